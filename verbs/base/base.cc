@@ -1,0 +1,113 @@
+// The parts of base that need the operating system: error text, clocks, the log's sink.
+#include "verbs/base/base.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+namespace weft {
+namespace {
+
+std::int64_t clock_ns(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::shared_ptr<spdlog::logger>& logger() {
+  static std::shared_ptr<spdlog::logger> instance = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("weft %l: %v");
+    made->set_level(spdlog::level::warn);
+    return made;
+  }();
+  return instance;
+}
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return spdlog::level::debug;
+    case LogLevel::info: return spdlog::level::info;
+    case LogLevel::warning: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+    case LogLevel::off: return spdlog::level::off;
+  }
+  return spdlog::level::off;
+}
+
+Code code_of_errno(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM: return Code::no_permission;
+    case ENOMEM:
+    case ENOSPC:
+    case EMFILE:
+    case ENFILE:
+    case EDQUOT: return Code::exhausted;
+    default: return Code::system;
+  }
+}
+
+}  // namespace
+
+std::string_view name(Code code) {
+  switch (code) {
+    case Code::ok: return "ok";
+    case Code::invalid_argument: return "invalid_argument";
+    case Code::mismatch: return "mismatch";
+    case Code::timed_out: return "timed_out";
+    case Code::peer_died: return "peer_died";
+    case Code::peer_left: return "peer_left";
+    case Code::no_permission: return "no_permission";
+    case Code::exhausted: return "exhausted";
+    case Code::unavailable: return "unavailable";
+    case Code::closed: return "closed";
+    case Code::system: return "system";
+  }
+  return "unknown";
+}
+
+std::string Status::to_string() const {
+  if (ok()) return "ok";
+  return std::string(name(state_->code)) + ": " + state_->text;
+}
+
+std::string errno_text(int error) { return std::generic_category().message(error); }
+
+Status system_error(std::string_view what, int error) {
+  return Status(code_of_errno(error), std::string(what) + ": " + errno_text(error));
+}
+
+void invariant_failed(const char* text, const std::source_location& where) {
+  std::fprintf(stderr, "weft: broken invariant at %s:%u (%s): %s\n", where.file_name(),
+               static_cast<unsigned>(where.line()), where.function_name(), text);
+  std::abort();
+}
+
+std::int64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
+std::int64_t process_cpu_ns() { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
+int Deadline::left_ms() const {
+  constexpr std::int64_t kLongest = 1 << 30;  // poll(2) takes an int; twelve days are enough
+  const std::int64_t left = (at_ns_ - now_ns() + 999'999) / 1'000'000;
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongest));
+}
+
+void set_log(LogLevel lowest, Rank rank) {
+  logger()->set_level(to_spdlog(lowest));
+  logger()->set_pattern(rank == kNoRank ? std::string("weft %l: %v")
+                                        : "weft[" + std::to_string(rank) + "] %l: %v");
+}
+
+void log(LogLevel level, std::string_view text) {
+  logger()->log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
+}
+
+}  // namespace weft
