@@ -1,0 +1,41 @@
+// First fit over an ordered map: allocation is control path, and the map stays short because frees coalesce.
+#include "verbs/memory/extents.h"
+
+#include "verbs/base/base.h"
+
+namespace weft {
+
+void Extents::give(std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  auto after = free_.lower_bound(offset);
+  invariant(after == free_.end() || offset + bytes <= after->first, "a block was freed twice");
+  if (after != free_.end() && offset + bytes == after->first) {
+    bytes += after->second;
+    after = free_.erase(after);
+  }
+  if (after != free_.begin()) {
+    const auto before = std::prev(after);
+    invariant(before->first + before->second <= offset, "a block was freed twice");
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_.emplace_hint(after, offset, bytes);
+}
+
+std::optional<std::uint64_t> Extents::take(std::uint64_t bytes, std::uint64_t alignment) {
+  for (auto it = free_.begin(); it != free_.end(); ++it) {
+    const std::uint64_t start = it->first;
+    const std::uint64_t end = start + it->second;
+    const std::uint64_t aligned = (start + alignment - 1) & ~(alignment - 1);
+    if (aligned < start || aligned > end || end - aligned < bytes) continue;
+    free_.erase(it);
+    give(start, aligned - start);
+    give(aligned + bytes, end - aligned - bytes);
+    return aligned;
+  }
+  return std::nullopt;
+}
+
+}  // namespace weft

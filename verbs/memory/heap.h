@@ -1,0 +1,55 @@
+// Heap: the one shared segment of this process, and the allocator over it. Internal to the module.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+
+#include "verbs/memory/extents.h"
+#include "verbs/memory/memory.h"
+
+namespace weft {
+
+inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+inline constexpr std::uint64_t kCacheLine = 64;
+// Requests from here up get whole huge pages of their own; smaller ones share arenas of one huge page.
+inline constexpr std::uint64_t kLargeRequest = std::uint64_t{1} << 20;
+
+// The first cache line of every heap: what a peer checks after mapping it.
+struct HeapMark {
+  static constexpr std::uint64_t kMagic = 0x57454654'48454150;  // "WEFTHEAP"
+  std::uint64_t magic;
+  std::uint64_t nonce;
+};
+
+class Heap {
+ public:
+  static Result<std::unique_ptr<Heap>> open(const HeapOptions& options);
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  Result<void*> allocate(std::size_t bytes);
+  void deallocate(void* pointer);
+
+  [[nodiscard]] const HeapIdentity& identity() const { return identity_; }
+  [[nodiscard]] HeapUsage usage();
+  [[nodiscard]] std::byte* base() const { return base_; }
+
+ private:
+  Heap() = default;
+  Status commit(std::uint64_t offset, std::uint64_t bytes);
+  void take_huge_pages(std::uint64_t offset, std::uint64_t bytes);
+  Result<std::uint64_t> take_small(std::uint64_t bytes);
+
+  HeapOptions options_;
+  HeapIdentity identity_;
+  std::byte* base_ = nullptr;
+  std::mutex mutex_;
+  Extents large_;                                          // whole huge pages
+  Extents small_;                                          // parts of arenas, one huge page each
+  std::unordered_map<std::uint64_t, std::uint64_t> sizes_;  // offset -> bytes taken
+  std::uint64_t allocated_ = 0;
+  std::uint64_t huge_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,85 @@
+// Waiting by rule.
+#include "verbs/progress/progress.h"
+
+#include <sched.h>
+
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace weft {
+namespace {
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// What a sleeping thread costs to wake, and so what spinning may cost at most.
+constexpr std::int64_t kWakeNs = 50'000;
+// How long to yield before sleeping: an oversubscribed core has someone else to run, an own core has not.
+constexpr std::int64_t kYieldSharedNs = 2'000'000;
+constexpr std::int64_t kYieldOwnNs = 200'000;
+// Bounds how late a waiter sees what wakes nobody (a death, a deadline).
+constexpr std::int64_t kSleepNs = 20'000'000;
+
+}  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : static_cast<int>(cores);
+}
+
+WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns, std::int64_t yield_ns) {
+  const bool shared = ranks_here > cores;
+  return {spin_ns >= 0 ? spin_ns : (shared ? 0 : kWakeNs),
+          yield_ns >= 0 ? yield_ns : (shared ? kYieldSharedNs : kYieldOwnNs), kSleepNs};
+}
+
+Backoff::Next Backoff::next() {
+  ++rounds_;
+  if (policy_.spin_ns > 0 && rounds_ % kPausesPerClock != 0) {
+    pause();
+    return Next::again;
+  }
+  if (policy_.spin_ns == 0 && rounds_ % kPausesPerClock != 1) {
+    sched_yield();
+    return Next::again;
+  }
+  const std::int64_t now = now_ns();
+  if (rounds_ <= kPausesPerClock) {
+    started_ns_ = now;
+    slow_at_ns_ = now + kSlowNs;
+  }
+  const std::int64_t waited = now - started_ns_;
+  if (waited > policy_.spin_ns + policy_.yield_ns) return Next::sleep;
+  if (waited > policy_.spin_ns) sched_yield();
+  if (now < slow_at_ns_) return Next::again;
+  slow_at_ns_ = now + kSlowNs;
+  return Next::slow;
+}
+
+void LaneToken::acquire() {
+  if (try_acquire()) return;
+  wanted_.fetch_add(1, std::memory_order_relaxed);
+  while (!try_acquire()) {
+    if (held_.load(std::memory_order_relaxed)) held_.wait(true, std::memory_order_relaxed);
+  }
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void LaneToken::release() {
+  held_.store(false, std::memory_order_release);
+  // The fence orders the store before the look: a waiter that counted itself is seen, or saw the token free.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (wanted()) held_.notify_one();
+}
+
+}  // namespace weft

@@ -1,0 +1,149 @@
+// Connecting: mapping a peer's heap, making our ring for it, finding its ring for us. No step needs the peer's help.
+#include <fmt/core.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "verbs/shm/interface.h"
+
+namespace weft::shm {
+namespace {
+
+Result<Address> decode(std::string_view bytes, Rank peer, std::uint64_t machine) {
+  Address address;
+  if (bytes.size() != sizeof address) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {}'s shm address has {} bytes instead of {}: another version of Weft?",
+                              peer, bytes.size(), sizeof address), peer);
+  }
+  std::memcpy(&address, bytes.data(), sizeof address);
+  if (address.wire_version != kWireVersion) {
+    return Status(Code::mismatch, fmt::format("rank {} speaks wire version {}, this rank {}", peer,
+                                              address.wire_version, kWireVersion), peer);
+  }
+  if (address.machine != machine) {
+    return Status(Code::unavailable,
+                  fmt::format("rank {} is on another machine; shared memory does not reach it", peer), peer);
+  }
+  return address;
+}
+
+Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
+  if (theirs == nullptr || theirs->magic != Hall::kMagic ||
+      theirs->rank != static_cast<std::uint32_t>(peer)) {
+    return Status(Code::mismatch, fmt::format("what rank {} announced is not its shared memory", peer), peer);
+  }
+  if (theirs->job != ours.job) {
+    return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
+  }
+  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks", peer, what,
+                              there, here), peer);
+  };
+  if (theirs->context != ours.context) return differ("context number", theirs->context, ours.context);
+  if (theirs->channels != ours.channels) return differ("WEFT_CHANNELS + 1", theirs->channels, ours.channels);
+  if (theirs->slots != ours.slots) return differ("WEFT_SLOTS", theirs->slots, ours.slots);
+  if (theirs->payload_bytes != ours.payload_bytes) {
+    return differ("WEFT_EAGER_BYTES", theirs->payload_bytes, ours.payload_bytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
+  if (const auto known = endpoints_.find(peer); known != endpoints_.end()) return known->second.get();
+  WEFT_ASSIGN(const Address address, decode(bytes, peer, options_.machine));
+  WEFT_ASSIGN(std::shared_ptr<const PeerHeap> heap, PeerHeap::open(address.heap));
+  auto* peer_hall = static_cast<Hall*>(heap->at(address.hall, sizeof(Hall)));
+  WEFT_RETURN_IF_ERROR(check_hall(peer_hall, *hall_, peer));
+  WEFT_ASSIGN(std::byte * ring, make_ring(peer));
+  auto endpoint =
+      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, ring);
+  Endpoint* raw = endpoint.get();
+  endpoints_.emplace(peer, std::move(endpoint));
+  return raw;
+}
+
+Result<std::byte*> ShmInterface::make_ring(Rank peer) {
+  WEFT_ASSIGN(void* memory, allocate(geometry_.ring_bytes()));
+  auto* ring = new (memory) Ring{};
+  ring->peer = static_cast<std::uint32_t>(peer);
+  ring->next = hall_->rings.load(std::memory_order_relaxed);
+  hall_->rings.store(heap_offset(ring, geometry_.ring_bytes()), std::memory_order_release);
+  ring_bytes_ += geometry_.ring_bytes();
+  return static_cast<std::byte*>(memory);
+}
+
+// Strangers ask for attention one at a time: a second one overwrites the first, and each asks again until answered.
+Result<Endpoint*> ShmInterface::attention() {
+  if (hall_->attention.load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::uint32_t asked = hall_->attention.exchange(0, std::memory_order_acquire);
+  if (asked == 0) return nullptr;
+  const Rank peer = static_cast<Rank>(asked - 1);
+  if (const auto known = endpoints_.find(peer); known != endpoints_.end()) return known->second.get();
+  WEFT_ASSIGN(const std::string address, resolver_(peer));
+  return connect(peer, address);
+}
+
+ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
+                         std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* ring)
+    : interface_(interface),
+      peer_(peer),
+      process_(address.heap.process),
+      same_process_(address.heap.process == getpid()),
+      slot_mask_(interface.geometry().slots - 1),
+      payload_stride_(interface.geometry().payload_bytes),
+      peer_hall_(peer_hall),
+      heap_(std::move(heap)) {
+  const Geometry& geometry = interface.geometry();
+  outgoing_.resize(geometry.channels);
+  for (std::uint32_t c = 0; c < geometry.channels; ++c) {
+    outgoing_[c] = {geometry.headers(ring, c), geometry.payloads(ring, c),
+                    &geometry.release_line(ring, c)->released};
+  }
+  process_access_ = probe_process_access();
+}
+
+// A peer's ring for us may come at any time; its list is searched only when it has grown.
+bool ShmEndpoint::find_incoming() {
+  const std::uint64_t head = peer_hall_->rings.load(std::memory_order_acquire);
+  if (head == rings_seen_) return false;
+  const Geometry& geometry = interface_.geometry();
+  const auto self = interface_.hall().rank;
+  std::uint64_t offset = head;
+  while (offset != 0 && offset != rings_seen_) {
+    auto* memory = static_cast<std::byte*>(heap_->at(offset, geometry.ring_bytes()));
+    if (memory == nullptr) break;
+    const auto* ring = reinterpret_cast<const Ring*>(memory);
+    if (ring->peer == self) {
+      incoming_.resize(geometry.channels);
+      for (std::uint32_t c = 0; c < geometry.channels; ++c) {
+        incoming_[c] = {geometry.headers(memory, c), geometry.payloads(memory, c),
+                        &geometry.release_line(memory, c)->released};
+      }
+      break;
+    }
+    offset = ring->next;
+  }
+  rings_seen_ = head;
+  return !incoming_.empty();
+}
+
+Status ShmEndpoint::probe_process_access() const {
+  if (same_process_) return {};
+  // The kernel checks the permission before the address, so reading address 0 tells one from the other.
+  std::byte probe{};
+  iovec local{&probe, 1};
+  iovec remote{nullptr, 1};
+  if (process_vm_readv(process_, &local, 1, &remote, 1, 0) < 0 && errno != EFAULT) {
+    return system_error(fmt::format("reading the memory of process {} (rank {})", process_, peer_), errno);
+  }
+  return {};
+}
+
+}  // namespace weft::shm

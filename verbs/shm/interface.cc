@@ -1,0 +1,94 @@
+// Setup and teardown of an shm interface: the hall where peers find this rank, its address.
+#include "verbs/shm/interface.h"
+
+#include <fmt/core.h>
+
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace weft {
+
+Result<std::unique_ptr<Interface>> open_shm(Rank rank, const InterfaceOptions& options,
+                                            AddressResolver resolver) {
+  return shm::ShmInterface::open(rank, options, std::move(resolver));
+}
+
+Result<std::int32_t> shm_process(std::string_view address) {
+  shm::Address decoded;
+  if (address.size() != sizeof decoded) {
+    return Status(Code::mismatch, fmt::format("an shm address has {} bytes, not {}", sizeof decoded,
+                                              address.size()));
+  }
+  std::memcpy(&decoded, address.data(), sizeof decoded);
+  return decoded.heap.process;
+}
+
+namespace shm {
+
+ShmInterface::ShmInterface(Rank rank, const InterfaceOptions& options, AddressResolver resolver)
+    : rank_(rank), options_(options), geometry_(geometry_of(options)), resolver_(std::move(resolver)) {}
+
+Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const InterfaceOptions& options,
+                                                      AddressResolver resolver) {
+  if (!std::has_single_bit(options.slots) || options.channels < 1) {
+    return Status(Code::invalid_argument,
+                  fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
+                              options.channels, options.slots));
+  }
+  std::unique_ptr<ShmInterface> interface(new ShmInterface(rank, options, std::move(resolver)));
+  WEFT_ASSIGN(void* memory, allocate(sizeof(Hall)));
+  Hall* hall = new (memory) Hall{};
+  hall->wire_version = kWireVersion;
+  hall->job = options.job;
+  hall->rank = static_cast<std::uint32_t>(rank);
+  hall->context = options.context;
+  hall->channels = options.channels;
+  hall->slots = options.slots;
+  hall->payload_bytes = interface->geometry_.payload_bytes;
+  hall->magic = Hall::kMagic;
+  interface->hall_ = hall;
+  interface->hall_offset_ = heap_offset(hall, sizeof(Hall));
+  return std::unique_ptr<Interface>(std::move(interface));
+}
+
+// The hall and the rings stay allocated while the process lives: peers may still look at them after we left, and
+// reusing their memory would show them another context's words. Closing contexts in a loop therefore costs a ring per
+// peer each time; rings of closed contexts are few and bounded by the contexts a process makes.
+ShmInterface::~ShmInterface() { close(); }
+
+std::string ShmInterface::address() const {
+  const Result<HeapIdentity> identity = heap_identity();
+  Address address{};
+  address.wire_version = kWireVersion;
+  address.rank = static_cast<std::uint32_t>(rank_);
+  address.heap = identity.value();
+  address.hall = hall_offset_;
+  address.machine = options_.machine;
+  std::string bytes(sizeof address, '\0');
+  std::memcpy(bytes.data(), &address, sizeof address);
+  return bytes;
+}
+
+RemoteBuffer ShmInterface::describe(const void* pointer, std::size_t bytes) const {
+  const std::uint64_t offset = heap_offset(pointer, bytes);
+  if (offset != kNotInHeap) return {PieceForm::view, offset, bytes};
+  return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
+}
+
+Posted ShmInterface::complete(std::uint64_t ticket, Status status) {
+  completions_.push_back({ticket, std::move(status)});
+  return Posted::posted;
+}
+
+std::size_t ShmInterface::poll(std::span<Completion> completions) {
+  std::size_t count = 0;
+  while (count < completions.size() && !completions_.empty()) {
+    completions[count++] = std::move(completions_.front());
+    completions_.pop_front();
+  }
+  return count;
+}
+
+}  // namespace shm
+}  // namespace weft

@@ -1,0 +1,123 @@
+// The classes behind shm.h. Internal to the module.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "verbs/shm/layout.h"
+#include "verbs/shm/shm.h"
+
+namespace weft::shm {
+
+class ShmInterface;
+
+// One peer. Outgoing ring in our heap, incoming ring found in the peer's once it has made one.
+class ShmEndpoint final : public Endpoint {
+ public:
+  ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
+              std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* ring);
+
+  [[nodiscard]] Rank peer() const override { return peer_; }
+  Posted post_notice(std::uint32_t channel, const WireHeader& header,
+                     std::span<const std::byte> payload) override;
+  [[nodiscard]] Notice front(std::uint32_t channel) override;
+  void release(std::uint32_t channel) override;
+  [[nodiscard]] std::uint64_t posted(std::uint32_t channel) const override {
+    return outgoing_[channel].posted;
+  }
+  [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
+  [[nodiscard]] const Status& process_access() const override { return process_access_; }
+  [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
+  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                    std::uint64_t ticket) override;
+  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
+                   std::uint64_t ticket) override;
+  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
+                           std::uint64_t* found, std::uint64_t ticket) override;
+
+ private:
+  // The sender's side of a channel.
+  struct Outgoing {
+    WireHeader* headers;
+    std::byte* payloads;
+    std::atomic<std::uint64_t>* released_line;  // written by the peer
+    std::uint64_t posted = 0;
+    std::uint64_t released_seen = 0;  // what the line said last: read again only when the ring looks full
+  };
+  // The receiver's side.
+  struct Incoming {
+    WireHeader* headers;
+    std::byte* payloads;
+    std::atomic<std::uint64_t>* released_line;  // written by us
+    std::uint64_t next = 0;
+  };
+
+  bool find_incoming();
+  void wake_peer();
+  Status probe_process_access() const;
+  Status move(void* local, std::size_t bytes, const RemoteBuffer& remote, bool write) const;
+
+  ShmInterface& interface_;
+  Rank peer_;
+  std::int32_t process_;
+  bool same_process_;
+  std::uint32_t slot_mask_;
+  std::size_t payload_stride_;
+  Hall* peer_hall_;
+  std::uint64_t rings_seen_ = 0;  // the peer's list of rings as last searched
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;  // empty until the peer made its ring for us
+  std::shared_ptr<const PeerHeap> heap_;
+  Status process_access_;
+};
+
+class ShmInterface final : public Interface {
+ public:
+  static Result<std::unique_ptr<Interface>> open(Rank rank, const InterfaceOptions& options,
+                                                 AddressResolver resolver);
+  ~ShmInterface() override;
+
+  [[nodiscard]] std::string_view name() const override { return "shm"; }
+  [[nodiscard]] std::string address() const override;
+  Result<Endpoint*> connect(Rank peer, std::string_view address) override;
+  [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
+  std::size_t poll(std::span<Completion> completions) override;
+  Result<Endpoint*> attention() override;
+  void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) override;
+  void wake() override;
+  void close() override { closed_ = true; }
+  [[nodiscard]] std::size_t endpoint_bytes() const override { return ring_bytes_; }
+
+  [[nodiscard]] const Geometry& geometry() const { return geometry_; }
+  [[nodiscard]] const Hall& hall() const { return *hall_; }
+  // One-sided work ends where it is posted; its completion waits here for poll(). Without room posting answers full.
+  [[nodiscard]] bool has_room() const { return completions_.size() < kCompletions; }
+  Posted complete(std::uint64_t ticket, Status status);
+  [[nodiscard]] bool closed() const { return closed_; }
+
+ private:
+  ShmInterface(Rank rank, const InterfaceOptions& options, AddressResolver resolver);
+  Result<std::byte*> make_ring(Rank peer);
+
+  // Completions that nobody polled yet.
+  static constexpr std::size_t kCompletions = 1024;
+
+  Rank rank_;
+  InterfaceOptions options_;
+  Geometry geometry_;
+  AddressResolver resolver_;
+  Hall* hall_ = nullptr;
+  std::uint64_t hall_offset_ = 0;
+  std::unordered_map<Rank, std::unique_ptr<ShmEndpoint>> endpoints_;
+  std::vector<std::byte*> rings_;
+  std::size_t ring_bytes_ = 0;
+  std::deque<Completion> completions_;
+  bool closed_ = false;
+};
+
+// Wakes the owner of a hall if it sleeps. One load of a line that rarely changes when it does not.
+void wake_owner(Hall& hall);
+
+}  // namespace weft::shm

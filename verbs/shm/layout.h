@@ -1,0 +1,96 @@
+// How shared memory is laid out between two ranks. Internal to the module; frozen with the wire version.
+//
+// Each direction of a pair is one Ring in the *sender's* heap: so a sender can create it, announce it and post without
+// the peer's help, and a stream needs no handshake. A ring has per channel a line that the receiver writes (its count
+// of releases) and `slots` slots that the sender writes. A slot is whole when its header's stamp is the low 32 bits
+// of (index of the notice + 1): the receiver polls that one line, which for a small message is the message.
+//
+// A rank's Hall is where others find it: the list of rings it has made (each names the peer it is for), the
+// word by which strangers ask for attention, and the word by which it sleeps.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "verbs/memory/memory.h"
+#include "verbs/transport/transport.h"
+
+namespace weft::shm {
+
+inline constexpr std::size_t kLine = 64;
+
+struct Hall {
+  static constexpr std::uint64_t kMagic = 0x57454654'48414c4c;  // "WEFTHALL"
+  // Constant after opening.
+  alignas(kLine) std::uint64_t magic;
+  std::uint32_t wire_version;
+  std::uint32_t job;
+  std::uint32_t rank;
+  std::uint32_t context;
+  std::uint32_t channels;
+  std::uint32_t slots;
+  std::uint64_t payload_bytes;
+  // Offset of the newest Ring in this heap, 0 for none. Only the owner writes.
+  alignas(kLine) std::atomic<std::uint64_t> rings;
+  // rank + 1 of a peer that left something on its control channel. Anyone writes.
+  alignas(kLine) std::atomic<std::uint32_t> attention;
+  // 1 while the owner sleeps on it (futex). The owner sets, anyone clears and wakes.
+  alignas(kLine) std::atomic<std::uint32_t> sleeping;
+};
+
+struct Ring {
+  alignas(kLine) std::uint32_t peer;  // whom it is for
+  std::uint32_t zero;
+  std::uint64_t next;                 // offset of the ring made before this one, 0 for none
+};
+
+struct ReleaseLine {
+  alignas(kLine) std::atomic<std::uint64_t> released;
+};
+
+// Where the parts of a ring lie: Ring, a release line per channel, all headers, all payloads. Headers lie side by
+// side, not each before its payload: payload strides near a power of two would put them all in one cache set.
+struct Geometry {
+  std::uint32_t channels;
+  std::uint32_t slots;
+  std::size_t payload_bytes;  // per slot, whole cache lines
+
+  [[nodiscard]] std::size_t ring_bytes() const {
+    return sizeof(Ring) + channels * sizeof(ReleaseLine) +
+           std::size_t{channels} * slots * (sizeof(WireHeader) + payload_bytes);
+  }
+  [[nodiscard]] ReleaseLine* release_line(std::byte* ring, std::uint32_t channel) const {
+    return reinterpret_cast<ReleaseLine*>(ring + sizeof(Ring)) + channel;
+  }
+  [[nodiscard]] WireHeader* headers(std::byte* ring, std::uint32_t channel) const {
+    return reinterpret_cast<WireHeader*>(ring + sizeof(Ring) + channels * sizeof(ReleaseLine)) +
+           std::size_t{channel} * slots;
+  }
+  [[nodiscard]] std::byte* payloads(std::byte* ring, std::uint32_t channel) const {
+    return ring + sizeof(Ring) + channels * sizeof(ReleaseLine) +
+           std::size_t{channels} * slots * sizeof(WireHeader) +
+           std::size_t{channel} * slots * payload_bytes;
+  }
+};
+
+inline Geometry geometry_of(const InterfaceOptions& options) {
+  const std::size_t payload =
+      options.payload_bytes < kControlBytes ? kControlBytes : options.payload_bytes;
+  return {options.channels, options.slots, (payload + kLine - 1) / kLine * kLine};
+}
+
+// The address of an interface, as put in the store.
+struct Address {
+  std::uint32_t wire_version;
+  std::uint32_t rank;
+  HeapIdentity heap;
+  std::uint64_t hall;       // offset in that heap
+  std::uint64_t machine;    // hash of the host's identity: shared memory does not leave it
+};
+static_assert(std::is_trivially_copyable_v<Address>);
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "shared between processes");
+
+}  // namespace weft::shm

@@ -1,0 +1,145 @@
+// The data path: notices, views and one-sided work. No allocation, lock or system call, but for the calls that move
+// private memory and the one that wakes a sleeper.
+#include <fmt/core.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "verbs/shm/interface.h"
+
+namespace weft::shm {
+namespace {
+
+std::atomic_ref<std::uint32_t> stamp_of(WireHeader* header) {
+  return std::atomic_ref<std::uint32_t>(header->stamp);
+}
+
+}  // namespace
+
+Posted ShmEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
+                                std::span<const std::byte> payload) {
+  Outgoing& out = outgoing_[channel];
+  if (out.posted - out.released_seen > slot_mask_) {
+    out.released_seen = out.released_line->load(std::memory_order_acquire);
+    if (out.posted - out.released_seen > slot_mask_) return Posted::full;
+  }
+  const std::size_t slot = out.posted & slot_mask_;
+  if (!payload.empty()) std::memcpy(out.payloads + slot * payload_stride_, payload.data(), payload.size());
+  WireHeader* target = out.headers + slot;
+  std::memcpy(static_cast<void*>(target), &header, offsetof(WireHeader, stamp));
+  target->word = header.word;
+  ++out.posted;
+  stamp_of(target).store(static_cast<std::uint32_t>(out.posted), std::memory_order_release);
+  if (channel == kControlChannel) {
+    peer_hall_->attention.store(interface_.hall().rank + 1, std::memory_order_release);
+  }
+  wake_peer();
+  return Posted::posted;
+}
+
+Notice ShmEndpoint::front(std::uint32_t channel) {
+  if (incoming_.empty() && !find_incoming()) [[unlikely]] return {};
+  Incoming& in = incoming_[channel];
+  const std::size_t slot = in.next & slot_mask_;
+  WireHeader* header = in.headers + slot;
+  if (stamp_of(header).load(std::memory_order_acquire) != static_cast<std::uint32_t>(in.next + 1)) return {};
+  return {header, in.payloads + slot * payload_stride_};
+}
+
+void ShmEndpoint::release(std::uint32_t channel) {
+  Incoming& in = incoming_[channel];
+  ++in.next;
+  in.released_line->store(in.next, std::memory_order_release);
+  wake_peer();
+}
+
+std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
+  Outgoing& out = outgoing_[channel];
+  if (out.released_seen != out.posted) {
+    out.released_seen = out.released_line->load(std::memory_order_acquire);
+  }
+  return out.released_seen;
+}
+
+void ShmEndpoint::wake_peer() {
+  if (peer_hall_->sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_owner(*peer_hall_);
+}
+
+const std::byte* ShmEndpoint::view(const RemoteBuffer& remote) {
+  if (remote.form == PieceForm::view) {
+    return static_cast<const std::byte*>(heap_->at(remote.word, remote.bytes));
+  }
+  if (remote.form == PieceForm::process && same_process_) {
+    return reinterpret_cast<const std::byte*>(remote.word);
+  }
+  return nullptr;
+}
+
+Status ShmEndpoint::move(void* local, std::size_t bytes, const RemoteBuffer& remote, bool write) const {
+  const auto outside = [&](const char* what) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} {} bytes at {:#x} of rank {}: {}", write ? "writing" : "reading", bytes,
+                              remote.word, peer_, what), peer_);
+  };
+  if (bytes > remote.bytes) return outside("longer than the region");
+  if (remote.form == PieceForm::view) {
+    void* there = heap_->at(remote.word, remote.bytes);
+    if (there == nullptr) return outside("outside its shared heap");
+    std::memcpy(write ? there : local, write ? local : there, bytes);
+    return {};
+  }
+  if (remote.form != PieceForm::process) return outside("not a region");
+  std::size_t done = 0;
+  while (done < bytes) {
+    iovec here{static_cast<std::byte*>(local) + done, bytes - done};
+    iovec there{reinterpret_cast<void*>(remote.word + done), bytes - done};
+    const ssize_t moved = write ? process_vm_writev(process_, &here, 1, &there, 1, 0)
+                                : process_vm_readv(process_, &here, 1, &there, 1, 0);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) {
+      return system_error(fmt::format("{} the memory of rank {} (process {})",
+                                      write ? "writing" : "reading", peer_, process_), errno);
+    }
+    if (moved == 0) return outside("not mapped there");
+    done += static_cast<std::size_t>(moved);
+  }
+  return {};
+}
+
+Posted ShmEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                               std::uint64_t ticket) {
+  if (!interface_.has_room()) return Posted::full;
+  if (interface_.closed()) return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
+  // The const is cast away for one function that serves both directions; a write only reads `local`.
+  return interface_.complete(
+      ticket, move(const_cast<std::byte*>(local.data()), local.size(), remote, true));
+}
+
+Posted ShmEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
+                              std::uint64_t ticket) {
+  if (!interface_.has_room()) return Posted::full;
+  if (interface_.closed()) return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
+  return interface_.complete(ticket, move(local.data(), local.size(), remote, false));
+}
+
+Posted ShmEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                                      std::uint64_t desired, std::uint64_t* found, std::uint64_t ticket) {
+  if (!interface_.has_room()) return Posted::full;
+  if (interface_.closed()) return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
+  auto* word = remote.form == PieceForm::view && remote.bytes >= 8 && remote.word % 8 == 0
+                   ? static_cast<std::uint64_t*>(heap_->at(remote.word, 8))
+                   : nullptr;
+  if (word == nullptr) {
+    return interface_.complete(
+        ticket, Status(Code::invalid_argument,
+                       fmt::format("compare-and-swap at {:#x} of rank {}: not 8 aligned bytes of its shared heap",
+                                   remote.word, peer_), peer_));
+  }
+  *found = expected;
+  std::atomic_ref<std::uint64_t>(*word).compare_exchange_strong(*found, desired,
+                                                                std::memory_order_acq_rel);
+  return interface_.complete(ticket, {});
+}
+
+}  // namespace weft::shm

@@ -1,0 +1,84 @@
+// The wire header: 64 bytes that travel with every piece, in the same write as its data. Frozen: fixed widths and
+// offsets, asserted below; a change is a new kWireVersion. Little endian, as all supported machines are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace weft {
+
+inline constexpr std::uint8_t kWireVersion = 1;
+
+// What a notice means.
+enum class NoticeKind : std::uint8_t {
+  none = 0,
+  data = 1,    // a piece of a message
+  credit = 2,  // no data for you in this operation, but I expect yours
+  query = 3,   // control: in operation n, you are my peer; am I yours?
+  refusal = 4, // control: no, in operation n you are not
+  failure = 5, // control: my context failed, text attached
+  goodbye = 6, // control: I closed my context
+};
+
+// Where a piece's bytes are.
+enum class PieceForm : std::uint8_t {
+  inlined = 0,  // in WireHeader::word: at most 8 bytes
+  payload = 1,  // behind the header, in the slot
+  view = 2,     // in the sender's shared heap at offset WireHeader::word, to be read in place
+  process = 3,  // in the sender's private memory at address WireHeader::word
+};
+
+enum NoticeFlag : std::uint8_t {
+  kFlagLast = 1,    // the last piece of its message
+  kFlagCredit = 2,  // also says: I expect your data in this operation
+  kFlagSends = 4,   // in a query: I send to you (else: I expect from you)
+};
+
+struct WireHeader {
+  std::uint8_t version = kWireVersion;
+  NoticeKind kind = NoticeKind::none;
+  PieceForm form = PieceForm::inlined;
+  std::uint8_t flags = 0;
+  std::uint8_t collective = 0;  // which operation the sender runs
+  std::uint8_t data_type = 0;
+  std::uint16_t path = 0;       // which of the paths between the two carried it
+  std::uint32_t job = 0;        // hash of the job's key
+  std::uint16_t context = 0;
+  std::uint16_t edge = 0;       // index of the edge among the sender's out-edges: degrees stay below 65,536
+  std::uint32_t epoch = 0;
+  std::uint32_t operation = 0;  // number of the operation in its context, modulo 2^32
+  std::uint32_t piece = 0;      // number of the piece in its message
+  std::uint32_t bytes = 0;      // of this piece
+  double weight = 1.0;          // send-side weight, multiplied in by the receiver
+  double p = 0.0;               // push-sum weight
+  std::uint32_t checksum = 0;   // of the payload, where a transport asks for it
+  std::uint32_t stamp = 0;      // written last by transports whose receiver polls memory
+  std::uint64_t word = 0;       // by form: the inlined bytes, an offset or an address
+};
+
+static_assert(std::is_trivially_copyable_v<WireHeader> && std::is_standard_layout_v<WireHeader>);
+static_assert(sizeof(WireHeader) == 64);
+static_assert(offsetof(WireHeader, version) == 0);
+static_assert(offsetof(WireHeader, kind) == 1);
+static_assert(offsetof(WireHeader, form) == 2);
+static_assert(offsetof(WireHeader, flags) == 3);
+static_assert(offsetof(WireHeader, collective) == 4);
+static_assert(offsetof(WireHeader, data_type) == 5);
+static_assert(offsetof(WireHeader, path) == 6);
+static_assert(offsetof(WireHeader, job) == 8);
+static_assert(offsetof(WireHeader, context) == 12);
+static_assert(offsetof(WireHeader, edge) == 14);
+static_assert(offsetof(WireHeader, epoch) == 16);
+static_assert(offsetof(WireHeader, operation) == 20);
+static_assert(offsetof(WireHeader, piece) == 24);
+static_assert(offsetof(WireHeader, bytes) == 28);
+static_assert(offsetof(WireHeader, weight) == 32);
+static_assert(offsetof(WireHeader, p) == 40);
+static_assert(offsetof(WireHeader, checksum) == 48);
+static_assert(offsetof(WireHeader, stamp) == 52);
+static_assert(offsetof(WireHeader, word) == 56);
+
+inline constexpr std::size_t kInlineBytes = sizeof(WireHeader::word);
+
+}  // namespace weft
