@@ -28,4 +28,7 @@ function(weft_test name label)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main weft_options)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT})
+  if(NOT label MATCHES "^(unit|sim)$")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # several processes: the cores are theirs
+  endif()
 endfunction()

@@ -104,6 +104,8 @@ class Handle {
 
 class Context {
  public:
+  class Core;  // what is behind it; internal
+
   // Joins the job that `store` leads to. Collective. The context shares ownership of the store.
   static Result<std::unique_ptr<Context>> create(const Config& config, std::shared_ptr<Store> store);
   // Reads the environment once and joins: `weft run`, or WEFT_RENDEZVOUS + WEFT_RANK + WEFT_SIZE; alone otherwise.
@@ -155,9 +157,8 @@ class Context {
   [[nodiscard]] std::string explain() const;
 
  private:
-  class Core;
-  explicit Context(std::unique_ptr<Core> core);
-  std::unique_ptr<Core> core_;
+  explicit Context(std::shared_ptr<Core> core);
+  std::shared_ptr<Core> core_;  // handles hold it weakly
 };
 
 }  // namespace weft

@@ -161,4 +161,7 @@ enum class AllreduceAlgorithm : std::uint8_t {
 // barrier: nobody leaves before everybody came; messages are empty.
 [[nodiscard]] Planned plan_barrier(Rank rank, int size);
 
+// A plan as lines for people: one for the plan, one for each step. `view` names the peers.
+[[nodiscard]] std::string to_text(const Plan& plan, const View& view);
+
 }  // namespace weft

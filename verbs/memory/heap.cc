@@ -98,10 +98,10 @@ Status Heap::commit(std::uint64_t offset, std::uint64_t bytes) {
       error);
 }
 
-void Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
-  if (options_.huge_pages == HugePages::off) return;
+std::uint64_t Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
+  if (options_.huge_pages == HugePages::off) return 0;
   (void)madvise(base_ + offset, bytes, MADV_HUGEPAGE);
-  if (madvise(base_ + offset, bytes, MADV_COLLAPSE) == 0) huge_ += bytes;
+  return madvise(base_ + offset, bytes, MADV_COLLAPSE) == 0 ? bytes : 0;
 }
 
 Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
@@ -112,7 +112,7 @@ Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
     large_.give(*arena, kHugePage);
     return status;
   }
-  take_huge_pages(*arena, kHugePage);
+  huge_ += take_huge_pages(*arena, kHugePage);
   small_.give(*arena, kHugePage);
   return *small_.take(bytes, kCacheLine);
 }
@@ -127,7 +127,7 @@ Result<void*> Heap::allocate(std::size_t bytes) {
   if (bytes < kLargeRequest) {
     const std::uint64_t size = round_up(bytes == 0 ? 1 : bytes, kCacheLine);
     WEFT_ASSIGN(const std::uint64_t offset, take_small(size));
-    sizes_[offset] = size;
+    blocks_[offset] = {size, 0};
     allocated_ += size;
     std::memset(base_ + offset, 0, size);
     return base_ + offset;
@@ -143,8 +143,9 @@ Result<void*> Heap::allocate(std::size_t bytes) {
     large_.give(*offset, size);
     return status;
   }
-  take_huge_pages(*offset, size);
-  sizes_[*offset] = size;
+  const std::uint64_t huge = take_huge_pages(*offset, size);
+  blocks_[*offset] = {size, huge};
+  huge_ += huge;
   allocated_ += size;
   return base_ + *offset;
 }
@@ -152,10 +153,10 @@ Result<void*> Heap::allocate(std::size_t bytes) {
 void Heap::deallocate(void* pointer) {
   const std::lock_guard lock(mutex_);
   const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(pointer) - base_);
-  const auto found = sizes_.find(offset);
-  invariant(found != sizes_.end(), "weft::deallocate of memory that weft::allocate did not give");
-  const std::uint64_t size = found->second;
-  sizes_.erase(found);
+  const auto found = blocks_.find(offset);
+  invariant(found != blocks_.end(), "weft::deallocate of memory that weft::allocate did not give");
+  const auto [size, huge] = found->second;
+  blocks_.erase(found);
   allocated_ -= size;
   if (size < kLargeRequest) {
     small_.give(offset, size);
@@ -163,7 +164,7 @@ void Heap::deallocate(void* pointer) {
   }
   (void)fallocate(identity_.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   static_cast<off_t>(offset), static_cast<off_t>(size));
-  huge_ -= std::min(huge_, size);
+  huge_ -= huge;
   large_.give(offset, size);
 }
 

@@ -36,9 +36,16 @@ class Heap {
   [[nodiscard]] std::byte* base() const { return base_; }
 
  private:
+  // What an allocation took, and how much of that lies on huge pages of its own.
+  struct Block {
+    std::uint64_t bytes;
+    std::uint64_t huge;
+  };
+
   Heap() = default;
   Status commit(std::uint64_t offset, std::uint64_t bytes);
-  void take_huge_pages(std::uint64_t offset, std::uint64_t bytes);
+  // How many of the bytes the kernel put on huge pages: all or none.
+  std::uint64_t take_huge_pages(std::uint64_t offset, std::uint64_t bytes);
   Result<std::uint64_t> take_small(std::uint64_t bytes);
 
   HeapOptions options_;
@@ -47,7 +54,7 @@ class Heap {
   std::mutex mutex_;
   Extents large_;                                          // whole huge pages
   Extents small_;                                          // parts of arenas, one huge page each
-  std::unordered_map<std::uint64_t, std::uint64_t> sizes_;  // offset -> bytes taken
+  std::unordered_map<std::uint64_t, Block> blocks_;        // by offset
   std::uint64_t allocated_ = 0;
   std::uint64_t huge_ = 0;
 };

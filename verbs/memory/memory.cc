@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -63,13 +64,36 @@ Mappings& mappings() {
   return *instance;
 }
 
-Result<std::byte*> map_peer(const HeapIdentity& identity) {
+Status other_process(const HeapIdentity& identity) {
+  return Status(Code::peer_died,
+                fmt::format("process {} is not the one that was announced", identity.process));
+}
+
+// The peer's file. The identity came over the wire: nothing is mapped before the file agrees with it, because a page
+// past the end of a file is a fault.
+Result<int> open_peer_file(const HeapIdentity& identity) {
   const std::string path = fmt::format("/proc/{}/fd/{}", identity.process, identity.file);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && errno == ENOENT) {
+    return Status(Code::peer_died,
+                  fmt::format("process {} has ended or is in another pid namespace: no shared heap at {}",
+                              identity.process, path));
+  }
   if (fd < 0) {
     return system_error(fmt::format("opening the shared heap of process {} ({})", identity.process, path),
                         errno);
   }
+  struct stat file{};
+  if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || identity.bytes < kHugePage ||
+      identity.bytes % kHugePage != 0 || static_cast<std::uint64_t>(file.st_size) != identity.bytes) {
+    close(fd);
+    return other_process(identity);
+  }
+  return fd;
+}
+
+Result<std::byte*> map_peer(const HeapIdentity& identity) {
+  WEFT_ASSIGN(const int fd, open_peer_file(identity));
   void* reserved = mmap(nullptr, identity.bytes + kHugePage, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) {
@@ -87,13 +111,13 @@ Result<std::byte*> map_peer(const HeapIdentity& identity) {
   const int error = errno;
   close(fd);
   if (mapped == MAP_FAILED) {
+    munmap(reinterpret_cast<void*>(aligned), identity.bytes);
     return system_error(fmt::format("mapping the shared heap of process {}", identity.process), error);
   }
   const auto* mark = static_cast<const HeapMark*>(mapped);
   if (mark->magic != HeapMark::kMagic || mark->nonce != identity.nonce) {
     munmap(mapped, identity.bytes);
-    return Status(Code::peer_died,
-                  fmt::format("process {} is not the one that was announced", identity.process));
+    return other_process(identity);
   }
   return static_cast<std::byte*>(mapped);
 }
@@ -121,6 +145,8 @@ void deallocate(void* pointer) {
   if (pointer == nullptr) return;
   Heap* made = process_heap().heap.load(std::memory_order_acquire);
   invariant(made != nullptr, "weft::deallocate before any weft::allocate");
+  // A forked child runs destructors at its exit; the pages that they would give back are still its parent's.
+  if (made->identity().process != getpid()) return;
   made->deallocate(pointer);
 }
 
@@ -155,7 +181,7 @@ Result<std::shared_ptr<const PeerHeap>> PeerHeap::open(const HeapIdentity& ident
   WEFT_ASSIGN(Heap * own, heap());
   std::shared_ptr<const PeerHeap> opened;
   if (own->identity().process == identity.process && own->identity().nonce == identity.nonce) {
-    opened.reset(new PeerHeap(own->base(), identity.bytes, false));
+    opened.reset(new PeerHeap(own->base(), own->identity().bytes, false));
   } else {
     WEFT_ASSIGN(std::byte * base, map_peer(identity));
     opened.reset(new PeerHeap(base, identity.bytes, true));

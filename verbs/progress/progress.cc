@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -27,6 +28,9 @@ constexpr std::int64_t kYieldSharedNs = 2'000'000;
 constexpr std::int64_t kYieldOwnNs = 200'000;
 // Bounds how late a waiter sees what wakes nobody (a death, a deadline).
 constexpr std::int64_t kSleepNs = 20'000'000;
+// Waiting for a lane's token: yields first, then naps.
+constexpr int kYieldsForToken = 1000;
+constexpr std::int64_t kTokenNapNs = 50'000;
 
 }  // namespace
 
@@ -66,20 +70,19 @@ Backoff::Next Backoff::next() {
   return Next::slow;
 }
 
+// The owner releases with a plain store: a locked one would stall the hot path until all its earlier stores have
+// reached the other core. So nobody is woken, and whoever waits here looks again and again; owners let go soon.
 void LaneToken::acquire() {
   if (try_acquire()) return;
   wanted_.fetch_add(1, std::memory_order_relaxed);
-  while (!try_acquire()) {
-    if (held_.load(std::memory_order_relaxed)) held_.wait(true, std::memory_order_relaxed);
+  for (int looks = 0; !try_acquire(); ++looks) {
+    if (looks < kYieldsForToken) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(kTokenNapNs));
+    }
   }
   wanted_.fetch_sub(1, std::memory_order_relaxed);
-}
-
-void LaneToken::release() {
-  held_.store(false, std::memory_order_release);
-  // The fence orders the store before the look: a waiter that counted itself is seen, or saw the token free.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (wanted()) held_.notify_one();
 }
 
 }  // namespace weft

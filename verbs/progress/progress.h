@@ -58,7 +58,7 @@ class LaneToken {
   }
   // Waits for the token; the owner sees wanted() and should let go soon.
   void acquire();
-  void release();
+  void release() { held_.store(false, std::memory_order_release); }
   [[nodiscard]] bool wanted() const { return wanted_.load(std::memory_order_relaxed) != 0; }
 
  private:

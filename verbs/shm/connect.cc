@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -56,44 +57,77 @@ Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
 }  // namespace
 
 Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
-  if (const auto known = endpoints_.find(peer); known != endpoints_.end()) return known->second.get();
   WEFT_ASSIGN(const Address address, decode(bytes, peer, options_.machine));
+  const auto known = endpoints_.find(peer);
+  if (known != endpoints_.end() && known->second->leads_to(address)) return known->second.get();
   WEFT_ASSIGN(std::shared_ptr<const PeerHeap> heap, PeerHeap::open(address.heap));
-  auto* peer_hall = static_cast<Hall*>(heap->at(address.hall, sizeof(Hall)));
+  auto* peer_hall = address.hall % kLine == 0
+                        ? static_cast<Hall*>(heap->at(address.hall, sizeof(Hall)))
+                        : nullptr;
   WEFT_RETURN_IF_ERROR(check_hall(peer_hall, *hall_, peer));
-  WEFT_ASSIGN(std::byte * ring, make_ring(peer));
+  WEFT_ASSIGN(std::byte * ring, make_ring(address));
   auto endpoint =
       std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, ring);
   Endpoint* raw = endpoint.get();
-  endpoints_.emplace(peer, std::move(endpoint));
+  if (known != endpoints_.end()) {
+    replaced_.push_back(std::exchange(known->second, std::move(endpoint)));
+    // The new interface may have asked for attention while only the old one was known.
+    ask_attention(*hall_, static_cast<std::uint32_t>(peer));
+  } else {
+    endpoints_.emplace(peer, std::move(endpoint));
+  }
   return raw;
 }
 
-Result<std::byte*> ShmInterface::make_ring(Rank peer) {
+Result<std::byte*> ShmInterface::make_ring(const Address& address) {
   WEFT_ASSIGN(void* memory, allocate(geometry_.ring_bytes()));
   auto* ring = new (memory) Ring{};
-  ring->peer = static_cast<std::uint32_t>(peer);
+  ring->peer_nonce = address.heap.nonce;
+  ring->peer_hall = address.hall;
   ring->next = hall_->rings.load(std::memory_order_relaxed);
   hall_->rings.store(heap_offset(ring, geometry_.ring_bytes()), std::memory_order_release);
   ring_bytes_ += geometry_.ring_bytes();
   return static_cast<std::byte*>(memory);
 }
 
-// Strangers ask for attention one at a time: a second one overwrites the first, and each asks again until answered.
+std::optional<Rank> ShmInterface::next_asker() {
+  if (askers_ == 0) {
+    if (hall_->attention.load(std::memory_order_relaxed) == 0) return std::nullopt;
+    hall_->attention.exchange(0, std::memory_order_acquire);
+    for (std::size_t looked = 0; looked < hall_->askers.size() && askers_ == 0; ++looked) {
+      askers_word_ = (askers_word_ + 1) % hall_->askers.size();
+      if (hall_->askers[askers_word_].load(std::memory_order_relaxed) == 0) continue;
+      askers_ = hall_->askers[askers_word_].exchange(0, std::memory_order_acquire);
+    }
+    if (askers_ == 0) return std::nullopt;
+    hall_->attention.exchange(1, std::memory_order_acq_rel);  // other words may hold more
+  }
+  const int bit = std::countr_zero(askers_);
+  askers_ &= askers_ - 1;
+  return static_cast<Rank>(askers_word_ * 64 + static_cast<std::size_t>(bit));
+}
+
+// An asker whose notice was taken by front() before we came here is passed over.
 Result<Endpoint*> ShmInterface::attention() {
-  if (hall_->attention.load(std::memory_order_relaxed) == 0) return nullptr;
-  const std::uint32_t asked = hall_->attention.exchange(0, std::memory_order_acquire);
-  if (asked == 0) return nullptr;
-  const Rank peer = static_cast<Rank>(asked - 1);
-  if (const auto known = endpoints_.find(peer); known != endpoints_.end()) return known->second.get();
-  WEFT_ASSIGN(const std::string address, resolver_(peer));
-  return connect(peer, address);
+  for (std::size_t asked = 0; asked < kMostRanks; ++asked) {
+    const std::optional<Rank> peer = next_asker();
+    if (!peer) return nullptr;
+    const auto known = endpoints_.find(*peer);
+    if (known == endpoints_.end()) {
+      WEFT_ASSIGN(const std::string address, resolver_(*peer));
+      return connect(*peer, address);
+    }
+    if (known->second->front(kControlChannel).header != nullptr) return known->second.get();
+  }
+  return nullptr;
 }
 
 ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
                          std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* ring)
     : interface_(interface),
       peer_(peer),
+      heap_nonce_(address.heap.nonce),
+      hall_offset_(address.hall),
       process_(address.heap.process),
       same_process_(address.heap.process == getpid()),
       slot_mask_(interface.geometry().slots - 1),
@@ -114,13 +148,12 @@ bool ShmEndpoint::find_incoming() {
   const std::uint64_t head = peer_hall_->rings.load(std::memory_order_acquire);
   if (head == rings_seen_) return false;
   const Geometry& geometry = interface_.geometry();
-  const auto self = interface_.hall().rank;
   std::uint64_t offset = head;
   while (offset != 0 && offset != rings_seen_) {
     auto* memory = static_cast<std::byte*>(heap_->at(offset, geometry.ring_bytes()));
     if (memory == nullptr) break;
     const auto* ring = reinterpret_cast<const Ring*>(memory);
-    if (ring->peer == self) {
+    if (interface_.owns(*ring)) {
       incoming_.resize(geometry.channels);
       for (std::uint32_t c = 0; c < geometry.channels; ++c) {
         incoming_[c] = {geometry.headers(memory, c), geometry.payloads(memory, c),

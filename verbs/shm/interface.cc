@@ -36,6 +36,10 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
                   fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
                               options.channels, options.slots));
   }
+  if (rank < 0 || static_cast<std::size_t>(rank) >= kMostRanks) {
+    return Status(Code::invalid_argument,
+                  fmt::format("rank {} is not one of the {} that shared memory can tell apart", rank, kMostRanks));
+  }
   std::unique_ptr<ShmInterface> interface(new ShmInterface(rank, options, std::move(resolver)));
   WEFT_ASSIGN(void* memory, allocate(sizeof(Hall)));
   Hall* hall = new (memory) Hall{};
@@ -48,6 +52,7 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   hall->payload_bytes = interface->geometry_.payload_bytes;
   hall->magic = Hall::kMagic;
   interface->hall_ = hall;
+  WEFT_ASSIGN(interface->identity_, heap_identity());
   interface->hall_offset_ = heap_offset(hall, sizeof(Hall));
   return std::unique_ptr<Interface>(std::move(interface));
 }
@@ -57,12 +62,17 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
 // peer each time; rings of closed contexts are few and bounded by the contexts a process makes.
 ShmInterface::~ShmInterface() { close(); }
 
+void ShmInterface::close() {
+  closed_ = true;
+  if (hall_ == nullptr || hall_->closed.exchange(1, std::memory_order_release) != 0) return;
+  for (auto& [rank, endpoint] : endpoints_) endpoint->wake_peer();
+}
+
 std::string ShmInterface::address() const {
-  const Result<HeapIdentity> identity = heap_identity();
   Address address{};
   address.wire_version = kWireVersion;
   address.rank = static_cast<std::uint32_t>(rank_);
-  address.heap = identity.value();
+  address.heap = identity_;
   address.hall = hall_offset_;
   address.machine = options_.machine;
   std::string bytes(sizeof address, '\0');

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,15 @@ class ShmEndpoint final : public Endpoint {
   ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
               std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* ring);
 
+  void wake_peer();
   [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] bool peer_closed() const override {
+    return peer_hall_->closed.load(std::memory_order_acquire) != 0;
+  }
+  // Whether it leads to the interface behind `address`, and not to an earlier one of the same rank.
+  [[nodiscard]] bool leads_to(const Address& address) const {
+    return heap_nonce_ == address.heap.nonce && hall_offset_ == address.hall;
+  }
   Posted post_notice(std::uint32_t channel, const WireHeader& header,
                      std::span<const std::byte> payload) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
@@ -30,6 +39,7 @@ class ShmEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
   [[nodiscard]] const Status& process_access() const override { return process_access_; }
   [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
+  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
   Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
                     std::uint64_t ticket) override;
   Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
@@ -55,12 +65,13 @@ class ShmEndpoint final : public Endpoint {
   };
 
   bool find_incoming();
-  void wake_peer();
   Status probe_process_access() const;
   Status move(void* local, std::size_t bytes, const RemoteBuffer& remote, bool write) const;
 
   ShmInterface& interface_;
   Rank peer_;
+  std::uint64_t heap_nonce_;
+  std::uint64_t hall_offset_;
   std::int32_t process_;
   bool same_process_;
   std::uint32_t slot_mask_;
@@ -87,11 +98,15 @@ class ShmInterface final : public Interface {
   Result<Endpoint*> attention() override;
   void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) override;
   void wake() override;
-  void close() override { closed_ = true; }
+  void close() override;
   [[nodiscard]] std::size_t endpoint_bytes() const override { return ring_bytes_; }
 
   [[nodiscard]] const Geometry& geometry() const { return geometry_; }
   [[nodiscard]] const Hall& hall() const { return *hall_; }
+  // Whether a peer made `ring` for this interface.
+  [[nodiscard]] bool owns(const Ring& ring) const {
+    return ring.peer_nonce == identity_.nonce && ring.peer_hall == hall_offset_;
+  }
   // One-sided work ends where it is posted; its completion waits here for poll(). Without room posting answers full.
   [[nodiscard]] bool has_room() const { return completions_.size() < kCompletions; }
   Posted complete(std::uint64_t ticket, Status status);
@@ -99,7 +114,8 @@ class ShmInterface final : public Interface {
 
  private:
   ShmInterface(Rank rank, const InterfaceOptions& options, AddressResolver resolver);
-  Result<std::byte*> make_ring(Rank peer);
+  Result<std::byte*> make_ring(const Address& address);
+  std::optional<Rank> next_asker();
 
   // Completions that nobody polled yet.
   static constexpr std::size_t kCompletions = 1024;
@@ -108,14 +124,22 @@ class ShmInterface final : public Interface {
   InterfaceOptions options_;
   Geometry geometry_;
   AddressResolver resolver_;
+  HeapIdentity identity_;
   Hall* hall_ = nullptr;
   std::uint64_t hall_offset_ = 0;
+  // Askers taken from one word of the hall and not served yet: all of a word are served before any asks twice.
+  std::uint64_t askers_ = 0;
+  std::size_t askers_word_ = 0;
   std::unordered_map<Rank, std::unique_ptr<ShmEndpoint>> endpoints_;
-  std::vector<std::byte*> rings_;
+  // Endpoints to interfaces that a peer has replaced; users may still hold them.
+  std::vector<std::unique_ptr<ShmEndpoint>> replaced_;
   std::size_t ring_bytes_ = 0;
   std::deque<Completion> completions_;
   bool closed_ = false;
 };
+
+// Tells the owner of a hall that `rank` left something on its control channel.
+void ask_attention(Hall& hall, std::uint32_t rank);
 
 // Wakes the owner of a hall if it sleeps. One load of a line that rarely changes when it does not.
 void wake_owner(Hall& hall);

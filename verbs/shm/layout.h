@@ -5,10 +5,11 @@
 // of releases) and `slots` slots that the sender writes. A slot is whole when its header's stamp is the low 32 bits
 // of (index of the notice + 1): the receiver polls that one line, which for a small message is the message.
 //
-// A rank's Hall is where others find it: the list of rings it has made (each names the peer it is for), the
-// word by which strangers ask for attention, and the word by which it sleeps.
+// A rank's Hall is where others find it: the list of rings it has made (each names the hall it is for), the
+// bits by which strangers ask for attention, and the word by which it sleeps.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,8 @@
 namespace weft::shm {
 
 inline constexpr std::size_t kLine = 64;
+// Ranks that a hall has a bit for; as many as an edge index can name.
+inline constexpr std::size_t kMostRanks = 65'536;
 
 struct Hall {
   static constexpr std::uint64_t kMagic = 0x57454654'48414c4c;  // "WEFTHALL"
@@ -33,16 +36,23 @@ struct Hall {
   std::uint64_t payload_bytes;
   // Offset of the newest Ring in this heap, 0 for none. Only the owner writes.
   alignas(kLine) std::atomic<std::uint64_t> rings;
-  // rank + 1 of a peer that left something on its control channel. Anyone writes.
+  // 1 when any bit of `askers` may be set. Anyone sets, the owner clears, all by exchange: a plain store would cut
+  // the release sequence by which the owner sees the bits of those who set it before.
   alignas(kLine) std::atomic<std::uint32_t> attention;
+  // 1 once the owner has closed its interface.
+  alignas(kLine) std::atomic<std::uint32_t> closed;
   // 1 while the owner sleeps on it (futex). The owner sets, anyone clears and wakes.
   alignas(kLine) std::atomic<std::uint32_t> sleeping;
+  // A bit per rank that left something on its control channel: askers do not overwrite each other.
+  alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostRanks / 64> askers;
 };
 
+// For one hall, not for a rank: a rank that opens a second interface must not find old notices in the ring that was
+// made for its first.
 struct Ring {
-  alignas(kLine) std::uint32_t peer;  // whom it is for
-  std::uint32_t zero;
-  std::uint64_t next;                 // offset of the ring made before this one, 0 for none
+  alignas(kLine) std::uint64_t peer_nonce;  // of the heap with the hall that it is for
+  std::uint64_t peer_hall;                  // offset of that hall
+  std::uint64_t next;                       // offset of the ring made before this one, 0 for none
 };
 
 struct ReleaseLine {

@@ -17,8 +17,14 @@ std::atomic_ref<std::uint32_t> stamp_of(WireHeader* header) {
 
 }  // namespace
 
+void ask_attention(Hall& hall, std::uint32_t rank) {
+  hall.askers[rank / 64].fetch_or(std::uint64_t{1} << rank % 64, std::memory_order_release);
+  hall.attention.exchange(1, std::memory_order_acq_rel);
+}
+
 Posted ShmEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
                                 std::span<const std::byte> payload) {
+  if (interface_.closed()) [[unlikely]] return Posted::full;
   Outgoing& out = outgoing_[channel];
   if (out.posted - out.released_seen > slot_mask_) {
     out.released_seen = out.released_line->load(std::memory_order_acquire);
@@ -32,7 +38,7 @@ Posted ShmEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
   ++out.posted;
   stamp_of(target).store(static_cast<std::uint32_t>(out.posted), std::memory_order_release);
   if (channel == kControlChannel) {
-    peer_hall_->attention.store(interface_.hall().rank + 1, std::memory_order_release);
+    ask_attention(*peer_hall_, interface_.hall().rank);
   }
   wake_peer();
   return Posted::posted;
@@ -56,6 +62,7 @@ void ShmEndpoint::release(std::uint32_t channel) {
 
 std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
+  if (interface_.closed()) [[unlikely]] return out.posted;
   if (out.released_seen != out.posted) {
     out.released_seen = out.released_line->load(std::memory_order_acquire);
   }
@@ -83,6 +90,7 @@ Status ShmEndpoint::move(void* local, std::size_t bytes, const RemoteBuffer& rem
                               remote.word, peer_, what), peer_);
   };
   if (bytes > remote.bytes) return outside("longer than the region");
+  if (bytes == 0) return {};
   if (remote.form == PieceForm::view) {
     void* there = heap_->at(remote.word, remote.bytes);
     if (there == nullptr) return outside("outside its shared heap");
@@ -98,13 +106,20 @@ Status ShmEndpoint::move(void* local, std::size_t bytes, const RemoteBuffer& rem
                                 : process_vm_readv(process_, &here, 1, &there, 1, 0);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) {
-      return system_error(fmt::format("{} the memory of rank {} (process {})",
-                                      write ? "writing" : "reading", peer_, process_), errno);
+      const int error = errno;
+      const std::string what = fmt::format("{} the memory of rank {} (process {})",
+                                           write ? "writing" : "reading", peer_, process_);
+      if (error == ESRCH) return Status(Code::peer_died, what + ": it has ended", peer_);
+      return system_error(what, error);
     }
     if (moved == 0) return outside("not mapped there");
     done += static_cast<std::size_t>(moved);
   }
   return {};
+}
+
+Status ShmEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& remote) {
+  return move(local.data(), local.size(), remote, false);
 }
 
 Posted ShmEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,

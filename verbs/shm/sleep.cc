@@ -49,9 +49,8 @@ void wake_owner(Hall& hall) {
 void ShmInterface::wake() { wake_owner(*hall_); }
 
 void ShmInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
-  hall_->sleeping.store(1, std::memory_order_seq_cst);
+  hall_->sleeping.exchange(1, std::memory_order_seq_cst);
   const bool safe = barrier_everywhere();
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!ready()) {
     const std::int64_t ns = safe ? timeout_ns : std::min(timeout_ns, kBlindSleepNs);
     const timespec timeout{ns / 1'000'000'000, ns % 1'000'000'000};

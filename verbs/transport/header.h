@@ -18,7 +18,6 @@ enum class NoticeKind : std::uint8_t {
   query = 3,   // control: in operation n, you are my peer; am I yours?
   refusal = 4, // control: no, in operation n you are not
   failure = 5, // control: my context failed, text attached
-  goodbye = 6, // control: I closed my context
 };
 
 // Where a piece's bytes are.

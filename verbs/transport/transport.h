@@ -70,6 +70,8 @@ class Endpoint {
  public:
   virtual ~Endpoint() = default;
   [[nodiscard]] virtual Rank peer() const = 0;
+  // The peer closed its interface in good order: nothing more will come. From any thread.
+  [[nodiscard]] virtual bool peer_closed() const = 0;
 
   // Notices. `header.stamp` is the transport's. payload.size() <= payload_bytes (kControlBytes on channel 0).
   virtual Posted post_notice(std::uint32_t channel, const WireHeader& header,
@@ -84,6 +86,9 @@ class Endpoint {
   [[nodiscard]] virtual const Status& process_access() const = 0;
   // The peer's memory readable in place, or nullptr where this transport (or that form) has no such thing.
   [[nodiscard]] virtual const std::byte* view(const RemoteBuffer& remote) = 0;
+  // Reads the peer's memory before it returns: for transports whose caller moves the bytes itself.
+  // `unavailable` where a read needs the peer's or a device's time; post_read() is for those.
+  virtual Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) = 0;
   // One-sided work on the peer's memory. Out-of-range is a failed completion, never a fault.
   virtual Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
                             std::uint64_t ticket) = 0;
@@ -117,7 +122,7 @@ class Interface {
   virtual void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) = 0;
   virtual void wake() = 0;
 
-  // Flushes one-sided work (each ticket completes with `closed`), takes no more.
+  // Tells the peers that nothing more will come; flushes one-sided work (each ticket completes with `closed`), takes no more.
   virtual void close() = 0;
   // Bytes of rings and slots that this interface holds for its endpoints.
   [[nodiscard]] virtual std::size_t endpoint_bytes() const = 0;

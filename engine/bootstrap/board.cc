@@ -1,0 +1,277 @@
+// What each request does to the table, and who is told. Every wait that can no longer succeed is
+// answered at once, with the rank at fault.
+#include "engine/bootstrap/board.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMostNamed = 16;  // ranks that one sentence lists
+
+std::string list_ranks(const std::vector<Rank>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const std::size_t shown = std::min(ranks.size(), kMostNamed);
+  for (std::size_t i = 0; i < shown; ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+  if (shown < ranks.size()) text += fmt::format(" and {} more", ranks.size() - shown);
+  return text;
+}
+
+Rank only_one(const std::vector<Rank>& ranks) {
+  return ranks.size() == 1 ? ranks[0] : kNoRank;
+}
+
+}  // namespace
+
+Board::Board(int size, Outbox& outbox)
+    : outbox_(outbox), members_(static_cast<std::size_t>(size)) {}
+
+Status Board::may_join(Rank rank) const {
+  if (!in_range(rank)) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {} does not exist in a job of {} ranks", rank, size()));
+  }
+  switch (member(rank).seat) {
+    case Seat::expected:
+      return {};
+    case Seat::present:
+      return Status(Code::mismatch, fmt::format("rank {} has joined already", rank), rank);
+    case Seat::left:
+    case Seat::died:
+      break;
+  }
+  return Status(
+      Code::mismatch,
+      fmt::format("rank {} was in this job before and is gone; a new job needs a new rendezvous",
+                  rank),
+      rank);
+}
+
+void Board::join(Rank rank) {
+  invariant(may_join(rank).ok(), "only a rank that may join joins");
+  member(rank).seat = Seat::present;
+  ++present_;
+  for (const Rank other : gone_in_order_) outbox_.event(rank, event_of(other));
+}
+
+bool Board::is_present(Rank rank) const {
+  return in_range(rank) && member(rank).seat == Seat::present;
+}
+
+void Board::handle(Rank rank, Request request) {
+  invariant(is_present(rank), "only a rank that has joined asks");
+  switch (request.kind) {
+    case Request::Kind::put:
+      return put(rank, std::move(request));
+    case Request::Kind::get:
+      return get(rank, request);
+    case Request::Kind::fence:
+      return fence(rank, request.id);
+    case Request::Kind::give_up:
+      return give_up(rank, request.id);
+    case Request::Kind::leave:
+      return leave(rank, request.id);
+  }
+}
+
+Status Board::check_put(const Request& request) const {
+  if (request.key.empty() || request.key.size() > kMaxStoreKey) {
+    return Status(Code::invalid_argument, fmt::format("put: a key of {} bytes; 1 to {} are allowed",
+                                                      request.key.size(), kMaxStoreKey));
+  }
+  if (request.value.size() > kMaxStoreValue) {
+    return Status(Code::invalid_argument,
+                  fmt::format("put '{}': {} bytes; at most {} are allowed", request.key,
+                              request.value.size(), kMaxStoreValue));
+  }
+  const auto old = values_.find(request.key);
+  if (old != values_.end() && old->second != request.value) {
+    return Status(Code::mismatch,
+                  fmt::format("put '{}': the key holds other bytes already", request.key));
+  }
+  if (stored_bytes_ + request.key.size() + request.value.size() > kMaxStoreTotal) {
+    return Status(Code::exhausted, fmt::format("put '{}': the job's store is full ({} MiB)",
+                                               request.key, kMaxStoreTotal >> 20));
+  }
+  return {};
+}
+
+void Board::put(Rank rank, Request request) {
+  const Status status = check_put(request);
+  if (status.ok()) {
+    const auto [entry, fresh] = values_.try_emplace(request.key, std::move(request.value));
+    if (fresh) stored_bytes_ += entry->first.size() + entry->second.size();
+    if (fresh) release_gets(entry->first, entry->second);
+  }
+  answer(rank, request.id, status);
+}
+
+void Board::release_gets(const std::string& key, const std::string& value) {
+  const auto waiting = waiting_.extract(key);
+  if (waiting.empty()) return;
+  for (const Waiter& waiter : waiting.mapped()) {
+    member(waiter.rank).gets.erase(waiter.id);
+    outbox_.reply(waiter.rank, {waiter.id, {}, value});
+  }
+}
+
+void Board::get(Rank rank, const Request& request) {
+  const auto value = values_.find(request.key);
+  if (value != values_.end()) return outbox_.reply(rank, {request.id, {}, value->second});
+  if (request.key.empty() || request.key.size() > kMaxStoreKey) {
+    return answer(rank, request.id,
+                  Status(Code::invalid_argument, "get: not a key that anybody can put"));
+  }
+  if (request.from != kNoRank && !in_range(request.from)) {
+    return answer(rank, request.id,
+                  Status(Code::invalid_argument,
+                         fmt::format("get '{}' from rank {}: a job of {} ranks has none",
+                                     request.key, request.from, size())));
+  }
+  if (request.from != kNoRank) {
+    if (auto status = gone(request.from)) return answer(rank, request.id, *status);
+  }
+  Member& asker = member(rank);
+  if (asker.gets.size() >= kMaxStoreWaits || asker.gets.contains(request.id)) {
+    return answer(rank, request.id,
+                  Status(Code::exhausted, fmt::format("get '{}': {} gets are waiting already",
+                                                      request.key, asker.gets.size())));
+  }
+  asker.gets.emplace(request.id, request.key);
+  waiting_[request.key].push_back({rank, request.id, request.from});
+}
+
+void Board::fence(Rank rank, RequestId id) {
+  if (member(rank).fence) {
+    return answer(rank, id,
+                  Status(Code::invalid_argument, "fence: another thread of this rank is in it"));
+  }
+  if (!gone_in_order_.empty()) return answer(rank, id, *gone(gone_in_order_.front()));
+  member(rank).fence = id;
+  if (++in_fence_ == size()) release_fence({});
+}
+
+void Board::release_fence(const Status& status) {
+  in_fence_ = 0;
+  for (Rank rank = 0; rank < size(); ++rank) {
+    if (const auto id = std::exchange(member(rank).fence, std::nullopt)) answer(rank, *id, status);
+  }
+}
+
+void Board::give_up(Rank rank, RequestId id) {
+  Member& asker = member(rank);
+  if (asker.fence == id) {
+    const Status status = missing_in_fence();
+    asker.fence.reset();
+    --in_fence_;
+    return answer(rank, id, status);
+  }
+  const auto get = asker.gets.extract(id);
+  if (get.empty()) return;  // it was answered while the rank gave up; the answer is on its way
+  const auto waiting = waiting_.find(get.mapped());
+  auto& waiters = waiting->second;
+  const auto waiter =
+      std::ranges::find_if(waiters, [&](const Waiter& w) { return w.rank == rank && w.id == id; });
+  answer(rank, id, missing_for_get(waiter->from, get.mapped()));
+  waiters.erase(waiter);
+  if (waiters.empty()) waiting_.erase(waiting);
+}
+
+void Board::leave(Rank rank, RequestId id) {
+  answer(rank, id, {});
+  go(rank, Seat::left, "said goodbye");
+}
+
+void Board::died(Rank rank, const std::string& reason) {
+  if (in_range(rank) && !gone(rank)) go(rank, Seat::died, reason);
+}
+
+void Board::go(Rank rank, Seat seat, const std::string& reason) {
+  forget_waits_of(rank);
+  if (is_present(rank)) --present_;
+  member(rank).seat = seat;
+  member(rank).reason = reason;
+  gone_in_order_.push_back(rank);
+  for (Rank other = 0; other < size(); ++other) {
+    if (is_present(other)) outbox_.event(other, event_of(rank));
+  }
+  const Status status = *gone(rank);
+  release_fence(status);
+  fail_gets_from(rank, status);
+}
+
+StoreEvent Board::event_of(Rank rank) const {
+  const Member& m = member(rank);
+  return {m.seat == Seat::left ? StoreEvent::Kind::left : StoreEvent::Kind::died, rank, m.reason};
+}
+
+void Board::forget_waits_of(Rank rank) {
+  Member& leaver = member(rank);
+  if (leaver.fence) --in_fence_;
+  leaver.fence.reset();
+  for (const auto& [id, key] : leaver.gets) {
+    auto& waiters = waiting_[key];
+    std::erase_if(waiters, [&](const Waiter& waiter) { return waiter.rank == rank; });
+    if (waiters.empty()) waiting_.erase(key);
+  }
+  leaver.gets.clear();
+}
+
+void Board::fail_gets_from(Rank rank, const Status& status) {
+  for (auto entry = waiting_.begin(); entry != waiting_.end();) {
+    std::erase_if(entry->second, [&](const Waiter& waiter) {
+      if (waiter.from != rank) return false;
+      member(waiter.rank).gets.erase(waiter.id);
+      answer(waiter.rank, waiter.id, status);
+      return true;
+    });
+    entry = entry->second.empty() ? waiting_.erase(entry) : std::next(entry);
+  }
+}
+
+std::optional<Status> Board::gone(Rank rank) const {
+  const Member& m = member(rank);
+  if (m.seat == Seat::left)
+    return Status(Code::peer_left, fmt::format("rank {} has left the job", rank), rank);
+  if (m.seat == Seat::died) {
+    return Status(Code::peer_died, fmt::format("rank {} died: {}", rank, m.reason), rank);
+  }
+  return std::nullopt;
+}
+
+Status Board::missing_in_fence() const {
+  std::vector<Rank> never;  // joined
+  std::vector<Rank> late;
+  for (Rank rank = 0; rank < size(); ++rank) {
+    if (member(rank).fence) continue;
+    (member(rank).seat == Seat::expected ? never : late).push_back(rank);
+  }
+  std::string text = "fence: ";
+  if (!never.empty()) text += list_ranks(never) + " never joined the job";
+  if (!never.empty() && !late.empty()) text += "; ";
+  if (!late.empty()) text += list_ranks(late) + " did not come to it";
+  std::vector<Rank> all = never;
+  all.insert(all.end(), late.begin(), late.end());
+  return Status(Code::timed_out, std::move(text), only_one(all));
+}
+
+Status Board::missing_for_get(Rank from, const std::string& key) const {
+  if (from != kNoRank) {
+    const bool joined = member(from).seat != Seat::expected;
+    return Status(Code::timed_out,
+                  fmt::format("get '{}': rank {} {}", key, from,
+                              joined ? "has not put it" : "never joined the job"),
+                  from);
+  }
+  std::vector<Rank> never;
+  for (Rank rank = 0; rank < size(); ++rank) {
+    if (member(rank).seat == Seat::expected) never.push_back(rank);
+  }
+  std::string text = fmt::format("get '{}': nobody has put it", key);
+  if (!never.empty()) text += "; " + list_ranks(never) + " never joined the job";
+  return Status(Code::timed_out, std::move(text), only_one(never));
+}
+
+}  // namespace weft

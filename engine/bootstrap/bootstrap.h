@@ -1,0 +1,155 @@
+// bootstrap: how the ranks of a job find each other, and how they learn that one is gone.
+//
+// A Store is a rank's seat at the job's common table: ranks put small values under names, get what
+// others put, meet at fences, and are told when a rank leaves or dies. It carries addresses and
+// agreements, never tensors. Two implementations have one meaning, because both run the same
+// `Board`: in process (`make_local_stores`, ranks as threads) and over TCP (`RendezvousServer`,
+// `connect_store`).
+//
+// Rules of the table:
+//  - A key is written once. Putting the same bytes again is allowed, other bytes are an error, so
+//  every
+//    rank gets the same answer for ever. Users prefix their keys ("shm/3/segment").
+//  - A rank joins once. Its number is not given to anyone else after it left or died.
+//  - Everything has a bound: key, value, all values together, waits in flight, strangers at the
+//  door.
+//
+// Nobody joins without the job's key: each side proves by HMAC-SHA256 over both sides' fresh random
+// numbers that it knows the key, which itself never crosses the wire.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/bootstrap/fd.h"
+#include "engine/config/config.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+
+inline constexpr std::size_t kMaxStoreKey = 256;           // bytes; names, not data
+inline constexpr std::size_t kMaxStoreValue = 1 << 20;     // bytes; an address book of 10,000 ranks
+inline constexpr std::size_t kMaxStoreTotal = 256U << 20;  // bytes that one job may put
+inline constexpr std::size_t kMaxStoreWaits = 64;          // gets and fences in flight per rank
+
+// Something happened to another rank.
+struct StoreEvent {
+  enum class Kind : std::uint8_t {
+    left,  // said goodbye
+    died,  // ended without it; the reason says how that was noticed
+    lost,  // the rendezvous itself ended: nothing more will be heard of anybody (rank: kNoRank)
+  };
+  Kind kind;
+  Rank rank;
+  std::string reason;  // for a person
+};
+
+// One rank's connection to the job. Every function may be called by any thread at any time. Each
+// wait ends at its deadline, at most one second later when the rendezvous itself is silent. Lives
+// until its last shared_ptr; a store destroyed without goodbye() means to the others that this rank
+// died.
+class Store {
+ public:
+  Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  virtual ~Store() = default;
+
+  [[nodiscard]] virtual Rank rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+
+  // Makes `bytes` known to all under `key`. Returns when everybody can get them.
+  virtual Status put(std::string key, std::string bytes) = 0;
+  // What was put under `key`; waits until somebody has.
+  [[nodiscard]] Result<std::string> get(const std::string& key, Deadline deadline) {
+    return get_from(kNoRank, key, deadline);
+  }
+  // The same, knowing that rank `from` will put it: fails with peer_died or peer_left as soon as
+  // that rank is gone, instead of at the deadline.
+  [[nodiscard]] virtual Result<std::string> get_from(Rank from, const std::string& key,
+                                                     Deadline deadline) = 0;
+  // Waits until all ranks are in the fence. timed_out names the ranks that are missing; peer_died
+  // and peer_left name one that will never come. A fence that failed is not left half done: this
+  // rank is outside again and may call it anew.
+  virtual Status fence(Deadline deadline) = 0;
+
+  // Leaves the job: the others get a `left` event. Afterwards everything returns `closed`. The rank
+  // that hosts the rendezvous waits here, at most until the deadline, for the others to leave too.
+  virtual Status goodbye(Deadline deadline) = 0;
+
+  // Readable (poll, epoll) while next_event() has something. Owned by the store.
+  [[nodiscard]] virtual int event_fd() const = 0;
+  // The next event in the order in which they were learnt, or nothing. Does not wait.
+  [[nodiscard]] virtual std::optional<StoreEvent> next_event() = 0;
+
+  // Numbers the contexts that share this store, so that their keys differ: 0, 1, … in the order of
+  // the calls, which is the same on all ranks because making a context is collective.
+  [[nodiscard]] std::uint16_t next_context() { return contexts_.fetch_add(1); }
+
+ private:
+  std::atomic<std::uint16_t> contexts_{0};
+};
+
+// n stores that share one table; element r is for rank r, used by any thread.
+[[nodiscard]] Result<std::vector<std::shared_ptr<Store>>> make_local_stores(int n);
+
+struct RendezvousOptions {
+  std::string bind_host = "127.0.0.1";  // nothing listens on more than it needs
+  std::uint16_t port = 0;               // 0: any free port
+  int size = 1;  // ranks of the job; also the bound on connections that joined
+  std::string job_key;
+  Rank host_rank = kNoRank;            // the rank whose process this is; kNoRank: no rank's
+  std::int64_t handshake_ms = 10'000;  // a connection that has not joined by then is closed
+};
+
+// The table of one job behind a TCP port. Owns one thread, which sleeps while nothing arrives. Bad
+// input costs the sender its connection and nobody else anything.
+class RendezvousServer {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<RendezvousServer>> start(
+      const RendezvousOptions& options);
+  RendezvousServer(const RendezvousServer&) = delete;
+  RendezvousServer& operator=(const RendezvousServer&) = delete;
+  ~RendezvousServer();  // closes all connections; the ranks see `lost`
+
+  [[nodiscard]] const Address& address() const;  // with the port that was chosen
+  // Somebody who watches the processes (`weft run`) has seen this rank end. Known before the
+  // connection breaks when a child of the rank holds it open, and at all when it never joined.
+  void declare_dead(Rank rank, std::string reason);
+  // Waits until every rank that has joined has left or died.
+  Status wait_until_empty(Deadline deadline);
+
+ private:
+  class Loop;
+  explicit RendezvousServer(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+};
+
+struct ConnectOptions {
+  Address address;
+  Rank rank = 0;
+  int size = 1;
+  std::string job_key;
+  std::int64_t put_deadline_ms = 60'000;  // put() has no deadline of its own
+};
+
+// Joins the job behind an address. Tries again until the deadline while nobody listens there yet; a
+// refusal (wrong key: no_permission; wrong size, rank taken, other protocol version: mismatch) is
+// final.
+[[nodiscard]] Result<std::shared_ptr<Store>> connect_store(const ConnectOptions& options,
+                                                           Deadline deadline);
+
+// The store that a configuration asks for: local when it names no rendezvous, else TCP; rank 0
+// starts the server unless the launcher did. One call per process: contexts share the store.
+[[nodiscard]] Result<std::shared_ptr<Store>> open_store(const Config& config);
+
+// 64 hexadecimal digits from the kernel's random source: a key for one job.
+[[nodiscard]] Result<std::string> make_job_key();
+
+}  // namespace weft

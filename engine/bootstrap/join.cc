@@ -1,0 +1,97 @@
+// Joining a rendezvous: connect, answer the server's challenge, check its answer to ours.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+
+#include "engine/bootstrap/net.h"
+#include "engine/bootstrap/proof.h"
+#include "engine/bootstrap/tcp_store.h"
+
+namespace weft {
+namespace {
+
+constexpr int kFirstPauseMs = 1;
+constexpr int kLongestPauseMs = 250;
+
+Status with_address(const Address& address, const Status& status) {
+  return Status(status.code(), fmt::format("rendezvous {}: {}", address.to_string(), status.text()),
+                status.rank());
+}
+
+Result<wire::Frame> next_frame(Joined& joined, Deadline deadline) {
+  for (;;) {
+    WEFT_ASSIGN(std::optional<wire::Frame> frame, joined.reader.next());
+    if (frame) return *std::move(frame);
+    WEFT_ASSIGN(const bool readable, net::wait_readable(joined.socket, deadline));
+    if (!readable) return Status(Code::timed_out, "somebody listens there but does not answer");
+    std::string bytes;
+    const Result<net::Flow> flow = net::receive(joined.socket, bytes);
+    // A server that goes while we knock: perhaps the last job's. The next attempt will tell.
+    if (!flow.ok()) return Status(Code::unavailable, std::string(flow.status().text()));
+    if (*flow == net::Flow::ended)
+      return Status(Code::unavailable, "the connection was closed at once");
+    joined.reader.append(bytes);
+  }
+}
+
+Status send_hello(const Joined& joined, const wire::Hello& hello) {
+  // A fresh connection has room for this one small frame.
+  std::string bytes = wire::encode_hello(hello);
+  const Result<net::Flow> flow = net::send(joined.socket, bytes);
+  if (!flow.ok()) return Status(Code::unavailable, std::string(flow.status().text()));
+  return {};
+}
+
+Result<Joined> shake_hands(Fd socket, const ConnectOptions& options, Deadline deadline) {
+  Joined joined{std::move(socket), wire::FrameReader(wire::kMaxText + 1), kNoRank};
+  WEFT_ASSIGN(const wire::Frame first, next_frame(joined, deadline));
+  if (first.type == wire::Type::refused) return wire::decode_refused(first);
+  WEFT_ASSIGN(const wire::Nonce server_nonce, wire::decode_challenge(first));
+  WEFT_ASSIGN(const wire::Nonce nonce, proof::fresh_nonce());
+  const proof::Claim claim{options.rank, static_cast<std::uint32_t>(options.size), server_nonce,
+                           nonce};
+  WEFT_ASSIGN(const wire::Proof ours, proof::make(options.job_key, proof::Side::rank, claim));
+  WEFT_RETURN_IF_ERROR(send_hello(joined, {claim.rank, claim.size, nonce, ours}));
+
+  WEFT_ASSIGN(const wire::Frame second, next_frame(joined, deadline));
+  if (second.type == wire::Type::refused) return wire::decode_refused(second);
+  WEFT_ASSIGN(const wire::Welcome welcome, wire::decode_welcome(second));
+  WEFT_ASSIGN(const wire::Proof theirs, proof::make(options.job_key, proof::Side::server, claim));
+  if (!proof::equal(theirs, welcome.proof)) {
+    return Status(Code::no_permission, "the server does not know the job key");
+  }
+  joined.host_rank = welcome.host_rank;
+  joined.reader.set_max_body(wire::kMaxBody);
+  return joined;
+}
+
+Result<Joined> attempt(const ConnectOptions& options, Deadline deadline) {
+  WEFT_ASSIGN(Fd socket, net::connect_once(options.address, deadline));
+  return shake_hands(std::move(socket), options, deadline);
+}
+
+// A server that is not up yet on another machine sends no event that one could wait for.
+void pause(int pause_ms, Deadline deadline) {
+  (void)::poll(nullptr, 0, std::min(pause_ms, deadline.left_ms()));
+}
+
+}  // namespace
+
+Result<Joined> join_rendezvous(const ConnectOptions& options, Deadline deadline) {
+  for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+    Result<Joined> joined = attempt(options, deadline);
+    if (joined.ok()) return joined;
+    if (joined.status().code() != Code::unavailable)
+      return with_address(options.address, joined.status());
+    if (deadline.passed()) {
+      return with_address(
+          options.address,
+          Status(Code::timed_out,
+                 fmt::format("nobody to join until the deadline ({})", joined.status().text())));
+    }
+    pause(pause_ms, deadline);
+  }
+}
+
+}  // namespace weft

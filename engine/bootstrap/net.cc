@@ -1,0 +1,213 @@
+// Sockets. What the kernel taught us stands at the place where it matters.
+#include "engine/bootstrap/net.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace weft::net {
+namespace {
+
+// One address of several may swallow packets in silence; the next one gets its turn after this.
+constexpr std::int64_t kAttemptMs = 5'000;
+constexpr std::size_t kReadBytes = 64 << 10;
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Result<Addresses> resolve(const Address& address, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error =
+      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
+  if (error != 0) {
+    const std::string why = error == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(error);
+    return Status(Code::unavailable,
+                  fmt::format("host '{}' does not resolve: {}", address.host, why));
+  }
+  return Addresses(list, &::freeaddrinfo);
+}
+
+void set(const Fd& socket, int level, int option, int value) {
+  // Best effort: none of these options is needed for correctness, only for being quick.
+  (void)::setsockopt(socket.get(), level, option, &value, sizeof value);
+}
+
+// Small frames leave at once, and a machine that lost its power is noticed in about 15 s.
+void tune(const Fd& socket) {
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 5);
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);
+}
+
+Fd open_socket(const addrinfo& where) {
+  return Fd(::socket(where.ai_family, where.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                     where.ai_protocol));
+}
+
+Status not_there(const Address& address, int error) {
+  return Status(Code::unavailable, fmt::format("{}: {}", address.to_string(), errno_text(error)));
+}
+
+// A connect to a free port of one's own machine can meet itself: TCP's simultaneous open. While a
+// rank waits for a server that is not up yet this does happen, and would block the server's port.
+bool is_connected_to_itself(const Fd& socket) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t here_size = sizeof here;
+  socklen_t there_size = sizeof there;
+  return ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &here_size) == 0 &&
+         ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&there), &there_size) == 0 &&
+         here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
+}
+
+Result<bool> wait_for(const Fd& socket, short events, Deadline deadline) {
+  for (;;) {
+    pollfd one{socket.get(), events, 0};
+    const int ready = ::poll(&one, 1, deadline.left_ms());
+    if (ready > 0) return true;
+    if (ready == 0 && deadline.passed()) return false;
+    if (ready < 0 && errno != EINTR) return system_error("poll", errno);
+  }
+}
+
+Result<Fd> connect_to(const addrinfo& where, const Address& address, Deadline deadline) {
+  Fd socket = open_socket(where);
+  if (!socket.valid()) return system_error("socket", errno);
+  if (::connect(socket.get(), where.ai_addr, where.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return not_there(address, errno);
+    WEFT_ASSIGN(const bool ready, wait_for(socket, POLLOUT, deadline));
+    if (!ready) return not_there(address, ETIMEDOUT);
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+    if (error != 0) return not_there(address, error);
+  }
+  if (is_connected_to_itself(socket)) return not_there(address, ECONNREFUSED);
+  tune(socket);
+  return socket;
+}
+
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
+
+}  // namespace
+
+Result<Fd> listen_on(const Address& address, int backlog) {
+  WEFT_ASSIGN(const Addresses list, resolve(address, AI_PASSIVE));
+  int error = 0;
+  for (const addrinfo* where = list.get(); where != nullptr; where = where->ai_next) {
+    Fd socket = open_socket(*where);
+    if (socket.valid())
+      set(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // the last job's TIME_WAIT is no owner
+    if (socket.valid() && ::bind(socket.get(), where->ai_addr, where->ai_addrlen) == 0 &&
+        ::listen(socket.get(), backlog) == 0) {
+      return socket;
+    }
+    error = errno;
+  }
+  return system_error("listen on " + address.to_string(), error);
+}
+
+Result<std::uint16_t> port_of(const Fd& socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) {
+    return system_error("getsockname", errno);
+  }
+  const in_port_t port = name.ss_family == AF_INET6
+                             ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
+                             : reinterpret_cast<sockaddr_in*>(&name)->sin_port;
+  return ntohs(port);
+}
+
+Result<Fd> connect_once(const Address& address, Deadline deadline) {
+  WEFT_ASSIGN(const Addresses list, resolve(address, 0));
+  Status last = not_there(address, EADDRNOTAVAIL);
+  for (const addrinfo* where = list.get(); where != nullptr; where = where->ai_next) {
+    const auto attempt =
+        Deadline::at_ns(std::min(deadline.ns(), Deadline::after_ms(kAttemptMs).ns()));
+    Result<Fd> socket = connect_to(*where, address, attempt);
+    if (socket.ok()) return socket;
+    last = socket.status();
+  }
+  return last;
+}
+
+Result<Fd> accept_one(const Fd& listener) {
+  for (;;) {
+    Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      tune(socket);
+      return socket;
+    }
+    if (would_block(errno)) return Fd();
+    // A connection that broke while it waited in the queue is nobody's error.
+    if (errno != EINTR && errno != ECONNABORTED) return system_error("accept", errno);
+  }
+}
+
+Result<Flow> receive(const Fd& socket, std::string& into) {
+  std::array<char, kReadBytes> chunk;
+  for (;;) {
+    const ssize_t count = ::recv(socket.get(), chunk.data(), chunk.size(), 0);
+    if (count > 0) {
+      into.append(chunk.data(), static_cast<std::size_t>(count));
+      return Flow::more;
+    }
+    if (count == 0) return Flow::ended;
+    if (would_block(errno)) return Flow::blocked;
+    if (errno != EINTR) return system_error("connection", errno);
+  }
+}
+
+Result<Flow> send(const Fd& socket, std::string& from) {
+  std::size_t sent = 0;
+  int error = 0;
+  while (sent < from.size() && error == 0) {
+    const ssize_t count =
+        ::send(socket.get(), from.data() + sent, from.size() - sent, MSG_NOSIGNAL);
+    if (count >= 0) sent += static_cast<std::size_t>(count);
+    if (count < 0 && errno != EINTR) error = errno;
+  }
+  from.erase(0, sent);  // once: what is left may be long
+  if (error == 0) return Flow::more;
+  if (would_block(error)) return Flow::blocked;
+  return system_error("connection", error);
+}
+
+Result<bool> wait_readable(const Fd& socket, Deadline deadline) {
+  return wait_for(socket, POLLIN, deadline);
+}
+
+Result<Fd> make_wake_fd() {
+  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.valid()) return system_error("eventfd", errno);
+  return fd;
+}
+
+void wake(const Fd& wake_fd) {
+  ::eventfd_write(wake_fd.get(), 1);
+}
+
+void clear_wake(const Fd& wake_fd) {
+  eventfd_t count = 0;
+  ::eventfd_read(wake_fd.get(), &count);
+}
+
+}  // namespace weft::net

@@ -1,0 +1,53 @@
+// From a configuration to a seat in the job: the only place that chooses between the kinds of
+// Store.
+#include <fmt/format.h>
+
+#include "engine/bootstrap/tcp_store.h"
+
+namespace weft {
+
+Result<std::shared_ptr<Store>> connect_store(const ConnectOptions& options, Deadline deadline) {
+  if (options.rank < 0 || options.rank >= options.size) {
+    return Status(Code::invalid_argument,
+                  fmt::format("rank {} of a job of {} ranks", options.rank, options.size));
+  }
+  WEFT_ASSIGN(Joined joined, join_rendezvous(options, deadline));
+  WEFT_ASSIGN(std::shared_ptr<TcpStore> store, TcpStore::open(options, std::move(joined)));
+  return std::shared_ptr<Store>(std::move(store));
+}
+
+namespace {
+
+Result<std::shared_ptr<Store>> open_local() {
+  WEFT_ASSIGN(const auto stores, make_local_stores(1));
+  return stores.front();
+}
+
+// Rank 0 of a plain environment: the server first, then a seat at it.
+Result<std::shared_ptr<Store>> open_hosting(const Config& config, ConnectOptions options) {
+  RendezvousOptions hosting;
+  hosting.bind_host = options.address.host;
+  hosting.port = options.address.port;
+  hosting.size = config.size;
+  hosting.job_key = config.job_key;
+  hosting.host_rank = config.rank;
+  WEFT_ASSIGN(std::unique_ptr<RendezvousServer> server, RendezvousServer::start(hosting));
+  WEFT_ASSIGN(Joined joined, join_rendezvous(options, Deadline::after_ms(config.deadline_ms)));
+  WEFT_ASSIGN(std::shared_ptr<TcpStore> store, TcpStore::open(options, std::move(joined)));
+  store->host(std::move(server));
+  return std::shared_ptr<Store>(std::move(store));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Store>> open_store(const Config& config) {
+  WEFT_RETURN_IF_ERROR(config.check());
+  if (config.rendezvous.empty()) return open_local();
+  WEFT_ASSIGN(const Address address, parse_address(config.rendezvous));
+  const ConnectOptions options{address, config.rank, config.size, config.job_key,
+                               config.deadline_ms};
+  if (config.rank == 0 && config.served_by == ServedBy::rank0) return open_hosting(config, options);
+  return connect_store(options, Deadline::after_ms(config.deadline_ms));
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// HMAC-SHA256 by OpenSSL over: protocol version, side, rank, size, server nonce, rank nonce.
+#include "engine/bootstrap/proof.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include <cerrno>
+
+namespace weft {
+namespace proof {
+
+Result<wire::Nonce> fresh_nonce() {
+  wire::Nonce nonce{};
+  // Up to 256 bytes come whole and are not interrupted once the kernel's source is ready.
+  if (::getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
+    return system_error("getrandom", errno);
+  }
+  return nonce;
+}
+
+Result<wire::Proof> make(std::string_view job_key, Side side, const Claim& claim) {
+  std::string message = fmt::format("weft rendezvous {} {} {} {} ", wire::kVersion,
+                                    side == Side::rank ? "rank" : "server", claim.rank, claim.size);
+  message.append(claim.server_nonce.begin(), claim.server_nonce.end());
+  message.append(claim.rank_nonce.begin(), claim.rank_nonce.end());
+  wire::Proof result{};
+  unsigned int length = 0;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(message.data());
+  if (HMAC(EVP_sha256(), job_key.data(), static_cast<int>(job_key.size()), bytes, message.size(),
+           result.data(), &length) == nullptr ||
+      length != result.size()) {
+    return Status(Code::unavailable, "libcrypto does not compute HMAC-SHA256");
+  }
+  return result;
+}
+
+bool equal(const wire::Proof& a, const wire::Proof& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace proof
+
+Result<std::string> make_job_key() {
+  WEFT_ASSIGN(const wire::Nonce random, proof::fresh_nonce());
+  std::string key;
+  for (const std::uint8_t byte : random) key += fmt::format("{:02x}", byte);
+  return key;
+}
+
+}  // namespace weft

@@ -1,0 +1,107 @@
+// The rendezvous protocol's frames. Both directions speak frames of a 12-byte header and a body;
+// all integers are little endian:
+//
+//   magic "WEFT" | version u8 | type u8 | zero u16 | body length u32 | body
+//
+//   type       direction  body
+//   challenge  s -> c     nonce[32]                                first frame, sent on accept
+//   hello      c -> s     rank i32, size u32, nonce[32], proof[32]
+//   welcome    s -> c     host rank i32, proof[32]
+//   refused    s -> c     code u8, text                            the server closes after it
+//   put        c -> s     id u32, key length u16, key, value
+//   get        c -> s     id u32, from i32, key
+//   fence, give_up, leave c -> s  id u32
+//   reply      s -> c     id u32, code u8, rank i32, value (code ok) or text
+//   event      s -> c     kind u8, rank i32, reason
+//
+// The header and the refused frame keep their form in every version, so that two versions can tell
+// each other why they part. Everything that is decoded is checked: lengths before memory is taken,
+// every field against its range, and no byte may be left over. Values and pure functions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/bootstrap/board.h"
+#include "verbs/base/base.h"
+
+namespace weft::wire {
+
+inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::size_t kHeaderBytes = 12;
+// The largest body: a put of the largest key and value. What a stranger may send is far smaller.
+inline constexpr std::size_t kMaxBody = 4 + 2 + kMaxStoreKey + kMaxStoreValue;
+inline constexpr std::size_t kMaxStrangerBody = 512;
+inline constexpr std::size_t kMaxText = 1024;  // longer refusals and reasons are cut
+
+enum class Type : std::uint8_t {
+  challenge = 1,
+  hello,
+  welcome,
+  refused,
+  put,
+  get,
+  fence,
+  give_up,
+  leave,
+  reply,
+  event,
+};
+
+using Nonce = std::array<std::uint8_t, 32>;  // fresh random bytes of one side
+using Proof = std::array<std::uint8_t, 32>;  // HMAC-SHA256
+
+struct Frame {
+  Type type;
+  std::string body;
+};
+struct Hello {
+  Rank rank;
+  std::uint32_t size;
+  Nonce nonce;
+  Proof proof;
+};
+struct Welcome {
+  Rank host_rank;
+  Proof proof;
+};
+
+// Cuts a byte stream into frames. Holds at most one frame's bytes and what one read brought.
+class FrameReader {
+ public:
+  explicit FrameReader(std::size_t max_body) : max_body_(max_body) {}
+  void set_max_body(std::size_t bytes) { max_body_ = bytes; }
+  void append(std::string_view bytes) { buffer_.append(bytes); }
+  // The next whole frame; nothing when more bytes are needed; mismatch for another protocol or
+  // version, invalid_argument for a frame that is too long. After an error the stream has no
+  // meaning.
+  [[nodiscard]] Result<std::optional<Frame>> next();
+
+ private:
+  std::size_t max_body_;
+  std::string buffer_;
+};
+
+[[nodiscard]] std::string encode_challenge(const Nonce& nonce);
+[[nodiscard]] std::string encode_hello(const Hello& hello);
+[[nodiscard]] std::string encode_welcome(const Welcome& welcome);
+[[nodiscard]] std::string encode_refused(const Status& status);
+[[nodiscard]] std::string encode_request(const Request& request);
+[[nodiscard]] std::string encode_reply(const Reply& reply);
+[[nodiscard]] std::string encode_event(const StoreEvent& event);
+
+// Each expects a frame of its type and returns invalid_argument for anything malformed.
+[[nodiscard]] Result<Nonce> decode_challenge(const Frame& frame);
+[[nodiscard]] Result<Hello> decode_hello(const Frame& frame);
+[[nodiscard]] Result<Welcome> decode_welcome(const Frame& frame);
+// The refusal itself, or why the frame is none: an error in either case.
+[[nodiscard]] Status decode_refused(const Frame& frame);
+[[nodiscard]] Result<Request> decode_request(const Frame& frame);
+[[nodiscard]] Result<Reply> decode_reply(const Frame& frame);
+[[nodiscard]] Result<StoreEvent> decode_event(const Frame& frame);
+
+}  // namespace weft::wire

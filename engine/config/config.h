@@ -1,0 +1,105 @@
+// config: everything that a user may set, as one typed struct with a default for each field.
+//
+// `Config::from_environment()` reads the process's environment once; nothing else in Weft does. A
+// program or a test may as well fill a Config by hand. One table (`variables()`) ties each field to
+// its variable, what it accepts and what it means; parsing, `weft config` and the documentation are
+// made from it, so they cannot disagree.
+//
+// A value that is not understood and a WEFT_* name that does not exist are errors: a typing mistake
+// must not pass in silence and cost a day.
+//
+// Values and free functions; thread safe as far as nobody calls setenv(3) at the same time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/config/address.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+
+enum class ProgressMode : std::uint8_t {
+  thread,  // one thread per interface moves the bytes; a waiting caller takes over its work
+  waiter,  // no thread: bytes move only while a caller waits or tests
+};
+enum class HugePageUse : std::uint8_t { automatic, off };
+enum class ForeignPath : std::uint8_t {
+  automatic,  // cma where the kernel permits it, else staging
+  cma,        // process_vm_readv, or an error
+  staging,    // through a bounded ring in shared memory
+};
+enum class ServedBy : std::uint8_t {
+  rank0,     // the rendezvous server lives in rank 0's process
+  launcher,  // whoever started the ranks (`weft run`) holds it
+};
+
+struct Config {
+  // Who am I?
+  Rank rank = 0;
+  int size = 1;               // ranks in the job
+  Rank local_rank = kNoRank;  // among the ranks of this machine; kNoRank: not told
+  int local_size = 0;         // ranks on this machine; 0: not told
+  std::string host;           // identity of this machine; empty: the kernel's host name and boot id
+
+  // How do ranks find each other?
+  std::string rendezvous;  // "host:port"; empty: only a job of one rank
+  ServedBy served_by = ServedBy::rank0;
+  std::string job_key;  // secret shared by the job's ranks; required with a rendezvous
+
+  // How do they wait?
+  std::int64_t deadline_ms = 60'000;  // bound of every wait that is given none
+  ProgressMode progress = ProgressMode::thread;
+  std::int64_t spin_ns = -1;    // spin this long before yielding; -1: by ranks per core
+  std::int64_t yield_us = 100;  // then yield this long before sleeping
+
+  // How much memory do they use?
+  int channels = 8;             // operations in flight per context
+  int slots = 4;                // eager slots per channel and in-neighbor
+  int eager_bytes = 4096 - 64;  // largest message copied to a slot: a page less the wire header
+  std::int64_t heap_mib = 0;    // address space for weft::allocate; 0: as much as physical memory
+  std::string shm_dir;          // directory for segments; empty: anonymous memory files
+  HugePageUse huge_pages = HugePageUse::automatic;
+  ForeignPath foreign = ForeignPath::automatic;
+
+  // What is checked and told?
+  bool topo_check = true;  // both ends of an edge must agree before data moves
+  std::string trace;       // timeline file, one per rank; empty: off
+  LogLevel log = LogLevel::warning;
+
+  // The environment of this process, read and checked as a whole.
+  [[nodiscard]] static Result<Config> from_environment();
+  // The same from "NAME=value" entries; those that do not begin with WEFT_ are ignored.
+  [[nodiscard]] static Result<Config> from_entries(const std::vector<std::string>& entries);
+
+  // Do the fields agree with each other? from_environment() has asked; whoever fills a Config by
+  // hand gets the same answer from open_store().
+  [[nodiscard]] Status check() const;
+};
+
+// One row of the table.
+struct Variable {
+  std::string name;      // WEFT_DEADLINE_MS
+  std::string accepted;  // completes "expected …"
+  std::string meaning;
+  bool secret = false;                                              // never printed
+  std::function<bool(std::string_view text, Config& config)> read;  // false: not accepted
+  std::function<std::string(const Config& config)> show;            // as read() takes it
+};
+
+[[nodiscard]] const std::vector<Variable>& variables();
+
+// The "NAME=value" entries of this process.
+[[nodiscard]] std::vector<std::string> environment();
+// `entries` with each NAME of `settings` set to its value: the environment for a child.
+[[nodiscard]] std::vector<std::string> with_settings(
+    std::vector<std::string> entries,
+    const std::vector<std::pair<std::string, std::string>>& settings);
+// Is NAME among the entries?
+[[nodiscard]] bool is_set(const std::vector<std::string>& entries, std::string_view name);
+
+}  // namespace weft

@@ -1,0 +1,252 @@
+// What a call means: operands checked, peers and weights of this step found, the plan's shape chosen.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/context/core.h"
+
+namespace weft {
+namespace {
+
+Status invalid(std::string text) { return Status(Code::invalid_argument, std::move(text)); }
+
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto x = reinterpret_cast<std::uintptr_t>(a);
+  const auto y = reinterpret_cast<std::uintptr_t>(b);
+  return x < y + b_bytes && y < x + a_bytes;
+}
+
+// In place means the very same memory; anything between that and apart has no meaning.
+Status check_memory(std::string_view what, const Input& x, const Output& y) {
+  if (x.type != y.type) return invalid(fmt::format("{}: the input is {}, the output {}", what, name(x.type), name(y.type)));
+  if (x.count != 0 && x.data == nullptr) return invalid(fmt::format("{}: the input is null", what));
+  if (y.count != 0 && y.data == nullptr) return invalid(fmt::format("{}: the output is null", what));
+  const std::size_t size = size_of(x.type);
+  if (x.data != y.data && overlap(x.data, x.count * size, y.data, y.count * size)) {
+    return invalid(fmt::format("{}: input and output overlap without being the same", what));
+  }
+  return {};
+}
+
+Status check_same_count(std::string_view what, const Input& x, const Output& y) {
+  WEFT_RETURN_IF_ERROR(check_memory(what, x, y));
+  if (x.count == y.count) return {};
+  return invalid(fmt::format("{}: the input has {} elements, the output {}", what, x.count, y.count));
+}
+
+Status check_weight(double weight, Rank rank) {
+  if (std::isfinite(weight)) return {};
+  return invalid(fmt::format("neighbor_allreduce: the weight for rank {} is {}", rank, weight));
+}
+
+bool is_in_place(const Input& x, const Output& y) { return x.data == y.data && x.count != 0; }
+
+void bind(Call& call, Collective collective, const Input& x, const Output& y) {
+  call.collective = collective;
+  call.type = y.type;
+  call.input = x.data;
+  call.input_count = x.count;
+  call.output = y.data;
+  call.output_count = y.count;
+}
+
+Reduction reduction_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return Reduction::sum;
+    case ReduceOp::average: return Reduction::weighted_sum;
+    case ReduceOp::min: return Reduction::min;
+    case ReduceOp::max: return Reduction::max;
+    case ReduceOp::product: return Reduction::product;
+    case ReduceOp::bit_and: return Reduction::bit_and;
+    case ReduceOp::bit_or: return Reduction::bit_or;
+    case ReduceOp::bit_xor: return Reduction::bit_xor;
+  }
+  return Reduction::sum;
+}
+
+}  // namespace
+
+Status Context::Core::use_graph_edges(Request& request) {
+  if (!graph_connected_) {
+    graph_in_.clear();
+    graph_out_.clear();
+    for (const Peer& peer : graph_.in_edges(config_.rank)) {
+      WEFT_ASSIGN(Contact * found, contact(peer.rank));
+      graph_in_.push_back(found);
+    }
+    for (const Peer& peer : graph_.out_edges(config_.rank)) {
+      WEFT_ASSIGN(Contact * found, contact(peer.rank));
+      graph_out_.push_back(found);
+    }
+    graph_connected_ = true;
+  }
+  request.in = graph_in_;
+  request.out = graph_out_;
+  return {};
+}
+
+Status Context::Core::bind_static_weights(Request& request) {
+  WEFT_RETURN_IF_ERROR(use_graph_edges(request));
+  if (weighted_) {
+    for (const Peer& peer : graph_.in_edges(config_.rank)) request.receive_weights.push_back(peer.weight);
+    request.call.self_weight = graph_.self_weight(config_.rank);
+  } else {
+    const double uniform = 1.0 / static_cast<double>(request.in.size() + 1);
+    request.receive_weights.assign(request.in.size(), uniform);
+    request.call.self_weight = uniform;
+  }
+  return {};
+}
+
+// Weights for some of the graph's in-neighbors; the others still send, and what they send is not used.
+Status Context::Core::bind_pull(Request& request, std::span<const NeighborWeight> sources) {
+  WEFT_RETURN_IF_ERROR(use_graph_edges(request));
+  request.receive_weights.assign(request.in.size(), kUnused);
+  for (const NeighborWeight& source : sources) {
+    WEFT_RETURN_IF_ERROR(check_weight(source.weight, source.rank));
+    const auto found = std::ranges::lower_bound(request.in, source.rank, {}, &Contact::rank);
+    if (found == request.in.end() || (*found)->rank != source.rank) {
+      return invalid(fmt::format("neighbor_allreduce: src_weights names rank {}, which is no in-neighbor of rank "
+                                 "{} in {}", source.rank, config_.rank, graph_.name()));
+    }
+    double& weight = request.receive_weights[static_cast<std::size_t>(found - request.in.begin())];
+    if (weight != 0.0 || !std::signbit(weight)) {
+      return invalid(fmt::format("neighbor_allreduce: src_weights names rank {} twice", source.rank));
+    }
+    weight = source.weight + 0.0;  // a weight of -0.0 means 0, not kUnused
+  }
+  return {};
+}
+
+// Sources and destinations of this call alone; edges need not be in the graph.
+Status Context::Core::bind_dynamic(Request& request, const NeighborWeights& weights) {
+  const auto bind_side = [&](std::span<const NeighborWeight> list, const char* what,
+                             std::vector<Contact*>& peers, std::vector<double>& values) -> Status {
+    sorted_.assign(list.begin(), list.end());
+    std::ranges::sort(sorted_, {}, &NeighborWeight::rank);
+    Rank previous = kNoRank;
+    for (const NeighborWeight& entry : sorted_) {
+      WEFT_RETURN_IF_ERROR(check_weight(entry.weight, entry.rank));
+      if (entry.rank < 0 || entry.rank >= config_.size || entry.rank == config_.rank) {
+        return invalid(fmt::format("neighbor_allreduce: {} names rank {}; it must be another of the ranks 0…{}",
+                                   what, entry.rank, config_.size - 1));
+      }
+      if (entry.rank == previous) {
+        return invalid(fmt::format("neighbor_allreduce: {} names rank {} twice", what, entry.rank));
+      }
+      previous = entry.rank;
+      WEFT_ASSIGN(Contact * found, contact(entry.rank));
+      peers.push_back(found);
+      values.push_back(entry.weight + 0.0);
+    }
+    return {};
+  };
+  WEFT_RETURN_IF_ERROR(bind_side(*weights.sources, "src_weights", request.in, request.receive_weights));
+  return bind_side(*weights.destinations, "dst_weights", request.out, request.send_weights);
+}
+
+Status Context::Core::request_neighbor_allreduce(Request& request, Input x, Output y,
+                                                 const NeighborWeights& weights) {
+  WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
+  if (!is_floating(x.type)) {
+    return invalid(fmt::format("neighbor_allreduce: weighted sums of {} have no meaning; use a floating type",
+                               name(x.type)));
+  }
+  bind(request.call, Collective::neighbor_allreduce, x, y);
+  if (weights.destinations && !weights.sources) {
+    return invalid("neighbor_allreduce: dst_weights needs src_weights, the ranks that send to this one in this step");
+  }
+  if ((weights.sources || weights.destinations) && !weights.self) {
+    return invalid("neighbor_allreduce: src_weights and dst_weights need a self_weight");
+  }
+  if (weights.destinations) {
+    WEFT_RETURN_IF_ERROR(bind_dynamic(request, weights));
+  } else if (weights.sources) {
+    WEFT_RETURN_IF_ERROR(bind_pull(request, *weights.sources));
+  } else {
+    WEFT_RETURN_IF_ERROR(bind_static_weights(request));
+  }
+  if (weights.self) {
+    WEFT_RETURN_IF_ERROR(check_weight(*weights.self, config_.rank));
+    request.call.self_weight = *weights.self;
+  }
+  return plan_neighbors(request, Collective::neighbor_allreduce, is_in_place(x, y));
+}
+
+Status Context::Core::request_neighbor_allgather(Request& request, Input x, Output y,
+                                                 std::span<const std::size_t> counts) {
+  WEFT_RETURN_IF_ERROR(check_memory("neighbor_allgather", x, y));
+  if (is_in_place(x, y)) return invalid("neighbor_allgather: input and output must not be the same memory");
+  bind(request.call, Collective::neighbor_allgather, x, y);
+  WEFT_RETURN_IF_ERROR(use_graph_edges(request));
+  if (!counts.empty() && counts.size() != request.in.size()) {
+    return invalid(fmt::format("neighbor_allgather: {} counts for {} in-neighbors", counts.size(),
+                               request.in.size()));
+  }
+  std::size_t offset = 0;
+  for (std::size_t k = 0; k < request.in.size(); ++k) {
+    const std::size_t count = counts.empty() ? x.count : counts[k];
+    request.given.push_back({offset, count});
+    offset += count;
+  }
+  if (offset != y.count) {
+    return invalid(fmt::format("neighbor_allgather: the in-neighbors' parts have {} elements, the output {}",
+                               offset, y.count));
+  }
+  return plan_neighbors(request, Collective::neighbor_allgather, false);
+}
+
+Status Context::Core::request_allreduce(Request& request, Input x, Output y, ReduceOp op,
+                                        AllreduceAlgorithm algorithm) {
+  WEFT_RETURN_IF_ERROR(check_same_count("allreduce", x, y));
+  if (op == ReduceOp::average && !is_floating(x.type)) {
+    return invalid(fmt::format("allreduce: the average of {} has no meaning; use sum, or a floating type",
+                               name(x.type)));
+  }
+  const Reduction reduction = reduction_of(op);
+  WEFT_RETURN_IF_ERROR(check_reduction(x.type, reduction));
+  bind(request.call, Collective::allreduce, x, y);
+  request.call.reduction = reduction;
+  request.call.scale = op == ReduceOp::average ? 1.0 / config_.size : 1.0;
+  const std::size_t bytes = x.count * size_of(x.type);
+  PlanKey key;
+  key.collective = Collective::allreduce;
+  key.algorithm = static_cast<std::uint8_t>(algorithm);
+  key.in_place = is_in_place(x, y);
+  key.bytes = algorithm == AllreduceAlgorithm::automatic ? bytes : 0;
+  return plan_everybody(request, key, [&] {
+    return plan_allreduce(config_.rank, config_.size, bytes, Shape{key.in_place}, algorithm);
+  });
+}
+
+Status Context::Core::request_broadcast(Request& request, Input x, Output y, Rank root) {
+  if (root < 0 || root >= config_.size) {
+    return invalid(fmt::format("broadcast: the root {} is not one of the ranks 0…{}", root, config_.size - 1));
+  }
+  if (root == config_.rank) {
+    WEFT_RETURN_IF_ERROR(check_same_count("broadcast", x, y));
+  } else {
+    x = {nullptr, y.count, y.type};
+    if (y.count != 0 && y.data == nullptr) return invalid("broadcast: the output is null");
+  }
+  bind(request.call, Collective::broadcast, x, y);
+  PlanKey key;
+  key.collective = Collective::broadcast;
+  key.in_place = root == config_.rank && is_in_place(x, y);
+  key.root = root;
+  const std::size_t bytes = y.count * size_of(y.type);
+  key.bytes = bytes;
+  return plan_everybody(request, key, [&] {
+    return plan_broadcast(config_.rank, config_.size, root, bytes, Shape{key.in_place});
+  });
+}
+
+Status Context::Core::request_barrier(Request& request) {
+  bind(request.call, Collective::barrier, {}, {});
+  PlanKey key;
+  key.collective = Collective::barrier;
+  return plan_everybody(request, key, [&] { return plan_barrier(config_.rank, config_.size); });
+}
+
+}  // namespace weft

@@ -1,0 +1,209 @@
+// Opening and closing a context: heap, interface, channels, address exchange.
+#include "engine/context/core.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "verbs/shm/shm.h"
+
+namespace weft {
+namespace {
+
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// Ranks of equal identity may share memory: the host's name and the boot, or what Config::host says.
+std::uint64_t machine_identity(const std::string& host) {
+  if (!host.empty()) return fnv1a(host);
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return fnv1a(std::string(name) + boot);
+}
+
+std::string address_key(std::uint16_t context, Rank rank) {
+  return fmt::format("context/{}/address/{}", context, rank);
+}
+
+ForeignForm foreign_form(ForeignPath path) {
+  // Measured (docs/performance.md): a copy into a ring that stays in cache, read there by all peers, beats one
+  // process_vm_readv per peer on small pages; so `automatic` stages.
+  return path == ForeignPath::cma ? ForeignForm::process : ForeignForm::staged;
+}
+
+}  // namespace
+
+void Request::clear() {
+  plan.reset();
+  call = {};
+  in.clear();
+  out.clear();
+  receive_weights.clear();
+  send_weights.clear();
+  given.clear();
+}
+
+Context::Core::Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_t number)
+    : config_(config),
+      hub_(std::move(hub)),
+      number_(number),
+      graph_(*exponential_graph(hub_->store().size())),
+      trace_(config.trace.empty() ? 0 : kTraceRecords),
+      membership_({.on_change = [this] { if (interface_) interface_->wake(); },
+                   .has_left = [this](Rank rank) { return has_left(rank); }}) {
+  ring_ = &trace_.add_lane("lane");
+}
+
+Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
+                                                           std::shared_ptr<Store> store) {
+  WEFT_RETURN_IF_ERROR(config.check());
+  const std::uint16_t number = store->next_context();
+  std::shared_ptr<Core> core(new Core(config, Hub::of(store), number));
+  store.reset();
+  WEFT_RETURN_IF_ERROR(core->join());
+  return core;
+}
+
+Status Context::Core::join() {
+  Store& store = hub_->store();
+  config_.rank = store.rank();
+  config_.size = store.size();
+  WEFT_RETURN_IF_ERROR(configure_heap(
+      {config_.shm_dir, static_cast<std::size_t>(config_.heap_mib) << 20,
+       config_.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic}));
+  const int here = config_.local_size > 0 ? config_.local_size : config_.size;
+  policy_ = wait_policy(here, usable_cores(), config_.spin_ns,
+                        config_.yield_us < 0 ? -1 : config_.yield_us * 1000);
+  job_ = static_cast<std::uint32_t>(fnv1a(config_.job_key));
+  InterfaceOptions options;
+  options.channels = static_cast<std::uint32_t>(config_.channels) + 1;
+  options.slots = static_cast<std::uint32_t>(config_.slots);
+  options.payload_bytes = static_cast<std::size_t>(config_.eager_bytes);
+  options.job = job_;
+  options.context = number_;
+  options.machine = machine_identity(config_.host);
+  WEFT_ASSIGN(interface_, open_shm(config_.rank, options, [this](Rank rank) { return address_of(rank); }));
+  for (std::uint32_t channel = 1; channel < options.channels; ++channel) {
+    ExecutionOptions execution;
+    execution.channel = channel;
+    execution.payload_bytes = options.payload_bytes;
+    execution.foreign = foreign_form(config_.foreign);
+    execution.check_graph = config_.topo_check;
+    execution.slots = options.slots;
+    execution.job = job_;
+    execution.context = number_;
+    slots_.push_back(std::make_unique<Slot>(execution));
+  }
+  running_.reserve(slots_.size());
+  hub_->add(&membership_);
+  return store.put(address_key(number_, config_.rank), interface_->address());
+}
+
+Context::Core::~Core() { close(); }
+
+void Context::Core::close() {
+  if (!interface_) return;
+  stop_lane_thread();
+  token_.acquire();
+  fail_all(Status(Code::closed, "the context was closed", config_.rank));
+  advance_all();
+  interface_->close();
+  token_.release();
+  stop_completion_thread();
+  hub_->remove(&membership_);
+  if (trace_.on()) {
+    if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok()) {
+      log(LogLevel::error, status.to_string());
+    }
+  }
+}
+
+Status Context::Core::set_graph(Graph graph, bool weighted) {
+  if (graph.size() != config_.size) {
+    return Status(Code::invalid_argument, fmt::format("set_graph: {} has {} ranks, the job has {}",
+                                                      graph.name(), graph.size(), config_.size));
+  }
+  token_.acquire();
+  wait_for_turn();
+  graph_ = std::move(graph);
+  weighted_ = weighted;
+  graph_connected_ = false;
+  token_.release();
+  return {};
+}
+
+Result<std::string> Context::Core::address_of(Rank rank) {
+  return hub_->store().get_from(rank, address_key(number_, rank), Deadline::after_ms(config_.deadline_ms));
+}
+
+// Connected at the first operation that needs the rank, so memory grows with the ranks talked to.
+Result<Contact*> Context::Core::contact(Rank rank) {
+  if (const auto known = contacts_.find(rank); known != contacts_.end()) return known->second.get();
+  WEFT_ASSIGN(const std::string address, address_of(rank));
+  WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
+  auto made = std::make_unique<Contact>();
+  made->rank = rank;
+  made->endpoint = endpoint;
+  Contact* raw = made.get();
+  {
+    const std::lock_guard lock(contacts_mutex_);
+    contacts_.emplace(rank, std::move(made));
+  }
+  WEFT_ASSIGN(const std::int32_t process, shm_process(address));
+  if (process != getpid()) WEFT_RETURN_IF_ERROR(membership_.watch(rank, process));
+  return raw;
+}
+
+Status Context::Core::contacts(std::span<const Rank> ranks, std::vector<Contact*>& into) {
+  for (const Rank rank : ranks) {
+    WEFT_ASSIGN(Contact * found, contact(rank));
+    into.push_back(found);
+  }
+  return {};
+}
+
+bool Context::Core::has_left(Rank rank) {
+  const std::lock_guard lock(contacts_mutex_);
+  const auto known = contacts_.find(rank);
+  return known != contacts_.end() && known->second->endpoint->peer_closed();
+}
+
+Context::Usage Context::Core::usage() {
+  token_.acquire();
+  Usage usage;
+  usage.connected_peers = contacts_.size();
+  usage.endpoint_bytes = interface_->endpoint_bytes();
+  usage.plans_cached = plans_.size();
+  usage.operations = completed_;
+  usage.allocations = allocations_;
+  for (const auto& slot : slots_) {
+    usage.scratch_bytes += slot->execution.scratch_bytes();
+    usage.allocations += slot->execution.allocations();
+  }
+  token_.release();
+  return usage;
+}
+
+std::string Context::Core::explain() {
+  token_.acquire();
+  std::string text;
+  if (last_slot_ == nullptr) {
+    text = "no operation has run yet\n";
+  } else {
+    const Plan& plan = last_slot_->request.plan->plan;
+    text = fmt::format("{}: {} ({})\n", plan.operation, plan.algorithm, plan.reason);
+    text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
+                        interface_->name());
+    text += last_slot_->execution.describe();
+  }
+  token_.release();
+  return text;
+}
+
+}  // namespace weft

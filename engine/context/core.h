@@ -1,0 +1,245 @@
+// Core: what is behind a Context. Internal to the module.
+//
+// One Core is one lane over the rank's interfaces: a token, an execution per channel, and a queue of operations that
+// wait for a channel. Whoever holds the token drives everything. Operation n uses channel 1 + n % channels, on all
+// ranks alike, so a channel's messages belong to one operation at a time and need no matching.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "engine/context/context.h"
+#include "engine/context/hub.h"
+#include "engine/execute/execute.h"
+#include "engine/membership/membership.h"
+#include "engine/trace/trace.h"
+#include "verbs/progress/progress.h"
+
+namespace weft {
+
+// A plan in the cache, with its peers where the plan itself names them (operations over all ranks).
+struct CachedPlan {
+  Plan plan;
+  std::vector<Contact*> in, out;
+  std::uint16_t trace_name = 0;
+};
+
+// Everything that start() of an execution needs, owned: the caller's spans may be gone by then.
+struct Request {
+  std::shared_ptr<const CachedPlan> plan;
+  Call call;
+  std::vector<Contact*> in, out;
+  std::vector<double> receive_weights, send_weights;
+  std::vector<Range> given;
+
+  void clear();
+};
+
+// A started operation as handles see it.
+class Operation {
+ public:
+  explicit Operation(std::weak_ptr<Context::Core> owner) : core(std::move(owner)) {}
+
+  std::weak_ptr<Context::Core> core;
+  Request request;             // until it runs
+  std::atomic<bool> done{false};
+  Status status;               // valid once done
+  std::mutex mutex;            // guards `calls`
+  std::vector<std::function<void(const Status&)>> calls;
+};
+
+class Context::Core : public std::enable_shared_from_this<Context::Core> {
+ public:
+  static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
+  ~Core();
+
+  // Leaves the job. Operations in flight fail with `closed`.
+  void close();
+
+  const Config& config() const { return config_; }
+  const Graph& graph() const { return graph_; }
+  Status set_graph(Graph graph, bool weighted);
+
+  // Fills the request of the next operation: collectives.cc. The lane's token is held.
+  Status request_neighbor_allreduce(Request& request, Input x, Output y, const NeighborWeights& weights);
+  Status request_neighbor_allgather(Request& request, Input x, Output y,
+                                    std::span<const std::size_t> counts);
+  Status request_allreduce(Request& request, Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm);
+  Status request_broadcast(Request& request, Input x, Output y, Rank root);
+  Status request_barrier(Request& request);
+
+  // Runs what `fill` requests, to its end. No allocation once the shape is known.
+  template <typename Fill>
+  Status run(Fill&& fill) {
+    token_.acquire();
+    Status status = run_filled(std::forward<Fill>(fill));
+    token_.release();
+    return status;
+  }
+  template <typename Fill>
+  Result<Handle> start(Fill&& fill) {
+    auto operation = std::make_shared<Operation>(weak_from_this());
+    token_.acquire();
+    Status status = failed_ ? failure_ : fill(operation->request);
+    if (status.ok()) enqueue(operation);
+    token_.release();
+    if (!status.ok()) return status;
+    wake_thread();
+    return Handle(std::move(operation));
+  }
+
+  bool test(Operation& operation);
+  Status wait(Operation& operation);
+  void then(const std::shared_ptr<Operation>& operation, std::function<void(const Status&)> call);
+
+  Usage usage();
+  std::string explain();
+
+ private:
+  // One operation at a time runs here.
+  struct Slot {
+    explicit Slot(const ExecutionOptions& options) : execution(options) {}
+    Execution execution;
+    Request request;
+    std::shared_ptr<Operation> operation;  // of a non-blocking call
+    std::int64_t deadline_ns = 0;
+    std::uint64_t number = 0;
+    std::uint32_t queries = 0;             // rounds of the slow path that found it waiting
+  };
+
+  Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_t number);
+  Status join();
+
+  // lane.cc: running operations.
+  template <typename Fill>
+  Status run_filled(Fill&& fill) {
+    if (failed_) return failure_;
+    Slot& slot = next_slot();
+    if (!queue_.empty() || is_running(slot)) wait_for_turn();
+    if (failed_) return failure_;
+    slot.request.clear();
+    if (Status status = fill(slot.request); !status.ok()) return status;
+    return run_to_end(slot);
+  }
+  Slot& next_slot() { return *slots_[next_operation_ % slots_.size()]; }
+  static bool is_running(const Slot& slot) { return slot.execution.state() == Execution::State::running; }
+  void enqueue(std::shared_ptr<Operation> operation);
+  void wait_for_turn();
+  Status run_to_end(Slot& slot);
+  bool begin(Slot& slot);
+  void finish(Slot& slot);
+  bool advance_all();
+  void start_queued();
+  template <typename Done>
+  void drive(Done&& done);
+  void drive_until_relieved(const std::function<bool()>& relieved);
+  void complete(const std::shared_ptr<Operation>& operation, Status status);
+
+  // watch.cc: the unlikely, looked at about once per millisecond of waiting.
+  void look_around();
+  bool check_gone();
+  void check_control();
+  void handle_control(Contact& contact);
+  void answer_query(Contact& contact, const WireHeader& header);
+  void ask_missing(Slot& slot);
+  void fail_all(const Status& status, bool touched = false);
+  void tell_failure(const Status& status);
+  Status waited_too_long(Slot& slot);
+  bool has_left(Rank rank);
+
+  // peers.cc
+  Result<Contact*> contact(Rank rank);
+  Result<std::string> address_of(Rank rank);
+  Status contacts(std::span<const Rank> ranks, std::vector<Contact*>& into);
+
+  // plans.cc
+  struct PlanKey {
+    Collective collective{};
+    std::uint8_t algorithm = 0;
+    bool in_place = false;
+    std::uint32_t in = 0, out = 0, position = 0;
+    Rank root = kNoRank;
+    std::uint64_t bytes = 0;
+    friend bool operator==(const PlanKey&, const PlanKey&) = default;
+  };
+  struct PlanKeyHash {
+    std::size_t operator()(const PlanKey& key) const;
+  };
+  // The cached plan of that shape, or what `make` gives. Peers named by the plan itself are connected.
+  Result<std::shared_ptr<const CachedPlan>> plan(const PlanKey& key,
+                                                 const std::function<Planned()>& make);
+  Status plan_neighbors(Request& request, Collective collective, bool in_place);
+  Status plan_everybody(Request& request, const PlanKey& key, const std::function<Planned()>& make);
+
+  // threads.cc
+  void wake_thread();
+  void lane_loop();
+  void completion_loop();
+  void stop_lane_thread();
+  void stop_completion_thread();
+
+  Status use_graph_edges(Request& request);
+  Status bind_static_weights(Request& request);
+  Status bind_pull(Request& request, std::span<const NeighborWeight> sources);
+  Status bind_dynamic(Request& request, const NeighborWeights& weights);
+
+  Config config_;
+  std::shared_ptr<Hub> hub_;
+  std::uint16_t number_;
+  std::uint32_t job_ = 0;
+  WaitPolicy policy_;
+  std::unique_ptr<Interface> interface_;
+
+  LaneToken token_;
+  // Everything from here to the threads belongs to the token's holder.
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Slot*> running_;
+  std::deque<std::shared_ptr<Operation>> queue_;
+  std::uint64_t next_operation_ = 0;
+  std::uint64_t completed_ = 0;
+  bool failed_ = false;
+  Status failure_;
+  Epoch membership_epoch_ = 0;
+
+  Graph graph_;
+  bool weighted_ = false;
+  std::vector<Contact*> graph_in_, graph_out_;   // connected at the first operation on the graph
+  bool graph_connected_ = false;
+  std::vector<NeighborWeight> sorted_;           // scratch of per-call views
+
+  std::mutex contacts_mutex_;  // for insertion, and for has_left() on the watcher's thread
+  std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;
+  std::unordered_map<PlanKey, std::shared_ptr<const CachedPlan>, PlanKeyHash> plans_;
+  PlanKey last_key_;
+  std::shared_ptr<const CachedPlan> last_plan_;
+  std::vector<Execution::Missing> missing_;
+  const Slot* last_slot_ = nullptr;
+  std::uint64_t allocations_ = 0;
+
+  Trace trace_;
+  TraceRing* ring_ = nullptr;
+
+  // The lane's thread: runs when operations are in flight and nobody waits.
+  std::mutex thread_mutex_;
+  std::condition_variable thread_wanted_;
+  bool thread_called_ = false;
+  std::atomic<bool> stopping_{false};
+  bool completion_stopping_ = false;
+  std::thread lane_thread_;
+  std::atomic<int> waiters_{0};
+  std::atomic<int> in_flight_{0};
+
+  std::mutex completion_mutex_;
+  std::condition_variable completion_wanted_;
+  std::deque<std::shared_ptr<Operation>> completed_operations_;
+  std::thread completion_thread_;
+
+  Membership membership_;  // last: its callbacks use what stands above
+};
+
+}  // namespace weft

@@ -1,0 +1,164 @@
+// Running operations on the lane: beginning, advancing, finishing, waiting.
+#include <fmt/core.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "engine/context/core.h"
+
+namespace weft {
+
+// Gives the operation its number and its channel's execution the work. False if it failed at once.
+bool Context::Core::begin(Slot& slot) {
+  Request& request = slot.request;
+  slot.number = next_operation_++;
+  slot.queries = 0;
+  slot.deadline_ns = 0;
+  last_slot_ = &slot;
+  request.call.operation = static_cast<std::uint32_t>(slot.number);
+  request.call.epoch = membership_.epoch();
+  request.call.receive_weights = request.receive_weights;
+  request.call.send_weights = request.send_weights;
+  request.call.given = request.given;
+  for (Contact* contact : request.in) contact->took_part(slot.number);
+  for (Contact* contact : request.out) contact->took_part(slot.number);
+  ring_->add(Event::operation_begin, request.call.operation, kNoRank, request.plan->trace_name);
+  Status status = slot.execution.start(request.plan->plan, request.call, request.in, request.out);
+  if (!status.ok()) slot.execution.fail(std::move(status));
+  running_.push_back(&slot);
+  return is_running(slot);
+}
+
+// One turn of everything in flight. True if anything moved.
+bool Context::Core::advance_all() {
+  bool moved = false;
+  for (std::size_t i = 0; i < running_.size();) {
+    Slot& slot = *running_[i];
+    slot.execution.advance();
+    moved |= slot.execution.moved();
+    if (is_running(slot)) {
+      ++i;
+      continue;
+    }
+    running_[i] = running_.back();
+    running_.pop_back();
+    moved = true;
+    finish(slot);
+  }
+  return moved;
+}
+
+void Context::Core::finish(Slot& slot) {
+  const Status& status = slot.execution.status();
+  ring_->add(Event::operation_end, slot.request.call.operation, status.rank(),
+             static_cast<std::uint16_t>(status.code()));
+  ++completed_;
+  if (!status.ok()) fail_all(status, slot.execution.touched_output());
+  if (slot.operation == nullptr) return;
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  complete(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
+}
+
+void Context::Core::start_queued() {
+  while (!queue_.empty() && !failed_ && !is_running(next_slot())) {
+    Slot& slot = next_slot();
+    slot.operation = std::move(queue_.front());
+    queue_.pop_front();
+    std::swap(slot.request, slot.operation->request);
+    begin(slot);
+    advance_all();
+  }
+}
+
+void Context::Core::enqueue(std::shared_ptr<Operation> operation) {
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  queue_.push_back(std::move(operation));
+  start_queued();
+}
+
+// Polls until done() holds. The token is held on entry and on return, and lent to others that want it meanwhile.
+template <typename Done>
+void Context::Core::drive(Done&& done) {
+  Backoff backoff(policy_);
+  while (true) {
+    const bool moved = advance_all();
+    if (!queue_.empty()) start_queued();
+    if (done()) return;
+    if (moved) {
+      backoff.reset();
+      continue;
+    }
+    if (token_.wanted()) {
+      token_.release();
+      sched_yield();
+      token_.acquire();
+      if (done()) return;
+    }
+    switch (backoff.next()) {
+      case Backoff::Next::again: break;
+      case Backoff::Next::slow: look_around(); break;
+      case Backoff::Next::sleep:
+        look_around();
+        ring_->add(Event::sleep, 0);
+        interface_->sleep(policy_.sleep_ns, [&] { return advance_all() || done(); });
+        ring_->add(Event::wake, 0);
+        break;
+    }
+  }
+}
+
+void Context::Core::drive_until_relieved(const std::function<bool()>& relieved) { drive(relieved); }
+
+void Context::Core::wait_for_turn() {
+  waiters_.fetch_add(1, std::memory_order_relaxed);
+  drive([this] { return failed_ || (queue_.empty() && !is_running(next_slot())); });
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Status Context::Core::run_to_end(Slot& slot) {
+  begin(slot);
+  waiters_.fetch_add(1, std::memory_order_relaxed);
+  drive([&] { return !is_running(slot); });
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  const Status& status = slot.execution.status();
+  if (status.ok()) return {};
+  return failure_;
+}
+
+void Context::Core::complete(const std::shared_ptr<Operation>& operation, Status status) {
+  std::vector<std::function<void(const Status&)>> calls;
+  {
+    const std::lock_guard lock(operation->mutex);
+    operation->status = std::move(status);
+    operation->done.store(true, std::memory_order_release);
+    if (operation->calls.empty()) return;
+  }
+  const std::lock_guard lock(completion_mutex_);
+  completed_operations_.push_back(operation);
+  completion_wanted_.notify_one();
+}
+
+bool Context::Core::test(Operation& operation) {
+  if (operation.done.load(std::memory_order_acquire)) return true;
+  if (token_.try_acquire()) {
+    advance_all();
+    start_queued();
+    look_around();
+    token_.release();
+  }
+  return operation.done.load(std::memory_order_acquire);
+}
+
+Status Context::Core::wait(Operation& operation) {
+  if (!operation.done.load(std::memory_order_acquire)) {
+    waiters_.fetch_add(1, std::memory_order_relaxed);
+    token_.acquire();
+    drive([&] { return operation.done.load(std::memory_order_acquire); });
+    token_.release();
+    waiters_.fetch_sub(1, std::memory_order_relaxed);
+    if (in_flight_.load(std::memory_order_relaxed) != 0) wake_thread();
+  }
+  return operation.status;
+}
+
+}  // namespace weft

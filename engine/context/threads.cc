@@ -1,0 +1,87 @@
+// The context's threads, started when they are first needed: the lane's, which moves bytes while nobody waits, and the
+// completion thread, which runs callbacks.
+#include "engine/context/core.h"
+
+namespace weft {
+
+void Context::Core::wake_thread() {
+  if (config_.progress != ProgressMode::thread) return;
+  const std::lock_guard lock(thread_mutex_);
+  if (stopping_) return;
+  if (!lane_thread_.joinable()) lane_thread_ = std::thread([this] { lane_loop(); });
+  thread_called_ = true;
+  thread_wanted_.notify_one();
+}
+
+// Sleeps while nothing is in flight, and while a caller waits: that caller drives the lane.
+void Context::Core::lane_loop() {
+  while (true) {
+    {
+      std::unique_lock lock(thread_mutex_);
+      thread_wanted_.wait(lock, [this] { return thread_called_ || stopping_; });
+      thread_called_ = false;
+      if (stopping_) return;
+    }
+    const auto relieved = [this] {
+      return stopping_.load(std::memory_order_relaxed) || in_flight_.load(std::memory_order_relaxed) == 0 ||
+             waiters_.load(std::memory_order_relaxed) != 0;
+    };
+    if (relieved()) continue;
+    token_.acquire();
+    drive_until_relieved(relieved);
+    token_.release();
+  }
+}
+
+void Context::Core::completion_loop() {
+  std::unique_lock lock(completion_mutex_);
+  while (true) {
+    completion_wanted_.wait(lock, [this] { return completion_stopping_ || !completed_operations_.empty(); });
+    if (completed_operations_.empty()) return;
+    const std::shared_ptr<Operation> operation = std::move(completed_operations_.front());
+    completed_operations_.pop_front();
+    lock.unlock();
+    std::vector<std::function<void(const Status&)>> calls;
+    {
+      const std::lock_guard guard(operation->mutex);
+      calls.swap(operation->calls);
+    }
+    for (const auto& call : calls) call(operation->status);
+    lock.lock();
+  }
+}
+
+void Context::Core::then(const std::shared_ptr<Operation>& operation,
+                         std::function<void(const Status&)> call) {
+  {
+    const std::lock_guard lock(operation->mutex);
+    operation->calls.push_back(std::move(call));
+  }
+  const std::lock_guard lock(completion_mutex_);
+  if (!completion_thread_.joinable()) completion_thread_ = std::thread([this] { completion_loop(); });
+  if (!operation->done.load(std::memory_order_acquire)) return;
+  completed_operations_.push_back(operation);
+  completion_wanted_.notify_one();
+}
+
+void Context::Core::stop_lane_thread() {
+  {
+    const std::lock_guard lock(thread_mutex_);
+    stopping_ = true;
+    thread_wanted_.notify_one();
+  }
+  if (interface_) interface_->wake();
+  if (lane_thread_.joinable()) lane_thread_.join();
+}
+
+// Callbacks of operations that are done still run.
+void Context::Core::stop_completion_thread() {
+  {
+    const std::lock_guard lock(completion_mutex_);
+    completion_stopping_ = true;
+    completion_wanted_.notify_one();
+  }
+  if (completion_thread_.joinable()) completion_thread_.join();
+}
+
+}  // namespace weft

@@ -1,0 +1,194 @@
+// The unlikely: deadlines, deaths, strangers, refusals. Looked at about once per millisecond of waiting, never while data
+// flows.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/context/core.h"
+
+namespace weft {
+namespace {
+
+// A failure as it travels on the control channel, with the text behind it.
+struct FailureNote {
+  std::uint32_t code;
+  std::int32_t rank;
+};
+
+}  // namespace
+
+void Context::Core::look_around() {
+  hub_->tell_events();
+  check_control();
+  if (failed_ || check_gone()) return;
+  const std::int64_t now = now_ns();
+  for (std::size_t i = 0; i < running_.size() && !failed_; ++i) {
+    Slot& slot = *running_[i];
+    // The deadline counts from the first time that the operation was seen waiting, so the hot path reads no clock.
+    if (slot.deadline_ns == 0) slot.deadline_ns = now + config_.deadline_ms * 1'000'000;
+    if (now >= slot.deadline_ns) {
+      fail_all(waited_too_long(slot));
+      return;
+    }
+    // Rounds 1, 2, 4, 8, … and then every 64th: a peer that was slow to start is asked again, but not for ever.
+    const std::uint32_t round = ++slot.queries;
+    if ((round & (round - 1)) == 0 || round % 64 == 0) ask_missing(slot);
+  }
+}
+
+// True if something that is needed is gone.
+bool Context::Core::check_gone() {
+  if (membership_.epoch() != membership_epoch_) {
+    membership_epoch_ = membership_.epoch();
+    if (Status status = membership_.failure(); !status.ok()) {
+      fail_all(status);
+      return true;
+    }
+  }
+  for (Slot* slot : running_) {
+    slot->execution.missing(missing_);
+    for (const Execution::Missing& missing : missing_) {
+      const Rank rank = missing.contact->rank;
+      if (!missing.contact->endpoint->peer_closed() && !membership_.left(rank)) continue;
+      // What it said before it left may have arrived since the last look.
+      if (slot->execution.advance(); slot->execution.moved()) break;
+      fail_all(Status(Code::peer_left,
+                      fmt::format("{} (operation {}): rank {} closed its context while this rank needed it",
+                                  name(slot->request.call.collective), slot->number, rank), rank));
+      return true;
+    }
+  }
+  return false;
+}
+
+void Context::Core::check_control() {
+  // Bounded: each round answers one peer that asked.
+  for (std::size_t round = 0; round < 16; ++round) {
+    Result<Endpoint*> asked = interface_->attention();
+    if (!asked.ok()) {
+      log(LogLevel::warning, asked.status().to_string());
+      return;
+    }
+    if (*asked == nullptr) break;
+    if (Result<Contact*> known = contact((*asked)->peer()); known.ok()) handle_control(**known);
+  }
+}
+
+void Context::Core::handle_control(Contact& contact) {
+  Endpoint& endpoint = *contact.endpoint;
+  while (true) {
+    const Notice notice = endpoint.front(kControlChannel);
+    if (notice.header == nullptr) return;
+    const WireHeader header = *notice.header;
+    if (header.kind == NoticeKind::query) {
+      endpoint.release(kControlChannel);
+      answer_query(contact, header);
+    } else if (header.kind == NoticeKind::failure && header.bytes >= sizeof(FailureNote) &&
+               header.bytes <= kControlBytes) {
+      FailureNote note;
+      std::memcpy(&note, notice.payload, sizeof note);
+      const std::string text(reinterpret_cast<const char*>(notice.payload) + sizeof note,
+                             header.bytes - sizeof note);
+      endpoint.release(kControlChannel);
+      const bool known = note.code >= 1 && note.code <= static_cast<std::uint32_t>(Code::system);
+      fail_all(Status(known ? static_cast<Code>(note.code) : Code::closed,
+                      fmt::format("{} (told by rank {})", text, contact.rank), note.rank));
+    } else {
+      endpoint.release(kControlChannel);
+    }
+  }
+}
+
+// A peer waits for us in an operation. If that operation is behind us, or running, and the peer had no part in it, the
+// two graphs differ; both ranks learn it here.
+void Context::Core::answer_query(Contact& contact, const WireHeader& header) {
+  // The number travels modulo 2^32; it is the one nearest to ours.
+  const auto ahead = static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next_operation_));
+  if (ahead >= 0) return;  // we are not there yet
+  const std::uint64_t operation = next_operation_ + static_cast<std::uint64_t>(std::int64_t{ahead});
+  if (contact.newest != ~std::uint64_t{0} && contact.took_part_in(operation)) return;
+  const bool sends = (header.flags & kFlagSends) != 0;
+  fail_all(Status(Code::mismatch,
+                  sends ? fmt::format("{} (operation {}): rank {} sends to rank {}, which has no edge from it",
+                                      name(static_cast<Collective>(header.collective)), operation,
+                                      contact.rank, config_.rank)
+                        : fmt::format("{} (operation {}): rank {} expects data from rank {}, which has no edge to it",
+                                      name(static_cast<Collective>(header.collective)), operation,
+                                      contact.rank, config_.rank),
+                  contact.rank));
+}
+
+void Context::Core::ask_missing(Slot& slot) {
+  slot.execution.missing(missing_);
+  for (const Execution::Missing& missing : missing_) {
+    WireHeader header;
+    header.kind = NoticeKind::query;
+    header.flags = missing.what == Execution::Missing::What::data ? 0 : kFlagSends;
+    header.collective = static_cast<std::uint8_t>(slot.request.call.collective);
+    header.job = job_;
+    header.context = number_;
+    header.operation = slot.request.call.operation;
+    // A full control channel means that the peer has not looked at the last question either.
+    (void)missing.contact->endpoint->post_notice(kControlChannel, header, {});
+  }
+}
+
+Status Context::Core::waited_too_long(Slot& slot) {
+  slot.execution.missing(missing_);
+  std::string whom;
+  Rank first = kNoRank;
+  for (const Execution::Missing& missing : missing_) {
+    const Rank rank = missing.contact->rank;
+    if (first == kNoRank) first = rank;
+    if (!whom.empty()) whom += ", ";
+    switch (missing.what) {
+      case Execution::Missing::What::data: whom += fmt::format("data from rank {}", rank); break;
+      case Execution::Missing::What::credit: whom += fmt::format("rank {} to arrive", rank); break;
+      case Execution::Missing::What::read: whom += fmt::format("rank {} to read its data", rank); break;
+    }
+  }
+  return Status(Code::timed_out,
+                fmt::format("{} (operation {}): rank {} waited {} ms (WEFT_DEADLINE_MS) for {}",
+                            name(slot.request.call.collective), slot.number, config_.rank,
+                            config_.deadline_ms, whom.empty() ? std::string("its peers") : whom),
+                first);
+}
+
+// The first failure is the context's for ever: it ends all operations, and the peers are told.
+void Context::Core::fail_all(const Status& status, bool touched) {
+  if (failed_) return;
+  failed_ = true;
+  for (Slot* slot : running_) touched |= slot->execution.touched_output();
+  failure_ = touched ? Status(status.code(), fmt::format("{}; the output holds partial data", status.text()),
+                              status.rank())
+                     : status;
+  ring_->add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));
+  if (status.code() != Code::closed) {
+    log(LogLevel::error, fmt::format("{}", failure_.to_string()));
+    tell_failure(status);
+  }
+  for (Slot* slot : running_) slot->execution.fail(failure_);
+  while (!queue_.empty()) {
+    in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    complete(queue_.front(), failure_);
+    queue_.pop_front();
+  }
+}
+
+void Context::Core::tell_failure(const Status& status) {
+  const FailureNote note{static_cast<std::uint32_t>(status.code()), status.rank()};
+  std::string payload(reinterpret_cast<const char*>(&note), sizeof note);
+  payload += status.text().substr(0, kControlBytes - sizeof note);
+  WireHeader header;
+  header.kind = NoticeKind::failure;
+  header.job = job_;
+  header.context = number_;
+  header.bytes = static_cast<std::uint32_t>(payload.size());
+  for (const auto& [rank, contact] : contacts_) {
+    (void)contact->endpoint->post_notice(kControlChannel, header,
+                                         std::as_bytes(std::span(payload.data(), payload.size())));
+  }
+}
+
+}  // namespace weft

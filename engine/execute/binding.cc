@@ -1,0 +1,153 @@
+// Binding: what a shape's buffers, slices and peers are in this call.
+#include <fmt/core.h>
+
+#include "engine/execute/execute.h"
+
+namespace weft {
+
+std::string_view name(Collective collective) {
+  switch (collective) {
+    case Collective::neighbor_allreduce: return "neighbor_allreduce";
+    case Collective::neighbor_allgather: return "neighbor_allgather";
+    case Collective::allreduce: return "allreduce";
+    case Collective::broadcast: return "broadcast";
+    case Collective::barrier: return "barrier";
+  }
+  return "unknown operation";
+}
+
+Execution::Execution(const ExecutionOptions& options) : options_(options) {
+  for (std::size_t type = 0; type < kDataTypes; ++type) {
+    for (std::size_t reduction = 0; reduction < kReductions; ++reduction) {
+      const auto t = static_cast<DataType>(type);
+      const auto r = static_cast<Reduction>(reduction);
+      if (check_reduction(t, r).ok()) functions_[type][reduction] = select_combine(t, r);
+    }
+  }
+}
+
+Execution::~Execution() {
+  deallocate(scratch_.data);
+  deallocate(staging_.data);
+}
+
+Status Execution::start(const Plan& plan, const Call& call, std::span<Contact* const> in,
+                        std::span<Contact* const> out) {
+  invariant(state_ != State::running, "an execution runs one operation at a time");
+  invariant(in.size() == plan.in_degree && out.size() == plan.out_degree,
+            "peers must match the plan's edges");
+  plan_ = &plan;
+  call_ = call;
+  element_ = size_of(call.type);
+  in_.assign(in.begin(), in.end());
+  out_.assign(out.begin(), out.end());
+  status_ = {};
+  touched_output_ = false;
+  pc_ = 0;
+  combining_ = false;
+  sends_.clear();
+  first_unfinished_ = 0;
+  credit_posts_ = credit_takes_ = 0;
+  staging_used_ = 0;
+  edge_marks_.assign(out.size(), 0);
+  spoken_.assign(out.size(), 0);
+  heard_.assign(in.size(), 0);
+  pair_edges();
+  WEFT_RETURN_IF_ERROR(bind_buffers());
+  state_ = State::running;
+  return {};
+}
+
+void Execution::pair_edges() {
+  in_is_out_.assign(in_.size(), 0);
+  out_is_in_.assign(out_.size(), 0);
+  for (std::size_t i = 0, o = 0; i < in_.size() && o < out_.size();) {
+    if (in_[i]->rank < out_[o]->rank) {
+      ++i;
+    } else if (in_[i]->rank > out_[o]->rank) {
+      ++o;
+    } else {
+      in_is_out_[i++] = 1;
+      out_is_in_[o++] = 1;
+    }
+  }
+}
+
+Status Execution::grow(HeapBlock& block, std::size_t bytes, const char* what) {
+  if (bytes <= block.bytes) return {};
+  Result<void*> memory = allocate(bytes);
+  if (!memory.ok()) {
+    return Status(memory.status().code(), fmt::format("{} for {}: {}", what, name(call_.collective),
+                                                      memory.status().text()));
+  }
+  deallocate(block.data);
+  block = {static_cast<std::byte*>(*memory), bytes};
+  ++allocations_;
+  return {};
+}
+
+Status Execution::bind_buffers() {
+  std::size_t sends = 0;
+  for (const Step& step : plan_->steps) sends += step.kind == Step::Kind::send ? 1 : 0;
+  send_of_step_.resize(plan_->steps.size());
+  read_marks_.assign(sends * out_.size(), 0);
+  if (plan_->partition_of(Buffer::scratch).kind != Partition::Kind::none) {
+    const std::size_t count =
+        plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
+    WEFT_RETURN_IF_ERROR(grow(scratch_, count * element_, "scratch"));
+  }
+  return {};
+}
+
+Range Execution::range_of(const Slice& slice) const {
+  if (slice.first == slice.last) return {};
+  const Partition& partition = plan_->partition_of(slice.buffer);
+  if (partition.kind == Partition::Kind::given) {
+    const Range& first = call_.given[slice.first];
+    const Range& last = call_.given[slice.last - 1];
+    return {first.offset, last.offset + last.count - first.offset};
+  }
+  std::size_t elements = 0;
+  switch (slice.buffer) {
+    case Buffer::input: elements = call_.input_count; break;
+    case Buffer::output: elements = call_.output_count; break;
+    case Buffer::scratch:
+      elements = plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
+      break;
+  }
+  if (partition.blocks == 1) return {0, elements};
+  const std::size_t grain = 64 / element_;
+  const Range first = block_range(elements, grain, partition.blocks, slice.first);
+  const Range last = block_range(elements, grain, partition.blocks, slice.last - 1);
+  return {first.offset, last.offset + last.count - first.offset};
+}
+
+std::byte* Execution::address_of(const Slice& slice) const {
+  std::byte* base = nullptr;
+  switch (slice.buffer) {
+    // Plans never write the input: the const comes back wherever the address is read only.
+    case Buffer::input: base = static_cast<std::byte*>(const_cast<void*>(call_.input)); break;
+    case Buffer::output: base = static_cast<std::byte*>(call_.output); break;
+    case Buffer::scratch: base = scratch_.data; break;
+  }
+  return base + range_of(slice).offset * element_;
+}
+
+WireHeader Execution::header(NoticeKind kind) const {
+  WireHeader header;
+  header.kind = kind;
+  header.collective = static_cast<std::uint8_t>(call_.collective);
+  header.data_type = static_cast<std::uint8_t>(call_.type);
+  header.job = options_.job;
+  header.context = options_.context;
+  header.epoch = call_.epoch;
+  header.operation = call_.operation;
+  return header;
+}
+
+void Execution::fail(Status status) {
+  status_ = std::move(status);
+  state_ = State::failed;
+}
+
+}  // namespace weft

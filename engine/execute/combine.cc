@@ -1,0 +1,295 @@
+// Combines: taking messages, checking what they claim, reducing them with local memory in one pass.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/execute/execute.h"
+
+namespace weft {
+namespace {
+
+// Process memory is read in chunks of this, so that what was read is still in cache when it is combined.
+constexpr std::uint64_t kReadChunk = std::uint64_t{128} << 10;
+// The most that one advance() combines: bounds how long other operations of the lane wait.
+constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
+// Outputs from here up bypass the caches: they would not stay there, and reading them before overwriting costs.
+constexpr std::uint64_t kStreamingBytes = std::uint64_t{1} << 20;
+
+}  // namespace
+
+Execution::State Execution::advance() {
+  moved_ = false;
+  if (state_ != State::running) return state_;
+  const bool credits_posted = post_credits();
+  pump_sends();
+  for (; pc_ < plan_->steps.size(); ++pc_) {
+    const Step& step = plan_->steps[pc_];
+    if (step.kind == Step::Kind::send) {
+      if (Status status = begin_send(step); !status.ok()) {
+        fail(std::move(status));
+        return state_;
+      }
+      pump_sends();
+      moved_ = true;
+    } else if (!run_combine(step)) {
+      return state_;
+    }
+  }
+  if (!credits_posted || first_unfinished_ != sends_.size() || !take_credits() || !all_readers_done()) {
+    return state_;
+  }
+  moved_ = true;
+  state_ = State::done;
+  return state_;
+}
+
+// True when the combine is complete.
+bool Execution::run_combine(const Step& step) {
+  if (!combining_ && !begin_combine(step)) return false;
+  std::uint64_t turn = kCombineTurn;
+  while (true) {
+    std::uint64_t ready = std::min(wanted_ - combined_, turn);
+    for (Source& source : sources_) {
+      if (source.peer == nullptr) continue;
+      if (!source.loaded && !load(source)) return false;
+      ready = std::min(ready, source.left);
+      if (source.data == nullptr) ready = std::min(ready, kReadChunk);
+    }
+    if (ready != 0) combine_range(step, ready);
+    if (state_ != State::running) return false;
+    moved_ = true;
+    combined_ += ready;
+    turn -= ready;
+    if (combined_ == wanted_) break;
+    if (turn == 0) return false;
+  }
+  combining_ = false;
+  return true;
+}
+
+bool Execution::begin_combine(const Step& step) {
+  for (std::uint32_t h = 0; h < step.hazard_count; ++h) {
+    const std::uint32_t hazard = plan_->hazards[step.hazard_first + h];
+    if (!readers_done(send_of_step_[hazard])) return false;
+  }
+  wanted_ = range_of(step.slice).count * element_;
+  combined_ = 0;
+  destination_ = wanted_ == 0 ? nullptr : address_of(step.slice);
+  weighted_ = step.combining == Combining::weighted ||
+              (step.combining == Combining::reduce && call_.reduction == Reduction::weighted_sum);
+  const Reduction reduction = weighted_                               ? Reduction::weighted_sum
+                              : step.combining == Combining::reduce ? call_.reduction
+                                                                    : Reduction::sum;
+  function_ = functions_[static_cast<std::size_t>(call_.type)][static_cast<std::size_t>(reduction)];
+  sources_.clear();
+  for (std::uint32_t k = 0; k < step.count; ++k) {
+    const Operand& operand = plan_->operands[step.first + k];
+    Source source{};
+    source.used = true;
+    switch (operand.weight.kind) {
+      case Weight::Kind::one: source.weight = 1.0; break;
+      case Weight::Kind::self: source.weight = call_.self_weight; break;
+      case Weight::Kind::scale: source.weight = call_.scale; break;
+      case Weight::Kind::edge:
+        source.weight =
+            call_.receive_weights.empty() ? 1.0 : call_.receive_weights[operand.weight.index];
+        source.used = !(source.weight == 0.0 && std::signbit(source.weight));
+        break;
+    }
+    if (operand.kind == Operand::Kind::local) {
+      source.data = wanted_ == 0 ? nullptr : address_of(operand.slice);
+    } else {
+      source.edge = operand.edge;
+      source.peer = in_[operand.edge];
+    }
+    sources_.push_back(source);
+  }
+  combining_ = true;
+  return true;
+}
+
+// Looks for the next piece of a message. False when it is not there yet, or is not what it should be.
+bool Execution::load(Source& source) {
+  const Notice notice = source.peer->endpoint->front(options_.channel);
+  if (notice.header == nullptr) return false;
+  const WireHeader& head = *notice.header;
+  if (!check_notice(source, head)) return false;
+  if (!source.opened) {
+    source.opened = true;
+    source.weight *= head.weight;
+  }
+  source.left = head.bytes;
+  source.last = (head.flags & kFlagLast) != 0;
+  source.form = head.form;
+  source.word = head.word;
+  switch (head.form) {
+    case PieceForm::inlined: source.data = reinterpret_cast<const std::byte*>(&head.word); break;
+    case PieceForm::payload: source.data = notice.payload; break;
+    case PieceForm::view:
+    case PieceForm::process:
+      source.data = source.peer->endpoint->view({head.form, head.word, head.bytes});
+      break;
+  }
+  if (source.data == nullptr && head.form == PieceForm::view) {
+    fail(Status(Code::mismatch,
+                fmt::format("{}: rank {} names {} bytes at {:#x} outside its shared heap",
+                            name(call_.collective), source.peer->rank, head.bytes, head.word),
+                source.peer->rank));
+    return false;
+  }
+  source.loaded = true;
+  // An empty message has one empty piece, which is done when it is seen.
+  if (head.bytes == 0) consume(source, 0);
+  return true;
+}
+
+// Everything that two ranks can disagree about shows here.
+bool Execution::check_notice(const Source& source, const WireHeader& head) {
+  const Rank peer = source.peer->rank;
+  const auto differ = [&](std::string text) {
+    fail(Status(Code::mismatch, std::move(text), peer));
+    return false;
+  };
+  if (head.operation != call_.operation || head.collective != static_cast<std::uint8_t>(call_.collective)) {
+    return differ(fmt::format(
+        "{} (operation {}): rank {} sent a piece of {} (operation {}): the ranks do not call the same "
+        "operations in the same order, or one has an edge that the other has not",
+        name(call_.collective), call_.operation, peer, name(static_cast<Collective>(head.collective)),
+        head.operation));
+  }
+  if (head.kind != NoticeKind::data) {
+    return differ(fmt::format("{} (operation {}): this rank expects data from rank {}, but rank {} has no edge "
+                              "to it and expects data itself",
+                              name(call_.collective), call_.operation, peer, peer));
+  }
+  if (head.data_type != static_cast<std::uint8_t>(call_.type)) {
+    return differ(fmt::format("{} (operation {}): rank {} sends {}, this rank {}", name(call_.collective),
+                              call_.operation, peer, name(static_cast<DataType>(head.data_type)),
+                              name(call_.type)));
+  }
+  if (options_.check_graph && heard_[source.edge] == 0) {
+    const bool credit = (head.flags & kFlagCredit) != 0;
+    const bool wanted = in_is_out_[source.edge] != 0;
+    if (credit && !wanted) {
+      return differ(fmt::format("{} (operation {}): rank {} expects data from this rank, which has no edge to it",
+                                name(call_.collective), call_.operation, peer));
+    }
+    if (!credit && wanted) {
+      return differ(fmt::format("{} (operation {}): this rank has an edge to rank {}, which does not expect data "
+                                "from it", name(call_.collective), call_.operation, peer));
+    }
+  }
+  heard_[source.edge] = 1;
+  const std::uint64_t left = wanted_ - combined_;
+  const bool last = (head.flags & kFlagLast) != 0;
+  if (head.bytes > left || (last && head.bytes != left) || head.bytes % element_ != 0) {
+    return differ(fmt::format("{} (operation {}): rank {} sends {} bytes where this rank expects {}",
+                              name(call_.collective), call_.operation, peer,
+                              last ? fmt::format("{}", combined_ + head.bytes)
+                                   : fmt::format("more than {}", wanted_),
+                              wanted_));
+  }
+  return true;
+}
+
+// Reduces the next `bytes` of all sources, which are all there.
+void Execution::combine_range(const Step& step, std::uint64_t bytes) {
+  terms_.clear();
+  for (std::size_t k = 0; k < sources_.size(); ++k) {
+    Source& source = sources_[k];
+    if (!source.used) continue;
+    const std::byte* data = source.data;
+    if (data == nullptr && !fetch(source, k, bytes)) return;
+    if (data == nullptr) data = chunks_.data() + k * kReadChunk;
+    terms_.push_back({data, source.weight});
+  }
+  if (step.slice.buffer == Buffer::output) touched_output_ = true;
+  std::byte* target = destination_ + combined_;
+  if (step.combining == Combining::copy) {
+    if (terms_[0].data != target) std::memcpy(target, terms_[0].data, bytes);
+  } else {
+    function_(terms_, target, bytes / element_,
+              wanted_ >= kStreamingBytes ? StoreKind::streaming : StoreKind::cached);
+  }
+  for (Source& source : sources_) consume(source, bytes);
+}
+
+// Reads the next bytes of a peer's private memory into the source's chunk.
+bool Execution::fetch(Source& source, std::size_t index, std::uint64_t bytes) {
+  if (chunks_.size() < sources_.size() * kReadChunk) {
+    chunks_.resize(sources_.size() * kReadChunk);
+    ++allocations_;
+  }
+  const std::span<std::byte> chunk(chunks_.data() + index * kReadChunk, bytes);
+  Status status = source.peer->endpoint->read_now(chunk, {source.form, source.word, source.left});
+  if (status.ok()) return true;
+  fail(std::move(status));
+  return false;
+}
+
+// Takes `bytes` from a source; gives the piece back to its owner when it is used up.
+void Execution::consume(Source& source, std::uint64_t bytes) {
+  if (source.data != nullptr) source.data += bytes;
+  if (source.peer == nullptr) return;
+  source.word += bytes;
+  source.left -= bytes;
+  if (source.left != 0) return;
+  source.peer->endpoint->release(options_.channel);
+  moved_ = true;
+  // An exhausted last piece stays `loaded`: there is nothing more to look for.
+  source.loaded = source.last;
+}
+
+// From out-peers that send us no data: the notice that they expect ours. True when all have come.
+bool Execution::take_credits() {
+  if (!options_.check_graph) return true;
+  for (; credit_takes_ < out_.size(); ++credit_takes_) {
+    if (out_is_in_[credit_takes_] != 0) continue;
+    const Contact& peer = *out_[credit_takes_];
+    const Notice notice = peer.endpoint->front(options_.channel);
+    if (notice.header == nullptr) return false;
+    if (notice.header->kind != NoticeKind::credit || notice.header->operation != call_.operation ||
+        notice.header->collective != static_cast<std::uint8_t>(call_.collective)) {
+      fail(Status(Code::mismatch,
+                  fmt::format("{} (operation {}): rank {} sends data to this rank, which has no edge from it",
+                              name(call_.collective), call_.operation, peer.rank), peer.rank));
+      return false;
+    }
+    peer.endpoint->release(options_.channel);
+    moved_ = true;
+  }
+  return true;
+}
+
+void Execution::missing(std::vector<Missing>& into) {
+  into.clear();
+  if (combining_) {
+    for (const Source& source : sources_) {
+      if (source.peer != nullptr && !source.loaded) into.push_back({source.peer, Missing::What::data});
+    }
+  }
+  for (std::size_t edge = 0; edge < out_.size(); ++edge) {
+    Contact* peer = out_[edge];
+    if (pc_ == plan_->steps.size() && options_.check_graph && edge >= credit_takes_ && out_is_in_[edge] == 0) {
+      into.push_back({peer, Missing::What::credit});
+    } else if (peer->endpoint->released(options_.channel) < peer->endpoint->posted(options_.channel)) {
+      into.push_back({peer, Missing::What::read});
+    }
+  }
+}
+
+std::string Execution::describe() const {
+  static constexpr const char* kForms[] = {"inlined in the notice", "copied to the peer's slot",
+                                           "read in place by the peer", "read from private memory by the peer",
+                                           "staged through a ring in the shared heap"};
+  std::string text;
+  for (const Sending& send : sends_) {
+    text += fmt::format("  {} bytes to {} peers: {}\n", send.bytes, send.step->count,
+                        kForms[static_cast<std::size_t>(send.form)]);
+  }
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,235 @@
+// execute: runs plans. Lowers each send and combine of a Plan onto the endpoints of one channel.
+//
+// An Execution is the running of one operation by one rank; a context keeps one per channel and uses it again and
+// again, so that after the first operation of a shape nothing is allocated. advance() does what can be done now and
+// never waits; it is called by whoever holds the lane's token. The caller's memory in Call belongs to the
+// execution from start() until advance() no longer answers `running`.
+//
+// How a message travels is decided per send, by size and memory (Form):
+//   inlined, copied   into the peer's slot: the source is free at once
+//   viewed            the source lies in the shared heap and is read in place; free when all readers released
+//   process           the receiver reads our private memory (process_vm_readv)
+//   staged            private memory is copied in pieces into a small ring in the shared heap, read in place there
+//
+// Who may send to whom is checked by credits (DESIGN: the receiver's ready-credit is the graph check): between two
+// ranks that share an edge in this operation each says at least one thing to the other. If it has data to send, the
+// first piece carries the credit; else a notice of kind `credit` does. A rank that hears a credit where it expected
+// data, or data without the credit it needs, knows that the two graphs differ.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/kernels/kernels.h"
+#include "scheduler/plan/plan.h"
+#include "verbs/memory/memory.h"
+#include "verbs/transport/transport.h"
+
+namespace weft {
+
+// Which operation; travels on the wire, frozen.
+enum class Collective : std::uint8_t {
+  neighbor_allreduce = 1,
+  neighbor_allgather = 2,
+  allreduce = 3,
+  broadcast = 4,
+  barrier = 5,
+};
+[[nodiscard]] std::string_view name(Collective collective);
+
+// A rank that this one is connected to.
+struct Contact {
+  Rank rank = kNoRank;
+  Endpoint* endpoint = nullptr;
+  // The operations in which it took part lately: bit b of `recent` is operation `newest` - b.
+  std::uint64_t newest = ~std::uint64_t{0};  // so that operation 0 comes next
+  std::uint64_t recent = 0;
+
+  void took_part(std::uint64_t operation) {
+    const std::uint64_t age = operation - newest;
+    recent = age < 64 ? recent << age | 1 : 1;
+    newest = operation;
+  }
+  // Operations older than what is remembered are long over; both sides know that they agreed on them.
+  [[nodiscard]] bool took_part_in(std::uint64_t operation) const {
+    return recent != 0 && operation <= newest && (newest - operation >= 64 || (recent >> (newest - operation) & 1) != 0);
+  }
+};
+
+// How private (not weft::allocate) memory larger than a slot travels.
+enum class ForeignForm : std::uint8_t { staged, process };
+
+struct ExecutionOptions {
+  std::uint32_t channel = 1;
+  std::size_t payload_bytes = 4032;   // largest copied message
+  ForeignForm foreign = ForeignForm::staged;
+  bool check_graph = true;
+  std::uint32_t slots = 4;
+  std::uint32_t job = 0;
+  std::uint16_t context = 0;
+};
+
+// What the names of a shape mean in one call. Spans must live as long as the execution runs.
+struct Call {
+  Collective collective = Collective::barrier;
+  DataType type = DataType::u8;
+  Reduction reduction = Reduction::sum;     // of Combining::reduce
+  std::uint32_t operation = 0;              // number in the context, modulo 2^32
+  std::uint32_t epoch = 0;
+  const void* input = nullptr;
+  std::size_t input_count = 0;
+  void* output = nullptr;
+  std::size_t output_count = 0;
+  double self_weight = 1.0;
+  double scale = 1.0;
+  std::span<const double> receive_weights;  // by in-edge; empty: 1. kUnused: the data is not used
+  std::span<const double> send_weights;     // by out-edge; empty: 1
+  std::span<const Range> given;             // the output's blocks where its partition is `given`
+};
+// A receive weight that means: take the message and do not use it. (Negative zero never is a real weight.)
+inline constexpr double kUnused = -0.0;
+
+class Execution {
+ public:
+  enum class State : std::uint8_t { idle, running, done, failed };
+
+  explicit Execution(const ExecutionOptions& options);
+  ~Execution();
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // Begins an operation; only when not running. in and out follow the plan's edge indices, ascending ranks.
+  Status start(const Plan& plan, const Call& call, std::span<Contact* const> in, std::span<Contact* const> out);
+  State advance();
+  // Ends a running operation badly.
+  void fail(Status status);
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] const Call& call() const { return call_; }
+  [[nodiscard]] std::span<Contact* const> in() const { return in_; }
+  [[nodiscard]] std::span<Contact* const> out() const { return out_; }
+  // Did the last advance() get anything done?
+  [[nodiscard]] bool moved() const { return moved_; }
+  // Whether any byte of the output may have been written.
+  [[nodiscard]] bool touched_output() const { return touched_output_; }
+
+  // What is missing, for people: "data from rank 2", "rank 3 to read its data". And the peers concerned.
+  struct Missing {
+    Contact* contact;
+    enum class What : std::uint8_t { data, credit, read } what;
+  };
+  void missing(std::vector<Missing>& into);
+
+  [[nodiscard]] std::size_t scratch_bytes() const { return scratch_.bytes + staging_.bytes + chunks_.size(); }
+  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
+  // How the last operation's sends travelled, for Context::explain().
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  enum class Form : std::uint8_t { inlined, copied, viewed, process, staged };
+
+  // A send in progress.
+  struct Sending {
+    const Step* step;
+    const std::byte* source;
+    std::uint64_t bytes;
+    std::uint64_t cursor;        // bytes posted to all edges
+    std::uint32_t piece;
+    std::uint32_t edge;          // next edge of the current piece
+    std::uint32_t staging_slot;  // first slot of the staging ring that this send may use
+    Form form;
+    bool finished;
+    WireHeader header;
+  };
+  // One term of the running combine.
+  struct Source {
+    Contact* peer;                // nullptr: local memory
+    std::uint32_t edge;
+    bool used;
+    bool opened;               // the first piece was seen
+    bool loaded;               // a piece is at the front
+    bool last;                 // … and it is the message's last
+    PieceForm form;
+    const std::byte* data;     // where the next byte is; nullptr: read through `word`
+    std::uint64_t word;
+    std::uint64_t left;        // bytes of the piece not yet combined
+    double weight;
+  };
+  struct HeapBlock {
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  // binding.cc
+  Status bind_buffers();
+  void pair_edges();
+  [[nodiscard]] Range range_of(const Slice& slice) const;
+  [[nodiscard]] std::byte* address_of(const Slice& slice) const;
+  Status grow(HeapBlock& block, std::size_t bytes, const char* what);
+  WireHeader header(NoticeKind kind) const;
+
+  // send.cc
+  Status begin_send(const Step& step);
+  [[nodiscard]] Form form_of(const std::byte* source, std::uint64_t bytes) const;
+  void pump_sends();
+  bool pump(Sending& send);
+  bool stage(Sending& send, std::uint64_t bytes);
+  Posted post_piece(Sending& send, std::uint64_t bytes);
+  bool post_credits();
+  [[nodiscard]] bool readers_done(std::size_t send_index);
+  [[nodiscard]] bool all_readers_done();
+
+  // combine.cc
+  bool run_combine(const Step& step);
+  bool begin_combine(const Step& step);
+  bool load(Source& source);
+  bool check_notice(const Source& source, const WireHeader& header);
+  void combine_range(const Step& step, std::uint64_t bytes);
+  bool fetch(Source& source, std::size_t index, std::uint64_t bytes);
+  void consume(Source& source, std::uint64_t bytes);
+  bool take_credits();
+
+  ExecutionOptions options_;
+  State state_ = State::idle;
+  Status status_;
+  bool moved_ = false;
+  bool touched_output_ = false;
+  const Plan* plan_ = nullptr;
+  Call call_;
+  std::size_t element_ = 1;  // bytes
+  std::vector<Contact*> in_, out_;
+  std::vector<std::uint8_t> in_is_out_, out_is_in_;
+
+  std::uint32_t pc_ = 0;
+  // Sends, in the order begun; send_of_step_ maps a step to its index here.
+  std::vector<Sending> sends_;
+  std::size_t first_unfinished_ = 0;
+  std::vector<std::uint32_t> send_of_step_;
+  std::vector<std::uint64_t> read_marks_;    // [send][out edge]: released() that proves its readers done
+  std::vector<std::uint64_t> edge_marks_;    // [out edge]: the same over all sends; 0: nothing to wait for
+  std::vector<std::uint8_t> heard_;          // [in edge]: its first notice came, and with it the credit
+  std::vector<std::uint8_t> spoken_;         // [out edge]: a first notice went out, and with it the credit
+  std::vector<std::uint8_t> blocked_;        // [out edge]: scratch of pump_sends
+  std::uint32_t credit_posts_ = 0;           // in-edges handled by post_credits
+  std::uint32_t credit_takes_ = 0;           // out-edges handled by take_credits
+  std::uint32_t staging_slots_ = 0;
+  std::uint32_t staging_used_ = 0;
+
+  bool combining_ = false;
+  std::vector<Source> sources_;
+  std::vector<Term> terms_;
+  std::byte* destination_ = nullptr;
+  std::uint64_t combined_ = 0;  // bytes of the destination
+  std::uint64_t wanted_ = 0;
+  CombineFunction function_ = nullptr;
+  bool weighted_ = false;
+
+  HeapBlock scratch_, staging_;
+  std::vector<std::byte> chunks_;  // where process memory is read to, a chunk per source
+  std::uint64_t allocations_ = 0;
+  CombineFunction functions_[kDataTypes][kReductions] = {};
+};
+
+}  // namespace weft

@@ -1,0 +1,194 @@
+// Sends: choosing a form, cutting pieces, posting them as slots and staging allow.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/execute/execute.h"
+
+namespace weft {
+namespace {
+
+// A piece that is read in place names its length in 32 bits; this leaves room and keeps huge pages whole.
+constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
+// Pieces of staged messages: small enough that a ring of them stays in a core's second-level cache.
+constexpr std::uint64_t kStagedPiece = std::uint64_t{64} << 10;
+
+}  // namespace
+
+Execution::Form Execution::form_of(const std::byte* source, std::uint64_t bytes) const {
+  if (bytes <= kInlineBytes) return Form::inlined;
+  if (bytes <= options_.payload_bytes) return Form::copied;
+  if (heap_offset(source, bytes) != kNotInHeap) return Form::viewed;
+  return options_.foreign == ForeignForm::process ? Form::process : Form::staged;
+}
+
+Status Execution::begin_send(const Step& step) {
+  const std::uint64_t bytes = range_of(step.slice).count * element_;
+  const std::byte* source = bytes == 0 ? nullptr : address_of(step.slice);
+  Sending send{&step, source, bytes, 0, 0, 0, 0, form_of(source, bytes), false, header(NoticeKind::data)};
+  if (send.form == Form::staged) {
+    // One send may go round the ring, because its receivers take its pieces in order while it runs. Of several sends
+    // each gets slots of its own: a reader may need a later one before it takes the rest of an earlier one.
+    const auto pieces = static_cast<std::uint32_t>((bytes + kStagedPiece - 1) / kStagedPiece);
+    const bool alone = read_marks_.size() <= out_.size();
+    const std::uint32_t slots = alone ? std::min(pieces, options_.slots) : pieces;
+    if (alone) staging_used_ = 0;
+    if ((staging_used_ + slots) * kStagedPiece > staging_.bytes) {
+      invariant(staging_used_ == 0 || !alone, "a lone send starts with an empty ring");
+      std::size_t total = 0;
+      for (const Step& other : plan_->steps) {
+        if (other.kind != Step::Kind::send) continue;
+        total += (range_of(other.slice).count * element_ + kStagedPiece - 1) / kStagedPiece;
+      }
+      if (alone) total = slots;
+      WEFT_RETURN_IF_ERROR(grow(staging_, total * kStagedPiece, "staging"));
+    }
+    send.staging_slot = staging_used_;
+    staging_used_ += slots;
+    staging_slots_ = slots;
+  }
+  send_of_step_[static_cast<std::size_t>(&step - plan_->steps.data())] =
+      static_cast<std::uint32_t>(sends_.size());
+  sends_.push_back(send);
+  return {};
+}
+
+// Sends go on in the order begun. One that cannot proceed holds back only later sends along the same edges.
+void Execution::pump_sends() {
+  if (first_unfinished_ == sends_.size()) return;
+  bool anything_blocked = false;
+  for (std::size_t i = first_unfinished_; i < sends_.size(); ++i) {
+    Sending& send = sends_[i];
+    if (send.finished) continue;
+    const std::span edges(plan_->edges.data() + send.step->first, send.step->count);
+    const bool behind = anything_blocked && std::ranges::any_of(edges, [&](std::uint32_t edge) {
+                          return blocked_[edge] != 0;
+                        });
+    if (!behind && pump(send)) continue;
+    if (!anything_blocked) blocked_.assign(out_.size(), 0);
+    anything_blocked = true;
+    for (const std::uint32_t edge : edges) blocked_[edge] = 1;
+  }
+  while (first_unfinished_ < sends_.size() && sends_[first_unfinished_].finished) ++first_unfinished_;
+}
+
+// True when all pieces of the send are posted on all its edges.
+bool Execution::pump(Sending& send) {
+  do {
+    std::uint64_t bytes = send.bytes - send.cursor;
+    if (send.form == Form::staged) {
+      bytes = std::min(bytes, kStagedPiece);
+      if (send.edge == 0 && !stage(send, bytes)) return false;
+    } else {
+      bytes = std::min(bytes, kLargestView);
+    }
+    if (post_piece(send, bytes) == Posted::full) return false;
+    send.cursor += bytes;
+    send.edge = 0;
+    ++send.piece;
+  } while (send.cursor < send.bytes);
+  send.finished = true;
+  return true;
+}
+
+// Copies the next piece into its slot of the ring, if the readers of the piece before it there are done.
+bool Execution::stage(Sending& send, std::uint64_t bytes) {
+  if (send.piece >= staging_slots_) {
+    for (std::uint32_t e = 0; e < send.step->count; ++e) {
+      Endpoint& endpoint = *out_[plan_->edges[send.step->first + e]]->endpoint;
+      // Every piece since is one notice: the reader of piece p - slots is done when at most slots - 1 are left.
+      if (endpoint.posted(options_.channel) - endpoint.released(options_.channel) >= staging_slots_) {
+        return false;
+      }
+    }
+  }
+  const std::size_t slot = send.staging_slot + send.piece % staging_slots_;
+  std::memcpy(staging_.data + slot * kStagedPiece, send.source + send.cursor, bytes);
+  return true;
+}
+
+// Posts the current piece on the edges that do not have it yet.
+Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
+  WireHeader& head = send.header;
+  const std::byte* source = send.source + send.cursor;
+  std::span<const std::byte> payload;
+  head.piece = send.piece;
+  head.bytes = static_cast<std::uint32_t>(bytes);
+  switch (send.form) {
+    case Form::inlined:
+      head.form = PieceForm::inlined;
+      head.word = 0;
+      if (bytes != 0) std::memcpy(&head.word, source, bytes);
+      break;
+    case Form::copied:
+      head.form = PieceForm::payload;
+      payload = {source, bytes};
+      break;
+    case Form::viewed:
+      head.form = PieceForm::view;
+      head.word = heap_offset(source, bytes);
+      break;
+    case Form::process:
+      head.form = PieceForm::process;
+      head.word = reinterpret_cast<std::uintptr_t>(source);
+      break;
+    case Form::staged: {
+      head.form = PieceForm::view;
+      const std::size_t slot = send.staging_slot + send.piece % staging_slots_;
+      head.word = heap_offset(staging_.data + slot * kStagedPiece, bytes);
+      break;
+    }
+  }
+  const bool read_later = send.form != Form::inlined && send.form != Form::copied;
+  const auto index = static_cast<std::size_t>(&send - sends_.data());
+  for (; send.edge < send.step->count; ++send.edge) {
+    const std::uint32_t edge = plan_->edges[send.step->first + send.edge];
+    Endpoint& endpoint = *out_[edge]->endpoint;
+    head.edge = static_cast<std::uint16_t>(edge);
+    head.weight = call_.send_weights.empty() ? 1.0 : call_.send_weights[edge];
+    head.flags = static_cast<std::uint8_t>(
+        (send.cursor + bytes == send.bytes ? kFlagLast : 0) |
+        (spoken_[edge] == 0 && out_is_in_[edge] != 0 ? kFlagCredit : 0));
+    if (endpoint.post_notice(options_.channel, head, payload) == Posted::full) return Posted::full;
+    spoken_[edge] = 1;
+    moved_ = true;
+    if (read_later) {
+      edge_marks_[edge] = read_marks_[index * out_.size() + edge] = endpoint.posted(options_.channel);
+    }
+  }
+  return Posted::posted;
+}
+
+// To in-peers that get no data from us: the notice that we expect theirs. True when all are posted.
+bool Execution::post_credits() {
+  if (!options_.check_graph) return true;
+  for (; credit_posts_ < in_.size(); ++credit_posts_) {
+    if (in_is_out_[credit_posts_] != 0) continue;
+    if (in_[credit_posts_]->endpoint->post_notice(options_.channel, header(NoticeKind::credit), {}) ==
+        Posted::full) {
+      return false;
+    }
+    moved_ = true;
+  }
+  return true;
+}
+
+bool Execution::readers_done(std::size_t send_index) {
+  if (!sends_[send_index].finished) return false;
+  for (std::size_t edge = 0; edge < out_.size(); ++edge) {
+    const std::uint64_t mark = read_marks_[send_index * out_.size() + edge];
+    if (mark != 0 && out_[edge]->endpoint->released(options_.channel) < mark) return false;
+  }
+  return true;
+}
+
+bool Execution::all_readers_done() {
+  for (std::size_t edge = 0; edge < out_.size(); ++edge) {
+    if (edge_marks_[edge] != 0 &&
+        out_[edge]->endpoint->released(options_.channel) < edge_marks_[edge]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace weft

@@ -1,0 +1,104 @@
+// kernels: the arithmetic on tensors. combine() reduces k arrays of one element type into one,
+// element by element, in the order in which the terms are given: the sum, average, minimum … of a
+// collective, and the weighted sum w_0 x_0 + w_1 x_1 + … of a neighbor_allreduce in a single pass
+// over memory.
+//
+// Free functions over memory of the caller; thread safe; nothing is allocated or kept. The
+// instruction set is chosen at run time, so that one binary serves every x86.
+//
+// Promises:
+// - The bits of an element depend on its inputs, the weights and the order of the terms only: not
+// on its
+//   index, on alignment, on count, on how a caller cuts the work, on StoreKind, or on the machine. The
+//   one exception is a NaN, of which the sign and the payload are not promised.
+// - f32 and f64 accumulate in their own type: weight_0 * x_0 rounded, then one fused multiply-add
+// per
+//   term. f16 and bf16 accumulate in f32 in the same way and round once, to nearest, ties to even.
+//   The weight is rounded to the type that accumulates. With all weights 1 the weighted sum is the
+//   sum.
+// - Integers wrap: sum and product are modulo 2^bits.
+// - min and max of floating types give NaN when any term is NaN. +0 and -0 are equal; of equals the
+//   later term's bits are taken.
+// - The default floating-point environment is assumed (round to nearest, no flush to zero).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "verbs/base/base.h"
+
+namespace weft {
+
+// The type of a tensor's elements. The values travel on the wire and are frozen.
+enum class DataType : std::uint8_t {
+  f16 = 0,
+  bf16 = 1,
+  f32 = 2,
+  f64 = 3,
+  i8 = 4,
+  u8 = 5,
+  i32 = 6,
+  u32 = 7,
+  i64 = 8,
+  u64 = 9,
+};
+inline constexpr std::size_t kDataTypes = 10;
+
+// Bytes of one element.
+[[nodiscard]] std::size_t size_of(DataType type);
+// "f16", "bf16", "f32", …: the name used in messages, plans and bindings.
+[[nodiscard]] std::string_view name(DataType type);
+[[nodiscard]] bool is_floating(DataType type);
+// The type of that name, or invalid_argument with the names there are.
+[[nodiscard]] Result<DataType> data_type(std::string_view name);
+
+// What is done with the k values of an element. An average is a weighted_sum with weights 1/n. The
+// values travel on the wire and are frozen.
+enum class Reduction : std::uint8_t {
+  weighted_sum = 0,
+  sum = 1,
+  min = 2,
+  max = 3,
+  product = 4,
+  bit_and = 5,
+  bit_or = 6,
+  bit_xor = 7,
+};
+inline constexpr std::size_t kReductions = 8;
+
+[[nodiscard]] std::string_view name(Reduction reduction);
+
+// invalid_argument, naming both, for what has no meaning: weighted sums of integers and bit
+// operations on floating types. Every other pair is ok.
+[[nodiscard]] Status check_reduction(DataType type, Reduction reduction);
+
+// One input of a combine: `count` elements at data. The weight is used by weighted_sum alone.
+struct Term {
+  const void* data;
+  double weight;
+};
+
+// How the result is written. streaming bypasses the caches, which saves reading the destination
+// before it is overwritten and keeps other data cached: for outputs that are larger than the caches
+// and not read soon. The stores are globally visible, in the order of ordinary stores, when
+// combine() returns.
+enum class StoreKind : std::uint8_t { cached, streaming };
+
+// destination[i] = reduction over the terms of term[i], for i < count. At least one term. The
+// destination may be identical to the data of one or more terms; else they must not overlap. No
+// alignment is needed, not even that of the element.
+using CombineFunction = void (*)(std::span<const Term> terms, void* destination, std::size_t count,
+                                 StoreKind store);
+
+// The function for a pair that passes check_reduction(), chosen for this CPU. Look it up once, at
+// setup; the result stays valid for ever and a call through it is all that a message of a few bytes
+// pays.
+[[nodiscard]] CombineFunction select_combine(DataType type, Reduction reduction);
+
+// select_combine() and the call in one, where a few nanoseconds do not matter.
+void combine(DataType type, Reduction reduction, std::span<const Term> terms, void* destination,
+             std::size_t count, StoreKind store = StoreKind::cached);
+
+}  // namespace weft

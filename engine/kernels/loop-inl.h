@@ -1,0 +1,213 @@
+// The loop over elements and terms, for any format and operation. Four vectors at a time come
+// first; what is left over is done with ever smaller vectors, down to one element, by the same
+// operation: no element is read or written twice, so a destination may be one of the terms, and
+// nothing outside is touched. Compiled once per instruction set (Highway's foreach_target), hence
+// the unusual include guard.
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/kernels/formats-inl.h"
+#include "engine/kernels/kernels.h"
+#include "engine/kernels/operations-inl.h"
+#include "hwy/cache_control.h"
+
+#if defined(WEFT_KERNELS_LOOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_KERNELS_LOOP_INL_H_
+#undef WEFT_KERNELS_LOOP_INL_H_
+#else
+#define WEFT_KERNELS_LOOP_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+
+// The terms, when their number is known at compile time: a copy that lives in registers.
+template <std::size_t kTerms>
+class Terms {
+ public:
+  HWY_INLINE explicit Terms(std::span<const Term> terms) {
+    for (std::size_t t = 0; t < kTerms; ++t) {
+      data_[t] = static_cast<const std::uint8_t*>(terms.data()[t].data);
+      weight_[t] = terms.data()[t].weight;
+    }
+  }
+  HWY_INLINE std::size_t size() const { return kTerms; }
+  HWY_INLINE const std::uint8_t* data(std::size_t t) const { return data_[t]; }
+  HWY_INLINE double weight(std::size_t t) const { return weight_[t]; }
+
+ private:
+  const std::uint8_t* data_[kTerms];
+  double weight_[kTerms];
+};
+
+// Any number of terms: a reference to the caller's.
+inline constexpr std::size_t kAny = 0;
+template <>
+class Terms<kAny> {
+ public:
+  HWY_INLINE explicit Terms(std::span<const Term> terms)
+      : terms_(terms.data()), size_(terms.size()) {}
+  HWY_INLINE std::size_t size() const { return size_; }
+  HWY_INLINE const std::uint8_t* data(std::size_t t) const {
+    return static_cast<const std::uint8_t*>(terms_[t].data);
+  }
+  HWY_INLINE double weight(std::size_t t) const { return terms_[t].weight; }
+
+ private:
+  const Term* terms_;
+  std::size_t size_;
+};
+
+// The result for the elements at byte `at`, as many as d has lanes.
+template <class Format, class Operation, class D, std::size_t kTerms>
+HWY_INLINE hn::Vec<D> reduce(D d, const Terms<kTerms>& terms, std::size_t at) {
+  auto total = Operation::first(d, terms.weight(0), Format::load(d, terms.data(0) + at));
+  for (std::size_t t = 1; t < terms.size(); ++t) {
+    total = Operation::next(d, total, terms.weight(t), Format::load(d, terms.data(t) + at));
+  }
+  return total;
+}
+
+// The bytes [at, end), fewer than a vector of the tag `d`, in halves of it.
+template <class Format, class Operation, class D, std::size_t kTerms>
+HWY_INLINE void partial_vectors(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
+                                std::size_t at, std::size_t end) {
+  if constexpr (hn::MaxLanes(d) > 1) {
+    const hn::Half<D> half;
+    const std::size_t step = hn::Lanes(half) * Format::kBytes;
+    if (end - at >= step) {
+      Format::store(half, reduce<Format, Operation>(half, terms, at), destination + at);
+      at += step;
+    }
+    partial_vectors<Format, Operation>(half, terms, destination, at, end);
+  }
+}
+
+// The bytes [at, end), a few: vector by vector, then parts of one.
+template <class Format, class Operation, class D, std::size_t kTerms>
+HWY_INLINE void few(D d, const Terms<kTerms>& terms, std::uint8_t* destination, std::size_t at,
+                    std::size_t end) {
+  const std::size_t step = hn::Lanes(d) * Format::kBytes;
+  for (; end - at >= step; at += step) {
+    Format::store(d, reduce<Format, Operation>(d, terms, at), destination + at);
+  }
+  partial_vectors<Format, Operation>(d, terms, destination, at, end);
+}
+
+template <StoreKind kStore, class Format, class D, class V = hn::Vec<D>>
+HWY_INLINE void put_pair(D d, V a, V b, std::uint8_t* to) {
+  if constexpr (kStore == StoreKind::streaming) {
+    Format::stream_pair(d, a, b, to);
+  } else {
+    Format::store_pair(d, a, b, to);
+  }
+}
+
+// Four vectors from byte `at`, with the terms in the inner loop: that hides the latency of the
+// arithmetic and spreads the cost of fetching pointer and weight when the number of terms is not
+// known. Prefetching was measured and does not pay; the CPU follows the streams by itself.
+template <StoreKind kStore, class Format, class Operation, class D, std::size_t kTerms>
+HWY_INLINE void four_vectors(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
+                             std::size_t at) {
+  using V = hn::Vec<D>;
+  const std::size_t pair = 2 * hn::Lanes(d) * Format::kBytes;
+  V x0, x1, x2, x3;
+  Format::load_pair(d, terms.data(0) + at, x0, x1);
+  Format::load_pair(d, terms.data(0) + at + pair, x2, x3);
+  V total0 = Operation::first(d, terms.weight(0), x0);
+  V total1 = Operation::first(d, terms.weight(0), x1);
+  V total2 = Operation::first(d, terms.weight(0), x2);
+  V total3 = Operation::first(d, terms.weight(0), x3);
+  for (std::size_t t = 1; t < terms.size(); ++t) {
+    Format::load_pair(d, terms.data(t) + at, x0, x1);
+    Format::load_pair(d, terms.data(t) + at + pair, x2, x3);
+    total0 = Operation::next(d, total0, terms.weight(t), x0);
+    total1 = Operation::next(d, total1, terms.weight(t), x1);
+    total2 = Operation::next(d, total2, terms.weight(t), x2);
+    total3 = Operation::next(d, total3, terms.weight(t), x3);
+  }
+  put_pair<kStore, Format>(d, total0, total1, destination + at);
+  put_pair<kStore, Format>(d, total2, total3, destination + at + pair);
+}
+
+// Four vectors at a time from byte `at` on, as long as they fit before `end`. Returns where it
+// stopped.
+template <StoreKind kStore, class Format, class Operation, class D, std::size_t kTerms>
+HWY_INLINE std::size_t many(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
+                            std::size_t at, std::size_t end) {
+  const std::size_t step = 4 * hn::Lanes(d) * Format::kBytes;
+  for (; end - at >= step; at += step) {
+    four_vectors<kStore, Format, Operation>(d, terms, destination, at);
+  }
+  return at;
+}
+
+// The same past the caches: ordinary stores up to the first aligned byte, and a fence behind. What
+// can not be aligned, because the destination is not even aligned to its elements, is left to the
+// caller.
+template <class Format, class Operation, class D, std::size_t kTerms>
+HWY_INLINE std::size_t many_streaming(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
+                                      std::size_t end) {
+  const std::size_t alignment = hn::Lanes(d) * sizeof(typename Format::Lane);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(destination) % alignment;
+  const std::size_t head = (alignment - past) % alignment;
+  if (head % Format::kBytes != 0 || head > end) return 0;
+  few<Format, Operation>(d, terms, destination, 0, head);
+  const std::size_t at =
+      many<StoreKind::streaming, Format, Operation>(d, terms, destination, head, end);
+  hwy::FlushStream();
+  return at;
+}
+
+template <class Format, class Operation, std::size_t kTerms>
+HWY_INLINE void combine_known(std::span<const Term> terms, void* destination, std::size_t count,
+                              StoreKind store) {
+  const hn::ScalableTag<typename Format::Lane> d;
+  const Terms<kTerms> known(terms);
+  auto* const to = static_cast<std::uint8_t*>(destination);
+  const std::size_t end = count * Format::kBytes;
+  std::size_t at = 0;
+  if (store == StoreKind::streaming) at = many_streaming<Format, Operation>(d, known, to, end);
+  at = many<StoreKind::cached, Format, Operation>(d, known, to, at, end);
+  few<Format, Operation>(d, known, to, at, end);
+}
+
+// A CombineFunction. Two and three terms, self and one or two neighbors, are the most common, and
+// gain up to half from code of their own while the data is in the nearest cache.
+template <class Format, class Operation>
+void combine_all(std::span<const Term> terms, void* destination, std::size_t count, StoreKind store) {
+  switch (terms.size()) {
+    case 0:
+      return invariant(false, "combine needs a term");
+    case 2:
+      return combine_known<Format, Operation, 2>(terms, destination, count, store);
+    case 3:
+      return combine_known<Format, Operation, 3>(terms, destination, count, store);
+    default:
+      return combine_known<Format, Operation, kAny>(terms, destination, count, store);
+  }
+}
+
+// The reductions that floating types have.
+template <class Format>
+CombineFunction floating_function(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::weighted_sum:
+      return &combine_all<Format, WeightedSum>;
+    case Reduction::sum:
+      return &combine_all<Format, Sum>;
+    case Reduction::min:
+      return &combine_all<Format, Minimum>;
+    case Reduction::max:
+      return &combine_all<Format, Maximum>;
+    case Reduction::product:
+      return &combine_all<Format, Product>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // WEFT_KERNELS_LOOP_INL_H_

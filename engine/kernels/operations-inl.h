@@ -1,0 +1,120 @@
+// The arithmetic of each reduction on one vector: first() takes the first term, next() adds another
+// one to what there is. Lanes do not mix, so an element's bits do not depend on where in a vector
+// it is. Compiled once per instruction set (Highway's foreach_target), hence the unusual include
+// guard.
+#include <cmath>
+#include <cstddef>
+
+#include "engine/kernels/formats-inl.h"
+
+#if defined(WEFT_KERNELS_OPERATIONS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_KERNELS_OPERATIONS_INL_H_
+#undef WEFT_KERNELS_OPERATIONS_INL_H_
+#else
+#define WEFT_KERNELS_OPERATIONS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+
+// a * b + c, rounded once on every instruction set.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V fused_multiply_add(D d, V a, V b, V c) {
+  if constexpr (kEmulated) {
+    using T = hn::TFromD<D>;
+    HWY_ALIGN T x[hn::MaxLanes(d)];
+    HWY_ALIGN T y[hn::MaxLanes(d)];
+    HWY_ALIGN T z[hn::MaxLanes(d)];
+    hn::StoreKind(a, d, x);
+    hn::StoreKind(b, d, y);
+    hn::StoreKind(c, d, z);
+    for (std::size_t i = 0; i < hn::Lanes(d); ++i) z[i] = std::fma(x[i], y[i], z[i]);
+    return hn::Load(d, z);
+  } else {
+    static_assert(kEmulated || HWY_NATIVE_FMA, "the bits must be those of a fused multiply-add");
+    return hn::MulAdd(a, b, c);
+  }
+}
+
+struct WeightedSum {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V first(D d, double weight, V x) {
+    return hn::Mul(hn::Set(d, static_cast<hn::TFromD<D>>(weight)), x);
+  }
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D d, V total, double weight, V x) {
+    return fused_multiply_add(d, hn::Set(d, static_cast<hn::TFromD<D>>(weight)), x, total);
+  }
+};
+
+// The others know no weights and start with the first term as it is.
+struct Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V first(D, double, V x) {
+    return x;
+  }
+};
+
+struct Sum : Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D, V total, double, V x) {
+    return hn::Add(total, x);
+  }
+};
+
+struct Product : Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D, V total, double, V x) {
+    return hn::Mul(total, x);
+  }
+};
+
+// Minimum and maximum are spelled out for floating types, because the instruction sets disagree
+// about NaN.
+struct Minimum : Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D, V total, double, V x) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::IfThenElse(hn::Or(hn::Lt(total, x), hn::Ne(total, total)), total, x);
+    } else {
+      return hn::Min(total, x);
+    }
+  }
+};
+
+struct Maximum : Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D, V total, double, V x) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::IfThenElse(hn::Or(hn::Gt(total, x), hn::Ne(total, total)), total, x);
+    } else {
+      return hn::Max(total, x);
+    }
+  }
+};
+
+struct BitAnd : Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D, V total, double, V x) {
+    return hn::And(total, x);
+  }
+};
+
+struct BitOr : Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D, V total, double, V x) {
+    return hn::Or(total, x);
+  }
+};
+
+struct BitXor : Unweighted {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V next(D, V total, double, V x) {
+    return hn::Xor(total, x);
+  }
+};
+
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // WEFT_KERNELS_OPERATIONS_INL_H_

@@ -1,0 +1,44 @@
+// Which operation is measured, and what it asks of one rank: whose inputs become its output, and
+// how.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "topology/graph/graph.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+
+enum class Collective : std::uint8_t {
+  neighbor_allreduce,
+  neighbor_allgather,
+  allreduce,  // the average
+  broadcast,  // from rank 0
+  barrier,
+};
+
+[[nodiscard]] std::string_view name(Collective collective);
+// The operation of that name, or invalid_argument with the names there are.
+[[nodiscard]] Result<Collective> collective(std::string_view name);
+
+// One rank's part, by what is read and not by how.
+struct Recipe {
+  struct Source {
+    Rank rank = 0;
+    double weight = 1;
+  };
+  std::vector<Source>
+      sources;                // ascending by rank; the rank itself included where its input counts
+  std::vector<Rank> readers;  // the other ranks that read this rank's input
+  bool concatenates = false;  // the sources follow each other in the output, unweighted
+};
+
+[[nodiscard]] Recipe recipe(Collective collective, const Graph& graph, Rank rank);
+
+// Elements of the output for an input of `count`.
+[[nodiscard]] std::size_t output_count(Collective collective, const Recipe& recipe,
+                                       std::size_t count);
+
+}  // namespace weft

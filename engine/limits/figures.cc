@@ -1,0 +1,168 @@
+// Small loops around one mechanism each: a cache line, the scheduler, a futex, a copy.
+#include "engine/limits/figures.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/limits/laps.h"
+#include "engine/limits/meeting.h"
+
+namespace weft {
+namespace {
+
+constexpr int kRepeats = 7;  // of each figure; the median is told
+
+void move_to(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(core), &one);
+  // Refused where the core is not ours; the figure is then that of the cores the kernel chose.
+  sched_setaffinity(0, sizeof(one), &one);
+}
+
+// A word that two threads hand to each other: each waits until it holds its own number.
+struct Word {
+  alignas(64) std::atomic<std::uint32_t> turn{0};
+};
+
+using Wait = void (*)(Word&, std::uint32_t);
+
+void spin(Word& word, std::uint32_t turn) {
+  while (word.turn.load(std::memory_order_acquire) != turn) __builtin_ia32_pause();
+}
+
+void yield(Word& word, std::uint32_t turn) {
+  while (word.turn.load(std::memory_order_acquire) != turn) sched_yield();
+}
+
+// Nanoseconds per one-way hand-over between threads on two cores.
+double hand_over_ns(CorePair cores, int rounds, Wait wait) {
+  Word word;
+  std::thread other([&] {
+    move_to(cores.second);
+    for (int i = 0; i < rounds; ++i) {
+      wait(word, 1);
+      word.turn.store(0, std::memory_order_release);
+    }
+  });
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::thread one([&] {
+    move_to(cores.first);
+    begin = now_ns();
+    for (int i = 0; i < rounds; ++i) {
+      word.turn.store(1, std::memory_order_release);
+      wait(word, 0);
+    }
+    end = now_ns();
+  });
+  one.join();
+  other.join();
+  return static_cast<double>(end - begin) / rounds / 2;
+}
+
+double median_of(const std::function<double()>& figure) {
+  std::vector<double> samples;
+  for (int i = 0; i < kRepeats; ++i) samples.push_back(figure());
+  return median(std::move(samples));
+}
+
+void futex(Word& word, int operation, std::uint32_t value) {
+  static_assert(sizeof(word.turn) == sizeof(std::uint32_t));
+  syscall(SYS_futex, &word.turn, operation, value, nullptr, nullptr, 0);
+}
+
+// One sleeper, woken once: how long until it has read the clock.
+double wake_once_us(CorePair cores) {
+  Word word;
+  std::atomic<bool> sleeps{false};
+  std::int64_t awake = 0;
+  std::thread sleeper([&] {
+    move_to(cores.second);
+    sleeps.store(true);
+    while (word.turn.load(std::memory_order_acquire) == 0) futex(word, FUTEX_WAIT_PRIVATE, 0);
+    awake = now_ns();
+  });
+  std::int64_t begin = 0;
+  std::thread waker([&] {
+    move_to(cores.first);
+    while (!sleeps.load()) sched_yield();
+    // The sleeper enters the kernel a moment after it says so; a millisecond is far more than it
+    // needs.
+    for (const Deadline asleep = Deadline::after_ms(1); !asleep.passed();) __builtin_ia32_pause();
+    begin = now_ns();
+    word.turn.store(1, std::memory_order_release);
+    futex(word, FUTEX_WAKE_PRIVATE, 1);
+  });
+  waker.join();
+  sleeper.join();
+  return static_cast<double>(awake - begin) / 1e3;
+}
+
+// Bytes per nanosecond of `copy`, from and to memory that was written before.
+double copy_gbps(std::size_t bytes, const std::function<bool(std::byte*, std::byte*)>& copy) {
+  const auto from = std::make_unique<std::byte[]>(bytes);
+  const auto to = std::make_unique<std::byte[]>(bytes);
+  std::memset(from.get(), 1, bytes);
+  std::memset(to.get(), 2, bytes);
+  const double ns = median_of([&] {
+    const std::int64_t begin = now_ns();
+    const bool done = copy(to.get(), from.get());
+    return done ? static_cast<double>(now_ns() - begin) : 0;
+  });
+  return ns > 0 ? static_cast<double>(bytes) / ns : 0;
+}
+
+}  // namespace
+
+CorePair first_cores() {
+  return core_count() > 1 ? CorePair{0, 1} : CorePair{0, 0};
+}
+
+double ping_pong_ns(CorePair cores) {
+  if (cores.first == cores.second) return 0;
+  return median_of([&] { return hand_over_ns(cores, 2000, spin); });
+}
+
+double yield_us(int core) {
+  return median_of([&] { return hand_over_ns({core, core}, 500, yield) / 1e3; });
+}
+
+double futex_wake_us(CorePair cores) {
+  return median_of([&] { return wake_once_us(cores); });
+}
+
+double memcpy_gbps(std::size_t bytes) {
+  return copy_gbps(bytes, [bytes](std::byte* to, std::byte* from) {
+    std::memcpy(to, from, bytes);
+    return true;
+  });
+}
+
+Result<double> readv_gbps(std::size_t bytes) {
+  int error = 0;
+  const double rate = copy_gbps(bytes, [&](std::byte* to, std::byte* from) {
+    const iovec local{to, bytes};
+    const iovec remote{from, bytes};
+    const ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+    if (got < 0) error = errno;
+    return got == static_cast<ssize_t>(bytes);
+  });
+  if (rate > 0) return rate;
+  return system_error("process_vm_readv", error);
+}
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+// Floor: the least that a collective costs on this machine, by doing only what it cannot do
+// without.
+//
+// Small messages (up to kBatchedBytes) are exchanged back to back: each rank copies its input into
+// one of two slots of its board, says so with one word, waits for its sources' words and combines.
+// Larger ones are combined right from the sources' buffers, which the caller's meeting knows to be
+// written; nothing else happens. Memory that cannot be mapped is read with process_vm_readv, a
+// cache-sized piece of every source at a time. An allreduce of larger messages reduces a share per
+// rank, meets, and collects the shares.
+//
+// One Floor per rank, used by its thread; it owns only scratch. All ranks run the same calls.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/kernels/kernels.h"
+#include "engine/limits/collective.h"
+#include "engine/limits/laps.h"
+#include "engine/limits/sight.h"
+
+namespace weft {
+
+// What each rank shows to the others for small messages: a word that counts its messages, the first
+// ones so small that they ride in the word's cache line, and two slots, used in turn.
+struct FloorBoard {
+  static constexpr std::size_t kInline = 56;
+  struct Slot {
+    alignas(64) std::atomic<std::uint64_t> number;
+    std::byte with_number[kInline];
+    std::byte payload[kBatchedBytes];
+  };
+  Slot slots[2];
+};
+static_assert(sizeof(FloorBoard::Slot) == 64 + kBatchedBytes);
+
+class Floor {
+ public:
+  struct Spec {
+    Collective collective = Collective::neighbor_allreduce;
+    DataType type = DataType::f32;
+    std::size_t count = 0;  // elements of an input
+    Rank rank = 0;
+  };
+  // By rank; `boards` mapped by all.
+  struct Places {
+    std::vector<Sight> boards;
+    std::vector<Sight> inputs;
+    std::vector<Sight> outputs;
+  };
+
+  Floor(const Spec& spec, Recipe recipe, Places places, Meeting& meeting);
+
+  // The collective, `times` times. `streaming`: with stores that bypass the caches.
+  Status run(int times, bool streaming);
+
+ private:
+  Status exchange_small();
+  Status read_large(bool streaming);
+  Status allreduce_by_shares(bool streaming);
+  Status combine_range(std::size_t first, std::size_t count, bool streaming);
+  Status concatenate(bool streaming);
+  Status copy(const Sight& from, std::size_t first, std::size_t count, std::byte* to,
+              bool streaming);
+  Status wait_for(Rank rank, std::uint64_t number) const;
+  [[nodiscard]] FloorBoard& board(Rank rank) const;
+  [[nodiscard]] std::byte* output() const;
+
+  Spec spec_;
+  Recipe recipe_;
+  Places places_;
+  Meeting* meeting_;
+  CombineFunction combine_;
+  std::size_t element_bytes_;
+  std::vector<Term> terms_;
+  std::vector<std::byte> scratch_;  // foreign pieces, one per source
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// segments: memory that every rank of a measurement shows to all others.
+//
+// Memory from weft::allocate is mapped and read in place; any other memory is named by process and
+// address, for process_vm_readv. Made collectively through the job's store; the mappings live as
+// long as the object, the memory belongs to the rank that showed it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/bootstrap/bootstrap.h"
+#include "engine/limits/sight.h"
+#include "verbs/memory/memory.h"
+
+namespace weft {
+
+class Segments {
+ public:
+  // Shows [mine, mine+bytes) under `name`, which no one used before, and sees everyone's.
+  // Collective.
+  static Result<Segments> exchange(Store& store, const std::string& name, const void* mine,
+                                   std::size_t bytes, Deadline deadline);
+
+  // By rank. What lies in this rank is the memory itself.
+  [[nodiscard]] const std::vector<Sight>& sights() const { return sights_; }
+
+ private:
+  std::vector<Sight> sights_;
+  std::vector<std::shared_ptr<const PeerHeap>> heaps_;
+};
+
+}  // namespace weft

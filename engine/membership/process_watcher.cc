@@ -1,0 +1,173 @@
+// ProcessWatcher by pidfd_open(2) and epoll(7).
+#include "engine/membership/process_watcher.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr int kEventsPerWait = 16;
+
+// Not glibc's: its header (2.36) does not declare the function for C++.
+Fd open_process(pid_t pid) {
+  return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
+}
+
+// What a refused pidfd_open means.
+Status cannot_watch(pid_t pid, int error) {
+  const std::string what = "watch process " + std::to_string(pid);
+  switch (error) {
+    case ESRCH:
+      return Status(Code::peer_died, what + ": it has ended");
+    case EINVAL:
+      return Status(Code::invalid_argument, what + ": this is no number of a process");
+    case ENOSYS:
+      return Status(Code::unavailable, what + ": the kernel has no pidfd_open");
+    default:
+      return system_error(what, error);
+  }
+}
+
+// A thread made in this object's life blocks all signals: the program's handlers run on its own
+// threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Result<std::shared_ptr<ProcessWatcher>> ProcessWatcher::shared() {
+  static std::mutex mutex;
+  static std::weak_ptr<ProcessWatcher> current;
+  const std::lock_guard lock(mutex);
+  if (std::shared_ptr<ProcessWatcher> watcher = current.lock()) return watcher;
+  WEFT_ASSIGN(std::shared_ptr<ProcessWatcher> watcher, start());
+  current = watcher;
+  return watcher;
+}
+
+Result<std::shared_ptr<ProcessWatcher>> ProcessWatcher::start() {
+  Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return system_error("watch processes: epoll_create1", errno);
+  Fd stop(::eventfd(0, EFD_CLOEXEC));
+  if (!stop.valid()) return system_error("watch processes: eventfd", errno);
+  std::shared_ptr<ProcessWatcher> watcher(new ProcessWatcher(std::move(epoll), std::move(stop)));
+  WEFT_RETURN_IF_ERROR(watcher->add_to_epoll(watcher->stop_, kNoWatch));
+  WEFT_RETURN_IF_ERROR(watcher->start_thread());
+  return watcher;
+}
+
+Status ProcessWatcher::start_thread() {
+  const SignalsBlocked blocked;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return Status(Code::exhausted, std::string("watch processes: thread: ") + error.what());
+  }
+  pthread_setname_np(thread_.native_handle(), "weft-watch");
+  return {};
+}
+
+ProcessWatcher::~ProcessWatcher() {
+  if (!thread_.joinable()) return;  // it could not be started
+  invariant(thread_.get_id() != std::this_thread::get_id(), "a callback must not own the watcher");
+  invariant(::eventfd_write(stop_.get(), 1) == 0, "an empty eventfd takes a one");
+  thread_.join();
+}
+
+Status ProcessWatcher::add_to_epoll(const Fd& fd, WatchId id) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = id;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0) return {};
+  return system_error("watch processes: epoll_ctl", errno);
+}
+
+Result<ProcessWatcher::WatchId> ProcessWatcher::watch(pid_t pid, std::function<void()> on_exit) {
+  Fd process = open_process(pid);  // the kernel makes it close on exec
+  if (!process.valid()) return cannot_watch(pid, errno);
+  // The thread looks for an event's watch under this lock, so it finds the watch of every event.
+  const std::lock_guard lock(mutex_);
+  const WatchId id = ++last_id_;
+  WEFT_RETURN_IF_ERROR(add_to_epoll(process, id));
+  watches_.emplace(id, Watch{std::move(process), std::move(on_exit)});
+  return id;
+}
+
+// Removes a watch. The descriptor leaves the epoll set explicitly: closing it would not do so while
+// a forked child still has a copy.
+ProcessWatcher::Watch ProcessWatcher::take(std::unordered_map<WatchId, Watch>::iterator watch) {
+  Watch taken = std::move(watch->second);
+  watches_.erase(watch);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, taken.process.get(), nullptr);
+  return taken;
+}
+
+void ProcessWatcher::forget(WatchId id) {
+  Watch forgotten;  // its closure ends after the lock
+  const std::lock_guard lock(mutex_);
+  if (const auto found = watches_.find(id); found != watches_.end()) forgotten = take(found);
+}
+
+void ProcessWatcher::unwatch(WatchId id) {
+  forget(id);
+  std::unique_lock lock(mutex_);
+  if (std::this_thread::get_id() == thread_.get_id())
+    return;  // in a callback: it is the one running
+  reported_.wait(lock, [&] { return reporting_ != id; });
+}
+
+void ProcessWatcher::run() {
+  for (;;) {
+    std::array<epoll_event, kEventsPerWait> events;
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerWait, -1);
+    invariant(count >= 0 || errno == EINTR,
+              "epoll_wait on our own descriptors fails only by EINTR");
+    for (int i = 0; i < count; ++i) {
+      const WatchId id = events[static_cast<std::size_t>(i)].data.u64;
+      if (id == kNoWatch) return;  // stop_
+      report(id);
+    }
+  }
+}
+
+void ProcessWatcher::report(WatchId id) {
+  Watch watch;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = watches_.find(id);
+    if (found == watches_.end()) return;  // unwatched since epoll_wait returned
+    watch = take(found);
+    reporting_ = id;
+  }
+  watch.on_exit();
+  {
+    const std::lock_guard lock(mutex_);
+    reporting_ = kNoWatch;
+  }
+  reported_.notify_all();
+}
+
+}  // namespace weft

@@ -1,0 +1,196 @@
+// Pairs begins with ends over all lanes in order of time, and prints one JSON event per line.
+#include "engine/trace/chrome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "engine/trace/quote.h"
+
+namespace weft {
+namespace {
+
+// A record and the lane that it comes from.
+struct Moment {
+  std::uint32_t lane;
+  Record record;
+};
+
+std::vector<Moment> in_order_of_time(const ChromeInput& input) {
+  std::vector<Moment> moments;
+  for (std::uint32_t lane = 0; lane < input.lanes.size(); ++lane) {
+    for (const Record& record : input.lanes[lane].snapshot.records) {
+      moments.push_back({lane, record});
+    }
+  }
+  std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
+    return a.record.time_ns() < b.record.time_ns();
+  });
+  return moments;
+}
+
+std::optional<Event> begin_of(Event end) {
+  switch (end) {
+    case Event::operation_end:
+      return Event::operation_begin;
+    case Event::combine_end:
+      return Event::combine_begin;
+    case Event::wait_end:
+      return Event::wait_begin;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_begin(Event event) {
+  return event == Event::operation_begin || event == Event::combine_begin ||
+         event == Event::wait_begin;
+}
+
+// Nanoseconds as microseconds without a rounding step: a double would lose digits in a month.
+std::string microseconds(std::int64_t ns) {
+  return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
+}
+
+// "operation", "peer" and the argument under the name that its event gives it.
+std::string arguments(const Record& record) {
+  std::string text = fmt::format("\"operation\":{}", record.operation);
+  if (record.peer != Record::kNoPeer) text += fmt::format(",\"peer\":{}", record.peer);
+  switch (record.event()) {
+    case Event::operation_begin:
+    case Event::sleep:
+    case Event::wake:
+      break;
+    case Event::error:
+      text += fmt::format(",\"code\":\"{}\"", name(static_cast<Code>(record.argument)));
+      break;
+    default:
+      text += fmt::format(",\"step\":{}", record.argument);
+  }
+  return text;
+}
+
+class Printer {
+ public:
+  explicit Printer(const ChromeInput& input) : input_(input) {}
+
+  std::string print() {
+    out_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+    print_names();
+    for (const Moment& moment : in_order_of_time(input_)) take(moment);
+    print_unfinished();
+    out_ += "\n],\"otherData\":{\"format\":\"weft 1\"}}\n";
+    return std::move(out_);
+  }
+
+ private:
+  // What an end has in common with its begin. Operations may end on another lane than they began
+  // on.
+  using Key = std::tuple<Event, std::uint32_t, std::uint32_t>;  // begin, operation, lane
+  static Key key(Event begin, const Moment& moment) {
+    return {begin, moment.record.operation, begin == Event::operation_begin ? 0 : moment.lane};
+  }
+
+  void take(const Moment& moment) {
+    const Event event = moment.record.event();
+    last_ns_ = moment.record.time_ns();
+    if (is_begin(event)) {
+      open_.insert_or_assign(key(event, moment), moment);
+    } else if (const auto begin = begin_of(event)) {
+      const auto found = open_.find(key(*begin, moment));
+      if (found == open_.end()) return;
+      print_span(found->second, last_ns_, result_of(moment.record));
+      open_.erase(found);
+    } else {
+      print_instant(moment);
+    }
+  }
+
+  static std::string result_of(const Record& end) {
+    if (end.event() != Event::operation_end) return {};
+    return fmt::format(",\"result\":\"{}\"", name(static_cast<Code>(end.argument)));
+  }
+
+  void print_unfinished() {
+    for (const auto& [key, begin] : open_) print_span(begin, last_ns_, ",\"unfinished\":true");
+  }
+
+  void print_names() {
+    print_name("process_name", 0, fmt::format("\"name\":\"rank {}\"", input_.rank));
+    print_name("process_sort_index", 0, fmt::format("\"sort_index\":{}", input_.rank));
+    for (std::uint32_t lane = 0; lane < input_.lanes.size(); ++lane) {
+      const ChromeLane& l = input_.lanes[lane];
+      print_name("thread_name", thread(lane),
+                 fmt::format("\"name\":{},\"records_lost\":{}", quoted(l.name), l.snapshot.lost));
+    }
+  }
+
+  // A combine lies on its lane's track. Operations and waits overlap there, so they become pairs of
+  // asynchronous events, tied by an id that is local to the process.
+  void print_span(const Moment& begin, std::int64_t end_ns, const std::string& more) {
+    const Record& record = begin.record;
+    const std::string args = arguments(record) + more;
+    const std::string start = microseconds(record.time_ns());
+    if (record.event() == Event::combine_begin) {
+      event(R"("ph":"X","name":"combine","cat":"combine","ts":{},"dur":{},"tid":{},"args":{{{}}})",
+            start, microseconds(end_ns - record.time_ns()), thread(begin.lane), args);
+      return;
+    }
+    const std::string same = async_identity(begin);
+    event(R"("ph":"b",{},"ts":{},"args":{{{}}})", same, start, args);
+    event(R"("ph":"e",{},"ts":{})", same, microseconds(end_ns));
+  }
+
+  std::string async_identity(const Moment& begin) const {
+    const bool wait = begin.record.event() == Event::wait_begin;
+    const std::uint64_t lane = wait ? thread(begin.lane) : 0;
+    return fmt::format(R"("name":{},"cat":"{}","id2":{{"local":"{:#x}"}},"tid":{})",
+                       wait ? "\"wait\"" : quoted(operation_name(begin.record.argument)),
+                       wait ? "wait" : "operation", lane << 32 | begin.record.operation,
+                       thread(begin.lane));
+  }
+
+  const std::string& operation_name(std::size_t number) const {
+    return input_.operation_names[number < input_.operation_names.size() ? number : 0];
+  }
+
+  void print_instant(const Moment& moment) {
+    const Record& record = moment.record;
+    event(R"("ph":"i","s":"t","name":"{}","cat":"lane","ts":{},"tid":{},"args":{{{}}})",
+          name(record.event()), microseconds(record.time_ns()), thread(moment.lane),
+          arguments(record));
+  }
+
+  void print_name(std::string_view what, std::uint32_t tid, const std::string& args) {
+    event(R"("ph":"M","name":"{}","tid":{},"args":{{{}}})", what, tid, args);
+  }
+
+  template <typename... Args>
+  void event(fmt::format_string<Args...> fields, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), "{}{{\"pid\":{},", separator_, input_.rank);
+    fmt::format_to(std::back_inserter(out_), fields, std::forward<Args>(args)...);
+    out_ += '}';
+    separator_ = ",\n";
+  }
+
+  // Thread 0 is the idle thread to some viewers.
+  static std::uint32_t thread(std::uint32_t lane) { return lane + 1; }
+
+  const ChromeInput& input_;
+  std::string out_;
+  std::string_view separator_;
+  std::map<Key, Moment> open_;
+  std::int64_t last_ns_ = 0;
+};
+
+}  // namespace
+
+std::string chrome_json(const ChromeInput& input) {
+  return Printer(input).print();
+}
+
+}  // namespace weft

@@ -1,0 +1,28 @@
+// chrome_json: records of all lanes as a Chrome trace (the JSON object format of Google's "Trace
+// Event Format" document). A pure function; private to trace.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/trace/ring.h"
+
+namespace weft {
+
+struct ChromeLane {
+  std::string name;
+  TraceRing::Snapshot snapshot;
+};
+
+struct ChromeInput {
+  Rank rank = 0;
+  std::vector<ChromeLane> lanes;
+  std::vector<std::string>
+      operation_names;  // by the argument of operation_begin; [0] is the default
+};
+
+// An end whose begin was overwritten is left out; a begin without an end lasts to the last record
+// and says "unfinished": that is what one looks for after a hang.
+[[nodiscard]] std::string chrome_json(const ChromeInput& input);
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+// TraceRing: what a lane did lately, as 16-byte records in a ring of fixed size.
+//
+// The producer is one thread at a time: the owner of the lane. add() never blocks, allocates or
+// calls the kernel (the clock is read in user space); when the ring is full it overwrites the
+// oldest record. A ring without memory is off: add() is then one predictable branch.
+//
+// Any thread may take a snapshot at any time, also while the producer runs: every word is atomic
+// and records that were overwritten during the copy are left out, so a snapshot has no torn record
+// and no gap. It holds at most capacity - 1 records, because the oldest slot may just be being
+// overwritten.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "verbs/base/base.h"
+
+namespace weft {
+
+// What happened. The numbers are frozen: tools read rings of crashed processes by them. The
+// argument is the number of the plan's step, unless said otherwise.
+enum class Event : std::uint8_t {
+  operation_begin = 0,  // argument: Trace::operation_name()
+  operation_end = 1,    // argument: the Code with which it ended
+  send_posted = 2,      // peer: to whom
+  combine_begin = 3,    // one combine at a time per operation and lane
+  combine_end = 4,
+  wait_begin = 5,  // peer: for whom; one wait at a time per operation and lane
+  wait_end = 6,
+  full = 7,   // peer: whose ring or slots have no room
+  sleep = 8,  // the lane's owner is going to sleep
+  wake = 9,
+  error = 10,  // peer: at whom; argument: Code
+};
+inline constexpr int kEvents = 11;
+[[nodiscard]] std::string_view name(Event event);
+
+// One event. 56 bits of nanoseconds reach 2.2 years after the machine's start. A peer is the low
+// half of a Rank; kNoPeer means none.
+struct Record {
+  static constexpr std::uint16_t kNoPeer = 0xffff;
+
+  std::uint64_t time_and_event = 0;  // now_ns() * 256 + event
+  std::uint32_t operation = 0;       // the context's running number
+  std::uint16_t peer = kNoPeer;
+  std::uint16_t argument = 0;
+
+  [[nodiscard]] Event event() const { return static_cast<Event>(time_and_event & 0xff); }
+  [[nodiscard]] std::int64_t time_ns() const {
+    return static_cast<std::int64_t>(time_and_event >> 8);
+  }
+};
+static_assert(sizeof(Record) == 16, "four records fill a cache line");
+static_assert(static_cast<std::uint16_t>(kNoRank) == Record::kNoPeer, "no rank becomes no peer");
+
+class alignas(64) TraceRing {
+ public:
+  // The newest records, oldest first, and how many older ones were overwritten.
+  struct Snapshot {
+    std::vector<Record> records;
+    std::uint64_t lost = 0;
+  };
+
+  TraceRing() = default;                     // off
+  explicit TraceRing(std::size_t capacity);  // a power of two, at least 2; touches all its memory
+
+  void add(Event event, std::uint32_t operation, Rank peer = kNoRank, std::uint16_t argument = 0) {
+    if (slots_ == nullptr) [[likely]]
+      return;
+    const auto time = static_cast<std::uint64_t>(now_ns());
+    append({time << 8 | static_cast<std::uint8_t>(event), operation,
+            static_cast<std::uint16_t>(peer), argument});
+  }
+
+  [[nodiscard]] bool on() const { return slots_ != nullptr; }
+  [[nodiscard]] Snapshot snapshot() const;
+
+ private:
+  using Words = std::array<std::uint64_t, 2>;
+  using Slot = std::array<std::atomic<std::uint64_t>, 2>;
+  static_assert(sizeof(Slot) == sizeof(Record), "a slot is a record whose words are atomic");
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "the hot path takes no lock");
+
+  void append(const Record& record);
+  [[nodiscard]] Record load(std::uint64_t index) const;
+  [[nodiscard]] std::uint64_t oldest_kept(std::uint64_t written) const;
+
+  std::unique_ptr<Slot[]> slots_;
+  std::uint64_t mask_ = 0;
+  std::atomic<std::uint64_t> written_{0};  // records ever added; changed by the producer only
+};
+
+// The words are released one by one, so that a reader who sees a word of record i also sees that
+// written_ has reached i. Plain moves on x86.
+inline void TraceRing::append(const Record& record) {
+  const std::uint64_t index = written_.load(std::memory_order_relaxed);
+  const auto words = std::bit_cast<Words>(record);
+  Slot& slot = slots_[index & mask_];
+  slot[0].store(words[0], std::memory_order_release);
+  slot[1].store(words[1], std::memory_order_release);
+  written_.store(index + 1, std::memory_order_release);
+}
+
+}  // namespace weft

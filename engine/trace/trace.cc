@@ -1,0 +1,81 @@
+// Trace: the owner of rings and names; how a timeline gets into a file.
+#include "engine/trace/trace.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "engine/trace/chrome.h"
+
+namespace weft {
+namespace {
+
+std::size_t ring_capacity(std::size_t records) {
+  if (records == 0) return 0;
+  return std::bit_ceil(std::clamp<std::size_t>(records, 2, kMaxTraceRecords));
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const {
+    (void)std::fclose(file);
+  }  // after an error: it is known
+};
+
+Status write_file(const std::string& path, std::string_view text) {
+  const std::string what = "write the trace " + path;
+  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "we"));
+  if (file == nullptr) return system_error(what, errno);
+  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) {
+    return system_error(what, errno);
+  }
+  if (std::fclose(file.release()) != 0) return system_error(what, errno);
+  return {};
+}
+
+}  // namespace
+
+Trace::Trace(std::size_t records_per_lane) : records_per_lane_(ring_capacity(records_per_lane)) {}
+
+TraceRing& Trace::add_lane(std::string name) {
+  lanes_.push_back({std::move(name), on() ? std::make_unique<TraceRing>(records_per_lane_)
+                                          : std::make_unique<TraceRing>()});
+  return *lanes_.back().ring;
+}
+
+std::uint16_t Trace::operation_name(std::string_view name) {
+  static_assert(kMaxOperationNames <= 1 << 16, "a name's number is a record's argument");
+  if (!on()) return 0;
+  const std::lock_guard lock(names_mutex_);
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  if (found == names_.end() && names_.size() == kMaxOperationNames) return 0;
+  const auto number = static_cast<std::uint16_t>(found - names_.begin());
+  if (found == names_.end()) names_.emplace_back(name);
+  return number;
+}
+
+Status Trace::write_chrome(std::string_view path, Rank rank) const {
+  ChromeInput input{rank, {}, {}};
+  for (const Lane& lane : lanes_) input.lanes.push_back({lane.name, lane.ring->snapshot()});
+  {
+    // After the rings: every name that a record uses is known by now.
+    const std::lock_guard lock(names_mutex_);
+    input.operation_names = names_;
+  }
+  return write_file(trace_path(path, rank), chrome_json(input));
+}
+
+std::string trace_path(std::string_view path, Rank rank) {
+  constexpr std::string_view kPlace = "{rank}";
+  const std::string number = std::to_string(rank);
+  std::string result(path);
+  std::size_t at = result.find(kPlace);
+  if (at == std::string::npos) return result + "." + number;
+  for (; at != std::string::npos; at = result.find(kPlace, at)) {
+    result.replace(at, kPlace.size(), number);
+  }
+  return result;
+}
+
+}  // namespace weft

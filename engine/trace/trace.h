@@ -1,0 +1,71 @@
+// trace: what happened when, and how often. A timeline of each lane in a ring (`TraceRing`),
+// written as a file that chrome://tracing and https://ui.perfetto.dev open, and `Counters` as
+// Prometheus text.
+//
+//   weft::Trace trace(weft::kTraceRecords);                  // or Trace(): off
+//   weft::TraceRing& ring = trace.add_lane("shm");           // at setup
+//   const std::uint16_t kind = trace.operation_name("barrier");
+//   ring.add(weft::Event::operation_begin, number, weft::kNoRank, kind);   // on the hot path
+//   weft::Status written = trace.write_chrome("trace-{rank}.json", rank);
+//
+// A Trace belongs to one context and outlives its lanes. add_lane() is called at setup, by one
+// thread, before anybody writes a file; everything else by any thread at any time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/trace/counters.h"
+#include "engine/trace/ring.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+
+inline constexpr std::size_t kTraceRecords = 1 << 16;       // per lane: 1 MiB
+inline constexpr std::size_t kMaxTraceRecords = 1 << 24;    // per lane: 256 MiB
+inline constexpr std::size_t kMaxOperationNames = 1 << 10;  // names of operations, not operations
+
+class Trace {
+ public:
+  Trace() : Trace(0) {}  // off
+  // `records_per_lane` is rounded up to a power of two and down to kMaxTraceRecords; 0: off.
+  explicit Trace(std::size_t records_per_lane);
+
+  [[nodiscard]] bool on() const { return records_per_lane_ != 0; }
+
+  // A ring for a lane, shown under this name. It lives as long as the trace and does not move.
+  TraceRing& add_lane(std::string name);
+
+  // The number of a name ("neighbor_allreduce direct"): the argument of operation_begin. The same
+  // text gives the same number. 0, shown as "operation", when the trace is off or has too many
+  // names. Takes a lock: for the path that makes a plan, not for the one that runs it.
+  [[nodiscard]] std::uint16_t operation_name(std::string_view name);
+
+  // Writes the timeline to trace_path(path, rank), over what was there. The process is the rank.
+  // Its threads are the lanes, with combines as spans and other events as instants. Operations and
+  // waits have tracks of their own, because several may be open on one lane. Times are microseconds
+  // of now_ns(), so the files of one machine's ranks can be put together:
+  //   jq -s '{traceEvents: map(.traceEvents) | add}' trace-*.json
+  Status write_chrome(std::string_view path, Rank rank) const;
+
+ private:
+  struct Lane {
+    std::string name;
+    std::unique_ptr<TraceRing> ring;
+  };
+
+  const std::size_t records_per_lane_;
+  std::vector<Lane> lanes_;
+  mutable std::mutex names_mutex_;
+  std::vector<std::string> names_{"operation"};
+};
+
+// `path` with each "{rank}" replaced by the rank, else with ".RANK" added: one file per rank.
+[[nodiscard]] std::string trace_path(std::string_view path, Rank rank);
+
+}  // namespace weft

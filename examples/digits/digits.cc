@@ -1,0 +1,202 @@
+// digits: ranks learn to read handwriting, each from its own images, by talking to their neighbors
+// only.
+//
+//   weft run -n 4 -- digits examples/data/digits.csv [GRAPH]
+//
+// Decentralized SGD, adapt-then-combine: every rank takes a gradient step on a mini-batch of its
+// own images, then averages its model with its in-neighbors': x_i := sum_j w_ij (x_j - step * g_j).
+// No rank sees all images and none holds all models. For comparison, each rank also learns without
+// its neighbors, and rank 0 centrally: from all images, with as many steps, each on a batch as
+// large as those of all ranks together.
+//
+// Exits with 1 if a rank reads less than 93% of the held-out images, or if the models do not agree.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/context/context.h"
+#include "examples/digits/dataset.h"
+#include "examples/digits/softmax.h"
+
+namespace digits {
+namespace {
+
+constexpr std::size_t kSteps = 1000;
+constexpr std::size_t kBatch = 16;  // images per rank and step
+constexpr float kStepLength = 0.5F;
+constexpr std::uint64_t kSeed = 1;
+constexpr std::size_t kHeldOutOneIn = 5;
+constexpr double kLeastAccuracy = 0.93;
+constexpr double kLargestDistance = 0.02;  // without averaging it is 0.3
+
+struct Release {
+  void operator()(float* memory) const { weft::deallocate(memory); }
+};
+// Zeroed numbers where the other ranks can read them in place.
+using Tensor = std::unique_ptr<float[], Release>;
+
+weft::Result<Tensor> make_tensor(std::size_t count) {
+  WEFT_ASSIGN(void* memory, weft::allocate(count * sizeof(float)));
+  return Tensor(static_cast<float*>(memory));
+}
+
+struct Task {
+  Dataset data;
+  Split rows;
+};
+
+weft::Result<Task> read_task(const std::string& path, int ranks) {
+  std::ifstream file(path);
+  if (!file) return weft::Status(weft::Code::invalid_argument, path + ": cannot be read");
+  auto data = read_dataset(file);
+  if (!data.ok()) {
+    return weft::Status(data.status().code(), path + ": " + std::string(data.status().text()));
+  }
+  Split rows = split(data->size(), kHeldOutOneIn, kSeed);
+  if (rows.training.size() < static_cast<std::size_t>(ranks)) {
+    return weft::Status(weft::Code::invalid_argument,
+                        path + ": fewer images than " + std::to_string(ranks) + " ranks");
+  }
+  return Task{std::move(*data), std::move(rows)};
+}
+
+void descend(const Dataset& data, Batches& batches, std::span<float> model) {
+  std::vector<float> slope(kParameters);
+  gradient(model, data, batches.next(), slope);
+  for (std::size_t i = 0; i < kParameters; ++i) model[i] -= kStepLength * slope[i];
+}
+
+weft::Result<Tensor> learn_together(weft::Context& context, const Dataset& data, Batches batches) {
+  WEFT_ASSIGN(Tensor model, make_tensor(kParameters));
+  WEFT_ASSIGN(Tensor combined, make_tensor(kParameters));
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    descend(data, batches, {model.get(), kParameters});
+    WEFT_RETURN_IF_ERROR(context.neighbor_allreduce(weft::in(model.get(), kParameters),
+                                                    weft::out(combined.get(), kParameters)));
+    std::swap(model, combined);
+  }
+  return model;
+}
+
+std::vector<float> learn_alone(const Dataset& data, Batches batches) {
+  std::vector<float> model(kParameters);
+  for (std::size_t step = 0; step < kSteps; ++step) descend(data, batches, model);
+  return model;
+}
+
+// The largest distance of a rank's model from the mean of all, relative to the mean's length.
+weft::Result<double> consensus_distance(weft::Context& context, const float* model) {
+  WEFT_ASSIGN(Tensor mean, make_tensor(kParameters));
+  WEFT_RETURN_IF_ERROR(context.allreduce(
+      weft::in(model, kParameters), weft::out(mean.get(), kParameters), weft::ReduceOp::average));
+  double apart = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < kParameters; ++i) {
+    apart += std::pow(static_cast<double>(model[i]) - static_cast<double>(mean[i]), 2);
+    length += std::pow(static_cast<double>(mean[i]), 2);
+  }
+  const double mine = std::sqrt(apart / length);
+  double largest = 0;
+  WEFT_RETURN_IF_ERROR(
+      context.allreduce(weft::in(&mine, 1), weft::out(&largest, 1), weft::ReduceOp::max));
+  return largest;
+}
+
+// Every rank's value of `mine`, known to all.
+weft::Result<std::vector<double>> gather(weft::Context& context, double mine) {
+  std::vector<double> own(static_cast<std::size_t>(context.size()));
+  std::vector<double> all(own.size());
+  own[static_cast<std::size_t>(context.rank())] = mine;
+  WEFT_RETURN_IF_ERROR(context.allreduce(weft::in(own.data(), own.size()),
+                                         weft::out(all.data(), all.size()), weft::ReduceOp::sum));
+  return all;
+}
+
+struct Outcome {
+  std::vector<double> together;  // accuracy of each rank
+  std::vector<double> alone;
+  double distance = 0;
+};
+
+weft::Result<Outcome> learn(weft::Context& context, const Task& task) {
+  const Batches batches(share(task.rows.training, context.rank(), context.size()), kBatch,
+                        kSeed + 1000 * static_cast<std::uint64_t>(context.rank() + 1));
+  WEFT_ASSIGN(const Tensor model, learn_together(context, task.data, batches));
+  const std::vector<float> alone = learn_alone(task.data, batches);
+  const auto measure = [&](Model which) { return accuracy(which, task.data, task.rows.held_out); };
+
+  Outcome outcome;
+  WEFT_ASSIGN(outcome.distance, consensus_distance(context, model.get()));
+  WEFT_ASSIGN(outcome.together, gather(context, measure({model.get(), kParameters})));
+  WEFT_ASSIGN(outcome.alone, gather(context, measure(alone)));
+  return outcome;
+}
+
+void print_report(const weft::Context& context, const Task& task, const Outcome& outcome) {
+  const Rows& training = task.rows.training;
+  const int ranks = context.size();
+  const std::size_t batch = kBatch * static_cast<std::size_t>(ranks);
+  const auto central = learn_alone(task.data, Batches(training, batch, kSeed));
+
+  std::printf("digits: %zu images to learn from, %zu held out; %zu steps; graph %s\n",
+              training.size(), task.rows.held_out.size(), kSteps, context.graph().name().c_str());
+  std::printf("%-12s%8s%7s  %s\n", "", "images", "batch", "accuracy on held-out images");
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    std::printf("rank %-7d%8zu%7zu  %.4f (without its neighbors %.4f)\n", rank,
+                share(training, rank, ranks).size(), kBatch, outcome.together[r], outcome.alone[r]);
+  }
+  std::printf("%-12s%8zu%7zu  %.4f\n", "centralized", training.size(), batch,
+              accuracy(central, task.data, task.rows.held_out));
+  std::printf(
+      "consensus distance %.1e: the largest distance of a model from their mean, relative\n",
+      outcome.distance);
+}
+
+// All ranks come to the same verdict, because they judge the same numbers.
+weft::Status judge(const Outcome& outcome) {
+  const auto failed = [](const char* what, double is, const char* expected, double limit) {
+    std::array<char, 128> text{};
+    std::snprintf(text.data(), text.size(), "%s is %.4f; expected %s %.2f", what, is, expected,
+                  limit);
+    return weft::Status(weft::Code::mismatch, text.data());
+  };
+  const double worst = *std::ranges::min_element(outcome.together);
+  if (!(worst >= kLeastAccuracy)) {  // NaN fails too
+    return failed("the lowest accuracy", worst, "at least", kLeastAccuracy);
+  }
+  if (!(outcome.distance <= kLargestDistance)) {
+    return failed("the consensus distance", outcome.distance, "at most", kLargestDistance);
+  }
+  return {};
+}
+
+weft::Status run(const std::string& path, const std::string& graph_name) {
+  WEFT_ASSIGN(const auto context, weft::Context::from_environment());
+  WEFT_ASSIGN(const Task task, read_task(path, context->size()));
+  WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(graph_name, context->size()));
+  WEFT_RETURN_IF_ERROR(context->set_graph(graph, true));  // by its own weights w_ij
+  WEFT_ASSIGN(const Outcome outcome, learn(*context, task));
+  if (context->rank() == 0) print_report(*context, task, outcome);
+  return judge(outcome);
+}
+
+}  // namespace
+}  // namespace digits
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "usage: weft run -n RANKS -- digits examples/data/digits.csv [GRAPH]\n");
+    return 2;
+  }
+  const weft::Status done = digits::run(argv[1], argc == 3 ? argv[2] : "exponential");
+  if (!done.ok()) std::fprintf(stderr, "digits: %s\n", done.to_string().c_str());
+  return done.ok() ? 0 : 1;
+}

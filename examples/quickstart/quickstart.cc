@@ -1,0 +1,28 @@
+// quickstart: every rank averages a number with its neighbors until all hold the mean.
+//
+//   weft run -n 4 -- quickstart
+#include <cstdio>
+
+#include "engine/context/context.h"
+
+weft::Status average() {
+  WEFT_ASSIGN(const auto context, weft::Context::from_environment());
+  WEFT_ASSIGN(const auto graph, weft::exponential_graph(context->size()));
+  WEFT_RETURN_IF_ERROR(context->set_graph(graph));
+
+  WEFT_ASSIGN(void* memory, weft::allocate(sizeof(float)));  // the other ranks read it in place
+  auto* x = static_cast<float*>(memory);
+  *x = static_cast<float>(context->rank());
+  for (int step = 0; step < 20; ++step) {
+    WEFT_RETURN_IF_ERROR(context->neighbor_allreduce(weft::in(x, 1), weft::out(x, 1)));
+  }
+  std::printf("rank %d of %d: %.6f\n", context->rank(), context->size(), static_cast<double>(*x));
+  weft::deallocate(memory);
+  return {};
+}
+
+int main() {
+  const weft::Status done = average();
+  if (!done.ok()) std::fprintf(stderr, "quickstart: %s\n", done.to_string().c_str());
+  return done.ok() ? 0 : 1;
+}

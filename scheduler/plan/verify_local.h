@@ -1,0 +1,21 @@
+// verify_local: what can be proved of one rank's plan without the others. Internal to the verifier.
+#pragma once
+
+#include <string>
+
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/verify_layout.h"
+
+namespace weft::verifier {
+
+// "rank 3 step 2: …", the form of all faults of one step.
+[[nodiscard]] Status fault(Code code, Rank rank, std::size_t step, const std::string& what);
+
+// Every index lies in its list, so that the passes below need no checks of their own; a copy has
+// one term; no combine takes two messages of one edge.
+[[nodiscard]] Status check_indices(const Planned& program);
+
+// The memory rules of verify.h: what is read was written, what is written is not being read.
+[[nodiscard]] Status check_memory(const Planned& program, const Layout& layout, Shape shape);
+
+}  // namespace weft::verifier

@@ -1,0 +1,145 @@
+// config: what is read, what is refused, and in which words.
+#include "engine/config/config.h"
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+using Entries = std::vector<std::string>;
+
+std::string error_of(const Entries& entries) {
+  return std::string(Config::from_entries(entries).status().text());
+}
+
+TEST(Config, AnEmptyEnvironmentGivesTheDefaults) {
+  const Result<Config> config = Config::from_entries({"PATH=/bin", "HOME=/root"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->rank, 0);
+  EXPECT_EQ(config->size, 1);
+  EXPECT_EQ(config->deadline_ms, 60'000);
+  EXPECT_EQ(config->spin_ns, -1);
+  EXPECT_EQ(config->eager_bytes, 4032);
+  EXPECT_EQ(config->log, LogLevel::warning);
+}
+
+TEST(Config, EveryFieldIsRead) {
+  const Result<Config> config = Config::from_entries({"WEFT_RANK=3",
+                                                      "WEFT_SIZE=8",
+                                                      "WEFT_LOCAL_RANK=1",
+                                                      "WEFT_LOCAL_SIZE=2",
+                                                      "WEFT_HOST=machine-b",
+                                                      "WEFT_RENDEZVOUS=[::1]:29500",
+                                                      "WEFT_RENDEZVOUS_SERVER=launcher",
+                                                      "WEFT_JOB_KEY=0123456789abcdef",
+                                                      "WEFT_DEADLINE_MS=1500",
+                                                      "WEFT_PROGRESS=waiter",
+                                                      "WEFT_SPIN_NS=0",
+                                                      "WEFT_YIELD_US=7",
+                                                      "WEFT_CHANNELS=16",
+                                                      "WEFT_SLOTS=2",
+                                                      "WEFT_EAGER_BYTES=0",
+                                                      "WEFT_HEAP_MIB=64",
+                                                      "WEFT_SHM_DIR=/dev/shm",
+                                                      "WEFT_HUGE_PAGES=off",
+                                                      "WEFT_FOREIGN=staging",
+                                                      "WEFT_TOPO_CHECK=0",
+                                                      "WEFT_TRACE=out.json",
+                                                      "WEFT_LOG=debug"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->rank, 3);
+  EXPECT_EQ(config->size, 8);
+  EXPECT_EQ(config->local_rank, 1);
+  EXPECT_EQ(config->local_size, 2);
+  EXPECT_EQ(config->host, "machine-b");
+  EXPECT_EQ(config->rendezvous, "[::1]:29500");
+  EXPECT_EQ(config->served_by, ServedBy::launcher);
+  EXPECT_EQ(config->deadline_ms, 1500);
+  EXPECT_EQ(config->progress, ProgressMode::waiter);
+  EXPECT_EQ(config->spin_ns, 0);
+  EXPECT_EQ(config->yield_us, 7);
+  EXPECT_EQ(config->channels, 16);
+  EXPECT_EQ(config->slots, 2);
+  EXPECT_EQ(config->eager_bytes, 0);
+  EXPECT_EQ(config->heap_mib, 64);
+  EXPECT_EQ(config->shm_dir, "/dev/shm");
+  EXPECT_EQ(config->huge_pages, HugePageUse::off);
+  EXPECT_EQ(config->foreign, ForeignPath::staging);
+  EXPECT_FALSE(config->topo_check);
+  EXPECT_EQ(config->trace, "out.json");
+  EXPECT_EQ(config->log, LogLevel::debug);
+}
+
+TEST(Config, ABadValueIsNamedWithWhatIsAccepted) {
+  EXPECT_EQ(error_of({"WEFT_DEADLINE_MS=abc"}),
+            "WEFT_DEADLINE_MS=abc: expected a whole number of milliseconds from 1 to 86400000");
+  EXPECT_EQ(
+      error_of({"WEFT_SPIN_NS=soon"}),
+      "WEFT_SPIN_NS=soon: expected auto or a whole number of nanoseconds from 0 to 1000000000");
+  EXPECT_EQ(error_of({"WEFT_PROGRESS=threads"}),
+            "WEFT_PROGRESS=threads: expected thread or waiter");
+  EXPECT_EQ(error_of({"WEFT_FOREIGN=x"}), "WEFT_FOREIGN=x: expected auto, cma or staging");
+  EXPECT_EQ(error_of({"WEFT_SHM_DIR=relative"}),
+            "WEFT_SHM_DIR=relative: expected an absolute path");
+}
+
+TEST(Config, NumbersAreWholeAndInRange) {
+  for (const char* value : {"", "0", "-1", "+5", "1.5", "1e3", " 7", "7 ", "0x10", "86400001",
+                            "99999999999999999999"}) {
+    const std::string entry = std::string("WEFT_DEADLINE_MS=") + value;
+    EXPECT_EQ(Config::from_entries({entry}).status().code(), Code::invalid_argument) << entry;
+  }
+}
+
+TEST(Config, AnUnknownVariableNamesTheClosestKnownOne) {
+  EXPECT_NE(error_of({"WEFT_DEADLINE=5"})
+                .find("WEFT_DEADLINE: no such variable; did you mean WEFT_DEADLINE_MS?"),
+            std::string::npos);
+  EXPECT_NE(error_of({"WEFT_RNAK=0"}).find("did you mean WEFT_RANK?"), std::string::npos);
+}
+
+TEST(Config, TheKeyIsNeverRepeated) {
+  EXPECT_EQ(error_of({"WEFT_JOB_KEY=hunter2"}),
+            "WEFT_JOB_KEY=(secret): expected 16 to 256 characters");
+}
+
+TEST(Config, FieldsMustAgree) {
+  EXPECT_NE(error_of({"WEFT_RANK=0"}).find("one is set without the other"), std::string::npos);
+  EXPECT_NE(error_of({"WEFT_RANK=4", "WEFT_SIZE=4"}).find("ranks 0 to 3"), std::string::npos);
+  EXPECT_NE(error_of({"WEFT_RANK=0", "WEFT_SIZE=4"}).find("without WEFT_RENDEZVOUS"),
+            std::string::npos);
+  EXPECT_NE(error_of({"WEFT_RENDEZVOUS=a:1"}).find("without WEFT_JOB_KEY"), std::string::npos);
+  EXPECT_NE(error_of({"WEFT_LOCAL_RANK=0"}).find("one is set without the other"),
+            std::string::npos);
+}
+
+TEST(Config, WhatIsShownCanBeReadBack) {
+  Config config;
+  for (const Variable& variable : variables()) {
+    const std::string shown = variable.show(config);
+    EXPECT_TRUE(variable.read(shown, config)) << variable.name << "=" << shown;
+    EXPECT_EQ(variable.show(config), shown) << variable.name;
+    EXPECT_FALSE(variable.meaning.empty()) << variable.name;
+  }
+}
+
+TEST(Config, SettingsReplaceEntries) {
+  const Entries entries = with_settings({"A=1", "B=2", "AB=3"}, {{"A", "9"}, {"C", "4"}});
+  EXPECT_EQ(entries, (Entries{"B=2", "AB=3", "A=9", "C=4"}));
+  EXPECT_TRUE(is_set(entries, "AB"));
+  EXPECT_FALSE(is_set(entries, "D"));
+}
+
+TEST(Address, ReadsNamesAndNumbers) {
+  EXPECT_EQ(parse_address("node-7.example:29500")->host, "node-7.example");
+  EXPECT_EQ(parse_address("10.0.0.1:1")->port, 1);
+  EXPECT_EQ(parse_address("[fe80::1]:65535")->host, "fe80::1");
+  EXPECT_EQ(parse_address("[fe80::1]:65535")->to_string(), "[fe80::1]:65535");
+  for (const char* bad : {"", ":", "host", "host:", ":1", "host:0", "host:65536", "host:-1",
+                          "host:1x", "::1:29500", "a b:1", "[]:1", "host:1:2"}) {
+    EXPECT_FALSE(parse_address(bad).ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace weft

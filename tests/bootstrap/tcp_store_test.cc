@@ -1,0 +1,172 @@
+// The rendezvous over TCP: joining, being refused, hosting, and losing the server.
+#include "tests/bootstrap/stores.h"
+
+namespace weft::testing {
+namespace {
+
+// An address where nobody listens: a server had the port a moment ago.
+Address free_address() {
+  return RendezvousServer::start(server_options(1)).value()->address();
+}
+
+Status refusal(const ConnectOptions& options) {
+  return connect_store(options, patient()).status();
+}
+
+TEST(Rendezvous, RefusesAnotherKey) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  ConnectOptions options = rank_options(*server, 0, 2);
+  options.job_key = "the key of another job";
+  const Status status = refusal(options);
+  EXPECT_EQ(status.code(), Code::no_permission);
+  EXPECT_TRUE(contains(status.text(), "job key")) << status.to_string();
+  EXPECT_NE(join(*server, 0, 2), nullptr);
+}
+
+TEST(Rendezvous, RefusesAnotherSize) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  const Status status = refusal(rank_options(*server, 1, 3));
+  EXPECT_EQ(status.code(), Code::mismatch);
+  EXPECT_TRUE(contains(status.text(), "rank 1 expects 3 ranks; this job has 2"))
+      << status.to_string();
+}
+
+TEST(Rendezvous, RefusesARankTwice) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  auto first = join(*server, 1, 2);
+  const Status twice = refusal(rank_options(*server, 1, 2));
+  EXPECT_EQ(twice.code(), Code::mismatch);
+  EXPECT_TRUE(contains(twice.text(), "rank 1 has joined already")) << twice.to_string();
+  const auto other = join(*server, 0, 2);
+  first.reset();
+  EXPECT_EQ(wait_for_event(*other).rank, 1);
+  const Status again = refusal(rank_options(*server, 1, 2));
+  EXPECT_TRUE(contains(again.text(), "was in this job before")) << again.to_string();
+}
+
+TEST(Rendezvous, RefusesARankThatNoJobHas) {
+  EXPECT_EQ(refusal({free_address(), 2, 2, kKey, 1000}).code(), Code::invalid_argument);
+  EXPECT_EQ(refusal({free_address(), -1, 2, kKey, 1000}).code(), Code::invalid_argument);
+}
+
+TEST(Rendezvous, WaitsForAServerThatIsNotUpYet) {
+  const Address address = free_address();
+  std::thread early([&] {
+    const auto store = connect_store({address, 0, 1, kKey, 30'000}, patient());
+    EXPECT_TRUE(store.ok()) << store.status().to_string();
+  });
+  RendezvousOptions options = server_options(1);
+  options.port = address.port;
+  const auto server = RendezvousServer::start(options);
+  ASSERT_TRUE(server.ok()) << server.status().to_string();
+  early.join();
+}
+
+TEST(Rendezvous, GivesUpAtTheDeadlineWhenNobodyListens) {
+  const Address address = free_address();
+  const Status status = connect_store({address, 0, 2, kKey, 1000}, Deadline::after_ms(20)).status();
+  EXPECT_EQ(status.code(), Code::timed_out);
+  EXPECT_TRUE(contains(status.text(), address.to_string())) << status.to_string();
+  EXPECT_TRUE(contains(status.text(), "Connection refused")) << status.to_string();
+}
+
+TEST(Rendezvous, NamesRanksThatNeverJoined) {
+  const auto server = RendezvousServer::start(server_options(4)).value();
+  const auto zero = join(*server, 0, 4);
+  const auto two = join(*server, 2, 4);
+  const Status fence = zero->fence(Deadline::after_ms(1));
+  EXPECT_EQ(fence.text(), "fence: ranks 1, 3 never joined the job; rank 2 did not come to it");
+  const Status get = two->get_from(3, "x", Deadline::after_ms(1)).status();
+  EXPECT_EQ(get.text(), "get 'x': rank 3 never joined the job");
+  EXPECT_TRUE(
+      contains(two->get("y", Deadline::after_ms(1)).status().text(), "ranks 1, 3 never joined"));
+}
+
+TEST(Rendezvous, ARankDeclaredDeadEndsTheWaitsForIt) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  const auto store = join(*server, 0, 2);
+  server->declare_dead(1, "killed by signal 11");
+  EXPECT_EQ(wait_for_event(*store).reason, "killed by signal 11");
+  const Status fence = store->fence(patient());
+  EXPECT_EQ(fence.code(), Code::peer_died);
+  EXPECT_EQ(fence.text(), "rank 1 died: killed by signal 11");
+  EXPECT_FALSE(connect_store(rank_options(*server, 1, 2), patient()).ok());
+}
+
+TEST(Rendezvous, ARankThatJoinsLateHearsOfEarlierDeaths) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  server->declare_dead(0, "gone before");
+  const auto store = join(*server, 1, 2);
+  EXPECT_EQ(wait_for_event(*store).rank, 0);
+}
+
+TEST(Rendezvous, ALostServerEndsAllWaits) {
+  auto server = RendezvousServer::start(server_options(2)).value();
+  const auto store = join(*server, 0, 2);
+  std::thread waiter([&] { EXPECT_EQ(store->fence(patient()).code(), Code::closed); });
+  server.reset();
+  waiter.join();
+  EXPECT_EQ(wait_for_event(*store).kind, StoreEvent::Kind::lost);
+  EXPECT_EQ(store->put("x", "y").code(), Code::closed);
+}
+
+TEST(Rendezvous, AServerInARanksProcessGoesWithThatRank) {
+  RendezvousOptions options = server_options(2);
+  options.host_rank = 0;
+  auto server = RendezvousServer::start(options).value();
+  const auto store = join(*server, 1, 2);
+  server.reset();
+  const StoreEvent event = wait_for_event(*store);
+  EXPECT_EQ(event.kind, StoreEvent::Kind::died);
+  EXPECT_EQ(event.rank, 0);
+  const Status status = store->fence(patient());
+  EXPECT_EQ(status.code(), Code::peer_died);
+  EXPECT_EQ(status.rank(), 0);
+}
+
+TEST(Rendezvous, RankZeroHostsForAPlainEnvironmentAndLeavesLast) {
+  Config config;
+  config.size = 3;
+  config.rendezvous = free_address().to_string();
+  config.job_key = kKey;
+  std::vector<std::thread> ranks;
+  for (Rank rank = 0; rank < config.size; ++rank) {
+    Config own = config;
+    own.rank = rank;
+    ranks.emplace_back([own] {
+      const auto store = open_store(own);
+      ASSERT_TRUE(store.ok()) << store.status().to_string();
+      EXPECT_TRUE((*store)->fence(patient()).ok());
+      // Ranks that need the store after rank 0 has said goodbye still have it.
+      if (own.rank != 0) {
+        EXPECT_TRUE((*store)->put("last/" + std::to_string(own.rank), "x").ok());
+      }
+      EXPECT_TRUE((*store)->goodbye(patient()).ok());
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Rendezvous, AnAddressInUseIsNamed) {
+  const auto server = RendezvousServer::start(server_options(1)).value();
+  RendezvousOptions options = server_options(1);
+  options.port = server->address().port;
+  const Status status = RendezvousServer::start(options).status();
+  EXPECT_TRUE(contains(status.text(), server->address().to_string())) << status.to_string();
+  EXPECT_TRUE(contains(status.text(), "in use")) << status.to_string();
+}
+
+TEST(Rendezvous, NeedsAKey) {
+  RendezvousOptions options = server_options(1);
+  options.job_key.clear();
+  EXPECT_EQ(RendezvousServer::start(options).status().code(), Code::invalid_argument);
+}
+
+TEST(JobKey, IsLongAndNew) {
+  const std::string one = make_job_key().value();
+  EXPECT_EQ(one.size(), 64U);
+  EXPECT_NE(one, make_job_key().value());
+}
+
+}  // namespace
+}  // namespace weft::testing

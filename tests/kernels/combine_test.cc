@@ -1,0 +1,147 @@
+// combine() against the reference, bit by bit: every type, reduction and instruction set; few and
+// many terms; every length of tail; destinations at odd addresses, in place of a term, and guarded.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "engine/kernels/kernels.h"
+#include "tests/kernels/reference.h"
+#include "tests/kernels/targets.h"
+
+namespace weft {
+namespace {
+
+using reference::Bytes;
+
+constexpr std::size_t kMost = 4099;
+constexpr std::size_t kGuard = 64;
+constexpr std::uint8_t kGuardByte = 0xA5;
+
+std::vector<std::size_t> counts() {
+  std::vector<std::size_t> counts{0, 1, 2, 3, 7};
+  for (std::size_t i = 15; i <= 65; ++i) counts.push_back(i);
+  counts.insert(counts.end(), {127, 200, 1000, kMost});
+  return counts;
+}
+
+// Elements at a chosen distance from an aligned address, with guard bytes on both sides.
+class Placed {
+ public:
+  Placed(const std::uint8_t* elements, std::size_t bytes, std::size_t offset)
+      : memory_(kGuard + offset + bytes + kGuard, kGuardByte), start_(kGuard + offset) {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(memory_.data()) % kGuard;
+    start_ -= past;  // vectors are aligned to 16, so the guard in front keeps at least 16 bytes
+    std::copy_n(elements, bytes, memory_.begin() + static_cast<std::ptrdiff_t>(start_));
+    bytes_ = bytes;
+  }
+  std::uint8_t* data() { return memory_.data() + start_; }
+  Bytes elements() const { return {begin(), begin() + static_cast<std::ptrdiff_t>(bytes_)}; }
+  bool guards_untouched() const {
+    const auto is_guard = [](std::uint8_t byte) { return byte == kGuardByte; };
+    return std::all_of(memory_.begin(), begin(), is_guard) &&
+           std::all_of(begin() + static_cast<std::ptrdiff_t>(bytes_), memory_.end(), is_guard);
+  }
+
+ private:
+  Bytes::const_iterator begin() const {
+    return memory_.begin() + static_cast<std::ptrdiff_t>(start_);
+  }
+  Bytes memory_;
+  std::size_t start_;
+  std::size_t bytes_ = 0;
+};
+
+struct Problem {
+  DataType type;
+  Reduction reduction;
+  std::vector<Bytes> inputs;
+  std::vector<double> weights;
+  Bytes expected;
+};
+
+Problem make_problem(DataType type, Reduction reduction, std::size_t k, bool twice) {
+  std::mt19937_64 random(k * 1000 + static_cast<std::size_t>(type));
+  std::uniform_real_distribution<double> weight(-1.0, 1.0);
+  Problem problem{type, reduction, {}, {}, {}};
+  for (std::size_t t = 0; t < k; ++t) {
+    problem.inputs.push_back(reference::random_elements(type, kMost, random));
+    problem.weights.push_back(weight(random));
+  }
+  if (twice) problem.inputs[k - 1] = problem.inputs[0];
+  problem.expected = reference::combine(type, reduction, problem.inputs, problem.weights);
+  return problem;
+}
+
+// Where the result goes: memory of its own, or the place of term 0, of a middle one, or of term 0
+// when that is the last term as well.
+enum class Place { own, first, middle, first_twice };
+
+void check(const Problem& problem, Place place, std::size_t count, std::size_t offset,
+           StoreKind store) {
+  const std::size_t k = problem.inputs.size();
+  const std::size_t bytes = count * size_of(problem.type);
+  std::vector<Placed> placed;
+  for (std::size_t t = 0; t < k; ++t) {
+    placed.emplace_back(problem.inputs[t].data(), bytes, (offset * (t + 1)) % 32);
+  }
+  std::vector<Term> terms;
+  for (std::size_t t = 0; t < k; ++t) terms.push_back({placed[t].data(), problem.weights[t]});
+  if (place == Place::first_twice) terms[k - 1].data = terms[0].data;
+
+  Placed own(Bytes(bytes).data(), bytes, offset);
+  Placed& destination = place == Place::own      ? own
+                        : place == Place::middle ? placed[k / 2]
+                                                 : placed[0];
+  combine(problem.type, problem.reduction, terms, destination.data(), count, store);
+
+  const Bytes expected(problem.expected.begin(),
+                       problem.expected.begin() + static_cast<std::ptrdiff_t>(bytes));
+  ASSERT_EQ(destination.elements(), expected) << count << " elements at offset " << offset;
+  ASSERT_TRUE(destination.guards_untouched()) << count << " elements at offset " << offset;
+}
+
+using Pair = std::tuple<DataType, Reduction>;
+
+std::vector<Pair> allowed_pairs() {
+  std::vector<Pair> pairs;
+  for (std::size_t t = 0; t < kDataTypes; ++t) {
+    for (std::size_t r = 0; r < kReductions; ++r) {
+      const Pair pair(static_cast<DataType>(t), static_cast<Reduction>(r));
+      if (check_reduction(std::get<0>(pair), std::get<1>(pair)).ok()) pairs.push_back(pair);
+    }
+  }
+  return pairs;
+}
+
+class Combine : public testing::TestWithParam<Pair> {};
+
+TEST_P(Combine, GivesTheReferenceBits) {
+  const auto [type, reduction] = GetParam();
+  for (const std::size_t k : {1, 2, 3, 5, 8, 17}) {
+    for (const Place place : {Place::own, Place::first, Place::middle, Place::first_twice}) {
+      SCOPED_TRACE(std::to_string(k) + " terms, place " + std::to_string(static_cast<int>(place)));
+      const Problem problem = make_problem(type, reduction, k, place == Place::first_twice);
+      for_each_instruction_set([&] {
+        for (const std::size_t count : counts()) {
+          for (const std::size_t offset : {0, 1, 4, 24}) {
+            for (const StoreKind store : {StoreKind::cached, StoreKind::streaming}) {
+              check(problem, place, count, offset, store);
+              if (HasFatalFailure()) return;
+            }
+          }
+        }
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Combine, testing::ValuesIn(allowed_pairs()), [](const auto& pair) {
+  return std::string(name(std::get<0>(pair.param))) + "_" +
+         std::string(name(std::get<1>(pair.param)));
+});
+
+}  // namespace
+}  // namespace weft

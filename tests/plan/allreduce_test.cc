@@ -1,0 +1,86 @@
+// allreduce: every algorithm is right at every size, and the automatic choice says why.
+#include <gtest/gtest.h>
+
+#include "tests/plan/plans.h"
+
+namespace weft {
+namespace {
+
+constexpr AllreduceAlgorithm kAlgorithms[] = {AllreduceAlgorithm::direct, AllreduceAlgorithm::split,
+                                              AllreduceAlgorithm::ring,
+                                              AllreduceAlgorithm::halving_doubling};
+
+class Allreduce : public testing::TestWithParam<AllreduceAlgorithm> {};
+
+TEST_P(Allreduce, IsRightUpTo64RanksInEveryShape) {
+  for (int size = 1; size <= 64; ++size) {
+    for (const Shape shape : {kApart, kInPlace}) {
+      expect_verified(allreduce_plans(size, 4096, shape, GetParam()),
+                      {.operation = Operation::allreduce, .shape = shape});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Allreduce, testing::ValuesIn(kAlgorithms),
+                         [](const auto& test) { return std::string(name(test.param)); });
+
+TEST(AllreduceAtScale, SparseAlgorithmsAreRightAt1000Ranks) {
+  for (const auto algorithm : {AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling}) {
+    const Status status = verify(allreduce_plans(1000, 4096, kInPlace, algorithm),
+                                 {.operation = Operation::allreduce, .shape = kInPlace});
+    EXPECT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
+  }
+}
+
+TEST(AllreduceAtScale, CompleteAlgorithmsAreRightAt160Ranks) {
+  for (const auto algorithm : {AllreduceAlgorithm::direct, AllreduceAlgorithm::split}) {
+    const Status status = verify(allreduce_plans(160, 4096, kInPlace, algorithm),
+                                 {.operation = Operation::allreduce, .shape = kInPlace});
+    EXPECT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
+  }
+}
+
+TEST(AllreduceAtScale, EdgesPerRankStayFew) {
+  EXPECT_EQ(plan_allreduce(7, 1000, 1 << 30, kApart, AllreduceAlgorithm::ring).view.out.size(), 1U);
+  const Planned core = plan_allreduce(7, 1000, 1024, kApart, AllreduceAlgorithm::halving_doubling);
+  EXPECT_EQ(core.view.out.size(), 10U);  // log2 512 partners and one rank beyond the core
+}
+
+struct Chosen {
+  int size;
+  std::size_t bytes;
+  std::string_view algorithm;
+};
+
+TEST(AllreduceChoice, FollowsBytesAndSize) {
+  const Chosen cases[] = {
+      {1, 1 << 20, "copy"},   {2, 256 << 10, "direct"},    {2, (256 << 10) + 1, "split"},
+      {8, 8 << 10, "direct"}, {8, (8 << 10) + 1, "split"}, {64, 1 << 10, "direct"},
+      {64, 1 << 30, "split"}, {65, 4, "halving_doubling"}, {65, 65 * (16 << 10), "ring"}};
+  for (const Chosen& chosen : cases) {
+    const Plan plan = plan_allreduce(0, chosen.size, chosen.bytes, kApart).plan;
+    EXPECT_EQ(plan.algorithm, chosen.algorithm) << chosen.bytes << " bytes, " << chosen.size;
+  }
+}
+
+TEST(AllreduceChoice, ReasonNamesBytesRanksAndRule) {
+  const std::string reason = plan_allreduce(0, 8, 123'456, kApart).plan.reason;
+  EXPECT_EQ(reason, "123456 bytes on 8 ranks: n * bytes is above 65536, reading less is best");
+}
+
+TEST(AllreduceChoice, AllRanksChooseTheSame) {
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 24}) {
+    for (const int size : {2, 3, 8, 64, 65, 100}) {
+      expect_verified(allreduce_plans(size, bytes, kApart, AllreduceAlgorithm::automatic),
+                      {.operation = Operation::allreduce});
+    }
+  }
+}
+
+TEST(AllreduceAlone, DoesNothingInPlace) {
+  EXPECT_TRUE(plan_allreduce(0, 1, 4096, kInPlace).plan.steps.empty());
+  EXPECT_EQ(plan_allreduce(0, 1, 4096, kApart).plan.steps.size(), 1U);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,49 @@
+// plans: all ranks' plans of one collective, and graphs to plan on. What the tests of this folder
+// share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/verify.h"
+
+namespace weft {
+
+inline constexpr Shape kApart{false};
+inline constexpr Shape kInPlace{true};
+inline constexpr Order kOrders[] = {Order::round_robin, Order::eager, Order::random};
+
+using Plans = std::vector<Planned>;
+
+[[nodiscard]] Plans allreduce_plans(int size, std::size_t bytes, Shape shape,
+                                    AllreduceAlgorithm algorithm);
+[[nodiscard]] Plans broadcast_plans(int size, Rank root, std::size_t bytes, Shape shape);
+[[nodiscard]] Plans barrier_plans(int size);
+[[nodiscard]] Plans neighbor_allreduce_plans(const std::vector<View>& views, Shape shape);
+[[nodiscard]] Plans neighbor_allgather_plans(const std::vector<View>& views);
+
+// The views of a directed graph with edge j -> i where has_edge(j, i).
+template <typename HasEdge>
+[[nodiscard]] std::vector<View> views_of(int size, HasEdge has_edge) {
+  std::vector<View> views;
+  for (Rank rank = 0; rank < size; ++rank) {
+    View view{rank, size, {}, {}};
+    for (Rank peer = 0; peer < size; ++peer) {
+      if (peer != rank && has_edge(peer, rank)) view.in.push_back(peer);
+      if (peer != rank && has_edge(rank, peer)) view.out.push_back(peer);
+    }
+    views.push_back(view);
+  }
+  return views;
+}
+
+// Every directed edge with chance percent / 100, so degrees differ between directions and may be 0.
+[[nodiscard]] std::vector<View> random_views(int size, std::uint32_t percent, std::uint64_t seed);
+// Edges to the ranks 1, 2, 4, … further on.
+[[nodiscard]] std::vector<View> exponential_views(int size);
+
+// Verifies in every order.
+void expect_verified(const Plans& plans, Expectation expectation);
+
+}  // namespace weft

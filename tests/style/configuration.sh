@@ -1,0 +1,11 @@
+#!/bin/sh
+# usage: configuration.sh WEFT DOCUMENT: is every line of `weft config --markdown` in the document, and
+# no other row of such a table?
+set -eu
+table=$("$1" config --markdown)
+documented=$(grep '^|' "$2")
+[ "$table" = "$documented" ] || {
+  echo "$2 is not what \`weft config --markdown\` prints; it should have:"
+  echo "$table"
+  exit 1
+}

@@ -1,0 +1,141 @@
+"""The rules of the tree that a compiler does not check. Each takes the root of a tree and returns its findings,
+one line of text each; none means that the rule holds."""
+
+import re
+import subprocess
+from pathlib import Path
+
+# A file may include files of its own level's folder and of folders with a lower level.
+LEVELS = {"verbs": 0, "topology": 1, "scheduler": 2, "engine": 3, "bindings": 4, "tools": 4, "bench": 4,
+          "examples": 4, "tests": 5}
+LAYERS = ("verbs", "topology", "scheduler", "engine")
+MOST_LINES = 600
+CODE = (".h", ".cc", ".cu")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+
+
+def files(root, suffixes, folders=tuple(LEVELS)):
+    """Paths below the folders, relative to the root, sorted."""
+    found = (path for folder in folders for path in (root / folder).rglob("*"))
+    return sorted(path.relative_to(root) for path in found if path.suffix in suffixes and path.is_file())
+
+
+def numbered_lines(root, path):
+    return enumerate((root / path).read_text(encoding="utf-8").splitlines(), start=1)
+
+
+def matches(root, paths, pattern, meaning):
+    return [f"{path}:{number}: {meaning}: {line.strip()}"
+            for path in paths for number, line in numbered_lines(root, path) if pattern.search(line)]
+
+
+def includes(root):
+    """(file, line number, what is included) for every include of a file of this tree."""
+    for path in files(root, CODE):
+        for number, line in numbered_lines(root, path):
+            if match := INCLUDE.match(line):
+                yield path, number, Path(match.group(1))
+
+
+def module(path):
+    """The module that a file of a layer belongs to: its first two folders."""
+    return "/".join(path.parts[:2]) if len(path.parts) > 2 else None
+
+
+def wrong_include(path, target):
+    """Why `path` must not include `target`, or None."""
+    if len(target.parts) == 1 or target.parts[0] in (".", ".."):
+        return f'"{target}" is not written from the top of the tree'
+    home, other = path.parts[0], target.parts[0]
+    if other not in LEVELS:
+        return None  # another project's header
+    if LEVELS[other] > LEVELS[home] or (LEVELS[other] == LEVELS[home] and other != home):
+        return f'{home}/ must not include "{target}": includes only go down'
+    private = other in LAYERS and module(path) != module(target) and target.stem != target.parent.name
+    if private and home != "tests":  # a module's tests may look inside it
+        return f'"{target}" is private to {module(target)}'
+    return None
+
+
+def cycle(graph):
+    """Names along one cycle of the graph {name: names}, or an empty list."""
+    done = set()
+
+    def walk(name, trail):
+        if name in trail:
+            return trail[trail.index(name):] + [name]
+        if name in done:
+            return []
+        done.add(name)
+        found = (walk(other, trail + [name]) for other in sorted(graph.get(name, ())))
+        return next((names for names in found if names), [])
+
+    return next((names for names in (walk(name, []) for name in sorted(graph)) if names), [])
+
+
+def layers(root):
+    """Includes go down, name only public headers of other modules, and modules form no cycle."""
+    findings, uses = [], {}
+    for path, number, target in includes(root):
+        if why := wrong_include(path, target):
+            findings.append(f"{path}:{number}: {why}")
+        if path.parts[0] in LAYERS and target.parts[0] in LAYERS and module(path) != module(target):
+            uses.setdefault(module(path), set()).add(module(target))
+    if names := cycle(uses):
+        findings.append("modules include each other: " + " -> ".join(names))
+    return findings
+
+
+def size(root):
+    """No file is too long to know one's way around in it."""
+    paths = files(root, CODE + (".py", ".sh"))
+    counted = ((path, sum(1 for _ in numbered_lines(root, path))) for path in paths)
+    return [f"{path}: {lines} lines; at most {MOST_LINES}" for path, lines in counted if lines > MOST_LINES]
+
+
+def sleep(root):
+    """Tests wait for events or inject time; they do not sleep."""
+    pattern = re.compile(r"\b(u|nano)?sleep(_for|_until)?\s*\(|^\s*sleep\s+[\d$]")
+    paths = [path for path in files(root, CODE + (".py", ".sh"), ("tests",)) if path.parts[1] != "style"]
+    return matches(root, paths, pattern, "a test must not sleep")
+
+
+def environment(root):
+    """Only engine/config reads the environment."""
+    pattern = re.compile(r"\b(secure_)?getenv\s*\(|\benviron\b")
+    paths = [path for path in files(root, CODE) if path.parts[:2] != ("engine", "config")]
+    return matches(root, paths, pattern, "only engine/config reads the environment")
+
+
+def sources(root):
+    """Every source is listed in the CMakeLists.txt of its folder, or of one above it."""
+    def listed(path):
+        for folder in path.parents:
+            lists = root / folder / "CMakeLists.txt"
+            if lists.is_file() and str(path.relative_to(folder)) in re.split(r"[\s()]+", lists.read_text()):
+                return True
+        return False
+
+    return [f"{path}: in no CMakeLists.txt" for path in files(root, (".cc", ".cu")) if not listed(path)]
+
+
+def layout(root):
+    """clang-format has nothing to change."""
+    paths = [str(path) for path in files(root, CODE)]
+    command = ["clang-format", "--dry-run", "-Werror", "--ferror-limit=1", *paths]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    return [line for line in done.stderr.splitlines() if ": error:" in line] or (
+        [done.stderr] if done.returncode else [])
+
+
+def links(root):
+    """Relative links in the documentation lead to files."""
+    pattern = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
+    documents = [Path("README.md"), *files(root, (".md",), ("docs", *LEVELS))]
+    return [f"{path}:{number}: no such file: {target}"
+            for path in documents if (root / path).is_file()
+            for number, line in numbered_lines(root, path) for target, _ in pattern.findall(line)
+            if not (root / path.parent / target).exists()]
+
+
+RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, sources, layout, links)}

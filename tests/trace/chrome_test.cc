@@ -1,0 +1,185 @@
+// trace: the file that a viewer opens. Parsed here by an independent JSON library.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/trace/trace.h"
+
+namespace weft {
+namespace {
+
+using nlohmann::json;
+
+// A folder of its own for each test, removed with it.
+class Chrome : public testing::Test {
+ protected:
+  Chrome() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weft-trace-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~Chrome() override { std::filesystem::remove_all(folder_); }
+
+  // The events of a trace, written and read back.
+  json events(const Trace& trace, Rank rank = 3) {
+    const std::string path = (folder_ / "t-{rank}.json").string();
+    const Status written = trace.write_chrome(path, rank);
+    EXPECT_TRUE(written.ok()) << written.to_string();
+    std::ifstream file(trace_path(path, rank));
+    return json::parse(file).at("traceEvents");
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::vector<json> with(const json& events, const std::string& field, const std::string& value) {
+  std::vector<json> found;
+  for (const json& event : events) {
+    if (event.value(field, "") == value) found.push_back(event);
+  }
+  return found;
+}
+
+TEST_F(Chrome, NamesTheRankAndItsLanes) {
+  Trace trace(16);
+  (void)trace.add_lane("shm \"near\"");
+  (void)trace.add_lane("mlx5_0/1");
+  const json all = events(trace);
+  for (const json& event : all) EXPECT_EQ(event.at("pid"), 3);
+  EXPECT_EQ(with(all, "name", "process_name").at(0).at("args").at("name"), "rank 3");
+  const auto threads = with(all, "name", "thread_name");
+  ASSERT_EQ(threads.size(), 2U);
+  EXPECT_EQ(threads[0].at("args").at("name"), "shm \"near\"");
+  EXPECT_EQ(threads[1].at("args").at("name"), "mlx5_0/1");
+  EXPECT_NE(threads[0].at("tid"), threads[1].at("tid"));
+}
+
+TEST_F(Chrome, OperationsMayOverlapAndEndOnAnotherLane) {
+  Trace trace(64);
+  TraceRing& first = trace.add_lane("a");
+  TraceRing& second = trace.add_lane("b");
+  const std::uint16_t kind = trace.operation_name("allreduce ring");
+  first.add(Event::operation_begin, 1, kNoRank, kind);
+  first.add(Event::operation_begin, 2);
+  second.add(Event::operation_end, 1, kNoRank, static_cast<std::uint16_t>(Code::ok));
+  first.add(Event::operation_end, 2, kNoRank, static_cast<std::uint16_t>(Code::peer_died));
+
+  const json all = events(trace);
+  const auto ring = with(all, "name", "allreduce ring");
+  ASSERT_EQ(ring.size(), 2U);
+  EXPECT_EQ(ring[0].at("ph"), "b");
+  EXPECT_EQ(ring[1].at("ph"), "e");
+  EXPECT_EQ(ring[0].at("id2"), ring[1].at("id2"));
+  EXPECT_LE(ring[0].at("ts"), ring[1].at("ts"));
+  EXPECT_EQ(ring[0].at("args"), (json{{"operation", 1}, {"result", "ok"}}));
+  const auto other = with(all, "name", "operation");
+  ASSERT_EQ(other.size(), 2U);
+  EXPECT_NE(other[0].at("id2"), ring[0].at("id2"));
+  EXPECT_EQ(other[0].at("args").at("result"), "peer_died");
+}
+
+TEST_F(Chrome, CombinesAreSpansOnTheirLane) {
+  Trace trace(64);
+  TraceRing& lane = trace.add_lane("a");
+  const std::int64_t before = now_ns();
+  lane.add(Event::combine_begin, 9, kNoRank, 4);
+  lane.add(Event::combine_end, 9, kNoRank, 4);
+  const std::int64_t after = now_ns();
+
+  const auto combines = with(events(trace), "name", "combine");
+  ASSERT_EQ(combines.size(), 1U);
+  EXPECT_EQ(combines[0].at("ph"), "X");
+  EXPECT_EQ(combines[0].at("args"), (json{{"operation", 9}, {"step", 4}}));
+  const double start_us = combines[0].at("ts");
+  const double length_us = combines[0].at("dur");
+  EXPECT_GE(start_us, static_cast<double>(before) / 1e3 - 0.001);
+  EXPECT_LE(start_us + length_us, static_cast<double>(after) / 1e3 + 0.001);
+}
+
+TEST_F(Chrome, WaitsOfOneOperationOnTwoLanesAreTwo) {
+  Trace trace(64);
+  TraceRing& first = trace.add_lane("a");
+  TraceRing& second = trace.add_lane("b");
+  first.add(Event::wait_begin, 1, 6, 0);
+  second.add(Event::wait_begin, 1, 7, 0);
+  first.add(Event::wait_end, 1, 6, 0);
+  second.add(Event::wait_end, 1, 7, 0);
+  const auto begins = with(events(trace), "ph", "b");
+  ASSERT_EQ(begins.size(), 2U);
+  EXPECT_NE(begins[0].at("id2"), begins[1].at("id2"));
+  EXPECT_EQ(begins[0].at("args"), (json{{"operation", 1}, {"peer", 6}, {"step", 0}}));
+}
+
+TEST_F(Chrome, OtherEventsAreInstants) {
+  Trace trace(64);
+  TraceRing& lane = trace.add_lane("a");
+  lane.add(Event::full, 2, 5, 1);
+  lane.add(Event::sleep, 2);
+  lane.add(Event::error, 2, 5, static_cast<std::uint16_t>(Code::timed_out));
+  const auto instants = with(events(trace), "ph", "i");
+  ASSERT_EQ(instants.size(), 3U);
+  EXPECT_EQ(instants[0].at("name"), "full");
+  EXPECT_EQ(instants[1].at("args"), (json{{"operation", 2}}));
+  EXPECT_EQ(instants[2].at("args"), (json{{"operation", 2}, {"peer", 5}, {"code", "timed_out"}}));
+}
+
+TEST_F(Chrome, AnEndWithoutItsBeginIsLeftOutAndABeginWithoutEndIsUnfinished) {
+  Trace trace(4);  // shows three records
+  TraceRing& lane = trace.add_lane("a");
+  lane.add(Event::operation_begin, 1);
+  lane.add(Event::wait_begin, 2, 5);
+  lane.add(Event::operation_end, 1);
+  lane.add(Event::sleep, 2);
+  const json all = events(trace);
+  EXPECT_TRUE(with(all, "cat", "operation").empty());
+  const auto waits = with(all, "name", "wait");
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[0].at("args").at("unfinished"), true);
+  EXPECT_EQ(waits[1].at("ts"), with(all, "name", "sleep").at(0).at("ts"));
+  EXPECT_EQ(with(all, "name", "thread_name").at(0).at("args").at("records_lost"), 1);
+}
+
+TEST_F(Chrome, ABadPathIsAStatusThatNamesIt) {
+  const Status status = Trace(16).write_chrome((folder_ / "absent" / "t.json").string(), 2);
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.text().find((folder_ / "absent" / "t.json.2").string()), std::string::npos);
+  EXPECT_NE(status.text().find("No such file"), std::string::npos);
+}
+
+TEST_F(Chrome, AFullDiskIsAStatus) {
+  const std::filesystem::path link = folder_ / "t.json.0";
+  std::filesystem::create_symlink("/dev/full", link);
+  EXPECT_EQ(Trace(16).write_chrome((folder_ / "t.json").string(), 0).code(), Code::exhausted);
+}
+
+TEST(Trace, OffHasLanesWithoutRings) {
+  Trace trace;
+  TraceRing& lane = trace.add_lane("a");
+  lane.add(Event::operation_begin, 1);
+  EXPECT_FALSE(trace.on());
+  EXPECT_FALSE(lane.on());
+  EXPECT_EQ(trace.operation_name("barrier"), 0);
+}
+
+TEST(Trace, OperationNamesAreSharedAndBounded) {
+  Trace trace(16);
+  const std::uint16_t barrier = trace.operation_name("barrier");
+  EXPECT_NE(barrier, 0);
+  EXPECT_EQ(trace.operation_name("barrier"), barrier);
+  for (std::size_t i = 0; i < kMaxOperationNames; ++i) {
+    (void)trace.operation_name("name " + std::to_string(i));
+  }
+  EXPECT_EQ(trace.operation_name("one too many"), 0);
+  EXPECT_EQ(trace.operation_name("barrier"), barrier);
+}
+
+TEST(Trace, PathTakesTheRank) {
+  EXPECT_EQ(trace_path("t-{rank}.json", 12), "t-12.json");
+  EXPECT_EQ(trace_path("{rank}/{rank}", 1), "1/1");
+  EXPECT_EQ(trace_path("t.json", 0), "t.json.0");
+}
+
+}  // namespace
+}  // namespace weft

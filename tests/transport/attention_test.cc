@@ -1,0 +1,134 @@
+// Conformance: a notice on the control channel reaches a rank that has never heard of the sender, however many ask at once.
+#include <thread>
+
+#include "tests/transport/group.h"
+
+namespace weft {
+namespace {
+
+class Attention : public testing::TestWithParam<TransportFactory> {};
+WEFT_FOR_ALL_TRANSPORTS(Attention);
+
+// The rank whose control notice is served next, or kNoRank if patience ended; its notice is released.
+Rank serve_next(Interface& interface) {
+  Endpoint* asker = nullptr;
+  if (!eventually([&] { return (asker = must(interface.attention())) != nullptr; })) return kNoRank;
+  if (asker->front(kControlChannel).header == nullptr) throw std::runtime_error("attention for nothing");
+  asker->release(kControlChannel);
+  return asker->peer();
+}
+
+TEST_P(Attention, NobodyAsks) {
+  Group group(GetParam(), 2);
+  EXPECT_EQ(must(group.at(0).attention()), nullptr);
+  (void)group.link(1, 0);
+  EXPECT_EQ(must(group.at(0).attention()), nullptr);
+  ASSERT_EQ(group.link(1, 0).post_notice(1, numbered_header(0), {}), Posted::posted);
+  EXPECT_EQ(must(group.at(0).attention()), nullptr) << "only the control channel asks for attention";
+}
+
+TEST_P(Attention, AStrangerIsConnectedThroughTheResolver) {
+  Group group(GetParam(), 2);
+  const std::vector<std::byte> payload = numbered_payload(3, 100);
+  ASSERT_EQ(group.link(1, 0).post_notice(kControlChannel, numbered_header(3), payload), Posted::posted);
+  Endpoint* asker = nullptr;
+  ASSERT_TRUE(eventually([&] { return (asker = must(group.at(0).attention())) != nullptr; }));
+  EXPECT_EQ(asker->peer(), 1);
+  EXPECT_TRUE(is_number(asker->front(kControlChannel), 3, 100));
+  asker->release(kControlChannel);
+  EXPECT_TRUE(eventually([&] { return group.link(1, 0).released(kControlChannel) == 1; }));
+  EXPECT_EQ(must(group.at(0).attention()), nullptr);
+}
+
+TEST_P(Attention, WhatFrontHasTakenAsksNoMore) {
+  Group group(GetParam(), 2);
+  Endpoint& known = group.link(0, 1);
+  ASSERT_EQ(group.link(1, 0).post_notice(kControlChannel, numbered_header(0), {}), Posted::posted);
+  ASSERT_TRUE(eventually([&] { return known.front(kControlChannel).header != nullptr; }));
+  known.release(kControlChannel);
+  EXPECT_EQ(must(group.at(0).attention()), nullptr);
+}
+
+TEST_P(Attention, NoStrangerIsForgottenWhenManyAskAtOnce) {
+  constexpr Rank kStrangers = 70;
+  Group group(GetParam(), kStrangers + 1);
+  for (Rank rank = 1; rank <= kStrangers; ++rank) {
+    ASSERT_EQ(group.link(rank, 0).post_notice(kControlChannel, numbered_header(0), {}), Posted::posted);
+  }
+  std::vector<int> served(kStrangers + 1, 0);
+  for (Rank count = 0; count < kStrangers; ++count) {
+    const Rank rank = serve_next(group.at(0));
+    ASSERT_NE(rank, kNoRank);
+    ++served[static_cast<std::size_t>(rank)];
+  }
+  EXPECT_EQ(must(group.at(0).attention()), nullptr);
+  for (std::size_t rank = 1; rank <= kStrangers; ++rank) EXPECT_EQ(served[rank], 1) << rank;
+}
+
+TEST_P(Attention, RanksMayBeFarApart) {
+  Group group(GetParam(), 1);
+  for (const Rank rank : {63, 64, 4095, 65'535}) {
+    group.open(rank);
+    ASSERT_EQ(group.link(rank, 0).post_notice(kControlChannel, numbered_header(0), {}), Posted::posted);
+    EXPECT_EQ(serve_next(group.at(0)), rank);
+  }
+}
+
+TEST_P(Attention, ARankThatCannotBeResolvedDoesNotHideTheNext) {
+  InterfaceOptions options = small_options();
+  std::string known_address;
+  auto resolver = [&](Rank peer) -> Result<std::string> {
+    if (peer == 1) return Status(Code::timed_out, "the store does not know rank 1", peer);
+    return known_address;
+  };
+  auto owner = must(GetParam().open(0, options, resolver));
+  auto lost = must(GetParam().open(1, options, resolver));
+  auto found = must(GetParam().open(2, options, resolver));
+  known_address = found->address();
+  for (Interface* stranger : {lost.get(), found.get()}) {
+    Endpoint* to_owner = must(stranger->connect(0, owner->address()));
+    ASSERT_EQ(to_owner->post_notice(kControlChannel, numbered_header(0), {}), Posted::posted);
+  }
+  int errors = 0;
+  Endpoint* asker = nullptr;
+  ASSERT_TRUE(eventually([&] {
+    const Result<Endpoint*> asked = owner->attention();
+    if (asked.ok()) asker = asked.value();
+    if (!asked.ok() && asked.status().rank() == 1) ++errors;
+    return asker != nullptr && errors == 1;
+  }));
+  EXPECT_EQ(asker->peer(), 2);
+}
+
+// Askers and the owner run freely: an attention lost between setting and clearing would leave a notice unserved.
+TEST_P(Attention, NoneIsLostWhileOthersAsk) {
+  constexpr Rank kStrangers = 3;
+  constexpr std::uint32_t kEach = 20'000;
+  Group group(GetParam(), kStrangers + 1);
+  std::vector<std::thread> strangers;
+  for (Rank rank = 1; rank <= kStrangers; ++rank) {
+    strangers.emplace_back([&to_owner = group.link(rank, 0)] {
+      for (std::uint32_t n = 0; n < kEach; ++n) {
+        ASSERT_TRUE(eventually([&] {
+          return to_owner.post_notice(kControlChannel, numbered_header(n), {}) == Posted::posted;
+        }));
+      }
+    });
+  }
+  std::vector<std::uint32_t> next(kStrangers + 1, 0);
+  std::uint32_t served = 0;
+  EXPECT_TRUE(eventually([&] {
+    Endpoint* asker = must(group.at(0).attention());
+    if (asker == nullptr) return served == kStrangers * kEach;
+    for (Notice notice = asker->front(0); notice.header != nullptr; notice = asker->front(0)) {
+      EXPECT_EQ(notice.header->operation, next[static_cast<std::size_t>(asker->peer())]++);
+      asker->release(0);
+      ++served;
+    }
+    return false;
+  })) << served << " served";
+  for (std::thread& stranger : strangers) stranger.join();
+}
+
+}  // namespace
+}  // namespace weft

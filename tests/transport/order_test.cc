@@ -1,0 +1,120 @@
+// Conformance: each channel is one ordered stream, independent of the others, that carries headers and payloads unchanged.
+#include <algorithm>
+
+#include "tests/transport/group.h"
+
+namespace weft {
+namespace {
+
+class Order : public testing::TestWithParam<TransportFactory> {};
+WEFT_FOR_ALL_TRANSPORTS(Order);
+
+void post(Endpoint& from, std::uint32_t channel, std::uint32_t n, std::size_t bytes) {
+  const std::vector<std::byte> payload = numbered_payload(n, bytes);
+  ASSERT_TRUE(eventually([&] {
+    return from.post_notice(channel, numbered_header(n), payload) == Posted::posted;
+  }));
+}
+
+void expect_next(Endpoint& to, std::uint32_t channel, std::uint32_t n, std::size_t bytes) {
+  ASSERT_TRUE(eventually([&] { return to.front(channel).header != nullptr; }));
+  EXPECT_TRUE(is_number(to.front(channel), n, bytes));
+  to.release(channel);
+}
+
+TEST_P(Order, NothingIsThereBeforeAnythingIsPosted) {
+  Group group(GetParam(), 2);
+  for (std::uint32_t channel = 0; channel < small_options().channels; ++channel) {
+    EXPECT_EQ(group.link(0, 1).front(channel).header, nullptr);
+    EXPECT_EQ(group.link(0, 1).posted(channel), 0u);
+    EXPECT_EQ(group.link(0, 1).released(channel), 0u);
+  }
+}
+
+TEST_P(Order, AChannelDeliversWhatWasPostedInOrder) {
+  Group group(GetParam(), 2);
+  for (std::uint32_t n = 0; n < 1000; ++n) {
+    post(group.link(0, 1), 1, n, n % 256);
+    expect_next(group.link(1, 0), 1, n, n % 256);
+  }
+  EXPECT_EQ(group.link(1, 0).front(1).header, nullptr);
+}
+
+TEST_P(Order, FrontShowsTheSameNoticeUntilItIsReleased) {
+  Group group(GetParam(), 2);
+  for (std::uint32_t n = 0; n < 3; ++n) post(group.link(0, 1), 1, n, 8);
+  expect_next(group.link(1, 0), 1, 0, 8);
+  EXPECT_TRUE(is_number(group.link(1, 0).front(1), 1, 8));
+  EXPECT_TRUE(is_number(group.link(1, 0).front(1), 1, 8));
+}
+
+TEST_P(Order, PayloadsOfEverySizeArriveWhole) {
+  Group group(GetParam(), 2);
+  const std::size_t most = small_options().payload_bytes;
+  std::uint32_t n = 0;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8},
+                                  std::size_t{63}, std::size_t{64}, most - 1, most}) {
+    post(group.link(0, 1), 2, n, bytes);
+    expect_next(group.link(1, 0), 2, n, bytes);
+    ++n;
+  }
+}
+
+TEST_P(Order, PayloadsMayStartAtAnyAddress) {
+  Group group(GetParam(), 2);
+  const std::vector<std::byte> source = numbered_payload(9, 200);
+  for (std::size_t start = 0; start < 9; ++start) {
+    const std::span<const std::byte> part = std::span(source).subspan(start, 101);
+    ASSERT_EQ(group.link(0, 1).post_notice(1, numbered_header(0), part), Posted::posted);
+    ASSERT_TRUE(eventually([&] { return group.link(1, 0).front(1).header != nullptr; }));
+    EXPECT_EQ(std::memcmp(group.link(1, 0).front(1).payload, part.data(), part.size()), 0);
+    group.link(1, 0).release(1);
+  }
+}
+
+TEST_P(Order, TheControlChannelCarriesAtLeastControlBytes) {
+  InterfaceOptions options = small_options();
+  options.payload_bytes = 8;
+  Group group(GetParam(), 2, options);
+  post(group.link(0, 1), kControlChannel, 5, kControlBytes);
+  expect_next(group.link(1, 0), kControlChannel, 5, kControlBytes);
+}
+
+TEST_P(Order, AFullChannelHoldsNoOtherBack) {
+  Group group(GetParam(), 2);
+  const std::uint32_t slots = small_options().slots;
+  for (std::uint32_t n = 0; n < slots; ++n) post(group.link(0, 1), 1, n, 16);
+  ASSERT_EQ(group.link(0, 1).post_notice(1, numbered_header(slots), {}), Posted::full);
+  for (std::uint32_t n = 0; n < 20; ++n) {
+    post(group.link(0, 1), 2, n, 16);
+    expect_next(group.link(1, 0), 2, n, 16);
+  }
+  for (std::uint32_t n = 0; n < slots; ++n) expect_next(group.link(1, 0), 1, n, 16);
+}
+
+TEST_P(Order, PairsOfOneRankDoNotMix) {
+  Group group(GetParam(), 4);
+  for (Rank to = 1; to < 4; ++to) post(group.link(0, to), 1, static_cast<std::uint32_t>(to), 40);
+  for (Rank to = 1; to < 4; ++to) {
+    expect_next(group.link(to, 0), 1, static_cast<std::uint32_t>(to), 40);
+    EXPECT_EQ(group.link(to, 0).front(1).header, nullptr);
+  }
+}
+
+TEST_P(Order, ARankMayTalkToItself) {
+  Group group(GetParam(), 1);
+  post(group.link(0, 0), 1, 3, 24);
+  expect_next(group.link(0, 0), 1, 3, 24);
+  EXPECT_EQ(group.link(0, 0).released(1), 1u);
+}
+
+TEST_P(Order, ConnectGivesTheEndpointThatExists) {
+  Group group(GetParam(), 2);
+  EXPECT_EQ(&group.link(0, 1), &group.link(0, 1));
+  EXPECT_EQ(group.link(0, 1).peer(), 1);
+  EXPECT_GT(group.at(0).endpoint_bytes(), 0u);
+  EXPECT_LE(group.at(0).address().size(), 256u);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,18 @@
+// weft: the command. Reads the command line and calls the subcommand.
+#include "tools/weft/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Weft: an RDMA-first transport engine. What do you want to do?", "weft"};
+  app.require_subcommand(1);
+  weft::Action action;
+
+  weft::add_run(app, action);
+  weft::add_config(app, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : weft::kUsageError;
+  }
+  return action();
+}

@@ -1,0 +1,36 @@
+// What a graph is: pure questions about its edges and its weights, O(ranks + edges) each.
+#pragma once
+
+#include "topology/graph/digraph.h"
+
+namespace weft {
+
+// Sums of weights count as 1 within this: weights that were rounded to float on their way still
+// pass.
+inline constexpr double kStochasticTolerance = 1e-6;
+
+// All ranks have the same in-degree and the same out-degree.
+[[nodiscard]] bool is_regular(const Graph& graph);
+// Every edge has its reverse edge (of any weight).
+[[nodiscard]] bool is_undirected(const Graph& graph);
+// Every rank reaches every other along edges.
+[[nodiscard]] bool is_strongly_connected(const Graph& graph);
+[[nodiscard]] int max_in_degree(const Graph& graph);
+[[nodiscard]] int max_out_degree(const Graph& graph);
+
+// ok, or an invalid_argument that names the first offending row or column: "column 3 sums to 0.75".
+Status check_row_stochastic(const Graph& graph, double tolerance = kStochasticTolerance);
+Status check_column_stochastic(const Graph& graph, double tolerance = kStochasticTolerance);
+Status check_doubly_stochastic(const Graph& graph, double tolerance = kStochasticTolerance);
+
+[[nodiscard]] inline bool is_row_stochastic(const Graph& graph) {
+  return check_row_stochastic(graph).ok();
+}
+[[nodiscard]] inline bool is_column_stochastic(const Graph& graph) {
+  return check_column_stochastic(graph).ok();
+}
+[[nodiscard]] inline bool is_doubly_stochastic(const Graph& graph) {
+  return check_doubly_stochastic(graph).ok();
+}
+
+}  // namespace weft
