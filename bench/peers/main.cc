@@ -61,7 +61,7 @@ std::string next_request(int rank, int size) {
   MPI_Status status;
   int here = 0;
   while (MPI_Iprobe(0, kRequestTag, MPI_COMM_WORLD, &here, &status) == MPI_SUCCESS && here == 0) {
-    usleep(1000);
+    usleep(5000);
   }
   int length = 0;
   MPI_Get_count(&status, MPI_CHAR, &length);

@@ -54,7 +54,7 @@ struct Plain {
   static HWY_INLINE void store(D d, hn::Vec<D> v, std::uint8_t* to) {
     if constexpr (hn::MaxLanes(d) * sizeof(T) < 16) {
       HWY_ALIGN T lanes[hn::MaxLanes(d)];
-      hn::StoreKind(v, d, lanes);
+      hn::Store(v, d, lanes);
       std::memcpy(to, lanes, sizeof(lanes));
     } else {
       hn::StoreU(v, d, reinterpret_cast<T*>(to));
@@ -73,8 +73,12 @@ struct Plain {
   }
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE void stream_pair(D d, V a, V b, std::uint8_t* to) {
-    hn::Stream(a, d, reinterpret_cast<T*>(to));
-    hn::Stream(b, d, reinterpret_cast<T*>(to) + hn::Lanes(d));
+    if constexpr (hn::MaxLanes(d) * sizeof(T) < 16) {
+      store_pair(d, a, b, to);  // Highway would write 16 bytes all the same
+    } else {
+      hn::Stream(a, d, reinterpret_cast<T*>(to));
+      hn::Stream(b, d, reinterpret_cast<T*>(to) + hn::Lanes(d));
+    }
   }
 };
 
@@ -120,7 +124,7 @@ struct Float16 {
     if constexpr (kEmulated) {
       HWY_ALIGN Stored bits[hn::MaxLanes(d)];
       HWY_ALIGN Lane lanes[hn::MaxLanes(d)];
-      hn::StoreKind(half, hn::Rebind<Stored, D>(), bits);
+      hn::Store(half, hn::Rebind<Stored, D>(), bits);
       for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = f32_from_f16(bits[i]);
       return hn::Load(d, lanes);
     } else {
@@ -134,7 +138,7 @@ struct Float16 {
     if constexpr (kEmulated) {
       HWY_ALIGN Stored bits[hn::MaxLanes(d)];
       HWY_ALIGN Lane lanes[hn::MaxLanes(d)];
-      hn::StoreKind(v, d, lanes);
+      hn::Store(v, d, lanes);
       for (std::size_t i = 0; i < hn::Lanes(d); ++i) bits[i] = f16_from_f32(lanes[i]);
       return hn::Load(narrow_d, bits);
     } else {
@@ -192,7 +196,7 @@ struct BFloat16 {
     const auto last_bit = hn::And(hn::ShiftRight<16>(bits), hn::Set(words_d, 1));
     const auto rounded = hn::Add(hn::Add(bits, hn::Set(words_d, 0x7FFF)), last_bit);
     const auto quiet_nan = hn::Or(bits, hn::Set(words_d, 0x00400000));
-    return hn::IfThenElse(hn::RebindMask(words_d, hn::Ne(v, v)), quiet_nan, rounded);
+    return hn::IfThenElse(hn::RebindMask(words_d, hn::IsNaN(v)), quiet_nan, rounded);
   }
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> round_pair(D d, V a, V b) {

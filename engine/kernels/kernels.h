@@ -8,9 +8,10 @@
 //
 // Promises:
 // - The bits of an element depend on its inputs, the weights and the order of the terms only: not
-// on its
-//   index, on alignment, on count, on how a caller cuts the work, on StoreKind, or on the machine. The
-//   one exception is a NaN, of which the sign and the payload are not promised.
+// on
+//   its index, on alignment, on count, on how a caller cuts the work, on how the result is stored,
+//   or on the machine. The one exception is a NaN, of which the sign and the payload are not
+//   promised.
 // - f32 and f64 accumulate in their own type: weight_0 * x_0 rounded, then one fused multiply-add
 // per
 //   term. f16 and bf16 accumulate in f32 in the same way and round once, to nearest, ties to even.

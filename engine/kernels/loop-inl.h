@@ -175,7 +175,8 @@ HWY_INLINE void combine_known(std::span<const Term> terms, void* destination, st
 // A CombineFunction. Two and three terms, self and one or two neighbors, are the most common, and
 // gain up to half from code of their own while the data is in the nearest cache.
 template <class Format, class Operation>
-void combine_all(std::span<const Term> terms, void* destination, std::size_t count, StoreKind store) {
+void combine_all(std::span<const Term> terms, void* destination, std::size_t count,
+                 StoreKind store) {
   switch (terms.size()) {
     case 0:
       return invariant(false, "combine needs a term");

@@ -25,9 +25,9 @@ HWY_INLINE V fused_multiply_add(D d, V a, V b, V c) {
     HWY_ALIGN T x[hn::MaxLanes(d)];
     HWY_ALIGN T y[hn::MaxLanes(d)];
     HWY_ALIGN T z[hn::MaxLanes(d)];
-    hn::StoreKind(a, d, x);
-    hn::StoreKind(b, d, y);
-    hn::StoreKind(c, d, z);
+    hn::Store(a, d, x);
+    hn::Store(b, d, y);
+    hn::Store(c, d, z);
     for (std::size_t i = 0; i < hn::Lanes(d); ++i) z[i] = std::fma(x[i], y[i], z[i]);
     return hn::Load(d, z);
   } else {
@@ -75,7 +75,7 @@ struct Minimum : Unweighted {
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V next(D, V total, double, V x) {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
-      return hn::IfThenElse(hn::Or(hn::Lt(total, x), hn::Ne(total, total)), total, x);
+      return hn::IfThenElse(hn::Or(hn::Lt(total, x), hn::IsNaN(total)), total, x);
     } else {
       return hn::Min(total, x);
     }
@@ -86,7 +86,7 @@ struct Maximum : Unweighted {
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V next(D, V total, double, V x) {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
-      return hn::IfThenElse(hn::Or(hn::Gt(total, x), hn::Ne(total, total)), total, x);
+      return hn::IfThenElse(hn::Or(hn::Gt(total, x), hn::IsNaN(total)), total, x);
     } else {
       return hn::Max(total, x);
     }

@@ -10,13 +10,13 @@ weft::Status average() {
   WEFT_ASSIGN(const auto graph, weft::exponential_graph(context->size()));
   WEFT_RETURN_IF_ERROR(context->set_graph(graph));
 
-  WEFT_ASSIGN(void* memory, weft::allocate(sizeof(float)));  // the other ranks read it in place
-  auto* x = static_cast<float*>(memory);
-  *x = static_cast<float>(context->rank());
+  WEFT_ASSIGN(void* memory, weft::allocate(sizeof(double)));  // the other ranks read it in place
+  auto* x = static_cast<double*>(memory);
+  *x = context->rank();
   for (int step = 0; step < 20; ++step) {
     WEFT_RETURN_IF_ERROR(context->neighbor_allreduce(weft::in(x, 1), weft::out(x, 1)));
   }
-  std::printf("rank %d of %d: %.6f\n", context->rank(), context->size(), static_cast<double>(*x));
+  std::printf("rank %d of %d: %.6f\n", context->rank(), context->size(), *x);
   weft::deallocate(memory);
   return {};
 }

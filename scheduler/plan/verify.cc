@@ -21,7 +21,10 @@ struct Source {
   Field factor;
 };
 
-Status check_ranks(std::span<const Planned> programs) {
+Status check_ranks(std::span<const Planned> programs, Rank root) {
+  if (root < 0 || static_cast<std::size_t>(root) >= programs.size()) {
+    return {Code::invalid_argument, fmt::format("there is no rank {} to be the root", root), root};
+  }
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const View& view = programs[i].view;
     const auto rank = static_cast<Rank>(i);
@@ -199,7 +202,7 @@ Status check_barrier(std::size_t ranks, const Run& run) {
 
 Status verify(std::span<const Planned> programs, const Expectation& expectation) {
   if (programs.empty()) return {};
-  WEFT_RETURN_IF_ERROR(verifier::check_ranks(programs));
+  WEFT_RETURN_IF_ERROR(verifier::check_ranks(programs, expectation.root));
   for (const Planned& program : programs) WEFT_RETURN_IF_ERROR(verifier::check_indices(program));
   WEFT_ASSIGN(const verifier::Wires wires, verifier::connect(programs));
 

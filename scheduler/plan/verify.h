@@ -1,22 +1,18 @@
 // verify: proves a collective right by running all ranks' plans symbolically, with no network and
 // no data.
 //
-// What is proved, for every schedule of the ranks and whatever the data, the weights and the
+// What is proved, for every schedule of the ranks, and whatever the data, the weights and the
 // operator are:
 //  - edges: what one rank calls an out-edge, the other calls an in-edge;
-//  - messages: the k-th sent is the k-th taken, of the same number of elements, and none is left
-//  over;
-//  - memory: nothing is read before it is written; a slice that peers may still read is never
-//  written (every such
-//    write lists the send as a hazard); an operand is its combine's destination or disjoint from
-//    it; the input is untouched unless in place, and in place means that input and output are the
-//    same memory;
-//  - progress: all programs end, even when a directed pair of ranks holds only one message at a
-//  time;
+//  - messages: the k-th sent is the k-th taken, both of the same size, and none is left over;
+//  - memory: nothing is read before it is written. A slice that peers may still read is never
+//    written: every such write lists the send as a hazard. An operand is its combine's destination
+//    or disjoint from it. The input is untouched unless in place, and in place means that input and
+//    output are the same memory;
+//  - progress: all programs end, though a directed pair of ranks holds only one message at a time;
 //  - result: each output element is the sum, product, copy or gathering asked for, each source in
-//  it exactly
-//    once and with its own weight; an allreduce has the same bits everywhere; nobody leaves a
-//    barrier early.
+//    it exactly once and with its own weight. An allreduce has the same bits everywhere. Nobody
+//    leaves a barrier before everybody came.
 //
 // Why one run proves all schedules: a rank waits only for things that, once true, stay true (a
 // message is at the head of its edge, a send's readers are done), and the memory rules keep what is

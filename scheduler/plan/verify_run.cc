@@ -79,11 +79,11 @@ Run::Run(std::span<const Planned> programs, const Wires& wires, std::span<const 
 Status Run::run() {
   while (!ready_.empty()) {
     const std::size_t rank = ready_.next();
-    bool has_gone_on = true;
-    while (has_gone_on && !has_ended(rank) && can_start(rank)) {
+    while (!has_ended(rank) && can_start(rank)) {
       WEFT_RETURN_IF_ERROR(take_step(rank));
-      has_gone_on = is_eager_;
-      if (!is_eager_) ready_.add(rank);
+      if (is_eager_) continue;
+      ready_.add(rank);
+      break;
     }
   }
   WEFT_RETURN_IF_ERROR(deadlock());

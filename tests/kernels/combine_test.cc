@@ -30,76 +30,82 @@ std::vector<std::size_t> counts() {
 class Placed {
  public:
   Placed(const std::uint8_t* elements, std::size_t bytes, std::size_t offset)
-      : memory_(kGuard + offset + bytes + kGuard, kGuardByte), start_(kGuard + offset) {
+      : memory_(2 * kGuard + offset + bytes + kGuard, kGuardByte), bytes_(bytes) {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(memory_.data()) % kGuard;
-    start_ -= past;  // vectors are aligned to 16, so the guard in front keeps at least 16 bytes
-    std::copy_n(elements, bytes, memory_.begin() + static_cast<std::ptrdiff_t>(start_));
-    bytes_ = bytes;
+    start_ = 2 * kGuard - past + offset;
+    std::copy_n(elements, bytes, data());
   }
   std::uint8_t* data() { return memory_.data() + start_; }
-  Bytes elements() const { return {begin(), begin() + static_cast<std::ptrdiff_t>(bytes_)}; }
   bool guards_untouched() const {
     const auto is_guard = [](std::uint8_t byte) { return byte == kGuardByte; };
-    return std::all_of(memory_.begin(), begin(), is_guard) &&
-           std::all_of(begin() + static_cast<std::ptrdiff_t>(bytes_), memory_.end(), is_guard);
+    const auto begin = memory_.begin() + static_cast<std::ptrdiff_t>(start_);
+    return std::all_of(memory_.begin(), begin, is_guard) &&
+           std::all_of(begin + static_cast<std::ptrdiff_t>(bytes_), memory_.end(), is_guard);
   }
 
  private:
-  Bytes::const_iterator begin() const {
-    return memory_.begin() + static_cast<std::ptrdiff_t>(start_);
-  }
   Bytes memory_;
   std::size_t start_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_;
 };
-
-struct Problem {
-  DataType type;
-  Reduction reduction;
-  std::vector<Bytes> inputs;
-  std::vector<double> weights;
-  Bytes expected;
-};
-
-Problem make_problem(DataType type, Reduction reduction, std::size_t k, bool twice) {
-  std::mt19937_64 random(k * 1000 + static_cast<std::size_t>(type));
-  std::uniform_real_distribution<double> weight(-1.0, 1.0);
-  Problem problem{type, reduction, {}, {}, {}};
-  for (std::size_t t = 0; t < k; ++t) {
-    problem.inputs.push_back(reference::random_elements(type, kMost, random));
-    problem.weights.push_back(weight(random));
-  }
-  if (twice) problem.inputs[k - 1] = problem.inputs[0];
-  problem.expected = reference::combine(type, reduction, problem.inputs, problem.weights);
-  return problem;
-}
 
 // Where the result goes: memory of its own, or the place of term 0, of a middle one, or of term 0
 // when that is the last term as well.
 enum class Place { own, first, middle, first_twice };
 
-void check(const Problem& problem, Place place, std::size_t count, std::size_t offset,
-           StoreKind store) {
-  const std::size_t k = problem.inputs.size();
-  const std::size_t bytes = count * size_of(problem.type);
-  std::vector<Placed> placed;
-  for (std::size_t t = 0; t < k; ++t) {
-    placed.emplace_back(problem.inputs[t].data(), bytes, (offset * (t + 1)) % 32);
-  }
-  std::vector<Term> terms;
-  for (std::size_t t = 0; t < k; ++t) terms.push_back({placed[t].data(), problem.weights[t]});
-  if (place == Place::first_twice) terms[k - 1].data = terms[0].data;
+struct Problem {
+  DataType type;
+  Reduction reduction;
+  Place place;
+  std::vector<Bytes> inputs;
+  std::vector<double> weights;
+  Bytes expected;
+};
 
-  Placed own(Bytes(bytes).data(), bytes, offset);
-  Placed& destination = place == Place::own      ? own
-                        : place == Place::middle ? placed[k / 2]
-                                                 : placed[0];
+Problem make_problem(DataType type, Reduction reduction, std::size_t k, Place place) {
+  std::mt19937_64 random(k * 1000 + static_cast<std::size_t>(type));
+  std::uniform_real_distribution<double> weight(-1.0, 1.0);
+  Problem problem{type, reduction, place, {}, {}, {}};
+  for (std::size_t t = 0; t < k; ++t) {
+    problem.inputs.push_back(reference::random_elements(type, kMost, random));
+    problem.weights.push_back(weight(random));
+  }
+  if (place == Place::first_twice) problem.inputs[k - 1] = problem.inputs[0];
+  problem.expected = reference::combine(type, reduction, problem.inputs, problem.weights);
+  return problem;
+}
+
+// `terms` are the problem's inputs somewhere in memory; the one that the place asks for is replaced
+// by the destination.
+void check(const Problem& problem, std::vector<Term> terms, std::size_t count, std::size_t offset,
+           StoreKind store) {
+  const std::size_t k = terms.size();
+  const std::size_t bytes = count * size_of(problem.type);
+  const std::size_t replaced = problem.place == Place::middle ? k / 2 : 0;
+  Placed destination(problem.inputs[replaced].data(), bytes, offset);
+  if (problem.place != Place::own) terms[replaced].data = destination.data();
+  if (problem.place == Place::first_twice) terms[k - 1].data = destination.data();
+
   combine(problem.type, problem.reduction, terms, destination.data(), count, store);
 
-  const Bytes expected(problem.expected.begin(),
-                       problem.expected.begin() + static_cast<std::ptrdiff_t>(bytes));
-  ASSERT_EQ(destination.elements(), expected) << count << " elements at offset " << offset;
+  ASSERT_TRUE(std::equal(destination.data(), destination.data() + bytes, problem.expected.begin()))
+      << count << " elements at offset " << offset << ", store " << static_cast<int>(store);
   ASSERT_TRUE(destination.guards_untouched()) << count << " elements at offset " << offset;
+}
+
+void check_all_counts(const Problem& problem, std::size_t offset) {
+  std::vector<Placed> placed;
+  std::vector<Term> terms;
+  for (std::size_t t = 0; t < problem.inputs.size(); ++t) {
+    const Bytes& input = problem.inputs[t];
+    placed.emplace_back(input.data(), input.size(), offset * (t + 1) % 32);
+    terms.push_back({placed.back().data(), problem.weights[t]});
+  }
+  for (const std::size_t count : counts()) {
+    check(problem, terms, count, offset, StoreKind::cached);
+    check(problem, terms, count, offset, StoreKind::streaming);
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 using Pair = std::tuple<DataType, Reduction>;
@@ -122,16 +128,9 @@ TEST_P(Combine, GivesTheReferenceBits) {
   for (const std::size_t k : {1, 2, 3, 5, 8, 17}) {
     for (const Place place : {Place::own, Place::first, Place::middle, Place::first_twice}) {
       SCOPED_TRACE(std::to_string(k) + " terms, place " + std::to_string(static_cast<int>(place)));
-      const Problem problem = make_problem(type, reduction, k, place == Place::first_twice);
+      const Problem problem = make_problem(type, reduction, k, place);
       for_each_instruction_set([&] {
-        for (const std::size_t count : counts()) {
-          for (const std::size_t offset : {0, 1, 4, 24}) {
-            for (const StoreKind store : {StoreKind::cached, StoreKind::streaming}) {
-              check(problem, place, count, offset, store);
-              if (HasFatalFailure()) return;
-            }
-          }
-        }
+        for (const std::size_t offset : {0, 1, 8}) check_all_counts(problem, offset);
       });
       if (HasFatalFailure()) return;
     }

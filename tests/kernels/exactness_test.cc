@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -173,6 +174,18 @@ TEST(Exactness, NaNReachesTheResult) {
         }
       }
     }
+  });
+}
+
+// A NaN of all ones would round to zero if it were treated as a number.
+TEST(Exactness, ANaNWeightIsNotRoundedAway) {
+  const double all_ones = std::bit_cast<double>(~std::uint64_t{0});
+  const std::vector<std::uint16_t> ones(100, 0x3F80);
+  std::vector<std::uint16_t> result(ones.size());
+  const std::array terms{Term{ones.data(), all_ones}};
+  for_each_instruction_set([&] {
+    combine(DataType::bf16, Reduction::weighted_sum, terms, result.data(), result.size());
+    for (const std::uint16_t bits : result) ASSERT_TRUE(std::isnan(f32_from_bf16(bits)));
   });
 }
 

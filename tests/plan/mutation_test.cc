@@ -282,6 +282,8 @@ TEST(Form, IndicesOutOfTheirListsAreCaught) {
   plans = ring_of(4);
   std::swap(plans[0], plans[1]);
   expect_caught(plans, kAllreduce, Code::invalid_argument, "program 0 of 4 is that of rank 1 of 4");
+  expect_caught(broadcast_plans(4, 0, 64, kApart), {.operation = Operation::broadcast, .root = 4},
+                Code::invalid_argument, "there is no rank 4 to be the root");
 }
 
 }  // namespace

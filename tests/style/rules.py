@@ -94,8 +94,9 @@ def size(root):
 
 
 def sleep(root):
-    """Tests wait for events or inject time; they do not sleep."""
-    pattern = re.compile(r"\b(u|nano)?sleep(_for|_until)?\s*\(|^\s*sleep\s+[\d$]")
+    """Tests wait for events or inject time; they do not sleep. (An interface's own sleep() waits for events.)"""
+    pattern = re.compile(r"(this_thread::|time\.)sleep|(?<![\w.>])(u|nano|clock_nano)?sleep(_for)?\s*\("
+                         r"|^\s*sleep\s+[\d$]")
     paths = [path for path in files(root, CODE + (".py", ".sh"), ("tests",)) if path.parts[1] != "style"]
     return matches(root, paths, pattern, "a test must not sleep")
 

@@ -59,8 +59,9 @@ class RulesTest(unittest.TestCase):
     def test_sleeping_test(self):
         self.write("tests/shm/ring_test.cc", "std::this_thread::sleep" "_for(1s);\n")
         self.write("tests/shm/run.sh", "sleep 1\n")
-        self.write("tests/progress/lane_test.cc", "lane.sleep_until_woken();  // sleeps\n")
-        self.expect("sleep", "tests/shm/ring_test.cc:1", "tests/shm/run.sh:1")
+        self.write("tests/shm/late_test.cc", "f();\n::usleep" "(10);\n")
+        self.write("tests/progress/lane_test.cc", "interface.sleep(kMinuteNs, done);  // sleeps\nsleep_until(done);\n")
+        self.expect("sleep", "tests/shm/late_test.cc:2", "tests/shm/ring_test.cc:1", "tests/shm/run.sh:1")
 
     def test_reading_the_environment(self):
         self.write("engine/config/config.cc", 'getenv("A");\n')

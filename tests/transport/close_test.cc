@@ -67,6 +67,14 @@ TEST_P(Close, ThePeerStillReadsWhatWasPostedBefore) {
   group.link(1, 0).release(1);
 }
 
+TEST_P(Close, ThePeerIsTold) {
+  Group group(GetParam(), 3);
+  EXPECT_FALSE(group.link(1, 0).peer_closed());
+  group.at(0).close();
+  EXPECT_TRUE(eventually([&] { return group.link(1, 0).peer_closed(); }));
+  EXPECT_FALSE(group.link(1, 2).peer_closed());
+}
+
 TEST_P(Close, APeerThatPostsToAClosedInterfaceIsOnlyHeldBack) {
   Group group(GetParam(), 2);
   Endpoint& sender = group.link(1, 0);

@@ -68,7 +68,7 @@ TEST_P(Connect, DamagedAddressesNeverFault) {
     std::string damaged = address;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
     const Result<Endpoint*> result = own->connect(1, damaged);
-    if (!result.ok()) EXPECT_FALSE(result.status().text().empty());
+    EXPECT_TRUE(result.ok() || !result.status().text().empty());
   }
   std::mt19937 random(1);  // NOLINT: seeded, so that a failure repeats
   for (int round = 0; round < 2000; ++round) {

@@ -95,7 +95,7 @@ TEST_P(Credit, FourRanksAllToAll) {
     threads.emplace_back([&group, self] {
       for (Rank step = 0; step < kRanks; ++step) {
         // In step s the pairs (a, b) with a xor b = s exchange, so all talk at the same time without cycles.
-        exchange(group.link(self, self ^ step), 1 + static_cast<std::uint32_t>(step % 2), 5'000);
+        exchange(group.link(self, self ^ step), 1 + static_cast<std::uint32_t>(step % 2), 2'000);
       }
     });
   }

@@ -16,7 +16,7 @@
 namespace weft {
 
 // How long a test waits for what must happen; the only way to reach it is a bug.
-inline constexpr std::int64_t kPatienceMs = 40'000;
+inline constexpr std::int64_t kPatienceMs = 90'000;
 
 // The value, or an exception that fails the test with the Status.
 template <typename T>

@@ -39,6 +39,9 @@ void expect_round_trip(Group& group, std::span<std::byte> target) {
   std::vector<std::byte> got(target.size());
   ASSERT_TRUE(read(group, got, remote).ok());
   EXPECT_EQ(got, sent);
+  std::vector<std::byte> now(target.size());
+  const Status status = group.link(0, 1).read_now(now, remote);
+  EXPECT_TRUE(status.ok() ? now == sent : status.code() == Code::unavailable) << status.to_string();
 }
 
 TEST_P(OneSided, WhatIsWrittenIsReadBackAtAnySizeAndAlignment) {
@@ -109,9 +112,10 @@ TEST_P(OneSided, OutsideOfTheRegionIsAFailedCompletion) {
                                     << bad.word << " bytes " << bad.bytes);
     EXPECT_FALSE(write(group, local, bad).ok());
     EXPECT_FALSE(read(group, local, bad).ok());
+    EXPECT_FALSE(group.link(0, 1).read_now(local, bad).ok());
     ASSERT_EQ(group.link(0, 1).post_compare_swap(bad, 0, 1, &found, kTicket), Posted::posted);
     EXPECT_FALSE(wait_completion(group.at(0)).status.ok());
-    if (bad.form != PieceForm::process) EXPECT_EQ(group.link(0, 1).view(bad), nullptr);
+    EXPECT_TRUE(bad.form == PieceForm::process || group.link(0, 1).view(bad) == nullptr);
   }
   for (const std::byte byte : buffer.bytes()) EXPECT_EQ(byte, std::byte{0});
 }

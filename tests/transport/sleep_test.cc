@@ -73,6 +73,15 @@ TEST_P(Sleep, AReleaseEndsIt) {
   other.join();
 }
 
+TEST_P(Sleep, ThePeersCloseEndsIt) {
+  Group group(GetParam(), 2);
+  Endpoint& peer = group.link(0, 1);
+  (void)group.link(1, 0);
+  std::thread other([&] { group.at(1).close(); });
+  EXPECT_TRUE(sleep_until(group.at(0), [&] { return peer.peer_closed(); }));
+  other.join();
+}
+
 TEST_P(Sleep, AStrangerEndsIt) {
   Group group(GetParam(), 2);
   std::thread stranger([&to_sleeper = group.link(1, 0)] {

@@ -2,6 +2,7 @@
 #include "verbs/shm/interface.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -64,7 +65,9 @@ ShmInterface::~ShmInterface() { close(); }
 
 void ShmInterface::close() {
   closed_ = true;
-  if (hall_ == nullptr || hall_->closed.exchange(1, std::memory_order_release) != 0) return;
+  // A forked child that destroys its copy does not close the interface of its parent, whose hall it shares.
+  if (hall_ == nullptr || identity_.process != getpid()) return;
+  if (hall_->closed.exchange(1, std::memory_order_release) != 0) return;
   for (auto& [rank, endpoint] : endpoints_) endpoint->wake_peer();
 }
 

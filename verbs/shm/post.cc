@@ -143,7 +143,7 @@ Posted ShmEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t 
   if (!interface_.has_room()) return Posted::full;
   if (interface_.closed()) return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
   auto* word = remote.form == PieceForm::view && remote.bytes >= 8 && remote.word % 8 == 0
-                   ? static_cast<std::uint64_t*>(heap_->at(remote.word, 8))
+                   ? static_cast<std::uint64_t*>(heap_->at(remote.word, remote.bytes))
                    : nullptr;
   if (word == nullptr) {
     return interface_.complete(

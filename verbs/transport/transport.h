@@ -106,7 +106,8 @@ class Interface {
   [[nodiscard]] virtual std::string_view name() const = 0;
   // What a peer needs to connect here; opaque, at most 256 bytes.
   [[nodiscard]] virtual std::string address() const = 0;
-  // Connects to a peer, or returns the endpoint that exists. The endpoint can post at once.
+  // Connects to a peer, or returns the endpoint that exists to that address. The endpoint can post at once. A rank that
+  // opened a new interface has a new address and so another endpoint; the old one stays until this interface goes.
   virtual Result<Endpoint*> connect(Rank peer, std::string_view address) = 0;
   // How peers name [pointer, pointer+bytes): in place if it is registered for that, else by process address.
   [[nodiscard]] virtual RemoteBuffer describe(const void* pointer, std::size_t bytes) const = 0;
@@ -122,7 +123,9 @@ class Interface {
   virtual void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) = 0;
   virtual void wake() = 0;
 
-  // Tells the peers that nothing more will come; flushes one-sided work (each ticket completes with `closed`), takes no more.
+  // Tells the peers that nothing more will come; flushes one-sided work (each ticket completes with `closed`), takes no
+  // more: work posted later is flushed too, notices answer full, and released() counts every notice, as
+  // nobody will release them to us any more.
   virtual void close() = 0;
   // Bytes of rings and slots that this interface holds for its endpoints.
   [[nodiscard]] virtual std::size_t endpoint_bytes() const = 0;

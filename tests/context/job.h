@@ -1,0 +1,65 @@
+// A job whose ranks are threads of the test: run(n, body) gives each its Context and fails the test on any error.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "engine/context/context.h"
+
+namespace weft {
+
+// A configuration for tests: waits end soon, so that a hang is a failure and not a time-out of the suite.
+inline Config test_config() {
+  Config config;
+  config.deadline_ms = 20'000;
+  config.log = LogLevel::off;
+  config.heap_mib = 4096;
+  return config;
+}
+
+using RankBody = std::function<void(Context&)>;
+
+inline void run_job(int ranks, const RankBody& body, const Config& config = test_config()) {
+  set_log(config.log, kNoRank);
+  Result<std::vector<std::shared_ptr<Store>>> stores = make_local_stores(ranks);
+  ASSERT_TRUE(stores.ok());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const std::shared_ptr<Store> store = (*stores)[static_cast<std::size_t>(rank)];
+      {
+        Result<std::unique_ptr<Context>> context = Context::create(config, store);
+        ASSERT_TRUE(context.ok()) << context.status().to_string();
+        body(**context);
+      }
+      (void)store->goodbye(Deadline::after_ms(10'000));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Memory from weft::allocate, or of our own: what users call weft and foreign memory.
+template <typename T>
+class Array {
+ public:
+  Array(std::size_t count, bool foreign) : count_(count), foreign_(foreign) {
+    const std::size_t bytes = count * sizeof(T) + 1;
+    data_ = static_cast<T*>(foreign ? std::calloc(bytes, 1) : allocate(bytes).value());
+  }
+  ~Array() { foreign_ ? std::free(data_) : deallocate(data_); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  T* data() { return data_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+
+ private:
+  std::size_t count_;
+  bool foreign_;
+  T* data_;
+};
+
+}  // namespace weft

@@ -1,0 +1,176 @@
+// The heap as other processes see it, and what a forked child may not do with its parent's.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "tests/memory/fresh_heap.h"
+
+namespace weft {
+namespace {
+
+// A pipe from one child to another, open in both from before they were forked.
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe(ends_.data()) != 0) throw std::runtime_error("pipe failed");
+  }
+  ~Pipe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  template <typename T>
+  void put(const T& value) const {
+    if (write(ends_[1], &value, sizeof value) != sizeof value) throw std::runtime_error("nobody reads");
+  }
+  template <typename T>
+  [[nodiscard]] T get() const {
+    T value;
+    if (read(ends_[0], &value, sizeof value) != sizeof value) throw std::runtime_error("nobody writes");
+    return value;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+struct Announcement {
+  HeapIdentity heap;
+  std::uint64_t offset;
+  std::uint64_t huge;  // bytes that the owner's kernel put on huge pages
+};
+
+constexpr std::size_t kBytes = std::size_t{8} << 20;
+
+// Runs `peer` in a process beside one that owns a block of kBytes, filled with 0x5a, until the peer ends. The owner
+// then expects 0xa5 in the block's last byte.
+void beside_owner(const std::function<void(const Announcement&)>& peer) {
+  const Pipe there;
+  const Pipe back;
+  FreshProcess owner([&] {
+    std::byte* block = take(kBytes);
+    std::memset(block, 0x5a, kBytes);
+    there.put(Announcement{heap_identity().value(), heap_offset(block, kBytes), heap_usage().huge_bytes});
+    (void)back.get<char>();
+    EXPECT_EQ(block[kBytes - 1], std::byte{0xa5});
+  });
+  FreshProcess other([&] {
+    peer(there.get<Announcement>());
+    back.put('x');
+  });
+  report(other.join(), "peer");
+  report(owner.join(), "owner");
+}
+
+std::byte* mapped(const PeerHeap& heap, const Announcement& announced) {
+  auto* block = static_cast<std::byte*>(heap.at(announced.offset, kBytes));
+  if (block == nullptr) throw std::runtime_error("the announced block is not in the heap");
+  block[kBytes - 1] = std::byte{0xa5};
+  return block;
+}
+
+TEST(Peers, SeeAndChangeWhatTheOwnerWrote) {
+  beside_owner([](const Announcement& announced) {
+    const auto heap = PeerHeap::open(announced.heap);
+    ASSERT_TRUE(heap.ok()) << heap.status().to_string();
+    const std::byte* block = mapped(*heap.value(), announced);
+    for (std::size_t i = 0; i < kBytes - 1; ++i) ASSERT_EQ(block[i], std::byte{0x5a}) << i;
+    EXPECT_EQ(PeerHeap::open(announced.heap).value(), heap.value()) << "a heap is mapped once";
+  });
+}
+
+TEST(Peers, NothingOutsideOfTheHeapHasAnAddress) {
+  beside_owner([](const Announcement& announced) {
+    const auto heap = PeerHeap::open(announced.heap).value();
+    (void)mapped(*heap, announced);
+    const std::uint64_t bytes = announced.heap.bytes;
+    EXPECT_NE(heap->at(bytes - 1, 1), nullptr);
+    EXPECT_EQ(heap->at(bytes - 1, 2), nullptr);
+    EXPECT_EQ(heap->at(bytes + 1, 0), nullptr);
+    EXPECT_EQ(heap->at(64, ~std::size_t{0} - 32), nullptr);
+    EXPECT_EQ(heap->at(~std::uint64_t{0}, 2), nullptr);
+  });
+}
+
+// ShmemPmdMapped, in KiB, of the mapping that begins at `address`.
+std::size_t huge_mapped_kib(const void* address) {
+  std::ostringstream start;
+  start << std::hex << reinterpret_cast<std::uintptr_t>(address) << '-';
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    here = here || line.starts_with(start.str());
+    if (here && line.starts_with("ShmemPmdMapped:")) return std::stoul(line.substr(15));
+  }
+  return 0;
+}
+
+TEST(Peers, MapHugePagesAsHugePages) {
+  beside_owner([](const Announcement& announced) {
+    const auto heap = PeerHeap::open(announced.heap).value();
+    const std::byte* block = mapped(*heap, announced);
+    if (announced.huge < kBytes) GTEST_SKIP() << "the kernel gave the owner no huge pages";
+    unsigned sum = 0;
+    for (std::size_t at = 0; at < kBytes; at += 4096) sum += std::to_integer<unsigned>(block[at]);
+    EXPECT_EQ(sum, 0x5au * (kBytes / 4096));
+    EXPECT_GE(huge_mapped_kib(heap->at(0, 1)), kBytes / 1024);
+  });
+}
+
+TEST(Peers, TheHeapOfThisProcessIsItsOwnMapping) {
+  with_heap(heap_of_mib(8), [] {
+    std::byte* block = take(100);
+    HeapIdentity identity = heap_identity().value();
+    const auto heap = PeerHeap::open(identity).value();
+    EXPECT_EQ(heap->at(heap_offset(block, 100), 100), block);
+    identity.bytes = ~std::uint64_t{0};
+    EXPECT_EQ(PeerHeap::open(identity).value()->at(std::uint64_t{8} << 20, 1), nullptr) << "a lie about the size";
+  });
+}
+
+// Runs `body` in a child that the current process forks after it has used its heap.
+void in_forked_child(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Fork, AChildMayNotUseItsParentsHeap) {
+  with_heap(heap_of_mib(8), [] {
+    const HeapIdentity identity = (take(1), heap_identity().value());
+    in_forked_child([&] {
+      for (const Status& status : {allocate(100).status(), heap_identity().status(), PeerHeap::open(identity).status()}) {
+        EXPECT_EQ(status.code(), Code::invalid_argument);
+        EXPECT_NE(status.text().find("forked child"), std::string_view::npos) << status.to_string();
+      }
+    });
+  });
+}
+
+TEST(Fork, AChildThatFreesAtItsExitTakesNothingFromItsParent) {
+  with_heap(heap_of_mib(16), [] {
+    std::byte* block = take(4 << 20);
+    std::memset(block, 0x5a, 4 << 20);
+    in_forked_child([&] { deallocate(block); });
+    EXPECT_EQ(block[(4 << 20) - 1], std::byte{0x5a});
+    deallocate(block);
+  });
+}
+
+TEST(Fork, AChildOfAProcessWithoutAHeapHasItsOwn) {
+  with_heap(heap_of_mib(8), [] { EXPECT_NE(take(1), nullptr); });
+}
+
+}  // namespace
+}  // namespace weft

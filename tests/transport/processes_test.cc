@@ -1,0 +1,170 @@
+// Conformance between processes: the same contract when ranks share nothing but what the transport gives them.
+#include "tests/transport/ranks.h"
+#include "tests/transport/shared_buffer.h"
+
+namespace weft {
+namespace {
+
+class Processes : public testing::TestWithParam<TransportFactory> {};
+WEFT_FOR_ALL_TRANSPORTS(Processes);
+
+constexpr std::size_t kBytes = 500;
+
+TEST_P(Processes, StreamsOfAllPairsArriveWholeAndReturnTheirCredits) {
+  run_ranks(GetParam(), 4, [](RankProcess& rank) {
+    constexpr std::uint32_t kCount = 2'000;
+    std::vector<std::uint32_t> sent(4, 0);
+    std::vector<std::uint32_t> received(4, 0);
+    EXPECT_TRUE(eventually([&] {
+      bool done = true;
+      for (Rank peer = 0; peer < rank.ranks(); ++peer) {
+        const auto p = static_cast<std::size_t>(peer);
+        Endpoint& link = rank.link(peer);
+        if (sent[p] < kCount &&
+            link.post_notice(1, numbered_header(sent[p]), numbered_payload(sent[p], kBytes)) == Posted::posted) {
+          ++sent[p];
+        }
+        if (link.front(1).header != nullptr) {
+          EXPECT_TRUE(is_number(link.front(1), received[p]++, kBytes));
+          link.release(1);
+        }
+        done = done && received[p] == kCount && link.released(1) == kCount;
+      }
+      return done;
+    }));
+  });
+}
+
+// Tells `peer` where a buffer is; notices are how real programs do that too.
+void announce(Endpoint& peer, const RemoteBuffer& buffer) {
+  WireHeader header;
+  header.form = buffer.form;
+  header.word = buffer.word;
+  header.bytes = static_cast<std::uint32_t>(buffer.bytes);
+  ASSERT_TRUE(eventually([&] { return peer.post_notice(1, header, {}) == Posted::posted; }));
+}
+
+RemoteBuffer announced(Endpoint& peer) {
+  if (!eventually([&] { return peer.front(1).header != nullptr; })) throw std::runtime_error("nothing announced");
+  const WireHeader header = *peer.front(1).header;
+  peer.release(1);
+  return {header.form, header.word, header.bytes};
+}
+
+// Rank 0 owns `owned`; rank 1 reads what rank 0 put there, sees it in place where it can, and writes something else.
+void read_and_write_back(RankProcess& rank, std::span<std::byte> owned) {
+  const std::vector<std::byte> first = numbered_payload(1, owned.size());
+  const std::vector<std::byte> second = numbered_payload(2, owned.size());
+  if (rank.self() == 0) {
+    std::copy(first.begin(), first.end(), owned.begin());
+    announce(rank.link(1), rank.interface().describe(owned.data(), owned.size()));
+    rank.meet();
+    EXPECT_TRUE(std::equal(second.begin(), second.end(), owned.begin()));
+    return;
+  }
+  Endpoint& owner = rank.link(0);
+  const RemoteBuffer remote = announced(owner);
+  std::vector<std::byte> got(owned.size());
+  ASSERT_EQ(owner.post_read(got, remote, 1), Posted::posted);
+  const Status read = wait_completion(rank.interface()).status;
+  EXPECT_TRUE(read.ok()) << read.to_string();
+  EXPECT_EQ(got, first);
+  const std::byte* seen = owner.view(remote);
+  EXPECT_TRUE(seen == nullptr || std::memcmp(seen, first.data(), first.size()) == 0);
+  ASSERT_EQ(owner.post_write(second, remote, 2), Posted::posted);
+  EXPECT_TRUE(wait_completion(rank.interface()).status.ok());
+  rank.meet();
+}
+
+TEST_P(Processes, SharedMemoryIsReadInPlaceAndWritten) {
+  run_ranks(GetParam(), 2, [](RankProcess& rank) {
+    SharedBuffer buffer(5 << 20);
+    read_and_write_back(rank, buffer.bytes().subspan(3, (4 << 20) + 1));
+  });
+}
+
+TEST_P(Processes, PrivateMemoryIsReadAndWrittenWhereTheKernelAllowsIt) {
+  run_ranks(GetParam(), 2, [](RankProcess& rank) {
+    const Status access = rank.link(1 - rank.self()).process_access();
+    if (!access.ok()) GTEST_SKIP() << access.to_string();
+    std::vector<std::byte> buffer(300'007);
+    read_and_write_back(rank, buffer);
+  });
+}
+
+TEST_P(Processes, OutsideOfThePeersMemoryIsAFailedCompletion) {
+  run_ranks(GetParam(), 2, [](RankProcess& rank) {
+    constexpr std::uint64_t kTop = ~std::uint64_t{0};
+    Endpoint& peer = rank.link(1 - rank.self());
+    std::vector<std::byte> local(16);
+    for (const RemoteBuffer& bad : {RemoteBuffer{PieceForm::view, kTop - 7, 16}, RemoteBuffer{PieceForm::view, 64, kTop},
+                                    RemoteBuffer{PieceForm::process, 8, 16},
+                                    RemoteBuffer{PieceForm::process, kTop - 7, 16}}) {
+      ASSERT_EQ(peer.post_read(local, bad, 1), Posted::posted);
+      EXPECT_FALSE(wait_completion(rank.interface()).status.ok());
+      ASSERT_EQ(peer.post_write(local, bad, 1), Posted::posted);
+      EXPECT_FALSE(wait_completion(rank.interface()).status.ok());
+    }
+  });
+}
+
+TEST_P(Processes, ACounterThatAllRanksCountOnLosesNothing) {
+  run_ranks(GetParam(), 4, [](RankProcess& rank) {
+    constexpr std::uint32_t kTimes = 5'000;
+    SharedBuffer word(8);
+    if (rank.self() == 0) {
+      for (Rank peer = 0; peer < rank.ranks(); ++peer) {
+        announce(rank.link(peer), rank.interface().describe(word.bytes().data(), 8));
+      }
+    }
+    const RemoteBuffer counter = announced(rank.link(0));
+    std::uint64_t expected = 0;
+    for (std::uint32_t done = 0; done < kTimes;) {
+      std::uint64_t found = 0;
+      ASSERT_EQ(rank.link(0).post_compare_swap(counter, expected, expected + 1, &found, 0), Posted::posted);
+      ASSERT_TRUE(wait_completion(rank.interface()).status.ok());
+      if (found == expected) ++done;
+      expected = found == expected ? expected + 1 : found;
+    }
+    rank.meet();
+    std::uint64_t total = 0;
+    std::memcpy(&total, word.bytes().data(), sizeof total);
+    EXPECT_EQ(total, rank.self() == 0 ? 4u * kTimes : 0u);
+  });
+}
+
+TEST_P(Processes, PingPongOfSleepersLosesNoWakeUp) {
+  run_ranks(GetParam(), 2, [](RankProcess& rank) {
+    constexpr std::int64_t kMinuteNs = 60'000'000'000;
+    Endpoint& peer = rank.link(1 - rank.self());
+    const auto arrived = [&] { return peer.front(1).header != nullptr; };
+    const Deadline deadline = Deadline::after_ms(kPatienceMs);
+    const auto post = [&](std::uint32_t n) { return peer.post_notice(1, numbered_header(n), {}) == Posted::posted; };
+    for (std::uint32_t n = 0; n < 10'000; ++n) {
+      ASSERT_TRUE(rank.self() == 1 || post(n));
+      while (!arrived() && !deadline.passed()) rank.interface().sleep(kMinuteNs, arrived);
+      ASSERT_TRUE(is_number(peer.front(1), n, 0));
+      peer.release(1);
+      ASSERT_TRUE(rank.self() == 0 || post(n));
+    }
+  });
+}
+
+TEST_P(Processes, StrangersOfOtherProcessesGetAttention) {
+  run_ranks(GetParam(), 4, [](RankProcess& rank) {
+    if (rank.self() != 0) {
+      EXPECT_EQ(rank.link(0).post_notice(kControlChannel, numbered_header(1), numbered_payload(1, kBytes)),
+                Posted::posted);
+      return;
+    }
+    for (int served = 0; served < rank.ranks() - 1; ++served) {
+      Endpoint* asker = nullptr;
+      ASSERT_TRUE(eventually([&] { return (asker = must(rank.interface().attention())) != nullptr; }));
+      EXPECT_TRUE(is_number(asker->front(kControlChannel), 1, kBytes));
+      asker->release(kControlChannel);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace weft

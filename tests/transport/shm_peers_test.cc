@@ -1,0 +1,229 @@
+// What only shared memory between processes can meet: peers that ended, pids that are someone else's now, another user's
+// processes, a kernel that refuses.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "tests/transport/ranks.h"
+#include "tests/transport/shared_buffer.h"
+#include "verbs/shm/layout.h"
+#include "verbs/shm/shm.h"
+
+namespace weft {
+namespace {
+
+const TransportFactory kShm{"shm", open_shm};
+constexpr uid_t kNobody = 65'534;
+
+shm::Address decoded(const std::string& address) {
+  shm::Address fields;
+  EXPECT_EQ(address.size(), sizeof fields);
+  std::memcpy(&fields, address.data(), sizeof fields);
+  return fields;
+}
+
+// The error of connecting to rank 1's address after `change`.
+template <typename Change>
+Status connect_changed(RankProcess& rank, Board& board, Change change) {
+  shm::Address fields = decoded(board.get(1));
+  change(fields);
+  std::string bytes(sizeof fields, '\0');
+  std::memcpy(bytes.data(), &fields, sizeof fields);
+  return rank.interface().connect(1, bytes).status();
+}
+
+void expect_error(const Status& status, Code code, const char* text) {
+  EXPECT_EQ(status.code(), code) << status.to_string();
+  EXPECT_NE(status.text().find(text), std::string_view::npos) << status.to_string();
+}
+
+// Starts rank 1, which waits at the board's first meeting, and runs `body` as rank 0.
+void beside_rank_1(const std::function<void(RankProcess&, Board&)>& body,
+                   const std::function<void()>& before_1 = [] {}) {
+  const SharedBoard board;
+  FreshProcess one([&] {
+    before_1();
+    RankProcess rank(kShm, 1, 2, *board, small_options());
+    rank.meet();
+  });
+  FreshProcess zero([&] {
+    (void)board->get(1);
+    {
+      RankProcess rank(kShm, 0, 2, *board, small_options());
+      body(rank, *board);
+    }
+    board->meet(2, 1);
+  });
+  report(zero.join(), "rank 0");
+  report(one.join(), "rank 1");
+}
+
+TEST(ShmPeers, AddressesOfOtherVersionsAndMachinesAreNamed) {
+  beside_rank_1([](RankProcess& rank, Board& board) {
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.wire_version; }), Code::mismatch,
+                 "wire version");
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.machine; }), Code::unavailable,
+                 "another machine");
+    EXPECT_TRUE(connect_changed(rank, board, [](shm::Address&) {}).ok());
+  });
+}
+
+TEST(ShmPeers, APidOfAnotherLifeIsNotThePeer) {
+  beside_rank_1([](RankProcess& rank, Board& board) {
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.heap.nonce; }), Code::peer_died,
+                 "not the one");
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { a.heap.process = getpid(); }),
+                 Code::peer_died, "not the one");
+    // A descriptor of that process which is no heap: standard input.
+    EXPECT_FALSE(connect_changed(rank, board, [](shm::Address& a) { a.heap.file = 0; }).ok());
+  });
+}
+
+TEST(ShmPeers, LyingSizesAndOffsetsNeverFault) {
+  beside_rank_1([](RankProcess& rank, Board& board) {
+    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2} << 20,
+                                      std::uint64_t{1} << 62, ~std::uint64_t{0}, ~std::uint64_t{0} << 21,
+                                      ~std::uint64_t{0} - (std::uint64_t{2} << 20) + 4097}) {
+      expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.heap.bytes = bytes; }),
+                   Code::peer_died, "not the one");
+    }
+    for (const std::uint64_t hall : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65}, std::uint64_t{4096},
+                                     std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{63}}) {
+      expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.hall = hall; }), Code::mismatch,
+                   "not its shared memory");
+    }
+  });
+}
+
+TEST(ShmPeers, TheProcessBehindAnAddressIsKnown) {
+  beside_rank_1([](RankProcess& rank, Board& board) {
+    EXPECT_EQ(must(shm_process(rank.interface().address())), getpid());
+    EXPECT_NE(must(shm_process(board.get(1))), getpid());
+    EXPECT_EQ(shm_process("short").status().code(), Code::mismatch);
+  });
+}
+
+void connect_to_dead(bool reap) {
+  const SharedBoard board;
+  FreshProcess one([&] {
+    RankProcess rank(kShm, 1, 2, *board, small_options());
+    rank.meet();
+  });
+  (void)board->get(1);
+  one.kill();
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(one.pid()), &info, WEXITED | (reap ? 0 : WNOWAIT)), 0);
+  in_fresh_process([&] {
+    RankProcess rank(kShm, 0, 2, *board, small_options());
+    expect_error(rank.interface().connect(1, board->get(1)).status(), Code::peer_died, "has ended");
+  });
+}
+
+TEST(ShmPeers, AProcessThatEndedIsDead) { connect_to_dead(true); }
+TEST(ShmPeers, AZombieIsDead) { connect_to_dead(false); }
+
+TEST(ShmPeers, APeerThatDiesLaterIsAFailedCompletionForItsPrivateMemory) {
+  const SharedBoard board;
+  const SharedBoard done;
+  FreshProcess one([&] {
+    RankProcess rank(kShm, 1, 2, *board, small_options());
+    rank.meet();
+  });
+  FreshProcess zero([&] {
+    RankProcess rank(kShm, 0, 2, *board, small_options());
+    Endpoint& peer = rank.link(1);
+    done->put(0, "connected");
+    (void)done->get(1);
+    std::vector<std::byte> local(8);
+    ASSERT_EQ(peer.post_read(local, {PieceForm::process, reinterpret_cast<std::uintptr_t>(local.data()), 8}, 1),
+              Posted::posted);
+    const Status status = wait_completion(rank.interface()).status;
+    EXPECT_EQ(status.code(), Code::peer_died) << status.to_string();
+    EXPECT_EQ(status.rank(), 1);
+    // Its heap stays readable for as long as it is mapped here.
+    EXPECT_NE(peer.view({PieceForm::view, 0, 8}), nullptr);
+    EXPECT_EQ(peer.post_notice(1, numbered_header(0), {}), Posted::posted);
+  });
+  (void)done->get(0);
+  one.kill();
+  ASSERT_EQ(waitpid(one.pid(), nullptr, 0), one.pid());
+  done->put(1, "dead");
+  report(zero.join(), "rank 0");
+}
+
+void become_nobody() {
+  ASSERT_EQ(setgid(kNobody), 0);
+  ASSERT_EQ(setuid(kNobody), 0);
+}
+
+TEST(ShmPeers, AnotherUsersProcessIsOutOfReach) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  beside_rank_1([](RankProcess& rank, Board& board) {
+    become_nobody();
+    expect_error(rank.interface().connect(1, board.get(1)).status(), Code::no_permission, "/proc/");
+  });
+}
+
+TEST(ShmPeers, AProcessThatMayNotBeTracedIsOutOfReach) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  beside_rank_1(
+      [](RankProcess& rank, Board& board) {
+        become_nobody();
+        expect_error(rank.interface().connect(1, board.get(1)).status(), Code::no_permission, "/proc/");
+      },
+      [] {
+        become_nobody();
+        prctl(PR_SET_DUMPABLE, 0);
+      });
+}
+
+// Makes process_vm_readv and process_vm_writev answer EPERM, as the filters of container runtimes do.
+[[nodiscard]] bool forbid_process_vm() {
+  const auto number = [](long call) { return static_cast<std::uint32_t>(call); };
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number(SYS_process_vm_readv), 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number(SYS_process_vm_writev), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof program / sizeof program[0], program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(ShmPeers, WithoutProcessAccessSharedMemoryStillWorks) {
+  beside_rank_1([](RankProcess& rank, Board&) {
+    if (!forbid_process_vm()) GTEST_SKIP() << "no seccomp filters here";
+    Endpoint& peer = rank.link(1);
+    expect_error(peer.process_access(), Code::no_permission, "memory of process");
+    std::vector<std::byte> local(8);
+    ASSERT_EQ(peer.post_read(local, {PieceForm::process, reinterpret_cast<std::uintptr_t>(local.data()), 8}, 1),
+              Posted::posted);
+    expect_error(wait_completion(rank.interface()).status, Code::no_permission, "memory of rank 1");
+    ASSERT_EQ(peer.post_read(local, {PieceForm::view, 0, 8}, 2), Posted::posted);
+    EXPECT_TRUE(wait_completion(rank.interface()).status.ok());
+  });
+}
+
+// A child that a rank forks has the rank's objects but not the rank's rights: destroying them must not hurt the rank.
+TEST(ShmPeers, AForkedChildCannotCloseItsParentsInterface) {
+  in_fresh_process([] {
+    Group group(kShm, 2);
+    Endpoint& peer = group.link(0, 1);
+    const pid_t child = fork();
+    if (child == 0) {
+      group.at(1).close();
+      _exit(0);
+    }
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    EXPECT_FALSE(peer.peer_closed());
+  });
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,114 @@
+// Weft's own calls and their floor behind one face.
+#include "tools/weft/perf_contenders.h"
+
+#include <algorithm>
+
+#include "tools/weft/perf_values.h"
+
+namespace weft {
+namespace {
+
+// Steps prepared ahead; a schedule with a longer period repeats after this many.
+constexpr std::uint64_t kMostSteps = 64;
+
+NeighborWeight as_weight(const Peer& peer) {
+  return {peer.rank, peer.weight};
+}
+
+}  // namespace
+
+OwnCalls::OwnCalls(const PerfOptions& options, bool dynamic, Context& context,
+                   const Tensors& tensors)
+    : options_(options),
+      context_(context),
+      tensors_(tensors),
+      x_{tensors.x.data(), tensors.count, options.type},
+      y_{options.asked.in_place ? tensors.x.data() : tensors.y.data(), 0, options.type},
+      recipe_(recipe(options.collective, options.graph, context.rank())) {
+  y_.count = output_count(options.collective, recipe_, tensors.count);
+  if (!dynamic) return;
+  const std::uint64_t steps = std::min(options.schedule.period(), kMostSteps);
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    steps_.push_back(step_of(options.schedule.local_view(step, context.rank())));
+  }
+}
+
+OwnCalls::Step OwnCalls::step_of(const LocalView& view) const {
+  Step step;
+  step.self = view.self_weight;
+  // The receiver's side applies the weight; the sender's is 1, so that their product is the view's.
+  std::ranges::transform(view.in, std::back_inserter(step.sources), as_weight);
+  for (const Peer& peer : view.out) step.destinations.push_back({peer.rank, 1});
+  for (const Peer& peer : view.in) step.recipe.sources.push_back({peer.rank, peer.weight});
+  step.recipe.sources.push_back({view.rank, view.self_weight});
+  return step;
+}
+
+Subject OwnCalls::subject() {
+  Subject subject;
+  subject.rewrite = [this](std::uint64_t lap) {
+    fill(options_.type, tensors_.x.data(), tensors_.count, context_.rank(), lap);
+    if (!steps_.empty()) next_step_ = lap % steps_.size();
+  };
+  subject.run = [this](int times) { return run(times); };
+  if (options_.asked.check) subject.check = [this](std::uint64_t lap) { return check(lap); };
+  return subject;
+}
+
+Status OwnCalls::run(int times) {
+  for (int i = 0; i < times; ++i) WEFT_RETURN_IF_ERROR(call());
+  return {};
+}
+
+Status OwnCalls::call() {
+  switch (options_.collective) {
+    case Collective::neighbor_allreduce: {
+      if (steps_.empty()) return context_.neighbor_allreduce(x_, y_);
+      const Step& step = steps_[next_step_];
+      next_step_ = (next_step_ + 1) % steps_.size();
+      return context_.neighbor_allreduce(x_, y_, {step.self, step.sources, step.destinations});
+    }
+    case Collective::neighbor_allgather:
+      return context_.neighbor_allgather(x_, y_);
+    case Collective::allreduce:
+      return context_.allreduce(x_, y_,
+                                is_floating(options_.type) ? ReduceOp::average : ReduceOp::sum);
+    case Collective::broadcast:
+      return context_.broadcast(x_, y_, 0);
+    case Collective::barrier:
+      return context_.barrier();
+  }
+  return Status(Code::invalid_argument, "an operation that perf does not know");
+}
+
+Status OwnCalls::check(std::uint64_t lap) const {
+  const Recipe& wanted = steps_.empty() ? recipe_ : steps_[lap % steps_.size()].recipe;
+  return compare(options_.type, y_.data, tensors_.count, wanted, context_.rank(), lap);
+}
+
+FloorCalls::FloorCalls(const PerfOptions& options, bool streaming, Seat& seat,
+                       const Tensors& tensors)
+    : options_(options),
+      tensors_(tensors),
+      rank_(seat.rank()),
+      streaming_(streaming),
+      recipe_(recipe(options.collective, options.graph, seat.rank())),
+      floor_({options.collective, options.type, tensors.count, seat.rank()}, recipe_,
+             {seat.boards(), tensors.inputs.sights(), tensors.outputs.sights()}, seat.meeting()) {}
+
+Subject FloorCalls::subject() {
+  Subject subject;
+  subject.rewrite = [this](std::uint64_t lap) {
+    fill(options_.type, tensors_.x.data(), tensors_.count, rank_, lap);
+  };
+  subject.run = [this](int times) { return floor_.run(times, streaming_); };
+  // A limit that computes something else would be none.
+  if (options_.asked.check) {
+    subject.check = [this](std::uint64_t lap) {
+      return compare(options_.type, tensors_.y.data(), tensors_.count, recipe_, rank_, lap);
+    };
+  }
+  return subject;
+}
+
+}  // namespace weft

@@ -1,0 +1,114 @@
+// One operation, size by size.
+#include <algorithm>
+
+#include "engine/context/context.h"
+#include "tools/weft/perf.h"
+#include "tools/weft/perf_contenders.h"
+#include "tools/weft/perf_measure.h"
+#include "tools/weft/perf_report.h"
+
+namespace weft {
+namespace {
+
+// Results compared without meetings in between, before anything is timed.
+constexpr int kFreeLaps = 20;
+constexpr int kFreeLapsLarge = 3;
+constexpr std::size_t kLarge = 1 << 20;
+// Below this both kinds of stores stay in the cache and streaming ones are never faster.
+constexpr std::size_t kStreamingFrom = 256 << 10;
+
+class OperationPerf {
+ public:
+  OperationPerf(const PerfOptions& options, Context& context, Seat& seat)
+      : options_(options), context_(context), seat_(seat) {}
+
+  Status run() {
+    WEFT_RETURN_IF_ERROR(context_.set_graph(options_.graph, true));
+    if (seat_.leads()) WEFT_RETURN_IF_ERROR(open_peer());
+    std::optional<Report> report;
+    if (seat_.leads()) {
+      WEFT_ASSIGN(report, Report::open(options_));
+      report->head();
+    }
+    for (const std::size_t bytes : options_.sizes) {
+      WEFT_ASSIGN(const Row row, measure_size(bytes));
+      if (report) report->row(row);
+    }
+    return {};
+  }
+
+ private:
+  Status open_peer() {
+    const PerfArguments& asked = options_.asked;
+    if (asked.against.empty()) return {};
+    const std::size_t most = std::max<std::size_t>(std::ranges::max(options_.sizes), sizeof(float));
+    WEFT_ASSIGN(peer_, PeerJob::start({asked.against, asked.graph, asked.ranks, most}));
+    return {};
+  }
+
+  Result<Row> measure_size(std::size_t bytes) {
+    const std::size_t count = options_.count(bytes);
+    const Recipe own = recipe(options_.collective, options_.graph, seat_.rank());
+    WEFT_ASSIGN(const Tensors tensors,
+                Tensors::make(seat_, options_.type, count,
+                              output_count(options_.collective, own, count), options_.foreign()));
+    OwnCalls calls(options_, options_.asked.dynamic, context_, tensors);
+    OwnCalls fixed(options_, false, context_, tensors);
+    FloorCalls cached(options_, false, seat_, tensors);
+    FloorCalls streaming(options_, true, seat_, tensors);
+    if (options_.asked.check) {
+      WEFT_RETURN_IF_ERROR(
+          check_running_free(calls.subject(), bytes < kLarge ? kFreeLaps : kFreeLapsLarge));
+    }
+    const auto allocations = [this] { return context_.usage().allocations; };
+    std::vector<Contender> contenders{{calls.subject(), nullptr, false, allocations},
+                                      {cached.subject(), nullptr, false, {}}};
+    const bool streams = bytes >= kStreamingFrom;
+    if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
+    if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
+    if (!options_.asked.against.empty()) contenders.push_back({{}, peer_.get(), true, {}});
+    Row row;
+    row.bytes = bytes;
+    if (seat_.leads()) row.ping_pong_ns = ping_pong_ns(first_cores());
+    const Contest contest{options_.collective, bytes, options_.asked.seconds,
+                          options_.asked.in_process};
+    WEFT_ASSIGN(std::vector<Score> scores, measure(contest, contenders, seat_));
+    if (seat_.leads()) sort_out(scores, streams, row);
+    return row;
+  }
+
+  // The scores by name, taken from the end; of the two floors the faster one is the limit.
+  void sort_out(std::vector<Score>& scores, bool streams, Row& row) const {
+    const auto last = [&scores] {
+      Score score = std::move(scores.back());
+      scores.pop_back();
+      return score;
+    };
+    if (!options_.asked.against.empty()) row.peer = last();
+    if (options_.asked.dynamic) row.fixed = last();
+    row.limit = last();
+    if (streams) {
+      Score cached = last();
+      if (median(cached.laps_us) < median(row.limit.laps_us)) row.limit = std::move(cached);
+    }
+    row.own = last();
+  }
+
+  const PerfOptions& options_;
+  Context& context_;
+  Seat& seat_;
+  std::unique_ptr<PeerJob> peer_;
+};
+
+}  // namespace
+
+Status perf_operation(const PerfOptions& options, const Config& config,
+                      const std::shared_ptr<Store>& store) {
+  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
+  WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
+  Status status = OperationPerf(options, *context, *seat).run();
+  if (!status.ok()) seat->give_up();
+  return status;
+}
+
+}  // namespace weft

@@ -1,0 +1,52 @@
+// What `weft perf` was asked to measure, understood and checked before any rank starts.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/limits/limits.h"
+#include "topology/graph/graph.h"
+
+namespace weft {
+
+// As typed on the command line.
+struct PerfArguments {
+  std::string operation;
+  std::string graph = "exponential";
+  int ranks = 4;
+  std::string sizes = "4,64,1K,4K,16K,64K,256K,1M,4M,16M,64M";
+  std::string transport = "shm";
+  std::string memory = "weft";
+  std::string type = "f32";
+  std::string against;
+  std::string json;
+  double seconds = 1;
+  bool dynamic = false;
+  bool in_place = false;
+  bool check = false;
+  bool memory_use = false;
+  bool in_process = false;
+};
+
+struct PerfOptions {
+  Collective collective = Collective::neighbor_allreduce;
+  Graph graph;        // of the ranks; of step 0 when the weights change every step
+  Schedule schedule;  // read when `dynamic`
+  DataType type = DataType::f32;
+  std::vector<std::size_t> sizes;  // bytes of one rank's input
+  PerfArguments asked;
+
+  [[nodiscard]] bool foreign() const { return asked.memory == "foreign"; }
+  [[nodiscard]] std::size_t count(std::size_t bytes) const { return bytes / size_of(type); }
+};
+
+// Everything understood, or an invalid_argument that names what is wrong.
+[[nodiscard]] Result<PerfOptions> understand(const PerfArguments& arguments);
+
+// "4", "64K", "1M", "2G": powers of 1024; and back.
+[[nodiscard]] Result<std::size_t> bytes_from(std::string_view text);
+[[nodiscard]] std::string bytes_text(std::size_t bytes);
+
+}  // namespace weft

@@ -1,0 +1,46 @@
+// PeerJob: a job of another library's ranks (bench/peers), kept at hand to be measured in turn with
+// ours. Its ranks sleep between requests. Owned and used by rank 0 alone; ends with the object.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "engine/bootstrap/bootstrap.h"
+#include "engine/limits/limits.h"
+
+namespace weft {
+
+class PeerJob {
+ public:
+  struct Options {
+    std::string name;  // "openmpi"; "openmpi-huge": with malloc on huge pages
+    std::string graph;
+    int ranks = 1;
+    std::size_t most_bytes = 0;
+  };
+  static Result<std::unique_ptr<PeerJob>> start(const Options& options);
+  PeerJob(const PeerJob&) = delete;
+  PeerJob& operator=(const PeerJob&) = delete;
+  ~PeerJob();
+
+  struct Answer {
+    double p50_us = 0;
+    double cpu_s_per_gib = 0;
+  };
+  // One trial; waits at most a minute and a half for the answer.
+  Result<Answer> measure(Collective collective, std::size_t bytes, const Trial& trial);
+
+ private:
+  PeerJob(pid_t process, Fd requests, Fd answers)
+      : process_(process), requests_(std::move(requests)), answers_(std::move(answers)) {}
+  Result<std::string> read_line(Deadline deadline);
+
+  pid_t process_;
+  Fd requests_;
+  Fd answers_;
+  std::string partial_;
+};
+
+}  // namespace weft
