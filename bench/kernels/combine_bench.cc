@@ -86,8 +86,8 @@ void run_copy(benchmark::State& state) {
 const std::vector<std::int64_t> kSizes{4,        256,       16 * kKiB, 256 * kKiB,
                                        2 * kMiB, 16 * kMiB, 64 * kMiB};
 
-void add(DataType type, Reduction reduction, StoreKind store, const std::vector<std::int64_t>& terms,
-         const std::vector<std::int64_t>& sizes) {
+void add(DataType type, Reduction reduction, StoreKind store,
+         const std::vector<std::int64_t>& terms, const std::vector<std::int64_t>& sizes) {
   const std::string title = std::string(name(reduction)) + "/" + std::string(name(type)) +
                             (store == StoreKind::streaming ? "/streaming" : "/cached");
   auto* benchmark = benchmark::RegisterBenchmark(

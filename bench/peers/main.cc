@@ -27,7 +27,7 @@ namespace {
 constexpr int kRequestTag = 1;
 
 struct Request {
-  Collective collective = Collective::barrier;
+  Workloadcollective = Workload::barrier;
   std::size_t bytes = 0;
   Trial trial;
 };
@@ -41,7 +41,7 @@ Result<Request> parse(const std::string& line) {
     return Status(Code::invalid_argument,
                   "'" + line + "' is no request: OPERATION BYTES LAPS CALLS-PER-LAP");
   }
-  WEFT_ASSIGN(request.collective, collective(operation));
+  WEFT_ASSIGN(request.collective, workload(operation));
   return request;
 }
 

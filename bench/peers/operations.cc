@@ -56,7 +56,7 @@ Operations::Buffer Operations::buffer(std::size_t count) {
   return Buffer(memory);
 }
 
-Subject Operations::subject(Collective collective, std::size_t bytes) {
+Subject Operations::subject(Workloadcollective, std::size_t bytes) {
   const std::size_t count = bytes / sizeof(float);
   if (count != count_) {  // pages are touched before they are timed
     count_ = count;
@@ -73,29 +73,29 @@ void Operations::rewrite(std::uint64_t lap) {
   std::fill_n(input_.get(), count_, value(rank_, lap));
 }
 
-Status Operations::run(Collective collective, int times) {
+Status Operations::run(Workloadcollective, int times) {
   const int count = as_int(count_);
   int error = MPI_SUCCESS;
   for (int i = 0; i < times && error == MPI_SUCCESS; ++i) {
     switch (collective) {
-      case Collective::neighbor_allreduce:
+      case Workload::neighbor_allreduce:
         error = MPI_Neighbor_allgather(input_.get(), count, MPI_FLOAT, gathered_.get(), count,
                                        MPI_FLOAT, neighbors_);
         weighted_sum(self_weight_, input_.get(), weights_, gathered_.get(), output_.get(), count_);
         break;
-      case Collective::neighbor_allgather:
+      case Workload::neighbor_allgather:
         error = MPI_Neighbor_allgather(input_.get(), count, MPI_FLOAT, gathered_.get(), count,
                                        MPI_FLOAT, neighbors_);
         break;
-      case Collective::allreduce:  // the sum: scaling it to the average is left out in MPI's favor
+      case Workload::allreduce:  // the sum: scaling it to the average is left out in MPI's favor
         error =
             MPI_Allreduce(input_.get(), output_.get(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         break;
-      case Collective::broadcast:  // from and to one buffer: no copy at the root, in MPI's favor
+      case Workload::broadcast:  // from and to one buffer: no copy at the root, in MPI's favor
         error = MPI_Bcast(rank_ == 0 ? input_.get() : output_.get(), count, MPI_FLOAT, 0,
                           MPI_COMM_WORLD);
         break;
-      case Collective::barrier:
+      case Workload::barrier:
         error = MPI_Barrier(MPI_COMM_WORLD);
         break;
     }
@@ -104,29 +104,29 @@ Status Operations::run(Collective collective, int times) {
   return Status(Code::system, "MPI error " + std::to_string(error));
 }
 
-double Operations::expected(Collective collective, std::uint64_t lap) const {
+double Operations::expected(Workloadcollective, std::uint64_t lap) const {
   double sum = 0;
   switch (collective) {
-    case Collective::neighbor_allreduce:
+    case Workload::neighbor_allreduce:
       sum = double{self_weight_} * double{value(rank_, lap)};
       for (const Peer& peer : graph_.in_edges(rank_)) {
         sum += peer.weight * double{value(peer.rank, lap)};
       }
       return sum;
-    case Collective::allreduce:
+    case Workload::allreduce:
       for (Rank rank = 0; rank < graph_.size(); ++rank) sum += double{value(rank, lap)};
       return sum;
-    case Collective::broadcast:
+    case Workload::broadcast:
       return double{value(0, lap)};
     default:
       return 0;
   }
 }
 
-Status Operations::check(Collective collective, std::uint64_t lap) const {
-  const bool has_result = collective == Collective::neighbor_allreduce ||
-                          collective == Collective::allreduce ||
-                          (collective == Collective::broadcast && rank_ != 0);
+Status Operations::check(Workloadcollective, std::uint64_t lap) const {
+  const bool has_result = collective == Workload::neighbor_allreduce ||
+                          collective == Workload::allreduce ||
+                          (collective == Workload::broadcast && rank_ != 0);
   if (count_ == 0 || !has_result) return {};
   const double wanted = expected(collective, lap);
   for (const float got : {output_[0], output_[count_ - 1]}) {

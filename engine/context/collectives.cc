@@ -67,7 +67,7 @@ Reduction reduction_of(ReduceOp op) {
 
 }  // namespace
 
-Status Context::Core::use_graph_edges(Request& request) {
+Status Context::Core::use_graph_edges(Invocation& invocation) {
   if (!graph_connected_) {
     graph_in_.clear();
     graph_out_.clear();
@@ -81,36 +81,36 @@ Status Context::Core::use_graph_edges(Request& request) {
     }
     graph_connected_ = true;
   }
-  request.in = graph_in_;
-  request.out = graph_out_;
+  invocation.in = graph_in_;
+  invocation.out = graph_out_;
   return {};
 }
 
-Status Context::Core::bind_static_weights(Request& request) {
-  WEFT_RETURN_IF_ERROR(use_graph_edges(request));
+Status Context::Core::bind_static_weights(Invocation& invocation) {
+  WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
   if (weighted_) {
-    for (const Peer& peer : graph_.in_edges(config_.rank)) request.receive_weights.push_back(peer.weight);
-    request.call.self_weight = graph_.self_weight(config_.rank);
+    for (const Peer& peer : graph_.in_edges(config_.rank)) invocation.receive_weights.push_back(peer.weight);
+    invocation.call.self_weight = graph_.self_weight(config_.rank);
   } else {
-    const double uniform = 1.0 / static_cast<double>(request.in.size() + 1);
-    request.receive_weights.assign(request.in.size(), uniform);
-    request.call.self_weight = uniform;
+    const double uniform = 1.0 / static_cast<double>(invocation.in.size() + 1);
+    invocation.receive_weights.assign(invocation.in.size(), uniform);
+    invocation.call.self_weight = uniform;
   }
   return {};
 }
 
 // Weights for some of the graph's in-neighbors; the others still send, and what they send is not used.
-Status Context::Core::bind_pull(Request& request, std::span<const NeighborWeight> sources) {
-  WEFT_RETURN_IF_ERROR(use_graph_edges(request));
-  request.receive_weights.assign(request.in.size(), kUnused);
+Status Context::Core::bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources) {
+  WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
+  invocation.receive_weights.assign(invocation.in.size(), kUnused);
   for (const NeighborWeight& source : sources) {
     WEFT_RETURN_IF_ERROR(check_weight(source.weight, source.rank));
-    const auto found = std::ranges::lower_bound(request.in, source.rank, {}, &Contact::rank);
-    if (found == request.in.end() || (*found)->rank != source.rank) {
+    const auto found = std::ranges::lower_bound(invocation.in, source.rank, {}, &Contact::rank);
+    if (found == invocation.in.end() || (*found)->rank != source.rank) {
       return invalid(fmt::format("neighbor_allreduce: src_weights names rank {}, which is no in-neighbor of rank "
                                  "{} in {}", source.rank, config_.rank, graph_.name()));
     }
-    double& weight = request.receive_weights[static_cast<std::size_t>(found - request.in.begin())];
+    double& weight = invocation.receive_weights[static_cast<std::size_t>(found - invocation.in.begin())];
     if (weight != 0.0 || !std::signbit(weight)) {
       return invalid(fmt::format("neighbor_allreduce: src_weights names rank {} twice", source.rank));
     }
@@ -120,7 +120,7 @@ Status Context::Core::bind_pull(Request& request, std::span<const NeighborWeight
 }
 
 // Sources and destinations of this call alone; edges need not be in the graph.
-Status Context::Core::bind_dynamic(Request& request, const NeighborWeights& weights) {
+Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights& weights) {
   const auto bind_side = [&](std::span<const NeighborWeight> list, const char* what,
                              std::vector<Contact*>& peers, std::vector<double>& values) -> Status {
     sorted_.assign(list.begin(), list.end());
@@ -142,18 +142,18 @@ Status Context::Core::bind_dynamic(Request& request, const NeighborWeights& weig
     }
     return {};
   };
-  WEFT_RETURN_IF_ERROR(bind_side(*weights.sources, "src_weights", request.in, request.receive_weights));
-  return bind_side(*weights.destinations, "dst_weights", request.out, request.send_weights);
+  WEFT_RETURN_IF_ERROR(bind_side(*weights.sources, "src_weights", invocation.in, invocation.receive_weights));
+  return bind_side(*weights.destinations, "dst_weights", invocation.out, invocation.send_weights);
 }
 
-Status Context::Core::request_neighbor_allreduce(Request& request, Input x, Output y,
+Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y,
                                                  const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
   if (!is_floating(x.type)) {
     return invalid(fmt::format("neighbor_allreduce: weighted sums of {} have no meaning; use a floating type",
                                name(x.type)));
   }
-  bind(request.call, Collective::neighbor_allreduce, x, y);
+  bind(invocation.call, Collective::neighbor_allreduce, x, y);
   if (weights.destinations && !weights.sources) {
     return invalid("neighbor_allreduce: dst_weights needs src_weights, the ranks that send to this one in this step");
   }
@@ -161,43 +161,43 @@ Status Context::Core::request_neighbor_allreduce(Request& request, Input x, Outp
     return invalid("neighbor_allreduce: src_weights and dst_weights need a self_weight");
   }
   if (weights.destinations) {
-    WEFT_RETURN_IF_ERROR(bind_dynamic(request, weights));
+    WEFT_RETURN_IF_ERROR(bind_dynamic(invocation, weights));
   } else if (weights.sources) {
-    WEFT_RETURN_IF_ERROR(bind_pull(request, *weights.sources));
+    WEFT_RETURN_IF_ERROR(bind_pull(invocation, *weights.sources));
   } else {
-    WEFT_RETURN_IF_ERROR(bind_static_weights(request));
+    WEFT_RETURN_IF_ERROR(bind_static_weights(invocation));
   }
   if (weights.self) {
     WEFT_RETURN_IF_ERROR(check_weight(*weights.self, config_.rank));
-    request.call.self_weight = *weights.self;
+    invocation.call.self_weight = *weights.self;
   }
-  return plan_neighbors(request, Collective::neighbor_allreduce, is_in_place(x, y));
+  return plan_neighbors(invocation, Collective::neighbor_allreduce, is_in_place(x, y));
 }
 
-Status Context::Core::request_neighbor_allgather(Request& request, Input x, Output y,
+Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x, Output y,
                                                  std::span<const std::size_t> counts) {
   WEFT_RETURN_IF_ERROR(check_memory("neighbor_allgather", x, y));
   if (is_in_place(x, y)) return invalid("neighbor_allgather: input and output must not be the same memory");
-  bind(request.call, Collective::neighbor_allgather, x, y);
-  WEFT_RETURN_IF_ERROR(use_graph_edges(request));
-  if (!counts.empty() && counts.size() != request.in.size()) {
+  bind(invocation.call, Collective::neighbor_allgather, x, y);
+  WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
+  if (!counts.empty() && counts.size() != invocation.in.size()) {
     return invalid(fmt::format("neighbor_allgather: {} counts for {} in-neighbors", counts.size(),
-                               request.in.size()));
+                               invocation.in.size()));
   }
   std::size_t offset = 0;
-  for (std::size_t k = 0; k < request.in.size(); ++k) {
+  for (std::size_t k = 0; k < invocation.in.size(); ++k) {
     const std::size_t count = counts.empty() ? x.count : counts[k];
-    request.given.push_back({offset, count});
+    invocation.given.push_back({offset, count});
     offset += count;
   }
   if (offset != y.count) {
     return invalid(fmt::format("neighbor_allgather: the in-neighbors' parts have {} elements, the output {}",
                                offset, y.count));
   }
-  return plan_neighbors(request, Collective::neighbor_allgather, false);
+  return plan_neighbors(invocation, Collective::neighbor_allgather, false);
 }
 
-Status Context::Core::request_allreduce(Request& request, Input x, Output y, ReduceOp op,
+Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op,
                                         AllreduceAlgorithm algorithm) {
   WEFT_RETURN_IF_ERROR(check_same_count("allreduce", x, y));
   if (op == ReduceOp::average && !is_floating(x.type)) {
@@ -206,21 +206,21 @@ Status Context::Core::request_allreduce(Request& request, Input x, Output y, Red
   }
   const Reduction reduction = reduction_of(op);
   WEFT_RETURN_IF_ERROR(check_reduction(x.type, reduction));
-  bind(request.call, Collective::allreduce, x, y);
-  request.call.reduction = reduction;
-  request.call.scale = op == ReduceOp::average ? 1.0 / config_.size : 1.0;
+  bind(invocation.call, Collective::allreduce, x, y);
+  invocation.call.reduction = reduction;
+  invocation.call.scale = op == ReduceOp::average ? 1.0 / config_.size : 1.0;
   const std::size_t bytes = x.count * size_of(x.type);
   PlanKey key;
   key.collective = Collective::allreduce;
   key.algorithm = static_cast<std::uint8_t>(algorithm);
   key.in_place = is_in_place(x, y);
   key.bytes = algorithm == AllreduceAlgorithm::automatic ? bytes : 0;
-  return plan_everybody(request, key, [&] {
+  return plan_everybody(invocation, key, [&] {
     return plan_allreduce(config_.rank, config_.size, bytes, Shape{key.in_place}, algorithm);
   });
 }
 
-Status Context::Core::request_broadcast(Request& request, Input x, Output y, Rank root) {
+Status Context::Core::invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root) {
   if (root < 0 || root >= config_.size) {
     return invalid(fmt::format("broadcast: the root {} is not one of the ranks 0…{}", root, config_.size - 1));
   }
@@ -230,23 +230,23 @@ Status Context::Core::request_broadcast(Request& request, Input x, Output y, Ran
     x = {nullptr, y.count, y.type};
     if (y.count != 0 && y.data == nullptr) return invalid("broadcast: the output is null");
   }
-  bind(request.call, Collective::broadcast, x, y);
+  bind(invocation.call, Collective::broadcast, x, y);
   PlanKey key;
   key.collective = Collective::broadcast;
   key.in_place = root == config_.rank && is_in_place(x, y);
   key.root = root;
   const std::size_t bytes = y.count * size_of(y.type);
   key.bytes = bytes;
-  return plan_everybody(request, key, [&] {
+  return plan_everybody(invocation, key, [&] {
     return plan_broadcast(config_.rank, config_.size, root, bytes, Shape{key.in_place});
   });
 }
 
-Status Context::Core::request_barrier(Request& request) {
-  bind(request.call, Collective::barrier, {}, {});
+Status Context::Core::invoke_barrier(Invocation& invocation) {
+  bind(invocation.call, Collective::barrier, {}, {});
   PlanKey key;
   key.collective = Collective::barrier;
-  return plan_everybody(request, key, [&] { return plan_barrier(config_.rank, config_.size); });
+  return plan_everybody(invocation, key, [&] { return plan_barrier(config_.rank, config_.size); });
 }
 
 }  // namespace weft

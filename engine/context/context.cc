@@ -1,11 +1,11 @@
-// The public face: each call fills a request and hands it to the core.
+// The public face: each call fills an invocation and hands it to the core.
 #include "engine/context/context.h"
 
 #include "engine/context/core.h"
 
 namespace weft {
 
-Handle::Handle(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
+Handle::Handle(std::shared_ptr<PendingOperation> operation) : operation_(std::move(operation)) {}
 
 bool Handle::test() {
   if (operation_ == nullptr || operation_->done.load(std::memory_order_acquire)) return true;
@@ -57,38 +57,38 @@ Context::Usage Context::usage() const { return core_->usage(); }
 std::string Context::explain() const { return core_->explain(); }
 
 Status Context::neighbor_allreduce(Input x, Output y, const NeighborWeights& weights) {
-  return core_->run([&](Request& r) { return core_->request_neighbor_allreduce(r, x, y, weights); });
+  return core_->run([&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
 }
 Result<Handle> Context::neighbor_allreduce_start(Input x, Output y, const NeighborWeights& weights) {
-  return core_->start([&](Request& r) { return core_->request_neighbor_allreduce(r, x, y, weights); });
+  return core_->start([&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
 }
 
 Status Context::neighbor_allgather(Input x, Output y, std::span<const std::size_t> counts) {
-  return core_->run([&](Request& r) { return core_->request_neighbor_allgather(r, x, y, counts); });
+  return core_->run([&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
 }
 Result<Handle> Context::neighbor_allgather_start(Input x, Output y, std::span<const std::size_t> counts) {
-  return core_->start([&](Request& r) { return core_->request_neighbor_allgather(r, x, y, counts); });
+  return core_->start([&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
 }
 
 Status Context::allreduce(Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm) {
-  return core_->run([&](Request& r) { return core_->request_allreduce(r, x, y, op, algorithm); });
+  return core_->run([&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
 }
 Result<Handle> Context::allreduce_start(Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm) {
-  return core_->start([&](Request& r) { return core_->request_allreduce(r, x, y, op, algorithm); });
+  return core_->start([&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
 }
 
 Status Context::broadcast(Input x, Output y, Rank root) {
-  return core_->run([&](Request& r) { return core_->request_broadcast(r, x, y, root); });
+  return core_->run([&](Invocation& r) { return core_->invoke_broadcast(r, x, y, root); });
 }
 Result<Handle> Context::broadcast_start(Input x, Output y, Rank root) {
-  return core_->start([&](Request& r) { return core_->request_broadcast(r, x, y, root); });
+  return core_->start([&](Invocation& r) { return core_->invoke_broadcast(r, x, y, root); });
 }
 
 Status Context::barrier() {
-  return core_->run([&](Request& r) { return core_->request_barrier(r); });
+  return core_->run([&](Invocation& r) { return core_->invoke_barrier(r); });
 }
 Result<Handle> Context::barrier_start() {
-  return core_->start([&](Request& r) { return core_->request_barrier(r); });
+  return core_->start([&](Invocation& r) { return core_->invoke_barrier(r); });
 }
 
 }  // namespace weft

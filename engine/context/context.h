@@ -86,11 +86,11 @@ enum class ReduceOp : std::uint8_t { sum, average, min, max, product, bit_and, b
 
 // A started operation. Copyable reference to shared state; waiting again gives the same answer. A handle may
 // outlive the context (it then reports `closed`).
-class Operation;
+class PendingOperation;
 class Handle {
  public:
   Handle() = default;
-  explicit Handle(std::shared_ptr<Operation> operation);
+  explicit Handle(std::shared_ptr<PendingOperation> operation);
   // Done, well or badly? Makes progress; never blocks.
   [[nodiscard]] bool test();
   // Blocks until done, at most the operation's deadline.
@@ -99,7 +99,7 @@ class Handle {
   void then(std::function<void(const Status&)> call);
 
  private:
-  std::shared_ptr<Operation> operation_;
+  std::shared_ptr<PendingOperation> operation_;
 };
 
 class Context {

@@ -39,7 +39,7 @@ ForeignForm foreign_form(ForeignPath path) {
 
 }  // namespace
 
-void Request::clear() {
+void Invocation::clear() {
   plan.reset();
   call = {};
   in.clear();
@@ -196,7 +196,7 @@ std::string Context::Core::explain() {
   if (last_slot_ == nullptr) {
     text = "no operation has run yet\n";
   } else {
-    const Plan& plan = last_slot_->request.plan->plan;
+    const Plan& plan = last_slot_->invocation.plan->plan;
     text = fmt::format("{}: {} ({})\n", plan.operation, plan.algorithm, plan.reason);
     text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
                         interface_->name());

@@ -1,7 +1,7 @@
 // Core: what is behind a Context. Internal to the module.
 //
 // One Core is one lane over the rank's interfaces: a token, an execution per channel, and a queue of operations that
-// wait for a channel. Whoever holds the token drives everything. Operation n uses channel 1 + n % channels, on all
+// wait for a channel. Whoever holds the token drives everything. PendingOperation n uses channel 1 + n % channels, on all
 // ranks alike, so a channel's messages belong to one operation at a time and need no matching.
 #pragma once
 
@@ -30,7 +30,7 @@ struct CachedPlan {
 };
 
 // Everything that start() of an execution needs, owned: the caller's spans may be gone by then.
-struct Request {
+struct Invocation {
   std::shared_ptr<const CachedPlan> plan;
   Call call;
   std::vector<Contact*> in, out;
@@ -41,12 +41,12 @@ struct Request {
 };
 
 // A started operation as handles see it.
-class Operation {
+class PendingOperation {
  public:
-  explicit Operation(std::weak_ptr<Context::Core> owner) : core(std::move(owner)) {}
+  explicit PendingOperation(std::weak_ptr<Context::Core> owner) : core(std::move(owner)) {}
 
   std::weak_ptr<Context::Core> core;
-  Request request;             // until it runs
+  Invocation invocation;             // until it runs
   std::atomic<bool> done{false};
   Status status;               // valid once done
   std::mutex mutex;            // guards `calls`
@@ -65,15 +65,15 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   const Graph& graph() const { return graph_; }
   Status set_graph(Graph graph, bool weighted);
 
-  // Fills the request of the next operation: collectives.cc. The lane's token is held.
-  Status request_neighbor_allreduce(Request& request, Input x, Output y, const NeighborWeights& weights);
-  Status request_neighbor_allgather(Request& request, Input x, Output y,
+  // Fills the invocation of the next operation: collectives.cc. The lane's token is held.
+  Status invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y, const NeighborWeights& weights);
+  Status invoke_neighbor_allgather(Invocation& invocation, Input x, Output y,
                                     std::span<const std::size_t> counts);
-  Status request_allreduce(Request& request, Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm);
-  Status request_broadcast(Request& request, Input x, Output y, Rank root);
-  Status request_barrier(Request& request);
+  Status invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm);
+  Status invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root);
+  Status invoke_barrier(Invocation& invocation);
 
-  // Runs what `fill` requests, to its end. No allocation once the shape is known.
+  // Runs what `fill` asks for, to its end. No allocation once the shape is known.
   template <typename Fill>
   Status run(Fill&& fill) {
     token_.acquire();
@@ -83,9 +83,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   }
   template <typename Fill>
   Result<Handle> start(Fill&& fill) {
-    auto operation = std::make_shared<Operation>(weak_from_this());
+    auto operation = std::make_shared<PendingOperation>(weak_from_this());
     token_.acquire();
-    Status status = failed_ ? failure_ : fill(operation->request);
+    Status status = failed_ ? failure_ : fill(operation->invocation);
     if (status.ok()) enqueue(operation);
     token_.release();
     if (!status.ok()) return status;
@@ -93,9 +93,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     return Handle(std::move(operation));
   }
 
-  bool test(Operation& operation);
-  Status wait(Operation& operation);
-  void then(const std::shared_ptr<Operation>& operation, std::function<void(const Status&)> call);
+  bool test(PendingOperation& operation);
+  Status wait(PendingOperation& operation);
+  void then(const std::shared_ptr<PendingOperation>& operation, std::function<void(const Status&)> call);
 
   Usage usage();
   std::string explain();
@@ -105,8 +105,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   struct Slot {
     explicit Slot(const ExecutionOptions& options) : execution(options) {}
     Execution execution;
-    Request request;
-    std::shared_ptr<Operation> operation;  // of a non-blocking call
+    Invocation invocation;
+    std::shared_ptr<PendingOperation> operation;  // of a non-blocking call
     std::int64_t deadline_ns = 0;
     std::uint64_t number = 0;
     std::uint32_t queries = 0;             // rounds of the slow path that found it waiting
@@ -122,13 +122,13 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     Slot& slot = next_slot();
     if (!queue_.empty() || is_running(slot)) wait_for_turn();
     if (failed_) return failure_;
-    slot.request.clear();
-    if (Status status = fill(slot.request); !status.ok()) return status;
+    slot.invocation.clear();
+    if (Status status = fill(slot.invocation); !status.ok()) return status;
     return run_to_end(slot);
   }
   Slot& next_slot() { return *slots_[next_operation_ % slots_.size()]; }
   static bool is_running(const Slot& slot) { return slot.execution.state() == Execution::State::running; }
-  void enqueue(std::shared_ptr<Operation> operation);
+  void enqueue(std::shared_ptr<PendingOperation> operation);
   void wait_for_turn();
   Status run_to_end(Slot& slot);
   bool begin(Slot& slot);
@@ -138,7 +138,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   template <typename Done>
   void drive(Done&& done);
   void drive_until_relieved(const std::function<bool()>& relieved);
-  void complete(const std::shared_ptr<Operation>& operation, Status status);
+  void complete(const std::shared_ptr<PendingOperation>& operation, Status status);
 
   // watch.cc: the unlikely, looked at about once per millisecond of waiting.
   void look_around();
@@ -173,8 +173,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   // The cached plan of that shape, or what `make` gives. Peers named by the plan itself are connected.
   Result<std::shared_ptr<const CachedPlan>> plan(const PlanKey& key,
                                                  const std::function<Planned()>& make);
-  Status plan_neighbors(Request& request, Collective collective, bool in_place);
-  Status plan_everybody(Request& request, const PlanKey& key, const std::function<Planned()>& make);
+  Status plan_neighbors(Invocation& invocation, Collective collective, bool in_place);
+  Status plan_everybody(Invocation& invocation, const PlanKey& key, const std::function<Planned()>& make);
 
   // threads.cc
   void wake_thread();
@@ -183,10 +183,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   void stop_lane_thread();
   void stop_completion_thread();
 
-  Status use_graph_edges(Request& request);
-  Status bind_static_weights(Request& request);
-  Status bind_pull(Request& request, std::span<const NeighborWeight> sources);
-  Status bind_dynamic(Request& request, const NeighborWeights& weights);
+  Status use_graph_edges(Invocation& invocation);
+  Status bind_static_weights(Invocation& invocation);
+  Status bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources);
+  Status bind_dynamic(Invocation& invocation, const NeighborWeights& weights);
 
   Config config_;
   std::shared_ptr<Hub> hub_;
@@ -199,7 +199,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   // Everything from here to the threads belongs to the token's holder.
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> running_;
-  std::deque<std::shared_ptr<Operation>> queue_;
+  std::deque<std::shared_ptr<PendingOperation>> queue_;
   std::uint64_t next_operation_ = 0;
   std::uint64_t completed_ = 0;
   bool failed_ = false;
@@ -236,7 +236,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   std::mutex completion_mutex_;
   std::condition_variable completion_wanted_;
-  std::deque<std::shared_ptr<Operation>> completed_operations_;
+  std::deque<std::shared_ptr<PendingOperation>> completed_operations_;
   std::thread completion_thread_;
 
   Membership membership_;  // last: its callbacks use what stands above

@@ -10,20 +10,20 @@ namespace weft {
 
 // Gives the operation its number and its channel's execution the work. False if it failed at once.
 bool Context::Core::begin(Slot& slot) {
-  Request& request = slot.request;
+  Invocation& invocation = slot.invocation;
   slot.number = next_operation_++;
   slot.queries = 0;
   slot.deadline_ns = 0;
   last_slot_ = &slot;
-  request.call.operation = static_cast<std::uint32_t>(slot.number);
-  request.call.epoch = membership_.epoch();
-  request.call.receive_weights = request.receive_weights;
-  request.call.send_weights = request.send_weights;
-  request.call.given = request.given;
-  for (Contact* contact : request.in) contact->took_part(slot.number);
-  for (Contact* contact : request.out) contact->took_part(slot.number);
-  ring_->add(Event::operation_begin, request.call.operation, kNoRank, request.plan->trace_name);
-  Status status = slot.execution.start(request.plan->plan, request.call, request.in, request.out);
+  invocation.call.operation = static_cast<std::uint32_t>(slot.number);
+  invocation.call.epoch = membership_.epoch();
+  invocation.call.receive_weights = invocation.receive_weights;
+  invocation.call.send_weights = invocation.send_weights;
+  invocation.call.given = invocation.given;
+  for (Contact* contact : invocation.in) contact->took_part(slot.number);
+  for (Contact* contact : invocation.out) contact->took_part(slot.number);
+  ring_->add(Event::operation_begin, invocation.call.operation, kNoRank, invocation.plan->trace_name);
+  Status status = slot.execution.start(invocation.plan->plan, invocation.call, invocation.in, invocation.out);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
   return is_running(slot);
@@ -50,7 +50,7 @@ bool Context::Core::advance_all() {
 
 void Context::Core::finish(Slot& slot) {
   const Status& status = slot.execution.status();
-  ring_->add(Event::operation_end, slot.request.call.operation, status.rank(),
+  ring_->add(Event::operation_end, slot.invocation.call.operation, status.rank(),
              static_cast<std::uint16_t>(status.code()));
   ++completed_;
   if (!status.ok()) fail_all(status, slot.execution.touched_output());
@@ -64,13 +64,13 @@ void Context::Core::start_queued() {
     Slot& slot = next_slot();
     slot.operation = std::move(queue_.front());
     queue_.pop_front();
-    std::swap(slot.request, slot.operation->request);
+    std::swap(slot.invocation, slot.operation->invocation);
     begin(slot);
     advance_all();
   }
 }
 
-void Context::Core::enqueue(std::shared_ptr<Operation> operation) {
+void Context::Core::enqueue(std::shared_ptr<PendingOperation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   queue_.push_back(std::move(operation));
   start_queued();
@@ -125,7 +125,7 @@ Status Context::Core::run_to_end(Slot& slot) {
   return failure_;
 }
 
-void Context::Core::complete(const std::shared_ptr<Operation>& operation, Status status) {
+void Context::Core::complete(const std::shared_ptr<PendingOperation>& operation, Status status) {
   std::vector<std::function<void(const Status&)>> calls;
   {
     const std::lock_guard lock(operation->mutex);
@@ -138,7 +138,7 @@ void Context::Core::complete(const std::shared_ptr<Operation>& operation, Status
   completion_wanted_.notify_one();
 }
 
-bool Context::Core::test(Operation& operation) {
+bool Context::Core::test(PendingOperation& operation) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   if (token_.try_acquire()) {
     advance_all();
@@ -149,7 +149,7 @@ bool Context::Core::test(Operation& operation) {
   return operation.done.load(std::memory_order_acquire);
 }
 
-Status Context::Core::wait(Operation& operation) {
+Status Context::Core::wait(PendingOperation& operation) {
   if (!operation.done.load(std::memory_order_acquire)) {
     waiters_.fetch_add(1, std::memory_order_relaxed);
     token_.acquire();

@@ -52,19 +52,19 @@ Result<std::shared_ptr<const CachedPlan>> Context::Core::plan(const PlanKey& key
 }
 
 // The plan of a neighbor operation depends on the degrees and on our place among the in-neighbors (sums run in rank order).
-Status Context::Core::plan_neighbors(Request& request, Collective collective, bool in_place) {
+Status Context::Core::plan_neighbors(Invocation& invocation, Collective collective, bool in_place) {
   const auto before = std::ranges::count_if(
-      request.in, [this](const Contact* contact) { return contact->rank < config_.rank; });
+      invocation.in, [this](const Contact* contact) { return contact->rank < config_.rank; });
   PlanKey key;
   key.collective = collective;
   key.in_place = in_place;
-  key.in = static_cast<std::uint32_t>(request.in.size());
-  key.out = static_cast<std::uint32_t>(request.out.size());
+  key.in = static_cast<std::uint32_t>(invocation.in.size());
+  key.out = static_cast<std::uint32_t>(invocation.out.size());
   key.position = static_cast<std::uint32_t>(before);
-  WEFT_ASSIGN(request.plan, plan(key, [&]() -> Planned {
+  WEFT_ASSIGN(invocation.plan, plan(key, [&]() -> Planned {
     View view{config_.rank, config_.size, {}, {}};
-    for (const Contact* contact : request.in) view.in.push_back(contact->rank);
-    for (const Contact* contact : request.out) view.out.push_back(contact->rank);
+    for (const Contact* contact : invocation.in) view.in.push_back(contact->rank);
+    for (const Contact* contact : invocation.out) view.out.push_back(contact->rank);
     const Shape shape{in_place};
     Plan made = collective == Collective::neighbor_allreduce ? plan_neighbor_allreduce(view, shape)
                                                              : plan_neighbor_allgather(view, shape);
@@ -73,11 +73,11 @@ Status Context::Core::plan_neighbors(Request& request, Collective collective, bo
   return {};
 }
 
-Status Context::Core::plan_everybody(Request& request, const PlanKey& key,
+Status Context::Core::plan_everybody(Invocation& invocation, const PlanKey& key,
                                      const std::function<Planned()>& make) {
-  WEFT_ASSIGN(request.plan, plan(key, make));
-  request.in = request.plan->in;
-  request.out = request.plan->out;
+  WEFT_ASSIGN(invocation.plan, plan(key, make));
+  invocation.in = invocation.plan->in;
+  invocation.out = invocation.plan->out;
   return {};
 }
 

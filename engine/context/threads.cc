@@ -38,7 +38,7 @@ void Context::Core::completion_loop() {
   while (true) {
     completion_wanted_.wait(lock, [this] { return completion_stopping_ || !completed_operations_.empty(); });
     if (completed_operations_.empty()) return;
-    const std::shared_ptr<Operation> operation = std::move(completed_operations_.front());
+    const std::shared_ptr<PendingOperation> operation = std::move(completed_operations_.front());
     completed_operations_.pop_front();
     lock.unlock();
     std::vector<std::function<void(const Status&)>> calls;
@@ -51,7 +51,7 @@ void Context::Core::completion_loop() {
   }
 }
 
-void Context::Core::then(const std::shared_ptr<Operation>& operation,
+void Context::Core::then(const std::shared_ptr<PendingOperation>& operation,
                          std::function<void(const Status&)> call) {
   {
     const std::lock_guard lock(operation->mutex);

@@ -55,7 +55,7 @@ bool Context::Core::check_gone() {
       if (slot->execution.advance(); slot->execution.moved()) break;
       fail_all(Status(Code::peer_left,
                       fmt::format("{} (operation {}): rank {} closed its context while this rank needed it",
-                                  name(slot->request.call.collective), slot->number, rank), rank));
+                                  name(slot->invocation.call.collective), slot->number, rank), rank));
       return true;
     }
   }
@@ -125,10 +125,10 @@ void Context::Core::ask_missing(Slot& slot) {
     WireHeader header;
     header.kind = NoticeKind::query;
     header.flags = missing.what == Execution::Missing::What::data ? 0 : kFlagSends;
-    header.collective = static_cast<std::uint8_t>(slot.request.call.collective);
+    header.collective = static_cast<std::uint8_t>(slot.invocation.call.collective);
     header.job = job_;
     header.context = number_;
-    header.operation = slot.request.call.operation;
+    header.operation = slot.invocation.call.operation;
     // A full control channel means that the peer has not looked at the last question either.
     (void)missing.contact->endpoint->post_notice(kControlChannel, header, {});
   }
@@ -150,7 +150,7 @@ Status Context::Core::waited_too_long(Slot& slot) {
   }
   return Status(Code::timed_out,
                 fmt::format("{} (operation {}): rank {} waited {} ms (WEFT_DEADLINE_MS) for {}",
-                            name(slot.request.call.collective), slot.number, config_.rank,
+                            name(slot.invocation.call.collective), slot.number, config_.rank,
                             config_.deadline_ms, whom.empty() ? std::string("its peers") : whom),
                 first);
 }

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "engine/kernels/kernels.h"
-#include "engine/limits/collective.h"
 #include "engine/limits/laps.h"
 #include "engine/limits/sight.h"
+#include "engine/limits/workload.h"
 
 namespace weft {
 
@@ -39,7 +39,7 @@ static_assert(sizeof(FloorBoard::Slot) == 64 + kBatchedBytes);
 class Floor {
  public:
   struct Spec {
-    Collective collective = Collective::neighbor_allreduce;
+    Workloadcollective = Workload::neighbor_allreduce;
     DataType type = DataType::f32;
     std::size_t count = 0;  // elements of an input
     Rank rank = 0;

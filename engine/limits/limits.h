@@ -9,9 +9,9 @@
 // Used by `weft perf` and by bench/peers; nothing of the engine depends on it.
 #pragma once
 
-#include "engine/limits/collective.h"
 #include "engine/limits/figures.h"
 #include "engine/limits/floor.h"
 #include "engine/limits/laps.h"
 #include "engine/limits/meeting.h"
 #include "engine/limits/segments.h"
+#include "engine/limits/workload.h"

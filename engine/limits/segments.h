@@ -18,7 +18,7 @@ namespace weft {
 class Segments {
  public:
   // Shows [mine, mine+bytes) under `name`, which no one used before, and sees everyone's.
-  // Collective.
+  // Workload.
   static Result<Segments> exchange(Store& store, const std::string& name, const void* mine,
                                    std::size_t bytes, Deadline deadline);
 

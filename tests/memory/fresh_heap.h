@@ -1,4 +1,5 @@
-// A fresh process whose heap has the options that a test wants: the heap is one per process and made once.
+// A fresh process whose heap has the options that a test wants: the heap is one per process and
+// made once.
 #pragma once
 
 #include <functional>

@@ -1,15 +1,16 @@
-// Forking, and carrying a child's results over a pipe: one byte says failure or skip, the text follows, a 0 ends it.
+// Forking, and carrying a child's results over a pipe: one byte says failure or skip, the text
+// follows, a 0 ends it.
 #include "tests/memory/fresh_process.h"
 
-#include <csignal>
-#include <cstring>
-#include <exception>
-#include <stdexcept>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
 #include <utility>
 
 namespace weft {
@@ -34,8 +35,11 @@ void report_parts(int fd) {
     const testing::TestPartResult& part = result.GetTestPartResult(i);
     if (part.passed()) continue;
     const std::string where =
-        part.file_name() == nullptr ? "" : std::string(part.file_name()) + ":" + std::to_string(part.line_number()) + ": ";
-    write_all(fd, part.skipped() ? std::string("s") + part.message() : "f" + where + part.message());
+        part.file_name() == nullptr
+            ? ""
+            : std::string(part.file_name()) + ":" + std::to_string(part.line_number()) + ": ";
+    write_all(fd,
+              part.skipped() ? std::string("s") + part.message() : "f" + where + part.message());
   }
 }
 
@@ -87,7 +91,9 @@ FreshProcess::~FreshProcess() {
   waitpid(pid_, nullptr, 0);
 }
 
-void FreshProcess::kill() const { ::kill(pid_, SIGKILL); }
+void FreshProcess::kill() const {
+  ::kill(pid_, SIGKILL);
+}
 
 FreshProcess::Outcome FreshProcess::join() {
   const std::string text = read_to_end(report_);
@@ -95,9 +101,11 @@ FreshProcess::Outcome FreshProcess::join() {
   waitpid(std::exchange(pid_, -1), &status, 0);
   Outcome outcome;
   for (std::size_t at = 0; at < text.size(); at += std::strlen(text.c_str() + at) + 1) {
-    (text[at] == 's' ? outcome.skipped : outcome.failures) += std::string(text.c_str() + at + 1) + "\n";
+    (text[at] == 's' ? outcome.skipped : outcome.failures) +=
+        std::string(text.c_str() + at + 1) + "\n";
   }
-  if (WIFSIGNALED(status)) outcome.failures += "ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
+  if (WIFSIGNALED(status))
+    outcome.failures += "ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
     outcome.failures += "ended with " + std::to_string(WEXITSTATUS(status)) + "\n";
   }

@@ -1,8 +1,10 @@
-// Fresh processes for tests of what exists once per process (the heap) and of what happens between processes. The
-// program that uses them must not use Weft itself before it forks, so that each child starts with nothing.
+// Fresh processes for tests of what exists once per process (the heap) and of what happens between
+// processes. The program that uses them must not use Weft itself before it forks, so that each
+// child starts with nothing.
 //
-// A child runs one function. Its failed expectations, skips and exceptions come back as text and are reported in the
-// parent's test; a child that hangs is killed by its alarm and reported as such.
+// A child runs one function. Its failed expectations, skips and exceptions come back as text and
+// are reported in the parent's test; a child that hangs is killed by its alarm and reported as
+// such.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +38,8 @@ class FreshProcess {
   int report_ = -1;  // the reading end of the pipe that the child reports on
 };
 
-// Runs `body` in a fresh process as a part of the current test: its failures and skips are this test's.
+// Runs `body` in a fresh process as a part of the current test: its failures and skips are this
+// test's.
 void in_fresh_process(const std::function<void()>& body);
 
 // Adds the outcome of one of several processes to the current test.

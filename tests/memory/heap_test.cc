@@ -22,8 +22,8 @@ bool aligned(const void* pointer, std::uintptr_t alignment) {
 TEST(Heap, BlocksOfEverySizeAreAlignedZeroedAndTheirOwn) {
   with_heap(heap_of_mib(512), [] {
     std::vector<std::pair<std::byte*, std::size_t>> blocks;
-    for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 4095u, 1'000'003u, 1u << 20, (1u << 20) - 1, 2u << 20,
-                                    (2u << 20) + 1, 10'000'019u}) {
+    for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 4095u, 1'000'003u, 1u << 20,
+                                    (1u << 20) - 1, 2u << 20, (2u << 20) + 1, 10'000'019u}) {
       std::byte* block = take(bytes);
       EXPECT_TRUE(aligned(block, bytes >= 2u << 20 ? 2u << 20 : 64)) << bytes;
       EXPECT_TRUE(is_zero(block, bytes)) << bytes;
@@ -32,7 +32,9 @@ TEST(Heap, BlocksOfEverySizeAreAlignedZeroedAndTheirOwn) {
     }
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto [block, bytes] = blocks[i];
-      EXPECT_TRUE(std::all_of(block, block + bytes, [&](std::byte b) { return b == std::byte(i + 1); })) << bytes;
+      EXPECT_TRUE(std::all_of(block, block + bytes, [&](std::byte b) {
+        return b == std::byte(i + 1);
+      })) << bytes;
       deallocate(block);
     }
     EXPECT_EQ(heap_usage().allocated_bytes, 64u) << "all but the heap's own mark came back";
@@ -77,11 +79,21 @@ TEST(Heap, FreedNeighborsMakeRoomForMore) {
 TEST(Heap, SmallBlocksShareAHugePage) {
   with_heap(heap_of_mib(2), [] {
     std::vector<std::byte*> blocks;
-    for (int i = 0; i < 1000; ++i) blocks.push_back(take(1000));
-    EXPECT_EQ(allocate((1 << 20) + 1).status().code(), Code::exhausted);
-    EXPECT_EQ(allocate((1 << 20) - 1).status().code(), Code::exhausted) << "the page is half taken";
+    for (int i = 0; i < 1500; ++i) blocks.push_back(take(1000));
+    EXPECT_EQ(allocate((1 << 20) - 64).status().code(), Code::exhausted)
+        << "most of the page is taken";
     for (std::byte* block : blocks) deallocate(block);
+    deallocate(take((1 << 20) - 64));
+  });
+}
+
+// A byte less than a large request rounds up to one; it was taken as small and given back as large.
+TEST(Heap, TheSizeBetweenSmallAndLargeComesBackWhereItWasTaken) {
+  with_heap(heap_of_mib(4), [] {
     deallocate(take((1 << 20) - 1));
+    (void)take((1 << 20) - 64);
+    (void)take(900'000);
+    EXPECT_TRUE(allocate(2 << 20).ok()) << "both small blocks fit in the first huge page";
   });
 }
 
@@ -126,9 +138,26 @@ TEST(Heap, ItsOptionsAreFixedOnceItExists) {
 }
 
 TEST(Heap, WhatItDidNotGiveMayNotBeFreed) {
-  EXPECT_DEATH({ std::byte* block = take(100); deallocate(block); deallocate(block); }, "did not give");
-  EXPECT_DEATH({ std::byte* block = take(100); deallocate(block + 8); }, "did not give");
-  EXPECT_DEATH({ int outside = 0; (void)take(1); deallocate(&outside); }, "did not give");
+  EXPECT_DEATH(
+      {
+        std::byte* block = take(100);
+        deallocate(block);
+        deallocate(block);
+      },
+      "did not give");
+  EXPECT_DEATH(
+      {
+        std::byte* block = take(100);
+        deallocate(block + 8);
+      },
+      "did not give");
+  EXPECT_DEATH(
+      {
+        int outside = 0;
+        (void)take(1);
+        deallocate(&outside);
+      },
+      "did not give");
 }
 
 TEST(Heap, ThreadsNeverShareABlock) {

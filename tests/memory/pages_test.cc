@@ -21,14 +21,17 @@ struct stat heap_file() {
   return file;
 }
 
-std::size_t pages_taken() { return static_cast<std::size_t>(heap_file().st_blocks) * 512; }
+std::size_t pages_taken() {
+  return static_cast<std::size_t>(heap_file().st_blocks) * 512;
+}
 
 TEST(Pages, LargeBlocksTakePagesWhileTheyLive) {
   with_heap(heap_of_mib(256), [] {
     (void)take(1);
     const std::size_t before = pages_taken();
     std::byte* block = take(std::size_t{32} << 20);
-    EXPECT_EQ(pages_taken(), before + (std::size_t{32} << 20)) << "reserved when given, not at the first touch";
+    EXPECT_EQ(pages_taken(), before + (std::size_t{32} << 20))
+        << "reserved when given, not at the first touch";
     deallocate(block);
     EXPECT_EQ(pages_taken(), before);
   });
@@ -63,7 +66,8 @@ class MountPoint {
   // In the child: a tmpfs of `mib` MiB; whether the kernel let us.
   [[nodiscard]] bool mount_tmpfs(int mib) const {
     const std::string size = "size=" + std::to_string(mib) + "m";
-    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
            mount("weft-test", path_, "tmpfs", 0, size.c_str()) == 0;
   }
 
@@ -88,7 +92,8 @@ TEST(Pages, AFullFileSystemIsAnErrorThatNamesIt) {
     EXPECT_EQ(status.code(), Code::exhausted) << status.to_string();
     EXPECT_NE(status.text().find(directory), std::string_view::npos) << status.to_string();
     std::vector<std::byte*> blocks;
-    for (Result<void*> block = allocate(2 << 20); block.ok() && blocks.size() < 100; block = allocate(2 << 20)) {
+    for (Result<void*> block = allocate(2 << 20); block.ok() && blocks.size() < 100;
+         block = allocate(2 << 20)) {
       blocks.push_back(static_cast<std::byte*>(block.value()));
       blocks.back()[(2 << 20) - 1] = std::byte{1};  // would be a bus error without a page behind it
     }

@@ -27,12 +27,14 @@ class Pipe {
 
   template <typename T>
   void put(const T& value) const {
-    if (write(ends_[1], &value, sizeof value) != sizeof value) throw std::runtime_error("nobody reads");
+    if (write(ends_[1], &value, sizeof value) != sizeof value)
+      throw std::runtime_error("nobody reads");
   }
   template <typename T>
   [[nodiscard]] T get() const {
     T value;
-    if (read(ends_[0], &value, sizeof value) != sizeof value) throw std::runtime_error("nobody writes");
+    if (read(ends_[0], &value, sizeof value) != sizeof value)
+      throw std::runtime_error("nobody writes");
     return value;
   }
 
@@ -48,15 +50,16 @@ struct Announcement {
 
 constexpr std::size_t kBytes = std::size_t{8} << 20;
 
-// Runs `peer` in a process beside one that owns a block of kBytes, filled with 0x5a, until the peer ends. The owner
-// then expects 0xa5 in the block's last byte.
+// Runs `peer` in a process beside one that owns a block of kBytes, filled with 0x5a, until the peer
+// ends. The owner then expects 0xa5 in the block's last byte.
 void beside_owner(const std::function<void(const Announcement&)>& peer) {
   const Pipe there;
   const Pipe back;
   FreshProcess owner([&] {
     std::byte* block = take(kBytes);
     std::memset(block, 0x5a, kBytes);
-    there.put(Announcement{heap_identity().value(), heap_offset(block, kBytes), heap_usage().huge_bytes});
+    there.put(
+        Announcement{heap_identity().value(), heap_offset(block, kBytes), heap_usage().huge_bytes});
     (void)back.get<char>();
     EXPECT_EQ(block[kBytes - 1], std::byte{0xa5});
   });
@@ -130,7 +133,8 @@ TEST(Peers, TheHeapOfThisProcessIsItsOwnMapping) {
     const auto heap = PeerHeap::open(identity).value();
     EXPECT_EQ(heap->at(heap_offset(block, 100), 100), block);
     identity.bytes = ~std::uint64_t{0};
-    EXPECT_EQ(PeerHeap::open(identity).value()->at(std::uint64_t{8} << 20, 1), nullptr) << "a lie about the size";
+    EXPECT_EQ(PeerHeap::open(identity).value()->at(std::uint64_t{8} << 20, 1), nullptr)
+        << "a lie about the size";
   });
 }
 
@@ -150,7 +154,8 @@ TEST(Fork, AChildMayNotUseItsParentsHeap) {
   with_heap(heap_of_mib(8), [] {
     const HeapIdentity identity = (take(1), heap_identity().value());
     in_forked_child([&] {
-      for (const Status& status : {allocate(100).status(), heap_identity().status(), PeerHeap::open(identity).status()}) {
+      for (const Status& status :
+           {allocate(100).status(), heap_identity().status(), PeerHeap::open(identity).status()}) {
         EXPECT_EQ(status.code(), Code::invalid_argument);
         EXPECT_NE(status.text().find("forked child"), std::string_view::npos) << status.to_string();
       }
@@ -166,10 +171,6 @@ TEST(Fork, AChildThatFreesAtItsExitTakesNothingFromItsParent) {
     EXPECT_EQ(block[(4 << 20) - 1], std::byte{0x5a});
     deallocate(block);
   });
-}
-
-TEST(Fork, AChildOfAProcessWithoutAHeapHasItsOwn) {
-  with_heap(heap_of_mib(8), [] { EXPECT_NE(take(1), nullptr); });
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ TEST(Backoff, WithoutABudgetItSleepsAtOnce) {
 }
 
 TEST(Backoff, SpinsAndYieldsAsLongAsItsBudgetLasts) {
-  for (const WaitPolicy& policy : {WaitPolicy{kForeverNs, 0, 1}, WaitPolicy{0, kForeverNs, 1},
-                                   WaitPolicy{1, kForeverNs, 1}}) {
+  for (const WaitPolicy& policy :
+       {WaitPolicy{kForeverNs, 0, 1}, WaitPolicy{0, kForeverNs, 1}, WaitPolicy{1, kForeverNs, 1}}) {
     Backoff backoff(policy);
     for (int call = 0; call < 10'000; ++call) ASSERT_NE(backoff.next(), Backoff::Next::sleep);
   }

@@ -1,4 +1,5 @@
-// Conformance: a notice on the control channel reaches a rank that has never heard of the sender, however many ask at once.
+// Conformance: a notice on the control channel reaches a rank that has never heard of the sender,
+// however many ask at once.
 #include <thread>
 
 #include "tests/transport/group.h"
@@ -9,11 +10,13 @@ namespace {
 class Attention : public testing::TestWithParam<TransportFactory> {};
 WEFT_FOR_ALL_TRANSPORTS(Attention);
 
-// The rank whose control notice is served next, or kNoRank if patience ended; its notice is released.
+// The rank whose control notice is served next, or kNoRank if patience ended; its notice is
+// released.
 Rank serve_next(Interface& interface) {
   Endpoint* asker = nullptr;
   if (!eventually([&] { return (asker = must(interface.attention())) != nullptr; })) return kNoRank;
-  if (asker->front(kControlChannel).header == nullptr) throw std::runtime_error("attention for nothing");
+  if (asker->front(kControlChannel).header == nullptr)
+    throw std::runtime_error("attention for nothing");
   asker->release(kControlChannel);
   return asker->peer();
 }
@@ -24,13 +27,15 @@ TEST_P(Attention, NobodyAsks) {
   (void)group.link(1, 0);
   EXPECT_EQ(must(group.at(0).attention()), nullptr);
   ASSERT_EQ(group.link(1, 0).post_notice(1, numbered_header(0), {}), Posted::posted);
-  EXPECT_EQ(must(group.at(0).attention()), nullptr) << "only the control channel asks for attention";
+  EXPECT_EQ(must(group.at(0).attention()), nullptr)
+      << "only the control channel asks for attention";
 }
 
 TEST_P(Attention, AStrangerIsConnectedThroughTheResolver) {
   Group group(GetParam(), 2);
   const std::vector<std::byte> payload = numbered_payload(3, 100);
-  ASSERT_EQ(group.link(1, 0).post_notice(kControlChannel, numbered_header(3), payload), Posted::posted);
+  ASSERT_EQ(group.link(1, 0).post_notice(kControlChannel, numbered_header(3), payload),
+            Posted::posted);
   Endpoint* asker = nullptr;
   ASSERT_TRUE(eventually([&] { return (asker = must(group.at(0).attention())) != nullptr; }));
   EXPECT_EQ(asker->peer(), 1);
@@ -53,7 +58,8 @@ TEST_P(Attention, NoStrangerIsForgottenWhenManyAskAtOnce) {
   constexpr Rank kStrangers = 70;
   Group group(GetParam(), kStrangers + 1);
   for (Rank rank = 1; rank <= kStrangers; ++rank) {
-    ASSERT_EQ(group.link(rank, 0).post_notice(kControlChannel, numbered_header(0), {}), Posted::posted);
+    ASSERT_EQ(group.link(rank, 0).post_notice(kControlChannel, numbered_header(0), {}),
+              Posted::posted);
   }
   std::vector<int> served(kStrangers + 1, 0);
   for (Rank count = 0; count < kStrangers; ++count) {
@@ -69,7 +75,8 @@ TEST_P(Attention, RanksMayBeFarApart) {
   Group group(GetParam(), 1);
   for (const Rank rank : {63, 64, 4095, 65'535}) {
     group.open(rank);
-    ASSERT_EQ(group.link(rank, 0).post_notice(kControlChannel, numbered_header(0), {}), Posted::posted);
+    ASSERT_EQ(group.link(rank, 0).post_notice(kControlChannel, numbered_header(0), {}),
+              Posted::posted);
     EXPECT_EQ(serve_next(group.at(0)), rank);
   }
 }
@@ -100,7 +107,8 @@ TEST_P(Attention, ARankThatCannotBeResolvedDoesNotHideTheNext) {
   EXPECT_EQ(asker->peer(), 2);
 }
 
-// Askers and the owner run freely: an attention lost between setting and clearing would leave a notice unserved.
+// Askers and the owner run freely: an attention lost between setting and clearing would leave a
+// notice unserved.
 TEST_P(Attention, NoneIsLostWhileOthersAsk) {
   constexpr Rank kStrangers = 3;
   constexpr std::uint32_t kEach = 20'000;
@@ -126,7 +134,8 @@ TEST_P(Attention, NoneIsLostWhileOthersAsk) {
       ++served;
     }
     return false;
-  })) << served << " served";
+  })) << served
+      << " served";
   for (std::thread& stranger : strangers) stranger.join();
 }
 

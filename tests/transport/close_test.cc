@@ -1,4 +1,5 @@
-// Conformance: what closing does to posted work, to credits and to peers; and that a rank may open a new interface.
+// Conformance: what closing does to posted work, to credits and to peers; and that a rank may open
+// a new interface.
 #include "tests/transport/group.h"
 #include "tests/transport/shared_buffer.h"
 
@@ -55,12 +56,14 @@ TEST_P(Close, ReturnsTheCreditsThatThePeerStillHas) {
   group.at(0).close();
   EXPECT_EQ(peer.posted(1), 3u);
   EXPECT_EQ(peer.released(1), 3u);
-  EXPECT_EQ(peer.post_notice(1, numbered_header(3), {}), Posted::full) << "a closed interface takes no more";
+  EXPECT_EQ(peer.post_notice(1, numbered_header(3), {}), Posted::full)
+      << "a closed interface takes no more";
 }
 
 TEST_P(Close, ThePeerStillReadsWhatWasPostedBefore) {
   Group group(GetParam(), 2);
-  ASSERT_EQ(group.link(0, 1).post_notice(1, numbered_header(4), numbered_payload(4, 50)), Posted::posted);
+  ASSERT_EQ(group.link(0, 1).post_notice(1, numbered_header(4), numbered_payload(4, 50)),
+            Posted::posted);
   group.at(0).close();
   ASSERT_TRUE(eventually([&] { return group.link(1, 0).front(1).header != nullptr; }));
   EXPECT_TRUE(is_number(group.link(1, 0).front(1), 4, 50));
@@ -80,16 +83,20 @@ TEST_P(Close, APeerThatPostsToAClosedInterfaceIsOnlyHeldBack) {
   Endpoint& sender = group.link(1, 0);
   group.at(0).close();
   std::uint32_t posted = 0;
-  while (posted < 1000 && sender.post_notice(1, numbered_header(posted), {}) == Posted::posted) ++posted;
+  while (posted < 1000 && sender.post_notice(1, numbered_header(posted), {}) == Posted::posted)
+    ++posted;
   EXPECT_LE(posted, small_options().slots);
 }
 
-// What rank 0's new interface and rank 1 say to each other, as number `n`, must not be mixed with what was said before.
+// What rank 0's new interface and rank 1 say to each other, as number `n`, must not be mixed with
+// what was said before.
 void expect_talk(Group& group, std::uint32_t n) {
   for (const auto& [from, to] : {std::pair<Rank, Rank>{0, 1}, {1, 0}}) {
     EXPECT_EQ(group.link(to, from).front(1).header, nullptr) << "an old notice";
-    ASSERT_EQ(group.link(from, to).post_notice(1, numbered_header(n), numbered_payload(n, 30)), Posted::posted);
-    ASSERT_TRUE(eventually([&, a = from, b = to] { return group.link(b, a).front(1).header != nullptr; }));
+    ASSERT_EQ(group.link(from, to).post_notice(1, numbered_header(n), numbered_payload(n, 30)),
+              Posted::posted);
+    ASSERT_TRUE(
+        eventually([&, a = from, b = to] { return group.link(b, a).front(1).header != nullptr; }));
     EXPECT_TRUE(is_number(group.link(to, from).front(1), n, 30));
     group.link(to, from).release(1);
     EXPECT_TRUE(eventually([&, a = from, b = to] {

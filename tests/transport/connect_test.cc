@@ -1,4 +1,5 @@
-// Conformance: connecting to what is not a peer of this job is a named error, whatever the bytes are.
+// Conformance: connecting to what is not a peer of this job is a named error, whatever the bytes
+// are.
 #include <random>
 
 #include "tests/transport/group.h"
@@ -53,7 +54,8 @@ TEST_P(Connect, AWrongLengthIsAMismatch) {
   auto own = must(open(0, small_options()));
   auto peer = must(open(1, small_options()));
   const std::string address = peer->address();
-  for (const std::string& bad : {std::string(), address.substr(1), address + "x", std::string(256, 'x')}) {
+  for (const std::string& bad :
+       {std::string(), address.substr(1), address + "x", std::string(256, 'x')}) {
     EXPECT_EQ(own->connect(1, bad).status().code(), Code::mismatch) << bad.size();
   }
   EXPECT_TRUE(own->connect(1, address).ok()) << "an error leaves nothing behind";

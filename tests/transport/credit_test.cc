@@ -16,15 +16,18 @@ TEST_P(Credit, FullUntilThePeerReleases) {
   const std::uint32_t slots = small_options().slots;
   std::uint32_t next = 0;
   for (; next < slots; ++next) {
-    ASSERT_EQ(sender.post_notice(1, numbered_header(next), numbered_payload(next, 9)), Posted::posted);
+    ASSERT_EQ(sender.post_notice(1, numbered_header(next), numbered_payload(next, 9)),
+              Posted::posted);
   }
   for (std::uint32_t n = 0; n < 50; ++n, ++next) {
-    ASSERT_EQ(sender.post_notice(1, numbered_header(next), numbered_payload(next, 9)), Posted::full);
+    ASSERT_EQ(sender.post_notice(1, numbered_header(next), numbered_payload(next, 9)),
+              Posted::full);
     ASSERT_TRUE(eventually([&] { return receiver.front(1).header != nullptr; }));
     ASSERT_TRUE(is_number(receiver.front(1), n, 9));
     receiver.release(1);
     ASSERT_TRUE(eventually([&] { return sender.released(1) == n + 1; }));
-    ASSERT_EQ(sender.post_notice(1, numbered_header(next), numbered_payload(next, 9)), Posted::posted);
+    ASSERT_EQ(sender.post_notice(1, numbered_header(next), numbered_payload(next, 9)),
+              Posted::posted);
   }
 }
 
@@ -35,7 +38,8 @@ TEST_P(Credit, FullWritesNothing) {
   const std::uint32_t slots = small_options().slots;
   const std::size_t bytes = small_options().payload_bytes;
   for (std::uint32_t n = 0; n < slots; ++n) {
-    ASSERT_EQ(sender.post_notice(1, numbered_header(n), numbered_payload(n, bytes)), Posted::posted);
+    ASSERT_EQ(sender.post_notice(1, numbered_header(n), numbered_payload(n, bytes)),
+              Posted::posted);
   }
   for (std::uint32_t n = 100; n < 110; ++n) {
     ASSERT_EQ(sender.post_notice(1, numbered_header(n), numbered_payload(n, bytes)), Posted::full);
@@ -55,19 +59,26 @@ void exchange(Endpoint& peer, std::uint32_t channel, std::uint32_t count) {
   std::uint32_t received = 0;
   const std::vector<std::byte> payload = numbered_payload(0, 40);
   EXPECT_TRUE(eventually([&] {
-    while (sent < count && peer.post_notice(channel, numbered_header(sent), payload) == Posted::posted) ++sent;
-    for (Notice notice = peer.front(channel); notice.header != nullptr; notice = peer.front(channel)) {
-      if (notice.header->operation != received) throw std::runtime_error("a notice is out of order");
+    while (sent < count &&
+           peer.post_notice(channel, numbered_header(sent), payload) == Posted::posted)
+      ++sent;
+    for (Notice notice = peer.front(channel); notice.header != nullptr;
+         notice = peer.front(channel)) {
+      if (notice.header->operation != received)
+        throw std::runtime_error("a notice is out of order");
       ++received;
       peer.release(channel);
     }
     return sent == count && received == count && peer.released(channel) == count;
-  })) << "sent " << sent << ", received " << received << ", released " << peer.released(channel) << " of " << count;
+  })) << "sent "
+      << sent << ", received " << received << ", released " << peer.released(channel) << " of "
+      << count;
   EXPECT_EQ(peer.posted(channel), count);
   EXPECT_EQ(peer.released(channel), count);
 }
 
-void exchange_both_ways(const TransportFactory& transport, std::uint32_t slots, std::uint32_t count) {
+void exchange_both_ways(const TransportFactory& transport, std::uint32_t slots,
+                        std::uint32_t count) {
   InterfaceOptions options = small_options();
   options.slots = slots;
   Group group(transport, 2, options);
@@ -82,7 +93,9 @@ TEST_P(Credit, AMillionNoticesBothWaysReturnAMillionCredits) {
   exchange_both_ways(GetParam(), 64, 1'000'000);
 }
 
-TEST_P(Credit, OneSlotIsEnough) { exchange_both_ways(GetParam(), 1, 20'000); }
+TEST_P(Credit, OneSlotIsEnough) {
+  exchange_both_ways(GetParam(), 1, 20'000);
+}
 
 TEST_P(Credit, FourRanksAllToAll) {
   constexpr Rank kRanks = 4;
@@ -94,7 +107,8 @@ TEST_P(Credit, FourRanksAllToAll) {
   for (Rank self = 0; self < kRanks; ++self) {
     threads.emplace_back([&group, self] {
       for (Rank step = 0; step < kRanks; ++step) {
-        // In step s the pairs (a, b) with a xor b = s exchange, so all talk at the same time without cycles.
+        // In step s the pairs (a, b) with a xor b = s exchange, so all talk at the same time
+        // without cycles.
         exchange(group.link(self, self ^ step), 1 + static_cast<std::uint32_t>(step % 2), 2'000);
       }
     });

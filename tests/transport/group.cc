@@ -35,7 +35,8 @@ testing::AssertionResult is_number(const Notice& notice, std::uint32_t n, std::s
   }
   const std::vector<std::byte> payload = numbered_payload(n, bytes);
   if (bytes != 0 && std::memcmp(notice.payload, payload.data(), bytes) != 0) {
-    return testing::AssertionFailure() << "the payload of notice " << n << " has changed on its way";
+    return testing::AssertionFailure()
+           << "the payload of notice " << n << " has changed on its way";
   }
   return testing::AssertionSuccess();
 }

@@ -1,6 +1,6 @@
-// Group: a few ranks of one job in this process, each with its own interface; and the small actions of which the
-// conformance tests are made. Not thread safe, but once everything is linked each rank's interface may be driven by
-// its own thread.
+// Group: a few ranks of one job in this process, each with its own interface; and the small actions
+// of which the conformance tests are made. Not thread safe, but once everything is linked each
+// rank's interface may be driven by its own thread.
 #pragma once
 
 #include <sched.h>
@@ -47,10 +47,12 @@ inline InterfaceOptions small_options() {
   return options;
 }
 
-// Notice number `n` of a stream: its header and its payload follow from the number, so a receiver can check both.
+// Notice number `n` of a stream: its header and its payload follow from the number, so a receiver
+// can check both.
 WireHeader numbered_header(std::uint32_t n);
 std::vector<std::byte> numbered_payload(std::uint32_t n, std::size_t bytes);
-// Whether the notice is number `n` with `bytes` of payload, in every field that the transport carries for us.
+// Whether the notice is number `n` with `bytes` of payload, in every field that the transport
+// carries for us.
 testing::AssertionResult is_number(const Notice& notice, std::uint32_t n, std::size_t bytes);
 
 // Waits for one completion. Of work that was just posted, alone.
@@ -66,7 +68,8 @@ class Group {
   [[nodiscard]] Endpoint& link(Rank from, Rank to) {
     return *must(at(from).connect(to, at(to).address()));
   }
-  // Opens one more interface, in place of the one that `rank` had, which stays as it is in `replaced`.
+  // Opens one more interface, in place of the one that `rank` had, which stays as it is in
+  // `replaced`.
   void open(Rank rank);
 
  private:

@@ -1,5 +1,5 @@
-// Conformance: write, read and compare-and-swap do what they say inside a region, fail by a completion outside of it,
-// and complete exactly once, oldest first.
+// Conformance: write, read and compare-and-swap do what they say inside a region, fail by a
+// completion outside of it, and complete exactly once, oldest first.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -84,19 +84,26 @@ TEST_P(OneSided, AViewShowsThePeersMemoryInPlace) {
   EXPECT_EQ(seen[99], std::byte{42});
 }
 
-// Buffers that lie outside of every region, by arithmetic that overflows in as many ways as we could think of.
+// Buffers that lie outside of every region, by arithmetic that overflows in as many ways as we
+// could think of.
 std::vector<RemoteBuffer> outside(const RemoteBuffer& good) {
   constexpr std::uint64_t kTop = ~std::uint64_t{0};
   const std::uint64_t end = must(heap_identity()).bytes;
   return {
-      {PieceForm::view, kTop, 1},          {PieceForm::view, kTop - 7, 16},
-      {PieceForm::view, kTop - 15, 16},    {PieceForm::view, std::uint64_t{1} << 63, 16},
-      {PieceForm::view, end, 16},          {PieceForm::view, end - 8, 16},
+      {PieceForm::view, kTop, 1},
+      {PieceForm::view, kTop - 7, 16},
+      {PieceForm::view, kTop - 15, 16},
+      {PieceForm::view, std::uint64_t{1} << 63, 16},
+      {PieceForm::view, end, 16},
+      {PieceForm::view, end - 8, 16},
       {PieceForm::view, end + good.word, 16},
       {PieceForm::view, kTop - good.word + 1, good.word + 16},
-      {PieceForm::view, good.word, kTop},  {PieceForm::view, good.word, kTop - good.word + 1},
-      {PieceForm::process, 8, 16},         {PieceForm::process, kTop - 7, 16},
-      {PieceForm::inlined, good.word, 16}, {PieceForm::payload, good.word, 16},
+      {PieceForm::view, good.word, kTop},
+      {PieceForm::view, good.word, kTop - good.word + 1},
+      {PieceForm::process, 8, 16},
+      {PieceForm::process, kTop - 7, 16},
+      {PieceForm::inlined, good.word, 16},
+      {PieceForm::payload, good.word, 16},
       {static_cast<PieceForm>(200), good.word, 16},
   };
 }
@@ -134,7 +141,8 @@ TEST_P(OneSided, OffsetsAreNotCutTo32Bits) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(64);
   const RemoteBuffer good = group.at(1).describe(buffer.bytes().data(), 16);
-  if (must(heap_identity()).bytes < (std::uint64_t{1} << 33)) GTEST_SKIP() << "the heap is smaller than 8 GiB";
+  if (must(heap_identity()).bytes < (std::uint64_t{1} << 33))
+    GTEST_SKIP() << "the heap is smaller than 8 GiB";
   buffer.bytes()[0] = std::byte{42};
   std::vector<std::byte> local(16, std::byte{0xee});
   ASSERT_TRUE(read(group, local, {good.form, good.word + (std::uint64_t{1} << 32), 16}).ok());
@@ -159,7 +167,8 @@ TEST_P(OneSided, CompareSwapSwapsOnlyWhatWasExpected) {
   const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 8);
   const auto compare_swap = [&](std::uint64_t expected, std::uint64_t desired) {
     std::uint64_t found = ~std::uint64_t{0};
-    EXPECT_EQ(group.link(0, 1).post_compare_swap(remote, expected, desired, &found, kTicket), Posted::posted);
+    EXPECT_EQ(group.link(0, 1).post_compare_swap(remote, expected, desired, &found, kTicket),
+              Posted::posted);
     EXPECT_TRUE(wait_completion(group.at(0)).status.ok());
     return found;
   };
@@ -174,19 +183,23 @@ TEST_P(OneSided, CompareSwapWantsEightAlignedBytes) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(64);
   std::uint64_t found = 0;
-  for (const auto& [start, bytes] : {std::pair<std::size_t, std::size_t>{1, 8}, {4, 8}, {0, 7}, {0, 0}}) {
+  for (const auto& [start, bytes] :
+       {std::pair<std::size_t, std::size_t>{1, 8}, {4, 8}, {0, 7}, {0, 0}}) {
     const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data() + start, bytes);
     ASSERT_EQ(group.link(0, 1).post_compare_swap(remote, 0, 1, &found, kTicket), Posted::posted);
-    EXPECT_EQ(wait_completion(group.at(0)).status.code(), Code::invalid_argument) << start << ' ' << bytes;
+    EXPECT_EQ(wait_completion(group.at(0)).status.code(), Code::invalid_argument)
+        << start << ' ' << bytes;
   }
 }
 
 // Adds 1 by compare-and-swap, `times` times.
-void count_up(Interface& interface, Endpoint& owner, const RemoteBuffer& counter, std::uint32_t times) {
+void count_up(Interface& interface, Endpoint& owner, const RemoteBuffer& counter,
+              std::uint32_t times) {
   std::uint64_t expected = 0;
   for (std::uint32_t done = 0; done < times;) {
     std::uint64_t found = 0;
-    ASSERT_EQ(owner.post_compare_swap(counter, expected, expected + 1, &found, done), Posted::posted);
+    ASSERT_EQ(owner.post_compare_swap(counter, expected, expected + 1, &found, done),
+              Posted::posted);
     ASSERT_TRUE(wait_completion(interface).status.ok());
     if (found == expected) ++done;
     expected = found == expected ? expected + 1 : found;
@@ -217,8 +230,10 @@ TEST_P(OneSided, CompletionsComeOnceAndOldestFirst) {
   const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 64);
   std::vector<std::byte> local(64);
   for (std::uint64_t ticket = 0; ticket < 10; ++ticket) {
-    const RemoteBuffer& target = ticket % 3 == 0 ? RemoteBuffer{PieceForm::view, ~std::uint64_t{0}, 1} : remote;
-    ASSERT_EQ(group.link(0, 1).post_write(std::span(local).first(1), target, ticket), Posted::posted);
+    const RemoteBuffer& target =
+        ticket % 3 == 0 ? RemoteBuffer{PieceForm::view, ~std::uint64_t{0}, 1} : remote;
+    ASSERT_EQ(group.link(0, 1).post_write(std::span(local).first(1), target, ticket),
+              Posted::posted);
   }
   std::uint64_t next = 0;
   std::array<Completion, 3> some;
@@ -243,7 +258,8 @@ TEST_P(OneSided, UnpolledCompletionsArePushedBackNotLost) {
   std::uint64_t posted = 0;
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t first = posted;
-    while (posted < kMany && group.link(0, 1).post_read(local, remote, posted) == Posted::posted) ++posted;
+    while (posted < kMany && group.link(0, 1).post_read(local, remote, posted) == Posted::posted)
+      ++posted;
     ASSERT_LT(posted, kMany) << "completions have no bound";
     std::uint64_t found = 0;
     EXPECT_EQ(group.link(0, 1).post_write(local, remote, 0), Posted::full);

@@ -1,4 +1,5 @@
-// Conformance: each channel is one ordered stream, independent of the others, that carries headers and payloads unchanged.
+// Conformance: each channel is one ordered stream, independent of the others, that carries headers
+// and payloads unchanged.
 #include <algorithm>
 
 #include "tests/transport/group.h"
@@ -11,9 +12,8 @@ WEFT_FOR_ALL_TRANSPORTS(Order);
 
 void post(Endpoint& from, std::uint32_t channel, std::uint32_t n, std::size_t bytes) {
   const std::vector<std::byte> payload = numbered_payload(n, bytes);
-  ASSERT_TRUE(eventually([&] {
-    return from.post_notice(channel, numbered_header(n), payload) == Posted::posted;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] { return from.post_notice(channel, numbered_header(n), payload) == Posted::posted; }));
 }
 
 void expect_next(Endpoint& to, std::uint32_t channel, std::uint32_t n, std::size_t bytes) {

@@ -1,4 +1,5 @@
-// Conformance between processes: the same contract when ranks share nothing but what the transport gives them.
+// Conformance between processes: the same contract when ranks share nothing but what the transport
+// gives them.
 #include "tests/transport/ranks.h"
 #include "tests/transport/shared_buffer.h"
 
@@ -21,7 +22,8 @@ TEST_P(Processes, StreamsOfAllPairsArriveWholeAndReturnTheirCredits) {
         const auto p = static_cast<std::size_t>(peer);
         Endpoint& link = rank.link(peer);
         if (sent[p] < kCount &&
-            link.post_notice(1, numbered_header(sent[p]), numbered_payload(sent[p], kBytes)) == Posted::posted) {
+            link.post_notice(1, numbered_header(sent[p]), numbered_payload(sent[p], kBytes)) ==
+                Posted::posted) {
           ++sent[p];
         }
         if (link.front(1).header != nullptr) {
@@ -45,13 +47,15 @@ void announce(Endpoint& peer, const RemoteBuffer& buffer) {
 }
 
 RemoteBuffer announced(Endpoint& peer) {
-  if (!eventually([&] { return peer.front(1).header != nullptr; })) throw std::runtime_error("nothing announced");
+  if (!eventually([&] { return peer.front(1).header != nullptr; }))
+    throw std::runtime_error("nothing announced");
   const WireHeader header = *peer.front(1).header;
   peer.release(1);
   return {header.form, header.word, header.bytes};
 }
 
-// Rank 0 owns `owned`; rank 1 reads what rank 0 put there, sees it in place where it can, and writes something else.
+// Rank 0 owns `owned`; rank 1 reads what rank 0 put there, sees it in place where it can, and
+// writes something else.
 void read_and_write_back(RankProcess& rank, std::span<std::byte> owned) {
   const std::vector<std::byte> first = numbered_payload(1, owned.size());
   const std::vector<std::byte> second = numbered_payload(2, owned.size());
@@ -97,9 +101,10 @@ TEST_P(Processes, OutsideOfThePeersMemoryIsAFailedCompletion) {
     constexpr std::uint64_t kTop = ~std::uint64_t{0};
     Endpoint& peer = rank.link(1 - rank.self());
     std::vector<std::byte> local(16);
-    for (const RemoteBuffer& bad : {RemoteBuffer{PieceForm::view, kTop - 7, 16}, RemoteBuffer{PieceForm::view, 64, kTop},
-                                    RemoteBuffer{PieceForm::process, 8, 16},
-                                    RemoteBuffer{PieceForm::process, kTop - 7, 16}}) {
+    for (const RemoteBuffer& bad :
+         {RemoteBuffer{PieceForm::view, kTop - 7, 16}, RemoteBuffer{PieceForm::view, 64, kTop},
+          RemoteBuffer{PieceForm::process, 8, 16},
+          RemoteBuffer{PieceForm::process, kTop - 7, 16}}) {
       ASSERT_EQ(peer.post_read(local, bad, 1), Posted::posted);
       EXPECT_FALSE(wait_completion(rank.interface()).status.ok());
       ASSERT_EQ(peer.post_write(local, bad, 1), Posted::posted);
@@ -121,7 +126,8 @@ TEST_P(Processes, ACounterThatAllRanksCountOnLosesNothing) {
     std::uint64_t expected = 0;
     for (std::uint32_t done = 0; done < kTimes;) {
       std::uint64_t found = 0;
-      ASSERT_EQ(rank.link(0).post_compare_swap(counter, expected, expected + 1, &found, 0), Posted::posted);
+      ASSERT_EQ(rank.link(0).post_compare_swap(counter, expected, expected + 1, &found, 0),
+                Posted::posted);
       ASSERT_TRUE(wait_completion(rank.interface()).status.ok());
       if (found == expected) ++done;
       expected = found == expected ? expected + 1 : found;
@@ -139,7 +145,9 @@ TEST_P(Processes, PingPongOfSleepersLosesNoWakeUp) {
     Endpoint& peer = rank.link(1 - rank.self());
     const auto arrived = [&] { return peer.front(1).header != nullptr; };
     const Deadline deadline = Deadline::after_ms(kPatienceMs);
-    const auto post = [&](std::uint32_t n) { return peer.post_notice(1, numbered_header(n), {}) == Posted::posted; };
+    const auto post = [&](std::uint32_t n) {
+      return peer.post_notice(1, numbered_header(n), {}) == Posted::posted;
+    };
     for (std::uint32_t n = 0; n < 10'000; ++n) {
       ASSERT_TRUE(rank.self() == 1 || post(n));
       while (!arrived() && !deadline.passed()) rank.interface().sleep(kMinuteNs, arrived);
@@ -153,13 +161,15 @@ TEST_P(Processes, PingPongOfSleepersLosesNoWakeUp) {
 TEST_P(Processes, StrangersOfOtherProcessesGetAttention) {
   run_ranks(GetParam(), 4, [](RankProcess& rank) {
     if (rank.self() != 0) {
-      EXPECT_EQ(rank.link(0).post_notice(kControlChannel, numbered_header(1), numbered_payload(1, kBytes)),
+      EXPECT_EQ(rank.link(0).post_notice(kControlChannel, numbered_header(1),
+                                         numbered_payload(1, kBytes)),
                 Posted::posted);
       return;
     }
     for (int served = 0; served < rank.ranks() - 1; ++served) {
       Endpoint* asker = nullptr;
-      ASSERT_TRUE(eventually([&] { return (asker = must(rank.interface().attention())) != nullptr; }));
+      ASSERT_TRUE(
+          eventually([&] { return (asker = must(rank.interface().attention())) != nullptr; }));
       EXPECT_TRUE(is_number(asker->front(kControlChannel), 1, kBytes));
       asker->release(kControlChannel);
     }

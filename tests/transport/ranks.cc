@@ -30,19 +30,21 @@ void Board::meet(int ranks, std::uint32_t meetings) {
 }
 
 SharedBoard::SharedBoard() {
-  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("no memory for a board");
   board_ = new (memory) Board{};
 }
 
-SharedBoard::~SharedBoard() { munmap(board_, sizeof(Board)); }
+SharedBoard::~SharedBoard() {
+  munmap(board_, sizeof(Board));
+}
 
 RankProcess::RankProcess(const TransportFactory& transport, Rank self, int ranks, Board& board,
                          const InterfaceOptions& options)
     : self_(self), ranks_(ranks), board_(board) {
-  interface_ = must(transport.open(self, options, [&board](Rank peer) -> Result<std::string> {
-    return board.get(peer);
-  }));
+  interface_ = must(transport.open(
+      self, options, [&board](Rank peer) -> Result<std::string> { return board.get(peer); }));
   board.put(self, interface_->address());
 }
 

@@ -1,5 +1,5 @@
-// Ranks as processes: each rank of a job in its own fresh process, as in real life. They find each other's addresses on
-// a Board that they share from before they were forked, and nothing else.
+// Ranks as processes: each rank of a job in its own fresh process, as in real life. They find each
+// other's addresses on a Board that they share from before they were forked, and nothing else.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,8 @@ struct Board {
 
   void put(Rank rank, const std::string& address);
   [[nodiscard]] std::string get(Rank rank);  // waits for it
-  // Returns once `ranks` have come here as often as this caller, who gives its number of meetings so far.
+  // Returns once `ranks` have come here as often as this caller, who gives its number of meetings
+  // so far.
   void meet(int ranks, std::uint32_t meetings);
 };
 
@@ -50,7 +51,9 @@ class RankProcess {
   [[nodiscard]] Rank self() const { return self_; }
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] Interface& interface() { return *interface_; }
-  [[nodiscard]] Endpoint& link(Rank peer) { return *must(interface_->connect(peer, board_.get(peer))); }
+  [[nodiscard]] Endpoint& link(Rank peer) {
+    return *must(interface_->connect(peer, board_.get(peer)));
+  }
   // Waits until all ranks are here.
   void meet() { board_.meet(ranks_, ++meetings_); }
 
@@ -62,7 +65,8 @@ class RankProcess {
   std::unique_ptr<Interface> interface_;
 };
 
-// Runs `body` as every rank of a job of `ranks` processes and reports their failures in the current test.
+// Runs `body` as every rank of a job of `ranks` processes and reports their failures in the current
+// test.
 void run_ranks(const TransportFactory& transport, int ranks,
                const std::function<void(RankProcess&)>& body,
                const InterfaceOptions& options = small_options());

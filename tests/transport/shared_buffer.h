@@ -16,7 +16,9 @@ class SharedBuffer {
   SharedBuffer(const SharedBuffer&) = delete;
   SharedBuffer& operator=(const SharedBuffer&) = delete;
 
-  [[nodiscard]] std::span<std::byte> bytes() const { return {static_cast<std::byte*>(pointer_), bytes_}; }
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    return {static_cast<std::byte*>(pointer_), bytes_};
+  }
 
  private:
   void* pointer_;

@@ -1,5 +1,5 @@
-// What only shared memory between processes can meet: peers that ended, pids that are someone else's now, another user's
-// processes, a kernel that refuses.
+// What only shared memory between processes can meet: peers that ended, pids that are someone
+// else's now, another user's processes, a kernel that refuses.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -43,8 +43,9 @@ void expect_error(const Status& status, Code code, const char* text) {
 }
 
 // Starts rank 1, which waits at the board's first meeting, and runs `body` as rank 0.
-void beside_rank_1(const std::function<void(RankProcess&, Board&)>& body,
-                   const std::function<void()>& before_1 = [] {}) {
+void beside_rank_1(
+    const std::function<void(RankProcess&, Board&)>& body,
+    const std::function<void()>& before_1 = [] {}) {
   const SharedBoard board;
   FreshProcess one([&] {
     before_1();
@@ -65,18 +66,18 @@ void beside_rank_1(const std::function<void(RankProcess&, Board&)>& body,
 
 TEST(ShmPeers, AddressesOfOtherVersionsAndMachinesAreNamed) {
   beside_rank_1([](RankProcess& rank, Board& board) {
-    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.wire_version; }), Code::mismatch,
-                 "wire version");
-    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.machine; }), Code::unavailable,
-                 "another machine");
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.wire_version; }),
+                 Code::mismatch, "wire version");
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.machine; }),
+                 Code::unavailable, "another machine");
     EXPECT_TRUE(connect_changed(rank, board, [](shm::Address&) {}).ok());
   });
 }
 
 TEST(ShmPeers, APidOfAnotherLifeIsNotThePeer) {
   beside_rank_1([](RankProcess& rank, Board& board) {
-    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.heap.nonce; }), Code::peer_died,
-                 "not the one");
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { ++a.heap.nonce; }),
+                 Code::peer_died, "not the one");
     expect_error(connect_changed(rank, board, [](shm::Address& a) { a.heap.process = getpid(); }),
                  Code::peer_died, "not the one");
     // A descriptor of that process which is no heap: standard input.
@@ -86,16 +87,18 @@ TEST(ShmPeers, APidOfAnotherLifeIsNotThePeer) {
 
 TEST(ShmPeers, LyingSizesAndOffsetsNeverFault) {
   beside_rank_1([](RankProcess& rank, Board& board) {
-    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2} << 20,
-                                      std::uint64_t{1} << 62, ~std::uint64_t{0}, ~std::uint64_t{0} << 21,
-                                      ~std::uint64_t{0} - (std::uint64_t{2} << 20) + 4097}) {
+    for (const std::uint64_t bytes :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2} << 20, std::uint64_t{1} << 62,
+          ~std::uint64_t{0}, ~std::uint64_t{0} << 21,
+          ~std::uint64_t{0} - (std::uint64_t{2} << 20) + 4097}) {
       expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.heap.bytes = bytes; }),
                    Code::peer_died, "not the one");
     }
-    for (const std::uint64_t hall : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65}, std::uint64_t{4096},
-                                     std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{63}}) {
-      expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.hall = hall; }), Code::mismatch,
-                   "not its shared memory");
+    for (const std::uint64_t hall :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65}, std::uint64_t{4096},
+          std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{63}}) {
+      expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.hall = hall; }),
+                   Code::mismatch, "not its shared memory");
     }
   });
 }
@@ -124,8 +127,12 @@ void connect_to_dead(bool reap) {
   });
 }
 
-TEST(ShmPeers, AProcessThatEndedIsDead) { connect_to_dead(true); }
-TEST(ShmPeers, AZombieIsDead) { connect_to_dead(false); }
+TEST(ShmPeers, AProcessThatEndedIsDead) {
+  connect_to_dead(true);
+}
+TEST(ShmPeers, AZombieIsDead) {
+  connect_to_dead(false);
+}
 
 TEST(ShmPeers, APeerThatDiesLaterIsAFailedCompletionForItsPrivateMemory) {
   const SharedBoard board;
@@ -140,8 +147,10 @@ TEST(ShmPeers, APeerThatDiesLaterIsAFailedCompletionForItsPrivateMemory) {
     done->put(0, "connected");
     (void)done->get(1);
     std::vector<std::byte> local(8);
-    ASSERT_EQ(peer.post_read(local, {PieceForm::process, reinterpret_cast<std::uintptr_t>(local.data()), 8}, 1),
-              Posted::posted);
+    ASSERT_EQ(
+        peer.post_read(local,
+                       {PieceForm::process, reinterpret_cast<std::uintptr_t>(local.data()), 8}, 1),
+        Posted::posted);
     const Status status = wait_completion(rank.interface()).status;
     EXPECT_EQ(status.code(), Code::peer_died) << status.to_string();
     EXPECT_EQ(status.rank(), 1);
@@ -174,7 +183,8 @@ TEST(ShmPeers, AProcessThatMayNotBeTracedIsOutOfReach) {
   beside_rank_1(
       [](RankProcess& rank, Board& board) {
         become_nobody();
-        expect_error(rank.interface().connect(1, board.get(1)).status(), Code::no_permission, "/proc/");
+        expect_error(rank.interface().connect(1, board.get(1)).status(), Code::no_permission,
+                     "/proc/");
       },
       [] {
         become_nobody();
@@ -182,7 +192,8 @@ TEST(ShmPeers, AProcessThatMayNotBeTracedIsOutOfReach) {
       });
 }
 
-// Makes process_vm_readv and process_vm_writev answer EPERM, as the filters of container runtimes do.
+// Makes process_vm_readv and process_vm_writev answer EPERM, as the filters of container runtimes
+// do.
 [[nodiscard]] bool forbid_process_vm() {
   const auto number = [](long call) { return static_cast<std::uint32_t>(call); };
   sock_filter program[] = {
@@ -193,7 +204,8 @@ TEST(ShmPeers, AProcessThatMayNotBeTracedIsOutOfReach) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter{sizeof program / sizeof program[0], program};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 TEST(ShmPeers, WithoutProcessAccessSharedMemoryStillWorks) {
@@ -202,15 +214,18 @@ TEST(ShmPeers, WithoutProcessAccessSharedMemoryStillWorks) {
     Endpoint& peer = rank.link(1);
     expect_error(peer.process_access(), Code::no_permission, "memory of process");
     std::vector<std::byte> local(8);
-    ASSERT_EQ(peer.post_read(local, {PieceForm::process, reinterpret_cast<std::uintptr_t>(local.data()), 8}, 1),
-              Posted::posted);
+    ASSERT_EQ(
+        peer.post_read(local,
+                       {PieceForm::process, reinterpret_cast<std::uintptr_t>(local.data()), 8}, 1),
+        Posted::posted);
     expect_error(wait_completion(rank.interface()).status, Code::no_permission, "memory of rank 1");
     ASSERT_EQ(peer.post_read(local, {PieceForm::view, 0, 8}, 2), Posted::posted);
     EXPECT_TRUE(wait_completion(rank.interface()).status.ok());
   });
 }
 
-// A child that a rank forks has the rank's objects but not the rank's rights: destroying them must not hurt the rank.
+// A child that a rank forks has the rank's objects but not the rank's rights: destroying them must
+// not hurt the rank.
 TEST(ShmPeers, AForkedChildCannotCloseItsParentsInterface) {
   in_fresh_process([] {
     Group group(kShm, 2);

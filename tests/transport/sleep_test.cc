@@ -1,5 +1,5 @@
-// Conformance: a sleeping interface is woken by a notice, a release and wake(), and never misses one. The sleeps below
-// may last a minute; a test that relied on that would fail by its length.
+// Conformance: a sleeping interface is woken by a notice, a release and wake(), and never misses
+// one. The sleeps below may last a minute; a test that relied on that would fail by its length.
 #include <atomic>
 #include <thread>
 
@@ -29,7 +29,10 @@ bool sleep_until(Interface& interface, Predicate done) {
 TEST_P(Sleep, EndsAtItsTimeout) {
   Group group(GetParam(), 1);
   int asked = 0;
-  group.at(0).sleep(1'000'000, [&] { ++asked; return false; });
+  group.at(0).sleep(1'000'000, [&] {
+    ++asked;
+    return false;
+  });
   EXPECT_EQ(asked, 1);
 }
 

@@ -1,4 +1,5 @@
-// The transports that the conformance suite runs over. A new transport is one line in transports.cc.
+// The transports that the conformance suite runs over. A new transport is one line in
+// transports.cc.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,6 +29,6 @@ inline std::ostream& operator<<(std::ostream& out, const TransportFactory& trans
 }  // namespace weft
 
 // Runs every TEST_P of `suite`, a testing::TestWithParam<TransportFactory>, over all transports.
-#define WEFT_FOR_ALL_TRANSPORTS(suite)                                                    \
-  INSTANTIATE_TEST_SUITE_P(All, suite, ::testing::ValuesIn(::weft::transports()),         \
+#define WEFT_FOR_ALL_TRANSPORTS(suite)                                            \
+  INSTANTIATE_TEST_SUITE_P(All, suite, ::testing::ValuesIn(::weft::transports()), \
                            [](const auto& parameter) { return parameter.param.name; })

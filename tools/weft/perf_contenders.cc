@@ -62,20 +62,20 @@ Status OwnCalls::run(int times) {
 
 Status OwnCalls::call() {
   switch (options_.collective) {
-    case Collective::neighbor_allreduce: {
+    case Workload::neighbor_allreduce: {
       if (steps_.empty()) return context_.neighbor_allreduce(x_, y_);
       const Step& step = steps_[next_step_];
       next_step_ = (next_step_ + 1) % steps_.size();
       return context_.neighbor_allreduce(x_, y_, {step.self, step.sources, step.destinations});
     }
-    case Collective::neighbor_allgather:
+    case Workload::neighbor_allgather:
       return context_.neighbor_allgather(x_, y_);
-    case Collective::allreduce:
+    case Workload::allreduce:
       return context_.allreduce(x_, y_,
                                 is_floating(options_.type) ? ReduceOp::average : ReduceOp::sum);
-    case Collective::broadcast:
+    case Workload::broadcast:
       return context_.broadcast(x_, y_, 0);
-    case Collective::barrier:
+    case Workload::barrier:
       return context_.barrier();
   }
   return Status(Code::invalid_argument, "an operation that perf does not know");

@@ -85,12 +85,12 @@ Result<GraphAndSchedule> talk(const PerfArguments& asked) {
   return GraphAndSchedule{first, *schedule};
 }
 
-Status check_combination(const PerfArguments& asked, Collective collective, DataType type) {
-  if (asked.dynamic && collective != Collective::neighbor_allreduce) {
+Status check_combination(const PerfArguments& asked, Workloadcollective, DataType type) {
+  if (asked.dynamic && collective != Workload::neighbor_allreduce) {
     return invalid(fmt::format("--dynamic: {} has no weights", asked.operation));
   }
   if (asked.in_place &&
-      (collective == Collective::neighbor_allgather || collective == Collective::barrier)) {
+      (collective == Workload::neighbor_allgather || collective == Workload::barrier)) {
     return invalid(fmt::format("--in-place: {} has no such form", asked.operation));
   }
   if (!asked.against.empty() && type != DataType::f32) {
@@ -99,7 +99,7 @@ Status check_combination(const PerfArguments& asked, Collective collective, Data
   if (!asked.against.empty() && asked.dynamic) {
     return invalid("--against: peers have no --dynamic form");
   }
-  if (collective == Collective::neighbor_allreduce) {
+  if (collective == Workload::neighbor_allreduce) {
     return check_reduction(type, Reduction::weighted_sum);
   }
   return {};
@@ -135,8 +135,8 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
   }
   const bool limits = asked.operation == "limits";  // those of the main job
-  WEFT_ASSIGN(const Collective operation,
-              collective(limits ? name(Collective::neighbor_allreduce) : asked.operation));
+  WEFT_ASSIGN(const Workload operation,
+              workload(limits ? name(Workload::neighbor_allreduce) : asked.operation));
   WEFT_ASSIGN(const DataType type, data_type(asked.type));
   WEFT_RETURN_IF_ERROR(one_of("transport", asked.transport, {"shm"}));
   WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign"}));
@@ -147,7 +147,7 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   WEFT_RETURN_IF_ERROR(check_combination(asked, operation, type));
   WEFT_ASSIGN(const GraphAndSchedule found, talk(asked));
   std::vector<std::size_t> sizes{0};
-  if (operation != Collective::barrier) {
+  if (operation != Workload::barrier) {
     WEFT_ASSIGN(sizes, sizes_from(asked.sizes, size_of(type)));
   }
   return PerfOptions{operation, found.graph, found.schedule, type, std::move(sizes), asked};

@@ -73,7 +73,7 @@ struct Tensors {
   Segments inputs;
   Segments outputs;
 
-  // Collective.
+  // Workload.
   static Result<Tensors> make(Seat& seat, DataType type, std::size_t count,
                               std::size_t output_count, bool foreign);
 };

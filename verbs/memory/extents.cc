@@ -1,4 +1,5 @@
-// First fit over an ordered map: allocation is control path, and the map stays short because frees coalesce.
+// First fit over an ordered map: allocation is control path, and the map stays short because frees
+// coalesce.
 #include "verbs/memory/extents.h"
 
 #include "verbs/base/base.h"

@@ -1,5 +1,5 @@
-// Extents: which parts of an address range are free. First fit with coalescing; offsets only, no memory is
-// touched. Not thread safe: the heap's lock covers it.
+// Extents: which parts of an address range are free. First fit with coalescing; offsets only, no
+// memory is touched. Not thread safe: the heap's lock covers it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ class Extents {
  public:
   // Adds [offset, offset+bytes) to the free parts, merged with its neighbors.
   void give(std::uint64_t offset, std::uint64_t bytes);
-  // Takes `bytes` at a multiple of `alignment` (a power of two); nothing when no part is large enough.
+  // Takes `bytes` at a multiple of `alignment` (a power of two); nothing when no part is large
+  // enough.
   [[nodiscard]] std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
 
  private:

@@ -1,4 +1,5 @@
-// Making the heap: an unnamed file, its mapping, the commitment of pages, huge pages where the kernel gives them.
+// Making the heap: an unnamed file, its mapping, the commitment of pages, huge pages where the
+// kernel gives them.
 #include "verbs/memory/heap.h"
 
 #include <fcntl.h>
@@ -15,7 +16,8 @@ namespace weft {
 namespace {
 
 #ifndef MADV_COLLAPSE
-constexpr int MADV_COLLAPSE = 25;  // Linux 6.1; older kernels answer EINVAL and the pages stay small
+constexpr int MADV_COLLAPSE =
+    25;  // Linux 6.1; older kernels answer EINVAL and the pages stay small
 #endif
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
@@ -45,26 +47,26 @@ Result<std::unique_ptr<Heap>> Heap::open(const HeapOptions& options) {
   heap->options_ = options;
   HeapIdentity& identity = heap->identity_;
   identity.process = getpid();
-  identity.bytes = round_up(options.address_bytes != 0 ? options.address_bytes : physical_memory(),
-                            kHugePage);
+  identity.bytes =
+      round_up(options.address_bytes != 0 ? options.address_bytes : physical_memory(), kHugePage);
   WEFT_ASSIGN(identity.file, unnamed_file(options.directory));
   if (getrandom(&identity.nonce, sizeof identity.nonce, 0) != sizeof identity.nonce) {
     return system_error("drawing the heap's nonce", errno);
   }
   if (fchmod(identity.file, 0600) != 0) return system_error("protecting the shared heap", errno);
   if (ftruncate(identity.file, static_cast<off_t>(identity.bytes)) != 0) {
-    return system_error(fmt::format("giving the shared heap {} MiB of address space",
-                                    identity.bytes >> 20),
-                        errno);
+    return system_error(
+        fmt::format("giving the shared heap {} MiB of address space", identity.bytes >> 20), errno);
   }
   // Reserve one huge page more than needed, so that the base can be aligned for huge mappings.
   void* reserved = mmap(nullptr, identity.bytes + kHugePage, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) {
-    return system_error(fmt::format("mapping {} MiB for the shared heap", identity.bytes >> 20), errno);
+    return system_error(fmt::format("mapping {} MiB for the shared heap", identity.bytes >> 20),
+                        errno);
   }
-  auto* aligned = reinterpret_cast<std::byte*>(
-      round_up(reinterpret_cast<std::uintptr_t>(reserved), kHugePage));
+  auto* aligned =
+      reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(reserved), kHugePage));
   if (mmap(aligned, identity.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
            identity.file, 0) == MAP_FAILED) {
     return system_error("mapping the shared heap", errno);
@@ -107,7 +109,8 @@ std::uint64_t Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
 Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
   if (const auto offset = small_.take(bytes, kCacheLine)) return *offset;
   const auto arena = large_.take(kHugePage, kHugePage);
-  if (!arena) return Status(Code::exhausted, "weft::allocate: the shared heap's address space is full");
+  if (!arena)
+    return Status(Code::exhausted, "weft::allocate: the shared heap's address space is full");
   if (Status status = commit(*arena, kHugePage); !status.ok()) {
     large_.give(*arena, kHugePage);
     return status;
@@ -122,14 +125,17 @@ Result<void*> Heap::allocate(std::size_t bytes) {
   if (bytes > identity_.bytes) {
     return Status(Code::exhausted,
                   fmt::format("weft::allocate: {} bytes exceed the shared heap of {} MiB "
-                              "(WEFT_HEAP_MIB sets it)", bytes, identity_.bytes >> 20));
+                              "(WEFT_HEAP_MIB sets it)",
+                              bytes, identity_.bytes >> 20));
   }
-  if (bytes < kLargeRequest) {
-    const std::uint64_t size = round_up(bytes == 0 ? 1 : bytes, kCacheLine);
-    WEFT_ASSIGN(const std::uint64_t offset, take_small(size));
-    blocks_[offset] = {size, 0};
-    allocated_ += size;
-    std::memset(base_ + offset, 0, size);
+  // The rounded size decides between small and large, here and in deallocate(), which knows no
+  // other.
+  if (const std::uint64_t lines = round_up(bytes == 0 ? 1 : bytes, kCacheLine);
+      lines < kLargeRequest) {
+    WEFT_ASSIGN(const std::uint64_t offset, take_small(lines));
+    blocks_[offset] = {lines, 0};
+    allocated_ += lines;
+    std::memset(base_ + offset, 0, lines);
     return base_ + offset;
   }
   const std::uint64_t size = round_up(bytes, kHugePage);
@@ -137,7 +143,8 @@ Result<void*> Heap::allocate(std::size_t bytes) {
   if (!offset) {
     return Status(Code::exhausted,
                   fmt::format("weft::allocate: no {} MiB left in the shared heap of {} MiB "
-                              "(WEFT_HEAP_MIB sets it)", size >> 20, identity_.bytes >> 20));
+                              "(WEFT_HEAP_MIB sets it)",
+                              size >> 20, identity_.bytes >> 20));
   }
   if (Status status = commit(*offset, size); !status.ok()) {
     large_.give(*offset, size);

@@ -11,7 +11,8 @@ namespace weft {
 
 inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 inline constexpr std::uint64_t kCacheLine = 64;
-// Requests from here up get whole huge pages of their own; smaller ones share arenas of one huge page.
+// Requests from here up get whole huge pages of their own; smaller ones share arenas of one huge
+// page.
 inline constexpr std::uint64_t kLargeRequest = std::uint64_t{1} << 20;
 
 // The first cache line of every heap: what a peer checks after mapping it.
@@ -52,9 +53,9 @@ class Heap {
   HeapIdentity identity_;
   std::byte* base_ = nullptr;
   std::mutex mutex_;
-  Extents large_;                                          // whole huge pages
-  Extents small_;                                          // parts of arenas, one huge page each
-  std::unordered_map<std::uint64_t, Block> blocks_;        // by offset
+  Extents large_;                                    // whole huge pages
+  Extents small_;                                    // parts of arenas, one huge page each
+  std::unordered_map<std::uint64_t, Block> blocks_;  // by offset
   std::uint64_t allocated_ = 0;
   std::uint64_t huge_ = 0;
 };

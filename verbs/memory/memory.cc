@@ -69,23 +69,25 @@ Status other_process(const HeapIdentity& identity) {
                 fmt::format("process {} is not the one that was announced", identity.process));
 }
 
-// The peer's file. The identity came over the wire: nothing is mapped before the file agrees with it, because a page
-// past the end of a file is a fault.
+// The peer's file. The identity came over the wire: nothing is mapped before the file agrees with
+// it, because a page past the end of a file is a fault.
 Result<int> open_peer_file(const HeapIdentity& identity) {
   const std::string path = fmt::format("/proc/{}/fd/{}", identity.process, identity.file);
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && errno == ENOENT) {
-    return Status(Code::peer_died,
-                  fmt::format("process {} has ended or is in another pid namespace: no shared heap at {}",
-                              identity.process, path));
+    return Status(
+        Code::peer_died,
+        fmt::format("process {} has ended or is in another pid namespace: no shared heap at {}",
+                    identity.process, path));
   }
   if (fd < 0) {
-    return system_error(fmt::format("opening the shared heap of process {} ({})", identity.process, path),
-                        errno);
+    return system_error(
+        fmt::format("opening the shared heap of process {} ({})", identity.process, path), errno);
   }
-  struct stat file{};
+  struct stat file {};
   if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || identity.bytes < kHugePage ||
-      identity.bytes % kHugePage != 0 || static_cast<std::uint64_t>(file.st_size) != identity.bytes) {
+      identity.bytes % kHugePage != 0 ||
+      static_cast<std::uint64_t>(file.st_size) != identity.bytes) {
     close(fd);
     return other_process(identity);
   }
@@ -99,11 +101,13 @@ Result<std::byte*> map_peer(const HeapIdentity& identity) {
   if (reserved == MAP_FAILED) {
     const int error = errno;
     close(fd);
-    return system_error(fmt::format("mapping the shared heap of process {}", identity.process), error);
+    return system_error(fmt::format("mapping the shared heap of process {}", identity.process),
+                        error);
   }
   const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(reserved);
   const std::uintptr_t aligned = (start + kHugePage - 1) & ~(kHugePage - 1);
-  // The slack around the aligned part goes back at once, so that unmapping needs only the part itself.
+  // The slack around the aligned part goes back at once, so that unmapping needs only the part
+  // itself.
   if (aligned != start) munmap(reserved, aligned - start);
   munmap(reinterpret_cast<void*>(aligned + identity.bytes), start + kHugePage - aligned);
   void* mapped = mmap(reinterpret_cast<void*>(aligned), identity.bytes, PROT_READ | PROT_WRITE,
@@ -112,7 +116,8 @@ Result<std::byte*> map_peer(const HeapIdentity& identity) {
   close(fd);
   if (mapped == MAP_FAILED) {
     munmap(reinterpret_cast<void*>(aligned), identity.bytes);
-    return system_error(fmt::format("mapping the shared heap of process {}", identity.process), error);
+    return system_error(fmt::format("mapping the shared heap of process {}", identity.process),
+                        error);
   }
   const auto* mark = static_cast<const HeapMark*>(mapped);
   if (mark->magic != HeapMark::kMagic || mark->nonce != identity.nonce) {
@@ -128,9 +133,10 @@ Status configure_heap(const HeapOptions& options) {
   ProcessHeap& process = process_heap();
   const std::lock_guard lock(process.mutex);
   if (process.heap.load() != nullptr && !equal(process.options, options)) {
-    return Status(Code::invalid_argument,
-                  "the shared heap exists already with other settings (WEFT_SHM_DIR, WEFT_HEAP_MIB, "
-                  "WEFT_HUGE_PAGES must be the same for all contexts of a process)");
+    return Status(
+        Code::invalid_argument,
+        "the shared heap exists already with other settings (WEFT_SHM_DIR, WEFT_HEAP_MIB, "
+        "WEFT_HUGE_PAGES must be the same for all contexts of a process)");
   }
   process.options = options;
   return {};
@@ -145,7 +151,8 @@ void deallocate(void* pointer) {
   if (pointer == nullptr) return;
   Heap* made = process_heap().heap.load(std::memory_order_acquire);
   invariant(made != nullptr, "weft::deallocate before any weft::allocate");
-  // A forked child runs destructors at its exit; the pages that they would give back are still its parent's.
+  // A forked child runs destructors at its exit; the pages that they would give back are still its
+  // parent's.
   if (made->identity().process != getpid()) return;
   made->deallocate(pointer);
 }
@@ -163,8 +170,8 @@ Result<HeapIdentity> heap_identity() {
 std::uint64_t heap_offset(const void* pointer, std::size_t bytes) {
   const Heap* made = process_heap().heap.load(std::memory_order_acquire);
   if (made == nullptr) return kNotInHeap;
-  const auto offset = reinterpret_cast<std::uintptr_t>(pointer) -
-                      reinterpret_cast<std::uintptr_t>(made->base());
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(pointer) - reinterpret_cast<std::uintptr_t>(made->base());
   const std::uint64_t size = made->identity().bytes;
   return offset < size && bytes <= size - offset ? offset : kNotInHeap;
 }

@@ -1,12 +1,14 @@
 // memory: where tensors live. The process's shared heap, which ranks of one machine read in place.
 //
-// One heap per process: a single anonymous file (memfd; or an unnamed file in Config::shm_dir) of sparse pages,
-// mapped once here and once by each peer process, so an address anywhere in the heap is (heap, offset) to a peer
-// and no table of segments exists. Nothing has a name in the file system, the mode is 0600, and the kernel
-// frees everything when the last process that maps it ends, also after a crash. Pages are reserved at allocation
-// (a full machine is an error there, never a fault later) and given back at deallocation.
+// One heap per process: a single anonymous file (memfd; or an unnamed file in Config::shm_dir) of
+// sparse pages, mapped once here and once by each peer process, so an address anywhere in the heap
+// is (heap, offset) to a peer and no table of segments exists. Nothing has a name in the file
+// system, the mode is 0600, and the kernel frees everything when the last process that maps it
+// ends, also after a crash. Pages are reserved at allocation (a full machine is an error there,
+// never a fault later) and given back at deallocation.
 //
-// Threads: every function is thread safe. The heap is made at the first use and lives as long as the process.
+// Threads: every function is thread safe. The heap is made at the first use and lives as long as
+// the process.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +23,23 @@ namespace weft {
 enum class HugePages : std::uint8_t { automatic, off };
 
 struct HeapOptions {
-  std::string directory;            // empty: memfd. Else a tmpfs or hugetlbfs mount
-  std::size_t address_bytes = 0;    // address space; 0: the machine's physical memory
+  std::string directory;          // empty: memfd. Else a tmpfs or hugetlbfs mount
+  std::size_t address_bytes = 0;  // address space; 0: the machine's physical memory
   HugePages huge_pages = HugePages::automatic;
 };
 
 // Where the heap's memory stands and what it got; for tools.
 struct HeapUsage {
   std::size_t allocated_bytes = 0;
-  std::size_t huge_bytes = 0;       // bytes that the kernel agreed to back with huge pages
-  std::string backing;              // "memfd", or the directory
+  std::size_t huge_bytes = 0;  // bytes that the kernel agreed to back with huge pages
+  std::string backing;         // "memfd", or the directory
 };
 
 // Sets how the heap will be made. After the heap exists only equal options are ok.
 Status configure_heap(const HeapOptions& options);
 
-// At least `bytes` of zeroed shared memory, 64-byte aligned (2 MiB aligned from 2 MiB up). 0 bytes is legal.
+// At least `bytes` of zeroed shared memory, 64-byte aligned (2 MiB aligned from 2 MiB up). 0 bytes
+// is legal.
 [[nodiscard]] Result<void*> allocate(std::size_t bytes);
 // Gives back what allocate() gave. nullptr is legal. Peers may keep a mapping; its pages are gone.
 void deallocate(void* pointer);
@@ -44,21 +47,22 @@ void deallocate(void* pointer);
 
 // The heap as peers see it.
 struct HeapIdentity {
-  std::int32_t process = 0;         // pid in this pid namespace
-  std::int32_t file = -1;           // descriptor number in that process
-  std::uint64_t bytes = 0;          // of address space
-  std::uint64_t nonce = 0;          // tells a heap from another after a pid was reused
+  std::int32_t process = 0;  // pid in this pid namespace
+  std::int32_t file = -1;    // descriptor number in that process
+  std::uint64_t bytes = 0;   // of address space
+  std::uint64_t nonce = 0;   // tells a heap from another after a pid was reused
 };
 [[nodiscard]] Result<HeapIdentity> heap_identity();
 
 inline constexpr std::uint64_t kNotInHeap = ~std::uint64_t{0};
-// Offset of [pointer, pointer+bytes) in this process's heap, or kNotInHeap if any of it lies elsewhere.
+// Offset of [pointer, pointer+bytes) in this process's heap, or kNotInHeap if any of it lies
+// elsewhere.
 [[nodiscard]] std::uint64_t heap_offset(const void* pointer, std::size_t bytes);
 // The address of an offset in this process's own heap.
 [[nodiscard]] void* heap_address(std::uint64_t offset);
 
-// A peer process's heap, mapped here. Shared by all endpoints to ranks of that process; unmapped with the last
-// reference. For our own process it is the heap itself.
+// A peer process's heap, mapped here. Shared by all endpoints to ranks of that process; unmapped
+// with the last reference. For our own process it is the heap itself.
 class PeerHeap {
  public:
   static Result<std::shared_ptr<const PeerHeap>> open(const HeapIdentity& identity);

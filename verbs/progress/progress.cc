@@ -23,7 +23,8 @@ void pause() {
 
 // What a sleeping thread costs to wake, and so what spinning may cost at most.
 constexpr std::int64_t kWakeNs = 50'000;
-// How long to yield before sleeping: an oversubscribed core has someone else to run, an own core has not.
+// How long to yield before sleeping: an oversubscribed core has someone else to run, an own core
+// has not.
 constexpr std::int64_t kYieldSharedNs = 2'000'000;
 constexpr std::int64_t kYieldOwnNs = 200'000;
 // Bounds how late a waiter sees what wakes nobody (a death, a deadline).
@@ -70,8 +71,9 @@ Backoff::Next Backoff::next() {
   return Next::slow;
 }
 
-// The owner releases with a plain store: a locked one would stall the hot path until all its earlier stores have
-// reached the other core. So nobody is woken, and whoever waits here looks again and again; owners let go soon.
+// The owner releases with a plain store: a locked one would stall the hot path until all its
+// earlier stores have reached the other core. So nobody is woken, and whoever waits here looks
+// again and again; owners let go soon.
 void LaneToken::acquire() {
   if (try_acquire()) return;
   wanted_.fetch_add(1, std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 // progress: who drives a lane, and how a waiter waits.
 //
-// A Lane has one owner at a time, held in an atomic token: its thread, or a caller that waits. The owner alone may
-// touch the lane's interfaces and operations. A Backoff says what a waiter that found nothing does next: spin while there are
-// cores for it, then yield, then sleep.
+// A Lane has one owner at a time, held in an atomic token: its thread, or a caller that waits. The
+// owner alone may touch the lane's interfaces and operations. A Backoff says what a waiter that
+// found nothing does next: spin while there are cores for it, then yield, then sleep.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,18 @@ namespace weft {
 [[nodiscard]] int usable_cores();
 
 struct WaitPolicy {
-  std::int64_t spin_ns = 0;    // busy polling
-  std::int64_t yield_ns = 0;   // then polling between yields
-  std::int64_t sleep_ns = 0;   // then sleeps of at most this
+  std::int64_t spin_ns = 0;   // busy polling
+  std::int64_t yield_ns = 0;  // then polling between yields
+  std::int64_t sleep_ns = 0;  // then sleeps of at most this
 };
 
-// Negative spin or yield times mean: by rule. With a core per rank a waiter may spin for as long as a wake-up
-// costs (a wake across cores of a virtual machine takes ~30 us; spinning longer gains nothing on average). With
-// more ranks than cores every spin keeps the peer that is waited for from running, so it yields at once; a yield hands
-// over in ~1.5 us where a wake-up takes ~30, so it yields for long before it sleeps.
-[[nodiscard]] WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns, std::int64_t yield_ns);
+// Negative spin or yield times mean: by rule. With a core per rank a waiter may spin for as long as
+// a wake-up costs (a wake across cores of a virtual machine takes ~30 us; spinning longer gains
+// nothing on average). With more ranks than cores every spin keeps the peer that is waited for from
+// running, so it yields at once; a yield hands over in ~1.5 us where a wake-up takes ~30, so it
+// yields for long before it sleeps.
+[[nodiscard]] WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns,
+                                     std::int64_t yield_ns);
 
 // One wait. A value on the waiter's stack.
 class Backoff {
@@ -34,14 +36,16 @@ class Backoff {
 
   explicit Backoff(const WaitPolicy& policy) : policy_(policy) {}
 
-  // Called after a poll that found nothing. Spins or yields by itself; `slow`, about once per millisecond of waiting,
-  // asks the caller to look at the unlikely (deaths, deadlines, strangers); `sleep` asks it to sleep.
+  // Called after a poll that found nothing. Spins or yields by itself; `slow`, about once per
+  // millisecond of waiting, asks the caller to look at the unlikely (deaths, deadlines, strangers);
+  // `sleep` asks it to sleep.
   Next next();
   // Something was found: the next wait starts anew.
   void reset() { rounds_ = 0; }
 
  private:
-  static constexpr std::uint32_t kPausesPerClock = 32;  // how often a spinning waiter reads the clock
+  static constexpr std::uint32_t kPausesPerClock =
+      32;  // how often a spinning waiter reads the clock
   static constexpr std::int64_t kSlowNs = 1'000'000;
 
   const WaitPolicy& policy_;
@@ -54,7 +58,8 @@ class Backoff {
 class LaneToken {
  public:
   [[nodiscard]] bool try_acquire() {
-    return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire);
+    return !held_.load(std::memory_order_relaxed) &&
+           !held_.exchange(true, std::memory_order_acquire);
   }
   // Waits for the token; the owner sees wanted() and should let go soon.
   void acquire();

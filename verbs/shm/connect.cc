@@ -1,4 +1,5 @@
-// Connecting: mapping a peer's heap, making our ring for it, finding its ring for us. No step needs the peer's help.
+// Connecting: mapping a peer's heap, making our ring for it, finding its ring for us. No step needs
+// the peer's help.
 #include <fmt/core.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -16,18 +17,23 @@ namespace {
 Result<Address> decode(std::string_view bytes, Rank peer, std::uint64_t machine) {
   Address address;
   if (bytes.size() != sizeof address) {
-    return Status(Code::mismatch,
-                  fmt::format("rank {}'s shm address has {} bytes instead of {}: another version of Weft?",
-                              peer, bytes.size(), sizeof address), peer);
+    return Status(
+        Code::mismatch,
+        fmt::format("rank {}'s shm address has {} bytes instead of {}: another version of Weft?",
+                    peer, bytes.size(), sizeof address),
+        peer);
   }
   std::memcpy(&address, bytes.data(), sizeof address);
   if (address.wire_version != kWireVersion) {
-    return Status(Code::mismatch, fmt::format("rank {} speaks wire version {}, this rank {}", peer,
-                                              address.wire_version, kWireVersion), peer);
+    return Status(Code::mismatch,
+                  fmt::format("rank {} speaks wire version {}, this rank {}", peer,
+                              address.wire_version, kWireVersion),
+                  peer);
   }
   if (address.machine != machine) {
-    return Status(Code::unavailable,
-                  fmt::format("rank {} is on another machine; shared memory does not reach it", peer), peer);
+    return Status(
+        Code::unavailable,
+        fmt::format("rank {} is on another machine; shared memory does not reach it", peer), peer);
   }
   return address;
 }
@@ -35,18 +41,22 @@ Result<Address> decode(std::string_view bytes, Rank peer, std::uint64_t machine)
 Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
   if (theirs == nullptr || theirs->magic != Hall::kMagic ||
       theirs->rank != static_cast<std::uint32_t>(peer)) {
-    return Status(Code::mismatch, fmt::format("what rank {} announced is not its shared memory", peer), peer);
+    return Status(Code::mismatch,
+                  fmt::format("what rank {} announced is not its shared memory", peer), peer);
   }
   if (theirs->job != ours.job) {
     return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
   }
   const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
     return Status(Code::mismatch,
-                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks", peer, what,
-                              there, here), peer);
+                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
+                              peer, what, there, here),
+                  peer);
   };
-  if (theirs->context != ours.context) return differ("context number", theirs->context, ours.context);
-  if (theirs->channels != ours.channels) return differ("WEFT_CHANNELS + 1", theirs->channels, ours.channels);
+  if (theirs->context != ours.context)
+    return differ("context number", theirs->context, ours.context);
+  if (theirs->channels != ours.channels)
+    return differ("WEFT_CHANNELS + 1", theirs->channels, ours.channels);
   if (theirs->slots != ours.slots) return differ("WEFT_SLOTS", theirs->slots, ours.slots);
   if (theirs->payload_bytes != ours.payload_bytes) {
     return differ("WEFT_EAGER_BYTES", theirs->payload_bytes, ours.payload_bytes);
@@ -169,12 +179,14 @@ bool ShmEndpoint::find_incoming() {
 
 Status ShmEndpoint::probe_process_access() const {
   if (same_process_) return {};
-  // The kernel checks the permission before the address, so reading address 0 tells one from the other.
+  // The kernel checks the permission before the address, so reading address 0 tells one from the
+  // other.
   std::byte probe{};
   iovec local{&probe, 1};
   iovec remote{nullptr, 1};
   if (process_vm_readv(process_, &local, 1, &remote, 1, 0) < 0 && errno != EFAULT) {
-    return system_error(fmt::format("reading the memory of process {} (rank {})", process_, peer_), errno);
+    return system_error(fmt::format("reading the memory of process {} (rank {})", process_, peer_),
+                        errno);
   }
   return {};
 }

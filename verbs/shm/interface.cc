@@ -28,18 +28,23 @@ Result<std::int32_t> shm_process(std::string_view address) {
 namespace shm {
 
 ShmInterface::ShmInterface(Rank rank, const InterfaceOptions& options, AddressResolver resolver)
-    : rank_(rank), options_(options), geometry_(geometry_of(options)), resolver_(std::move(resolver)) {}
+    : rank_(rank),
+      options_(options),
+      geometry_(geometry_of(options)),
+      resolver_(std::move(resolver)) {}
 
 Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const InterfaceOptions& options,
                                                       AddressResolver resolver) {
   if (!std::has_single_bit(options.slots) || options.channels < 1) {
-    return Status(Code::invalid_argument,
-                  fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
-                              options.channels, options.slots));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
+                    options.channels, options.slots));
   }
   if (rank < 0 || static_cast<std::size_t>(rank) >= kMostRanks) {
     return Status(Code::invalid_argument,
-                  fmt::format("rank {} is not one of the {} that shared memory can tell apart", rank, kMostRanks));
+                  fmt::format("rank {} is not one of the {} that shared memory can tell apart",
+                              rank, kMostRanks));
   }
   std::unique_ptr<ShmInterface> interface(new ShmInterface(rank, options, std::move(resolver)));
   WEFT_ASSIGN(void* memory, allocate(sizeof(Hall)));
@@ -58,14 +63,18 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   return std::unique_ptr<Interface>(std::move(interface));
 }
 
-// The hall and the rings stay allocated while the process lives: peers may still look at them after we left, and
-// reusing their memory would show them another context's words. Closing contexts in a loop therefore costs a ring per
-// peer each time; rings of closed contexts are few and bounded by the contexts a process makes.
-ShmInterface::~ShmInterface() { close(); }
+// The hall and the rings stay allocated while the process lives: peers may still look at them after
+// we left, and reusing their memory would show them another context's words. Closing contexts in a
+// loop therefore costs a ring per peer each time; rings of closed contexts are few and bounded by
+// the contexts a process makes.
+ShmInterface::~ShmInterface() {
+  close();
+}
 
 void ShmInterface::close() {
   closed_ = true;
-  // A forked child that destroys its copy does not close the interface of its parent, whose hall it shares.
+  // A forked child that destroys its copy does not close the interface of its parent, whose hall it
+  // shares.
   if (hall_ == nullptr || identity_.process != getpid()) return;
   if (hall_->closed.exchange(1, std::memory_order_release) != 0) return;
   for (auto& [rank, endpoint] : endpoints_) endpoint->wake_peer();

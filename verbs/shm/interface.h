@@ -44,8 +44,9 @@ class ShmEndpoint final : public Endpoint {
                     std::uint64_t ticket) override;
   Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
                    std::uint64_t ticket) override;
-  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
-                           std::uint64_t* found, std::uint64_t ticket) override;
+  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                           std::uint64_t desired, std::uint64_t* found,
+                           std::uint64_t ticket) override;
 
  private:
   // The sender's side of a channel.
@@ -54,7 +55,8 @@ class ShmEndpoint final : public Endpoint {
     std::byte* payloads;
     std::atomic<std::uint64_t>* released_line;  // written by the peer
     std::uint64_t posted = 0;
-    std::uint64_t released_seen = 0;  // what the line said last: read again only when the ring looks full
+    std::uint64_t released_seen =
+        0;  // what the line said last: read again only when the ring looks full
   };
   // The receiver's side.
   struct Incoming {
@@ -107,7 +109,8 @@ class ShmInterface final : public Interface {
   [[nodiscard]] bool owns(const Ring& ring) const {
     return ring.peer_nonce == identity_.nonce && ring.peer_hall == hall_offset_;
   }
-  // One-sided work ends where it is posted; its completion waits here for poll(). Without room posting answers full.
+  // One-sided work ends where it is posted; its completion waits here for poll(). Without room
+  // posting answers full.
   [[nodiscard]] bool has_room() const { return completions_.size() < kCompletions; }
   Posted complete(std::uint64_t ticket, Status status);
   [[nodiscard]] bool closed() const { return closed_; }
@@ -127,7 +130,8 @@ class ShmInterface final : public Interface {
   HeapIdentity identity_;
   Hall* hall_ = nullptr;
   std::uint64_t hall_offset_ = 0;
-  // Askers taken from one word of the hall and not served yet: all of a word are served before any asks twice.
+  // Askers taken from one word of the hall and not served yet: all of a word are served before any
+  // asks twice.
   std::uint64_t askers_ = 0;
   std::size_t askers_word_ = 0;
   std::unordered_map<Rank, std::unique_ptr<ShmEndpoint>> endpoints_;

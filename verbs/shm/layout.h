@@ -1,12 +1,14 @@
-// How shared memory is laid out between two ranks. Internal to the module; frozen with the wire version.
+// How shared memory is laid out between two ranks. Internal to the module; frozen with the wire
+// version.
 //
-// Each direction of a pair is one Ring in the *sender's* heap: so a sender can create it, announce it and post without
-// the peer's help, and a stream needs no handshake. A ring has per channel a line that the receiver writes (its count
-// of releases) and `slots` slots that the sender writes. A slot is whole when its header's stamp is the low 32 bits
-// of (index of the notice + 1): the receiver polls that one line, which for a small message is the message.
+// Each direction of a pair is one Ring in the *sender's* heap: so a sender can create it, announce
+// it and post without the peer's help, and a stream needs no handshake. A ring has per channel a
+// line that the receiver writes (its count of releases) and `slots` slots that the sender writes. A
+// slot is whole when its header's stamp is the low 32 bits of (index of the notice + 1): the
+// receiver polls that one line, which for a small message is the message.
 //
-// A rank's Hall is where others find it: the list of rings it has made (each names the hall it is for), the
-// bits by which strangers ask for attention, and the word by which it sleeps.
+// A rank's Hall is where others find it: the list of rings it has made (each names the hall it is
+// for), the bits by which strangers ask for attention, and the word by which it sleeps.
 #pragma once
 
 #include <array>
@@ -36,8 +38,9 @@ struct Hall {
   std::uint64_t payload_bytes;
   // Offset of the newest Ring in this heap, 0 for none. Only the owner writes.
   alignas(kLine) std::atomic<std::uint64_t> rings;
-  // 1 when any bit of `askers` may be set. Anyone sets, the owner clears, all by exchange: a plain store would cut
-  // the release sequence by which the owner sees the bits of those who set it before.
+  // 1 when any bit of `askers` may be set. Anyone sets, the owner clears, all by exchange: a plain
+  // store would cut the release sequence by which the owner sees the bits of those who set it
+  // before.
   alignas(kLine) std::atomic<std::uint32_t> attention;
   // 1 once the owner has closed its interface.
   alignas(kLine) std::atomic<std::uint32_t> closed;
@@ -47,8 +50,8 @@ struct Hall {
   alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostRanks / 64> askers;
 };
 
-// For one hall, not for a rank: a rank that opens a second interface must not find old notices in the ring that was
-// made for its first.
+// For one hall, not for a rank: a rank that opens a second interface must not find old notices in
+// the ring that was made for its first.
 struct Ring {
   alignas(kLine) std::uint64_t peer_nonce;  // of the heap with the hall that it is for
   std::uint64_t peer_hall;                  // offset of that hall
@@ -59,8 +62,9 @@ struct ReleaseLine {
   alignas(kLine) std::atomic<std::uint64_t> released;
 };
 
-// Where the parts of a ring lie: Ring, a release line per channel, all headers, all payloads. Headers lie side by
-// side, not each before its payload: payload strides near a power of two would put them all in one cache set.
+// Where the parts of a ring lie: Ring, a release line per channel, all headers, all payloads.
+// Headers lie side by side, not each before its payload: payload strides near a power of two would
+// put them all in one cache set.
 struct Geometry {
   std::uint32_t channels;
   std::uint32_t slots;
@@ -95,8 +99,8 @@ struct Address {
   std::uint32_t wire_version;
   std::uint32_t rank;
   HeapIdentity heap;
-  std::uint64_t hall;       // offset in that heap
-  std::uint64_t machine;    // hash of the host's identity: shared memory does not leave it
+  std::uint64_t hall;     // offset in that heap
+  std::uint64_t machine;  // hash of the host's identity: shared memory does not leave it
 };
 static_assert(std::is_trivially_copyable_v<Address>);
 

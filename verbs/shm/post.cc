@@ -1,5 +1,5 @@
-// The data path: notices, views and one-sided work. No allocation, lock or system call, but for the calls that move
-// private memory and the one that wakes a sleeper.
+// The data path: notices, views and one-sided work. No allocation, lock or system call, but for the
+// calls that move private memory and the one that wakes a sleeper.
 #include <fmt/core.h>
 #include <sys/uio.h>
 
@@ -24,14 +24,16 @@ void ask_attention(Hall& hall, std::uint32_t rank) {
 
 Posted ShmEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
                                 std::span<const std::byte> payload) {
-  if (interface_.closed()) [[unlikely]] return Posted::full;
+  if (interface_.closed()) [[unlikely]]
+    return Posted::full;
   Outgoing& out = outgoing_[channel];
   if (out.posted - out.released_seen > slot_mask_) {
     out.released_seen = out.released_line->load(std::memory_order_acquire);
     if (out.posted - out.released_seen > slot_mask_) return Posted::full;
   }
   const std::size_t slot = out.posted & slot_mask_;
-  if (!payload.empty()) std::memcpy(out.payloads + slot * payload_stride_, payload.data(), payload.size());
+  if (!payload.empty())
+    std::memcpy(out.payloads + slot * payload_stride_, payload.data(), payload.size());
   WireHeader* target = out.headers + slot;
   std::memcpy(static_cast<void*>(target), &header, offsetof(WireHeader, stamp));
   target->word = header.word;
@@ -45,11 +47,13 @@ Posted ShmEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
 }
 
 Notice ShmEndpoint::front(std::uint32_t channel) {
-  if (incoming_.empty() && !find_incoming()) [[unlikely]] return {};
+  if (incoming_.empty() && !find_incoming()) [[unlikely]]
+    return {};
   Incoming& in = incoming_[channel];
   const std::size_t slot = in.next & slot_mask_;
   WireHeader* header = in.headers + slot;
-  if (stamp_of(header).load(std::memory_order_acquire) != static_cast<std::uint32_t>(in.next + 1)) return {};
+  if (stamp_of(header).load(std::memory_order_acquire) != static_cast<std::uint32_t>(in.next + 1))
+    return {};
   return {header, in.payloads + slot * payload_stride_};
 }
 
@@ -62,7 +66,8 @@ void ShmEndpoint::release(std::uint32_t channel) {
 
 std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
-  if (interface_.closed()) [[unlikely]] return out.posted;
+  if (interface_.closed()) [[unlikely]]
+    return out.posted;
   if (out.released_seen != out.posted) {
     out.released_seen = out.released_line->load(std::memory_order_acquire);
   }
@@ -70,7 +75,8 @@ std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
 }
 
 void ShmEndpoint::wake_peer() {
-  if (peer_hall_->sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_owner(*peer_hall_);
+  if (peer_hall_->sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    wake_owner(*peer_hall_);
 }
 
 const std::byte* ShmEndpoint::view(const RemoteBuffer& remote) {
@@ -83,11 +89,13 @@ const std::byte* ShmEndpoint::view(const RemoteBuffer& remote) {
   return nullptr;
 }
 
-Status ShmEndpoint::move(void* local, std::size_t bytes, const RemoteBuffer& remote, bool write) const {
+Status ShmEndpoint::move(void* local, std::size_t bytes, const RemoteBuffer& remote,
+                         bool write) const {
   const auto outside = [&](const char* what) {
     return Status(Code::invalid_argument,
-                  fmt::format("{} {} bytes at {:#x} of rank {}: {}", write ? "writing" : "reading", bytes,
-                              remote.word, peer_, what), peer_);
+                  fmt::format("{} {} bytes at {:#x} of rank {}: {}", write ? "writing" : "reading",
+                              bytes, remote.word, peer_, what),
+                  peer_);
   };
   if (bytes > remote.bytes) return outside("longer than the region");
   if (bytes == 0) return {};
@@ -125,8 +133,10 @@ Status ShmEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& rem
 Posted ShmEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
                                std::uint64_t ticket) {
   if (!interface_.has_room()) return Posted::full;
-  if (interface_.closed()) return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
-  // The const is cast away for one function that serves both directions; a write only reads `local`.
+  if (interface_.closed())
+    return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
+  // The const is cast away for one function that serves both directions; a write only reads
+  // `local`.
   return interface_.complete(
       ticket, move(const_cast<std::byte*>(local.data()), local.size(), remote, true));
 }
@@ -134,22 +144,28 @@ Posted ShmEndpoint::post_write(std::span<const std::byte> local, const RemoteBuf
 Posted ShmEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
                               std::uint64_t ticket) {
   if (!interface_.has_room()) return Posted::full;
-  if (interface_.closed()) return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
+  if (interface_.closed())
+    return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
   return interface_.complete(ticket, move(local.data(), local.size(), remote, false));
 }
 
 Posted ShmEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                                      std::uint64_t desired, std::uint64_t* found, std::uint64_t ticket) {
+                                      std::uint64_t desired, std::uint64_t* found,
+                                      std::uint64_t ticket) {
   if (!interface_.has_room()) return Posted::full;
-  if (interface_.closed()) return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
+  if (interface_.closed())
+    return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
   auto* word = remote.form == PieceForm::view && remote.bytes >= 8 && remote.word % 8 == 0
                    ? static_cast<std::uint64_t*>(heap_->at(remote.word, remote.bytes))
                    : nullptr;
   if (word == nullptr) {
     return interface_.complete(
-        ticket, Status(Code::invalid_argument,
-                       fmt::format("compare-and-swap at {:#x} of rank {}: not 8 aligned bytes of its shared heap",
-                                   remote.word, peer_), peer_));
+        ticket,
+        Status(Code::invalid_argument,
+               fmt::format(
+                   "compare-and-swap at {:#x} of rank {}: not 8 aligned bytes of its shared heap",
+                   remote.word, peer_),
+               peer_));
   }
   *found = expected;
   std::atomic_ref<std::uint64_t>(*word).compare_exchange_strong(*found, desired,

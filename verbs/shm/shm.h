@@ -1,8 +1,9 @@
 // shm: ranks of one machine, processes or threads, through shared memory.
 //
 // Small messages are copied into a slot of the pair's ring; large ones that live in the shared heap
-// (weft::allocate) are named by offset and read in place; private memory is read by process_vm_readv where the kernel
-// allows it. One interface per context. Nothing it makes has a name in the file system.
+// (weft::allocate) are named by offset and read in place; private memory is read by
+// process_vm_readv where the kernel allows it. One interface per context. Nothing it makes has a
+// name in the file system.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,8 @@
 
 namespace weft {
 
-// Opens rank `rank`'s interface. `resolver` finds the address of a stranger that asks for attention.
+// Opens rank `rank`'s interface. `resolver` finds the address of a stranger that asks for
+// attention.
 Result<std::unique_ptr<Interface>> open_shm(Rank rank, const InterfaceOptions& options,
                                             AddressResolver resolver);
 

@@ -1,8 +1,9 @@
 // Sleeping and waking across processes, on a futex in the sleeper's hall.
 //
-// A poster must not pay a full memory fence per message to learn whether its peer sleeps. So the sleeper pays: it
-// sets its word, makes every running thread of every Weft process pass a barrier (membarrier), and looks once more. A poster that did
-// not see the word had its message visible by then. Where the kernel lacks membarrier the sleep is cut short instead.
+// A poster must not pay a full memory fence per message to learn whether its peer sleeps. So the
+// sleeper pays: it sets its word, makes every running thread of every Weft process pass a barrier
+// (membarrier), and looks once more. A poster that did not see the word had its message visible by
+// then. Where the kernel lacks membarrier the sleep is cut short instead.
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -20,8 +21,10 @@ namespace {
 // The longest sleep when a wake-up could be missed.
 constexpr std::int64_t kBlindSleepNs = 1'000'000;
 
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
+                 nullptr, 0);
 }
 
 // Registers this process as one that barriers reach; once.
@@ -46,7 +49,9 @@ void wake_owner(Hall& hall) {
   }
 }
 
-void ShmInterface::wake() { wake_owner(*hall_); }
+void ShmInterface::wake() {
+  wake_owner(*hall_);
+}
 
 void ShmInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
   hall_->sleeping.exchange(1, std::memory_order_seq_cst);

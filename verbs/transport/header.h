@@ -1,5 +1,6 @@
-// The wire header: 64 bytes that travel with every piece, in the same write as its data. Frozen: fixed widths and
-// offsets, asserted below; a change is a new kWireVersion. Little endian, as all supported machines are.
+// The wire header: 64 bytes that travel with every piece, in the same write as its data. Frozen:
+// fixed widths and offsets, asserted below; a change is a new kWireVersion. Little endian, as all
+// supported machines are.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,11 @@ inline constexpr std::uint8_t kWireVersion = 1;
 // What a notice means.
 enum class NoticeKind : std::uint8_t {
   none = 0,
-  data = 1,    // a piece of a message
-  credit = 2,  // no data for you in this operation, but I expect yours
-  query = 3,   // control: in operation n, you are my peer; am I yours?
-  refusal = 4, // control: no, in operation n you are not
-  failure = 5, // control: my context failed, text attached
+  data = 1,     // a piece of a message
+  credit = 2,   // no data for you in this operation, but I expect yours
+  query = 3,    // control: in operation n, you are my peer; am I yours?
+  refusal = 4,  // control: no, in operation n you are not
+  failure = 5,  // control: my context failed, text attached
 };
 
 // Where a piece's bytes are.
@@ -41,10 +42,11 @@ struct WireHeader {
   std::uint8_t flags = 0;
   std::uint8_t collective = 0;  // which operation the sender runs
   std::uint8_t data_type = 0;
-  std::uint16_t path = 0;       // which of the paths between the two carried it
-  std::uint32_t job = 0;        // hash of the job's key
+  std::uint16_t path = 0;  // which of the paths between the two carried it
+  std::uint32_t job = 0;   // hash of the job's key
   std::uint16_t context = 0;
-  std::uint16_t edge = 0;       // index of the edge among the sender's out-edges: degrees stay below 65,536
+  std::uint16_t edge =
+      0;  // index of the edge among the sender's out-edges: degrees stay below 65,536
   std::uint32_t epoch = 0;
   std::uint32_t operation = 0;  // number of the operation in its context, modulo 2^32
   std::uint32_t piece = 0;      // number of the piece in its message

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-enum class Collective : std::uint8_t {
+enum class Workload : std::uint8_t {
   neighbor_allreduce,
   neighbor_allgather,
   allreduce,  // the average
@@ -19,9 +19,9 @@ enum class Collective : std::uint8_t {
   barrier,
 };
 
-[[nodiscard]] std::string_view name(Collective collective);
+[[nodiscard]] std::string_view name(Workloadcollective);
 // The operation of that name, or invalid_argument with the names there are.
-[[nodiscard]] Result<Collective> collective(std::string_view name);
+[[nodiscard]] Result<Workload> workload(std::string_view name);
 
 // One rank's part, by what is read and not by how.
 struct Recipe {
@@ -35,10 +35,9 @@ struct Recipe {
   bool concatenates = false;  // the sources follow each other in the output, unweighted
 };
 
-[[nodiscard]] Recipe recipe(Collective collective, const Graph& graph, Rank rank);
+[[nodiscard]] Recipe recipe(Workloadcollective, const Graph& graph, Rank rank);
 
 // Elements of the output for an input of `count`.
-[[nodiscard]] std::size_t output_count(Collective collective, const Recipe& recipe,
-                                       std::size_t count);
+[[nodiscard]] std::size_t output_count(Workloadcollective, const Recipe& recipe, std::size_t count);
 
 }  // namespace weft

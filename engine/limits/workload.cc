@@ -1,5 +1,5 @@
 // Recipes: each collective reduced to "who reads whom".
-#include "engine/limits/collective.h"
+#include "engine/limits/workload.h"
 
 #include <array>
 #include <string>
@@ -49,38 +49,38 @@ Recipe from_root(int size, Rank rank) {
 
 }  // namespace
 
-std::string_view name(Collective collective) {
+std::string_view name(Workloadcollective) {
   return kNames[static_cast<std::size_t>(collective)];
 }
 
-Result<Collective> collective(std::string_view name) {
+Result<Workload> workload(std::string_view name) {
   std::string known;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<Collective>(i);
+    if (kNames[i] == name) return static_cast<Workload>(i);
     known += (i == 0 ? "" : ", ") + std::string(kNames[i]);
   }
   return Status(Code::invalid_argument,
                 "unknown operation '" + std::string(name) + "'; there are " + known);
 }
 
-Recipe recipe(Collective collective, const Graph& graph, Rank rank) {
+Recipe recipe(Workloadcollective, const Graph& graph, Rank rank) {
   switch (collective) {
-    case Collective::neighbor_allreduce:
+    case Workload::neighbor_allreduce:
       return with_neighbors(graph, rank, false);
-    case Collective::neighbor_allgather:
+    case Workload::neighbor_allgather:
       return with_neighbors(graph, rank, true);
-    case Collective::allreduce:
-    case Collective::barrier:
+    case Workload::allreduce:
+    case Workload::barrier:
       return with_everybody(graph.size(), rank);
-    case Collective::broadcast:
+    case Workload::broadcast:
       return from_root(graph.size(), rank);
   }
   invariant(false, "a collective without a recipe");
   return {};
 }
 
-std::size_t output_count(Collective collective, const Recipe& recipe, std::size_t count) {
-  return collective == Collective::neighbor_allgather ? recipe.sources.size() * count : count;
+std::size_t output_count(Workloadcollective, const Recipe& recipe, std::size_t count) {
+  return collective == Workload::neighbor_allgather ? recipe.sources.size() * count : count;
 }
 
 }  // namespace weft

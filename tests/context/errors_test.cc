@@ -1,0 +1,177 @@
+// What goes wrong between ranks: every side gets an error that names the thing and the ranks, soon.
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "tests/context/job.h"
+
+namespace weft {
+namespace {
+
+// Runs `body` on every rank and returns their Statuses by rank.
+std::vector<Status> outcomes(int ranks, const std::function<Status(Context&)>& body,
+                             const Config& config = test_config()) {
+  std::vector<Status> statuses(static_cast<std::size_t>(ranks));
+  run_job(ranks, [&](Context& context) {
+    statuses[static_cast<std::size_t>(context.rank())] = body(context);
+  }, config);
+  return statuses;
+}
+
+void expect_names(const Status& status, Code code, std::initializer_list<const char*> words) {
+  EXPECT_EQ(status.code(), code) << status.to_string();
+  for (const char* word : words) {
+    EXPECT_NE(status.text().find(word), std::string_view::npos) << "no '" << word << "' in: " << status.to_string();
+  }
+}
+
+Status average(Context& context, std::size_t count, const NeighborWeights& weights = {}) {
+  Array<float> x(count, false), y(count, false);
+  return context.neighbor_allreduce(in(x.data(), count), out(y.data(), count), weights);
+}
+
+TEST(Mismatch, OfSizesIsAnErrorOnBothSidesThatNamesThem) {
+  for (const std::size_t small : {1UL, 100UL, 5000UL}) {
+    const auto statuses = outcomes(2, [&](Context& context) {
+      return average(context, context.rank() == 0 ? small : 3 * small);
+    });
+    expect_names(statuses[0], Code::mismatch, {"rank 1", "bytes"});
+    expect_names(statuses[1], Code::mismatch, {"rank 0", "bytes"});
+  }
+}
+
+TEST(Mismatch, OfTypesIsAnErrorOnBothSides) {
+  const auto statuses = outcomes(2, [&](Context& context) {
+    if (context.rank() == 0) return average(context, 2);
+    Array<double> x(1, false), y(1, false);
+    return context.neighbor_allreduce(in(x.data(), 1), out(y.data(), 1));
+  });
+  expect_names(statuses[0], Code::mismatch, {"f64", "f32"});
+  expect_names(statuses[1], Code::mismatch, {"f64", "f32"});
+}
+
+TEST(Mismatch, OfOperationsIsAnErrorOnBothSides) {
+  const auto statuses = outcomes(2, [&](Context& context) {
+    if (context.rank() == 0) return context.barrier();
+    return average(context, 1);
+  });
+  expect_names(statuses[0], Code::mismatch, {"barrier", "neighbor_allreduce"});
+  expect_names(statuses[1], Code::mismatch, {"barrier", "neighbor_allreduce"});
+}
+
+// Rank 0 has an edge to rank 1; rank 1 has none from it, and nobody else tells them.
+TEST(Mismatch, OneSidedEdgeFailsOnBothSides) {
+  for (const bool sender_has_it : {true, false}) {
+    const auto statuses = outcomes(3, [&](Context& context) {
+      const NeighborWeight one{1, 1.0}, zero{0, 1.0};
+      NeighborWeights weights;
+      weights.self = 0.5;
+      weights.sources = std::span<const NeighborWeight>{};
+      weights.destinations = std::span<const NeighborWeight>{};
+      if (sender_has_it && context.rank() == 0) weights.destinations = std::span(&one, 1);
+      if (!sender_has_it && context.rank() == 1) weights.sources = std::span(&zero, 1);
+      Status status = average(context, 10, weights);
+      // The rank without the edge may be past the operation before it is asked; it learns in the next one.
+      if (status.ok()) status = context.barrier();
+      return status;
+    });
+    expect_names(statuses[0], Code::mismatch, {"rank 0", "rank 1", "edge"});
+    expect_names(statuses[1], Code::mismatch, {"rank 0", "rank 1", "edge"});
+    EXPECT_FALSE(statuses[2].ok());
+  }
+}
+
+TEST(Mismatch, OneDirectionOfASharedPairIsNoticedAtOnce) {
+  const auto statuses = outcomes(2, [&](Context& context) {
+    const NeighborWeight other{1 - context.rank(), 1.0};
+    NeighborWeights weights;
+    weights.self = 0.5;
+    weights.sources = std::span(&other, 1);
+    weights.destinations = std::span<const NeighborWeight>{};
+    if (context.rank() == 0) weights.destinations = std::span(&other, 1);
+    return average(context, 10, weights);
+  });
+  EXPECT_EQ(statuses[0].code(), Code::mismatch) << statuses[0].to_string();
+  EXPECT_EQ(statuses[1].code(), Code::mismatch) << statuses[1].to_string();
+}
+
+TEST(Deadline, ARankThatNeverArrivesIsNamed) {
+  Config config = test_config();
+  config.deadline_ms = 300;
+  std::mutex until_timed_out;
+  until_timed_out.lock();
+  const std::int64_t start = now_ns();
+  const auto statuses = outcomes(2, [&](Context& context) {
+    if (context.rank() == 1) {
+      const std::lock_guard wait(until_timed_out);
+      return Status{};
+    }
+    Status status = average(context, 100);
+    until_timed_out.unlock();
+    return status;
+  }, config);
+  expect_names(statuses[0], Code::timed_out, {"rank 1", "300 ms"});
+  EXPECT_EQ(statuses[0].rank(), 1);
+  EXPECT_LT(now_ns() - start, 10'000'000'000);
+}
+
+TEST(Leaving, APeerThatClosesWhileNeededIsNamed) {
+  const auto statuses = outcomes(2, [&](Context& context) {
+    WEFT_RETURN_IF_ERROR(average(context, 100));
+    if (context.rank() == 1) return Status{};
+    return average(context, 100);
+  });
+  expect_names(statuses[0], Code::peer_left, {"rank 1"});
+  EXPECT_TRUE(statuses[1].ok());
+}
+
+TEST(Leaving, AfterTheLastOperationIsNoError) {
+  for (int round = 0; round < 20; ++round) {
+    for (const Status& status : outcomes(4, [&](Context& context) { return average(context, 70'000); })) {
+      EXPECT_TRUE(status.ok()) << status.to_string();
+    }
+  }
+}
+
+TEST(Failed, ContextKeepsItsFirstError) {
+  const auto statuses = outcomes(2, [&](Context& context) {
+    const Status first = average(context, context.rank() == 0 ? 1 : 2);
+    const Status second = context.barrier();
+    EXPECT_EQ(first.to_string(), second.to_string());
+    return second;
+  });
+  EXPECT_EQ(statuses[0].code(), Code::mismatch);
+}
+
+TEST(Arguments, AreCheckedBeforeAnythingMoves) {
+  run_job(2, [](Context& context) {
+    float x[4] = {1, 2, 3, 4}, y[4] = {};
+    std::int32_t i[2] = {}, j[2] = {};
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 3)), Code::invalid_argument, {"4", "3"});
+    expect_names(context.neighbor_allreduce(in(x, 3), out(x + 1, 3)), Code::invalid_argument, {"overlap"});
+    expect_names(context.neighbor_allreduce(in<float>(nullptr, 3), out(y, 3)), Code::invalid_argument, {"null"});
+    expect_names(context.neighbor_allreduce(in(i, 2), out(j, 2)), Code::invalid_argument, {"i32"});
+    expect_names(context.allreduce(in(i, 2), out(j, 2)), Code::invalid_argument, {"average", "i32"});
+    expect_names(context.allreduce(in(x, 2), out(y, 2), ReduceOp::bit_or), Code::invalid_argument, {"f32"});
+    expect_names(context.broadcast(in(x, 4), out(y, 4), 7), Code::invalid_argument, {"7"});
+    expect_names(context.set_graph(*make_graph("ring", 5)), Code::invalid_argument, {"5", "2"});
+    const NeighborWeight stranger{7, 1.0}, self{context.rank(), 1.0};
+    const NeighborWeight infinite{1 - context.rank(), std::numeric_limits<double>::infinity()};
+    NeighborWeights weights;
+    weights.sources = std::span(&stranger, 1);
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"self_weight"});
+    weights.self = 1.0;
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"rank 7", "no in-neighbor"});
+    weights.sources = std::span(&infinite, 1);
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"inf"});
+    weights.destinations = std::span(&self, 1);
+    weights.sources = std::span<const NeighborWeight>{};
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"dst_weights"});
+    // None of that cost the context anything.
+    EXPECT_TRUE(context.barrier().ok());
+    EXPECT_EQ(y[0], 0.0F);
+  });
+}
+
+}  // namespace
+}  // namespace weft

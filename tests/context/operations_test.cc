@@ -1,0 +1,206 @@
+// The other operations, handles, several contexts: what a caller relies on, ranks as threads.
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+
+#include "tests/context/job.h"
+
+namespace weft {
+namespace {
+
+TEST(Allreduce, EveryAlgorithmOperatorAndSize) {
+  for (const int ranks : {1, 2, 3, 4, 5}) {
+    run_job(ranks, [&](Context& context) {
+      for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::direct, AllreduceAlgorithm::split,
+                                   AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling}) {
+        for (const std::size_t count : {0UL, 1UL, 7UL, 1000UL, 70'003UL}) {
+          for (const bool in_place : {false, true}) {
+            Array<std::int64_t> x(count, false), y(count, false);
+            for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<std::int64_t>(i) * (context.rank() + 1);
+            std::int64_t* to = in_place ? x.data() : y.data();
+            const Status sum = context.allreduce(in(x.data(), count), out(to, count), ReduceOp::sum, algorithm);
+            ASSERT_TRUE(sum.ok()) << sum.to_string();
+            const std::int64_t factor = ranks * (ranks + 1) / 2;
+            for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(to[i], static_cast<std::int64_t>(i) * factor);
+          }
+          Array<float> x(count, true), y(count, true);
+          for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(context.rank()) + 0.25F;
+          ASSERT_TRUE(context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::average, algorithm).ok());
+          for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(y[i], (ranks - 1) / 2.0 + 0.25, 1e-6);
+          ASSERT_TRUE(context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::max, algorithm).ok());
+          for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(y[i], static_cast<float>(ranks - 1) + 0.25F);
+        }
+      }
+    });
+  }
+}
+
+TEST(Broadcast, FromEveryRoot) {
+  run_job(4, [](Context& context) {
+    for (Rank root = 0; root < 4; ++root) {
+      for (const std::size_t count : {1UL, 3000UL, 600'000UL}) {
+        Array<float> x(count, false), y(count, root % 2 == 1);
+        for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(i % 1013) + static_cast<float>(context.rank());
+        const Status status = context.broadcast(in(x.data(), count), out(y.data(), count), root);
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(y[i], static_cast<float>(i % 1013) + static_cast<float>(root));
+      }
+    }
+  });
+}
+
+TEST(NeighborAllgather, PartsOfUnequalSizeByAscendingRank) {
+  run_job(4, [](Context& context) {
+    ASSERT_TRUE(context.set_graph(*make_graph("ring", 4)).ok());
+    const auto part = [](Rank rank) { return static_cast<std::size_t>(rank) * 5000; };
+    std::vector<std::size_t> counts;
+    std::vector<std::int32_t> want;
+    for (const Peer& peer : context.graph().in_edges(context.rank())) {
+      counts.push_back(part(peer.rank));
+      want.insert(want.end(), part(peer.rank), peer.rank);
+    }
+    Array<std::int32_t> x(part(context.rank()), false), y(want.size(), false);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = context.rank();
+    const Status status = context.neighbor_allgather(in(x.data(), x.size()), out(y.data(), y.size()), counts);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(y[i], want[i]);
+  });
+}
+
+TEST(Barrier, NobodyLeavesBeforeAllCame) {
+  std::atomic<int> arrived{0};
+  run_job(5, [&](Context& context) {
+    for (int round = 1; round <= 200; ++round) {
+      arrived.fetch_add(1);
+      ASSERT_TRUE(context.barrier().ok());
+      ASSERT_GE(arrived.load(), round * 5);
+      ASSERT_TRUE(context.barrier().ok());
+    }
+  });
+}
+
+TEST(PerCallWeights, PullUsesASubsetAndPushScalesAtTheSender) {
+  run_job(4, [](Context& context) {
+    ASSERT_TRUE(context.set_graph(*make_graph("fully_connected", 4)).ok());
+    const float nan = std::nanf("");
+    // Rank 3's data is not a number: whoever leaves it out must not see it.
+    float x = context.rank() == 3 ? nan : static_cast<float>(context.rank());
+    float y = -1;
+    const std::vector<NeighborWeight> two = {{context.rank() == 0 ? 1 : 0, 0.5}};
+    NeighborWeights pull{.self = 0.25, .sources = two, .destinations = std::nullopt};
+    ASSERT_TRUE(context.neighbor_allreduce(in(&x, 1), out(&y, 1), pull).ok());
+    if (context.rank() != 3) {
+      EXPECT_FLOAT_EQ(y, 0.25F * x + 0.5F * static_cast<float>(two[0].rank));
+    }
+    // A directed ring by push weights, edges that change with every step.
+    for (int step = 1; step < 4; ++step) {
+      float value = static_cast<float>(context.rank() + 1), result = 0;
+      const NeighborWeight from{(context.rank() + 4 - step) % 4, 2.0}, to{(context.rank() + step) % 4, 0.25};
+      NeighborWeights push{.self = 0.5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)};
+      const Status status = context.neighbor_allreduce(in(&value, 1), out(&result, 1), push);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_FLOAT_EQ(result, 0.5F * value + 0.5F * static_cast<float>(from.rank + 1));
+    }
+  });
+}
+
+TEST(Handles, ManyOperationsInFlightFinishInAnyOrderOfWaiting) {
+  for (const auto mode : {ProgressMode::thread, ProgressMode::waiter}) {
+    Config config = test_config();
+    config.progress = mode;
+    run_job(4, [](Context& context) {
+      constexpr std::size_t kOperations = 100, kCount = 3000;
+      Array<float> x(kOperations * kCount, false), y(kOperations * kCount, false);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(context.rank() + static_cast<int>(i / kCount));
+      std::vector<Handle> handles;
+      for (std::size_t k = 0; k < kOperations; ++k) {
+        auto handle = context.allreduce_start(in(x.data() + k * kCount, kCount), out(y.data() + k * kCount, kCount));
+        ASSERT_TRUE(handle.ok());
+        handles.push_back(*handle);
+      }
+      for (std::size_t k = kOperations; k-- > 0;) {
+        const Status status = handles[k].wait();
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        EXPECT_TRUE(handles[k].test());
+        for (std::size_t i = k * kCount; i < (k + 1) * kCount; ++i) ASSERT_EQ(y[i], 1.5F + static_cast<float>(k));
+      }
+    }, config);
+  }
+}
+
+TEST(Handles, CallbackRunsOnceWithoutAnybodyWaiting) {
+  run_job(2, [](Context& context) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int calls = 0;
+    float x = static_cast<float>(context.rank()), y = 0;
+    auto handle = context.neighbor_allreduce_start(in(&x, 1), out(&y, 1));
+    ASSERT_TRUE(handle.ok());
+    handle->then([&](const Status& status) {
+      EXPECT_TRUE(status.ok());
+      const std::lock_guard lock(mutex);
+      ++calls;
+      changed.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return calls == 1; }));
+    EXPECT_FLOAT_EQ(y, 0.5F);
+  });
+}
+
+TEST(Handles, OutliveTheirContext) {
+  std::vector<Handle> handles(2);
+  run_job(2, [&](Context& context) {
+    float x = 1, y = 0;
+    auto handle = context.neighbor_allreduce_start(in(&x, 1), out(&y, 1));
+    ASSERT_TRUE(handle.ok());
+    ASSERT_TRUE(handle->wait().ok());
+    handles[static_cast<std::size_t>(context.rank())] = *handle;
+  });
+  for (Handle& handle : handles) EXPECT_TRUE(handle.wait().ok());
+}
+
+TEST(Contexts, OfOneStoreDoNotDisturbEachOther) {
+  auto stores = make_local_stores(3);
+  ASSERT_TRUE(stores.ok());
+  std::vector<std::thread> ranks;
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto a = Context::create(test_config(), (*stores)[rank]);
+      auto b = Context::create(test_config(), (*stores)[rank]);
+      ASSERT_TRUE(a.ok() && b.ok());
+      float x = static_cast<float>(rank), y = 0, z = 0;
+      for (int round = 0; round < 100; ++round) {
+        // Started in different orders: between contexts there is none.
+        Context& first = rank == 1 ? **b : **a;
+        Context& second = rank == 1 ? **a : **b;
+        auto h1 = first.allreduce_start(in(&x, 1), out(&y, 1));
+        auto h2 = second.allreduce_start(in(&x, 1), out(&z, 1));
+        ASSERT_TRUE(h1.ok() && h2.ok());
+        ASSERT_TRUE(h1->wait().ok() && h2->wait().ok());
+        ASSERT_FLOAT_EQ(y, 1.0F);
+        ASSERT_FLOAT_EQ(z, 1.0F);
+      }
+    });
+  }
+  for (std::thread& thread : ranks) thread.join();
+}
+
+TEST(Steady, OperationsAllocateNothingOnceTheirShapeIsKnown) {
+  run_job(4, [](Context& context) {
+    Array<float> x(100'000, false), y(100'000, false);
+    const auto step = [&](int k) {
+      const NeighborWeight from{(context.rank() + 3 - k % 3) % 4, 0.5}, to{(context.rank() + 1 + k % 3) % 4, 1.0};
+      NeighborWeights weights{.self = 0.5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)};
+      ASSERT_TRUE(context.neighbor_allreduce(in(x.data(), x.size()), out(y.data(), y.size()), weights).ok());
+    };
+    for (int k = 0; k < 24; ++k) step(k);
+    const std::uint64_t before = context.usage().allocations;
+    for (int k = 0; k < 300; ++k) step(k);
+    EXPECT_EQ(context.usage().allocations, before);
+  });
+}
+
+}  // namespace
+}  // namespace weft
