@@ -27,7 +27,7 @@ namespace {
 constexpr int kRequestTag = 1;
 
 struct Request {
-  Workloadcollective = Workload::barrier;
+  Workload collective = Workload::barrier;
   std::size_t bytes = 0;
   Trial trial;
 };

@@ -56,7 +56,7 @@ Operations::Buffer Operations::buffer(std::size_t count) {
   return Buffer(memory);
 }
 
-Subject Operations::subject(Workloadcollective, std::size_t bytes) {
+Subject Operations::subject(Workload collective, std::size_t bytes) {
   const std::size_t count = bytes / sizeof(float);
   if (count != count_) {  // pages are touched before they are timed
     count_ = count;
@@ -73,7 +73,7 @@ void Operations::rewrite(std::uint64_t lap) {
   std::fill_n(input_.get(), count_, value(rank_, lap));
 }
 
-Status Operations::run(Workloadcollective, int times) {
+Status Operations::run(Workload collective, int times) {
   const int count = as_int(count_);
   int error = MPI_SUCCESS;
   for (int i = 0; i < times && error == MPI_SUCCESS; ++i) {
@@ -104,7 +104,7 @@ Status Operations::run(Workloadcollective, int times) {
   return Status(Code::system, "MPI error " + std::to_string(error));
 }
 
-double Operations::expected(Workloadcollective, std::uint64_t lap) const {
+double Operations::expected(Workload collective, std::uint64_t lap) const {
   double sum = 0;
   switch (collective) {
     case Workload::neighbor_allreduce:
@@ -123,7 +123,7 @@ double Operations::expected(Workloadcollective, std::uint64_t lap) const {
   }
 }
 
-Status Operations::check(Workloadcollective, std::uint64_t lap) const {
+Status Operations::check(Workload collective, std::uint64_t lap) const {
   const bool has_result = collective == Workload::neighbor_allreduce ||
                           collective == Workload::allreduce ||
                           (collective == Workload::broadcast && rank_ != 0);

@@ -25,7 +25,7 @@ class Operations {
 
   // What time_laps runs for `bytes` of input per rank, at most `most_bytes`. Valid until the next
   // call.
-  [[nodiscard]] Subject subject(Workloadcollective, std::size_t bytes);
+  [[nodiscard]] Subject subject(Workload collective, std::size_t bytes);
 
  private:
   struct Free {
@@ -35,9 +35,9 @@ class Operations {
 
   static Buffer buffer(std::size_t count);
   void rewrite(std::uint64_t lap);
-  Status run(Workloadcollective, int times);
-  Status check(Workloadcollective, std::uint64_t lap) const;
-  [[nodiscard]] double expected(Workloadcollective, std::uint64_t lap) const;
+  Status run(Workload collective, int times);
+  Status check(Workload collective, std::uint64_t lap) const;
+  [[nodiscard]] double expected(Workload collective, std::uint64_t lap) const;
 
   Graph graph_;
   int rank_ = 0;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/bootstrap/fd.h"
-#include "engine/config/address.h"
+#include "engine/config/config.h"
 #include "verbs/base/base.h"
 
 namespace weft::net {

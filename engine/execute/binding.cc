@@ -96,7 +96,7 @@ Status Execution::bind_buffers() {
         plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
     WEFT_RETURN_IF_ERROR(grow(scratch_, count * element_, "scratch"));
   }
-  return {};
+  return bind_staging();
 }
 
 Range Execution::range_of(const Slice& slice) const {

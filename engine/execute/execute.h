@@ -138,7 +138,8 @@ class Execution {
     std::uint64_t cursor;        // bytes posted to all edges
     std::uint32_t piece;
     std::uint32_t edge;          // next edge of the current piece
-    std::uint32_t staging_slot;  // first slot of the staging ring that this send may use
+    std::uint32_t first_slot;    // of the staging area, and
+    std::uint32_t slots;         // how many this send goes round in
     Form form;
     bool finished;
     WireHeader header;
@@ -171,7 +172,9 @@ class Execution {
   WireHeader header(NoticeKind kind) const;
 
   // send.cc
-  Status begin_send(const Step& step);
+  [[nodiscard]] std::uint32_t staged_pieces(const Step& step) const;
+  Status bind_staging();
+  void begin_send(const Step& step);
   [[nodiscard]] Form form_of(const std::byte* source, std::uint64_t bytes) const;
   void pump_sends();
   bool pump(Sending& send);
@@ -214,8 +217,8 @@ class Execution {
   std::vector<std::uint8_t> blocked_;        // [out edge]: scratch of pump_sends
   std::uint32_t credit_posts_ = 0;           // in-edges handled by post_credits
   std::uint32_t credit_takes_ = 0;           // out-edges handled by take_credits
-  std::uint32_t staging_slots_ = 0;
-  std::uint32_t staging_used_ = 0;
+  std::uint32_t staging_used_ = 0;  // slots
+  bool staging_is_ring_ = false;
 
   bool combining_ = false;
   std::vector<Source> sources_;

@@ -21,35 +21,42 @@ Execution::Form Execution::form_of(const std::byte* source, std::uint64_t bytes)
   return options_.foreign == ForeignForm::process ? Form::process : Form::staged;
 }
 
-Status Execution::begin_send(const Step& step) {
+std::uint32_t Execution::staged_pieces(const Step& step) const {
+  const std::uint64_t bytes = range_of(step.slice).count * element_;
+  if (bytes == 0 || form_of(address_of(step.slice), bytes) != Form::staged) return 0;
+  return static_cast<std::uint32_t>((bytes + kStagedPiece - 1) / kStagedPiece);
+}
+
+// A lone send goes round a ring of a few slots, because its receivers take its pieces in order while it runs. Of several
+// sends each gets slots of its own for all its pieces: a reader may need a later send before it takes the rest of an
+// earlier one. All slots are there before the first piece is posted, since a ring that is read cannot move.
+Status Execution::bind_staging() {
+  if (std::max(call_.input_count, call_.output_count) * element_ <= options_.payload_bytes) return {};
+  std::uint32_t pieces = 0;
+  std::size_t sends = 0;
+  for (const Step& step : plan_->steps) {
+    if (step.kind != Step::Kind::send) continue;
+    pieces += staged_pieces(step);
+    ++sends;
+  }
+  staging_is_ring_ = sends == 1;
+  if (staging_is_ring_) pieces = std::min(pieces, options_.slots);
+  return grow(staging_, pieces * kStagedPiece, "staging");
+}
+
+void Execution::begin_send(const Step& step) {
   const std::uint64_t bytes = range_of(step.slice).count * element_;
   const std::byte* source = bytes == 0 ? nullptr : address_of(step.slice);
-  Sending send{&step, source, bytes, 0, 0, 0, 0, form_of(source, bytes), false, header(NoticeKind::data)};
+  Sending send{&step, source, bytes, 0, 0, 0, 0, 0, form_of(source, bytes), false, header(NoticeKind::data)};
   if (send.form == Form::staged) {
-    // One send may go round the ring, because its receivers take its pieces in order while it runs. Of several sends
-    // each gets slots of its own: a reader may need a later one before it takes the rest of an earlier one.
-    const auto pieces = static_cast<std::uint32_t>((bytes + kStagedPiece - 1) / kStagedPiece);
-    const bool alone = read_marks_.size() <= out_.size();
-    const std::uint32_t slots = alone ? std::min(pieces, options_.slots) : pieces;
-    if (alone) staging_used_ = 0;
-    if ((staging_used_ + slots) * kStagedPiece > staging_.bytes) {
-      invariant(staging_used_ == 0 || !alone, "a lone send starts with an empty ring");
-      std::size_t total = 0;
-      for (const Step& other : plan_->steps) {
-        if (other.kind != Step::Kind::send) continue;
-        total += (range_of(other.slice).count * element_ + kStagedPiece - 1) / kStagedPiece;
-      }
-      if (alone) total = slots;
-      WEFT_RETURN_IF_ERROR(grow(staging_, total * kStagedPiece, "staging"));
-    }
-    send.staging_slot = staging_used_;
-    staging_used_ += slots;
-    staging_slots_ = slots;
+    const std::uint32_t pieces = staged_pieces(step);
+    send.first_slot = staging_used_;
+    send.slots = staging_is_ring_ ? std::min(pieces, options_.slots) : pieces;
+    staging_used_ += send.slots;
   }
   send_of_step_[static_cast<std::size_t>(&step - plan_->steps.data())] =
       static_cast<std::uint32_t>(sends_.size());
   sends_.push_back(send);
-  return {};
 }
 
 // Sends go on in the order begun. One that cannot proceed holds back only later sends along the same edges.
@@ -92,16 +99,16 @@ bool Execution::pump(Sending& send) {
 
 // Copies the next piece into its slot of the ring, if the readers of the piece before it there are done.
 bool Execution::stage(Sending& send, std::uint64_t bytes) {
-  if (send.piece >= staging_slots_) {
+  if (send.piece >= send.slots) {
     for (std::uint32_t e = 0; e < send.step->count; ++e) {
       Endpoint& endpoint = *out_[plan_->edges[send.step->first + e]]->endpoint;
       // Every piece since is one notice: the reader of piece p - slots is done when at most slots - 1 are left.
-      if (endpoint.posted(options_.channel) - endpoint.released(options_.channel) >= staging_slots_) {
+      if (endpoint.posted(options_.channel) - endpoint.released(options_.channel) >= send.slots) {
         return false;
       }
     }
   }
-  const std::size_t slot = send.staging_slot + send.piece % staging_slots_;
+  const std::size_t slot = send.first_slot + send.piece % send.slots;
   std::memcpy(staging_.data + slot * kStagedPiece, send.source + send.cursor, bytes);
   return true;
 }
@@ -133,7 +140,7 @@ Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
       break;
     case Form::staged: {
       head.form = PieceForm::view;
-      const std::size_t slot = send.staging_slot + send.piece % staging_slots_;
+      const std::size_t slot = send.first_slot + send.piece % send.slots;
       head.word = heap_offset(staging_.data + slot * kStagedPiece, bytes);
       break;
     }

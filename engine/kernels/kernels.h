@@ -13,8 +13,8 @@
 //   are not promised.
 // - f32 and f64 accumulate in their own type: weight_0 * x_0 rounded, then one fused
 //   multiply-add per term. f16 and bf16 accumulate in f32 in the same way and round once, to
-//   nearest, ties to even. The weight is rounded to the type that accumulates. With all weights 1 the
-//   weighted sum is the sum.
+//   nearest, ties to even. The weight is rounded to the type that accumulates. With all weights 1
+//   the weighted sum is the sum.
 // - Integers wrap: sum and product are modulo 2^bits.
 // - min and max of floating types give NaN when any term is NaN. +0 and -0 are equal; of equals
 //   the later term's bits are taken.

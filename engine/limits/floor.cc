@@ -51,8 +51,6 @@ Floor::Floor(const Spec& spec, Recipe recipe, Places places, Meeting& meeting)
   if (!std::all_of(places_.inputs.begin(), places_.inputs.end(), mapped)) {
     scratch_.resize(kForeignPiece * recipe_.sources.size());
   }
-  number_ = board(spec_.rank).slots[0].number.load(std::memory_order_relaxed);
-  number_ = std::max(number_, board(spec_.rank).slots[1].number.load(std::memory_order_relaxed));
 }
 
 FloorBoard& Floor::board(Rank rank) const {
@@ -66,6 +64,9 @@ std::byte* Floor::output() const {
 
 Status Floor::run(int times, bool streaming) {
   const std::size_t bytes = spec_.count * element_bytes_;
+  const auto& slots = board(spec_.rank).slots;
+  number_ = std::max(slots[0].number.load(std::memory_order_relaxed),
+                     slots[1].number.load(std::memory_order_relaxed));
   for (int i = 0; i < times; ++i) {
     WEFT_RETURN_IF_ERROR(bytes <= kBatchedBytes ? exchange_small() : read_large(streaming));
   }

@@ -36,10 +36,13 @@ struct FloorBoard {
 };
 static_assert(sizeof(FloorBoard::Slot) == 64 + kBatchedBytes);
 
+// Below this both kinds of stores stay in the caches, and streaming ones are never faster.
+inline constexpr std::size_t kStreamingFrom = 256 << 10;
+
 class Floor {
  public:
   struct Spec {
-    Workloadcollective = Workload::neighbor_allreduce;
+    Workload collective = Workload::neighbor_allreduce;
     DataType type = DataType::f32;
     std::size_t count = 0;  // elements of an input
     Rank rank = 0;
@@ -76,7 +79,7 @@ class Floor {
   std::size_t element_bytes_;
   std::vector<Term> terms_;
   std::vector<std::byte> scratch_;  // foreign pieces, one per source
-  std::uint64_t number_ = 0;
+  std::uint64_t number_ = 0;        // of the last small message on the board, whoever put it there
 };
 
 }  // namespace weft

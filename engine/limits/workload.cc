@@ -49,7 +49,7 @@ Recipe from_root(int size, Rank rank) {
 
 }  // namespace
 
-std::string_view name(Workloadcollective) {
+std::string_view name(Workload collective) {
   return kNames[static_cast<std::size_t>(collective)];
 }
 
@@ -63,7 +63,7 @@ Result<Workload> workload(std::string_view name) {
                 "unknown operation '" + std::string(name) + "'; there are " + known);
 }
 
-Recipe recipe(Workloadcollective, const Graph& graph, Rank rank) {
+Recipe recipe(Workload collective, const Graph& graph, Rank rank) {
   switch (collective) {
     case Workload::neighbor_allreduce:
       return with_neighbors(graph, rank, false);
@@ -79,7 +79,7 @@ Recipe recipe(Workloadcollective, const Graph& graph, Rank rank) {
   return {};
 }
 
-std::size_t output_count(Workloadcollective, const Recipe& recipe, std::size_t count) {
+std::size_t output_count(Workload collective, const Recipe& recipe, std::size_t count) {
   return collective == Workload::neighbor_allgather ? recipe.sources.size() * count : count;
 }
 

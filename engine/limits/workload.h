@@ -19,7 +19,7 @@ enum class Workload : std::uint8_t {
   barrier,
 };
 
-[[nodiscard]] std::string_view name(Workloadcollective);
+[[nodiscard]] std::string_view name(Workload collective);
 // The operation of that name, or invalid_argument with the names there are.
 [[nodiscard]] Result<Workload> workload(std::string_view name);
 
@@ -35,9 +35,10 @@ struct Recipe {
   bool concatenates = false;  // the sources follow each other in the output, unweighted
 };
 
-[[nodiscard]] Recipe recipe(Workloadcollective, const Graph& graph, Rank rank);
+[[nodiscard]] Recipe recipe(Workload collective, const Graph& graph, Rank rank);
 
 // Elements of the output for an input of `count`.
-[[nodiscard]] std::size_t output_count(Workloadcollective, const Recipe& recipe, std::size_t count);
+[[nodiscard]] std::size_t output_count(Workload collective, const Recipe& recipe,
+                                       std::size_t count);
 
 }  // namespace weft

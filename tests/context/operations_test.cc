@@ -27,7 +27,7 @@ TEST(Allreduce, EveryAlgorithmOperatorAndSize) {
           Array<float> x(count, true), y(count, true);
           for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(context.rank()) + 0.25F;
           ASSERT_TRUE(context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::average, algorithm).ok());
-          for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(y[i], (ranks - 1) / 2.0 + 0.25, 1e-6);
+          for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(y[i], (ranks - 1) / 2.0 + 0.25, 1e-6) << name(algorithm) << ", " << count << " elements";
           ASSERT_TRUE(context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::max, algorithm).ok());
           for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(y[i], static_cast<float>(ranks - 1) + 0.25F);
         }

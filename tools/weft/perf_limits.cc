@@ -30,14 +30,20 @@ Status print_floor(const PerfOptions& options, std::size_t bytes, Seat& seat) {
               Tensors::make(seat, options.type, count, count, options.foreign()));
   FloorCalls cached(options, false, seat, tensors);
   FloorCalls streaming(options, true, seat, tensors);
-  std::vector<Contender> contenders{{cached.subject(), nullptr, false, {}},
-                                    {streaming.subject(), nullptr, false, {}}};
+  std::vector<Contender> contenders{{cached.subject(), nullptr, false, {}}};
+  const bool streams = bytes >= kStreamingFrom;
+  if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
   const Contest contest{options.collective, bytes, options.asked.seconds, options.asked.in_process};
   WEFT_ASSIGN(const std::vector<Score> scores, measure(contest, contenders, seat));
   if (!seat.leads()) return {};
-  const double best = std::min(median(scores[0].laps_us), median(scores[1].laps_us));
-  fmt::print("{:>6} {:>12.2f} {:>12.2f} {:>9.2f}\n", bytes_text(bytes), median(scores[0].laps_us),
-             median(scores[1].laps_us), best > 0 ? static_cast<double>(bytes) / best / 1e3 : 0);
+  std::string line = fmt::format("{:>6}", bytes_text(bytes));
+  double best = median(scores[0].laps_us);
+  for (const Score& score : scores) {
+    best = std::min(best, median(score.laps_us));
+    line += fmt::format(" {:>12.2f}", median(score.laps_us));
+  }
+  fmt::print("{}{} {:>9.2f}\n", line, streams ? "" : fmt::format("{:>13}", "-"),
+             best > 0 ? static_cast<double>(bytes) / best / 1e3 : 0);
   std::fflush(stdout);
   return {};
 }

@@ -32,7 +32,7 @@ struct Score {
 };
 
 struct Contest {
-  Workloadcollective = Workload::barrier;
+  Workload collective = Workload::barrier;
   std::size_t bytes = 0;
   double seconds = 1;        // about so long; at least kFewestRounds rounds all the same
   bool one_process = false;  // ranks are threads: each sees the CPU time of all

@@ -14,8 +14,6 @@ namespace {
 constexpr int kFreeLaps = 20;
 constexpr int kFreeLapsLarge = 3;
 constexpr std::size_t kLarge = 1 << 20;
-// Below this both kinds of stores stay in the cache and streaming ones are never faster.
-constexpr std::size_t kStreamingFrom = 256 << 10;
 
 class OperationPerf {
  public:

@@ -85,7 +85,7 @@ Result<GraphAndSchedule> talk(const PerfArguments& asked) {
   return GraphAndSchedule{first, *schedule};
 }
 
-Status check_combination(const PerfArguments& asked, Workloadcollective, DataType type) {
+Status check_combination(const PerfArguments& asked, Workload collective, DataType type) {
   if (asked.dynamic && collective != Workload::neighbor_allreduce) {
     return invalid(fmt::format("--dynamic: {} has no weights", asked.operation));
   }

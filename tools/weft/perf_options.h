@@ -31,7 +31,7 @@ struct PerfArguments {
 };
 
 struct PerfOptions {
-  Workloadcollective = Workload::neighbor_allreduce;
+  Workload collective = Workload::neighbor_allreduce;
   Graph graph;        // of the ranks; of step 0 when the weights change every step
   Schedule schedule;  // read when `dynamic`
   DataType type = DataType::f32;

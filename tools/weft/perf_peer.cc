@@ -112,7 +112,7 @@ Result<std::string> PeerJob::read_line(Deadline deadline) {
   }
 }
 
-Result<PeerJob::Answer> PeerJob::measure(Workloadcollective, std::size_t bytes,
+Result<PeerJob::Answer> PeerJob::measure(Workload collective, std::size_t bytes,
                                          const Trial& trial) {
   const std::string request =
       fmt::format("{} {} {} {}\n", name(collective), bytes, trial.laps, trial.batch);

@@ -30,7 +30,7 @@ class PeerJob {
     double cpu_s_per_gib = 0;
   };
   // One trial; waits at most a minute and a half for the answer.
-  Result<Answer> measure(Workloadcollective, std::size_t bytes, const Trial& trial);
+  Result<Answer> measure(Workload collective, std::size_t bytes, const Trial& trial);
 
  private:
   PeerJob(pid_t process, Fd requests, Fd answers)

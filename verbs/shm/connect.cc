@@ -153,15 +153,17 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
   process_access_ = probe_process_access();
 }
 
-// A peer's ring for us may come at any time; its list is searched only when it has grown.
+// A peer's ring for us may come at any time; its list is searched only when it has grown. The
+// bounds hold whatever the peer has written there.
 bool ShmEndpoint::find_incoming() {
   const std::uint64_t head = peer_hall_->rings.load(std::memory_order_acquire);
   if (head == rings_seen_) return false;
   const Geometry& geometry = interface_.geometry();
   std::uint64_t offset = head;
-  while (offset != 0 && offset != rings_seen_) {
+  for (std::size_t looked = 0; looked < kMostRanks && offset != 0 && offset != rings_seen_;
+       ++looked) {
     auto* memory = static_cast<std::byte*>(heap_->at(offset, geometry.ring_bytes()));
-    if (memory == nullptr) break;
+    if (memory == nullptr || offset % kLine != 0) break;
     const auto* ring = reinterpret_cast<const Ring*>(memory);
     if (interface_.owns(*ring)) {
       incoming_.resize(geometry.channels);
