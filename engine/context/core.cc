@@ -78,7 +78,8 @@ Status Context::Core::join() {
       {config_.shm_dir, static_cast<std::size_t>(config_.heap_mib) << 20,
        config_.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic}));
   const int here = config_.local_size > 0 ? config_.local_size : config_.size;
-  policy_ = wait_policy(here, usable_cores(), config_.spin_ns,
+  const int cores = config_.local_cores > 0 ? config_.local_cores : usable_cores();
+  policy_ = wait_policy(here, cores, config_.spin_ns,
                         config_.yield_us < 0 ? -1 : config_.yield_us * 1000);
   job_ = static_cast<std::uint32_t>(fnv1a(config_.job_key));
   InterfaceOptions options;
@@ -147,6 +148,7 @@ Result<Contact*> Context::Core::contact(Rank rank) {
   if (const auto known = contacts_.find(rank); known != contacts_.end()) return known->second.get();
   WEFT_ASSIGN(const std::string address, address_of(rank));
   WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
+  if (config_.foreign == ForeignPath::cma && !endpoint->process_access().ok()) return endpoint->process_access();
   auto made = std::make_unique<Contact>();
   made->rank = rank;
   made->endpoint = endpoint;
@@ -156,7 +158,10 @@ Result<Contact*> Context::Core::contact(Rank rank) {
     contacts_.emplace(rank, std::move(made));
   }
   WEFT_ASSIGN(const std::int32_t process, shm_process(address));
-  if (process != getpid()) WEFT_RETURN_IF_ERROR(membership_.watch(rank, process));
+  if (process != getpid()) {
+    // Without a watch the end of that process is still told by the store, only later.
+    if (Status status = membership_.watch(rank, process); !status.ok()) log(LogLevel::warning, status.to_string());
+  }
   return raw;
 }
 

@@ -14,6 +14,9 @@ using Action = std::function<int()>;  // returns the exit status of `weft`
 inline constexpr int kUsageError = 2;  // the command line or a variable is wrong
 
 void add_run(CLI::App& app, Action& action);
+void add_perf(CLI::App& app, Action& action);
+void add_graph(CLI::App& app, Action& action);
+void add_machine(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);
 
 }  // namespace weft

@@ -65,20 +65,21 @@ Status Job::start() {
   WEFT_ASSIGN(rendezvous.job_key, make_job_key());
   WEFT_ASSIGN(rendezvous_, RendezvousServer::start(rendezvous));
 
+  const std::vector<int> cpus = usable_cpus();
+  const auto cores = static_cast<int>(cpus.size());
   const std::string size = std::to_string(options_.ranks);
   const std::vector<std::string> common =
       with_settings(environment(), {{"WEFT_RANK", "0"},
                                     {"WEFT_SIZE", size},
                                     {"WEFT_LOCAL_RANK", "0"},
                                     {"WEFT_LOCAL_SIZE", size},
+                                    {"WEFT_LOCAL_CORES", std::to_string(std::max(cores, 1))},
                                     {"WEFT_RENDEZVOUS", rendezvous_->address().to_string()},
                                     {"WEFT_RENDEZVOUS_SERVER", "launcher"},
                                     {"WEFT_JOB_KEY", rendezvous.job_key}});
   // Every rank would refuse a bad variable; once is enough.
   WEFT_RETURN_IF_ERROR(Config::from_entries(common).status());
 
-  const std::vector<int> cpus = usable_cpus();
-  const auto cores = static_cast<int>(cpus.size());
   const bool fits = options_.ranks <= cores;
   const bool bind =
       cores > 0 && options_.binding != Binding::none && (fits || options_.binding == Binding::core);

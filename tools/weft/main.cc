@@ -7,6 +7,9 @@ int main(int argc, char** argv) {
   weft::Action action;
 
   weft::add_run(app, action);
+  weft::add_perf(app, action);
+  weft::add_graph(app, action);
+  weft::add_machine(app, action);
   weft::add_config(app, action);
 
   try {
