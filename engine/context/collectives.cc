@@ -67,55 +67,94 @@ Reduction reduction_of(ReduceOp op) {
 
 }  // namespace
 
-Status Context::Core::use_graph_edges(Invocation& invocation) {
-  if (!graph_connected_) {
-    graph_in_.clear();
-    graph_out_.clear();
-    for (const Peer& peer : graph_.in_edges(config_.rank)) {
-      WEFT_ASSIGN(Contact * found, contact(peer.rank));
-      graph_in_.push_back(found);
-    }
-    for (const Peer& peer : graph_.out_edges(config_.rank)) {
-      WEFT_ASSIGN(Contact * found, contact(peer.rank));
-      graph_out_.push_back(found);
-    }
-    graph_connected_ = true;
+template <typename Make>
+Result<const CachedPlan*> Context::Core::plan(const PlanKey& key, Make&& make) {
+  if (last_plan_ != nullptr && last_key_ == key) return last_plan_;
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) {
+    last_plan_ = found->second.get();
+  } else {
+    last_plan_ = nullptr;
+    WEFT_ASSIGN(last_plan_, new_plan(key, make()));
   }
-  invocation.in = graph_in_;
-  invocation.out = graph_out_;
+  last_key_ = key;
+  return last_plan_;
+}
+
+// The plan of a neighbor operation depends on the degrees and on our place among the in-neighbors (sums run in rank order).
+Status Context::Core::plan_neighbors(Invocation& invocation, Collective collective, bool in_place) {
+  const Call& call = invocation.call;
+  PlanKey key;
+  key.collective = collective;
+  key.in_place = in_place;
+  key.in = static_cast<std::uint32_t>(call.in.size());
+  key.out = static_cast<std::uint32_t>(call.out.size());
+  for (const Contact* contact : call.in) key.position += contact->rank < config_.rank ? 1 : 0;
+  WEFT_ASSIGN(invocation.plan, plan(key, [&]() -> Planned {
+    View view{config_.rank, config_.size, {}, {}};
+    for (const Contact* contact : call.in) view.in.push_back(contact->rank);
+    for (const Contact* contact : call.out) view.out.push_back(contact->rank);
+    const Shape shape{in_place};
+    Plan made = collective == Collective::neighbor_allreduce ? plan_neighbor_allreduce(view, shape)
+                                                             : plan_neighbor_allgather(view, shape);
+    return {std::move(view), std::move(made)};
+  }));
   return {};
 }
 
-Status Context::Core::bind_static_weights(Invocation& invocation) {
-  WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
-  if (weighted_) {
-    for (const Peer& peer : graph_.in_edges(config_.rank)) invocation.receive_weights.push_back(peer.weight);
-    invocation.call.self_weight = graph_.self_weight(config_.rank);
-  } else {
-    const double uniform = 1.0 / static_cast<double>(invocation.in.size() + 1);
-    invocation.receive_weights.assign(invocation.in.size(), uniform);
-    invocation.call.self_weight = uniform;
+template <typename Make>
+Status Context::Core::plan_everybody(Invocation& invocation, const PlanKey& key, Make&& make) {
+  WEFT_ASSIGN(invocation.plan, plan(key, make));
+  invocation.call.in = invocation.plan->in;
+  invocation.call.out = invocation.plan->out;
+  return {};
+}
+
+Status Context::Core::connect_graph() {
+  graph_in_.clear();
+  graph_out_.clear();
+  graph_weights_.clear();
+  for (const Peer& peer : graph_.in_edges(config_.rank)) {
+    WEFT_ASSIGN(Contact * found, contact(peer.rank));
+    graph_in_.push_back(found);
   }
+  for (const Peer& peer : graph_.out_edges(config_.rank)) {
+    WEFT_ASSIGN(Contact * found, contact(peer.rank));
+    graph_out_.push_back(found);
+  }
+  const double uniform = 1.0 / static_cast<double>(graph_in_.size() + 1);
+  for (const Peer& peer : graph_.in_edges(config_.rank)) graph_weights_.push_back(weighted_ ? peer.weight : uniform);
+  graph_self_weight_ = weighted_ ? graph_.self_weight(config_.rank) : uniform;
+  graph_connected_ = true;
+  return {};
+}
+
+Status Context::Core::use_graph_edges(Invocation& invocation) {
+  if (!graph_connected_) WEFT_RETURN_IF_ERROR(connect_graph());
+  invocation.call.in = graph_in_;
+  invocation.call.out = graph_out_;
   return {};
 }
 
 // Weights for some of the graph's in-neighbors; the others still send, and what they send is not used.
 Status Context::Core::bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources) {
   WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
-  invocation.receive_weights.assign(invocation.in.size(), kUnused);
+  const std::span<Contact* const> in = invocation.call.in;
+  invocation.receive_weights.assign(in.size(), kUnused);
   for (const NeighborWeight& source : sources) {
     WEFT_RETURN_IF_ERROR(check_weight(source.weight, source.rank));
-    const auto found = std::ranges::lower_bound(invocation.in, source.rank, {}, &Contact::rank);
-    if (found == invocation.in.end() || (*found)->rank != source.rank) {
+    const auto found = std::ranges::lower_bound(in, source.rank, {}, &Contact::rank);
+    if (found == in.end() || (*found)->rank != source.rank) {
       return invalid(fmt::format("neighbor_allreduce: src_weights names rank {}, which is no in-neighbor of rank "
                                  "{} in {}", source.rank, config_.rank, graph_.name()));
     }
-    double& weight = invocation.receive_weights[static_cast<std::size_t>(found - invocation.in.begin())];
+    double& weight = invocation.receive_weights[static_cast<std::size_t>(found - in.begin())];
     if (weight != 0.0 || !std::signbit(weight)) {
       return invalid(fmt::format("neighbor_allreduce: src_weights names rank {} twice", source.rank));
     }
     weight = source.weight + 0.0;  // a weight of -0.0 means 0, not kUnused
   }
+  invocation.call.receive_weights = invocation.receive_weights;
   return {};
 }
 
@@ -143,7 +182,12 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
     return {};
   };
   WEFT_RETURN_IF_ERROR(bind_side(*weights.sources, "src_weights", invocation.in, invocation.receive_weights));
-  return bind_side(*weights.destinations, "dst_weights", invocation.out, invocation.send_weights);
+  WEFT_RETURN_IF_ERROR(bind_side(*weights.destinations, "dst_weights", invocation.out, invocation.send_weights));
+  invocation.call.in = invocation.in;
+  invocation.call.out = invocation.out;
+  invocation.call.receive_weights = invocation.receive_weights;
+  invocation.call.send_weights = invocation.send_weights;
+  return {};
 }
 
 Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y,
@@ -165,7 +209,9 @@ Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x,
   } else if (weights.sources) {
     WEFT_RETURN_IF_ERROR(bind_pull(invocation, *weights.sources));
   } else {
-    WEFT_RETURN_IF_ERROR(bind_static_weights(invocation));
+    WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
+    invocation.call.receive_weights = graph_weights_;
+    invocation.call.self_weight = graph_self_weight_;
   }
   if (weights.self) {
     WEFT_RETURN_IF_ERROR(check_weight(*weights.self, config_.rank));
@@ -180,12 +226,12 @@ Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x,
   if (is_in_place(x, y)) return invalid("neighbor_allgather: input and output must not be the same memory");
   bind(invocation.call, Collective::neighbor_allgather, x, y);
   WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
-  if (!counts.empty() && counts.size() != invocation.in.size()) {
+  if (!counts.empty() && counts.size() != invocation.call.in.size()) {
     return invalid(fmt::format("neighbor_allgather: {} counts for {} in-neighbors", counts.size(),
-                               invocation.in.size()));
+                               invocation.call.in.size()));
   }
   std::size_t offset = 0;
-  for (std::size_t k = 0; k < invocation.in.size(); ++k) {
+  for (std::size_t k = 0; k < invocation.call.in.size(); ++k) {
     const std::size_t count = counts.empty() ? x.count : counts[k];
     invocation.given.push_back({offset, count});
     offset += count;
@@ -194,6 +240,7 @@ Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x,
     return invalid(fmt::format("neighbor_allgather: the in-neighbors' parts have {} elements, the output {}",
                                offset, y.count));
   }
+  invocation.call.given = invocation.given;
   return plan_neighbors(invocation, Collective::neighbor_allgather, false);
 }
 

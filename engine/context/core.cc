@@ -40,7 +40,7 @@ ForeignForm foreign_form(ForeignPath path) {
 }  // namespace
 
 void Invocation::clear() {
-  plan.reset();
+  plan = nullptr;
   call = {};
   in.clear();
   out.clear();

@@ -29,9 +29,10 @@ struct CachedPlan {
   std::uint16_t trace_name = 0;
 };
 
-// Everything that start() of an execution needs, owned: the caller's spans may be gone by then.
+// Everything that an execution needs to start. The call's spans point to what lives as long as the graph or the plan,
+// or to the storage here.
 struct Invocation {
-  std::shared_ptr<const CachedPlan> plan;
+  const CachedPlan* plan = nullptr;
   Call call;
   std::vector<Contact*> in, out;
   std::vector<double> receive_weights, send_weights;
@@ -143,6 +144,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   // watch.cc: the unlikely, looked at about once per millisecond of waiting.
   void look_around();
   bool check_gone();
+  Rank missing_and_gone(Slot& slot);
   void check_control();
   void handle_control(Contact& contact);
   void answer_query(Contact& contact, const WireHeader& header);
@@ -171,10 +173,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     std::size_t operator()(const PlanKey& key) const;
   };
   // The cached plan of that shape, or what `make` gives. Peers named by the plan itself are connected.
-  Result<std::shared_ptr<const CachedPlan>> plan(const PlanKey& key,
-                                                 const std::function<Planned()>& make);
+  template <typename Make>
+  Result<const CachedPlan*> plan(const PlanKey& key, Make&& make);
+  Result<const CachedPlan*> new_plan(const PlanKey& key, Planned planned);
   Status plan_neighbors(Invocation& invocation, Collective collective, bool in_place);
-  Status plan_everybody(Invocation& invocation, const PlanKey& key, const std::function<Planned()>& make);
+  template <typename Make>
+  Status plan_everybody(Invocation& invocation, const PlanKey& key, Make&& make);
 
   // threads.cc
   void wake_thread();
@@ -184,7 +188,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   void stop_completion_thread();
 
   Status use_graph_edges(Invocation& invocation);
-  Status bind_static_weights(Invocation& invocation);
+  Status connect_graph();
   Status bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources);
   Status bind_dynamic(Invocation& invocation, const NeighborWeights& weights);
 
@@ -209,14 +213,16 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Graph graph_;
   bool weighted_ = false;
   std::vector<Contact*> graph_in_, graph_out_;   // connected at the first operation on the graph
+  std::vector<double> graph_weights_;            // receive weights, by in-edge
+  double graph_self_weight_ = 1.0;
   bool graph_connected_ = false;
   std::vector<NeighborWeight> sorted_;           // scratch of per-call views
 
   std::mutex contacts_mutex_;  // for insertion, and for has_left() on the watcher's thread
   std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;
-  std::unordered_map<PlanKey, std::shared_ptr<const CachedPlan>, PlanKeyHash> plans_;
+  std::unordered_map<PlanKey, std::unique_ptr<const CachedPlan>, PlanKeyHash> plans_;
   PlanKey last_key_;
-  std::shared_ptr<const CachedPlan> last_plan_;
+  const CachedPlan* last_plan_ = nullptr;
   std::vector<Execution::Missing> missing_;
   const Slot* last_slot_ = nullptr;
   std::uint64_t allocations_ = 0;

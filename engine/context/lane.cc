@@ -17,13 +17,10 @@ bool Context::Core::begin(Slot& slot) {
   last_slot_ = &slot;
   invocation.call.operation = static_cast<std::uint32_t>(slot.number);
   invocation.call.epoch = membership_.epoch();
-  invocation.call.receive_weights = invocation.receive_weights;
-  invocation.call.send_weights = invocation.send_weights;
-  invocation.call.given = invocation.given;
-  for (Contact* contact : invocation.in) contact->took_part(slot.number);
-  for (Contact* contact : invocation.out) contact->took_part(slot.number);
+  for (Contact* contact : invocation.call.in) contact->took_part(slot.number);
+  for (Contact* contact : invocation.call.out) contact->took_part(slot.number);
   ring_->add(Event::operation_begin, invocation.call.operation, kNoRank, invocation.plan->trace_name);
-  Status status = slot.execution.start(invocation.plan->plan, invocation.call, invocation.in, invocation.out);
+  Status status = slot.execution.start(invocation.plan->plan, invocation.call);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
   return is_running(slot);

@@ -47,19 +47,29 @@ bool Context::Core::check_gone() {
     }
   }
   for (Slot* slot : running_) {
-    slot->execution.missing(missing_);
-    for (const Execution::Missing& missing : missing_) {
-      const Rank rank = missing.contact->rank;
-      if (!missing.contact->endpoint->peer_closed() && !membership_.left(rank)) continue;
-      // What it said before it left may have arrived since the last look.
-      if (slot->execution.advance(); slot->execution.moved()) break;
-      fail_all(Status(Code::peer_left,
-                      fmt::format("{} (operation {}): rank {} closed its context while this rank needed it",
-                                  name(slot->invocation.call.collective), slot->number, rank), rank));
-      return true;
-    }
+    if (missing_and_gone(*slot) == kNoRank) continue;
+    // What it said and did before it left may have come since the last look; all of that is visible by now.
+    do {
+      slot->execution.advance();
+    } while (slot->execution.moved() && is_running(*slot));
+    const Rank rank = is_running(*slot) ? missing_and_gone(*slot) : kNoRank;
+    if (rank == kNoRank) continue;
+    fail_all(Status(Code::peer_left,
+                    fmt::format("{} (operation {}): rank {} closed its context while this rank needed it",
+                                name(slot->invocation.call.collective), slot->number, rank), rank));
+    return true;
   }
   return false;
+}
+
+// A rank that the operation waits for and that has left, or kNoRank.
+Rank Context::Core::missing_and_gone(Slot& slot) {
+  slot.execution.missing(missing_);
+  for (const Execution::Missing& missing : missing_) {
+    const Rank rank = missing.contact->rank;
+    if (missing.contact->endpoint->peer_closed() || membership_.left(rank)) return rank;
+  }
+  return kNoRank;
 }
 
 void Context::Core::check_control() {

@@ -31,16 +31,13 @@ Execution::~Execution() {
   deallocate(staging_.data);
 }
 
-Status Execution::start(const Plan& plan, const Call& call, std::span<Contact* const> in,
-                        std::span<Contact* const> out) {
+Status Execution::start(const Plan& plan, const Call& call) {
   invariant(state_ != State::running, "an execution runs one operation at a time");
-  invariant(in.size() == plan.in_degree && out.size() == plan.out_degree,
+  invariant(call.in.size() == plan.in_degree && call.out.size() == plan.out_degree,
             "peers must match the plan's edges");
   plan_ = &plan;
   call_ = call;
   element_ = size_of(call.type);
-  in_.assign(in.begin(), in.end());
-  out_.assign(out.begin(), out.end());
   status_ = {};
   touched_output_ = false;
   pc_ = 0;
@@ -49,27 +46,23 @@ Status Execution::start(const Plan& plan, const Call& call, std::span<Contact* c
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
   staging_used_ = 0;
-  edge_marks_.assign(out.size(), 0);
-  spoken_.assign(out.size(), 0);
-  heard_.assign(in.size(), 0);
-  pair_edges();
+  bind_edges();
   WEFT_RETURN_IF_ERROR(bind_buffers());
   state_ = State::running;
   return {};
 }
 
-void Execution::pair_edges() {
-  in_is_out_.assign(in_.size(), 0);
-  out_is_in_.assign(out_.size(), 0);
+void Execution::bind_edges() {
+  in_.clear();
+  out_.clear();
+  for (const Contact* contact : call_.in) in_.push_back({contact->endpoint, false, false});
+  for (const Contact* contact : call_.out) out_.push_back({contact->endpoint, 0, false, false, false});
   for (std::size_t i = 0, o = 0; i < in_.size() && o < out_.size();) {
-    if (in_[i]->rank < out_[o]->rank) {
-      ++i;
-    } else if (in_[i]->rank > out_[o]->rank) {
-      ++o;
-    } else {
-      in_is_out_[i++] = 1;
-      out_is_in_[o++] = 1;
-    }
+    const Rank from = call_.in[i]->rank;
+    const Rank to = call_.out[o]->rank;
+    if (from == to) in_[i].mutual = out_[o].mutual = true;
+    i += from <= to ? 1 : 0;
+    o += to <= from ? 1 : 0;
   }
 }
 
@@ -87,10 +80,8 @@ Status Execution::grow(HeapBlock& block, std::size_t bytes, const char* what) {
 }
 
 Status Execution::bind_buffers() {
-  std::size_t sends = 0;
-  for (const Step& step : plan_->steps) sends += step.kind == Step::Kind::send ? 1 : 0;
   send_of_step_.resize(plan_->steps.size());
-  read_marks_.assign(sends * out_.size(), 0);
+  if (!plan_->hazards.empty()) read_marks_.assign(plan_->steps.size() * out_.size(), 0);
   if (plan_->partition_of(Buffer::scratch).kind != Partition::Kind::none) {
     const std::size_t count =
         plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;

@@ -99,7 +99,7 @@ bool Execution::begin_combine(const Step& step) {
       source.data = wanted_ == 0 ? nullptr : address_of(operand.slice);
     } else {
       source.edge = operand.edge;
-      source.peer = in_[operand.edge];
+      source.peer = in_[operand.edge].endpoint;
     }
     sources_.push_back(source);
   }
@@ -109,7 +109,7 @@ bool Execution::begin_combine(const Step& step) {
 
 // Looks for the next piece of a message. False when it is not there yet, or is not what it should be.
 bool Execution::load(Source& source) {
-  const Notice notice = source.peer->endpoint->front(options_.channel);
+  const Notice notice = source.peer->front(options_.channel);
   if (notice.header == nullptr) return false;
   const WireHeader& head = *notice.header;
   if (!check_notice(source, head)) return false;
@@ -126,14 +126,14 @@ bool Execution::load(Source& source) {
     case PieceForm::payload: source.data = notice.payload; break;
     case PieceForm::view:
     case PieceForm::process:
-      source.data = source.peer->endpoint->view({head.form, head.word, head.bytes});
+      source.data = source.peer->view({head.form, head.word, head.bytes});
       break;
   }
   if (source.data == nullptr && head.form == PieceForm::view) {
     fail(Status(Code::mismatch,
                 fmt::format("{}: rank {} names {} bytes at {:#x} outside its shared heap",
-                            name(call_.collective), source.peer->rank, head.bytes, head.word),
-                source.peer->rank));
+                            name(call_.collective), source.peer->peer(), head.bytes, head.word),
+                source.peer->peer()));
     return false;
   }
   source.loaded = true;
@@ -144,7 +144,7 @@ bool Execution::load(Source& source) {
 
 // Everything that two ranks can disagree about shows here.
 bool Execution::check_notice(const Source& source, const WireHeader& head) {
-  const Rank peer = source.peer->rank;
+  const Rank peer = source.peer->peer();
   const auto differ = [&](std::string text) {
     fail(Status(Code::mismatch, std::move(text), peer));
     return false;
@@ -166,19 +166,19 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
                               call_.operation, peer, name(static_cast<DataType>(head.data_type)),
                               name(call_.type)));
   }
-  if (options_.check_graph && heard_[source.edge] == 0) {
+  InEdge& edge = in_[source.edge];
+  if (options_.check_graph && !edge.heard) {
     const bool credit = (head.flags & kFlagCredit) != 0;
-    const bool wanted = in_is_out_[source.edge] != 0;
-    if (credit && !wanted) {
+    if (credit && !edge.mutual) {
       return differ(fmt::format("{} (operation {}): rank {} expects data from this rank, which has no edge to it",
                                 name(call_.collective), call_.operation, peer));
     }
-    if (!credit && wanted) {
+    if (!credit && edge.mutual) {
       return differ(fmt::format("{} (operation {}): this rank has an edge to rank {}, which does not expect data "
                                 "from it", name(call_.collective), call_.operation, peer));
     }
   }
-  heard_[source.edge] = 1;
+  edge.heard = true;
   const std::uint64_t left = wanted_ - combined_;
   const bool last = (head.flags & kFlagLast) != 0;
   if (head.bytes > left || (last && head.bytes != left) || head.bytes % element_ != 0) {
@@ -220,7 +220,7 @@ bool Execution::fetch(Source& source, std::size_t index, std::uint64_t bytes) {
     ++allocations_;
   }
   const std::span<std::byte> chunk(chunks_.data() + index * kReadChunk, bytes);
-  Status status = source.peer->endpoint->read_now(chunk, {source.form, source.word, source.left});
+  Status status = source.peer->read_now(chunk, {source.form, source.word, source.left});
   if (status.ok()) return true;
   fail(std::move(status));
   return false;
@@ -233,7 +233,7 @@ void Execution::consume(Source& source, std::uint64_t bytes) {
   source.word += bytes;
   source.left -= bytes;
   if (source.left != 0) return;
-  source.peer->endpoint->release(options_.channel);
+  source.peer->release(options_.channel);
   moved_ = true;
   // An exhausted last piece stays `loaded`: there is nothing more to look for.
   source.loaded = source.last;
@@ -243,18 +243,18 @@ void Execution::consume(Source& source, std::uint64_t bytes) {
 bool Execution::take_credits() {
   if (!options_.check_graph) return true;
   for (; credit_takes_ < out_.size(); ++credit_takes_) {
-    if (out_is_in_[credit_takes_] != 0) continue;
-    const Contact& peer = *out_[credit_takes_];
-    const Notice notice = peer.endpoint->front(options_.channel);
+    if (out_[credit_takes_].mutual) continue;
+    Endpoint& peer = *out_[credit_takes_].endpoint;
+    const Notice notice = peer.front(options_.channel);
     if (notice.header == nullptr) return false;
     if (notice.header->kind != NoticeKind::credit || notice.header->operation != call_.operation ||
         notice.header->collective != static_cast<std::uint8_t>(call_.collective)) {
       fail(Status(Code::mismatch,
                   fmt::format("{} (operation {}): rank {} sends data to this rank, which has no edge from it",
-                              name(call_.collective), call_.operation, peer.rank), peer.rank));
+                              name(call_.collective), call_.operation, peer.peer()), peer.peer()));
       return false;
     }
-    peer.endpoint->release(options_.channel);
+    peer.release(options_.channel);
     moved_ = true;
   }
   return true;
@@ -264,15 +264,17 @@ void Execution::missing(std::vector<Missing>& into) {
   into.clear();
   if (combining_) {
     for (const Source& source : sources_) {
-      if (source.peer != nullptr && !source.loaded) into.push_back({source.peer, Missing::What::data});
+      if (source.peer != nullptr && !source.loaded) {
+        into.push_back({call_.in[source.edge], Missing::What::data});
+      }
     }
   }
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
-    Contact* peer = out_[edge];
-    if (pc_ == plan_->steps.size() && options_.check_graph && edge >= credit_takes_ && out_is_in_[edge] == 0) {
-      into.push_back({peer, Missing::What::credit});
-    } else if (peer->endpoint->released(options_.channel) < peer->endpoint->posted(options_.channel)) {
-      into.push_back({peer, Missing::What::read});
+    const OutEdge& out = out_[edge];
+    if (pc_ == plan_->steps.size() && options_.check_graph && edge >= credit_takes_ && !out.mutual) {
+      into.push_back({call_.out[edge], Missing::What::credit});
+    } else if (out.mark != 0 && out.endpoint->released(options_.channel) < out.mark) {
+      into.push_back({call_.out[edge], Missing::What::read});
     }
   }
 }

@@ -70,8 +70,10 @@ struct ExecutionOptions {
   std::uint16_t context = 0;
 };
 
-// What the names of a shape mean in one call. Spans must live as long as the execution runs.
+// What the names of a shape mean in one call. Spans must live as long as the execution runs. `in` and `out` follow
+// the plan's edge indices, ascending ranks.
 struct Call {
+  std::span<Contact* const> in, out;
   Collective collective = Collective::barrier;
   DataType type = DataType::u8;
   Reduction reduction = Reduction::sum;     // of Combining::reduce
@@ -99,8 +101,8 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Begins an operation; only when not running. in and out follow the plan's edge indices, ascending ranks.
-  Status start(const Plan& plan, const Call& call, std::span<Contact* const> in, std::span<Contact* const> out);
+  // Begins an operation; only when not running.
+  Status start(const Plan& plan, const Call& call);
   State advance();
   // Ends a running operation badly.
   void fail(Status status);
@@ -108,8 +110,6 @@ class Execution {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] const Call& call() const { return call_; }
-  [[nodiscard]] std::span<Contact* const> in() const { return in_; }
-  [[nodiscard]] std::span<Contact* const> out() const { return out_; }
   // Did the last advance() get anything done?
   [[nodiscard]] bool moved() const { return moved_; }
   // Whether any byte of the output may have been written.
@@ -144,9 +144,22 @@ class Execution {
     bool finished;
     WireHeader header;
   };
+  // What this operation knows of an edge.
+  struct OutEdge {
+    Endpoint* endpoint;
+    std::uint64_t mark;  // released() that proves that all our data there was read; 0: nothing to wait for
+    bool mutual;         // the peer sends to us too
+    bool spoken;         // a first notice went out, and with it the credit
+    bool blocked;        // a send waits for this edge's slots
+  };
+  struct InEdge {
+    Endpoint* endpoint;
+    bool mutual;         // we send to the peer too
+    bool heard;          // its first notice came, and with it the credit
+  };
   // One term of the running combine.
   struct Source {
-    Contact* peer;                // nullptr: local memory
+    Endpoint* peer;            // nullptr: local memory
     std::uint32_t edge;
     bool used;
     bool opened;               // the first piece was seen
@@ -165,7 +178,7 @@ class Execution {
 
   // binding.cc
   Status bind_buffers();
-  void pair_edges();
+  void bind_edges();
   [[nodiscard]] Range range_of(const Slice& slice) const;
   [[nodiscard]] std::byte* address_of(const Slice& slice) const;
   Status grow(HeapBlock& block, std::size_t bytes, const char* what);
@@ -202,19 +215,15 @@ class Execution {
   const Plan* plan_ = nullptr;
   Call call_;
   std::size_t element_ = 1;  // bytes
-  std::vector<Contact*> in_, out_;
-  std::vector<std::uint8_t> in_is_out_, out_is_in_;
+  std::vector<InEdge> in_;
+  std::vector<OutEdge> out_;
 
   std::uint32_t pc_ = 0;
   // Sends, in the order begun; send_of_step_ maps a step to its index here.
   std::vector<Sending> sends_;
   std::size_t first_unfinished_ = 0;
   std::vector<std::uint32_t> send_of_step_;
-  std::vector<std::uint64_t> read_marks_;    // [send][out edge]: released() that proves its readers done
-  std::vector<std::uint64_t> edge_marks_;    // [out edge]: the same over all sends; 0: nothing to wait for
-  std::vector<std::uint8_t> heard_;          // [in edge]: its first notice came, and with it the credit
-  std::vector<std::uint8_t> spoken_;         // [out edge]: a first notice went out, and with it the credit
-  std::vector<std::uint8_t> blocked_;        // [out edge]: scratch of pump_sends
+  std::vector<std::uint64_t> read_marks_;    // [send][out edge]: OutEdge::mark of that send alone, for hazards
   std::uint32_t credit_posts_ = 0;           // in-edges handled by post_credits
   std::uint32_t credit_takes_ = 0;           // out-edges handled by take_credits
   std::uint32_t staging_used_ = 0;  // slots

@@ -68,14 +68,16 @@ void Execution::pump_sends() {
     if (send.finished) continue;
     const std::span edges(plan_->edges.data() + send.step->first, send.step->count);
     const bool behind = anything_blocked && std::ranges::any_of(edges, [&](std::uint32_t edge) {
-                          return blocked_[edge] != 0;
+                          return out_[edge].blocked;
                         });
     if (!behind && pump(send)) continue;
-    if (!anything_blocked) blocked_.assign(out_.size(), 0);
     anything_blocked = true;
-    for (const std::uint32_t edge : edges) blocked_[edge] = 1;
+    for (const std::uint32_t edge : edges) out_[edge].blocked = true;
   }
   while (first_unfinished_ < sends_.size() && sends_[first_unfinished_].finished) ++first_unfinished_;
+  if (anything_blocked) {
+    for (OutEdge& edge : out_) edge.blocked = false;
+  }
 }
 
 // True when all pieces of the send are posted on all its edges.
@@ -101,7 +103,7 @@ bool Execution::pump(Sending& send) {
 bool Execution::stage(Sending& send, std::uint64_t bytes) {
   if (send.piece >= send.slots) {
     for (std::uint32_t e = 0; e < send.step->count; ++e) {
-      Endpoint& endpoint = *out_[plan_->edges[send.step->first + e]]->endpoint;
+      Endpoint& endpoint = *out_[plan_->edges[send.step->first + e]].endpoint;
       // Every piece since is one notice: the reader of piece p - slots is done when at most slots - 1 are left.
       if (endpoint.posted(options_.channel) - endpoint.released(options_.channel) >= send.slots) {
         return false;
@@ -149,18 +151,17 @@ Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
   const auto index = static_cast<std::size_t>(&send - sends_.data());
   for (; send.edge < send.step->count; ++send.edge) {
     const std::uint32_t edge = plan_->edges[send.step->first + send.edge];
-    Endpoint& endpoint = *out_[edge]->endpoint;
+    OutEdge& out = out_[edge];
     head.edge = static_cast<std::uint16_t>(edge);
     head.weight = call_.send_weights.empty() ? 1.0 : call_.send_weights[edge];
-    head.flags = static_cast<std::uint8_t>(
-        (send.cursor + bytes == send.bytes ? kFlagLast : 0) |
-        (spoken_[edge] == 0 && out_is_in_[edge] != 0 ? kFlagCredit : 0));
-    if (endpoint.post_notice(options_.channel, head, payload) == Posted::full) return Posted::full;
-    spoken_[edge] = 1;
+    head.flags = static_cast<std::uint8_t>((send.cursor + bytes == send.bytes ? kFlagLast : 0) |
+                                           (!out.spoken && out.mutual ? kFlagCredit : 0));
+    if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full) return Posted::full;
+    out.spoken = true;
     moved_ = true;
-    if (read_later) {
-      edge_marks_[edge] = read_marks_[index * out_.size() + edge] = endpoint.posted(options_.channel);
-    }
+    if (!read_later) continue;
+    out.mark = out.endpoint->posted(options_.channel);
+    if (!plan_->hazards.empty()) read_marks_[index * out_.size() + edge] = out.mark;
   }
   return Posted::posted;
 }
@@ -169,8 +170,8 @@ Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
 bool Execution::post_credits() {
   if (!options_.check_graph) return true;
   for (; credit_posts_ < in_.size(); ++credit_posts_) {
-    if (in_is_out_[credit_posts_] != 0) continue;
-    if (in_[credit_posts_]->endpoint->post_notice(options_.channel, header(NoticeKind::credit), {}) ==
+    if (in_[credit_posts_].mutual) continue;
+    if (in_[credit_posts_].endpoint->post_notice(options_.channel, header(NoticeKind::credit), {}) ==
         Posted::full) {
       return false;
     }
@@ -183,19 +184,15 @@ bool Execution::readers_done(std::size_t send_index) {
   if (!sends_[send_index].finished) return false;
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const std::uint64_t mark = read_marks_[send_index * out_.size() + edge];
-    if (mark != 0 && out_[edge]->endpoint->released(options_.channel) < mark) return false;
+    if (mark != 0 && out_[edge].endpoint->released(options_.channel) < mark) return false;
   }
   return true;
 }
 
 bool Execution::all_readers_done() {
-  for (std::size_t edge = 0; edge < out_.size(); ++edge) {
-    if (edge_marks_[edge] != 0 &&
-        out_[edge]->endpoint->released(options_.channel) < edge_marks_[edge]) {
-      return false;
-    }
-  }
-  return true;
+  return std::ranges::all_of(out_, [this](const OutEdge& edge) {
+    return edge.mark == 0 || edge.endpoint->released(options_.channel) >= edge.mark;
+  });
 }
 
 }  // namespace weft

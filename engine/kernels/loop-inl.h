@@ -1,7 +1,7 @@
-// The loop over elements and terms, for any format and operation. Four vectors at a time come
-// first; what is left over is done with ever smaller vectors, down to one element, by the same
-// operation: no element is read or written twice, so a destination may be one of the terms, and
-// nothing outside is touched. Compiled once per instruction set (Highway's foreach_target), hence
+// The loop over elements and terms, for any format and operation. Blocks of vectors come first;
+// what is left over is done with ever smaller vectors, down to one element, by the same operation:
+// no element is read or written twice, so a destination may be one of the terms, and nothing
+// outside is touched. Compiled once per instruction set (Highway's foreach_target), hence
 // the unusual include guard.
 #include <cstddef>
 #include <cstdint>
@@ -103,43 +103,68 @@ HWY_INLINE void put_pair(D d, V a, V b, std::uint8_t* to) {
   }
 }
 
-// Four vectors from byte `at`, with the terms in the inner loop: that hides the latency of the
-// arithmetic and spreads the cost of fetching pointer and weight when the number of terms is not
-// known. Prefetching was measured and does not pay; the CPU follows the streams by itself.
-template <StoreKind kStore, class Format, class Operation, class D, std::size_t kTerms>
-HWY_INLINE void four_vectors(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
-                             std::size_t at) {
-  using V = hn::Vec<D>;
-  const std::size_t pair = 2 * hn::Lanes(d) * Format::kBytes;
-  V x0, x1, x2, x3;
-  Format::load_pair(d, terms.data(0) + at, x0, x1);
-  Format::load_pair(d, terms.data(0) + at + pair, x2, x3);
-  V total0 = Operation::first(d, terms.weight(0), x0);
-  V total1 = Operation::first(d, terms.weight(0), x1);
-  V total2 = Operation::first(d, terms.weight(0), x2);
-  V total3 = Operation::first(d, terms.weight(0), x3);
-  for (std::size_t t = 1; t < terms.size(); ++t) {
-    Format::load_pair(d, terms.data(t) + at, x0, x1);
-    Format::load_pair(d, terms.data(t) + at + pair, x2, x3);
-    total0 = Operation::next(d, total0, terms.weight(t), x0);
-    total1 = Operation::next(d, total1, terms.weight(t), x1);
-    total2 = Operation::next(d, total2, terms.weight(t), x2);
-    total3 = Operation::next(d, total3, terms.weight(t), x3);
+// The CPU follows two or three streams of data by itself, and there prefetching costs more than it
+// gives. It loses track of many; then asking for the data this far ahead doubles the speed.
+inline constexpr std::size_t kPrefetchBytes = 1024;
+inline constexpr std::size_t kLineBytes = 64;
+
+template <std::size_t kTerms>
+HWY_INLINE void prefetch(const std::uint8_t* from, std::size_t bytes) {
+  if constexpr (kTerms == kAny) {
+    for (std::size_t line = 0; line < bytes; line += kLineBytes) {
+      hwy::Prefetch(from + kPrefetchBytes + line);
+    }
   }
-  put_pair<kStore, Format>(d, total0, total1, destination + at);
-  put_pair<kStore, Format>(d, total2, total3, destination + at + pair);
 }
 
-// Four vectors at a time from byte `at` on, as long as they fit before `end`. Returns where it
-// stopped.
+// kPairs pairs of vectors from byte `at`, with the terms in the inner loop: that hides the latency
+// of the arithmetic and spreads the cost of fetching pointer and weight.
+template <StoreKind kStore, class Format, class Operation, std::size_t kPairs, class D,
+          std::size_t kTerms>
+HWY_INLINE void block(D d, const Terms<kTerms>& terms, std::uint8_t* destination, std::size_t at) {
+  using V = hn::Vec<D>;
+  const std::size_t pair = 2 * hn::Lanes(d) * Format::kBytes;
+  V total[2 * kPairs];
+  for (std::size_t p = 0; p < kPairs; ++p) {
+    V a, b;
+    Format::load_pair(d, terms.data(0) + at + p * pair, a, b);
+    total[2 * p] = Operation::first(d, terms.weight(0), a);
+    total[2 * p + 1] = Operation::first(d, terms.weight(0), b);
+  }
+  for (std::size_t t = 1; t < terms.size(); ++t) {
+    prefetch<kTerms>(terms.data(t) + at, kPairs * pair);
+    for (std::size_t p = 0; p < kPairs; ++p) {
+      V a, b;
+      Format::load_pair(d, terms.data(t) + at + p * pair, a, b);
+      total[2 * p] = Operation::next(d, total[2 * p], terms.weight(t), a);
+      total[2 * p + 1] = Operation::next(d, total[2 * p + 1], terms.weight(t), b);
+    }
+  }
+  for (std::size_t p = 0; p < kPairs; ++p) {
+    put_pair<kStore, Format>(d, total[2 * p], total[2 * p + 1], destination + at + p * pair);
+  }
+}
+
+template <StoreKind kStore, class Format, class Operation, std::size_t kPairs, class D,
+          std::size_t kTerms>
+HWY_INLINE std::size_t blocks(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
+                              std::size_t at, std::size_t end) {
+  const std::size_t step = kPairs * 2 * hn::Lanes(d) * Format::kBytes;
+  for (; end - at >= step; at += step) {
+    block<kStore, Format, Operation, kPairs>(d, terms, destination, at);
+  }
+  return at;
+}
+
+// Blocks from byte `at` on, as long as they fit before `end`. Returns where it stopped. The more
+// terms there are, the more is read from each before the next: the memory likes long runs.
 template <StoreKind kStore, class Format, class Operation, class D, std::size_t kTerms>
 HWY_INLINE std::size_t many(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
                             std::size_t at, std::size_t end) {
-  const std::size_t step = 4 * hn::Lanes(d) * Format::kBytes;
-  for (; end - at >= step; at += step) {
-    four_vectors<kStore, Format, Operation>(d, terms, destination, at);
+  if constexpr (kTerms == kAny) {
+    at = blocks<kStore, Format, Operation, 4>(d, terms, destination, at, end);
   }
-  return at;
+  return blocks<kStore, Format, Operation, 2>(d, terms, destination, at, end);
 }
 
 // The same past the caches: ordinary stores up to the first aligned byte, and a fence behind. What

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kExamples = R"(
 OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast or barrier; or limits, for the
-machine's own figures. Without `weft run` around it, the ranks are started here, rank r on core r modulo
+machine's own figures; or idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here, rank r on core r modulo
 their number. Every rank's input is rewritten before each timed call (up to 4K: calls go back to back); a time
 is from the first rank's begin to the last one's end. The limit and the peer are timed by the same code, in
 turn with Weft's operation; share and speedup are medians of those rounds' ratios.
@@ -29,6 +29,7 @@ Examples:
   weft perf neighbor_allreduce --memory foreign           buffers that Weft did not allocate
   weft perf neighbor_allreduce --memory-use               bytes per rank by degree
   weft perf limits --ranks 2
+  weft perf idle --seconds 10
   weft run -n 4 -- weft perf allreduce)";
 
 int fail(const Status& status) {
@@ -67,6 +68,7 @@ int start_ranks(int ranks) {
 Status run_rank(const PerfOptions& options, const Config& config,
                 const std::shared_ptr<Store>& store) {
   if (options.asked.operation == "limits") return perf_limits(options, store);
+  if (options.asked.operation == "idle") return perf_idle(options, config, store);
   return perf_operation(options, config, store);
 }
 
@@ -94,10 +96,9 @@ int run(const PerfArguments& arguments) {
   if (arguments.memory_use) {
     status = perf_memory_use(*options, *config);
   } else if (arguments.in_process) {
-    status = run_as_threads(arguments.ranks, *config,
-                            [&](const Config& mine, const std::shared_ptr<Store>& store) {
-                              return run_rank(*options, mine, store);
-                            });
+    status = run_as_threads(arguments.ranks, *config, [&](const std::shared_ptr<Store>& store) {
+      return run_rank(*options, *config, store);
+    });
   } else {
     return start_ranks(arguments.ranks);
   }

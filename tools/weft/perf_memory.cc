@@ -34,8 +34,9 @@ Result<Held> hold(const Graph& graph, const Config& config, const std::shared_pt
   for (const std::size_t count : {kSmall, kLarge}) {
     WEFT_RETURN_IF_ERROR(context->neighbor_allreduce({x.data(), count}, {y.data(), count}));
   }
-  WEFT_RETURN_IF_ERROR(context->barrier());
   const Context::Usage usage = context->usage();
+  // No barrier, which would connect ranks that are no neighbors: they meet at the store.
+  WEFT_RETURN_IF_ERROR(store->fence(Deadline::after_ms(config.deadline_ms)));
   return Held{usage.connected_peers, usage.endpoint_bytes, usage.scratch_bytes};
 }
 
@@ -43,9 +44,9 @@ Result<Held> hold(const Graph& graph, const Config& config, const std::shared_pt
 Result<Held> most_held(const Graph& graph, const Config& config) {
   std::mutex mutex;
   Held most;
-  WEFT_RETURN_IF_ERROR(run_as_threads(
-      graph.size(), config, [&](const Config& mine, const std::shared_ptr<Store>& store) -> Status {
-        WEFT_ASSIGN(const Held held, hold(graph, mine, store));
+  WEFT_RETURN_IF_ERROR(
+      run_as_threads(graph.size(), config, [&](const std::shared_ptr<Store>& store) -> Status {
+        WEFT_ASSIGN(const Held held, hold(graph, config, store));
         const std::lock_guard lock(mutex);
         most.peers = std::max(most.peers, held.peers);
         most.endpoint_bytes = std::max(most.endpoint_bytes, held.endpoint_bytes);
@@ -73,21 +74,15 @@ void print(const std::string& graph, int ranks, int degree, const Held& held, st
 
 }  // namespace
 
-Status run_as_threads(
-    int ranks, const Config& config,
-    const std::function<Status(const Config&, const std::shared_ptr<Store>&)>& rank) {
+Status run_as_threads(int ranks, const Config& config,
+                      const std::function<Status(const std::shared_ptr<Store>&)>& rank) {
   WEFT_ASSIGN(std::vector<std::shared_ptr<Store>> stores, make_local_stores(ranks));
   std::vector<Status> ends(stores.size());
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
       const auto index = static_cast<std::size_t>(r);
-      Config mine = config;
-      mine.rank = r;
-      mine.size = ranks;
-      mine.local_rank = r;
-      mine.local_size = ranks;
-      ends[index] = rank(mine, stores[index]);
+      ends[index] = rank(stores[index]);
       (void)stores[index]->goodbye(Deadline::after_ms(config.deadline_ms));
     });
   }

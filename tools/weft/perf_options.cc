@@ -134,9 +134,10 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   if (asked.ranks < 1 || asked.ranks > kMostPerfRanks) {
     return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
   }
-  const bool limits = asked.operation == "limits";  // those of the main job
+  // What is no operation itself is about that of the main job.
+  const bool about_main = asked.operation == "limits" || asked.operation == "idle";
   WEFT_ASSIGN(const Workload operation,
-              workload(limits ? name(Workload::neighbor_allreduce) : asked.operation));
+              workload(about_main ? name(Workload::neighbor_allreduce) : asked.operation));
   WEFT_ASSIGN(const DataType type, data_type(asked.type));
   WEFT_RETURN_IF_ERROR(one_of("transport", asked.transport, {"shm"}));
   WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign"}));
