@@ -17,6 +17,8 @@ std::string_view name(Collective collective) {
 }
 
 Execution::Execution(const ExecutionOptions& options) : options_(options) {
+  header_.job = options.job;
+  header_.context = options.context;
   for (std::size_t type = 0; type < kDataTypes; ++type) {
     for (std::size_t reduction = 0; reduction < kReductions; ++reduction) {
       const auto t = static_cast<DataType>(type);
@@ -46,6 +48,7 @@ Status Execution::start(const Plan& plan, const Call& call) {
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
   staging_used_ = 0;
+  bind_header();
   bind_edges();
   WEFT_RETURN_IF_ERROR(bind_buffers());
   state_ = State::running;
@@ -90,50 +93,53 @@ Status Execution::bind_buffers() {
   return bind_staging();
 }
 
-Range Execution::range_of(const Slice& slice) const {
-  if (slice.first == slice.last) return {};
-  const Partition& partition = plan_->partition_of(slice.buffer);
-  if (partition.kind == Partition::Kind::given) {
-    const Range& first = call_.given[slice.first];
-    const Range& last = call_.given[slice.last - 1];
-    return {first.offset, last.offset + last.count - first.offset};
-  }
+Execution::Bytes Execution::bytes_of(const Slice& slice) const {
+  std::byte* base = nullptr;
   std::size_t elements = 0;
   switch (slice.buffer) {
-    case Buffer::input: elements = call_.input_count; break;
-    case Buffer::output: elements = call_.output_count; break;
+    case Buffer::input:
+      // Plans never write the input: what comes of this is only read.
+      base = static_cast<std::byte*>(const_cast<void*>(call_.input));
+      elements = call_.input_count;
+      break;
+    case Buffer::output:
+      base = static_cast<std::byte*>(call_.output);
+      elements = call_.output_count;
+      break;
     case Buffer::scratch:
+      base = scratch_.data;
       elements = plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
       break;
   }
-  if (partition.blocks == 1) return {0, elements};
-  const std::size_t grain = 64 / element_;
-  const Range first = block_range(elements, grain, partition.blocks, slice.first);
-  const Range last = block_range(elements, grain, partition.blocks, slice.last - 1);
+  const Partition& partition = plan_->partition_of(slice.buffer);
+  if (partition.kind == Partition::Kind::even && partition.blocks == 1 && slice.last == 1 && slice.first == 0) {
+    return {base, elements * element_};
+  }
+  const Range range = range_of(slice, elements);
+  if (range.count == 0) return {nullptr, 0};
+  return {base + range.offset * element_, range.count * element_};
+}
+
+Range Execution::range_of(const Slice& slice, std::size_t elements) const {
+  if (slice.first == slice.last) return {};
+  const Partition& partition = plan_->partition_of(slice.buffer);
+  Range first, last;
+  if (partition.kind == Partition::Kind::given) {
+    first = call_.given[slice.first];
+    last = call_.given[slice.last - 1];
+  } else {
+    const std::size_t grain = 64 / element_;
+    first = block_range(elements, grain, partition.blocks, slice.first);
+    last = block_range(elements, grain, partition.blocks, slice.last - 1);
+  }
   return {first.offset, last.offset + last.count - first.offset};
 }
 
-std::byte* Execution::address_of(const Slice& slice) const {
-  std::byte* base = nullptr;
-  switch (slice.buffer) {
-    // Plans never write the input: the const comes back wherever the address is read only.
-    case Buffer::input: base = static_cast<std::byte*>(const_cast<void*>(call_.input)); break;
-    case Buffer::output: base = static_cast<std::byte*>(call_.output); break;
-    case Buffer::scratch: base = scratch_.data; break;
-  }
-  return base + range_of(slice).offset * element_;
-}
-
-WireHeader Execution::header(NoticeKind kind) const {
-  WireHeader header;
-  header.kind = kind;
-  header.collective = static_cast<std::uint8_t>(call_.collective);
-  header.data_type = static_cast<std::uint8_t>(call_.type);
-  header.job = options_.job;
-  header.context = options_.context;
-  header.epoch = call_.epoch;
-  header.operation = call_.operation;
-  return header;
+void Execution::bind_header() {
+  header_.collective = static_cast<std::uint8_t>(call_.collective);
+  header_.data_type = static_cast<std::uint8_t>(call_.type);
+  header_.epoch = call_.epoch;
+  header_.operation = call_.operation;
 }
 
 void Execution::fail(Status status) {

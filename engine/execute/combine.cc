@@ -71,9 +71,10 @@ bool Execution::begin_combine(const Step& step) {
     const std::uint32_t hazard = plan_->hazards[step.hazard_first + h];
     if (!readers_done(send_of_step_[hazard])) return false;
   }
-  wanted_ = range_of(step.slice).count * element_;
+  const Bytes destination = bytes_of(step.slice);
+  destination_ = destination.data;
+  wanted_ = destination.count;
   combined_ = 0;
-  destination_ = wanted_ == 0 ? nullptr : address_of(step.slice);
   weighted_ = step.combining == Combining::weighted ||
               (step.combining == Combining::reduce && call_.reduction == Reduction::weighted_sum);
   const Reduction reduction = weighted_                               ? Reduction::weighted_sum
@@ -83,7 +84,7 @@ bool Execution::begin_combine(const Step& step) {
   sources_.clear();
   for (std::uint32_t k = 0; k < step.count; ++k) {
     const Operand& operand = plan_->operands[step.first + k];
-    Source source{};
+    Source& source = sources_.emplace_back();
     source.used = true;
     switch (operand.weight.kind) {
       case Weight::Kind::one: source.weight = 1.0; break;
@@ -96,12 +97,11 @@ bool Execution::begin_combine(const Step& step) {
         break;
     }
     if (operand.kind == Operand::Kind::local) {
-      source.data = wanted_ == 0 ? nullptr : address_of(operand.slice);
+      source.data = bytes_of(operand.slice).data;
     } else {
       source.edge = operand.edge;
       source.peer = in_[operand.edge].endpoint;
     }
-    sources_.push_back(source);
   }
   combining_ = true;
   return true;

@@ -142,7 +142,6 @@ class Execution {
     std::uint32_t slots;         // how many this send goes round in
     Form form;
     bool finished;
-    WireHeader header;
   };
   // What this operation knows of an edge.
   struct OutEdge {
@@ -175,17 +174,22 @@ class Execution {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
   };
+  // A slice in this call.
+  struct Bytes {
+    std::byte* data;
+    std::uint64_t count;
+  };
 
   // binding.cc
   Status bind_buffers();
   void bind_edges();
-  [[nodiscard]] Range range_of(const Slice& slice) const;
-  [[nodiscard]] std::byte* address_of(const Slice& slice) const;
+  [[nodiscard]] Bytes bytes_of(const Slice& slice) const;
+  [[nodiscard]] Range range_of(const Slice& slice, std::size_t elements) const;
   Status grow(HeapBlock& block, std::size_t bytes, const char* what);
-  WireHeader header(NoticeKind kind) const;
+  void bind_header();
 
   // send.cc
-  [[nodiscard]] std::uint32_t staged_pieces(const Step& step) const;
+  [[nodiscard]] std::uint32_t staged_pieces(const Bytes& source) const;
   Status bind_staging();
   void begin_send(const Step& step);
   [[nodiscard]] Form form_of(const std::byte* source, std::uint64_t bytes) const;
@@ -215,6 +219,7 @@ class Execution {
   const Plan* plan_ = nullptr;
   Call call_;
   std::size_t element_ = 1;  // bytes
+  WireHeader header_;        // what all notices of this operation have in common
   std::vector<InEdge> in_;
   std::vector<OutEdge> out_;
 

@@ -21,10 +21,9 @@ Execution::Form Execution::form_of(const std::byte* source, std::uint64_t bytes)
   return options_.foreign == ForeignForm::process ? Form::process : Form::staged;
 }
 
-std::uint32_t Execution::staged_pieces(const Step& step) const {
-  const std::uint64_t bytes = range_of(step.slice).count * element_;
-  if (bytes == 0 || form_of(address_of(step.slice), bytes) != Form::staged) return 0;
-  return static_cast<std::uint32_t>((bytes + kStagedPiece - 1) / kStagedPiece);
+std::uint32_t Execution::staged_pieces(const Bytes& source) const {
+  if (form_of(source.data, source.count) != Form::staged) return 0;
+  return static_cast<std::uint32_t>((source.count + kStagedPiece - 1) / kStagedPiece);
 }
 
 // A lone send goes round a ring of a few slots, because its receivers take its pieces in order while it runs. Of several
@@ -36,7 +35,7 @@ Status Execution::bind_staging() {
   std::size_t sends = 0;
   for (const Step& step : plan_->steps) {
     if (step.kind != Step::Kind::send) continue;
-    pieces += staged_pieces(step);
+    pieces += staged_pieces(bytes_of(step.slice));
     ++sends;
   }
   staging_is_ring_ = sends == 1;
@@ -45,18 +44,20 @@ Status Execution::bind_staging() {
 }
 
 void Execution::begin_send(const Step& step) {
-  const std::uint64_t bytes = range_of(step.slice).count * element_;
-  const std::byte* source = bytes == 0 ? nullptr : address_of(step.slice);
-  Sending send{&step, source, bytes, 0, 0, 0, 0, 0, form_of(source, bytes), false, header(NoticeKind::data)};
+  const Bytes source = bytes_of(step.slice);
+  Sending& send = sends_.emplace_back();
+  send.step = &step;
+  send.source = source.data;
+  send.bytes = source.count;
+  send.form = form_of(source.data, source.count);
   if (send.form == Form::staged) {
-    const std::uint32_t pieces = staged_pieces(step);
+    const std::uint32_t pieces = staged_pieces(source);
     send.first_slot = staging_used_;
     send.slots = staging_is_ring_ ? std::min(pieces, options_.slots) : pieces;
     staging_used_ += send.slots;
   }
   send_of_step_[static_cast<std::size_t>(&step - plan_->steps.data())] =
-      static_cast<std::uint32_t>(sends_.size());
-  sends_.push_back(send);
+      static_cast<std::uint32_t>(sends_.size() - 1);
 }
 
 // Sends go on in the order begun. One that cannot proceed holds back only later sends along the same edges.
@@ -117,7 +118,8 @@ bool Execution::stage(Sending& send, std::uint64_t bytes) {
 
 // Posts the current piece on the edges that do not have it yet.
 Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
-  WireHeader& head = send.header;
+  WireHeader head = header_;
+  head.kind = NoticeKind::data;
   const std::byte* source = send.source + send.cursor;
   std::span<const std::byte> payload;
   head.piece = send.piece;
@@ -125,7 +127,6 @@ Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
   switch (send.form) {
     case Form::inlined:
       head.form = PieceForm::inlined;
-      head.word = 0;
       if (bytes != 0) std::memcpy(&head.word, source, bytes);
       break;
     case Form::copied:
@@ -171,10 +172,9 @@ bool Execution::post_credits() {
   if (!options_.check_graph) return true;
   for (; credit_posts_ < in_.size(); ++credit_posts_) {
     if (in_[credit_posts_].mutual) continue;
-    if (in_[credit_posts_].endpoint->post_notice(options_.channel, header(NoticeKind::credit), {}) ==
-        Posted::full) {
-      return false;
-    }
+    WireHeader head = header_;
+    head.kind = NoticeKind::credit;
+    if (in_[credit_posts_].endpoint->post_notice(options_.channel, head, {}) == Posted::full) return false;
     moved_ = true;
   }
   return true;

@@ -104,7 +104,8 @@ HWY_INLINE void put_pair(D d, V a, V b, std::uint8_t* to) {
 }
 
 // The CPU follows two or three streams of data by itself, and there prefetching costs more than it
-// gives. It loses track of many; then asking for the data this far ahead doubles the speed.
+// gives. Of many it loses track: asking this far ahead then makes 16-bit types up to twice as fast,
+// f32 a tenth faster in the last cache and a sixth slower a little beyond it (Zen 5, 8 terms).
 inline constexpr std::size_t kPrefetchBytes = 1024;
 inline constexpr std::size_t kLineBytes = 64;
 

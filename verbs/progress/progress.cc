@@ -23,6 +23,12 @@ void pause() {
 
 // What a sleeping thread costs to wake, and so what spinning may cost at most.
 constexpr std::int64_t kWakeNs = 50'000;
+// Polls per turn. With a core of its own a waiter looks at the clock rarely. On a shared core a few polls still come before
+// each yield: the peer may run on another core, and what it posts takes up to 300 ns to get here.
+constexpr std::uint32_t kPollsOwn = 64;
+constexpr std::uint32_t kPollsShared = 8;
+// A pause costs 26 ns here, a third of what a message needs to get to the next core; so it is rare.
+constexpr std::uint32_t kRoundsPerPause = 4;
 // How long to yield before sleeping: an oversubscribed core has someone else to run, an own core
 // has not.
 constexpr std::int64_t kYieldSharedNs = 2'000'000;
@@ -45,27 +51,24 @@ int usable_cores() {
 WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns, std::int64_t yield_ns) {
   const bool shared = ranks_here > cores;
   return {spin_ns >= 0 ? spin_ns : (shared ? 0 : kWakeNs),
-          yield_ns >= 0 ? yield_ns : (shared ? kYieldSharedNs : kYieldOwnNs), kSleepNs};
+          yield_ns >= 0 ? yield_ns : (shared ? kYieldSharedNs : kYieldOwnNs), kSleepNs,
+          shared ? kPollsShared : kPollsOwn};
 }
 
 Backoff::Next Backoff::next() {
   ++rounds_;
-  if (policy_.spin_ns > 0 && rounds_ % kPausesPerClock != 0) {
-    pause();
-    return Next::again;
-  }
-  if (policy_.spin_ns == 0 && rounds_ % kPausesPerClock != 1) {
-    sched_yield();
+  if (rounds_ % policy_.polls_per_turn != 0) {
+    if (rounds_ % kRoundsPerPause == 0) pause();
     return Next::again;
   }
   const std::int64_t now = now_ns();
-  if (rounds_ <= kPausesPerClock) {
+  if (rounds_ == policy_.polls_per_turn) {
     started_ns_ = now;
     slow_at_ns_ = now + kSlowNs;
   }
   const std::int64_t waited = now - started_ns_;
   if (waited > policy_.spin_ns + policy_.yield_ns) return Next::sleep;
-  if (waited > policy_.spin_ns) sched_yield();
+  if (waited >= policy_.spin_ns) sched_yield();
   if (now < slow_at_ns_) return Next::again;
   slow_at_ns_ = now + kSlowNs;
   return Next::slow;

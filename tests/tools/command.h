@@ -1,0 +1,21 @@
+// Runs the `weft` command as a user does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+struct Ran {
+  int exit_status = -1;             // -1: ended by a signal
+  std::vector<std::string> out;     // lines of standard output
+  std::vector<std::string> errors;  // lines of standard error
+};
+
+// `arguments` as the shell takes them, after the program's name. "{weft}" in them is its path.
+[[nodiscard]] Ran run_weft(const std::string& arguments);
+
+// Is `word` in one of the lines?
+[[nodiscard]] bool mentions(const std::vector<std::string>& lines, const std::string& word);
+
+}  // namespace weft

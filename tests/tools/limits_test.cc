@@ -1,0 +1,155 @@
+// The limit must compute what the operation computes, and time must be counted as said.
+#include "engine/limits/limits.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
+namespace weft {
+namespace {
+
+TEST(Spans, RunFromTheFirstBeginToTheLastEnd) {
+  const std::array<Laps, 2> ranks{Laps{{{100, 300}, {1000, 1500}}, 0},
+                                  Laps{{{50, 200}, {1200, 2000}}, 0}};
+  const std::vector<double> spans = spans_us(ranks, 1);
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_DOUBLE_EQ(spans[0], 0.25);
+  EXPECT_DOUBLE_EQ(spans[1], 1.0);
+  EXPECT_DOUBLE_EQ(spans_us(ranks, 10)[1], 0.1);
+}
+
+TEST(Laps, SurviveTheirTrip) {
+  const Laps laps{{{1, 2}, {3, 4}}, 5};
+  const Result<Laps> back = laps_from_bytes(to_bytes(laps));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->cpu_ns, 5);
+  ASSERT_EQ(back->laps.size(), 2U);
+  EXPECT_EQ(back->laps[1].end_ns, 4);
+  EXPECT_EQ(laps_from_bytes("torn").status().code(), Code::mismatch);
+}
+
+TEST(Quantile, InterpolatesAndTakesNothing) {
+  EXPECT_DOUBLE_EQ(median({3, 1, 2}), 2);
+  EXPECT_DOUBLE_EQ(median({4, 1, 2, 3}), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({1, 2, 3}, 0), 1);
+  EXPECT_DOUBLE_EQ(quantile({1, 2, 3}, 1), 3);
+  EXPECT_DOUBLE_EQ(median({}), 0);
+}
+
+TEST(Meeting, NobodyPassesBeforeAllAreThere) {
+  constexpr int kRanks = 3;
+  Meeting::Shared shared{};
+  std::atomic<int> arrived{0};
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.emplace_back([&] {
+      Meeting meeting(shared, kRanks, true);
+      for (int turn = 1; turn <= 1000; ++turn) {
+        ++arrived;
+        ASSERT_TRUE(meeting.wait().ok());
+        EXPECT_GE(arrived.load(), turn * kRanks);
+        ASSERT_TRUE(meeting.wait().ok());
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Meeting, WhoGivesUpIsNamed) {
+  Meeting::Shared shared{};
+  Meeting one(shared, 2, true);
+  Meeting(shared, 2, true).abandon(1);
+  const Status status = one.wait();
+  EXPECT_EQ(status.code(), Code::peer_left);
+  EXPECT_EQ(status.rank(), 1);
+}
+
+TEST(Workload, NamesGoBothWays) {
+  for (const char* word :
+       {"neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast", "barrier"}) {
+    const Result<Workload> found = workload(word);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(name(*found), word);
+  }
+  EXPECT_EQ(workload("nonsense").status().code(), Code::invalid_argument);
+}
+
+// Ranks as threads that see each other's vectors; `foreign`: only by system call.
+struct Case {
+  Workload what;
+  std::size_t count;
+  bool foreign;
+};
+
+class Floors : public testing::TestWithParam<Case> {
+ protected:
+  static constexpr int kRanks = 4;
+
+  [[nodiscard]] static float value(Rank rank, std::size_t i) {
+    return static_cast<float>(rank * 10) + static_cast<float>(i % 7);
+  }
+
+  [[nodiscard]] static float expected(const Recipe& recipe, std::size_t i, std::size_t count) {
+    if (recipe.concatenates) return value(recipe.sources[i / count].rank, i % count);
+    double sum = 0;
+    for (const Recipe::Source& source : recipe.sources)
+      sum += source.weight * double{value(source.rank, i)};
+    return static_cast<float>(sum);
+  }
+};
+
+TEST_P(Floors, ComputeTheOperation) {
+  const auto [what, count, foreign] = GetParam();
+  const Result<Graph> graph = make_graph("exponential", kRanks);
+  ASSERT_TRUE(graph.ok());
+  std::vector<FloorBoard> boards(kRanks);
+  std::vector<std::vector<float>> inputs(kRanks, std::vector<float>(count));
+  std::vector<std::vector<float>> outputs(kRanks, std::vector<float>(count * kRanks));
+  Meeting::Shared shared{};
+  std::vector<std::thread> ranks;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    ranks.emplace_back([&, rank, what = what, count = count, foreign = foreign] {
+      Floor::Places places;
+      for (Rank other = 0; other < kRanks; ++other) {
+        const auto at = static_cast<std::size_t>(other);
+        const auto see = [&](void* memory, bool mapped) {
+          return Sight{mapped ? static_cast<std::byte*>(memory) : nullptr,
+                       reinterpret_cast<std::uintptr_t>(memory), getpid()};
+        };
+        places.boards.push_back(see(&boards[at], true));
+        places.inputs.push_back(see(inputs[at].data(), !foreign || other == rank));
+        places.outputs.push_back(see(outputs[at].data(), !foreign || other == rank));
+      }
+      const auto own = static_cast<std::size_t>(rank);
+      for (std::size_t i = 0; i < count; ++i) inputs[own][i] = value(rank, i);
+      Meeting meeting(shared, kRanks, true);
+      ASSERT_TRUE(meeting.wait().ok());
+      const Recipe made = recipe(what, *graph, rank);
+      Floor floor({what, DataType::f32, count, rank}, made, places, meeting);
+      for (const bool streaming : {false, true}) ASSERT_TRUE(floor.run(3, streaming).ok());
+      ASSERT_TRUE(meeting.wait().ok());
+      for (std::size_t i = 0; i < output_count(what, made, count); ++i) {
+        ASSERT_FLOAT_EQ(outputs[own][i], expected(made, i, count))
+            << "rank " << rank << " element " << i;
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Limits, Floors,
+    testing::Values(Case{Workload::neighbor_allreduce, 1, false},
+                    Case{Workload::neighbor_allreduce, 700, false},
+                    Case{Workload::neighbor_allreduce, 100'003, false},
+                    Case{Workload::neighbor_allreduce, 100'003, true},
+                    Case{Workload::neighbor_allgather, 5, false},
+                    Case{Workload::neighbor_allgather, 100'003, true},
+                    Case{Workload::allreduce, 9, false}, Case{Workload::allreduce, 100'003, false},
+                    Case{Workload::allreduce, 100'003, true}, Case{Workload::broadcast, 3, false},
+                    Case{Workload::broadcast, 100'003, true}, Case{Workload::barrier, 0, false}));
+
+}  // namespace
+}  // namespace weft

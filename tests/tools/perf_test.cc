@@ -1,0 +1,141 @@
+// weft perf from end to end: ranks as processes, every result checked, the numbers as JSON.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/command.h"
+
+namespace weft {
+namespace {
+
+using Rows = std::vector<nlohmann::json>;
+
+Rows rows_of(const std::string& arguments) {
+  const Ran ran = run_weft("perf " + arguments + " --seconds 0.05 --json -");
+  EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
+  Rows rows;
+  for (const std::string& line : ran.out) {
+    rows.push_back(nlohmann::json::parse(line, nullptr, false));
+    EXPECT_TRUE(rows.back().is_object()) << line;
+  }
+  return rows;
+}
+
+void expect_row(const nlohmann::json& row) {
+  for (const char* key : {"op", "graph", "ranks", "transport", "bytes", "min_us", "p50_us",
+                          "p99_us", "GBps", "limit_us", "share", "cpu_s_per_GiB"}) {
+    EXPECT_TRUE(row.contains(key)) << key;
+  }
+  EXPECT_GT(row.value("share", 0.0), 0);
+  EXPECT_GT(row.value("min_us", 0.0), 0);
+  EXPECT_LE(row.value("min_us", 0.0), row.value("p50_us", 0.0));
+  EXPECT_LE(row.value("p50_us", 0.0), row.value("p99_us", 0.0));
+}
+
+class EveryOperation : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryOperation, IsRightAndMeasured) {
+  const Rows rows = rows_of(GetParam());
+  ASSERT_FALSE(rows.empty());
+  for (const nlohmann::json& row : rows) expect_row(row);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Perf, EveryOperation,
+    testing::Values("neighbor_allreduce --ranks 4 --sizes 4,100,64K,1M --check",
+                    "neighbor_allreduce --ranks 3 --graph star --sizes 4,64K --check",
+                    "neighbor_allreduce --ranks 2 --sizes 4,64K --check --memory foreign",
+                    "neighbor_allreduce --ranks 2 --sizes 4,64K --check --in-place",
+                    "neighbor_allreduce --ranks 2 --sizes 4,64K --check --in-process",
+                    "neighbor_allreduce --ranks 1 --sizes 4,64K --check",
+                    "neighbor_allreduce --ranks 2 --sizes 8,64K --check --type bf16",
+                    "neighbor_allreduce --ranks 2 --sizes 8,64K --check --type f16",
+                    "neighbor_allgather --ranks 3 --sizes 4,64K --check",
+                    "allreduce --ranks 3 --sizes 4,64K --check",
+                    "allreduce --ranks 2 --sizes 8,64K --check --type i64",
+                    "broadcast --ranks 3 --sizes 4,64K --check", "barrier --ranks 3"));
+
+TEST(Perf, NewWeightsAtEveryCallAreRightAndAllocateNothing) {
+  for (const char* graph : {"exponential", "one_peer_exponential"}) {
+    const Rows rows = rows_of(
+        std::string("neighbor_allreduce --ranks 4 --sizes 4,64K --check --dynamic --graph ") +
+        graph);
+    ASSERT_EQ(rows.size(), 2U);
+    for (const nlohmann::json& row : rows) {
+      expect_row(row);
+      EXPECT_GT(row.value("dynamic_ratio", 0.0), 0);
+      EXPECT_EQ(row.value("allocations", -1), 0);
+    }
+  }
+}
+
+TEST(Perf, JoinsAJobThatSomebodyElseStarted) {
+  const Ran ran = run_weft(
+      "run -n 2 --no-tag -- {weft} perf neighbor_allreduce --sizes 64K --check --seconds 0.05 "
+      "--json -");
+  ASSERT_EQ(ran.exit_status, 0);
+  ASSERT_EQ(ran.out.size(), 1U);
+  EXPECT_EQ(nlohmann::json::parse(ran.out[0])["ranks"], 2);
+}
+
+TEST(Perf, MeasuresAPeerInTurn) {
+  const auto peer = std::filesystem::path(WEFT_PROGRAM).parent_path() / "peer_openmpi";
+  if (!std::filesystem::exists(peer)) GTEST_SKIP() << "built without MPI";
+  const Rows rows = rows_of("neighbor_allreduce --ranks 2 --sizes 4,64K --against openmpi");
+  ASSERT_EQ(rows.size(), 2U);
+  for (const nlohmann::json& row : rows) {
+    EXPECT_EQ(row.value("peer", ""), "openmpi");
+    EXPECT_GT(row.value("peer_p50_us", 0.0), 0);
+    EXPECT_GT(row.value("speedup", 0.0), 0);
+  }
+}
+
+TEST(Perf, LimitsAndIdleRun) {
+  EXPECT_EQ(run_weft("perf limits --ranks 2 --sizes 4,1M --seconds 0.05 --check").exit_status, 0);
+  const Rows rows = rows_of("idle --ranks 2");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_TRUE(rows[0].contains("core_share"));
+}
+
+// What is wrong and the word that the error must name.
+struct Wrong {
+  const char* arguments;
+  const char* named;
+};
+
+class BadInput : public testing::TestWithParam<Wrong> {};
+
+TEST_P(BadInput, IsOneClearError) {
+  const Ran ran = run_weft(std::string("perf ") + GetParam().arguments);
+  EXPECT_EQ(ran.exit_status, 2);
+  EXPECT_TRUE(ran.out.empty());
+  ASSERT_EQ(ran.errors.size(), 1U);
+  EXPECT_NE(ran.errors[0].find(GetParam().named), std::string::npos) << ran.errors[0];
+}
+
+INSTANTIATE_TEST_SUITE_P(Perf, BadInput,
+                         testing::Values(Wrong{"nonsense", "unknown operation 'nonsense'"},
+                                         Wrong{"allreduce --graph nonsense", "nonsense"},
+                                         Wrong{"allreduce --sizes 4,12Q", "'12Q' is no size"},
+                                         Wrong{"allreduce --sizes 3", "elements of 4 bytes"},
+                                         Wrong{"allreduce --sizes 99999999999G", "is no size"},
+                                         Wrong{"allreduce --ranks 0", "--ranks 0"},
+                                         Wrong{"allreduce --ranks -3", "--ranks -3"},
+                                         Wrong{"allreduce --type f99", "f99"},
+                                         Wrong{"neighbor_allreduce --type i32", "i32"},
+                                         Wrong{"allreduce --transport pigeons", "pigeons"},
+                                         Wrong{"allreduce --memory stone", "stone"},
+                                         Wrong{"allreduce --against nobody", "nobody"},
+                                         Wrong{"allreduce --dynamic", "has no weights"},
+                                         Wrong{"neighbor_allreduce --graph hypercube --ranks 3",
+                                               "power of two"}));
+
+TEST(Perf, AJsonFileThatCannotBeWrittenIsAnError) {
+  const Ran ran = run_weft("perf barrier --ranks 2 --seconds 0.05 --json /nonexistent/file");
+  EXPECT_EQ(ran.exit_status, 1);
+  EXPECT_TRUE(mentions(ran.errors, "/nonexistent/file"));
+}
+
+}  // namespace
+}  // namespace weft
