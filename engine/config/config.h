@@ -44,8 +44,8 @@ struct Config {
   int size = 1;               // ranks in the job
   Rank local_rank = kNoRank;  // among the ranks of this machine; kNoRank: not told
   int local_size = 0;         // ranks on this machine; 0: not told
-  int local_cores = 0;        // cores that those share; 0: not told (a launcher that binds ranks tells)
-  std::string host;           // identity of this machine; empty: the kernel's host name and boot id
+  int local_cores = 0;  // cores that those share; 0: not told (a launcher that binds ranks tells)
+  std::string host;     // identity of this machine; empty: the kernel's host name and boot id
 
   // How do ranks find each other?
   std::string rendezvous;  // "host:port"; empty: only a job of one rank
@@ -55,8 +55,8 @@ struct Config {
   // How do they wait?
   std::int64_t deadline_ms = 60'000;  // bound of every wait that is given none
   ProgressMode progress = ProgressMode::thread;
-  std::int64_t spin_ns = -1;    // spin this long before yielding; -1: by ranks per core
-  std::int64_t yield_us = -1;   // then yield this long before sleeping; -1: by ranks per core
+  std::int64_t spin_ns = -1;   // spin this long before yielding; -1: by ranks per core
+  std::int64_t yield_us = -1;  // then yield this long before sleeping; -1: by ranks per core
 
   // How much memory do they use?
   int channels = 8;             // operations in flight per context

@@ -1,4 +1,5 @@
-// What a call means: operands checked, peers and weights of this step found, the plan's shape chosen.
+// What a call means: operands checked, peers and weights of this step found, the plan's shape
+// chosen.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 namespace weft {
 namespace {
 
-Status invalid(std::string text) { return Status(Code::invalid_argument, std::move(text)); }
+Status invalid(std::string text) {
+  return Status(Code::invalid_argument, std::move(text));
+}
 
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto x = reinterpret_cast<std::uintptr_t>(a);
@@ -19,9 +22,12 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 
 // In place means the very same memory; anything between that and apart has no meaning.
 Status check_memory(std::string_view what, const Input& x, const Output& y) {
-  if (x.type != y.type) return invalid(fmt::format("{}: the input is {}, the output {}", what, name(x.type), name(y.type)));
+  if (x.type != y.type)
+    return invalid(
+        fmt::format("{}: the input is {}, the output {}", what, name(x.type), name(y.type)));
   if (x.count != 0 && x.data == nullptr) return invalid(fmt::format("{}: the input is null", what));
-  if (y.count != 0 && y.data == nullptr) return invalid(fmt::format("{}: the output is null", what));
+  if (y.count != 0 && y.data == nullptr)
+    return invalid(fmt::format("{}: the output is null", what));
   const std::size_t size = size_of(x.type);
   if (x.data != y.data && overlap(x.data, x.count * size, y.data, y.count * size)) {
     return invalid(fmt::format("{}: input and output overlap without being the same", what));
@@ -32,7 +38,8 @@ Status check_memory(std::string_view what, const Input& x, const Output& y) {
 Status check_same_count(std::string_view what, const Input& x, const Output& y) {
   WEFT_RETURN_IF_ERROR(check_memory(what, x, y));
   if (x.count == y.count) return {};
-  return invalid(fmt::format("{}: the input has {} elements, the output {}", what, x.count, y.count));
+  return invalid(
+      fmt::format("{}: the input has {} elements, the output {}", what, x.count, y.count));
 }
 
 Status check_weight(double weight, Rank rank) {
@@ -40,7 +47,9 @@ Status check_weight(double weight, Rank rank) {
   return invalid(fmt::format("neighbor_allreduce: the weight for rank {} is {}", rank, weight));
 }
 
-bool is_in_place(const Input& x, const Output& y) { return x.data == y.data && x.count != 0; }
+bool is_in_place(const Input& x, const Output& y) {
+  return x.data == y.data && x.count != 0;
+}
 
 void bind(Call& call, Collective collective, const Input& x, const Output& y) {
   call.collective = collective;
@@ -53,14 +62,22 @@ void bind(Call& call, Collective collective, const Input& x, const Output& y) {
 
 Reduction reduction_of(ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum: return Reduction::sum;
-    case ReduceOp::average: return Reduction::weighted_sum;
-    case ReduceOp::min: return Reduction::min;
-    case ReduceOp::max: return Reduction::max;
-    case ReduceOp::product: return Reduction::product;
-    case ReduceOp::bit_and: return Reduction::bit_and;
-    case ReduceOp::bit_or: return Reduction::bit_or;
-    case ReduceOp::bit_xor: return Reduction::bit_xor;
+    case ReduceOp::sum:
+      return Reduction::sum;
+    case ReduceOp::average:
+      return Reduction::weighted_sum;
+    case ReduceOp::min:
+      return Reduction::min;
+    case ReduceOp::max:
+      return Reduction::max;
+    case ReduceOp::product:
+      return Reduction::product;
+    case ReduceOp::bit_and:
+      return Reduction::bit_and;
+    case ReduceOp::bit_or:
+      return Reduction::bit_or;
+    case ReduceOp::bit_xor:
+      return Reduction::bit_xor;
   }
   return Reduction::sum;
 }
@@ -81,7 +98,8 @@ Result<const CachedPlan*> Context::Core::plan(const PlanKey& key, Make&& make) {
   return last_plan_;
 }
 
-// The plan of a neighbor operation depends on the degrees and on our place among the in-neighbors (sums run in rank order).
+// The plan of a neighbor operation depends on the degrees and on our place among the in-neighbors
+// (sums run in rank order).
 Status Context::Core::plan_neighbors(Invocation& invocation, Collective collective, bool in_place) {
   const Call& call = invocation.call;
   PlanKey key;
@@ -91,14 +109,15 @@ Status Context::Core::plan_neighbors(Invocation& invocation, Collective collecti
   key.out = static_cast<std::uint32_t>(call.out.size());
   for (const Contact* contact : call.in) key.position += contact->rank < config_.rank ? 1 : 0;
   WEFT_ASSIGN(invocation.plan, plan(key, [&]() -> Planned {
-    View view{config_.rank, config_.size, {}, {}};
-    for (const Contact* contact : call.in) view.in.push_back(contact->rank);
-    for (const Contact* contact : call.out) view.out.push_back(contact->rank);
-    const Shape shape{in_place};
-    Plan made = collective == Collective::neighbor_allreduce ? plan_neighbor_allreduce(view, shape)
-                                                             : plan_neighbor_allgather(view, shape);
-    return {std::move(view), std::move(made)};
-  }));
+                View view{config_.rank, config_.size, {}, {}};
+                for (const Contact* contact : call.in) view.in.push_back(contact->rank);
+                for (const Contact* contact : call.out) view.out.push_back(contact->rank);
+                const Shape shape{in_place};
+                Plan made = collective == Collective::neighbor_allreduce
+                                ? plan_neighbor_allreduce(view, shape)
+                                : plan_neighbor_allgather(view, shape);
+                return {std::move(view), std::move(made)};
+              }));
   return {};
 }
 
@@ -123,7 +142,8 @@ Status Context::Core::connect_graph() {
     graph_out_.push_back(found);
   }
   const double uniform = 1.0 / static_cast<double>(graph_in_.size() + 1);
-  for (const Peer& peer : graph_.in_edges(config_.rank)) graph_weights_.push_back(weighted_ ? peer.weight : uniform);
+  for (const Peer& peer : graph_.in_edges(config_.rank))
+    graph_weights_.push_back(weighted_ ? peer.weight : uniform);
   graph_self_weight_ = weighted_ ? graph_.self_weight(config_.rank) : uniform;
   graph_connected_ = true;
   return {};
@@ -136,7 +156,8 @@ Status Context::Core::use_graph_edges(Invocation& invocation) {
   return {};
 }
 
-// Weights for some of the graph's in-neighbors; the others still send, and what they send is not used.
+// Weights for some of the graph's in-neighbors; the others still send, and what they send is not
+// used.
 Status Context::Core::bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources) {
   WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
   const std::span<Contact* const> in = invocation.call.in;
@@ -145,12 +166,15 @@ Status Context::Core::bind_pull(Invocation& invocation, std::span<const Neighbor
     WEFT_RETURN_IF_ERROR(check_weight(source.weight, source.rank));
     const auto found = std::ranges::lower_bound(in, source.rank, {}, &Contact::rank);
     if (found == in.end() || (*found)->rank != source.rank) {
-      return invalid(fmt::format("neighbor_allreduce: src_weights names rank {}, which is no in-neighbor of rank "
-                                 "{} in {}", source.rank, config_.rank, graph_.name()));
+      return invalid(fmt::format(
+          "neighbor_allreduce: src_weights names rank {}, which is no in-neighbor of rank "
+          "{} in {}",
+          source.rank, config_.rank, graph_.name()));
     }
     double& weight = invocation.receive_weights[static_cast<std::size_t>(found - in.begin())];
     if (weight != 0.0 || !std::signbit(weight)) {
-      return invalid(fmt::format("neighbor_allreduce: src_weights names rank {} twice", source.rank));
+      return invalid(
+          fmt::format("neighbor_allreduce: src_weights names rank {} twice", source.rank));
     }
     weight = source.weight + 0.0;  // a weight of -0.0 means 0, not kUnused
   }
@@ -168,8 +192,9 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
     for (const NeighborWeight& entry : sorted_) {
       WEFT_RETURN_IF_ERROR(check_weight(entry.weight, entry.rank));
       if (entry.rank < 0 || entry.rank >= config_.size || entry.rank == config_.rank) {
-        return invalid(fmt::format("neighbor_allreduce: {} names rank {}; it must be another of the ranks 0…{}",
-                                   what, entry.rank, config_.size - 1));
+        return invalid(fmt::format(
+            "neighbor_allreduce: {} names rank {}; it must be another of the ranks 0…{}", what,
+            entry.rank, config_.size - 1));
       }
       if (entry.rank == previous) {
         return invalid(fmt::format("neighbor_allreduce: {} names rank {} twice", what, entry.rank));
@@ -181,8 +206,10 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
     }
     return {};
   };
-  WEFT_RETURN_IF_ERROR(bind_side(*weights.sources, "src_weights", invocation.in, invocation.receive_weights));
-  WEFT_RETURN_IF_ERROR(bind_side(*weights.destinations, "dst_weights", invocation.out, invocation.send_weights));
+  WEFT_RETURN_IF_ERROR(
+      bind_side(*weights.sources, "src_weights", invocation.in, invocation.receive_weights));
+  WEFT_RETURN_IF_ERROR(
+      bind_side(*weights.destinations, "dst_weights", invocation.out, invocation.send_weights));
   invocation.call.in = invocation.in;
   invocation.call.out = invocation.out;
   invocation.call.receive_weights = invocation.receive_weights;
@@ -191,15 +218,18 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
 }
 
 Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y,
-                                                 const NeighborWeights& weights) {
+                                                const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
   if (!is_floating(x.type)) {
-    return invalid(fmt::format("neighbor_allreduce: weighted sums of {} have no meaning; use a floating type",
-                               name(x.type)));
+    return invalid(
+        fmt::format("neighbor_allreduce: weighted sums of {} have no meaning; use a floating type",
+                    name(x.type)));
   }
   bind(invocation.call, Collective::neighbor_allreduce, x, y);
   if (weights.destinations && !weights.sources) {
-    return invalid("neighbor_allreduce: dst_weights needs src_weights, the ranks that send to this one in this step");
+    return invalid(
+        "neighbor_allreduce: dst_weights needs src_weights, the ranks that send to this one in "
+        "this step");
   }
   if ((weights.sources || weights.destinations) && !weights.self) {
     return invalid("neighbor_allreduce: src_weights and dst_weights need a self_weight");
@@ -221,9 +251,10 @@ Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x,
 }
 
 Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x, Output y,
-                                                 std::span<const std::size_t> counts) {
+                                                std::span<const std::size_t> counts) {
   WEFT_RETURN_IF_ERROR(check_memory("neighbor_allgather", x, y));
-  if (is_in_place(x, y)) return invalid("neighbor_allgather: input and output must not be the same memory");
+  if (is_in_place(x, y))
+    return invalid("neighbor_allgather: input and output must not be the same memory");
   bind(invocation.call, Collective::neighbor_allgather, x, y);
   WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
   if (!counts.empty() && counts.size() != invocation.call.in.size()) {
@@ -237,19 +268,20 @@ Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x,
     offset += count;
   }
   if (offset != y.count) {
-    return invalid(fmt::format("neighbor_allgather: the in-neighbors' parts have {} elements, the output {}",
-                               offset, y.count));
+    return invalid(
+        fmt::format("neighbor_allgather: the in-neighbors' parts have {} elements, the output {}",
+                    offset, y.count));
   }
   invocation.call.given = invocation.given;
   return plan_neighbors(invocation, Collective::neighbor_allgather, false);
 }
 
 Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op,
-                                        AllreduceAlgorithm algorithm) {
+                                       AllreduceAlgorithm algorithm) {
   WEFT_RETURN_IF_ERROR(check_same_count("allreduce", x, y));
   if (op == ReduceOp::average && !is_floating(x.type)) {
-    return invalid(fmt::format("allreduce: the average of {} has no meaning; use sum, or a floating type",
-                               name(x.type)));
+    return invalid(fmt::format(
+        "allreduce: the average of {} has no meaning; use sum, or a floating type", name(x.type)));
   }
   const Reduction reduction = reduction_of(op);
   WEFT_RETURN_IF_ERROR(check_reduction(x.type, reduction));
@@ -269,7 +301,8 @@ Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y
 
 Status Context::Core::invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root) {
   if (root < 0 || root >= config_.size) {
-    return invalid(fmt::format("broadcast: the root {} is not one of the ranks 0…{}", root, config_.size - 1));
+    return invalid(
+        fmt::format("broadcast: the root {} is not one of the ranks 0…{}", root, config_.size - 1));
   }
   if (root == config_.rank) {
     WEFT_RETURN_IF_ERROR(check_same_count("broadcast", x, y));

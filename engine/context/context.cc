@@ -35,7 +35,8 @@ Context::~Context() {
   if (core_) core_->close();
 }
 
-Result<std::unique_ptr<Context>> Context::create(const Config& config, std::shared_ptr<Store> store) {
+Result<std::unique_ptr<Context>> Context::create(const Config& config,
+                                                 std::shared_ptr<Store> store) {
   if (store == nullptr) return Status(Code::invalid_argument, "Context::create: the store is null");
   WEFT_ASSIGN(std::shared_ptr<Core> core, Core::open(config, std::move(store)));
   return std::unique_ptr<Context>(new Context(std::move(core)));
@@ -48,33 +49,55 @@ Result<std::unique_ptr<Context>> Context::from_environment() {
   return create(config, std::move(store));
 }
 
-Rank Context::rank() const { return core_->config().rank; }
-int Context::size() const { return core_->config().size; }
-const Config& Context::config() const { return core_->config(); }
-Status Context::set_graph(Graph graph, bool weighted) { return core_->set_graph(std::move(graph), weighted); }
-const Graph& Context::graph() const { return core_->graph(); }
-Context::Usage Context::usage() const { return core_->usage(); }
-std::string Context::explain() const { return core_->explain(); }
+Rank Context::rank() const {
+  return core_->config().rank;
+}
+int Context::size() const {
+  return core_->config().size;
+}
+const Config& Context::config() const {
+  return core_->config();
+}
+Status Context::set_graph(Graph graph, bool weighted) {
+  return core_->set_graph(std::move(graph), weighted);
+}
+const Graph& Context::graph() const {
+  return core_->graph();
+}
+Context::Usage Context::usage() const {
+  return core_->usage();
+}
+std::string Context::explain() const {
+  return core_->explain();
+}
 
 Status Context::neighbor_allreduce(Input x, Output y, const NeighborWeights& weights) {
-  return core_->run([&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
+  return core_->run(
+      [&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
 }
-Result<Handle> Context::neighbor_allreduce_start(Input x, Output y, const NeighborWeights& weights) {
-  return core_->start([&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
+Result<Handle> Context::neighbor_allreduce_start(Input x, Output y,
+                                                 const NeighborWeights& weights) {
+  return core_->start(
+      [&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
 }
 
 Status Context::neighbor_allgather(Input x, Output y, std::span<const std::size_t> counts) {
-  return core_->run([&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
+  return core_->run(
+      [&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
 }
-Result<Handle> Context::neighbor_allgather_start(Input x, Output y, std::span<const std::size_t> counts) {
-  return core_->start([&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
+Result<Handle> Context::neighbor_allgather_start(Input x, Output y,
+                                                 std::span<const std::size_t> counts) {
+  return core_->start(
+      [&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
 }
 
 Status Context::allreduce(Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm) {
   return core_->run([&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
 }
-Result<Handle> Context::allreduce_start(Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm) {
-  return core_->start([&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
+Result<Handle> Context::allreduce_start(Input x, Output y, ReduceOp op,
+                                        AllreduceAlgorithm algorithm) {
+  return core_->start(
+      [&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
 }
 
 Status Context::broadcast(Input x, Output y, Rank root) {

@@ -5,16 +5,18 @@
 //   float* x = static_cast<float*>(weft::allocate(bytes).value());
 //   weft::Status done = context->neighbor_allreduce(weft::in(x, n), weft::out(y, n));
 //
-// Operations are *ordered*: every rank of the context calls the same operations in the same order. Each comes
-// blocking and, as `…_start`, non-blocking with a Handle. Up to Config::channels operations run at once, the
-// rest wait their turn. Every wait ends by Config::deadline_ms: with the result, or with a Status that names
-// what was waited for. After a failed operation the context is failed: later calls return its first error.
+// Operations are *ordered*: every rank of the context calls the same operations in the same order.
+// Each comes blocking and, as `…_start`, non-blocking with a Handle. Up to Config::channels
+// operations run at once, the rest wait their turn. Every wait ends by Config::deadline_ms: with
+// the result, or with a Status that names what was waited for. After a failed operation the context
+// is failed: later calls return its first error.
 //
-// Threads: any thread may call, one call at a time per context (calls are serialized); handles may be waited
-// for on any thread. Callbacks run on the context's completion thread. Several contexts may live in a process.
-// Memory handed to an operation belongs to it until it is done: the input must not be written, the output not be
-// touched. Inputs are never modified unless input and output are the same memory. On an error the output's content is unspecified
-// when Status::text() says so, else untouched.
+// Threads: any thread may call, one call at a time per context (calls are serialized); handles may
+// be waited for on any thread. Callbacks run on the context's completion thread. Several contexts
+// may live in a process. Memory handed to an operation belongs to it until it is done: the input
+// must not be written, the output not be touched. Inputs are never modified unless input and output
+// are the same memory. On an error the output's content is unspecified when Status::text() says so,
+// else untouched.
 #pragma once
 
 #include <cstddef>
@@ -49,19 +51,31 @@ struct Output {
 
 template <typename T>
 inline constexpr DataType data_type_of = DataType::u8;
-template <> inline constexpr DataType data_type_of<float> = DataType::f32;
-template <> inline constexpr DataType data_type_of<double> = DataType::f64;
-template <> inline constexpr DataType data_type_of<std::int8_t> = DataType::i8;
-template <> inline constexpr DataType data_type_of<std::uint8_t> = DataType::u8;
-template <> inline constexpr DataType data_type_of<std::int32_t> = DataType::i32;
-template <> inline constexpr DataType data_type_of<std::uint32_t> = DataType::u32;
-template <> inline constexpr DataType data_type_of<std::int64_t> = DataType::i64;
-template <> inline constexpr DataType data_type_of<std::uint64_t> = DataType::u64;
+template <>
+inline constexpr DataType data_type_of<float> = DataType::f32;
+template <>
+inline constexpr DataType data_type_of<double> = DataType::f64;
+template <>
+inline constexpr DataType data_type_of<std::int8_t> = DataType::i8;
+template <>
+inline constexpr DataType data_type_of<std::uint8_t> = DataType::u8;
+template <>
+inline constexpr DataType data_type_of<std::int32_t> = DataType::i32;
+template <>
+inline constexpr DataType data_type_of<std::uint32_t> = DataType::u32;
+template <>
+inline constexpr DataType data_type_of<std::int64_t> = DataType::i64;
+template <>
+inline constexpr DataType data_type_of<std::uint64_t> = DataType::u64;
 
 template <typename T>
-[[nodiscard]] Input in(const T* data, std::size_t count) { return {data, count, data_type_of<T>}; }
+[[nodiscard]] Input in(const T* data, std::size_t count) {
+  return {data, count, data_type_of<T>};
+}
 template <typename T>
-[[nodiscard]] Output out(T* data, std::size_t count) { return {data, count, data_type_of<T>}; }
+[[nodiscard]] Output out(T* data, std::size_t count) {
+  return {data, count, data_type_of<T>};
+}
 
 // A weight for one neighbor.
 struct NeighborWeight {
@@ -72,8 +86,10 @@ struct NeighborWeight {
 // Weights of one call of neighbor_allreduce (SEMANTICS: Operations). Absent parts follow the graph:
 //  - nothing given: the graph's weights if it was set as weighted, else uniform 1/(in-degree+1).
 //  - self + sources (pull): any subset of the graph's in-neighbors; the others' data is not used.
-//  - self + destinations (push): s_ij for the chosen out-ranks; sources are this step's senders and must be
-//    listed too (weight 1 each unless pulled as well) because each rank computes its own view of the step.
+//  - self + destinations (push): s_ij for the chosen out-ranks; sources are this step's senders and
+//  must be
+//    listed too (weight 1 each unless pulled as well) because each rank computes its own view of
+//    the step.
 //  - self, sources and destinations: edges need not be in the graph.
 struct NeighborWeights {
   std::optional<double> self;
@@ -84,8 +100,8 @@ struct NeighborWeights {
 // How the elements of several ranks become one.
 enum class ReduceOp : std::uint8_t { sum, average, min, max, product, bit_and, bit_or, bit_xor };
 
-// A started operation. Copyable reference to shared state; waiting again gives the same answer. A handle may
-// outlive the context (it then reports `closed`).
+// A started operation. Copyable reference to shared state; waiting again gives the same answer. A
+// handle may outlive the context (it then reports `closed`).
 class PendingOperation;
 class Handle {
  public:
@@ -95,7 +111,8 @@ class Handle {
   [[nodiscard]] bool test();
   // Blocks until done, at most the operation's deadline.
   Status wait();
-  // Runs `call` once, on the completion thread, when the operation is done (at once if it is already).
+  // Runs `call` once, on the completion thread, when the operation is done (at once if it is
+  // already).
   void then(std::function<void(const Status&)> call);
 
  private:
@@ -107,8 +124,10 @@ class Context {
   class Core;  // what is behind it; internal
 
   // Joins the job that `store` leads to. Collective. The context shares ownership of the store.
-  static Result<std::unique_ptr<Context>> create(const Config& config, std::shared_ptr<Store> store);
-  // Reads the environment once and joins: `weft run`, or WEFT_RENDEZVOUS + WEFT_RANK + WEFT_SIZE; alone otherwise.
+  static Result<std::unique_ptr<Context>> create(const Config& config,
+                                                 std::shared_ptr<Store> store);
+  // Reads the environment once and joins: `weft run`, or WEFT_RENDEZVOUS + WEFT_RANK + WEFT_SIZE;
+  // alone otherwise.
   static Result<std::unique_ptr<Context>> from_environment();
   ~Context();  // leaves: says goodbye to the peers; operations still in flight fail with `closed`
   Context(const Context&) = delete;
@@ -118,18 +137,19 @@ class Context {
   [[nodiscard]] int size() const;
   [[nodiscard]] const Config& config() const;
 
-  // Collective: all ranks give the same graph. `weighted`: neighbor operations use the graph's weights, else
-  // uniform ones. A graph of another size is invalid_argument.
+  // Collective: all ranks give the same graph. `weighted`: neighbor operations use the graph's
+  // weights, else uniform ones. A graph of another size is invalid_argument.
   Status set_graph(Graph graph, bool weighted = false);
   [[nodiscard]] const Graph& graph() const;
 
   Status neighbor_allreduce(Input x, Output y, const NeighborWeights& weights = {});
   Result<Handle> neighbor_allreduce_start(Input x, Output y, const NeighborWeights& weights = {});
 
-  // y := the in-neighbors' x, one after another by ascending rank. `counts`: elements from each in-neighbor;
-  // empty: x.count from each. y.count is their sum.
+  // y := the in-neighbors' x, one after another by ascending rank. `counts`: elements from each
+  // in-neighbor; empty: x.count from each. y.count is their sum.
   Status neighbor_allgather(Input x, Output y, std::span<const std::size_t> counts = {});
-  Result<Handle> neighbor_allgather_start(Input x, Output y, std::span<const std::size_t> counts = {});
+  Result<Handle> neighbor_allgather_start(Input x, Output y,
+                                          std::span<const std::size_t> counts = {});
 
   Status allreduce(Input x, Output y, ReduceOp op = ReduceOp::average,
                    AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
@@ -146,11 +166,11 @@ class Context {
   // What this context holds and has done; for tools and tests.
   struct Usage {
     std::size_t connected_peers = 0;
-    std::size_t endpoint_bytes = 0;   // rings and slots, this rank's share
-    std::size_t scratch_bytes = 0;    // plans' scratch and staging
+    std::size_t endpoint_bytes = 0;  // rings and slots, this rank's share
+    std::size_t scratch_bytes = 0;   // plans' scratch and staging
     std::size_t plans_cached = 0;
-    std::uint64_t operations = 0;     // completed
-    std::uint64_t allocations = 0;    // made by operations after their first use of a shape
+    std::uint64_t operations = 0;   // completed
+    std::uint64_t allocations = 0;  // made by operations after their first use of a shape
   };
   [[nodiscard]] Usage usage() const;
   // Why the last operation ran as it did: algorithm, path per peer, memory. One line each.

@@ -17,7 +17,8 @@ std::uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-// Ranks of equal identity may share memory: the host's name and the boot, or what Config::host says.
+// Ranks of equal identity may share memory: the host's name and the boot, or what Config::host
+// says.
 std::uint64_t machine_identity(const std::string& host) {
   if (!host.empty()) return fnv1a(host);
   char name[256] = {};
@@ -32,8 +33,8 @@ std::string address_key(std::uint16_t context, Rank rank) {
 }
 
 ForeignForm foreign_form(ForeignPath path) {
-  // Measured (docs/performance.md): a copy into a ring that stays in cache, read there by all peers, beats one
-  // process_vm_readv per peer on small pages; so `automatic` stages.
+  // Measured (docs/performance.md): a copy into a ring that stays in cache, read there by all
+  // peers, beats one process_vm_readv per peer on small pages; so `automatic` stages.
   return path == ForeignPath::cma ? ForeignForm::process : ForeignForm::staged;
 }
 
@@ -55,7 +56,10 @@ Context::Core::Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_
       number_(number),
       graph_(*exponential_graph(hub_->store().size())),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
-      membership_({.on_change = [this] { if (interface_) interface_->wake(); },
+      membership_({.on_change =
+                       [this] {
+                         if (interface_) interface_->wake();
+                       },
                    .has_left = [this](Rank rank) { return has_left(rank); }}) {
   ring_ = &trace_.add_lane("lane");
 }
@@ -89,7 +93,8 @@ Status Context::Core::join() {
   options.job = job_;
   options.context = number_;
   options.machine = machine_identity(config_.host);
-  WEFT_ASSIGN(interface_, open_shm(config_.rank, options, [this](Rank rank) { return address_of(rank); }));
+  WEFT_ASSIGN(interface_,
+              open_shm(config_.rank, options, [this](Rank rank) { return address_of(rank); }));
   for (std::uint32_t channel = 1; channel < options.channels; ++channel) {
     ExecutionOptions execution;
     execution.channel = channel;
@@ -106,7 +111,9 @@ Status Context::Core::join() {
   return store.put(address_key(number_, config_.rank), interface_->address());
 }
 
-Context::Core::~Core() { close(); }
+Context::Core::~Core() {
+  close();
+}
 
 void Context::Core::close() {
   if (!interface_) return;
@@ -140,7 +147,8 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
 }
 
 Result<std::string> Context::Core::address_of(Rank rank) {
-  return hub_->store().get_from(rank, address_key(number_, rank), Deadline::after_ms(config_.deadline_ms));
+  return hub_->store().get_from(rank, address_key(number_, rank),
+                                Deadline::after_ms(config_.deadline_ms));
 }
 
 // Connected at the first operation that needs the rank, so memory grows with the ranks talked to.
@@ -148,7 +156,8 @@ Result<Contact*> Context::Core::contact(Rank rank) {
   if (const auto known = contacts_.find(rank); known != contacts_.end()) return known->second.get();
   WEFT_ASSIGN(const std::string address, address_of(rank));
   WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
-  if (config_.foreign == ForeignPath::cma && !endpoint->process_access().ok()) return endpoint->process_access();
+  if (config_.foreign == ForeignPath::cma && !endpoint->process_access().ok())
+    return endpoint->process_access();
   auto made = std::make_unique<Contact>();
   made->rank = rank;
   made->endpoint = endpoint;
@@ -160,7 +169,8 @@ Result<Contact*> Context::Core::contact(Rank rank) {
   WEFT_ASSIGN(const std::int32_t process, shm_process(address));
   if (process != getpid()) {
     // Without a watch the end of that process is still told by the store, only later.
-    if (Status status = membership_.watch(rank, process); !status.ok()) log(LogLevel::warning, status.to_string());
+    if (Status status = membership_.watch(rank, process); !status.ok())
+      log(LogLevel::warning, status.to_string());
   }
   return raw;
 }

@@ -1,8 +1,9 @@
 // Core: what is behind a Context. Internal to the module.
 //
-// One Core is one lane over the rank's interfaces: a token, an execution per channel, and a queue of operations that
-// wait for a channel. Whoever holds the token drives everything. PendingOperation n uses channel 1 + n % channels, on all
-// ranks alike, so a channel's messages belong to one operation at a time and need no matching.
+// One Core is one lane over the rank's interfaces: a token, an execution per channel, and a queue
+// of operations that wait for a channel. Whoever holds the token drives everything.
+// PendingOperation n uses channel 1 + n % channels, on all ranks alike, so a channel's messages
+// belong to one operation at a time and need no matching.
 #pragma once
 
 #include <atomic>
@@ -29,8 +30,8 @@ struct CachedPlan {
   std::uint16_t trace_name = 0;
 };
 
-// Everything that an execution needs to start. The call's spans point to what lives as long as the graph or the plan,
-// or to the storage here.
+// Everything that an execution needs to start. The call's spans point to what lives as long as the
+// graph or the plan, or to the storage here.
 struct Invocation {
   const CachedPlan* plan = nullptr;
   Call call;
@@ -47,10 +48,10 @@ class PendingOperation {
   explicit PendingOperation(std::weak_ptr<Context::Core> owner) : core(std::move(owner)) {}
 
   std::weak_ptr<Context::Core> core;
-  Invocation invocation;             // until it runs
+  Invocation invocation;  // until it runs
   std::atomic<bool> done{false};
-  Status status;               // valid once done
-  std::mutex mutex;            // guards `calls`
+  Status status;     // valid once done
+  std::mutex mutex;  // guards `calls`
   std::vector<std::function<void(const Status&)>> calls;
 };
 
@@ -67,10 +68,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Status set_graph(Graph graph, bool weighted);
 
   // Fills the invocation of the next operation: collectives.cc. The lane's token is held.
-  Status invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y, const NeighborWeights& weights);
+  Status invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y,
+                                   const NeighborWeights& weights);
   Status invoke_neighbor_allgather(Invocation& invocation, Input x, Output y,
-                                    std::span<const std::size_t> counts);
-  Status invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm);
+                                   std::span<const std::size_t> counts);
+  Status invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op,
+                          AllreduceAlgorithm algorithm);
   Status invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root);
   Status invoke_barrier(Invocation& invocation);
 
@@ -96,7 +99,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   bool test(PendingOperation& operation);
   Status wait(PendingOperation& operation);
-  void then(const std::shared_ptr<PendingOperation>& operation, std::function<void(const Status&)> call);
+  void then(const std::shared_ptr<PendingOperation>& operation,
+            std::function<void(const Status&)> call);
 
   Usage usage();
   std::string explain();
@@ -110,7 +114,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     std::shared_ptr<PendingOperation> operation;  // of a non-blocking call
     std::int64_t deadline_ns = 0;
     std::uint64_t number = 0;
-    std::uint32_t queries = 0;             // rounds of the slow path that found it waiting
+    std::uint32_t queries = 0;  // rounds of the slow path that found it waiting
   };
 
   Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_t number);
@@ -128,7 +132,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     return run_to_end(slot);
   }
   Slot& next_slot() { return *slots_[next_operation_ % slots_.size()]; }
-  static bool is_running(const Slot& slot) { return slot.execution.state() == Execution::State::running; }
+  static bool is_running(const Slot& slot) {
+    return slot.execution.state() == Execution::State::running;
+  }
   void enqueue(std::shared_ptr<PendingOperation> operation);
   void wait_for_turn();
   Status run_to_end(Slot& slot);
@@ -172,7 +178,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   struct PlanKeyHash {
     std::size_t operator()(const PlanKey& key) const;
   };
-  // The cached plan of that shape, or what `make` gives. Peers named by the plan itself are connected.
+  // The cached plan of that shape, or what `make` gives. Peers named by the plan itself are
+  // connected.
   template <typename Make>
   Result<const CachedPlan*> plan(const PlanKey& key, Make&& make);
   Result<const CachedPlan*> new_plan(const PlanKey& key, Planned planned);
@@ -212,11 +219,11 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   Graph graph_;
   bool weighted_ = false;
-  std::vector<Contact*> graph_in_, graph_out_;   // connected at the first operation on the graph
-  std::vector<double> graph_weights_;            // receive weights, by in-edge
+  std::vector<Contact*> graph_in_, graph_out_;  // connected at the first operation on the graph
+  std::vector<double> graph_weights_;           // receive weights, by in-edge
   double graph_self_weight_ = 1.0;
   bool graph_connected_ = false;
-  std::vector<NeighborWeight> sorted_;           // scratch of per-call views
+  std::vector<NeighborWeight> sorted_;  // scratch of per-call views
 
   std::mutex contacts_mutex_;  // for insertion, and for has_left() on the watcher's thread
   std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;

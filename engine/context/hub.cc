@@ -22,9 +22,14 @@ Registry& registry() {
 
 void tell(Membership& membership, const StoreEvent& event) {
   switch (event.kind) {
-    case StoreEvent::Kind::left: membership.mark_left(event.rank); break;
-    case StoreEvent::Kind::died: membership.mark_died(event.rank, event.reason); break;
-    case StoreEvent::Kind::lost: break;  // transfers go on without the rendezvous
+    case StoreEvent::Kind::left:
+      membership.mark_left(event.rank);
+      break;
+    case StoreEvent::Kind::died:
+      membership.mark_died(event.rank, event.reason);
+      break;
+    case StoreEvent::Kind::lost:
+      break;  // transfers go on without the rendezvous
   }
 }
 

@@ -1,5 +1,5 @@
-// Hub: one store shared by the contexts of a process. Its events (a rank left, a rank died) are read by whichever
-// context looks first and told to all.
+// Hub: one store shared by the contexts of a process. Its events (a rank left, a rank died) are
+// read by whichever context looks first and told to all.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace weft {
 
-// Thread safe. Lives as long as a context uses its store; the last one says the store's goodbye if nobody else holds the store.
+// Thread safe. Lives as long as a context uses its store; the last one says the store's goodbye if
+// nobody else holds the store.
 class Hub {
  public:
   // The hub of a store: the same for all contexts on it.

@@ -19,7 +19,8 @@ bool Context::Core::begin(Slot& slot) {
   invocation.call.epoch = membership_.epoch();
   for (Contact* contact : invocation.call.in) contact->took_part(slot.number);
   for (Contact* contact : invocation.call.out) contact->took_part(slot.number);
-  ring_->add(Event::operation_begin, invocation.call.operation, kNoRank, invocation.plan->trace_name);
+  ring_->add(Event::operation_begin, invocation.call.operation, kNoRank,
+             invocation.plan->trace_name);
   Status status = slot.execution.start(invocation.plan->plan, invocation.call);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
@@ -73,7 +74,8 @@ void Context::Core::enqueue(std::shared_ptr<PendingOperation> operation) {
   start_queued();
 }
 
-// Polls until done() holds. The token is held on entry and on return, and lent to others that want it meanwhile.
+// Polls until done() holds. The token is held on entry and on return, and lent to others that want
+// it meanwhile.
 template <typename Done>
 void Context::Core::drive(Done&& done) {
   Backoff backoff(policy_);
@@ -92,8 +94,11 @@ void Context::Core::drive(Done&& done) {
       if (done()) return;
     }
     switch (backoff.next()) {
-      case Backoff::Next::again: break;
-      case Backoff::Next::slow: look_around(); break;
+      case Backoff::Next::again:
+        break;
+      case Backoff::Next::slow:
+        look_around();
+        break;
       case Backoff::Next::sleep:
         look_around();
         ring_->add(Event::sleep, 0);
@@ -104,7 +109,9 @@ void Context::Core::drive(Done&& done) {
   }
 }
 
-void Context::Core::drive_until_relieved(const std::function<bool()>& relieved) { drive(relieved); }
+void Context::Core::drive_until_relieved(const std::function<bool()>& relieved) {
+  drive(relieved);
+}
 
 void Context::Core::wait_for_turn() {
   waiters_.fetch_add(1, std::memory_order_relaxed);

@@ -25,12 +25,13 @@ std::size_t Context::Core::PlanKeyHash::operator()(const PlanKey& key) const {
   return hash;
 }
 
-// Peers that the plan itself names (operations over all ranks) are connected here; neighbor operations name theirs at
-// each call.
+// Peers that the plan itself names (operations over all ranks) are connected here; neighbor
+// operations name theirs at each call.
 Result<const CachedPlan*> Context::Core::new_plan(const PlanKey& key, Planned planned) {
   auto cached = std::make_unique<CachedPlan>();
   cached->plan = std::move(planned.plan);
-  if (key.collective != Collective::neighbor_allreduce && key.collective != Collective::neighbor_allgather) {
+  if (key.collective != Collective::neighbor_allreduce &&
+      key.collective != Collective::neighbor_allgather) {
     WEFT_RETURN_IF_ERROR(contacts(planned.view.in, cached->in));
     WEFT_RETURN_IF_ERROR(contacts(planned.view.out, cached->out));
   }

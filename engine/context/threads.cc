@@ -1,5 +1,5 @@
-// The context's threads, started when they are first needed: the lane's, which moves bytes while nobody waits, and the
-// completion thread, which runs callbacks.
+// The context's threads, started when they are first needed: the lane's, which moves bytes while
+// nobody waits, and the completion thread, which runs callbacks.
 #include "engine/context/core.h"
 
 namespace weft {
@@ -23,7 +23,8 @@ void Context::Core::lane_loop() {
       if (stopping_) return;
     }
     const auto relieved = [this] {
-      return stopping_.load(std::memory_order_relaxed) || in_flight_.load(std::memory_order_relaxed) == 0 ||
+      return stopping_.load(std::memory_order_relaxed) ||
+             in_flight_.load(std::memory_order_relaxed) == 0 ||
              waiters_.load(std::memory_order_relaxed) != 0;
     };
     if (relieved()) continue;
@@ -36,7 +37,8 @@ void Context::Core::lane_loop() {
 void Context::Core::completion_loop() {
   std::unique_lock lock(completion_mutex_);
   while (true) {
-    completion_wanted_.wait(lock, [this] { return completion_stopping_ || !completed_operations_.empty(); });
+    completion_wanted_.wait(
+        lock, [this] { return completion_stopping_ || !completed_operations_.empty(); });
     if (completed_operations_.empty()) return;
     const std::shared_ptr<PendingOperation> operation = std::move(completed_operations_.front());
     completed_operations_.pop_front();
@@ -58,7 +60,8 @@ void Context::Core::then(const std::shared_ptr<PendingOperation>& operation,
     operation->calls.push_back(std::move(call));
   }
   const std::lock_guard lock(completion_mutex_);
-  if (!completion_thread_.joinable()) completion_thread_ = std::thread([this] { completion_loop(); });
+  if (!completion_thread_.joinable())
+    completion_thread_ = std::thread([this] { completion_loop(); });
   if (!operation->done.load(std::memory_order_acquire)) return;
   completed_operations_.push_back(operation);
   completion_wanted_.notify_one();

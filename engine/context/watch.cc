@@ -1,5 +1,5 @@
-// The unlikely: deadlines, deaths, strangers, refusals. Looked at about once per millisecond of waiting, never while data
-// flows.
+// The unlikely: deadlines, deaths, strangers, refusals. Looked at about once per millisecond of
+// waiting, never while data flows.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,13 +25,15 @@ void Context::Core::look_around() {
   const std::int64_t now = now_ns();
   for (std::size_t i = 0; i < running_.size() && !failed_; ++i) {
     Slot& slot = *running_[i];
-    // The deadline counts from the first time that the operation was seen waiting, so the hot path reads no clock.
+    // The deadline counts from the first time that the operation was seen waiting, so the hot path
+    // reads no clock.
     if (slot.deadline_ns == 0) slot.deadline_ns = now + config_.deadline_ms * 1'000'000;
     if (now >= slot.deadline_ns) {
       fail_all(waited_too_long(slot));
       return;
     }
-    // Rounds 1, 2, 4, 8, … and then every 64th: a peer that was slow to start is asked again, but not for ever.
+    // Rounds 1, 2, 4, 8, … and then every 64th: a peer that was slow to start is asked again, but
+    // not for ever.
     const std::uint32_t round = ++slot.queries;
     if ((round & (round - 1)) == 0 || round % 64 == 0) ask_missing(slot);
   }
@@ -48,15 +50,18 @@ bool Context::Core::check_gone() {
   }
   for (Slot* slot : running_) {
     if (missing_and_gone(*slot) == kNoRank) continue;
-    // What it said and did before it left may have come since the last look; all of that is visible by now.
+    // What it said and did before it left may have come since the last look; all of that is visible
+    // by now.
     do {
       slot->execution.advance();
     } while (slot->execution.moved() && is_running(*slot));
     const Rank rank = is_running(*slot) ? missing_and_gone(*slot) : kNoRank;
     if (rank == kNoRank) continue;
-    fail_all(Status(Code::peer_left,
-                    fmt::format("{} (operation {}): rank {} closed its context while this rank needed it",
-                                name(slot->invocation.call.collective), slot->number, rank), rank));
+    fail_all(Status(
+        Code::peer_left,
+        fmt::format("{} (operation {}): rank {} closed its context while this rank needed it",
+                    name(slot->invocation.call.collective), slot->number, rank),
+        rank));
     return true;
   }
   return false;
@@ -110,23 +115,26 @@ void Context::Core::handle_control(Contact& contact) {
   }
 }
 
-// A peer waits for us in an operation. If that operation is behind us, or running, and the peer had no part in it, the
-// two graphs differ; both ranks learn it here.
+// A peer waits for us in an operation. If that operation is behind us, or running, and the peer had
+// no part in it, the two graphs differ; both ranks learn it here.
 void Context::Core::answer_query(Contact& contact, const WireHeader& header) {
   // The number travels modulo 2^32; it is the one nearest to ours.
-  const auto ahead = static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next_operation_));
+  const auto ahead =
+      static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next_operation_));
   if (ahead >= 0) return;  // we are not there yet
   const std::uint64_t operation = next_operation_ + static_cast<std::uint64_t>(std::int64_t{ahead});
   if (contact.newest != ~std::uint64_t{0} && contact.took_part_in(operation)) return;
   const bool sends = (header.flags & kFlagSends) != 0;
-  fail_all(Status(Code::mismatch,
-                  sends ? fmt::format("{} (operation {}): rank {} sends to rank {}, which has no edge from it",
-                                      name(static_cast<Collective>(header.collective)), operation,
-                                      contact.rank, config_.rank)
-                        : fmt::format("{} (operation {}): rank {} expects data from rank {}, which has no edge to it",
-                                      name(static_cast<Collective>(header.collective)), operation,
-                                      contact.rank, config_.rank),
-                  contact.rank));
+  fail_all(Status(
+      Code::mismatch,
+      sends ? fmt::format("{} (operation {}): rank {} sends to rank {}, which has no edge from it",
+                          name(static_cast<Collective>(header.collective)), operation, contact.rank,
+                          config_.rank)
+            : fmt::format(
+                  "{} (operation {}): rank {} expects data from rank {}, which has no edge to it",
+                  name(static_cast<Collective>(header.collective)), operation, contact.rank,
+                  config_.rank),
+      contact.rank));
 }
 
 void Context::Core::ask_missing(Slot& slot) {
@@ -153,9 +161,15 @@ Status Context::Core::waited_too_long(Slot& slot) {
     if (first == kNoRank) first = rank;
     if (!whom.empty()) whom += ", ";
     switch (missing.what) {
-      case Execution::Missing::What::data: whom += fmt::format("data from rank {}", rank); break;
-      case Execution::Missing::What::credit: whom += fmt::format("rank {} to arrive", rank); break;
-      case Execution::Missing::What::read: whom += fmt::format("rank {} to read its data", rank); break;
+      case Execution::Missing::What::data:
+        whom += fmt::format("data from rank {}", rank);
+        break;
+      case Execution::Missing::What::credit:
+        whom += fmt::format("rank {} to arrive", rank);
+        break;
+      case Execution::Missing::What::read:
+        whom += fmt::format("rank {} to read its data", rank);
+        break;
     }
   }
   return Status(Code::timed_out,
@@ -170,7 +184,8 @@ void Context::Core::fail_all(const Status& status, bool touched) {
   if (failed_) return;
   failed_ = true;
   for (Slot* slot : running_) touched |= slot->execution.touched_output();
-  failure_ = touched ? Status(status.code(), fmt::format("{}; the output holds partial data", status.text()),
+  failure_ = touched ? Status(status.code(),
+                              fmt::format("{}; the output holds partial data", status.text()),
                               status.rank())
                      : status;
   ring_->add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));

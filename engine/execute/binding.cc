@@ -7,11 +7,16 @@ namespace weft {
 
 std::string_view name(Collective collective) {
   switch (collective) {
-    case Collective::neighbor_allreduce: return "neighbor_allreduce";
-    case Collective::neighbor_allgather: return "neighbor_allgather";
-    case Collective::allreduce: return "allreduce";
-    case Collective::broadcast: return "broadcast";
-    case Collective::barrier: return "barrier";
+    case Collective::neighbor_allreduce:
+      return "neighbor_allreduce";
+    case Collective::neighbor_allgather:
+      return "neighbor_allgather";
+    case Collective::allreduce:
+      return "allreduce";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::barrier:
+      return "barrier";
   }
   return "unknown operation";
 }
@@ -59,7 +64,8 @@ void Execution::bind_edges() {
   in_.clear();
   out_.clear();
   for (const Contact* contact : call_.in) in_.push_back({contact->endpoint, false, false});
-  for (const Contact* contact : call_.out) out_.push_back({contact->endpoint, 0, false, false, false});
+  for (const Contact* contact : call_.out)
+    out_.push_back({contact->endpoint, 0, false, false, false});
   for (std::size_t i = 0, o = 0; i < in_.size() && o < out_.size();) {
     const Rank from = call_.in[i]->rank;
     const Rank to = call_.out[o]->rank;
@@ -112,7 +118,8 @@ Execution::Bytes Execution::bytes_of(const Slice& slice) const {
       break;
   }
   const Partition& partition = plan_->partition_of(slice.buffer);
-  if (partition.kind == Partition::Kind::even && partition.blocks == 1 && slice.last == 1 && slice.first == 0) {
+  if (partition.kind == Partition::Kind::even && partition.blocks == 1 && slice.last == 1 &&
+      slice.first == 0) {
     return {base, elements * element_};
   }
   const Range range = range_of(slice, elements);

@@ -10,11 +10,13 @@
 namespace weft {
 namespace {
 
-// Process memory is read in chunks of this, so that what was read is still in cache when it is combined.
+// Process memory is read in chunks of this, so that what was read is still in cache when it is
+// combined.
 constexpr std::uint64_t kReadChunk = std::uint64_t{128} << 10;
 // The most that one advance() combines: bounds how long other operations of the lane wait.
 constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
-// Outputs from here up bypass the caches: they would not stay there, and reading them before overwriting costs.
+// Outputs from here up bypass the caches: they would not stay there, and reading them before
+// overwriting costs.
 constexpr std::uint64_t kStreamingBytes = std::uint64_t{1} << 20;
 
 }  // namespace
@@ -34,7 +36,8 @@ Execution::State Execution::advance() {
       return state_;
     }
   }
-  if (!credits_posted || first_unfinished_ != sends_.size() || !take_credits() || !all_readers_done()) {
+  if (!credits_posted || first_unfinished_ != sends_.size() || !take_credits() ||
+      !all_readers_done()) {
     return state_;
   }
   moved_ = true;
@@ -77,7 +80,7 @@ bool Execution::begin_combine(const Step& step) {
   combined_ = 0;
   weighted_ = step.combining == Combining::weighted ||
               (step.combining == Combining::reduce && call_.reduction == Reduction::weighted_sum);
-  const Reduction reduction = weighted_                               ? Reduction::weighted_sum
+  const Reduction reduction = weighted_                             ? Reduction::weighted_sum
                               : step.combining == Combining::reduce ? call_.reduction
                                                                     : Reduction::sum;
   function_ = functions_[static_cast<std::size_t>(call_.type)][static_cast<std::size_t>(reduction)];
@@ -87,9 +90,15 @@ bool Execution::begin_combine(const Step& step) {
     Source& source = sources_.emplace_back();
     source.used = true;
     switch (operand.weight.kind) {
-      case Weight::Kind::one: source.weight = 1.0; break;
-      case Weight::Kind::self: source.weight = call_.self_weight; break;
-      case Weight::Kind::scale: source.weight = call_.scale; break;
+      case Weight::Kind::one:
+        source.weight = 1.0;
+        break;
+      case Weight::Kind::self:
+        source.weight = call_.self_weight;
+        break;
+      case Weight::Kind::scale:
+        source.weight = call_.scale;
+        break;
       case Weight::Kind::edge:
         source.weight =
             call_.receive_weights.empty() ? 1.0 : call_.receive_weights[operand.weight.index];
@@ -107,7 +116,8 @@ bool Execution::begin_combine(const Step& step) {
   return true;
 }
 
-// Looks for the next piece of a message. False when it is not there yet, or is not what it should be.
+// Looks for the next piece of a message. False when it is not there yet, or is not what it should
+// be.
 bool Execution::load(Source& source) {
   const Notice notice = source.peer->front(options_.channel);
   if (notice.header == nullptr) return false;
@@ -122,8 +132,12 @@ bool Execution::load(Source& source) {
   source.form = head.form;
   source.word = head.word;
   switch (head.form) {
-    case PieceForm::inlined: source.data = reinterpret_cast<const std::byte*>(&head.word); break;
-    case PieceForm::payload: source.data = notice.payload; break;
+    case PieceForm::inlined:
+      source.data = reinterpret_cast<const std::byte*>(&head.word);
+      break;
+    case PieceForm::payload:
+      source.data = notice.payload;
+      break;
     case PieceForm::view:
     case PieceForm::process:
       source.data = source.peer->view({head.form, head.word, head.bytes});
@@ -149,44 +163,50 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
     fail(Status(Code::mismatch, std::move(text), peer));
     return false;
   };
-  if (head.operation != call_.operation || head.collective != static_cast<std::uint8_t>(call_.collective)) {
-    return differ(fmt::format(
-        "{} (operation {}): rank {} sent a piece of {} (operation {}): the ranks do not call the same "
-        "operations in the same order, or one has an edge that the other has not",
-        name(call_.collective), call_.operation, peer, name(static_cast<Collective>(head.collective)),
-        head.operation));
+  if (head.operation != call_.operation ||
+      head.collective != static_cast<std::uint8_t>(call_.collective)) {
+    return differ(
+        fmt::format("{} (operation {}): rank {} sent a piece of {} (operation {}): the ranks do "
+                    "not call the same "
+                    "operations in the same order, or one has an edge that the other has not",
+                    name(call_.collective), call_.operation, peer,
+                    name(static_cast<Collective>(head.collective)), head.operation));
   }
   if (head.kind != NoticeKind::data) {
-    return differ(fmt::format("{} (operation {}): this rank expects data from rank {}, but rank {} has no edge "
-                              "to it and expects data itself",
-                              name(call_.collective), call_.operation, peer, peer));
+    return differ(fmt::format(
+        "{} (operation {}): this rank expects data from rank {}, but rank {} has no edge "
+        "to it and expects data itself",
+        name(call_.collective), call_.operation, peer, peer));
   }
   if (head.data_type != static_cast<std::uint8_t>(call_.type)) {
-    return differ(fmt::format("{} (operation {}): rank {} sends {}, this rank {}", name(call_.collective),
-                              call_.operation, peer, name(static_cast<DataType>(head.data_type)),
-                              name(call_.type)));
+    return differ(fmt::format("{} (operation {}): rank {} sends {}, this rank {}",
+                              name(call_.collective), call_.operation, peer,
+                              name(static_cast<DataType>(head.data_type)), name(call_.type)));
   }
   InEdge& edge = in_[source.edge];
   if (options_.check_graph && !edge.heard) {
     const bool credit = (head.flags & kFlagCredit) != 0;
     if (credit && !edge.mutual) {
-      return differ(fmt::format("{} (operation {}): rank {} expects data from this rank, which has no edge to it",
-                                name(call_.collective), call_.operation, peer));
+      return differ(fmt::format(
+          "{} (operation {}): rank {} expects data from this rank, which has no edge to it",
+          name(call_.collective), call_.operation, peer));
     }
     if (!credit && edge.mutual) {
-      return differ(fmt::format("{} (operation {}): this rank has an edge to rank {}, which does not expect data "
-                                "from it", name(call_.collective), call_.operation, peer));
+      return differ(fmt::format(
+          "{} (operation {}): this rank has an edge to rank {}, which does not expect data "
+          "from it",
+          name(call_.collective), call_.operation, peer));
     }
   }
   edge.heard = true;
   const std::uint64_t left = wanted_ - combined_;
   const bool last = (head.flags & kFlagLast) != 0;
   if (head.bytes > left || (last && head.bytes != left) || head.bytes % element_ != 0) {
-    return differ(fmt::format("{} (operation {}): rank {} sends {} bytes where this rank expects {}",
-                              name(call_.collective), call_.operation, peer,
-                              last ? fmt::format("{}", combined_ + head.bytes)
-                                   : fmt::format("more than {}", wanted_),
-                              wanted_));
+    return differ(fmt::format(
+        "{} (operation {}): rank {} sends {} bytes where this rank expects {}",
+        name(call_.collective), call_.operation, peer,
+        last ? fmt::format("{}", combined_ + head.bytes) : fmt::format("more than {}", wanted_),
+        wanted_));
   }
   return true;
 }
@@ -249,9 +269,12 @@ bool Execution::take_credits() {
     if (notice.header == nullptr) return false;
     if (notice.header->kind != NoticeKind::credit || notice.header->operation != call_.operation ||
         notice.header->collective != static_cast<std::uint8_t>(call_.collective)) {
-      fail(Status(Code::mismatch,
-                  fmt::format("{} (operation {}): rank {} sends data to this rank, which has no edge from it",
-                              name(call_.collective), call_.operation, peer.peer()), peer.peer()));
+      fail(Status(
+          Code::mismatch,
+          fmt::format(
+              "{} (operation {}): rank {} sends data to this rank, which has no edge from it",
+              name(call_.collective), call_.operation, peer.peer()),
+          peer.peer()));
       return false;
     }
     peer.release(options_.channel);
@@ -260,18 +283,23 @@ bool Execution::take_credits() {
   return true;
 }
 
+// A message that has come but is not taken yet, because one before it is missing, is not missing.
 void Execution::missing(std::vector<Missing>& into) {
   into.clear();
+  const auto silent = [this](Endpoint* endpoint) {
+    return endpoint->front(options_.channel).header == nullptr;
+  };
   if (combining_) {
     for (const Source& source : sources_) {
-      if (source.peer != nullptr && !source.loaded) {
+      if (source.peer != nullptr && !source.loaded && silent(source.peer)) {
         into.push_back({call_.in[source.edge], Missing::What::data});
       }
     }
   }
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const OutEdge& out = out_[edge];
-    if (pc_ == plan_->steps.size() && options_.check_graph && edge >= credit_takes_ && !out.mutual) {
+    const bool owes_credit = options_.check_graph && !out.mutual && edge >= credit_takes_;
+    if (owes_credit && pc_ == plan_->steps.size() && silent(out.endpoint)) {
       into.push_back({call_.out[edge], Missing::What::credit});
     } else if (out.mark != 0 && out.endpoint->released(options_.channel) < out.mark) {
       into.push_back({call_.out[edge], Missing::What::read});
@@ -280,9 +308,9 @@ void Execution::missing(std::vector<Missing>& into) {
 }
 
 std::string Execution::describe() const {
-  static constexpr const char* kForms[] = {"inlined in the notice", "copied to the peer's slot",
-                                           "read in place by the peer", "read from private memory by the peer",
-                                           "staged through a ring in the shared heap"};
+  static constexpr const char* kForms[] = {
+      "inlined in the notice", "copied to the peer's slot", "read in place by the peer",
+      "read from private memory by the peer", "staged through a ring in the shared heap"};
   std::string text;
   for (const Sending& send : sends_) {
     text += fmt::format("  {} bytes to {} peers: {}\n", send.bytes, send.step->count,

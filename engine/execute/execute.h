@@ -1,20 +1,23 @@
 // execute: runs plans. Lowers each send and combine of a Plan onto the endpoints of one channel.
 //
-// An Execution is the running of one operation by one rank; a context keeps one per channel and uses it again and
-// again, so that after the first operation of a shape nothing is allocated. advance() does what can be done now and
-// never waits; it is called by whoever holds the lane's token. The caller's memory in Call belongs to the
-// execution from start() until advance() no longer answers `running`.
+// An Execution is the running of one operation by one rank; a context keeps one per channel and
+// uses it again and again, so that after the first operation of a shape nothing is allocated.
+// advance() does what can be done now and never waits; it is called by whoever holds the lane's
+// token. The caller's memory in Call belongs to the execution from start() until advance() no
+// longer answers `running`.
 //
 // How a message travels is decided per send, by size and memory (Form):
 //   inlined, copied   into the peer's slot: the source is free at once
-//   viewed            the source lies in the shared heap and is read in place; free when all readers released
-//   process           the receiver reads our private memory (process_vm_readv)
-//   staged            private memory is copied in pieces into a small ring in the shared heap, read in place there
+//   viewed            the source lies in the shared heap and is read in place; free when all
+//   readers released process           the receiver reads our private memory (process_vm_readv)
+//   staged            private memory is copied in pieces into a small ring in the shared heap, read
+//   in place there
 //
-// Who may send to whom is checked by credits (DESIGN: the receiver's ready-credit is the graph check): between two
-// ranks that share an edge in this operation each says at least one thing to the other. If it has data to send, the
-// first piece carries the credit; else a notice of kind `credit` does. A rank that hears a credit where it expected
-// data, or data without the credit it needs, knows that the two graphs differ.
+// Who may send to whom is checked by credits (DESIGN: the receiver's ready-credit is the graph
+// check): between two ranks that share an edge in this operation each says at least one thing to
+// the other. If it has data to send, the first piece carries the credit; else a notice of kind
+// `credit` does. A rank that hears a credit where it expected data, or data without the credit it
+// needs, knows that the two graphs differ.
 #pragma once
 
 #include <span>
@@ -51,9 +54,11 @@ struct Contact {
     recent = age < 64 ? recent << age | 1 : 1;
     newest = operation;
   }
-  // Operations older than what is remembered are long over; both sides know that they agreed on them.
+  // Operations older than what is remembered are long over; both sides know that they agreed on
+  // them.
   [[nodiscard]] bool took_part_in(std::uint64_t operation) const {
-    return recent != 0 && operation <= newest && (newest - operation >= 64 || (recent >> (newest - operation) & 1) != 0);
+    return recent != 0 && operation <= newest &&
+           (newest - operation >= 64 || (recent >> (newest - operation) & 1) != 0);
   }
 };
 
@@ -62,7 +67,7 @@ enum class ForeignForm : std::uint8_t { staged, process };
 
 struct ExecutionOptions {
   std::uint32_t channel = 1;
-  std::size_t payload_bytes = 4032;   // largest copied message
+  std::size_t payload_bytes = 4032;  // largest copied message
   ForeignForm foreign = ForeignForm::staged;
   bool check_graph = true;
   std::uint32_t slots = 4;
@@ -70,14 +75,14 @@ struct ExecutionOptions {
   std::uint16_t context = 0;
 };
 
-// What the names of a shape mean in one call. Spans must live as long as the execution runs. `in` and `out` follow
-// the plan's edge indices, ascending ranks.
+// What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`
+// and `out` follow the plan's edge indices, ascending ranks.
 struct Call {
-  std::span<Contact* const> in, out;
+  std::span<Contact*const> in, out;
   Collective collective = Collective::barrier;
   DataType type = DataType::u8;
-  Reduction reduction = Reduction::sum;     // of Combining::reduce
-  std::uint32_t operation = 0;              // number in the context, modulo 2^32
+  Reduction reduction = Reduction::sum;  // of Combining::reduce
+  std::uint32_t operation = 0;           // number in the context, modulo 2^32
   std::uint32_t epoch = 0;
   const void* input = nullptr;
   std::size_t input_count = 0;
@@ -89,7 +94,8 @@ struct Call {
   std::span<const double> send_weights;     // by out-edge; empty: 1
   std::span<const Range> given;             // the output's blocks where its partition is `given`
 };
-// A receive weight that means: take the message and do not use it. (Negative zero never is a real weight.)
+// A receive weight that means: take the message and do not use it. (Negative zero never is a real
+// weight.)
 inline constexpr double kUnused = -0.0;
 
 class Execution {
@@ -115,14 +121,17 @@ class Execution {
   // Whether any byte of the output may have been written.
   [[nodiscard]] bool touched_output() const { return touched_output_; }
 
-  // What is missing, for people: "data from rank 2", "rank 3 to read its data". And the peers concerned.
+  // What is missing, for people: "data from rank 2", "rank 3 to read its data". And the peers
+  // concerned.
   struct Missing {
     Contact* contact;
     enum class What : std::uint8_t { data, credit, read } what;
   };
   void missing(std::vector<Missing>& into);
 
-  [[nodiscard]] std::size_t scratch_bytes() const { return scratch_.bytes + staging_.bytes + chunks_.size(); }
+  [[nodiscard]] std::size_t scratch_bytes() const {
+    return scratch_.bytes + staging_.bytes + chunks_.size();
+  }
   [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
   // How the last operation's sends travelled, for Context::explain().
   [[nodiscard]] std::string describe() const;
@@ -135,39 +144,40 @@ class Execution {
     const Step* step;
     const std::byte* source;
     std::uint64_t bytes;
-    std::uint64_t cursor;        // bytes posted to all edges
+    std::uint64_t cursor;  // bytes posted to all edges
     std::uint32_t piece;
-    std::uint32_t edge;          // next edge of the current piece
-    std::uint32_t first_slot;    // of the staging area, and
-    std::uint32_t slots;         // how many this send goes round in
+    std::uint32_t edge;        // next edge of the current piece
+    std::uint32_t first_slot;  // of the staging area, and
+    std::uint32_t slots;       // how many this send goes round in
     Form form;
     bool finished;
   };
   // What this operation knows of an edge.
   struct OutEdge {
     Endpoint* endpoint;
-    std::uint64_t mark;  // released() that proves that all our data there was read; 0: nothing to wait for
-    bool mutual;         // the peer sends to us too
-    bool spoken;         // a first notice went out, and with it the credit
-    bool blocked;        // a send waits for this edge's slots
+    std::uint64_t
+        mark;     // released() that proves that all our data there was read; 0: nothing to wait for
+    bool mutual;  // the peer sends to us too
+    bool spoken;  // a first notice went out, and with it the credit
+    bool blocked;  // a send waits for this edge's slots
   };
   struct InEdge {
     Endpoint* endpoint;
-    bool mutual;         // we send to the peer too
-    bool heard;          // its first notice came, and with it the credit
+    bool mutual;  // we send to the peer too
+    bool heard;   // its first notice came, and with it the credit
   };
   // One term of the running combine.
   struct Source {
-    Endpoint* peer;            // nullptr: local memory
+    Endpoint* peer;  // nullptr: local memory
     std::uint32_t edge;
     bool used;
-    bool opened;               // the first piece was seen
-    bool loaded;               // a piece is at the front
-    bool last;                 // … and it is the message's last
+    bool opened;  // the first piece was seen
+    bool loaded;  // a piece is at the front
+    bool last;    // … and it is the message's last
     PieceForm form;
-    const std::byte* data;     // where the next byte is; nullptr: read through `word`
+    const std::byte* data;  // where the next byte is; nullptr: read through `word`
     std::uint64_t word;
-    std::uint64_t left;        // bytes of the piece not yet combined
+    std::uint64_t left;  // bytes of the piece not yet combined
     double weight;
   };
   struct HeapBlock {
@@ -228,9 +238,10 @@ class Execution {
   std::vector<Sending> sends_;
   std::size_t first_unfinished_ = 0;
   std::vector<std::uint32_t> send_of_step_;
-  std::vector<std::uint64_t> read_marks_;    // [send][out edge]: OutEdge::mark of that send alone, for hazards
-  std::uint32_t credit_posts_ = 0;           // in-edges handled by post_credits
-  std::uint32_t credit_takes_ = 0;           // out-edges handled by take_credits
+  std::vector<std::uint64_t>
+      read_marks_;  // [send][out edge]: OutEdge::mark of that send alone, for hazards
+  std::uint32_t credit_posts_ = 0;  // in-edges handled by post_credits
+  std::uint32_t credit_takes_ = 0;  // out-edges handled by take_credits
   std::uint32_t staging_used_ = 0;  // slots
   bool staging_is_ring_ = false;
 

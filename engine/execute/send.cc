@@ -7,7 +7,8 @@
 namespace weft {
 namespace {
 
-// A piece that is read in place names its length in 32 bits; this leaves room and keeps huge pages whole.
+// A piece that is read in place names its length in 32 bits; this leaves room and keeps huge pages
+// whole.
 constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
 // Pieces of staged messages: small enough that a ring of them stays in a core's second-level cache.
 constexpr std::uint64_t kStagedPiece = std::uint64_t{64} << 10;
@@ -26,11 +27,13 @@ std::uint32_t Execution::staged_pieces(const Bytes& source) const {
   return static_cast<std::uint32_t>((source.count + kStagedPiece - 1) / kStagedPiece);
 }
 
-// A lone send goes round a ring of a few slots, because its receivers take its pieces in order while it runs. Of several
-// sends each gets slots of its own for all its pieces: a reader may need a later send before it takes the rest of an
-// earlier one. All slots are there before the first piece is posted, since a ring that is read cannot move.
+// A lone send goes round a ring of a few slots, because its receivers take its pieces in order
+// while it runs. Of several sends each gets slots of its own for all its pieces: a reader may need
+// a later send before it takes the rest of an earlier one. All slots are there before the first
+// piece is posted, since a ring that is read cannot move.
 Status Execution::bind_staging() {
-  if (std::max(call_.input_count, call_.output_count) * element_ <= options_.payload_bytes) return {};
+  if (std::max(call_.input_count, call_.output_count) * element_ <= options_.payload_bytes)
+    return {};
   std::uint32_t pieces = 0;
   std::size_t sends = 0;
   for (const Step& step : plan_->steps) {
@@ -60,7 +63,8 @@ void Execution::begin_send(const Step& step) {
       static_cast<std::uint32_t>(sends_.size() - 1);
 }
 
-// Sends go on in the order begun. One that cannot proceed holds back only later sends along the same edges.
+// Sends go on in the order begun. One that cannot proceed holds back only later sends along the
+// same edges.
 void Execution::pump_sends() {
   if (first_unfinished_ == sends_.size()) return;
   bool anything_blocked = false;
@@ -75,7 +79,8 @@ void Execution::pump_sends() {
     anything_blocked = true;
     for (const std::uint32_t edge : edges) out_[edge].blocked = true;
   }
-  while (first_unfinished_ < sends_.size() && sends_[first_unfinished_].finished) ++first_unfinished_;
+  while (first_unfinished_ < sends_.size() && sends_[first_unfinished_].finished)
+    ++first_unfinished_;
   if (anything_blocked) {
     for (OutEdge& edge : out_) edge.blocked = false;
   }
@@ -100,12 +105,14 @@ bool Execution::pump(Sending& send) {
   return true;
 }
 
-// Copies the next piece into its slot of the ring, if the readers of the piece before it there are done.
+// Copies the next piece into its slot of the ring, if the readers of the piece before it there are
+// done.
 bool Execution::stage(Sending& send, std::uint64_t bytes) {
   if (send.piece >= send.slots) {
     for (std::uint32_t e = 0; e < send.step->count; ++e) {
       Endpoint& endpoint = *out_[plan_->edges[send.step->first + e]].endpoint;
-      // Every piece since is one notice: the reader of piece p - slots is done when at most slots - 1 are left.
+      // Every piece since is one notice: the reader of piece p - slots is done when at most slots -
+      // 1 are left.
       if (endpoint.posted(options_.channel) - endpoint.released(options_.channel) >= send.slots) {
         return false;
       }
@@ -157,7 +164,8 @@ Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
     head.weight = call_.send_weights.empty() ? 1.0 : call_.send_weights[edge];
     head.flags = static_cast<std::uint8_t>((send.cursor + bytes == send.bytes ? kFlagLast : 0) |
                                            (!out.spoken && out.mutual ? kFlagCredit : 0));
-    if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full) return Posted::full;
+    if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full)
+      return Posted::full;
     out.spoken = true;
     moved_ = true;
     if (!read_later) continue;
@@ -174,7 +182,8 @@ bool Execution::post_credits() {
     if (in_[credit_posts_].mutual) continue;
     WireHeader head = header_;
     head.kind = NoticeKind::credit;
-    if (in_[credit_posts_].endpoint->post_notice(options_.channel, head, {}) == Posted::full) return false;
+    if (in_[credit_posts_].endpoint->post_notice(options_.channel, head, {}) == Posted::full)
+      return false;
     moved_ = true;
   }
   return true;

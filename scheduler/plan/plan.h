@@ -1,19 +1,26 @@
 // plan: a collective as plain data.
 //
 // A Plan is one rank's straight-line program for one collective: send this slice along those edges,
-// combine what arrives with what is here into that slice, and so on. It is a *shape*: peers are indices
-// into the rank's View, sizes are fractions of the operand, weights are names bound at each call. So one
-// plan serves every call with the same shape, whatever the ranks, sizes and weights of the moment, and the
-// same plan is moved by the executor, proved by the verifier, timed by the simulator and drawn.
+// combine what arrives with what is here into that slice, and so on. It is a *shape*: peers are
+// indices into the rank's View, sizes are fractions of the operand, weights are names bound at each
+// call. So one plan serves every call with the same shape, whatever the ranks, sizes and weights of
+// the moment, and the same plan is moved by the executor, proved by the verifier, timed by the
+// simulator and drawn.
 //
 // How a program runs (the contract between planners and everything that consumes plans):
-//  - Steps start in order. A combine ends before the next step starts. A send *starts* at its place and
-//    proceeds in the background: its source must not be written again until the send's readers are done.
-//  - Messages between two ranks arrive in the order sent; the k-th message that rank i's program sends to
-//    rank j is the k-th that rank j's program takes from rank i, and both name the same number of elements.
-//  - Between ranks of one machine a large message is *read in place* by its receiver while the receiver's
-//    combine runs. A combine that overwrites a slice which was sent before therefore lists that send as a
-//    hazard: it waits until all readers of that send are done. verify() proves that no hazard is missing.
+//  - Steps start in order. A combine ends before the next step starts. A send *starts* at its place
+//  and
+//    proceeds in the background: its source must not be written again until the send's readers are
+//    done.
+//  - Messages between two ranks arrive in the order sent; the k-th message that rank i's program
+//  sends to
+//    rank j is the k-th that rank j's program takes from rank i, and both name the same number of
+//    elements.
+//  - Between ranks of one machine a large message is *read in place* by its receiver while the
+//  receiver's
+//    combine runs. A combine that overwrites a slice which was sent before therefore lists that
+//    send as a hazard: it waits until all readers of that send are done. verify() proves that no
+//    hazard is missing.
 //  - The plan ends when all steps ended and all sends' readers are done.
 //
 // Values only, no thread, no clock; everything here is thread safe for concurrent reading.
@@ -30,7 +37,8 @@
 
 namespace weft {
 
-// Whom a rank talks to in one operation: in-peers may send to it, out-peers are sent to; both ascending.
+// Whom a rank talks to in one operation: in-peers may send to it, out-peers are sent to; both
+// ascending.
 struct View {
   Rank rank = 0;
   int size = 1;
@@ -41,10 +49,10 @@ struct View {
 enum class Buffer : std::uint8_t { input, output, scratch };
 inline constexpr int kBuffers = 3;
 
-// How a buffer is cut in blocks. even: block b of `blocks` over n elements is [b*n/blocks, (b+1)*n/blocks),
-// in 64-byte units where n allows (see block_range), so that two ranks agree without talking.
-// given: the caller states each block's elements (neighbor_allgather with unequal parts).
-// none: the plan does not use the buffer.
+// How a buffer is cut in blocks. even: block b of `blocks` over n elements is [b*n/blocks,
+// (b+1)*n/blocks), in 64-byte units where n allows (see block_range), so that two ranks agree
+// without talking. given: the caller states each block's elements (neighbor_allgather with unequal
+// parts). none: the plan does not use the buffer.
 struct Partition {
   enum class Kind : std::uint8_t { none, even, given };
   Kind kind = Kind::none;
@@ -56,12 +64,14 @@ struct Range {
   std::size_t count = 0;   // elements
 };
 
-// Block `block` of `blocks` even parts of `elements`. Blocks are contiguous, disjoint, cover everything and
-// differ by at most one grain; cuts lie on multiples of `grain` elements (one cache line) except the end.
+// Block `block` of `blocks` even parts of `elements`. Blocks are contiguous, disjoint, cover
+// everything and differ by at most one grain; cuts lie on multiples of `grain` elements (one cache
+// line) except the end.
 [[nodiscard]] Range block_range(std::size_t elements, std::size_t grain, std::uint32_t blocks,
                                 std::uint32_t block);
 
-// Blocks first … last-1 of a buffer. first == last is the empty slice: a message that carries only its notice.
+// Blocks first … last-1 of a buffer. first == last is the empty slice: a message that carries only
+// its notice.
 struct Slice {
   Buffer buffer = Buffer::input;
   std::uint32_t first = 0;
@@ -91,15 +101,15 @@ struct Operand {
   Weight weight;
 };
 
-// What a combine does with its terms. copy: the one term, unweighted. weighted: the weighted sum. reduce: the
-// reduction operator of the call (sum, min, …) with the weights ignored, or, where the call's operator is an
-// average or a sum of floating type, the weighted sum.
+// What a combine does with its terms. copy: the one term, unweighted. weighted: the weighted sum.
+// reduce: the reduction operator of the call (sum, min, …) with the weights ignored, or, where the
+// call's operator is an average or a sum of floating type, the weighted sum.
 enum class Combining : std::uint8_t { copy, weighted, reduce };
 
-// send: `slice` goes to each of edges[first … first+count). combine: slice := operands[first … first+count) in
-// that order (planners list them in rank order, so results have the same bits in every run), after the readers of
-// the sends steps[hazards[hazard_first … hazard_first+hazard_count)] are done. A combine whose slice is empty only
-// waits for its messages.
+// send: `slice` goes to each of edges[first … first+count). combine: slice := operands[first …
+// first+count) in that order (planners list them in rank order, so results have the same bits in
+// every run), after the readers of the sends steps[hazards[hazard_first …
+// hazard_first+hazard_count)] are done. A combine whose slice is empty only waits for its messages.
 struct Step {
   enum class Kind : std::uint8_t { send, combine };
   Kind kind = Kind::send;
@@ -120,7 +130,7 @@ struct Plan {
   Partition partition[kBuffers];  // by Buffer. An even scratch has as many elements as `scratch_of`
   Buffer scratch_of = Buffer::input;
   std::vector<Step> steps;
-  std::vector<std::uint32_t> edges;    // indices into View::out
+  std::vector<std::uint32_t> edges;  // indices into View::out
   std::vector<Operand> operands;
   std::vector<std::uint32_t> hazards;  // indices of send steps
 
@@ -129,7 +139,8 @@ struct Plan {
   }
 };
 
-// A plan together with the peers that its edge indices mean: what planners of operations over all ranks give.
+// A plan together with the peers that its edge indices mean: what planners of operations over all
+// ranks give.
 struct Planned {
   View view;
   Plan plan;
@@ -142,22 +153,26 @@ struct Shape {
 
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
-  direct,            // everyone reads everyone: one phase, (n-1) M in, for small messages
-  split,             // rank r reduces block r of everybody, everybody copies it: two phases, 2 M (n-1)/n
-  ring,              // 2(n-1) phases with one neighbor each
+  direct,  // everyone reads everyone: one phase, (n-1) M in, for small messages
+  split,   // rank r reduces block r of everybody, everybody copies it: two phases, 2 M (n-1)/n
+  ring,    // 2(n-1) phases with one neighbor each
   halving_doubling,  // 2 log2 n phases; extra ranks of a size that is no power of two fold in first
 };
 [[nodiscard]] std::string_view name(AllreduceAlgorithm algorithm);
 
-// neighbor_allreduce: y = w_ii x + sum over in-edges of w_ij x_j, in rank order. A pure function of the view.
+// neighbor_allreduce: y = w_ii x + sum over in-edges of w_ij x_j, in rank order. A pure function of
+// the view.
 [[nodiscard]] Plan plan_neighbor_allreduce(const View& view, Shape shape);
 // neighbor_allgather: output block k := the input of in-edge k. Output partition `given`.
 [[nodiscard]] Plan plan_neighbor_allgather(const View& view, Shape shape);
-// allreduce over ranks 0 … size-1. `automatic` chooses by bytes and size and says why in Plan::reason.
+// allreduce over ranks 0 … size-1. `automatic` chooses by bytes and size and says why in
+// Plan::reason.
 [[nodiscard]] Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
                                      AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
-// broadcast of the root's input to everybody's output; the root's own output included unless in place.
-[[nodiscard]] Planned plan_broadcast(Rank rank, int size, Rank root, std::size_t bytes, Shape shape);
+// broadcast of the root's input to everybody's output; the root's own output included unless in
+// place.
+[[nodiscard]] Planned plan_broadcast(Rank rank, int size, Rank root, std::size_t bytes,
+                                     Shape shape);
 // barrier: nobody leaves before everybody came; messages are empty.
 [[nodiscard]] Planned plan_barrier(Rank rank, int size);
 

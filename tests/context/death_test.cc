@@ -1,4 +1,5 @@
-// Ranks as processes: what the others learn when one of them dies or leaves, and that nothing stays behind.
+// Ranks as processes: what the others learn when one of them dies or leaves, and that nothing stays
+// behind.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +14,8 @@ namespace {
 
 // Runs a job of faulty ranks and returns each rank's lines. Bounded by --deadline.
 std::map<int, std::string> run_job(const std::string& arguments, const std::string& settings = "") {
-  const std::string command = settings + " " WEFT_BINARY " run -n 5 --deadline 60 -- " FAULTY_RANK " " +
+  const std::string command = settings +
+                              " " WEFT_BINARY " run -n 5 --deadline 60 -- " FAULTY_RANK " " +
                               arguments + " 2>/dev/null";
   std::map<int, std::string> lines;
   FILE* output = popen(command.c_str(), "r");
@@ -28,17 +30,20 @@ std::map<int, std::string> run_job(const std::string& arguments, const std::stri
 
 std::set<std::string> names_in_shared_memory() {
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.insert(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    names.insert(entry.path().filename());
   return names;
 }
 
-void expect_all_name(const std::map<int, std::string>& lines, int culprit, const std::string& code) {
+void expect_all_name(const std::map<int, std::string>& lines, int culprit,
+                     const std::string& code) {
   for (int rank = 0; rank < 5; ++rank) {
     if (rank == culprit) continue;
     const auto found = lines.find(rank);
     ASSERT_NE(found, lines.end()) << "rank " << rank << " said nothing";
     EXPECT_NE(found->second.find(code), std::string::npos) << found->second;
-    EXPECT_NE(found->second.find("rank " + std::to_string(culprit)), std::string::npos) << found->second;
+    EXPECT_NE(found->second.find("rank " + std::to_string(culprit)), std::string::npos)
+        << found->second;
   }
 }
 
@@ -54,7 +59,9 @@ TEST(Death, IsNamedWhereverTheRankDies) {
   }
 }
 
-TEST(Leaving, InTheMiddleOfTheJobIsNamedOnEveryOther) { expect_all_name(run_job("leaves 3"), 3, "peer_left"); }
+TEST(Leaving, InTheMiddleOfTheJobIsNamedOnEveryOther) {
+  expect_all_name(run_job("leaves 3"), 3, "peer_left");
+}
 
 TEST(Foreign, ProcessMemoryPathRunsAJob) {
   for (const auto& [rank, text] : run_job("fine", "WEFT_FOREIGN=cma")) {
@@ -65,12 +72,14 @@ TEST(Foreign, ProcessMemoryPathRunsAJob) {
 TEST(Fine, JobEndsWellOnAllRanks) {
   const auto lines = run_job("fine");
   ASSERT_EQ(lines.size(), 5U);
-  for (const auto& [rank, text] : lines) EXPECT_NE(text.find("ended ok"), std::string::npos) << text;
+  for (const auto& [rank, text] : lines)
+    EXPECT_NE(text.find("ended ok"), std::string::npos) << text;
 }
 
 TEST(Settings, ThatDifferBetweenRanksAreNamed) {
-  const std::string command = WEFT_BINARY " run -n 2 --deadline 60 -- sh -c 'WEFT_SLOTS=$((4 << WEFT_RANK)) "
-                              "exec " FAULTY_RANK "' 2>/dev/null";
+  const std::string command = WEFT_BINARY
+      " run -n 2 --deadline 60 -- sh -c 'WEFT_SLOTS=$((4 << WEFT_RANK)) "
+      "exec " FAULTY_RANK "' 2>/dev/null";
   FILE* output = popen(command.c_str(), "r");
   std::array<char, 4096> text{};
   const std::size_t bytes = fread(text.data(), 1, text.size() - 1, output);

@@ -12,16 +12,18 @@ namespace {
 std::vector<Status> outcomes(int ranks, const std::function<Status(Context&)>& body,
                              const Config& config = test_config()) {
   std::vector<Status> statuses(static_cast<std::size_t>(ranks));
-  run_job(ranks, [&](Context& context) {
-    statuses[static_cast<std::size_t>(context.rank())] = body(context);
-  }, config);
+  run_job(
+      ranks,
+      [&](Context& context) { statuses[static_cast<std::size_t>(context.rank())] = body(context); },
+      config);
   return statuses;
 }
 
 void expect_names(const Status& status, Code code, std::initializer_list<const char*> words) {
   EXPECT_EQ(status.code(), code) << status.to_string();
   for (const char* word : words) {
-    EXPECT_NE(status.text().find(word), std::string_view::npos) << "no '" << word << "' in: " << status.to_string();
+    EXPECT_NE(status.text().find(word), std::string_view::npos)
+        << "no '" << word << "' in: " << status.to_string();
   }
 }
 
@@ -71,7 +73,8 @@ TEST(Mismatch, OneSidedEdgeFailsOnBothSides) {
       if (sender_has_it && context.rank() == 0) weights.destinations = std::span(&one, 1);
       if (!sender_has_it && context.rank() == 1) weights.sources = std::span(&zero, 1);
       Status status = average(context, 10, weights);
-      // The rank without the edge may be past the operation before it is asked; it learns in the next one.
+      // The rank without the edge may be past the operation before it is asked; it learns in the
+      // next one.
       if (status.ok()) status = context.barrier();
       return status;
     });
@@ -101,15 +104,18 @@ TEST(Deadline, ARankThatNeverArrivesIsNamed) {
   std::mutex until_timed_out;
   until_timed_out.lock();
   const std::int64_t start = now_ns();
-  const auto statuses = outcomes(2, [&](Context& context) {
-    if (context.rank() == 1) {
-      const std::lock_guard wait(until_timed_out);
-      return Status{};
-    }
-    Status status = average(context, 100);
-    until_timed_out.unlock();
-    return status;
-  }, config);
+  const auto statuses = outcomes(
+      2,
+      [&](Context& context) {
+        if (context.rank() == 1) {
+          const std::lock_guard wait(until_timed_out);
+          return Status{};
+        }
+        Status status = average(context, 100);
+        until_timed_out.unlock();
+        return status;
+      },
+      config);
   expect_names(statuses[0], Code::timed_out, {"rank 1", "300 ms"});
   EXPECT_EQ(statuses[0].rank(), 1);
   EXPECT_LT(now_ns() - start, 10'000'000'000);
@@ -127,7 +133,8 @@ TEST(Leaving, APeerThatClosesWhileNeededIsNamed) {
 
 TEST(Leaving, AfterTheLastOperationIsNoError) {
   for (int round = 0; round < 20; ++round) {
-    for (const Status& status : outcomes(4, [&](Context& context) { return average(context, 70'000); })) {
+    for (const Status& status :
+         outcomes(4, [&](Context& context) { return average(context, 70'000); })) {
       EXPECT_TRUE(status.ok()) << status.to_string();
     }
   }
@@ -147,26 +154,35 @@ TEST(Arguments, AreCheckedBeforeAnythingMoves) {
   run_job(2, [](Context& context) {
     float x[4] = {1, 2, 3, 4}, y[4] = {};
     std::int32_t i[2] = {}, j[2] = {};
-    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 3)), Code::invalid_argument, {"4", "3"});
-    expect_names(context.neighbor_allreduce(in(x, 3), out(x + 1, 3)), Code::invalid_argument, {"overlap"});
-    expect_names(context.neighbor_allreduce(in<float>(nullptr, 3), out(y, 3)), Code::invalid_argument, {"null"});
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 3)), Code::invalid_argument,
+                 {"4", "3"});
+    expect_names(context.neighbor_allreduce(in(x, 3), out(x + 1, 3)), Code::invalid_argument,
+                 {"overlap"});
+    expect_names(context.neighbor_allreduce(in<float>(nullptr, 3), out(y, 3)),
+                 Code::invalid_argument, {"null"});
     expect_names(context.neighbor_allreduce(in(i, 2), out(j, 2)), Code::invalid_argument, {"i32"});
-    expect_names(context.allreduce(in(i, 2), out(j, 2)), Code::invalid_argument, {"average", "i32"});
-    expect_names(context.allreduce(in(x, 2), out(y, 2), ReduceOp::bit_or), Code::invalid_argument, {"f32"});
+    expect_names(context.allreduce(in(i, 2), out(j, 2)), Code::invalid_argument,
+                 {"average", "i32"});
+    expect_names(context.allreduce(in(x, 2), out(y, 2), ReduceOp::bit_or), Code::invalid_argument,
+                 {"f32"});
     expect_names(context.broadcast(in(x, 4), out(y, 4), 7), Code::invalid_argument, {"7"});
     expect_names(context.set_graph(*make_graph("ring", 5)), Code::invalid_argument, {"5", "2"});
     const NeighborWeight stranger{7, 1.0}, self{context.rank(), 1.0};
     const NeighborWeight infinite{1 - context.rank(), std::numeric_limits<double>::infinity()};
     NeighborWeights weights;
     weights.sources = std::span(&stranger, 1);
-    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"self_weight"});
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument,
+                 {"self_weight"});
     weights.self = 1.0;
-    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"rank 7", "no in-neighbor"});
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument,
+                 {"rank 7", "no in-neighbor"});
     weights.sources = std::span(&infinite, 1);
-    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"inf"});
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument,
+                 {"inf"});
     weights.destinations = std::span(&self, 1);
     weights.sources = std::span<const NeighborWeight>{};
-    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument, {"dst_weights"});
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument,
+                 {"dst_weights"});
     // None of that cost the context anything.
     EXPECT_TRUE(context.barrier().ok());
     EXPECT_EQ(y[0], 0.0F);

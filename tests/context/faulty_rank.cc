@@ -25,7 +25,8 @@ weft::Status run(weft::Context& context, const std::string& fault, weft::Rank cu
       if (fault == "killed") raise(SIGKILL);
       if (fault == "leaves") return {};
     }
-    WEFT_RETURN_IF_ERROR(context.neighbor_allreduce(weft::in(x, kCount), weft::out(x + kCount, kCount)));
+    WEFT_RETURN_IF_ERROR(
+        context.neighbor_allreduce(weft::in(x, kCount), weft::out(x + kCount, kCount)));
   }
   return {};
 }

@@ -1,4 +1,5 @@
-// A job whose ranks are threads of the test: run(n, body) gives each its Context and fails the test on any error.
+// A job whose ranks are threads of the test: run(n, body) gives each its Context and fails the test
+// on any error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +12,8 @@
 
 namespace weft {
 
-// A configuration for tests: waits end soon, so that a hang is a failure and not a time-out of the suite.
+// A configuration for tests: waits end soon, so that a hang is a failure and not a time-out of the
+// suite.
 inline Config test_config() {
   Config config;
   config.deadline_ms = 20'000;

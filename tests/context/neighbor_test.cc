@@ -6,7 +6,9 @@
 namespace weft {
 namespace {
 
-double element(Rank rank, std::size_t i) { return std::sin(0.37 * rank + 0.011 * static_cast<double>(i % 997)); }
+double element(Rank rank, std::size_t i) {
+  return std::sin(0.37 * rank + 0.011 * static_cast<double>(i % 997));
+}
 
 void fill(Array<float>& x, Rank rank) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(element(rank, i));
@@ -14,7 +16,8 @@ void fill(Array<float>& x, Rank rank) {
 
 double expected(const Graph& graph, Rank rank, std::size_t i) {
   double sum = graph.self_weight(rank) * static_cast<float>(element(rank, i));
-  for (const Peer& peer : graph.in_edges(rank)) sum += peer.weight * static_cast<float>(element(peer.rank, i));
+  for (const Peer& peer : graph.in_edges(rank))
+    sum += peer.weight * static_cast<float>(element(peer.rank, i));
   return sum;
 }
 
@@ -41,7 +44,8 @@ TEST_P(NeighborAllreduce, GivesTheWeightedSum) {
       const Status status = context.neighbor_allreduce(in(x.data(), c.count), out(result, c.count));
       ASSERT_TRUE(status.ok()) << status.to_string();
       for (std::size_t i = 0; i < c.count; i += 1 + c.count / 1000) {
-        ASSERT_NEAR(result[i], expected(graph, context.rank(), i), 1e-5) << "rank " << context.rank() << " element " << i;
+        ASSERT_NEAR(result[i], expected(graph, context.rank(), i), 1e-5)
+            << "rank " << context.rank() << " element " << i;
       }
       if (!c.in_place && c.count > 0) {
         ASSERT_EQ(x[c.count - 1], static_cast<float>(element(context.rank(), c.count - 1)));
@@ -55,7 +59,8 @@ std::vector<Case> cases() {
   for (const char* graph : {"exponential", "ring", "ring:style=1", "star", "fully_connected"}) {
     for (const int ranks : {1, 2, 4, 5}) {
       for (const std::size_t count : {0UL, 1UL, 3UL, 1000UL, 1009UL, 100'000UL, 400'001UL}) {
-        for (const bool foreign : {false, true}) all.push_back({graph, ranks, count, foreign, false});
+        for (const bool foreign : {false, true})
+          all.push_back({graph, ranks, count, foreign, false});
         all.push_back({graph, ranks, count, false, true});
       }
     }
@@ -63,13 +68,17 @@ std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NeighborAllreduce, ::testing::ValuesIn(cases()), [](const auto& param_info) {
-  std::string name = std::string(param_info.param.graph) + "_" + std::to_string(param_info.param.ranks) + "_" +
-                     std::to_string(param_info.param.count) + (param_info.param.foreign ? "_foreign" : "") +
-                     (param_info.param.in_place ? "_inplace" : "");
-  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, NeighborAllreduce, ::testing::ValuesIn(cases()),
+                         [](const auto& param_info) {
+                           std::string name = std::string(param_info.param.graph) + "_" +
+                                              std::to_string(param_info.param.ranks) + "_" +
+                                              std::to_string(param_info.param.count) +
+                                              (param_info.param.foreign ? "_foreign" : "") +
+                                              (param_info.param.in_place ? "_inplace" : "");
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace weft

@@ -12,24 +12,36 @@ namespace {
 TEST(Allreduce, EveryAlgorithmOperatorAndSize) {
   for (const int ranks : {1, 2, 3, 4, 5}) {
     run_job(ranks, [&](Context& context) {
-      for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::direct, AllreduceAlgorithm::split,
-                                   AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling}) {
+      for (const auto algorithm :
+           {AllreduceAlgorithm::automatic, AllreduceAlgorithm::direct, AllreduceAlgorithm::split,
+            AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling}) {
         for (const std::size_t count : {0UL, 1UL, 7UL, 1000UL, 70'003UL}) {
           for (const bool in_place : {false, true}) {
             Array<std::int64_t> x(count, false), y(count, false);
-            for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<std::int64_t>(i) * (context.rank() + 1);
+            for (std::size_t i = 0; i < count; ++i)
+              x[i] = static_cast<std::int64_t>(i) * (context.rank() + 1);
             std::int64_t* to = in_place ? x.data() : y.data();
-            const Status sum = context.allreduce(in(x.data(), count), out(to, count), ReduceOp::sum, algorithm);
+            const Status sum =
+                context.allreduce(in(x.data(), count), out(to, count), ReduceOp::sum, algorithm);
             ASSERT_TRUE(sum.ok()) << sum.to_string();
             const std::int64_t factor = ranks * (ranks + 1) / 2;
-            for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(to[i], static_cast<std::int64_t>(i) * factor);
+            for (std::size_t i = 0; i < count; ++i)
+              ASSERT_EQ(to[i], static_cast<std::int64_t>(i) * factor);
           }
           Array<float> x(count, true), y(count, true);
           for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(context.rank()) + 0.25F;
-          ASSERT_TRUE(context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::average, algorithm).ok());
-          for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(y[i], (ranks - 1) / 2.0 + 0.25, 1e-6) << name(algorithm) << ", " << count << " elements";
-          ASSERT_TRUE(context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::max, algorithm).ok());
-          for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(y[i], static_cast<float>(ranks - 1) + 0.25F);
+          ASSERT_TRUE(context
+                          .allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::average,
+                                     algorithm)
+                          .ok());
+          for (std::size_t i = 0; i < count; ++i)
+            ASSERT_NEAR(y[i], (ranks - 1) / 2.0 + 0.25, 1e-6)
+                << name(algorithm) << ", " << count << " elements";
+          ASSERT_TRUE(
+              context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::max, algorithm)
+                  .ok());
+          for (std::size_t i = 0; i < count; ++i)
+            ASSERT_EQ(y[i], static_cast<float>(ranks - 1) + 0.25F);
         }
       }
     });
@@ -41,10 +53,12 @@ TEST(Broadcast, FromEveryRoot) {
     for (Rank root = 0; root < 4; ++root) {
       for (const std::size_t count : {1UL, 3000UL, 600'000UL}) {
         Array<float> x(count, false), y(count, root % 2 == 1);
-        for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(i % 1013) + static_cast<float>(context.rank());
+        for (std::size_t i = 0; i < count; ++i)
+          x[i] = static_cast<float>(i % 1013) + static_cast<float>(context.rank());
         const Status status = context.broadcast(in(x.data(), count), out(y.data(), count), root);
         ASSERT_TRUE(status.ok()) << status.to_string();
-        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(y[i], static_cast<float>(i % 1013) + static_cast<float>(root));
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_EQ(y[i], static_cast<float>(i % 1013) + static_cast<float>(root));
       }
     }
   });
@@ -62,7 +76,8 @@ TEST(NeighborAllgather, PartsOfUnequalSizeByAscendingRank) {
     }
     Array<std::int32_t> x(part(context.rank()), false), y(want.size(), false);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = context.rank();
-    const Status status = context.neighbor_allgather(in(x.data(), x.size()), out(y.data(), y.size()), counts);
+    const Status status =
+        context.neighbor_allgather(in(x.data(), x.size()), out(y.data(), y.size()), counts);
     ASSERT_TRUE(status.ok()) << status.to_string();
     for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(y[i], want[i]);
   });
@@ -96,8 +111,10 @@ TEST(PerCallWeights, PullUsesASubsetAndPushScalesAtTheSender) {
     // A directed ring by push weights, edges that change with every step.
     for (int step = 1; step < 4; ++step) {
       float value = static_cast<float>(context.rank() + 1), result = 0;
-      const NeighborWeight from{(context.rank() + 4 - step) % 4, 2.0}, to{(context.rank() + step) % 4, 0.25};
-      NeighborWeights push{.self = 0.5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)};
+      const NeighborWeight from{(context.rank() + 4 - step) % 4, 2.0},
+          to{(context.rank() + step) % 4, 0.25};
+      NeighborWeights push{
+          .self = 0.5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)};
       const Status status = context.neighbor_allreduce(in(&value, 1), out(&result, 1), push);
       ASSERT_TRUE(status.ok()) << status.to_string();
       EXPECT_FLOAT_EQ(result, 0.5F * value + 0.5F * static_cast<float>(from.rank + 1));
@@ -109,23 +126,29 @@ TEST(Handles, ManyOperationsInFlightFinishInAnyOrderOfWaiting) {
   for (const auto mode : {ProgressMode::thread, ProgressMode::waiter}) {
     Config config = test_config();
     config.progress = mode;
-    run_job(4, [](Context& context) {
-      constexpr std::size_t kOperations = 100, kCount = 3000;
-      Array<float> x(kOperations * kCount, false), y(kOperations * kCount, false);
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(context.rank() + static_cast<int>(i / kCount));
-      std::vector<Handle> handles;
-      for (std::size_t k = 0; k < kOperations; ++k) {
-        auto handle = context.allreduce_start(in(x.data() + k * kCount, kCount), out(y.data() + k * kCount, kCount));
-        ASSERT_TRUE(handle.ok());
-        handles.push_back(*handle);
-      }
-      for (std::size_t k = kOperations; k-- > 0;) {
-        const Status status = handles[k].wait();
-        ASSERT_TRUE(status.ok()) << status.to_string();
-        EXPECT_TRUE(handles[k].test());
-        for (std::size_t i = k * kCount; i < (k + 1) * kCount; ++i) ASSERT_EQ(y[i], 1.5F + static_cast<float>(k));
-      }
-    }, config);
+    run_job(
+        4,
+        [](Context& context) {
+          constexpr std::size_t kOperations = 100, kCount = 3000;
+          Array<float> x(kOperations * kCount, false), y(kOperations * kCount, false);
+          for (std::size_t i = 0; i < x.size(); ++i)
+            x[i] = static_cast<float>(context.rank() + static_cast<int>(i / kCount));
+          std::vector<Handle> handles;
+          for (std::size_t k = 0; k < kOperations; ++k) {
+            auto handle = context.allreduce_start(in(x.data() + k * kCount, kCount),
+                                                  out(y.data() + k * kCount, kCount));
+            ASSERT_TRUE(handle.ok());
+            handles.push_back(*handle);
+          }
+          for (std::size_t k = kOperations; k-- > 0;) {
+            const Status status = handles[k].wait();
+            ASSERT_TRUE(status.ok()) << status.to_string();
+            EXPECT_TRUE(handles[k].test());
+            for (std::size_t i = k * kCount; i < (k + 1) * kCount; ++i)
+              ASSERT_EQ(y[i], 1.5F + static_cast<float>(k));
+          }
+        },
+        config);
   }
 }
 
@@ -191,9 +214,13 @@ TEST(Steady, OperationsAllocateNothingOnceTheirShapeIsKnown) {
   run_job(4, [](Context& context) {
     Array<float> x(100'000, false), y(100'000, false);
     const auto step = [&](int k) {
-      const NeighborWeight from{(context.rank() + 3 - k % 3) % 4, 0.5}, to{(context.rank() + 1 + k % 3) % 4, 1.0};
-      NeighborWeights weights{.self = 0.5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)};
-      ASSERT_TRUE(context.neighbor_allreduce(in(x.data(), x.size()), out(y.data(), y.size()), weights).ok());
+      const NeighborWeight from{(context.rank() + 3 - k % 3) % 4, 0.5},
+          to{(context.rank() + 1 + k % 3) % 4, 1.0};
+      NeighborWeights weights{
+          .self = 0.5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)};
+      ASSERT_TRUE(
+          context.neighbor_allreduce(in(x.data(), x.size()), out(y.data(), y.size()), weights)
+              .ok());
     };
     for (int k = 0; k < 24; ++k) step(k);
     const std::uint64_t before = context.usage().allocations;

@@ -22,8 +22,8 @@ std::int64_t clock_ns(clockid_t clock) {
 
 std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = std::make_shared<spdlog::logger>(
-        "weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made =
+        std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("weft %l: %v");
     made->set_level(spdlog::level::warn);
     return made;
@@ -33,11 +33,16 @@ std::shared_ptr<spdlog::logger>& logger() {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::debug: return spdlog::level::debug;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::warning: return spdlog::level::warn;
-    case LogLevel::error: return spdlog::level::err;
-    case LogLevel::off: return spdlog::level::off;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      return spdlog::level::off;
   }
   return spdlog::level::off;
 }
@@ -45,13 +50,16 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 Code code_of_errno(int error) {
   switch (error) {
     case EACCES:
-    case EPERM: return Code::no_permission;
+    case EPERM:
+      return Code::no_permission;
     case ENOMEM:
     case ENOSPC:
     case EMFILE:
     case ENFILE:
-    case EDQUOT: return Code::exhausted;
-    default: return Code::system;
+    case EDQUOT:
+      return Code::exhausted;
+    default:
+      return Code::system;
   }
 }
 
@@ -59,17 +67,28 @@ Code code_of_errno(int error) {
 
 std::string_view name(Code code) {
   switch (code) {
-    case Code::ok: return "ok";
-    case Code::invalid_argument: return "invalid_argument";
-    case Code::mismatch: return "mismatch";
-    case Code::timed_out: return "timed_out";
-    case Code::peer_died: return "peer_died";
-    case Code::peer_left: return "peer_left";
-    case Code::no_permission: return "no_permission";
-    case Code::exhausted: return "exhausted";
-    case Code::unavailable: return "unavailable";
-    case Code::closed: return "closed";
-    case Code::system: return "system";
+    case Code::ok:
+      return "ok";
+    case Code::invalid_argument:
+      return "invalid_argument";
+    case Code::mismatch:
+      return "mismatch";
+    case Code::timed_out:
+      return "timed_out";
+    case Code::peer_died:
+      return "peer_died";
+    case Code::peer_left:
+      return "peer_left";
+    case Code::no_permission:
+      return "no_permission";
+    case Code::exhausted:
+      return "exhausted";
+    case Code::unavailable:
+      return "unavailable";
+    case Code::closed:
+      return "closed";
+    case Code::system:
+      return "system";
   }
   return "unknown";
 }
@@ -79,7 +98,9 @@ std::string Status::to_string() const {
   return std::string(name(state_->code)) + ": " + state_->text;
 }
 
-std::string errno_text(int error) { return std::generic_category().message(error); }
+std::string errno_text(int error) {
+  return std::generic_category().message(error);
+}
 
 Status system_error(std::string_view what, int error) {
   return Status(code_of_errno(error), std::string(what) + ": " + errno_text(error));
@@ -91,8 +112,12 @@ void invariant_failed(const char* text, const std::source_location& where) {
   std::abort();
 }
 
-std::int64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
-std::int64_t process_cpu_ns() { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
+std::int64_t now_ns() {
+  return clock_ns(CLOCK_MONOTONIC);
+}
+std::int64_t process_cpu_ns() {
+  return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
 
 int Deadline::left_ms() const {
   constexpr std::int64_t kLongest = 1 << 30;  // poll(2) takes an int; twelve days are enough

@@ -1,5 +1,5 @@
-// The log: one line on standard error per event, "weft[rank] warning: …". Control path only; hot paths
-// write counters and trace records. Thread safe.
+// The log: one line on standard error per event, "weft[rank] warning: …". Control path only; hot
+// paths write counters and trace records. Thread safe.
 #pragma once
 
 #include <cstdint>

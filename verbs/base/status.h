@@ -1,7 +1,7 @@
-// Status: the outcome of an operation, as a value. Result<T>: a value or the Status that explains its
-// absence. A Status that is not ok carries a code, a sentence for a person that names the thing at
-// fault, and the rank concerned when there is one. Copies share their text and give the same answer
-// for ever; an ok Status is one null pointer, so the hot path pays nothing for it.
+// Status: the outcome of an operation, as a value. Result<T>: a value or the Status that explains
+// its absence. A Status that is not ok carries a code, a sentence for a person that names the thing
+// at fault, and the rank concerned when there is one. Copies share their text and give the same
+// answer for ever; an ok Status is one null pointer, so the hot path pays nothing for it.
 #pragma once
 
 #include <memory>
@@ -63,14 +63,16 @@ class [[nodiscard]] Status {
 
 // The text of an errno value, without the thread-safety traps of strerror.
 [[nodiscard]] std::string errno_text(int error);
-// A Status for a failed system call: "open /dev/shm/x: No space left on device". The code follows the
-// errno: EACCES and EPERM no_permission, ENOMEM, ENOSPC, EMFILE and ENFILE exhausted, else system.
+// A Status for a failed system call: "open /dev/shm/x: No space left on device". The code follows
+// the errno: EACCES and EPERM no_permission, ENOMEM, ENOSPC, EMFILE and ENFILE exhausted, else
+// system.
 [[nodiscard]] Status system_error(std::string_view what, int error);
 
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
   Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {  // NOLINT
     invariant(!std::get<1>(state_).ok(), "a Result without a value needs an error");
   }
@@ -102,19 +104,19 @@ class [[nodiscard]] Result {
 }  // namespace weft
 
 // Returns the Status of `expression` from the enclosing function unless it is ok.
-#define WEFT_RETURN_IF_ERROR(expression)                                        \
-  do {                                                                          \
-    if (::weft::Status weft_status_ = (expression); !weft_status_.ok()) {       \
-      return weft_status_;                                                      \
-    }                                                                           \
+#define WEFT_RETURN_IF_ERROR(expression)                                  \
+  do {                                                                    \
+    if (::weft::Status weft_status_ = (expression); !weft_status_.ok()) { \
+      return weft_status_;                                                \
+    }                                                                     \
   } while (false)
 
 #define WEFT_CONCAT_(a, b) a##b
 #define WEFT_CONCAT(a, b) WEFT_CONCAT_(a, b)
 // WEFT_ASSIGN(auto x, f()): x is f()'s value, or the enclosing function returns f()'s Status.
-#define WEFT_ASSIGN(declaration, expression)                                    \
-  auto WEFT_CONCAT(weft_result_, __LINE__) = (expression);                      \
-  if (!WEFT_CONCAT(weft_result_, __LINE__).ok()) {                              \
-    return WEFT_CONCAT(weft_result_, __LINE__).status();                        \
-  }                                                                             \
+#define WEFT_ASSIGN(declaration, expression)               \
+  auto WEFT_CONCAT(weft_result_, __LINE__) = (expression); \
+  if (!WEFT_CONCAT(weft_result_, __LINE__).ok()) {         \
+    return WEFT_CONCAT(weft_result_, __LINE__).status();   \
+  }                                                        \
   declaration = std::move(WEFT_CONCAT(weft_result_, __LINE__)).value()

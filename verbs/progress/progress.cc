@@ -23,8 +23,9 @@ void pause() {
 
 // What a sleeping thread costs to wake, and so what spinning may cost at most.
 constexpr std::int64_t kWakeNs = 50'000;
-// Polls per turn. With a core of its own a waiter looks at the clock rarely. On a shared core a few polls still come before
-// each yield: the peer may run on another core, and what it posts takes up to 300 ns to get here.
+// Polls per turn. With a core of its own a waiter looks at the clock rarely. On a shared core a few
+// polls still come before each yield: the peer may run on another core, and what it posts takes up
+// to 300 ns to get here.
 constexpr std::uint32_t kPollsOwn = 64;
 constexpr std::uint32_t kPollsShared = 8;
 // A pause costs 26 ns here, a third of what a message needs to get to the next core; so it is rare.

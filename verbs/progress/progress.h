@@ -16,9 +16,9 @@ namespace weft {
 [[nodiscard]] int usable_cores();
 
 struct WaitPolicy {
-  std::int64_t spin_ns = 0;   // busy polling
-  std::int64_t yield_ns = 0;  // then polling between yields
-  std::int64_t sleep_ns = 0;  // then sleeps of at most this
+  std::int64_t spin_ns = 0;          // busy polling
+  std::int64_t yield_ns = 0;         // then polling between yields
+  std::int64_t sleep_ns = 0;         // then sleeps of at most this
   std::uint32_t polls_per_turn = 1;  // between two looks at the clock, or two yields
 };
 
