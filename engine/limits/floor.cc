@@ -170,7 +170,7 @@ Status Floor::allreduce_by_shares(bool streaming) {
     WEFT_RETURN_IF_ERROR(copy(places_.outputs[share], first(share), first(share + 1) - first(share),
                               output() + first(share) * element_bytes_, streaming));
   }
-  return {};
+  return meeting_->wait();  // nobody's next call rewrites a share that another still copies
 }
 
 }  // namespace weft

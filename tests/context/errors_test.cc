@@ -1,7 +1,7 @@
 // What goes wrong between ranks: every side gets an error that names the thing and the ranks, soon.
 #include <cmath>
+#include <latch>
 #include <limits>
-#include <mutex>
 
 #include "tests/context/job.h"
 
@@ -101,18 +101,17 @@ TEST(Mismatch, OneDirectionOfASharedPairIsNoticedAtOnce) {
 TEST(Deadline, ARankThatNeverArrivesIsNamed) {
   Config config = test_config();
   config.deadline_ms = 300;
-  std::mutex until_timed_out;
-  until_timed_out.lock();
+  std::latch timed_out(1);
   const std::int64_t start = now_ns();
   const auto statuses = outcomes(
       2,
       [&](Context& context) {
         if (context.rank() == 1) {
-          const std::lock_guard wait(until_timed_out);
+          timed_out.wait();
           return Status{};
         }
         Status status = average(context, 100);
-        until_timed_out.unlock();
+        timed_out.count_down();
         return status;
       },
       config);
