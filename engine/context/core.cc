@@ -104,6 +104,7 @@ Status Context::Core::join() {
     execution.slots = options.slots;
     execution.job = job_;
     execution.context = number_;
+    execution.trace = ring_;
     slots_.push_back(std::make_unique<Slot>(execution));
   }
   running_.reserve(slots_.size());
@@ -116,7 +117,8 @@ Context::Core::~Core() {
 }
 
 void Context::Core::close() {
-  if (!interface_) return;
+  if (!interface_ || closed_) return;
+  closed_ = true;
   stop_lane_thread();
   token_.acquire();
   fail_all(Status(Code::closed, "the context was closed", config_.rank));

@@ -117,6 +117,22 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     std::uint32_t queries = 0;  // rounds of the slow path that found it waiting
   };
 
+  // A caller that drives the lane. Counted under the token, so without the locked instruction that
+  // would stall the hot path; the lane's thread only looks.
+  class Waiting {
+   public:
+    explicit Waiting(std::atomic<int>& count) : count_(count) { add(1); }
+    ~Waiting() { add(-1); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    void add(int change) {
+      count_.store(count_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+    }
+    std::atomic<int>& count_;
+  };
+
   Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_t number);
   Status join();
 
@@ -214,6 +230,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::uint64_t next_operation_ = 0;
   std::uint64_t completed_ = 0;
   bool failed_ = false;
+  bool closed_ = false;
+  std::int64_t looked_ns_ = 0;  // when test() last looked around
   Status failure_;
   Epoch membership_epoch_ = 0;
 

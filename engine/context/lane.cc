@@ -7,6 +7,12 @@
 #include "engine/context/core.h"
 
 namespace weft {
+namespace {
+
+// How often a caller that only tests has the unlikely looked at.
+constexpr std::int64_t kLookNs = 1'000'000;
+
+}  // namespace
 
 // Gives the operation its number and its channel's execution the work. False if it failed at once.
 bool Context::Core::begin(Slot& slot) {
@@ -114,16 +120,14 @@ void Context::Core::drive_until_relieved(const std::function<bool()>& relieved) 
 }
 
 void Context::Core::wait_for_turn() {
-  waiters_.fetch_add(1, std::memory_order_relaxed);
+  const Waiting waiting(waiters_);
   drive([this] { return failed_ || (queue_.empty() && !is_running(next_slot())); });
-  waiters_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Status Context::Core::run_to_end(Slot& slot) {
   begin(slot);
-  waiters_.fetch_add(1, std::memory_order_relaxed);
+  const Waiting waiting(waiters_);
   drive([&] { return !is_running(slot); });
-  waiters_.fetch_sub(1, std::memory_order_relaxed);
   const Status& status = slot.execution.status();
   if (status.ok()) return {};
   return failure_;
@@ -147,7 +151,10 @@ bool Context::Core::test(PendingOperation& operation) {
   if (token_.try_acquire()) {
     advance_all();
     start_queued();
-    look_around();
+    if (const std::int64_t now = now_ns(); now - looked_ns_ >= kLookNs) {
+      looked_ns_ = now;
+      look_around();
+    }
     token_.release();
   }
   return operation.done.load(std::memory_order_acquire);
@@ -155,11 +162,12 @@ bool Context::Core::test(PendingOperation& operation) {
 
 Status Context::Core::wait(PendingOperation& operation) {
   if (!operation.done.load(std::memory_order_acquire)) {
-    waiters_.fetch_add(1, std::memory_order_relaxed);
     token_.acquire();
-    drive([&] { return operation.done.load(std::memory_order_acquire); });
+    {
+      const Waiting waiting(waiters_);
+      drive([&] { return operation.done.load(std::memory_order_acquire); });
+    }
     token_.release();
-    waiters_.fetch_sub(1, std::memory_order_relaxed);
     if (in_flight_.load(std::memory_order_relaxed) != 0) wake_thread();
   }
   return operation.status;

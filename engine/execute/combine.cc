@@ -57,7 +57,12 @@ bool Execution::run_combine(const Step& step) {
       ready = std::min(ready, source.left);
       if (source.data == nullptr) ready = std::min(ready, kReadChunk);
     }
-    if (ready != 0) combine_range(step, ready);
+    if (ready != 0) {
+      const auto number = static_cast<std::uint16_t>(pc_);
+      options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
+      combine_range(step, ready);
+      options_.trace->add(Event::combine_end, call_.operation, kNoRank, number);
+    }
     if (state_ != State::running) return false;
     moved_ = true;
     combined_ += ready;

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "engine/kernels/kernels.h"
+#include "engine/trace/trace.h"
 #include "scheduler/plan/plan.h"
 #include "verbs/memory/memory.h"
 #include "verbs/transport/transport.h"
@@ -73,6 +74,8 @@ struct ExecutionOptions {
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
   std::uint16_t context = 0;
+  TraceRing* trace =
+      nullptr;  // never null in an Execution: the lane's ring, perhaps one that is off
 };
 
 // What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`

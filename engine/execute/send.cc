@@ -168,6 +168,8 @@ Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
       return Posted::full;
     out.spoken = true;
     moved_ = true;
+    options_.trace->add(Event::send_posted, call_.operation, call_.out[edge]->rank,
+                        static_cast<std::uint16_t>(send.step - plan_->steps.data()));
     if (!read_later) continue;
     out.mark = out.endpoint->posted(options_.channel);
     if (!plan_->hazards.empty()) read_marks_[index * out_.size() + edge] = out.mark;

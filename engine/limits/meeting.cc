@@ -74,6 +74,12 @@ Status bind_to_core(int index) {
   return {};
 }
 
+bool is_bound_to_core() {
+  cpu_set_t allowed;
+  return core_count() > 1 && sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
+         CPU_COUNT(&allowed) == 1;
+}
+
 Status unbind() {
   cpu_set_t all;
   CPU_ZERO(&all);

@@ -65,6 +65,8 @@ class Meeting {
 Status bind_to_core(int index);
 // Lets the calling thread run on every core again.
 Status unbind();
+// Is the calling thread bound to one core of several?
+[[nodiscard]] bool is_bound_to_core();
 // The cores that the machine has online.
 [[nodiscard]] int core_count();
 
