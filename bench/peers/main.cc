@@ -1,12 +1,12 @@
 // peer_openmpi: measures MPI's collectives on request, lap by lap like Weft's own.
 //
-//   mpirun -n 4 peer_openmpi exponential 1048576 <<< "neighbor_allreduce 65536 20 1"
+//   mpirun -n 4 peer_openmpi exponential 1048576 core <<< "neighbor_allreduce 65536 20 1"
 //
-// The arguments are the graph and the most bytes that will be asked for.
-// Rank 0 reads requests from standard input, one per line: operation, bytes per rank, laps, calls
-// per lap; and answers each with one JSON object on a line of standard output. Between requests the
-// ranks sleep, so that `weft perf --against openmpi` can keep a job of this program at hand and
-// alternate with it.
+// The arguments are the graph, the most bytes that will be asked for, and whether ranks are bound
+// to a core each (core) or not (none); mpirun is told --bind-to none. Rank 0 reads requests from
+// standard input, one per line: operation, bytes per rank, laps, calls per lap; and answers each
+// with one JSON object on a line of standard output. Between requests the ranks sleep, so that
+// `weft perf --against openmpi` can keep a job of this program at hand and alternate with it.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/peers/operations.h"
@@ -137,12 +138,12 @@ Status serve(const Graph& graph, std::size_t most_bytes, int rank, int size) {
   return {};
 }
 
-Status run(const std::string& graph_name, std::size_t most_bytes) {
+Status run(const std::string& graph_name, std::size_t most_bytes, bool binds) {
   int rank = 0;
   int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  WEFT_RETURN_IF_ERROR(bind_to_core(rank));
+  if (binds) WEFT_RETURN_IF_ERROR(bind_to_core(rank));
   WEFT_ASSIGN(const Graph graph, make_graph(graph_name, size));
   return serve(graph, most_bytes, rank, size);
 }
@@ -151,14 +152,15 @@ Status run(const std::string& graph_name, std::size_t most_bytes) {
 }  // namespace weft::peers
 
 int main(int argc, char** argv) {
-  const std::size_t most_bytes = argc == 3 ? std::strtoull(argv[2], nullptr, 10) : 0;
-  if (most_bytes == 0) {
-    fmt::print(stderr, "usage: mpirun -n N {} GRAPH MOST-BYTES  (requests on standard input)\n",
+  const std::size_t most_bytes = argc == 4 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  const std::string_view binding = argc == 4 ? argv[3] : "";
+  if (most_bytes == 0 || (binding != "core" && binding != "none")) {
+    fmt::print(stderr, "usage: mpirun -n N {} GRAPH MOST-BYTES core|none  (requests on input)\n",
                argv[0]);
     return 2;
   }
   MPI_Init(&argc, &argv);
-  const weft::Status status = weft::peers::run(argv[1], most_bytes);
+  const weft::Status status = weft::peers::run(argv[1], most_bytes, binding == "core");
   if (!status.ok()) {
     fmt::print(stderr, "peer_openmpi: {}\n", status.to_string());
     MPI_Abort(MPI_COMM_WORLD, 1);

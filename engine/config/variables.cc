@@ -147,7 +147,7 @@ std::vector<Variable> make_table() {
             Word{"auto", -1}),
       whole("WEFT_CHANNELS", &Config::channels, "operations", {1, 1024},
             "operations in flight per context; one more waits for its turn"),
-      whole("WEFT_SLOTS", &Config::slots, "slots", {1, 256},
+      whole("WEFT_SLOTS", &Config::slots, "slots", {2, 256},
             "eager slots per channel and in-neighbor, a power of two"),
       whole("WEFT_EAGER_BYTES", &Config::eager_bytes, "bytes", {0, (1 << 20) - 64},
             "largest message that is copied to the peer's slot instead of being read in place"),

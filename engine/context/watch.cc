@@ -55,6 +55,9 @@ bool Context::Core::check_gone() {
     do {
       slot->execution.advance();
     } while (slot->execution.moved() && is_running(*slot));
+    // It may have left because it failed, and then it has said why.
+    check_control();
+    if (failed_) return true;
     const Rank rank = is_running(*slot) ? missing_and_gone(*slot) : kNoRank;
     if (rank == kNoRank) continue;
     fail_all(Status(
@@ -140,6 +143,9 @@ void Context::Core::answer_query(Contact& contact, const WireHeader& header) {
 void Context::Core::ask_missing(Slot& slot) {
   slot.execution.missing(missing_);
   for (const Execution::Missing& missing : missing_) {
+    // One question at a time: the control channel keeps room for a failure.
+    Endpoint& endpoint = *missing.contact->endpoint;
+    if (endpoint.posted(kControlChannel) != endpoint.released(kControlChannel)) continue;
     WireHeader header;
     header.kind = NoticeKind::query;
     header.flags = missing.what == Execution::Missing::What::data ? 0 : kFlagSends;
@@ -147,8 +153,7 @@ void Context::Core::ask_missing(Slot& slot) {
     header.job = job_;
     header.context = number_;
     header.operation = slot.invocation.call.operation;
-    // A full control channel means that the peer has not looked at the last question either.
-    (void)missing.contact->endpoint->post_notice(kControlChannel, header, {});
+    (void)endpoint.post_notice(kControlChannel, header, {});
   }
 }
 

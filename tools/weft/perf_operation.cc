@@ -40,7 +40,8 @@ class OperationPerf {
     const PerfArguments& asked = options_.asked;
     if (asked.against.empty()) return {};
     const std::size_t most = std::max<std::size_t>(std::ranges::max(options_.sizes), sizeof(float));
-    WEFT_ASSIGN(peer_, PeerJob::start({asked.against, asked.graph, asked.ranks, most}));
+    WEFT_ASSIGN(
+        peer_, PeerJob::start({asked.against, asked.graph, asked.ranks, most, is_bound_to_core()}));
     return {};
   }
 

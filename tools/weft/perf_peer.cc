@@ -40,7 +40,8 @@ std::vector<std::string> command_line(const PeerJob::Options& options, const std
   if (options.name == "openmpi-huge") {
     words.insert(words.begin(), {"env", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"});
   }
-  words.insert(words.end(), {peer, options.graph, std::to_string(options.most_bytes)});
+  words.insert(words.end(), {peer, options.graph, std::to_string(options.most_bytes),
+                             options.binds ? "core" : "none"});
   return words;
 }
 

@@ -19,6 +19,7 @@ class PeerJob {
     std::string graph;
     int ranks = 1;
     std::size_t most_bytes = 0;
+    bool binds = true;  // its rank r to core r modulo their number, like ours
   };
   static Result<std::unique_ptr<PeerJob>> start(const Options& options);
   PeerJob(const PeerJob&) = delete;

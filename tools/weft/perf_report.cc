@@ -28,10 +28,10 @@ void Report::head() const {
   if (options_->asked.json == "-") return;
   const PerfArguments& asked = options_->asked;
   const CorePair cores = first_cores();
-  fmt::print("{}{} over {}, {} ranks on {} cores, {}, {} memory{}; ping-pong {:.0f} ns\n",
+  fmt::print("{}{} over {}, {} ranks {} {} cores, {}, {} memory{}; ping-pong {:.0f} ns\n",
              asked.operation, asked.dynamic ? " with weights that change every call" : "",
-             asked.graph, asked.ranks, core_count(), asked.type, asked.memory,
-             asked.in_place ? ", in place" : "", ping_pong_ns(cores));
+             asked.graph, asked.ranks, is_bound_to_core() ? "bound to" : "on", core_count(),
+             asked.type, asked.memory, asked.in_place ? ", in place" : "", ping_pong_ns(cores));
   fmt::print("{:>6} {:>10} {:>10} {:>10} {:>7} {:>10} {:>6} {:>9}", "bytes", "min us", "p50 us",
              "p99 us", "GB/s", "limit us", "share", "CPU s/GiB");
   if (asked.dynamic) fmt::print(" {:>10} {:>6}", "static us", "ratio");
@@ -77,6 +77,7 @@ std::string Report::json(const Row& row) const {
       {"graph", asked.graph},
       {"ranks", asked.ranks},
       {"cores", core_count()},
+      {"binding", is_bound_to_core() ? "core" : "none"},
       {"transport", asked.transport},
       {"memory", asked.memory},
       {"type", asked.type},
