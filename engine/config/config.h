@@ -29,7 +29,7 @@ enum class ProgressMode : std::uint8_t {
 };
 enum class HugePageUse : std::uint8_t { automatic, off };
 enum class ForeignPath : std::uint8_t {
-  automatic,  // cma where the kernel permits it, else staging
+  automatic,  // what was measured faster: staging
   cma,        // process_vm_readv, or an error
   staging,    // through a bounded ring in shared memory
 };
