@@ -88,7 +88,7 @@ Status Floor::exchange_small() {
   const std::byte* input = places_.inputs[static_cast<std::size_t>(spec_.rank)].mapped;
   // A reader that has sent message number - 1 has done with number - 2, whose slot this one takes.
   for (Rank reader : recipe_.readers) WEFT_RETURN_IF_ERROR(wait_for(reader, number - 1));
-  if (!recipe_.readers.empty()) std::memcpy(payload(spec_.rank), input, bytes);
+  if (!recipe_.readers.empty() && bytes != 0) std::memcpy(payload(spec_.rank), input, bytes);
   board(spec_.rank).slots[number & 1].number.store(number, std::memory_order_release);
 
   for (std::size_t i = 0; i < terms_.size(); ++i) {

@@ -35,10 +35,10 @@ ShmInterface::ShmInterface(Rank rank, const InterfaceOptions& options, AddressRe
 
 Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const InterfaceOptions& options,
                                                       AddressResolver resolver) {
-  if (!std::has_single_bit(options.slots) || options.slots < 2 || options.channels < 1) {
+  if (!std::has_single_bit(options.slots) || options.channels < 1) {
     return Status(
         Code::invalid_argument,
-        fmt::format("an interface needs channels (not {}) and a power of two of at least 2 slots (not {})",
+        fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
                     options.channels, options.slots));
   }
   if (rank < 0 || static_cast<std::size_t>(rank) >= kMostRanks) {
