@@ -32,6 +32,18 @@ std::string address_key(std::uint16_t context, Rank rank) {
   return fmt::format("context/{}/address/{}", context, rank);
 }
 
+// The ranks of a machine share its last cache; each brings an input and an output of about the same
+// size. What does not fit there all together is better written around it (measured:
+// docs/performance.md).
+std::size_t streaming_bytes(int ranks_here) {
+  constexpr std::size_t kUsualKib = 32 << 10;
+  // The kernel's own figure: sysconf() reports the caches of all sockets of the host in some
+  // virtual machines.
+  std::size_t kib = 0;
+  std::ifstream("/sys/devices/system/cpu/cpu0/cache/index3/size") >> kib;
+  return ((kib != 0 ? kib : kUsualKib) << 10) / 2 / static_cast<std::size_t>(ranks_here);
+}
+
 ForeignForm foreign_form(ForeignPath path) {
   // Measured (docs/performance.md): a copy into a ring that stays in cache, read there by all
   // peers, beats one process_vm_readv per peer on small pages; so `automatic` stages.
@@ -101,6 +113,7 @@ Status Context::Core::join() {
     execution.payload_bytes = options.payload_bytes;
     execution.foreign = foreign_form(config_.foreign);
     execution.check_graph = config_.topo_check;
+    execution.streaming_bytes = streaming_bytes(here);
     execution.slots = options.slots;
     execution.job = job_;
     execution.context = number_;

@@ -15,9 +15,6 @@ namespace {
 constexpr std::uint64_t kReadChunk = std::uint64_t{128} << 10;
 // The most that one advance() combines: bounds how long other operations of the lane wait.
 constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
-// Outputs from here up bypass the caches: they would not stay there, and reading them before
-// overwriting costs.
-constexpr std::uint64_t kStreamingBytes = std::uint64_t{1} << 20;
 
 }  // namespace
 
@@ -233,7 +230,7 @@ void Execution::combine_range(const Step& step, std::uint64_t bytes) {
     if (terms_[0].data != target) std::memcpy(target, terms_[0].data, bytes);
   } else {
     function_(terms_, target, bytes / element_,
-              wanted_ >= kStreamingBytes ? StoreKind::streaming : StoreKind::cached);
+              wanted_ >= options_.streaming_bytes ? StoreKind::streaming : StoreKind::cached);
   }
   for (Source& source : sources_) consume(source, bytes);
 }

@@ -70,6 +70,9 @@ struct ExecutionOptions {
   std::uint32_t channel = 1;
   std::size_t payload_bytes = 4032;  // largest copied message
   ForeignForm foreign = ForeignForm::staged;
+  // Outputs from here up bypass the caches: they would not stay there, and reading a line before
+  // overwriting it costs as much as writing it.
+  std::size_t streaming_bytes = std::size_t{8} << 20;
   bool check_graph = true;
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
