@@ -8,11 +8,31 @@ target_compile_options(weft_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror
   -fno-omit-frame-pointer)
 
-# weft_module(LAYER NAME SOURCES ... [LINK ...]): the static library weft_LAYER_NAME, one folder, one public header.
-function(weft_module layer name)
+# The modules that every message passes through (MESSAGE_PATH) are also compiled to a form from which programs can
+# inline them into each other: a call of a few bytes costs a tenth less. Objects hold both forms, so that tests link fast.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT WEFT_SANITIZE)
+  set(weft_both_forms -flto=auto -ffat-lto-objects)
+  set(weft_inlined -flto=auto)
+  set(weft_as_compiled -fno-lto)
+endif()
+
+# weft_program(NAME SOURCES ... [LINK ...]): an executable in bin/, with the message path inlined.
+function(weft_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE weft_options ${ARG_LINK})
+  target_link_options(${name} PRIVATE ${weft_inlined})
+endfunction()
+
+# weft_module(LAYER NAME [MESSAGE_PATH] SOURCES ... [LINK ...]): the static library weft_LAYER_NAME, one folder, one
+# public header.
+function(weft_module layer name)
+  cmake_parse_arguments(ARG "MESSAGE_PATH" "" "SOURCES;LINK" ${ARGN})
   add_library(weft_${layer}_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(weft_${layer}_${name} PUBLIC weft_options ${ARG_LINK})
+  if(ARG_MESSAGE_PATH)
+    target_compile_options(weft_${layer}_${name} PRIVATE ${weft_both_forms})
+  endif()
 endfunction()
 
 # weft_test(NAME LABEL SOURCES ... [LINK ...] [TIMEOUT s]): a GoogleTest program, run by ctest under LABEL.
@@ -26,6 +46,7 @@ function(weft_test name label)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main weft_options)
+  target_link_options(${name} PRIVATE ${weft_as_compiled})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT})
   if(NOT label MATCHES "^(unit|sim)$")

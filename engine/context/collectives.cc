@@ -172,7 +172,7 @@ Status Context::Core::bind_pull(Invocation& invocation, std::span<const Neighbor
           source.rank, config_.rank, graph_.name()));
     }
     double& weight = invocation.receive_weights[static_cast<std::size_t>(found - in.begin())];
-    if (weight != 0.0 || !std::signbit(weight)) {
+    if (!is_unused(weight)) {
       return invalid(
           fmt::format("neighbor_allreduce: src_weights names rank {} twice", source.rank));
     }
@@ -182,14 +182,44 @@ Status Context::Core::bind_pull(Invocation& invocation, std::span<const Neighbor
   return {};
 }
 
+// Pure push over the graph: who pushes in this step is known to the senders alone. So every
+// out-neighbor hears from us, the chosen ones with data and the others that there is none, and data
+// counts with the weight that its sender gave.
+Status Context::Core::bind_push(Invocation& invocation, std::span<const NeighborWeight> targets) {
+  WEFT_RETURN_IF_ERROR(use_graph_edges(invocation));
+  const std::span<Contact* const> out = invocation.call.out;
+  invocation.send_weights.assign(out.size(), kUnused);
+  for (const NeighborWeight& target : targets) {
+    WEFT_RETURN_IF_ERROR(check_weight(target.weight, target.rank));
+    const auto found = std::ranges::lower_bound(out, target.rank, {}, &Contact::rank);
+    if (found == out.end() || (*found)->rank != target.rank) {
+      return invalid(fmt::format(
+          "neighbor_allreduce: dst_weights names rank {}, which is no out-neighbor of rank "
+          "{} in {}; give src_weights too for edges outside of the graph",
+          target.rank, config_.rank, graph_.name()));
+    }
+    double& weight = invocation.send_weights[static_cast<std::size_t>(found - out.begin())];
+    if (!is_unused(weight)) {
+      return invalid(
+          fmt::format("neighbor_allreduce: dst_weights names rank {} twice", target.rank));
+    }
+    weight = target.weight + 0.0;  // a weight of -0.0 means 0, not kUnused
+  }
+  invocation.call.send_weights = invocation.send_weights;
+  return {};
+}
+
 // Sources and destinations of this call alone; edges need not be in the graph.
 Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights& weights) {
   const auto bind_side = [&](std::span<const NeighborWeight> list, const char* what,
                              std::vector<Contact*>& peers, std::vector<double>& values) -> Status {
-    sorted_.assign(list.begin(), list.end());
-    std::ranges::sort(sorted_, {}, &NeighborWeight::rank);
+    if (!std::ranges::is_sorted(list, {}, &NeighborWeight::rank)) {
+      sorted_.assign(list.begin(), list.end());
+      std::ranges::sort(sorted_, {}, &NeighborWeight::rank);
+      list = sorted_;
+    }
     Rank previous = kNoRank;
-    for (const NeighborWeight& entry : sorted_) {
+    for (const NeighborWeight& entry : list) {
       WEFT_RETURN_IF_ERROR(check_weight(entry.weight, entry.rank));
       if (entry.rank < 0 || entry.rank >= config_.size || entry.rank == config_.rank) {
         return invalid(fmt::format(
@@ -226,16 +256,13 @@ Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x,
                     name(x.type)));
   }
   bind(invocation.call, Collective::neighbor_allreduce, x, y);
-  if (weights.destinations && !weights.sources) {
-    return invalid(
-        "neighbor_allreduce: dst_weights needs src_weights, the ranks that send to this one in "
-        "this step");
-  }
   if ((weights.sources || weights.destinations) && !weights.self) {
     return invalid("neighbor_allreduce: src_weights and dst_weights need a self_weight");
   }
-  if (weights.destinations) {
+  if (weights.destinations && weights.sources) {
     WEFT_RETURN_IF_ERROR(bind_dynamic(invocation, weights));
+  } else if (weights.destinations) {
+    WEFT_RETURN_IF_ERROR(bind_push(invocation, *weights.destinations));
   } else if (weights.sources) {
     WEFT_RETURN_IF_ERROR(bind_pull(invocation, *weights.sources));
   } else {

@@ -1,9 +1,9 @@
 // context: a rank's membership in a job, and everything it can do there. The public C++ API.
 //
 //   auto context = weft::Context::from_environment();            // under `weft run`, mpirun, …
-//   context->set_graph(*weft::exponential_two_graph(context->size()));
+//   (*context)->set_graph(*weft::exponential_graph((*context)->size()));
 //   float* x = static_cast<float*>(weft::allocate(bytes).value());
-//   weft::Status done = context->neighbor_allreduce(weft::in(x, n), weft::out(y, n));
+//   weft::Status done = (*context)->neighbor_allreduce(weft::in(x, n), weft::out(y, n));
 //
 // Operations are *ordered*: every rank of the context calls the same operations in the same order.
 // Each comes blocking and, as `…_start`, non-blocking with a Handle. Up to Config::channels
@@ -86,10 +86,9 @@ struct NeighborWeight {
 // Weights of one call of neighbor_allreduce (SEMANTICS: Operations). Absent parts follow the graph:
 //  - nothing given: the graph's weights if it was set as weighted, else uniform 1/(in-degree+1).
 //  - self + sources (pull): any subset of the graph's in-neighbors; the others' data is not used.
-//  - self + destinations (push): s_ij for the chosen out-ranks; sources are this step's senders and
-//  must be
-//    listed too (weight 1 each unless pulled as well) because each rank computes its own view of
-//    the step.
+//  - self + destinations (push): s_ij for any subset of the graph's out-neighbors; the in-neighbors
+//  that push to this
+//    rank in this step need not be known here, and count with the weight that they gave.
 //  - self, sources and destinations: edges need not be in the graph.
 struct NeighborWeights {
   std::optional<double> self;

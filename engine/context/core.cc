@@ -168,7 +168,11 @@ Result<std::string> Context::Core::address_of(Rank rank) {
 
 // Connected at the first operation that needs the rank, so memory grows with the ranks talked to.
 Result<Contact*> Context::Core::contact(Rank rank) {
-  if (const auto known = contacts_.find(rank); known != contacts_.end()) return known->second.get();
+  Contact*& recent = recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()];
+  if (recent != nullptr && recent->rank == rank) return recent;
+  if (const auto known = contacts_.find(rank); known != contacts_.end()) {
+    return recent = known->second.get();
+  }
   WEFT_ASSIGN(const std::string address, address_of(rank));
   WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
   if (config_.foreign == ForeignPath::cma && !endpoint->process_access().ok())

@@ -6,6 +6,7 @@
 // belong to one operation at a time and need no matching.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -213,6 +214,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Status use_graph_edges(Invocation& invocation);
   Status connect_graph();
   Status bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources);
+  Status bind_push(Invocation& invocation, std::span<const NeighborWeight> targets);
   Status bind_dynamic(Invocation& invocation, const NeighborWeights& weights);
 
   Config config_;
@@ -245,6 +247,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   std::mutex contacts_mutex_;  // for insertion, and for has_left() on the watcher's thread
   std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;
+  // The contacts used last, by rank modulo the size: graphs that change every step look up a few of
+  // them each time.
+  std::array<Contact*, 64> recent_contacts_{};
   std::unordered_map<PlanKey, std::unique_ptr<const CachedPlan>, PlanKeyHash> plans_;
   PlanKey last_key_;
   const CachedPlan* last_plan_ = nullptr;

@@ -104,7 +104,7 @@ bool Execution::begin_combine(const Step& step) {
       case Weight::Kind::edge:
         source.weight =
             call_.receive_weights.empty() ? 1.0 : call_.receive_weights[operand.weight.index];
-        source.used = !(source.weight == 0.0 && std::signbit(source.weight));
+        source.used = !is_unused(source.weight);
         break;
     }
     if (operand.kind == Operand::Kind::local) {
@@ -128,6 +128,7 @@ bool Execution::load(Source& source) {
   if (!source.opened) {
     source.opened = true;
     source.weight *= head.weight;
+    if ((head.flags & kFlagNothing) != 0) source.used = false;
   }
   source.left = head.bytes;
   source.last = (head.flags & kFlagLast) != 0;

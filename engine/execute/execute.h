@@ -20,6 +20,7 @@
 // needs, knows that the two graphs differ.
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -100,9 +101,12 @@ struct Call {
   std::span<const double> send_weights;     // by out-edge; empty: 1
   std::span<const Range> given;             // the output's blocks where its partition is `given`
 };
-// A receive weight that means: take the message and do not use it. (Negative zero never is a real
-// weight.)
+// A receive weight that means: take the message and do not use it; a send weight that means: say
+// that there is no data. Negative zero is never a weight of a caller's.
 inline constexpr double kUnused = -0.0;
+[[nodiscard]] inline bool is_unused(double weight) {
+  return weight == 0.0 && std::signbit(weight);
+}
 
 class Execution {
  public:

@@ -163,7 +163,8 @@ Posted Execution::post_piece(Sending& send, std::uint64_t bytes) {
     head.edge = static_cast<std::uint16_t>(edge);
     head.weight = call_.send_weights.empty() ? 1.0 : call_.send_weights[edge];
     head.flags = static_cast<std::uint8_t>((send.cursor + bytes == send.bytes ? kFlagLast : 0) |
-                                           (!out.spoken && out.mutual ? kFlagCredit : 0));
+                                           (!out.spoken && out.mutual ? kFlagCredit : 0) |
+                                           (is_unused(head.weight) ? kFlagNothing : 0));
     if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full)
       return Posted::full;
     out.spoken = true;

@@ -182,6 +182,10 @@ TEST(Arguments, AreCheckedBeforeAnythingMoves) {
     weights.sources = std::span<const NeighborWeight>{};
     expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument,
                  {"dst_weights"});
+    weights.destinations = std::span(&stranger, 1);
+    weights.sources.reset();
+    expect_names(context.neighbor_allreduce(in(x, 4), out(y, 4), weights), Code::invalid_argument,
+                 {"rank 7", "no out-neighbor"});
     // None of that cost the context anything.
     EXPECT_TRUE(context.barrier().ok());
     EXPECT_EQ(y[0], 0.0F);

@@ -122,6 +122,30 @@ TEST(PerCallWeights, PullUsesASubsetAndPushScalesAtTheSender) {
   });
 }
 
+// One-peer exponential push without anybody knowing its senders: after log2 n steps everyone has
+// the mean.
+TEST(PerCallWeights, PurePushNeedsNoListOfSources) {
+  run_job(4, [](Context& context) {
+    ASSERT_TRUE(context.set_graph(*make_graph("exponential", 4)).ok());
+    for (const std::size_t count : {1UL, 3000UL, 100'000UL}) {
+      for (const bool foreign : {false, true}) {
+        Array<float> x(count, foreign), y(count, foreign);
+        for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(context.rank());
+        for (const int hop : {1, 2}) {
+          const NeighborWeight to{(context.rank() + hop) % 4, 0.5};
+          NeighborWeights push{
+              .self = 0.5, .sources = std::nullopt, .destinations = std::span(&to, 1)};
+          const Status status =
+              context.neighbor_allreduce(in(x.data(), count), out(y.data(), count), push);
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          std::copy(y.data(), y.data() + count, x.data());
+        }
+        for (std::size_t i = 0; i < count; ++i) ASSERT_FLOAT_EQ(x[i], 1.5F);
+      }
+    }
+  });
+}
+
 TEST(Handles, ManyOperationsInFlightFinishInAnyOrderOfWaiting) {
   for (const auto mode : {ProgressMode::thread, ProgressMode::waiter}) {
     Config config = test_config();
