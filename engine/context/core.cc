@@ -133,7 +133,7 @@ void Context::Core::close() {
   if (!interface_ || closed_) return;
   closed_ = true;
   stop_lane_thread();
-  token_.acquire();
+  take_lane();
   fail_all(Status(Code::closed, "the context was closed", config_.rank));
   advance_all();
   interface_->close();
@@ -152,7 +152,7 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
     return Status(Code::invalid_argument, fmt::format("set_graph: {} has {} ranks, the job has {}",
                                                       graph.name(), graph.size(), config_.size));
   }
-  token_.acquire();
+  take_lane();
   wait_for_turn();
   graph_ = std::move(graph);
   weighted_ = weighted;
@@ -209,7 +209,7 @@ bool Context::Core::has_left(Rank rank) {
 }
 
 Context::Usage Context::Core::usage() {
-  token_.acquire();
+  take_lane();
   Usage usage;
   usage.connected_peers = contacts_.size();
   usage.endpoint_bytes = interface_->endpoint_bytes();
@@ -225,7 +225,7 @@ Context::Usage Context::Core::usage() {
 }
 
 std::string Context::Core::explain() {
-  token_.acquire();
+  take_lane();
   std::string text;
   if (last_slot_ == nullptr) {
     text = "no operation has run yet\n";

@@ -81,7 +81,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   // Runs what `fill` asks for, to its end. No allocation once the shape is known.
   template <typename Fill>
   Status run(Fill&& fill) {
-    token_.acquire();
+    take_lane();
     Status status = run_filled(std::forward<Fill>(fill));
     token_.release();
     return status;
@@ -89,7 +89,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   template <typename Fill>
   Result<Handle> start(Fill&& fill) {
     auto operation = std::make_shared<PendingOperation>(weak_from_this());
-    token_.acquire();
+    take_lane();
     Status status = failed_ ? failure_ : fill(operation->invocation);
     if (status.ok()) enqueue(operation);
     token_.release();
@@ -136,6 +136,11 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_t number);
   Status join();
+
+  // Takes the lane's token; whoever sleeps with it is woken and lends it.
+  void take_lane() {
+    token_.acquire([this] { interface_->wake(); });
+  }
 
   // lane.cc: running operations.
   template <typename Fill>

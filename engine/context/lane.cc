@@ -1,6 +1,5 @@
 // Running operations on the lane: beginning, advancing, finishing, waiting.
 #include <fmt/core.h>
-#include <sched.h>
 
 #include <algorithm>
 
@@ -94,9 +93,7 @@ void Context::Core::drive(Done&& done) {
       continue;
     }
     if (token_.wanted()) {
-      token_.release();
-      sched_yield();
-      token_.acquire();
+      token_.lend();
       if (done()) return;
     }
     switch (backoff.next()) {
@@ -108,7 +105,8 @@ void Context::Core::drive(Done&& done) {
       case Backoff::Next::sleep:
         look_around();
         ring_->add(Event::sleep, 0);
-        interface_->sleep(policy_.sleep_ns, [&] { return advance_all() || done(); });
+        interface_->sleep(policy_.sleep_ns,
+                          [&] { return advance_all() || done() || token_.wanted(); });
         ring_->add(Event::wake, 0);
         break;
     }
@@ -162,7 +160,7 @@ bool Context::Core::test(PendingOperation& operation) {
 
 Status Context::Core::wait(PendingOperation& operation) {
   if (!operation.done.load(std::memory_order_acquire)) {
-    token_.acquire();
+    take_lane();
     {
       const Waiting waiting(waiters_);
       drive([&] { return operation.done.load(std::memory_order_acquire); });

@@ -176,6 +176,29 @@ TEST(Handles, ManyOperationsInFlightFinishInAnyOrderOfWaiting) {
   }
 }
 
+// One thread waits, asleep by then, for what only a later call of another thread makes possible.
+TEST(Threads, ACallGetsTheLaneFromAWaiterThatSleeps) {
+  run_job(2, [](Context& context) {
+    float x = 1, y = 0, u = 2, v = 0;
+    ASSERT_TRUE(context.barrier().ok());
+    if (context.rank() == 0) {
+      auto first = context.allreduce_start(in(&x, 1), out(&y, 1));
+      ASSERT_TRUE(first.ok());
+      std::thread waiter([&] { EXPECT_TRUE(first->wait().ok()); });
+      for (int k = 0; k < 50; ++k) {
+        auto next = context.allreduce_start(in(&u, 1), out(&v, 1));
+        ASSERT_TRUE(next.ok()) << next.status().to_string();
+        if (k < 7)
+          continue;  // up to the channels in flight, all behind what the other rank has not begun
+        ASSERT_TRUE(next->wait().ok());
+      }
+      waiter.join();
+    } else {
+      for (int k = 0; k < 51; ++k) ASSERT_TRUE(context.allreduce(in(&x, 1), out(&y, 1)).ok());
+    }
+  });
+}
+
 TEST(Handles, CallbackRunsOnceWithoutAnybodyWaiting) {
   run_job(2, [](Context& context) {
     std::mutex mutex;

@@ -78,9 +78,7 @@ Backoff::Next Backoff::next() {
 // The owner releases with a plain store: a locked one would stall the hot path until all its
 // earlier stores have reached the other core. So nobody is woken, and whoever waits here looks
 // again and again; owners let go soon.
-void LaneToken::acquire() {
-  if (try_acquire()) return;
-  wanted_.fetch_add(1, std::memory_order_relaxed);
+void LaneToken::wait_until_acquired() {
   for (int looks = 0; !try_acquire(); ++looks) {
     if (looks < kYieldsForToken) {
       sched_yield();
@@ -88,7 +86,15 @@ void LaneToken::acquire() {
       std::this_thread::sleep_for(std::chrono::nanoseconds(kTokenNapNs));
     }
   }
-  wanted_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Whoever wants the token may be napping, so it stays free until it was taken, or for longer than a
+// nap.
+void LaneToken::lend() {
+  release();
+  const std::int64_t until = now_ns() + 4 * kTokenNapNs;
+  while (wanted() && now_ns() < until) sched_yield();
+  acquire();
 }
 
 }  // namespace weft

@@ -62,12 +62,27 @@ class LaneToken {
     return !held_.load(std::memory_order_relaxed) &&
            !held_.exchange(true, std::memory_order_acquire);
   }
-  // Waits for the token; the owner sees wanted() and should let go soon.
-  void acquire();
+  // Waits for the token; the owner sees wanted() and should let go soon. `wake_owner` is called
+  // once wanted() can be seen, if the token is held: its owner may be asleep.
+  template <typename Wake>
+  void acquire(Wake&& wake_owner) {
+    if (try_acquire()) return;
+    wanted_.fetch_add(1, std::memory_order_seq_cst);
+    wake_owner();
+    wait_until_acquired();
+    wanted_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  void acquire() {
+    acquire([] {});
+  }
   void release() { held_.store(false, std::memory_order_release); }
+  // Lets somebody who wants the token have it, and takes it back.
+  void lend();
   [[nodiscard]] bool wanted() const { return wanted_.load(std::memory_order_relaxed) != 0; }
 
  private:
+  void wait_until_acquired();
+
   std::atomic<bool> held_{false};
   std::atomic<std::uint32_t> wanted_{0};
 };
