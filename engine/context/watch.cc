@@ -193,8 +193,8 @@ void Context::Core::fail_all(const Status& status, bool touched) {
                               fmt::format("{}; the output holds partial data", status.text()),
                               status.rank())
                      : status;
-  ring_->add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));
   if (status.code() != Code::closed) {
+    ring_->add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));
     log(LogLevel::error, fmt::format("{}", failure_.to_string()));
     tell_failure(status);
   }
