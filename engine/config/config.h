@@ -59,11 +59,11 @@ struct Config {
   std::int64_t yield_us = -1;  // then yield this long before sleeping; -1: by ranks per core
 
   // How much memory do they use?
-  int channels = 8;             // operations in flight per context
-  int slots = 4;                // eager slots per channel and in-neighbor
-  int eager_bytes = 4096 - 64;  // largest message copied to a slot: a page less the wire header
-  std::int64_t heap_mib = 0;    // address space for weft::allocate; 0: as much as physical memory
-  std::string shm_dir;          // directory for segments; empty: anonymous memory files
+  int channels = 8;            // operations in flight per context
+  int slots = 4;               // eager slots per channel and in-neighbor
+  int eager_bytes = 16 << 10;  // largest message copied to a slot; larger ones are read in place
+  std::int64_t heap_mib = 0;   // address space for weft::allocate; 0: as much as physical memory
+  std::string shm_dir;         // directory for segments; empty: anonymous memory files
   HugePageUse huge_pages = HugePageUse::automatic;
   ForeignPath foreign = ForeignPath::automatic;
 

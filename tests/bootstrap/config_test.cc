@@ -19,7 +19,7 @@ TEST(Config, AnEmptyEnvironmentGivesTheDefaults) {
   EXPECT_EQ(config->size, 1);
   EXPECT_EQ(config->deadline_ms, 60'000);
   EXPECT_EQ(config->spin_ns, -1);
-  EXPECT_EQ(config->eager_bytes, 4032);
+  EXPECT_EQ(config->eager_bytes, 16 << 10);
   EXPECT_EQ(config->log, LogLevel::warning);
 }
 
