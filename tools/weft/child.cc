@@ -15,19 +15,10 @@
 #include <array>
 #include <cerrno>
 
+#include "tools/weft/pipe.h"
+
 namespace weft {
 namespace {
-
-struct Pipe {
-  Fd read;
-  Fd write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe", errno);
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;

@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tools/weft/pipe.h"
+
 namespace weft {
 namespace {
 
@@ -43,17 +45,6 @@ std::vector<std::string> command_line(const PeerJob::Options& options, const std
   words.insert(words.end(), {peer, options.graph, std::to_string(options.most_bytes),
                              options.binds ? "core" : "none"});
   return words;
-}
-
-struct Pipe {
-  Fd read;
-  Fd write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe", errno);
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
 // Between fork and exec only system calls: other threads of ours may hold locks.
