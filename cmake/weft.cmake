@@ -16,12 +16,17 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" 
   set(weft_as_compiled -fno-lto)
 endif()
 
-# weft_program(NAME SOURCES ... [LINK ...]): an executable in bin/, with the message path inlined.
+# weft_program(NAME [INLINED] SOURCES ... [LINK ...]): an executable in bin/; INLINED, with the message path
+# inlined, for those that are measured: linking them takes a minute.
 function(weft_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "INLINED" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE weft_options ${ARG_LINK})
-  target_link_options(${name} PRIVATE ${weft_inlined})
+  if(ARG_INLINED)
+    target_link_options(${name} PRIVATE ${weft_inlined})
+  else()
+    target_link_options(${name} PRIVATE ${weft_as_compiled})
+  endif()
 endfunction()
 
 # weft_module(LAYER NAME [MESSAGE_PATH] SOURCES ... [LINK ...]): the static library weft_LAYER_NAME, one folder, one
@@ -52,4 +57,11 @@ function(weft_test name label)
   if(NOT label MATCHES "^(unit|sim)$")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # several processes: the cores are theirs
   endif()
+endfunction()
+
+# weft_softroce_test(NAME SOURCES ... [LINK ...]): a GoogleTest program that needs RDMA devices: a suite of
+# tests/softroce runs it.
+function(weft_softroce_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  weft_program(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
 endfunction()

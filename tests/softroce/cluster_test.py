@@ -1,0 +1,157 @@
+"""Jobs over RDMA in the guest of tools/softroce, with cables pulled, packets lost, ranks stopped and killed; every
+byte of every result is checked by the ranks themselves.
+
+usage: cluster_test.py CLUSTER_PROGRAM [UNITTEST WORDS…]; needs 4 hosts on 2 rails."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+HOSTS, RAILS = 4, 2
+LIMIT_S = 100  # of one job; an emulated processor is slow
+PORT = 29600  # of the first rendezvous; every job has one of its own
+PROGRAM = ""
+
+
+def carried(host, rail):
+    """Bytes that the switch got from a host's port."""
+    return int(Path(f"/sys/class/net/port-h{host}r{rail}/statistics/rx_bytes").read_text("ascii"))
+
+
+def tell(*words):
+    subprocess.run(words, check=True)
+
+
+def wait_until(predicate):
+    end = time.monotonic() + LIMIT_S
+    while not predicate():
+        if time.monotonic() > end:
+            raise TimeoutError("what the test waits for did not happen")
+        os.sched_yield()
+
+
+@contextlib.contextmanager
+def spoiled(netem):
+    """Every port of every host."""
+    ports = [f"h{host}r{rail}" for host in range(HOSTS) for rail in range(RAILS)]
+    for port in ports:
+        tell("tc", "qdisc", "replace", "dev", port, "root", "netem", *netem.split())
+    try:
+        yield
+    finally:
+        for port in ports:
+            tell("tc", "qdisc", "del", "dev", port, "root")
+
+
+class Job:
+    """One rank per host, host h with the RDMA devices of its own ports."""
+
+    count = 0
+
+    def __init__(self, *words, hosts=HOSTS, rails=RAILS, **variables):
+        Job.count += 1
+        self.ranks = []
+        for host in range(hosts):
+            environment = dict(os.environ, WEFT_RANK=str(host), WEFT_SIZE=str(hosts), WEFT_HOST=f"host{host}",
+                               WEFT_LOCAL_RANK="0", WEFT_LOCAL_SIZE="1", WEFT_LOCAL_CORES="1",
+                               WEFT_RENDEZVOUS=f"127.0.0.1:{PORT + Job.count}", WEFT_JOB_KEY="key of cluster_test",
+                               WEFT_INTERFACES=",".join(f"rx_h{host}r{rail}" for rail in range(rails)), **variables)
+            self.ranks.append(subprocess.Popen([PROGRAM, *map(str, words)], env=environment, text=True,
+                                               stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+
+    def end(self):
+        """Exit statuses, and what all wrote to their error output."""
+        texts = [rank.communicate(timeout=LIMIT_S)[1] for rank in self.ranks]
+        return [rank.returncode for rank in self.ranks], texts
+
+
+class ClusterTest(unittest.TestCase):
+    def assert_right(self, job):
+        statuses, texts = job.end()
+        self.assertEqual(statuses, [0] * len(statuses), "".join(texts))
+        return "".join(texts)
+
+    def test_every_operation_over_both_rails(self):
+        for operation in ("neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast"):
+            before = [carried(0, rail) for rail in range(RAILS)]
+            self.assertEqual(self.assert_right(Job(operation, "exponential", 1_000_000, 1)), "", operation)
+            for rail in range(RAILS):
+                self.assertGreater(carried(0, rail) - before[rail], 200_000, f"{operation}, rail {rail}")
+
+    def test_a_few_bytes(self):
+        self.assertEqual(self.assert_right(Job("neighbor_allreduce", "exponential", 4, 100)), "")
+
+    def test_a_cable_is_pulled_in_the_middle(self):
+        before = carried(1, 1)
+        job = Job("neighbor_allreduce", "ring", 4_000_000, 2)
+        wait_until(lambda: carried(1, 1) - before > 3_000_000)
+        tell("ip", "link", "set", "port-h1r1", "down")
+        try:
+            said = self.assert_right(job)
+        finally:
+            tell("ip", "link", "set", "port-h1r1", "up")
+        self.assertIn("rx_h1r1", said)
+        self.assertIn("given up, its pieces go over the other rails", said)
+
+    def test_a_cable_that_is_back_carries_again(self):
+        before = carried(1, 1)
+        job = Job("neighbor_allreduce", "ring", 1_000_000, 25, hosts=2)
+        wait_until(lambda: carried(1, 1) - before > 1_000_000)
+        tell("ip", "link", "set", "port-h1r1", "down")
+        pulled = carried(1, 0)
+        wait_until(lambda: carried(1, 0) - pulled > 3_000_000)
+        tell("ip", "link", "set", "port-h1r1", "up")
+        plugged, since = carried(1, 1), time.monotonic()
+        wait_until(lambda: carried(1, 1) - plugged > 300_000)
+        took = time.monotonic() - since
+        said = self.assert_right(job)
+        self.assertIn("over ib:rx_h1r1/1 is back", said)
+        self.assertLess(took, 5)
+
+    def test_one_packet_in_a_hundred_is_lost(self):
+        with spoiled("loss 1% limit 10000"):
+            self.assert_right(Job("neighbor_allreduce", "ring", 400_000, 1))
+
+    def test_packets_that_overtake_each_other(self):
+        # Soft-RoCE then sends most of them again, after this timeout: 67 ms instead of a second.
+        with spoiled("delay 10ms 5ms limit 10000"):
+            self.assert_right(Job("neighbor_allreduce", "ring", 200_000, 1, hosts=2, WEFT_IB_TIMEOUT="14"))
+
+    def test_a_stopped_rank_is_waited_for(self):
+        before = carried(0, 0)
+        job = Job("neighbor_allreduce", "ring", 4_000_000, 2)
+        wait_until(lambda: carried(0, 0) - before > 2_000_000)
+        job.ranks[1].send_signal(signal.SIGSTOP)
+        still = [0, 0.0]  # bytes that ranks 0 and 2 have sent, and since when they send no more
+
+        def nothing_moves():
+            now = carried(0, 0) + carried(0, 1) + carried(2, 0) + carried(2, 1)
+            if now > still[0] + 10_000:
+                still[:] = [now, time.monotonic()]
+            return time.monotonic() > still[1] + 1.5
+
+        wait_until(nothing_moves)
+        job.ranks[1].send_signal(signal.SIGCONT)
+        self.assert_right(job)
+
+    def test_survivors_name_the_rank_that_was_killed(self):
+        before = carried(1, 0)
+        job = Job("neighbor_allreduce", "exponential", 4_000_000, 50, WEFT_DEADLINE_MS="10000")
+        wait_until(lambda: carried(1, 0) - before > 2_000_000)
+        job.ranks[1].kill()
+        begin = time.monotonic()
+        statuses, texts = job.end()
+        self.assertLess(time.monotonic() - begin, 40)
+        for rank in (0, 2, 3):
+            self.assertNotEqual(statuses[rank], 0, texts[rank])
+            self.assertIn("rank 1", texts[rank])
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
