@@ -1,47 +1,23 @@
-// Devices from a folder laid out like /sys, so that machines we do not have can be described;
-// hardware from the machine itself.
+// Network interfaces from a folder laid out like /sys; hardware from the machine itself.
 #include "verbs/device/device.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
+#include "tests/tools/fake_sys.h"
 #include "topology/hardware/hardware.h"
 
 namespace weft {
 namespace {
 
-namespace fs = std::filesystem;
+using Interfaces = FakeSys;
 
-class Devices : public testing::Test {
- protected:
-  void SetUp() override { fs::create_directories(sys_); }
-  void TearDown() override { fs::remove_all(sys_); }
-
-  void write(const std::string& path, const std::string& text) const {
-    fs::create_directories((sys_ / path).parent_path());
-    std::ofstream(sys_ / path) << text << "\n";
-  }
-
-  void add_port(const std::string& device, const std::string& state, const std::string& gid) const {
-    const std::string port = "class/infiniband/" + device + "/ports/1/";
-    write(port + "state", state);
-    write(port + "rate", "100 Gb/sec (4X EDR)");
-    write(port + "link_layer", "Ethernet");
-    write(port + "gids/0", gid);
-  }
-
-  const fs::path sys_ = fs::path(testing::TempDir()) / "weft-sys";
-};
-
-TEST_F(Devices, NoneIsNoError) {
+TEST_F(Interfaces, NoneIsNoError) {
   EXPECT_TRUE(discover_interfaces(sys_).empty());
-  EXPECT_TRUE(discover_rdma_ports(sys_).empty());
 }
 
-TEST_F(Devices, InterfacesSayWhyTheyAreNotUsable) {
+TEST_F(Interfaces, SayWhyTheyAreNotUsable) {
   const auto add = [this](const std::string& name, const char* type, const char* state,
                           const char* carrier) {
     write("class/net/" + name + "/type", type);
@@ -67,18 +43,24 @@ TEST_F(Devices, InterfacesSayWhyTheyAreNotUsable) {
   EXPECT_FALSE(found[3].usable);
 }
 
-TEST_F(Devices, PortsNeedToBeActiveAndToHaveAnAddress) {
-  add_port("mlx5_0", "4: ACTIVE", "fe80:0000:0000:0000:0000:0000:0000:0001");
-  add_port("mlx5_1", "1: DOWN", "fe80:0000:0000:0000:0000:0000:0000:0002");
-  add_port("mlx5_2", "4: ACTIVE", "0000:0000:0000:0000:0000:0000:0000:0000");
-  const std::vector<RdmaPort> found = discover_rdma_ports(sys_);
-  ASSERT_EQ(found.size(), 3U);
-  EXPECT_TRUE(found[0].usable);
-  EXPECT_EQ(found[0].gids, 1);
-  EXPECT_FALSE(found[1].usable);
-  EXPECT_NE(found[1].reason.find("DOWN"), std::string::npos);
-  EXPECT_FALSE(found[2].usable);
-  EXPECT_NE(found[2].reason.find("GID"), std::string::npos);
+TEST_F(Interfaces, TellWhereOnPciTheyAreThroughWhateverLiesBetween) {
+  add_netdev("eth0");
+  link("class/net/eth0/device", "devices/pci0000:00/0000:00:03.0/virtio2");
+  add_netdev("veth0");
+  const std::vector<NetworkInterface> found = discover_interfaces(sys_);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].pci, "0000:00:03.0");
+  EXPECT_EQ(found[0].state, "up");
+  EXPECT_EQ(found[1].pci, "");
+}
+
+TEST(Addresses, LoopbackHasItsOwn) {
+  const std::vector<InterfaceAddress> found = interface_addresses();
+  const Result<GidAddress> loopback = parse_gid("127.0.0.1/8", GidKind::roce_v2);
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_TRUE(std::ranges::any_of(found, [&loopback](const InterfaceAddress& each) {
+    return each.netdev == "lo" && each.bytes == loopback->bytes && each.prefix_bits == 8;
+  }));
 }
 
 TEST(Hardware, ThisMachineHasCoresAndMemory) {

@@ -54,7 +54,18 @@ INSTANTIATE_TEST_SUITE_P(
                     "neighbor_allgather --ranks 3 --sizes 4,64K --check",
                     "allreduce --ranks 3 --sizes 4,64K --check",
                     "allreduce --ranks 2 --sizes 8,64K --check --type i64",
-                    "broadcast --ranks 3 --sizes 4,64K --check", "barrier --ranks 3"));
+                    "broadcast --ranks 3 --sizes 4,64K --check", "barrier --ranks 3",
+                    "allgather --ranks 3 --sizes 4,64K --check"));
+
+TEST(Perf, OperationsWithoutALimitAreCheckedAllTheSame) {
+  for (const char* operation : {"reduce_scatter", "reduce", "gather", "scatter", "alltoall"}) {
+    for (const nlohmann::json& row :
+         rows_of(std::string(operation) + " --ranks 3 --sizes 4,64K,1M --check")) {
+      EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
+      EXPECT_FALSE(row.contains("share")) << row;
+    }
+  }
+}
 
 TEST(Perf, NewWeightsAtEveryCallAreRightAndAllocateNothing) {
   for (const char* graph : {"exponential", "one_peer_exponential"}) {
@@ -98,6 +109,23 @@ TEST(Perf, LimitsAndIdleRun) {
   EXPECT_TRUE(rows[0].contains("core_share"));
 }
 
+TEST(Perf, WireMeasuresEveryOperationOverUcx) {
+  for (const char* words : {"--op write --sizes 64K", "--op write --sizes 8 --depth 1",
+                            "--op read --sizes 1K", "--op notice --sizes 8,1M", "--op atomic"}) {
+    const Ran ran =
+        run_weft(std::string("perf wire --transport ucx --seconds 0.05 --json - ") + words);
+    if (mentions(ran.errors, "built without UCX")) GTEST_SKIP() << "built without UCX";
+    ASSERT_EQ(ran.exit_status, 0) << words << (ran.errors.empty() ? "" : ran.errors[0]);
+    for (const std::string& line : ran.out) {
+      const nlohmann::json row = nlohmann::json::parse(line, nullptr, false);
+      ASSERT_TRUE(row.is_object()) << line;
+      EXPECT_GT(row.value("MiBps", 0.0), 0) << line;
+      EXPECT_GE(row.value("peak_MiBps", 0.0), row.value("MiBps", 0.0) * 0.99) << line;
+      EXPECT_LE(row.value("p50_us", 0.0), row.value("p999_us", 0.0)) << line;
+    }
+  }
+}
+
 // What is wrong and the word that the error must name.
 struct Wrong {
   const char* arguments;
@@ -114,22 +142,22 @@ TEST_P(BadInput, IsOneClearError) {
   EXPECT_NE(ran.errors[0].find(GetParam().named), std::string::npos) << ran.errors[0];
 }
 
-INSTANTIATE_TEST_SUITE_P(Perf, BadInput,
-                         testing::Values(Wrong{"nonsense", "unknown operation 'nonsense'"},
-                                         Wrong{"allreduce --graph nonsense", "nonsense"},
-                                         Wrong{"allreduce --sizes 4,12Q", "'12Q' is no size"},
-                                         Wrong{"allreduce --sizes 3", "elements of 4 bytes"},
-                                         Wrong{"allreduce --sizes 99999999999G", "is no size"},
-                                         Wrong{"allreduce --ranks 0", "--ranks 0"},
-                                         Wrong{"allreduce --ranks -3", "--ranks -3"},
-                                         Wrong{"allreduce --type f99", "f99"},
-                                         Wrong{"neighbor_allreduce --type i32", "i32"},
-                                         Wrong{"allreduce --transport pigeons", "pigeons"},
-                                         Wrong{"allreduce --memory stone", "stone"},
-                                         Wrong{"allreduce --against nobody", "nobody"},
-                                         Wrong{"allreduce --dynamic", "has no weights"},
-                                         Wrong{"neighbor_allreduce --graph hypercube --ranks 3",
-                                               "power of two"}));
+INSTANTIATE_TEST_SUITE_P(
+    Perf, BadInput,
+    testing::Values(
+        Wrong{"nonsense", "unknown operation 'nonsense'"},
+        Wrong{"allreduce --graph nonsense", "nonsense"},
+        Wrong{"allreduce --sizes 4,12Q", "'12Q' is no size"},
+        Wrong{"allreduce --sizes 3", "elements of 4 bytes"},
+        Wrong{"allreduce --sizes 99999999999G", "is no size"},
+        Wrong{"allreduce --ranks 0", "--ranks 0"}, Wrong{"allreduce --ranks -3", "--ranks -3"},
+        Wrong{"allreduce --type f99", "f99"}, Wrong{"neighbor_allreduce --type i32", "i32"},
+        Wrong{"allreduce --transport pigeons", "pigeons"},
+        Wrong{"allreduce --memory stone", "stone"}, Wrong{"allreduce --against nobody", "nobody"},
+        Wrong{"allreduce --dynamic", "has no weights"}, Wrong{"", "OPERATION is missing"},
+        Wrong{"wire --op push", "--op push"}, Wrong{"wire --sizes 12Q", "--sizes"},
+        Wrong{"wire --peer nowhere", "--peer nowhere"},
+        Wrong{"neighbor_allreduce --graph hypercube --ranks 3", "power of two"}));
 
 TEST(Perf, AJsonFileThatCannotBeWrittenIsAnError) {
   const Ran ran = run_weft("perf barrier --ranks 2 --seconds 0.05 --json /nonexistent/file");

@@ -1,59 +1,44 @@
-// Files of sysfs, one value each. A file that is missing or cannot be read is an absent value:
-// drivers differ in what they offer.
+// Network interfaces.
 #include "verbs/device/device.h"
 
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
+
+#include "verbs/device/gid_bytes.h"
+#include "verbs/device/sysfs.h"
 
 namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
+using device::number;
+using device::text;
 
 // ARPHRD_… of <linux/if_arp.h>, as /sys/class/net/*/type has them.
 constexpr int kEthernet = 1;
 constexpr int kInfiniband = 32;
 constexpr int kLoopback = 772;
 
-std::string text(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-int number(const fs::path& path, int otherwise) {
-  const std::string line = text(path);
-  int value = otherwise;
-  std::from_chars(line.data(), line.data() + line.size(), value);
-  return value;
-}
-
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    found.push_back(at->path());
-  }
-  std::ranges::sort(found);
-  return found;
-}
-
 std::string kind_of(const fs::path& folder) {
   const int type = number(folder / "type", 0);
-  std::error_code error;
   if (type == kLoopback) return "loopback";
+  if (device::is_there(folder / "bridge")) return "bridge";
   if (type == kInfiniband) return "infiniband";
-  if (type == kEthernet && fs::exists(folder / "device", error)) return "ethernet";
+  if (type == kEthernet && device::is_there(folder / "device")) return "ethernet";
   return "virtual";
 }
 
-void judge(NetworkInterface& interface, const std::string& state, int carrier) {
+void judge(NetworkInterface& interface, int carrier) {
   if (interface.kind == "loopback") {
     interface.reason = "reaches only this machine; shared memory is faster";
-  } else if (state == "down") {
+  } else if (interface.kind == "bridge") {
+    interface.reason =
+        "joins other interfaces of this host; often not what its network's name says";
+  } else if (interface.state == "down") {
     interface.reason = "is down (ip link set " + interface.name + " up)";
   } else if (carrier == 0) {
     interface.reason = "has no carrier: cable, switch port or peer";
@@ -63,68 +48,48 @@ void judge(NetworkInterface& interface, const std::string& state, int carrier) {
   }
 }
 
-// An unset GID is all zeros and colons.
-int gids_of(const fs::path& port) {
-  int count = 0;
-  for (const fs::path& gid : entries(port / "gids")) {
-    if (text(gid).find_first_not_of("0:") != std::string::npos) ++count;
+// Fills in the first IPv4 address of each interface.
+void find_addresses(std::vector<NetworkInterface>& interfaces) {
+  for (const InterfaceAddress& address : interface_addresses()) {
+    if (!device::is_ipv4(address.bytes)) continue;
+    const auto found = std::ranges::find(interfaces, address.netdev, &NetworkInterface::name);
+    if (found == interfaces.end() || !found->ip.empty()) continue;
+    found->ip = device::ip_text(address.bytes) + '/' + std::to_string(address.prefix_bits);
+    found->network = device::subnet_text(address.bytes, address.prefix_bits);
   }
-  return count;
-}
-
-void judge(RdmaPort& port) {
-  if (port.state != "ACTIVE") {
-    port.reason = "state is " + (port.state.empty() ? "unknown" : port.state);
-  } else if (port.gids == 0) {
-    port.reason = "has no address (GID): give its network interface one";
-  } else {
-    port.usable = true;
-    port.reason = "is active";
-  }
-}
-
-RdmaPort port_of(const fs::path& device, const fs::path& folder) {
-  RdmaPort port;
-  port.device = device.filename();
-  const std::string index = folder.filename();
-  std::from_chars(index.data(), index.data() + index.size(), port.port);
-  port.link_layer = text(folder / "link_layer");
-  const std::string state = text(folder / "state");  // "4: ACTIVE"
-  const std::size_t colon = state.find(": ");
-  port.state = colon == std::string::npos ? state : state.substr(colon + 2);
-  port.rate = text(folder / "rate");
-  port.gids = gids_of(folder);
-  port.numa_node = number(device / "device" / "numa_node", -1);
-  judge(port);
-  return port;
 }
 
 }  // namespace
 
 std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
   std::vector<NetworkInterface> found;
-  for (const fs::path& folder : entries(fs::path(sys) / "class" / "net")) {
+  for (const fs::path& folder : device::entries(fs::path(sys) / "class" / "net")) {
     NetworkInterface interface;
     interface.name = folder.filename();
     interface.kind = kind_of(folder);
     interface.address = text(folder / "address");
+    interface.state = text(folder / "operstate");
+    interface.pci = device::pci_address(folder / "device");
     interface.mtu = number(folder / "mtu", 0);
     interface.mbit_per_s = number(folder / "speed", -1);
     interface.numa_node = number(folder / "device" / "numa_node", -1);
-    judge(interface, text(folder / "operstate"), number(folder / "carrier", 0));
+    judge(interface, number(folder / "carrier", 0));
     found.push_back(std::move(interface));
   }
+  find_addresses(found);
   return found;
 }
 
-std::vector<RdmaPort> discover_rdma_ports(const std::string& sys) {
-  std::vector<RdmaPort> found;
-  for (const fs::path& device : entries(fs::path(sys) / "class" / "infiniband")) {
-    for (const fs::path& folder : entries(device / "ports")) {
-      found.push_back(port_of(device, folder));
-    }
-  }
-  return found;
+Status carrier(const std::string& interface) {
+  ifreq request{};
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0)
+    return Status(Code::unavailable, interface + " is not there any more");
+  if ((request.ifr_flags & IFF_UP) == 0) return Status(Code::unavailable, interface + " is down");
+  if ((request.ifr_flags & IFF_RUNNING) == 0)
+    return Status(Code::unavailable, interface + " has no carrier");
+  return {};
 }
 
 }  // namespace weft

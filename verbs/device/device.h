@@ -1,19 +1,26 @@
 // device: the network interfaces and RDMA ports of this machine, as values, each with whether it
-// can carry traffic and why not. Read from /sys once per call; nothing is opened or kept, any
-// thread may call.
+// can carry traffic and why not. Read from /sys once per call; nothing is opened or kept, no verbs
+// library is needed, any thread may call.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "verbs/base/base.h"
+#include "verbs/device/gid.h"
 
 namespace weft {
 
 struct NetworkInterface {
   std::string name;
-  std::string kind;     // "ethernet", "loopback", "infiniband", "virtual"
+  std::string kind;     // "ethernet", "loopback", "infiniband", "bridge", "virtual"
   std::string address;  // of the link layer
+  std::string ip;       // first IPv4 address with its prefix, "10.0.0.1/24"; empty: none
+  std::string network;  // of that address, "10.0.0.0/24"
+  std::string state;    // "up", "down", "unknown", …
+  std::string pci;      // "0000:3b:00.0"; empty: not on PCI
   int mtu = 0;
   int mbit_per_s = -1;  // -1: the driver does not say
   int numa_node = -1;   // -1: none
@@ -24,18 +31,62 @@ struct NetworkInterface {
 struct RdmaPort {
   std::string device;
   int port = 1;
-  std::string link_layer;  // "InfiniBand", "Ethernet"
-  std::string state;       // "ACTIVE", "DOWN", …
-  std::string rate;        // "100 Gb/sec (4X EDR)"
-  int gids = 0;            // addresses that are set
+  std::string link_layer;     // "InfiniBand", "Ethernet"
+  std::string state;          // "ACTIVE", "DOWN", …
+  std::string phys_state;     // "LinkUp", "Polling", …
+  std::string rate;           // "100 Gb/sec (4X EDR)"
+  int mbit_per_s = -1;        // of that; -1: not told
+  std::vector<RdmaGid> gids;  // addresses that are set, by index
+  std::string netdev;         // its network interface; empty: none, or not told
+  int mtu = 0;   // of that, which bounds RDMA's own: a power of two, 4096 at most, that sysfs lacks
+  int lid = -1;  // InfiniBand: its address within the subnet; -1: none
+  int sm_lid = -1;        // InfiniBand: that of the subnet manager
+  std::string node_guid;  // "9803:9b03:00ab:cdef"
+  std::string driver;     // "mlx5_core"; empty: not told, as by virtual devices
+  std::string pci;        // "0000:3b:00.0"; empty: not on PCI
   int numa_node = -1;
+  bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  bool is_bonded = false;            // its network interface is a bond, or a part of one
   bool usable = false;
   std::string reason;
 };
 
+// An IP address of a network interface, IPv4 as a mapped one.
+struct InterfaceAddress {
+  std::string netdev;
+  GidBytes bytes{};
+  int prefix_bits = 0;  // of 32 for IPv4, else of 128
+};
+
+// Those of this machine, in this process's network namespace.
+[[nodiscard]] std::vector<InterfaceAddress> interface_addresses();
+
+// Where RDMA ports are looked for; tests give folders of their own.
+struct RdmaSources {
+  std::string sys = "/sys";
+  std::string dev = "/dev";
+  std::vector<InterfaceAddress> addresses;  // empty: not known, and nothing is concluded from it
+  // Who else can list a port's addresses: a driver answers one question, where sysfs has three
+  // small files for each of a thousand places. Nothing: it could not.
+  std::function<std::optional<std::vector<RdmaGid>>(const std::string& device, int port)> gids =
+      nullptr;
+};
+
+// Whether an interface carries traffic at this moment; one system call. `unavailable` says why not.
+[[nodiscard]] Status carrier(const std::string& interface);
+
 // By name. `sys`: where sysfs is mounted; tests give a folder of their own.
 [[nodiscard]] std::vector<NetworkInterface> discover_interfaces(const std::string& sys = "/sys");
-// By device, then port; empty when the kernel has no RDMA device.
-[[nodiscard]] std::vector<RdmaPort> discover_rdma_ports(const std::string& sys = "/sys");
+
+// A GID of which index, bytes, kind and netdev are known, with the rest: its address on that
+// interface, and whether it can be used.
+[[nodiscard]] RdmaGid judged(RdmaGid gid, const RdmaSources& from);
+
+// By device, then port; empty when the kernel has no RDMA device. Some hundred small reads
+// for a port whose address table has 256 places: setup, not data path.
+[[nodiscard]] std::vector<RdmaPort> discover_rdma_ports();
+[[nodiscard]] std::vector<RdmaPort> discover_rdma_ports(const RdmaSources& from);
+// What it means that there is none, and how to get one.
+[[nodiscard]] std::string why_no_rdma(const RdmaSources& from = {});
 
 }  // namespace weft

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs/memory/changes.h"
+
 namespace weft {
 namespace {
 
@@ -166,9 +168,10 @@ void Heap::deallocate(void* pointer) {
   blocks_.erase(found);
   allocated_ -= size;
   if (size < kLargeRequest) {
-    small_.give(offset, size);
+    small_.give(offset, size);  // the arena keeps its pages, and registrations of them stay right
     return;
   }
+  announce_change(pointer, size);
   (void)fallocate(identity_.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   static_cast<off_t>(offset), static_cast<off_t>(size));
   huge_ -= huge;

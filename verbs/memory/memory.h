@@ -7,6 +7,9 @@
 // ends, also after a crash. Pages are reserved at allocation (a full machine is an error there,
 // never a fault later) and given back at deallocation.
 //
+// For transports that read and write memory through a device: Registrations (registrations.h) keeps
+// what they registered, in the heap and elsewhere, until its pages go.
+//
 // Threads: every function is thread safe. The heap is made at the first use and lives as long as
 // the process.
 #pragma once
@@ -17,6 +20,7 @@
 #include <string>
 
 #include "verbs/base/base.h"
+#include "verbs/memory/registrations.h"
 
 namespace weft {
 

@@ -1,0 +1,150 @@
+// RDMA ports: /sys/class/infiniband/DEVICE/ports/N.
+#include <algorithm>
+#include <charconv>
+
+#include "verbs/device/device.h"
+#include "verbs/device/gid_table.h"
+#include "verbs/device/sysfs.h"
+#include "verbs/device/uverbs.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using device::number;
+using device::text;
+
+// "4: ACTIVE" and its like without the number.
+std::string word(const fs::path& path) {
+  const std::string line = text(path);
+  const std::size_t colon = line.find(": ");
+  return colon == std::string::npos ? line : line.substr(colon + 2);
+}
+
+// "2.5 Gb/sec (1X SDR)" is 2500.
+int mbit_of(const std::string& rate) {
+  double gbit = 0;
+  const auto [stop, error] = std::from_chars(rate.data(), rate.data() + rate.size(), gbit);
+  const bool is_rate = error == std::errc{} && std::string_view(stop).starts_with(" Gb/sec") &&
+                       gbit > 0 && gbit < 1e6;
+  return is_rate ? static_cast<int>(gbit * 1e3 + 0.5) : -1;
+}
+
+// Whoever has the addresses; else who shares the card, for which drivers count from 0; else what
+// Soft-RoCE was laid over.
+std::string netdev_of(const fs::path& device, const RdmaPort& port) {
+  for (const RdmaGid& gid : port.gids) {
+    if (!gid.netdev.empty()) return gid.netdev;
+  }
+  for (const fs::path& netdev : device::entries(device / "device" / "net")) {
+    if (number(netdev / "dev_port", 0) == port.port - 1) return netdev.filename();
+  }
+  return text(device / "parent");
+}
+
+bool is_bonded(const fs::path& netdev) {
+  return device::is_there(netdev / "bonding") || device::is_there(netdev / "master" / "bonding");
+}
+
+std::string state_fault(const RdmaPort& port, const RdmaSources& from) {
+  if (port.state == "ACTIVE") return {};
+  std::string reason = "state is " + (port.state.empty() ? "unknown" : port.state);
+  if (port.link_layer == "InfiniBand") {
+    return reason + (port.state == "DOWN" ? ": cable or switch port"
+                                          : ": no subnet manager has set it up (opensm)");
+  }
+  const std::string cause =
+      port.netdev.empty() ? std::string() : device::netdev_fault(port.netdev, from);
+  return reason + ": " + (cause.empty() ? "cable, switch port or network interface" : cause);
+}
+
+std::string address_fault(const RdmaPort& port, const RdmaSources& from) {
+  const std::string netdev = port.netdev.empty() ? "its network interface" : port.netdev;
+  if (port.gids.empty()) return "has no address (GID): give " + netdev + " one (ip addr add)";
+  if (std::ranges::any_of(port.gids, &RdmaGid::usable)) return {};
+  const bool is_up = !port.netdev.empty() && device::netdev_fault(port.netdev, from).empty();
+  if (is_up && std::ranges::all_of(port.gids, &RdmaGid::link_local))
+    return "has only the address (GID) that the card made: give " + netdev +
+           " an IP address (ip addr add)";
+  return "none of its addresses (GIDs) is usable: " + port.gids.back().reason;
+}
+
+// The first thing that keeps every queue pair of this port from working, or nothing.
+std::string fault(const RdmaPort& port, const std::string& node_type, const RdmaSources& from) {
+  if (!node_type.empty() && node_type != "CA")
+    return "is of kind " + node_type + ", whose connections are not InfiniBand's or RoCE's";
+  if (std::string down = state_fault(port, from); !down.empty()) return down;
+  if (std::string none = address_fault(port, from); !none.empty()) return none;
+  return device::access_fault(port.device, from);
+}
+
+void judge(RdmaPort& port, const std::string& node_type, const RdmaSources& from) {
+  port.reason = fault(port, node_type, from);
+  port.usable = port.reason.empty();
+  if (!port.usable) return;
+  port.reason = "is active";
+  const bool is_near = std::ranges::none_of(
+      port.gids, [](const RdmaGid& gid) { return gid.usable && !gid.link_local; });
+  if (is_near && port.link_layer == "Ethernet")
+    port.reason +=
+        "; link-local addresses only: give its network interface another to get "
+        "beyond its Ethernet segment";
+}
+
+void read_device(RdmaPort& port, const fs::path& device) {
+  const fs::path parent = device / "device";
+  port.device = device.filename();
+  port.node_guid = text(device / "node_guid");
+  port.driver = device::target_name(parent / "driver");
+  port.pci = device::pci_address(parent);
+  port.numa_node = number(parent / "numa_node", -1);
+  port.is_virtual_function = device::is_there(parent / "physfn");
+}
+
+RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSources& from) {
+  RdmaPort port;
+  read_device(port, device);
+  port.port = device::number_in(folder.filename().string(), 1);
+  port.link_layer = text(folder / "link_layer");
+  port.state = word(folder / "state");
+  port.phys_state = word(folder / "phys_state");
+  port.rate = text(folder / "rate");
+  port.mbit_per_s = mbit_of(port.rate);
+  if (auto told = from.gids ? from.gids(port.device, port.port) : std::nullopt; told) {
+    port.gids = *std::move(told);
+  } else {
+    port.gids = device::read_gids(folder, port.link_layer, from);
+  }
+  port.netdev = netdev_of(device, port);
+  if (!port.netdev.empty()) {
+    const fs::path netdev = fs::path(from.sys) / "class" / "net" / port.netdev;
+    port.mtu = number(netdev / "mtu", 0);
+    port.is_bonded = is_bonded(netdev);
+  }
+  if (port.link_layer == "InfiniBand") {
+    port.lid = number(folder / "lid", -1);
+    port.sm_lid = number(folder / "sm_lid", -1);
+  }
+  judge(port, word(device / "node_type"), from);
+  return port;
+}
+
+}  // namespace
+
+std::vector<RdmaPort> discover_rdma_ports(const RdmaSources& from) {
+  std::vector<RdmaPort> found;
+  for (const fs::path& device : device::entries(fs::path(from.sys) / "class" / "infiniband")) {
+    for (const fs::path& folder : device::entries(device / "ports")) {
+      found.push_back(port_of(device, folder, from));
+    }
+  }
+  return found;
+}
+
+std::vector<RdmaPort> discover_rdma_ports() {
+  RdmaSources here;
+  here.addresses = interface_addresses();
+  return discover_rdma_ports(here);
+}
+
+}  // namespace weft
