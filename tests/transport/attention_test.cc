@@ -1,7 +1,5 @@
 // Conformance: a notice on the control channel reaches a rank that has never heard of the sender,
 // however many ask at once.
-#include <thread>
-
 #include "tests/transport/group.h"
 
 namespace weft {
@@ -10,11 +8,12 @@ namespace {
 class Attention : public testing::TestWithParam<TransportFactory> {};
 WEFT_FOR_ALL_TRANSPORTS(Attention);
 
-// The rank whose control notice is served next, or kNoRank if patience ended; its notice is
+// The rank whose control notice rank 0 serves next, or kNoRank if patience ended; its notice is
 // released.
-Rank serve_next(Interface& interface) {
+Rank serve_next(Group& group) {
   Endpoint* asker = nullptr;
-  if (!eventually([&] { return (asker = must(interface.attention())) != nullptr; })) return kNoRank;
+  if (!group.eventually([&] { return (asker = must(group.at(0).attention())) != nullptr; }))
+    return kNoRank;
   if (asker->front(kControlChannel).header == nullptr)
     throw std::runtime_error("attention for nothing");
   asker->release(kControlChannel);
@@ -37,11 +36,11 @@ TEST_P(Attention, AStrangerIsConnectedThroughTheResolver) {
   ASSERT_EQ(group.link(1, 0).post_notice(kControlChannel, numbered_header(3), payload),
             Posted::posted);
   Endpoint* asker = nullptr;
-  ASSERT_TRUE(eventually([&] { return (asker = must(group.at(0).attention())) != nullptr; }));
+  ASSERT_TRUE(group.eventually([&] { return (asker = must(group.at(0).attention())) != nullptr; }));
   EXPECT_EQ(asker->peer(), 1);
   EXPECT_TRUE(is_number(asker->front(kControlChannel), 3, 100));
   asker->release(kControlChannel);
-  EXPECT_TRUE(eventually([&] { return group.link(1, 0).released(kControlChannel) == 1; }));
+  EXPECT_TRUE(group.eventually([&] { return group.link(1, 0).released(kControlChannel) == 1; }));
   EXPECT_EQ(must(group.at(0).attention()), nullptr);
 }
 
@@ -49,7 +48,7 @@ TEST_P(Attention, WhatFrontHasTakenAsksNoMore) {
   Group group(GetParam(), 2);
   Endpoint& known = group.link(0, 1);
   ASSERT_EQ(group.link(1, 0).post_notice(kControlChannel, numbered_header(0), {}), Posted::posted);
-  ASSERT_TRUE(eventually([&] { return known.front(kControlChannel).header != nullptr; }));
+  ASSERT_TRUE(group.eventually([&] { return known.front(kControlChannel).header != nullptr; }));
   known.release(kControlChannel);
   EXPECT_EQ(must(group.at(0).attention()), nullptr);
 }
@@ -63,7 +62,7 @@ TEST_P(Attention, NoStrangerIsForgottenWhenManyAskAtOnce) {
   }
   std::vector<int> served(kStrangers + 1, 0);
   for (Rank count = 0; count < kStrangers; ++count) {
-    const Rank rank = serve_next(group.at(0));
+    const Rank rank = serve_next(group);
     ASSERT_NE(rank, kNoRank);
     ++served[static_cast<std::size_t>(rank)];
   }
@@ -77,7 +76,7 @@ TEST_P(Attention, RanksMayBeFarApart) {
     group.open(rank);
     ASSERT_EQ(group.link(rank, 0).post_notice(kControlChannel, numbered_header(0), {}),
               Posted::posted);
-    EXPECT_EQ(serve_next(group.at(0)), rank);
+    EXPECT_EQ(serve_next(group), rank);
   }
 }
 
@@ -99,6 +98,7 @@ TEST_P(Attention, ARankThatCannotBeResolvedDoesNotHideTheNext) {
   int errors = 0;
   Endpoint* asker = nullptr;
   ASSERT_TRUE(eventually([&] {
+    for (Interface* each : {owner.get(), lost.get(), found.get()}) each->progress();
     const Result<Endpoint*> asked = owner->attention();
     if (asked.ok()) asker = asked.value();
     if (!asked.ok() && asked.status().rank() == 1) ++errors;
@@ -113,30 +113,35 @@ TEST_P(Attention, NoneIsLostWhileOthersAsk) {
   constexpr Rank kStrangers = 3;
   constexpr std::uint32_t kEach = 20'000;
   Group group(GetParam(), kStrangers + 1);
-  std::vector<std::thread> strangers;
+  std::array<Endpoint*, kStrangers + 1> to_owner{};
   for (Rank rank = 1; rank <= kStrangers; ++rank) {
-    strangers.emplace_back([&to_owner = group.link(rank, 0)] {
-      for (std::uint32_t n = 0; n < kEach; ++n) {
-        ASSERT_TRUE(eventually([&] {
-          return to_owner.post_notice(kControlChannel, numbered_header(n), {}) == Posted::posted;
-        }));
-      }
-    });
+    to_owner[static_cast<std::size_t>(rank)] = &group.link(rank, 0);
   }
+  const auto ask = [&](Interface& own, Endpoint& owner) {
+    for (std::uint32_t n = 0; n < kEach; ++n) {
+      ASSERT_TRUE(eventually(own, [&] {
+        return owner.post_notice(kControlChannel, numbered_header(n), {}) == Posted::posted;
+      }));
+    }
+  };
   std::vector<std::uint32_t> next(kStrangers + 1, 0);
   std::uint32_t served = 0;
-  EXPECT_TRUE(eventually([&] {
-    Endpoint* asker = must(group.at(0).attention());
-    if (asker == nullptr) return served == kStrangers * kEach;
-    for (Notice notice = asker->front(0); notice.header != nullptr; notice = asker->front(0)) {
-      EXPECT_EQ(notice.header->operation, next[static_cast<std::size_t>(asker->peer())]++);
-      asker->release(0);
-      ++served;
-    }
-    return false;
-  })) << served
-      << " served";
-  for (std::thread& stranger : strangers) stranger.join();
+  const auto serve = [&](Interface& own) {
+    return eventually(own, [&] {
+      Endpoint* asker = must(own.attention());
+      if (asker == nullptr) return served == kStrangers * kEach;
+      for (Notice notice = asker->front(0); notice.header != nullptr; notice = asker->front(0)) {
+        EXPECT_EQ(notice.header->operation, next[static_cast<std::size_t>(asker->peer())]++);
+        asker->release(0);
+        ++served;
+      }
+      return false;
+    });
+  };
+  group.run([&](Rank rank) {
+    if (rank != 0) return ask(group.at(rank), *to_owner[static_cast<std::size_t>(rank)]);
+    EXPECT_TRUE(serve(group.at(0))) << served << " served";
+  });
 }
 
 }  // namespace

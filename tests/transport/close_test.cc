@@ -17,9 +17,9 @@ TEST_P(Close, EveryTicketCompletesOnceGoodOrFlushed) {
   for (std::uint64_t ticket = 0; ticket < 8; ++ticket) {
     ASSERT_EQ(group.link(0, 1).post_write(local, remote, ticket), Posted::posted);
   }
-  group.at(0).close();
+  group.close(0);
   for (std::uint64_t ticket = 0; ticket < 8; ++ticket) {
-    const Completion completion = wait_completion(group.at(0));
+    const Completion completion = group.wait_completion(0);
     EXPECT_EQ(completion.ticket, ticket);
     EXPECT_TRUE(completion.status.ok() || completion.status.code() == Code::closed);
   }
@@ -30,14 +30,14 @@ TEST_P(Close, WorkPostedLaterIsFlushedAndTouchesNothing) {
   SharedBuffer buffer(8);
   const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 8);
   Endpoint& peer = group.link(0, 1);
-  group.at(0).close();
+  group.close(0);
   std::vector<std::byte> local(8, std::byte{1});
   std::uint64_t found = 9;
   EXPECT_EQ(peer.post_write(local, remote, 1), Posted::posted);
   EXPECT_EQ(peer.post_read(local, remote, 2), Posted::posted);
   EXPECT_EQ(peer.post_compare_swap(remote, 0, 1, &found, 3), Posted::posted);
   for (std::uint64_t ticket = 1; ticket <= 3; ++ticket) {
-    const Completion completion = wait_completion(group.at(0));
+    const Completion completion = group.wait_completion(0);
     EXPECT_EQ(completion.ticket, ticket);
     EXPECT_EQ(completion.status.code(), Code::closed);
   }
@@ -53,7 +53,7 @@ TEST_P(Close, ReturnsTheCreditsThatThePeerStillHas) {
     ASSERT_EQ(peer.post_notice(1, numbered_header(n), {}), Posted::posted);
   }
   EXPECT_EQ(peer.released(1), 0u);
-  group.at(0).close();
+  group.close(0);
   EXPECT_EQ(peer.posted(1), 3u);
   EXPECT_EQ(peer.released(1), 3u);
   EXPECT_EQ(peer.post_notice(1, numbered_header(3), {}), Posted::full)
@@ -64,8 +64,8 @@ TEST_P(Close, ThePeerStillReadsWhatWasPostedBefore) {
   Group group(GetParam(), 2);
   ASSERT_EQ(group.link(0, 1).post_notice(1, numbered_header(4), numbered_payload(4, 50)),
             Posted::posted);
-  group.at(0).close();
-  ASSERT_TRUE(eventually([&] { return group.link(1, 0).front(1).header != nullptr; }));
+  group.close(0);
+  ASSERT_TRUE(group.eventually([&] { return group.link(1, 0).front(1).header != nullptr; }));
   EXPECT_TRUE(is_number(group.link(1, 0).front(1), 4, 50));
   group.link(1, 0).release(1);
 }
@@ -73,15 +73,15 @@ TEST_P(Close, ThePeerStillReadsWhatWasPostedBefore) {
 TEST_P(Close, ThePeerIsTold) {
   Group group(GetParam(), 3);
   EXPECT_FALSE(group.link(1, 0).peer_closed());
-  group.at(0).close();
-  EXPECT_TRUE(eventually([&] { return group.link(1, 0).peer_closed(); }));
+  group.close(0);
+  EXPECT_TRUE(group.eventually([&] { return group.link(1, 0).peer_closed(); }));
   EXPECT_FALSE(group.link(1, 2).peer_closed());
 }
 
 TEST_P(Close, APeerThatPostsToAClosedInterfaceIsOnlyHeldBack) {
   Group group(GetParam(), 2);
   Endpoint& sender = group.link(1, 0);
-  group.at(0).close();
+  group.close(0);
   std::uint32_t posted = 0;
   while (posted < 1000 && sender.post_notice(1, numbered_header(posted), {}) == Posted::posted)
     ++posted;
@@ -95,11 +95,11 @@ void expect_talk(Group& group, std::uint32_t n) {
     EXPECT_EQ(group.link(to, from).front(1).header, nullptr) << "an old notice";
     ASSERT_EQ(group.link(from, to).post_notice(1, numbered_header(n), numbered_payload(n, 30)),
               Posted::posted);
-    ASSERT_TRUE(
-        eventually([&, a = from, b = to] { return group.link(b, a).front(1).header != nullptr; }));
+    ASSERT_TRUE(group.eventually(
+        [&, a = from, b = to] { return group.link(b, a).front(1).header != nullptr; }));
     EXPECT_TRUE(is_number(group.link(to, from).front(1), n, 30));
     group.link(to, from).release(1);
-    EXPECT_TRUE(eventually([&, a = from, b = to] {
+    EXPECT_TRUE(group.eventually([&, a = from, b = to] {
       return group.link(a, b).released(1) == group.link(a, b).posted(1);
     }));
   }
@@ -112,7 +112,7 @@ TEST_P(Close, ARankThatOpensANewInterfaceStartsAnew) {
   ASSERT_EQ(group.link(1, 0).post_notice(1, numbered_header(50), {}), Posted::posted);
   for (std::uint32_t round = 2; round < 6; ++round) {
     Endpoint& old = group.link(1, 0);
-    group.at(0).close();
+    group.close(0);
     group.open(0);
     EXPECT_NE(&group.link(1, 0), &old) << "connect() to another address is another endpoint";
     EXPECT_EQ(old.peer(), 0) << "the old endpoint lives as long as its interface";
@@ -123,12 +123,12 @@ TEST_P(Close, ARankThatOpensANewInterfaceStartsAnew) {
 TEST_P(Close, ANewInterfaceGetsAttention) {
   Group group(GetParam(), 2);
   expect_talk(group, 1);
-  group.at(0).close();
+  group.close(0);
   group.open(0);
   ASSERT_EQ(group.link(0, 1).post_notice(kControlChannel, numbered_header(2), {}), Posted::posted);
   (void)must(group.at(1).attention());  // may or may not know the new address yet
   Endpoint& renewed = group.link(1, 0);
-  EXPECT_TRUE(eventually([&] { return must(group.at(1).attention()) == &renewed; }));
+  EXPECT_TRUE(group.eventually([&] { return must(group.at(1).attention()) == &renewed; }));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The actions of group.h.
 #include "tests/transport/group.h"
 
+#include <atomic>
+#include <thread>
 #include <utility>
 
 namespace weft {
@@ -43,15 +45,52 @@ testing::AssertionResult is_number(const Notice& notice, std::uint32_t n, std::s
 
 Completion wait_completion(Interface& interface) {
   std::array<Completion, 1> completion;
-  if (!eventually([&] { return interface.poll(completion) == 1; })) {
+  if (!eventually(interface, [&] { return interface.poll(completion) == 1; })) {
     throw std::runtime_error("posted work never completed");
   }
   return completion[0];
 }
 
+Completion Group::wait_completion(Rank rank) {
+  std::array<Completion, 1> completion;
+  if (!eventually([&] { return at(rank).poll(completion) == 1; })) {
+    throw std::runtime_error("posted work never completed");
+  }
+  return completion[0];
+}
+
+void Group::progress() {
+  for (auto& [rank, interface] : interfaces_) interface->progress();
+  for (auto& interface : replaced_) interface->progress();
+}
+
+void Group::run(const std::function<void(Rank)>& body) {
+  std::atomic<std::size_t> ended = 0;
+  std::vector<std::thread> owners;
+  for (auto& [rank, interface] : interfaces_) {
+    owners.emplace_back([&, self = rank, &own = *interface] {
+      body(self);
+      ended.fetch_add(1, std::memory_order_acq_rel);
+      weft::eventually(own,
+                       [&] { return ended.load(std::memory_order_acquire) == interfaces_.size(); });
+    });
+  }
+  for (std::thread& owner : owners) owner.join();
+}
+
 Group::Group(const TransportFactory& transport, int ranks, const InterfaceOptions& options)
     : transport_(transport), options_(options) {
   for (Rank rank = 0; rank < ranks; ++rank) open(rank);
+}
+
+void Group::close(Rank rank) {
+  run([&](Rank self) {
+    if (self == rank) at(self).close();
+  });
+}
+
+Group::~Group() {
+  run([&](Rank self) { at(self).close(); });
 }
 
 void Group::open(Rank rank) {

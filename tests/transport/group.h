@@ -1,12 +1,13 @@
 // Group: a few ranks of one job in this process, each with its own interface; and the small actions
-// of which the conformance tests are made. Not thread safe, but once everything is linked each
-// rank's interface may be driven by its own thread.
+// of which the conformance tests are made. Not thread safe: one thread owns all interfaces, until
+// run() gives each to a thread of its own.
 #pragma once
 
 #include <sched.h>
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <vector>
@@ -36,6 +37,16 @@ bool eventually(Predicate done) {
   return true;
 }
 
+// The same for the owner of an interface, who drives it: on some transports nothing shows, and
+// nothing of ours leaves, unless its owner lets it.
+template <typename Predicate>
+bool eventually(Interface& driven, Predicate done) {
+  return eventually([&] {
+    driven.progress();
+    return done();
+  });
+}
+
 inline InterfaceOptions small_options() {
   InterfaceOptions options;
   options.channels = 3;
@@ -55,13 +66,16 @@ std::vector<std::byte> numbered_payload(std::uint32_t n, std::size_t bytes);
 // carries for us.
 testing::AssertionResult is_number(const Notice& notice, std::uint32_t n, std::size_t bytes);
 
-// Waits for one completion. Of work that was just posted, alone.
+// Waits for one completion of an interface whose peers have other owners.
 Completion wait_completion(Interface& interface);
 
 class Group {
  public:
   explicit Group(const TransportFactory& transport, int ranks,
                  const InterfaceOptions& options = small_options());
+  ~Group();  // closes all, side by side
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
 
   [[nodiscard]] Interface& at(Rank rank) { return *interfaces_.at(rank); }
   // The endpoint of `from` to `to`.
@@ -72,7 +86,25 @@ class Group {
   // `replaced`.
   void open(Rank rank);
 
+  // Waits as the owner of all interfaces, also of those that were replaced.
+  template <typename Predicate>
+  bool eventually(Predicate done) {
+    return weft::eventually([&] {
+      progress();
+      return done();
+    });
+  }
+  // Waits for one completion of the rank's work. Of what was just posted, alone.
+  Completion wait_completion(Rank rank);
+  // Runs `body` for every rank in a thread that owns the rank's interface, and goes on driving it
+  // until all bodies have ended: others may still need it. Every link is made before.
+  void run(const std::function<void(Rank)>& body);
+  // Closes one rank's interface while the owners of the others drive theirs.
+  void close(Rank rank);
+
  private:
+  void progress();
+
   const TransportFactory transport_;
   const InterfaceOptions options_;
   std::map<Rank, std::unique_ptr<Interface>> interfaces_;

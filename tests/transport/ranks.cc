@@ -21,10 +21,14 @@ std::string Board::get(Rank rank) {
   return std::string(entry.address, entry.bytes.load(std::memory_order_relaxed));
 }
 
-void Board::meet(int ranks, std::uint32_t meetings) {
+void Board::meet(int ranks, std::uint32_t meetings, Interface* own) {
   arrived.fetch_add(1, std::memory_order_acq_rel);
   const std::uint32_t all = meetings * static_cast<std::uint32_t>(ranks);
-  if (!eventually([&] { return arrived.load(std::memory_order_acquire) >= all; })) {
+  const auto here = [&] {
+    if (own != nullptr) own->progress();
+    return arrived.load(std::memory_order_acquire) >= all;
+  };
+  if (!eventually(here)) {
     throw std::runtime_error("not all ranks came to meeting " + std::to_string(meetings));
   }
 }
@@ -46,6 +50,10 @@ RankProcess::RankProcess(const TransportFactory& transport, Rank self, int ranks
   interface_ = must(transport.open(
       self, options, [&board](Rank peer) -> Result<std::string> { return board.get(peer); }));
   board.put(self, interface_->address());
+}
+
+void RankProcess::meet() {
+  board_.meet(ranks_, ++meetings_, interface_.get());
 }
 
 void run_ranks(const TransportFactory& transport, int ranks,

@@ -16,7 +16,7 @@ inline constexpr int kMostProcesses = 8;
 struct Board {
   struct Entry {
     std::atomic<std::size_t> bytes;  // 0 until the address is there
-    char address[256];
+    char address[kAddressBytes];
   };
   Entry entries[kMostProcesses];
   std::atomic<std::uint32_t> arrived;  // counts arrivals at meetings
@@ -24,8 +24,8 @@ struct Board {
   void put(Rank rank, const std::string& address);
   [[nodiscard]] std::string get(Rank rank);  // waits for it
   // Returns once `ranks` have come here as often as this caller, who gives its number of meetings
-  // so far.
-  void meet(int ranks, std::uint32_t meetings);
+  // so far, and drives the interface that it owns, if any, while it waits.
+  void meet(int ranks, std::uint32_t meetings, Interface* own = nullptr);
 };
 
 // A board for one test, shared with every process forked while it lives.
@@ -54,8 +54,13 @@ class RankProcess {
   [[nodiscard]] Endpoint& link(Rank peer) {
     return *must(interface_->connect(peer, board_.get(peer)));
   }
+  // Waits as the owner of the rank's interface.
+  template <typename Predicate>
+  bool eventually(Predicate done) {
+    return weft::eventually(*interface_, done);
+  }
   // Waits until all ranks are here.
-  void meet() { board_.meet(ranks_, ++meetings_); }
+  void meet();
 
  private:
   Rank self_;

@@ -2,6 +2,7 @@
 // else's now, another user's processes, a kernel that refuses.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -238,6 +239,25 @@ TEST(ShmPeers, AForkedChildCannotCloseItsParentsInterface) {
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
     EXPECT_FALSE(peer.peer_closed());
   });
+}
+
+// Ranks learn whether they share a core when they open, from how their threads are bound.
+TEST(ShmPeers, KnowsWhoIsBoundToTheSameCore) {
+  FreshProcess process([] {
+    cpu_set_t all;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) > 1) {
+      Group free(kShm, 2);
+      EXPECT_FALSE(free.link(0, 1).shares_core());
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    Group bound(kShm, 2);
+    EXPECT_TRUE(bound.link(0, 1).shares_core());
+  });
+  report(process.join(), "the bound process");
 }
 
 }  // namespace

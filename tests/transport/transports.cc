@@ -1,4 +1,4 @@
-// The list of transports under test.
+// The transports that need no device of their own.
 #include "tests/transport/transports.h"
 
 #include "verbs/shm/shm.h"
@@ -6,9 +6,11 @@
 namespace weft {
 
 const std::vector<TransportFactory>& transports() {
-  static const std::vector<TransportFactory> all = {
-      {"shm", open_shm},
-  };
+  static const std::vector<TransportFactory> all = [] {
+    std::vector<TransportFactory> listed = {{"shm", open_shm}};
+    add_ucx(listed);
+    return listed;
+  }();
   return all;
 }
 

@@ -19,6 +19,9 @@ struct TransportFactory {
                                              AddressResolver resolver);
 };
 
+// Adds ucx over the loopback device where Weft is built with it (with_ucx.cc, without_ucx.cc).
+void add_ucx(std::vector<TransportFactory>& all);
+
 // GoogleTest prints parameters in the names of tests.
 inline std::ostream& operator<<(std::ostream& out, const TransportFactory& transport) {
   return out << transport.name;

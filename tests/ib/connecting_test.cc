@@ -1,0 +1,223 @@
+// Connecting over datagrams that get lost, come twice or late, or are noise.
+#include <random>
+
+#include "tests/ib/pair.h"
+
+namespace weft::ib {
+namespace {
+
+using GidOnWire = std::pair<ScriptedGid, ScriptedGid>;
+
+// Both ends use the same pair of addresses, and each has one endpoint.
+void expect_one_connection(Ranks& ranks) {
+  ranks.meet(0, 1);
+  EXPECT_EQ(ranks.fabric.reliable_pairs("scripted0").size(), ranks.ib.queue_pairs);
+  EXPECT_EQ(ranks.fabric.reliable_pairs("scripted1").size(), ranks.ib.queue_pairs);
+  for (const Rank self : {0, 1}) {
+    EXPECT_EQ(ranks.at(self).path_to(ranks.link(self, 1 - self)).find("not connected"),
+              std::string::npos);
+  }
+}
+
+TEST(IbConnecting, LostDatagramsAreSaidAgain) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    Ranks ranks(2);
+    std::mt19937 random(seed);  // NOLINT: seeded, so that a failure repeats
+    ranks.fabric.datagrams = [&](const ScriptedDatagram&) {
+      return random() % 2 == 0 ? Fate::drop : Fate::deliver;
+    };
+    ranks.open_all();
+    expect_one_connection(ranks);
+  }
+}
+
+TEST(IbConnecting, DatagramsThatComeTwiceChangeNothing) {
+  Ranks ranks(2);
+  ranks.fabric.datagrams = [](const ScriptedDatagram&) { return Fate::twice; };
+  ranks.open_all();
+  expect_one_connection(ranks);
+}
+
+TEST(IbConnecting, DatagramsThatOvertakeEachOtherChangeNothing) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    Ranks ranks(2, {0, 1, 2});
+    std::mt19937 random(seed);  // NOLINT
+    ranks.fabric.datagrams = [&](const ScriptedDatagram&) {
+      return random() % 4 == 0 ? Fate::deliver : Fate::later;
+    };
+    ranks.open_all();
+    Endpoint& there = ranks.link(0, 1);
+    Endpoint& back = ranks.link(1, 0);
+    const auto connected = [&] {
+      ranks.fabric.deliver_later_ones(random() % 2 == 0);
+      return ranks.at(0).flushed() && ranks.at(1).flushed();
+    };
+    ASSERT_TRUE(ranks.eventually(connected));
+    EXPECT_TRUE(there.failure().ok() && back.failure().ok());
+    ranks.fabric.datagrams = nullptr;
+    expect_one_connection(ranks);
+  }
+}
+
+// "… (GID 2)": the index is the network's place in the table, alike on both ends.
+std::string gid_of(Ranks& ranks, Rank self) {
+  const std::string path = ranks.at(self).path_to(ranks.link(self, 1 - self));
+  return path.substr(path.find("(GID"));
+}
+
+TEST(IbConnecting, BothThatCallAtOnceAgreeOnOnePairOfAddresses) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    Ranks ranks(2, {0, 1, 2});
+    std::mt19937 random(seed);  // NOLINT
+    ranks.fabric.datagrams = [&](const ScriptedDatagram&) {
+      return random() % 3 == 0 ? Fate::deliver : Fate::drop;
+    };
+    ranks.open_all();
+    (void)ranks.link(0, 1);
+    (void)ranks.link(1, 0);
+    expect_one_connection(ranks);
+    EXPECT_EQ(gid_of(ranks, 0), gid_of(ranks, 1));
+  }
+}
+
+TEST(IbConnecting, AnAddressThatReachesNobodyIsPassedOver) {
+  Ranks ranks(2, {0, 1});
+  std::set<GidOnWire> tried;
+  ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+    tried.insert({datagram.sender, datagram.receiver});
+    return datagram.sender[14] == 1 && datagram.receiver[14] == 1 ? Fate::deliver : Fate::drop;
+  };
+  ranks.open_all();
+  expect_one_connection(ranks);
+  for (const Rank self : {0, 1}) EXPECT_EQ(gid_of(ranks, self), "(GID 1)");
+  EXPECT_GT(tried.size(), 1u);
+}
+
+TEST(IbConnecting, AnAddressWithoutARouteIsPassedOver) {
+  Ranks ranks(2, {0, 1});
+  ranks.open_all();
+  ranks.fabric.refuse("create_ah", EHOSTUNREACH, 0, 6);
+  expect_one_connection(ranks);
+}
+
+TEST(IbConnecting, WhereNobodyAnswersNothingBlocksAndPostsWait) {
+  Ranks ranks(2);
+  ranks.fabric.datagrams = [](const ScriptedDatagram&) { return Fate::drop; };
+  ranks.open_all();
+  Endpoint& peer = ranks.link(0, 1);
+  for (std::uint32_t n = 0; n < ranks.options.slots; ++n) EXPECT_TRUE(ranks.post(0, 1, n));
+  EXPECT_FALSE(ranks.post(0, 1, 99)) << "full";
+  SCOPED_TRACE(ranks.at(0).path_to(peer));
+  EXPECT_NE(ranks.at(0).path_to(peer).find("not connected"), std::string::npos);
+  std::vector<std::byte> local(8);
+  ASSERT_EQ(peer.post_read(local, {PieceForm::view, 64, 8}, 5), Posted::posted);
+  EXPECT_FALSE(ranks.at(0).flushed());
+  const std::int64_t start = now_ns();
+  ranks.at(0).close();
+  EXPECT_LT(now_ns() - start, 5'000'000'000) << "close() is bounded";
+  std::array<Completion, 2> completions;
+  ASSERT_EQ(ranks.at(0).poll(completions), 1u);
+  EXPECT_EQ(completions[0].ticket, 5u);
+  EXPECT_EQ(completions[0].status.code(), Code::closed);
+  EXPECT_EQ(peer.released(1), ranks.options.slots);
+}
+
+TEST(IbConnecting, AClosedInterfaceSaysSo) {
+  Ranks ranks(2);
+  ranks.open_all();
+  const std::string address = ranks.at(1).address();
+  ranks.at(1).close();
+  Endpoint& peer = *must(ranks.at(0).connect(1, address));
+  EXPECT_TRUE(ranks.eventually([&] { return peer.peer_closed(); }));
+}
+
+// The first Greeting from rank 0 to rank 1, with what `change` does to it, from then on.
+template <typename Change>
+void expect_dropped(Change change) {
+  Ranks ranks(2);
+  ScriptedDatagram seen;
+  ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+    seen = datagram;
+    return Fate::drop;
+  };
+  ranks.open_all();
+  (void)ranks.link(0, 1);
+  ASSERT_FALSE(seen.bytes.empty());
+  Greeting greeting;
+  std::memcpy(&greeting, seen.bytes.data(), sizeof greeting);
+  change(greeting);
+  std::memcpy(seen.bytes.data(), &greeting, sizeof greeting);
+  ranks.fabric.deliver(seen);
+  ranks.turn();
+  EXPECT_TRUE(ranks.fabric.reliable_pairs("scripted1").empty()) << "a stranger was let in";
+  ranks.fabric.datagrams = nullptr;
+  ranks.meet(0, 1);
+}
+
+TEST(IbConnecting, AGreetingOfAnotherKindIsDropped) {
+  expect_dropped([](Greeting& g) { g.magic ^= 1; });
+  expect_dropped([](Greeting& g) { ++g.version; });
+  expect_dropped([](Greeting& g) { ++g.job; });
+  expect_dropped([](Greeting& g) { ++g.context; });
+  expect_dropped([](Greeting& g) { ++g.to; });
+  expect_dropped([](Greeting& g) { ++g.channels; });
+  expect_dropped([](Greeting& g) { g.slots *= 2; });
+  expect_dropped([](Greeting& g) { ++g.payload_bytes; });
+  expect_dropped([](Greeting& g) { ++g.piece_bytes; });
+  expect_dropped([](Greeting& g) { ++g.queue_pairs; });
+  expect_dropped([](Greeting& g) { g.rank = 1U << 20; });
+  expect_dropped([](Greeting& g) { g.receiver[15] ^= 64; });
+}
+
+// Most of what is changed is dropped; what passes is a stranger that nobody answers.
+TEST(IbConnecting, NoiseNeverFaults) {
+  Ranks ranks(2);
+  std::mt19937 random(7);  // NOLINT
+  ScriptedDatagram seen;
+  ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+    if (seen.bytes.empty()) seen = datagram;
+    return Fate::drop;
+  };
+  ranks.open_all();
+  (void)ranks.link(0, 1);
+  for (int round = 0; round < 3000; ++round) {
+    ScriptedDatagram noise = seen;
+    for (unsigned flips = random() % 4 + 1; flips != 0; --flips)
+      noise.bytes[random() % noise.bytes.size()] = static_cast<std::byte>(random());
+    if (round % 5 == 0) noise.bytes.resize(random() % 200);
+    ranks.fabric.deliver(noise);
+    ranks.at(1).progress();
+  }
+  ranks.fabric.datagrams = nullptr;
+}
+
+TEST(IbConnecting, APathThatCannotBePreparedSaysWhat) {
+  for (const char* verb : {"modify_qp:rtr", "modify_qp:rts"}) {
+    Ranks ranks(2);
+    ranks.open_all();
+    ranks.fabric.refuse(verb, EINVAL);
+    Endpoint& peer = ranks.link(0, 1);
+    Endpoint& back = ranks.link(1, 0);
+    ASSERT_TRUE(ranks.eventually([&] { return !peer.failure().ok() || !back.failure().ok(); }));
+    const Status& why = peer.failure().ok() ? back.failure() : peer.failure();
+    EXPECT_NE(why.text().find("connecting a queue pair"), std::string_view::npos);
+  }
+}
+
+TEST(IbConnecting, AConnectThatIsRefusedLeavesNothing) {
+  for (const char* verb : {"create_qp", "modify_qp:init", "reg_mr"}) {
+    Ranks ranks(2);
+    ranks.open_all();
+    for (int times = 0; times < 300; ++times) {
+      ranks.fabric.refuse(verb, EIO);
+      const Status status = ranks.at(0).connect(1, ranks.at(1).address()).status();
+      ASSERT_NE(status.text().find("scripted0"), std::string_view::npos) << status.to_string();
+      ranks.turn();
+    }
+    ranks.fabric.allow();
+    ranks.meet(0, 1);
+  }
+}
+
+}  // namespace
+}  // namespace weft::ib

@@ -1,0 +1,142 @@
+// What only the ucx transport can meet: addresses of another version, devices that are not there,
+// messages that break the protocol.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/transport/group.h"
+#include "tests/transport/ranks.h"
+#include "verbs/ucx/batch.h"
+#include "verbs/ucx/ucx.h"
+
+namespace weft {
+namespace {
+
+Result<std::unique_ptr<Interface>> nobody_known(Rank rank, const InterfaceOptions& options,
+                                                const UcxOptions& ucx) {
+  return open_ucx(rank, options, ucx, [](Rank peer) -> Result<std::string> {
+    return Status(Code::unavailable, "nobody is known", peer);
+  });
+}
+
+void expect_error(const Status& status, Code code, const char* text) {
+  EXPECT_EQ(status.code(), code) << status.to_string();
+  EXPECT_NE(status.text().find(text), std::string_view::npos) << status.to_string();
+}
+
+TEST(UcxPeers, ADeviceThatIsNotThereIsNamedBesideThoseThatAre) {
+  in_fresh_process([] {
+    const Status status = nobody_known(0, small_options(), {.device = "nix7"}).status();
+    expect_error(status, Code::unavailable, "nix7");
+    expect_error(status, Code::unavailable, "devices here: lo");
+  });
+}
+
+TEST(UcxPeers, AddressesOfOtherVersionsAndDamagedOnesAreNamed) {
+  in_fresh_process([] {
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    auto peer = must(nobody_known(1, small_options(), {.device = "lo"}));
+    const auto connect_changed = [&](auto change) {
+      std::string bytes = peer->address();
+      ucx::Address fields;
+      std::memcpy(&fields, bytes.data(), sizeof fields);
+      change(fields);
+      std::memcpy(bytes.data(), &fields, sizeof fields);
+      return own->connect(1, bytes).status();
+    };
+    expect_error(connect_changed([](ucx::Address& a) { ++a.wire_version; }), Code::mismatch,
+                 "wire version");
+    expect_error(connect_changed([](ucx::Address& a) { ++a.magic; }), Code::mismatch, "is none");
+    expect_error(connect_changed([](ucx::Address& a) { ++a.nonce; }), Code::mismatch, "damaged");
+    EXPECT_TRUE(connect_changed([](ucx::Address&) {}).ok());
+  });
+}
+
+TEST(UcxPeers, PiecesOfAnotherSizeAreNamed) {
+  in_fresh_process([] {
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    auto peer = must(
+        nobody_known(1, small_options(), {.device = "lo", .piece_bytes = std::size_t{1} << 16}));
+    expect_error(own->connect(1, peer->address()).status(), Code::mismatch, "bytes per piece");
+  });
+}
+
+// A batch of two notices, of 5 and of 16 bytes.
+std::vector<std::byte> batch_of_two() {
+  std::vector<std::byte> batch;
+  for (const std::size_t bytes : {5, 16}) {
+    ucx::NoticeMessage notice;
+    notice.message.number = bytes;
+    const std::size_t begin = batch.size();
+    batch.resize(begin + ucx::part_bytes(sizeof notice, bytes));
+    ucx::write_part(&batch[begin], std::as_bytes(std::span(&notice, 1)),
+                    numbered_payload(0, bytes));
+  }
+  return batch;
+}
+
+// How many messages are read of it, and whether the reader then says that it is broken.
+std::pair<int, bool> read_batch(std::span<const std::byte> batch) {
+  ucx::BatchReader reader(batch);
+  int count = 0;
+  while (const auto entry = reader.next()) {
+    EXPECT_GE(entry->payload.data(), batch.data());
+    EXPECT_LE(entry->payload.data() + entry->payload.size(), batch.data() + batch.size());
+    ++count;
+  }
+  return {count, reader.broken()};
+}
+
+TEST(UcxPeers, ABatchIsReadAsItWasWritten) {
+  const std::vector<std::byte> batch = batch_of_two();
+  EXPECT_EQ(batch.size() % 8, 0u);
+  ucx::BatchReader reader(batch);
+  for (const std::size_t bytes : {5, 16}) {
+    const auto entry = reader.next();
+    ASSERT_TRUE(entry);
+    ucx::NoticeMessage notice;
+    ASSERT_EQ(entry->header.size(), sizeof notice);
+    std::memcpy(&notice, entry->header.data(), sizeof notice);
+    EXPECT_EQ(notice.message.number, bytes);
+    const std::vector<std::byte> payload = numbered_payload(0, bytes);
+    EXPECT_TRUE(std::ranges::equal(entry->payload, payload));
+  }
+  EXPECT_FALSE(reader.next());
+  EXPECT_FALSE(reader.broken());
+}
+
+TEST(UcxPeers, ABatchThatIsCutIsRefusedFromThere) {
+  const std::vector<std::byte> whole = batch_of_two();
+  const std::size_t first = ucx::part_bytes(sizeof(ucx::NoticeMessage), 5);
+  for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
+    if (bytes == first) continue;  // that is a batch of one
+    const std::vector<std::byte> cut(whole.begin(),
+                                     whole.begin() + static_cast<std::ptrdiff_t>(bytes));
+    EXPECT_EQ(read_batch(cut), std::pair(bytes > first ? 1 : 0, true)) << bytes;
+  }
+}
+
+TEST(UcxPeers, APartThatIsOverlongOrNoSmallMessageIsRefused) {
+  const std::size_t kind_at = sizeof(ucx::Part) + offsetof(ucx::Message, kind);
+  for (int kind = 0; kind < 256; ++kind) {
+    std::vector<std::byte> batch = batch_of_two();
+    batch[kind_at] = static_cast<std::byte>(kind);
+    const bool good = kind == static_cast<int>(ucx::MessageKind::notice) ||
+                      kind == static_cast<int>(ucx::MessageKind::credit);
+    EXPECT_EQ(read_batch(batch), std::pair(good ? 2 : 0, !good)) << kind;
+  }
+  for (const std::uint32_t bytes : {0U, 47U, 111U, 1000U, 0x7fff'ffffU, 0xffff'fff8U, ~0U}) {
+    std::vector<std::byte> batch = batch_of_two();
+    std::memcpy(batch.data(), &bytes, sizeof bytes);
+    EXPECT_EQ(read_batch(batch), std::pair(0, true)) << bytes;
+  }
+}
+
+TEST(UcxPeers, TheLoopbackDeviceHasALink) {
+  in_fresh_process([] {
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    EXPECT_TRUE(own->link().ok()) << own->link().to_string();
+  });
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,36 @@
+// What verbs answer, as Status. They have four ways to say that something went wrong, and this is
+// the only place that knows them. Internal to the module.
+//
+//   a pointer         null, and errno says why                    made()
+//   an error number   the errno itself, positive                  answered()
+//   -1                and errno says why                          answered()
+//   a count           below 0 for an error, errno undefined       counted()
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "verbs/ib/library.h"
+
+namespace weft::ib {
+
+// ok if there is an object.
+[[nodiscard]] Status made(const void* object, std::string_view what);
+[[nodiscard]] Status answered(int answer, std::string_view what);
+[[nodiscard]] Status counted(int answer, std::string_view what);
+
+// Which work failed, for people.
+struct FailedWork {
+  std::string path;  // "ib:mlx5_0/1 to rank 3"
+  Rank peer = kNoRank;
+};
+
+// A completion that is not good: the path, the queue pair, the work request, the driver's word and
+// what most likely is behind it.
+[[nodiscard]] Status failed(const Library& library, const ibv_wc& completion,
+                            const FailedWork& work);
+
+// What most likely is behind a completion's status; empty where the status itself says it.
+[[nodiscard]] std::string_view likely_cause(ibv_wc_status status);
+
+}  // namespace weft::ib

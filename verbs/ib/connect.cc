@@ -1,0 +1,227 @@
+// Connecting: checking a peer's address, finding or making the endpoint to its interface, its queue
+// pairs and memory. No step waits for the peer.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+namespace {
+
+constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325;
+constexpr std::uint64_t kFnvPrime = 0x100000001b3;
+// A packet number has so many bits.
+constexpr std::uint32_t kPacketBits = 0xffffff;
+// Of an endpoint's own small things (post.cc).
+constexpr std::size_t kScratchBytes = 2048;
+
+Status check_options(const Address& theirs, const Address& ours, Rank peer) {
+  if (theirs.job != ours.job)
+    return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
+  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
+                              peer, what, there, here),
+                  peer);
+  };
+  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
+  if (theirs.channels != ours.channels)
+    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
+  if (theirs.slots != ours.slots) return differ("WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
+  if (theirs.payload_bytes != ours.payload_bytes)
+    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
+  if (theirs.piece_bytes != ours.piece_bytes)
+    return differ("bytes per piece", theirs.piece_bytes, ours.piece_bytes);
+  return {};
+}
+
+Result<Address> decode(std::string_view bytes, Rank peer) {
+  const auto wrong = [&](std::string_view what) {
+    return Status(Code::mismatch, fmt::format("rank {}'s ib address {}", peer, what), peer);
+  };
+  Address address;
+  if (bytes.size() != sizeof address) {
+    return wrong(fmt::format("has {} bytes instead of {}: another version of Weft?", bytes.size(),
+                             sizeof address));
+  }
+  std::memcpy(&address, bytes.data(), sizeof address);
+  if (address.magic != Address::kMagic) return wrong("is none");
+  if (address.wire_version != kWireVersion) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {} speaks wire version {}, this rank {}", peer,
+                              address.wire_version, kWireVersion),
+                  peer);
+  }
+  if (address.checksum != checksum(address) || address.gid_count > kMostGids)
+    return wrong("is damaged");
+  if (address.rank != static_cast<std::uint32_t>(peer))
+    return wrong(fmt::format("is that of rank {}", address.rank));
+  return address;
+}
+
+}  // namespace
+
+std::uint64_t checksum(Address address) {
+  address.checksum = 0;
+  std::uint64_t sum = kFnvBasis;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&address);
+  for (std::size_t i = 0; i < sizeof address; ++i) sum = (sum ^ bytes[i]) * kFnvPrime;
+  return sum;
+}
+
+IbEndpoint::IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce,
+                       std::uint32_t incarnation)
+    : interface_(interface),
+      library_(interface.library()),
+      peer_(peer),
+      nonce_(nonce),
+      incarnation_(incarnation),
+      outgoing_(interface.options().channels),
+      incoming_(interface.options().channels) {}
+
+IbEndpoint::~IbEndpoint() {
+  fail(Status(Code::closed, "its endpoint is gone"));
+}
+
+void IbEndpoint::drop_memory() {
+  for (Incoming& in : incoming_) {
+    in.next = in.arrived;
+    in.rings = {};
+  }
+}
+
+Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
+  WEFT_ASSIGN(const Address address, decode(bytes, peer));
+  WEFT_RETURN_IF_ERROR(check_options(address, fields_, peer));
+  const auto found = known_.find(address.nonce);
+  if (found != known_.end() && found->second->given_out()) return found->second.get();
+  if (found != known_.end()) {
+    if (found->second->peer() != peer) {
+      return Status(
+          Code::mismatch,
+          fmt::format("rank {}'s ib address spoke for rank {}", peer, found->second->peer()), peer);
+    }
+    --strangers_;
+    found->second->give_out();
+    for (const auto& old : replaced_) {
+      if (old->peer() == peer) old->drop_memory();
+    }
+    // What the stranger left may have been passed over while its address was not known.
+    if (found->second->front(kControlChannel).header != nullptr) ask_attention(*found->second);
+    return found->second.get();
+  }
+  auto endpoint = std::make_unique<IbEndpoint>(*this, peer, address.nonce, 0);
+  WEFT_RETURN_IF_ERROR(endpoint->prepare());
+  WEFT_RETURN_IF_ERROR(endpoint->aim(address));
+  endpoint->give_out();
+  IbEndpoint* raw = endpoint.get();
+  known_.emplace(address.nonce, std::move(endpoint));
+  connect_later(*raw);
+  return raw;
+}
+
+// Where the peer was the first to begin anew, its endpoint is there already.
+Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
+  WEFT_ASSIGN(const Address address, decode(bytes, peer));
+  const auto found = known_.find(address.nonce);
+  if (found == known_.end() || found->second->failure().ok()) return connect(peer, bytes);
+  WEFT_RETURN_IF_ERROR(check_options(address, fields_, peer));
+  auto endpoint =
+      std::make_unique<IbEndpoint>(*this, peer, address.nonce, found->second->incarnation() + 1);
+  WEFT_RETURN_IF_ERROR(endpoint->prepare());
+  WEFT_RETURN_IF_ERROR(endpoint->aim(address));
+  endpoint->give_out();
+  replace(address.nonce);
+  replaced_.back()->drop_memory();
+  IbEndpoint* raw = endpoint.get();
+  known_[address.nonce] = std::move(endpoint);
+  connect_later(*raw);
+  return raw;
+}
+
+void IbInterface::replace(std::uint64_t nonce) {
+  std::unique_ptr<IbEndpoint>& known = known_[nonce];
+  for (auto* list : {&connecting_, &pumping_, &starved_, &blocked_, &reporters_})
+    std::erase(*list, known.get());
+  std::erase(askers_, known.get());
+  if (!known->given_out()) --strangers_;
+  replaced_.push_back(std::move(known));
+}
+
+// Queue pairs that receive, not connected yet; and the memory that every connection needs.
+Status IbEndpoint::prepare() {
+  granted_ = interface_.grant_window();
+  reserved_ = granted_;
+  if (granted_ == 0) {
+    return Status(Code::exhausted,
+                  fmt::format("{}: its receive queue has no place for rank {}: raise its depth or "
+                              "lower WEFT_CHANNELS and WEFT_RAIL_SLOTS",
+                              interface_.name(), peer_),
+                  peer_);
+  }
+  WEFT_ASSIGN(scratch_, interface_.make_buffer(kScratchBytes,
+                                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  std::random_device random;
+  for (std::size_t q = 0; q < interface_.ib().queue_pairs; ++q) {
+    Queue& queue = queues_.emplace_back();
+    WEFT_ASSIGN(queue.pair, interface_.make_pair());
+    queue.first_packet = random() & kPacketBits;
+    ibv_qp_attr to{};
+    to.qp_state = IBV_QPS_INIT;
+    to.pkey_index = 0;
+    to.port_num = static_cast<std::uint8_t>(interface_.ib().port);
+    to.qp_access_flags =
+        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    WEFT_RETURN_IF_ERROR(answered(
+        library_.modify_qp(queue.pair.get(), &to,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        fmt::format("{}: preparing a queue pair", interface_.name())));
+    interface_.add_queue(queue.pair->qp_num, *this, q);
+  }
+  return {};
+}
+
+// Which address pairs may reach the peer, best first; the first one that brings an answer is used.
+Status IbEndpoint::aim(const Address& address) {
+  std::vector<GidAddress> theirs;
+  for (std::size_t g = 0; g < address.gid_count; ++g) {
+    const WireGid& gid = address.gids[g];
+    theirs.push_back({gid.bytes, static_cast<GidKind>(gid.kind), gid.prefix_bits});
+    peer_gids_.push_back(gid);
+  }
+  candidates_ = rank_gid_pairs(interface_.gids(), theirs);
+  std::erase_if(candidates_, [](const GidPair& pair) { return pair.score < 0; });
+  peer_datagrams_ = address.datagrams;
+  peer_lid_ = address.lid;
+  if (!candidates_.empty()) return {};
+  return Status(Code::unavailable,
+                fmt::format("{}: none of its addresses (GIDs) is of a kind that rank {} has, too",
+                            interface_.name(), peer_),
+                peer_);
+}
+
+void IbEndpoint::aim_like(const IbEndpoint& failed) {
+  candidates_ = failed.candidates_;
+  peer_gids_ = failed.peer_gids_;
+  peer_datagrams_ = failed.peer_datagrams_;
+  peer_lid_ = failed.peer_lid_;
+}
+
+// An asker whose notice was taken by front() before we came here is passed over; so is one whose
+// rank has another interface by now.
+Result<Endpoint*> IbInterface::attention() {
+  while (!askers_.empty()) {
+    IbEndpoint* asker = askers_.front();
+    askers_.pop_front();
+    if (asker->front(kControlChannel).header == nullptr) continue;
+    if (asker->given_out()) return asker;
+    WEFT_ASSIGN(const std::string address, resolver_(asker->peer()));
+    WEFT_RETURN_IF_ERROR(connect(asker->peer(), address).status());
+  }
+  return nullptr;
+}
+
+}  // namespace weft::ib

@@ -1,0 +1,106 @@
+// The addresses of our own port: one question to the driver, where sysfs has three files for each
+// of a thousand places.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+namespace {
+
+GidKind kind_of(const ibv_gid_entry& entry) {
+  switch (entry.gid_type) {
+    case IBV_GID_TYPE_ROCE_V1:
+      return GidKind::roce_v1;
+    case IBV_GID_TYPE_ROCE_V2:
+      return GidKind::roce_v2;
+    default:
+      return GidKind::infiniband;
+  }
+}
+
+RdmaGid gid_of(const ibv_gid_entry& entry) {
+  RdmaGid gid;
+  gid.index = static_cast<int>(entry.gid_index);
+  std::memcpy(gid.bytes.data(), entry.gid.raw, gid.bytes.size());
+  gid.kind = kind_of(entry);
+  std::array<char, IF_NAMESIZE> name{};
+  if (entry.ndev_ifindex != 0 && if_indextoname(entry.ndev_ifindex, name.data()) != nullptr)
+    gid.netdev = name.data();
+  return gid;
+}
+
+}  // namespace
+
+// The device of that name, or why it cannot be opened.
+Result<Owned<ibv_context>> open_named(const Library& library, const std::string& name) {
+  int count = 0;
+  ibv_device** devices = library.get_device_list(&count);
+  WEFT_RETURN_IF_ERROR(made(devices, "listing RDMA devices"));
+  Status why;
+  Owned<ibv_context> context;
+  std::vector<std::string> names;
+  for (int d = 0; d < count; ++d) {
+    names.emplace_back(library.get_device_name(devices[d]));
+    if (names.back() != name) continue;
+    context = Owned<ibv_context>(library.open_device(devices[d]), {&library});
+    why = made(context.get(), "opening RDMA device " + name);
+  }
+  library.free_device_list(devices);
+  WEFT_RETURN_IF_ERROR(why);
+  if (context != nullptr) return context;
+  return Status(Code::unavailable,
+                fmt::format("there is no RDMA device {}; there are: {}", name,
+                            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+Result<std::vector<RdmaGid>> read_gids(const Library& library, ibv_context* context, int number) {
+  // Those that are set, of all ports of the device; the call takes no more than 64 KiB of places.
+  constexpr std::size_t kMost = 2000;
+  std::vector<ibv_gid_entry> table(kMost);
+  const auto count =
+      library.query_gid_table(context, table.data(), table.size(), 0, sizeof(ibv_gid_entry));
+  WEFT_RETURN_IF_ERROR(counted(static_cast<int>(count),
+                               fmt::format("asking {} for the addresses (GIDs) of its ports",
+                                           library.get_device_name(context->device))));
+  table.resize(static_cast<std::size_t>(count));
+  RdmaSources sources;
+  sources.addresses = interface_addresses();
+  std::vector<RdmaGid> gids;
+  for (const ibv_gid_entry& entry : table) {
+    if (entry.port_num == static_cast<std::uint32_t>(number))
+      gids.push_back(judged(gid_of(entry), sources));
+  }
+  return gids;
+}
+
+namespace {
+
+std::optional<std::vector<RdmaGid>> ask_for_gids(const std::string& device, int port) {
+  const Result<const Library*> table = library();
+  if (!table.ok()) return std::nullopt;
+  const Result<Owned<ibv_context>> context = open_named(**table, device);
+  if (!context.ok()) return std::nullopt;
+  Result<std::vector<RdmaGid>> gids = read_gids(**table, context->get(), port);
+  if (!gids.ok()) return std::nullopt;
+  return std::move(gids).value();
+}
+
+}  // namespace
+
+}  // namespace weft::ib
+
+namespace weft {
+
+std::vector<RdmaPort> discover_ib_ports() {
+  RdmaSources sources;
+  sources.addresses = interface_addresses();
+  sources.gids = ib::ask_for_gids;
+  return discover_rdma_ports(sources);
+}
+
+}  // namespace weft

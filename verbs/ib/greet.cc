@@ -1,0 +1,361 @@
+// The conversation that connects two interfaces: datagrams over the address pairs that may reach the
+// peer, repeated until both ends know of each other. It is also the proof that a pair works.
+//
+// The interface with the smaller nonce leads: it takes the pair over which it first hears from the
+// other and connects its queue pairs; its `ready` tells the other which one that is. Whoever gets
+// less than `confirmed` answers; so a lost datagram costs a repetition and no agreement.
+#include <arpa/inet.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+namespace {
+
+// A datagram begins with so many bytes of routing header.
+constexpr std::size_t kRouteBytes = 40;
+constexpr std::size_t kDatagramBytes = 256;
+static_assert(kRouteBytes + sizeof(Greeting) <= kDatagramBytes);
+constexpr std::uint64_t kDatagrams = 128;  // that may wait to be read
+constexpr std::uint64_t kSends = 64;       // that the device has not sent
+// Shared by all: datagrams carry no secret, and what they say is checked.
+constexpr std::uint32_t kQueueKey = 0x57454654;
+// Greetings are repeated, first soon, then at most ten times a second; every pair of addresses is
+// tried so many times before the next.
+constexpr std::int64_t kFirstAgainNs = 4'000'000;
+constexpr std::int64_t kLastAgainNs = 100'000'000;
+constexpr std::uint32_t kTriesEach = 3;
+// Interfaces that spoke to us and were not connected to yet. More is not a job.
+constexpr std::size_t kMostStrangers = 4'096;
+constexpr std::uint32_t kMostRanks = 65'536;
+
+ibv_ah_attr route(const IbInterface& interface, int gid_index,
+                  const std::array<std::uint8_t, 16>& to, std::uint16_t lid) {
+  ibv_ah_attr route{};
+  route.dlid = lid;
+  route.sl = static_cast<std::uint8_t>(interface.ib().service_level);
+  route.port_num = static_cast<std::uint8_t>(interface.ib().port);
+  route.is_global = 1;
+  std::memcpy(route.grh.dgid.raw, to.data(), to.size());
+  route.grh.sgid_index = static_cast<std::uint8_t>(gid_index);
+  route.grh.hop_limit = 64;
+  route.grh.traffic_class = static_cast<std::uint8_t>(interface.ib().traffic_class);
+  return route;
+}
+
+}  // namespace
+
+Status IbInterface::open_datagrams() {
+  ibv_qp_init_attr how{};
+  how.send_cq = sends_queue_.get();
+  how.recv_cq = arrivals_queue_.get();
+  how.qp_type = IBV_QPT_UD;
+  how.sq_sig_all = 1;
+  how.cap = {kSends, kDatagrams, 1, 1, 0};
+  datagrams_ = Owned<ibv_qp>(library_.create_qp(domain_.get(), &how), {&library_});
+  WEFT_RETURN_IF_ERROR(made(datagrams_.get(), name_ + ": a queue pair for datagrams"));
+  ibv_qp_attr to{};
+  to.port_num = static_cast<std::uint8_t>(ib_.port);
+  to.qkey = kQueueKey;
+  const auto move = [&](ibv_qp_state state, int mask) {
+    to.qp_state = state;
+    return answered(library_.modify_qp(datagrams_.get(), &to, mask | IBV_QP_STATE),
+                    name_ + ": preparing the queue pair for datagrams");
+  };
+  WEFT_RETURN_IF_ERROR(move(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+  WEFT_RETURN_IF_ERROR(move(IBV_QPS_RTR, 0));
+  WEFT_RETURN_IF_ERROR(move(IBV_QPS_RTS, IBV_QP_SQ_PSN));
+  WEFT_ASSIGN(datagram_memory_,
+              make_buffer((kDatagrams + kSends) * kDatagramBytes, IBV_ACCESS_LOCAL_WRITE));
+  for (std::uint64_t place = 0; place < kDatagrams; ++place)
+    WEFT_RETURN_IF_ERROR(give_datagram(place));
+  return {};
+}
+
+Status IbInterface::give_datagram(std::uint64_t place) {
+  ibv_sge part{datagram_memory_.address() + place * kDatagramBytes, kDatagramBytes,
+               datagram_memory_.lkey()};
+  ibv_recv_wr request{};
+  request.wr_id = place;
+  request.sg_list = &part;
+  request.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  return answered(library_.post_recv(datagrams_.get(), &request, &bad),
+                  name_ + ": a buffer for datagrams");
+}
+
+int IbInterface::gid_index_of(const std::array<std::uint8_t, 16>& gid) const {
+  const auto found = std::ranges::find(gids_, gid, &RdmaGid::bytes);
+  return found == gids_.end() ? -1 : found->index;
+}
+
+// The kernel looks the neighbor up, which takes up to a second where nobody answers; a handle is
+// kept for the next time.
+Result<ibv_ah*> IbInterface::handle_for(int gid_index, const Greeting& greeting,
+                                        std::uint16_t lid) {
+  Owned<ibv_ah>& known = handles_[{gid_index, greeting.receiver}];
+  if (known == nullptr) {
+    ibv_ah_attr to = route(*this, gid_index, greeting.receiver, lid);
+    known = Owned<ibv_ah>(library_.create_ah(domain_.get(), &to), {&library_});
+  }
+  WEFT_RETURN_IF_ERROR(made(known.get(), name_ + ": a route"));
+  return known.get();
+}
+
+// One that finds no place is lost like one on the wire.
+Status IbInterface::send_greeting(const Greeting& greeting, int gid_index, std::uint32_t datagrams,
+                                  std::uint16_t lid) {
+  if (datagrams_sent_ - datagrams_retired_ == kSends) return {};
+  WEFT_ASSIGN(ibv_ah * handle, handle_for(gid_index, greeting, lid));
+  const std::uint64_t place = kDatagrams + datagrams_sent_ % kSends;
+  std::byte* text = datagram_memory_.data() + place * kDatagramBytes;
+  std::memcpy(text, &greeting, sizeof greeting);
+  ibv_sge part{reinterpret_cast<std::uintptr_t>(text), sizeof greeting, datagram_memory_.lkey()};
+  ibv_send_wr request{};
+  request.sg_list = &part;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.wr.ud.ah = handle;
+  request.wr.ud.remote_qpn = datagrams;
+  request.wr.ud.remote_qkey = kQueueKey;
+  ibv_send_wr* bad = nullptr;
+  WEFT_RETURN_IF_ERROR(
+      answered(library_.post_send(datagrams_.get(), &request, &bad), name_ + ": a datagram"));
+  ++datagrams_sent_;
+  return {};
+}
+
+Greeting IbInterface::new_greeting() const {
+  Greeting greeting;
+  greeting.context = options_.context;
+  greeting.job = options_.job;
+  greeting.rank = static_cast<std::uint32_t>(rank_);
+  greeting.from = nonce();
+  greeting.channels = options_.channels;
+  greeting.slots = options_.slots;
+  greeting.payload_bytes = fields_.payload_bytes;
+  greeting.piece_bytes = fields_.piece_bytes;
+  greeting.datagrams = datagrams_->qp_num;
+  greeting.lid = port_.lid;
+  greeting.mtu = static_cast<std::uint8_t>(mtu());
+  return greeting;
+}
+
+// A power of two of bytes, from 256 on as 1, 2, …
+ibv_mtu IbInterface::mtu() const {
+  const auto most = static_cast<int>(port_.active_mtu);
+  if (ib_.mtu <= 0) return port_.active_mtu;
+  const int wanted = std::bit_width(static_cast<unsigned>(ib_.mtu)) - 8;
+  return static_cast<ibv_mtu>(std::clamp(wanted, static_cast<int>(IBV_MTU_256), most));
+}
+
+// Ours, equal in what both must have equal, and over addresses that we have.
+bool IbInterface::meant_for_us(const Greeting& greeting) const {
+  return greeting.magic == Greeting::kMagic && greeting.version == kWireVersion &&
+         greeting.job == options_.job && greeting.context == options_.context &&
+         greeting.to == nonce() && greeting.rank < kMostRanks &&
+         greeting.channels == options_.channels && greeting.slots == options_.slots &&
+         greeting.payload_bytes == fields_.payload_bytes &&
+         greeting.piece_bytes == fields_.piece_bytes &&
+         (greeting.level == Level::closed || greeting.queue_pairs == ib_.queue_pairs) &&
+         gid_index_of(greeting.receiver) >= 0;
+}
+
+void IbInterface::take_datagram(const ibv_wc& completion) {
+  Greeting greeting;
+  const std::byte* text = datagram_memory_.data() + completion.wr_id * kDatagramBytes + kRouteBytes;
+  const bool whole = completion.byte_len == kRouteBytes + sizeof greeting;
+  if (whole) std::memcpy(&greeting, text, sizeof greeting);
+  if (const Status given = give_datagram(completion.wr_id); !given.ok()) warn_once(given);
+  if (!whole || !meant_for_us(greeting)) {
+    return warn_once(Status(Code::mismatch, name_ + ": a datagram was dropped: it is not of this "
+                                                    "job and interface, or its options differ"));
+  }
+  if (IbEndpoint* from = greeted_by(greeting); from != nullptr) from->take_greeting(greeting);
+}
+
+// Who meets a closed interface is told so.
+void IbInterface::answer_closed(const Greeting& greeting) {
+  Greeting answer = new_greeting();
+  answer.level = Level::closed;
+  answer.to = greeting.from;
+  answer.sender = greeting.receiver;
+  answer.receiver = greeting.sender;
+  answer.incarnation = greeting.incarnation;
+  const Status sent =
+      send_greeting(answer, gid_index_of(greeting.receiver), greeting.datagrams, greeting.lid);
+  if (!sent.ok()) warn_once(sent);
+}
+
+// A stranger gets an endpoint of its own; so does a peer that begins anew. What is of an earlier
+// incarnation came late.
+IbEndpoint* IbInterface::greeted_by(const Greeting& greeting) {
+  if (closed_ && greeting.level != Level::closed) answer_closed(greeting);
+  if (closed_) return nullptr;
+  const auto found = known_.find(greeting.from);
+  const auto rank = static_cast<Rank>(greeting.rank);
+  const bool is_known = found != known_.end();
+  if (is_known && found->second->peer() != rank) return nullptr;
+  if (is_known && greeting.incarnation <= found->second->incarnation())
+    return greeting.incarnation == found->second->incarnation() ? found->second.get() : nullptr;
+  if (greeting.level == Level::closed) return nullptr;
+  Result<IbEndpoint*> stranger = make_stranger(rank, greeting.from, greeting.incarnation);
+  if (stranger.ok()) return *stranger;
+  warn_once(stranger.status());
+  return nullptr;
+}
+
+Result<IbEndpoint*> IbInterface::make_stranger(Rank peer, std::uint64_t nonce,
+                                               std::uint32_t incarnation) {
+  if (strangers_ == kMostStrangers)
+    return Status(Code::exhausted, name_ + ": more strangers than a job has", peer);
+  auto stranger = std::make_unique<IbEndpoint>(*this, peer, nonce, incarnation);
+  WEFT_RETURN_IF_ERROR(stranger->prepare());
+  if (const auto found = known_.find(nonce); found != known_.end()) {
+    stranger->aim_like(*found->second);
+    found->second->fail(
+        Status(Code::unavailable, found->second->path() + ": the peer connects anew", peer));
+    replace(nonce);
+  }
+  ++strangers_;
+  IbEndpoint* raw = stranger.get();
+  known_[nonce] = std::move(stranger);
+  connect_later(*raw);
+  return raw;
+}
+
+void IbInterface::connect_later(IbEndpoint& endpoint) {
+  connecting_.push_back(&endpoint);
+  endpoint.lead(now_ns());
+}
+
+void IbInterface::lead_greetings() {
+  const std::int64_t now = now_ns();
+  for (IbEndpoint* endpoint : connecting_) endpoint->lead(now);
+  std::erase_if(connecting_, [](const IbEndpoint* endpoint) { return !endpoint->connecting(); });
+}
+
+// A stranger's address is where its greeting came from; we have no others to try.
+void IbEndpoint::lead(std::int64_t now) {
+  if (now < next_ns_ || !connecting()) return;
+  if (nonce_ == interface_.nonce()) return join(interface_.new_greeting());
+  const std::int64_t again = kFirstAgainNs << std::min(attempts_, 8U);
+  next_ns_ = now + std::min(again, kLastAgainNs);
+  if (level_ == Level::asking && !candidates_.empty()) {
+    const GidPair& pair = candidates_[attempts_ / kTriesEach % candidates_.size()];
+    gid_index_ = interface_.gids()[static_cast<std::size_t>(pair.local)].index;
+    peer_gid_ = peer_gids_[static_cast<std::size_t>(pair.remote)].bytes;
+  }
+  ++attempts_;
+  if (gid_index_ >= 0) greet(now);
+}
+
+void IbEndpoint::greet(std::int64_t) {
+  Greeting greeting = interface_.new_greeting();
+  greeting.level = level_;
+  greeting.to = nonce_;
+  greeting.incarnation = incarnation_;
+  const auto own = std::ranges::find(interface_.gids(), gid_index_, &RdmaGid::index);
+  greeting.sender = own->bytes;
+  greeting.receiver = peer_gid_;
+  greeting.queue_pairs = static_cast<std::uint8_t>(queues_.size());
+  for (std::size_t q = 0; q < queues_.size(); ++q) {
+    greeting.numbers[q] = queues_[q].pair->qp_num;
+    greeting.first_packets[q] = queues_[q].first_packet;
+  }
+  greeting.window = granted_;
+  greeting.words = scratch_.address();
+  greeting.words_key = scratch_.rkey();
+  const Status sent = interface_.send_greeting(greeting, gid_index_, peer_datagrams_, peer_lid_);
+  // With another pair to try, one that cannot be resolved is no error yet.
+  if (!sent.ok() && (level_ != Level::asking || candidates_.size() < 2)) interface_.warn_once(sent);
+}
+
+void IbEndpoint::take_greeting(const Greeting& greeting) {
+  if (!failure_.ok()) return;
+  if (greeting.level == Level::closed) {
+    peer_closed_.store(true, std::memory_order_release);
+    return;
+  }
+  const bool leads = interface_.nonce() <= nonce_;
+  if (level_ == Level::asking) {
+    // The pair over which it came works in this direction; our answer goes back the same way.
+    gid_index_ = interface_.gid_index_of(greeting.receiver);
+    peer_gid_ = greeting.sender;
+    peer_datagrams_ = greeting.datagrams;
+    peer_lid_ = greeting.lid;
+    if (leads || greeting.level != Level::asking) join(greeting);
+    if (!failure_.ok()) return;
+  }
+  peer_level_ = std::max(peer_level_, greeting.level);
+  if (level_ != Level::asking && greeting.level != Level::asking) {
+    level_ = Level::confirmed;
+    peer_ready_ = true;
+    interface_.pump_later(*this);
+  }
+  if (greeting.level != Level::confirmed) greet(0);
+}
+
+// Connects our queue pairs to those that the greeting names; or, for an interface that talks to
+// itself, to themselves.
+void IbEndpoint::join(const Greeting& greeting) {
+  const bool self = nonce_ == interface_.nonce();
+  Greeting to = greeting;
+  if (self) {
+    gid_index_ = interface_.gids().front().index;
+    peer_gid_ = interface_.gids().front().bytes;
+    to.window = granted_;
+    to.words = scratch_.address();
+    to.words_key = scratch_.rkey();
+    for (std::size_t q = 0; q < queues_.size(); ++q) {
+      to.numbers[q] = queues_[q].pair->qp_num;
+      to.first_packets[q] = queues_[q].first_packet;
+    }
+  }
+  if (const Status joined = to_ready(to); !joined.ok()) return fail(joined);
+  window_ = to.window;
+  words_ = to.words;
+  words_key_ = to.words_key;
+  level_ = self ? Level::confirmed : Level::ready;
+  peer_ready_ = self;
+  if (self) interface_.pump_later(*this);
+}
+
+Status IbEndpoint::to_ready(const Greeting& greeting) {
+  const int mtu = std::min(static_cast<int>(interface_.mtu()), int{greeting.mtu});
+  const IbOptions& ib = interface_.ib();
+  const int reads = std::clamp(interface_.device().max_qp_rd_atom, 1, 16);
+  for (std::size_t q = 0; q < queues_.size(); ++q) {
+    const auto move = [&](ibv_qp_attr& to, ibv_qp_state state, int mask) {
+      to.qp_state = state;
+      return answered(library_.modify_qp(queues_[q].pair.get(), &to, mask | IBV_QP_STATE),
+                      fmt::format("{}: connecting a queue pair", path()));
+    };
+    ibv_qp_attr receive{};
+    receive.path_mtu = static_cast<ibv_mtu>(std::clamp<int>(mtu, IBV_MTU_256, IBV_MTU_4096));
+    receive.dest_qp_num = greeting.numbers[q];
+    receive.rq_psn = greeting.first_packets[q];
+    receive.max_dest_rd_atomic = static_cast<std::uint8_t>(reads);
+    receive.min_rnr_timer = 12;  // 0.64 ms
+    receive.ah_attr = route(interface_, gid_index_, peer_gid_, peer_lid_);
+    WEFT_RETURN_IF_ERROR(move(receive, IBV_QPS_RTR,
+                              IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    ibv_qp_attr send{};
+    send.timeout = static_cast<std::uint8_t>(ib.timeout);
+    send.retry_cnt = static_cast<std::uint8_t>(ib.retries);
+    send.rnr_retry = 7;  // for ever: a stopped receiver is not a broken path
+    send.sq_psn = queues_[q].first_packet;
+    send.max_rd_atomic = static_cast<std::uint8_t>(reads);
+    WEFT_RETURN_IF_ERROR(move(send, IBV_QPS_RTS,
+                              IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                  IBV_QP_MAX_QP_RD_ATOMIC));
+  }
+  return {};
+}
+
+}  // namespace weft::ib

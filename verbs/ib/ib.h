@@ -1,0 +1,53 @@
+// ib: ranks of any machine by RDMA verbs over reliable connections. The reference transport: what
+// others emulate the device does here, writes, reads and compare-and-swap included, without the
+// peer's time.
+//
+// A notice is one RDMA write with immediate: header and payload land together in a slot of the
+// receiver that the immediate names; nothing is copied there. One interface is one port of one
+// device. libibverbs is loaded when the first interface is opened: a host without it starts, and
+// opening says what is missing.
+//
+// Both ends of a connection must know each other's queue pairs, so connecting is a conversation of
+// datagrams that progress() leads. What is posted meanwhile waits on our side, and connect() itself
+// waits for nobody. The pair of addresses (local GID, remote GID) over which the first answer comes
+// is the one that is used: reachability is proven, not taken from an index.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "verbs/device/device.h"
+#include "verbs/transport/transport.h"
+
+namespace weft {
+
+struct IbOptions {
+  std::string device;  // as the kernel names it: "mlx5_0"
+  int port = 1;
+  int gid_index = -1;                              // -1: by score and reachability
+  std::size_t piece_bytes = std::size_t{1} << 18;  // largest payload of a piece
+  std::uint32_t queue_pairs = 2;                   // per peer; channels are dealt out to them
+  std::uint32_t send_depth = 256;                  // work requests under way per queue pair
+  std::uint32_t receive_depth = 8192;  // messages of all peers that wait for our next turn
+  int mtu = 0;                         // bytes; 0: the smaller of both ports'
+  int traffic_class = 0;
+  int service_level = 0;
+  // How often a lost packet is sent again, and after which time: 4.096 us x 2^timeout. Eight times
+  // a second by default: a bond notices a silent path sooner, and what is alone must outlast a
+  // switch that restarts.
+  int timeout = 18;
+  int retries = 7;
+};
+
+// Opens rank `rank`'s interface on one port. `resolver` finds the address of a stranger that asks
+// for attention. `unavailable` says why the port cannot be used.
+Result<std::unique_ptr<Interface>> open_ib(Rank rank, const InterfaceOptions& options,
+                                           const IbOptions& ib, AddressResolver resolver);
+
+// The RDMA ports of this machine as discover_rdma_ports() has them, their addresses asked of the
+// drivers.
+[[nodiscard]] std::vector<RdmaPort> discover_ib_ports();
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+// Loading libibverbs.
+#include "verbs/ib/library.h"
+
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include <string>
+
+namespace weft::ib {
+namespace {
+
+constexpr const char* kFile = "libibverbs.so.1";
+
+// Newer drivers fill a longer structure than the exported function knows; this asks them directly.
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) {
+  verbs_context* extended = verbs_get_ctx_op(context, query_port);
+  if (extended == nullptr) return EOPNOTSUPP;
+  return extended->query_port(context, port, attributes, sizeof *attributes);
+}
+
+// Finds functions by their names; after the first that is missing the rest is not looked for.
+class Loader {
+ public:
+  Loader() : loaded_(dlopen(kFile, RTLD_NOW | RTLD_LOCAL)) {
+    if (loaded_ == nullptr) missing_ = dlerror();
+  }
+  template <typename Function>
+  Loader& find(const char* name, Function& function) {
+    if (!missing_.empty()) return *this;
+    function = reinterpret_cast<Function>(dlsym(loaded_, name));
+    if (function == nullptr) missing_ = fmt::format("{} has no {}", kFile, name);
+    return *this;
+  }
+  [[nodiscard]] Status status() const {
+    if (missing_.empty()) return {};
+    return Status(Code::unavailable, fmt::format("RDMA verbs cannot be used here: {}", missing_));
+  }
+
+ private:
+  void* loaded_;  // stays so: drivers leave threads and handlers behind
+  std::string missing_;
+};
+
+Result<Library> load() {
+  Library table{};
+  WEFT_RETURN_IF_ERROR(Loader()
+                           .find("ibv_get_device_list", table.get_device_list)
+                           .find("ibv_free_device_list", table.free_device_list)
+                           .find("ibv_get_device_name", table.get_device_name)
+                           .find("ibv_open_device", table.open_device)
+                           .find("ibv_close_device", table.close_device)
+                           .find("ibv_query_device", table.query_device)
+                           .find("_ibv_query_gid_table", table.query_gid_table)
+                           .find("ibv_alloc_pd", table.alloc_pd)
+                           .find("ibv_dealloc_pd", table.dealloc_pd)
+                           .find("ibv_reg_mr", table.reg_mr)
+                           .find("ibv_dereg_mr", table.dereg_mr)
+                           .find("ibv_create_comp_channel", table.create_comp_channel)
+                           .find("ibv_destroy_comp_channel", table.destroy_comp_channel)
+                           .find("ibv_create_cq", table.create_cq)
+                           .find("ibv_destroy_cq", table.destroy_cq)
+                           .find("ibv_get_cq_event", table.get_cq_event)
+                           .find("ibv_ack_cq_events", table.ack_cq_events)
+                           .find("ibv_create_srq", table.create_srq)
+                           .find("ibv_destroy_srq", table.destroy_srq)
+                           .find("ibv_create_qp", table.create_qp)
+                           .find("ibv_modify_qp", table.modify_qp)
+                           .find("ibv_destroy_qp", table.destroy_qp)
+                           .find("ibv_create_ah", table.create_ah)
+                           .find("ibv_destroy_ah", table.destroy_ah)
+                           .find("ibv_get_async_event", table.get_async_event)
+                           .find("ibv_ack_async_event", table.ack_async_event)
+                           .find("ibv_wc_status_str", table.wc_status_str)
+                           .find("ibv_event_type_str", table.event_type_str)
+                           .status());
+  table.query_port = query_port;
+  table.poll_cq = ibv_poll_cq;
+  table.req_notify_cq = ibv_req_notify_cq;
+  table.post_send = ibv_post_send;
+  table.post_recv = ibv_post_recv;
+  table.post_srq_recv = ibv_post_srq_recv;
+  return table;
+}
+
+}  // namespace
+
+Result<const Library*> library() {
+  static const Result<Library> once = load();
+  if (!once.ok()) return once.status();
+  return &once.value();
+}
+
+}  // namespace weft::ib

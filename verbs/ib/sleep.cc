@@ -1,0 +1,182 @@
+// A turn of the interface, sleeping and waking, and what the device tells without being asked.
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+namespace {
+
+// Calls in a row that moved something, after which releases are reported all the same.
+constexpr std::uint32_t kBusyTurns = 16;
+// Calls in a row that moved nothing, after which releases are reported that nobody needs yet.
+constexpr std::uint32_t kIdleTurns = 16;
+// Turns between two looks for events of the device, which cost a system call each.
+constexpr std::uint32_t kTurnsPerLook = 1024;
+// The longest sleep while something must be said again that nobody answered.
+constexpr std::int64_t kNapNs = 1'000'000;
+constexpr std::int64_t kLongestAlarmNs = 1'000'000'000;
+
+}  // namespace
+
+void IbInterface::progress() {
+  if (!pumping_.empty()) pump_all();
+  const std::size_t moved = take_messages() + take_completions();
+  if (!starved_.empty()) {
+    std::erase_if(starved_, [this](IbEndpoint* endpoint) {
+      if (endpoint->starved()) return false;
+      pump_later(*endpoint);
+      return true;
+    });
+  }
+  if (!blocked_.empty())
+    std::erase_if(blocked_, [](const IbEndpoint* endpoint) { return !endpoint->waits_to_go(); });
+  if (!connecting_.empty()) lead_greetings();
+  if (++turns_ % kTurnsPerLook == 0) look_for_events();
+  if (moved != 0) idle_turns_ = 0;
+  if (moved != 0 && ++busy_turns_ < kBusyTurns && !urgent_) return pump_all();
+  busy_turns_ = 0;
+  const bool due = urgent_ || armed_ || moved != 0 || ++idle_turns_ >= kIdleTurns;
+  if (due && !reporters_.empty()) report_releases();
+  pump_all();
+}
+
+void IbInterface::pump_later(IbEndpoint& endpoint) {
+  if (std::ranges::find(pumping_, &endpoint) == pumping_.end()) pumping_.push_back(&endpoint);
+}
+
+// What asks for more while it is served is served at the next turn.
+void IbInterface::pump_all() {
+  for (IbEndpoint* endpoint : std::exchange(pumping_, {})) {
+    endpoint->pump();
+    if (!endpoint->waits_to_go()) continue;
+    // Without a look at what the peer has written since: a window that came back just now would
+    // make it one that waits for a completion, and none may come.
+    std::vector<IbEndpoint*>& waiting = endpoint->lacks_window() ? starved_ : blocked_;
+    if (std::ranges::find(waiting, endpoint) == waiting.end()) waiting.push_back(endpoint);
+    if (!has_completions(1)) pump_later(*endpoint);
+  }
+}
+
+void IbInterface::report_releases() {
+  urgent_ = false;
+  idle_turns_ = 0;
+  for (IbEndpoint* endpoint : std::exchange(reporters_, {})) endpoint->report_releases();
+}
+
+bool IbInterface::flushed() const {
+  return pumping_.empty() && starved_.empty() && blocked_.empty() && reporters_.empty() &&
+         connecting_.empty();
+}
+
+// A device may end a queue pair, a port, or itself.
+void IbInterface::look_for_events() {
+  ibv_async_event event{};
+  while (library_.get_async_event(context_.get(), &event) == 0) {
+    // First: a queue pair cannot be destroyed while one of its events is not acknowledged.
+    library_.ack_async_event(&event);
+    take_event(event);
+  }
+}
+
+void IbInterface::take_event(const ibv_async_event& event) {
+  const auto why = [&](std::string_view path) {
+    return fmt::format("{}: {}", path, library_.event_type_str(event.event_type));
+  };
+  switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR: {
+      const auto found = queues_.find(event.element.qp->qp_num);
+      if (found == queues_.end()) return;
+      IbEndpoint& endpoint = *found->second.endpoint;
+      return endpoint.fail(Status(Code::unavailable, why(endpoint.path()), endpoint.peer()));
+    }
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_DEVICE_FATAL:
+      for (auto& [nonce, endpoint] : known_)
+        endpoint->fail(Status(Code::unavailable, why(endpoint->path()), endpoint->peer()));
+      return;
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_GID_CHANGE:
+      log(LogLevel::info, why(name_));
+      return;
+    default:
+      return;
+  }
+}
+
+// What is posted from here on leaves at once: the caller looks once more at what has come, and then
+// sleeps without a turn.
+bool IbInterface::arm() {
+  armed_ = true;
+  report_releases();
+  pump_all();
+  bool safe = pumping_.empty() && set_alarm();
+  for (ibv_cq* queue : {arrivals_queue_.get(), sends_queue_.get()})
+    safe = library_.req_notify_cq(queue, 0) == 0 && safe;
+  return safe;
+}
+
+// Greetings are repeated although nothing happens, and a peer writes what we wait for without a
+// message.
+bool IbInterface::set_alarm() {
+  if (connecting_.empty() && starved_.empty()) return true;
+  std::int64_t ns = now_ns() + (starved_.empty() ? kLongestAlarmNs : kNapNs);
+  for (const IbEndpoint* endpoint : connecting_) ns = std::min(ns, endpoint->next_ns());
+  itimerspec when{};
+  when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
+  return ::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0;
+}
+
+void IbInterface::disarm() {
+  armed_ = false;
+  ibv_cq* queue = nullptr;
+  void* unused = nullptr;
+  while (library_.get_cq_event(channel_.get(), &queue, &unused) == 0)
+    library_.ack_cq_events(queue, 1);
+  std::uint64_t woken = 0;
+  for (const Fd* fd : {&woken_, &alarm_}) {
+    if (::read(fd->get(), &woken, sizeof woken) < 0) woken = 0;  // it was another
+  }
+  look_for_events();
+}
+
+void IbInterface::wait_for_event(std::int64_t timeout_ns) {
+  const std::int64_t ns = std::max<std::int64_t>(timeout_ns, 0);
+  const timespec timeout{ns / 1'000'000'000, ns % 1'000'000'000};
+  pollfd event{descriptor_.get(), POLLIN, 0};
+  ppoll(&event, 1, &timeout, nullptr);
+}
+
+// After arming, what had come before is looked for once more.
+void IbInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
+  const bool safe = arm();
+  const std::uint64_t before = arrivals_;
+  progress();
+  if (!ready() && arrivals_ == before)
+    wait_for_event(safe ? timeout_ns : std::min(timeout_ns, kNapNs));
+  disarm();
+  progress();
+}
+
+void IbInterface::wake() {
+  const std::uint64_t once = 1;
+  if (::write(woken_.get(), &once, sizeof once) < 0) return;  // it is awake already
+}
+
+void IbInterface::drain(const std::function<bool()>& done, const Deadline& deadline) {
+  while (!done() && !deadline.passed())
+    sleep(std::min(deadline.ns() - now_ns(), 10 * kNapNs), done);
+}
+
+}  // namespace weft::ib
