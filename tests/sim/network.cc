@@ -1,0 +1,255 @@
+#include "tests/sim/network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace weft {
+namespace {
+
+Status unavailable(std::string text) {
+  return Status(Code::unavailable, std::move(text));
+}
+
+}  // namespace
+
+class SimEndpoint final : public Endpoint {
+ public:
+  SimEndpoint(SimInterface& own, Rank peer, std::size_t there, std::uint32_t channels, bool silent)
+      : own_(own), peer_(peer), there_(there), channels_(channels), silent_(silent) {}
+
+  [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] bool peer_closed() const override { return false; }
+  [[nodiscard]] const Status& failure() const override { return failure_; }
+  void abandon(const Status& why) override {
+    if (failure_.ok()) failure_ = why;
+  }
+  [[nodiscard]] bool shares_memory() const override { return false; }
+
+  Posted post_notice(std::uint32_t channel, const WireHeader& header,
+                     std::span<const std::byte> payload) override {
+    return post(channel, header, {payload.begin(), payload.end()}, {});
+  }
+  Posted post_piece(std::uint32_t channel, const WireHeader& header,
+                    std::span<const std::byte> payload) override {
+    return post(channel, header, {}, payload);
+  }
+  [[nodiscard]] Notice front(std::uint32_t channel) override {
+    const std::deque<Arrival>& arrived = channels_[channel].arrived;
+    if (arrived.empty()) return {};
+    return {&arrived.front().header, arrived.front().payload.data()};
+  }
+  void release(std::uint32_t channel) override;
+  [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override {
+    return channels_[channel].taken + channels_[channel].arrived.size();
+  }
+  [[nodiscard]] std::uint64_t posted(std::uint32_t channel) const override {
+    return channels_[channel].posted;
+  }
+  [[nodiscard]] std::uint64_t released(std::uint32_t channel) override {
+    return channels_[channel].released;
+  }
+  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override {
+    return failure_.ok() ? channels_[channel].settled : channels_[channel].posted;
+  }
+  [[nodiscard]] const Status& process_access() const override { return kNoAccess; }
+  [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }
+  Status read_now(std::span<std::byte>, const RemoteBuffer&) override { return kNoAccess; }
+  Posted post_write(std::span<const std::byte>, const RemoteBuffer&, std::uint64_t) override {
+    return Posted::full;
+  }
+  Posted post_read(std::span<std::byte>, const RemoteBuffer&, std::uint64_t) override {
+    return Posted::full;
+  }
+  Posted post_compare_swap(const RemoteBuffer&, std::uint64_t, std::uint64_t, std::uint64_t*,
+                           std::uint64_t) override {
+    return Posted::full;
+  }
+
+ private:
+  friend class SimInterface;
+  friend class SimNetwork;
+  static inline const Status kNoAccess = unavailable("a simulated network has no such access");
+
+  struct Arrival {
+    WireHeader header;
+    std::vector<std::byte> payload;
+  };
+  struct Flying {
+    Arrival notice;
+    std::span<const std::byte> source;  // of a piece
+    std::uint64_t due;
+  };
+  struct Channel {
+    std::deque<Flying> flying;         // to the peer
+    std::deque<std::uint64_t> credit;  // due times of releases on their way back to the peer
+    std::deque<Arrival> arrived;
+    std::uint64_t posted = 0, released = 0, settled = 0, taken = 0;
+  };
+
+  Posted post(std::uint32_t channel, const WireHeader& header, std::vector<std::byte> copy,
+              std::span<const std::byte> source);
+  void deliver(SimEndpoint& from);
+
+  SimInterface& own_;
+  Rank peer_;
+  std::size_t there_;  // the peer's interface
+  std::vector<Channel> channels_;
+  bool silent_;
+  bool late_ = false;
+  Status failure_;
+};
+
+class SimInterface final : public Interface {
+ public:
+  SimInterface(SimNetwork& network, Rank rank, const InterfaceOptions& options, std::string name)
+      : network_(network),
+        rank_(rank),
+        options_(options),
+        name_(std::move(name)),
+        number_(network.interfaces_.size()) {
+    network.interfaces_.push_back(this);
+  }
+  ~SimInterface() override { network_.interfaces_[number_] = nullptr; }
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::string address() const override { return std::to_string(number_); }
+  Result<Endpoint*> connect(Rank peer, std::string_view address) override {
+    return &endpoint(peer, std::stoul(std::string(address)));
+  }
+  Result<Endpoint*> reconnect(Rank peer, std::string_view address) override {
+    const std::size_t there = std::stoul(std::string(address));
+    SimEndpoint& newest = endpoint(peer, there);
+    if (newest.failure().ok()) return &newest;
+    return &endpoint(peer, there, endpoints_[there].size());
+  }
+  [[nodiscard]] Status link() const override {
+    return network_.is_cut_ && !network_.is_secret_ ? unavailable("no carrier") : Status();
+  }
+  [[nodiscard]] RemoteBuffer describe(const void*, std::size_t) const override { return {}; }
+  [[nodiscard]] std::size_t piece_bytes() const override { return network_.options_.piece_bytes; }
+  void progress() override {
+    ++network_.turn_;
+    for (auto& [there, mine] : endpoints_) {
+      SimInterface* peer = network_.interfaces_[there];
+      if (peer == nullptr) continue;
+      for (std::size_t k = 0; k < mine.size(); ++k) {
+        if (k == 0 || !network_.is_cut_) mine[k]->deliver(peer->endpoint(rank_, number_, k));
+      }
+    }
+  }
+  std::size_t poll(std::span<Completion>) override { return 0; }
+  Result<Endpoint*> attention() override {
+    for (auto& [there, mine] : endpoints_) {
+      if (mine.back()->front(kControlChannel).header != nullptr) return mine.back().get();
+    }
+    return nullptr;
+  }
+  void sleep(std::int64_t, const std::function<bool()>& ready) override { (void)ready(); }
+  void wake() override {}
+  [[nodiscard]] Result<int> descriptor() override { return unavailable("nothing to poll"); }
+  [[nodiscard]] bool arm() override { return false; }
+  void disarm() override {}
+  void close() override {}
+  [[nodiscard]] std::size_t endpoint_bytes() const override { return 0; }
+
+ private:
+  friend class SimEndpoint;
+  friend class SimNetwork;
+
+  SimEndpoint& endpoint(Rank peer, std::size_t there) {
+    return endpoint(peer, there, std::max<std::size_t>(endpoints_[there].size(), 1) - 1);
+  }
+  // The k-th that connected these two. The first word of a later one ends those before.
+  SimEndpoint& endpoint(Rank peer, std::size_t there, std::size_t k) {
+    std::vector<std::unique_ptr<SimEndpoint>>& known = endpoints_[there];
+    while (known.size() <= k) {
+      if (!known.empty()) known.back()->abandon(unavailable("the peer connects anew"));
+      known.push_back(
+          std::make_unique<SimEndpoint>(*this, peer, there, options_.channels, network_.is_cut_));
+    }
+    return *known[k];
+  }
+
+  SimNetwork& network_;
+  Rank rank_;
+  InterfaceOptions options_;
+  std::string name_;
+  std::size_t number_;
+  std::map<std::size_t, std::vector<std::unique_ptr<SimEndpoint>>> endpoints_;
+};
+
+std::uint64_t SimNetwork::due(std::uint64_t after) {
+  return std::max(after, turn_ + 1 + random_() % options_.longest_delay);
+}
+
+std::unique_ptr<Interface> SimNetwork::open(Rank rank, const InterfaceOptions& options,
+                                            std::string name) {
+  return std::make_unique<SimInterface>(*this, rank, options, std::move(name));
+}
+
+void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
+  auto& first = *interfaces_[std::stoul(a.address())];
+  auto& second = *interfaces_[std::stoul(b.address())];
+  is_cut_ = true;
+  is_secret_ = how != Cut::told;
+  for (SimEndpoint* end : {&first.endpoint(second.rank_, second.number_),
+                           &second.endpoint(first.rank_, first.number_)}) {
+    end->silent_ = true;
+    end->late_ = how == Cut::late;
+    // What was on its way is in the network's own buffers.
+    for (SimEndpoint::Channel& state : end->channels_) {
+      for (SimEndpoint::Flying& flying : state.flying) {
+        if (!flying.source.empty())
+          flying.notice.payload.assign(flying.source.begin(), flying.source.end());
+        flying.source = {};
+      }
+    }
+    if (how == Cut::told) end->failure_ = unavailable("the cable was cut");
+  }
+}
+
+Posted SimEndpoint::post(std::uint32_t channel, const WireHeader& header,
+                         std::vector<std::byte> copy, std::span<const std::byte> source) {
+  Channel& state = channels_[channel];
+  if (!failure_.ok() || state.posted - state.released == own_.options_.slots) return Posted::full;
+  const std::uint64_t last = state.flying.empty() ? 0 : state.flying.back().due;
+  state.flying.push_back({{header, std::move(copy)}, source, own_.network_.due(last)});
+  ++state.posted;
+  return Posted::posted;
+}
+
+void SimEndpoint::release(std::uint32_t channel) {
+  Channel& state = channels_[channel];
+  state.arrived.pop_front();
+  ++state.taken;
+  const std::uint64_t last = state.credit.empty() ? 0 : state.credit.back();
+  state.credit.push_back(own_.network_.due(last));
+}
+
+// Lets in what `from` sent to us and is due, and what it released of ours.
+void SimEndpoint::deliver(SimEndpoint& from) {
+  const std::uint64_t now = own_.network_.turn_;
+  const bool haunted = late_ && (!failure_.ok() || !from.failure_.ok());
+  if (silent_ && !haunted) return;
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    Channel& theirs = from.channels_[c];
+    while (!theirs.flying.empty() && theirs.flying.front().due <= now) {
+      SimEndpoint::Flying& flying = theirs.flying.front();
+      if (!flying.source.empty()) {
+        if (!from.failure_.ok()) break;  // its sender let no more be read
+        flying.notice.payload.assign(flying.source.begin(), flying.source.end());
+      }
+      channels_[c].arrived.push_back(std::move(flying.notice));
+      theirs.flying.pop_front();
+      ++theirs.settled;
+      ++own_.network_.delivered_;
+    }
+    while (!theirs.credit.empty() && theirs.credit.front() <= now && !haunted) {
+      theirs.credit.pop_front();
+      ++channels_[c].released;
+    }
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,61 @@
+// SimNetwork: networks between ranks of one thread, for tests of what is built over the contract.
+//
+// Time is a count of turns: whoever calls progress() moves it on by one. A notice arrives some
+// turns after it was posted, drawn from the seed, in the order of its channel; a release comes back
+// in the same way. A piece is read from its source when it arrives, so a source that was changed
+// too early shows. Paths can be cut: nothing of what is on its way arrives then, or it arrives
+// late, after the cut was noticed; the ends may learn of the cut or only feel silence.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "verbs/transport/transport.h"
+
+namespace weft {
+
+class SimInterface;
+class SimEndpoint;
+
+struct SimOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t longest_delay = 8;  // turns
+  std::size_t piece_bytes = 512;
+};
+
+class SimNetwork {
+ public:
+  explicit SimNetwork(const SimOptions& options) : options_(options), random_(options.seed) {}
+
+  std::unique_ptr<Interface> open(Rank rank, const InterfaceOptions& options, std::string name);
+
+  enum class Cut : std::uint8_t {
+    told,    // both ends see failure()
+    silent,  // nobody sees anything
+    late,    // silent, and what was on its way arrives once an end has abandoned the path
+  };
+  // Ends the path between two interfaces; after mend() they can connect again.
+  void cut(const Interface& a, const Interface& b, Cut how);
+  void mend() { is_cut_ = false; }
+
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+
+ private:
+  friend class SimInterface;
+  friend class SimEndpoint;
+
+  [[nodiscard]] std::uint64_t due(std::uint64_t after);
+
+  SimOptions options_;
+  std::mt19937_64 random_;
+  std::uint64_t turn_ = 0;
+  std::uint64_t delivered_ = 0;
+  bool is_cut_ = false;
+  bool is_secret_ = false;                 // the link looks well all the same
+  std::vector<SimInterface*> interfaces_;  // by number; null once closed
+};
+
+}  // namespace weft

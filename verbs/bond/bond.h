@@ -1,0 +1,67 @@
+// bond: several interfaces as one. Pieces to a peer are spread over all rails that reach it; when a
+// rail fails or grows slow its pieces travel on the others.
+//
+// Every notice of a channel has a number (WireHeader::stamp) and is posted on the path that will
+// deliver it first, by what each path carried lately and what it still has to carry. So fast rails
+// take more, and a rail takes nothing that another would deliver sooner. The receiver takes notices
+// by number from whichever path has the next one.
+//
+// A path that is given up (it failed, its link is down, or it is silent while another answers) is
+// *fenced*: the sender says so over a live path, the receiver takes what has arrived whole, looks
+// at that path never again and answers how much it took; only the rest is posted once more. So
+// every notice arrives exactly once, whatever the dead path still delivers.
+//
+// A path returns: once nothing is owed on either side its interface connects again, a probe goes
+// there and its echo comes back, and it takes pieces as before. Each time is another generation of
+// the path, so that a late word about an earlier one changes nothing.
+//
+// A peer that shares our memory, or that one rail alone reaches, has the member's own endpoint: no
+// numbering, no copies. Threads and lifetime as in transport.h; members live as long as the bond.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "verbs/transport/transport.h"
+
+namespace weft {
+
+// One interface of the bond.
+struct BondMember {
+  // Only members of the same kind ("ib", "ucx") make a path. Two ranks use one kind, the first of
+  // those that both have: others would share its wires.
+  std::string kind;
+  // Members whose rails have the same name reach each other. Where no names agree, the k-th network
+  // of one rank is tried with the k-th of the other.
+  std::string rail;
+  std::function<Result<std::unique_ptr<Interface>>(AddressResolver resolver)> open;
+};
+
+struct BondOptions {
+  Rank rank = 0;
+  std::uint32_t channels = 9;        // as the members'
+  std::uint32_t slots = 4;           // as the members'
+  std::size_t payload_bytes = 4032;  // as the members'
+  // A path that carried nothing for so long although it should is asked whether it still works; as
+  // long again, and it is given up.
+  std::int64_t silence_ms = 500;
+  // After so long a path that was given up is tried again, as long as its interface has a link.
+  std::int64_t return_ms = 1000;
+  std::int64_t (*clock)() = now_ns;  // nanoseconds; tests give one of their own
+  std::string no_networks;           // why there are none, for errors
+};
+
+// Opens all members. `memory` is asked first for every peer (ranks of one machine share it); may be
+// null. A peer whose address none of the members can connect to is `unavailable`, each member's
+// reason in the text.
+[[nodiscard]] Result<std::unique_ptr<Interface>> open_bond(const BondOptions& options,
+                                                           const BondMember* memory,
+                                                           std::vector<BondMember> networks,
+                                                           AddressResolver resolver);
+
+// The part of a bond's address that is its shared memory's; empty if it has none.
+[[nodiscard]] Result<std::string> memory_address(std::string_view bond_address);
+
+}  // namespace weft

@@ -1,0 +1,256 @@
+// The classes behind bond.h. Internal to the module.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+#include "verbs/bond/address.h"
+#include "verbs/bond/bond.h"
+
+namespace weft::bond {
+
+class BondInterface;
+
+// What two bonds tell each other about a path between them: a notice of kind `path` on the control
+// channel of a path that lives, outside of the numbered stream. Frozen with the wire version.
+struct PathNote {
+  enum class What : std::uint32_t {
+    fence = 1,   // I gave up path `path`: take what has come there and say how much
+    fenced = 2,  // taken: `taken` notices per channel follow
+    probe = 3,   // does this path work?
+    echo = 4,    // it does
+  };
+  What what = What::probe;
+  std::uint16_t path = 0;
+  std::uint16_t generation = 0;  // of the path
+};
+static_assert(sizeof(PathNote) == 8);
+
+// Whether generation a comes after b; they wrap around.
+[[nodiscard]] inline bool is_newer(std::uint16_t a, std::uint16_t b) {
+  return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0;
+}
+
+// One rail to the peer.
+struct Path {
+  Interface* interface = nullptr;
+  Endpoint* endpoint = nullptr;
+  std::string address;           // of the peer's end
+  std::uint16_t generation = 0;  // how often it was connected again
+  std::uint16_t before = 0;      // the last one in which we took anything (Channel::before)
+  bool live = true;              // we post on it
+  bool fenced = false;           // we take no more from it than had come
+  // Given up, connected again, and not proven yet: only a probe is under way.
+  bool returning = false;
+  std::int64_t given_up_ns = 0;
+  // How fast it carries, in bytes per nanosecond; taken to be equal for all until measured.
+  double rate = 1.0;
+  bool measured = false;
+  std::uint64_t backlog = 0;  // bytes posted and not settled
+  // A sample of the rate: bytes of pieces that settled, and how long there were any under way. The
+  // time in between does not count: a fast path often waits for a slow one.
+  std::uint32_t pieces = 0;  // under way
+  std::uint64_t carried = 0;
+  std::int64_t busy_ns = 0;        // before `busy_since_ns`
+  std::int64_t busy_since_ns = 0;  // where pieces are under way
+  // Silence: how much it had released and settled when it last moved, and when that was; when it
+  // was asked (0: not since), when it answered, and when another path answered for it.
+  std::uint64_t moved = 0;
+  std::int64_t moved_ns = 0;
+  std::int64_t probed_ns = 0;
+  std::int64_t echoed_ns = 0;
+  std::int64_t answered_elsewhere_ns = 0;
+  bool resolved = false;  // given up, and the peer said what it took
+};
+
+// How long the path has carried pieces in this sample.
+[[nodiscard]] inline std::int64_t busy_ns(const Path& path, std::int64_t now) {
+  return path.busy_ns + (path.pieces == 0 ? 0 : now - path.busy_since_ns);
+}
+
+class BondEndpoint final : public Endpoint {
+ public:
+  BondEndpoint(BondInterface& bond, Rank peer, std::string address, std::vector<Path> paths);
+
+  [[nodiscard]] Rank peer() const override { return peer_; }
+  // The peer's, as it was when we connected.
+  [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] bool peer_closed() const override;
+  [[nodiscard]] const Status& failure() const override { return failure_; }
+  [[nodiscard]] bool shares_memory() const override { return false; }
+
+  Posted post_notice(std::uint32_t channel, const WireHeader& header,
+                     std::span<const std::byte> payload) override;
+  Posted post_piece(std::uint32_t channel, const WireHeader& header,
+                    std::span<const std::byte> payload) override;
+  [[nodiscard]] Notice front(std::uint32_t channel) override;
+  void release(std::uint32_t channel) override;
+  // Those whose turn has not come are counted too.
+  [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override;
+  [[nodiscard]] std::uint64_t posted(std::uint32_t channel) const override {
+    return channels_[channel].posted;
+  }
+  [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
+  // A source is needed until the peer has it for certain: its path may fail.
+  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
+
+  [[nodiscard]] const Status& process_access() const override;
+  [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
+  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
+  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                    std::uint64_t ticket) override;
+  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
+                   std::uint64_t ticket) override;
+  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                           std::uint64_t desired, std::uint64_t* found,
+                           std::uint64_t ticket) override;
+  void abandon(const Status& why) override;
+
+  // Part of every turn: takes notes about paths, posts again what a fence showed to be missing.
+  void progress();
+  [[nodiscard]] bool flushed() const { return notes_.empty() && missing_ == 0; }
+  // Now and then: links, rates, silence.
+  void look(std::int64_t now);
+  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
+
+ private:
+  // A notice that the peer has not released.
+  struct Sent {
+    WireHeader header;
+    std::span<const std::byte> payload;
+    std::vector<std::byte> copy;  // of a payload that was copied
+    std::uint64_t path_number;    // posted() of its path when it was
+    std::uint32_t path;
+    bool piece;
+    bool taken;    // by the fence of its path: as good as released
+    bool missing;  // … or not: to be posted again
+    bool settled;  // counted in its path's figures
+  };
+  // A notice that came before its turn, kept after a fence.
+  struct Kept {
+    WireHeader header;
+    std::vector<std::byte> payload;
+  };
+  struct Channel {
+    std::vector<Sent> sent;  // ring, by number
+    std::uint64_t posted = 0;
+    std::uint64_t released = 0;
+    std::uint64_t next = 0;              // the number that front() shows next
+    std::map<std::uint32_t, Kept> kept;  // by stamp
+    // By path: notices taken from it, and how many may be: all, or what had come when it was
+    // fenced. And how many were taken in generation Path::before.
+    std::vector<std::uint64_t> taken, bound, before;
+  };
+
+  // post.cc
+  Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
+              bool piece);
+  [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
+  Posted post_on(std::size_t path, std::uint32_t channel, Sent& sent);
+  static void count_settled(Path& path, Sent& sent, std::int64_t now);
+  void settle(Channel& state, std::uint32_t channel, std::int64_t now);
+  // The next notice that may be taken from a path.
+  [[nodiscard]] Notice front_on(std::uint32_t channel, std::size_t path);
+  void release_on(std::uint32_t channel, std::size_t path);
+  bool keep_early(std::uint32_t channel);
+
+  // recover.cc
+  void give_up(std::size_t path, const Status& why);
+  void take_notes();
+  void handle(std::size_t from, const PathNote& note, std::span<const std::byte> counts);
+  void fence(std::size_t path);
+  void resolve(std::size_t path, std::span<const std::byte> counts);
+  void say(PathNote::What what, std::size_t path, std::size_t over);
+  void send_notes();
+  [[nodiscard]] bool carries_notes(std::size_t path) const {
+    return paths_[path].live || paths_[path].returning;
+  }
+
+  // comeback.cc
+  void look_for_return(std::size_t path, std::int64_t now);
+  [[nodiscard]] bool is_drained(std::size_t path) const;
+  void begin_anew(std::size_t path, Endpoint& endpoint);
+  void come_back(std::size_t path);
+  void hear_of_past(const PathNote& note);
+  void hear_of_future(std::size_t from, const PathNote& note);
+  void post_missing();
+  void look_for_silence(std::size_t path, std::int64_t now);
+  [[nodiscard]] bool owes(std::size_t path) const;
+
+  BondInterface& bond_;
+  Rank peer_;
+  std::string address_;
+  std::vector<Path> paths_;
+  std::vector<Channel> channels_;
+  struct Note {
+    PathNote note;
+    std::size_t over;  // the path that carries it; kNowhere: any that lives
+  };
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+  std::deque<Note> notes_;  // to be sent
+  std::size_t missing_ = 0;
+  bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
+  Status failure_;
+};
+
+class BondInterface final : public Interface {
+ public:
+  static Result<std::unique_ptr<Interface>> open(const BondOptions& options,
+                                                 const BondMember* memory,
+                                                 std::vector<BondMember> networks,
+                                                 AddressResolver resolver);
+  ~BondInterface() override;
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::string address() const override;
+  Result<Endpoint*> connect(Rank peer, std::string_view address) override;
+  [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
+  [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
+  void progress() override;
+  [[nodiscard]] bool flushed() const override;
+  std::size_t poll(std::span<Completion> completions) override;
+  Result<Endpoint*> attention() override;
+  void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) override;
+  void wake() override;
+  [[nodiscard]] Result<int> descriptor() override;
+  [[nodiscard]] bool arm() override;
+  void disarm() override;
+  void close() override;
+  [[nodiscard]] std::size_t endpoint_bytes() const override;
+  [[nodiscard]] std::string path_to(const Endpoint& endpoint) const override;
+
+  [[nodiscard]] const BondOptions& options() const { return options_; }
+  [[nodiscard]] std::int64_t now() const { return options_.clock(); }
+  // A path of this endpoint's was connected again.
+  void own(const Endpoint& path, BondEndpoint& whole) { owners_[&path] = &whole; }
+
+ private:
+  // A member and how it is known to peers.
+  struct Member {
+    std::string kind;
+    std::string rail;
+    std::unique_ptr<Interface> interface;
+  };
+
+  BondInterface(const BondOptions& options, AddressResolver resolver);
+  Result<std::string> address_for(std::size_t member, Rank peer);
+  Result<Endpoint*> connect_networks(Rank peer, std::string_view address, const BondAddress& theirs,
+                                     std::string reasons);
+  [[nodiscard]] BondAddress own_address() const;
+
+  BondOptions options_;
+  AddressResolver resolver_;
+  std::string name_;
+  std::unique_ptr<Interface> memory_;
+  std::vector<Member> networks_;
+  std::size_t piece_bytes_ = 0;
+  std::unordered_map<Rank, std::unique_ptr<BondEndpoint>> endpoints_;
+  std::vector<std::unique_ptr<BondEndpoint>> replaced_;
+  std::unordered_map<const Endpoint*, BondEndpoint*> owners_;  // of paths
+  std::uint32_t turns_ = 0;
+  std::int64_t looked_ns_ = 0;
+};
+
+}  // namespace weft::bond

@@ -1,0 +1,272 @@
+// The data path of a bonded endpoint: choosing paths, numbering, taking by number.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "verbs/bond/interface.h"
+
+namespace weft::bond {
+namespace {
+
+// A path's rate is taken from so many bytes that it carried, or from what it carried in so long:
+// pieces settle in bursts, and a sample of a few says nothing.
+constexpr std::uint64_t kSampleBytes = std::uint64_t{4} << 20;
+constexpr std::int64_t kSampleNs = 100'000'000;
+// How much a path may lag behind its rate before it is thought slower, between two samples.
+constexpr std::uint64_t kLagBytes = std::uint64_t{1} << 20;
+// No path is ever thought slower than this, so that one that stood still is tried again.
+constexpr double kLeastRate = 1e-6;
+
+// What a path is worth now: what was measured, or less when it fell far behind that since.
+double rate_now(const Path& path, std::int64_t now) {
+  const auto busy = static_cast<double>(busy_ns(path, now));
+  const auto carried = static_cast<double>(path.carried + kLagBytes);
+  if (path.pieces == 0 || path.rate * busy <= carried) return path.rate;
+  return std::max(kLeastRate, carried / busy);
+}
+
+std::uint32_t stamp_of(std::uint64_t number) {
+  return static_cast<std::uint32_t>(number + 1);
+}
+
+}  // namespace
+
+BondEndpoint::BondEndpoint(BondInterface& bond, Rank peer, std::string address,
+                           std::vector<Path> paths)
+    : bond_(bond),
+      peer_(peer),
+      address_(std::move(address)),
+      paths_(std::move(paths)),
+      channels_(bond.options().channels) {
+  const std::size_t window = std::bit_ceil(paths_.size() * bond.options().slots);
+  for (Channel& channel : channels_) {
+    channel.sent.resize(window);
+    channel.taken.resize(paths_.size());
+    channel.bound.resize(paths_.size(), ~std::uint64_t{0});
+    channel.before.resize(paths_.size());
+  }
+}
+
+bool BondEndpoint::peer_closed() const {
+  return std::ranges::any_of(paths_, [](const Path& path) { return path.endpoint->peer_closed(); });
+}
+
+// The path that would be done with `bytes` more first. It may be full: then it is waited for, since
+// every other would deliver later.
+std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
+  std::size_t best = kNowhere;
+  double soonest = 0;
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    const Path& path = paths_[p];
+    if (!path.live) continue;
+    const double done = static_cast<double>(path.backlog + bytes) / rate_now(path, now);
+    if (best != kNowhere && done >= soonest) continue;
+    best = p;
+    soonest = done;
+  }
+  return best;
+}
+
+// Takes what has settled out of the paths' backlogs, and measures how fast they are.
+void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t now) {
+  for (std::uint64_t n = state.released; n < state.posted; ++n) {
+    Sent& sent = state.sent[n % state.sent.size()];
+    if (sent.settled || sent.missing) continue;
+    Path& path = paths_[sent.path];
+    if (path.endpoint->settled(channel) >= sent.path_number) count_settled(path, sent, now);
+  }
+  for (Path& path : paths_) {
+    const std::int64_t busy = busy_ns(path, now);
+    if (busy == 0 || (path.carried < kSampleBytes && busy < kSampleNs)) continue;
+    const double rate = static_cast<double>(path.carried) / static_cast<double>(busy);
+    path.rate = std::max(kLeastRate, path.measured ? (3 * path.rate + rate) / 4 : rate);
+    path.measured = true;
+    path.carried = 0;
+    path.busy_ns = 0;
+    path.busy_since_ns = now;
+  }
+}
+
+void BondEndpoint::count_settled(Path& path, Sent& sent, std::int64_t now) {
+  sent.settled = true;
+  path.backlog -= sent.payload.size();
+  if (!sent.piece) return;
+  path.carried += sent.payload.size();
+  if (--path.pieces == 0) path.busy_ns += now - path.busy_since_ns;
+}
+
+Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sent) {
+  Path& path = paths_[index];
+  sent.header.path = static_cast<std::uint16_t>(index);
+  const Posted posted = sent.piece ? path.endpoint->post_piece(channel, sent.header, sent.payload)
+                                   : path.endpoint->post_notice(channel, sent.header, sent.payload);
+  if (posted == Posted::full) return Posted::full;
+  if (path.backlog == 0) path.moved_ns = bond_.now();
+  if (sent.piece && path.pieces++ == 0) path.busy_since_ns = bond_.now();
+  path.backlog += sent.payload.size();
+  sent.path = static_cast<std::uint32_t>(index);
+  sent.path_number = path.endpoint->posted(channel);
+  sent.taken = sent.missing = sent.settled = false;
+  return Posted::posted;
+}
+
+Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
+                          std::span<const std::byte> payload, bool piece) {
+  Channel& state = channels_[channel];
+  if (!failure_.ok() || missing_ != 0) return Posted::full;
+  if (state.posted - released(channel) == state.sent.size()) return Posted::full;
+  const std::int64_t now = bond_.now();
+  settle(state, channel, now);
+  const std::size_t path = choose(payload.size(), now);
+  if (path == kNowhere) return Posted::full;
+  // Half of a path's slots for what is under way, half for what has come but waits for a slower
+  // path.
+  const std::uint64_t most = bond_.options().slots / 2 * bond_.piece_bytes();
+  if (piece && paths_[path].backlog + payload.size() > most) {
+    // The backlog is that of all channels, and this one may be the only one that still posts.
+    for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
+    if (paths_[path].backlog + payload.size() > most) return Posted::full;
+  }
+  Sent& sent = state.sent[state.posted % state.sent.size()];
+  sent.header = header;
+  sent.header.stamp = stamp_of(state.posted);
+  sent.piece = piece;
+  if (piece) {
+    sent.payload = payload;
+  } else {
+    sent.copy.assign(payload.begin(), payload.end());
+    sent.payload = sent.copy;
+  }
+  if (post_on(path, channel, sent) == Posted::full) return Posted::full;
+  ++state.posted;
+  return Posted::posted;
+}
+
+Posted BondEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
+                                 std::span<const std::byte> payload) {
+  return post(channel, header, payload, false);
+}
+
+Posted BondEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
+                                std::span<const std::byte> payload) {
+  return post(channel, header, payload, true);
+}
+
+// In order: a notice counts when all before it do.
+std::uint64_t BondEndpoint::released(std::uint32_t channel) {
+  Channel& state = channels_[channel];
+  for (; state.released < state.posted; ++state.released) {
+    Sent& sent = state.sent[state.released % state.sent.size()];
+    Path& path = paths_[sent.path];
+    const bool done =
+        sent.taken || (!sent.missing && path.endpoint->released(channel) >= sent.path_number);
+    if (!done) break;
+    if (!sent.settled) count_settled(path, sent, bond_.now());
+  }
+  return state.released;
+}
+
+Notice BondEndpoint::front(std::uint32_t channel) {
+  Channel& state = channels_[channel];
+  const std::uint32_t wanted = stamp_of(state.next);
+  if (!state.kept.empty()) {
+    const auto kept = state.kept.find(wanted);
+    if (kept != state.kept.end()) return {&kept->second.header, kept->second.payload.data()};
+  }
+  do {
+    for (std::size_t p = 0; p < paths_.size(); ++p) {
+      const Notice notice = front_on(channel, p);
+      if (notice.header != nullptr && notice.header->stamp == wanted) return notice;
+    }
+  } while (recovered_ && keep_early(channel));
+  return {};
+}
+
+void BondEndpoint::release(std::uint32_t channel) {
+  Channel& state = channels_[channel];
+  const std::uint32_t wanted = stamp_of(state.next);
+  ++state.next;
+  if (state.kept.erase(wanted) != 0) return;
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    const Notice notice = front_on(channel, p);
+    if (notice.header != nullptr && notice.header->stamp == wanted) return release_on(channel, p);
+  }
+}
+
+std::uint64_t BondEndpoint::arrived(std::uint32_t channel) {
+  const Channel& state = channels_[channel];
+  std::uint64_t count = state.next + state.kept.size();
+  for (std::size_t p = 0; p < paths_.size(); ++p)
+    count += std::min(state.bound[p], paths_[p].endpoint->arrived(channel)) - state.taken[p];
+  return count;
+}
+
+// Notes about paths are not of the stream: progress() takes them.
+Notice BondEndpoint::front_on(std::uint32_t channel, std::size_t path) {
+  Channel& state = channels_[channel];
+  if (state.taken[path] >= state.bound[path]) return {};
+  const Notice notice = paths_[path].endpoint->front(channel);
+  if (notice.header == nullptr || notice.header->kind == NoticeKind::path) return {};
+  return notice;
+}
+
+void BondEndpoint::release_on(std::uint32_t channel, std::size_t path) {
+  paths_[path].endpoint->release(channel);
+  ++channels_[channel].taken[path];
+}
+
+// After a fence a notice may be posted again behind later ones that fill its new path. Those are
+// kept aside, as many as the sender may have unreleased. True if one was.
+bool BondEndpoint::keep_early(std::uint32_t channel) {
+  Channel& state = channels_[channel];
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    if (state.kept.size() >= state.sent.size()) return false;
+    const Notice notice = front_on(channel, p);
+    if (notice.header == nullptr || notice.header->stamp == stamp_of(state.next)) continue;
+    Kept& kept = state.kept[notice.header->stamp];
+    kept.header = *notice.header;
+    if (notice.header->form == PieceForm::payload)
+      kept.payload.assign(notice.payload, notice.payload + notice.header->bytes);
+    release_on(channel, p);
+    return true;
+  }
+  return false;
+}
+
+// Memory is shared with nobody on this way; one-sided work takes the first path that lives.
+const Status& BondEndpoint::process_access() const {
+  return paths_.front().endpoint->process_access();
+}
+
+const std::byte* BondEndpoint::view(const RemoteBuffer&) {
+  return nullptr;
+}
+
+Status BondEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& remote) {
+  return paths_.front().endpoint->read_now(local, remote);
+}
+
+Posted BondEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                                std::uint64_t ticket) {
+  const std::size_t path = choose(local.size(), bond_.now());
+  return path == kNowhere ? Posted::full : paths_[path].endpoint->post_write(local, remote, ticket);
+}
+
+Posted BondEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
+                               std::uint64_t ticket) {
+  const std::size_t path = choose(local.size(), bond_.now());
+  return path == kNowhere ? Posted::full : paths_[path].endpoint->post_read(local, remote, ticket);
+}
+
+Posted BondEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                                       std::uint64_t desired, std::uint64_t* found,
+                                       std::uint64_t ticket) {
+  const std::size_t path = choose(sizeof desired, bond_.now());
+  return path == kNowhere
+             ? Posted::full
+             : paths_[path].endpoint->post_compare_swap(remote, expected, desired, found, ticket);
+}
+
+}  // namespace weft::bond

@@ -1,0 +1,234 @@
+// A path that is given up: fencing it, and posting again what it did not deliver.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/bond/interface.h"
+
+namespace weft::bond {
+
+void BondEndpoint::progress() {
+  take_notes();
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    if (carries_notes(p) && !paths_[p].endpoint->failure().ok())
+      give_up(p, paths_[p].endpoint->failure());
+  }
+  if (missing_ != 0) post_missing();
+  if (!notes_.empty()) send_notes();
+}
+
+void BondEndpoint::look(std::int64_t now) {
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    if (!paths_[p].live && failure_.ok()) look_for_return(p, now);
+    // The last path is not given up for silence: its network may recover, and the operation's
+    // deadline bounds the wait.
+    if (!paths_[p].live || std::ranges::count(paths_, true, &Path::live) == 1) continue;
+    if (Status link = paths_[p].interface->link(); !link.ok()) {
+      give_up(p, link);
+    } else {
+      look_for_silence(p, now);
+    }
+  }
+}
+
+// Whether the path still has to deliver something.
+bool BondEndpoint::owes(std::size_t path) const {
+  return std::ranges::any_of(channels_, [path](const Channel& state) {
+    for (std::uint64_t n = state.released; n < state.posted; ++n) {
+      const Sent& sent = state.sent[n % state.sent.size()];
+      if (sent.path == path && !sent.taken && !sent.missing) return true;
+    }
+    return false;
+  });
+}
+
+// A path on which nothing moves is asked, and so are the others. If one of them answers and it does
+// not, it is given up; if none does, the peer is busy.
+void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
+  const std::int64_t silence_ns = bond_.options().silence_ms * 1'000'000;
+  Path& path = paths_[index];
+  std::uint64_t moved = 0;
+  for (std::uint32_t c = 0; c < channels_.size(); ++c)
+    moved += path.endpoint->released(c) + path.endpoint->settled(c);
+  if (moved != path.moved || !owes(index) || path.echoed_ns > path.probed_ns) {
+    path.moved = moved;
+    path.moved_ns = now;
+    path.probed_ns = path.echoed_ns = 0;
+    return;
+  }
+  if (path.probed_ns == 0) {
+    if (now - path.moved_ns < silence_ns) return;
+    for (std::size_t p = 0; p < paths_.size(); ++p) {
+      if (paths_[p].live) say(PathNote::What::probe, index, p);
+    }
+    path.probed_ns = now;
+    return;
+  }
+  if (now - path.probed_ns < silence_ns || path.answered_elsewhere_ns < path.probed_ns) return;
+  give_up(index,
+          Status(Code::timed_out,
+                 fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
+                             "answers",
+                             path.interface->name(), peer_, (now - path.moved_ns) / 1'000'000),
+                 peer_));
+}
+
+// One that was only returning has carried nothing of ours: it is tried again later, in silence.
+void BondEndpoint::give_up(std::size_t index, const Status& why) {
+  if (!carries_notes(index)) return;
+  const bool was_live = std::exchange(paths_[index].live, false);
+  paths_[index].returning = false;
+  paths_[index].given_up_ns = bond_.now();
+  paths_[index].endpoint->abandon(why);
+  if (!was_live) return;
+  if (std::ranges::none_of(paths_, &Path::live)) {
+    failure_ = Status(why.code(),
+                      fmt::format("the last path to rank {} failed: {}", peer_, why.text()), peer_);
+    return;
+  }
+  log(LogLevel::warning,
+      fmt::format("path to rank {} over {} given up, its pieces go over the other "
+                  "rails: {}",
+                  peer_, paths_[index].interface->name(), why.text()));
+  // Notes that went over this path may be lost, so open fences are asked for again.
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    if (!paths_[p].live && !paths_[p].resolved) say(PathNote::What::fence, p, kNowhere);
+  }
+}
+
+void BondEndpoint::take_notes() {
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    Channel& control = channels_[kControlChannel];
+    while (control.taken[p] < control.bound[p]) {
+      const Notice notice = paths_[p].endpoint->front(kControlChannel);
+      if (notice.header == nullptr || notice.header->kind != NoticeKind::path) break;
+      std::vector<std::byte> text;
+      const std::size_t bytes = std::min<std::size_t>(notice.header->bytes, kControlBytes);
+      text.assign(notice.payload, notice.payload + bytes);
+      release_on(kControlChannel, p);
+      PathNote note;
+      if (text.size() < sizeof note) continue;
+      std::memcpy(&note, text.data(), sizeof note);
+      if (note.path < paths_.size()) handle(p, note, std::span(text).subspan(sizeof note));
+    }
+  }
+}
+
+void BondEndpoint::handle(std::size_t from, const PathNote& note,
+                          std::span<const std::byte> counts) {
+  Path& path = paths_[note.path];
+  if (is_newer(note.generation, path.generation)) hear_of_future(from, note);
+  if (note.generation != path.generation) return hear_of_past(note);
+  switch (note.what) {
+    case PathNote::What::fence:
+      fence(note.path);
+      give_up(note.path,
+              Status(Code::unavailable, fmt::format("rank {} gave the path up", peer_), peer_));
+      say(PathNote::What::fenced, note.path, kNowhere);
+      break;
+    case PathNote::What::fenced:
+      resolve(note.path, counts);
+      break;
+    case PathNote::What::probe:
+      say(PathNote::What::echo, note.path, from);
+      break;
+    case PathNote::What::echo:
+      (from == note.path ? path.echoed_ns : path.answered_elsewhere_ns) = bond_.now();
+      if (from == note.path && path.returning) come_back(note.path);
+      break;
+  }
+}
+
+// What has come whole over the path will be taken in its turn, and nothing that it delivers from
+// now on.
+void BondEndpoint::fence(std::size_t path) {
+  if (paths_[path].fenced) return;
+  for (std::uint32_t c = 0; c < channels_.size(); ++c)
+    channels_[c].bound[path] = paths_[path].endpoint->arrived(c);
+  paths_[path].fenced = recovered_ = true;
+}
+
+// What the fence did not find has to be posted again; what it found will be taken.
+void BondEndpoint::resolve(std::size_t path, std::span<const std::byte> counts) {
+  if (paths_[path].live || paths_[path].resolved ||
+      counts.size() != channels_.size() * sizeof(std::uint64_t))
+    return;
+  paths_[path].resolved = true;
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    std::uint64_t taken = 0;
+    std::memcpy(&taken, counts.data() + c * sizeof taken, sizeof taken);
+    Channel& state = channels_[c];
+    for (std::uint64_t n = state.released; n < state.posted; ++n) {
+      Sent& sent = state.sent[n % state.sent.size()];
+      if (sent.path != path || sent.taken) continue;
+      (sent.path_number <= taken ? sent.taken : sent.missing) = true;
+      sent.settled = true;  // the path carries nothing any more
+      missing_ += sent.missing ? 1 : 0;
+    }
+  }
+  paths_[path].backlog = paths_[path].pieces = 0;
+}
+
+void BondEndpoint::post_missing() {
+  for (std::uint32_t c = 0; c < channels_.size(); ++c) {
+    Channel& state = channels_[c];
+    for (std::uint64_t n = state.released; n < state.posted; ++n) {
+      Sent& sent = state.sent[n % state.sent.size()];
+      if (!sent.missing) continue;
+      const std::size_t path = choose(sent.payload.size(), bond_.now());
+      if (path == kNowhere || post_on(path, c, sent) == Posted::full) break;
+      --missing_;
+    }
+  }
+}
+
+void BondEndpoint::say(PathNote::What what, std::size_t path, std::size_t over) {
+  notes_.push_back({{what, static_cast<std::uint16_t>(path), paths_[path].generation}, over});
+}
+
+void BondEndpoint::send_notes() {
+  for (std::size_t left = notes_.size(); left != 0; --left) {
+    const Note note = notes_.front();
+    notes_.pop_front();
+    const std::size_t over = note.over == kNowhere ? choose(0, bond_.now()) : note.over;
+    if (over == kNowhere || !carries_notes(over)) continue;
+    std::vector<std::byte> text(sizeof note.note);
+    std::memcpy(text.data(), &note.note, sizeof note.note);
+    if (note.note.what == PathNote::What::fenced) {
+      const std::size_t p = note.note.path;
+      for (const Channel& state : channels_) {
+        const std::uint64_t taken = note.note.generation == paths_[p].generation ? state.bound[p]
+                                    : note.note.generation == paths_[p].before   ? state.before[p]
+                                                                                 : 0;
+        const auto* count = reinterpret_cast<const std::byte*>(&taken);
+        text.insert(text.end(), count, count + sizeof(std::uint64_t));
+      }
+    }
+    WireHeader header;
+    header.kind = NoticeKind::path;
+    header.form = PieceForm::payload;
+    header.bytes = static_cast<std::uint32_t>(text.size());
+    if (paths_[over].endpoint->post_notice(kControlChannel, header, text) == Posted::full)
+      notes_.push_back(note);
+  }
+}
+
+void BondEndpoint::abandon(const Status& why) {
+  for (std::size_t p = 0; p < paths_.size(); ++p) give_up(p, why);
+}
+
+std::string BondEndpoint::describe() const {
+  std::string text = fmt::format("{} rails:", paths_.size());
+  for (const Path& path : paths_) {
+    text += fmt::format(" {}", path.interface->path_to(*path.endpoint));
+    if (!path.live)
+      text += path.returning ? " (coming back)"
+                             : fmt::format(" (given up: {})", path.endpoint->failure().text());
+    else if (path.measured)
+      text += fmt::format(" ({:.0f} Mbit/s)", path.rate * 8000);
+  }
+  return text;
+}
+
+}  // namespace weft::bond

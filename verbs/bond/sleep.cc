@@ -1,0 +1,60 @@
+// Sleeping on all members at once, by their descriptors.
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "verbs/bond/interface.h"
+
+namespace weft::bond {
+namespace {
+
+// The longest sleep when a wake-up could be missed, and between two looks at silent paths.
+constexpr int kBlindSleepMs = 1;
+constexpr int kLongestSleepMs = 100;
+
+}  // namespace
+
+void BondInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
+  if (networks_.empty()) return memory_->sleep(timeout_ns, ready);
+  std::array<pollfd, kMostMembers + 1> waiting;
+  nfds_t count = 0;
+  const bool safe = arm();
+  const auto add = [&](Interface& interface) {
+    const Result<int> descriptor = interface.descriptor();
+    if (descriptor.ok()) waiting[count++] = {*descriptor, POLLIN, 0};
+  };
+  if (memory_) add(*memory_);
+  for (const Member& member : networks_) add(*member.interface);
+  progress();
+  if (!ready()) {
+    const auto ms = static_cast<int>(
+        std::clamp<std::int64_t>((timeout_ns + 999'999) / 1'000'000, 0, kLongestSleepMs));
+    ::poll(waiting.data(), count, safe ? ms : std::min(ms, kBlindSleepMs));
+  }
+  disarm();
+  progress();
+}
+
+// Any member can be woken; the first is.
+void BondInterface::wake() {
+  (memory_ ? *memory_ : *networks_.front().interface).wake();
+}
+
+// A bond is slept on by sleep(); it has no descriptor of its own.
+Result<int> BondInterface::descriptor() {
+  return Status(Code::unavailable, "a bond has several descriptors");
+}
+
+bool BondInterface::arm() {
+  bool safe = !memory_ || memory_->arm();
+  for (const Member& member : networks_) safe = member.interface->arm() && safe;
+  return safe;
+}
+
+void BondInterface::disarm() {
+  if (memory_) memory_->disarm();
+  for (const Member& member : networks_) member.interface->disarm();
+}
+
+}  // namespace weft::bond
