@@ -2,20 +2,20 @@
 //
 // A Store is a rank's seat at the job's common table: ranks put small values under names, get what
 // others put, meet at fences, and are told when a rank leaves or dies. It carries addresses and
-// agreements, never tensors. Two implementations have one meaning, because both run the same
-// `Board`: in process (`make_local_stores`, ranks as threads) and over TCP (`RendezvousServer`,
-// `connect_store`).
+// agreements, never tensors. Three implementations have one meaning. Two run the same `Board`: in
+// process (`make_local_stores`, ranks as threads) and over TCP (`RendezvousServer`,
+// `connect_store`). The third asks a PMIx server (`mpirun`, `srun`, `weft run`: `PmixServer`).
 //
 // Rules of the table:
 //  - A key is written once. Putting the same bytes again is allowed, other bytes are an error, so
-//  every
-//    rank gets the same answer for ever. Users prefix their keys ("shm/3/segment").
+//    every rank gets the same answer for ever. Users prefix their keys ("shm/3/segment").
 //  - A rank joins once. Its number is not given to anyone else after it left or died.
 //  - Everything has a bound: key, value, all values together, waits in flight, strangers at the
-//  door.
+//    door.
 //
-// Nobody joins without the job's key: each side proves by HMAC-SHA256 over both sides' fresh random
-// numbers that it knows the key, which itself never crosses the wire.
+// Nobody joins over TCP without the job's key: each side proves by HMAC-SHA256 over both sides'
+// fresh random numbers that it knows the key, which itself never crosses the wire. A PMIx server
+// knows the processes that it started.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/bootstrap/fd.h"
 #include "engine/config/config.h"
 #include "verbs/base/base.h"
 
@@ -66,7 +65,8 @@ class Store {
 
   // Makes `bytes` known to all under `key`. Returns when everybody can get them.
   virtual Status put(std::string key, std::string bytes) = 0;
-  // What was put under `key`; waits until somebody has.
+  // What was put under `key`; waits until somebody has. Not over PMIx, which finds a key by the
+  // rank that put it: invalid_argument.
   [[nodiscard]] Result<std::string> get(const std::string& key, Deadline deadline) {
     return get_from(kNoRank, key, deadline);
   }
@@ -145,9 +145,29 @@ struct ConnectOptions {
 [[nodiscard]] Result<std::shared_ptr<Store>> connect_store(const ConnectOptions& options,
                                                            Deadline deadline);
 
-// The store that a configuration asks for: local when it names no rendezvous, else TCP; rank 0
-// starts the server unless the launcher did. One call per process: contexts share the store.
-[[nodiscard]] Result<std::shared_ptr<Store>> open_store(const Config& config);
+// A PMIx server for a job whose processes are all on this machine. One per process: the library
+// behind it holds one. Calls come from one thread.
+class PmixServer {
+ public:
+  // `unavailable` where libpmix is missing.
+  [[nodiscard]] static Result<std::unique_ptr<PmixServer>> start(int size);
+  PmixServer() = default;
+  PmixServer(const PmixServer&) = delete;
+  PmixServer& operator=(const PmixServer&) = delete;
+  virtual ~PmixServer() = default;
+
+  // What a rank's process needs in its environment to find this server: names and values.
+  [[nodiscard]] virtual Result<std::vector<std::pair<std::string, std::string>>> environment_of(
+      Rank rank) = 0;
+  // Somebody who watches the processes has seen this rank end.
+  virtual void declare_dead(Rank rank, int exit_status, const std::string& reason) = 0;
+};
+
+// The store of the launcher that the configuration names: a seat at the rendezvous, where rank 0
+// starts the server unless the launcher did; a PMIx server's; or a local one for a rank alone. What
+// only the launcher knows (over PMIx: rank, size, ranks of this machine, the job's key) is written
+// into `config`. One call per process: contexts share the store.
+[[nodiscard]] Result<std::shared_ptr<Store>> open_store(Config& config);
 
 // 64 hexadecimal digits from the kernel's random source: a key for one job.
 [[nodiscard]] Result<std::string> make_job_key();

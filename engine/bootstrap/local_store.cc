@@ -39,7 +39,6 @@ class LocalStore final : public StoreClient {
   ~LocalStore() override { table_->vacate(rank()); }
 
   using StoreClient::deliver;
-  using StoreClient::make_event_fd;
 
  private:
   // A put into the local table is answered before send() returns.
@@ -86,7 +85,7 @@ Result<std::vector<std::shared_ptr<Store>>> make_local_stores(int n) {
   auto table = std::make_shared<LocalTable>(n);
   std::vector<std::shared_ptr<Store>> stores;
   for (Rank rank = 0; rank < n; ++rank) {
-    WEFT_ASSIGN(Fd event_fd, LocalStore::make_event_fd());
+    WEFT_ASSIGN(Fd event_fd, EventQueue::make_fd());
     stores.push_back(std::make_shared<LocalStore>(table, rank, n, std::move(event_fd)));
   }
   return stores;

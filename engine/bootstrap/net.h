@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "engine/bootstrap/fd.h"
 #include "engine/config/config.h"
 #include "verbs/base/base.h"
 

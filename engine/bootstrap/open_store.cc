@@ -2,6 +2,7 @@
 // Store.
 #include <fmt/format.h>
 
+#include "engine/bootstrap/kinds.h"
 #include "engine/bootstrap/tcp_store.h"
 
 namespace weft {
@@ -23,6 +24,14 @@ Result<std::shared_ptr<Store>> open_local() {
   return stores.front();
 }
 
+Status cannot_host(const Address& address, const Status& why) {
+  return Status(why.code(),
+                fmt::format("rank 0 cannot hold the rendezvous at {}: {}; if another job has it, "
+                            "give this one another WEFT_RENDEZVOUS",
+                            address.to_string(), why.text()),
+                0);
+}
+
 // Rank 0 of a plain environment: the server first, then a seat at it.
 Result<std::shared_ptr<Store>> open_hosting(const Config& config, ConnectOptions options) {
   RendezvousOptions hosting;
@@ -31,23 +40,34 @@ Result<std::shared_ptr<Store>> open_hosting(const Config& config, ConnectOptions
   hosting.size = config.size;
   hosting.job_key = config.job_key;
   hosting.host_rank = config.rank;
-  WEFT_ASSIGN(std::unique_ptr<RendezvousServer> server, RendezvousServer::start(hosting));
+  Result<std::unique_ptr<RendezvousServer>> started = RendezvousServer::start(hosting);
+  if (!started.ok()) return cannot_host(options.address, started.status());
+  std::unique_ptr<RendezvousServer> server = *std::move(started);
   WEFT_ASSIGN(Joined joined, join_rendezvous(options, Deadline::after_ms(config.deadline_ms)));
   WEFT_ASSIGN(std::shared_ptr<TcpStore> store, TcpStore::open(options, std::move(joined)));
   store->host(std::move(server));
   return std::shared_ptr<Store>(std::move(store));
 }
 
-}  // namespace
-
-Result<std::shared_ptr<Store>> open_store(const Config& config) {
-  WEFT_RETURN_IF_ERROR(config.check());
-  if (config.rendezvous.empty()) return open_local();
+Result<std::shared_ptr<Store>> open_rendezvous(const Config& config) {
   WEFT_ASSIGN(const Address address, parse_address(config.rendezvous));
   const ConnectOptions options{address, config.rank, config.size, config.job_key,
                                config.deadline_ms};
   if (config.rank == 0 && config.served_by == ServedBy::rank0) return open_hosting(config, options);
-  return connect_store(options, Deadline::after_ms(config.deadline_ms));
+  Result<std::shared_ptr<Store>> store =
+      connect_store(options, Deadline::after_ms(config.deadline_ms));
+  if (store.status().code() != Code::timed_out || config.served_by != ServedBy::rank0) return store;
+  // Whom nobody answers knows at least who was to.
+  return Status(Code::timed_out, fmt::format("{}; rank 0 holds it", store.status().text()), 0);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Store>> open_store(Config& config) {
+  WEFT_RETURN_IF_ERROR(config.check());
+  log(LogLevel::debug, "launcher: " + config.launch());
+  if (config.launcher == Launcher::pmix) return open_pmix_store(config);
+  return config.rendezvous.empty() ? open_local() : open_rendezvous(config);
 }
 
 }  // namespace weft

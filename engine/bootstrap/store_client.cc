@@ -2,9 +2,7 @@
 #include "engine/bootstrap/store_client.h"
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
 
-#include <cerrno>
 #include <chrono>
 
 namespace weft {
@@ -20,13 +18,7 @@ std::chrono::steady_clock::time_point steady(Deadline deadline) {
 }  // namespace
 
 StoreClient::StoreClient(Rank rank, int size, std::int64_t put_deadline_ms, Fd event_fd)
-    : rank_(rank), size_(size), put_deadline_ms_(put_deadline_ms), event_fd_(std::move(event_fd)) {}
-
-Result<Fd> StoreClient::make_event_fd() {
-  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
-  if (!fd.valid()) return system_error("eventfd", errno);
-  return fd;
-}
+    : rank_(rank), size_(size), put_deadline_ms_(put_deadline_ms), events_(std::move(event_fd)) {}
 
 Status StoreClient::put(std::string key, std::string bytes) {
   // Refused here as well as by the board: the frame has no room for longer ones.
@@ -112,19 +104,7 @@ void StoreClient::deliver(const Reply& reply) {
 void StoreClient::deliver(const StoreEvent& event) {
   const std::lock_guard lock(mutex_);
   // A rank ends once and the rendezvous once; more than that is a server gone wrong.
-  if (left_ || events_.size() > static_cast<std::size_t>(size_)) return;
-  events_.push_back(event);
-  ::eventfd_write(event_fd_.get(), 1);
-}
-
-std::optional<StoreEvent> StoreClient::next_event() {
-  const std::lock_guard lock(mutex_);
-  if (events_.empty()) return std::nullopt;
-  eventfd_t one = 0;
-  ::eventfd_read(event_fd_.get(), &one);
-  StoreEvent event = std::move(events_.front());
-  events_.pop_front();
-  return event;
+  if (!left_) events_.push(event, static_cast<std::size_t>(size_) + 1);
 }
 
 void StoreClient::break_off(const Status& why) {

@@ -8,12 +8,12 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
 
 #include "engine/bootstrap/board.h"
+#include "engine/bootstrap/event_queue.h"
 
 namespace weft {
 
@@ -26,13 +26,11 @@ class StoreClient : public Store {
                                              Deadline deadline) override;
   Status fence(Deadline deadline) override;
   Status goodbye(Deadline deadline) override;
-  [[nodiscard]] int event_fd() const override { return event_fd_.get(); }
-  [[nodiscard]] std::optional<StoreEvent> next_event() override;
+  [[nodiscard]] int event_fd() const override { return events_.fd(); }
+  [[nodiscard]] std::optional<StoreEvent> next_event() override { return events_.next(); }
 
  protected:
   StoreClient(Rank rank, int size, std::int64_t put_deadline_ms, Fd event_fd);
-  // An eventfd that counts queued events, as the constructor takes it.
-  [[nodiscard]] static Result<Fd> make_event_fd();
 
   // Sends a request on its way; an error means that it will have no reply.
   virtual Status send(const Request& request, Deadline deadline) = 0;
@@ -50,12 +48,11 @@ class StoreClient : public Store {
   const Rank rank_;
   const int size_;
   const std::int64_t put_deadline_ms_;
-  const Fd event_fd_;
+  EventQueue events_;
   std::mutex mutex_;
   std::condition_variable delivered_;
   RequestId last_id_ = 0;
   std::map<RequestId, std::optional<Reply>> open_;  // asked, and the reply once it is there
-  std::deque<StoreEvent> events_;                   // at most one per other rank, and one `lost`
   Status broken_;
   bool left_ = false;
 };

@@ -18,7 +18,7 @@ TcpStore::TcpStore(const ConnectOptions& options, Joined joined, Fd event_fd, Fd
       wake_(std::move(wake)) {}
 
 Result<std::shared_ptr<TcpStore>> TcpStore::open(const ConnectOptions& options, Joined joined) {
-  WEFT_ASSIGN(Fd event_fd, make_event_fd());
+  WEFT_ASSIGN(Fd event_fd, EventQueue::make_fd());
   WEFT_ASSIGN(Fd wake, net::make_wake_fd());
   std::shared_ptr<TcpStore> store(
       new TcpStore(options, std::move(joined), std::move(event_fd), std::move(wake)));

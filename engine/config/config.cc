@@ -72,9 +72,7 @@ Result<Config> Config::from_entries(const std::vector<std::string>& entries) {
   for (const std::string& entry : entries) {
     if (entry.starts_with(kPrefix)) WEFT_RETURN_IF_ERROR(read_entry(entry, config));
   }
-  if (is_set(entries, "WEFT_RANK") != is_set(entries, "WEFT_SIZE")) {
-    return Status(Code::invalid_argument, "WEFT_RANK and WEFT_SIZE: one is set without the other");
-  }
+  WEFT_RETURN_IF_ERROR(find_launcher(entries, config));
   WEFT_RETURN_IF_ERROR(config.check());
   return config;
 }
@@ -83,6 +81,8 @@ Status Config::check() const {
   const auto wrong = [](std::string text) {
     return Status(Code::invalid_argument, std::move(text));
   };
+  // Its server knows size and local ranks, and is where the ranks meet.
+  if (launcher == Launcher::pmix) return {};
   if (size < 1) return wrong(fmt::format("WEFT_SIZE={}: a job has at least one rank", size));
   if (rank < 0 || rank >= size) {
     return wrong(

@@ -23,6 +23,13 @@
 
 namespace weft {
 
+enum class Launcher : std::uint8_t {
+  automatic,  // whichever the environment shows (launcher.cc has the rule)
+  weft,       // `weft run`, or rank, size and rendezvous set by hand
+  pmix,       // a PMIx server: mpirun, srun --mpi=pmix, weft run
+  torchrun,   // torchrun's variables
+  alone,      // nobody: a job of one rank
+};
 enum class ProgressMode : std::uint8_t {
   thread,  // one thread per interface moves the bytes; a waiting caller takes over its work
   waiter,  // no thread: bytes move only while a caller waits or tests
@@ -33,6 +40,15 @@ enum class ForeignPath : std::uint8_t {
   cma,        // process_vm_readv, or an error
   staging,    // through a bounded ring in shared memory
 };
+// Which transports a rank opens.
+struct Transports {
+  bool automatic = true;  // memory; networks too where the job may span machines
+  bool shm = true;
+  bool ib = false;
+  bool ucx = false;
+  [[nodiscard]] bool networks() const { return ib || ucx; }
+  friend bool operator==(const Transports&, const Transports&) = default;
+};
 enum class ServedBy : std::uint8_t {
   rank0,     // the rendezvous server lives in rank 0's process
   launcher,  // whoever started the ranks (`weft run`) holds it
@@ -40,6 +56,8 @@ enum class ServedBy : std::uint8_t {
 
 struct Config {
   // Who am I?
+  Launcher launcher = Launcher::automatic;  // who started this process; once read: who did
+  std::string launcher_reason;              // the signs of it, when read from an environment
   Rank rank = 0;
   int size = 1;               // ranks in the job
   Rank local_rank = kNoRank;  // among the ranks of this machine; kNoRank: not told
@@ -52,6 +70,22 @@ struct Config {
   ServedBy served_by = ServedBy::rank0;
   std::string job_key;  // secret shared by the job's ranks; required with a rendezvous
 
+  // Which ways do they take?
+  Transports transports;
+  // Network interfaces and RDMA devices ("mlx5_0", "mlx5_0:2" for its second port), by name;
+  // empty: all that are usable.
+  std::string interfaces;
+  int ib_gid_index = -1;  // of the RDMA ports' own addresses; -1: by score and reachability
+  int ib_queue_pairs = 2;
+  int ib_mtu = 0;  // 0: the smaller of both ports'
+  int ib_traffic_class = 0;
+  int ib_service_level = 0;
+  int ib_timeout = 18;                 // 4.096 us x 2^this until a lost packet is sent again …
+  int ib_retries = 7;                  // … so often
+  std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
+  std::int64_t path_silence_ms =
+      500;  // a rail that carries nothing for so long is asked, then left
+
   // How do they wait?
   std::int64_t deadline_ms = 60'000;  // bound of every wait that is given none
   ProgressMode progress = ProgressMode::thread;
@@ -61,6 +95,7 @@ struct Config {
   // How much memory do they use?
   int channels = 8;            // operations in flight per context
   int slots = 4;               // eager slots per channel and in-neighbor
+  int rail_slots = 16;         // the same per rail of a network; a power of two
   int eager_bytes = 16 << 10;  // largest message copied to a slot; larger ones are read in place
   std::int64_t heap_mib = 0;   // address space for weft::allocate; 0: as much as physical memory
   std::string shm_dir;         // directory for segments; empty: anonymous memory files
@@ -74,13 +109,22 @@ struct Config {
 
   // The environment of this process, read and checked as a whole.
   [[nodiscard]] static Result<Config> from_environment();
-  // The same from "NAME=value" entries; those that do not begin with WEFT_ are ignored.
+  // The same from "NAME=value" entries. Beside WEFT_ those of other launchers count: PMIX_, and
+  // torchrun's.
   [[nodiscard]] static Result<Config> from_entries(const std::vector<std::string>& entries);
 
   // Do the fields agree with each other? from_environment() has asked; whoever fills a Config by
   // hand gets the same answer from open_store().
   [[nodiscard]] Status check() const;
+
+  // Who started this process and how that was found: one line for logs and tools.
+  [[nodiscard]] std::string launch() const;
 };
+
+[[nodiscard]] std::string_view name(Launcher launcher);
+// Replaces `automatic` by the launcher whose variables are among the entries, and reads from them
+// what they say about this rank.
+Status find_launcher(const std::vector<std::string>& entries, Config& config);
 
 // One row of the table.
 struct Variable {

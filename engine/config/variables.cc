@@ -108,6 +108,11 @@ bool is_identity(std::string_view value) {
   return value.size() <= 255 && std::ranges::all_of(value, visible);
 }
 
+bool is_list(std::string_view value) {
+  return is_identity(value) && value.front() != ',' && value.back() != ',' &&
+         value.find(",,") == std::string_view::npos;
+}
+
 Variable secret(Variable variable) {
   variable.secret = true;
   return variable;
@@ -116,6 +121,13 @@ Variable secret(Variable variable) {
 std::vector<Variable> make_table() {
   constexpr std::int64_t kMostRanks = 1 << 20;
   return {
+      choice<Launcher>("WEFT_LAUNCHER", &Config::launcher,
+                       {{"automatic", Launcher::automatic},
+                        {"weft", Launcher::weft},
+                        {"pmix", Launcher::pmix},
+                        {"torchrun", Launcher::torchrun},
+                        {"alone", Launcher::alone}},
+                       "who started this process; automatic: whoever's variables are set"),
       whole("WEFT_RANK", &Config::rank, "", {0, kMostRanks - 1}, "number of this rank in the job"),
       whole("WEFT_SIZE", &Config::size, "ranks", {1, kMostRanks}, "ranks in the job"),
       whole("WEFT_LOCAL_RANK", &Config::local_rank, "", {0, kMostRanks - 1},
@@ -135,6 +147,46 @@ std::vector<Variable> make_table() {
                        "who holds the rendezvous: rank 0's process, or the launcher (`weft run`)"),
       secret(text("WEFT_JOB_KEY", &Config::job_key, "16 to 256 characters", is_key,
                   "secret that admits a rank to the job; the same for all of them")),
+      choice<Transports>(
+          "WEFT_TRANSPORTS", &Config::transports,
+          {{"automatic", Transports{}},
+           {"shm", Transports{.automatic = false, .shm = true, .ib = false, .ucx = false}},
+           {"ib", Transports{.automatic = false, .shm = false, .ib = true, .ucx = false}},
+           {"ucx", Transports{.automatic = false, .shm = false, .ib = false, .ucx = true}},
+           {"shm,ib", Transports{.automatic = false, .shm = true, .ib = true, .ucx = false}},
+           {"shm,ucx", Transports{.automatic = false, .shm = true, .ib = false, .ucx = true}},
+           {"ib,ucx", Transports{.automatic = false, .shm = false, .ib = true, .ucx = true}},
+           {"shm,ib,ucx", Transports{.automatic = false, .shm = true, .ib = true, .ucx = true}}},
+          "ways to other ranks; automatic: shared memory inside a machine; where the job may span "
+          "machines RDMA verbs between ranks that have a usable port, and else UCX"),
+      text(
+          "WEFT_INTERFACES", &Config::interfaces, "names of interfaces with commas between them",
+          is_list,
+          "network interfaces and RDMA devices (mlx5_0, or mlx5_0:2 for its second port) to use as "
+          "rails; empty: all that are up and have an address"),
+      whole("WEFT_IB_GID_INDEX", &Config::ib_gid_index, "", {0, 65'535},
+            "which of an RDMA port's addresses (GIDs) is used; auto: the best that proves to reach "
+            "the peer",
+            Word{"auto", -1}),
+      whole("WEFT_IB_QUEUE_PAIRS", &Config::ib_queue_pairs, "queue pairs", {1, 4},
+            "connections per peer and RDMA port, the same on all ranks"),
+      whole("WEFT_IB_MTU", &Config::ib_mtu, "bytes", {256, 4096},
+            "bytes of an RDMA packet, a power of two; auto: the smaller of both ports'",
+            Word{"auto", 0}),
+      whole("WEFT_IB_TRAFFIC_CLASS", &Config::ib_traffic_class, "", {0, 255},
+            "traffic class of RDMA packets (RoCE: DSCP x 4 + ECN)"),
+      whole("WEFT_IB_SERVICE_LEVEL", &Config::ib_service_level, "", {0, 15},
+            "service level of RDMA packets"),
+      whole("WEFT_IB_TIMEOUT", &Config::ib_timeout, "", {1, 31},
+            "an RDMA packet without an answer is sent again after 4.096 us x 2^this"),
+      whole("WEFT_IB_RETRIES", &Config::ib_retries, "times", {0, 7},
+            "how often, before the path has failed"),
+      text("WEFT_UCX_TRANSPORTS", &Config::ucx_transports, "UCX's names with commas between them",
+           is_list, "what UCX may use on a network interface"),
+      whole(
+          "WEFT_PATH_SILENCE_MS", &Config::path_silence_ms, "milliseconds", {1, 3'600'000},
+          "a rail that carries nothing for so long while it should is asked; as long again without "
+          "an answer, and the other rails take its pieces"),
       whole("WEFT_DEADLINE_MS", &Config::deadline_ms, "milliseconds", {1, 86'400'000},
             "bound of every wait that is given none of its own"),
       choice<ProgressMode>("WEFT_PROGRESS", &Config::progress,
@@ -149,6 +201,8 @@ std::vector<Variable> make_table() {
             "operations in flight per context; one more waits for its turn"),
       whole("WEFT_SLOTS", &Config::slots, "slots", {2, 256},
             "eager slots per channel and in-neighbor, a power of two"),
+      whole("WEFT_RAIL_SLOTS", &Config::rail_slots, "slots", {2, 256},
+            "notices and pieces under way per rail, channel and peer of a network, a power of two"),
       whole("WEFT_EAGER_BYTES", &Config::eager_bytes, "bytes", {0, (1 << 20) - 64},
             "largest message that is copied to the peer's slot instead of being read in place"),
       whole("WEFT_HEAP_MIB", &Config::heap_mib, "MiB", {0, 1 << 24},

@@ -5,60 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/context/core.h"
+#include "engine/context/operands.h"
 
 namespace weft {
 namespace {
-
-Status invalid(std::string text) {
-  return Status(Code::invalid_argument, std::move(text));
-}
-
-bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-  const auto x = reinterpret_cast<std::uintptr_t>(a);
-  const auto y = reinterpret_cast<std::uintptr_t>(b);
-  return x < y + b_bytes && y < x + a_bytes;
-}
-
-// In place means the very same memory; anything between that and apart has no meaning.
-Status check_memory(std::string_view what, const Input& x, const Output& y) {
-  if (x.type != y.type)
-    return invalid(
-        fmt::format("{}: the input is {}, the output {}", what, name(x.type), name(y.type)));
-  if (x.count != 0 && x.data == nullptr) return invalid(fmt::format("{}: the input is null", what));
-  if (y.count != 0 && y.data == nullptr)
-    return invalid(fmt::format("{}: the output is null", what));
-  const std::size_t size = size_of(x.type);
-  if (x.data != y.data && overlap(x.data, x.count * size, y.data, y.count * size)) {
-    return invalid(fmt::format("{}: input and output overlap without being the same", what));
-  }
-  return {};
-}
-
-Status check_same_count(std::string_view what, const Input& x, const Output& y) {
-  WEFT_RETURN_IF_ERROR(check_memory(what, x, y));
-  if (x.count == y.count) return {};
-  return invalid(
-      fmt::format("{}: the input has {} elements, the output {}", what, x.count, y.count));
-}
-
-Status check_weight(double weight, Rank rank) {
-  if (std::isfinite(weight)) return {};
-  return invalid(fmt::format("neighbor_allreduce: the weight for rank {} is {}", rank, weight));
-}
-
-bool is_in_place(const Input& x, const Output& y) {
-  return x.data == y.data && x.count != 0;
-}
-
-void bind(Call& call, Collective collective, const Input& x, const Output& y) {
-  call.collective = collective;
-  call.type = y.type;
-  call.input = x.data;
-  call.input_count = x.count;
-  call.output = y.data;
-  call.output_count = y.count;
-}
 
 Reduction reduction_of(ReduceOp op) {
   switch (op) {
@@ -82,20 +32,46 @@ Reduction reduction_of(ReduceOp op) {
   return Reduction::sum;
 }
 
+// Push-sum keeps the sum over all ranks: what a rank sends and keeps is what it had.
+Status check_push_sum(const NeighborWeights& weights, Rank rank) {
+  constexpr double kTolerance = 1e-6;
+  if (!weights.destinations)
+    return invalid("neighbor_allreduce: a push-sum step needs dst_weights");
+  double sum = weights.self.value_or(0.0);
+  for (const NeighborWeight& target : *weights.destinations) sum += target.weight;
+  if (std::abs(sum - 1.0) <= kTolerance) return {};
+  return invalid(
+      fmt::format("neighbor_allreduce: self_weight and dst_weights of rank {} sum to {}; in a "
+                  "push-sum step they "
+                  "must sum to 1",
+                  rank, sum));
+}
+
+Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
+  switch (collective) {
+    case Collective::neighbor_allreduce:
+      return plan_neighbor_allreduce(view, shape);
+    case Collective::pair_average:
+      return plan_pair_average(view, shape);
+    case Collective::send:
+      return view.in.empty() ? plan_send(view) : plan_receive(view);
+    default:
+      return plan_neighbor_allgather(view, shape);
+  }
+}
+
 }  // namespace
 
-template <typename Make>
-Result<const CachedPlan*> Context::Core::plan(const PlanKey& key, Make&& make) {
-  if (last_plan_ != nullptr && last_key_ == key) return last_plan_;
-  const auto found = plans_.find(key);
-  if (found != plans_.end()) {
-    last_plan_ = found->second.get();
-  } else {
-    last_plan_ = nullptr;
-    WEFT_ASSIGN(last_plan_, new_plan(key, make()));
+// An average is a weighted sum with weights 1/ranks.
+Status Context::Core::bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op,
+                                     int ranks) {
+  if (op == ReduceOp::average && !is_floating(type)) {
+    return invalid(fmt::format("{}: the average of {} has no meaning; use sum, or a floating type",
+                               what, name(type)));
   }
-  last_key_ = key;
-  return last_plan_;
+  call.reduction = reduction_of(op);
+  call.scale = op == ReduceOp::average ? 1.0 / ranks : 1.0;
+  return check_reduction(type, call.reduction);
 }
 
 // The plan of a neighbor operation depends on the degrees and on our place among the in-neighbors
@@ -112,20 +88,9 @@ Status Context::Core::plan_neighbors(Invocation& invocation, Collective collecti
                 View view{config_.rank, config_.size, {}, {}};
                 for (const Contact* contact : call.in) view.in.push_back(contact->rank);
                 for (const Contact* contact : call.out) view.out.push_back(contact->rank);
-                const Shape shape{in_place};
-                Plan made = collective == Collective::neighbor_allreduce
-                                ? plan_neighbor_allreduce(view, shape)
-                                : plan_neighbor_allgather(view, shape);
+                Plan made = plan_of_neighbors(collective, view, Shape{in_place});
                 return {std::move(view), std::move(made)};
               }));
-  return {};
-}
-
-template <typename Make>
-Status Context::Core::plan_everybody(Invocation& invocation, const PlanKey& key, Make&& make) {
-  WEFT_ASSIGN(invocation.plan, plan(key, make));
-  invocation.call.in = invocation.plan->in;
-  invocation.call.out = invocation.plan->out;
   return {};
 }
 
@@ -163,7 +128,7 @@ Status Context::Core::bind_pull(Invocation& invocation, std::span<const Neighbor
   const std::span<Contact* const> in = invocation.call.in;
   invocation.receive_weights.assign(in.size(), kUnused);
   for (const NeighborWeight& source : sources) {
-    WEFT_RETURN_IF_ERROR(check_weight(source.weight, source.rank));
+    WEFT_RETURN_IF_ERROR(check_weight("neighbor_allreduce", source.weight, source.rank));
     const auto found = std::ranges::lower_bound(in, source.rank, {}, &Contact::rank);
     if (found == in.end() || (*found)->rank != source.rank) {
       return invalid(fmt::format(
@@ -190,7 +155,7 @@ Status Context::Core::bind_push(Invocation& invocation, std::span<const Neighbor
   const std::span<Contact* const> out = invocation.call.out;
   invocation.send_weights.assign(out.size(), kUnused);
   for (const NeighborWeight& target : targets) {
-    WEFT_RETURN_IF_ERROR(check_weight(target.weight, target.rank));
+    WEFT_RETURN_IF_ERROR(check_weight("neighbor_allreduce", target.weight, target.rank));
     const auto found = std::ranges::lower_bound(out, target.rank, {}, &Contact::rank);
     if (found == out.end() || (*found)->rank != target.rank) {
       return invalid(fmt::format(
@@ -220,7 +185,8 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
     }
     Rank previous = kNoRank;
     for (const NeighborWeight& entry : list) {
-      WEFT_RETURN_IF_ERROR(check_weight(entry.weight, entry.rank));
+      if (!std::isfinite(entry.weight)) [[unlikely]]
+        return check_weight("neighbor_allreduce", entry.weight, entry.rank);
       if (entry.rank < 0 || entry.rank >= config_.size || entry.rank == config_.rank) {
         return invalid(fmt::format(
             "neighbor_allreduce: {} names rank {}; it must be another of the ranks 0…{}", what,
@@ -230,7 +196,10 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
         return invalid(fmt::format("neighbor_allreduce: {} names rank {} twice", what, entry.rank));
       }
       previous = entry.rank;
-      WEFT_ASSIGN(Contact * found, contact(entry.rank));
+      Contact* found = recent_contact(entry.rank);
+      if (found == nullptr) {
+        WEFT_ASSIGN(found, contact(entry.rank));
+      }
       peers.push_back(found);
       values.push_back(entry.weight + 0.0);
     }
@@ -250,15 +219,12 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
 Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y,
                                                 const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
-  if (!is_floating(x.type)) {
-    return invalid(
-        fmt::format("neighbor_allreduce: weighted sums of {} have no meaning; use a floating type",
-                    name(x.type)));
-  }
+  WEFT_RETURN_IF_ERROR(check_weighted("neighbor_allreduce", x.type));
   bind(invocation.call, Collective::neighbor_allreduce, x, y);
   if ((weights.sources || weights.destinations) && !weights.self) {
     return invalid("neighbor_allreduce: src_weights and dst_weights need a self_weight");
   }
+  if (weights.push_sum) WEFT_RETURN_IF_ERROR(check_push_sum(weights, config_.rank));
   if (weights.destinations && weights.sources) {
     WEFT_RETURN_IF_ERROR(bind_dynamic(invocation, weights));
   } else if (weights.destinations) {
@@ -271,7 +237,7 @@ Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x,
     invocation.call.self_weight = graph_self_weight_;
   }
   if (weights.self) {
-    WEFT_RETURN_IF_ERROR(check_weight(*weights.self, config_.rank));
+    WEFT_RETURN_IF_ERROR(check_weight("neighbor_allreduce", *weights.self, config_.rank));
     invocation.call.self_weight = *weights.self;
   }
   return plan_neighbors(invocation, Collective::neighbor_allreduce, is_in_place(x, y));
@@ -306,15 +272,8 @@ Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x,
 Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op,
                                        AllreduceAlgorithm algorithm) {
   WEFT_RETURN_IF_ERROR(check_same_count("allreduce", x, y));
-  if (op == ReduceOp::average && !is_floating(x.type)) {
-    return invalid(fmt::format(
-        "allreduce: the average of {} has no meaning; use sum, or a floating type", name(x.type)));
-  }
-  const Reduction reduction = reduction_of(op);
-  WEFT_RETURN_IF_ERROR(check_reduction(x.type, reduction));
   bind(invocation.call, Collective::allreduce, x, y);
-  invocation.call.reduction = reduction;
-  invocation.call.scale = op == ReduceOp::average ? 1.0 / config_.size : 1.0;
+  WEFT_RETURN_IF_ERROR(bind_reduction("allreduce", invocation.call, x.type, op, config_.size));
   const std::size_t bytes = x.count * size_of(x.type);
   PlanKey key;
   key.collective = Collective::allreduce;
@@ -327,10 +286,7 @@ Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y
 }
 
 Status Context::Core::invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root) {
-  if (root < 0 || root >= config_.size) {
-    return invalid(
-        fmt::format("broadcast: the root {} is not one of the ranks 0…{}", root, config_.size - 1));
-  }
+  WEFT_RETURN_IF_ERROR(check_root("broadcast", root));
   if (root == config_.rank) {
     WEFT_RETURN_IF_ERROR(check_same_count("broadcast", x, y));
   } else {

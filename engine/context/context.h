@@ -6,10 +6,12 @@
 //   weft::Status done = (*context)->neighbor_allreduce(weft::in(x, n), weft::out(y, n));
 //
 // Operations are *ordered*: every rank of the context calls the same operations in the same order.
-// Each comes blocking and, as `…_start`, non-blocking with a Handle. Up to Config::channels
-// operations run at once, the rest wait their turn. Every wait ends by Config::deadline_ms: with
-// the result, or with a Status that names what was waited for. After a failed operation the context
-// is failed: later calls return its first error.
+// Those of some ranks (send, recv, pair_average, group_average) have an order only between each two
+// of them: what two ranks share in a direction, both call in the same order. Each comes blocking
+// and, as `…_start`, non-blocking with a Handle. Up to Config::channels operations run at once, the
+// rest wait their turn. Every wait ends by Config::deadline_ms: with the result, or with a Status
+// that names what was waited for. After a failed operation the context is failed: later calls
+// return its first error.
 //
 // Threads: any thread may call, one call at a time per context (calls are serialized); handles may
 // be waited for on any thread. Callbacks run on the context's completion thread. Several contexts
@@ -42,11 +44,13 @@ struct Input {
   const void* data = nullptr;
   std::size_t count = 0;
   DataType type = DataType::f32;
+  friend bool operator==(const Input&, const Input&) = default;
 };
 struct Output {
   void* data = nullptr;
   std::size_t count = 0;
   DataType type = DataType::f32;
+  friend bool operator==(const Output&, const Output&) = default;
 };
 
 template <typename T>
@@ -87,13 +91,16 @@ struct NeighborWeight {
 //  - nothing given: the graph's weights if it was set as weighted, else uniform 1/(in-degree+1).
 //  - self + sources (pull): any subset of the graph's in-neighbors; the others' data is not used.
 //  - self + destinations (push): s_ij for any subset of the graph's out-neighbors; the in-neighbors
-//  that push to this
-//    rank in this step need not be known here, and count with the weight that they gave.
+//    that push to this rank in this step need not be known here, and count with the weight that
+//    they gave.
 //  - self, sources and destinations: edges need not be in the graph.
 struct NeighborWeights {
   std::optional<double> self;
   std::optional<std::span<const NeighborWeight>> sources;
   std::optional<std::span<const NeighborWeight>> destinations;
+  // A step of push-sum (SEMANTICS: Push-sum, SGP): self and destinations must sum to 1 within 1e-6,
+  // else mass would be made or lost; anything else is invalid_argument.
+  bool push_sum = false;
 };
 
 // How the elements of several ranks become one.
@@ -117,6 +124,9 @@ class Handle {
  private:
   std::shared_ptr<PendingOperation> operation_;
 };
+
+// The color of ranks that want no part in a split; so does any negative one.
+inline constexpr int kNoColor = -1;
 
 class Context {
  public:
@@ -161,6 +171,72 @@ class Context {
 
   Status barrier();
   Result<Handle> barrier_start();
+
+  // y := everybody's x, one after another by rank. `counts`: elements from each rank; empty:
+  // x.count from each. y.count is their sum. In place: x is this rank's block of y.
+  Status allgather(Input x, Output y, std::span<const std::size_t> counts = {});
+  Result<Handle> allgather_start(Input x, Output y, std::span<const std::size_t> counts = {});
+
+  // y := this rank's block of the reduction of everybody's x. `counts`: elements of each rank's
+  // block, which make up x; empty: block r is block_range(x.count, 1, size(), r), so blocks are
+  // equal where x.count allows it and else differ by one. In place: y is this rank's block of x.
+  Status reduce_scatter(Input x, Output y, ReduceOp op = ReduceOp::average,
+                        std::span<const std::size_t> counts = {});
+  Result<Handle> reduce_scatter_start(Input x, Output y, ReduceOp op = ReduceOp::average,
+                                      std::span<const std::size_t> counts = {});
+
+  // The root's y := the reduction of everybody's x. Off the root y is not written and may be empty.
+  Status reduce(Input x, Output y, Rank root, ReduceOp op = ReduceOp::average);
+  Result<Handle> reduce_start(Input x, Output y, Rank root, ReduceOp op = ReduceOp::average);
+
+  // The root's y := everybody's x, as allgather gives it to all. Off the root y is not written and
+  // may be empty, and counts are not read.
+  Status gather(Input x, Output y, Rank root, std::span<const std::size_t> counts = {});
+  Result<Handle> gather_start(Input x, Output y, Rank root,
+                              std::span<const std::size_t> counts = {});
+
+  // y := this rank's block of the root's x. `counts`: elements of each rank's block, which make up
+  // x; empty: y.count for each. Off the root x and counts are not read. In place at the root: y is
+  // its block of x.
+  Status scatter(Input x, Output y, Rank root, std::span<const std::size_t> counts = {});
+  Result<Handle> scatter_start(Input x, Output y, Rank root,
+                               std::span<const std::size_t> counts = {});
+
+  // Block r of y := block rank() of rank r's x. alltoall: size() equal blocks. alltoallv: elements
+  // to and from each rank; what one sends is what the other receives. In place needs as much in
+  // both directions.
+  Status alltoall(Input x, Output y);
+  Result<Handle> alltoall_start(Input x, Output y);
+  Status alltoallv(Input x, Output y, std::span<const std::size_t> send_counts,
+                   std::span<const std::size_t> receive_counts);
+  Result<Handle> alltoallv_start(Input x, Output y, std::span<const std::size_t> send_counts,
+                                 std::span<const std::size_t> receive_counts);
+
+  // The receiver's y := the sender's x. The k-th send to a rank is its k-th recv from us, of the
+  // same type and size. A send of at most Config::eager_bytes ends when it has a slot at the
+  // receiver, a larger one when it was read.
+  Status send(Input x, Rank to);
+  Result<Handle> send_start(Input x, Rank to);
+  Status recv(Output y, Rank from);
+  Result<Handle> recv_start(Output y, Rank from);
+
+  // y := self_weight x + pair_weight x_peer; both ranks call, each with its own weights. Floating
+  // types.
+  Status pair_average(Input x, Output y, Rank peer, double self_weight = 0.5,
+                      double pair_weight = 0.5);
+  Result<Handle> pair_average_start(Input x, Output y, Rank peer, double self_weight = 0.5,
+                                    double pair_weight = 0.5);
+
+  // y := the mean of x over the group (Prague's partial all-reduce), the same bits on all members.
+  // Its members call, in any order of `ranks`, the others do not; groups apart run at the same
+  // time. Floating types.
+  Status group_average(Input x, Output y, std::span<const Rank> ranks);
+  Result<Handle> group_average_start(Input x, Output y, std::span<const Rank> ranks);
+
+  // A context of the ranks that give the same color, numbered anew by (key, rank); null for
+  // kNoColor. Collective over this context. The two are independent from then on: each has its own
+  // order and its own failures, and a death concerns only contexts that the rank was in.
+  Result<std::unique_ptr<Context>> split(int color, int key = 0);
 
   // What this context holds and has done; for tools and tests.
   struct Usage {

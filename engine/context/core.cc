@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
+#include <optional>
 
-#include "verbs/shm/shm.h"
+#include "engine/context/ways.h"
 
 namespace weft {
 namespace {
@@ -60,13 +62,14 @@ void Invocation::clear() {
   receive_weights.clear();
   send_weights.clear();
   given.clear();
+  given_input.clear();
 }
 
-Context::Core::Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_t number)
+Context::Core::Core(const Config& config, Roster roster, std::uint16_t number)
     : config_(config),
-      hub_(std::move(hub)),
+      roster_(std::move(roster)),
       number_(number),
-      graph_(*exponential_graph(hub_->store().size())),
+      graph_(*exponential_graph(roster_.size())),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
       membership_({.on_change =
                        [this] {
@@ -80,16 +83,41 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
                                                            std::shared_ptr<Store> store) {
   WEFT_RETURN_IF_ERROR(config.check());
   const std::uint16_t number = store->next_context();
-  std::shared_ptr<Core> core(new Core(config, Hub::of(store), number));
+  Roster roster(Hub::of(store));
   store.reset();
+  // Decided for the job as a whole: contexts that are split off keep to it.
+  Config decided = config;
+  decided.size = roster.size();
+  decided.transports = chosen_transports(decided);
+  return open_at(decided, std::move(roster), number);
+}
+
+Result<std::shared_ptr<Context::Core>> Context::Core::open_at(const Config& config, Roster roster,
+                                                              std::uint16_t number) {
+  std::shared_ptr<Core> core(new Core(config, std::move(roster), number));
   WEFT_RETURN_IF_ERROR(core->join());
   return core;
 }
 
+ExecutionOptions Context::Core::execution_options(std::uint32_t channel) const {
+  ExecutionOptions options;
+  options.channel = channel;
+  options.payload_bytes = static_cast<std::size_t>(config_.eager_bytes);
+  options.foreign = foreign_form(config_.foreign);
+  options.check_graph = config_.topo_check;
+  options.streaming_bytes =
+      streaming_bytes(config_.local_size > 0 ? config_.local_size : config_.size);
+  options.slots = static_cast<std::uint32_t>(config_.slots);
+  options.piece_bytes = interface_->piece_bytes() / 64 * 64;
+  options.job = job_;
+  options.context = number_;
+  options.trace = ring_;
+  return options;
+}
+
 Status Context::Core::join() {
-  Store& store = hub_->store();
-  config_.rank = store.rank();
-  config_.size = store.size();
+  config_.rank = roster_.rank();
+  config_.size = roster_.size();
   WEFT_RETURN_IF_ERROR(configure_heap(
       {config_.shm_dir, static_cast<std::size_t>(config_.heap_mib) << 20,
        config_.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic}));
@@ -99,30 +127,21 @@ Status Context::Core::join() {
                         config_.yield_us < 0 ? -1 : config_.yield_us * 1000);
   job_ = static_cast<std::uint32_t>(fnv1a(config_.job_key));
   InterfaceOptions options;
-  options.channels = static_cast<std::uint32_t>(config_.channels) + 1;
+  // One for control before those of operations, one for operations of some ranks after them.
+  options.channels = static_cast<std::uint32_t>(config_.channels) + 2;
   options.slots = static_cast<std::uint32_t>(config_.slots);
   options.payload_bytes = static_cast<std::size_t>(config_.eager_bytes);
   options.job = job_;
   options.context = number_;
   options.machine = machine_identity(config_.host);
   WEFT_ASSIGN(interface_,
-              open_shm(config_.rank, options, [this](Rank rank) { return address_of(rank); }));
-  for (std::uint32_t channel = 1; channel < options.channels; ++channel) {
-    ExecutionOptions execution;
-    execution.channel = channel;
-    execution.payload_bytes = options.payload_bytes;
-    execution.foreign = foreign_form(config_.foreign);
-    execution.check_graph = config_.topo_check;
-    execution.streaming_bytes = streaming_bytes(here);
-    execution.slots = options.slots;
-    execution.job = job_;
-    execution.context = number_;
-    execution.trace = ring_;
-    slots_.push_back(std::make_unique<Slot>(execution));
+              open_ways(config_, options, [this](Rank rank) { return address_of(rank); }));
+  for (std::uint32_t channel = 1; channel + 1 < options.channels; ++channel) {
+    slots_.push_back(std::make_unique<Slot>(execution_options(channel)));
   }
   running_.reserve(slots_.size());
-  hub_->add(&membership_);
-  return store.put(address_key(number_, config_.rank), interface_->address());
+  roster_.add(&membership_);
+  return roster_.put(address_key(number_, config_.rank), interface_->address());
 }
 
 Context::Core::~Core() {
@@ -139,7 +158,7 @@ void Context::Core::close() {
   interface_->close();
   token_.release();
   stop_completion_thread();
-  hub_->remove(&membership_);
+  roster_.hub().remove(&membership_);
   if (trace_.on()) {
     if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok()) {
       log(LogLevel::error, status.to_string());
@@ -162,20 +181,21 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
 }
 
 Result<std::string> Context::Core::address_of(Rank rank) {
-  return hub_->store().get_from(rank, address_key(number_, rank),
-                                Deadline::after_ms(config_.deadline_ms));
+  return roster_.get_from(rank, address_key(number_, rank),
+                          Deadline::after_ms(config_.deadline_ms));
 }
 
 // Connected at the first operation that needs the rank, so memory grows with the ranks talked to.
 Result<Contact*> Context::Core::contact(Rank rank) {
-  Contact*& recent = recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()];
-  if (recent != nullptr && recent->rank == rank) return recent;
+  if (Contact* recent = recent_contact(rank)) return recent;
   if (const auto known = contacts_.find(rank); known != contacts_.end()) {
+    Contact*& recent = recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()];
     return recent = known->second.get();
   }
   WEFT_ASSIGN(const std::string address, address_of(rank));
   WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
-  if (config_.foreign == ForeignPath::cma && !endpoint->process_access().ok())
+  const bool local = endpoint->shares_memory();
+  if (local && config_.foreign == ForeignPath::cma && !endpoint->process_access().ok())
     return endpoint->process_access();
   auto made = std::make_unique<Contact>();
   made->rank = rank;
@@ -185,10 +205,10 @@ Result<Contact*> Context::Core::contact(Rank rank) {
     const std::lock_guard lock(contacts_mutex_);
     contacts_.emplace(rank, std::move(made));
   }
-  WEFT_ASSIGN(const std::int32_t process, shm_process(address));
-  if (process != getpid()) {
+  WEFT_ASSIGN(const std::optional<std::int32_t> process, process_behind(address));
+  if (local && process && *process != getpid()) {
     // Without a watch the end of that process is still told by the store, only later.
-    if (Status status = membership_.watch(rank, process); !status.ok())
+    if (Status status = membership_.watch(rank, *process); !status.ok())
       log(LogLevel::warning, status.to_string());
   }
   return raw;
@@ -220,8 +240,23 @@ Context::Usage Context::Core::usage() {
     usage.scratch_bytes += slot->execution.scratch_bytes();
     usage.allocations += slot->execution.allocations();
   }
+  for (const auto& slot : partial_slots_) {
+    usage.scratch_bytes += slot->execution.scratch_bytes();
+    usage.allocations += slot->execution.allocations();
+  }
   token_.release();
   return usage;
+}
+
+// A line for each peer of a call.
+std::string Context::Core::describe_paths(const Call& call) const {
+  std::map<Rank, const Endpoint*> peers;
+  for (const Contact* contact : call.in) peers.emplace(contact->rank, contact->endpoint);
+  for (const Contact* contact : call.out) peers.emplace(contact->rank, contact->endpoint);
+  std::string text;
+  for (const auto& [rank, endpoint] : peers)
+    text += fmt::format("  rank {}: {}\n", rank, interface_->path_to(*endpoint));
+  return text;
 }
 
 std::string Context::Core::explain() {
@@ -235,6 +270,7 @@ std::string Context::Core::explain() {
     text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
                         interface_->name());
     text += last_slot_->execution.describe();
+    text += describe_paths(last_slot_->execution.call());
   }
   token_.release();
   return text;

@@ -3,7 +3,8 @@
 // One Core is one lane over the rank's interfaces: a token, an execution per channel, and a queue
 // of operations that wait for a channel. Whoever holds the token drives everything.
 // PendingOperation n uses channel 1 + n % channels, on all ranks alike, so a channel's messages
-// belong to one operation at a time and need no matching.
+// belong to one operation at a time and need no matching. Operations of some ranks have the last
+// channel to themselves (partial.cc).
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 
 #include "engine/context/context.h"
 #include "engine/context/hub.h"
+#include "engine/context/roster.h"
 #include "engine/execute/execute.h"
 #include "engine/membership/membership.h"
 #include "engine/trace/trace.h"
@@ -27,6 +29,7 @@ namespace weft {
 // A plan in the cache, with its peers where the plan itself names them (operations over all ranks).
 struct CachedPlan {
   Plan plan;
+  View view;  // as planned; of a group_average: places in the group
   std::vector<Contact*> in, out;
   std::uint16_t trace_name = 0;
 };
@@ -38,9 +41,23 @@ struct Invocation {
   Call call;
   std::vector<Contact*> in, out;
   std::vector<double> receive_weights, send_weights;
-  std::vector<Range> given;
+  std::vector<Range> given, given_input;
 
   void clear();
+};
+
+// What a blocking call asked for, of calls that this says everything about: one that asks for the
+// same again is neither checked nor bound anew. Calls with lists (weights, counts) are not of them,
+// nor is neighbor_allreduce, whose steps cost the same with new weights as without.
+struct Asked {
+  bool is_known = false;
+  Collective collective{};
+  Input input{};
+  Output output{};
+  Rank root = kNoRank;
+  ReduceOp op{};
+  AllreduceAlgorithm algorithm{};
+  friend bool operator==(const Asked&, const Asked&) = default;
 };
 
 // A started operation as handles see it.
@@ -59,6 +76,8 @@ class PendingOperation {
 class Context::Core : public std::enable_shared_from_this<Context::Core> {
  public:
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
+  // The core of this rank's color; null for none. Collective.
+  Result<std::shared_ptr<Core>> split(int color, int key);
   ~Core();
 
   // Leaves the job. Operations in flight fail with `closed`.
@@ -77,12 +96,36 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
                           AllreduceAlgorithm algorithm);
   Status invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root);
   Status invoke_barrier(Invocation& invocation);
+  // parts.cc
+  Status invoke_allgather(Invocation& invocation, Input x, Output y,
+                          std::span<const std::size_t> counts);
+  Status invoke_reduce_scatter(Invocation& invocation, Input x, Output y, ReduceOp op,
+                               std::span<const std::size_t> counts);
+  Status invoke_gather(Invocation& invocation, Input x, Output y, Rank root,
+                       std::span<const std::size_t> counts);
+  Status invoke_scatter(Invocation& invocation, Input x, Output y, Rank root,
+                        std::span<const std::size_t> counts);
+  Status invoke_alltoall(Invocation& invocation, Input x, Output y,
+                         std::span<const std::size_t> send_counts,
+                         std::span<const std::size_t> receive_counts);
+  Status invoke_reduce(Invocation& invocation, Input x, Output y, Rank root, ReduceOp op);
+  // partial.cc: operations of some ranks
+  Status invoke_send(Invocation& invocation, Input x, Rank to);
+  Status invoke_recv(Invocation& invocation, Output y, Rank from);
+  Status invoke_pair_average(Invocation& invocation, Input x, Output y, Rank peer,
+                             double self_weight, double pair_weight);
+  Status invoke_group_average(Invocation& invocation, Input x, Output y,
+                              std::span<const Rank> ranks);
 
   // Runs what `fill` asks for, to its end. No allocation once the shape is known.
   template <typename Fill>
   Status run(Fill&& fill) {
+    return run(Asked(), std::forward<Fill>(fill));
+  }
+  template <typename Fill>
+  Status run(const Asked& asked, Fill&& fill) {
     take_lane();
-    Status status = run_filled(std::forward<Fill>(fill));
+    Status status = run_filled(asked, std::forward<Fill>(fill));
     token_.release();
     return status;
   }
@@ -92,6 +135,25 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     take_lane();
     Status status = failed_ ? failure_ : fill(operation->invocation);
     if (status.ok()) enqueue(operation);
+    token_.release();
+    if (!status.ok()) return status;
+    wake_thread();
+    return Handle(std::move(operation));
+  }
+  // The same for an operation of some ranks.
+  template <typename Fill>
+  Status run_partial(Fill&& fill) {
+    take_lane();
+    Status status = failed_ ? failure_ : run_partial_filled(std::forward<Fill>(fill));
+    token_.release();
+    return status;
+  }
+  template <typename Fill>
+  Result<Handle> start_partial(Fill&& fill) {
+    auto operation = std::make_shared<PendingOperation>(weak_from_this());
+    take_lane();
+    Status status = failed_ ? failure_ : fill(operation->invocation);
+    if (status.ok()) enqueue_partial(operation);
     token_.release();
     if (!status.ok()) return status;
     wake_thread();
@@ -112,9 +174,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     explicit Slot(const ExecutionOptions& options) : execution(options) {}
     Execution execution;
     Invocation invocation;
+    Asked asked;                                  // what the invocation is for, and
+    std::uint64_t asked_at = 0;                   // plans_dropped_ then
     std::shared_ptr<PendingOperation> operation;  // of a non-blocking call
     std::int64_t deadline_ns = 0;
-    std::uint64_t number = 0;
+    std::uint64_t number = 0;   // among all operations, or among those of some ranks
+    bool is_partial = false;    // of some ranks
     std::uint32_t queries = 0;  // rounds of the slow path that found it waiting
   };
 
@@ -134,8 +199,11 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     std::atomic<int>& count_;
   };
 
-  Core(const Config& config, std::shared_ptr<Hub> hub, std::uint16_t number);
+  Core(const Config& config, Roster roster, std::uint16_t number);
+  static Result<std::shared_ptr<Core>> open_at(const Config& config, Roster roster,
+                                               std::uint16_t number);
   Status join();
+  [[nodiscard]] ExecutionOptions execution_options(std::uint32_t channel) const;
 
   // Takes the lane's token; whoever sleeps with it is woken and lends it.
   void take_lane() {
@@ -144,13 +212,18 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   // lane.cc: running operations.
   template <typename Fill>
-  Status run_filled(Fill&& fill) {
+  Status run_filled(const Asked& asked, Fill&& fill) {
     if (failed_) return failure_;
     Slot& slot = next_slot();
     if (!queue_.empty() || is_running(slot)) wait_for_turn();
     if (failed_) return failure_;
-    slot.invocation.clear();
-    if (Status status = fill(slot.invocation); !status.ok()) return status;
+    if (!asked.is_known || slot.asked != asked || slot.asked_at != plans_dropped_) {
+      slot.asked.is_known = false;
+      slot.invocation.clear();
+      if (Status status = fill(slot.invocation); !status.ok()) return status;
+      slot.asked = asked;
+      slot.asked_at = plans_dropped_;
+    }
     return run_to_end(slot);
   }
   Slot& next_slot() { return *slots_[next_operation_ % slots_.size()]; }
@@ -161,17 +234,38 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   void wait_for_turn();
   Status run_to_end(Slot& slot);
   bool begin(Slot& slot);
+  bool advance(std::size_t index);
+  void flush();
   void finish(Slot& slot);
   bool advance_all();
+  bool core_is_wanted();
   void start_queued();
   template <typename Done>
   void drive(Done&& done);
+  void drive_to_end(PendingOperation& operation);
   void drive_until_relieved(const std::function<bool()>& relieved);
   void complete(const std::shared_ptr<PendingOperation>& operation, Status status);
+
+  // partial.cc: operations of some ranks.
+  template <typename Fill>
+  Status run_partial_filled(Fill&& fill) {
+    std::shared_ptr<PendingOperation> operation = spare_operation();
+    if (Status status = fill(operation->invocation); !status.ok()) return status;
+    return run_partial_to_end(std::move(operation));
+  }
+  std::shared_ptr<PendingOperation> spare_operation();
+  Status run_partial_to_end(std::shared_ptr<PendingOperation> operation);
+  void enqueue_partial(std::shared_ptr<PendingOperation> operation);
+  void start_partial_queued();
+  bool claim(const Call& call);
+  Slot& idle_partial_slot();
+  Result<Contact*> other_rank(std::string_view what, Rank rank);
+  Status place_in_group(std::span<const Rank> ranks, int& place);
 
   // watch.cc: the unlikely, looked at about once per millisecond of waiting.
   void look_around();
   bool check_gone();
+  bool check_paths();
   Rank missing_and_gone(Slot& slot);
   void check_control();
   void handle_control(Contact& contact);
@@ -184,7 +278,13 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   // peers.cc
   Result<Contact*> contact(Rank rank);
+  // The contact if it was asked for lately, else nullptr.
+  [[nodiscard]] Contact* recent_contact(Rank rank) const {
+    Contact* recent = recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()];
+    return recent != nullptr && recent->rank == rank ? recent : nullptr;
+  }
   Result<std::string> address_of(Rank rank);
+  [[nodiscard]] std::string describe_paths(const Call& call) const;
   Status contacts(std::span<const Rank> ranks, std::vector<Contact*>& into);
 
   // plans.cc
@@ -203,14 +303,32 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   // The cached plan of that shape, or what `make` gives. Peers named by the plan itself are
   // connected.
   template <typename Make>
-  Result<const CachedPlan*> plan(const PlanKey& key, Make&& make);
+  Result<const CachedPlan*> plan(const PlanKey& key, Make&& make) {
+    if (last_plan_ != nullptr && last_key_ == key) return last_plan_;
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) {
+      last_plan_ = found->second.get();
+    } else {
+      last_plan_ = nullptr;
+      WEFT_ASSIGN(last_plan_, new_plan(key, make()));
+    }
+    last_key_ = key;
+    return last_plan_;
+  }
   Result<const CachedPlan*> new_plan(const PlanKey& key, Planned planned);
   Status plan_neighbors(Invocation& invocation, Collective collective, bool in_place);
   template <typename Make>
-  Status plan_everybody(Invocation& invocation, const PlanKey& key, Make&& make);
+  Status plan_everybody(Invocation& invocation, const PlanKey& key, Make&& make) {
+    WEFT_ASSIGN(invocation.plan, plan(key, make));
+    invocation.call.in = invocation.plan->in;
+    invocation.call.out = invocation.plan->out;
+    invocation.call.checks_graph = false;  // everybody is in it: no graphs could differ
+    return {};
+  }
 
   // threads.cc
   void wake_thread();
+  void hand_over();
   void lane_loop();
   void completion_loop();
   void stop_lane_thread();
@@ -221,10 +339,15 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Status bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources);
   Status bind_push(Invocation& invocation, std::span<const NeighborWeight> targets);
   Status bind_dynamic(Invocation& invocation, const NeighborWeights& weights);
+  Status bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op, int ranks);
+  Status give_parts(std::string_view what, std::vector<Range>& parts,
+                    std::span<const std::size_t> counts, std::size_t each);
+  Status check_root(std::string_view what, Rank root) const;
 
   Config config_;
-  std::shared_ptr<Hub> hub_;
+  Roster roster_;
   std::uint16_t number_;
+  std::uint32_t splits_ = 0;
   std::uint32_t job_ = 0;
   WaitPolicy policy_;
   std::unique_ptr<Interface> interface_;
@@ -235,6 +358,15 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::vector<Slot*> running_;
   std::deque<std::shared_ptr<PendingOperation>> queue_;
   std::uint64_t next_operation_ = 0;
+  // Operations of some ranks: where they run, those idle, those that wait for a free way to their
+  // peers, and the last blocking one's, to be used again.
+  std::vector<std::unique_ptr<Slot>> partial_slots_;
+  std::vector<Slot*> idle_partial_slots_;
+  std::deque<std::shared_ptr<PendingOperation>> partial_queue_;
+  std::shared_ptr<PendingOperation> spare_operation_;
+  bool partial_ended_ = false;  // since the queue was last looked through
+  std::uint64_t partial_operations_ = 0;
+  std::uint64_t looks_ = 0;
   std::uint64_t completed_ = 0;
   bool failed_ = false;
   bool closed_ = false;
@@ -249,6 +381,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   double graph_self_weight_ = 1.0;
   bool graph_connected_ = false;
   std::vector<NeighborWeight> sorted_;  // scratch of per-call views
+  std::vector<Rank> group_;             // and of the members of a group
 
   std::mutex contacts_mutex_;  // for insertion, and for has_left() on the watcher's thread
   std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;
@@ -258,6 +391,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::unordered_map<PlanKey, std::unique_ptr<const CachedPlan>, PlanKeyHash> plans_;
   PlanKey last_key_;
   const CachedPlan* last_plan_ = nullptr;
+  std::uint64_t plans_dropped_ = 0;  // how often the cache was emptied
   std::vector<Execution::Missing> missing_;
   const Slot* last_slot_ = nullptr;
   std::uint64_t allocations_ = 0;

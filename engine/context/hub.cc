@@ -20,19 +20,6 @@ Registry& registry() {
   return *instance;
 }
 
-void tell(Membership& membership, const StoreEvent& event) {
-  switch (event.kind) {
-    case StoreEvent::Kind::left:
-      membership.mark_left(event.rank);
-      break;
-    case StoreEvent::Kind::died:
-      membership.mark_died(event.rank, event.reason);
-      break;
-    case StoreEvent::Kind::lost:
-      break;  // transfers go on without the rendezvous
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<Hub> Hub::of(const std::shared_ptr<Store>& store) {
@@ -51,21 +38,38 @@ Hub::~Hub() {
   if (store_.use_count() == 1) (void)store_->goodbye(Deadline::after_ms(kGoodbyeMs));
 }
 
-void Hub::add(Membership* membership) {
+void Hub::tell(const Listener& listener, const StoreEvent& event) {
+  // A rendezvous that is lost tells nobody anything: transfers go on without it.
+  if (event.kind == StoreEvent::Kind::lost) return;
+  Rank rank = event.rank;
+  if (!listener.ranks.empty()) {
+    const auto found = std::ranges::find(listener.ranks, rank);
+    if (found == listener.ranks.end()) return;
+    rank = static_cast<Rank>(found - listener.ranks.begin());
+  }
+  if (event.kind == StoreEvent::Kind::left) {
+    listener.membership->mark_left(rank);
+  } else {
+    listener.membership->mark_died(rank, event.reason);
+  }
+}
+
+void Hub::add(Membership* membership, std::vector<Rank> ranks) {
   const std::lock_guard lock(mutex_);
-  memberships_.push_back(membership);
-  for (const StoreEvent& event : seen_) tell(*membership, event);
+  listeners_.push_back({membership, std::move(ranks)});
+  for (const StoreEvent& event : seen_) tell(listeners_.back(), event);
 }
 
 void Hub::remove(Membership* membership) {
   const std::lock_guard lock(mutex_);
-  std::erase(memberships_, membership);
+  std::erase_if(listeners_,
+                [&](const Listener& listener) { return listener.membership == membership; });
 }
 
 void Hub::tell_events() {
   const std::lock_guard lock(mutex_);
   while (std::optional<StoreEvent> event = store_->next_event()) {
-    for (Membership* membership : memberships_) tell(*membership, *event);
+    for (const Listener& listener : listeners_) tell(listener, *event);
     seen_.push_back(std::move(*event));
   }
 }

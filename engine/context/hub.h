@@ -23,7 +23,9 @@ class Hub {
   Hub& operator=(const Hub&) = delete;
 
   [[nodiscard]] Store& store() const { return *store_; }
-  void add(Membership* membership);
+  // `ranks`: the job's ranks that the membership counts as 0, 1, …; empty: all, as they are. Of
+  // others it hears nothing.
+  void add(Membership* membership, std::vector<Rank> ranks = {});
   void remove(Membership* membership);
   // Tells the memberships what the store has learnt since the last call. Does not wait.
   void tell_events();
@@ -31,7 +33,13 @@ class Hub {
  private:
   std::shared_ptr<Store> store_;
   std::mutex mutex_;
-  std::vector<Membership*> memberships_;
+  struct Listener {
+    Membership* membership;
+    std::vector<Rank> ranks;
+  };
+  static void tell(const Listener& listener, const StoreEvent& event);
+
+  std::vector<Listener> listeners_;
   std::vector<StoreEvent> seen_;  // for those that come later
 };
 

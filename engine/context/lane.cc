@@ -16,14 +16,16 @@ constexpr std::int64_t kLookNs = 1'000'000;
 // Gives the operation its number and its channel's execution the work. False if it failed at once.
 bool Context::Core::begin(Slot& slot) {
   Invocation& invocation = slot.invocation;
-  slot.number = next_operation_++;
+  slot.number = slot.is_partial ? partial_operations_++ : next_operation_++;
   slot.queries = 0;
   slot.deadline_ns = 0;
   last_slot_ = &slot;
-  invocation.call.operation = static_cast<std::uint32_t>(slot.number);
   invocation.call.epoch = membership_.epoch();
-  for (Contact* contact : invocation.call.in) contact->took_part(slot.number);
-  for (Contact* contact : invocation.call.out) contact->took_part(slot.number);
+  if (!slot.is_partial) {
+    invocation.call.operation = static_cast<std::uint32_t>(slot.number);
+    for (Contact* contact : invocation.call.in) contact->took_part(slot.number);
+    for (Contact* contact : invocation.call.out) contact->took_part(slot.number);
+  }
   ring_->add(Event::operation_begin, invocation.call.operation, kNoRank,
              invocation.plan->trace_name);
   Status status = slot.execution.start(invocation.plan->plan, invocation.call);
@@ -35,20 +37,36 @@ bool Context::Core::begin(Slot& slot) {
 // One turn of everything in flight. True if anything moved.
 bool Context::Core::advance_all() {
   bool moved = false;
+  if (config_.transports.networks()) interface_->progress();  // shared memory needs no turn
   for (std::size_t i = 0; i < running_.size();) {
-    Slot& slot = *running_[i];
-    slot.execution.advance();
-    moved |= slot.execution.moved();
-    if (is_running(slot)) {
-      ++i;
-      continue;
-    }
-    running_[i] = running_.back();
-    running_.pop_back();
-    moved = true;
-    finish(slot);
+    const std::size_t before = running_.size();
+    moved |= advance(i);
+    if (running_.size() == before) ++i;
   }
   return moved;
+}
+
+// The same for one of running_, which leaves it when it is done. True if it moved.
+bool Context::Core::advance(std::size_t index) {
+  Slot& slot = *running_[index];
+  slot.execution.advance();
+  if (is_running(slot)) return slot.execution.moved();
+  running_[index] = running_.back();
+  running_.pop_back();
+  finish(slot);
+  return true;
+}
+
+// The last turn before the caller does something else: what was posted leaves, and the peers learn
+// what we have released.
+void Context::Core::flush() {
+  if (config_.transports.networks() && !interface_->flushed()) interface_->progress();
+}
+
+// A rank that shares our core with us must run before anything else helps.
+bool Context::Core::core_is_wanted() {
+  return std::ranges::any_of(running_,
+                             [](Slot* slot) { return slot->execution.waits_for_this_core(); });
 }
 
 void Context::Core::finish(Slot& slot) {
@@ -57,6 +75,10 @@ void Context::Core::finish(Slot& slot) {
              static_cast<std::uint16_t>(status.code()));
   ++completed_;
   if (!status.ok()) fail_all(status, slot.execution.touched_output());
+  if (slot.is_partial) {
+    idle_partial_slots_.push_back(&slot);
+    partial_ended_ = true;
+  }
   if (slot.operation == nullptr) return;
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   complete(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
@@ -68,8 +90,9 @@ void Context::Core::start_queued() {
     slot.operation = std::move(queue_.front());
     queue_.pop_front();
     std::swap(slot.invocation, slot.operation->invocation);
+    slot.asked.is_known = false;
     begin(slot);
-    advance_all();
+    advance(running_.size() - 1);
   }
 }
 
@@ -77,6 +100,7 @@ void Context::Core::enqueue(std::shared_ptr<PendingOperation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   queue_.push_back(std::move(operation));
   start_queued();
+  flush();
 }
 
 // Polls until done() holds. The token is held on entry and on return, and lent to others that want
@@ -87,16 +111,18 @@ void Context::Core::drive(Done&& done) {
   while (true) {
     const bool moved = advance_all();
     if (!queue_.empty()) start_queued();
-    if (done()) return;
+    if (partial_ended_) start_partial_queued();
+    if (done()) return flush();
     if (moved) {
       backoff.reset();
       continue;
     }
     if (token_.wanted()) {
+      flush();
       token_.lend();
       if (done()) return;
     }
-    switch (backoff.next()) {
+    switch (backoff.next(core_is_wanted())) {
       case Backoff::Next::again:
         break;
       case Backoff::Next::slow:
@@ -124,8 +150,11 @@ void Context::Core::wait_for_turn() {
 
 Status Context::Core::run_to_end(Slot& slot) {
   begin(slot);
-  const Waiting waiting(waiters_);
-  drive([&] { return !is_running(slot); });
+  {
+    const Waiting waiting(waiters_);
+    drive([&] { return !is_running(slot); });
+  }
+  hand_over();
   const Status& status = slot.execution.status();
   if (status.ok()) return {};
   return failure_;
@@ -149,6 +178,8 @@ bool Context::Core::test(PendingOperation& operation) {
   if (token_.try_acquire()) {
     advance_all();
     start_queued();
+    if (partial_ended_) start_partial_queued();
+    flush();
     if (const std::int64_t now = now_ns(); now - looked_ns_ >= kLookNs) {
       looked_ns_ = now;
       look_around();
@@ -158,15 +189,25 @@ bool Context::Core::test(PendingOperation& operation) {
   return operation.done.load(std::memory_order_acquire);
 }
 
+void Context::Core::drive_to_end(PendingOperation& operation) {
+  {
+    const Waiting waiting(waiters_);
+    drive([&] { return operation.done.load(std::memory_order_acquire); });
+  }
+  hand_over();
+}
+
+// A caller that waited goes; what is left is the thread's.
+void Context::Core::hand_over() {
+  const bool is_flushed = !config_.transports.networks() || interface_->flushed();
+  if (in_flight_.load(std::memory_order_relaxed) != 0 || !is_flushed) wake_thread();
+}
+
 Status Context::Core::wait(PendingOperation& operation) {
   if (!operation.done.load(std::memory_order_acquire)) {
     take_lane();
-    {
-      const Waiting waiting(waiters_);
-      drive([&] { return operation.done.load(std::memory_order_acquire); });
-    }
+    drive_to_end(operation);
     token_.release();
-    if (in_flight_.load(std::memory_order_relaxed) != 0) wake_thread();
   }
   return operation.status;
 }

@@ -9,6 +9,11 @@ namespace {
 // More shapes than this at once are not a training loop's; the cache then starts anew.
 constexpr std::size_t kMostPlans = 1024;
 
+bool names_its_peers(Collective collective) {
+  return collective != Collective::neighbor_allreduce &&
+         collective != Collective::neighbor_allgather && !is_of_some_ranks(collective);
+}
+
 }  // namespace
 
 std::size_t Context::Core::PlanKeyHash::operator()(const PlanKey& key) const {
@@ -26,19 +31,23 @@ std::size_t Context::Core::PlanKeyHash::operator()(const PlanKey& key) const {
 }
 
 // Peers that the plan itself names (operations over all ranks) are connected here; neighbor
-// operations name theirs at each call.
+// operations and those of some ranks name theirs at each call.
 Result<const CachedPlan*> Context::Core::new_plan(const PlanKey& key, Planned planned) {
   auto cached = std::make_unique<CachedPlan>();
   cached->plan = std::move(planned.plan);
-  if (key.collective != Collective::neighbor_allreduce &&
-      key.collective != Collective::neighbor_allgather) {
+  cached->view = planned.view;
+  if (names_its_peers(key.collective)) {
     WEFT_RETURN_IF_ERROR(contacts(planned.view.in, cached->in));
     WEFT_RETURN_IF_ERROR(contacts(planned.view.out, cached->out));
   }
   cached->trace_name =
       trace_.operation_name(fmt::format("{} {}", cached->plan.operation, cached->plan.algorithm));
   // Plans in use cannot go; they are few, and the cache is emptied when nothing runs.
-  if (plans_.size() >= kMostPlans && running_.empty() && queue_.empty()) plans_.clear();
+  if (plans_.size() >= kMostPlans && running_.empty() && queue_.empty() && partial_queue_.empty()) {
+    plans_.clear();
+    ++plans_dropped_;
+    last_slot_ = nullptr;  // its operation's plan is gone
+  }
   ++allocations_;
   return plans_.insert_or_assign(key, std::move(cached)).first->second.get();
 }

@@ -1,33 +1,45 @@
 // The context's threads, started when they are first needed: the lane's, which moves bytes while
 // nobody waits, and the completion thread, which runs callbacks.
+#include <chrono>
+#include <utility>
+
 #include "engine/context/core.h"
 
 namespace weft {
+namespace {
+
+// Who starts an operation often starts another or waits for it at once, and drives the lane itself
+// meanwhile. Two wake-ups long: a thread that comes sooner takes turns with its caller for nothing.
+constexpr std::chrono::microseconds kGrace(100);
+
+}  // namespace
 
 void Context::Core::wake_thread() {
   if (config_.progress != ProgressMode::thread) return;
   const std::lock_guard lock(thread_mutex_);
-  if (stopping_) return;
+  if (stopping_ || std::exchange(thread_called_, true)) return;
   if (!lane_thread_.joinable()) lane_thread_ = std::thread([this] { lane_loop(); });
-  thread_called_ = true;
   thread_wanted_.notify_one();
 }
 
-// Sleeps while nothing is in flight, and while a caller waits: that caller drives the lane.
+// Sleeps while nothing is in flight or waits to go out, and while a caller waits: that caller
+// drives the lane.
 void Context::Core::lane_loop() {
   while (true) {
     {
       std::unique_lock lock(thread_mutex_);
       thread_wanted_.wait(lock, [this] { return thread_called_ || stopping_; });
+      thread_wanted_.wait_for(lock, kGrace, [this] { return stopping_.load(); });
       thread_called_ = false;
       if (stopping_) return;
     }
+    if (waiters_.load(std::memory_order_relaxed) != 0) continue;  // calls again when it goes
+    // Asked with the token held.
     const auto relieved = [this] {
       return stopping_.load(std::memory_order_relaxed) ||
-             in_flight_.load(std::memory_order_relaxed) == 0 ||
+             (in_flight_.load(std::memory_order_relaxed) == 0 && interface_->flushed()) ||
              waiters_.load(std::memory_order_relaxed) != 0;
     };
-    if (relieved()) continue;
     token_.acquire();
     drive_until_relieved(relieved);
     token_.release();

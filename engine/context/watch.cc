@@ -19,7 +19,7 @@ struct FailureNote {
 }  // namespace
 
 void Context::Core::look_around() {
-  hub_->tell_events();
+  roster_.hub().tell_events();
   check_control();
   if (failed_ || check_gone()) return;
   const std::int64_t now = now_ns();
@@ -32,6 +32,8 @@ void Context::Core::look_around() {
       fail_all(waited_too_long(slot));
       return;
     }
+    // Which operations of some ranks a peer has still to call nobody knows; the deadline ends them.
+    if (slot.is_partial) continue;
     // Rounds 1, 2, 4, 8, … and then every 64th: a peer that was slow to start is asked again, but
     // not for ever.
     const std::uint32_t round = ++slot.queries;
@@ -48,6 +50,7 @@ bool Context::Core::check_gone() {
       return true;
     }
   }
+  if (check_paths()) return true;
   for (Slot* slot : running_) {
     if (missing_and_gone(*slot) == kNoRank) continue;
     // What it said and did before it left may have come since the last look; all of that is visible
@@ -66,6 +69,23 @@ bool Context::Core::check_gone() {
                     name(slot->invocation.call.collective), slot->number, rank),
         rank));
     return true;
+  }
+  return false;
+}
+
+// True if the last path to a rank that is waited for has failed.
+bool Context::Core::check_paths() {
+  for (Slot* slot : running_) {
+    slot->execution.missing(missing_);
+    for (const Execution::Missing& missing : missing_) {
+      const Status& failure = missing.contact->endpoint->failure();
+      if (failure.ok()) continue;
+      fail_all(Status(failure.code(),
+                      fmt::format("{} (operation {}): {}", name(slot->invocation.call.collective),
+                                  slot->number, failure.text()),
+                      missing.contact->rank));
+      return true;
+    }
   }
   return false;
 }
@@ -199,10 +219,12 @@ void Context::Core::fail_all(const Status& status, bool touched) {
     tell_failure(status);
   }
   for (Slot* slot : running_) slot->execution.fail(failure_);
-  while (!queue_.empty()) {
-    in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    complete(queue_.front(), failure_);
-    queue_.pop_front();
+  for (auto* queue : {&queue_, &partial_queue_}) {
+    for (const auto& operation : *queue) {
+      in_flight_.fetch_sub(1, std::memory_order_relaxed);
+      complete(operation, failure_);
+    }
+    queue->clear();
   }
 }
 

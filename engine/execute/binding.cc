@@ -17,6 +17,24 @@ std::string_view name(Collective collective) {
       return "broadcast";
     case Collective::barrier:
       return "barrier";
+    case Collective::allgather:
+      return "allgather";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::gather:
+      return "gather";
+    case Collective::scatter:
+      return "scatter";
+    case Collective::alltoall:
+      return "alltoall";
+    case Collective::send:
+      return "send/recv";
+    case Collective::pair_average:
+      return "pair_average";
+    case Collective::group_average:
+      return "group_average";
   }
   return "unknown operation";
 }
@@ -44,28 +62,33 @@ Status Execution::start(const Plan& plan, const Call& call) {
             "peers must match the plan's edges");
   plan_ = &plan;
   call_ = call;
+  check_graph_ = options_.check_graph && call.checks_graph;
   element_ = size_of(call.type);
   status_ = {};
   touched_output_ = false;
   pc_ = 0;
   combining_ = false;
   sends_.clear();
+  cursors_.clear();
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
   staging_used_ = 0;
   bind_header();
   bind_edges();
+  brief_ = is_brief();
   WEFT_RETURN_IF_ERROR(bind_buffers());
+  brief_posts_ = brief_step_ = brief_heard_ = 0;
   state_ = State::running;
   return {};
 }
 
 void Execution::bind_edges() {
-  in_.clear();
-  out_.clear();
-  for (const Contact* contact : call_.in) in_.push_back({contact->endpoint, false, false});
-  for (const Contact* contact : call_.out)
-    out_.push_back({contact->endpoint, 0, false, false, false});
+  in_.resize(call_.in.size());
+  out_.resize(call_.out.size());
+  for (std::size_t i = 0; i < in_.size(); ++i)
+    in_[i] = {call_.in[i]->endpoint, false, false, false, nullptr, 1.0};
+  for (std::size_t o = 0; o < out_.size(); ++o)
+    out_[o] = {call_.out[o]->endpoint, 0, false, false, false};
   for (std::size_t i = 0, o = 0; i < in_.size() && o < out_.size();) {
     const Rank from = call_.in[i]->rank;
     const Rank to = call_.out[o]->rank;
@@ -89,14 +112,14 @@ Status Execution::grow(HeapBlock& block, std::size_t bytes, const char* what) {
 }
 
 Status Execution::bind_buffers() {
-  send_of_step_.resize(plan_->steps.size());
+  if (send_of_step_.size() < plan_->steps.size()) send_of_step_.resize(plan_->steps.size());
   if (!plan_->hazards.empty()) read_marks_.assign(plan_->steps.size() * out_.size(), 0);
   if (plan_->partition_of(Buffer::scratch).kind != Partition::Kind::none) {
     const std::size_t count =
         plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
     WEFT_RETURN_IF_ERROR(grow(scratch_, count * element_, "scratch"));
   }
-  return bind_staging();
+  return brief_ ? Status() : bind_staging();
 }
 
 Execution::Bytes Execution::bytes_of(const Slice& slice) const {
@@ -132,8 +155,10 @@ Range Execution::range_of(const Slice& slice, std::size_t elements) const {
   const Partition& partition = plan_->partition_of(slice.buffer);
   Range first, last;
   if (partition.kind == Partition::Kind::given) {
-    first = call_.given[slice.first];
-    last = call_.given[slice.last - 1];
+    const Buffer like = slice.buffer == Buffer::scratch ? plan_->scratch_of : slice.buffer;
+    const std::span<const Range> given = like == Buffer::input ? call_.given_input : call_.given;
+    first = given[slice.first];
+    last = given[slice.last - 1];
   } else {
     const std::size_t grain = 64 / element_;
     first = block_range(elements, grain, partition.blocks, slice.first);
@@ -147,6 +172,12 @@ void Execution::bind_header() {
   header_.data_type = static_cast<std::uint8_t>(call_.type);
   header_.epoch = call_.epoch;
   header_.operation = call_.operation;
+}
+
+// What error messages call the operation. The number of one of some ranks says nothing to people.
+std::string Execution::label(Collective collective, std::uint32_t operation) {
+  if (is_of_some_ranks(collective)) return std::string(name(collective));
+  return fmt::format("{} (operation {})", name(collective), operation);
 }
 
 void Execution::fail(Status status) {

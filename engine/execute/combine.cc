@@ -21,6 +21,7 @@ constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
 Execution::State Execution::advance() {
   moved_ = false;
   if (state_ != State::running) return state_;
+  if (brief_ && !advance_brief()) return state_;
   const bool credits_posted = post_credits();
   pump_sends();
   for (; pc_ < plan_->steps.size(); ++pc_) {
@@ -40,6 +41,27 @@ Execution::State Execution::advance() {
   moved_ = true;
   state_ = State::done;
   return state_;
+}
+
+CombineFunction Execution::function_of(const Step& step) const {
+  const Reduction reduction = step.combining == Combining::weighted ? Reduction::weighted_sum
+                              : step.combining == Combining::reduce ? call_.reduction
+                                                                    : Reduction::sum;
+  return functions_[static_cast<std::size_t>(call_.type)][static_cast<std::size_t>(reduction)];
+}
+
+double Execution::weight_of(const Weight& weight) const {
+  switch (weight.kind) {
+    case Weight::Kind::one:
+      return 1.0;
+    case Weight::Kind::self:
+      return call_.self_weight;
+    case Weight::Kind::scale:
+      return call_.scale;
+    case Weight::Kind::edge:
+      return call_.receive_weights.empty() ? 1.0 : call_.receive_weights[weight.index];
+  }
+  return 1.0;
 }
 
 // True when the combine is complete.
@@ -80,33 +102,13 @@ bool Execution::begin_combine(const Step& step) {
   destination_ = destination.data;
   wanted_ = destination.count;
   combined_ = 0;
-  weighted_ = step.combining == Combining::weighted ||
-              (step.combining == Combining::reduce && call_.reduction == Reduction::weighted_sum);
-  const Reduction reduction = weighted_                             ? Reduction::weighted_sum
-                              : step.combining == Combining::reduce ? call_.reduction
-                                                                    : Reduction::sum;
-  function_ = functions_[static_cast<std::size_t>(call_.type)][static_cast<std::size_t>(reduction)];
+  function_ = function_of(step);
   sources_.clear();
   for (std::uint32_t k = 0; k < step.count; ++k) {
     const Operand& operand = plan_->operands[step.first + k];
     Source& source = sources_.emplace_back();
-    source.used = true;
-    switch (operand.weight.kind) {
-      case Weight::Kind::one:
-        source.weight = 1.0;
-        break;
-      case Weight::Kind::self:
-        source.weight = call_.self_weight;
-        break;
-      case Weight::Kind::scale:
-        source.weight = call_.scale;
-        break;
-      case Weight::Kind::edge:
-        source.weight =
-            call_.receive_weights.empty() ? 1.0 : call_.receive_weights[operand.weight.index];
-        source.used = !is_unused(source.weight);
-        break;
-    }
+    source.weight = weight_of(operand.weight);
+    source.used = operand.weight.kind != Weight::Kind::edge || !is_unused(source.weight);
     if (operand.kind == Operand::Kind::local) {
       source.data = bytes_of(operand.slice).data;
     } else {
@@ -168,37 +170,41 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
   };
   if (head.operation != call_.operation ||
       head.collective != static_cast<std::uint8_t>(call_.collective)) {
-    return differ(
-        fmt::format("{} (operation {}): rank {} sent a piece of {} (operation {}): the ranks do "
-                    "not call the same "
-                    "operations in the same order, or one has an edge that the other has not",
-                    name(call_.collective), call_.operation, peer,
-                    name(static_cast<Collective>(head.collective)), head.operation));
+    return differ(fmt::format(
+        "{}: rank {} sent a piece of {}: the ranks do not call the same operations in the same "
+        "order, or one has an edge that the other has not",
+        label(), peer, label(static_cast<Collective>(head.collective), head.operation)));
   }
   if (head.kind != NoticeKind::data) {
-    return differ(fmt::format(
-        "{} (operation {}): this rank expects data from rank {}, but rank {} has no edge "
-        "to it and expects data itself",
-        name(call_.collective), call_.operation, peer, peer));
+    return differ(
+        fmt::format("{}: this rank expects data from rank {}, but rank {} has no edge "
+                    "to it and expects data itself",
+                    label(), peer, peer));
   }
   if (head.data_type != static_cast<std::uint8_t>(call_.type)) {
-    return differ(fmt::format("{} (operation {}): rank {} sends {}, this rank {}",
-                              name(call_.collective), call_.operation, peer,
+    return differ(fmt::format("{}: rank {} sends {}, this rank {}", label(), peer,
                               name(static_cast<DataType>(head.data_type)), name(call_.type)));
   }
+  const std::uint64_t most = head.form == PieceForm::inlined   ? kInlineBytes
+                             : head.form != PieceForm::payload ? wanted_
+                             : source.peer->shares_memory()    ? options_.payload_bytes
+                                                               : options_.piece_bytes;
+  if (head.bytes > most) {
+    return differ(fmt::format("{}: rank {} claims {} bytes in a piece that holds {}", label(), peer,
+                              head.bytes, most));
+  }
   InEdge& edge = in_[source.edge];
-  if (options_.check_graph && !edge.heard) {
+  if (check_graph_ && !edge.heard) {
     const bool credit = (head.flags & kFlagCredit) != 0;
     if (credit && !edge.mutual) {
-      return differ(fmt::format(
-          "{} (operation {}): rank {} expects data from this rank, which has no edge to it",
-          name(call_.collective), call_.operation, peer));
+      return differ(fmt::format("{}: rank {} expects data from this rank, which has no edge to it",
+                                label(), peer));
     }
     if (!credit && edge.mutual) {
-      return differ(fmt::format(
-          "{} (operation {}): this rank has an edge to rank {}, which does not expect data "
-          "from it",
-          name(call_.collective), call_.operation, peer));
+      return differ(
+          fmt::format("{}: this rank has an edge to rank {}, which does not expect data "
+                      "from it",
+                      label(), peer));
     }
   }
   edge.heard = true;
@@ -206,8 +212,7 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
   const bool last = (head.flags & kFlagLast) != 0;
   if (head.bytes > left || (last && head.bytes != left) || head.bytes % element_ != 0) {
     return differ(fmt::format(
-        "{} (operation {}): rank {} sends {} bytes where this rank expects {}",
-        name(call_.collective), call_.operation, peer,
+        "{}: rank {} sends {} bytes where this rank expects {}", label(), peer,
         last ? fmt::format("{}", combined_ + head.bytes) : fmt::format("more than {}", wanted_),
         wanted_));
   }
@@ -264,7 +269,7 @@ void Execution::consume(Source& source, std::uint64_t bytes) {
 
 // From out-peers that send us no data: the notice that they expect ours. True when all have come.
 bool Execution::take_credits() {
-  if (!options_.check_graph) return true;
+  if (!check_graph_) return true;
   for (; credit_takes_ < out_.size(); ++credit_takes_) {
     if (out_[credit_takes_].mutual) continue;
     Endpoint& peer = *out_[credit_takes_].endpoint;
@@ -272,18 +277,36 @@ bool Execution::take_credits() {
     if (notice.header == nullptr) return false;
     if (notice.header->kind != NoticeKind::credit || notice.header->operation != call_.operation ||
         notice.header->collective != static_cast<std::uint8_t>(call_.collective)) {
-      fail(Status(
-          Code::mismatch,
-          fmt::format(
-              "{} (operation {}): rank {} sends data to this rank, which has no edge from it",
-              name(call_.collective), call_.operation, peer.peer()),
-          peer.peer()));
+      fail(Status(Code::mismatch,
+                  fmt::format("{}: rank {} sends data to this rank, which has no edge from it",
+                              label(), peer.peer()),
+                  peer.peer()));
       return false;
     }
     peer.release(options_.channel);
     moved_ = true;
   }
   return true;
+}
+
+bool Execution::waits_for_this_core() {
+  if (state_ != State::running) return false;
+  if (brief_) {
+    return std::ranges::any_of(in_, [this](const InEdge& edge) {
+      return !edge.is_there && edge.endpoint->shares_core() &&
+             edge.endpoint->front(options_.channel).header == nullptr;
+    });
+  }
+  if (combining_) {
+    return std::ranges::any_of(sources_, [this](const Source& source) {
+      return source.peer != nullptr && !source.loaded && source.peer->shares_core() &&
+             source.peer->front(options_.channel).header == nullptr;
+    });
+  }
+  return std::ranges::any_of(out_, [this](const OutEdge& edge) {
+    return edge.mark != 0 && edge.endpoint->shares_core() &&
+           edge.endpoint->settled(options_.channel) < edge.mark;
+  });
 }
 
 // A message that has come but is not taken yet, because one before it is missing, is not missing.
@@ -299,26 +322,41 @@ void Execution::missing(std::vector<Missing>& into) {
       }
     }
   }
+  for (std::size_t edge = 0; brief_ && edge < in_.size(); ++edge) {
+    if (!in_[edge].is_there && silent(in_[edge].endpoint))
+      into.push_back({call_.in[edge], Missing::What::data});
+  }
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const OutEdge& out = out_[edge];
-    const bool owes_credit = options_.check_graph && !out.mutual && edge >= credit_takes_;
+    const bool owes_credit = check_graph_ && !out.mutual && edge >= credit_takes_;
     if (owes_credit && pc_ == plan_->steps.size() && silent(out.endpoint)) {
       into.push_back({call_.out[edge], Missing::What::credit});
-    } else if (out.mark != 0 && out.endpoint->released(options_.channel) < out.mark) {
+    } else if ((out.mark != 0 && out.endpoint->settled(options_.channel) < out.mark) ||
+               waits_for_slots(static_cast<std::uint32_t>(edge))) {
       into.push_back({call_.out[edge], Missing::What::read});
     }
   }
 }
 
 std::string Execution::describe() const {
-  static constexpr const char* kForms[] = {
-      "inlined in the notice", "copied to the peer's slot", "read in place by the peer",
-      "read from private memory by the peer", "staged through a ring in the shared heap"};
+  static constexpr const char* kForms[] = {"inlined in the notice",
+                                           "copied to the peer's slot",
+                                           "read in place by the peer",
+                                           "read from private memory by the peer",
+                                           "staged through a ring in the shared heap",
+                                           "carried in pieces"};
   std::string text;
-  for (const Sending& send : sends_) {
-    text += fmt::format("  {} bytes to {} peers: {}\n", send.bytes, send.step->count,
-                        kForms[static_cast<std::size_t>(send.form)]);
+  const auto add = [&text](std::uint64_t bytes, std::size_t peers, Form form) {
+    text += fmt::format("  {} bytes to {} peers: {}\n", bytes, peers,
+                        kForms[static_cast<std::size_t>(form)]);
+  };
+  for (const Step& step : plan_ == nullptr ? std::span<const Step>() : std::span(plan_->steps)) {
+    const auto index = static_cast<std::size_t>(&step - plan_->steps.data());
+    if (step.kind != Step::Kind::send || send_of_step_[index] != kSentBriefly) continue;
+    const std::uint64_t bytes = bytes_of(step.slice).count;
+    add(bytes, step.count, bytes <= kInlineBytes ? Form::inlined : Form::copied);
   }
+  for (const Sending& send : sends_) add(send.bytes, send.step->count, send.form);
   return text;
 }
 

@@ -9,15 +9,22 @@
 // How a message travels is decided per send, by size and memory (Form):
 //   inlined, copied   into the peer's slot: the source is free at once
 //   viewed            the source lies in the shared heap and is read in place; free when all
-//   readers released process           the receiver reads our private memory (process_vm_readv)
-//   staged            private memory is copied in pieces into a small ring in the shared heap, read
-//   in place there
+//                     readers released
+//   process           the receiver reads our private memory (process_vm_readv)
+//   staged            private memory is copied in pieces into a small ring in the shared heap and
+//                     read in place there
+//   carried           the peer does not share our memory: a network takes it, in pieces, from
+//                     where it is
 //
-// Who may send to whom is checked by credits (DESIGN: the receiver's ready-credit is the graph
-// check): between two ranks that share an edge in this operation each says at least one thing to
-// the other. If it has data to send, the first piece carries the credit; else a notice of kind
-// `credit` does. A rank that hears a credit where it expected data, or data without the credit it
-// needs, knows that the two graphs differ.
+// In operations over a graph, who may send to whom is checked by credits (DESIGN: the receiver's
+// ready-credit is the graph check): between two ranks that share an edge in this operation each
+// says at least one thing to the other. If it has data to send, the first piece carries the credit;
+// else a notice of kind `credit` does. A rank that hears a credit where it expected data, or data
+// without the credit it needs, knows that the two graphs differ.
+//
+// One round of messages that each fit a slot needs none of this machinery: they are posted, and
+// once all that come are there, combined (brief.cc). What is out of the ordinary there, a full slot
+// or a message that is not as expected, is left to the long way, from where the brief one stood.
 #pragma once
 
 #include <cmath>
@@ -40,8 +47,21 @@ enum class Collective : std::uint8_t {
   allreduce = 3,
   broadcast = 4,
   barrier = 5,
+  allgather = 6,
+  reduce_scatter = 7,
+  reduce = 8,
+  gather = 9,
+  scatter = 10,
+  alltoall = 11,
+  // Of some ranks only; the others take no notice.
+  send = 12,  // and its recv
+  pair_average = 13,
+  group_average = 14,
 };
 [[nodiscard]] std::string_view name(Collective collective);
+[[nodiscard]] constexpr bool is_of_some_ranks(Collective collective) {
+  return collective >= Collective::send;
+}
 
 // A rank that this one is connected to.
 struct Contact {
@@ -62,6 +82,9 @@ struct Contact {
     return recent != 0 && operation <= newest &&
            (newest - operation >= 64 || (recent >> (newest - operation) & 1) != 0);
   }
+
+  // By which look for operations of some ranks that can start each direction was last claimed.
+  std::uint64_t claimed_in = 0, claimed_out = 0;
 };
 
 // How private (not weft::allocate) memory larger than a slot travels.
@@ -70,6 +93,8 @@ enum class ForeignForm : std::uint8_t { staged, process };
 struct ExecutionOptions {
   std::uint32_t channel = 1;
   std::size_t payload_bytes = 4032;  // largest copied message
+  // Largest piece for peers that do not share our memory; a multiple of 64.
+  std::size_t piece_bytes = std::size_t{256} << 10;
   ForeignForm foreign = ForeignForm::staged;
   // Outputs from here up bypass the caches: they would not stay there, and reading a line before
   // overwriting it costs as much as writing it.
@@ -89,7 +114,8 @@ struct Call {
   Collective collective = Collective::barrier;
   DataType type = DataType::u8;
   Reduction reduction = Reduction::sum;  // of Combining::reduce
-  std::uint32_t operation = 0;           // number in the context, modulo 2^32
+  // Number in the context, modulo 2^32; of an operation of some ranks a hash of its members.
+  std::uint32_t operation = 0;
   std::uint32_t epoch = 0;
   const void* input = nullptr;
   std::size_t input_count = 0;
@@ -100,6 +126,8 @@ struct Call {
   std::span<const double> receive_weights;  // by in-edge; empty: 1. kUnused: the data is not used
   std::span<const double> send_weights;     // by out-edge; empty: 1
   std::span<const Range> given;             // the output's blocks where its partition is `given`
+  std::span<const Range> given_input;       // the input's
+  bool checks_graph = true;  // false: no credits, so a copied message waits for nobody
 };
 // A receive weight that means: take the message and do not use it; a send weight that means: say
 // that there is no data. Negative zero is never a weight of a caller's.
@@ -128,6 +156,8 @@ class Execution {
   [[nodiscard]] const Call& call() const { return call_; }
   // Did the last advance() get anything done?
   [[nodiscard]] bool moved() const { return moved_; }
+  // Whether a rank that it waits for is bound to this rank's core: that one runs when we yield.
+  [[nodiscard]] bool waits_for_this_core();
   // Whether any byte of the output may have been written.
   [[nodiscard]] bool touched_output() const { return touched_output_; }
 
@@ -147,34 +177,44 @@ class Execution {
   [[nodiscard]] std::string describe() const;
 
  private:
-  enum class Form : std::uint8_t { inlined, copied, viewed, process, staged };
+  enum class Form : std::uint8_t { inlined, copied, viewed, process, staged, carried };
 
   // A send in progress.
   struct Sending {
     const Step* step;
     const std::byte* source;
     std::uint64_t bytes;
-    std::uint64_t cursor;  // bytes posted to all edges
-    std::uint32_t piece;
-    std::uint32_t edge;        // next edge of the current piece
-    std::uint32_t first_slot;  // of the staging area, and
-    std::uint32_t slots;       // how many this send goes round in
+    std::uint64_t most;  // of a piece
+    std::uint32_t pieces;
+    std::uint32_t first_cursor;  // in cursors_: per edge of the step, the piece that it gets next
+    std::uint32_t staged;        // pieces copied to the staging area
+    std::uint32_t first_slot;    // there, and
+    std::uint32_t slots;         // how many this send goes round in
     Form form;
-    bool finished;
+    bool finished;  // all pieces are posted on all edges
+
+    [[nodiscard]] std::uint64_t begin_of(std::uint32_t piece) const { return piece * most; }
+    [[nodiscard]] std::uint64_t bytes_of(std::uint32_t piece) const {
+      return std::min(bytes - begin_of(piece), most);
+    }
   };
   // What this operation knows of an edge.
   struct OutEdge {
     Endpoint* endpoint;
     std::uint64_t
-        mark;     // released() that proves that all our data there was read; 0: nothing to wait for
-    bool mutual;  // the peer sends to us too
-    bool spoken;  // a first notice went out, and with it the credit
+        mark;      // settled() that proves that all our data there was read; 0: nothing to wait for
+    bool mutual;   // the peer sends to us too
+    bool spoken;   // a first notice went out, and with it the credit
     bool blocked;  // a send waits for this edge's slots
   };
   struct InEdge {
     Endpoint* endpoint;
     bool mutual;  // we send to the peer too
     bool heard;   // its first notice came, and with it the credit
+    // On the brief way: the message once it is there, and the weight that its sender gave it.
+    bool is_there;
+    const std::byte* data;
+    double weight;
   };
   // One term of the running combine.
   struct Source {
@@ -207,21 +247,44 @@ class Execution {
   [[nodiscard]] Range range_of(const Slice& slice, std::size_t elements) const;
   Status grow(HeapBlock& block, std::size_t bytes, const char* what);
   void bind_header();
+  [[nodiscard]] std::string label() const { return label(call_.collective, call_.operation); }
+  [[nodiscard]] static std::string label(Collective collective, std::uint32_t operation);
 
   // send.cc
-  [[nodiscard]] std::uint32_t staged_pieces(const Bytes& source) const;
+  [[nodiscard]] std::span<const std::uint32_t> edges_of(const Step& step) const {
+    return {plan_->edges.data() + step.first, step.count};
+  }
+  [[nodiscard]] bool any_shares_memory(const Step& step) const;
+  [[nodiscard]] bool all_share_memory(const Step& step) const;
+  [[nodiscard]] std::uint64_t largest_piece(const Step& step, Form form) const;
+  [[nodiscard]] std::uint32_t staged_pieces(const Step& step, const Bytes& source) const;
   Status bind_staging();
   void begin_send(const Step& step);
   [[nodiscard]] Form form_of(const std::byte* source, std::uint64_t bytes) const;
   void pump_sends();
   bool pump(Sending& send);
-  bool stage(Sending& send, std::uint64_t bytes);
-  Posted post_piece(Sending& send, std::uint64_t bytes);
+  bool stage(Sending& send, std::uint32_t piece);
+  Posted post_piece(const Sending& send, OutEdge& out, std::uint32_t piece);
+  void address(WireHeader& head, std::size_t edge, bool is_last) const;
+  Posted post_large(Endpoint& endpoint, const WireHeader& head, std::span<const std::byte> source);
   bool post_credits();
+  [[nodiscard]] bool waits_for_slots(std::uint32_t edge) const;
   [[nodiscard]] bool readers_done(std::size_t send_index);
   [[nodiscard]] bool all_readers_done();
 
+  // brief.cc
+  [[nodiscard]] bool is_brief() const;
+  bool advance_brief();
+  [[nodiscard]] bool takes_messages(const Step& step) const;
+  bool post_brief(const Step& step);
+  bool hear_brief();
+  [[nodiscard]] bool is_as_expected(const InEdge& edge, const WireHeader& header,
+                                    std::uint64_t bytes) const;
+  void combine_brief(const Step& step);
+
   // combine.cc
+  [[nodiscard]] CombineFunction function_of(const Step& step) const;
+  [[nodiscard]] double weight_of(const Weight& weight) const;
   bool run_combine(const Step& step);
   bool begin_combine(const Step& step);
   bool load(Source& source);
@@ -238,6 +301,7 @@ class Execution {
   bool touched_output_ = false;
   const Plan* plan_ = nullptr;
   Call call_;
+  bool check_graph_ = true;
   std::size_t element_ = 1;  // bytes
   WireHeader header_;        // what all notices of this operation have in common
   std::vector<InEdge> in_;
@@ -246,7 +310,9 @@ class Execution {
   std::uint32_t pc_ = 0;
   // Sends, in the order begun; send_of_step_ maps a step to its index here.
   std::vector<Sending> sends_;
+  std::vector<std::uint32_t> cursors_;
   std::size_t first_unfinished_ = 0;
+  static constexpr std::uint32_t kSentBriefly = ~0U;
   std::vector<std::uint32_t> send_of_step_;
   std::vector<std::uint64_t>
       read_marks_;  // [send][out edge]: OutEdge::mark of that send alone, for hazards
@@ -255,6 +321,11 @@ class Execution {
   std::uint32_t staging_used_ = 0;  // slots
   bool staging_is_ring_ = false;
 
+  bool brief_ = false;             // the operation goes the brief way, so far
+  std::uint32_t brief_posts_ = 0;  // edges of the send at pc_ that have their message by it
+  std::uint32_t brief_step_ = 0;   // the combine, from pc_ on, whose messages are being heard, and
+  std::uint32_t brief_heard_ = 0;  // how many of its operands were looked at
+
   bool combining_ = false;
   std::vector<Source> sources_;
   std::vector<Term> terms_;
@@ -262,7 +333,6 @@ class Execution {
   std::uint64_t combined_ = 0;  // bytes of the destination
   std::uint64_t wanted_ = 0;
   CombineFunction function_ = nullptr;
-  bool weighted_ = false;
 
   HeapBlock scratch_, staging_;
   std::vector<std::byte> chunks_;  // where process memory is read to, a chunk per source

@@ -7,17 +7,17 @@
 // instruction set is chosen at run time, so that one binary serves every x86.
 //
 // Promises:
-// - The bits of an element depend on its inputs, the weights and the order of the terms only:
-//   not on its index, on alignment, on count, on how a caller cuts the work, on how the result
-//   is stored, or on the machine. The one exception is a NaN, of which the sign and the payload
-//   are not promised.
-// - f32 and f64 accumulate in their own type: weight_0 * x_0 rounded, then one fused
-//   multiply-add per term. f16 and bf16 accumulate in f32 in the same way and round once, to
-//   nearest, ties to even. The weight is rounded to the type that accumulates. With all weights 1
-//   the weighted sum is the sum.
+// - The bits of an element depend on its inputs, the weights and the order of the terms only: not
+//   on its index, on alignment, on count, on how a caller cuts the work, on how the result is
+//   stored, or on the machine. The one exception is a NaN, of which the sign and the payload are
+//   not promised.
+// - f32 and f64 accumulate in their own type: weight_0 * x_0 rounded, then one fused multiply-add
+//   per term. f16 and bf16 accumulate in f32 in the same way and round once, to nearest, ties to
+//   even. The weight is rounded to the type that accumulates. With all weights 1 the weighted sum
+//   is the sum.
 // - Integers wrap: sum and product are modulo 2^bits.
-// - min and max of floating types give NaN when any term is NaN. +0 and -0 are equal; of equals
-//   the later term's bits are taken.
+// - min and max of floating types give NaN when any term is NaN. +0 and -0 are equal; of equals the
+//   later term's bits are taken.
 // - The default floating-point environment is assumed (round to nearest, no flush to zero).
 #pragma once
 

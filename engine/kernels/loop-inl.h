@@ -1,8 +1,8 @@
 // The loop over elements and terms, for any format and operation. Blocks of vectors come first;
 // what is left over is done with ever smaller vectors, down to one element, by the same operation:
 // no element is read or written twice, so a destination may be one of the terms, and nothing
-// outside is touched. Compiled once per instruction set (Highway's foreach_target), hence
-// the unusual include guard.
+// outside is touched. Compiled once per instruction set (Highway's foreach_target), hence the
+// unusual include guard.
 #include <cstddef>
 #include <cstdint>
 

@@ -7,9 +7,17 @@
 namespace weft {
 namespace {
 
-constexpr std::array kNames = {
-    std::string_view{"neighbor_allreduce"}, std::string_view{"neighbor_allgather"},
-    std::string_view{"allreduce"}, std::string_view{"broadcast"}, std::string_view{"barrier"}};
+constexpr std::array kNames = {std::string_view{"neighbor_allreduce"},
+                               std::string_view{"neighbor_allgather"},
+                               std::string_view{"allreduce"},
+                               std::string_view{"broadcast"},
+                               std::string_view{"barrier"},
+                               std::string_view{"allgather"},
+                               std::string_view{"reduce_scatter"},
+                               std::string_view{"reduce"},
+                               std::string_view{"gather"},
+                               std::string_view{"scatter"},
+                               std::string_view{"alltoall"}};
 
 constexpr Rank kRoot = 0;
 
@@ -29,10 +37,11 @@ Recipe with_neighbors(const Graph& graph, Rank rank, bool concatenates) {
   return made;
 }
 
-Recipe with_everybody(int size, Rank rank) {
+Recipe with_everybody(int size, Rank rank, bool concatenates) {
   Recipe made;
+  made.concatenates = concatenates;
   for (Rank other = 0; other < size; ++other) {
-    made.sources.push_back({other, 1.0 / size});
+    made.sources.push_back({other, concatenates ? 1 : 1.0 / size});
     if (other != rank) made.readers.push_back(other);
   }
   return made;
@@ -44,6 +53,20 @@ Recipe from_root(int size, Rank rank) {
   for (Rank other = 0; rank == kRoot && other < size; ++other) {
     if (other != kRoot) made.readers.push_back(other);
   }
+  return made;
+}
+
+// The root has what it would have with everybody, the others have nothing.
+Recipe to_root(int size, Rank rank, bool concatenates) {
+  if (rank == kRoot) return with_everybody(size, rank, concatenates);
+  Recipe made;
+  made.concatenates = concatenates;
+  made.readers.push_back(kRoot);
+  return made;
+}
+
+Recipe by_blocks(Recipe made, int size) {
+  made.blocks = static_cast<std::uint32_t>(size);
   return made;
 }
 
@@ -64,6 +87,7 @@ Result<Workload> workload(std::string_view name) {
 }
 
 Recipe recipe(Workload collective, const Graph& graph, Rank rank) {
+  const int size = graph.size();
   switch (collective) {
     case Workload::neighbor_allreduce:
       return with_neighbors(graph, rank, false);
@@ -71,16 +95,42 @@ Recipe recipe(Workload collective, const Graph& graph, Rank rank) {
       return with_neighbors(graph, rank, true);
     case Workload::allreduce:
     case Workload::barrier:
-      return with_everybody(graph.size(), rank);
+      return with_everybody(size, rank, false);
     case Workload::broadcast:
-      return from_root(graph.size(), rank);
+      return from_root(size, rank);
+    case Workload::allgather:
+      return with_everybody(size, rank, true);
+    case Workload::reduce_scatter:
+      return by_blocks(with_everybody(size, rank, false), size);
+    case Workload::reduce:
+      return to_root(size, rank, false);
+    case Workload::gather:
+      return to_root(size, rank, true);
+    case Workload::scatter:
+      return by_blocks(from_root(size, rank), size);
+    case Workload::alltoall:
+      return by_blocks(with_everybody(size, rank, true), size);
   }
   invariant(false, "a collective without a recipe");
   return {};
 }
 
-std::size_t output_count(Workload collective, const Recipe& recipe, std::size_t count) {
-  return collective == Workload::neighbor_allgather ? recipe.sources.size() * count : count;
+bool has_floor(Workload collective) {
+  switch (collective) {
+    case Workload::reduce_scatter:
+    case Workload::reduce:
+    case Workload::gather:
+    case Workload::scatter:
+    case Workload::alltoall:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::size_t output_count(const Recipe& recipe, std::size_t count) {
+  if (recipe.concatenates) return recipe.sources.size() * count;
+  return recipe.sources.empty() ? 0 : count;
 }
 
 }  // namespace weft

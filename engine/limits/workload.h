@@ -17,6 +17,12 @@ enum class Workload : std::uint8_t {
   allreduce,  // the average
   broadcast,  // from rank 0
   barrier,
+  allgather,
+  reduce_scatter,  // the average
+  reduce,          // the average, to rank 0
+  gather,          // to rank 0
+  scatter,         // from rank 0
+  alltoall,
 };
 
 [[nodiscard]] std::string_view name(Workload collective);
@@ -33,12 +39,16 @@ struct Recipe {
       sources;                // ascending by rank; the rank itself included where its input counts
   std::vector<Rank> readers;  // the other ranks that read this rank's input
   bool concatenates = false;  // the sources follow each other in the output, unweighted
+  // An input has so many equal blocks, and this rank uses the one of its own number.
+  std::uint32_t blocks = 1;
 };
 
 [[nodiscard]] Recipe recipe(Workload collective, const Graph& graph, Rank rank);
 
-// Elements of the output for an input of `count`.
-[[nodiscard]] std::size_t output_count(Workload collective, const Recipe& recipe,
-                                       std::size_t count);
+// Whether Floor knows the least that it costs.
+[[nodiscard]] bool has_floor(Workload collective);
+
+// Elements of the output for an input whose blocks have `count`.
+[[nodiscard]] std::size_t output_count(const Recipe& recipe, std::size_t count);
 
 }  // namespace weft

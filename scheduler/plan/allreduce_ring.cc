@@ -9,14 +9,6 @@
 #include "scheduler/plan/builder.h"
 
 namespace weft {
-namespace {
-
-Rank behind(Rank rank, int hops, int size) {
-  return (rank + size - hops) % size;
-}
-
-}  // namespace
-
 Planned plan_allreduce_ring(Rank rank, int size, Shape shape, std::string reason) {
   View view{rank, size, {behind(rank, 1, size)}, {(rank + 1) % size}};
   PlanBuilder plan("allreduce", "ring", view);

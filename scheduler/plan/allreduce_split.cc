@@ -6,18 +6,6 @@
 #include "scheduler/plan/builder.h"
 
 namespace weft {
-namespace {
-
-// All other ranks, beginning with the next one: neighbors in time are then spread over the ranks,
-// and not everybody's first read falls on rank 0.
-std::vector<Rank> others_clockwise(Rank rank, int size) {
-  std::vector<Rank> others;
-  for (int hop = 1; hop < size; ++hop) others.push_back((rank + hop) % size);
-  return others;
-}
-
-}  // namespace
-
 Planned plan_allreduce_split(Rank rank, int size, Shape shape, std::string reason) {
   View view = complete_view(rank, size);
   PlanBuilder plan("allreduce", "split", view);

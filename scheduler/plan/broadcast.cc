@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "scheduler/plan/builder.h"
+#include "scheduler/plan/tree.h"
 
 namespace weft {
 namespace {
@@ -15,35 +15,9 @@ namespace {
 // So many ranks can read one source at once without it becoming the bottleneck: it sits in a shared
 // cache.
 constexpr int kFlatRanks = 8;
-// A piece is large against the cost of its notice; more pieces than this no longer shorten the
-// pipeline.
-constexpr std::size_t kPieceBytes = 256 << 10;
-constexpr std::size_t kMostPieces = 16;
-
-struct Tree {
-  Rank parent = kNoRank;  // none at the root
-  std::vector<Rank>
-      children;  // the one with the largest subtree first: it has the longest way to go
-};
-
 Tree flat_tree(Rank rank, int size, Rank root) {
   if (rank != root) return {root, {}};
   return {kNoRank, complete_view(rank, size).out};
-}
-
-// Ranks are counted from the root. The parent of v is v without its lowest bit; its children are v
-// + 2^k for every 2^k below that bit.
-Tree binomial_tree(Rank rank, int size, Rank root) {
-  const int from_root = (rank + size - root) % size;
-  const auto at = [&](int v) { return (v + root) % size; };
-  const int all = static_cast<int>(std::bit_ceil(static_cast<unsigned>(size)));
-  const int lowest = from_root == 0 ? all : from_root & -from_root;
-  Tree tree;
-  if (from_root != 0) tree.parent = at(from_root - lowest);
-  for (int hop = lowest / 2; hop > 0; hop /= 2) {
-    if (from_root + hop < size) tree.children.push_back(at(from_root + hop));
-  }
-  return tree;
 }
 
 View view_of(Rank rank, int size, const Tree& tree) {
@@ -86,8 +60,7 @@ Planned plan_broadcast(Rank rank, int size, Rank root, std::size_t bytes, Shape 
   invariant(root < size, "a root is below the size");
   const bool is_flat = size <= kFlatRanks;
   const Tree tree = is_flat ? flat_tree(rank, size, root) : binomial_tree(rank, size, root);
-  const auto pieces = static_cast<std::uint32_t>(
-      is_flat ? 1 : std::clamp<std::size_t>(bytes / kPieceBytes, 1, kMostPieces));
+  const std::uint32_t pieces = is_flat ? 1 : tree_pieces(bytes);
 
   View view = view_of(rank, size, tree);
   PlanBuilder plan("broadcast", is_flat ? "flat" : "binomial", view);

@@ -16,6 +16,24 @@ bool are_in_order(const std::vector<Rank>& peers) {
   return std::adjacent_find(peers.begin(), peers.end(), std::greater_equal<>()) == peers.end();
 }
 
+bool is_one_round(const Plan& plan) {
+  std::vector<bool> sent(plan.out_degree), taken(plan.in_degree);
+  bool takes = false;
+  for (const Step& step : plan.steps) {
+    const bool sends = step.kind == Step::Kind::send;
+    if (sends && takes) return false;
+    for (std::uint32_t i = step.first; i < step.first + step.count; ++i) {
+      if (!sends && plan.operands[i].kind == Operand::Kind::local) continue;
+      takes = takes || !sends;
+      std::vector<bool>::reference used =
+          sends ? sent[plan.edges[i]] : taken[plan.operands[i].edge];
+      if (used) return false;
+      used = true;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 PlanBuilder::PlanBuilder(std::string_view operation, std::string_view algorithm, const View& view) {
@@ -73,6 +91,7 @@ void PlanBuilder::combine(Combining combining, Slice slice, const std::vector<Op
 
 Plan PlanBuilder::finish(std::string reason) && {
   plan_.reason = std::move(reason);
+  plan_.is_one_round = is_one_round(plan_);
   return std::move(plan_);
 }
 
@@ -100,6 +119,16 @@ View complete_view(Rank rank, int size) {
     if (peer != rank) others.push_back(peer);
   }
   return symmetric_view(rank, size, std::move(others));
+}
+
+Rank behind(Rank rank, int hops, int size) {
+  return (rank + size - hops % size) % size;
+}
+
+std::vector<Rank> others_clockwise(Rank rank, int size) {
+  std::vector<Rank> others;
+  for (int hop = 1; hop < size; ++hop) others.push_back((rank + hop) % size);
+  return others;
 }
 
 Slice blocks_of(Buffer buffer, std::uint32_t first, std::uint32_t last) {

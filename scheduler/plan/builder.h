@@ -41,6 +41,11 @@ class PlanBuilder {
 // A view with the same peers in both directions, sorted here; and the one of all other ranks.
 [[nodiscard]] View symmetric_view(Rank rank, int size, std::vector<Rank> peers);
 [[nodiscard]] View complete_view(Rank rank, int size);
+// The rank `hops` before `rank`, counted around a ring.
+[[nodiscard]] Rank behind(Rank rank, int hops, int size);
+// All other ranks, beginning with the next one: neighbors in time are then spread over the ranks,
+// and not everybody's first read falls on rank 0.
+[[nodiscard]] std::vector<Rank> others_clockwise(Rank rank, int size);
 
 [[nodiscard]] Slice blocks_of(Buffer buffer, std::uint32_t first, std::uint32_t last);
 [[nodiscard]] Slice block_of(Buffer buffer, std::uint32_t block);

@@ -9,18 +9,15 @@
 //
 // How a program runs (the contract between planners and everything that consumes plans):
 //  - Steps start in order. A combine ends before the next step starts. A send *starts* at its place
-//  and
-//    proceeds in the background: its source must not be written again until the send's readers are
-//    done.
+//    and proceeds in the background: its source must not be written again until the send's readers
+//    are done.
 //  - Messages between two ranks arrive in the order sent; the k-th message that rank i's program
-//  sends to
-//    rank j is the k-th that rank j's program takes from rank i, and both name the same number of
-//    elements.
+//    sends to rank j is the k-th that rank j's program takes from rank i, and both name the same
+//    number of elements.
 //  - Between ranks of one machine a large message is *read in place* by its receiver while the
-//  receiver's
-//    combine runs. A combine that overwrites a slice which was sent before therefore lists that
-//    send as a hazard: it waits until all readers of that send are done. verify() proves that no
-//    hazard is missing.
+//    receiver's combine runs. A combine that overwrites a slice which was sent before therefore
+//    lists that send as a hazard: it waits until all readers of that send are done. verify() proves
+//    that no hazard is missing.
 //  - The plan ends when all steps ended and all sends' readers are done.
 //
 // Values only, no thread, no clock; everything here is thread safe for concurrent reading.
@@ -51,8 +48,9 @@ inline constexpr int kBuffers = 3;
 
 // How a buffer is cut in blocks. even: block b of `blocks` over n elements is [b*n/blocks,
 // (b+1)*n/blocks), in 64-byte units where n allows (see block_range), so that two ranks agree
-// without talking. given: the caller states each block's elements (neighbor_allgather with unequal
-// parts). none: the plan does not use the buffer.
+// without talking. given: the caller states each block's elements (gatherings and scatterings with
+// unequal parts); a given scratch is cut as the buffer that it is a scratch of. none: the plan does
+// not use the buffer.
 struct Partition {
   enum class Kind : std::uint8_t { none, even, given };
   Kind kind = Kind::none;
@@ -133,6 +131,10 @@ struct Plan {
   std::vector<std::uint32_t> edges;  // indices into View::out
   std::vector<Operand> operands;
   std::vector<std::uint32_t> hazards;  // indices of send steps
+  // Says of the steps above: all sends stand before the first combine that takes a message, and
+  // each edge carries one message at most. So where sends are copied at once, a rank posts what it
+  // has, waits for all that it gets, and is done.
+  bool is_one_round = false;
 
   [[nodiscard]] const Partition& partition_of(Buffer b) const {
     return partition[static_cast<std::size_t>(b)];
@@ -148,7 +150,9 @@ struct Planned {
 
 // How the caller's memory is used; part of the plan's shape.
 struct Shape {
-  bool in_place = false;  // input and output are the same memory
+  // Input and output are the same memory; where one is a rank's block of the other (allgather,
+  // reduce_scatter, gather and scatter at the root) it lies there.
+  bool in_place = false;
 };
 
 enum class AllreduceAlgorithm : std::uint8_t {
@@ -175,6 +179,31 @@ enum class AllreduceAlgorithm : std::uint8_t {
                                      Shape shape);
 // barrier: nobody leaves before everybody came; messages are empty.
 [[nodiscard]] Planned plan_barrier(Rank rank, int size);
+
+// allgather: output block r := the input of rank r, at every rank; `bytes` of the output. Output
+// partition `given`, a block for each rank.
+[[nodiscard]] Planned plan_allgather(Rank rank, int size, std::size_t bytes, Shape shape);
+// reduce_scatter: output := the reduction of everybody's input block `rank`; `bytes` of the input.
+// Input partition `given`, a block for each rank.
+[[nodiscard]] Planned plan_reduce_scatter(Rank rank, int size, std::size_t bytes, Shape shape);
+// reduce: the root's output := the reduction of everybody's input. The others have no output.
+[[nodiscard]] Planned plan_reduce(Rank rank, int size, Rank root, std::size_t bytes, Shape shape);
+// gather: the root's output block r := the input of rank r. The others have no output.
+[[nodiscard]] Planned plan_gather(Rank rank, int size, Rank root, Shape shape);
+// scatter: output := the root's input block `rank`. The others' input is not used.
+[[nodiscard]] Planned plan_scatter(Rank rank, int size, Rank root, Shape shape);
+// alltoall: output block r := rank r's input block `rank`. Both partitions `given`, a block for
+// each rank. In place needs equal blocks in both directions between each two ranks.
+[[nodiscard]] Planned plan_alltoall(Rank rank, int size, Shape shape);
+
+// Operations of some ranks; the others have no part in them.
+// send: the input to the one out-peer. receive: the one in-peer's input to the output.
+[[nodiscard]] Plan plan_send(const View& view);
+[[nodiscard]] Plan plan_receive(const View& view);
+// pair_average: y = w_ii x + w_ij x_j with the one peer, in rank order.
+[[nodiscard]] Plan plan_pair_average(const View& view, Shape shape);
+// group_average: the mean over `size` ranks. The view counts places in the group, not ranks.
+[[nodiscard]] Planned plan_group_average(int place, int size, std::size_t bytes, Shape shape);
 
 // A plan as lines for people: one for the plan, one for each step. `view` names the peers.
 [[nodiscard]] std::string to_text(const Plan& plan, const View& view);

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "scheduler/plan/verify_layout.h"
 #include "scheduler/plan/verify_local.h"
 #include "scheduler/plan/verify_run.h"
+#include "scheduler/plan/verify_sizes.h"
 #include "scheduler/plan/verify_values.h"
 #include "scheduler/plan/verify_wires.h"
 
@@ -21,9 +23,18 @@ struct Source {
   Field factor;
 };
 
-Status check_ranks(std::span<const Planned> programs, Rank root) {
+Status check_ranks(std::span<const Planned> programs, const Expectation& expectation) {
+  const Rank root = expectation.root;
   if (root < 0 || static_cast<std::size_t>(root) >= programs.size()) {
     return {Code::invalid_argument, fmt::format("there is no rank {} to be the root", root), root};
+  }
+  for (const Rank member : expectation.members) {
+    if (member >= 0 && static_cast<std::size_t>(member) < programs.size()) continue;
+    return {Code::invalid_argument, fmt::format("there is no rank {} to be a member", member),
+            member};
+  }
+  if (expectation.operation == Operation::send && expectation.members.size() != 2) {
+    return {Code::invalid_argument, "a send has two members"};
   }
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const View& view = programs[i].view;
@@ -54,27 +65,40 @@ std::vector<Source> sources_of_all(const Symbols& symbols, const View& view) {
   return sources;
 }
 
+// The mean over a group; that of one rank is its input.
+std::vector<Source> sources_of_group(const Symbols& symbols, const View& view,
+                                     std::span<const Rank> members) {
+  std::vector<Source> sources;
+  for (const Rank rank : members) {
+    const Field factor = members.size() == 1 ? 1 : symbols.weight(view, {Weight::Kind::scale, 0});
+    sources.push_back({rank, factor});
+  }
+  return sources;
+}
+
 // The terms of the sum that a rank's output is; none where it is no sum.
-std::vector<Source> sources_of(Operation operation, const Symbols& symbols, const View& view) {
-  switch (operation) {
+std::vector<Source> sources_of(const Expectation& expectation, const Symbols& symbols,
+                               const View& view) {
+  switch (expectation.operation) {
     case Operation::neighbor_allreduce:
       return sources_of_neighbors(symbols, view);
     case Operation::allreduce:
+    case Operation::reduce_scatter:
+    case Operation::reduce:
       return sources_of_all(symbols, view);
-    case Operation::neighbor_allgather:
-    case Operation::broadcast:
-    case Operation::barrier:
-      break;
+    case Operation::group_average:
+      return sources_of_group(symbols, view, expectation.members);
+    default:
+      return {};
   }
-  return {};
 }
 
 // A reduction is asked for as an average and, with the same plan, as a product; a neighbor sum is
 // one sum.
 std::vector<Value> reduced(const Symbols& symbols, const std::vector<Source>& sources,
-                           std::size_t elements, bool has_operator) {
+                           Extent elements, bool has_operator) {
   std::vector<Value> values;
-  for (std::size_t i = 0; i < elements; ++i) {
+  for (std::size_t i = elements.first; i < elements.last; ++i) {
     Value value;
     for (const Source& source : sources) {
       const Field symbol = symbols.input(source.rank, i);
@@ -87,34 +111,87 @@ std::vector<Value> reduced(const Symbols& symbols, const std::vector<Source>& so
   return values;
 }
 
+void append_input(std::vector<Value>& values, const Symbols& symbols, Rank rank, Extent elements) {
+  for (std::size_t i = elements.first; i < elements.last; ++i) {
+    values.push_back(symbols.input_value(rank, i));
+  }
+}
+
 std::vector<Value> inputs_of(const Symbols& symbols, std::span<const Rank> ranks,
-                             std::span<const std::size_t> inputs) {
+                             std::span<const Sizes> sizes) {
   std::vector<Value> values;
   for (const Rank rank : ranks) {
-    for (std::size_t i = 0; i < inputs[static_cast<std::size_t>(rank)]; ++i) {
-      values.push_back(symbols.input_value(rank, i));
-    }
+    append_input(values, symbols, rank, {0, sizes[static_cast<std::size_t>(rank)].input});
   }
   return values;
+}
+
+std::vector<Value> inputs_of_all(const Symbols& symbols, std::span<const Sizes> sizes) {
+  std::vector<Value> values;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    append_input(values, symbols, static_cast<Rank>(rank), {0, sizes[rank].input});
+  }
+  return values;
+}
+
+// Block `block` of an input that is cut as the caller gave it.
+Extent given_block(const Sizes& sizes, std::size_t block) {
+  return {sizes.input_cuts[block], sizes.input_cuts[block + 1]};
+}
+
+std::vector<Value> blocks_for(std::size_t rank, const Symbols& symbols,
+                              std::span<const Sizes> sizes) {
+  std::vector<Value> values;
+  for (std::size_t from = 0; from < sizes.size(); ++from) {
+    append_input(values, symbols, static_cast<Rank>(from), given_block(sizes[from], rank));
+  }
+  return values;
+}
+
+bool is_member(const Expectation& expectation, Rank rank) {
+  return std::ranges::find(expectation.members, rank) != expectation.members.end();
 }
 
 // What rank `view.rank` should have in its output.
 std::vector<Value> expected_output(const Expectation& expectation, const Symbols& symbols,
                                    const View& view, const std::vector<Source>& sources,
-                                   std::span<const std::size_t> inputs) {
+                                   std::span<const Sizes> sizes) {
+  const auto rank = static_cast<std::size_t>(view.rank);
+  const auto root = static_cast<std::size_t>(expectation.root);
+  const Extent whole{0, sizes[rank].input};
+  std::vector<Value> values;
   switch (expectation.operation) {
     case Operation::neighbor_allreduce:
-      return reduced(symbols, sources, inputs[static_cast<std::size_t>(view.rank)], false);
+      return reduced(symbols, sources, whole, false);
     case Operation::allreduce:
-      return reduced(symbols, sources, inputs[static_cast<std::size_t>(view.rank)], true);
+      return reduced(symbols, sources, whole, true);
     case Operation::neighbor_allgather:
-      return inputs_of(symbols, view.in, inputs);
+      return inputs_of(symbols, view.in, sizes);
     case Operation::broadcast:
-      return inputs_of(symbols, std::span(&expectation.root, 1), inputs);
+      return inputs_of(symbols, std::span(&expectation.root, 1), sizes);
     case Operation::barrier:
       break;
+    case Operation::allgather:
+      return inputs_of_all(symbols, sizes);
+    case Operation::gather:
+      return rank == root ? inputs_of_all(symbols, sizes) : values;
+    case Operation::reduce_scatter:
+      return reduced(symbols, sources, given_block(sizes[rank], rank), true);
+    case Operation::reduce:
+      return rank == root ? reduced(symbols, sources, whole, true) : values;
+    case Operation::scatter:
+      append_input(values, symbols, expectation.root, given_block(sizes[root], rank));
+      break;
+    case Operation::alltoall:
+      return blocks_for(rank, symbols, sizes);
+    case Operation::send:
+      return view.rank == expectation.members[1]
+                 ? inputs_of(symbols, expectation.members.first(1), sizes)
+                 : values;
+    case Operation::group_average:
+      return is_member(expectation, view.rank) ? reduced(symbols, sources, whole, true) : values;
   }
-  return {};
+  return values;
 }
 
 // Why `actual` is not `expected`, in terms of sources where one source explains it.
@@ -149,19 +226,32 @@ Status wrong_output(const Planned& program, const Layout& layout, std::size_t ad
           rank};
 }
 
+// A rank whose bits those of `rank` must equal, or kNoRank.
+Rank model_of(const Expectation& expectation, Rank rank) {
+  switch (expectation.operation) {
+    case Operation::allreduce:
+    case Operation::broadcast:
+    case Operation::allgather:
+      return 0;
+    case Operation::group_average:
+      return is_member(expectation, rank) ? expectation.members[0] : kNoRank;
+    default:
+      return kNoRank;
+  }
+}
+
 Status check_outputs(std::span<const Planned> programs, std::span<const Layout> layouts,
-                     std::span<const std::size_t> inputs, const Run& run,
-                     const Expectation& expectation) {
+                     std::span<const Sizes> sizes, const Run& run, const Expectation& expectation) {
   const Symbols symbols(expectation.seed);
-  const bool is_same_everywhere = expectation.operation == Operation::allreduce ||
-                                  expectation.operation == Operation::broadcast;
-  const std::size_t first_output = layouts[0].whole(Buffer::output).first;
   std::vector<Source> sources;
   std::vector<Value> expected;
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-    if (rank == 0 || !is_same_everywhere) {
-      sources = sources_of(expectation.operation, symbols, programs[rank].view);
-      expected = expected_output(expectation, symbols, programs[rank].view, sources, inputs);
+    const View& view = programs[rank].view;
+    const Rank model = model_of(expectation, view.rank);
+    // Where all should have the same, it is computed once.
+    if (rank == 0 || model == kNoRank || !expectation.members.empty()) {
+      sources = sources_of(expectation, symbols, view);
+      expected = expected_output(expectation, symbols, view, sources, sizes);
     }
     const Extent output = layouts[rank].whole(Buffer::output);
     if (output.count() != expected.size()) {
@@ -176,9 +266,13 @@ Status check_outputs(std::span<const Planned> programs, std::span<const Layout> 
         return wrong_output(programs[rank], layouts[rank], output.first + i,
                             blame(symbols, sources, i, actual, expected[i]));
       }
-      if (is_same_everywhere && actual.bits != run.at(0, first_output + i).bits) {
-        return wrong_output(programs[rank], layouts[rank], output.first + i,
-                            "is combined in another order than at rank 0, so its bits may differ");
+      if (model == kNoRank) continue;
+      const auto at = static_cast<std::size_t>(model);
+      if (actual.bits != run.at(at, layouts[at].whole(Buffer::output).first + i).bits) {
+        return wrong_output(
+            programs[rank], layouts[rank], output.first + i,
+            fmt::format("is combined in another order than at rank {}, so its bits may differ",
+                        model));
       }
     }
   }
@@ -202,16 +296,16 @@ Status check_barrier(std::size_t ranks, const Run& run) {
 
 Status verify(std::span<const Planned> programs, const Expectation& expectation) {
   if (programs.empty()) return {};
-  WEFT_RETURN_IF_ERROR(verifier::check_ranks(programs, expectation.root));
+  WEFT_RETURN_IF_ERROR(verifier::check_ranks(programs, expectation));
   for (const Planned& program : programs) WEFT_RETURN_IF_ERROR(verifier::check_indices(program));
   WEFT_ASSIGN(const verifier::Wires wires, verifier::connect(programs));
 
-  const std::vector<std::size_t> inputs =
-      verifier::input_elements(programs, expectation.operation == Operation::neighbor_allgather);
+  const std::vector<verifier::Sizes> sizes = verifier::choose_sizes(programs, expectation);
   std::vector<verifier::Layout> layouts;
-  for (const Planned& program : programs) {
-    layouts.emplace_back(program, inputs, expectation.shape);
-    WEFT_RETURN_IF_ERROR(verifier::check_memory(program, layouts.back(), expectation.shape));
+  for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    WEFT_RETURN_IF_ERROR(verifier::check_given(programs[rank], sizes[rank]));
+    layouts.emplace_back(programs[rank], sizes[rank], expectation.shape);
+    WEFT_RETURN_IF_ERROR(verifier::check_memory(programs[rank], layouts.back(), expectation.shape));
   }
 
   verifier::Run run(programs, wires, layouts, expectation);
@@ -219,7 +313,7 @@ Status verify(std::span<const Planned> programs, const Expectation& expectation)
   if (expectation.operation == Operation::barrier) {
     return verifier::check_barrier(programs.size(), run);
   }
-  return verifier::check_outputs(programs, layouts, inputs, run, expectation);
+  return verifier::check_outputs(programs, layouts, sizes, run, expectation);
 }
 
 }  // namespace weft

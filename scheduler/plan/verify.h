@@ -9,7 +9,9 @@
 //    written: every such write lists the send as a hazard. An operand is its combine's destination
 //    or disjoint from it. The input is untouched unless in place, and in place means that input and
 //    output are the same memory;
-//  - progress: all programs end, though a directed pair of ranks holds only one message at a time;
+//  - progress: all programs end, though a directed pair of ranks holds only one message at a time,
+//    and though a rank whose only send has several readers gives each piece to all of them before
+//    it goes on (it stages the message in a small ring): they all read before any has read all;
 //  - result: each output element is the sum, product, copy or gathering asked for, each source in
 //    it exactly once and with its own weight. An allreduce has the same bits everywhere. Nobody
 //    leaves a barrier before everybody came.
@@ -37,11 +39,19 @@
 namespace weft {
 
 enum class Operation : std::uint8_t {
-  neighbor_allreduce,
+  neighbor_allreduce,  // and pair_average
   neighbor_allgather,
   allreduce,
   broadcast,
   barrier,
+  allgather,
+  reduce_scatter,
+  reduce,
+  gather,
+  scatter,
+  alltoall,
+  send,           // members: the sender, the receiver
+  group_average,  // an allreduce among the members
 };
 
 // Who takes the next step when several ranks can.
@@ -55,7 +65,8 @@ enum class Order : std::uint8_t {
 struct Expectation {
   Operation operation = Operation::allreduce;
   Shape shape{};
-  Rank root = 0;  // broadcast
+  Rank root = 0;                    // broadcast, reduce, gather, scatter
+  std::span<const Rank> members{};  // send, group_average; the others' plans are empty
   Order order = Order::round_robin;
   std::uint64_t seed = 1;  // of the symbols and of Order::random
 };

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
-#include <vector>
 
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/verify_sizes.h"
 
 namespace weft::verifier {
 
@@ -22,11 +21,10 @@ struct Extent {
 }
 
 // One rank's three buffers in one address space, so that input and output being the same memory is
-// nothing special: they have the same addresses. Immutable. Keeps a reference to the plan.
+// nothing special: they have the same addresses. Immutable. Keeps references to the plan and sizes.
 class Layout {
  public:
-  // `inputs[r]` is the number of elements of rank r's input.
-  Layout(const Planned& program, std::span<const std::size_t> inputs, Shape shape);
+  Layout(const Planned& program, const Sizes& sizes, Shape shape);
 
   // Where a slice lies. The slice must be within its partition.
   [[nodiscard]] Extent extent(const Slice& slice) const;
@@ -37,15 +35,9 @@ class Layout {
   [[nodiscard]] std::size_t cut(Buffer buffer, std::uint32_t block) const;
 
   const Plan* plan_;
+  const Sizes* sizes_;
   Extent buffers_[kBuffers];
-  std::vector<std::size_t> given_cuts_;  // of an output whose blocks are given
   std::size_t elements_ = 0;
 };
-
-// Elements for each rank's input: enough for every block of every even partition to have one, and
-// uneven, so that taking one block for another shows as a wrong size or a wrong value. A gathering
-// gets inputs of different sizes.
-[[nodiscard]] std::vector<std::size_t> input_elements(std::span<const Planned> programs,
-                                                      bool inputs_differ);
 
 }  // namespace weft::verifier

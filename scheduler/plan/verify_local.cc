@@ -38,9 +38,6 @@ std::string fault_of_plan(const Planned& program) {
         partition.kind != Partition::Kind::given) {
       return "an even partition has blocks, an absent one has none";
     }
-    if (partition.kind != Partition::Kind::given) continue;
-    if (buffer != Buffer::output) return "only an output may be cut in given blocks";
-    if (partition.blocks != plan.in_degree) return "given blocks are one for each in-edge";
   }
   return {};
 }
@@ -108,7 +105,8 @@ class MemoryWalk {
         has_value_(layout.elements(), false),
         sends_of_(layout.elements()),
         is_read_(plan_.steps.size(), false) {
-    std::fill_n(has_value_.begin(), input_.count(), true);
+    std::fill_n(has_value_.begin() + static_cast<std::ptrdiff_t>(input_.first), input_.count(),
+                true);
   }
 
   std::string send(std::uint32_t index) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/plan/verify_local.h"
 
@@ -13,6 +14,15 @@ namespace {
 
 constexpr std::size_t index(Rank rank) {
   return static_cast<std::size_t>(rank);
+}
+
+// How many ranks take a plan's message through one ring: those of its only send, if they are
+// several.
+std::uint32_t sharers_of_ring(const Plan& plan) {
+  const auto is_send = [](const Step& step) { return step.kind == Step::Kind::send; };
+  if (std::ranges::count_if(plan.steps, is_send) != 1) return 0;
+  const std::uint32_t readers = std::ranges::find_if(plan.steps, is_send)->count;
+  return readers > 1 ? readers : 0;
 }
 
 }  // namespace
@@ -62,6 +72,7 @@ Run::Run(std::span<const Planned> programs, const Wires& wires, std::span<const 
     const auto& [view, plan] = programs_[rank];
     state.in.resize(view.in.size());
     state.readers.assign(plan.steps.size(), 0);
+    state.absent = is_barrier_ ? 0 : sharers_of_ring(plan);
     state.memory.resize(layouts_[rank].elements());
     const Extent input = layouts_[rank].whole(Buffer::input);
     for (std::size_t i = 0; i < input.count(); ++i) {
@@ -77,6 +88,7 @@ Run::Run(std::span<const Planned> programs, const Wires& wires, std::span<const 
 }
 
 Status Run::run() {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) come(rank);
   while (!ready_.empty()) {
     const std::size_t rank = ready_.next();
     while (!has_ended(rank) && can_start(rank)) {
@@ -112,7 +124,8 @@ bool Run::is_met(std::size_t rank, const Step& step, std::uint32_t need) const {
   const Operand& operand = plan.operands[step.first + need - step.hazard_count];
   if (operand.kind == Operand::Kind::local) return true;
   const Channel& channel = state.in[operand.edge];
-  return channel.taken < channel.sends.size();
+  return channel.taken < channel.sends.size() &&
+         ranks_[index(programs_[rank].view.in[operand.edge])].absent == 0;
 }
 
 Status Run::take_step(std::size_t rank) {
@@ -124,12 +137,33 @@ Status Run::take_step(std::size_t rank) {
   }
   ranks_[rank].met = 0;
   ++ranks_[rank].step;
+  come(rank);
   return {};
 }
 
-Run::Channel& Run::channel_of(std::size_t rank, std::uint32_t out_edge) {
+// The rank is at a step: who sends what it takes there may go on, if it is the last of the readers.
+void Run::come(std::size_t rank) {
+  const auto& [view, plan] = programs_[rank];
+  if (has_ended(rank) || plan.steps[ranks_[rank].step].kind == Step::Kind::send) return;
+  const Step& step = plan.steps[ranks_[rank].step];
+  for (std::uint32_t i = 0; i < step.count; ++i) {
+    const Operand& operand = plan.operands[step.first + i];
+    if (operand.kind != Operand::Kind::message) continue;
+    if (std::exchange(ranks_[rank].in[operand.edge].has_come, true)) continue;
+    State& sender = ranks_[index(view.in[operand.edge])];
+    if (sender.absent == 0 || --sender.absent != 0) continue;
+    for (const Rank reader : programs_[index(view.in[operand.edge])].view.out)
+      ready_.add(index(reader));
+  }
+}
+
+const Run::Channel& Run::channel_of(std::size_t rank, std::uint32_t out_edge) const {
   const Rank peer = programs_[rank].view.out[out_edge];
   return ranks_[index(peer)].in[wires_[rank][out_edge]];
+}
+
+Run::Channel& Run::channel_of(std::size_t rank, std::uint32_t out_edge) {
+  return const_cast<Channel&>(std::as_const(*this).channel_of(rank, out_edge));
 }
 
 void Run::send(std::size_t rank, const Step& step) {
@@ -196,13 +230,28 @@ void Run::consume(std::size_t rank, std::uint32_t edge) {
   if (--ranks_[sender].readers[sent_at] == 0) ready_.add(sender);
 }
 
-// Whom a rank that stands still waits for.
-Rank Run::awaited(std::size_t rank) {
+// Of a lone send.
+Rank Run::absent_reader(std::size_t sender) const {
+  const auto& [view, plan] = programs_[sender];
+  for (std::uint32_t edge = 0; edge < view.out.size(); ++edge) {
+    if (!channel_of(sender, edge).has_come) return view.out[edge];
+  }
+  invariant(false, "a message that waits for a reader has one that did not come");
+  return kNoRank;
+}
+
+// What a rank that stands still waits for.
+Run::Wait Run::wait_of(std::size_t rank) const {
   const State& state = ranks_[rank];
   const auto& [view, plan] = programs_[rank];
   const Step& step = plan.steps[state.step];
   if (state.met >= step.hazard_count) {
-    return view.in[plan.operands[step.first + state.met - step.hazard_count].edge];
+    const std::uint32_t edge = plan.operands[step.first + state.met - step.hazard_count].edge;
+    const Rank sender = view.in[edge];
+    if (state.in[edge].taken == state.in[edge].sends.size())
+      return {sender, fmt::format("waits for a message from rank {}", sender)};
+    const Rank reader = absent_reader(index(sender));
+    return {reader, fmt::format("waits until rank {} takes rank {}'s message too", reader, sender)};
   }
   const std::uint32_t hazard = plan.hazards[step.hazard_first + state.met];
   const Step& sent = plan.steps[hazard];
@@ -210,11 +259,13 @@ Rank Run::awaited(std::size_t rank) {
     const std::uint32_t edge = plan.edges[sent.first + i];
     const Channel& channel = channel_of(rank, edge);
     const auto untaken = channel.sends.begin() + static_cast<std::ptrdiff_t>(channel.taken);
-    if (std::find(untaken, channel.sends.end(), hazard) != channel.sends.end())
-      return view.out[edge];
+    if (std::find(untaken, channel.sends.end(), hazard) != channel.sends.end()) {
+      const Rank reader = view.out[edge];
+      return {reader, fmt::format("waits until rank {} has read step {}", reader, hazard)};
+    }
   }
   invariant(false, "a send that is not done has a reader");
-  return kNoRank;
+  return {};
 }
 
 // Nobody can go on: if somebody has not ended, tells the chain of waits from the first such rank.
@@ -229,16 +280,9 @@ Status Run::deadlock() {
   std::size_t rank = first;
   for (int link = 0; link < kLongestChain && !is_named[rank] && !has_ended(rank); ++link) {
     is_named[rank] = true;
-    const State& state = ranks_[rank];
-    const Step& step = programs_[rank].plan.steps[state.step];
-    const Rank peer = awaited(rank);
-    chain += state.met < step.hazard_count
-                 ? fmt::format("rank {} step {} waits until rank {} has read step {}; ", rank,
-                               state.step, peer,
-                               programs_[rank].plan.hazards[step.hazard_first + state.met])
-                 : fmt::format("rank {} step {} waits for a message from rank {}; ", rank,
-                               state.step, peer);
-    rank = index(peer);
+    const Wait wait = wait_of(rank);
+    chain += fmt::format("rank {} step {} {}; ", rank, ranks_[rank].step, wait.what);
+    rank = index(wait.peer);
   }
   chain += has_ended(rank)  ? fmt::format("rank {} has ended", rank)
            : is_named[rank] ? fmt::format("and so around to rank {}", rank)

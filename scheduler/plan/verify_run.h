@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "scheduler/plan/verify.h"
@@ -51,29 +52,40 @@ class Run {
   struct Channel {                     // one edge, kept at its receiver
     std::vector<std::uint32_t> sends;  // the sender's steps, in order
     std::size_t taken = 0;
+    bool has_come = false;  // the receiver, to the combine that takes the first message
   };
   struct State {
     std::uint32_t step = 0;
     std::uint32_t met = 0;    // how many of the step's hazards and operands need no more waiting
     std::vector<Channel> in;  // by in-edge
     std::vector<std::uint32_t> readers;  // by step: a send's messages that are not taken yet
+    // A lone send to several ranks: how many of them have not come to the combine that takes it.
+    std::uint32_t absent = 0;
     std::vector<Value> memory;
     std::vector<bool> heard;                  // barrier: ranks known to have begun
     std::vector<std::vector<bool>> heard_at;  // barrier, by step: what a send tells
+  };
+
+  struct Wait {
+    Rank peer = kNoRank;
+    std::string what;
   };
 
   [[nodiscard]] bool has_ended(std::size_t rank) const;
   [[nodiscard]] bool can_start(std::size_t rank);
   [[nodiscard]] bool is_met(std::size_t rank, const Step& step, std::uint32_t need) const;
   [[nodiscard]] Status take_step(std::size_t rank);
+  void come(std::size_t rank);
   void send(std::size_t rank, const Step& step);
   [[nodiscard]] Status combine(std::size_t rank, const Step& step);
   [[nodiscard]] Result<const Value*> read(std::size_t rank, const Operand& operand,
                                           std::size_t count) const;
   void consume(std::size_t rank, std::uint32_t edge);
   [[nodiscard]] Channel& channel_of(std::size_t rank, std::uint32_t out_edge);
+  [[nodiscard]] const Channel& channel_of(std::size_t rank, std::uint32_t out_edge) const;
   [[nodiscard]] Status deadlock();
-  [[nodiscard]] Rank awaited(std::size_t rank);
+  [[nodiscard]] Wait wait_of(std::size_t rank) const;
+  [[nodiscard]] Rank absent_reader(std::size_t sender) const;
   [[nodiscard]] Status leftover() const;
 
   std::span<const Planned> programs_;

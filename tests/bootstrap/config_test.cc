@@ -28,6 +28,7 @@ TEST(Config, EveryFieldIsRead) {
                                                       "WEFT_SIZE=8",
                                                       "WEFT_LOCAL_RANK=1",
                                                       "WEFT_LOCAL_SIZE=2",
+                                                      "WEFT_LAUNCHER=weft",
                                                       "WEFT_HOST=machine-b",
                                                       "WEFT_RENDEZVOUS=[::1]:29500",
                                                       "WEFT_RENDEZVOUS_SERVER=launcher",
@@ -47,6 +48,7 @@ TEST(Config, EveryFieldIsRead) {
                                                       "WEFT_TRACE=out.json",
                                                       "WEFT_LOG=debug"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->launcher, Launcher::weft);
   EXPECT_EQ(config->rank, 3);
   EXPECT_EQ(config->size, 8);
   EXPECT_EQ(config->local_rank, 1);
@@ -101,6 +103,89 @@ TEST(Config, AnUnknownVariableNamesTheClosestKnownOne) {
 TEST(Config, TheKeyIsNeverRepeated) {
   EXPECT_EQ(error_of({"WEFT_JOB_KEY=hunter2"}),
             "WEFT_JOB_KEY=(secret): expected 16 to 256 characters");
+}
+
+const Entries kTorchrun{"RANK=1",
+                        "WORLD_SIZE=4",
+                        "LOCAL_RANK=1",
+                        "LOCAL_WORLD_SIZE=2",
+                        "MASTER_ADDR=node-a",
+                        "MASTER_PORT=29500",
+                        "WEFT_JOB_KEY=0123456789abcdef"};
+const Entries kPmix{"PMIX_NAMESPACE=job", "PMIX_RANK=3"};
+const Entries kWeft{"WEFT_RANK=1", "WEFT_SIZE=2", "WEFT_RENDEZVOUS=node-b:7",
+                    "WEFT_JOB_KEY=0123456789abcdef"};
+
+Entries both(Entries some, const Entries& others) {
+  some.insert(some.end(), others.begin(), others.end());
+  return some;
+}
+
+TEST(Launcher, IsFoundByItsVariables) {
+  EXPECT_EQ(Config::from_entries({})->launcher, Launcher::alone);
+  EXPECT_EQ(Config::from_entries(kWeft)->launcher, Launcher::weft);
+  EXPECT_EQ(Config::from_entries(kPmix)->launcher, Launcher::pmix);
+  EXPECT_EQ(Config::from_entries(kTorchrun)->launcher, Launcher::torchrun);
+  EXPECT_EQ(Config::from_entries(kPmix)->rank, 3);
+}
+
+TEST(Launcher, TheOrderIsWeftPmixTorchrun) {
+  const auto all = Config::from_entries(both(both(kTorchrun, kPmix), kWeft));
+  EXPECT_EQ(all->launcher, Launcher::weft);
+  EXPECT_EQ(all->launch(), "weft: WEFT_RANK is set; not used: PMIx's, torchrun's");
+  EXPECT_EQ(all->size, 2);
+  const auto two = Config::from_entries(both(kTorchrun, kPmix));
+  EXPECT_EQ(two->launch(), "pmix: PMIX_NAMESPACE and PMIX_RANK are set; not used: torchrun's");
+}
+
+TEST(Launcher, IsTheOneThatIsAskedFor) {
+  const Entries all = both(both(kTorchrun, kPmix), kWeft);
+  const auto forced = [&](const char* name) {
+    return Config::from_entries(both(all, {std::string("WEFT_LAUNCHER=") + name})).value();
+  };
+  EXPECT_EQ(forced("pmix").rank, 3);
+  EXPECT_TRUE(forced("pmix").rendezvous.empty());
+  EXPECT_EQ(forced("torchrun").size, 4);
+  EXPECT_EQ(forced("alone").size, 1);
+  EXPECT_TRUE(forced("alone").rendezvous.empty());
+  EXPECT_NE(forced("alone").launch().find("asked for by WEFT_LAUNCHER"), std::string::npos);
+  for (const char* name : {"pmix", "torchrun", "weft"}) {
+    const std::string entry = std::string("WEFT_LAUNCHER=") + name;
+    EXPECT_NE(error_of({entry}).find(entry), std::string::npos);
+  }
+}
+
+TEST(Launcher, TorchrunMeetsOnePortAboveItsOwn) {
+  const auto config = Config::from_entries(kTorchrun);
+  EXPECT_EQ(config->rendezvous, "node-a:29501");
+  EXPECT_EQ(config->rank, 1);
+  EXPECT_EQ(config->size, 4);
+  EXPECT_EQ(config->local_rank, 1);
+  EXPECT_EQ(config->local_size, 2);
+  const auto own = Config::from_entries(both(kTorchrun, {"WEFT_RENDEZVOUS=node-c:9"}));
+  EXPECT_EQ(own->rendezvous, "node-c:9");
+}
+
+TEST(Launcher, TorchrunsVariablesAreChecked) {
+  Entries without_key = kTorchrun;
+  without_key.pop_back();
+  EXPECT_NE(error_of(without_key).find("set WEFT_JOB_KEY"), std::string::npos);
+  EXPECT_EQ(error_of(with_settings(kTorchrun, {{"RANK", "x"}})), "RANK=x: expected a whole number");
+  EXPECT_EQ(error_of(with_settings(kTorchrun, {{"RANK", "4"}})),
+            "RANK=4 of WORLD_SIZE=4: there is no such rank");
+  EXPECT_NE(error_of(with_settings(kTorchrun, {{"MASTER_PORT", "65535"}})).find("MASTER_PORT"),
+            std::string::npos);
+  EXPECT_NE(error_of(with_settings(kTorchrun, {{"LOCAL_RANK", "2"}})).find("LOCAL_RANK"),
+            std::string::npos);
+}
+
+TEST(Launcher, OneThatWeDoNotSpeakIsNotTakenForNone) {
+  for (const char* entry : {"PMI_SIZE=4", "SLURM_STEP_NUM_TASKS=2"}) {
+    EXPECT_NE(error_of({entry}).find("this process has peers"), std::string::npos) << entry;
+    EXPECT_TRUE(Config::from_entries({entry, "WEFT_LAUNCHER=alone"}).ok());
+    EXPECT_TRUE(Config::from_entries(both(kPmix, {entry})).ok());
+  }
+  EXPECT_TRUE(Config::from_entries({"PMI_SIZE=1"}).ok());
 }
 
 TEST(Config, FieldsMustAgree) {

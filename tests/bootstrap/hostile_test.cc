@@ -5,6 +5,7 @@
 #include <random>
 
 #include "engine/bootstrap/net.h"
+#include "engine/bootstrap/proof.h"
 #include "engine/bootstrap/tcp_store.h"
 #include "tests/bootstrap/stores.h"
 
@@ -131,6 +132,50 @@ Fd join_raw(const RendezvousServer& server, Rank rank, int size) {
   return std::move(join_rendezvous(rank_options(server, rank, size), patient())).value().socket;
 }
 
+// Waits for a whole frame; a refusal without text when the connection ends before it.
+wire::Frame hear_frame(const Fd& socket) {
+  wire::FrameReader reader(wire::kMaxBody);
+  for (;;) {
+    const auto frame = reader.next().value();
+    if (frame) return *frame;
+    EXPECT_TRUE(net::wait_readable(socket, patient()).value());
+    std::string bytes;
+    const auto flow = net::receive(socket, bytes);
+    if (!flow.ok() || *flow == net::Flow::ended) return {wire::Type::refused, {}};
+    reader.append(bytes);
+  }
+}
+
+// A good handshake of rank 1 and all that was said in it.
+struct Handshake {
+  Fd socket;
+  std::string challenge;
+  std::string hello;
+  std::string welcome;
+};
+
+Handshake record_handshake(const RendezvousServer& server) {
+  Handshake good{knock(server), {}, {}, {}};
+  const wire::Nonce asked = wire::decode_challenge(hear_frame(good.socket)).value();
+  const proof::Claim claim{1, 2, asked, proof::fresh_nonce().value()};
+  const wire::Proof proof = proof::make(kKey, proof::Side::rank, claim).value();
+  good.challenge = wire::encode_challenge(asked);
+  good.hello = wire::encode_hello({claim.rank, claim.size, claim.rank_nonce, proof});
+  say(good.socket, good.hello);
+  good.welcome = wire::encode_welcome(wire::decode_welcome(hear_frame(good.socket)).value());
+  return good;
+}
+
+// Not because the rank is there already, but because every connection is asked something else: the
+// refusal is that of a wrong key, here and by another server of the same job.
+TEST(Reception, ARecordedHelloIsRefused) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  const auto same_key = RendezvousServer::start(server_options(2)).value();
+  const Handshake good = record_handshake(*server);
+  EXPECT_EQ(told(*server, good.hello).code(), Code::no_permission);
+  EXPECT_EQ(told(*same_key, good.hello).code(), Code::no_permission);
+}
+
 TEST(Reception, ARankThatSpeaksNonsenseDiesAloneAndIsNamed) {
   const auto server = RendezvousServer::start(server_options(3)).value();
   const auto good = join(*server, 0, 3);
@@ -192,32 +237,45 @@ TEST(Reception, WaitsOfOneRankAreBounded) {
   EXPECT_EQ(reply.status.code(), Code::exhausted);
 }
 
-TEST(Client, RefusesAServerThatIsNone) {
+// What a rank says to a server that only ever says `lines`, whatever it is told.
+Status meet_impostor(const std::string& lines) {
   const Fd listener = net::listen_on({"127.0.0.1", 0}, 1).value();
   const Address address{"127.0.0.1", net::port_of(listener).value()};
   std::thread impostor([&] {
     ASSERT_TRUE(net::wait_readable(listener, patient()).value());
     const Fd socket = net::accept_one(listener).value();
-    say(socket, "SSH-2.0-OpenSSH_9.2\r\n");
+    say(socket, lines);
     (void)hear_all(socket);
   });
-  const Status status = connect_store({address, 0, 1, kKey, 1000}, patient()).status();
-  EXPECT_EQ(status.code(), Code::mismatch);
+  const Status status = connect_store({address, 1, 2, kKey, 1000}, patient()).status();
   impostor.join();
+  return status;
+}
+
+TEST(Client, RefusesAServerThatIsNone) {
+  EXPECT_EQ(meet_impostor("SSH-2.0-OpenSSH_9.2\r\n").code(), Code::mismatch);
 }
 
 TEST(Client, RefusesAServerThatDoesNotKnowTheKey) {
-  const Fd listener = net::listen_on({"127.0.0.1", 0}, 1).value();
-  const Address address{"127.0.0.1", net::port_of(listener).value()};
-  std::thread impostor([&] {
-    ASSERT_TRUE(net::wait_readable(listener, patient()).value());
-    const Fd socket = net::accept_one(listener).value();
-    say(socket, wire::encode_challenge({}) + wire::encode_welcome({kNoRank, {}}));
-    (void)hear_all(socket);
-  });
-  const Status status = connect_store({address, 0, 1, kKey, 1000}, patient()).status();
+  const Status status =
+      meet_impostor(wire::encode_challenge({}) + wire::encode_welcome({kNoRank, {}}));
   EXPECT_EQ(status.code(), Code::no_permission) << status.to_string();
-  impostor.join();
+}
+
+TEST(Client, RefusesARecordedWelcome) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  const Handshake good = record_handshake(*server);
+  const Status status = meet_impostor(good.challenge + good.welcome);
+  EXPECT_EQ(status.code(), Code::no_permission) << status.to_string();
+}
+
+TEST(Client, RefusesAServerOfAnotherVersion) {
+  std::string challenge = wire::encode_challenge({});
+  challenge[4] = wire::kVersion + 1;
+  const Status status = meet_impostor(challenge);
+  EXPECT_EQ(status.code(), Code::mismatch);
+  EXPECT_TRUE(contains(status.text(), "version 2")) << status.to_string();
+  EXPECT_TRUE(contains(status.text(), "this side version 1")) << status.to_string();
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ TEST(LocalStore, NeedsARank) {
 }
 
 TEST(LocalStore, IsWhatAJobOfOneRankOpens) {
-  const auto store = open_store(Config{});
+  Config config;
+  const auto store = open_store(config);
   ASSERT_TRUE(store.ok()) << store.status().to_string();
   EXPECT_EQ((*store)->rank(), 0);
   EXPECT_EQ((*store)->size(), 1);

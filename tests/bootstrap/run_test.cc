@@ -40,8 +40,7 @@ class Weft {
     ::posix_spawn_file_actions_adddup2(&actions, err_write.get(), 2);
     Words words = {WEFT_BINARY};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    Words entries = environment();
-    entries.insert(entries.end(), extra_environment.begin(), extra_environment.end());
+    Words entries = environment_with(extra_environment);
     EXPECT_EQ(::posix_spawn(&pid_, WEFT_BINARY, &actions, nullptr, pointers(words).data(),
                             pointers(entries).data()),
               0);
@@ -89,6 +88,16 @@ class Weft {
   std::string err;
 
  private:
+  // What this process has, but for the variables that `changed` gives a value.
+  static Words environment_with(const Words& changed) {
+    Words entries = environment();
+    for (const std::string& entry : changed) {
+      const std::string name = entry.substr(0, entry.find('=') + 1);
+      std::erase_if(entries, [&name](const std::string& old) { return old.starts_with(name); });
+    }
+    entries.insert(entries.end(), changed.begin(), changed.end());
+    return entries;
+  }
   static std::vector<char*> pointers(const Words& words) {
     std::vector<char*> result;
     for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
@@ -340,20 +349,70 @@ TEST(WeftRun, RanksMeet) {
   EXPECT_TRUE(weft.said("[2] no error\n")) << weft.err;
 }
 
-TEST(WeftRun, RanksHearOfADeath) {
-  Weft weft(ranks_of(4, {"die", "2"}));
-  EXPECT_EQ(weft.wait(), 128 + SIGKILL);
-  EXPECT_TRUE(weft.said("rank 2 (pid ")) << weft.err;
-  const Words lines = weft.sorted_lines();
-  EXPECT_EQ(std::ranges::count(lines, "[0] rank 2 died"), 1) << weft.out;
-  EXPECT_EQ(std::ranges::count(lines, "[3] rank 2 died"), 1) << weft.out;
+// What ranks meet through: the rendezvous of `weft run`, or its PMIx server. One meaning.
+class WeftRunOver : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == std::string("pmix") && !has_pmix()) GTEST_SKIP() << "libpmix is not here";
+  }
+  static bool has_pmix() {
+    Weft weft({"run", "--pmix", "-n", "1", "--", "true"}, launcher());
+    const int status = weft.wait();
+    EXPECT_TRUE(status == 0 || status == 127) << status << weft.err;  // 127: unavailable
+    return status == 0;
+  }
+  // LeakSanitizer dies of the plug-ins and threads that libpmix leaves.
+  static Words launcher() {
+    return {std::string("WEFT_LAUNCHER=") + GetParam(), "ASAN_OPTIONS=detect_leaks=0"};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Launchers, WeftRunOver, ::testing::Values("weft", "pmix"),
+                         [](const auto& launcher) { return std::string(launcher.param); });
+
+TEST_P(WeftRunOver, RanksGetWhatTheOthersPut) {
+  Weft weft(ranks_of(4, {"exchange"}), launcher());
+  EXPECT_EQ(weft.wait(), 0) << weft.err;
+  EXPECT_EQ(weft.sorted_lines(),
+            (Words{"[0] exchanged with 3 others", "[1] exchanged with 3 others",
+                   "[2] exchanged with 3 others", "[3] exchanged with 3 others"}));
 }
 
-TEST(WeftRun, RanksHearOfARankThatNeverJoined) {
-  Weft weft(ranks_of(3, {"absent", "1"}));
+TEST_P(WeftRunOver, ARankThatIsLateIsNamedAndWaitedForAgain) {
+  Weft weft(ranks_of(3, {"late"}), launcher());
+  EXPECT_EQ(weft.wait(), 0) << weft.err;
+  const Words lines = weft.sorted_lines();
+  ASSERT_EQ(lines.size(), 5U) << weft.out;
+  EXPECT_EQ(lines[0], "[0] met 2 others");
+  EXPECT_EQ(lines[1].find("[0] timed_out: fence: ranks 1, 2 "), 0U) << lines[1];
+  EXPECT_EQ(lines[2].find("[0] timed_out: get 'late': rank 1 "), 0U) << lines[2];
+}
+
+TEST_P(WeftRunOver, RanksHearOfADeath) {
+  Weft weft(ranks_of(4, {"die", "2"}), launcher());
+  EXPECT_EQ(weft.wait(), 128 + SIGKILL);
+  const Words lines = weft.sorted_lines();
+  for (const char* rank : {"[0]", "[1]", "[3]"}) {
+    EXPECT_EQ(std::ranges::count(lines, rank + std::string(" rank 2 died")), 1)
+        << weft.out << weft.err;
+  }
+}
+
+TEST_P(WeftRunOver, RanksHearOfARankThatNeverJoined) {
+  Weft weft(ranks_of(3, {"absent", "1"}), launcher());
   EXPECT_EQ(weft.wait(), 5);
   EXPECT_TRUE(weft.said("[0] peer_died: rank 1 died: it exited with status 5")) << weft.err;
   EXPECT_TRUE(weft.said("[2] peer_died: rank 1 died: it exited with status 5")) << weft.err;
+}
+
+TEST(WeftConfig, SaysWhoStartedTheProcess) {
+  Weft alone({"config"});
+  EXPECT_EQ(alone.wait(), 0);
+  EXPECT_NE(alone.out.find("alone: no launcher's variables are set"), std::string::npos)
+      << alone.out;
+  Weft rank({"run", "-n", "1", "--", WEFT_BINARY, "config"});
+  EXPECT_EQ(rank.wait(), 0);
+  EXPECT_NE(rank.out.find("weft: WEFT_RANK is set"), std::string::npos) << rank.out;
 }
 
 TEST(WeftConfig, ShowsValueAndSource) {

@@ -133,7 +133,7 @@ TEST(Rendezvous, RankZeroHostsForAPlainEnvironmentAndLeavesLast) {
   for (Rank rank = 0; rank < config.size; ++rank) {
     Config own = config;
     own.rank = rank;
-    ranks.emplace_back([own] {
+    ranks.emplace_back([own]() mutable {
       const auto store = open_store(own);
       ASSERT_TRUE(store.ok()) << store.status().to_string();
       EXPECT_TRUE((*store)->fence(patient()).ok());
@@ -154,6 +154,60 @@ TEST(Rendezvous, AnAddressInUseIsNamed) {
   const Status status = RendezvousServer::start(options).status();
   EXPECT_TRUE(contains(status.text(), server->address().to_string())) << status.to_string();
   EXPECT_TRUE(contains(status.text(), "in use")) << status.to_string();
+}
+
+Config member(Rank rank, const Address& address, const std::string& key) {
+  Config config;
+  config.rank = rank;
+  config.size = 2;
+  config.rendezvous = address.to_string();
+  config.job_key = key;
+  config.deadline_ms = 30'000;
+  return config;
+}
+
+// Two jobs were given one address. The second has no rank that gets in, each knows why, and the
+// first notices nothing.
+TEST(Rendezvous, ASecondJobAtTheSameAddressIsTurnedAway) {
+  const Address address = free_address();
+  Config first = member(0, address, kKey);
+  const auto zero = open_store(first);
+  ASSERT_TRUE(zero.ok()) << zero.status().to_string();
+  for (const Rank rank : {0, 1}) {
+    Config second = member(rank, address, "the key of the second job");
+    const Status status = open_store(second).status();
+    EXPECT_TRUE(contains(status.text(), address.to_string())) << status.to_string();
+    EXPECT_TRUE(contains(status.text(), rank == 0 ? "another WEFT_RENDEZVOUS" : "another job"))
+        << status.to_string();
+    if (rank == 1) {
+      EXPECT_EQ(status.code(), Code::no_permission);
+    }
+  }
+  Config other = member(1, address, kKey);
+  const auto one = open_store(other);
+  ASSERT_TRUE(one.ok()) << one.status().to_string();
+  std::thread fence([&] { EXPECT_TRUE((*one)->fence(patient()).ok()); });
+  EXPECT_TRUE((*zero)->fence(patient()).ok());
+  fence.join();
+  EXPECT_TRUE((*one)->goodbye(patient()).ok());
+  EXPECT_TRUE((*zero)->goodbye(patient()).ok());
+}
+
+TEST(Rendezvous, ThatNeverCompletesNamesWhoIsMissing) {
+  const Address address = free_address();
+  Config early = member(1, address, kKey);
+  early.deadline_ms = 20;
+  const Status nobody = open_store(early).status();
+  EXPECT_EQ(nobody.code(), Code::timed_out);
+  EXPECT_EQ(nobody.rank(), 0);
+  EXPECT_TRUE(contains(nobody.text(), "rank 0 holds it")) << nobody.to_string();
+  Config host = member(0, address, kKey);
+  const auto zero = open_store(host);
+  ASSERT_TRUE(zero.ok()) << zero.status().to_string();
+  const Status fence = (*zero)->fence(Deadline::after_ms(20));
+  EXPECT_EQ(fence.code(), Code::timed_out);
+  EXPECT_EQ(fence.rank(), 1);
+  EXPECT_EQ(fence.text(), "fence: rank 1 never joined the job");
 }
 
 TEST(Rendezvous, NeedsAKey) {

@@ -3,29 +3,10 @@
 #include <latch>
 #include <limits>
 
-#include "tests/context/job.h"
+#include "tests/context/outcomes.h"
 
 namespace weft {
 namespace {
-
-// Runs `body` on every rank and returns their Statuses by rank.
-std::vector<Status> outcomes(int ranks, const std::function<Status(Context&)>& body,
-                             const Config& config = test_config()) {
-  std::vector<Status> statuses(static_cast<std::size_t>(ranks));
-  run_job(
-      ranks,
-      [&](Context& context) { statuses[static_cast<std::size_t>(context.rank())] = body(context); },
-      config);
-  return statuses;
-}
-
-void expect_names(const Status& status, Code code, std::initializer_list<const char*> words) {
-  EXPECT_EQ(status.code(), code) << status.to_string();
-  for (const char* word : words) {
-    EXPECT_NE(status.text().find(word), std::string_view::npos)
-        << "no '" << word << "' in: " << status.to_string();
-  }
-}
 
 Status average(Context& context, std::size_t count, const NeighborWeights& weights = {}) {
   Array<float> x(count, false), y(count, false);
@@ -189,6 +170,31 @@ TEST(Arguments, AreCheckedBeforeAnythingMoves) {
     // None of that cost the context anything.
     EXPECT_TRUE(context.barrier().ok());
     EXPECT_EQ(y[0], 0.0F);
+  });
+}
+
+TEST(BadInput, PushSumWeightsThatMakeOrLoseMassAreRefused) {
+  run_job(2, [](Context& context) {
+    float x = 1, y = 7;
+    for (const double sent : {0.25, 0.75}) {
+      const NeighborWeight to{1 - context.rank(), sent};
+      NeighborWeights push;
+      push.self = 0.5;
+      push.destinations = std::span(&to, 1);
+      push.push_sum = true;
+      expect_names(context.neighbor_allreduce(in(&x, 1), out(&y, 1), push), Code::invalid_argument,
+                   {"push-sum", "sum to", sent < 0.5 ? "0.75" : "1.25"});
+      EXPECT_EQ(y, 7);
+    }
+    const NeighborWeight half{1 - context.rank(), 0.5};
+    NeighborWeights push;
+    push.self = 0.5;
+    push.push_sum = true;
+    expect_names(context.neighbor_allreduce(in(&x, 1), out(&y, 1), push), Code::invalid_argument,
+                 {"dst_weights"});
+    push.destinations = std::span(&half, 1);
+    EXPECT_TRUE(context.neighbor_allreduce(in(&x, 1), out(&y, 1), push).ok());
+    EXPECT_EQ(y, 1);
   });
 }
 

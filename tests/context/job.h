@@ -24,8 +24,10 @@ inline Config test_config() {
 
 using RankBody = std::function<void(Context&)>;
 
-inline void run_job(int ranks, const RankBody& body, const Config& config = test_config()) {
-  set_log(config.log, kNoRank);
+// Each rank with the configuration that `config_of` gives it.
+inline void run_job_with(int ranks, const std::function<Config(Rank)>& config_of,
+                         const RankBody& body) {
+  set_log(LogLevel::off, kNoRank);
   Result<std::vector<std::shared_ptr<Store>>> stores = make_local_stores(ranks);
   ASSERT_TRUE(stores.ok());
   std::vector<std::thread> threads;
@@ -33,7 +35,7 @@ inline void run_job(int ranks, const RankBody& body, const Config& config = test
     threads.emplace_back([&, rank] {
       const std::shared_ptr<Store> store = (*stores)[static_cast<std::size_t>(rank)];
       {
-        Result<std::unique_ptr<Context>> context = Context::create(config, store);
+        Result<std::unique_ptr<Context>> context = Context::create(config_of(rank), store);
         ASSERT_TRUE(context.ok()) << context.status().to_string();
         body(**context);
       }
@@ -41,6 +43,11 @@ inline void run_job(int ranks, const RankBody& body, const Config& config = test
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+inline void run_job(int ranks, const RankBody& body, const Config& config = test_config()) {
+  run_job_with(
+      ranks, [&](Rank) { return config; }, body);
 }
 
 // Memory from weft::allocate, or of our own: what users call weft and foreign memory.

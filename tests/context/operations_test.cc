@@ -1,7 +1,9 @@
 // The other operations, handles, several contexts: what a caller relies on, ranks as threads.
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "tests/context/job.h"
@@ -48,6 +50,62 @@ TEST(Allreduce, EveryAlgorithmOperatorAndSize) {
   }
 }
 
+// Ranks take the blocks of others in different orders, and no slot is free for what is early.
+TEST(Allreduce, BlocksOfManyMorePiecesThanSlots) {
+  Config config = test_config();
+  config.slots = 2;
+  run_job(
+      4,
+      [](Context& context) {
+        for (const auto algorithm :
+             {AllreduceAlgorithm::direct, AllreduceAlgorithm::split, AllreduceAlgorithm::ring,
+              AllreduceAlgorithm::halving_doubling}) {
+          Array<double> x(500'000, true), y(500'000, true);
+          for (std::size_t i = 0; i < x.size(); ++i)
+            x[i] = static_cast<double>(i) + static_cast<double>(context.rank());
+          const Status status = context.allreduce(in(x.data(), x.size()), out(y.data(), y.size()),
+                                                  ReduceOp::max, algorithm);
+          ASSERT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
+          for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], static_cast<double>(i) + 3);
+        }
+      },
+      config);
+}
+
+// A call that asks for what its slot did last is not looked at anew: only if it is the same in all.
+TEST(Repeated, CallsThatDifferInOneThingAreNotTheSame) {
+  run_job(4, [](Context& context) {
+    Array<float> x(4000, false), y(4000, false);
+    const auto fill = [&](int round) {
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<float>(context.rank() + round % 10);
+      y[0] = y[x.size() - 1] = -1;
+    };
+    for (int round = 0; round < 400; ++round) {
+      const std::size_t count = round % 32 < 16 ? 64 : 4000;
+      const Rank root = round / 16 % 4;
+      const ReduceOp op = round / 64 % 2 == 0 ? ReduceOp::sum : ReduceOp::max;
+      fill(round);
+      ASSERT_TRUE(context.broadcast(in(x.data(), count), out(y.data(), count), root).ok());
+      ASSERT_EQ(y[count - 1], static_cast<float>(root + round % 10)) << round;
+      ASSERT_TRUE(context.allreduce(in(x.data(), count), out(y.data(), count), op).ok());
+      const int most = 3 + round % 10;
+      ASSERT_EQ(y[count - 1], static_cast<float>(op == ReduceOp::max ? most : 4 * (round % 10) + 6))
+          << round;
+    }
+    // More shapes than plans are kept.
+    for (std::size_t count = 1; count <= 1500; ++count) {
+      fill(static_cast<int>(count));
+      for (const std::size_t asked : {count, std::size_t{3}}) {
+        const Status status =
+            context.allreduce(in(x.data(), asked), out(y.data(), asked), ReduceOp::min);
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        ASSERT_EQ(y[asked - 1], static_cast<float>(count % 10)) << count;
+      }
+    }
+  });
+}
+
 TEST(Broadcast, FromEveryRoot) {
   run_job(4, [](Context& context) {
     for (Rank root = 0; root < 4; ++root) {
@@ -62,6 +120,25 @@ TEST(Broadcast, FromEveryRoot) {
       }
     }
   });
+}
+
+// Until no slot is free: what it posted then has gone to some of its readers and not to others.
+TEST(Broadcast, TheRootRunsAheadOfReadersThatCameLate) {
+  Config config = test_config();
+  config.slots = 2;
+  run_job(
+      4,
+      [](Context& context) {
+        const Deadline late = Deadline::after_ms(context.rank());
+        while (!late.passed()) std::this_thread::yield();
+        for (int round = 0; round < 300; ++round) {
+          float x = static_cast<float>(round), y = -1;
+          const Status status = context.broadcast(in(&x, 1), out(&y, 1), 0);
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          ASSERT_EQ(y, static_cast<float>(round));
+        }
+      },
+      config);
 }
 
 TEST(NeighborAllgather, PartsOfUnequalSizeByAscendingRank) {
@@ -143,6 +220,30 @@ TEST(PerCallWeights, PurePushNeedsNoListOfSources) {
         for (std::size_t i = 0; i < count; ++i) ASSERT_FLOAT_EQ(x[i], 1.5F);
       }
     }
+  });
+}
+
+// The barrier takes long enough that the thread has left the operation to who waits there.
+TEST(Handles, AnOperationGoesOnByItselfAfterABlockingCall) {
+  run_job(2, [](Context& context) {
+    float value = 7, result = 0;
+    if (context.rank() == 1) {
+      const Deadline late = Deadline::after_ms(5);
+      while (!late.passed()) std::this_thread::yield();
+      ASSERT_TRUE(context.barrier().ok());
+      ASSERT_TRUE(context.send(in(&value, 1), 0).ok());
+      return;
+    }
+    std::promise<Status> came;
+    Result<Handle> handle = context.recv_start(out(&result, 1), 1);
+    ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+    handle->then([&](const Status& status) { came.set_value(status); });
+    ASSERT_TRUE(context.barrier().ok());
+    // Nobody calls the context any more.
+    std::future<Status> coming = came.get_future();
+    ASSERT_EQ(coming.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_TRUE(coming.get().ok());
+    EXPECT_EQ(result, 7);
   });
 }
 

@@ -2,6 +2,7 @@
 // and the message must lead to it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "tests/plan/plans.h"
@@ -266,6 +267,17 @@ TEST(Result, ABarrierThatIsTooShortIsCaught) {
   for (Planned& program : plans) program.plan.steps.resize(program.plan.steps.size() - 2);
   expect_caught(plans, {.operation = Operation::barrier}, Code::invalid_argument,
                 "rank 0 can leave the barrier before rank 1 came");
+}
+
+// A message longer than the ring that its sender stages it in needs all its readers.
+TEST(Progress, ReadersThatBeginAtDifferentSendersAreCaught) {
+  Plans plans = plans_of(4, [](Rank rank) { return plan_allgather(rank, 4, 4096, kApart); });
+  for (std::ptrdiff_t rank = 0; rank < 4; ++rank) {
+    std::vector<Step>& steps = plans[static_cast<std::size_t>(rank)].plan.steps;
+    std::rotate(steps.end() - 3, steps.end() - 3 + rank % 3, steps.end());
+  }
+  expect_caught(plans, {.operation = Operation::allgather}, Code::invalid_argument,
+                "rank 0 step 2 waits until rank 2 takes rank 1's message too; ");
 }
 
 TEST(Form, IndicesOutOfTheirListsAreCaught) {

@@ -42,6 +42,46 @@ Plans neighbor_allgather_plans(const std::vector<View>& views) {
   return plans;
 }
 
+Plans idle_plans(int size) {
+  return plans_of(size, [size](Rank rank) { return Planned{{rank, size, {}, {}}, {}}; });
+}
+
+Plans send_plans(int size, Rank from, Rank to) {
+  Plans plans = idle_plans(size);
+  const View sender{from, size, {}, {to}};
+  const View receiver{to, size, {from}, {}};
+  plans[static_cast<std::size_t>(from)] = {sender, plan_send(sender)};
+  plans[static_cast<std::size_t>(to)] = {receiver, plan_receive(receiver)};
+  return plans;
+}
+
+Plans pair_average_plans(const std::vector<std::pair<Rank, Rank>>& pairs, int size, Shape shape) {
+  Plans plans = idle_plans(size);
+  for (const auto& [a, b] : pairs) {
+    for (const auto& [rank, peer] : {std::pair{a, b}, std::pair{b, a}}) {
+      const View view{rank, size, {peer}, {peer}};
+      plans[static_cast<std::size_t>(rank)] = {view, plan_pair_average(view, shape)};
+    }
+  }
+  return plans;
+}
+
+Plans group_average_plans(int size, const std::vector<Rank>& group, std::size_t bytes,
+                          Shape shape) {
+  Plans plans = idle_plans(size);
+  const auto count = static_cast<int>(group.size());
+  for (int place = 0; place < count; ++place) {
+    Planned planned = plan_group_average(place, count, bytes, shape);
+    const auto rank_at = [&](Rank at) { return group[static_cast<std::size_t>(at)]; };
+    planned.view.rank = rank_at(place);
+    planned.view.size = size;
+    for (Rank& peer : planned.view.in) peer = rank_at(peer);
+    for (Rank& peer : planned.view.out) peer = rank_at(peer);
+    plans[static_cast<std::size_t>(planned.view.rank)] = std::move(planned);
+  }
+  return plans;
+}
+
 std::vector<View> random_views(int size, std::uint32_t percent, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<bool> edges;

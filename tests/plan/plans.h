@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "scheduler/plan/plan.h"
@@ -22,6 +23,22 @@ using Plans = std::vector<Planned>;
 [[nodiscard]] Plans barrier_plans(int size);
 [[nodiscard]] Plans neighbor_allreduce_plans(const std::vector<View>& views, Shape shape);
 [[nodiscard]] Plans neighbor_allgather_plans(const std::vector<View>& views);
+
+// All ranks' plans that `plan(rank)` gives; and the plans of an operation of some ranks, the
+// others' being empty.
+template <typename Make>
+[[nodiscard]] Plans plans_of(int size, Make make) {
+  Plans plans;
+  for (Rank rank = 0; rank < size; ++rank) plans.push_back(make(rank));
+  return plans;
+}
+[[nodiscard]] Plans idle_plans(int size);
+[[nodiscard]] Plans send_plans(int size, Rank from, Rank to);
+[[nodiscard]] Plans pair_average_plans(const std::vector<std::pair<Rank, Rank>>& pairs, int size,
+                                       Shape shape);
+// Places of the group become its ranks, which ascend.
+[[nodiscard]] Plans group_average_plans(int size, const std::vector<Rank>& group, std::size_t bytes,
+                                        Shape shape);
 
 // The views of a directed graph with edge j -> i where has_edge(j, i).
 template <typename HasEdge>

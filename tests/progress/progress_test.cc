@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -66,6 +67,30 @@ TEST(Backoff, StartsAnewAfterSomethingWasFound) {
   (void)calls_until(backoff, Backoff::Next::sleep, kFewCalls);
   backoff.reset();
   EXPECT_EQ(backoff.next(), Backoff::Next::again);
+}
+
+// The other thread runs only when this one yields: both are bound to one core.
+TEST(Backoff, YieldsAtOnceWhenItsCoreIsWanted) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  std::atomic<int> step{0};
+  std::thread peer([&] {
+    step.store(1);
+    while (step.load() != 2) sched_yield();
+    step.store(3);
+  });
+  while (step.load() != 1) sched_yield();
+  const WaitPolicy spinning{kForeverNs, 0, 1, 1U << 20};
+  Backoff backoff(spinning);
+  step.store(2);
+  for (int call = 0; call < 1'000 && step.load() != 3; ++call) (void)backoff.next(true);
+  EXPECT_EQ(step.load(), 3);
+  peer.join();
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(Backoff, AsksForASlowLookAboutOncePerMillisecond) {

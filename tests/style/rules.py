@@ -95,7 +95,7 @@ def size(root):
 
 def sleep(root):
     """Tests wait for events or inject time; they do not sleep. (An interface's own sleep() waits for events.)"""
-    pattern = re.compile(r"(this_thread::|time\.)sleep|(?<![\w.>])(u|nano|clock_nano)?sleep(_for)?\s*\("
+    pattern = re.compile(r"(this_thread::|time\.)sleep|(?<![\w.>])(?<!void )(u|nano|clock_nano)?sleep(_for)?\s*\("
                          r"|^\s*sleep\s+[\d$]")
     paths = [path for path in files(root, CODE + (".py", ".sh"), ("tests",)) if path.parts[1] != "style"]
     return matches(root, paths, pattern, "a test must not sleep")

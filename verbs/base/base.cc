@@ -106,9 +106,8 @@ Status system_error(std::string_view what, int error) {
   return Status(code_of_errno(error), std::string(what) + ": " + errno_text(error));
 }
 
-void invariant_failed(const char* text, const std::source_location& where) {
-  std::fprintf(stderr, "weft: broken invariant at %s:%u (%s): %s\n", where.file_name(),
-               static_cast<unsigned>(where.line()), where.function_name(), text);
+void invariant_failed(const char* text, const char* file, unsigned line) {
+  std::fprintf(stderr, "weft: broken invariant at %s:%u: %s\n", file, line, text);
   std::abort();
 }
 

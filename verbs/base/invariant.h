@@ -3,16 +3,15 @@
 // cause is never an invariant: it is a Status.
 #pragma once
 
-#include <source_location>
-
 namespace weft {
 
-[[noreturn]] void invariant_failed(const char* text, const std::source_location& where);
+[[noreturn]] void invariant_failed(const char* text, const char* file, unsigned line);
 
-inline void invariant(bool condition, const char* text,
-                      const std::source_location& where = std::source_location::current()) {
+// `file` and `line` are those of the call (std::source_location is not there for every clang).
+inline void invariant(bool condition, const char* text, const char* file = __builtin_FILE(),
+                      unsigned line = __builtin_LINE()) {
   if (!condition) [[unlikely]]
-    invariant_failed(text, where);
+    invariant_failed(text, file, line);
 }
 
 }  // namespace weft

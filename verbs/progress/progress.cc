@@ -56,8 +56,9 @@ WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns, std::int
           shared ? kPollsShared : kPollsOwn};
 }
 
-Backoff::Next Backoff::next() {
-  ++rounds_;
+Backoff::Next Backoff::next(bool core_is_wanted) {
+  rounds_ = core_is_wanted ? (rounds_ / policy_.polls_per_turn + 1) * policy_.polls_per_turn
+                           : rounds_ + 1;
   if (rounds_ % policy_.polls_per_turn != 0) {
     if (rounds_ % kRoundsPerPause == 0) pause();
     return Next::again;
@@ -69,7 +70,7 @@ Backoff::Next Backoff::next() {
   }
   const std::int64_t waited = now - started_ns_;
   if (waited > policy_.spin_ns + policy_.yield_ns) return Next::sleep;
-  if (waited >= policy_.spin_ns) sched_yield();
+  if (core_is_wanted || waited >= policy_.spin_ns) sched_yield();
   if (now < slow_at_ns_) return Next::again;
   slow_at_ns_ = now + kSlowNs;
   return Next::slow;

@@ -37,10 +37,11 @@ class Backoff {
 
   explicit Backoff(const WaitPolicy& policy) : policy_(policy) {}
 
-  // Called after a poll that found nothing. Spins or yields by itself; `slow`, about once per
-  // millisecond of waiting, asks the caller to look at the unlikely (deaths, deadlines, strangers);
-  // `sleep` asks it to sleep.
-  Next next();
+  // Called after a poll that found nothing. `core_is_wanted`: what is waited for needs this very
+  // core, so polling again before a yield is in vain. Spins or yields by itself; `slow`, about once
+  // per millisecond of waiting, asks the caller to look at the unlikely (deaths, deadlines,
+  // strangers); `sleep` asks it to sleep.
+  Next next(bool core_is_wanted = false);
   // Something was found: the next wait starts anew.
   void reset() { rounds_ = 0; }
 

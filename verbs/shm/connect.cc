@@ -56,7 +56,7 @@ Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
   if (theirs->context != ours.context)
     return differ("context number", theirs->context, ours.context);
   if (theirs->channels != ours.channels)
-    return differ("WEFT_CHANNELS + 1", theirs->channels, ours.channels);
+    return differ("WEFT_CHANNELS + 2", theirs->channels, ours.channels);
   if (theirs->slots != ours.slots) return differ("WEFT_SLOTS", theirs->slots, ours.slots);
   if (theirs->payload_bytes != ours.payload_bytes) {
     return differ("WEFT_EAGER_BYTES", theirs->payload_bytes, ours.payload_bytes);
@@ -140,6 +140,7 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
       hall_offset_(address.hall),
       process_(address.heap.process),
       same_process_(address.heap.process == getpid()),
+      shares_core_(interface.hall().core >= 0 && interface.hall().core == peer_hall->core),
       slot_mask_(interface.geometry().slots - 1),
       payload_stride_(interface.geometry().payload_bytes),
       peer_hall_(peer_hall),

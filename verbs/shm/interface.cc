@@ -2,6 +2,7 @@
 #include "verbs/shm/interface.h"
 
 #include <fmt/core.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <bit>
@@ -26,6 +27,19 @@ Result<std::int32_t> shm_process(std::string_view address) {
 }
 
 namespace shm {
+
+namespace {
+
+// The core that this thread is bound to, or -1.
+std::int32_t bound_core() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) != 1) return -1;
+  std::int32_t core = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(core), &set)) ++core;
+  return core;
+}
+
+}  // namespace
 
 ShmInterface::ShmInterface(Rank rank, const InterfaceOptions& options, AddressResolver resolver)
     : rank_(rank),
@@ -56,6 +70,8 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   hall->channels = options.channels;
   hall->slots = options.slots;
   hall->payload_bytes = interface->geometry_.payload_bytes;
+  hall->core = bound_core();
+  hall->bell.store(-1, std::memory_order_relaxed);
   hall->magic = Hall::kMagic;
   interface->hall_ = hall;
   WEFT_ASSIGN(interface->identity_, heap_identity());

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,19 @@
 namespace weft::shm {
 
 class ShmInterface;
+
+// The writing end of a pipe by which the owner of a hall is woken when it polls descriptors.
+class Bell {
+ public:
+  // Opened when it is rung first, through /proc: whoever may map the heap may do that too.
+  void ring(const Hall& hall, std::int32_t process);
+
+ private:
+  Fd end_;
+};
+
+// Wakes the owner of a hall, which runs in `process`, if it sleeps.
+void wake_owner(Hall& hall, Bell& bell, std::int32_t process);
 
 // One peer. Outgoing ring in our heap, incoming ring found in the peer's once it has made one.
 class ShmEndpoint final : public Endpoint {
@@ -25,18 +39,31 @@ class ShmEndpoint final : public Endpoint {
   [[nodiscard]] bool peer_closed() const override {
     return peer_hall_->closed.load(std::memory_order_acquire) != 0;
   }
+  [[nodiscard]] const Status& failure() const override { return kNoFailure; }
+  // Memory has no path to end.
+  void abandon(const Status&) override {}
+  [[nodiscard]] bool shares_memory() const override { return true; }
+  [[nodiscard]] bool shares_core() const override { return shares_core_; }
   // Whether it leads to the interface behind `address`, and not to an earlier one of the same rank.
   [[nodiscard]] bool leads_to(const Address& address) const {
     return heap_nonce_ == address.heap.nonce && hall_offset_ == address.hall;
   }
   Posted post_notice(std::uint32_t channel, const WireHeader& header,
                      std::span<const std::byte> payload) override;
+  // Larger payloads are named as views instead.
+  Posted post_piece(std::uint32_t channel, const WireHeader& header,
+                    std::span<const std::byte> payload) override {
+    return post_notice(channel, header, payload);
+  }
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
+  [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override;
   [[nodiscard]] std::uint64_t posted(std::uint32_t channel) const override {
     return outgoing_[channel].posted;
   }
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
+  // What was copied is settled at once; but a view is settled only when its reader released it.
+  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
   [[nodiscard]] const Status& process_access() const override { return process_access_; }
   [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
   Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
@@ -49,6 +76,9 @@ class ShmEndpoint final : public Endpoint {
                            std::uint64_t ticket) override;
 
  private:
+  // Memory does not fail; a peer that dies is seen by who watches processes.
+  static inline const Status kNoFailure;
+
   // The sender's side of a channel.
   struct Outgoing {
     WireHeader* headers;
@@ -76,6 +106,7 @@ class ShmEndpoint final : public Endpoint {
   std::uint64_t hall_offset_;
   std::int32_t process_;
   bool same_process_;
+  bool shares_core_;
   std::uint32_t slot_mask_;
   std::size_t payload_stride_;
   Hall* peer_hall_;
@@ -83,6 +114,7 @@ class ShmEndpoint final : public Endpoint {
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;  // empty until the peer made its ring for us
   std::shared_ptr<const PeerHeap> heap_;
+  Bell bell_;
   Status process_access_;
 };
 
@@ -96,10 +128,15 @@ class ShmInterface final : public Interface {
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
+  [[nodiscard]] std::size_t piece_bytes() const override { return options_.payload_bytes; }
+  void progress() override {}  // peers write to memory that is looked at
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;
   void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) override;
   void wake() override;
+  [[nodiscard]] Result<int> descriptor() override;
+  [[nodiscard]] bool arm() override;
+  void disarm() override;
   void close() override;
   [[nodiscard]] std::size_t endpoint_bytes() const override { return ring_bytes_; }
 
@@ -139,13 +176,13 @@ class ShmInterface final : public Interface {
   std::vector<std::unique_ptr<ShmEndpoint>> replaced_;
   std::size_t ring_bytes_ = 0;
   std::deque<Completion> completions_;
+  Fd bell_heard_, bell_held_;  // our bell's two ends, once somebody asked for the descriptor
+  std::mutex bell_mutex_;      // wake() may come from any thread
+  Bell own_bell_;
   bool closed_ = false;
 };
 
 // Tells the owner of a hall that `rank` left something on its control channel.
 void ask_attention(Hall& hall, std::uint32_t rank);
-
-// Wakes the owner of a hall if it sleeps. One load of a line that rarely changes when it does not.
-void wake_owner(Hall& hall);
 
 }  // namespace weft::shm

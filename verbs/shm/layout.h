@@ -25,6 +25,9 @@ inline constexpr std::size_t kLine = 64;
 // Ranks that a hall has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 
+// awake; on the futex of its hall; or polling descriptors, of which its bell is one.
+enum Rest : std::uint32_t { kAwake = 0, kOnFutex = 1, kOnBell = 2 };
+
 struct Hall {
   static constexpr std::uint64_t kMagic = 0x57454654'48414c4c;  // "WEFTHALL"
   // Constant after opening.
@@ -36,6 +39,7 @@ struct Hall {
   std::uint32_t channels;
   std::uint32_t slots;
   std::uint64_t payload_bytes;
+  std::int32_t core;  // the one that the owner was bound to when it opened; -1: not bound to one
   // Offset of the newest Ring in this heap, 0 for none. Only the owner writes.
   alignas(kLine) std::atomic<std::uint64_t> rings;
   // 1 when any bit of `askers` may be set. Anyone sets, the owner clears, all by exchange: a plain
@@ -44,8 +48,10 @@ struct Hall {
   alignas(kLine) std::atomic<std::uint32_t> attention;
   // 1 once the owner has closed its interface.
   alignas(kLine) std::atomic<std::uint32_t> closed;
-  // 1 while the owner sleeps on it (futex). The owner sets, anyone clears and wakes.
+  // How the owner sleeps (Rest). The owner sets, anyone clears and wakes.
   alignas(kLine) std::atomic<std::uint32_t> sleeping;
+  // The end of the owner's bell that others write to, by its number in that process; -1 for none.
+  std::atomic<std::int32_t> bell;
   // A bit per rank that left something on its control channel: askers do not overwrite each other.
   alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostRanks / 64> askers;
 };

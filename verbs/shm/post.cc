@@ -54,7 +54,9 @@ Notice ShmEndpoint::front(std::uint32_t channel) {
   WireHeader* header = in.headers + slot;
   if (stamp_of(header).load(std::memory_order_acquire) != static_cast<std::uint32_t>(in.next + 1))
     return {};
-  return {header, in.payloads + slot * payload_stride_};
+  std::byte* payload = in.payloads + slot * payload_stride_;
+  __builtin_prefetch(payload);  // under way while the header is checked
+  return {header, payload};
 }
 
 void ShmEndpoint::release(std::uint32_t channel) {
@@ -62,6 +64,18 @@ void ShmEndpoint::release(std::uint32_t channel) {
   ++in.next;
   in.released_line->store(in.next, std::memory_order_release);
   wake_peer();
+}
+
+std::uint64_t ShmEndpoint::arrived(std::uint32_t channel) {
+  if (incoming_.empty() && !find_incoming()) return 0;
+  const Incoming& in = incoming_[channel];
+  std::uint64_t count = in.next;
+  while (count - in.next <= slot_mask_ &&
+         stamp_of(in.headers + (count & slot_mask_)).load(std::memory_order_acquire) ==
+             static_cast<std::uint32_t>(count + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
@@ -75,8 +89,8 @@ std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
 }
 
 void ShmEndpoint::wake_peer() {
-  if (peer_hall_->sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    wake_owner(*peer_hall_);
+  if (peer_hall_->sleeping.load(std::memory_order_relaxed) != kAwake) [[unlikely]]
+    wake_owner(*peer_hall_, bell_, process_);
 }
 
 const std::byte* ShmEndpoint::view(const RemoteBuffer& remote) {

@@ -4,6 +4,8 @@
 // sleeper pays: it sets its word, makes every running thread of every Weft process pass a barrier
 // (membarrier), and looks once more. A poster that did not see the word had its message visible by
 // then. Where the kernel lacks membarrier the sleep is cut short instead.
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -11,7 +13,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <climits>
+#include <cstring>
 
 #include "verbs/shm/interface.h"
 
@@ -43,25 +48,71 @@ bool barrier_everywhere() {
 
 }  // namespace
 
-void wake_owner(Hall& hall) {
-  if (hall.sleeping.exchange(0, std::memory_order_acq_rel) != 0) {
-    futex(hall.sleeping, FUTEX_WAKE, INT_MAX, nullptr);
+void Bell::ring(const Hall& hall, std::int32_t process) {
+  if (!end_.valid()) {
+    const std::int32_t number = hall.bell.load(std::memory_order_acquire);
+    if (number < 0) return;
+    const std::string path = fmt::format("/proc/{}/fd/{}", process, number);
+    end_ = Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+  // A full pipe wakes as well; an owner that is gone needs no waking.
+  [[maybe_unused]] const ssize_t written = ::write(end_.get(), "", 1);
+}
+
+void wake_owner(Hall& hall, Bell& bell, std::int32_t process) {
+  switch (hall.sleeping.exchange(kAwake, std::memory_order_acq_rel)) {
+    case kOnFutex:
+      futex(hall.sleeping, FUTEX_WAKE, INT_MAX, nullptr);
+      break;
+    case kOnBell:
+      bell.ring(hall, process);
+      break;
+    default:
+      break;
   }
 }
 
 void ShmInterface::wake() {
-  wake_owner(*hall_);
+  const std::lock_guard lock(bell_mutex_);
+  wake_owner(*hall_, own_bell_, identity_.process);
 }
 
 void ShmInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
-  hall_->sleeping.exchange(1, std::memory_order_seq_cst);
+  hall_->sleeping.exchange(kOnFutex, std::memory_order_seq_cst);
   const bool safe = barrier_everywhere();
   if (!ready()) {
     const std::int64_t ns = safe ? timeout_ns : std::min(timeout_ns, kBlindSleepNs);
     const timespec timeout{ns / 1'000'000'000, ns % 1'000'000'000};
-    futex(hall_->sleeping, FUTEX_WAIT, 1, &timeout);
+    futex(hall_->sleeping, FUTEX_WAIT, kOnFutex, &timeout);
   }
-  hall_->sleeping.store(0, std::memory_order_relaxed);
+  hall_->sleeping.store(kAwake, std::memory_order_relaxed);
+}
+
+Result<int> ShmInterface::descriptor() {
+  if (!bell_heard_.valid()) {
+    int ends[2];
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+      return Status(Code::system, fmt::format("no pipe to be woken by: {}", std::strerror(errno)));
+    }
+    bell_heard_ = Fd(ends[0]);
+    bell_held_ = Fd(ends[1]);
+    hall_->bell.store(ends[1], std::memory_order_release);
+  }
+  return bell_heard_.get();
+}
+
+// Peers' notices cannot be told from here: who arms looks at the endpoints once more before
+// polling.
+bool ShmInterface::arm() {
+  hall_->sleeping.exchange(kOnBell, std::memory_order_seq_cst);
+  return barrier_everywhere();
+}
+
+void ShmInterface::disarm() {
+  hall_->sleeping.store(kAwake, std::memory_order_relaxed);
+  std::array<char, 64> rung;
+  while (::read(bell_heard_.get(), rung.data(), rung.size()) == static_cast<ssize_t>(rung.size())) {
+  }
 }
 
 }  // namespace weft::shm

@@ -19,6 +19,7 @@ enum class NoticeKind : std::uint8_t {
   query = 3,    // control: in operation n, you are my peer; am I yours?
   refusal = 4,  // control: no, in operation n you are not
   failure = 5,  // control: my context failed, text attached
+  path = 6,     // control: between two bonds, about a path; nobody above sees it
 };
 
 // Where a piece's bytes are.
@@ -55,7 +56,8 @@ struct WireHeader {
   double weight = 1.0;          // send-side weight, multiplied in by the receiver
   double p = 0.0;               // push-sum weight
   std::uint32_t checksum = 0;   // of the payload, where a transport asks for it
-  std::uint32_t stamp = 0;      // written last by transports whose receiver polls memory
+  std::uint32_t stamp = 0;      // a transport's: written last where the receiver polls memory; the
+                                // number of the notice in a bond, carried unchanged by networks
   std::uint64_t word = 0;       // by form: the inlined bytes, an offset or an address
 };
 

@@ -9,15 +9,18 @@
 //
 //  - Posting answers `posted` or `full`; full is normal and clears when the peer releases.
 //  - front() shows the oldest unreleased arrival of a channel; release() gives its slot back, and
-//  the peer sees
-//    that in released(). Releasing also acknowledges what the notice pointed to (a view, a process
-//    address): its owner may overwrite it. So every posted notice returns exactly one credit, by
-//    the peer's release or, after a failure, by close().
+//    the peer sees that in released(). Releasing also acknowledges what the notice pointed to (a
+//    view, a process address): its owner may overwrite it. So every posted notice returns exactly
+//    one credit, by the peer's release or, after a failure, by close().
+//  - A transport whose peers cannot read our memory in place takes large payloads as pieces: it
+//    reads them from the caller's memory while they travel, and settled() says when that is over.
+//  - A path can fail (a cable, an interface, a peer's end): failure() says so, and nothing more
+//    moves on that endpoint. A failed endpoint never blocks: posting answers full, and arrivals
+//    that were whole stay readable. reconnect() makes another in its place.
 //  - One-sided work (write, read, compare_swap) completes through poll(), good or flushed, exactly
-//  once.
+//    once.
 //  - Channel 0 is the control channel: a notice there makes the peer's attention() return this
-//  endpoint even if the
-//    peer has never heard of us.
+//    endpoint even if the peer has never heard of us.
 //
 // Threads: an Interface and its Endpoints belong to one lane: whoever holds the lane's token calls
 // them. wake() alone may be called from anywhere. Lifetime: endpoints live as long as their
@@ -42,6 +45,8 @@ enum class Posted : std::uint8_t { posted, full };
 inline constexpr std::uint32_t kControlChannel = 0;
 // What a control notice may carry; slots of the control channel hold at least this.
 inline constexpr std::size_t kControlBytes = 512;
+// The longest address of an interface.
+inline constexpr std::size_t kAddressBytes = 1024;
 
 // An arrived notice, valid until it is released.
 struct Notice {
@@ -77,17 +82,36 @@ class Endpoint {
   [[nodiscard]] virtual Rank peer() const = 0;
   // The peer closed its interface in good order: nothing more will come. From any thread.
   [[nodiscard]] virtual bool peer_closed() const = 0;
+  // ok while this path works; then, for good, why it does not.
+  [[nodiscard]] virtual const Status& failure() const = 0;
+  // Ends this path from our side, for the reason given: failure() from now on, nothing of ours is
+  // read or written by it any more, and who waits for the peer is told so by failure().
+  virtual void abandon(const Status& why) = 0;
+  // Whether the peer reads our registered memory in place (PieceForm::view).
+  [[nodiscard]] virtual bool shares_memory() const = 0;
+  // Whether peer and we are bound to one and the same core: it cannot post before we yield. A hint.
+  [[nodiscard]] virtual bool shares_core() const { return false; }
 
-  // Notices. `header.stamp` is the transport's. payload.size() <= payload_bytes (kControlBytes on
-  // channel 0).
+  // Notices. `header.stamp` is the transport's, and `header.bytes` is the payload's length where
+  // `header.form` says that there is one. payload.size() <= payload_bytes (kControlBytes on channel
+  // 0).
   virtual Posted post_notice(std::uint32_t channel, const WireHeader& header,
                              std::span<const std::byte> payload) = 0;
+  // The same for a payload of up to Interface::piece_bytes() that the transport takes from where it
+  // is: it must stay as it is until settled() counts this notice.
+  virtual Posted post_piece(std::uint32_t channel, const WireHeader& header,
+                            std::span<const std::byte> payload) = 0;
   [[nodiscard]] virtual Notice front(std::uint32_t channel) = 0;
   virtual void release(std::uint32_t channel) = 0;
+  // How many notices of the peer's have come whole on the channel, released ones included.
+  [[nodiscard]] virtual std::uint64_t arrived(std::uint32_t channel) = 0;
   // How many notices of ours were posted on the channel, and how many of those the peer has
   // released.
   [[nodiscard]] virtual std::uint64_t posted(std::uint32_t channel) const = 0;
   [[nodiscard]] virtual std::uint64_t released(std::uint32_t channel) = 0;
+  // How many of the notices posted on the channel, oldest first, no longer need the memory that
+  // they carry or point to. At least released().
+  [[nodiscard]] virtual std::uint64_t settled(std::uint32_t channel) = 0;
 
   // ok, or why this rank may not read the peer's private memory (PieceForm::process).
   [[nodiscard]] virtual const Status& process_access() const = 0;
@@ -112,16 +136,34 @@ class Interface {
  public:
   virtual ~Interface() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // What a peer needs to connect here; opaque, at most 256 bytes.
+  // ok, or why nothing gets through here now: no carrier, the device is gone. A look, not a wait.
+  [[nodiscard]] virtual Status link() const { return {}; }
+  // How notices travel to an endpoint of this interface, for people.
+  [[nodiscard]] virtual std::string path_to(const Endpoint&) const { return std::string(name()); }
+  // What a peer needs to connect here; opaque. At most kAddressBytes for each way out.
   [[nodiscard]] virtual std::string address() const = 0;
   // Connects to a peer, or returns the endpoint that exists to that address. The endpoint can post
   // at once. A rank that opened a new interface has a new address and so another endpoint; the old
   // one stays until this interface goes.
   virtual Result<Endpoint*> connect(Rank peer, std::string_view address) = 0;
+  // A new endpoint in place of one that failed, whose arrivals are given up. The peer's end is
+  // made anew, too, when it hears of this. `unavailable` where the transport has no such thing.
+  virtual Result<Endpoint*> reconnect(Rank peer, std::string_view) {
+    return Status(Code::unavailable, std::string(name()) + " does not connect again", peer);
+  }
   // How peers name [pointer, pointer+bytes): in place if it is registered for that, else by process
   // address.
   [[nodiscard]] virtual RemoteBuffer describe(const void* pointer, std::size_t bytes) const = 0;
 
+  // The largest payload of post_piece(); at least InterfaceOptions::payload_bytes.
+  [[nodiscard]] virtual std::size_t piece_bytes() const = 0;
+
+  // Lets arrivals, releases and completions in: on a transport that needs it nothing of theirs
+  // shows before. Cheap when there is nothing.
+  virtual void progress() = 0;
+  // Whether nothing of ours waits to go out. While it says no, somebody must call progress(): a
+  // peer may be waiting for what is still here.
+  [[nodiscard]] virtual bool flushed() const { return true; }
   // Ends of one-sided work, oldest first; how many were written.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
   // An endpoint whose control channel has an arrival, or nullptr. Peers that were never connected
@@ -132,6 +174,14 @@ class Interface {
   // passed. `ready` is asked once after peers can see that we sleep: true means do not.
   virtual void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) = 0;
   virtual void wake() = 0;
+  // Sleeping on several interfaces at once: each is armed, then their descriptors are polled. Once
+  // arm() said true, descriptor() becomes readable when something arrives, is released, or wake()
+  // is called; what came before is looked for once more, by progress() and the endpoints, before
+  // one sleeps. False: do not sleep for long, a wake-up could be missed. Every arm() is followed by
+  // disarm().
+  [[nodiscard]] virtual Result<int> descriptor() = 0;
+  [[nodiscard]] virtual bool arm() = 0;
+  virtual void disarm() = 0;
 
   // Tells the peers that nothing more will come; flushes one-sided work (each ticket completes with
   // `closed`), takes no more: work posted later is flushed too, notices answer full, and released()

@@ -1,0 +1,93 @@
+// The PMIx library as a table of its functions, loaded at run time: where libpmix is missing every
+// program starts all the same, and only who asks for PMIx hears of it.
+//
+// The table and everything behind it live as long as the process. PMIx has one thread of its own,
+// which makes all callbacks; they take a lock, note the answer and return.
+#pragma once
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbs/base/base.h"
+
+namespace weft::pmix {
+
+struct Library {
+  decltype(&PMIx_Error_string) error_string;
+  decltype(&PMIx_Init) init;
+  decltype(&PMIx_Finalize) finalize;
+  decltype(&PMIx_Put) put;
+  decltype(&PMIx_Commit) commit;
+  decltype(&PMIx_Get) get;
+  decltype(&PMIx_Get_nb) get_nb;
+  decltype(&PMIx_Fence_nb) fence_nb;
+  decltype(&PMIx_Notify_event) notify_event;
+  decltype(&PMIx_Register_event_handler) register_event_handler;
+  decltype(&PMIx_Deregister_event_handler) deregister_event_handler;
+  decltype(&PMIx_server_init) server_init;
+  decltype(&PMIx_server_finalize) server_finalize;
+  decltype(&PMIx_server_register_nspace) server_register_nspace;
+  decltype(&PMIx_server_register_client) server_register_client;
+  decltype(&PMIx_server_setup_fork) server_setup_fork;
+  decltype(&PMIx_generate_regex) generate_regex;
+  decltype(&PMIx_generate_ppn) generate_ppn;
+};
+
+// Loaded by the first call; `unavailable` says what is missing.
+[[nodiscard]] Result<const Library*> library();
+
+// "PMIx: put 'x': OUT-OF-RESOURCE".
+[[nodiscard]] Status failure(const Library& library, std::string_view what, pmix_status_t status);
+
+// Where whoever waits for answers sleeps, and what guards them.
+struct Bell {
+  std::mutex mutex;
+  std::condition_variable rung;
+};
+
+// A request and its answer, which may come after the asker has stopped waiting: so both hold it.
+// PMIx copies nothing and reads what it was asked until it answers, even after the call's return.
+struct Answer {
+  std::shared_ptr<Bell> bell;
+  std::string key;
+  pmix_proc_t process{};
+  std::vector<pmix_info_t> infos;
+  bool is_here = false;
+  pmix_status_t status = PMIX_SUCCESS;
+  std::string value;          // of a get
+  std::size_t reference = 0;  // of a registration
+};
+[[nodiscard]] std::shared_ptr<Answer> new_answer(const std::shared_ptr<Bell>& bell);
+
+// The callbacks that fill an Answer, and what they take as their data: owned by the callback.
+[[nodiscard]] void* share(const std::shared_ptr<Answer>& answer);
+void take_back(void* shared);  // the request was refused, so no callback follows
+void on_done(pmix_status_t status, void* shared);
+void on_value(pmix_status_t status, pmix_value_t* value, void* shared);
+void on_registered(pmix_status_t status, std::size_t reference, void* shared);
+
+// Waits for the answer and gives its status; PMIX_ERR_TIMEOUT at the deadline.
+[[nodiscard]] pmix_status_t await(Answer& answer, Deadline deadline);
+
+[[nodiscard]] pmix_proc_t process(std::string_view name_space, pmix_rank_t rank);
+// One attribute of a request. Text is referred to, not copied: it outlives the request.
+[[nodiscard]] pmix_info_t flag(std::string_view key);
+[[nodiscard]] pmix_info_t number(std::string_view key, std::uint32_t value);
+[[nodiscard]] pmix_info_t small_number(std::string_view key, std::uint16_t value);
+[[nodiscard]] pmix_info_t seconds(std::string_view key, int value);
+[[nodiscard]] pmix_info_t text(std::string_view key, const std::string& value);
+[[nodiscard]] pmix_info_t process_rank(std::string_view key, pmix_rank_t value);
+[[nodiscard]] pmix_info_t process_name(std::string_view key, pmix_proc_t& value);
+
+// What a rank tells the others about itself; numbers of the range that PMIx leaves to its users.
+inline constexpr pmix_status_t kLeft = PMIX_EXTERNAL_ERR_BASE - 871;
+inline constexpr pmix_status_t kDied = PMIX_EXTERNAL_ERR_BASE - 872;
+
+}  // namespace weft::pmix

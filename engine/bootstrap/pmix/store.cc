@@ -1,0 +1,416 @@
+// Calls become PMIx requests whose answers are waited for under one lock; a death ends the waits
+// that it concerns.
+#include "engine/bootstrap/pmix/store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+
+#include "engine/bootstrap/kinds.h"
+#include "engine/bootstrap/missing.h"
+
+namespace weft {
+namespace {
+
+// PMIx answers "not found" for a key that its rank has not put yet, but may put; it is asked again
+// after a pause that grows. A death or the deadline ends a pause at once.
+constexpr std::int64_t kFirstPauseMs = 1;
+constexpr std::int64_t kLongestPauseMs = 50;
+// How long the server of this machine may take for what it knows itself, such as who is missing.
+constexpr std::int64_t kLastWordsMs = 1000;
+constexpr std::int64_t kServerMs = 10'000;
+// Keys of our own beside the caller's, which never begin like them.
+constexpr const char* kJobKey = "launch/job key";
+constexpr const char* kGoodbye = "launch/goodbye";
+
+// Ends of processes, as versions 3 to 5 name them.
+constexpr std::array kDeaths{PMIX_ERR_PROC_ABORTED,      PMIX_ERR_PROC_ABORTED_BY_SIG,
+                             PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_PROC_TERMINATED,
+                             PMIX_EVENT_PROC_TERMINATED, pmix::kDied};
+constexpr std::array kLosses{PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER};
+
+// PMIx calls a function without a word about whose it is. The store of this process, while it
+// lives, and whether there ever was one: a rank joins its job once.
+std::mutex store_mutex;
+PmixStore* store_of_process = nullptr;
+bool has_joined = false;
+
+// A name that PMIx takes for nobody else's: those that begin with "pmix" are its own, and are never
+// asked of a rank.
+std::string name_of(const std::string& key) {
+  return "weft/" + key;
+}
+
+std::chrono::steady_clock::time_point steady(Deadline deadline) {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.ns()));
+}
+
+// PMIx counts whole seconds; ours ends first.
+int server_seconds(Deadline deadline) {
+  return static_cast<int>(deadline.left_ms() / 1000) + 2;
+}
+
+void on_event(std::size_t, pmix_status_t code, const pmix_proc_t* source, pmix_info_t infos[],
+              std::size_t count, pmix_info_t*, std::size_t,
+              pmix_event_notification_cbfunc_fn_t done, void* data) {
+  pmix_proc_t affected = source == nullptr ? pmix::process("", 0) : *source;
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string_view key = infos[i].key;
+    const pmix_value_t& value = infos[i].value;
+    if (key == PMIX_EVENT_AFFECTED_PROC && value.type == PMIX_PROC) affected = *value.data.proc;
+    if (key == PMIX_EVENT_TEXT_MESSAGE && value.type == PMIX_STRING && value.data.string != nullptr)
+      text = value.data.string;
+  }
+  {
+    const std::lock_guard lock(store_mutex);
+    if (store_of_process != nullptr) store_of_process->take_event(code, affected, text);
+  }
+  // Others in this process (MPI) may want to know as well.
+  if (done != nullptr) done(PMIX_EVENT_NO_ACTION_TAKEN, nullptr, 0, nullptr, nullptr, data);
+}
+
+}  // namespace
+
+PmixStore::PmixStore(const pmix::Library& library, const pmix_proc_t& self, Fd event_fd)
+    : library_(library), self_(self), events_(std::move(event_fd)) {}
+
+Result<std::shared_ptr<Store>> PmixStore::open(Config& config) {
+  WEFT_ASSIGN(const pmix::Library* library, pmix::library());
+  WEFT_ASSIGN(Fd event_fd, EventQueue::make_fd());
+  {
+    const std::lock_guard lock(store_mutex);
+    if (std::exchange(has_joined, true)) {
+      return Status(Code::mismatch, "PMIx: this process has joined its job before");
+    }
+  }
+  pmix_proc_t self = pmix::process("", 0);
+  const pmix_status_t status = library->init(&self, nullptr, 0);
+  if (status != PMIX_SUCCESS) return pmix::failure(*library, "join the job", status);
+  std::shared_ptr<PmixStore> store(new PmixStore(*library, self, std::move(event_fd)));
+  WEFT_RETURN_IF_ERROR(store->learn(config));
+  WEFT_RETURN_IF_ERROR(store->listen());
+  WEFT_RETURN_IF_ERROR(store->agree_on_key(config));
+  return std::shared_ptr<Store>(std::move(store));
+}
+
+PmixStore::~PmixStore() {
+  if (broken_.ok()) (void)tell(pmix::kDied, Deadline::after_ms(kLastWordsMs));
+  {
+    const std::lock_guard lock(store_mutex);
+    store_of_process = nullptr;
+  }
+  if (handler_) (void)library_.deregister_event_handler(*handler_, nullptr, nullptr);
+  (void)library_.finalize(nullptr, 0);
+}
+
+// A number that the server gave this process when it joined.
+std::optional<std::uint32_t> PmixStore::fact(pmix_rank_t rank, const char* key) const {
+  const pmix_proc_t about = pmix::process(self_.nspace, rank);
+  pmix_value_t* value = nullptr;
+  if (library_.get(&about, key, nullptr, 0, &value) != PMIX_SUCCESS) return std::nullopt;
+  const std::unique_ptr<pmix_value_t, decltype(&std::free)> owner(value, &std::free);
+  if (value->type == PMIX_UINT32) return value->data.uint32;
+  if (value->type == PMIX_UINT16) return value->data.uint16;
+  return std::nullopt;
+}
+
+Status PmixStore::learn(Config& config) {
+  const auto size = fact(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
+  if (!size || *size < 1 || self_.rank >= *size) {
+    return Status(Code::unavailable, "PMIx: the server does not say how many ranks the job has");
+  }
+  size_ = static_cast<int>(*size);
+  config.rank = rank();
+  config.size = size_;
+  const auto local_rank = fact(self_.rank, PMIX_LOCAL_RANK);
+  const auto local_size = fact(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE);
+  if (local_rank && local_size && *local_rank < *local_size && *local_size <= *size) {
+    config.local_rank = static_cast<Rank>(*local_rank);
+    config.local_size = static_cast<int>(*local_size);
+  }
+  return {};
+}
+
+Status PmixStore::listen() {
+  {
+    const std::lock_guard lock(store_mutex);
+    store_of_process = this;
+  }
+  std::vector<pmix_status_t> codes{pmix::kLeft};
+  codes.insert(codes.end(), kDeaths.begin(), kDeaths.end());
+  codes.insert(codes.end(), kLosses.begin(), kLosses.end());
+  const auto answer = new_answer();
+  library_.register_event_handler(codes.data(), codes.size(), nullptr, 0, &on_event,
+                                  &pmix::on_registered, pmix::share(answer));
+  const pmix_status_t status = pmix::await(*answer, Deadline::after_ms(kServerMs));
+  if (status != PMIX_SUCCESS) return pmix::failure(library_, "ask for events", status);
+  handler_ = answer->reference;
+  return {};
+}
+
+// The server lets only the job's processes ask, so what rank 0 tells them here is the job's secret.
+Status PmixStore::agree_on_key(Config& config) {
+  if (rank() == 0) {
+    WEFT_ASSIGN(config.job_key, make_job_key());
+    return put(kJobKey, config.job_key);
+  }
+  WEFT_ASSIGN(config.job_key, get_from(0, kJobKey, Deadline::after_ms(config.deadline_ms)));
+  return {};
+}
+
+Status PmixStore::check_key(const std::string& key) const {
+  if (!key.empty() && key.size() <= kMaxStoreKey) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("a key of {} bytes; 1 to {} are allowed", key.size(), kMaxStoreKey));
+}
+
+Status PmixStore::put(std::string key, std::string bytes) {
+  WEFT_RETURN_IF_ERROR(check_key(key));
+  if (bytes.size() > kMaxStoreValue) {
+    return Status(Code::invalid_argument, fmt::format("put '{}': {} bytes; at most {} are allowed",
+                                                      key, bytes.size(), kMaxStoreValue));
+  }
+  {
+    const std::lock_guard lock(bell_->mutex);
+    if (!broken_.ok()) return broken_;
+    if (own_bytes_ + key.size() + bytes.size() > kMaxStoreTotal) {
+      return Status(Code::exhausted, fmt::format("put '{}': this rank has put {} MiB already", key,
+                                                 kMaxStoreTotal >> 20));
+    }
+    const auto [entry, fresh] = own_.try_emplace(key, bytes);
+    if (!fresh && entry->second != bytes) {
+      return Status(Code::mismatch,
+                    fmt::format("put '{}': the key holds other bytes already", key));
+    }
+    if (!fresh) return {};
+    own_bytes_ += key.size() + bytes.size();
+  }
+  pmix_value_t value{};
+  value.type = PMIX_BYTE_OBJECT;
+  value.data.bo = {bytes.data(), bytes.size()};
+  pmix_status_t status = library_.put(PMIX_GLOBAL, name_of(key).c_str(), &value);
+  if (status == PMIX_SUCCESS) status = library_.commit();
+  if (status == PMIX_SUCCESS) return {};
+  return pmix::failure(library_, fmt::format("put '{}'", key), status);
+}
+
+// The request for a key, on its way; `at_once`: not found rather than waiting for the rank.
+std::shared_ptr<pmix::Answer> PmixStore::ask(Rank from, const std::string& key, Deadline deadline,
+                                             bool at_once) const {
+  const auto answer = new_answer();
+  answer->key = name_of(key);
+  answer->process = pmix::process(self_.nspace, static_cast<pmix_rank_t>(from));
+  answer->infos = {pmix::flag(PMIX_GET_REFRESH_CACHE),
+                   pmix::seconds(PMIX_TIMEOUT, server_seconds(deadline))};
+  if (at_once) answer->infos.push_back(pmix::flag(PMIX_IMMEDIATE));
+  void* shared = pmix::share(answer);
+  const pmix_status_t status =
+      library_.get_nb(&answer->process, answer->key.c_str(), answer->infos.data(),
+                      answer->infos.size(), &pmix::on_value, shared);
+  if (status == PMIX_SUCCESS) return answer;
+  pmix::take_back(shared);
+  answer->is_here = true;
+  answer->status = status;
+  return answer;
+}
+
+// Until the answer is here, the deadline has passed, or the rank that is needed is gone.
+bool PmixStore::wait(Lock& lock, Deadline deadline, const pmix::Answer& answer, Rank needed) {
+  bell_->rung.wait_until(lock, steady(deadline), [&] {
+    return answer.is_here || !broken_.ok() || gone(needed).has_value();
+  });
+  return answer.is_here;
+}
+
+std::optional<Status> PmixStore::gone(Rank rank) const {
+  const auto found = gone_.find(rank == kNoRank ? first_gone_ : rank);
+  if (found == gone_.end()) return std::nullopt;
+  const StoreEvent& event = found->second;
+  if (event.kind == StoreEvent::Kind::left)
+    return Status(Code::peer_left, fmt::format("rank {} has left the job", event.rank), event.rank);
+  return Status(Code::peer_died, fmt::format("rank {} died: {}", event.rank, event.reason),
+                event.rank);
+}
+
+Result<std::string> PmixStore::get_from(Rank from, const std::string& key, Deadline deadline) {
+  WEFT_RETURN_IF_ERROR(check_key(key));
+  if (from < 0 || from >= size_) {
+    return Status(Code::invalid_argument,
+                  fmt::format("get '{}' from rank {}: PMIx asks one of the ranks 0 to {}", key,
+                              from, size_ - 1));
+  }
+  for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+    const bool was_gone = is_gone(from);
+    // What a rank has put outlives it; what it has not will never come.
+    const Deadline patience = was_gone ? Deadline::after_ms(kLastWordsMs) : deadline;
+    const auto answer = ask(from, key, patience, was_gone);
+    Lock lock(bell_->mutex);
+    const bool is_here = wait(lock, patience, *answer, was_gone ? size_ : from);
+    if (is_here && answer->status == PMIX_SUCCESS) return answer->value;
+    if (!broken_.ok()) return broken_;
+    if (was_gone) return *gone(from);
+    if (deadline.passed()) {
+      return Status(Code::timed_out, fmt::format("get '{}': rank {} has not put it", key, from),
+                    from);
+    }
+    if (!is_here) continue;  // it is gone: one more look at what it left
+    (void)wait(lock, Deadline::after_ms(pause_ms), *new_answer(), from);
+    lock.unlock();
+    look_for_goodbye(from);
+  }
+}
+
+// On another machine a goodbye is no event; but what the rank has put can be read everywhere, and
+// its last put ends the wait for what it has not.
+void PmixStore::look_for_goodbye(Rank rank) {
+  if (rank == this->rank() || is_gone(rank)) return;
+  const Deadline last_words = Deadline::after_ms(kLastWordsMs);
+  if (pmix::await(*ask(rank, kGoodbye, last_words, true), last_words) != PMIX_SUCCESS) return;
+  take_event(pmix::kLeft, pmix::process(self_.nspace, static_cast<pmix_rank_t>(rank)), "");
+}
+
+bool PmixStore::is_gone(Rank rank) const {
+  const std::lock_guard lock(bell_->mutex);
+  return gone(rank).has_value();
+}
+
+// Says that this rank is in, where whoever waits longer than the others can see it, then asks for
+// the fence itself.
+Status PmixStore::enter_fence() {
+  WEFT_RETURN_IF_ERROR(put(fence_key(), "in"));
+  const auto answer = new_answer();
+  answer->process = pmix::process(self_.nspace, PMIX_RANK_WILDCARD);
+  void* shared = pmix::share(answer);
+  const pmix_status_t status =
+      library_.fence_nb(&answer->process, 1, nullptr, 0, &pmix::on_done, shared);
+  if (status != PMIX_SUCCESS) {
+    pmix::take_back(shared);
+    if (status != PMIX_OPERATION_SUCCEEDED) return pmix::failure(library_, "fence", status);
+    answer->is_here = true;
+  }
+  const std::lock_guard lock(bell_->mutex);
+  fence_ = answer;
+  return {};
+}
+
+// A rank that has waited too long is outside again as far as its caller can tell. PMIx cannot take
+// it back: the others may pass, and its own next call finds this fence passed or waits on for it.
+Status PmixStore::fence(Deadline deadline) {
+  Lock lock(bell_->mutex);
+  if (!broken_.ok()) return broken_;
+  if (in_fence_)
+    return Status(Code::invalid_argument, "fence: another thread of this rank is in it");
+  // Who was late the last time may find the fence passed, and the others gone meanwhile.
+  if (const auto status = gone(kNoRank); status && fence_ == nullptr) return *status;
+  in_fence_ = true;
+  lock.unlock();
+  const Status entered = fence_ == nullptr ? enter_fence() : Status{};
+  lock.lock();
+  const bool is_over = entered.ok() && wait(lock, deadline, *fence_, kNoRank);
+  const Status status = entered.ok() ? outcome(lock, is_over) : entered;
+  in_fence_ = false;
+  return status;
+}
+
+Status PmixStore::outcome(Lock& lock, bool is_over) {
+  if (!broken_.ok()) return broken_;
+  if (is_over) {
+    const pmix_status_t status = std::exchange(fence_, nullptr)->status;
+    ++fences_;
+    if (status == PMIX_SUCCESS) return {};
+    // The server ends a fence when a rank ends; which one, the event says.
+    (void)wait(lock, Deadline::after_ms(kLastWordsMs), *new_answer(), kNoRank);
+    if (auto why = gone(kNoRank)) return *why;
+    return pmix::failure(library_, "fence", status);
+  }
+  if (auto status = gone(kNoRank)) return *status;
+  lock.unlock();
+  Status status = missing_in_fence();
+  lock.lock();
+  return status;
+}
+
+std::string PmixStore::fence_key() const {
+  return fmt::format("launch/fence {}", fences_);
+}
+
+Status PmixStore::missing_in_fence() const {
+  const Deadline last_words = Deadline::after_ms(kLastWordsMs);
+  std::vector<std::shared_ptr<pmix::Answer>> answers;
+  for (Rank rank = 0; rank < size_; ++rank)
+    answers.push_back(ask(rank, fence_key(), last_words, true));
+  std::vector<Rank> missing;
+  for (Rank rank = 0; rank < size_; ++rank) {
+    pmix::Answer& answer = *answers[static_cast<std::size_t>(rank)];
+    if (pmix::await(answer, last_words) != PMIX_SUCCESS) missing.push_back(rank);
+  }
+  if (missing.empty()) return Status(Code::timed_out, "fence: the last rank came to it just now");
+  return Status(Code::timed_out, fmt::format("fence: {} did not come to it", list_ranks(missing)),
+                only_one(missing));
+}
+
+Status PmixStore::goodbye(Deadline deadline) {
+  WEFT_RETURN_IF_ERROR(put(kGoodbye, "said"));
+  {
+    const std::lock_guard lock(bell_->mutex);
+    if (!broken_.ok()) return broken_;
+    broken_ = Status(Code::closed, "this rank has left the job", rank());
+    bell_->rung.notify_all();
+  }
+  return tell(pmix::kLeft, deadline);
+}
+
+// Tells the ranks of this machine that this one has gone. Not all: Open MPI 4.1's mpirun passes a
+// wider event on while it holds a lock that it then takes again, and hangs.
+Status PmixStore::tell(pmix_status_t code, Deadline deadline) const {
+  const auto answer = new_answer();
+  answer->process = self_;
+  answer->infos = {pmix::process_name(PMIX_EVENT_AFFECTED_PROC, answer->process),
+                   pmix::flag(PMIX_EVENT_NON_DEFAULT)};
+  void* shared = pmix::share(answer);
+  pmix_status_t status =
+      library_.notify_event(code, &answer->process, PMIX_RANGE_LOCAL, answer->infos.data(),
+                            answer->infos.size(), &pmix::on_done, shared);
+  if (status == PMIX_SUCCESS) {
+    status = pmix::await(*answer, deadline);
+  } else {
+    pmix::take_back(shared);
+  }
+  if (status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED) return {};
+  return pmix::failure(library_, "tell the other ranks", status);
+}
+
+void PmixStore::take_event(pmix_status_t code, const pmix_proc_t& affected,
+                           const std::string& text) {
+  const std::lock_guard lock(bell_->mutex);
+  if (!broken_.ok()) return;
+  const bool is_ours = std::string_view(affected.nspace) == self_.nspace;
+  const bool is_loss = std::ranges::find(kLosses, code) != kLosses.end();
+  const auto most = static_cast<std::size_t>(size_) + 1;
+  if (is_loss && (!is_ours || affected.rank == self_.rank)) {
+    broken_ = Status(Code::closed, "the PMIx server is gone");
+    events_.push({StoreEvent::Kind::lost, kNoRank, std::string(broken_.text())}, most);
+  } else if (is_ours && affected.rank < static_cast<pmix_rank_t>(size_) &&
+             affected.rank != self_.rank) {
+    const auto rank = static_cast<Rank>(affected.rank);
+    StoreEvent event{StoreEvent::Kind::left, rank, "said goodbye"};
+    if (code != pmix::kLeft) event = {StoreEvent::Kind::died, rank, text};
+    if (code != pmix::kLeft && text.empty()) event.reason = library_.error_string(code);
+    if (code == pmix::kDied) event.reason = "its store was destroyed without goodbye";
+    if (!gone_.emplace(rank, event).second) return;
+    if (first_gone_ == kNoRank) first_gone_ = rank;
+    events_.push(event, most);
+  }
+  bell_->rung.notify_all();
+}
+
+Result<std::shared_ptr<Store>> open_pmix_store(Config& config) {
+  return PmixStore::open(config);
+}
+
+}  // namespace weft

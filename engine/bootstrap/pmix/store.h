@@ -1,0 +1,78 @@
+// A rank's seat in a job that a PMIx server started: `mpirun`, `srun --mpi=pmix`, `weft run`.
+//
+// What a rank puts stays with the server of its machine and is fetched from there when somebody
+// asks for it by the rank's number, so nothing is collective but the fence. Deaths and goodbyes
+// arrive as PMIx events. One per process: PMIx knows a process once.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "engine/bootstrap/event_queue.h"
+#include "engine/bootstrap/pmix/library.h"
+
+namespace weft {
+
+// Any thread calls. `bell_` guards everything that changes; it is not held while PMIx is called,
+// because PMIx's thread takes it to deliver an answer or an event.
+class PmixStore final : public Store {
+ public:
+  // Joins, and writes into `config` what the server knows: rank, size, the ranks of this machine,
+  // and the key that rank 0 made for the job.
+  [[nodiscard]] static Result<std::shared_ptr<Store>> open(Config& config);
+  ~PmixStore() override;
+
+  [[nodiscard]] Rank rank() const override { return static_cast<Rank>(self_.rank); }
+  [[nodiscard]] int size() const override { return size_; }
+  Status put(std::string key, std::string bytes) override;
+  [[nodiscard]] Result<std::string> get_from(Rank from, const std::string& key,
+                                             Deadline deadline) override;
+  Status fence(Deadline deadline) override;
+  Status goodbye(Deadline deadline) override;
+  [[nodiscard]] int event_fd() const override { return events_.fd(); }
+  [[nodiscard]] std::optional<StoreEvent> next_event() override { return events_.next(); }
+
+  // PMIx's thread: something happened to a process.
+  void take_event(pmix_status_t code, const pmix_proc_t& affected, const std::string& text);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  PmixStore(const pmix::Library& library, const pmix_proc_t& self, Fd event_fd);
+  Status learn(Config& config);
+  Status listen();
+  Status agree_on_key(Config& config);
+  [[nodiscard]] std::optional<std::uint32_t> fact(pmix_rank_t rank, const char* key) const;
+
+  [[nodiscard]] std::shared_ptr<pmix::Answer> new_answer() const { return pmix::new_answer(bell_); }
+  [[nodiscard]] std::shared_ptr<pmix::Answer> ask(Rank from, const std::string& key,
+                                                  Deadline deadline, bool at_once) const;
+  bool wait(Lock& lock, Deadline deadline, const pmix::Answer& answer, Rank needed);
+  [[nodiscard]] std::optional<Status> gone(Rank rank) const;
+  [[nodiscard]] bool is_gone(Rank rank) const;
+  void look_for_goodbye(Rank rank);
+  [[nodiscard]] Status check_key(const std::string& key) const;
+  Status enter_fence();
+  Status outcome(Lock& lock, bool is_over);
+  [[nodiscard]] std::string fence_key() const;
+  [[nodiscard]] Status missing_in_fence() const;
+  Status tell(pmix_status_t code, Deadline deadline) const;
+
+  const pmix::Library& library_;
+  const pmix_proc_t self_;
+  int size_ = 1;
+  std::optional<std::size_t> handler_;  // of events, as PMIx numbers it
+  const std::shared_ptr<pmix::Bell> bell_ = std::make_shared<pmix::Bell>();
+  EventQueue events_;
+  std::unordered_map<std::string, std::string> own_;  // what this rank has put
+  std::size_t own_bytes_ = 0;
+  std::map<Rank, StoreEvent> gone_;
+  Rank first_gone_ = kNoRank;
+  std::shared_ptr<pmix::Answer> fence_;  // entered and not yet passed
+  bool in_fence_ = false;                // a thread of this rank waits for it
+  std::uint32_t fences_ = 0;
+  Status broken_;
+};
+
+}  // namespace weft

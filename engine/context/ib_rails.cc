@@ -1,0 +1,76 @@
+// Rails over RDMA verbs, one per port.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/context/networks.h"
+#include "verbs/device/device.h"
+#include "verbs/ib/ib.h"
+
+namespace weft {
+namespace {
+
+// Ranks call the network of a port's best address by one name; InfiniBand's ports are all of one
+// fabric, told apart by their numbers alone.
+std::string rail_of(const RdmaPort& port) {
+  const auto best = std::ranges::find_if(port.gids, [](const RdmaGid& gid) {
+    return gid.usable && gid.kind == GidKind::roce_v2 && !gid.link_local && gid.prefix_bits >= 0;
+  });
+  return best == port.gids.end() ? std::string() : subnet_of(*best);
+}
+
+BondMember rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
+  InterfaceOptions own = options;
+  own.slots = static_cast<std::uint32_t>(config.rail_slots);
+  IbOptions ib;
+  ib.device = port.device;
+  ib.port = port.port;
+  ib.gid_index = config.ib_gid_index;
+  ib.queue_pairs = static_cast<std::uint32_t>(config.ib_queue_pairs);
+  ib.mtu = config.ib_mtu;
+  ib.traffic_class = config.ib_traffic_class;
+  ib.service_level = config.ib_service_level;
+  ib.timeout = config.ib_timeout;
+  ib.retries = config.ib_retries;
+  return {"ib", rail_of(port), [=, rank = config.rank](AddressResolver resolver) {
+            return open_ib(rank, own, ib, std::move(resolver));
+          }};
+}
+
+// "mlx5_0" is its first port, "mlx5_0:2" its second.
+bool is_named(const RdmaPort& port, const std::string& name) {
+  if (name == port.device) return port.port == 1;
+  return name == fmt::format("{}:{}", port.device, port.port);
+}
+
+}  // namespace
+
+Result<Rails> ib_rails(const Config& config, const InterfaceOptions& options,
+                       std::span<WantedName> names) {
+  const std::vector<RdmaPort> ports = discover_ib_ports();
+  Rails rails;
+  if (ports.empty()) rails.missing = why_no_rdma();
+  for (const RdmaPort& port : ports) {
+    if (names.empty() && port.usable) rails.members.push_back(rail_over(port, config, options));
+    if (!port.usable) {
+      rails.missing += fmt::format("{}{} port {}: {}", rails.missing.empty() ? "" : "; ",
+                                   port.device, port.port, port.reason);
+    }
+  }
+  for (WantedName& wanted : names) {
+    const auto port = std::ranges::find_if(
+        ports, [&](const RdmaPort& each) { return is_named(each, wanted.name); });
+    if (port == ports.end()) continue;
+    wanted.found = true;
+    if (!port->usable) {
+      return Status(Code::unavailable,
+                    fmt::format("WEFT_INTERFACES names {}, which cannot be used: {}", wanted.name,
+                                port->reason));
+    }
+    rails.members.push_back(rail_over(*port, config, options));
+  }
+  return rails;
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// operands: what all calls check about their memory and operators. Internal to the module.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/context/core.h"
+
+namespace weft {
+
+[[nodiscard]] Status invalid(std::string text);
+
+// Types and pointers are right, and input and output are apart or the very same memory; anything
+// between has no meaning.
+Status check_memory(std::string_view what, const Input& x, const Output& y);
+[[nodiscard]] bool is_in_place(const Input& x, const Output& y);
+// And of one size. What is wrong, if anything is, takes longer to find out.
+[[nodiscard]] Status why_not_same_count(std::string_view what, const Input& x, const Output& y);
+inline Status check_same_count(std::string_view what, const Input& x, const Output& y) {
+  const auto from = reinterpret_cast<std::uintptr_t>(x.data);
+  const auto to = reinterpret_cast<std::uintptr_t>(y.data);
+  const std::size_t bytes = x.count * size_of(x.type);
+  const bool is_right = x.type == y.type && x.count == y.count && from != 0 && to != 0 &&
+                        (from == to || from + bytes <= to || to + bytes <= from);
+  return is_right ? Status() : why_not_same_count(what, x, y);
+}
+
+// The same for an operation whose input is a rank's block of the output, or whose output is its
+// block of the input: apart, or in that very place. True: in place.
+Result<bool> check_part(std::string_view what, const Input& x, const Output& y, const Range& own);
+
+// Weights that are no numbers have no meaning, and neither have weights of integers.
+Status check_weight(std::string_view what, double weight, Rank rank);
+Status check_weighted(std::string_view what, DataType type);
+
+void bind(Call& call, Collective collective, const Input& x, const Output& y);
+
+}  // namespace weft

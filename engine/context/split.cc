@@ -1,0 +1,51 @@
+// Splitting a context: who has which color is an allgather on it, and everything else follows from
+// that alone, so all ranks of a color agree without talking again.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/context/core.h"
+
+namespace weft {
+namespace {
+
+struct Choice {
+  std::int32_t color;
+  std::int32_t key;
+};
+static_assert(sizeof(Choice) == 2 * sizeof(std::int32_t));
+
+// The ranks of a color by key, those of one key as they were.
+std::vector<Rank> ranks_of(std::int32_t color, const std::vector<Choice>& choices) {
+  std::vector<Rank> ranks;
+  for (std::size_t rank = 0; rank < choices.size(); ++rank) {
+    if (choices[rank].color == color) ranks.push_back(static_cast<Rank>(rank));
+  }
+  std::ranges::stable_sort(ranks, {},
+                           [&](Rank rank) { return choices[static_cast<std::size_t>(rank)].key; });
+  return ranks;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) {
+  const Choice own{color < 0 ? kNoColor : color, key};
+  std::vector<Choice> choices(static_cast<std::size_t>(config_.size));
+  const Input mine{&own, 2, DataType::i32};
+  const Output all{choices.data(), 2 * choices.size(), DataType::i32};
+  std::uint32_t number = 0;
+  WEFT_RETURN_IF_ERROR(run([&](Invocation& invocation) {
+    number = splits_++;
+    return invoke_allgather(invocation, mine, all, {});
+  }));
+  if (own.color == kNoColor) return std::shared_ptr<Core>();
+  Config config = config_;
+  // The cores are shared with the ranks of other colors as before.
+  if (config.local_size == 0) config.local_size = config.size;
+  const std::string name = fmt::format("{}/split/{}/{}/", number_, number, own.color);
+  if (!config.trace.empty()) config.trace += fmt::format(".split{}-{}", number, own.color);
+  return open_at(config, roster_.among(ranks_of(own.color, choices), name), number_);
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// Rails over UCX, one per network interface.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/context/networks.h"
+#include "verbs/device/device.h"
+#include "verbs/ucx/ucx.h"
+
+namespace weft {
+namespace {
+
+BondMember rail_over(const NetworkInterface& device, const Config& config,
+                     const InterfaceOptions& options) {
+  InterfaceOptions own = options;
+  own.slots = static_cast<std::uint32_t>(config.rail_slots);
+  UcxOptions ucx;
+  ucx.device = device.name;
+  ucx.transports = config.ucx_transports;
+  return {"ucx", device.network, [=, rank = config.rank](AddressResolver resolver) {
+            return open_ucx(rank, own, ucx, std::move(resolver));
+          }};
+}
+
+Result<std::vector<NetworkInterface>> named(std::span<WantedName> names,
+                                            const std::vector<NetworkInterface>& devices) {
+  std::vector<NetworkInterface> chosen;
+  for (WantedName& wanted : names) {
+    const auto found = std::ranges::find(devices, wanted.name, &NetworkInterface::name);
+    if (found == devices.end()) continue;
+    wanted.found = true;
+    if (found->ip.empty()) {
+      return Status(Code::unavailable,
+                    fmt::format("WEFT_INTERFACES names {}, which has no IPv4 address ({})",
+                                wanted.name, found->reason));
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+// Without names: all that are usable and have an address; where there is none, the loopback, so
+// that ranks that call themselves different machines on one host reach each other.
+Result<Rails> ucx_rails(const Config& config, const InterfaceOptions& options,
+                        std::span<WantedName> names) {
+  const std::vector<NetworkInterface> devices = discover_interfaces();
+  std::vector<NetworkInterface> chosen;
+  if (!names.empty()) {
+    WEFT_ASSIGN(chosen, named(names, devices));
+  } else {
+    std::ranges::copy_if(devices, std::back_inserter(chosen), [](const NetworkInterface& device) {
+      return device.usable && !device.ip.empty();
+    });
+    if (chosen.empty()) {
+      std::ranges::copy_if(devices, std::back_inserter(chosen), [](const NetworkInterface& device) {
+        return device.kind == "loopback" && !device.ip.empty();
+      });
+    }
+  }
+  Rails rails{{}, "no network interface is up and has an IPv4 address"};
+  for (const NetworkInterface& device : chosen)
+    rails.members.push_back(rail_over(device, config, options));
+  return rails;
+}
+
+}  // namespace weft

@@ -1,0 +1,64 @@
+#include "engine/context/ways.h"
+
+#include <fmt/core.h>
+
+#include "engine/context/networks.h"
+#include "verbs/bond/bond.h"
+#include "verbs/shm/shm.h"
+
+namespace weft {
+namespace {
+
+// Whether all ranks are known to be on this machine.
+bool is_one_machine(const Config& config) {
+  if (!config.host.empty()) return false;
+  if (config.local_size > 0) return config.local_size == config.size;
+  return config.rendezvous.empty() && config.launcher != Launcher::pmix;
+}
+
+}  // namespace
+
+Transports chosen_transports(const Config& config) {
+  if (!config.transports.automatic) return config.transports;
+  const bool networks = !is_one_machine(config);
+  return {true, true, networks, networks};
+}
+
+Result<std::unique_ptr<Interface>> open_ways(const Config& config, const InterfaceOptions& options,
+                                             AddressResolver resolver) {
+  const Transports& transports = config.transports;
+  BondOptions bond;
+  bond.rank = config.rank;
+  bond.channels = options.channels;
+  bond.slots = static_cast<std::uint32_t>(config.rail_slots);
+  bond.payload_bytes = options.payload_bytes;
+  bond.silence_ms = config.path_silence_ms;
+  std::vector<BondMember> rails;
+  if (transports.networks()) {
+    Result<std::vector<BondMember>> found = network_rails(config, options);
+    const bool wanted = !transports.automatic || !config.interfaces.empty();
+    if (!found.ok() && wanted) return found.status();
+    if (found.ok()) {
+      rails = std::move(found).value();
+    } else {
+      bond.no_networks = found.status().text();
+    }
+  } else {
+    bond.no_networks = config.transports.automatic
+                           ? "none was opened, as the launcher put all ranks on one machine"
+                           : "WEFT_TRANSPORTS leaves networks out";
+  }
+  const BondMember memory{{}, {}, [&config, &options](AddressResolver find) {
+                            return open_shm(config.rank, options, std::move(find));
+                          }};
+  return open_bond(bond, transports.shm ? &memory : nullptr, std::move(rails), std::move(resolver));
+}
+
+Result<std::optional<std::int32_t>> process_behind(std::string_view address) {
+  WEFT_ASSIGN(const std::string memory, memory_address(address));
+  if (memory.empty()) return std::optional<std::int32_t>();
+  WEFT_ASSIGN(const std::int32_t process, shm_process(memory));
+  return std::optional(process);
+}
+
+}  // namespace weft

@@ -1,0 +1,29 @@
+// ways: the transports of a rank, opened as the configuration asks: shared memory inside the
+// machine, a rail per network interface beyond it, all behind one Interface. With networks.h the
+// only place that names concrete transports. Internal to the module.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "engine/config/config.h"
+#include "verbs/transport/transport.h"
+
+namespace weft {
+
+// Config::transports of a job, with `automatic` decided: networks are opened where the job may span
+// machines.
+[[nodiscard]] Transports chosen_transports(const Config& config);
+
+// Opens what Config::transports says. `unavailable` names what is missing if a transport was asked
+// for by name. Where networks are only automatic and cannot be had, connecting to a rank of another
+// machine says why.
+[[nodiscard]] Result<std::unique_ptr<Interface>> open_ways(const Config& config,
+                                                           const InterfaceOptions& options,
+                                                           AddressResolver resolver);
+
+// The process behind a peer's address, if it may share this machine's memory.
+[[nodiscard]] Result<std::optional<std::int32_t>> process_behind(std::string_view address);
+
+}  // namespace weft

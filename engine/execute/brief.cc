@@ -1,0 +1,140 @@
+// The brief way: one round of messages that each fit a slot. Nothing is kept about its sends,
+// because what was copied is settled, and nothing about its combines, because they run when all is
+// there.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/execute/execute.h"
+
+namespace weft {
+
+bool Execution::is_brief() const {
+  return plan_->is_one_round &&
+         std::max(call_.input_count, call_.output_count) * element_ <= options_.payload_bytes &&
+         std::ranges::none_of(call_.receive_weights, is_unused);
+}
+
+// True when the long way is to go on: with what comes after the steps, or, as this one gives up, at
+// the step where it stands. False when there is nothing more to do now, or at all.
+bool Execution::advance_brief() {
+  for (; pc_ < plan_->steps.size(); ++pc_) {
+    const Step& step = plan_->steps[pc_];
+    if (step.kind == Step::Kind::send) {
+      brief_ = post_brief(step);
+      if (!brief_) return true;
+    } else if (!takes_messages(step)) {
+      combine_brief(step);
+    } else {
+      break;
+    }
+  }
+  brief_ = post_credits();
+  if (!brief_) return true;
+  if (!hear_brief()) return !brief_;
+  for (; pc_ < plan_->steps.size(); ++pc_) combine_brief(plan_->steps[pc_]);
+  for (const InEdge& edge : in_) {
+    if (edge.is_there) edge.endpoint->release(options_.channel);
+  }
+  moved_ = true;
+  brief_ = false;
+  if (check_graph_ && !take_credits()) return true;
+  if (state_ == State::running) state_ = State::done;
+  return false;
+}
+
+bool Execution::takes_messages(const Step& step) const {
+  const auto operands = std::span(plan_->operands).subspan(step.first, step.count);
+  return std::ranges::any_of(
+      operands, [](const Operand& operand) { return operand.kind == Operand::Kind::message; });
+}
+
+// False when a peer has no slot free.
+bool Execution::post_brief(const Step& step) {
+  const Bytes source = bytes_of(step.slice);
+  WireHeader head = header_;
+  std::span<const std::byte> payload;
+  head.kind = NoticeKind::data;
+  head.bytes = static_cast<std::uint32_t>(source.count);
+  if (source.count > kInlineBytes) {
+    head.form = PieceForm::payload;
+    payload = {source.data, source.count};
+  } else if (source.count != 0) {
+    std::memcpy(&head.word, source.data, source.count);
+  }
+  moved_ = true;
+  for (; brief_posts_ < step.count; ++brief_posts_) {
+    const std::uint32_t edge = plan_->edges[step.first + brief_posts_];
+    OutEdge& out = out_[edge];
+    address(head, edge, true);
+    if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full) return false;
+    out.spoken = true;
+    options_.trace->add(Event::send_posted, call_.operation, call_.out[edge]->rank,
+                        static_cast<std::uint16_t>(pc_));
+  }
+  brief_posts_ = 0;
+  send_of_step_[pc_] = kSentBriefly;
+  return true;
+}
+
+// Looks for the messages of all steps from pc_ on. False when one is missing, or one is not as
+// expected and `brief_` is no more.
+bool Execution::hear_brief() {
+  brief_step_ = std::max(brief_step_, pc_);
+  for (; brief_step_ < plan_->steps.size(); ++brief_step_, brief_heard_ = 0) {
+    const Step& step = plan_->steps[brief_step_];
+    for (; brief_heard_ < step.count; ++brief_heard_) {
+      const Operand& operand = plan_->operands[step.first + brief_heard_];
+      if (operand.kind == Operand::Kind::local) continue;
+      InEdge& edge = in_[operand.edge];
+      const Notice notice = edge.endpoint->front(options_.channel);
+      if (notice.header == nullptr) return false;
+      brief_ = is_as_expected(edge, *notice.header, bytes_of(step.slice).count);
+      if (!brief_) return false;
+      edge.is_there = true;
+      edge.data = notice.header->form == PieceForm::inlined
+                      ? reinterpret_cast<const std::byte*>(&notice.header->word)
+                      : notice.payload;
+      edge.weight = notice.header->weight;
+    }
+  }
+  return true;
+}
+
+// The whole of a message that is used. All else is for the long way to judge.
+bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
+                               std::uint64_t bytes) const {
+  const PieceForm form = bytes <= kInlineBytes ? PieceForm::inlined : PieceForm::payload;
+  const int credit = !check_graph_ ? header.flags & kFlagCredit : edge.mutual ? kFlagCredit : 0;
+  return header.operation == call_.operation && header.bytes == bytes &&
+         header.collective == header_.collective && header.data_type == header_.data_type &&
+         header.kind == NoticeKind::data && header.form == form &&
+         header.flags == (kFlagLast | credit);
+}
+
+// A step whose messages, if it takes any, are there.
+void Execution::combine_brief(const Step& step) {
+  const Bytes destination = bytes_of(step.slice);
+  const auto number = static_cast<std::uint16_t>(&step - plan_->steps.data());
+  if (destination.count == 0) return;
+  options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
+  terms_.clear();
+  for (std::uint32_t i = 0; i < step.count; ++i) {
+    const Operand& operand = plan_->operands[step.first + i];
+    const double weight = weight_of(operand.weight);
+    if (operand.kind == Operand::Kind::local) {
+      terms_.push_back({bytes_of(operand.slice).data, weight});
+    } else {
+      terms_.push_back({in_[operand.edge].data, weight * in_[operand.edge].weight});
+    }
+  }
+  if (step.slice.buffer == Buffer::output) touched_output_ = true;
+  if (step.combining == Combining::copy) {
+    if (terms_[0].data != destination.data)
+      std::memcpy(destination.data, terms_[0].data, destination.count);
+  } else {
+    function_of(step)(terms_, destination.data, destination.count / element_, StoreKind::cached);
+  }
+  options_.trace->add(Event::combine_end, call_.operation, kNoRank, number);
+}
+
+}  // namespace weft

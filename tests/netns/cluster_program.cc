@@ -1,0 +1,159 @@
+// A rank for the tests and figures of several hosts: joins by its environment, runs one operation
+// again and again on values that it can check, and tells how long that took.
+//
+//   tools/netns -n 4 --rates 1000 --each cluster_program OPERATION GRAPH BYTES REPEAT
+//
+// OPERATION is neighbor_allreduce, neighbor_allgather, allreduce or broadcast, on floats. Every
+// element of every result is checked. Rank 0 prints one JSON line; each time in it is the slowest
+// rank's, from the end of a barrier.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "engine/context/context.h"
+
+namespace weft {
+namespace {
+
+constexpr int kWarmUps = 2;
+constexpr double kTolerance = 1e-3;  // results are below 250 * ranks; a wrong addend is 1/ranks off
+
+struct Job {
+  std::string operation;
+  std::string graph;
+  std::size_t bytes = 0;
+  int repeat = 0;
+
+  [[nodiscard]] std::size_t count() const { return bytes / sizeof(float); }
+};
+
+// What rank `rank` gives as element `i` of repetition `round`: whole numbers that differ from those
+// around them in all three directions.
+float given(Rank rank, std::size_t i, int round) {
+  return static_cast<float>(
+      (i * 7 + static_cast<std::size_t>(rank) * 13 + static_cast<std::size_t>(round) * 5) % 241);
+}
+
+class Exercise {
+ public:
+  static Result<Exercise> create(Context& context, const Job& job) {
+    Exercise exercise(context, job);
+    if (job.operation == "neighbor_allgather") exercise.blocks_ = exercise.in_.size();
+    const std::size_t bytes = job.count() * sizeof(float);
+    WEFT_ASSIGN(void* x, allocate(bytes));
+    WEFT_ASSIGN(void* y, allocate(std::max<std::size_t>(exercise.blocks_, 1) * bytes));
+    exercise.x_ = static_cast<float*>(x);
+    exercise.y_ = static_cast<float*>(y);
+    return exercise;
+  }
+
+  // Nanoseconds that the operation took here, its result checked.
+  Result<double> round(int number) {
+    for (std::size_t i = 0; i < job_.count(); ++i) x_[i] = given(context_.rank(), i, number);
+    WEFT_RETURN_IF_ERROR(context_.barrier());
+    const std::int64_t begin = now_ns();
+    WEFT_RETURN_IF_ERROR(operate());
+    const auto took = static_cast<double>(now_ns() - begin);
+    WEFT_RETURN_IF_ERROR(check(number));
+    return took;
+  }
+
+ private:
+  Exercise(Context& context, const Job& job)
+      : context_(context), job_(job), in_(context.graph().in_edges(context.rank())) {}
+
+  Status operate() {
+    const Input x = in(x_, job_.count());
+    const Output y = out(y_, blocks_ * job_.count());
+    if (job_.operation == "neighbor_allreduce") return context_.neighbor_allreduce(x, y);
+    if (job_.operation == "neighbor_allgather") return context_.neighbor_allgather(x, y);
+    if (job_.operation == "allreduce") return context_.allreduce(x, y, ReduceOp::sum);
+    if (job_.operation == "broadcast") return context_.broadcast(x, y, 0);
+    return {Code::invalid_argument, "operation " + job_.operation + " is not known"};
+  }
+
+  // Element i of block `block` of the result, from its definition.
+  [[nodiscard]] double expected(std::size_t block, std::size_t i, int number) const {
+    if (job_.operation == "broadcast") return static_cast<double>(given(0, i, number));
+    if (job_.operation == "neighbor_allgather")
+      return static_cast<double>(given(in_[block].rank, i, number));
+    double sum = 0;
+    if (job_.operation == "allreduce") {
+      for (Rank rank = 0; rank < context_.size(); ++rank)
+        sum += static_cast<double>(given(rank, i, number));
+      return sum;
+    }
+    sum = static_cast<double>(given(context_.rank(), i, number));
+    for (const Peer& peer : in_) sum += static_cast<double>(given(peer.rank, i, number));
+    return sum / static_cast<double>(in_.size() + 1);
+  }
+
+  [[nodiscard]] Status check(int number) const {
+    for (std::size_t at = 0; at < blocks_ * job_.count(); ++at) {
+      const double right = expected(at / job_.count(), at % job_.count(), number);
+      if (!(std::abs(static_cast<double>(y_[at]) - right) <= kTolerance)) {
+        return {Code::mismatch, job_.operation + ", round " + std::to_string(number) +
+                                    ": element " + std::to_string(at) + " is " +
+                                    std::to_string(y_[at]) + "; expected " + std::to_string(right)};
+      }
+    }
+    return {};
+  }
+
+  Context& context_;
+  const Job& job_;
+  std::span<const Peer> in_;  // of the context's graph, which stays
+  std::size_t blocks_ = 1;    // of job_.count() elements in the result
+  float* x_ = nullptr;        // both for the life of the process
+  float* y_ = nullptr;
+};
+
+// Sorted; of each round the slowest rank's.
+Result<std::vector<double>> measure(Context& context, const Job& job) {
+  WEFT_ASSIGN(Exercise exercise, Exercise::create(context, job));
+  for (int round = 0; round < kWarmUps; ++round)
+    WEFT_RETURN_IF_ERROR(exercise.round(round).status());
+  std::vector<double> mine;
+  for (int round = 0; round < job.repeat; ++round) {
+    WEFT_ASSIGN(const double took, exercise.round(kWarmUps + round));
+    mine.push_back(took);
+  }
+  std::vector<double> slowest(mine.size());
+  WEFT_RETURN_IF_ERROR(context.allreduce(in(mine.data(), mine.size()),
+                                         out(slowest.data(), slowest.size()), ReduceOp::max));
+  std::ranges::sort(slowest);
+  return slowest;
+}
+
+Status run(const Job& job) {
+  WEFT_ASSIGN(const auto context, Context::from_environment());
+  WEFT_ASSIGN(const Graph graph, make_graph(job.graph, context->size()));
+  WEFT_RETURN_IF_ERROR(context->set_graph(graph));
+  WEFT_ASSIGN(const std::vector<double> times, measure(*context, job));
+  if (context->rank() != 0) return {};
+  const double p50_ns = times[times.size() / 2];
+  std::printf(
+      "{\"op\":\"%s\",\"graph\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"p50_us\":%.2f,\"min_us\":%.2f,"
+      "\"GBps\":%.4f}\n",
+      job.operation.c_str(), graph.name().c_str(), job.bytes, context->size(), p50_ns / 1e3,
+      times.front() / 1e3, static_cast<double>(job.bytes) / p50_ns);
+  return {};
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int argc, char** argv) {
+  const long long bytes = argc == 5 ? std::atoll(argv[3]) : 0;
+  const int repeat = argc == 5 ? std::atoi(argv[4]) : 0;
+  if (bytes < 4 || bytes % 4 != 0 || repeat < 1) {
+    std::fprintf(stderr, "usage: cluster_program OPERATION GRAPH BYTES REPEAT (BYTES of floats)\n");
+    return 2;
+  }
+  const weft::Status done = weft::run({argv[1], argv[2], static_cast<std::size_t>(bytes), repeat});
+  if (!done.ok()) std::fprintf(stderr, "cluster_program: %s\n", done.to_string().c_str());
+  return done.ok() ? 0 : 1;
+}

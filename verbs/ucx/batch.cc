@@ -1,0 +1,43 @@
+// Writing and reading the parts of a batch.
+#include "verbs/ucx/batch.h"
+
+#include <cstring>
+
+namespace weft::ucx {
+namespace {
+
+// Everything else travels alone: it may be large, or must not wait.
+bool fits_a_batch(MessageKind kind) {
+  return kind == MessageKind::notice || kind == MessageKind::credit;
+}
+
+}  // namespace
+
+void write_part(std::byte* into, std::span<const std::byte> header,
+                std::span<const std::byte> payload) {
+  const Part part{static_cast<std::uint32_t>(header.size() + payload.size())};
+  std::memcpy(into, &part, sizeof part);
+  std::memcpy(into + sizeof part, header.data(), header.size());
+  std::byte* end = into + sizeof part + header.size();
+  if (!payload.empty()) std::memcpy(end, payload.data(), payload.size());
+  end += payload.size();
+  // What fills up is cleared: memory of earlier batches does not go to a peer.
+  std::memset(end, 0, part_bytes(header.size(), payload.size()) - (end - into));
+}
+
+std::optional<BatchReader::Entry> BatchReader::next() {
+  Part part;
+  if (rest_.size() < sizeof part + sizeof(Message)) return std::nullopt;
+  std::memcpy(&part, rest_.data(), sizeof part);
+  const std::size_t whole = part_bytes(0, part.bytes);
+  if (whole > rest_.size() || part.bytes < sizeof(Message)) return std::nullopt;
+  MessageKind kind{};
+  std::memcpy(&kind, rest_.data() + sizeof part + offsetof(Message, kind), sizeof kind);
+  const std::size_t header_bytes = header_bytes_of(kind);
+  if (!fits_a_batch(kind) || part.bytes < header_bytes) return std::nullopt;
+  const auto message = rest_.subspan(sizeof part, part.bytes);
+  rest_ = rest_.subspan(whole);
+  return Entry{message.first(header_bytes), message.subspan(header_bytes)};
+}
+
+}  // namespace weft::ucx

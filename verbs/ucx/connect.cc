@@ -1,0 +1,164 @@
+// Connecting: checking a peer's address, finding or making the endpoint to its interface, and
+// strangers. No step waits for the peer.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/ucx/interface.h"
+
+namespace weft::ucx {
+namespace {
+
+constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325;
+constexpr std::uint64_t kFnvPrime = 0x100000001b3;
+
+Status check_options(const Address& theirs, const Address& ours, Rank peer) {
+  if (theirs.job != ours.job)
+    return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
+  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
+                              peer, what, there, here),
+                  peer);
+  };
+  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
+  if (theirs.channels != ours.channels)
+    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
+  if (theirs.slots != ours.slots) return differ("WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
+  if (theirs.payload_bytes != ours.payload_bytes)
+    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
+  if (theirs.piece_bytes != ours.piece_bytes)
+    return differ("bytes per piece", theirs.piece_bytes, ours.piece_bytes);
+  return {};
+}
+
+// The address and, behind it, UCX's own.
+Result<Address> decode(std::string_view bytes, Rank peer) {
+  const auto wrong = [&](std::string_view what) {
+    return Status(Code::mismatch, fmt::format("rank {}'s ucx address {}", peer, what), peer);
+  };
+  Address address;
+  if (bytes.size() < sizeof address) {
+    return wrong(fmt::format("has {} bytes instead of {} or more: another version of Weft?",
+                             bytes.size(), sizeof address));
+  }
+  std::memcpy(&address, bytes.data(), sizeof address);
+  if (address.magic != Address::kMagic) return wrong("is none");
+  if (address.wire_version != kWireVersion) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {} speaks wire version {}, this rank {}", peer,
+                              address.wire_version, kWireVersion),
+                  peer);
+  }
+  if (address.worker_bytes != bytes.size() - sizeof address ||
+      address.checksum != checksum(address, bytes.substr(sizeof address))) {
+    return wrong("is damaged");
+  }
+  if (address.rank != static_cast<std::uint32_t>(peer))
+    return wrong(fmt::format("is that of rank {}", address.rank));
+  return address;
+}
+
+}  // namespace
+
+std::uint64_t checksum(Address address, std::string_view worker) {
+  address.checksum = 0;
+  std::uint64_t sum = kFnvBasis;
+  const auto add = [&](std::string_view bytes) {
+    for (const char byte : bytes) sum = (sum ^ static_cast<unsigned char>(byte)) * kFnvPrime;
+  };
+  add({reinterpret_cast<const char*>(&address), sizeof address});
+  add(worker);
+  return sum;
+}
+
+Result<Endpoint*> UcxInterface::connect(Rank peer, std::string_view bytes) {
+  WEFT_ASSIGN(const Address address, decode(bytes, peer));
+  WEFT_RETURN_IF_ERROR(check_options(address, fields_, peer));
+  auto& known = known_[address.nonce];
+  const bool stranger = known != nullptr;
+  if (stranger && known->connected()) return known.get();
+  auto endpoint =
+      stranger ? std::move(known) : std::make_unique<UcxEndpoint>(*this, peer, address.nonce);
+  const Status opened = endpoint->open(bytes.substr(sizeof address));
+  if (!opened.ok() && !stranger) known_.erase(address.nonce);
+  if (!opened.ok() && stranger) known = std::move(endpoint);
+  WEFT_RETURN_IF_ERROR(opened);
+  known = std::move(endpoint);
+  if (stranger) --strangers_;
+  // What the stranger left may have been passed over while its address was not known.
+  if (known->front(kControlChannel).header != nullptr) ask_attention(*known);
+  return known.get();
+}
+
+// Answers to work that came before this end was connected leave at once.
+Status UcxEndpoint::open(std::string_view worker_address) {
+  ucp_ep_params_t how{};
+  how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                   UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  how.address = reinterpret_cast<const ucp_address_t*>(worker_address.data());
+  how.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  how.err_handler.cb = [](void* self, ucp_ep_h, ucs_status_t status) {
+    static_cast<UcxEndpoint*>(self)->broke(status);
+  };
+  how.err_handler.arg = this;
+  (void)take_words();  // of other things
+  const ucs_status_t status = library_.ep_create(interface_.worker(), &how, &native_);
+  if (status != UCS_OK) {
+    native_ = nullptr;
+    return ucx_error(fmt::format("connecting to rank {} over {}", peer_, interface_.name()), status,
+                     peer_);
+  }
+  connected_ = true;
+  greeting_ = message(MessageKind::hello, kControlChannel, 0);
+  const std::string_view own = interface_.own_address();
+  send(&greeting_, sizeof greeting_, std::as_bytes(std::span(own)), UCP_AM_SEND_FLAG_EAGER,
+       greeting_pending_);
+  if (owes_answers()) send_answers();
+  return {};
+}
+
+UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce)
+    : interface_(interface),
+      library_(interface.library()),
+      peer_(peer),
+      nonce_(nonce),
+      outgoing_(interface.options().channels),
+      incoming_(interface.options().channels) {
+  interface.count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
+}
+
+// An asker whose notice was taken by front() before we came here is passed over; so is one whose
+// rank has another interface by now.
+Result<Endpoint*> UcxInterface::attention() {
+  while (!askers_.empty()) {
+    UcxEndpoint* asker = askers_.front();
+    askers_.pop_front();
+    if (asker->front(kControlChannel).header == nullptr) continue;
+    if (asker->connected()) return asker;
+    WEFT_ASSIGN(const std::string address, resolver_(asker->peer()));
+    WEFT_RETURN_IF_ERROR(connect(asker->peer(), address).status());
+  }
+  return nullptr;
+}
+
+void UcxInterface::answer_later(UcxEndpoint& stranger) {
+  if (std::find(unanswered_.begin(), unanswered_.end(), &stranger) == unanswered_.end())
+    unanswered_.push_back(&stranger);
+}
+
+// Outside of UCX's callbacks, because connecting is not for those.
+void UcxInterface::answer_strangers() {
+  for (UcxEndpoint* stranger : std::exchange(unanswered_, {})) connect_stranger(*stranger);
+}
+
+// Whoever meets an interface that was closed already is told so.
+void UcxInterface::connect_stranger(UcxEndpoint& stranger) {
+  if (stranger.connected() || stranger.hello().empty()) return;
+  const Status status = connect(stranger.peer(), std::string(stranger.hello())).status();
+  if (!status.ok()) return warn_once(status);
+  if (closed_) stranger.say_goodbye();
+}
+
+}  // namespace weft::ucx

@@ -1,0 +1,337 @@
+// Setup and teardown of a ucx interface: its UCX context and worker, its address, its end.
+#include "verbs/ucx/interface.h"
+
+#include <fmt/core.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "verbs/memory/memory.h"
+
+namespace weft {
+
+Result<std::unique_ptr<Interface>> open_ucx(Rank rank, const InterfaceOptions& options,
+                                            const UcxOptions& ucx, AddressResolver resolver) {
+  return ucx::UcxInterface::open(rank, options, ucx, std::move(resolver));
+}
+
+namespace ucx {
+namespace {
+
+// How long close() waits for what was posted to leave, and teardown for UCX to let go.
+constexpr std::int64_t kFarewellMs = 1000;
+
+// UCX's settings that differ from its defaults. Those of TCP bound how long a dead host goes
+// unnoticed while nothing is underway (15 s), and let no lane wait for a host that does not answer;
+// the registration cache would patch the process's memory functions, and TCP registers nothing. A
+// segment holds a batch (batch.h); UCX takes as many as it sends at a time, not one per peer. UCX
+// 1.13 knows a transport's settings without its name, others with it; what one does not know it
+// ignores.
+constexpr std::pair<const char*, const char*> kSettings[] = {
+    {"RCACHE_ENABLE", "n"}, {"CONN_NB", "y"},           {"KEEPIDLE", "5s"},
+    {"KEEPINTVL", "2s"},    {"KEEPCNT", "5"},           {"TCP_CONN_NB", "y"},
+    {"TCP_KEEPIDLE", "5s"}, {"TCP_KEEPINTVL", "2s"},    {"TCP_KEEPCNT", "5"},
+    {"TX_SEG_SIZE", "64k"}, {"TCP_TX_SEG_SIZE", "64k"},
+};
+
+std::uint64_t random_nonce() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+std::size_t lines_for(std::size_t payload) {
+  return (std::max(payload, kControlBytes) + kLine - 1) / kLine * kLine;
+}
+
+void finished(void* request, ucs_status_t, void* pending) {
+  *static_cast<bool*>(pending) = false;
+  (*library())->request_free(request);
+}
+
+// The kernel's network interfaces by name, for who asked for one that is not there.
+std::string devices_here() {
+  std::string names;
+  struct if_nameindex* all = if_nameindex();
+  for (const struct if_nameindex* one = all; one != nullptr && one->if_index != 0; ++one)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", one->if_name);
+  if (all != nullptr) if_freenameindex(all);
+  return names;
+}
+
+// The request of a flush or of a close: `*pending` until it ended.
+ucp_request_param_t until_finished(bool* pending, std::uint32_t flags) {
+  ucp_request_param_t how{};
+  how.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  how.flags = flags;
+  how.cb.send = finished;
+  how.user_data = pending;
+  return how;
+}
+
+}  // namespace
+
+UcxInterface::UcxInterface(Rank rank, const InterfaceOptions& options, const UcxOptions& ucx,
+                           const Library& library, AddressResolver resolver)
+    : rank_(rank),
+      options_(options),
+      piece_bytes_(std::max(ucx.piece_bytes, options.payload_bytes)),
+      payload_stride_(lines_for(options.payload_bytes)),
+      device_(ucx.device),
+      name_("ucx:" + ucx.device),
+      resolver_(std::move(resolver)),
+      library_(library),
+      process_(getpid()),
+      nonce_(random_nonce()),
+      batch_bytes_(std::max(kBatchBytes, part_bytes(sizeof(NoticeMessage), payload_stride_))) {}
+
+Result<std::unique_ptr<Interface>> UcxInterface::open(Rank rank, const InterfaceOptions& options,
+                                                      const UcxOptions& ucx,
+                                                      AddressResolver resolver) {
+  if (!std::has_single_bit(options.slots) || options.channels < 1) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
+                    options.channels, options.slots));
+  }
+  if (rank < 0 || ucx.device.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("a ucx interface needs a rank (not {}) and a device (not \"{}\")",
+                              rank, ucx.device));
+  }
+  WEFT_ASSIGN(const Library* library, ucx::library());
+  std::unique_ptr<UcxInterface> interface(
+      new UcxInterface(rank, options, ucx, *library, std::move(resolver)));
+  WEFT_RETURN_IF_ERROR(interface->open_context(ucx));
+  WEFT_RETURN_IF_ERROR(interface->open_worker());
+  return std::unique_ptr<Interface>(std::move(interface));
+}
+
+Status UcxInterface::open_context(const UcxOptions& ucx) {
+  const auto failed = [&](ucs_status_t status) {
+    const std::string here = status == UCS_ERR_NO_DEVICE
+                                 ? fmt::format(" (network devices here: {})", devices_here())
+                                 : std::string();
+    return ucx_error(fmt::format("opening {} with {}{}", name_, ucx.transports, here), status);
+  };
+  (void)take_words();
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = library_.config_read(nullptr, nullptr, &config);
+  if (status != UCS_OK) return failed(status);
+  const auto set = [&](const char* name, const char* value) {
+    if (status == UCS_OK) status = library_.config_modify(config, name, value);
+  };
+  set("TLS", ucx.transports.c_str());
+  set("NET_DEVICES", ucx.device.c_str());
+  for (const auto& [name, value] : kSettings) set(name, value);
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  if (status == UCS_OK)
+    status = library_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context_);
+  library_.config_release(config);
+  return status == UCS_OK ? Status() : failed(status);
+}
+
+// Serialized, not single: whoever holds the lane calls, and that may be another thread each time.
+Status UcxInterface::open_worker() {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucs_status_t status = library_.worker_create(context_, &params, &worker_);
+  if (status == UCS_OK) status = library_.worker_get_efd(worker_, &descriptor_);
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = kActiveMessage;
+  handler.cb = on_message;
+  handler.arg = this;
+  if (status == UCS_OK) status = library_.worker_set_am_recv_handler(worker_, &handler);
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  if (status == UCS_OK) status = library_.worker_get_address(worker_, &address, &bytes);
+  if (status != UCS_OK) return ucx_error(fmt::format("opening {}", name_), status);
+  make_address({reinterpret_cast<const char*>(address), bytes});
+  library_.worker_release_address(worker_, address);
+  if (address_.size() > kAddressBytes) {
+    return Status(Code::exhausted,
+                  fmt::format("{}: UCX's address has {} bytes, more than {} fit; name one device",
+                              name_, bytes, kAddressBytes - sizeof(Address)));
+  }
+  return {};
+}
+
+void UcxInterface::make_address(std::string_view worker) {
+  fields_.rank = static_cast<std::uint32_t>(rank_);
+  fields_.job = options_.job;
+  fields_.context = options_.context;
+  fields_.channels = options_.channels;
+  fields_.slots = options_.slots;
+  fields_.payload_bytes = payload_stride_;
+  fields_.piece_bytes = piece_bytes_;
+  fields_.nonce = nonce_;
+  fields_.worker_bytes = worker.size();
+  fields_.checksum = checksum(fields_, worker);
+  address_.assign(reinterpret_cast<const char*>(&fields_), sizeof fields_);
+  address_ += worker;
+}
+
+// Devices that are not the kernel's network interfaces have no link that could be asked for here.
+Status UcxInterface::link() const {
+  const Fd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  if (!any.valid() || device_.size() >= sizeof request.ifr_name) return {};
+  std::memcpy(request.ifr_name, device_.data(), device_.size());
+  if (ioctl(any.get(), SIOCGIFFLAGS, &request) != 0) {
+    if (errno != ENODEV || device_.find(':') != std::string::npos) return {};
+    return Status(Code::unavailable, name_ + ": the device is gone");
+  }
+  if ((request.ifr_flags & IFF_UP) == 0) return Status(Code::unavailable, name_ + ": it is down");
+  if ((request.ifr_flags & IFF_RUNNING) == 0)
+    return Status(Code::unavailable, name_ + ": no carrier");
+  return {};
+}
+
+RemoteBuffer UcxInterface::describe(const void* pointer, std::size_t bytes) const {
+  const std::uint64_t offset = heap_offset(pointer, bytes);
+  if (offset != kNotInHeap) return {PieceForm::view, offset, bytes};
+  return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
+}
+
+void UcxInterface::begin_work(UcxEndpoint& endpoint) {
+  ++outstanding_;
+  if (std::find(at_work_.begin(), at_work_.end(), &endpoint) == at_work_.end())
+    at_work_.push_back(&endpoint);
+}
+
+void UcxInterface::end_work(std::uint64_t ticket, Status status) {
+  --outstanding_;
+  completions_.push_back({ticket, std::move(status)});
+}
+
+std::size_t UcxInterface::poll(std::span<Completion> completions) {
+  std::erase_if(at_work_, [](UcxEndpoint* endpoint) { return !endpoint->collect(); });
+  std::size_t count = 0;
+  while (count < completions.size() && !completions_.empty()) {
+    completions[count++] = std::move(completions_.front());
+    completions_.pop_front();
+  }
+  return count;
+}
+
+void UcxInterface::warn_once(const Status& status) {
+  if (!std::exchange(warned_, true)) log(LogLevel::warning, status.to_string());
+}
+
+void UcxEndpoint::broke(ucs_status_t status) {
+  if (broken_ != UCS_OK || native_ == nullptr) return;
+  broken_ = status;
+  interface_.fail_later(*this);
+}
+
+void UcxEndpoint::fail() {
+  if (!failure_.ok()) return;
+  const std::string path = fmt::format("rank {} over {}", peer_, interface_.name());
+  (void)take_words();  // of other things
+  failure_ = peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer_)
+                           : ucx_error("the path to " + path + " failed", broken_, peer_);
+  flush_work(failure_);
+  refuse_waiting();
+  flush();
+}
+
+void UcxEndpoint::say_goodbye() {
+  flush();
+  send_batch();
+  goodbye_ = message(MessageKind::goodbye, kControlChannel, 0);
+  send(&goodbye_, sizeof goodbye_, {}, UCP_AM_SEND_FLAG_EAGER, goodbye_pending_);
+  flushing_ = true;
+  const ucp_request_param_t how = until_finished(&flushing_, 0);
+  if (working() && UCS_PTR_IS_PTR(library_.ep_flush(native_, &how))) return;
+  flushing_ = false;
+}
+
+void UcxEndpoint::disconnect() {
+  refuse_waiting();
+  if (native_ == nullptr) return;
+  closing_ = true;
+  const ucp_request_param_t how = until_finished(&closing_, UCP_EP_CLOSE_FLAG_FORCE);
+  if (!UCS_PTR_IS_PTR(library_.ep_close(std::exchange(native_, nullptr), &how))) closing_ = false;
+  flush();  // nowhere: what waited is given up
+}
+
+void UcxEndpoint::abandon(const Status& why) {
+  if (failure_.ok()) failure_ = why;
+  flush_work(failure_);
+  disconnect();
+  interface_.wait_closed(*this);
+}
+
+// UCX cancels at the next progress, it waits for nobody; the bound is for what it might do wrong.
+void UcxInterface::wait_closed(const UcxEndpoint& endpoint) {
+  drain([&] { return !endpoint.closing() && !endpoint.holds_memory(); },
+        Deadline::after_ms(kFarewellMs));
+}
+
+template <typename Predicate>
+bool UcxInterface::drain(Predicate done, const Deadline& deadline) {
+  while (!done()) {
+    if (deadline.passed()) return false;
+    if (library_.worker_progress(worker_) == 0) wait_for_event(deadline.ns() - now_ns());
+  }
+  return true;
+}
+
+// What was posted before leaves first. Memory of the caller is not held beyond this; copies may
+// still leave by progress(), where a peer did not let them in so far.
+void UcxInterface::close() {
+  if (closed_ || process_ != getpid()) return;
+  progress();  // who has just connected is told too
+  report_releases();
+  closed_ = true;
+  std::vector<UcxEndpoint*> open;
+  for (auto& [nonce, endpoint] : known_) answer_later(*endpoint);
+  answer_strangers();
+  for (auto& [nonce, endpoint] : known_) {
+    if (!endpoint->connected() || !endpoint->failure().ok()) continue;
+    if (!endpoint->peer_closed()) endpoint->say_goodbye();
+    open.push_back(endpoint.get());
+  }
+  const auto all = [&](auto predicate) {
+    return [&open, predicate] { return std::all_of(open.begin(), open.end(), predicate); };
+  };
+  drain(all([](UcxEndpoint* endpoint) { return endpoint->flushed(); }),
+        Deadline::after_ms(kFarewellMs));
+  for (UcxEndpoint* endpoint : open) {
+    if (endpoint->holds_memory()) endpoint->disconnect();
+    wait_closed(*endpoint);
+  }
+  for (UcxEndpoint* endpoint : open) endpoint->flush_work(Status(Code::closed, "flushed by close"));
+}
+
+// A forked child has a copy of UCX's objects but not its threads: it leaves them alone, as its
+// parent still uses the sockets.
+UcxInterface::~UcxInterface() {
+  if (process_ != getpid()) return;
+  if (worker_ != nullptr) {
+    close();
+    for (auto& [nonce, endpoint] : known_) endpoint->disconnect();
+    const auto let_go = [](const auto& known) { return !known.second->closing(); };
+    drain([&] { return std::all_of(known_.begin(), known_.end(), let_go); },
+          Deadline::after_ms(kFarewellMs));
+    for (auto& [nonce, endpoint] : known_) endpoint->refuse_waiting();  // what came meanwhile
+    library_.worker_destroy(worker_);
+  }
+  if (context_ != nullptr) library_.cleanup(context_);
+}
+
+}  // namespace ucx
+}  // namespace weft

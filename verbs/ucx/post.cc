@@ -1,0 +1,233 @@
+// The sending side of the data path: notices, pieces and the releases that we report. A small
+// notice costs one copy, into the batch that takes all of a turn to the peer.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/ucx/interface.h"
+
+namespace weft::ucx {
+namespace {
+
+// UCX no longer reads what was sent. Errors are the endpoint's: UCX reports them there too.
+void let_go(void* request, ucs_status_t, void* pending) {
+  static_cast<Pending*>(pending)->end();
+  (*library())->request_free(request);
+}
+
+}  // namespace
+
+Lines make_lines(std::size_t bytes) {
+  const std::size_t whole = (bytes + kLine - 1) / kLine * kLine;
+  return Lines(new (std::align_val_t{kLine}) std::byte[whole]);
+}
+
+Message UcxEndpoint::message(MessageKind kind, std::uint32_t channel, std::uint64_t number) const {
+  Message made;
+  made.kind = kind;
+  made.context = interface_.options().context;
+  made.job = interface_.options().job;
+  made.from = interface_.nonce();
+  made.to = nonce_;
+  made.rank = static_cast<std::uint32_t>(interface_.rank());
+  made.channel = channel;
+  made.number = number;
+  made.released = incoming_[channel].next;
+  return made;
+}
+
+// The header and the data stay as they are while `pending` holds.
+void UcxEndpoint::send(const void* header, std::size_t header_bytes,
+                       std::span<const std::byte> data, std::uint32_t flags, Pending& pending) {
+  ucp_request_param_t how{};
+  how.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  how.flags = flags;
+  how.cb.send = let_go;
+  how.user_data = &pending;
+  const ucs_status_ptr_t request = library_.am_send(native_, kActiveMessage, header, header_bytes,
+                                                    data.data(), data.size(), &how);
+  if (UCS_PTR_IS_PTR(request)) return pending.begin(interface_.sending());
+  if (UCS_PTR_IS_ERR(request)) broke(UCS_PTR_STATUS(request));
+}
+
+UcxEndpoint::Sent* UcxEndpoint::next_slot(std::uint32_t channel, const WireHeader& header) {
+  if (interface_.closed() || !working()) [[unlikely]]
+    return nullptr;
+  Outgoing& out = outgoing_[channel];
+  const std::uint32_t slots = interface_.options().slots;
+  if (out.posted - out.released == slots) return nullptr;
+  if (out.sent == nullptr) [[unlikely]] {
+    out.sent = std::make_unique<Sent[]>(slots);
+    interface_.count_bytes(slots * sizeof(Sent));
+  }
+  Sent* slot = &out.sent[out.posted & (slots - 1)];
+  if (slot->pending) return nullptr;
+  slot->message.message = message(MessageKind::notice, channel, out.posted);
+  slot->message.header = header;
+  slot->lent = false;
+  return slot;
+}
+
+void UcxEndpoint::count_post(std::uint32_t channel, const Sent& slot) {
+  incoming_[channel].reported = slot.message.message.released;
+  ++outgoing_[channel].posted;
+}
+
+// It leaves with the batch at the next turn. Control notices leave at once: they are few, and after
+// a failure the caller may take no more turns.
+Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
+                                std::span<const std::byte> payload) {
+  Sent* slot = next_slot(channel, header);
+  if (slot == nullptr) return Posted::full;
+  if (!append(std::as_bytes(std::span(&slot->message, 1)), payload)) return Posted::full;
+  slot->batch = batches_;
+  count_post(channel, *slot);
+  if (interface_.armed() || channel == kControlChannel) flush();
+  return Posted::posted;
+}
+
+bool UcxEndpoint::append(std::span<const std::byte> header, std::span<const std::byte> payload) {
+  const std::size_t bytes = part_bytes(header.size(), payload.size());
+  Batch* batch = filling();
+  if (batch != nullptr && batch->used + bytes > interface_.batch_bytes()) {
+    send_batch();
+    batch = nullptr;
+  }
+  if (batch == nullptr) {
+    collect_batches();
+    if (batches_ - batches_sent_ == kBatches) return false;
+    batch_[batches_ % kBatches] = interface_.take_batch();
+    batch = filling();
+    if (!std::exchange(filled_, true)) interface_.flush_later(*this);
+  }
+  write_part(batch->bytes.get() + batch->used, header, payload);
+  batch->used += bytes;
+  return true;
+}
+
+Batch* UcxEndpoint::filling() const {
+  if (batches_ - batches_sent_ == kBatches) return nullptr;  // all places are taken by sent ones
+  return batch_[batches_ % kBatches].get();
+}
+
+// By a path that carries no more nothing is sent: the batch counts as gone.
+void UcxEndpoint::send_batch() {
+  Batch* batch = filling();
+  if (batch == nullptr) return;
+  ++batches_;
+  if (working())
+    send(nullptr, 0, {batch->bytes.get(), batch->used}, UCP_AM_SEND_FLAG_EAGER, batch->pending);
+  collect_batches();
+}
+
+void UcxEndpoint::collect_batches() {
+  while (batches_sent_ != batches_ && !batch_[batches_sent_ % kBatches]->pending)
+    interface_.give_batch(std::move(batch_[batches_sent_++ % kBatches]));
+}
+
+// While UCX still holds earlier ones (the socket is full, or not connected yet) more is gathered, so
+// that many turns with a little each do not use up the places.
+void UcxEndpoint::flush() {
+  filled_ = false;
+  (void)report_releases();
+  collect_batches();
+  if (batches_ - batches_sent_ < kBatchesAhead || !working()) return send_batch();
+  if (filling() != nullptr && !std::exchange(filled_, true)) interface_.flush_later(*this);
+}
+
+std::unique_ptr<Batch> UcxInterface::take_batch() {
+  if (free_batches_.empty()) {
+    auto batch = std::make_unique<Batch>();
+    batch->bytes = make_lines(batch_bytes_);
+    count_bytes(batch_bytes_);
+    return batch;
+  }
+  auto batch = std::move(free_batches_.back());
+  free_batches_.pop_back();
+  batch->used = 0;
+  return batch;
+}
+
+// Always by rendezvous: the data then comes straight into the receiver's buffer, without a copy.
+Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
+                               std::span<const std::byte> payload) {
+  if (payload.size() <= interface_.payload_stride()) return post_notice(channel, header, payload);
+  Sent* slot = next_slot(channel, header);
+  if (slot == nullptr) return Posted::full;
+  slot->lent = true;
+  count_post(channel, *slot);
+  send(&slot->message, sizeof slot->message, payload, UCP_AM_SEND_FLAG_RNDV, slot->pending);
+  return Posted::posted;
+}
+
+std::uint64_t UcxEndpoint::released(std::uint32_t channel) {
+  const Outgoing& out = outgoing_[channel];
+  return interface_.closed() ? out.posted : out.released;
+}
+
+std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
+  Outgoing& out = outgoing_[channel];
+  const std::uint64_t mask = interface_.options().slots - 1;
+  out.settled = std::max(out.settled, released(channel));
+  collect_batches();
+  for (; out.settled < out.posted; ++out.settled) {
+    const Sent& sent = out.sent[out.settled & mask];
+    if (sent.lent ? static_cast<bool>(sent.pending) : sent.batch >= batches_sent_) break;
+  }
+  return out.settled;
+}
+
+// Reports go at once when half of the slots are free again and the peer does not know, else with
+// the next batch or when nothing else moves: so neither a stream nor a ping-pong pays a message
+// each.
+void UcxEndpoint::release(std::uint32_t channel) {
+  Incoming& in = incoming_[channel];
+  const std::uint32_t slots = interface_.options().slots;
+  Arrival& arrival = in.arrivals[in.next & (slots - 1)];
+  if (arrival.piece != nullptr) {
+    interface_.report_soon();
+    interface_.give_piece(std::move(arrival.piece));
+  }
+  arrival.stage = Stage::empty;
+  ++in.next;
+  if (in.next - in.reported >= std::max(slots / 2, 1U) && report(channel)) return;
+  if (in.waiting) return;
+  in.waiting = true;
+  if (unreported_.empty()) interface_.report_later(*this);
+  unreported_.push_back(channel);
+}
+
+bool UcxEndpoint::report(std::uint32_t channel) {
+  Incoming& in = incoming_[channel];
+  if (in.next == in.reported || interface_.closed() || !working()) return true;
+  const Message credit = message(MessageKind::credit, channel, 0);
+  if (!append(std::as_bytes(std::span(&credit, 1)), {})) return false;
+  in.reported = in.next;
+  if (interface_.armed()) send_batch();
+  return true;
+}
+
+bool UcxEndpoint::report_releases() {
+  std::erase_if(unreported_, [this](std::uint32_t channel) {
+    if (!report(channel)) return false;
+    incoming_[channel].waiting = false;
+    return true;
+  });
+  return unreported_.empty();
+}
+
+Status UcxEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {
+  return Status(
+      Code::unavailable,
+      fmt::format("{}: reading rank {}'s memory needs its time", interface_.name(), peer_), peer_);
+}
+
+const Status& UcxEndpoint::process_access() const {
+  static const Status none(Code::unavailable,
+                           "over UCX no rank reads the private memory of another");
+  return none;
+}
+
+}  // namespace weft::ucx

@@ -1,0 +1,87 @@
+// Progress, sleeping and waking. UCX has one descriptor per worker that becomes readable once the
+// worker was armed; arming answers that it is busy while something waits to be let in.
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "verbs/ucx/interface.h"
+
+namespace weft::ucx {
+namespace {
+
+// Rounds of UCX's progress in one call of ours: a lane has other interfaces too.
+constexpr int kRounds = 16;
+// Calls in a row that moved something, after which releases are reported all the same.
+constexpr std::uint32_t kBusyCalls = 16;
+// Calls in a row that moved nothing, after which releases are reported that nobody needs yet.
+constexpr std::uint32_t kIdleCalls = 16;
+
+}  // namespace
+
+// Ends early when something arrived, so that the first of many is not kept waiting by the rest.
+void UcxInterface::progress() {
+  if (!filled_.empty()) flush_batches();
+  const std::uint64_t before = arrivals_;
+  int rounds = 0;
+  while (rounds < kRounds && arrivals_ == before && library_.worker_progress(worker_) != 0)
+    ++rounds;
+  if (!unanswered_.empty()) answer_strangers();
+  if (rounds != 0) idle_calls_ = 0;
+  if (rounds != 0 && ++busy_calls_ < kBusyCalls) return;
+  busy_calls_ = 0;
+  const bool due = urgent_ || armed_ || ++idle_calls_ >= kIdleCalls;
+  if (due && !reporters_.empty()) report_releases();
+  if (!failing_.empty()) fail_broken();
+}
+
+void UcxInterface::flush_batches() {
+  std::swap(filled_, flushing_);
+  for (UcxEndpoint* endpoint : flushing_) endpoint->flush();
+  flushing_.clear();
+  std::erase_if(reporters_, [](UcxEndpoint* endpoint) { return !endpoint->owes_reports(); });
+}
+
+void UcxInterface::report_releases() {
+  urgent_ = false;
+  idle_calls_ = 0;
+  std::erase_if(reporters_, [](UcxEndpoint* endpoint) { return endpoint->report_releases(); });
+  flush_batches();
+}
+
+void UcxInterface::fail_broken() {
+  for (UcxEndpoint* endpoint : std::exchange(failing_, {})) endpoint->fail();
+}
+
+// Whether UCX will make the descriptor readable at the next event. What is posted from here on
+// leaves at once: the caller looks once more at what has come, and then sleeps without a turn.
+bool UcxInterface::arm() {
+  armed_ = true;
+  report_releases();
+  for (int round = 0; round < kRounds; ++round) {
+    if (library_.worker_arm(worker_) == UCS_OK) return true;
+    progress();
+  }
+  return false;
+}
+
+void UcxInterface::wait_for_event(std::int64_t timeout_ns) {
+  if (library_.worker_arm(worker_) != UCS_OK) return;
+  const std::int64_t ns = std::max<std::int64_t>(timeout_ns, 0);
+  const timespec timeout{ns / 1'000'000'000, ns % 1'000'000'000};
+  pollfd event{descriptor_, POLLIN, 0};
+  ppoll(&event, 1, &timeout, nullptr);
+}
+
+void UcxInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
+  const bool safe = arm();
+  if (!ready() && safe) wait_for_event(timeout_ns);
+  disarm();
+  progress();
+}
+
+void UcxInterface::wake() {
+  library_.worker_signal(worker_);
+}
+
+}  // namespace weft::ucx
