@@ -39,9 +39,10 @@ Operations::Operations(const Graph& graph, std::size_t most_bytes) : graph_(grap
                                  as_int(out.size()), out.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
                                  &neighbors_);
   const std::size_t most = most_bytes / sizeof(float);
-  input_ = buffer(most);
+  const auto ranks = static_cast<std::size_t>(graph_.size());
+  input_ = buffer(most * ranks);  // pages that nobody touches cost nothing
   gathered_ = buffer(most * weights_.size());
-  output_ = buffer(most);
+  output_ = buffer(most * ranks);
 }
 
 Operations::~Operations() {
@@ -58,11 +59,15 @@ Operations::Buffer Operations::buffer(std::size_t count) {
 
 Subject Operations::subject(Workload collective, std::size_t bytes) {
   const std::size_t count = bytes / sizeof(float);
-  if (count != count_) {  // pages are touched before they are timed
-    count_ = count;
-    std::fill_n(gathered_.get(), count * weights_.size(), 0.0F);
-    std::fill_n(output_.get(), count, 0.0F);
-  }
+  const Recipe wanted = recipe(collective, graph_, rank_);
+  const bool gathers =
+      collective == Workload::neighbor_allreduce || collective == Workload::neighbor_allgather;
+  blocks_ = wanted.blocks;
+  output_count_ = collective == Workload::neighbor_allgather ? 0 : output_count(wanted, count);
+  count_ = count;
+  // Pages are touched before they are timed.
+  std::fill_n(gathered_.get(), gathers ? count * weights_.size() : 0, 0.0F);
+  std::fill_n(output_.get(), output_count_, 0.0F);
   rewrite(0);
   return {[this](std::uint64_t lap) { rewrite(lap); },
           [this, collective](int times) { return run(collective, times); },
@@ -70,7 +75,7 @@ Subject Operations::subject(Workload collective, std::size_t bytes) {
 }
 
 void Operations::rewrite(std::uint64_t lap) {
-  std::fill_n(input_.get(), count_, value(rank_, lap));
+  std::fill_n(input_.get(), blocks_ * count_, value(rank_, lap));
 }
 
 Status Operations::run(Workload collective, int times) {
@@ -98,13 +103,39 @@ Status Operations::run(Workload collective, int times) {
       case Workload::barrier:
         error = MPI_Barrier(MPI_COMM_WORLD);
         break;
+      default:
+        error = run_parts(collective);
+        break;
     }
   }
   if (error == MPI_SUCCESS) return {};
   return Status(Code::system, "MPI error " + std::to_string(error));
 }
 
-double Operations::expected(Workload collective, std::uint64_t lap) const {
+// Operations whose inputs or outputs have a part for each rank, and reduce. Sums, as above.
+int Operations::run_parts(Workload collective) {
+  const int count = as_int(count_);
+  float* x = input_.get();
+  float* y = output_.get();
+  switch (collective) {
+    case Workload::allgather:
+      return MPI_Allgather(x, count, MPI_FLOAT, y, count, MPI_FLOAT, MPI_COMM_WORLD);
+    case Workload::reduce_scatter:
+      return MPI_Reduce_scatter_block(x, y, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    case Workload::reduce:
+      return MPI_Reduce(x, y, count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+    case Workload::gather:
+      return MPI_Gather(x, count, MPI_FLOAT, y, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    case Workload::scatter:
+      return MPI_Scatter(x, count, MPI_FLOAT, y, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    case Workload::alltoall:
+      return MPI_Alltoall(x, count, MPI_FLOAT, y, count, MPI_FLOAT, MPI_COMM_WORLD);
+    default:
+      return MPI_ERR_OP;
+  }
+}
+
+std::pair<double, double> Operations::expected(Workload collective, std::uint64_t lap) const {
   double sum = 0;
   switch (collective) {
     case Workload::neighbor_allreduce:
@@ -112,24 +143,28 @@ double Operations::expected(Workload collective, std::uint64_t lap) const {
       for (const Peer& peer : graph_.in_edges(rank_)) {
         sum += peer.weight * double{value(peer.rank, lap)};
       }
-      return sum;
+      return {sum, sum};
     case Workload::allreduce:
+    case Workload::reduce_scatter:
+    case Workload::reduce:
       for (Rank rank = 0; rank < graph_.size(); ++rank) sum += double{value(rank, lap)};
-      return sum;
-    case Workload::broadcast:
-      return double{value(0, lap)};
-    default:
-      return 0;
+      return {sum, sum};
+    case Workload::allgather:
+    case Workload::gather:
+    case Workload::alltoall:
+      return {double{value(0, lap)}, double{value(graph_.size() - 1, lap)}};
+    default:  // what comes from the root
+      return {double{value(0, lap)}, double{value(0, lap)}};
   }
 }
 
 Status Operations::check(Workload collective, std::uint64_t lap) const {
-  const bool has_result = collective == Workload::neighbor_allreduce ||
-                          collective == Workload::allreduce ||
-                          (collective == Workload::broadcast && rank_ != 0);
-  if (count_ == 0 || !has_result) return {};
-  const double wanted = expected(collective, lap);
-  for (const float got : {output_[0], output_[count_ - 1]}) {
+  // The root of a broadcast keeps its input; a neighbor_allgather has no output of one value.
+  const bool is_root = collective == Workload::broadcast && rank_ == 0;
+  if (output_count_ == 0 || is_root) return {};
+  const auto [first, last] = expected(collective, lap);
+  for (const auto& [got, wanted] :
+       {std::pair{output_[0], first}, std::pair{output_[output_count_ - 1], last}}) {
     if (std::abs(double{got} - wanted) <= 1e-5 * std::abs(wanted)) continue;
     return Status(Code::mismatch, "the peer's result is " + std::to_string(got) + " and not " +
                                       std::to_string(wanted));

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/limits/limits.h"
@@ -16,15 +17,16 @@ namespace weft::peers {
 
 class Operations {
  public:
-  // Buffers for inputs up to `most_bytes`, allocated once as a training program does. It also lets
-  // glibc.malloc.hugetlb back them with huge pages, which it does from 2 MiB up only.
+  // Buffers for inputs, or blocks of them, up to `most_bytes`, allocated once as a training program
+  // does. It also lets glibc.malloc.hugetlb back them with huge pages, which it does from 2 MiB up
+  // only.
   Operations(const Graph& graph, std::size_t most_bytes);
   ~Operations();
   Operations(const Operations&) = delete;
   Operations& operator=(const Operations&) = delete;
 
-  // What time_laps runs for `bytes` of input per rank, at most `most_bytes`. Valid until the next
-  // call.
+  // What time_laps runs for `bytes` of input per rank, or per block of it, at most `most_bytes`.
+  // Valid until the next call.
   [[nodiscard]] Subject subject(Workload collective, std::size_t bytes);
 
  private:
@@ -36,8 +38,10 @@ class Operations {
   static Buffer buffer(std::size_t count);
   void rewrite(std::uint64_t lap);
   Status run(Workload collective, int times);
+  int run_parts(Workload collective);
   Status check(Workload collective, std::uint64_t lap) const;
-  [[nodiscard]] double expected(Workload collective, std::uint64_t lap) const;
+  // The ends of this rank's output.
+  [[nodiscard]] std::pair<double, double> expected(Workload collective, std::uint64_t lap) const;
 
   Graph graph_;
   int rank_ = 0;
@@ -45,6 +49,8 @@ class Operations {
   std::vector<float> weights_;  // of the in-neighbors, ascending
   float self_weight_ = 1;
   std::size_t count_ = 0;
+  std::size_t blocks_ = 1;  // of `count_` elements in the input
+  std::size_t output_count_ = 0;
   Buffer input_;
   Buffer gathered_;
   Buffer output_;

@@ -17,6 +17,7 @@ void add_run(CLI::App& app, Action& action);
 void add_perf(CLI::App& app, Action& action);
 void add_graph(CLI::App& app, Action& action);
 void add_machine(CLI::App& app, Action& action);
+void add_devices(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);
 
 }  // namespace weft

@@ -22,6 +22,7 @@ void print_table(const Config& config, const std::vector<std::string>& entries) 
     fmt::print("{:<24}{:<14}{:<13}{}\n", variable.name, shown(variable, config),
                is_set(entries, variable.name) ? "environment" : "default", variable.meaning);
   }
+  fmt::print("launcher                {}\n", config.launch());
 }
 
 void print_markdown() {

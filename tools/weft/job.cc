@@ -49,6 +49,11 @@ Result<Fd> open_signals() {
   return fd;
 }
 
+// The ranks were told to use PMIx.
+bool is_asked_for_pmix(const std::vector<std::string>& entries) {
+  return std::ranges::find(entries, "WEFT_LAUNCHER=pmix") != entries.end();
+}
+
 }  // namespace
 
 Job::Job(const JobOptions& options) : options_(options), stdout_(1), stderr_(2) {}
@@ -68,7 +73,7 @@ Status Job::start() {
   const std::vector<int> cpus = usable_cpus();
   const auto cores = static_cast<int>(cpus.size());
   const std::string size = std::to_string(options_.ranks);
-  const std::vector<std::string> common =
+  std::vector<std::string> common =
       with_settings(environment(), {{"WEFT_RANK", "0"},
                                     {"WEFT_SIZE", size},
                                     {"WEFT_LOCAL_RANK", "0"},
@@ -77,7 +82,11 @@ Status Job::start() {
                                     {"WEFT_RENDEZVOUS", rendezvous_->address().to_string()},
                                     {"WEFT_RENDEZVOUS_SERVER", "launcher"},
                                     {"WEFT_JOB_KEY", rendezvous.job_key}});
+  if (options_.pmix || is_asked_for_pmix(common)) WEFT_RETURN_IF_ERROR(start_pmix(common));
   // Every rank would refuse a bad variable; once is enough.
+  const auto settings = with_settings(common, {{"WEFT_LAUNCHER", "weft"}});
+  WEFT_ASSIGN(const Config config, Config::from_entries(settings));
+  set_log(config.log, kNoRank);
   WEFT_RETURN_IF_ERROR(Config::from_entries(common).status());
 
   const bool fits = options_.ranks <= cores;
@@ -91,12 +100,24 @@ Status Job::start() {
   return {};
 }
 
+// For programs that know PMIx and not Weft. Ours use the rendezvous unless WEFT_LAUNCHER says pmix.
+Status Job::start_pmix(std::vector<std::string>& environment) {
+  WEFT_ASSIGN(pmix_, PmixServer::start(options_.ranks));
+  WEFT_ASSIGN(const auto settings, pmix_->environment_of(0));
+  environment = with_settings(std::move(environment), settings);
+  return {};
+}
+
 Status Job::start_rank(Rank rank, const std::vector<std::string>& environment, int cpu) {
   const std::string number = std::to_string(rank);
   ChildOptions child;
   child.command = options_.command;
   child.environment =
       with_settings(environment, {{"WEFT_RANK", number}, {"WEFT_LOCAL_RANK", number}});
+  if (pmix_ != nullptr) {
+    WEFT_ASSIGN(const auto settings, pmix_->environment_of(rank));
+    child.environment = with_settings(std::move(child.environment), settings);
+  }
   child.cpu = cpu;
   WEFT_ASSIGN(Child started, start_child(child));
   const std::string tag = options_.tag ? fmt::format("[{}] ", rank) : "";
@@ -240,6 +261,7 @@ void Job::note_end(Rank rank) {
   const End end = end_of(info);
   // The others hear of it by number even when this rank never joined, or a child of it lives on.
   rendezvous_->declare_dead(rank, "it " + end.how);
+  if (pmix_ != nullptr) pmix_->declare_dead(rank, end.status, "it " + end.how);
   if (end.status == 0 || (phase_ != Phase::running && phase_ != Phase::reporting)) return;
   say(fmt::format("rank {} (pid {}) {}", rank, process.child.pid, end.how));
   if (!exit_status_) exit_status_ = end.status;

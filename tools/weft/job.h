@@ -35,6 +35,7 @@ struct JobOptions {
   std::int64_t deadline_ms = 0;  // of the whole job; 0: none
   std::int64_t grace_ms = 2'000;
   bool tag = true;
+  bool pmix = false;  // be a PMIx server to the ranks too, or fail
   std::vector<std::string> command;
 };
 
@@ -60,6 +61,7 @@ class Job {
   };
 
   Status start_rank(Rank rank, const std::vector<std::string>& environment, int cpu);
+  Status start_pmix(std::vector<std::string>& environment);
   void turn();
   void advance();
   void enter(Phase phase, std::int64_t ms);
@@ -80,6 +82,7 @@ class Job {
 
   const JobOptions options_;
   std::unique_ptr<RendezvousServer> rendezvous_;
+  std::unique_ptr<PmixServer> pmix_;  // null where there is no PMIx
   Fd signals_;
   std::vector<Process> processes_;  // element r is rank r
   Sink stdout_;

@@ -50,9 +50,9 @@ void print_interface(const NetworkInterface& interface) {
 }
 
 void print_port(const RdmaPort& port) {
-  line("RDMA",
-       fmt::format("{} port {} ({}, {}, {} GIDs): {}, {}", port.device, port.port, port.link_layer,
-                   port.rate, port.gids, port.usable ? "usable" : "not usable", port.reason));
+  line("RDMA", fmt::format("{} port {} ({}, {}, {} GIDs): {}, {}", port.device, port.port,
+                           port.link_layer, port.rate, port.gids.size(),
+                           port.usable ? "usable" : "not usable", port.reason));
 }
 
 int run() {
@@ -65,7 +65,8 @@ int run() {
   for (const NetworkInterface& interface : discover_interfaces()) print_interface(interface);
   const std::vector<RdmaPort> ports = discover_rdma_ports();
   for (const RdmaPort& port : ports) print_port(port);
-  if (ports.empty()) line("RDMA", "no device: the kernel lists none in /sys/class/infiniband");
+  if (ports.empty())
+    line("RDMA", "no device: the kernel lists none in /sys/class/infiniband (weft devices)");
   return 0;
 }
 
@@ -74,7 +75,7 @@ int run() {
 void add_machine(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("machine", "Show this machine: cores, caches, memory, interfaces");
-  command->footer("\nExamples:\n  weft machine");
+  command->footer("\nThe interfaces in detail: weft devices\n\nExamples:\n  weft machine");
   command->callback([&action] { action = run; });
 }
 

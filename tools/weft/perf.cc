@@ -10,13 +10,15 @@
 
 #include "tools/weft/commands.h"
 #include "tools/weft/job.h"
+#include "tools/weft/wire.h"
 
 namespace weft {
 namespace {
 
 constexpr const char* kExamples = R"(
-OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast or barrier; or limits, for the
-machine's own figures; or idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here, rank r on core r modulo
+OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast, barrier, allgather,
+reduce_scatter, reduce, gather, scatter or alltoall (sizes of the last are those of a block per rank, as
+for scatter and reduce_scatter); or limits, for the machine's own figures; or idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here, rank r on core r modulo
 their number. Every rank's input is rewritten before each timed call (up to 4K: calls go back to back); a time
 is from the first rank's begin to the last one's end. The limit and the peer are timed by the same code, in
 turn with Weft's operation; share and speedup are medians of those rounds' ratios.
@@ -27,9 +29,12 @@ Examples:
   weft perf neighbor_allreduce --against openmpi-huge     its buffers in huge pages, like ours
   weft perf neighbor_allreduce --dynamic --sizes 4        weights that change at every call
   weft perf neighbor_allreduce --memory foreign           buffers that Weft did not allocate
+  weft perf neighbor_allreduce --transport ucx --explain  over the network, and which way
+  weft perf neighbor_allreduce --transport ucx --sizes 4K --in-flight 1000
   weft perf neighbor_allreduce --memory-use               bytes per rank by degree
   weft perf limits --ranks 2
   weft perf idle --seconds 10
+  weft perf wire --op write                               one path between two processes: weft perf wire --help
   weft run -n 4 -- weft perf allreduce)";
 
 int fail(const Status& status) {
@@ -65,20 +70,32 @@ int start_ranks(int ranks) {
   return job.run();
 }
 
-Status run_rank(const PerfOptions& options, const Config& config,
+// A transport that is asked for here is the only one.
+Config over_transport(const PerfOptions& options, Config config) {
+  if (options.asked.transport == "shm") config.transports = {.automatic = false, .shm = true};
+  if (options.asked.transport == "ucx")
+    config.transports = {.automatic = false, .shm = false, .ucx = true};
+  if (options.asked.transport == "ib")
+    config.transports = {.automatic = false, .shm = false, .ib = true};
+  return config;
+}
+
+Status run_rank(const PerfOptions& options, const Config& given,
                 const std::shared_ptr<Store>& store) {
+  const Config config = over_transport(options, given);
   if (options.asked.operation == "limits") return perf_limits(options, store);
   if (options.asked.operation == "idle") return perf_idle(options, config, store);
+  if (options.asked.in_flight != 0) return perf_in_flight(options, config, store);
   return perf_operation(options, config, store);
 }
 
 // One rank of a job that somebody started: `weft run`, or start_ranks above.
-int join(PerfArguments arguments, const Config& config) {
+int join(PerfArguments arguments, Config config) {
+  const Result<std::shared_ptr<Store>> store = open_store(config);
+  if (!store.ok()) return fail(store.status());
   arguments.ranks = config.size;
   const Result<PerfOptions> options = understand(arguments);
   if (!options.ok()) return config.rank == 0 ? fail(options.status()) : kUsageError;
-  const Result<std::shared_ptr<Store>> store = open_store(config);
-  if (!store.ok()) return fail(store.status());
   const Status status = run_rank(*options, config, *store);
   const Status left = (*store)->goodbye(Deadline::after_ms(config.deadline_ms));
   if (status.ok()) return left.ok() ? 0 : fail(left);
@@ -89,7 +106,7 @@ int join(PerfArguments arguments, const Config& config) {
 int run(const PerfArguments& arguments) {
   const Result<Config> config = Config::from_environment();
   if (!config.ok()) return fail(config.status());
-  if (is_set(environment(), "WEFT_RENDEZVOUS")) return join(arguments, *config);
+  if (config->launcher != Launcher::alone) return join(arguments, *config);
   const Result<PerfOptions> options = understand(arguments);
   if (!options.ok()) return fail(options.status());
   Status status;
@@ -113,11 +130,12 @@ void add_perf(CLI::App& app, Action& action) {
   command->option_defaults()->always_capture_default();
   const auto arguments = std::make_shared<PerfArguments>();
   PerfArguments& to = *arguments;
-  command->add_option("operation", to.operation, "What to measure")->required();
+  command->add_option("operation", to.operation, "What to measure");
   command->add_option("--graph", to.graph, "Graph, as `weft graph` names them");
   command->add_option("-n,--ranks", to.ranks, "Number of ranks");
-  command->add_option("--sizes", to.sizes, "Bytes of one rank's input: 4,64K,1M");
-  command->add_option("--transport", to.transport, "Transport: shm");
+  command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
+  command->add_option("--transport", to.transport,
+                      "shm, ucx, or automatic: as a program without settings");
   command->add_option("--memory", to.memory, "Buffers: weft (weft::allocate) or foreign");
   command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i32, i64");
   command->add_option("--seconds", to.seconds, "About so long per size")
@@ -125,13 +143,19 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("--against", to.against, "Peer to compare with: openmpi, openmpi-huge");
   command->add_option("--json", to.json,
                       "File for one JSON object per line; - instead of the table");
+  command->add_option("--in-flight", to.in_flight, "Start so many operations before waiting");
+  command->add_flag("--explain", to.explain, "Say which path each peer got, and why");
   command->add_flag("--dynamic", to.dynamic, "Give other weights at every call");
   command->add_flag("--in-place", to.in_place, "Input and output are the same memory");
   command->add_flag("--check", to.check, "Compare every result with a double-precision reference");
   command->add_flag("--memory-use", to.memory_use, "Bytes that a rank holds, by degree");
   command->add_flag("--in-process", to.in_process, "Ranks are threads of one process");
   command->footer(kExamples);
-  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+  add_wire(*command, action);
+  // Also called when `wire` was; that has left its own action then.
+  command->callback([&action, arguments, command] {
+    if (command->get_subcommands().empty()) action = [arguments] { return run(*arguments); };
+  });
 }
 
 }  // namespace weft

@@ -13,6 +13,9 @@ namespace weft {
 // The operation at every size, next to its limit and its peer.
 Status perf_operation(const PerfOptions& options, const Config& config,
                       const std::shared_ptr<Store>& store);
+// `weft perf --in-flight N`: N operations at once against one at a time.
+Status perf_in_flight(const PerfOptions& options, const Config& config,
+                      const std::shared_ptr<Store>& store);
 // `weft perf limits`: the machine's own figures and the floor of neighbor_allreduce.
 Status perf_limits(const PerfOptions& options, const std::shared_ptr<Store>& store);
 // `weft perf idle`: the CPU time of an engine that is not used.

@@ -25,7 +25,7 @@ OwnCalls::OwnCalls(const PerfOptions& options, bool dynamic, Context& context,
       x_{tensors.x.data(), tensors.count, options.type},
       y_{options.asked.in_place ? tensors.x.data() : tensors.y.data(), 0, options.type},
       recipe_(recipe(options.collective, options.graph, context.rank())) {
-  y_.count = output_count(options.collective, recipe_, tensors.count);
+  y_.count = output_count(recipe_, block_count());
   if (!dynamic) return;
   const std::uint64_t steps = std::min(options.schedule.period(), kMostSteps);
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -42,6 +42,10 @@ OwnCalls::Step OwnCalls::step_of(const LocalView& view) const {
   for (const Peer& peer : view.in) step.recipe.sources.push_back({peer.rank, peer.weight});
   step.recipe.sources.push_back({view.rank, view.self_weight});
   return step;
+}
+
+std::size_t OwnCalls::block_count() const {
+  return tensors_.count / recipe_.blocks;
 }
 
 Subject OwnCalls::subject() {
@@ -61,6 +65,7 @@ Status OwnCalls::run(int times) {
 }
 
 Status OwnCalls::call() {
+  const ReduceOp op = is_floating(options_.type) ? ReduceOp::average : ReduceOp::sum;
   switch (options_.collective) {
     case Workload::neighbor_allreduce: {
       if (steps_.empty()) return context_.neighbor_allreduce(x_, y_);
@@ -71,19 +76,30 @@ Status OwnCalls::call() {
     case Workload::neighbor_allgather:
       return context_.neighbor_allgather(x_, y_);
     case Workload::allreduce:
-      return context_.allreduce(x_, y_,
-                                is_floating(options_.type) ? ReduceOp::average : ReduceOp::sum);
+      return context_.allreduce(x_, y_, op);
     case Workload::broadcast:
       return context_.broadcast(x_, y_, 0);
     case Workload::barrier:
       return context_.barrier();
+    case Workload::allgather:
+      return context_.allgather(x_, y_);
+    case Workload::reduce_scatter:
+      return context_.reduce_scatter(x_, y_, op);
+    case Workload::reduce:
+      return context_.reduce(x_, y_, 0, op);
+    case Workload::gather:
+      return context_.gather(x_, y_, 0);
+    case Workload::scatter:
+      return context_.scatter(x_, y_, 0);
+    case Workload::alltoall:
+      return context_.alltoall(x_, y_);
   }
   return Status(Code::invalid_argument, "an operation that perf does not know");
 }
 
 Status OwnCalls::check(std::uint64_t lap) const {
   const Recipe& wanted = steps_.empty() ? recipe_ : steps_[lap % steps_.size()].recipe;
-  return compare(options_.type, y_.data, tensors_.count, wanted, context_.rank(), lap);
+  return compare(options_.type, y_.data, block_count(), wanted, context_.rank(), lap);
 }
 
 FloorCalls::FloorCalls(const PerfOptions& options, bool streaming, Seat& seat,

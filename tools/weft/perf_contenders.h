@@ -24,6 +24,7 @@ class OwnCalls {
     Recipe recipe;
   };
 
+  [[nodiscard]] std::size_t block_count() const;
   Status run(int times);
   Status call();
   Status check(std::uint64_t lap) const;

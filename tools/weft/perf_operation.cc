@@ -1,4 +1,6 @@
 // One operation, size by size.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/context/context.h"
@@ -32,6 +34,8 @@ class OperationPerf {
       WEFT_ASSIGN(const Row row, measure_size(bytes));
       if (report) report->row(row);
     }
+    if (seat_.leads() && options_.asked.explain)
+      fmt::print(stderr, "rank 0: {}", context_.explain());
     return {};
   }
 
@@ -48,9 +52,8 @@ class OperationPerf {
   Result<Row> measure_size(std::size_t bytes) {
     const std::size_t count = options_.count(bytes);
     const Recipe own = recipe(options_.collective, options_.graph, seat_.rank());
-    WEFT_ASSIGN(const Tensors tensors,
-                Tensors::make(seat_, options_.type, count,
-                              output_count(options_.collective, own, count), options_.foreign()));
+    WEFT_ASSIGN(const Tensors tensors, Tensors::make(seat_, options_.type, own.blocks * count,
+                                                     output_count(own, count), options_.foreign()));
     OwnCalls calls(options_, options_.asked.dynamic, context_, tensors);
     OwnCalls fixed(options_, false, context_, tensors);
     FloorCalls cached(options_, false, seat_, tensors);
@@ -60,9 +63,10 @@ class OperationPerf {
           check_running_free(calls.subject(), bytes < kLarge ? kFreeLaps : kFreeLapsLarge));
     }
     const auto allocations = [this] { return context_.usage().allocations; };
-    std::vector<Contender> contenders{{calls.subject(), nullptr, false, allocations},
-                                      {cached.subject(), nullptr, false, {}}};
-    const bool streams = bytes >= kStreamingFrom;
+    std::vector<Contender> contenders{{calls.subject(), nullptr, false, allocations}};
+    const bool has_limit = has_limit_here();
+    if (has_limit) contenders.push_back({cached.subject(), nullptr, false, {}});
+    const bool streams = has_limit && bytes >= kStreamingFrom;
     if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
     if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
     if (!options_.asked.against.empty()) contenders.push_back({{}, peer_.get(), true, {}});
@@ -76,6 +80,11 @@ class OperationPerf {
     return row;
   }
 
+  // The floor is that of shared memory.
+  [[nodiscard]] bool has_limit_here() const {
+    return has_floor(options_.collective) && options_.asked.transport == "shm";
+  }
+
   // The scores by name, taken from the end; of the two floors the faster one is the limit.
   void sort_out(std::vector<Score>& scores, bool streams, Row& row) const {
     const auto last = [&scores] {
@@ -85,10 +94,10 @@ class OperationPerf {
     };
     if (!options_.asked.against.empty()) row.peer = last();
     if (options_.asked.dynamic) row.fixed = last();
-    row.limit = last();
+    if (has_limit_here()) row.limit = last();
     if (streams) {
       Score cached = last();
-      if (median(cached.laps_us) < median(row.limit.laps_us)) row.limit = std::move(cached);
+      if (median(cached.laps_us) < median(row.limit->laps_us)) row.limit = std::move(cached);
     }
     row.own = last();
   }

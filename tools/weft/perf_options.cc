@@ -10,7 +10,8 @@
 namespace weft {
 namespace {
 
-constexpr int kMostPerfRanks = 256;                       // processes on one machine
+constexpr int kMostPerfRanks = 256;  // processes on one machine
+constexpr int kMostInFlight = 100'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 34;  // of one rank's input
 
 Status invalid(std::string text) {
@@ -45,8 +46,8 @@ Result<std::vector<std::size_t>> sizes_from(std::string_view list, std::size_t e
   return sizes;
 }
 
-// The weights of edge from -> to at a step: each step another, all positive, rows still summing
-// to 1.
+// The weights of edge from -> to at a step: each step another, all positive, rows still summing to
+// 1.
 double turned(double weight, Rank from, Rank to, std::uint64_t step) {
   const std::uint64_t turn =
       (static_cast<std::uint64_t>(from) + 3 * static_cast<std::uint64_t>(to) + step) % 4;
@@ -89,9 +90,9 @@ Status check_combination(const PerfArguments& asked, Workload collective, DataTy
   if (asked.dynamic && collective != Workload::neighbor_allreduce) {
     return invalid(fmt::format("--dynamic: {} has no weights", asked.operation));
   }
-  if (asked.in_place &&
-      (collective == Workload::neighbor_allgather || collective == Workload::barrier)) {
-    return invalid(fmt::format("--in-place: {} has no such form", asked.operation));
+  if (asked.in_place && collective != Workload::neighbor_allreduce &&
+      collective != Workload::allreduce && collective != Workload::broadcast) {
+    return invalid(fmt::format("--in-place: {} is not measured in such a form", asked.operation));
   }
   if (!asked.against.empty() && type != DataType::f32) {
     return invalid("--against: peers are measured with --type f32");
@@ -131,6 +132,7 @@ std::string bytes_text(std::size_t bytes) {
 }
 
 Result<PerfOptions> understand(const PerfArguments& asked) {
+  if (asked.operation.empty()) return invalid("OPERATION is missing; weft perf --help names them");
   if (asked.ranks < 1 || asked.ranks > kMostPerfRanks) {
     return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
   }
@@ -139,7 +141,12 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   WEFT_ASSIGN(const Workload operation,
               workload(about_main ? name(Workload::neighbor_allreduce) : asked.operation));
   WEFT_ASSIGN(const DataType type, data_type(asked.type));
-  WEFT_RETURN_IF_ERROR(one_of("transport", asked.transport, {"shm"}));
+  WEFT_RETURN_IF_ERROR(one_of("transport", asked.transport, {"shm", "ib", "ucx", "automatic"}));
+  if (asked.in_flight < 0 || asked.in_flight > kMostInFlight) {
+    return invalid(fmt::format("--in-flight {}: expected 1…{}", asked.in_flight, kMostInFlight));
+  }
+  if (asked.in_flight != 0 && operation != Workload::neighbor_allreduce)
+    return invalid("--in-flight: only neighbor_allreduce is measured so");
   WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign"}));
   WEFT_RETURN_IF_ERROR(one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i32", "i64"}));
   if (!asked.against.empty()) {

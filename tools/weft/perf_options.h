@@ -23,9 +23,11 @@ struct PerfArguments {
   std::string against;
   std::string json;
   double seconds = 1;
+  int in_flight = 0;  // 0: not asked
   bool dynamic = false;
   bool in_place = false;
   bool check = false;
+  bool explain = false;
   bool memory_use = false;
   bool in_process = false;
 };
@@ -35,7 +37,7 @@ struct PerfOptions {
   Graph graph;        // of the ranks; of step 0 when the weights change every step
   Schedule schedule;  // read when `dynamic`
   DataType type = DataType::f32;
-  std::vector<std::size_t> sizes;  // bytes of one rank's input
+  std::vector<std::size_t> sizes;  // bytes of one rank's input, or of its block for each rank
   PerfArguments asked;
 
   [[nodiscard]] bool foreign() const { return asked.memory == "foreign"; }

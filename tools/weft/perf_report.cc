@@ -53,11 +53,13 @@ void Report::row(const Row& row) const {
 
 std::string Report::text(const Row& row) const {
   const double p50 = median(row.own.laps_us);
-  std::string line =
-      fmt::format("{:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>7.2f} {:>10.2f} {:>6.2f} {:>9.3f}",
-                  bytes_text(row.bytes), quantile(row.own.laps_us, 0), p50,
-                  quantile(row.own.laps_us, 0.99), gbps(row.bytes, p50), median(row.limit.laps_us),
-                  paired_ratio(row.limit, row.own), row.own.cpu_s_per_gib);
+  std::string line = fmt::format("{:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>7.2f}",
+                                 bytes_text(row.bytes), quantile(row.own.laps_us, 0), p50,
+                                 quantile(row.own.laps_us, 0.99), gbps(row.bytes, p50));
+  line += row.limit ? fmt::format(" {:>10.2f} {:>6.2f}", median(row.limit->laps_us),
+                                  paired_ratio(*row.limit, row.own))
+                    : fmt::format(" {:>10} {:>6}", "-", "-");
+  line += fmt::format(" {:>9.3f}", row.own.cpu_s_per_gib);
   if (row.fixed) {
     line += fmt::format(" {:>10.2f} {:>6.2f}", median(row.fixed->laps_us),
                         paired_ratio(row.own, *row.fixed));
@@ -89,12 +91,14 @@ std::string Report::json(const Row& row) const {
       {"p50_us", p50},
       {"p99_us", quantile(row.own.laps_us, 0.99)},
       {"GBps", gbps(row.bytes, p50)},
-      {"limit_us", median(row.limit.laps_us)},
-      {"share", paired_ratio(row.limit, row.own)},
       {"cpu_s_per_GiB", row.own.cpu_s_per_gib},
       {"allocations", row.own.allocations},
       {"ping_pong_ns", row.ping_pong_ns},
   };
+  if (row.limit) {
+    object["limit_us"] = median(row.limit->laps_us);
+    object["share"] = paired_ratio(*row.limit, row.own);
+  }
   if (row.fixed) {
     object["static_p50_us"] = median(row.fixed->laps_us);
     object["dynamic_ratio"] = paired_ratio(row.own, *row.fixed);

@@ -15,7 +15,7 @@ namespace weft {
 struct Row {
   std::size_t bytes = 0;
   Score own;
-  Score limit;
+  std::optional<Score> limit;
   std::optional<Score> fixed;  // the same operation with static weights, beside --dynamic
   std::optional<Score> peer;
   double ping_pong_ns = 0;

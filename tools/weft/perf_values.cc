@@ -110,16 +110,17 @@ void refer(Reference& reference, std::span<const Recipe::Source> sources, double
   }
 }
 
+// `offset`: of the inputs' elements that are used.
 template <class Format>
-Status compare_part(const void* got, std::size_t count, std::span<const Recipe::Source> sources,
-                    Rank rank, std::uint64_t lap) {
+Status compare_part(const void* got, std::size_t offset, std::size_t count,
+                    std::span<const Recipe::Source> sources, Rank rank, std::uint64_t lap) {
   // Each term and each addition rounds once, and so does the result.
   const double tolerance = Format::kSpacing * static_cast<double>(sources.size() + 1);
   const auto* stored = static_cast<const typename Format::Stored*>(got);
   Reference reference;
   for (std::size_t first = 0; first < count; first += kBlock) {
     const std::size_t now = std::min(kBlock, count - first);
-    refer(reference, sources, Format::kUnit, lap, first, now);
+    refer(reference, sources, Format::kUnit, lap, offset + first, now);
     for (std::size_t i = 0; i < now; ++i) {
       const double value = Format::decode(stored[first + i]);
       if (std::abs(value - reference.value[i]) <= tolerance * reference.size[i]) continue;
@@ -150,11 +151,13 @@ Status compare(DataType type, const void* got, std::size_t count, const Recipe& 
   if (!is_floating(type)) {
     for (Recipe::Source& source : sources) source.weight = 1;
   }
+  if (sources.empty()) return {};
+  const std::size_t offset = recipe.blocks == 1 ? 0 : static_cast<std::size_t>(rank) * count;
   return with_format(type, [&]<class Format>(Format) -> Status {
-    if (!recipe.concatenates) return compare_part<Format>(got, count, sources, rank, lap);
+    if (!recipe.concatenates) return compare_part<Format>(got, offset, count, sources, rank, lap);
     const auto* part = static_cast<const typename Format::Stored*>(got);
     for (const Recipe::Source& source : sources) {
-      WEFT_RETURN_IF_ERROR(compare_part<Format>(part, count, {&source, 1}, rank, lap));
+      WEFT_RETURN_IF_ERROR(compare_part<Format>(part, offset, count, {&source, 1}, rank, lap));
       part += count;
     }
     return {};

@@ -13,8 +13,9 @@ namespace weft {
 // The input of `rank` in `lap`.
 void fill(DataType type, void* to, std::size_t count, Rank rank, std::uint64_t lap);
 
-// Is `got` what the recipe makes of everyone's inputs of `lap`? `count`: elements of one input.
-// mismatch names rank, element, got and expected. Integers are summed, whatever the weights.
+// Is `got` what the recipe makes of everyone's inputs of `lap`? `count`: elements of one block of
+// an input. mismatch names rank, element, got and expected. Integers are summed, whatever the
+// weights.
 Status compare(DataType type, const void* got, std::size_t count, const Recipe& recipe, Rank rank,
                std::uint64_t lap);
 

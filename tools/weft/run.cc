@@ -16,7 +16,8 @@ constexpr int kNotStarted = 127;  // as the shell has it for a program that is n
 
 constexpr const char* kExamples = R"(
 Each rank finds WEFT_RANK, WEFT_SIZE and the rendezvous in its environment, which is all that
-weft::open_store() and the bindings need. Standard input is empty; output lines begin with [rank].
+weft::open_store() and the bindings need. With --pmix, programs that know PMIx (MPI) find a server for it
+too. Standard input is empty; output lines begin with [rank].
 
 When a rank fails, `weft run` says which and how, gives the others a grace to report their own errors,
 then ends them with SIGTERM and, a grace later, with SIGKILL. The exit status is the first failing
@@ -27,7 +28,8 @@ Examples:
   weft run -n 4 -- ./train --epochs 3       four ranks, each on its own core if there are four
   weft run -n 4 --bind-to none -- python train.py
   weft run -n 2 --deadline 60 --grace 0.5 -- ./test
-  weft run -n 2 --no-tag -- hostname)";
+  weft run -n 2 --no-tag -- hostname
+  weft run -n 4 --pmix -- ./mpi-program)";
 
 struct Arguments {
   JobOptions job;
@@ -71,6 +73,7 @@ void add_run(CLI::App& app, Action& action) {
                    "core: rank r on core r; auto: that if there is a core for each; none")
       ->transform(CLI::CheckedTransformer(bindings))
       ->option_text("auto|core|none");
+  command->add_flag("--pmix", job.pmix, "Be a PMIx server to the ranks, for MPI programs");
   command
       ->add_option("--deadline", arguments->deadline_s,
                    "Stop the job after S seconds (default: never)")

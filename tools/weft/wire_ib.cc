@@ -1,0 +1,22 @@
+// `weft perf wire --transport ib`, where the build has it.
+#include "tools/weft/wire_side.h"
+#include "verbs/ib/ib.h"
+
+namespace weft {
+
+Result<std::unique_ptr<Interface>> open_wire_ib(Rank self, const InterfaceOptions& options,
+                                                const WireDevice& device) {
+  if (device.name.empty()) return Status(Code::unavailable, why_no_rdma());
+  IbOptions ib;
+  ib.device = device.name;
+  ib.port = device.port;
+  return open_ib(self, options, ib, [](Rank peer) -> Result<std::string> {
+    return Status(Code::unavailable, "there is no third rank", peer);
+  });
+}
+
+std::vector<RdmaPort> wire_ports() {
+  return discover_ib_ports();
+}
+
+}  // namespace weft

@@ -1,0 +1,14 @@
+// `weft perf wire --transport ib`, where libibverbs' headers were not found.
+#include "tools/weft/wire_side.h"
+
+namespace weft {
+
+Result<std::unique_ptr<Interface>> open_wire_ib(Rank, const InterfaceOptions&, const WireDevice&) {
+  return Status(Code::unavailable, "--transport ib: built without libibverbs");
+}
+
+std::vector<RdmaPort> wire_ports() {
+  return discover_rdma_ports();
+}
+
+}  // namespace weft

@@ -1,0 +1,63 @@
+// What `weft perf wire` was asked to measure, understood and checked before anything is opened.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbs/base/base.h"
+
+namespace weft {
+
+enum class WireOp : std::uint8_t { write, read, notice, atomic };
+
+// "write", …, as on the command line.
+[[nodiscard]] std::string_view name(WireOp op);
+
+// As typed on the command line.
+struct WireArguments {
+  std::string op = "write";
+  std::string sizes{};  // empty: what suits the operation
+  int depth = 0;        // 0: what suits the operation
+  int list = 1;
+  std::string transport = "ib";
+  std::string device{};
+  std::string peer_device{};  // empty: the same
+  std::string peer{};
+  int listen = 0;
+  double seconds = 1;
+  std::string json{};
+  std::string against{};
+};
+
+// A device and its port, "rx_h0r0" or "mlx5_0:2".
+struct WireDevice {
+  std::string name;
+  int port = 1;
+};
+
+struct WireOptions {
+  WireOp op = WireOp::write;
+  std::vector<std::size_t> sizes;
+  std::uint32_t depth = 1;  // operations under way
+  std::uint32_t list = 1;   // posted before the transport hands them to the device
+  WireDevice device;
+  WireDevice peer_device;
+  bool over_ucx = false;
+  bool against_perftest = false;
+  WireArguments asked;
+
+  // One operation at a time: what is told is its time. Write and notice are then answered by the
+  // peer with the same, and half of the round trip counts.
+  [[nodiscard]] bool is_latency() const { return depth == 1; }
+  [[nodiscard]] bool is_ping_pong() const {
+    return is_latency() && (op == WireOp::write || op == WireOp::notice);
+  }
+};
+
+// Everything understood, or an invalid_argument that names the option.
+[[nodiscard]] Result<WireOptions> understand(const WireArguments& asked);
+
+}  // namespace weft

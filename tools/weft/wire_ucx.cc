@@ -1,0 +1,16 @@
+// `weft perf wire --transport ucx`, where the build has it.
+#include "tools/weft/wire_side.h"
+#include "verbs/ucx/ucx.h"
+
+namespace weft {
+
+Result<std::unique_ptr<Interface>> open_wire_ucx(Rank self, const InterfaceOptions& options,
+                                                 const WireDevice& device) {
+  UcxOptions ucx;
+  ucx.device = device.name;
+  return open_ucx(self, options, ucx, [](Rank peer) -> Result<std::string> {
+    return Status(Code::unavailable, "there is no third rank", peer);
+  });
+}
+
+}  // namespace weft
