@@ -2,57 +2,45 @@
 #include "examples/digits/dataset.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <numeric>
-#include <optional>
 #include <random>
-#include <string>
-#include <string_view>
 #include <utility>
+
+#include "examples/shared/csv.h"
 
 namespace digits {
 namespace {
 
 constexpr int kDarkest = 16;  // dark cells of a 4 x 4 block
 
-// Takes the next number off the line; nothing if there is none or it exceeds the largest allowed.
-std::optional<int> take_number(std::string_view& line, int largest) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-  if (error != std::errc{} || value < 0 || value > largest) return std::nullopt;
-  line.remove_prefix(static_cast<std::size_t>(end - line.data()));
-  if (line.starts_with(',')) line.remove_prefix(1);
-  return value;
+// A whole number from 0 to `largest`?
+bool is_count(double value, int largest) {
+  return value >= 0 && value <= largest && value == std::floor(value);
 }
 
-// Appends one image; false if the line is not 64 pixels and a label.
-bool append_image(std::string_view line, Dataset& data) {
-  for (std::size_t pixel = 0; pixel < kPixels; ++pixel) {
-    const auto dark = take_number(line, kDarkest);
-    if (!dark) return false;
-    data.pixels.push_back(static_cast<float>(*dark) / kDarkest);
+// Appends one image; false if the row is not 64 pixels and a label.
+bool append_image(std::span<const double> row, Dataset& data) {
+  const double label = row[kPixels];
+  for (const double dark : row.first(kPixels)) {
+    if (!is_count(dark, kDarkest)) return false;
+    data.pixels.push_back(static_cast<float>(dark) / kDarkest);
   }
-  const auto label = take_number(line, static_cast<int>(kClasses) - 1);
-  if (!label || !line.empty()) return false;
-  data.labels.push_back(static_cast<std::size_t>(*label));
+  if (!is_count(label, static_cast<int>(kClasses) - 1)) return false;
+  data.labels.push_back(static_cast<std::size_t>(label));
   return true;
 }
 
 }  // namespace
 
 weft::Result<Dataset> read_dataset(std::istream& stream) {
+  WEFT_ASSIGN(const examples::Table table, examples::read_csv(stream, kPixels + 1));
   Dataset data;
-  std::string line;
-  std::getline(stream, line);  // the header
-  for (int number = 2; std::getline(stream, line); ++number) {
-    if (!append_image(line, data)) {
-      return weft::Status(
-          weft::Code::invalid_argument,
-          "line " + std::to_string(number) +
-              ": expected 64 pixels from 0 to 16 and a digit, all separated by commas");
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (!append_image(table.row(row), data)) {
+      return examples::wrong_row(row, "64 pixels from 0 to 16 and a digit");
     }
   }
-  if (data.size() == 0) return weft::Status(weft::Code::invalid_argument, "no image in the file");
   return data;
 }
 

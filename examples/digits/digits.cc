@@ -14,8 +14,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +22,8 @@
 #include "engine/context/context.h"
 #include "examples/digits/dataset.h"
 #include "examples/digits/softmax.h"
+#include "examples/shared/csv.h"
+#include "examples/shared/tensor.h"
 
 namespace digits {
 namespace {
@@ -36,16 +36,7 @@ constexpr std::size_t kHeldOutOneIn = 5;
 constexpr double kLeastAccuracy = 0.93;
 constexpr double kLargestDistance = 0.02;  // without averaging it is 0.3
 
-struct Release {
-  void operator()(float* memory) const { weft::deallocate(memory); }
-};
-// Zeroed numbers where the other ranks can read them in place.
-using Tensor = std::unique_ptr<float[], Release>;
-
-weft::Result<Tensor> make_tensor(std::size_t count) {
-  WEFT_ASSIGN(void* memory, weft::allocate(count * sizeof(float)));
-  return Tensor(static_cast<float*>(memory));
-}
+using Tensor = examples::Tensor<float>;
 
 struct Task {
   Dataset data;
@@ -53,18 +44,13 @@ struct Task {
 };
 
 weft::Result<Task> read_task(const std::string& path, int ranks) {
-  std::ifstream file(path);
-  if (!file) return weft::Status(weft::Code::invalid_argument, path + ": cannot be read");
-  auto data = read_dataset(file);
-  if (!data.ok()) {
-    return weft::Status(data.status().code(), path + ": " + std::string(data.status().text()));
-  }
-  Split rows = split(data->size(), kHeldOutOneIn, kSeed);
+  WEFT_ASSIGN(Dataset data, examples::read_file(path, read_dataset));
+  Split rows = split(data.size(), kHeldOutOneIn, kSeed);
   if (rows.training.size() < static_cast<std::size_t>(ranks)) {
     return weft::Status(weft::Code::invalid_argument,
                         path + ": fewer images than " + std::to_string(ranks) + " ranks");
   }
-  return Task{std::move(*data), std::move(rows)};
+  return Task{std::move(data), std::move(rows)};
 }
 
 void descend(const Dataset& data, Batches& batches, std::span<float> model) {
@@ -74,8 +60,8 @@ void descend(const Dataset& data, Batches& batches, std::span<float> model) {
 }
 
 weft::Result<Tensor> learn_together(weft::Context& context, const Dataset& data, Batches batches) {
-  WEFT_ASSIGN(Tensor model, make_tensor(kParameters));
-  WEFT_ASSIGN(Tensor combined, make_tensor(kParameters));
+  WEFT_ASSIGN(Tensor model, examples::make_tensor<float>(kParameters));
+  WEFT_ASSIGN(Tensor combined, examples::make_tensor<float>(kParameters));
   for (std::size_t step = 0; step < kSteps; ++step) {
     descend(data, batches, {model.get(), kParameters});
     WEFT_RETURN_IF_ERROR(context.neighbor_allreduce(weft::in(model.get(), kParameters),
@@ -93,7 +79,7 @@ std::vector<float> learn_alone(const Dataset& data, Batches batches) {
 
 // The largest distance of a rank's model from the mean of all, relative to the mean's length.
 weft::Result<double> consensus_distance(weft::Context& context, const float* model) {
-  WEFT_ASSIGN(Tensor mean, make_tensor(kParameters));
+  WEFT_ASSIGN(Tensor mean, examples::make_tensor<float>(kParameters));
   WEFT_RETURN_IF_ERROR(context.allreduce(
       weft::in(model, kParameters), weft::out(mean.get(), kParameters), weft::ReduceOp::average));
   double apart = 0;

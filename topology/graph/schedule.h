@@ -67,9 +67,9 @@ Schedule one_peer(const Graph& graph);
 Result<Schedule> one_peer_exponential(int n);
 // The same with hops number k and k+1 of the cycle; weights 1/3 (1/2 where the cycle has one hop).
 Result<Schedule> two_peer_exponential(int n);
-// Pairs, both ways (D-PSGD in the SGP paper): odd rank r with (r + 2^(1 + k mod m) - 1) mod n,
-// m = max(1, ceil(log2 n)); weights 1/2. n is even, or 1. The paper's floor(log2(n-1)) never mixes
-// n = 4.
+// Pairs, both ways (D-PSGD in the SGP paper): odd rank r with (r + 2^(1 + k mod m) - 1) mod n, m =
+// max(1, ceil(log2 n)); weights 1/2. n is even, or 1. The paper's floor(log2(n-1)) never mixes n =
+// 4.
 Result<Schedule> undirected_one_peer(int n);
 
 // Over machines instead of ranks: machine m sends to m + 2^(k mod (floor(log2(M-1)) + 1)) mod M.

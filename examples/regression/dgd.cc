@@ -1,0 +1,132 @@
+// dgd: decentralized gradient descent fits a linear model to samples that no rank has all of.
+//
+//   weft run -n 4 -- dgd examples/data/diabetes.csv [GRAPH]
+//
+// Each rank averages its model with its in-neighbors' and goes down its own gradient, in one of two
+// orders (BlueFog, equations 22 and 23; GAMMA is the step length):
+//   adapt while communicating   x_i := sum_j w_ij x_j - GAMMA g_i(x_i)
+//   adapt, then communicate     x_i := sum_j w_ij (x_j - GAMMA g_j(x_j))
+// The first computes its gradient while the models travel. Neither reaches the solution: where the
+// ranks would agree on it, their own gradients do not vanish, only the mean of these does, and each
+// step pulls them apart again. They settle at a distance proportional to GAMMA, which the program
+// shows by halving it. exact_diffusion takes that bias away.
+//
+// Exits with 1 if the distance is more than GAMMA, or half the GAMMA does not bring it near half.
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "examples/regression/task.h"
+#include "examples/shared/tensor.h"
+
+namespace regression {
+namespace {
+
+constexpr double kStepLength = 0.12;
+constexpr double kTravel = 800;      // iterations times step length; slow directions shrink by e^-7
+constexpr double kRemainder = 1e-3;  // e^-7: what is then left of the way
+constexpr double kLargestRatio = 0.7;  // of the distances with half and with the whole step length
+
+enum class Order { while_communicating, then_communicate };
+
+class Descent {
+ public:
+  static weft::Result<Descent> create(weft::Context& context, const Task& task) {
+    WEFT_ASSIGN(auto model, examples::make_tensor<double>(kFeatures));
+    WEFT_ASSIGN(auto combined, examples::make_tensor<double>(kFeatures));
+    return Descent(context, task, std::move(model), std::move(combined));
+  }
+
+  weft::Status step(Order order, double length) {
+    return order == Order::while_communicating ? adapt_while_communicating(length)
+                                               : adapt_then_communicate(length);
+  }
+
+  [[nodiscard]] Model model() const { return {model_.get(), kFeatures}; }
+
+ private:
+  using Numbers = examples::Tensor<double>;
+  Descent(weft::Context& context, const Task& task, Numbers model, Numbers combined)
+      : context_(context), task_(task), model_(std::move(model)), combined_(std::move(combined)) {}
+
+  weft::Status adapt_while_communicating(double length) {
+    WEFT_ASSIGN(auto averaging,
+                context_.neighbor_allreduce_start(weft::in(model_.get(), kFeatures),
+                                                  weft::out(combined_.get(), kFeatures)));
+    gradient(model(), task_.mine, task_.scale, slope_);
+    WEFT_RETURN_IF_ERROR(averaging.wait());
+    descend(combined_.get(), length);
+    std::swap(model_, combined_);
+    return {};
+  }
+
+  weft::Status adapt_then_communicate(double length) {
+    gradient(model(), task_.mine, task_.scale, slope_);
+    descend(model_.get(), length);
+    WEFT_RETURN_IF_ERROR(context_.neighbor_allreduce(weft::in(model_.get(), kFeatures),
+                                                     weft::out(combined_.get(), kFeatures)));
+    std::swap(model_, combined_);
+    return {};
+  }
+
+  void descend(double* x, double length) const {
+    for (std::size_t i = 0; i < kFeatures; ++i) x[i] -= length * slope_[i];
+  }
+
+  weft::Context& context_;
+  const Task& task_;
+  Numbers model_;
+  Numbers combined_;
+  std::vector<double> slope_ = std::vector<double>(kFeatures);
+};
+
+weft::Result<Distances> descend(Descent& descent, Progress progress, Order order, double length) {
+  for (std::size_t k = 1; k <= progress.iterations(); ++k) {
+    WEFT_RETURN_IF_ERROR(descent.step(order, length));
+    WEFT_RETURN_IF_ERROR(progress.after(k, descent.model()));
+  }
+  return progress.distances();
+}
+
+// The second descent goes on where the first has settled.
+weft::Status compare(weft::Context& context, const Task& task, Order order) {
+  const std::string name =
+      order == Order::while_communicating ? "adapt while communicating" : "adapt, then communicate";
+  const auto iterations = static_cast<std::size_t>(kTravel / kStepLength);
+  WEFT_ASSIGN(Descent descent, Descent::create(context, task));
+  WEFT_ASSIGN(const Distances whole,
+              descend(descent, {context, task, name, iterations}, order, kStepLength));
+  WEFT_ASSIGN(const Distances half,
+              descend(descent, {context, task, name + ", half the step length", iterations}, order,
+                      kStepLength / 2));
+  WEFT_RETURN_IF_ERROR(expect_at_most("the distance to the solution", whole.solution, kStepLength));
+  return expect_at_most("the distance to the solution with half the step length", half.solution,
+                        kLargestRatio * whole.solution + kRemainder);
+}
+
+weft::Status run(const std::string& path, const std::string& graph_name) {
+  WEFT_ASSIGN(const auto context, weft::Context::from_environment());
+  WEFT_ASSIGN(const Task task, read_task(path, context->rank(), context->size()));
+  WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(graph_name, context->size()));
+  WEFT_RETURN_IF_ERROR(weft::check_doubly_stochastic(graph));  // weights.h says why
+  WEFT_RETURN_IF_ERROR(context->set_graph(graph, true));
+  if (context->rank() == 0) {
+    std::printf("dgd: %d ranks, about %zu samples each; graph %s; step length %.2f\n",
+                context->size(), task.mine.size(), graph.name().c_str(), kStepLength);
+  }
+  WEFT_RETURN_IF_ERROR(compare(*context, task, Order::while_communicating));
+  return compare(*context, task, Order::then_communicate);
+}
+
+}  // namespace
+}  // namespace regression
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "usage: weft run -n RANKS -- dgd examples/data/diabetes.csv [GRAPH]\n");
+    return 2;
+  }
+  const weft::Status done = regression::run(argv[1], argc == 3 ? argv[2] : "exponential");
+  if (!done.ok()) std::fprintf(stderr, "dgd: %s\n", done.to_string().c_str());
+  return done.ok() ? 0 : 1;
+}
