@@ -40,18 +40,40 @@ function(weft_module layer name)
   endif()
 endfunction()
 
-# weft_test(NAME LABEL SOURCES ... [LINK ...] [TIMEOUT s]): a GoogleTest program, run by ctest under LABEL.
+# Compiling is most of what a run of the tests takes, so their own code is not optimized (the modules that they call
+# are), and GoogleTest's header is read once.
+if(WEFT_TESTS)
+  file(CONFIGURE OUTPUT gtest_header.cc CONTENT "")
+  add_library(weft_gtest_header OBJECT ${CMAKE_CURRENT_BINARY_DIR}/gtest_header.cc)
+  set_target_properties(weft_gtest_header PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(weft_gtest_header PRIVATE -fPIE -O0)  # as the programs that use it
+  target_link_libraries(weft_gtest_header PRIVATE GTest::gtest weft_options)
+  target_precompile_headers(weft_gtest_header PRIVATE <gtest/gtest.h>)
+endif()
+
+function(weft_gtest_program name)
+  cmake_parse_arguments(ARG "OPTIMIZED" "" "SOURCES;LINK" ${ARGN})
+  weft_program(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  if(NOT ARG_OPTIMIZED)
+    target_compile_options(${name} PRIVATE -O0)
+    target_precompile_headers(${name} REUSE_FROM weft_gtest_header)
+  endif()
+endfunction()
+
+# weft_test(NAME LABEL [OPTIMIZED] SOURCES ... [LINK ...] [TIMEOUT s]): a GoogleTest program, run by ctest under LABEL;
+# OPTIMIZED, if what it computes itself takes long.
 function(weft_test name label)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT WEFT_TESTS)
     return()
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main weft_options)
-  target_link_options(${name} PRIVATE ${weft_as_compiled})
+  if(ARG_OPTIMIZED)
+    set(optimized OPTIMIZED)
+  endif()
+  weft_gtest_program(${name} ${optimized} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT})
   if(NOT label MATCHES "^(unit|sim)$")
@@ -63,5 +85,5 @@ endfunction()
 # tests/softroce runs it.
 function(weft_softroce_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
-  weft_program(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  weft_gtest_program(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK})
 endfunction()

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "verbs/ib/library.h"
@@ -61,6 +62,14 @@ struct ScriptedReceives : ibv_srq {
   ScriptedReceives() : ibv_srq{} {}
   std::size_t most = 0;
   std::deque<ScriptedReceive> waiting;
+  std::unordered_set<std::uint64_t> ids;  // of those that wait
+
+  ScriptedReceive take_first() {
+    const ScriptedReceive first = waiting.front();
+    waiting.pop_front();
+    ids.erase(first.id);
+    return first;
+  }
 };
 
 struct ScriptedRoute : ibv_ah {

@@ -166,7 +166,7 @@ int scripted_post_srq_recv(ibv_srq* queue, ibv_recv_wr* request, ibv_recv_wr** b
     *bad = request;
     if (const int error = fabric.refused("post_srq_recv"); error != 0) return error;
     if (own.waiting.size() == own.most) return ENOMEM;
-    if (std::ranges::any_of(own.waiting, [&](const auto& r) { return r.id == request->wr_id; }))
+    if (!own.ids.insert(request->wr_id).second)
       fabric.violated("one buffer is twice in the receive queue");
     own.waiting.push_back({request->wr_id, request->sg_list[0]});
   }
@@ -315,27 +315,25 @@ ibv_wc_status Fabric::move(ScriptedQueuePair& pair, ScriptedSend& send, Scripted
     return scatter(pair, send, old) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
   }
   const bool tells = send.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  auto& waiting = static_cast<ScriptedReceives*>(peer.srq)->waiting;
-  if (tells && waiting.empty()) return kNoReceive;
+  auto& receives = static_cast<ScriptedReceives&>(*peer.srq);
+  if (tells && receives.waiting.empty()) return kNoReceive;
   store(there, bytes);
   if (!tells) return IBV_WC_SUCCESS;
-  complete_receive(*this, peer, waiting.front().id, count, send.request);
-  waiting.pop_front();
+  complete_receive(*this, peer, receives.take_first().id, count, send.request);
   return IBV_WC_SUCCESS;
 }
 
 ibv_wc_status Fabric::take(ScriptedQueuePair& peer, const ScriptedSend& send,
                            const std::vector<std::byte>& bytes) {
-  auto& waiting = static_cast<ScriptedReceives*>(peer.srq)->waiting;
-  if (waiting.empty()) return kNoReceive;
-  const ScriptedReceive receive = waiting.front();
+  auto& receives = static_cast<ScriptedReceives&>(*peer.srq);
+  if (receives.waiting.empty()) return kNoReceive;
+  const ScriptedReceive& receive = receives.waiting.front();
   if (bytes.size() > receive.part.length) return IBV_WC_REM_INV_REQ_ERR;
   std::byte* to =
       reach(peer.pd, receive.part.lkey, receive.part.addr, bytes.size(), IBV_ACCESS_LOCAL_WRITE);
   if (to == nullptr) return IBV_WC_REM_OP_ERR;
-  waiting.pop_front();
   std::memcpy(to, bytes.data(), bytes.size());
-  complete_receive(*this, peer, receive.id, bytes.size(), send.request);
+  complete_receive(*this, peer, receives.take_first().id, bytes.size(), send.request);
   return IBV_WC_SUCCESS;
 }
 
