@@ -1,9 +1,21 @@
-// hardware: what this machine is made of, as values: processors, caches, memory, huge pages. Read
-// once from hwloc and /proc; nothing here is kept open, and any thread may call.
+// hardware: what a machine is made of, as values: processors, caches, memory, network interfaces,
+// GPUs, and where they sit on PCI. Read from this machine once, or from a file that describes
+// another one, so that a laptop can plan for any cluster; nothing is kept open, and any thread may
+// call.
+//
+//   source                            what it has
+//   this machine                      hwloc, /proc, /sys, and NVML where it is there
+//   an hwloc XML file (lstopo, ours)  all but the rates of network interfaces, unless we wrote it
+//   an hwloc synthetic string         packages, nodes, caches and cores: no device
+//   a topology file of NCCL           sockets, PCI, network interfaces with rates, GPUs, NVLink
+//
+// What a source does not tell is -1, 0 or empty, and unknown_in() has a sentence for it;
+// correct_machine() fills it in from a small file of the user's.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "verbs/base/base.h"
@@ -21,6 +33,7 @@ struct NumaNode {
   int index = 0;
   std::uint64_t bytes = 0;
   int cores = 0;
+  int package = -1;  // -1: of no single one, or not told
 };
 
 struct HugePageState {
@@ -31,8 +44,55 @@ struct HugePageState {
   std::string shared;     // the same for shared memory: also within_size, advise, deny, force
 };
 
+// A PCI bridge on the way from a processor to a device: a root port, or a port of a switch.
+struct PciBridge {
+  std::string address;     // "0000:17:00.0"
+  double gbyte_per_s = 0;  // of the link above it; 0: not told
+};
+
+// Where a device sits.
+struct PciPlace {
+  std::string address;             // "0000:3b:00.0"; empty: not on PCI
+  double gbyte_per_s = 0;          // of its own link; 0: not told
+  std::string host_bridge;         // "0000:3a": domain and bus below it
+  std::vector<PciBridge> bridges;  // from the host bridge down
+  int numa_node = -1;
+  int package = -1;
+};
+
+// One way out: a port of an RDMA device and its network interface, where it has one of them only
+// that.
+struct Nic {
+  std::string rdma;    // "mlx5_0"
+  int port = 1;        // of the RDMA device
+  std::string netdev;  // "ens1f0"
+  int mbit_per_s = -1;
+  bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  std::string bond;                  // the bonded interface that it is a part of
+  PciPlace place;
+
+  [[nodiscard]] std::string name() const;  // "mlx5_0", "mlx5_0:2", "ens1f0"
+};
+
+struct Gpu {
+  int index = 0;
+  std::string model;
+  std::uint64_t memory_bytes = 0;
+  PciPlace place;
+};
+
+// A direct connection of a GPU: NVLink, to another GPU or to a switch of them.
+struct GpuLink {
+  static constexpr int kSwitch = -1;
+  int gpu = 0;             // Gpu::index
+  int peer = kSwitch;      // Gpu::index
+  int lanes = 0;           // links side by side
+  double gbyte_per_s = 0;  // of all of them, one way
+};
+
 struct Machine {
-  std::string cpu;  // model name
+  std::string source;  // "this machine", the file's name, or the synthetic string
+  std::string cpu;     // model name
   int packages = 0;
   int cores = 0;
   int threads = 0;  // hardware threads that may be used
@@ -40,8 +100,44 @@ struct Machine {
   std::vector<NumaNode> nodes;
   std::uint64_t memory_bytes = 0;
   HugePageState huge_pages;
+  std::vector<Nic> nics;  // by name
+  std::vector<Gpu> gpus;  // by index
+  std::vector<GpuLink> gpu_links;
+  bool are_gpu_links_told = false;  // if not, that there are none means nothing
 };
 
 [[nodiscard]] Result<Machine> discover_machine();
+// From a file (hwloc's or NCCL's XML, told apart by what is in it) or "synthetic:" and a
+// description as hwloc takes it. Errors name the file, and the line where there is one.
+[[nodiscard]] Result<Machine> read_machine(const std::string& from);
+// This machine as hwloc XML, with the rates of its network interfaces in it.
+[[nodiscard]] Result<std::string> export_machine();
+// Replaces and adds what a TOML file says; the format is in docs/hardware.md. What it names and the
+// machine does not have is added. Errors name the file and the line.
+[[nodiscard]] Status correct_machine(Machine& machine, const std::string& path);
+
+// What the source did not tell where a plan would need it, a phrase each: "the rate of eth0, eth1".
+[[nodiscard]] std::vector<std::string> unknown_in(const Machine& machine);
+
+// How near two devices are, nearest first; the names that `nvidia-smi topo` uses in parentheses.
+enum class Nearness : std::uint8_t {
+  same_device,  // functions of one card
+  one_switch,   // below one PCI switch (PIX)
+  switches,     // several PCI switches, no host bridge (PXB)
+  host_bridge,  // below one host bridge (PHB)
+  numa_node,    // one NUMA node, across its host bridges (NODE)
+  machine,      // across nodes or packages (SYS)
+};
+[[nodiscard]] std::string_view name(Nearness nearness);
+[[nodiscard]] std::string_view description(Nearness nearness);
+
+struct Distance {
+  Nearness nearness = Nearness::machine;
+  double gbyte_per_s = 0;  // of the slowest PCI link between them; 0: one is not told
+  int bridges = 0;         // that a byte crosses
+};
+[[nodiscard]] Distance distance(const PciPlace& a, const PciPlace& b);
+// To the cores and the memory of a NUMA node.
+[[nodiscard]] Nearness distance(const PciPlace& device, const NumaNode& node);
 
 }  // namespace weft

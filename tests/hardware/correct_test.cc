@@ -1,0 +1,90 @@
+// What a user's file adds to a machine.
+#include "tests/hardware/machines.h"
+
+namespace weft {
+namespace {
+
+Status corrected(Machine& machine, const std::string& text) {
+  const TextFile file(text);
+  return correct_machine(machine, file.path());
+}
+
+TEST(Corrections, RatesAndPlaces) {
+  Result<Machine> read = read_machine(eight_gpus());
+  ASSERT_TRUE(read.ok());
+  Machine machine = std::move(read).value();
+  const Status status = corrected(machine, R"(
+[[nic]]
+name = "mlx5_0"
+mbit_per_s = 400_000
+
+[[nic]]
+name = "eno1"
+absent = true
+
+[[nic]]
+name = "mlx5_8"
+rdma = "mlx5_8"
+numa_node = 1
+mbit_per_s = 200_000
+
+[[gpu_link]]
+gpu = 0
+lanes = 18
+gbyte_per_s = 450
+)");
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(nic(machine, "mlx5_0").mbit_per_s, 400'000);
+  EXPECT_EQ(nic(machine, "mlx5_0").place.numa_node, 0);  // as it was
+  EXPECT_EQ(nic(machine, "mlx5_8").place.numa_node, 1);
+  EXPECT_EQ(machine.nics.size(), 9U);
+  ASSERT_EQ(machine.gpu_links.size(), 1U);
+  EXPECT_EQ(machine.gpu_links[0].peer, GpuLink::kSwitch);
+}
+
+TEST(Corrections, AVirtualMachineIsToldItsDevices) {
+  Result<Machine> read = read_machine("synthetic:pack:1 core:8 pu:1");
+  ASSERT_TRUE(read.ok());
+  Machine machine = std::move(read).value();
+  const Status status = corrected(machine, R"(
+[[gpu]]
+index = 0
+pci = "0000:3b:00.0"
+host_bridge = "0000:3a"
+bridges = ["0000:3a:00.0", "0000:3a:01.0"]
+bridges_gbyte_per_s = [63.0, 31.5]
+[[nic]]
+name = "mlx5_0"
+pci = "0000:3c:00.0"
+host_bridge = "0000:3a"
+bridges = ["0000:3a:00.0", "0000:3a:02.0"]
+)");
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(distance(machine.gpus[0].place, machine.nics[0].place).nearness, Nearness::one_switch);
+}
+
+TEST(Corrections, MistakesAreNamedAndChangeNothing) {
+  Machine machine;
+  const TextFile misspelled("[[nic]]\nname = \"a\"\nmbits_per_s = 5\n");
+  EXPECT_TRUE(correct_machine(machine, misspelled.path())
+                  .text()
+                  .starts_with(misspelled.path() + ":3: unknown key 'mbits_per_s'; known are: "));
+  EXPECT_TRUE(machine.nics.empty());
+  const auto text = [&machine](const std::string& toml) {
+    return std::string(corrected(machine, toml).text());
+  };
+  EXPECT_NE(text("[[nic]]\nmbit_per_s = 5\n").find(":1: a [[nic]] needs a name"),
+            std::string::npos);
+  EXPECT_NE(text("[[nic]]\nname = \"a\"\nmbit_per_s = -5\n").find(":3: mbit_per_s: -5 is not in"),
+            std::string::npos);
+  EXPECT_NE(text("[[nic]]\nname = \"a\"\nmbit_per_s = \"fast\"\n").find("a whole number"),
+            std::string::npos);
+  EXPECT_NE(text("[[gpu_link]]\ngpu = 3\n").find("needs the index of a GPU"), std::string::npos);
+  EXPECT_NE(text("[[nic]\n").find(":1: "), std::string::npos);
+  EXPECT_NE(text("[[switch]]\n").find("unknown key 'switch'"), std::string::npos);
+  EXPECT_NE(correct_machine(machine, "/nowhere.toml").text().find("/nowhere.toml"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,136 @@
+// What a user knows better than the source: a TOML file, documented in docs/hardware.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "topology/hardware/hardware.h"
+#include "topology/toml/toml.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kMostIndex = 65'535;
+constexpr std::int64_t kMostMbit = 100'000'000;  // 100 Tbit/s
+constexpr double kMostGbyte = 1e6;
+
+// `key` where it is given, else what was there.
+Status take(TomlTable& table, std::string_view key, std::string& into) {
+  WEFT_ASSIGN(std::optional<std::string> given, table.text(key));
+  if (given) into = std::move(*given);
+  return {};
+}
+
+Status take(TomlTable& table, std::string_view key, int& into, std::int64_t least,
+            std::int64_t most) {
+  WEFT_ASSIGN(const std::optional<std::int64_t> given, table.integer(key, least, most));
+  if (given) into = static_cast<int>(*given);
+  return {};
+}
+
+Status take(TomlTable& table, std::string_view key, double& into) {
+  WEFT_ASSIGN(const std::optional<double> given, table.number(key, 0, kMostGbyte));
+  if (given) into = *given;
+  return {};
+}
+
+Status take_place(TomlTable& table, PciPlace& place) {
+  WEFT_RETURN_IF_ERROR(take(table, "pci", place.address));
+  WEFT_RETURN_IF_ERROR(take(table, "pci_gbyte_per_s", place.gbyte_per_s));
+  WEFT_RETURN_IF_ERROR(take(table, "host_bridge", place.host_bridge));
+  WEFT_RETURN_IF_ERROR(take(table, "numa_node", place.numa_node, 0, kMostIndex));
+  WEFT_RETURN_IF_ERROR(take(table, "package", place.package, 0, kMostIndex));
+  WEFT_ASSIGN(const std::vector<std::string> bridges, table.texts("bridges"));
+  WEFT_ASSIGN(const std::vector<double> rates, table.numbers("bridges_gbyte_per_s", 0, kMostGbyte));
+  if (rates.size() > bridges.size())
+    return table.wrong("bridges_gbyte_per_s", "more of them than bridges");
+  if (bridges.empty()) return {};
+  place.bridges.clear();
+  for (std::size_t i = 0; i < bridges.size(); ++i)
+    place.bridges.push_back({bridges[i], i < rates.size() ? rates[i] : 0.0});
+  return {};
+}
+
+Status take_nic(TomlTable& table, Machine& machine) {
+  WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
+  if (!name || name->empty()) return table.wrong("a [[nic]] needs a name: \"mlx5_0\", \"eth0\"");
+  auto nic = std::ranges::find(machine.nics, *name, &Nic::name);
+  if (nic == machine.nics.end()) {
+    Nic added;
+    added.netdev = *name;
+    machine.nics.push_back(std::move(added));
+    nic = machine.nics.end() - 1;
+  }
+  WEFT_RETURN_IF_ERROR(take(table, "rdma", nic->rdma));
+  WEFT_RETURN_IF_ERROR(take(table, "port", nic->port, 1, 255));
+  WEFT_RETURN_IF_ERROR(take(table, "netdev", nic->netdev));
+  WEFT_RETURN_IF_ERROR(take(table, "mbit_per_s", nic->mbit_per_s, 1, kMostMbit));
+  WEFT_RETURN_IF_ERROR(take(table, "bond", nic->bond));
+  WEFT_ASSIGN(const std::optional<bool> shared, table.boolean("virtual_function"));
+  nic->is_virtual_function = shared.value_or(nic->is_virtual_function);
+  WEFT_RETURN_IF_ERROR(take_place(table, nic->place));
+  WEFT_ASSIGN(const std::optional<bool> absent, table.boolean("absent"));
+  if (absent.value_or(false)) machine.nics.erase(nic);
+  return table.done();
+}
+
+Status take_gpu(TomlTable& table, Machine& machine) {
+  int index = -1;
+  WEFT_RETURN_IF_ERROR(take(table, "index", index, 0, kMostIndex));
+  if (index < 0) return table.wrong("a [[gpu]] needs an index");
+  auto gpu = std::ranges::find(machine.gpus, index, &Gpu::index);
+  if (gpu == machine.gpus.end()) {
+    Gpu added;
+    added.index = index;
+    machine.gpus.push_back(std::move(added));
+    gpu = machine.gpus.end() - 1;
+  }
+  WEFT_RETURN_IF_ERROR(take(table, "model", gpu->model));
+  WEFT_RETURN_IF_ERROR(take_place(table, gpu->place));
+  return table.done();
+}
+
+Status take_link(TomlTable& table, Machine& machine) {
+  GpuLink link;
+  link.gpu = -1;
+  WEFT_RETURN_IF_ERROR(take(table, "gpu", link.gpu, 0, kMostIndex));
+  WEFT_RETURN_IF_ERROR(take(table, "peer", link.peer, 0, kMostIndex));
+  WEFT_RETURN_IF_ERROR(take(table, "lanes", link.lanes, 1, 1024));
+  WEFT_RETURN_IF_ERROR(take(table, "gbyte_per_s", link.gbyte_per_s));
+  const auto known = [&machine](int index) {
+    return std::ranges::count(machine.gpus, index, &Gpu::index) != 0;
+  };
+  if (!known(link.gpu)) return table.wrong("gpu", "a [[gpu_link]] needs the index of a GPU");
+  if (link.peer != GpuLink::kSwitch && !known(link.peer))
+    return table.wrong("peer", "there is no GPU of that index; leave it out for a switch");
+  std::erase_if(machine.gpu_links, [&link](const GpuLink& each) {
+    return each.gpu == link.gpu && each.peer == link.peer;
+  });
+  machine.gpu_links.push_back(link);
+  machine.are_gpu_links_told = true;
+  return table.done();
+}
+
+template <typename Take>
+Status take_each(TomlTable& file, std::string_view key, Machine& machine, Take take) {
+  WEFT_ASSIGN(std::vector<TomlTable> tables, file.tables(key));
+  for (TomlTable& table : tables) WEFT_RETURN_IF_ERROR(take(table, machine));
+  return {};
+}
+
+}  // namespace
+
+Status correct_machine(Machine& machine, const std::string& path) {
+  WEFT_ASSIGN(TomlTable file, read_toml(path));
+  Machine corrected = machine;
+  WEFT_RETURN_IF_ERROR(take_each(file, "nic", corrected, take_nic));
+  WEFT_RETURN_IF_ERROR(take_each(file, "gpu", corrected, take_gpu));
+  WEFT_RETURN_IF_ERROR(take_each(file, "gpu_link", corrected, take_link));
+  WEFT_RETURN_IF_ERROR(file.done());
+  std::ranges::sort(corrected.nics, {}, &Nic::name);
+  std::ranges::sort(corrected.gpus, {}, &Gpu::index);
+  corrected.source += fmt::format(", corrected by {}", path);
+  machine = std::move(corrected);
+  return {};
+}
+
+}  // namespace weft

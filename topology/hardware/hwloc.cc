@@ -1,0 +1,203 @@
+// Machines as hwloc has them: from this one, from XML, from a synthetic string.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "topology/hardware/sources.h"
+
+namespace weft::hardware {
+namespace {
+
+// PCI classes and vendors, as the PCI ID database has them.
+constexpr unsigned kDisplay = 0x03;
+constexpr unsigned kOtherDisplay = 0x0380;
+constexpr unsigned kAccelerator = 0x1200;
+constexpr unsigned kNvidia = 0x10de;
+constexpr unsigned kAmd = 0x1002;
+constexpr unsigned kIntel = 0x8086;
+
+Result<Topology> made() {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return Status(Code::exhausted, "hwloc has no memory");
+  Topology topology(raw);
+  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
+  return topology;
+}
+
+int count_of(hwloc_topology_t topology, hwloc_obj_type_t type) {
+  return std::max(hwloc_get_nbobjs_by_type(topology, type), 0);
+}
+
+int cores_in(hwloc_topology_t topology, hwloc_obj_t object) {
+  return hwloc_get_nbobjs_inside_cpuset_by_type(topology, object->cpuset, HWLOC_OBJ_CORE);
+}
+
+std::vector<CacheLevel> caches_of(hwloc_topology_t topology) {
+  std::vector<CacheLevel> caches;
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE}) {
+    const int count = count_of(topology, type);
+    if (count == 0) continue;
+    hwloc_obj_t first = hwloc_get_obj_by_type(topology, type, 0);
+    caches.push_back({static_cast<int>(first->attr->cache.depth), first->attr->cache.size, count,
+                      cores_in(topology, first)});
+  }
+  return caches;
+}
+
+// The package that has all of the object's cores.
+int package_of(hwloc_topology_t topology, hwloc_obj_t object) {
+  hwloc_obj_t package = nullptr;
+  while ((package = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PACKAGE, package)) != nullptr) {
+    if (object->cpuset != nullptr && hwloc_bitmap_isincluded(object->cpuset, package->cpuset))
+      return static_cast<int>(package->logical_index);
+  }
+  return -1;
+}
+
+std::vector<NumaNode> nodes_of(hwloc_topology_t topology) {
+  std::vector<NumaNode> nodes;
+  hwloc_obj_t node = nullptr;
+  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+    nodes.push_back({static_cast<int>(node->os_index), node->attr->numanode.local_memory,
+                     cores_in(topology, node), package_of(topology, node)});
+  }
+  return nodes;
+}
+
+std::string info(hwloc_obj_t object, const char* key) {
+  const char* text = object != nullptr ? hwloc_obj_get_info_by_name(object, key) : nullptr;
+  return text != nullptr ? text : "";
+}
+
+std::string address_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& device) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", device.domain, device.bus, device.dev,
+                     device.func);
+}
+
+PciPlace place_of(hwloc_topology_t topology, hwloc_obj_t device) {
+  PciPlace place;
+  place.address = address_of(device->attr->pcidev);
+  place.gbyte_per_s = device->attr->pcidev.linkspeed;
+  for (hwloc_obj_t up = device->parent; up != nullptr && up->type == HWLOC_OBJ_BRIDGE;
+       up = up->parent) {
+    const hwloc_obj_attr_u::hwloc_bridge_attr_s& bridge = up->attr->bridge;
+    if (bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI) {
+      place.bridges.push_back(
+          {address_of(bridge.upstream.pci), static_cast<double>(bridge.upstream.pci.linkspeed)});
+    } else {
+      place.host_bridge = fmt::format("{:04x}:{:02x}", bridge.downstream.pci.domain,
+                                      bridge.downstream.pci.secondary_bus);
+    }
+  }
+  std::ranges::reverse(place.bridges);
+  hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
+  if (near == nullptr) return place;
+  if (near->nodeset != nullptr && hwloc_bitmap_weight(near->nodeset) == 1)
+    place.numa_node = hwloc_bitmap_first(near->nodeset);
+  place.package = package_of(topology, near);
+  return place;
+}
+
+bool is_gpu(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& device) {
+  if (device.class_id == kAccelerator) return true;
+  if (device.class_id >> 8 != kDisplay) return false;
+  return device.vendor_id == kNvidia || device.vendor_id == kAmd ||
+         (device.vendor_id == kIntel && device.class_id == kOtherDisplay);
+}
+
+// The devices of the operating system below a PCI device: names by kind, in order.
+std::vector<std::string> names_below(hwloc_obj_t device, hwloc_obj_osdev_type_t kind) {
+  std::vector<std::string> names;
+  for (hwloc_obj_t io = device->io_first_child; io != nullptr; io = io->next_sibling) {
+    if (io->type == HWLOC_OBJ_OS_DEVICE && io->attr->osdev.type == kind && io->name != nullptr)
+      names.emplace_back(io->name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// A card with one RDMA device and several network interfaces has a port for each.
+void add_nics(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
+  const std::vector<std::string> rdma = names_below(device, HWLOC_OBJ_OSDEV_OPENFABRICS);
+  const std::vector<std::string> nets = names_below(device, HWLOC_OBJ_OSDEV_NETWORK);
+  const std::size_t ports = std::max(rdma.size(), nets.size());
+  for (std::size_t i = 0; i < ports; ++i) {
+    Nic nic;
+    if (!rdma.empty()) nic.rdma = rdma[std::min(i, rdma.size() - 1)];
+    if (rdma.size() == 1) nic.port = static_cast<int>(i) + 1;
+    if (i < nets.size()) nic.netdev = nets[i];
+    nic.place = place_of(topology, device);
+    machine.nics.push_back(std::move(nic));
+  }
+}
+
+void add_gpu(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
+  Gpu gpu;
+  gpu.index = static_cast<int>(machine.gpus.size());
+  gpu.model = info(device, "PCIDevice");
+  gpu.place = place_of(topology, device);
+  machine.gpus.push_back(std::move(gpu));
+}
+
+Status not_a_machine(const std::string& name) {
+  return Status(Code::invalid_argument, name + ": hwloc cannot read it as a machine");
+}
+
+}  // namespace
+
+Result<Topology> load_live() {
+  WEFT_ASSIGN(Topology topology, made());
+  if (hwloc_topology_load(topology.get()) != 0)
+    return Status(Code::system, "hwloc cannot read this machine's topology");
+  return topology;
+}
+
+Result<Topology> load_xml(const std::string& text, const std::string& name) {
+  WEFT_ASSIGN(Topology topology, made());
+  if (hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(),
+                                   static_cast<int>(text.size()) + 1) != 0 ||
+      hwloc_topology_load(topology.get()) != 0)
+    return not_a_machine(name);
+  return topology;
+}
+
+Result<Topology> load_synthetic(const std::string& text) {
+  WEFT_ASSIGN(Topology topology, made());
+  if (hwloc_topology_set_synthetic(topology.get(), text.c_str()) != 0 ||
+      hwloc_topology_load(topology.get()) != 0)
+    return not_a_machine(fmt::format("synthetic:{}", text));
+  return topology;
+}
+
+PciPlace place_of(hwloc_topology_t topology, const std::string& address) {
+  hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(topology, address.c_str());
+  if (device != nullptr) return place_of(topology, device);
+  PciPlace place;
+  place.address = address;
+  return place;
+}
+
+Machine machine_of(hwloc_topology_t topology) {
+  Machine machine;
+  machine.cpu = info(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0), "CPUModel");
+  machine.packages = count_of(topology, HWLOC_OBJ_PACKAGE);
+  machine.cores = count_of(topology, HWLOC_OBJ_CORE);
+  machine.threads = count_of(topology, HWLOC_OBJ_PU);
+  machine.caches = caches_of(topology);
+  machine.nodes = nodes_of(topology);
+  for (const NumaNode& node : machine.nodes) machine.memory_bytes += node.bytes;
+  if (take_notes(topology, machine)) return machine;
+  hwloc_obj_t device = nullptr;
+  while ((device = hwloc_get_next_pcidev(topology, device)) != nullptr) {
+    add_nics(topology, device, machine);
+    if (is_gpu(device->attr->pcidev)) add_gpu(topology, device, machine);
+  }
+  return machine;
+}
+
+}  // namespace weft::hardware

@@ -1,0 +1,110 @@
+// This machine: hwloc for the tree, /proc for memory, verbs/device for the ways out, NVML for GPUs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "topology/hardware/sources.h"
+#include "verbs/device/device.h"
+
+namespace weft {
+namespace {
+
+using namespace hardware;
+
+// The number after `key` in /proc/meminfo, in its own unit; 0 when it is not there.
+std::uint64_t meminfo(const std::string& key) {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  std::uint64_t number = 0;
+  while (file >> word) {
+    if (word == key && file >> number) return number;
+  }
+  return 0;
+}
+
+// The bracketed word of "always [madvise] never".
+std::string chosen(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  while (file >> word) {
+    if (word.size() > 2 && word.front() == '[') return word.substr(1, word.size() - 2);
+  }
+  return {};
+}
+
+HugePageState huge_pages() {
+  const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
+  return {meminfo("Hugepagesize:") << 10, static_cast<int>(meminfo("HugePages_Total:")),
+          static_cast<int>(meminfo("HugePages_Free:")), chosen(folder + "enabled"),
+          chosen(folder + "shmem_enabled")};
+}
+
+PciPlace placed(hwloc_topology_t topology, const std::string& address, int numa_node) {
+  PciPlace place;
+  if (!address.empty()) place = place_of(topology, address);
+  if (place.numa_node < 0) place.numa_node = numa_node;
+  return place;
+}
+
+// RDMA ports with their network interfaces, then network interfaces that have no RDMA port. What
+// only this machine itself uses (bridges, its loopback) is no way out.
+std::vector<Nic> ways_out(hwloc_topology_t topology) {
+  std::vector<Nic> nics;
+  std::vector<NetworkInterface> nets = discover_interfaces();
+  for (const RdmaPort& port : discover_rdma_ports()) {
+    Nic nic;
+    nic.rdma = port.device;
+    nic.port = port.port;
+    nic.netdev = port.netdev;
+    nic.mbit_per_s = port.mbit_per_s;
+    nic.is_virtual_function = port.is_virtual_function;
+    nic.bond = port.is_bonded ? port.netdev : "";
+    nic.place = placed(topology, port.pci, port.numa_node);
+    nics.push_back(std::move(nic));
+    std::erase_if(nets, [&port](const NetworkInterface& net) { return net.name == port.netdev; });
+  }
+  for (const NetworkInterface& net : nets) {
+    if (net.kind == "loopback" || net.kind == "bridge") continue;
+    Nic nic;
+    nic.netdev = net.name;
+    nic.mbit_per_s = net.mbit_per_s;
+    nic.place = placed(topology, net.pci, net.numa_node);
+    nics.push_back(std::move(nic));
+  }
+  std::ranges::sort(nics, {}, &Nic::name);
+  return nics;
+}
+
+Machine complete(hwloc_topology_t topology) {
+  Machine machine = machine_of(topology);
+  machine.source = "this machine";
+  machine.memory_bytes = meminfo("MemTotal:") << 10;
+  machine.huge_pages = huge_pages();
+  machine.nics = ways_out(topology);
+  ask_nvml(machine);
+  for (Gpu& gpu : machine.gpus)
+    gpu.place = placed(topology, gpu.place.address, gpu.place.numa_node);
+  return machine;
+}
+
+}  // namespace
+
+Result<Machine> discover_machine() {
+  WEFT_ASSIGN(const Topology topology, load_live());
+  return complete(topology.get());
+}
+
+Result<std::string> export_machine() {
+  WEFT_ASSIGN(const Topology topology, load_live());
+  put_notes(topology.get(), complete(topology.get()));
+  char* text = nullptr;
+  int bytes = 0;
+  if (hwloc_topology_export_xmlbuffer(topology.get(), &text, &bytes, 0) != 0)
+    return Status(Code::system, "hwloc cannot write this machine as XML");
+  std::string xml(text, static_cast<std::size_t>(std::max(bytes - 1, 0)));
+  hwloc_free_xmlbuffer(topology.get(), text);
+  return xml;
+}
+
+}  // namespace weft
