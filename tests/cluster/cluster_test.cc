@@ -1,0 +1,123 @@
+// Clusters from files: what they have, and mistakes with their line.
+#include "topology/cluster/cluster.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace weft {
+namespace {
+
+class Clusters : public testing::Test {
+ protected:
+  Clusters() : path_(folder() / "cluster.toml") {}
+  ~Clusters() override { std::filesystem::remove_all(path_.parent_path()); }
+
+  Result<Cluster> read(const std::string& text) {
+    std::ofstream(path_) << text;
+    return read_cluster(path_);
+  }
+  // The complaint without the file's name: "3: unknown key …".
+  std::string complaint(const std::string& text) {
+    const Result<Cluster> cluster = read(text);
+    const std::string all(cluster.status().text());
+    EXPECT_TRUE(all.starts_with(path_.string() + ":")) << all;
+    return all.substr(std::min(all.size(), path_.string().size() + 1));
+  }
+
+ private:
+  static std::filesystem::path folder() {
+    char path[] = "/tmp/weft-test-XXXXXX";
+    EXPECT_NE(mkdtemp(path), nullptr);
+    return path;
+  }
+  std::filesystem::path path_;
+};
+
+constexpr const char* kTwoMachines = R"(
+[[machine]]
+count = 2
+like = "synthetic:pack:1 core:4 pu:1"
+correct = "fix.toml"
+ranks = 3
+)";
+
+TEST_F(Clusters, TheExampleHasEightRails) {
+  const Result<Cluster> cluster = read_cluster(WEFT_EXAMPLES "/clusters/two-leaves.toml");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  EXPECT_EQ(cluster->machines.size(), 16U);
+  EXPECT_EQ(cluster->ranks(), 128);
+  EXPECT_EQ(cluster->rails.size(), 8U);
+  EXPECT_EQ(cluster->machine_of(0), 0);
+  EXPECT_EQ(cluster->machine_of(127), 15);
+  EXPECT_EQ(cluster->machine_of(8), 1);
+  EXPECT_EQ(cluster->machines[3].name, "node3");
+  EXPECT_EQ(cluster->machines[3].hardware, cluster->machines[4].hardware);
+  const Rail& rail = cluster->rails[2];
+  EXPECT_EQ(cluster->machines[0].hardware->nics[static_cast<std::size_t>(rail.nics[0])].name(),
+            "mlx5_2");
+  EXPECT_EQ(rail.leaf_of(7), 0);
+  EXPECT_EQ(rail.leaf_of(8), 1);
+  EXPECT_NE(describe(*cluster).find("rail 2: 16 machines, 400 Gbit/s, 2 us, 8 machines a leaf, "
+                                    "2:1 oversubscribed"),
+            std::string::npos);
+}
+
+TEST_F(Clusters, RailsMayLackMachinesAndRatesComeFromThem) {
+  const Result<Cluster> cluster = read(R"(
+[[machine]]
+name = "gpus"
+like = ")" WEFT_EXAMPLES R"(/machines/8gpu-8nic.xml"
+[[machine]]
+like = "synthetic:pack:1 core:4 pu:1"
+[[rail]]
+nics = ["eno1", "mlx5_3"]
+gbit_per_s = 10
+)");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  EXPECT_EQ(cluster->machines[0].ranks, 8);  // one for each GPU
+  EXPECT_EQ(cluster->machines[1].ranks, 1);
+  EXPECT_TRUE(cluster->rails[0].has(0));
+  EXPECT_FALSE(cluster->rails[0].has(1));
+}
+
+TEST_F(Clusters, MistakesAreNamedWithTheirLine) {
+  EXPECT_EQ(complaint(""), "1: there is no [[machine]]");
+  EXPECT_TRUE(complaint("[[machine]]\nlike = \"none.xml\"\n").starts_with("2: like: open "));
+  EXPECT_TRUE(complaint(kTwoMachines).starts_with("5: correct: open "));
+  EXPECT_EQ(complaint("[[machine]]\nlike = \"synthetic:core:1 pu:1\"\ncount = 2\n"),
+            "1: several machines, and no [[rail]] between them");
+  EXPECT_EQ(complaint("[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n[[rail]]\nnics = [\"a\"]\n"),
+            "4: nics: no machine has a");
+  EXPECT_EQ(complaint("[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n[[rail]]\n"),
+            "3: a [[rail]] needs nics: [\"mlx5_0\"]");
+  EXPECT_TRUE(complaint("[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n[[rails]]\n")
+                  .starts_with("3: unknown key 'rails'"));
+  EXPECT_TRUE(complaint("[[machine]]\nlike = \"synthetic:core:1 pu:1\"\nranks = 0\n")
+                  .starts_with("3: ranks: 0 is not in"));
+  EXPECT_EQ(complaint("[[machine]]\nlike = \"" WEFT_EXAMPLES
+                      "/machines/8gpu-8nic.xml\"\n[[rail]]\nnics = [\"eno1\"]\n"),
+            "3: the rate of eno1 on machine 0 is not known: say gbit_per_s here");
+}
+
+TEST_F(Clusters, OfOneKindOfMachine) {
+  Machine machine;
+  machine.source = "a machine";
+  EXPECT_EQ(uniform_cluster(std::make_shared<const Machine>(machine), 2, 1).status().code(),
+            Code::unavailable);
+  Nic nic;
+  nic.netdev = "eth0";
+  nic.mbit_per_s = 25'000;
+  machine.nics = {nic};
+  const Result<Cluster> cluster = uniform_cluster(std::make_shared<const Machine>(machine), 64, 4);
+  ASSERT_TRUE(cluster.ok());
+  EXPECT_EQ(cluster->ranks(), 256);
+  ASSERT_EQ(cluster->rails.size(), 1U);
+  EXPECT_EQ(cluster->rails[0].gbit_per_s[63], 25);
+}
+
+}  // namespace
+}  // namespace weft

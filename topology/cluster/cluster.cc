@@ -1,0 +1,61 @@
+// Clusters made of equal machines, and what all clusters answer.
+#include "topology/cluster/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weft {
+
+int Cluster::ranks() const {
+  return machines.empty() ? 0 : machines.back().first_rank + machines.back().ranks;
+}
+
+int Cluster::machine_of(Rank rank) const {
+  const auto after = std::ranges::upper_bound(machines, rank, {}, &ClusterMachine::first_rank);
+  return static_cast<int>(after - machines.begin()) - 1;
+}
+
+Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int count, int ranks) {
+  Cluster cluster;
+  cluster.source = fmt::format("{} x {}", count, machine->source);
+  const auto machines = static_cast<std::size_t>(count);
+  for (int i = 0; i < count; ++i)
+    cluster.machines.push_back({fmt::format("machine {}", i), machine, i * ranks, ranks});
+  for (std::size_t n = 0; n < machine->nics.size(); ++n) {
+    const Nic& nic = machine->nics[n];
+    if (nic.mbit_per_s <= 0 || nic.is_virtual_function) continue;
+    Rail rail;
+    rail.name = nic.name();
+    rail.nics.assign(machines, static_cast<int>(n));
+    rail.gbit_per_s.assign(machines, nic.mbit_per_s / 1e3);
+    cluster.rails.push_back(std::move(rail));
+  }
+  if (cluster.rails.empty() && count > 1) {
+    return Status(Code::unavailable,
+                  fmt::format("{}: no network interface with a known rate; correct it with a file "
+                              "(docs/hardware.md)",
+                              machine->source));
+  }
+  return cluster;
+}
+
+std::string describe(const Cluster& cluster) {
+  std::string text = fmt::format("{}: {} machines, {} ranks\n", cluster.source,
+                                 cluster.machines.size(), cluster.ranks());
+  for (const Rail& rail : cluster.rails) {
+    const auto count = std::ranges::count_if(rail.nics, [](int nic) { return nic >= 0; });
+    const auto [least, most] = std::ranges::minmax(rail.gbit_per_s);
+    text += fmt::format("rail {}: {} machines, {} Gbit/s, {} us", rail.name, count,
+                        least == most ? fmt::format("{}", most) : fmt::format("{}–{}", least, most),
+                        rail.latency_us);
+    if (rail.machines_per_leaf != 0) {
+      text += fmt::format(", {} machines a leaf, {}:1 oversubscribed", rail.machines_per_leaf,
+                          rail.oversubscription);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,73 @@
+// cluster: the machines of a job and what connects them, as a value: from a TOML file, so that a
+// cluster that is not at hand can be planned for. docs/cluster.md has the format.
+//
+// Ranks are numbered machine by machine. A rail is the set of interfaces, at most one per machine,
+// that reach each other directly; its switches are a tree of one or two levels: machines below
+// leaves, leaves below one spine whose links to each leaf may carry less than the machines below it
+// could ask for (oversubscription).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/hardware/hardware.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+
+struct ClusterMachine {
+  std::string name;
+  std::shared_ptr<const Machine> hardware;  // equal machines share it
+  int first_rank = 0;
+  int ranks = 1;
+};
+
+struct Rail {
+  std::string name;
+  // By machine: which of its network interfaces (Machine::nics), or -1: none on this rail.
+  std::vector<int> nics;
+  // By machine, one way.
+  std::vector<double> gbit_per_s;
+  double latency_us = 0;      // from memory to memory, below one leaf
+  int machines_per_leaf = 0;  // 0: all are below one
+  // What the machines below a leaf can send over what the leaf's links to the spine carry; at least
+  // 1.
+  double oversubscription = 1;
+  double spine_latency_us = 0;  // more, from leaf to leaf
+
+  [[nodiscard]] bool has(int machine) const { return nics[static_cast<std::size_t>(machine)] >= 0; }
+  [[nodiscard]] int leaf_of(int machine) const {
+    return machines_per_leaf == 0 ? 0 : machine / machines_per_leaf;
+  }
+};
+
+// Memory that the ranks of a machine share.
+struct SharedMemory {
+  double gbyte_per_s = 10;         // of one rank that reads another's
+  double machine_gbyte_per_s = 0;  // of all ranks of a machine together; 0: no bound
+  double latency_us = 0.5;
+};
+
+struct Cluster {
+  std::string source;
+  std::vector<ClusterMachine> machines;
+  std::vector<Rail> rails;
+  SharedMemory memory;
+
+  [[nodiscard]] int ranks() const;
+  [[nodiscard]] int machine_of(Rank rank) const;
+};
+
+// Errors name the file and the line. Paths in it are relative to its folder.
+[[nodiscard]] Result<Cluster> read_cluster(const std::string& path);
+// `count` machines of one kind with `ranks` ranks each, where the k-th network interfaces of all
+// make rail k. Interfaces whose rate is not told are left out; with none left, an error.
+[[nodiscard]] Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int count,
+                                              int ranks);
+// Machines, ranks and rails, a line each.
+[[nodiscard]] std::string describe(const Cluster& cluster);
+
+}  // namespace weft

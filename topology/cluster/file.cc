@@ -1,0 +1,151 @@
+// Cluster files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "topology/cluster/cluster.h"
+#include "topology/toml/toml.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostMachines = 1 << 20;
+constexpr std::int64_t kMostRanks = 1 << 16;  // of a machine
+constexpr std::int64_t kMostRanksInAll = 1 << 24;
+constexpr double kMostGbit = 1e6;
+constexpr double kMostUs = 1e9;
+constexpr double kMostOversubscription = 1e6;
+
+class Reader {
+ public:
+  explicit Reader(std::string path) : path_(std::move(path)) {}
+
+  Result<Cluster> read() {
+    WEFT_ASSIGN(TomlTable file, read_toml(path_));
+    cluster_.source = path_;
+    WEFT_ASSIGN(std::vector<TomlTable> machines, file.tables("machine"));
+    if (machines.empty()) return file.wrong("there is no [[machine]]");
+    for (TomlTable& table : machines) WEFT_RETURN_IF_ERROR(add_machines(table));
+    WEFT_ASSIGN(std::vector<TomlTable> rails, file.tables("rail"));
+    for (TomlTable& table : rails) WEFT_RETURN_IF_ERROR(add_rail(table));
+    WEFT_ASSIGN(std::vector<TomlTable> memory, file.tables("memory"));
+    for (TomlTable& table : memory) WEFT_RETURN_IF_ERROR(take_memory(table));
+    WEFT_RETURN_IF_ERROR(file.done());
+    if (cluster_.rails.empty() && cluster_.machines.size() > 1)
+      return file.wrong("several machines, and no [[rail]] between them");
+    return std::move(cluster_);
+  }
+
+ private:
+  // Relative to the cluster's file.
+  [[nodiscard]] std::string beside(const std::string& path) const {
+    if (path.starts_with("synthetic:") || fs::path(path).is_absolute()) return path;
+    return (fs::path(path_).parent_path() / path).string();
+  }
+
+  Result<std::shared_ptr<const Machine>> hardware(TomlTable& table) {
+    WEFT_ASSIGN(const std::optional<std::string> like, table.text("like"));
+    WEFT_ASSIGN(const std::optional<std::string> correct, table.text("correct"));
+    Result<Machine> machine =
+        like.value_or("this") == "this" ? discover_machine() : read_machine(beside(*like));
+    if (!machine.ok()) return table.wrong("like", machine.status().text());
+    if (correct) {
+      const Status status = correct_machine(*machine, beside(*correct));
+      if (!status.ok()) return table.wrong("correct", status.text());
+    }
+    return std::make_shared<const Machine>(std::move(machine).value());
+  }
+
+  Status add_machines(TomlTable& table) {
+    WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
+    WEFT_ASSIGN(const std::optional<std::int64_t> count, table.integer("count", 1, kMostMachines));
+    WEFT_ASSIGN(const std::optional<std::int64_t> ranks, table.integer("ranks", 1, kMostRanks));
+    WEFT_ASSIGN(const std::shared_ptr<const Machine> machine, hardware(table));
+    WEFT_RETURN_IF_ERROR(table.done());
+    const int gpus = static_cast<int>(machine->gpus.size());
+    const int each = ranks ? static_cast<int>(*ranks) : std::max(gpus, 1);
+    const std::int64_t all = cluster_.ranks() + count.value_or(1) * each;
+    if (all > kMostRanksInAll) return table.wrong(fmt::format("{} ranks are too many", all));
+    for (std::int64_t i = 0; i < count.value_or(1); ++i) {
+      const std::size_t number = cluster_.machines.size();
+      const std::string own = count ? fmt::format("{}{}", name.value_or("machine "), number)
+                                    : name.value_or(fmt::format("machine {}", number));
+      cluster_.machines.push_back({own, machine, cluster_.ranks(), each});
+    }
+    return {};
+  }
+
+  // The interface of a machine on a rail, or -1.
+  static int nic_of(const Machine& machine, const std::vector<std::string>& names) {
+    for (std::size_t n = 0; n < machine.nics.size(); ++n) {
+      const Nic& nic = machine.nics[n];
+      if (std::ranges::find(names, nic.name()) != names.end() ||
+          std::ranges::find(names, nic.netdev) != names.end())
+        return static_cast<int>(n);
+    }
+    return -1;
+  }
+
+  Status add_rail(TomlTable& table) {
+    Rail rail;
+    WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
+    rail.name = name.value_or(fmt::format("{}", cluster_.rails.size()));
+    WEFT_ASSIGN(std::vector<std::string> names, table.texts("nics"));
+    WEFT_ASSIGN(const std::optional<double> rate, table.number("gbit_per_s", 1e-6, kMostGbit));
+    WEFT_RETURN_IF_ERROR(take(table, "latency_us", rail.latency_us, 0, kMostUs));
+    WEFT_RETURN_IF_ERROR(take(table, "spine_latency_us", rail.spine_latency_us, 0, kMostUs));
+    WEFT_RETURN_IF_ERROR(
+        take(table, "oversubscription", rail.oversubscription, 1, kMostOversubscription));
+    WEFT_ASSIGN(const std::optional<std::int64_t> leaf,
+                table.integer("machines_per_leaf", 1, kMostMachines));
+    rail.machines_per_leaf = static_cast<int>(leaf.value_or(0));
+    WEFT_RETURN_IF_ERROR(table.done());
+    if (names.empty()) return table.wrong("a [[rail]] needs nics: [\"mlx5_0\"]");
+    int members = 0;
+    for (const ClusterMachine& machine : cluster_.machines) {
+      const int nic = nic_of(*machine.hardware, names);
+      const int mbit =
+          nic < 0 ? 0 : machine.hardware->nics[static_cast<std::size_t>(nic)].mbit_per_s;
+      if (nic >= 0 && !rate && mbit <= 0) {
+        return table.wrong(fmt::format("the rate of {} on {} is not known: say gbit_per_s here",
+                                       fmt::format("{}", names.front()), machine.name));
+      }
+      members += nic >= 0 ? 1 : 0;
+      rail.nics.push_back(nic);
+      rail.gbit_per_s.push_back(nic < 0 ? 0 : rate.value_or(mbit / 1e3));
+    }
+    if (members == 0) return table.wrong("nics", fmt::format("no machine has {}", names.front()));
+    cluster_.rails.push_back(std::move(rail));
+    return {};
+  }
+
+  Status take_memory(TomlTable& table) {
+    SharedMemory& memory = cluster_.memory;
+    WEFT_RETURN_IF_ERROR(take(table, "gbyte_per_s", memory.gbyte_per_s, 1e-6, kMostGbit));
+    WEFT_RETURN_IF_ERROR(
+        take(table, "machine_gbyte_per_s", memory.machine_gbyte_per_s, 0, kMostGbit));
+    WEFT_RETURN_IF_ERROR(take(table, "latency_us", memory.latency_us, 0, kMostUs));
+    return table.done();
+  }
+
+  static Status take(TomlTable& table, std::string_view key, double& into, double least,
+                     double most) {
+    WEFT_ASSIGN(const std::optional<double> given, table.number(key, least, most));
+    into = given.value_or(into);
+    return {};
+  }
+
+  std::string path_;
+  Cluster cluster_;
+};
+
+}  // namespace
+
+Result<Cluster> read_cluster(const std::string& path) {
+  return Reader(path).read();
+}
+
+}  // namespace weft
