@@ -90,6 +90,7 @@ class SimEndpoint final : public Endpoint {
   Posted post(std::uint32_t channel, const WireHeader& header, std::vector<std::byte> copy,
               std::span<const std::byte> source);
   void deliver(SimEndpoint& from);
+  void stretch(double factor);
 
   SimInterface& own_;
   Rank peer_;
@@ -97,6 +98,7 @@ class SimEndpoint final : public Endpoint {
   std::vector<Channel> channels_;
   bool silent_;
   bool late_ = false;
+  double sending_until_ = 0;  // the turn in which the network has taken all that was posted
   Status failure_;
 };
 
@@ -179,8 +181,20 @@ class SimInterface final : public Interface {
   std::map<std::size_t, std::vector<std::unique_ptr<SimEndpoint>>> endpoints_;
 };
 
-std::uint64_t SimNetwork::due(std::uint64_t after) {
-  return std::max(after, turn_ + 1 + random_() % options_.longest_delay);
+std::uint64_t SimNetwork::delayed(std::uint64_t turn) {
+  return turn + 1 + random_() % options_.longest_delay;
+}
+
+void SimNetwork::set_rate(double bytes_per_turn) {
+  const double factor = options_.bytes_per_turn / bytes_per_turn;
+  options_.bytes_per_turn = bytes_per_turn;
+  if (factor == 0) return;
+  for (SimInterface* interface : interfaces_) {
+    if (interface == nullptr) continue;
+    for (auto& [there, ends] : interface->endpoints_) {
+      for (auto& end : ends) end->stretch(factor);
+    }
+  }
 }
 
 std::unique_ptr<Interface> SimNetwork::open(Rank rank, const InterfaceOptions& options,
@@ -197,11 +211,11 @@ void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
                            &second.endpoint(first.rank_, first.number_)}) {
     end->silent_ = true;
     end->late_ = how == Cut::late;
-    // What was on its way is in the network's own buffers.
+    // What was on its way is in the network's own buffers, unless its sender had given up before.
     for (SimEndpoint::Channel& state : end->channels_) {
       for (SimEndpoint::Flying& flying : state.flying) {
-        if (!flying.source.empty())
-          flying.notice.payload.assign(flying.source.begin(), flying.source.end());
+        if (flying.source.empty() || !end->failure_.ok()) continue;
+        flying.notice.payload.assign(flying.source.begin(), flying.source.end());
         flying.source = {};
       }
     }
@@ -213,8 +227,16 @@ Posted SimEndpoint::post(std::uint32_t channel, const WireHeader& header,
                          std::vector<std::byte> copy, std::span<const std::byte> source) {
   Channel& state = channels_[channel];
   if (!failure_.ok() || state.posted - state.released == own_.options_.slots) return Posted::full;
+  SimNetwork& network = own_.network_;
+  sending_until_ = std::max(sending_until_, static_cast<double>(network.turn_));
+  if (network.options_.bytes_per_turn != 0) {
+    const std::size_t bytes = sizeof header + copy.size() + source.size();
+    sending_until_ += static_cast<double>(bytes) / network.options_.bytes_per_turn;
+  }
   const std::uint64_t last = state.flying.empty() ? 0 : state.flying.back().due;
-  state.flying.push_back({{header, std::move(copy)}, source, own_.network_.due(last)});
+  const auto sent = static_cast<std::uint64_t>(sending_until_);
+  state.flying.push_back(
+      {{header, std::move(copy)}, source, std::max(last, network.delayed(sent))});
   ++state.posted;
   return Posted::posted;
 }
@@ -224,7 +246,18 @@ void SimEndpoint::release(std::uint32_t channel) {
   state.arrived.pop_front();
   ++state.taken;
   const std::uint64_t last = state.credit.empty() ? 0 : state.credit.back();
-  state.credit.push_back(own_.network_.due(last));
+  state.credit.push_back(std::max(last, own_.network_.delayed(own_.network_.turn_)));
+}
+
+// What is not there yet takes `factor` times as long from now on.
+void SimEndpoint::stretch(double factor) {
+  const auto now = static_cast<double>(own_.network_.turn_);
+  const auto later = [&](double turn) { return turn <= now ? turn : now + (turn - now) * factor; };
+  sending_until_ = later(sending_until_);
+  for (Channel& state : channels_) {
+    for (Flying& flying : state.flying)
+      flying.due = static_cast<std::uint64_t>(later(static_cast<double>(flying.due)));
+  }
 }
 
 // Lets in what `from` sent to us and is due, and what it released of ours.

@@ -4,7 +4,9 @@
 // turns after it was posted, drawn from the seed, in the order of its channel; a release comes back
 // in the same way. A piece is read from its source when it arrives, so a source that was changed
 // too early shows. Paths can be cut: nothing of what is on its way arrives then, or it arrives
-// late, after the cut was noticed; the ends may learn of the cut or only feel silence.
+// late, after the cut was noticed; the ends may learn of the cut or only feel silence. A network
+// may carry only so much per turn and direction between two interfaces, and that may change while
+// something is on its way.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,7 @@ struct SimOptions {
   std::uint64_t seed = 1;
   std::uint64_t longest_delay = 8;  // turns
   std::size_t piece_bytes = 512;
+  double bytes_per_turn = 0;  // 0: any amount
 };
 
 class SimNetwork {
@@ -40,6 +43,13 @@ class SimNetwork {
   // Ends the path between two interfaces; after mend() they can connect again.
   void cut(const Interface& a, const Interface& b, Cut how);
   void mend() { is_cut_ = false; }
+  [[nodiscard]] bool is_cut() const { return is_cut_; }
+
+  // A turn in which nobody calls progress().
+  void pass() { ++turn_; }
+  // What is on its way slows down, too.
+  void set_rate(double bytes_per_turn);
+  void set_delay(std::uint64_t longest) { options_.longest_delay = longest; }
 
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
 
@@ -47,7 +57,7 @@ class SimNetwork {
   friend class SimInterface;
   friend class SimEndpoint;
 
-  [[nodiscard]] std::uint64_t due(std::uint64_t after);
+  [[nodiscard]] std::uint64_t delayed(std::uint64_t turn);
 
   SimOptions options_;
   std::mt19937_64 random_;

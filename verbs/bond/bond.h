@@ -6,14 +6,22 @@
 // take more, and a rail takes nothing that another would deliver sooner. The receiver takes notices
 // by number from whichever path has the next one.
 //
-// A path that is given up (it failed, its link is down, or it is silent while another answers) is
-// *fenced*: the sender says so over a live path, the receiver takes what has arrived whole, looks
+// A path that is given up (it failed, its link is down, it is silent while another answers, or it
+// has grown slow) is *fenced*: the sender says so over a live path, the receiver takes what has arrived whole, looks
 // at that path never again and answers how much it took; only the rest is posted once more. So
 // every notice arrives exactly once, whatever the dead path still delivers.
 //
+// A path has grown slow when, for `slow_ms` and in half of that time with pieces under way, it
+// carried less than `slow_share` of what it had carried for long and of what another path carries,
+// although there was enough to carry; and when it still does after the peer answered over another
+// path. So rails that are unequal by nature are left alone, as are paths with little to do, and a
+// receiver that is slow to take is blamed on no path. The last path that lives is never given up.
+//
 // A path returns: once nothing is owed on either side its interface connects again, a probe goes
 // there and its echo comes back, and it takes pieces as before. Each time is another generation of
-// the path, so that a late word about an earlier one changes nothing.
+// the path, so that a late word about an earlier one changes nothing. One that is slow or silent
+// again soon after its return waits twice as long the next time, at most 64 * return_ms; when it
+// has held for that long all is forgotten.
 //
 // A peer that shares our memory, or that one rail alone reaches, has the member's own endpoint: no
 // numbering, no copies. Threads and lifetime as in transport.h; members live as long as the bond.
@@ -47,6 +55,11 @@ struct BondOptions {
   // A path that carried nothing for so long although it should is asked whether it still works; as
   // long again, and it is given up.
   std::int64_t silence_ms = 500;
+  // A path that carries less than this share of its own earlier rate and of another path's present
+  // one for so long is given up. A sixteenth is beyond what ports shared with others or crowded
+  // switches do to a rail, and a rail that far behind the others would be given nothing anyway.
+  double slow_share = 1.0 / 16;
+  std::int64_t slow_ms = 2000;
   // After so long a path that was given up is tried again, as long as its interface has a link.
   std::int64_t return_ms = 1000;
   std::int64_t (*clock)() = now_ns;  // nanoseconds; tests give one of their own

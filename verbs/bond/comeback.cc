@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "verbs/bond/interface.h"
 
@@ -11,6 +12,9 @@ namespace {
 
 // A path that was connected again has so many times return_ms to be proven.
 constexpr std::int64_t kPatience = 10;
+// One that is slow or silent again and again waits so many times return_ms, at most: one try in a
+// minute, which can cost about slow_ms.
+constexpr std::int64_t kLongestWait = 64;
 
 }  // namespace
 
@@ -30,12 +34,35 @@ void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t wait_ns = bond_.options().return_ms * 1'000'000;
   const Status unproven(Code::timed_out, "it did not come back", peer_);
-  if (path.returning && now - path.given_up_ns > kPatience * wait_ns) give_up(index, unproven);
-  if (path.returning || !path.resolved || now - path.given_up_ns < wait_ns) return;
+  if (path.returning && now - path.tried_ns > kPatience * wait_ns) give_up(index, unproven);
+  if (path.returning || !path.resolved || now < path.try_ns) return;
   if (!is_drained(index) || !path.interface->link().ok()) return;
-  path.given_up_ns = now;  // of this try, if it fails
+  path.tried_ns = now;
+  path.try_ns = now + wait_ns;  // if this one fails
   const Result<Endpoint*> again = path.interface->reconnect(peer_, path.address);
   if (again.ok() && *again != path.endpoint && (*again)->failure().ok()) begin_anew(index, **again);
+}
+
+std::int64_t BondEndpoint::longest_wait_ns() const {
+  return kLongestWait * bond_.options().return_ms * 1'000'000;
+}
+
+// Only the first try waits longer; the others come each return_ms, so that those of both ends meet.
+std::int64_t BondEndpoint::wait_before_return(const Path& path, bool judged,
+                                              std::int64_t now) const {
+  const std::int64_t least = bond_.options().return_ms * 1'000'000;
+  if (path.back_ns == 0 || now - path.back_ns >= longest_wait_ns()) return least;
+  return std::clamp(judged ? 2 * path.wait_ns : path.wait_ns, least, longest_wait_ns());
+}
+
+// Both ends wait as long as the one that found the path slow.
+void BondEndpoint::wait_as_told(std::size_t index, std::span<const std::byte> told) {
+  std::int64_t wait_ns = 0;
+  if (told.size() < sizeof wait_ns) return;
+  std::memcpy(&wait_ns, told.data(), sizeof wait_ns);
+  Path& path = paths_[index];
+  path.wait_ns = std::clamp(wait_ns, path.wait_ns, longest_wait_ns());
+  path.try_ns = std::max(path.try_ns, bond_.now() + path.wait_ns);
 }
 
 void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
@@ -61,17 +88,15 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
 
 void BondEndpoint::come_back(std::size_t index) {
   Path& path = paths_[index];
-  path.returning = path.resolved = path.measured = false;
-  path.live = true;
+  path.returning = path.resolved = false;
   // As fast as the fastest, until it is measured.
-  path.rate = 0;
+  double rate = 0;
   for (const Path& other : paths_) {
-    if (other.live && &other != &path) path.rate = std::max(path.rate, other.rate);
+    if (other.live) rate = std::max(rate, other.rate);
   }
-  path.backlog = path.carried = 0;
-  path.pieces = 0;
-  path.busy_ns = 0;
-  path.moved_ns = bond_.now();
+  path.live = true;
+  path.moved_ns = path.back_ns = bond_.now();
+  forget_rate(path, rate, path.back_ns);
   log(LogLevel::warning,
       fmt::format("path to rank {} over {} is back", peer_, path.interface->name()));
 }

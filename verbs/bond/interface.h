@@ -16,7 +16,8 @@ class BondInterface;
 // channel of a path that lives, outside of the numbered stream. Frozen with the wire version.
 struct PathNote {
   enum class What : std::uint32_t {
-    fence = 1,   // I gave up path `path`: take what has come there and say how much
+    fence = 1,   // I gave up path `path`: take what has come there and say how much; after it the
+                 // nanoseconds (64 bits) before which I do not try it again
     fenced = 2,  // taken: `taken` notices per channel follow
     probe = 3,   // does this path work?
     echo = 4,    // it does
@@ -43,17 +44,32 @@ struct Path {
   bool fenced = false;           // we take no more from it than had come
   // Given up, connected again, and not proven yet: only a probe is under way.
   bool returning = false;
-  std::int64_t given_up_ns = 0;
+  // When it is tried again; how long it waits for that when it is given up; when that was tried
+  // last; when it was back.
+  std::int64_t try_ns = 0;
+  std::int64_t wait_ns = 0;
+  std::int64_t tried_ns = 0;
+  std::int64_t back_ns = 0;
   // How fast it carries, in bytes per nanosecond; taken to be equal for all until measured.
   double rate = 1.0;
   bool measured = false;
+  double latest = 0;  // in the last sample
+  double best = 0;    // … and has carried for long: learned in a second, forgotten in a minute
   std::uint64_t backlog = 0;  // bytes posted and not settled
   // A sample of the rate: bytes of pieces that settled, and how long there were any under way. The
   // time in between does not count: a fast path often waits for a slow one.
   std::uint32_t pieces = 0;  // under way
   std::uint64_t carried = 0;
-  std::int64_t busy_ns = 0;        // before `busy_since_ns`
-  std::int64_t busy_since_ns = 0;  // where pieces are under way
+  std::int64_t busy_ns = 0;  // before `counted_ns`
+  double held = 0;           // the backlog summed over that time, byte * ns
+  std::int64_t counted_ns = 0;
+  // Slowness: the time with pieces under way in samples that were slow, since when there was none
+  // that was not, where the last of them began, and when the peer was asked whether it is there.
+  std::int64_t slow_ns = 0;
+  std::int64_t slow_since_ns = 0;
+  std::int64_t slow_sample_ns = 0;
+  double slow_rate = 0;  // in it
+  std::int64_t asked_ns = 0;
   // Silence: how much it had released and settled when it last moved, and when that was; when it
   // was asked (0: not since), when it answered, and when another path answered for it.
   std::uint64_t moved = 0;
@@ -64,10 +80,17 @@ struct Path {
   bool resolved = false;  // given up, and the peer said what it took
 };
 
+// rate.cc
 // How long the path has carried pieces in this sample.
 [[nodiscard]] inline std::int64_t busy_ns(const Path& path, std::int64_t now) {
-  return path.busy_ns + (path.pieces == 0 ? 0 : now - path.busy_since_ns);
+  return path.busy_ns + (path.pieces == 0 ? 0 : now - path.counted_ns);
 }
+// Counts the time up to now; before pieces or backlog change.
+void count_time(Path& path, std::int64_t now);
+// What a path is worth now: what was measured, or less when it fell far behind that since.
+[[nodiscard]] double rate_now(const Path& path, std::int64_t now);
+// A new beginning: nothing is known of the path but what it once carried.
+void forget_rate(Path& path, double rate, std::int64_t now);
 
 class BondEndpoint final : public Endpoint {
  public:
@@ -144,6 +167,13 @@ class BondEndpoint final : public Endpoint {
     std::vector<std::uint64_t> taken, bound, before;
   };
 
+  // rate.cc
+  void measure(std::int64_t now);
+  void close_sample(Path& path, std::int64_t now);
+  void count_slowness(Path& path, std::int64_t now);
+  [[nodiscard]] double rate_beside(const Path& path, std::int64_t now) const;
+  void look_for_slowness(std::size_t path, std::int64_t now);
+
   // post.cc
   Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
               bool piece);
@@ -155,9 +185,10 @@ class BondEndpoint final : public Endpoint {
   [[nodiscard]] Notice front_on(std::uint32_t channel, std::size_t path);
   void release_on(std::uint32_t channel, std::size_t path);
   bool keep_early(std::uint32_t channel);
+  bool keep_early_on(std::uint32_t channel, std::size_t path);
 
   // recover.cc
-  void give_up(std::size_t path, const Status& why);
+  void give_up(std::size_t path, const Status& why, bool judged = false);
   void take_notes();
   void handle(std::size_t from, const PathNote& note, std::span<const std::byte> counts);
   void fence(std::size_t path);
@@ -170,6 +201,10 @@ class BondEndpoint final : public Endpoint {
 
   // comeback.cc
   void look_for_return(std::size_t path, std::int64_t now);
+  [[nodiscard]] std::int64_t longest_wait_ns() const;
+  [[nodiscard]] std::int64_t wait_before_return(const Path& path, bool judged,
+                                                std::int64_t now) const;
+  void wait_as_told(std::size_t path, std::span<const std::byte> told);
   [[nodiscard]] bool is_drained(std::size_t path) const;
   void begin_anew(std::size_t path, Endpoint& endpoint);
   void come_back(std::size_t path);

@@ -10,23 +10,6 @@
 namespace weft::bond {
 namespace {
 
-// A path's rate is taken from so many bytes that it carried, or from what it carried in so long:
-// pieces settle in bursts, and a sample of a few says nothing.
-constexpr std::uint64_t kSampleBytes = std::uint64_t{4} << 20;
-constexpr std::int64_t kSampleNs = 100'000'000;
-// How much a path may lag behind its rate before it is thought slower, between two samples.
-constexpr std::uint64_t kLagBytes = std::uint64_t{1} << 20;
-// No path is ever thought slower than this, so that one that stood still is tried again.
-constexpr double kLeastRate = 1e-6;
-
-// What a path is worth now: what was measured, or less when it fell far behind that since.
-double rate_now(const Path& path, std::int64_t now) {
-  const auto busy = static_cast<double>(busy_ns(path, now));
-  const auto carried = static_cast<double>(path.carried + kLagBytes);
-  if (path.pieces == 0 || path.rate * busy <= carried) return path.rate;
-  return std::max(kLeastRate, carried / busy);
-}
-
 std::uint32_t stamp_of(std::uint64_t number) {
   return static_cast<std::uint32_t>(number + 1);
 }
@@ -69,7 +52,7 @@ std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
   return best;
 }
 
-// Takes what has settled out of the paths' backlogs, and measures how fast they are.
+// Takes what has settled out of the paths' backlogs.
 void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t now) {
   for (std::uint64_t n = state.released; n < state.posted; ++n) {
     Sent& sent = state.sent[n % state.sent.size()];
@@ -77,24 +60,15 @@ void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t no
     Path& path = paths_[sent.path];
     if (path.endpoint->settled(channel) >= sent.path_number) count_settled(path, sent, now);
   }
-  for (Path& path : paths_) {
-    const std::int64_t busy = busy_ns(path, now);
-    if (busy == 0 || (path.carried < kSampleBytes && busy < kSampleNs)) continue;
-    const double rate = static_cast<double>(path.carried) / static_cast<double>(busy);
-    path.rate = std::max(kLeastRate, path.measured ? (3 * path.rate + rate) / 4 : rate);
-    path.measured = true;
-    path.carried = 0;
-    path.busy_ns = 0;
-    path.busy_since_ns = now;
-  }
 }
 
 void BondEndpoint::count_settled(Path& path, Sent& sent, std::int64_t now) {
   sent.settled = true;
+  count_time(path, now);
   path.backlog -= sent.payload.size();
   if (!sent.piece) return;
   path.carried += sent.payload.size();
-  if (--path.pieces == 0) path.busy_ns += now - path.busy_since_ns;
+  --path.pieces;
 }
 
 Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sent) {
@@ -103,8 +77,10 @@ Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sen
   const Posted posted = sent.piece ? path.endpoint->post_piece(channel, sent.header, sent.payload)
                                    : path.endpoint->post_notice(channel, sent.header, sent.payload);
   if (posted == Posted::full) return Posted::full;
-  if (path.backlog == 0) path.moved_ns = bond_.now();
-  if (sent.piece && path.pieces++ == 0) path.busy_since_ns = bond_.now();
+  const std::int64_t now = bond_.now();
+  count_time(path, now);
+  if (path.backlog == 0) path.moved_ns = now;
+  if (sent.piece) ++path.pieces;
   path.backlog += sent.payload.size();
   sent.path = static_cast<std::uint32_t>(index);
   sent.path_number = path.endpoint->posted(channel);
@@ -116,9 +92,10 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
                           std::span<const std::byte> payload, bool piece) {
   Channel& state = channels_[channel];
   if (!failure_.ok() || missing_ != 0) return Posted::full;
-  if (state.posted - released(channel) == state.sent.size()) return Posted::full;
   const std::int64_t now = bond_.now();
   settle(state, channel, now);
+  measure(now);
+  if (state.posted - released(channel) == state.sent.size()) return Posted::full;
   const std::size_t path = choose(payload.size(), now);
   if (path == kNowhere) return Posted::full;
   // Half of a path's slots for what is under way, half for what has come but waits for a slower
@@ -220,19 +197,23 @@ void BondEndpoint::release_on(std::uint32_t channel, std::size_t path) {
 // After a fence a notice may be posted again behind later ones that fill its new path. Those are
 // kept aside, as many as the sender may have unreleased. True if one was.
 bool BondEndpoint::keep_early(std::uint32_t channel) {
-  Channel& state = channels_[channel];
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (state.kept.size() >= state.sent.size()) return false;
-    const Notice notice = front_on(channel, p);
-    if (notice.header == nullptr || notice.header->stamp == stamp_of(state.next)) continue;
-    Kept& kept = state.kept[notice.header->stamp];
-    kept.header = *notice.header;
-    if (notice.header->form == PieceForm::payload)
-      kept.payload.assign(notice.payload, notice.payload + notice.header->bytes);
-    release_on(channel, p);
-    return true;
+    if (keep_early_on(channel, p)) return true;
   }
   return false;
+}
+
+bool BondEndpoint::keep_early_on(std::uint32_t channel, std::size_t path) {
+  Channel& state = channels_[channel];
+  if (state.kept.size() >= state.sent.size()) return false;
+  const Notice notice = front_on(channel, path);
+  if (notice.header == nullptr || notice.header->stamp == stamp_of(state.next)) return false;
+  Kept& kept = state.kept[notice.header->stamp];
+  kept.header = *notice.header;
+  if (notice.header->form == PieceForm::payload)
+    kept.payload.assign(notice.payload, notice.payload + notice.header->bytes);
+  release_on(channel, path);
+  return true;
 }
 
 // Memory is shared with nobody on this way; one-sided work takes the first path that lives.

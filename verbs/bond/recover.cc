@@ -19,15 +19,18 @@ void BondEndpoint::progress() {
 }
 
 void BondEndpoint::look(std::int64_t now) {
+  for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
+  measure(now);
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live && failure_.ok()) look_for_return(p, now);
-    // The last path is not given up for silence: its network may recover, and the operation's
-    // deadline bounds the wait.
+    // The last path is not given up for silence or slowness: its network may recover, and the
+    // operation's deadline bounds the wait.
     if (!paths_[p].live || std::ranges::count(paths_, true, &Path::live) == 1) continue;
     if (Status link = paths_[p].interface->link(); !link.ok()) {
       give_up(p, link);
     } else {
       look_for_silence(p, now);
+      look_for_slowness(p, now);
     }
   }
 }
@@ -71,17 +74,23 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
                  fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
                              "answers",
                              path.interface->name(), peer_, (now - path.moved_ns) / 1'000'000),
-                 peer_));
+                 peer_),
+          true);
 }
 
 // One that was only returning has carried nothing of ours: it is tried again later, in silence.
-void BondEndpoint::give_up(std::size_t index, const Status& why) {
+// `judged`: nothing failed, we found it slow or silent; it may look well to a probe once more.
+void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   if (!carries_notes(index)) return;
-  const bool was_live = std::exchange(paths_[index].live, false);
-  paths_[index].returning = false;
-  paths_[index].given_up_ns = bond_.now();
-  paths_[index].endpoint->abandon(why);
+  Path& path = paths_[index];
+  const std::int64_t now = bond_.now();
+  const bool was_live = std::exchange(path.live, false);
+  path.returning = false;
+  path.endpoint->abandon(why);
+  path.try_ns = now + bond_.options().return_ms * 1'000'000;
   if (!was_live) return;
+  path.wait_ns = wait_before_return(path, judged, now);
+  path.try_ns = now + path.wait_ns;
   if (std::ranges::none_of(paths_, &Path::live)) {
     failure_ = Status(why.code(),
                       fmt::format("the last path to rank {} failed: {}", peer_, why.text()), peer_);
@@ -90,19 +99,25 @@ void BondEndpoint::give_up(std::size_t index, const Status& why) {
   log(LogLevel::warning,
       fmt::format("path to rank {} over {} given up, its pieces go over the other "
                   "rails: {}",
-                  peer_, paths_[index].interface->name(), why.text()));
+                  peer_, path.interface->name(), why.text()));
   // Notes that went over this path may be lost, so open fences are asked for again.
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live && !paths_[p].resolved) say(PathNote::What::fence, p, kNowhere);
   }
 }
 
+// A notice of the stream whose turn has not come is kept aside: the one before it may be lost until
+// the fence that comes behind it is heard.
 void BondEndpoint::take_notes() {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     Channel& control = channels_[kControlChannel];
     while (control.taken[p] < control.bound[p]) {
       const Notice notice = paths_[p].endpoint->front(kControlChannel);
-      if (notice.header == nullptr || notice.header->kind != NoticeKind::path) break;
+      if (notice.header == nullptr) break;
+      if (notice.header->kind != NoticeKind::path) {
+        if (keep_early_on(kControlChannel, p)) continue;
+        break;
+      }
       std::vector<std::byte> text;
       const std::size_t bytes = std::min<std::size_t>(notice.header->bytes, kControlBytes);
       text.assign(notice.payload, notice.payload + bytes);
@@ -125,6 +140,7 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
       fence(note.path);
       give_up(note.path,
               Status(Code::unavailable, fmt::format("rank {} gave the path up", peer_), peer_));
+      wait_as_told(note.path, counts);
       say(PathNote::What::fenced, note.path, kNowhere);
       break;
     case PathNote::What::fenced:
@@ -195,14 +211,18 @@ void BondEndpoint::send_notes() {
     if (over == kNowhere || !carries_notes(over)) continue;
     std::vector<std::byte> text(sizeof note.note);
     std::memcpy(text.data(), &note.note, sizeof note.note);
+    const std::size_t p = note.note.path;
+    const auto add = [&text](const auto& word) {
+      const auto* bytes = reinterpret_cast<const std::byte*>(&word);
+      text.insert(text.end(), bytes, bytes + sizeof(std::uint64_t));
+    };
+    if (note.note.what == PathNote::What::fence) add(paths_[p].wait_ns);
     if (note.note.what == PathNote::What::fenced) {
-      const std::size_t p = note.note.path;
       for (const Channel& state : channels_) {
         const std::uint64_t taken = note.note.generation == paths_[p].generation ? state.bound[p]
                                     : note.note.generation == paths_[p].before   ? state.before[p]
                                                                                  : 0;
-        const auto* count = reinterpret_cast<const std::byte*>(&taken);
-        text.insert(text.end(), count, count + sizeof(std::uint64_t));
+        add(taken);
       }
     }
     WireHeader header;
@@ -225,6 +245,8 @@ std::string BondEndpoint::describe() const {
     if (!path.live)
       text += path.returning ? " (coming back)"
                              : fmt::format(" (given up: {})", path.endpoint->failure().text());
+    else if (path.measured && path.slow_ns != 0)
+      text += fmt::format(" ({:.0f} Mbit/s, earlier {:.0f})", path.rate * 8000, path.best * 8000);
     else if (path.measured)
       text += fmt::format(" ({:.0f} Mbit/s)", path.rate * 8000);
   }

@@ -1,0 +1,125 @@
+#include "tests/sim/pair.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+InterfaceOptions options_of(const PairOptions& options) {
+  InterfaceOptions made;
+  made.channels = kSimChannels;
+  made.slots = options.slots;
+  made.payload_bytes = kSimPayload;
+  made.context = 1;
+  return made;
+}
+
+// Message `number` is a part of this that begins at a place of its own.
+const std::byte* text_of(std::uint32_t number) {
+  constexpr std::size_t kPlaces = 4099;
+  static const auto text = [] {
+    std::vector<std::byte> bytes(std::size_t{64} << 10);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<std::byte>((i * 2654435761U) >> 13);
+    return bytes;
+  }();
+  return text.data() + number % kPlaces;
+}
+
+}  // namespace
+
+std::int64_t& simulated_ns() {
+  static std::int64_t now = 0;
+  return now;
+}
+
+Pair::Pair(PairOptions options) {
+  for (const SimOptions& rail : options.rails)
+    networks_.push_back(std::make_unique<SimNetwork>(rail));
+  for (const Rank rank : {0, 1}) {
+    const auto r = static_cast<std::size_t>(rank);
+    std::vector<BondMember> members;
+    for (std::size_t k = 0; k < networks_.size(); ++k) {
+      members.push_back({"sim", "rail" + std::to_string(k), [&, rank, r, k](AddressResolver) {
+                           std::unique_ptr<Interface> opened = networks_[k]->open(
+                               rank, options_of(options), "sim" + std::to_string(k));
+                           members_[r].push_back(opened.get());
+                           return Result<std::unique_ptr<Interface>>(std::move(opened));
+                         }});
+    }
+    BondOptions bond;
+    bond.rank = rank;
+    bond.channels = kSimChannels;
+    bond.slots = options.slots;
+    bond.payload_bytes = kSimPayload;
+    bond.silence_ms = options.silence_ms;
+    bond.return_ms = options.return_ms;
+    bond.slow_ms = options.slow_ms;
+    bond.clock = [] { return simulated_ns(); };
+    ends_[r] = open_bond(bond, nullptr, std::move(members), [this](Rank peer) {
+                 return Result<std::string>(ends_[static_cast<std::size_t>(peer)]->address());
+               }).value();
+  }
+}
+
+std::string Pair::path(Rank rank, std::size_t rail) {
+  const std::string all = paths(rank);
+  const std::size_t begin = all.find(" sim" + std::to_string(rail));
+  return all.substr(begin, all.find(" sim" + std::to_string(rail + 1)) - begin);
+}
+
+bool Pair::lives(std::size_t rail) {
+  return std::ranges::all_of(std::array{0, 1}, [&](Rank rank) {
+    const std::string text = path(rank, rail);
+    return text.find("given up") == std::string::npos &&
+           text.find("coming back") == std::string::npos;
+  });
+}
+
+void Stream::turn() {
+  if (sent_ < total_) post();
+  take();
+}
+
+void Stream::take() {
+  forget();
+  const Notice notice = receiver_.front(channel_);
+  if (notice.header == nullptr) return;
+  const std::size_t bytes = size_(received_);
+  ASSERT_EQ(notice.header->piece, received_);
+  ASSERT_EQ(notice.header->bytes, bytes);
+  const std::byte* text = text_of(received_);
+  ASSERT_TRUE(std::equal(text, text + bytes, notice.payload)) << "message " << received_;
+  receiver_.release(channel_);
+  ++received_;
+}
+
+void Stream::post() {
+  const std::size_t size = size_(sent_);
+  const std::byte* text = text_of(sent_);
+  std::vector<std::byte> bytes(text, text + size);
+  WireHeader header;
+  header.kind = NoticeKind::data;
+  header.form = PieceForm::payload;
+  header.piece = sent_;
+  header.bytes = static_cast<std::uint32_t>(size);
+  const Posted posted = size <= kSimPayload ? sender_.post_notice(channel_, header, bytes)
+                                            : sender_.post_piece(channel_, header, bytes);
+  if (posted == Posted::full) return;
+  sources_.push_back(std::move(bytes));
+  ++sent_;
+}
+
+// A settled source belongs to the caller again, who writes something else there. What was sent
+// last is kept for a while, so that a late read finds the wrong text and not freed memory.
+void Stream::forget() {
+  const std::uint64_t settled = sender_.settled(channel_);
+  constexpr std::size_t kSpoilt = 256;
+  for (; forgotten_ < settled; ++forgotten_) {
+    const std::size_t behind = sources_.size() - (sent_ - forgotten_);
+    std::ranges::fill(sources_[behind], std::byte{0xEE});
+    if (behind == kSpoilt) sources_.pop_front();
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+// Two ranks joined by simulated rails, and streams of numbered messages between them that check
+// what comes. Time is a count, too: of turns, each so long.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/sim/network.h"
+#include "verbs/bond/bond.h"
+
+namespace weft {
+
+inline constexpr std::uint32_t kSimChannels = 3;
+inline constexpr std::size_t kSimPayload = 64;
+inline constexpr std::int64_t kTurnNs = 100'000;
+
+// The clock of all bonds here.
+std::int64_t& simulated_ns();
+
+struct PairOptions {
+  std::vector<SimOptions> rails;
+  std::uint32_t slots = 4;
+  std::int64_t silence_ms = 30;
+  std::int64_t return_ms = 20;
+  std::int64_t slow_ms = 2000;
+};
+
+class Pair {
+ public:
+  explicit Pair(PairOptions options);
+
+  [[nodiscard]] Interface& at(Rank rank) { return *ends_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Endpoint& from(Rank rank) {
+    return *at(rank).connect(1 - rank, at(1 - rank).address()).value();
+  }
+  // What rank's paths are like, in words; those of one rail.
+  [[nodiscard]] std::string paths(Rank rank) { return at(rank).path_to(from(rank)); }
+  [[nodiscard]] std::string path(Rank rank, std::size_t rail);
+  [[nodiscard]] bool lives(std::size_t rail);
+
+  [[nodiscard]] int rails() const { return static_cast<int>(networks_.size()); }
+  [[nodiscard]] SimNetwork& rail(std::size_t rail) { return *networks_[rail]; }
+  void cut(std::size_t rail, SimNetwork::Cut how) {
+    networks_[rail]->cut(*members_[0][rail], *members_[1][rail], how);
+  }
+
+ private:
+  std::vector<std::unique_ptr<SimNetwork>> networks_;
+  std::vector<Interface*> members_[2];
+  std::unique_ptr<Interface> ends_[2];
+};
+
+// Sends numbered messages over a channel, those of up to kSimPayload bytes as notices and longer
+// ones as pieces, and checks that each comes once, whole and in order.
+class Stream {
+ public:
+  Stream(Endpoint& sender, Endpoint& receiver, std::uint32_t channel, std::uint32_t total,
+         std::function<std::size_t(std::uint32_t number)> size)
+      : sender_(sender),
+        receiver_(receiver),
+        channel_(channel),
+        total_(total),
+        size_(std::move(size)) {}
+
+  [[nodiscard]] bool done() const { return sent_ == total_ && received_ == total_; }
+  [[nodiscard]] bool settled() { return sender_.settled(channel_) == total_; }
+  [[nodiscard]] std::uint32_t sent() const { return sent_; }
+  [[nodiscard]] std::uint32_t received() const { return received_; }
+
+  // Posts one, if it can, and takes one.
+  void turn();
+  void take();
+
+ private:
+  void post();
+  void forget();
+
+  Endpoint& sender_;
+  Endpoint& receiver_;
+  std::uint32_t channel_, total_;
+  std::function<std::size_t(std::uint32_t number)> size_;
+  std::uint32_t sent_ = 0, received_ = 0;
+  std::uint64_t forgotten_ = 0;
+  std::deque<std::vector<std::byte>> sources_;
+};
+
+}  // namespace weft

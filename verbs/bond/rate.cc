@@ -1,0 +1,142 @@
+// How fast paths carry, and whether one of them has grown slow.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "verbs/bond/interface.h"
+
+namespace weft::bond {
+namespace {
+
+// A path's rate is taken from so many bytes that it carried, or from what it carried in so long:
+// pieces settle in bursts, and a sample of a few says nothing.
+constexpr std::uint64_t kSampleBytes = std::uint64_t{4} << 20;
+constexpr std::int64_t kSampleNs = 100'000'000;
+// How much a path may lag behind its rate before it is thought slower, between two samples.
+constexpr std::uint64_t kLagBytes = std::uint64_t{1} << 20;
+// No path is ever thought slower than this, so that one that stood still is tried again.
+constexpr double kLeastRate = 1e-6;
+// Path::best follows a higher rate within so much time with pieces under way, so that a burst into
+// empty buffers is no rate; and a lower one within so much.
+constexpr double kLearnNs = 1e9;
+constexpr double kForgetNs = 60e9;
+// Another path shows what a rail can do now only if it carries this share of its own best: where
+// all have fallen back it is the receiver.
+constexpr double kWell = 0.25;
+
+std::string megabits(double rate) {
+  return fmt::format("{:.{}f}", rate * 8000, rate * 8000 < 10 ? 2 : 0);
+}
+
+}  // namespace
+
+void count_time(Path& path, std::int64_t now) {
+  if (path.pieces != 0) {
+    path.busy_ns += now - path.counted_ns;
+    path.held += static_cast<double>(path.backlog) * static_cast<double>(now - path.counted_ns);
+  }
+  path.counted_ns = now;
+}
+
+double rate_now(const Path& path, std::int64_t now) {
+  const auto busy = static_cast<double>(busy_ns(path, now));
+  const auto carried = static_cast<double>(path.carried + kLagBytes);
+  if (path.pieces == 0 || path.rate * busy <= carried) return path.rate;
+  return std::max(kLeastRate, carried / busy);
+}
+
+void forget_rate(Path& path, double rate, std::int64_t now) {
+  path.rate = rate;
+  path.measured = false;
+  path.backlog = path.carried = 0;
+  path.pieces = 0;
+  path.busy_ns = path.slow_ns = path.asked_ns = 0;
+  path.held = 0;
+  path.counted_ns = now;
+}
+
+// A path that was found slow may be fast again, but takes no piece that would tell. So while it
+// carries none, it is thought twice as fast each return_ms, until it is what it once was.
+void BondEndpoint::measure(std::int64_t now) {
+  const std::int64_t patience_ns = bond_.options().return_ms * 1'000'000;
+  for (Path& path : paths_) {
+    if (!path.live) continue;
+    const std::int64_t busy = busy_ns(path, now);
+    if (busy != 0 && (path.carried >= kSampleBytes || busy >= kSampleNs)) {
+      close_sample(path, now);
+    } else if (path.pieces == 0 && path.rate < path.best && now - path.counted_ns >= patience_ns) {
+      path.rate = std::min(path.best, 2 * path.rate);
+      path.counted_ns = now;
+    }
+  }
+}
+
+void BondEndpoint::close_sample(Path& path, std::int64_t now) {
+  count_time(path, now);
+  const auto busy = static_cast<double>(path.busy_ns);
+  path.latest = static_cast<double>(path.carried) / busy;
+  path.rate = std::max(kLeastRate, path.measured ? (3 * path.rate + path.latest) / 4 : path.latest);
+  path.measured = true;
+  path.best += (path.rate - path.best) *
+               std::min(1.0, busy / (path.rate > path.best ? kLearnNs : kForgetNs));
+  if (path.held / busy >= static_cast<double>(bond_.piece_bytes()) / 2) count_slowness(path, now);
+  path.carried = 0;
+  path.busy_ns = 0;
+  path.held = 0;
+}
+
+// Of a sample in which the path had half a piece to carry on average, at least: one with less says
+// how long a piece takes, and not what the path could do. Where no other path shows more, the
+// sample says nothing.
+void BondEndpoint::count_slowness(Path& path, std::int64_t now) {
+  const double share = bond_.options().slow_share;
+  if (path.latest >= share * path.best) {
+    path.slow_ns = path.asked_ns = 0;
+  } else if (path.latest < share * rate_beside(path, now)) {
+    path.slow_sample_ns = now - path.busy_ns;
+    if (path.slow_ns == 0) path.slow_since_ns = path.slow_sample_ns;
+    path.slow_ns += path.busy_ns;
+    path.slow_rate = path.latest;
+  }
+}
+
+// What the fastest of the other paths carries now; 0 where none of them does well.
+double BondEndpoint::rate_beside(const Path& path, std::int64_t now) const {
+  double most = 0;
+  for (const Path& other : paths_) {
+    if (&other == &path || !other.live || !other.measured) continue;
+    const double rate = std::min(other.latest, rate_now(other, now));
+    if (rate >= kWell * other.best) most = std::max(most, rate);
+  }
+  return most;
+}
+
+// A receiver that took nothing for a while makes the one path that had pieces then look slow. So
+// it is asked over the others, and what counts is a sample that began after its answer.
+void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
+  const std::int64_t slow_ns = bond_.options().slow_ms * 1'000'000;
+  Path& path = paths_[index];
+  if (path.slow_ns < slow_ns / 2 || now - path.slow_since_ns < slow_ns) return;
+  if (path.asked_ns == 0) {
+    for (std::size_t p = 0; p < paths_.size(); ++p) {
+      if (paths_[p].live && p != index) say(PathNote::What::probe, index, p);
+    }
+    path.asked_ns = now;
+    return;
+  }
+  if (path.answered_elsewhere_ns < path.asked_ns ||
+      path.slow_sample_ns < path.answered_elsewhere_ns)
+    return;
+  const double beside = rate_beside(path, now);
+  if (beside == 0) return;
+  give_up(index,
+          Status(Code::timed_out,
+                 fmt::format("{} has grown slow: it carries {} Mbit/s to rank {}, earlier {}, "
+                             "while another rail carries {}",
+                             path.interface->name(), megabits(path.slow_rate), peer_,
+                             megabits(path.best), megabits(beside)),
+                 peer_),
+          true);
+}
+
+}  // namespace weft::bond
