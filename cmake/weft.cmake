@@ -51,6 +51,16 @@ if(WEFT_TESTS)
   target_precompile_headers(weft_gtest_header PRIVATE <gtest/gtest.h>)
 endif()
 
+# weft_gtest_objects(NAME SOURCES ... [LINK ...]): tests, or what they share, that several programs link.
+function(weft_gtest_objects name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} OBJECT ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIE -O0)  # as weft_gtest_header
+  target_link_libraries(${name} PUBLIC weft_options ${ARG_LINK} GTest::gtest)
+  target_precompile_headers(${name} REUSE_FROM weft_gtest_header)
+endfunction()
+
 function(weft_gtest_program name)
   cmake_parse_arguments(ARG "OPTIMIZED" "" "SOURCES;LINK" ${ARGN})
   weft_program(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)

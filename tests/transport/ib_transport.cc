@@ -3,34 +3,24 @@
 #include <algorithm>
 
 #include "tests/transport/transports.h"
-#include "verbs/device/device.h"
 #include "verbs/ib/ib.h"
 
 namespace weft {
 namespace {
 
-const IbOptions& first_port() {
-  static const IbOptions options = [] {
-    IbOptions found;
-    const std::vector<RdmaPort> ports = discover_ib_ports();
-    const auto usable = std::ranges::find(ports, true, &RdmaPort::usable);
-    if (usable == ports.end()) return found;
-    found.device = usable->device;
-    found.port = usable->port;
-    return found;
-  }();
-  return options;
-}
-
-Result<std::unique_ptr<Interface>> open_first(Rank rank, const InterfaceOptions& options,
-                                              AddressResolver resolver) {
-  return open_ib(rank, options, first_port(), std::move(resolver));
+std::string first_port() {
+  const std::vector<RdmaPort> ports = discover_ib_ports();
+  const auto usable = std::ranges::find(ports, true, &RdmaPort::usable);
+  return usable == ports.end() ? "" : usable->device + ":" + std::to_string(usable->port);
 }
 
 }  // namespace
 
 const std::vector<TransportFactory>& transports() {
-  static const std::vector<TransportFactory> all = {{"ib", open_first}};
+  static const std::vector<TransportFactory> all = [] {
+    const std::string port = first_port();
+    return std::vector<TransportFactory>{*ib_over({port, port})};
+  }();
   return all;
 }
 

@@ -111,7 +111,7 @@ TEST_P(Piece, ClosingSettlesThemAll) {
 TEST_P(Piece, AnAbandonedPathHoldsNothing) {
   Group group(GetParam(), 2);
   Endpoint& from = group.link(0, 1);
-  if (from.shares_memory()) return;  // memory has no path to end
+  if (from.shares_memory()) GTEST_SKIP() << "memory has no path that could be given up";
   const std::vector<std::byte> source = numbered_payload(0, group.at(0).piece_bytes());
   ASSERT_TRUE(post_piece(from, 1, 0, source));
   from.abandon(Status(Code::unavailable, "given up", 1));

@@ -1,5 +1,8 @@
 // Conformance between processes: the same contract when ranks share nothing but what the transport
 // gives them.
+#include <sys/wait.h>
+
+#include "tests/transport/locking.h"
 #include "tests/transport/ranks.h"
 #include "tests/transport/shared_buffer.h"
 
@@ -140,6 +143,23 @@ TEST_P(Processes, ACounterThatAllRanksCountOnLosesNothing) {
   });
 }
 
+TEST_P(Processes, ACountUnderALockLosesNothing) {
+  run_ranks(GetParam(), 4, [](RankProcess& rank) {
+    const std::uint32_t times = rank.link(0).shares_memory() ? 400 : 150;
+    SharedBuffer buffer(kGuardedBytes);
+    if (rank.self() == 0) {
+      for (Rank peer = 0; peer < rank.ranks(); ++peer)
+        announce(rank, peer, rank.interface().describe(buffer.bytes().data(), kGuardedBytes));
+    }
+    const RemoteBuffer guarded = announced(rank, 0);
+    count_under_lock(rank.interface(), rank.link(0), guarded, rank.self(), times);
+    rank.meet();
+    std::uint64_t total = 0;
+    std::memcpy(&total, buffer.bytes().data() + 8, sizeof total);
+    EXPECT_EQ(total, rank.self() == 0 ? 4u * times : 0u);
+  });
+}
+
 TEST_P(Processes, PingPongOfSleepersLosesNoWakeUp) {
   run_ranks(GetParam(), 2, [](RankProcess& rank) {
     constexpr std::int64_t kMinuteNs = 60'000'000'000;
@@ -162,9 +182,10 @@ TEST_P(Processes, PingPongOfSleepersLosesNoWakeUp) {
   });
 }
 
-// Rank 1 is killed while rank 0 waits for it. Transports that share memory leave it to who watches
-// processes.
+// Rank 1 is killed; rank 0 has something under way to it, without which a path may not tell.
+// Transports that share memory leave it to who watches processes.
 TEST_P(Processes, AKilledPeerIsAFailure) {
+  enum Word : Rank { connected, killed };
   const SharedBoard board;
   const SharedBoard told;
   FreshProcess one([&] {
@@ -173,6 +194,8 @@ TEST_P(Processes, AKilledPeerIsAFailure) {
     ASSERT_TRUE(rank.eventually([&] {
       return peer.post_notice(1, numbered_header(5), numbered_payload(5, kBytes)) == Posted::posted;
     }));
+    ASSERT_TRUE(rank.eventually([&] { return peer.front(1).header != nullptr; }));
+    peer.release(1);
     rank.meet();
   });
   FreshProcess zero([&] {
@@ -180,21 +203,27 @@ TEST_P(Processes, AKilledPeerIsAFailure) {
     Endpoint& peer = rank.link(1);
     ASSERT_TRUE(rank.eventually([&] { return peer.front(1).header != nullptr; }));
     ASSERT_EQ(peer.post_notice(1, numbered_header(1), {}), Posted::posted);
-    told->put(0, "connected");
-    if (peer.shares_memory()) return;
+    ASSERT_TRUE(rank.eventually([&] { return peer.released(1) == 1; }));
+    told->put(connected, "yes");
+    (void)told->get(killed);
+    if (peer.shares_memory()) GTEST_SKIP() << "memory does not tell that a peer was killed";
+    (void)peer.post_notice(1, numbered_header(2), {});
     ASSERT_TRUE(rank.eventually([&] { return !peer.failure().ok(); }));
     EXPECT_EQ(peer.failure().rank(), 1) << peer.failure().to_string();
     EXPECT_FALSE(peer.peer_closed());
     EXPECT_NE(peer.failure().text().find(rank.interface().name()), std::string_view::npos)
         << peer.failure().to_string();
-    EXPECT_EQ(peer.post_notice(1, numbered_header(2), {}), Posted::full);
+    EXPECT_EQ(peer.post_notice(1, numbered_header(3), {}), Posted::full);
     EXPECT_TRUE(is_number(peer.front(1), 5, kBytes)) << "what had arrived stays readable";
     std::vector<std::byte> local(8);
     ASSERT_EQ(peer.post_read(local, {PieceForm::view, 64, 8}, 3), Posted::posted);
     EXPECT_EQ(wait_completion(rank.interface()).status.to_string(), peer.failure().to_string());
   });
-  (void)told->get(0);
+  (void)told->get(connected);
   one.kill();
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(one.pid()), &ended, WEXITED | WNOWAIT), 0);
+  told->put(killed, "yes");
   report(zero.join(), "rank 0");
 }
 

@@ -1,10 +1,13 @@
-// The transports that the conformance suite runs over. A new transport is one line in
-// transports.cc.
+// The transports that the conformance suite runs over. Each program that runs it says which, by its
+// own transports(): transports.cc for those that need no device of their own, ib_transport.cc,
+// selftest.cc.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -15,12 +18,21 @@ namespace weft {
 
 struct TransportFactory {
   std::string name;
-  Result<std::unique_ptr<Interface>> (*open)(Rank rank, const InterfaceOptions& options,
-                                             AddressResolver resolver);
+  std::function<Result<std::unique_ptr<Interface>>(Rank rank, const InterfaceOptions& options,
+                                                   AddressResolver resolver)>
+      open;
 };
 
-// Adds ucx over the loopback device where Weft is built with it (with_ucx.cc, without_ucx.cc).
-void add_ucx(std::vector<TransportFactory>& all);
+// Where the interfaces of a job are: ranks alternate, so that what rank 0 tells rank 1 crosses the
+// wire between the two. "mlx5_0" or "mlx5_0:2" for RDMA, "eth0" for UCX.
+struct Devices {
+  std::string even;
+  std::string odd;
+};
+
+// Nothing, where Weft is built without the transport (with_…, without_….cc).
+[[nodiscard]] std::optional<TransportFactory> ib_over(const Devices& devices);
+[[nodiscard]] std::optional<TransportFactory> ucx_over(const Devices& devices);
 
 // GoogleTest prints parameters in the names of tests.
 inline std::ostream& operator<<(std::ostream& out, const TransportFactory& transport) {

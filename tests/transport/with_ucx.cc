@@ -1,13 +1,15 @@
-// The ucx transport under test, over the loopback device.
+// The ucx transport under test.
 #include "tests/transport/transports.h"
 #include "verbs/ucx/ucx.h"
 
 namespace weft {
 
-void add_ucx(std::vector<TransportFactory>& all) {
-  all.push_back({"ucx", [](Rank rank, const InterfaceOptions& options, AddressResolver resolver) {
-                   return open_ucx(rank, options, {.device = "lo"}, std::move(resolver));
-                 }});
+std::optional<TransportFactory> ucx_over(const Devices& devices) {
+  return TransportFactory{
+      "ucx", [devices](Rank rank, const InterfaceOptions& options, AddressResolver resolver) {
+        const UcxOptions ucx{.device = rank % 2 == 0 ? devices.even : devices.odd};
+        return open_ucx(rank, options, ucx, std::move(resolver));
+      }};
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
 
 namespace weft {
 
@@ -13,11 +14,23 @@ using Action = std::function<int()>;  // returns the exit status of `weft`
 
 inline constexpr int kUsageError = 2;  // the command line or a variable is wrong
 
+// The options that `weft perf` and `weft perf wire` have in common, in one wording. `arguments` has
+// seconds, against, json.
+template <class Arguments>
+void add_measuring_options(CLI::App& command, Arguments& arguments, const std::string& peers) {
+  command.add_option("--seconds", arguments.seconds, "About so long per size")
+      ->check(CLI::Range(0.001, 3600.0));
+  command.add_option("--against", arguments.against, "Peer to compare with: " + peers);
+  command.add_option("--json", arguments.json,
+                     "File for one JSON object per line; - instead of the table");
+}
+
 void add_run(CLI::App& app, Action& action);
 void add_perf(CLI::App& app, Action& action);
 void add_graph(CLI::App& app, Action& action);
 void add_machine(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
+void add_selftest(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);
 
 }  // namespace weft

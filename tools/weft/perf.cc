@@ -138,11 +138,7 @@ void add_perf(CLI::App& app, Action& action) {
                       "shm, ucx, or automatic: as a program without settings");
   command->add_option("--memory", to.memory, "Buffers: weft (weft::allocate) or foreign");
   command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i32, i64");
-  command->add_option("--seconds", to.seconds, "About so long per size")
-      ->check(CLI::Range(0.001, 3600.0));
-  command->add_option("--against", to.against, "Peer to compare with: openmpi, openmpi-huge");
-  command->add_option("--json", to.json,
-                      "File for one JSON object per line; - instead of the table");
+  add_measuring_options(*command, to, "openmpi, openmpi-huge");
   command->add_option("--in-flight", to.in_flight, "Start so many operations before waiting");
   command->add_flag("--explain", to.explain, "Say which path each peer got, and why");
   command->add_flag("--dynamic", to.dynamic, "Give other weights at every call");

@@ -124,11 +124,7 @@ void add_wire(CLI::App& perf, Action& action) {
   command->add_option("--peer-device", to.peer_device, "Of the other side, on this machine");
   command->add_option("--listen", to.listen, "Be the other side for a command with --peer");
   command->add_option("--peer", to.peer, "HOST:PORT where the other side listens");
-  command->add_option("--seconds", to.seconds, "About so long per size, all rounds")
-      ->check(CLI::Range(0.001, 3600.0));
-  command->add_option("--against", to.against, "Peer to compare with: perftest");
-  command->add_option("--json", to.json,
-                      "File for one JSON object per line; - instead of the table");
+  add_measuring_options(*command, to, "perftest");
   command->footer(kExamples);
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }

@@ -110,9 +110,22 @@ Status Line::send(char kind, std::string_view message) {
   bytes += kind;
   bytes += message;
   const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(bytes.size()))
-    return Status(Code::peer_died, "the other side went away");
-  return {};
+  return sent == static_cast<ssize_t>(bytes.size()) ? Status() : gone();
+}
+
+// Who has ended may have said why; that lies here, unread.
+Status Line::gone() {
+  std::array<char, 4096> bytes;
+  for (ssize_t got = 0; (got = receive(bytes)) > 0;)
+    partial_.append(bytes.data(), static_cast<std::size_t>(got));
+  for (;;) {
+    WEFT_ASSIGN(const std::optional<std::string> message, take());
+    if (!message) return Status(Code::peer_died, "the other side went away");
+  }
+}
+
+ssize_t Line::receive(std::span<char> to) {
+  return ::recv(fd_.get(), to.data(), to.size(), MSG_DONTWAIT);
 }
 
 Result<std::optional<std::string>> Line::take() {
@@ -135,7 +148,7 @@ Result<std::string> Line::hear(Deadline deadline, const Idle& idle) {
     WEFT_ASSIGN(std::optional<std::string> message, take());
     if (message) return std::move(*message);
     std::array<char, 4096> bytes;
-    const ssize_t got = ::recv(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const ssize_t got = receive(bytes);
     if (got > 0) {
       partial_.append(bytes.data(), static_cast<std::size_t>(got));
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {

@@ -2,9 +2,12 @@
 // carries short messages. Every wait has a bound. Owned by one side, used by its one thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +53,10 @@ class Line {
   explicit Line(Fd fd) : fd_(std::move(fd)) {}
   static Status foreign();
   Status send(char kind, std::string_view message);
+  // Why the other side is there no more.
+  Status gone();
+  // What is there; as recv() has it.
+  ssize_t receive(std::span<char> to);
   // The first message of `partial_`, if it is whole.
   Result<std::optional<std::string>> take();
 

@@ -3,22 +3,19 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <sstream>
 
 #include "engine/config/config.h"
+#include "tools/weft/ending.h"
 
 namespace weft {
 namespace {
 
-constexpr std::int64_t kRunMs = 120'000;
 constexpr std::int64_t kStartMs = 20'000;
 constexpr std::int64_t kEndMs = 5'000;
 constexpr int kLookMs = 10;
@@ -31,45 +28,16 @@ Result<Child> start(const std::vector<std::string>& command) {
                 fmt::format("--against perftest: {} (package perftest)", child.status().text()));
 }
 
-bool has_ended(const Child& child, int wait_ms) {
-  pollfd ended{child.pidfd.get(), POLLIN, 0};
-  return ::poll(&ended, 1, wait_ms) == 1;
-}
-
-void end(Child& child) {
-  if (child.pid <= 0) return;
-  ::kill(-child.pid, SIGKILL);
-  ::waitpid(child.pid, nullptr, 0);
-  child.pid = -1;
-}
-
-// What is there to read; false at the end of the stream.
-bool read_some(const Fd& from, std::string& to) {
-  std::array<char, 4096> bytes;
-  const ssize_t got = ::read(from.get(), bytes.data(), bytes.size());
-  if (got > 0) to.append(bytes.data(), static_cast<std::size_t>(got));
-  return got != 0;
-}
-
-// All that it prints, until it ends.
-Result<std::string> output_of(Child& child) {
-  std::string out;
-  std::string errors;
-  const Deadline deadline = Deadline::after_ms(kRunMs);
-  for (bool open = true; open;) {
-    std::array<pollfd, 2> ready{{{child.out.get(), POLLIN, 0}, {child.err.get(), POLLIN, 0}}};
-    if (::poll(ready.data(), ready.size(), deadline.left_ms()) == 0) {
-      end(child);
-      return Status(Code::timed_out, fmt::format("perftest took longer than {} s", kRunMs / 1000));
-    }
-    open = ready[0].revents == 0 || read_some(child.out, out);
-    if (ready[1].revents != 0 && !read_some(child.err, errors)) child.err.reset();
-  }
-  int status = 0;
-  ::waitpid(child.pid, &status, 0);
-  child.pid = -1;
-  if (status != 0) return Status(Code::mismatch, "perftest failed: " + out + errors);
-  return out;
+// What it printed, once it has ended well.
+Result<std::string> output_of(Child& child, Deadline deadline) {
+  const Ending ending = await_end(child, deadline);
+  if (!ending.in_time) return Status(Code::mismatch, "perftest did not end: " + ending.out);
+  if (ending.status == 0) return ending.out;
+  const std::string how = WIFEXITED(ending.status)
+                              ? fmt::format("status {}", WEXITSTATUS(ending.status))
+                              : fmt::format("signal {}", WTERMSIG(ending.status));
+  return Status(Code::mismatch,
+                fmt::format("perftest ended with {}: {}{}", how, ending.out, ending.err));
 }
 
 Result<int> free_port() {
@@ -146,7 +114,7 @@ Result<PerftestFigure> perftest_figure(const std::string& printed, bool is_laten
 
 Status perftest_is_here(const WireTask& task) {
   WEFT_ASSIGN(Child child, start({perftest_program(task), "--version"}));
-  has_ended(child, static_cast<int>(kEndMs));
+  (void)has_ended(child, kEndMs);
   end(child);
   return {};
 }
@@ -163,10 +131,10 @@ Status PerftestServer::await_listening() {
   const Deadline deadline = Deadline::after_ms(kStartMs);
   while (!somebody_listens(port_)) {
     if (has_ended(child_, kLookMs)) {
-      WEFT_ASSIGN(const std::string said, output_of(child_));
-      return Status(Code::unavailable, "perftest ended: " + said);
+      WEFT_ASSIGN(const std::string said, output_of(child_, deadline));
+      return Status(Code::mismatch, "perftest ended instead of listening: " + said);
     }
-    if (deadline.passed()) return Status(Code::timed_out, "perftest does not listen");
+    if (deadline.passed()) return Status(Code::mismatch, "perftest does not listen");
   }
   return {};
 }
@@ -176,17 +144,15 @@ PerftestServer::~PerftestServer() {
 }
 
 void PerftestServer::finish() {
-  has_ended(child_, static_cast<int>(kEndMs));
+  (void)has_ended(child_, kEndMs);
   end(child_);
 }
 
 Result<PerftestFigure> run_perftest(const WireTask& task, const WirePath& path, int port,
-                                    const std::string& host) {
+                                    const std::string& host, Deadline deadline) {
   WEFT_ASSIGN(Child child, start(perftest_command(task, path, port, host)));
-  Result<std::string> printed = output_of(child);
-  end(child);
-  if (!printed.ok()) return printed.status();
-  return perftest_figure(*printed, task.depth == 1);
+  WEFT_ASSIGN(const std::string printed, output_of(child, deadline));
+  return perftest_figure(printed, task.depth == 1);
 }
 
 }  // namespace weft

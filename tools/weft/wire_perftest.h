@@ -29,7 +29,7 @@ Status perftest_is_here(const WireTask& task);
 // The side that listens. Ends with the object.
 class PerftestServer {
  public:
-  // Returns once it listens, at a port that was free.
+  // Returns once it listens, at a port that was free. `mismatch`: it does not; another try may do.
   static Result<PerftestServer> start(const WireTask& task, const WirePath& path);
   PerftestServer(PerftestServer&& other) noexcept
       : child_(std::exchange(other.child_, Child{})), port_(other.port_) {}
@@ -48,8 +48,9 @@ class PerftestServer {
   int port_;
 };
 
-// The side that measures. `mismatch`: it failed, or has no figures; another try may do.
+// The side that measures. `mismatch`: it failed, did not end in time, or has no figures; another
+// try may do.
 Result<PerftestFigure> run_perftest(const WireTask& task, const WirePath& path, int port,
-                                    const std::string& host);
+                                    const std::string& host, Deadline deadline);
 
 }  // namespace weft

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kWireChannel = 1;
 
 // What rank 0 wants and rank 1 opens its interface for.
 struct WirePlan {
-  std::uint32_t magic = 0x57495231;  // "WIR1"; the last digit counts changes of what is said
+  std::uint32_t magic = 0x57495232;  // "WIR2"; the last digit counts changes of what is said
   WireOp op = WireOp::write;
   bool over_ucx = false;
   std::uint32_t depth = 1;

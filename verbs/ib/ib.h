@@ -38,7 +38,7 @@ struct IbOptions {
   // a second by default: a bond notices a silent path sooner, and what is alone must outlast a
   // switch that restarts.
   int timeout = 18;
-  int retries = 7;
+  int retries = 6;  // Soft-RoCE takes 7 for "for ever": it would never tell that a peer is gone
 };
 
 // Opens rank `rank`'s interface on one port. `resolver` finds the address of a stranger that asks

@@ -1,0 +1,163 @@
+"""The `weft` command over RDMA, in the guest of tools/softroce: the self-test, figures beside perftest's, the list of
+devices, and what an idle rank holds and uses.
+
+usage: tools_test.py WEFT [UNITTEST WORDS…]; needs 2 hosts on 2 rails."""
+
+import contextlib
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import cluster_test
+
+LIMIT_S = 100  # of one command; the self-test has more
+SELFTEST_S = 150
+SELFTEST = "Faults,Path,AKilledPeer,Order"  # the rest of the suite: softroce_transport, in one process
+IDLE_S = 5
+MOST_THREADS, MOST_DESCRIPTORS, MOST_CORE = 2, 10, 0.01  # of an interface; of a rank
+WEFT = ""
+PORTS = ("--device", "rx_h0r0", "--peer-device", "rx_h1r0")
+
+
+def weft(*words, limit_s=LIMIT_S):
+    return subprocess.run([WEFT, *map(str, words)], capture_output=True, text=True, timeout=limit_s, check=False)
+
+
+def rows(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+class SelftestTest(unittest.TestCase):
+    def test_faults_and_order_between_two_hosts(self):
+        done = weft("selftest", "--transport", "ib", *PORTS, "--filter", SELFTEST, "--json", limit_s=SELFTEST_S)
+        *checks, summary = rows(done.stdout)
+        bad = [check for check in checks if check["result"] == "failed"]
+        self.assertEqual((done.returncode, bad), (0, []), done.stderr)
+        self.assertGreater(summary["ok"], 12)
+        for check in checks:
+            self.assertEqual((check["device"], check["peer_device"]), ("rx_h0r0:1", "rx_h1r0:1"))
+        ran = {check["check"] for check in checks if check["result"] == "ok"}
+        self.assertLess({"Processes.AKilledPeerIsAFailure", "Faults.AStoppedPeerGoesOnWhereItWas",
+                         "Faults.AnInterfaceClosedUnderLoadLeavesTheOthersAlone",
+                         "Path.GivenUpInTheMiddleOfAStreamItLosesNothingAndCarriesAgain"}, ran)
+        slowest = sorted(checks, key=lambda check: -check["seconds"])[:3]
+        print(f"selftest: {summary['ok']} checks in {summary['seconds']:.0f} s, the slowest:",
+              ", ".join(f"{check['check']} {check['seconds']:.1f} s" for check in slowest))
+
+
+class WireTest(unittest.TestCase):
+    def measured(self, *words):
+        done = weft("perf", "wire", *words, *PORTS, "--seconds", "0.1", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return rows(done.stdout)
+
+    def assert_sane(self, row):
+        self.assertEqual((row["transport"], row["device"], row["mtu"]), ("ib", "rx_h0r0", 4096))
+        self.assertGreater(row["MiBps"], 0)
+        self.assertGreaterEqual(row["peak_MiBps"], 0.99 * row["MiBps"])
+        self.assertLess(row["line_share"], 1)
+        self.assertTrue(0 < row["p50_us"] <= row["p99_us"] <= row["p999_us"], row)
+        self.assertGreater(row["cpu_s_per_GiB"], 0)
+
+    def test_every_operation_at_several_sizes(self):
+        for operation in ("write", "read", "notice"):
+            found = self.measured("--op", operation, "--sizes", "8,4K,64K")
+            self.assertEqual([row["bytes"] for row in found], [8, 4096, 65536], operation)
+            for row in found:
+                self.assertEqual((row["op"], row["depth"]), (operation, 128))
+                self.assert_sane(row)
+            self.assertGreater(found[2]["MiBps"], found[0]["MiBps"], operation)
+
+    def test_latencies(self):
+        for operation in ("write", "read", "notice", "atomic"):
+            for row in self.measured("--op", operation, "--sizes", "8", "--depth", "1"):
+                self.assert_sane(row)
+                self.assertEqual(row["half_round_trip"], operation in ("write", "notice"))
+
+    def test_beside_perftest(self):
+        row, = self.measured("--op", "write", "--sizes", "64K", "--against", "perftest")
+        self.assert_sane(row)
+        self.assertEqual((row["peer"], row["rounds"]), ("ib_write_bw", 3))
+        self.assertGreater(row["peer_MiBps"], 0)
+        self.assertTrue(0.01 < row["ratio"] < 100, row)
+        print(f"wire: write of 64K {row['MiBps']:.1f} MiB/s, ib_write_bw {row['peer_MiBps']:.1f}, ratio {row['ratio']:.2f}")
+
+
+class DevicesTest(unittest.TestCase):
+    def test_ports_with_their_addresses_and_reasons(self):
+        ports = json.loads(weft("devices", "--json").stdout)["rdma_ports"]
+        self.assertEqual([port["device"] for port in ports], ["rx_h0r0", "rx_h0r1", "rx_h1r0", "rx_h1r1"])
+        for port in ports:
+            host, rail = re.fullmatch(r"rx_h(\d)r(\d)", port["device"]).groups()
+            self.assertEqual((port["usable"], port["reason"]), (True, "is active"))
+            made, given = port["gids"]
+            self.assertFalse(made["usable"])
+            self.assertIn("made by the card", made["reason"])
+            self.assertTrue(given["usable"])
+            self.assertEqual((given["ip"], given["prefix_bits"]), (f"10.{rail}.0.{int(host) + 1}", 24))
+
+    def test_a_port_that_is_down_is_refused_by_name(self):
+        state = Path("/sys/class/infiniband/rx_h1r1/ports/1/state")
+        cluster_test.tell("ip", "link", "set", "port-h1r1", "down")
+        try:
+            cluster_test.wait_until(lambda: "DOWN" in state.read_text("ascii"))
+            self.assertRegex(weft("devices").stdout, r"rx_h1r1/1 .* not usable: state is DOWN: h1r1 has no carrier")
+            for words, status in ((("selftest", "--transport", "ib"), 1), (("perf", "wire", "--op", "write"), 1)):
+                for devices in (("--device", "rx_h1r1"), ("--device", "rx_h0r1", "--peer-device", "rx_h1r1")):
+                    done = weft(*words, *devices)
+                    self.assertEqual((done.returncode, done.stdout), (status, ""), (words, devices))
+                    self.assertIn("rx_h1r1", done.stderr)
+                    self.assertRegex(done.stderr, "DOWN|not active")
+        finally:
+            cluster_test.tell("ip", "link", "set", "port-h1r1", "up")
+            cluster_test.wait_until(lambda: "ACTIVE" in state.read_text("ascii"))
+
+
+def held_by(pid):
+    """Threads, and what descriptors lead to."""
+    folder = Path(f"/proc/{pid}")
+    descriptors = [os.readlink(each) for each in (folder / "fd").iterdir()]
+    return len(list((folder / "task").iterdir())), sorted(descriptors)
+
+
+class IdleTest(unittest.TestCase):
+    def idle(self, transport, hosts, rails):
+        """What a rank holds while it is idle, connected to its neighbor, and the largest share of a core of all."""
+        job = cluster_test.Job("perf", "idle", "--transport", transport, "--seconds", IDLE_S, "--json", "-",
+                               hosts=hosts, rails=rails)
+        rank = job.ranks[0]
+        end = os.pidfd_open(rank.pid)
+        seen = []
+        for _ in range(int(10 * LIMIT_S)):
+            if select.select([end], [], [], 0.1)[0]:
+                break
+            with contextlib.suppress(OSError):  # a descriptor closed meanwhile
+                seen.append(held_by(rank.pid))
+        os.close(end)
+        out = rank.communicate(timeout=LIMIT_S)[0]
+        statuses, texts = job.end()
+        self.assertEqual(statuses, [0] * hosts, "".join(texts))
+        middle = seen[-int(10 * IDLE_S / 2)]  # it was idle for the last IDLE_S
+        return *middle, json.loads(out)["core_share"]
+
+    def test_what_an_interface_costs(self):
+        # Without any there is the process itself: standard streams, the rendezvous, the context.
+        jobs = [self.idle("shm", 1, 0), self.idle("ib", 2, 1), self.idle("ib", 2, 2)]
+        threads, descriptors, share = zip(*jobs)
+        counts = [len(each) for each in descriptors]
+        print(f"idle, with 0, 1 and 2 interfaces: {threads} threads, {counts} descriptors, "
+              f"{max(share):.3%} of a core at most")
+        for one, two in ((0, 1), (1, 2)):
+            self.assertLessEqual(threads[two] - threads[one], MOST_THREADS)
+            self.assertLessEqual(counts[two] - counts[one], MOST_DESCRIPTORS, descriptors)
+        self.assertLess(max(share), MOST_CORE)
+
+
+if __name__ == "__main__":
+    WEFT = cluster_test.PROGRAM = sys.argv.pop(1)
+    unittest.main()
