@@ -93,6 +93,84 @@ TEST(IbConnecting, AnAddressThatReachesNobodyIsPassedOver) {
   EXPECT_GT(tried.size(), 1u);
 }
 
+// Networks do not mix, and on network 0 nothing gets from the host with that number to the other.
+bool is_cut(const ScriptedDatagram& datagram, int from_host) {
+  if (datagram.sender[14] != datagram.receiver[14]) return true;
+  return datagram.sender[14] == 0 && datagram.sender[15] == from_host;
+}
+
+// Who leads is chance (the smaller nonce): some rounds have either.
+TEST(IbConnecting, AnAddressThatWorksOneWayOnlyIsGivenUp) {
+  for (int round = 0; round < 12; ++round) {
+    Ranks ranks(2, {0, 1});
+    ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+      return is_cut(datagram, 1 + round % 2) ? Fate::drop : Fate::deliver;
+    };
+    ranks.open_all();
+    (void)ranks.link(0, 1);
+    (void)ranks.link(1, 0);
+    ASSERT_TRUE(ranks.eventually([&] { return ranks.at(0).flushed() && ranks.at(1).flushed(); }));
+    expect_one_connection(ranks);
+    for (const Rank self : {0, 1}) EXPECT_EQ(gid_of(ranks, self), "(GID 1)");
+  }
+}
+
+// The way that works changes while they talk: each direction of each network comes and goes.
+TEST(IbConnecting, AddressesThatComeAndGoEndInOneConnection) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    Ranks ranks(2, {0, 1, 2});
+    std::mt19937 random(seed);  // NOLINT
+    const std::int64_t until = now_ns() + 700'000'000;
+    ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+      if (now_ns() > until) return Fate::deliver;
+      const auto epoch = static_cast<unsigned>((until - now_ns()) / 100'000'000);
+      const unsigned way = datagram.sender[14] * 2U + datagram.sender[15];
+      if ((epoch + seed + way) % 5 != 0) return Fate::drop;
+      return random() % 4 == 0 ? Fate::later : Fate::deliver;
+    };
+    ranks.open_all();
+    (void)ranks.link(0, 1);
+    (void)ranks.link(1, 0);
+    ASSERT_TRUE(ranks.eventually([&] { return ranks.at(0).flushed() && ranks.at(1).flushed(); }));
+    ranks.fabric.deliver_later_ones(true);
+    ranks.turn();
+    expect_one_connection(ranks);
+  }
+}
+
+// Both ends anew, as a bond does it.
+void reconnect(Ranks& ranks) {
+  Endpoint& back = ranks.link(1, 0);
+  ranks.link(0, 1).abandon(Status(Code::unavailable, "given up", 1));
+  ASSERT_TRUE(ranks.at(0).reconnect(1, ranks.at(1).address()).ok());
+  ASSERT_TRUE(ranks.eventually([&] { return !back.failure().ok(); }));
+  ranks.meet(0, 1);
+}
+
+TEST(IbConnecting, APathThatFailedIsSoughtFirstWhereItWorkedLast) {
+  Ranks ranks(2, {0, 1, 2});
+  std::set<GidOnWire> tried;
+  const auto only = [&](int network) {
+    tried.clear();
+    ranks.fabric.datagrams = [&, network](const ScriptedDatagram& datagram) {
+      tried.insert({datagram.sender, datagram.receiver});
+      const bool whole = datagram.sender[14] == network && datagram.receiver[14] == network;
+      return whole || network < 0 ? Fate::deliver : Fate::drop;
+    };
+  };
+  only(2);
+  ranks.open_all();
+  expect_one_connection(ranks);
+  only(-1);
+  reconnect(ranks);
+  EXPECT_EQ(tried, (std::set<GidOnWire>{{Fabric::gid(2, 1), Fabric::gid(2, 2)},
+                                        {Fabric::gid(2, 2), Fabric::gid(2, 1)}}));
+  // Where it does not work any more, the others are tried again.
+  only(1);
+  reconnect(ranks);
+  EXPECT_EQ(gid_of(ranks, 0), "(GID 1)");
+}
+
 TEST(IbConnecting, AnAddressWithoutARouteIsPassedOver) {
   Ranks ranks(2, {0, 1});
   ranks.open_all();

@@ -31,7 +31,8 @@ struct ScriptedLimits {
   int max_srq_wr = 1 << 15;
   std::uint32_t max_qp_wr = 1 << 14;
   std::uint32_t max_inline = 256;
-  std::size_t memlock = ~std::size_t{0};  // bytes of all registrations together
+  std::size_t memlock = ~std::size_t{0};  // bytes of all pinned registrations together
+  std::uint32_t on_demand = 0;            // what reliable connections do on demand
 };
 
 // A datagram on its way, before it is delivered.
@@ -48,6 +49,15 @@ struct ScriptedWork {
   std::string device;
   std::uint32_t queue_pair = 0;
   ibv_wr_opcode opcode = IBV_WR_SEND;
+  std::size_t bytes = 0;
+  bool inlined = false;
+};
+
+// A dma-buf as it was registered.
+struct ScriptedDmaBuf {
+  int fd = -1;
+  std::uint64_t offset = 0;
+  std::uint64_t address = 0;
   std::size_t bytes = 0;
 };
 
@@ -90,7 +100,9 @@ class Fabric {
   std::function<Fate(const ScriptedDatagram&)> datagrams;
   std::function<ibv_wc_status(const ScriptedWork&)> works;
   std::uint64_t receives_missed = 0;  // messages that found a shared receive queue empty
-  std::size_t locked = 0;             // bytes registered
+  std::uint64_t signalled = 0;        // work requests that asked for a completion
+  std::size_t locked = 0;             // bytes pinned
+  std::vector<ScriptedDmaBuf> dma_bufs;
 
   // For the verbs (scripted_objects.cc, scripted_wire.cc); the mutex is theirs to take.
   static Fabric& current();

@@ -2,6 +2,7 @@
 // libibverbs does: null and errno, a positive errno, or -1 and errno.
 #include "tests/ib/scripted_objects.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -96,6 +97,15 @@ int query_device(ibv_context* context, ibv_device_attr* attributes) {
   return fabric.refused("query_device");
 }
 
+int query_device_ex(ibv_context* context, ibv_device_attr_ex* attributes) {
+  Fabric& fabric = fabric_of(context);
+  const std::scoped_lock lock(fabric.mutex);
+  *attributes = {};
+  if (fabric.limits.on_demand != 0) attributes->odp_caps.general_caps = IBV_ODP_SUPPORT;
+  attributes->odp_caps.per_transport_caps.rc_odp_caps = fabric.limits.on_demand;
+  return fabric.refused("query_device_ex");
+}
+
 int query_port(ibv_context* context, std::uint8_t, ibv_port_attr* attributes) {
   Fabric& fabric = fabric_of(context);
   const std::scoped_lock lock(fabric.mutex);
@@ -142,14 +152,10 @@ int dealloc_pd(ibv_pd* domain) {
   return end<ibv_pd>(domain, "pd");
 }
 
-ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t bytes, int access) {
+ScriptedRegion* make_region(ibv_pd* domain, const char* verb, void* address, std::size_t bytes,
+                            int access) {
   Fabric& fabric = fabric_of(domain->context);
-  const std::scoped_lock lock(fabric.mutex);
-  if (fabric.locked + bytes > fabric.limits.memlock) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  auto* made = make<ScriptedRegion>(fabric, "reg_mr", "mr");
+  auto* made = make<ScriptedRegion>(fabric, verb, "mr");
   if (made == nullptr) return nullptr;
   made->context = domain->context;
   made->pd = domain;
@@ -157,15 +163,46 @@ ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t bytes, int access) {
   made->length = bytes;
   made->lkey = made->rkey = fabric.next_key++;
   made->allowed = access;
-  fabric.locked += bytes;
   fabric.regions[made->lkey] = made;
+  return made;
+}
+
+ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t bytes, int access) {
+  Fabric& fabric = fabric_of(domain->context);
+  const std::scoped_lock lock(fabric.mutex);
+  const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
+  if (on_demand && fabric.limits.on_demand == 0) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  const std::size_t locked = on_demand ? 0 : bytes;
+  if (fabric.locked + locked > fabric.limits.memlock) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  ScriptedRegion* made = make_region(domain, "reg_mr", address, bytes, access);
+  if (made == nullptr) return nullptr;
+  made->locked = locked;
+  fabric.locked += locked;
+  return made;
+}
+
+// What the script takes for another device's memory is this process's, at its own address.
+ibv_mr* reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t bytes,
+                      std::uint64_t address, int fd, int access) {
+  Fabric& fabric = fabric_of(domain->context);
+  const std::scoped_lock lock(fabric.mutex);
+  if (fcntl(fd, F_GETFD) < 0) fabric.violated("a dma-buf was registered by a closed descriptor");
+  auto* memory = reinterpret_cast<void*>(address);
+  ScriptedRegion* made = make_region(domain, "reg_dmabuf_mr", memory, bytes, access);
+  if (made != nullptr) fabric.dma_bufs.push_back({fd, offset, address, bytes});
   return made;
 }
 
 int dereg_mr(ibv_mr* region) {
   Fabric& fabric = fabric_of(region->context);
   const std::scoped_lock lock(fabric.mutex);
-  fabric.locked -= region->length;
+  fabric.locked -= static_cast<ScriptedRegion*>(region)->locked;
   fabric.regions.erase(region->lkey);
   return end<ScriptedRegion>(region, "mr");
 }
@@ -290,6 +327,8 @@ ibv_qp* create_qp(ibv_pd* domain, ibv_qp_init_attr* how) {
 
 const char* verb_of(ibv_qp_state state) {
   switch (state) {
+    case IBV_QPS_RESET:
+      return "modify_qp:reset";
     case IBV_QPS_INIT:
       return "modify_qp:init";
     case IBV_QPS_RTR:
@@ -304,7 +343,11 @@ int modify_qp(ibv_qp* pair, ibv_qp_attr* to, int mask) {
   const std::scoped_lock lock(fabric.mutex);
   if (const int error = fabric.refused(verb_of(to->qp_state)); error != 0) return error;
   auto* own = static_cast<ScriptedQueuePair*>(pair);
-  if (static_cast<int>(to->qp_state) != static_cast<int>(pair->state) + 1) return EINVAL;
+  if (to->qp_state != IBV_QPS_RESET &&
+      static_cast<int>(to->qp_state) != static_cast<int>(pair->state) + 1)
+    return EINVAL;
+  if (to->qp_state == IBV_QPS_RESET && own->posted != 0)
+    fabric.violated("a queue pair was reset after something had been sent over it");
   pair->state = to->qp_state;
   if ((mask & IBV_QP_AV) == 0) return 0;
   const auto& gids = static_cast<ScriptedContext*>(pair->context)->port->gids;
@@ -401,12 +444,14 @@ void fill_objects(Library& table) {
   table.open_device = open_device;
   table.close_device = close_device;
   table.query_device = query_device;
+  table.query_device_ex = query_device_ex;
   table.query_port = query_port;
   table.query_gid_table = query_gid_table;
   table.alloc_pd = alloc_pd;
   table.dealloc_pd = dealloc_pd;
   table.reg_mr = reg_mr;
   table.dereg_mr = dereg_mr;
+  table.reg_dmabuf_mr = reg_dmabuf_mr;
   table.create_comp_channel = create_comp_channel;
   table.destroy_comp_channel = destroy_comp_channel;
   table.create_cq = create_cq;

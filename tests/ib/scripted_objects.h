@@ -33,6 +33,7 @@ struct ScriptedContext : ibv_context {
 struct ScriptedRegion : ibv_mr {
   ScriptedRegion() : ibv_mr{} {}
   int allowed = 0;
+  std::size_t locked = 0;
 };
 
 struct ScriptedCompletions;

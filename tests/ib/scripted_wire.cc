@@ -93,6 +93,7 @@ int accept(Fabric& fabric, ScriptedQueuePair& pair, const ibv_send_wr& request) 
       return EINVAL;
     }
   }
+  if ((request.send_flags & IBV_SEND_SIGNALED) != 0) ++fabric.signalled;
   send.number = ++pair.posted;
   pair.sends.push_back(std::move(send));
   return 0;
@@ -206,8 +207,8 @@ Fabric::Step Fabric::step(ScriptedQueuePair& pair) {
   } else {
     ScriptedQueuePair* peer = peer_of(pair);
     if (works)
-      status =
-          works({pair.context->device->name, pair.qp_num, send.request.opcode, bytes_of(send)});
+      status = works({pair.context->device->name, pair.qp_num, send.request.opcode, bytes_of(send),
+                      !send.inlined.empty()});
     if (status == IBV_WC_SUCCESS)
       status = peer == nullptr ? IBV_WC_RETRY_EXC_ERR : move(pair, send, *peer);
     if (status == kNoReceive && peer != nullptr && peer->srq != nullptr &&

@@ -28,7 +28,8 @@ class FakeDevice : public RegistrationBackend {
     const std::uint32_t key = ++keys_;
     added.push_back({reinterpret_cast<std::uintptr_t>(address), bytes});
     live_[key] = added.back();
-    return Registered{key, key + 1000, reinterpret_cast<void*>(std::uintptr_t{key})};  // NOLINT
+    return Registered{key, key + 1000, reinterpret_cast<void*>(std::uintptr_t{key}),  // NOLINT
+                      watched};
   }
   void remove(void* native) override {
     const std::lock_guard lock(mutex_);
@@ -44,6 +45,7 @@ class FakeDevice : public RegistrationBackend {
 
   std::size_t limit = ~std::size_t{0};
   Status failure;
+  bool watched = true;       // Registered::watched of what is added
   std::vector<Range> added;  // in order
 
  private:

@@ -257,6 +257,24 @@ TEST_F(RegistrationsTest, WhenAllThatMayBeKeptIsInUseTheNextIsNotKept) {
   EXPECT_EQ(all.counts().evicted, 1u);
 }
 
+// Another device's memory: nobody announces when it goes.
+TEST_F(RegistrationsTest, WhatNobodyWatchesLastsAsLongAsItsUse) {
+  Registrations& all = open();
+  device_.watched = false;
+  {
+    const auto use = found(all, page(0), kPage);
+    EXPECT_EQ(device_.live().size(), 1u);
+    EXPECT_EQ(all.counts().kept, 0u);
+  }
+  EXPECT_TRUE(device_.live().empty());
+  touch(0, 1);
+  EXPECT_EQ(adds(), 2u);
+  device_.watched = true;
+  touch(0, 1);
+  touch(0, 1);
+  EXPECT_EQ(adds(), 3u);
+}
+
 TEST_F(RegistrationsTest, TheEndRemovesAllAndNoUseMayOutliveIt) {
   for (std::size_t first = 0; first < 10; ++first) {
     if (first == 0) open();

@@ -11,32 +11,8 @@
 namespace weft::ib {
 namespace {
 
-constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325;
-constexpr std::uint64_t kFnvPrime = 0x100000001b3;
 // A packet number has so many bits.
 constexpr std::uint32_t kPacketBits = 0xffffff;
-// Of an endpoint's own small things (post.cc).
-constexpr std::size_t kScratchBytes = 2048;
-
-Status check_options(const Address& theirs, const Address& ours, Rank peer) {
-  if (theirs.job != ours.job)
-    return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
-  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
-    return Status(Code::mismatch,
-                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
-                              peer, what, there, here),
-                  peer);
-  };
-  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
-  if (theirs.channels != ours.channels)
-    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
-  if (theirs.slots != ours.slots) return differ("WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
-  if (theirs.payload_bytes != ours.payload_bytes)
-    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
-  if (theirs.piece_bytes != ours.piece_bytes)
-    return differ("bytes per piece", theirs.piece_bytes, ours.piece_bytes);
-  return {};
-}
 
 Result<Address> decode(std::string_view bytes, Rank peer) {
   const auto wrong = [&](std::string_view what) {
@@ -66,10 +42,7 @@ Result<Address> decode(std::string_view bytes, Rank peer) {
 
 std::uint64_t checksum(Address address) {
   address.checksum = 0;
-  std::uint64_t sum = kFnvBasis;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&address);
-  for (std::size_t i = 0; i < sizeof address; ++i) sum = (sum ^ bytes[i]) * kFnvPrime;
-  return sum;
+  return weft::checksum({{reinterpret_cast<const char*>(&address), sizeof address}});
 }
 
 IbEndpoint::IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce,
@@ -95,7 +68,7 @@ void IbEndpoint::drop_memory() {
 
 Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
-  WEFT_RETURN_IF_ERROR(check_options(address, fields_, peer));
+  WEFT_RETURN_IF_ERROR(check_agreed(agreed_options(address), agreed_options(fields_), peer));
   const auto found = known_.find(address.nonce);
   if (found != known_.end() && found->second->given_out()) return found->second.get();
   if (found != known_.end()) {
@@ -128,11 +101,12 @@ Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
   const auto found = known_.find(address.nonce);
   if (found == known_.end() || found->second->failure().ok()) return connect(peer, bytes);
-  WEFT_RETURN_IF_ERROR(check_options(address, fields_, peer));
+  WEFT_RETURN_IF_ERROR(check_agreed(agreed_options(address), agreed_options(fields_), peer));
   auto endpoint =
       std::make_unique<IbEndpoint>(*this, peer, address.nonce, found->second->incarnation() + 1);
   WEFT_RETURN_IF_ERROR(endpoint->prepare());
   WEFT_RETURN_IF_ERROR(endpoint->aim(address));
+  endpoint->prefer_pair_of(*found->second);
   endpoint->give_out();
   replace(address.nonce);
   replaced_.back()->drop_memory();
@@ -162,23 +136,14 @@ Status IbEndpoint::prepare() {
                               interface_.name(), peer_),
                   peer_);
   }
-  WEFT_ASSIGN(scratch_, interface_.make_buffer(kScratchBytes,
+  WEFT_ASSIGN(scratch_, interface_.make_buffer(sizeof(Scratch),
                                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
   std::random_device random;
   for (std::size_t q = 0; q < interface_.ib().queue_pairs; ++q) {
     Queue& queue = queues_.emplace_back();
     WEFT_ASSIGN(queue.pair, interface_.make_pair());
     queue.first_packet = random() & kPacketBits;
-    ibv_qp_attr to{};
-    to.qp_state = IBV_QPS_INIT;
-    to.pkey_index = 0;
-    to.port_num = static_cast<std::uint8_t>(interface_.ib().port);
-    to.qp_access_flags =
-        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    WEFT_RETURN_IF_ERROR(answered(
-        library_.modify_qp(queue.pair.get(), &to,
-                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-        fmt::format("{}: preparing a queue pair", interface_.name())));
+    WEFT_RETURN_IF_ERROR(to_init(queue));
     interface_.add_queue(queue.pair->qp_num, *this, q);
   }
   return {};
@@ -208,6 +173,14 @@ void IbEndpoint::aim_like(const IbEndpoint& failed) {
   peer_gids_ = failed.peer_gids_;
   peer_datagrams_ = failed.peer_datagrams_;
   peer_lid_ = failed.peer_lid_;
+  prefer_pair_of(failed);
+}
+
+void IbEndpoint::prefer_pair_of(const IbEndpoint& failed) {
+  if (!failed.peer_ready_) return;
+  const auto worked = std::ranges::find(candidates_, failed.pair_,
+                                        [this](const GidPair& pair) { return route_of(pair); });
+  if (worked != candidates_.end()) std::rotate(candidates_.begin(), worked, std::next(worked));
 }
 
 // An asker whose notice was taken by front() before we came here is passed over; so is one whose

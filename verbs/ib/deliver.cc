@@ -86,6 +86,9 @@ std::size_t IbInterface::take_completions() {
     if (found == queues_.end()) continue;
     const Owner owner = found->second;
     if (completion.status != IBV_WC_SUCCESS) {
+      // The first that fails says that those before it have ended well.
+      if (completion.status != IBV_WC_WR_FLUSH_ERR)
+        owner.endpoint->retire(owner.index, completion.wr_id - 1);
       owner.endpoint->broke(completion);
     } else {
       owner.endpoint->retire(owner.index, completion.wr_id);
@@ -116,7 +119,10 @@ Status IbInterface::give_receives() {
   return {};
 }
 
+// What comes over the queue pairs was sent by a peer that has confirmed, whatever datagram was lost.
 void IbEndpoint::count_received() {
+  if (!peer_ready_) [[unlikely]]
+    confirm();
   ++received_;
   if (received_ - received_reported_ >= granted_ / 2) interface_.pump_later(*this);
 }

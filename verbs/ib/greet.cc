@@ -2,8 +2,12 @@
 // peer, repeated until both ends know of each other. It is also the proof that a pair works.
 //
 // The interface with the smaller nonce leads: it takes the pair over which it first hears from the
-// other and connects its queue pairs; its `ready` tells the other which one that is. Whoever gets
-// less than `confirmed` answers; so a lost datagram costs a repetition and no agreement.
+// other and connects its queue pairs; its `ready` tells the other which one that is. The other's
+// `ready` comes back by the same pair, which is then proven both ways and stays: `confirmed`, and
+// only now either sends. Where it does not come, but questions over other pairs still do, the pair
+// works one way only, and the leader moves on to the pair of the next question; nothing was sent,
+// so the queue pairs begin anew. Whoever gets less than `confirmed` answers; so a lost datagram
+// costs a repetition and no agreement.
 #include <arpa/inet.h>
 #include <fmt/core.h>
 
@@ -29,6 +33,10 @@ constexpr std::uint32_t kQueueKey = 0x57454654;
 constexpr std::int64_t kFirstAgainNs = 4'000'000;
 constexpr std::int64_t kLastAgainNs = 100'000'000;
 constexpr std::uint32_t kTriesEach = 3;
+// So often the leader says `ready` over a pair, for an eighth of a second in all, before it looks
+// at others; and so often before it looks again at those that it has given up.
+constexpr std::uint32_t kTriesOfChoice = 5;
+constexpr std::uint32_t kTriesBeforeAgain = 15;
 // Interfaces that spoke to us and were not connected to yet. More is not a job.
 constexpr std::size_t kMostStrangers = 4'096;
 constexpr std::uint32_t kMostRanks = 65'536;
@@ -247,11 +255,15 @@ void IbEndpoint::lead(std::int64_t now) {
   next_ns_ = now + std::min(again, kLastAgainNs);
   if (level_ == Level::asking && !candidates_.empty()) {
     const GidPair& pair = candidates_[attempts_ / kTriesEach % candidates_.size()];
-    gid_index_ = interface_.gids()[static_cast<std::size_t>(pair.local)].index;
-    peer_gid_ = peer_gids_[static_cast<std::size_t>(pair.remote)].bytes;
+    pair_ = route_of(pair);
   }
   ++attempts_;
-  if (gid_index_ >= 0) greet(now);
+  if (pair_.gid_index >= 0) greet(now);
+}
+
+IbEndpoint::RoutePair IbEndpoint::route_of(const GidPair& pair) const {
+  return {interface_.gids()[static_cast<std::size_t>(pair.local)].index,
+          peer_gids_[static_cast<std::size_t>(pair.remote)].bytes};
 }
 
 void IbEndpoint::greet(std::int64_t) {
@@ -259,9 +271,10 @@ void IbEndpoint::greet(std::int64_t) {
   greeting.level = level_;
   greeting.to = nonce_;
   greeting.incarnation = incarnation_;
-  const auto own = std::ranges::find(interface_.gids(), gid_index_, &RdmaGid::index);
+  greeting.choice = choice_;
+  const auto own = std::ranges::find(interface_.gids(), pair_.gid_index, &RdmaGid::index);
   greeting.sender = own->bytes;
-  greeting.receiver = peer_gid_;
+  greeting.receiver = pair_.peer;
   greeting.queue_pairs = static_cast<std::uint8_t>(queues_.size());
   for (std::size_t q = 0; q < queues_.size(); ++q) {
     greeting.numbers[q] = queues_[q].pair->qp_num;
@@ -270,7 +283,8 @@ void IbEndpoint::greet(std::int64_t) {
   greeting.window = granted_;
   greeting.words = scratch_.address();
   greeting.words_key = scratch_.rkey();
-  const Status sent = interface_.send_greeting(greeting, gid_index_, peer_datagrams_, peer_lid_);
+  const Status sent =
+      interface_.send_greeting(greeting, pair_.gid_index, peer_datagrams_, peer_lid_);
   // With another pair to try, one that cannot be resolved is no error yet.
   if (!sent.ok() && (level_ != Level::asking || candidates_.size() < 2)) interface_.warn_once(sent);
 }
@@ -281,23 +295,54 @@ void IbEndpoint::take_greeting(const Greeting& greeting) {
     peer_closed_.store(true, std::memory_order_release);
     return;
   }
-  const bool leads = interface_.nonce() <= nonce_;
   if (level_ == Level::asking) {
-    // The pair over which it came works in this direction; our answer goes back the same way.
-    gid_index_ = interface_.gid_index_of(greeting.receiver);
-    peer_gid_ = greeting.sender;
-    peer_datagrams_ = greeting.datagrams;
-    peer_lid_ = greeting.lid;
-    if (leads || greeting.level != Level::asking) join(greeting);
-    if (!failure_.ok()) return;
+    answer_along(greeting);
+    if (leads() || greeting.level != Level::asking) join(greeting);
+  } else if (level_ == Level::ready && gives_up_for(greeting)) {
+    move_on(greeting);
   }
-  peer_level_ = std::max(peer_level_, greeting.level);
-  if (level_ != Level::asking && greeting.level != Level::asking) {
-    level_ = Level::confirmed;
-    peer_ready_ = true;
-    interface_.pump_later(*this);
-  }
+  if (!failure_.ok()) return;
+  const Level proof = leads() ? Level::ready : Level::confirmed;
+  if (level_ != Level::asking && greeting.choice == choice_ && greeting.level >= proof) confirm();
   if (greeting.level != Level::confirmed) greet(0);
+}
+
+bool IbEndpoint::leads() const {
+  return interface_.nonce() <= nonce_;
+}
+
+// The pair over which it came works in this direction; our answer goes back the same way.
+void IbEndpoint::answer_along(const Greeting& greeting) {
+  pair_ = {interface_.gid_index_of(greeting.receiver), greeting.sender};
+  peer_datagrams_ = greeting.datagrams;
+  peer_lid_ = greeting.lid;
+}
+
+// The leader, for the next that comes by another pair once nobody has agreed to what it offers for
+// so long; the other, for what the leader offers now. Pairs given up are taken again, if later.
+bool IbEndpoint::gives_up_for(const Greeting& greeting) {
+  if (!leads()) return greeting.level == Level::ready && greeting.choice > choice_;
+  const bool agrees = greeting.level != Level::asking && greeting.choice == choice_;
+  if (agrees || attempts_ < kTriesOfChoice) return false;
+  const RoutePair heard{interface_.gid_index_of(greeting.receiver), greeting.sender};
+  if (attempts_ >= kTriesBeforeAgain) refuted_.clear();
+  return heard != pair_ && std::ranges::find(refuted_, heard) == refuted_.end();
+}
+
+void IbEndpoint::move_on(const Greeting& greeting) {
+  if (leads()) refuted_.push_back(pair_);
+  answer_along(greeting);
+  for (Queue& queue : queues_) {
+    if (const Status anew = to_init(queue); !anew.ok()) return fail(anew);
+  }
+  join(greeting);
+  if (leads()) ++choice_;
+}
+
+void IbEndpoint::confirm() {
+  level_ = Level::confirmed;
+  peer_ready_ = true;
+  interface_.pump_later(*this);
 }
 
 // Connects our queue pairs to those that the greeting names; or, for an interface that talks to
@@ -306,8 +351,7 @@ void IbEndpoint::join(const Greeting& greeting) {
   const bool self = nonce_ == interface_.nonce();
   Greeting to = greeting;
   if (self) {
-    gid_index_ = interface_.gids().front().index;
-    peer_gid_ = interface_.gids().front().bytes;
+    pair_ = {interface_.gids().front().index, interface_.gids().front().bytes};
     to.window = granted_;
     to.words = scratch_.address();
     to.words_key = scratch_.rkey();
@@ -320,9 +364,25 @@ void IbEndpoint::join(const Greeting& greeting) {
   window_ = to.window;
   words_ = to.words;
   words_key_ = to.words_key;
-  level_ = self ? Level::confirmed : Level::ready;
-  peer_ready_ = self;
-  if (self) interface_.pump_later(*this);
+  level_ = Level::ready;
+  if (!leads()) choice_ = to.choice;
+  attempts_ = 0;
+  if (self) confirm();
+}
+
+// Queue pairs that receive, not connected; those that were forget it.
+Status IbEndpoint::to_init(Queue& queue) {
+  ibv_qp_attr to{};
+  const auto move = [&](ibv_qp_state state, int mask) {
+    to.qp_state = state;
+    return answered(library_.modify_qp(queue.pair.get(), &to, mask | IBV_QP_STATE),
+                    fmt::format("{}: preparing a queue pair", interface_.name()));
+  };
+  if (level_ != Level::asking) WEFT_RETURN_IF_ERROR(move(IBV_QPS_RESET, 0));
+  to.pkey_index = 0;
+  to.port_num = static_cast<std::uint8_t>(interface_.ib().port);
+  to.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  return move(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 Status IbEndpoint::to_ready(const Greeting& greeting) {
@@ -341,7 +401,7 @@ Status IbEndpoint::to_ready(const Greeting& greeting) {
     receive.rq_psn = greeting.first_packets[q];
     receive.max_dest_rd_atomic = static_cast<std::uint8_t>(reads);
     receive.min_rnr_timer = 12;  // 0.64 ms
-    receive.ah_attr = route(interface_, gid_index_, peer_gid_, peer_lid_);
+    receive.ah_attr = route(interface_, pair_.gid_index, pair_.peer, peer_lid_);
     WEFT_RETURN_IF_ERROR(move(receive, IBV_QPS_RTR,
                               IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));

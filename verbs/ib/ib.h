@@ -14,7 +14,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,25 @@
 #include "verbs/transport/transport.h"
 
 namespace weft {
+
+// Memory of another device as the kernel shares it among devices. The descriptor is the taker's.
+struct DmaBuf {
+  Fd fd;
+  std::uint64_t offset = 0;  // in it, of the pointer that was asked for
+};
+
+// Gives the dma-buf that [pointer, pointer+bytes), whole pages, lies in; nothing, if that is host
+// memory; or why it cannot be exported. Called by several threads at once.
+using DmaBufExporter =
+    std::function<Result<std::optional<DmaBuf>>(const void* pointer, std::size_t bytes)>;
+
+// What a program knows of memory that is another device's (a GPU's). Both, or neither: without
+// them all memory is the host's.
+struct DeviceMemory {
+  DmaBufExporter exporter;
+  // Copies memory of either kind, where it cannot be sent from where it is.
+  std::function<Status(std::span<std::byte> to, const std::byte* from)> copy;
+};
 
 struct IbOptions {
   std::string device;  // as the kernel names it: "mlx5_0"
@@ -39,6 +61,7 @@ struct IbOptions {
   // switch that restarts.
   int timeout = 18;
   int retries = 6;  // Soft-RoCE takes 7 for "for ever": it would never tell that a peer is gone
+  DeviceMemory device_memory;
 };
 
 // Opens rank `rank`'s interface on one port. `resolver` finds the address of a stranger that asks

@@ -58,6 +58,10 @@ Status check(Rank rank, const InterfaceOptions& options, const IbOptions& ib) {
                   fmt::format("an ib interface needs a rank (not {}) and a device (not \"{}\")",
                               rank, ib.device));
   }
+  if (!ib.device_memory.exporter != !ib.device_memory.copy) {
+    return Status(Code::invalid_argument,
+                  "of device_memory an ib interface needs the exporter and the copy, or neither");
+  }
   if (ib.queue_pairs < 1 || ib.queue_pairs > kMostQueuePairs) {
     return Status(Code::invalid_argument,
                   fmt::format("{} queue pairs per peer; 1 to {} are possible", ib.queue_pairs,
@@ -104,7 +108,8 @@ Status IbInterface::open_device() {
       answered(library_.query_device(context_.get(), &device_attributes_), "asking " + name_));
   domain_ = Owned<ibv_pd>(library_.alloc_pd(context_.get()), {&library_});
   WEFT_RETURN_IF_ERROR(made(domain_.get(), name_ + ": a protection domain"));
-  registrar_ = std::make_unique<Registrar>(library_, domain_.get(), name_);
+  registrar_ = std::make_unique<Registrar>(library_, context_.get(), domain_.get(), name_,
+                                           ib_.device_memory.exporter);
   registrations_ = std::make_unique<Registrations>(*registrar_, RegistrationOptions{});
   if (!registrations_->is_coherent()) {
     log(LogLevel::info, fmt::format("{}: pieces are copied before they are sent: {}", name_,
@@ -217,13 +222,6 @@ Result<Buffer> IbInterface::make_buffer(std::size_t bytes, int access) {
   return made;
 }
 
-Result<Owned<ibv_mr>> IbInterface::register_memory(const void* memory, std::size_t bytes,
-                                                   int access) {
-  ibv_mr* region = library_.reg_mr(domain_.get(), const_cast<void*>(memory), bytes, access);
-  WEFT_RETURN_IF_ERROR(made(region, fmt::format("{}: registering {} bytes", name_, bytes)));
-  return Owned<ibv_mr>(region, {&library_});
-}
-
 // Devices differ in how much they take inside of a work request; what they take they say.
 Result<Owned<ibv_qp>> IbInterface::make_pair() {
   ibv_qp_init_attr how{};
@@ -270,7 +268,9 @@ Status IbInterface::link() const {
 
 std::string IbInterface::path_to(const Endpoint& endpoint) const {
   for (const auto& [nonce, known] : known_) {
-    if (known.get() == &endpoint) return known->path();
+    if (known.get() != &endpoint) continue;
+    const std::string memory = registrar_->exceptions();
+    return memory.empty() ? known->path() : fmt::format("{}; memory: {}", known->path(), memory);
   }
   return {};
 }
@@ -281,14 +281,14 @@ RemoteBuffer IbInterface::describe(const void* pointer, std::size_t bytes) const
   return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
 }
 
-void IbInterface::begin_work(IbEndpoint& endpoint) {
+void IbInterface::begin_work(IbEndpoint& endpoint, bool is_first) {
   ++outstanding_;
-  if (std::ranges::find(at_work_, &endpoint) == at_work_.end()) at_work_.push_back(&endpoint);
+  if (is_first) at_work_.push_back(&endpoint);
 }
 
 void IbInterface::end_work(std::uint64_t ticket, Status status) {
   --outstanding_;
-  completions_.push_back({ticket, std::move(status)});
+  completions_.push() = {ticket, std::move(status)};
 }
 
 std::size_t IbInterface::poll(std::span<Completion> completions) {
@@ -296,7 +296,7 @@ std::size_t IbInterface::poll(std::span<Completion> completions) {
   std::size_t count = 0;
   while (count < completions.size() && !completions_.empty()) {
     completions[count++] = std::move(completions_.front());
-    completions_.pop_front();
+    completions_.pop();
   }
   return count;
 }
@@ -342,8 +342,9 @@ void IbEndpoint::abandon(const Status& why) {
 
 std::string IbEndpoint::path() const {
   const std::string to = fmt::format("{} to rank {}", interface_.name(), peer_);
-  if (gid_index_ < 0) return to + " (not connected yet)";
-  return fmt::format("{} (GID {}{})", to, gid_index_, peer_ready_ ? "" : ", not connected yet");
+  if (pair_.gid_index < 0) return to + " (not connected yet)";
+  return fmt::format("{} (GID {}{})", to, pair_.gid_index,
+                     peer_ready_ ? "" : ", not connected yet");
 }
 
 // What was posted before leaves first, and the peers are told.

@@ -13,9 +13,11 @@
 
 #include "verbs/device/device.h"
 #include "verbs/ib/answers.h"
+#include "verbs/ib/backlog.h"
 #include "verbs/ib/ib.h"
 #include "verbs/ib/layout.h"
 #include "verbs/ib/objects.h"
+#include "verbs/ib/registrar.h"
 
 namespace weft::ib {
 
@@ -52,12 +54,24 @@ class PostList {
   ibv_send_wr& add();
   ibv_sge& part(ibv_send_wr& request, const void* data, std::size_t bytes, std::uint32_t key);
   ibv_send_wr* first() { return requests_.data(); }
+  ibv_send_wr& last() { return requests_[count_ - 1]; }
   void clear() { count_ = 0; }
 
  private:
   std::array<ibv_send_wr, kMost> requests_;
   std::array<std::array<ibv_sge, kMostParts>, kMost> parts_;
   std::size_t count_ = 0;
+};
+
+// An endpoint's own small things that the device reads or writes.
+struct Scratch {
+  static constexpr std::size_t kControls = 16;
+  static constexpr std::size_t kSwaps = 128;
+
+  Words words;                                           // the peer writes them
+  alignas(kLine) std::uint32_t received = 0;             // on its way to the peer's words
+  alignas(kLine) std::array<Control, kControls> said{};  // on their way
+  std::array<std::uint64_t, kSwaps> found{};             // by compare-and-swaps under way
 };
 
 // One peer's interface. It begins as a stranger when a Greeting comes from an interface that we
@@ -104,6 +118,8 @@ class IbEndpoint final : public Endpoint {
   Status aim(const Address& address);
   // The same peer's interface again, to where the failed endpoint was connected.
   void aim_like(const IbEndpoint& failed);
+  // The pair of addresses that worked for it is tried first.
+  void prefer_pair_of(const IbEndpoint& failed);
   [[nodiscard]] std::uint32_t incarnation() const { return incarnation_; }
   // After a failure: nothing of it will be read any more.
   void drop_memory();
@@ -139,6 +155,10 @@ class IbEndpoint final : public Endpoint {
   void fail(const Status& why);
   [[nodiscard]] std::int64_t next_ns() const { return next_ns_; }
 
+  // Whether it was not among those to be served at the next turn; now it is.
+  [[nodiscard]] bool enlist() { return !std::exchange(enlisted_, true); }
+  void delist() { enlisted_ = false; }
+
   // One-sided work (one_sided.cc).
   bool collect();
   void flush_work(const Status& status);
@@ -169,6 +189,12 @@ class IbEndpoint final : public Endpoint {
     std::array<Buffer, kRings> local;  // copies, laid out like the peer's rings
     std::unique_ptr<Sent[]> slots;
   };
+  // A pair of addresses, as it is set in a route.
+  struct RoutePair {
+    int gid_index = -1;  // ours
+    std::array<std::uint8_t, 16> peer{};
+    bool operator==(const RoutePair&) const = default;
+  };
   struct Incoming {
     std::uint64_t next = 0;  // to be released
     std::uint64_t arrived = 0;
@@ -177,20 +203,19 @@ class IbEndpoint final : public Endpoint {
     std::array<Buffer, kRings> rings;
     std::unique_ptr<RingKind[]> slots;  // which ring each arrival lies in
   };
-  // Part of one-sided work that lies in one chunk of the peer's heap.
   struct Work {
     ibv_wr_opcode what = IBV_WR_RDMA_READ;
     std::uint64_t ticket = 0;
     std::span<std::byte> local;
     std::uint64_t word = 0;   // where in the peer's heap …
     std::uint64_t reach = 0;  // … and how much of it may be touched
-    std::uint64_t begun = 0;  // bytes handed to the device
+    std::uint64_t begun = 0;  // bytes in work requests
     std::uint64_t last = 0;   // number of the last work request, on queue pair 0
     std::uint64_t expected = 0;
     std::uint64_t desired = 0;
-    std::uint64_t* found = nullptr;
-    std::uint64_t swapped = 0;              // what the device found; `local` of a compare-and-swap
-    std::optional<Registrations::Use> use;  // of `local`
+    std::uint64_t* found = nullptr;         // of a compare-and-swap, whose `local` is in scratch
+    std::uint32_t key = 0;                  // of `local`
+    std::optional<Registrations::Use> use;  // of `local`, if that is the caller's
     Status status;
   };
   struct Chunk {
@@ -204,6 +229,7 @@ class IbEndpoint final : public Endpoint {
   Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
               RingKind ring);
   [[nodiscard]] Status make_copy(Outgoing& out, RingKind ring);
+  [[nodiscard]] Status copy_in(std::byte* to, std::span<const std::byte> payload);
   [[nodiscard]] bool lend(std::span<const std::byte> payload, Sent& sent);
   void wait_to_go(std::uint32_t channel);
   void pump_channel(std::uint32_t channel, PostList& list);
@@ -225,6 +251,13 @@ class IbEndpoint final : public Endpoint {
   // greet.cc
   void greet(std::int64_t now);
   void join(const Greeting& greeting);
+  void confirm();
+  [[nodiscard]] bool leads() const;
+  [[nodiscard]] RoutePair route_of(const GidPair& pair) const;
+  void answer_along(const Greeting& greeting);
+  [[nodiscard]] bool gives_up_for(const Greeting& greeting);
+  void move_on(const Greeting& greeting);
+  [[nodiscard]] Status to_init(Queue& queue);
   [[nodiscard]] Status to_ready(const Greeting& greeting);
 
   // deliver.cc
@@ -232,18 +265,21 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] bool take_grant(const Control& grant);
 
   // one_sided.cc
-  Posted post_work(Work work, const RemoteBuffer& remote);
+  [[nodiscard]] Work* new_work(ibv_wr_opcode what, const RemoteBuffer& remote,
+                               std::uint64_t ticket);
+  Posted post_work(Work& work, const RemoteBuffer& remote);
   [[nodiscard]] Status judge(const Work& work, const RemoteBuffer& remote) const;
+  [[nodiscard]] Status name_local(Work& work);
+  [[nodiscard]] Scratch& scratch() const { return *reinterpret_cast<Scratch*>(scratch_.data()); }
   [[nodiscard]] bool works_ahead() const { return begun_ < works_.size(); }
   void pump_works();
-  [[nodiscard]] bool begin(Work& work);
+  [[nodiscard]] bool begin(Work& work, PostList& list);
+  [[nodiscard]] const Chunk* chunk_at(std::uint64_t word);
   [[nodiscard]] Status no(const Work& work, Code code, const char* why) const;
-  void post_part(Work& work, const Chunk& chunk, std::uint64_t bytes);
+  void add_part(Work& work, const Chunk& chunk, PostList& list);
+  void hand_over_works(PostList& list);
   [[nodiscard]] bool take_exposed(const Control& control);
   [[nodiscard]] std::uint64_t retired_whole() const;
-
-  // Controls that may be on their way.
-  static constexpr std::size_t kControlPlaces = 16;
 
   IbInterface& interface_;
   const Library& library_;
@@ -256,19 +292,19 @@ class IbEndpoint final : public Endpoint {
 
   // The conversation.
   Level level_ = Level::asking;       // what we say of ourselves
-  Level peer_level_ = Level::asking;  // what the peer says
-  bool peer_ready_ = false;           // the peer is connected to our queue pairs
+  bool peer_ready_ = false;           // the peer is connected to our queue pairs, and stays so
+  std::uint32_t choice_ = 0;          // of the pair of addresses that our queue pairs use
+  std::vector<RoutePair> refuted_;    // that were chosen before
   std::vector<GidPair> candidates_;   // address pairs, best first
   std::vector<WireGid> peer_gids_;    // that `candidates_` count
   std::uint32_t peer_datagrams_ = 0;  // its queue pair for Greetings
   std::uint16_t peer_lid_ = 0;
   std::uint32_t attempts_ = 0;
   std::int64_t next_ns_ = 0;  // when to greet again
-  int gid_index_ = -1;        // of the pair in use, or being tried
-  std::array<std::uint8_t, 16> peer_gid_{};
+  RoutePair pair_;            // in use, or being tried
 
   std::vector<Queue> queues_;
-  Buffer scratch_;  // Words for the peer to write, and what we send from
+  Buffer scratch_;  // one Scratch
   std::uint64_t words_ = 0;
   std::uint32_t words_key_ = 0;
   std::uint32_t window_ = 0;         // messages that we may have in the peer's receive queue
@@ -279,16 +315,22 @@ class IbEndpoint final : public Endpoint {
   std::uint32_t received_ = 0;       // of the peer's
   std::uint32_t received_reported_ = 0;
   std::uint64_t controls_sent_ = 0;
-  std::array<std::uint64_t, kControlPlaces> control_numbers_{};  // work request that reads each
+  std::array<std::uint64_t, Scratch::kControls> control_numbers_{};  // work request that reads each
 
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
   std::vector<std::uint32_t> waiting_;     // channels with notices to go out
   std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know
-  std::deque<Control> controls_;           // to go out
-  std::deque<Work> works_;
-  std::size_t begun_ = 0;                  // of them wholly handed to the device
+  Backlog<Control> controls_;              // to go out
+  Backlog<Work> works_;
+  std::size_t begun_ = 0;           // of them wholly handed to the device
+  std::size_t swaps_ = 0;           // of them compare-and-swaps …
+  std::uint64_t swaps_posted_ = 0;  // … and of all that ever were
+  bool at_work_ = false;            // there are some whose end was not collected
+  bool enlisted_ = false;
   std::map<std::uint64_t, Chunk> chunks_;  // of the peer's heap
+  std::uint64_t touched_ = 0;              // the chunk that was looked for last …
+  Chunk* last_chunk_ = nullptr;            // … and what is known of it
   std::uint64_t heap_bytes_ = 0;           // known with the first chunk
 };
 
@@ -371,11 +413,12 @@ class IbInterface final : public Interface {
   // The largest packet that we take, as verbs count them.
   [[nodiscard]] ibv_mtu mtu() const;
   [[nodiscard]] int gid_index_of(const std::array<std::uint8_t, 16>& gid) const;
-  Result<Owned<ibv_mr>> register_memory(const void* memory, std::size_t bytes, int access);
+  // Whether bytes of the caller may be read by the processor: inside of work requests.
+  [[nodiscard]] bool only_host_memory() const { return !ib_.device_memory.exporter; }
   // A chunk of our heap for a peer to reach; 0: not in the heap.
   [[nodiscard]] Control expose(std::uint64_t chunk);
   [[nodiscard]] bool has_room() const { return completions_.size() + outstanding_ < kCompletions; }
-  void begin_work(IbEndpoint& endpoint);
+  void begin_work(IbEndpoint& endpoint, bool is_first);
   void end_work(std::uint64_t ticket, Status status);
   void warn_once(const Status& status);
 
@@ -471,13 +514,14 @@ class IbInterface final : public Interface {
   std::uint64_t datagrams_retired_ = 0;
   std::vector<std::uint32_t> free_receives_;  // buffers to be given back to the device
   std::vector<IbEndpoint*> pumping_;          // with something to send
+  std::vector<IbEndpoint*> served_;           // of the turn that is taken
   std::vector<IbEndpoint*> starved_;          // that wait for places at the peer
   std::vector<IbEndpoint*> blocked_;          // that wait for an answer or a completion
   std::vector<IbEndpoint*> connecting_;
   std::vector<IbEndpoint*> reporters_;
   std::vector<IbEndpoint*> at_work_;
   std::deque<IbEndpoint*> askers_;
-  std::deque<Completion> completions_;
+  Backlog<Completion> completions_;
   std::size_t outstanding_ = 0;
   std::size_t endpoint_bytes_ = 0;
   std::uint64_t arrivals_ = 0;

@@ -142,8 +142,8 @@ static_assert(std::is_trivially_copyable_v<Address> && sizeof(Address) == 192);
 // How far a connection is, as its sender sees it.
 enum class Level : std::uint8_t {
   asking = 0,     // these are my queue pairs
-  ready = 1,      // I am connected to yours: you may send
-  confirmed = 2,  // I know that you are connected to mine
+  ready = 1,      // I am connected to yours
+  confirmed = 2,  // … and you to mine: this pair of addresses stays, you may send
   closed = 3,     // my interface is closed
 };
 
@@ -175,7 +175,8 @@ struct Greeting {
   std::uint64_t words = 0;      // where we keep Words for the receiver to write
   // How often these two have connected; one that is higher ends what was before.
   std::uint32_t incarnation = 0;
-  std::uint32_t unused = 0;
+  // How often the leader gave up a pair of addresses that it had chosen for another one.
+  std::uint32_t choice = 0;
 };
 static_assert(std::is_trivially_copyable_v<Greeting> && sizeof(Greeting) == 152);
 static_assert(offsetof(Greeting, from) == 16 && offsetof(Greeting, sender) == 32);

@@ -18,6 +18,12 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attribute
   return extended->query_port(context, port, attributes, sizeof *attributes);
 }
 
+int query_device_ex(ibv_context* context, ibv_device_attr_ex* attributes) {
+  verbs_context* extended = verbs_get_ctx_op(context, query_device_ex);
+  if (extended == nullptr) return EOPNOTSUPP;
+  return extended->query_device_ex(context, nullptr, attributes, sizeof *attributes);
+}
+
 // Finds functions by their names; after the first that is missing the rest is not looked for.
 class Loader {
  public:
@@ -29,6 +35,12 @@ class Loader {
     if (!missing_.empty()) return *this;
     function = reinterpret_cast<Function>(dlsym(loaded_, name));
     if (function == nullptr) missing_ = fmt::format("{} has no {}", kFile, name);
+    return *this;
+  }
+  // One that older libraries lack: nullptr then.
+  template <typename Function>
+  Loader& find_newer(const char* name, Function& function) {
+    if (loaded_ != nullptr) function = reinterpret_cast<Function>(dlsym(loaded_, name));
     return *this;
   }
   [[nodiscard]] Status status() const {
@@ -55,6 +67,7 @@ Result<Library> load() {
                            .find("ibv_dealloc_pd", table.dealloc_pd)
                            .find("ibv_reg_mr", table.reg_mr)
                            .find("ibv_dereg_mr", table.dereg_mr)
+                           .find_newer("ibv_reg_dmabuf_mr", table.reg_dmabuf_mr)
                            .find("ibv_create_comp_channel", table.create_comp_channel)
                            .find("ibv_destroy_comp_channel", table.destroy_comp_channel)
                            .find("ibv_create_cq", table.create_cq)
@@ -74,6 +87,7 @@ Result<Library> load() {
                            .find("ibv_event_type_str", table.event_type_str)
                            .status());
   table.query_port = query_port;
+  table.query_device_ex = query_device_ex;
   table.poll_cq = ibv_poll_cq;
   table.req_notify_cq = ibv_req_notify_cq;
   table.post_send = ibv_post_send;

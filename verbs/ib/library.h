@@ -22,12 +22,14 @@ struct Library {
   decltype(&ibv_open_device) open_device;
   decltype(&ibv_close_device) close_device;
   decltype(&ibv_query_device) query_device;
+  int (*query_device_ex)(ibv_context*, ibv_device_attr_ex*);
   int (*query_port)(ibv_context*, std::uint8_t port, ibv_port_attr*);
   decltype(&_ibv_query_gid_table) query_gid_table;
   decltype(&ibv_alloc_pd) alloc_pd;
   decltype(&ibv_dealloc_pd) dealloc_pd;
   ibv_mr* (*reg_mr)(ibv_pd*, void* address, std::size_t bytes, int access);
   decltype(&ibv_dereg_mr) dereg_mr;
+  decltype(&ibv_reg_dmabuf_mr) reg_dmabuf_mr;  // nullptr: this libibverbs has none
   decltype(&ibv_create_comp_channel) create_comp_channel;
   decltype(&ibv_destroy_comp_channel) destroy_comp_channel;
   decltype(&ibv_create_cq) create_cq;

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -32,18 +31,6 @@ Result<Buffer> Buffer::make(const Library& library, ibv_pd* domain, std::size_t 
   WEFT_RETURN_IF_ERROR(made(region, fmt::format("registering {} bytes", buffer.bytes_)));
   buffer.region_ = Owned<ibv_mr>(region, {&library});
   return buffer;
-}
-
-// Memory that may only be read is registered for sending alone.
-Result<Registered> Registrar::add(void* address, std::size_t bytes) {
-  ibv_mr* region = library_.reg_mr(domain_, address, bytes, IBV_ACCESS_LOCAL_WRITE);
-  if (region == nullptr && errno != ENOMEM) region = library_.reg_mr(domain_, address, bytes, 0);
-  WEFT_RETURN_IF_ERROR(made(region, fmt::format("{}: registering {} bytes", name_, bytes)));
-  return Registered{region->lkey, region->rkey, region};
-}
-
-void Registrar::remove(void* native) {
-  (void)library_.dereg_mr(static_cast<ibv_mr*>(native));
 }
 
 }  // namespace weft::ib

@@ -4,11 +4,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "verbs/ib/library.h"
-#include "verbs/memory/memory.h"
 
 namespace weft::ib {
 
@@ -51,20 +49,6 @@ class Buffer {
   std::unique_ptr<std::byte, Free> memory_;
   Owned<ibv_mr> region_;
   std::size_t bytes_ = 0;
-};
-
-// How memory of the caller is registered with a device.
-class Registrar final : public RegistrationBackend {
- public:
-  Registrar(const Library& library, ibv_pd* domain, std::string name)
-      : library_(library), domain_(domain), name_(std::move(name)) {}
-  Result<Registered> add(void* address, std::size_t bytes) override;
-  void remove(void* native) override;
-
- private:
-  const Library& library_;
-  ibv_pd* domain_;
-  std::string name_;
 };
 
 }  // namespace weft::ib

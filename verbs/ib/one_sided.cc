@@ -1,5 +1,9 @@
 // One-sided work: the device does it, at the peer without the peer's time. The peer's heap is
 // reached chunk by chunk; only the first touch of a chunk asks its lane to register it.
+//
+// What was posted since the last turn goes to the device in lists. On a reliable queue pair a
+// completion says that all before it has ended, data landed; so only the last of a list has one,
+// and one for every quarter of the queue.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,6 +16,9 @@ namespace weft::ib {
 namespace {
 
 constexpr const char* kOutside = "outside its shared heap";
+// So much has a completion of its own: its time on the wire is longer than what a completion costs,
+// and who waits for it would wait for the rest of its list.
+constexpr std::uint64_t kOwnCompletion = 16 << 10;
 
 const char* doing(ibv_wr_opcode what) {
   switch (what) {
@@ -24,46 +31,58 @@ const char* doing(ibv_wr_opcode what) {
   }
 }
 
+bool is_swap(ibv_wr_opcode what) {
+  return what == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
 }  // namespace
 
 Posted IbEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
                               std::uint64_t ticket) {
-  Work work;
-  work.what = IBV_WR_RDMA_WRITE;
-  work.ticket = ticket;
+  Work* work = new_work(IBV_WR_RDMA_WRITE, remote, ticket);
+  if (work == nullptr) return Posted::full;
   // The const is cast away for one record that serves both directions; a write only reads `local`.
-  work.local = {const_cast<std::byte*>(local.data()), local.size()};
-  return post_work(std::move(work), remote);
+  work->local = {const_cast<std::byte*>(local.data()), local.size()};
+  return post_work(*work, remote);
 }
 
 Posted IbEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
                              std::uint64_t ticket) {
-  Work work;
-  work.what = IBV_WR_RDMA_READ;
-  work.ticket = ticket;
-  work.local = local;
-  return post_work(std::move(work), remote);
+  Work* work = new_work(IBV_WR_RDMA_READ, remote, ticket);
+  if (work == nullptr) return Posted::full;
+  work->local = local;
+  return post_work(*work, remote);
 }
 
 Posted IbEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                                      std::uint64_t desired, std::uint64_t* found,
                                      std::uint64_t ticket) {
-  Work work;
-  work.what = IBV_WR_ATOMIC_CMP_AND_SWP;
-  work.ticket = ticket;
-  work.expected = expected;
-  work.desired = desired;
-  work.found = found;
-  return post_work(std::move(work), remote);
+  if (swaps_ == Scratch::kSwaps) return Posted::full;
+  Work* work = new_work(IBV_WR_ATOMIC_CMP_AND_SWP, remote, ticket);
+  if (work == nullptr) return Posted::full;
+  ++swaps_;
+  std::uint64_t& answer = scratch().found[swaps_posted_++ % Scratch::kSwaps];
+  work->local = std::as_writable_bytes(std::span(&answer, 1));
+  work->expected = expected;
+  work->desired = desired;
+  work->found = found;
+  return post_work(*work, remote);
 }
 
-Posted IbEndpoint::post_work(Work asked, const RemoteBuffer& remote) {
-  if (!interface_.has_room()) return Posted::full;
-  Work& work = works_.emplace_back(std::move(asked));
-  interface_.begin_work(*this);
+// Nullptr: there is no place.
+IbEndpoint::Work* IbEndpoint::new_work(ibv_wr_opcode what, const RemoteBuffer& remote,
+                                       std::uint64_t ticket) {
+  if (!interface_.has_room()) return nullptr;
+  interface_.begin_work(*this, !std::exchange(at_work_, true));
+  Work& work = works_.push();
+  work.what = what;
+  work.ticket = ticket;
   work.word = remote.word;
   work.reach = remote.bytes;
-  if (work.found != nullptr) work.local = std::as_writable_bytes(std::span(&work.swapped, 1));
+  return &work;
+}
+
+Posted IbEndpoint::post_work(Work& work, const RemoteBuffer& remote) {
   if (interface_.closed()) {
     work.status = Status(Code::closed, "flushed by close");
   } else if (!failure_.ok()) {
@@ -71,12 +90,7 @@ Posted IbEndpoint::post_work(Work asked, const RemoteBuffer& remote) {
   } else {
     work.status = judge(work, remote);
   }
-  if (work.status.ok() && !work.local.empty()) {
-    Result<Registrations::Use> use =
-        interface_.registrations().find(work.local.data(), work.local.size());
-    work.status = use.status();
-    if (use.ok()) work.use = std::move(use).value();
-  }
+  if (work.status.ok() && !work.local.empty()) work.status = name_local(work);
   if (!work.status.ok()) work.begun = work.local.size();
   if (interface_.closed() || !failure_.ok()) {
     begun_ = works_.size();  // nobody pumps any more
@@ -85,6 +99,17 @@ Posted IbEndpoint::post_work(Work asked, const RemoteBuffer& remote) {
   interface_.pump_later(*this);
   if (interface_.armed()) pump();
   return Posted::posted;
+}
+
+// What fits into a work request is copied there; the device never looks at where it was.
+Status IbEndpoint::name_local(Work& work) {
+  const bool inside = work.what == IBV_WR_RDMA_WRITE && interface_.only_host_memory() &&
+                      work.local.size() <= interface_.inline_bytes();
+  if (is_swap(work.what)) work.key = scratch_.lkey();
+  if (is_swap(work.what) || inside) return {};
+  WEFT_ASSIGN(work.use, interface_.registrations().find(work.local.data(), work.local.size()));
+  work.key = work.use->lkey();
+  return {};
 }
 
 Status IbEndpoint::no(const Work& work, Code code, const char* why) const {
@@ -98,7 +123,7 @@ Status IbEndpoint::judge(const Work& work, const RemoteBuffer& remote) const {
   if (remote.form == PieceForm::process)
     return no(work, Code::no_permission, "its private memory is not reached over RDMA");
   if (remote.form != PieceForm::view) return no(work, Code::invalid_argument, "not a region");
-  if (work.found != nullptr && (remote.bytes < sizeof work.swapped || remote.word % 8 != 0))
+  if (is_swap(work.what) && (remote.bytes < sizeof *work.found || remote.word % 8 != 0))
     return no(work, Code::invalid_argument, "not 8 aligned bytes of its shared heap");
   if (work.local.size() > remote.bytes)
     return no(work, Code::invalid_argument, "longer than the region");
@@ -108,41 +133,51 @@ Status IbEndpoint::judge(const Work& work, const RemoteBuffer& remote) const {
 
 // In the order in which it was asked for: what waits for a chunk holds back what is behind it.
 void IbEndpoint::pump_works() {
-  while (failure_.ok() && begun_ < works_.size() && begin(works_[begun_])) ++begun_;
+  PostList list;
+  while (failure_.ok() && begun_ < works_.size() && begin(works_[begun_], list)) ++begun_;
+  hand_over_works(list);
 }
 
-// True once all of it was handed to the device, or none of it may be any more.
-bool IbEndpoint::begin(Work& work) {
+// True once all of it is in the list or was handed over, or none of it may be any more.
+bool IbEndpoint::begin(Work& work, PostList& list) {
   while (work.begun < work.local.size()) {
-    const std::uint64_t at = work.word + work.begun;
-    Chunk& chunk = chunks_[at / kChunkBytes];
-    if (!chunk.known) {
-      if (std::exchange(chunk.asked, true)) return false;
-      Control expose;
-      expose.kind = ControlKind::expose;
-      expose.chunk = at / kChunkBytes;
-      say(expose);
-      return false;
-    }
-    if (chunk.key == 0 || work.word + work.reach > heap_bytes_) {
+    const Chunk* chunk = chunk_at(work.word + work.begun);
+    if (chunk == nullptr) return false;
+    if (chunk->key == 0 || work.word + work.reach > heap_bytes_) {
       work.status = no(work, Code::invalid_argument, kOutside);
       return true;
     }
-    if (!has_room(0, 1)) return false;
-    post_part(work, chunk,
-              std::min(kChunkBytes - at % kChunkBytes, work.local.size() - work.begun));
-    if (!failure_.ok()) return true;
+    if (list.full()) hand_over_works(list);
+    if (!failure_.ok() || !has_room(0, list.count() + 1)) return false;
+    add_part(work, *chunk, list);
   }
   return true;
 }
 
-void IbEndpoint::post_part(Work& work, const Chunk& chunk, std::uint64_t bytes) {
-  const std::uint64_t remote = chunk.address + (work.word + work.begun) % kChunkBytes;
-  PostList list;
+// The chunk of the peer's heap that `word` lies in; nullptr: the peer is being asked for it.
+const IbEndpoint::Chunk* IbEndpoint::chunk_at(std::uint64_t word) {
+  const std::uint64_t number = word / kChunkBytes;
+  if (last_chunk_ == nullptr || touched_ != number) {
+    touched_ = number;
+    last_chunk_ = &chunks_[number];
+  }
+  if (last_chunk_->known) return last_chunk_;
+  if (std::exchange(last_chunk_->asked, true)) return nullptr;
+  Control expose;
+  expose.kind = ControlKind::expose;
+  expose.chunk = number;
+  say(expose);
+  return nullptr;
+}
+
+void IbEndpoint::add_part(Work& work, const Chunk& chunk, PostList& list) {
+  const std::uint64_t place = (work.word + work.begun) % kChunkBytes;
+  const std::uint64_t remote = chunk.address + place;
+  const std::uint64_t bytes = std::min(kChunkBytes - place, work.local.size() - work.begun);
   ibv_send_wr& request = list.add();
-  list.part(request, work.local.data() + work.begun, bytes, work.use->lkey());
+  list.part(request, work.local.data() + work.begun, bytes, work.key);
   request.opcode = work.what;
-  if (work.what == IBV_WR_ATOMIC_CMP_AND_SWP) {
+  if (is_swap(work.what)) {
     request.wr.atomic.remote_addr = remote;
     request.wr.atomic.rkey = chunk.key;
     request.wr.atomic.compare_add = work.expected;
@@ -151,9 +186,16 @@ void IbEndpoint::post_part(Work& work, const Chunk& chunk, std::uint64_t bytes) 
     request.wr.rdma.remote_addr = remote;
     request.wr.rdma.rkey = chunk.key;
   }
-  finish(queues_[0], request, bytes, true);
+  finish(queues_[0], request, bytes, bytes >= kOwnCompletion);
+  if (!interface_.only_host_memory()) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
   work.last = queues_[0].posted;
   work.begun += bytes;
+}
+
+void IbEndpoint::hand_over_works(PostList& list) {
+  if (list.count() == 0) return;
+  list.last().send_flags |= IBV_SEND_SIGNALED;
+  queues_[0].unsignalled = 0;
   hand_over(0, list);
 }
 
@@ -178,9 +220,9 @@ Control IbInterface::expose(std::uint64_t chunk) {
   Owned<ibv_mr>& region = exposed_[chunk];
   if (region == nullptr) {
     Result<Owned<ibv_mr>> made =
-        register_memory(memory, kChunkBytes,
-                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                            IBV_ACCESS_REMOTE_ATOMIC);
+        registrar_->add_host(memory, kChunkBytes,
+                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
     if (!made.ok()) {
       exposed_.erase(chunk);
       warn_once(made.status());
@@ -194,7 +236,8 @@ Control IbInterface::expose(std::uint64_t chunk) {
 }
 
 void IbEndpoint::flush_work(const Status& status) {
-  for (Work& work : works_) {
+  for (std::size_t place = 0; place < works_.size(); ++place) {
+    Work& work = works_[place];
     if (!work.status.ok() || (work.begun == work.local.size() && work.last <= retired_whole()))
       continue;
     work.status = status;
@@ -212,11 +255,16 @@ bool IbEndpoint::collect() {
   while (!works_.empty()) {
     Work& work = works_.front();
     if (begun_ == 0 || work.last > retired_whole()) return true;
-    if (work.found != nullptr && work.status.ok()) *work.found = work.swapped;
+    if (is_swap(work.what)) {
+      --swaps_;
+      if (work.status.ok()) std::memcpy(work.found, work.local.data(), sizeof *work.found);
+    }
+    work.use.reset();
     interface_.end_work(work.ticket, std::move(work.status));
-    works_.pop_front();
+    works_.pop();
     --begun_;
   }
+  at_work_ = false;
   return false;
 }
 

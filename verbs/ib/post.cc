@@ -14,10 +14,6 @@ namespace {
 
 // A completion of its own for every so many work requests: a quarter of the queue may wait for one.
 constexpr std::uint32_t kSignalParts = 4;
-// Where what lies in an endpoint's scratch memory: Words for the peer, our own word on its way to
-// the peer's, and controls on their way.
-constexpr std::size_t kWordAt = kLine;
-constexpr std::size_t kControlsAt = 2 * kLine;
 
 }  // namespace
 
@@ -69,12 +65,24 @@ Posted IbEndpoint::post(std::uint32_t channel, const WireHeader& header,
   const std::size_t place = out.posted & (slots - 1);
   std::byte* slot = copy.data() + place * interface_.slot_bytes(from);
   std::memcpy(slot + kHeaderAt, &header, sizeof header);
-  if (!lent && !payload.empty()) std::memcpy(slot + kPayloadAt, payload.data(), payload.size());
+  if (!lent && !payload.empty()) {
+    if (const Status copied = copy_in(slot + kPayloadAt, payload); !copied.ok()) {
+      fail(copied);
+      return Posted::full;
+    }
+  }
   out.slots[place] = std::move(sent);
   ++out.posted;
   wait_to_go(channel);
   if (interface_.armed()) pump();
   return Posted::posted;
+}
+
+Status IbEndpoint::copy_in(std::byte* to, std::span<const std::byte> payload) {
+  if (!interface_.only_host_memory())
+    return interface_.ib().device_memory.copy({to, payload.size()}, payload.data());
+  std::memcpy(to, payload.data(), payload.size());
+  return {};
 }
 
 // Sends the payload from where it is, if that can be registered; else it is copied, and once a
@@ -153,11 +161,10 @@ void IbEndpoint::ask_for_ring(Remote& remote, std::uint32_t channel, RingKind ri
 // message, so that it gets through although both sides wait for places.
 void IbEndpoint::report_received() {
   if (!has_room(0, 1)) return;
-  std::byte* word = scratch_.data() + kWordAt;
-  std::memcpy(word, &received_, sizeof received_);
+  scratch().received = received_;
   PostList list;
   ibv_send_wr& request = list.add();
-  list.part(request, word, sizeof received_, scratch_.lkey());
+  list.part(request, &scratch().received, sizeof received_, scratch_.lkey());
   request.opcode = IBV_WR_RDMA_WRITE;
   request.wr.rdma.remote_addr = words_ + offsetof(Words, received);
   request.wr.rdma.rkey = words_key_;
@@ -234,13 +241,13 @@ bool IbEndpoint::has_window() const {
 // writes without a message.
 bool IbEndpoint::starved() {
   if (!failure_.ok() || !peer_ready_ || has_window()) return false;
-  auto* word = reinterpret_cast<std::uint32_t*>(scratch_.data() + offsetof(Words, received));
-  take_received(std::atomic_ref<std::uint32_t>(*word).load(std::memory_order_acquire));
+  std::uint32_t& word = scratch().words.received;
+  take_received(std::atomic_ref<std::uint32_t>(word).load(std::memory_order_acquire));
   return waits_to_go() && !has_window();
 }
 
 void IbEndpoint::say(const Control& control) {
-  controls_.push_back(control);
+  controls_.push() = control;
   interface_.pump_later(*this);
 }
 
@@ -249,18 +256,17 @@ void IbEndpoint::say(const Control& control) {
 void IbEndpoint::pump_controls() {
   PostList list;
   while (failure_.ok() && !controls_.empty()) {
-    const std::size_t place = controls_sent_ % kControlPlaces;
+    const std::size_t place = controls_sent_ % Scratch::kControls;
     if (list.full()) hand_over(0, list);
     if (!failure_.ok() || !has_room(0, list.count() + 1) || !has_window() ||
         control_numbers_[place] > queues_[0].retired)
       break;
-    Control control = controls_.front();
-    controls_.pop_front();
+    Control& control = scratch().said[place];
+    control = controls_.front();
+    controls_.pop();
     control.received = received_;
-    std::byte* text = scratch_.data() + kControlsAt + place * sizeof control;
-    std::memcpy(text, &control, sizeof control);
     ibv_send_wr& request = list.add();
-    list.part(request, text, sizeof control, scratch_.lkey());
+    list.part(request, &control, sizeof control, scratch_.lkey());
     request.opcode = IBV_WR_SEND;
     finish(queues_[0], request, sizeof control, true);
     control_numbers_[place] = queues_[0].posted;

@@ -49,12 +49,15 @@ void IbInterface::progress() {
 }
 
 void IbInterface::pump_later(IbEndpoint& endpoint) {
-  if (std::ranges::find(pumping_, &endpoint) == pumping_.end()) pumping_.push_back(&endpoint);
+  if (endpoint.enlist()) pumping_.push_back(&endpoint);
 }
 
-// What asks for more while it is served is served at the next turn.
+// What asks for more while it is served is served at the next turn. Two lists change places, so
+// that both keep their memory.
 void IbInterface::pump_all() {
-  for (IbEndpoint* endpoint : std::exchange(pumping_, {})) {
+  served_.swap(pumping_);
+  for (IbEndpoint* endpoint : served_) {
+    endpoint->delist();
     endpoint->pump();
     if (!endpoint->waits_to_go()) continue;
     // Without a look at what the peer has written since: a window that came back just now would
@@ -63,12 +66,14 @@ void IbInterface::pump_all() {
     if (std::ranges::find(waiting, endpoint) == waiting.end()) waiting.push_back(endpoint);
     if (!has_completions(1)) pump_later(*endpoint);
   }
+  served_.clear();
 }
 
 void IbInterface::report_releases() {
   urgent_ = false;
   idle_turns_ = 0;
-  for (IbEndpoint* endpoint : std::exchange(reporters_, {})) endpoint->report_releases();
+  for (IbEndpoint* endpoint : reporters_) endpoint->report_releases();
+  reporters_.clear();
 }
 
 bool IbInterface::flushed() const {

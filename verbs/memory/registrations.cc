@@ -83,6 +83,10 @@ Result<Registered> Registrations::add_with_room(const Pages& pages) {
 
 Registrations::Use Registrations::insert(const Pages& pages, const Registered& given,
                                          std::optional<std::size_t> range) {
+  if (range && !given.watched) {
+    watch_.end(*range);
+    range.reset();
+  }
   auto made = std::make_unique<Registration>(
       Registration{this, pages, given, range.value_or(0), range.has_value()});
   counts_.bytes += pages.bytes();

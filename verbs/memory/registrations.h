@@ -46,6 +46,9 @@ struct Registered {
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
   void* native = nullptr;
+  // False: nobody announces when this memory goes (another device's), so it lasts as long as its
+  // Use and is not kept.
+  bool watched = true;
 };
 
 // How a transport registers; it outlives the Registrations.

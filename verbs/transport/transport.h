@@ -36,6 +36,7 @@
 #include <string_view>
 
 #include "verbs/base/base.h"
+#include "verbs/transport/address.h"
 #include "verbs/transport/header.h"
 
 namespace weft {

@@ -10,29 +10,6 @@
 namespace weft::ucx {
 namespace {
 
-constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325;
-constexpr std::uint64_t kFnvPrime = 0x100000001b3;
-
-Status check_options(const Address& theirs, const Address& ours, Rank peer) {
-  if (theirs.job != ours.job)
-    return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
-  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
-    return Status(Code::mismatch,
-                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
-                              peer, what, there, here),
-                  peer);
-  };
-  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
-  if (theirs.channels != ours.channels)
-    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
-  if (theirs.slots != ours.slots) return differ("WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
-  if (theirs.payload_bytes != ours.payload_bytes)
-    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
-  if (theirs.piece_bytes != ours.piece_bytes)
-    return differ("bytes per piece", theirs.piece_bytes, ours.piece_bytes);
-  return {};
-}
-
 // The address and, behind it, UCX's own.
 Result<Address> decode(std::string_view bytes, Rank peer) {
   const auto wrong = [&](std::string_view what) {
@@ -64,18 +41,12 @@ Result<Address> decode(std::string_view bytes, Rank peer) {
 
 std::uint64_t checksum(Address address, std::string_view worker) {
   address.checksum = 0;
-  std::uint64_t sum = kFnvBasis;
-  const auto add = [&](std::string_view bytes) {
-    for (const char byte : bytes) sum = (sum ^ static_cast<unsigned char>(byte)) * kFnvPrime;
-  };
-  add({reinterpret_cast<const char*>(&address), sizeof address});
-  add(worker);
-  return sum;
+  return weft::checksum({{reinterpret_cast<const char*>(&address), sizeof address}, worker});
 }
 
 Result<Endpoint*> UcxInterface::connect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
-  WEFT_RETURN_IF_ERROR(check_options(address, fields_, peer));
+  WEFT_RETURN_IF_ERROR(check_agreed(agreed_options(address), agreed_options(fields_), peer));
   auto& known = known_[address.nonce];
   const bool stranger = known != nullptr;
   if (stranger && known->connected()) return known.get();

@@ -1,0 +1,102 @@
+// Registering memory: pinned, on demand, or as a dma-buf.
+#include "verbs/ib/registrar.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+
+#include "verbs/ib/answers.h"
+
+namespace weft::ib {
+namespace {
+
+// What a connection does with memory of the caller.
+constexpr std::uint32_t kNeeded =
+    IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+
+}  // namespace
+
+// A device that does not answer has nothing on demand.
+Registrar::Registrar(const Library& library, ibv_context* context, ibv_pd* domain, std::string name,
+                     DmaBufExporter exporter)
+    : library_(library), domain_(domain), name_(std::move(name)), exporter_(std::move(exporter)) {
+  ibv_device_attr_ex extended{};
+  if (library_.query_device_ex(context, &extended) != 0) return;
+  if ((extended.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0)
+    on_demand_caps_ = extended.odp_caps.per_transport_caps.rc_odp_caps;
+}
+
+bool Registrar::pages_on_demand(int access) const {
+  const std::uint32_t atomic =
+      (access & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? IBV_ODP_SUPPORT_ATOMIC : 0;
+  const std::uint32_t needed = kNeeded | atomic;
+  return (on_demand_caps_ & needed) == needed;
+}
+
+Result<Owned<ibv_mr>> Registrar::add_host(void* address, std::size_t bytes, int access) {
+  ibv_mr* region = library_.reg_mr(domain_, address, bytes, access);
+  const int error = errno;
+  if (region == nullptr && error == ENOMEM && pages_on_demand(access)) {
+    region = library_.reg_mr(domain_, address, bytes, access | IBV_ACCESS_ON_DEMAND);
+    if (region != nullptr && on_demand_++ == 0) {
+      log(LogLevel::info, fmt::format("{}: memory is registered on demand: the system pins no more "
+                                      "(`ulimit -l`)",
+                                      name_));
+    }
+  }
+  if (region == nullptr) errno = error;
+  WEFT_RETURN_IF_ERROR(made(region, fmt::format("{}: registering {} bytes", name_, bytes)));
+  return Owned<ibv_mr>(region, {&library_});
+}
+
+// Memory that may only be read is registered for sending alone.
+Result<Registered> Registrar::add(void* address, std::size_t bytes) {
+  if (exporter_) {
+    const Result<std::optional<DmaBuf>> buffer = exporter_(address, bytes);
+    if (!buffer.ok()) return refused(buffer.status());
+    if (buffer.value()) return add_dma_buf(address, bytes, *buffer.value());
+  }
+  Result<Owned<ibv_mr>> region = add_host(address, bytes, IBV_ACCESS_LOCAL_WRITE);
+  if (!region.ok() && region.status().code() != Code::exhausted)
+    region = add_host(address, bytes, 0);
+  WEFT_RETURN_IF_ERROR(region.status());
+  ibv_mr* native = region->release();
+  return Registered{native->lkey, native->rkey, native};
+}
+
+// Whoever frees it tells nobody here, so it is not kept. Its addresses stay the pointers.
+Result<Registered> Registrar::add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer) {
+  const std::string what = fmt::format("{}: registering {} bytes of a dma-buf", name_, bytes);
+  if (library_.reg_dmabuf_mr == nullptr)
+    return refused(Status(Code::unavailable, what + ": this libibverbs has no ibv_reg_dmabuf_mr"));
+  ibv_mr* region = library_.reg_dmabuf_mr(domain_, buffer.offset, bytes,
+                                          reinterpret_cast<std::uintptr_t>(address),
+                                          buffer.fd.get(), IBV_ACCESS_LOCAL_WRITE);
+  if (const Status answer = made(region, what); !answer.ok()) return refused(answer);
+  ++dma_bufs_;
+  Registered given{region->lkey, region->rkey, region};
+  given.watched = false;
+  return given;
+}
+
+Status Registrar::refused(const Status& why) {
+  ++refused_;
+  return why;
+}
+
+void Registrar::remove(void* native) {
+  (void)library_.dereg_mr(static_cast<ibv_mr*>(native));
+}
+
+std::string Registrar::exceptions() const {
+  std::string text;
+  const auto tell = [&](const std::atomic<std::uint64_t>& count, const char* what) {
+    if (count != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count.load(), what);
+  };
+  tell(on_demand_, "regions on demand");
+  tell(dma_bufs_, "dma-bufs");
+  tell(refused_, "times another device's memory was refused");
+  return text;
+}
+
+}  // namespace weft::ib

@@ -1,0 +1,53 @@
+// Registrar: how memory becomes reachable for a device, by what device and kernel answer.
+//
+//   memory of another device   as the dma-buf that its exporter gives, where libibverbs and the
+//                              kernel register such
+//   host memory                pinned; or on demand, once the system refuses to pin more and the
+//                              device sends, writes and reads on demand
+//   what is refused            an error that says why: a sender then copies it to memory of ours
+//
+// Pinned first, because a page on demand may have to be brought while a peer waits. On demand before
+// others are dropped to make room: those would be pinned again at their next use, over and over.
+//
+// Threads: add() and remove() from several at once. Internal to the module.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "verbs/ib/ib.h"
+#include "verbs/ib/objects.h"
+#include "verbs/memory/memory.h"
+
+namespace weft::ib {
+
+class Registrar final : public RegistrationBackend {
+ public:
+  // `name` is that of the interface, for errors.
+  Registrar(const Library& library, ibv_context* context, ibv_pd* domain, std::string name,
+            DmaBufExporter exporter);
+  Result<Registered> add(void* address, std::size_t bytes) override;
+  void remove(void* native) override;
+  // Host memory with these rights.
+  Result<Owned<ibv_mr>> add_host(void* address, std::size_t bytes, int access);
+
+  // Whether on demand can be had for these rights.
+  [[nodiscard]] bool pages_on_demand(int access) const;
+  // What was done otherwise than by pinning, for people: "2 regions on demand"; else empty.
+  [[nodiscard]] std::string exceptions() const;
+
+ private:
+  Result<Registered> add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer);
+  Status refused(const Status& why);
+
+  const Library& library_;
+  ibv_pd* domain_;
+  std::string name_;
+  DmaBufExporter exporter_;
+  std::uint32_t on_demand_caps_ = 0;  // of reliable connections
+  std::atomic<std::uint64_t> on_demand_ = 0;
+  std::atomic<std::uint64_t> dma_bufs_ = 0;
+  std::atomic<std::uint64_t> refused_ = 0;  // memory of other devices
+};
+
+}  // namespace weft::ib

@@ -1,0 +1,42 @@
+// What the addresses of network interfaces have in common.
+#include "verbs/transport/address.h"
+
+#include <fmt/core.h>
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325;
+constexpr std::uint64_t kFnvPrime = 0x100000001b3;
+
+}  // namespace
+
+Status check_agreed(const AgreedOptions& theirs, const AgreedOptions& ours, Rank peer) {
+  if (theirs.job != ours.job)
+    return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
+  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
+    return Status(Code::mismatch,
+                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
+                              peer, what, there, here),
+                  peer);
+  };
+  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
+  if (theirs.channels != ours.channels)
+    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
+  if (theirs.slots != ours.slots) return differ("WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
+  if (theirs.payload_bytes != ours.payload_bytes)
+    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
+  if (theirs.piece_bytes != ours.piece_bytes)
+    return differ("bytes per piece", theirs.piece_bytes, ours.piece_bytes);
+  return {};
+}
+
+std::uint64_t checksum(std::initializer_list<std::string_view> parts) {
+  std::uint64_t sum = kFnvBasis;
+  for (const std::string_view part : parts) {
+    for (const char byte : part) sum = (sum ^ static_cast<unsigned char>(byte)) * kFnvPrime;
+  }
+  return sum;
+}
+
+}  // namespace weft
