@@ -81,7 +81,7 @@ struct Config {
   int ib_traffic_class = 0;
   int ib_service_level = 0;
   int ib_timeout = 18;                 // 4.096 us x 2^this until a lost packet is sent again …
-  int ib_retries = 6;                  // … so often
+  int ib_retries = 7;                  // … so often
   std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
   std::int64_t path_silence_ms =
       500;  // a rail that carries nothing for so long is asked, then left

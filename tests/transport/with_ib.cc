@@ -10,6 +10,7 @@ namespace {
 
 IbOptions port_of(const std::string& text) {
   IbOptions ib;
+  ib.retries = 6;  // Soft-RoCE takes 7 for "for ever", and then never tells that a peer is gone
   const std::size_t colon = std::min(text.find(':'), text.size());
   ib.device = text.substr(0, colon);
   if (colon < text.size())

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
 
 namespace weft {
 namespace {
@@ -13,19 +14,21 @@ namespace {
 // Turns in which nothing moved between two looks at the clock and at the connection.
 constexpr std::uint32_t kTurnsPerLook = 4096;
 
-// Counts turns without effect; an error once the path has failed or patience is over.
+// Counts turns without effect; an error once the path has failed or patience is over, which is
+// counted from the first look: reading the clock may cost as much as an exchange.
 class Patience {
  public:
   explicit Patience(WireSide& side) : side_(side) {}
 
   void reset() {
     turns_ = 0;
-    deadline_ = Deadline::after_ms(kWirePatienceMs);
+    deadline_.reset();
   }
   Status turn() {
     if (++turns_ % kTurnsPerLook != 0) return {};
     WEFT_RETURN_IF_ERROR(side_.peer().failure());
-    if (deadline_.passed())
+    if (!deadline_) deadline_ = Deadline::after_ms(kWirePatienceMs);
+    if (deadline_->passed())
       return Status(Code::timed_out, fmt::format("nothing moved for {} s", kWirePatienceMs / 1000));
     return {};
   }
@@ -33,7 +36,7 @@ class Patience {
  private:
   WireSide& side_;
   std::uint32_t turns_ = 0;
-  Deadline deadline_ = Deadline::after_ms(kWirePatienceMs);
+  std::optional<Deadline> deadline_;
 };
 
 template <class Predicate>

@@ -60,7 +60,8 @@ struct IbOptions {
   // a second by default: a bond notices a silent path sooner, and what is alone must outlast a
   // switch that restarts.
   int timeout = 18;
-  int retries = 6;  // Soft-RoCE takes 7 for "for ever": it would never tell that a peer is gone
+  // For Soft-RoCE 7 means without end: packets that overtake each other need it.
+  int retries = 7;
   DeviceMemory device_memory;
 };
 
