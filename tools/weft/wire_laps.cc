@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <optional>
 
 namespace weft {
 namespace {
@@ -22,13 +21,14 @@ class Patience {
 
   void reset() {
     turns_ = 0;
-    deadline_.reset();
+    since_ns_ = 0;
   }
   Status turn() {
     if (++turns_ % kTurnsPerLook != 0) return {};
     WEFT_RETURN_IF_ERROR(side_.peer().failure());
-    if (!deadline_) deadline_ = Deadline::after_ms(kWirePatienceMs);
-    if (deadline_->passed())
+    const std::int64_t now = now_ns();
+    if (since_ns_ == 0) since_ns_ = now;
+    if (now - since_ns_ > std::int64_t{kWirePatienceMs} * 1'000'000)
       return Status(Code::timed_out, fmt::format("nothing moved for {} s", kWirePatienceMs / 1000));
     return {};
   }
@@ -36,7 +36,7 @@ class Patience {
  private:
   WireSide& side_;
   std::uint32_t turns_ = 0;
-  std::optional<Deadline> deadline_;
+  std::int64_t since_ns_ = 0;  // 0: not looked yet
 };
 
 template <class Predicate>
@@ -115,8 +115,8 @@ class Stream {
   bool post_list() {
     const std::uint64_t more = std::min<std::uint64_t>(task_.list, units_ - posted_);
     if (more == 0 || posted_ - done_ + more > task_.depth) return false;
+    const std::int64_t now = now_ns();
     for (std::uint64_t i = 0; i < more; ++i) {
-      const std::int64_t now = now_ns();
       if (post() == Posted::full) return false;
       if (posted_ % pieces_ == 0) begun_[posted_ / pieces_] = now;
       ++posted_;
