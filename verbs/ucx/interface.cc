@@ -36,10 +36,11 @@ constexpr std::int64_t kFarewellMs = 1000;
 // 1.13 knows a transport's settings without its name, others with it; what one does not know it
 // ignores.
 constexpr std::pair<const char*, const char*> kSettings[] = {
-    {"RCACHE_ENABLE", "n"}, {"CONN_NB", "y"},           {"KEEPIDLE", "5s"},
-    {"KEEPINTVL", "2s"},    {"KEEPCNT", "5"},           {"TCP_CONN_NB", "y"},
-    {"TCP_KEEPIDLE", "5s"}, {"TCP_KEEPINTVL", "2s"},    {"TCP_KEEPCNT", "5"},
-    {"TX_SEG_SIZE", "64k"}, {"TCP_TX_SEG_SIZE", "64k"},
+    {"RCACHE_ENABLE", "n"},      {"CONN_NB", "y"},           {"KEEPIDLE", "5s"},
+    {"KEEPINTVL", "2s"},         {"KEEPCNT", "5"},           {"TCP_CONN_NB", "y"},
+    {"TCP_KEEPIDLE", "5s"},      {"TCP_KEEPINTVL", "2s"},    {"TCP_KEEPCNT", "5"},
+    {"TX_SEG_SIZE", "64k"},      {"TCP_TX_SEG_SIZE", "64k"}, {"RX_SEG_SIZE", "512k"},
+    {"TCP_RX_SEG_SIZE", "512k"},
 };
 
 std::uint64_t random_nonce() {
