@@ -80,6 +80,7 @@ struct Config {
   int ib_mtu = 0;  // 0: the smaller of both ports'
   int ib_traffic_class = 0;
   int ib_service_level = 0;
+  int ib_udp_source_port = 0;          // 0: the driver's choice
   int ib_timeout = 18;                 // 4.096 us x 2^this until a lost packet is sent again …
   int ib_retries = 7;                  // … so often
   std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it

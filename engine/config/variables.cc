@@ -177,6 +177,10 @@ std::vector<Variable> make_table() {
             "traffic class of RDMA packets (RoCE: DSCP x 4 + ECN)"),
       whole("WEFT_IB_SERVICE_LEVEL", &Config::ib_service_level, "", {0, 15},
             "service level of RDMA packets"),
+      whole("WEFT_IB_UDP_SOURCE_PORT", &Config::ib_udp_source_port, "", {49152, 65535},
+            "UDP source port of a peer's first RDMA connection (RoCE v2); the others take the next "
+            "ones; auto: the driver's choice",
+            Word{"auto", 0}),
       whole("WEFT_IB_TIMEOUT", &Config::ib_timeout, "", {1, 31},
             "an RDMA packet without an answer is sent again after 4.096 us x 2^this"),
       whole("WEFT_IB_RETRIES", &Config::ib_retries, "times", {0, 7},

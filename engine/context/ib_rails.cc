@@ -7,9 +7,13 @@
 #include "engine/context/networks.h"
 #include "verbs/device/device.h"
 #include "verbs/ib/ib.h"
+#include "verbs/progress/progress.h"
 
 namespace weft {
 namespace {
+
+// A rank takes no more cores from its neighbors to register a region.
+constexpr int kMostRegistrationThreads = 4;
 
 // Ranks call the network of a port's best address by one name; InfiniBand's ports are all of one
 // fabric, told apart by their numbers alone.
@@ -31,6 +35,8 @@ BondMember rail_over(const RdmaPort& port, const Config& config, const Interface
   ib.mtu = config.ib_mtu;
   ib.traffic_class = config.ib_traffic_class;
   ib.service_level = config.ib_service_level;
+  ib.udp_source_port = config.ib_udp_source_port;
+  ib.registration_threads = std::min(usable_cores(), kMostRegistrationThreads);
   ib.timeout = config.ib_timeout;
   ib.retries = config.ib_retries;
   return {"ib", rail_of(port), [=, rank = config.rank](AddressResolver resolver) {

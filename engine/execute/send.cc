@@ -89,6 +89,10 @@ void Execution::begin_send(const Step& step) {
     send.slots = staging_is_ring_ ? std::min(pieces, options_.slots) : pieces;
     staging_used_ += send.slots;
   }
+  if (send.pieces > 1 && send.form == Form::carried) {
+    for (const std::uint32_t edge : edges_of(step))
+      out_[edge].endpoint->expect_pieces({send.source, send.bytes});
+  }
   brief_posts_ = 0;
   send_of_step_[static_cast<std::size_t>(&step - plan_->steps.data())] =
       static_cast<std::uint32_t>(sends_.size() - 1);

@@ -282,6 +282,29 @@ TEST(IbConnecting, APathThatCannotBePreparedSaysWhat) {
   }
 }
 
+TEST(IbConnecting, QueuePairsHaveUdpSourcePortsOfTheirOwn) {
+  IbOptions ib;
+  ib.queue_pairs = 3;
+  ib.udp_source_port = 65'535;  // and then the first ones
+  Ranks ranks(2, {0}, ib);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  ASSERT_GE(ranks.fabric.flow_labels.size(), 6u);
+  constexpr std::array kPorts = {65'535u, 49'152u, 49'153u};
+  for (std::size_t q = 0; q < 6; ++q) {
+    const std::uint32_t label = ranks.fabric.flow_labels[q];
+    EXPECT_NE(label, 0u) << "the driver's choice";
+    EXPECT_EQ(49'152 + ((label ^ label >> 14) & 0x3fff), kPorts[q % 3]);
+  }
+}
+
+TEST(IbConnecting, WithoutAUdpSourcePortTheDriverChooses) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  for (const std::uint32_t label : ranks.fabric.flow_labels) EXPECT_EQ(label, 0u);
+}
+
 TEST(IbConnecting, AConnectThatIsRefusedLeavesNothing) {
   for (const char* verb : {"create_qp", "modify_qp:init", "reg_mr"}) {
     Ranks ranks(2);

@@ -230,5 +230,27 @@ TEST_F(IbDmaBuf, AnExporterWithoutACopyIsRefused) {
   EXPECT_EQ(ranks.try_open(0).status().code(), Code::invalid_argument);
 }
 
+TEST(IbPieces, OfMemoryThatWasNamedFirstAreRegisteredTogether) {
+  IbOptions ib;
+  ib.registration_threads = 2;
+  Ranks ranks(2, {0}, ib);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  constexpr std::size_t kPiece = std::size_t{256} << 10;
+  const std::vector<std::byte> tensor(256 * kPiece);
+  Endpoint& peer = ranks.link(0, 1);
+  peer.expect_pieces(tensor);
+  const int registered = ranks.fabric.calls("reg_mr");
+  for (std::size_t n = 0; n < 256; ++n) {
+    const std::span<const std::byte> piece(tensor.data() + n * kPiece, kPiece);
+    ASSERT_TRUE(ranks.eventually(
+        [&] { return peer.post_piece(1, WireHeader{}, piece) == Posted::posted; }));
+    ASSERT_TRUE(ranks.eventually([&] { return ranks.link(1, 0).front(1).header != nullptr; }));
+    ranks.link(1, 0).release(1);
+  }
+  // The rings of both sides, and nothing for each piece.
+  EXPECT_LE(ranks.fabric.calls("reg_mr") - registered, 4);
+}
+
 }  // namespace
 }  // namespace weft::ib

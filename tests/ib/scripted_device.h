@@ -102,6 +102,8 @@ class Fabric {
   std::uint64_t receives_missed = 0;  // messages that found a shared receive queue empty
   std::uint64_t signalled = 0;        // work requests that asked for a completion
   std::size_t locked = 0;             // bytes pinned
+  std::vector<std::uint32_t>
+      flow_labels;  // of queue pairs, in the order in which they were connected
   std::vector<ScriptedDmaBuf> dma_bufs;
 
   // For the verbs (scripted_objects.cc, scripted_wire.cc); the mutex is theirs to take.

@@ -353,6 +353,7 @@ int modify_qp(ibv_qp* pair, ibv_qp_attr* to, int mask) {
   const auto& gids = static_cast<ScriptedContext*>(pair->context)->port->gids;
   if (to->ah_attr.grh.sgid_index >= gids.size()) return EINVAL;
   own->remote_number = to->dest_qp_num;
+  fabric.flow_labels.push_back(to->ah_attr.grh.flow_label);
   own->sender = gids[to->ah_attr.grh.sgid_index];
   std::memcpy(own->receiver.data(), to->ah_attr.grh.dgid.raw, own->receiver.size());
   return 0;

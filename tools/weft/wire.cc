@@ -115,7 +115,7 @@ void add_wire(CLI::App& perf, Action& action) {
       perf.add_subcommand("wire", "Measure one path between two processes, next to perftest");
   const auto arguments = std::make_shared<WireArguments>();
   WireArguments& to = *arguments;
-  command->add_option("--op", to.op, "write, read, notice, atomic");
+  command->add_option("--op", to.op, "write, read, notice (or send), atomic");
   command->add_option("--sizes", to.sizes, "Bytes of an operation: 8,64K,1M");
   command->add_option("--depth", to.depth, "Operations under way; 1: latency [128; atomic: 1]");
   command->add_option("--list", to.list, "Operations posted before a doorbell");

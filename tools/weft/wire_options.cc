@@ -27,7 +27,8 @@ Result<WireOp> op_from(std::string_view word) {
   for (std::size_t i = 0; i < kOps.size(); ++i) {
     if (kOps[i] == word) return static_cast<WireOp>(i);
   }
-  return invalid(fmt::format("--op {}: there are write, read, notice, atomic", word));
+  if (word == "send") return WireOp::notice;  // what engines know it by
+  return invalid(fmt::format("--op {}: there are write, read, notice (or send), atomic", word));
 }
 
 Result<std::vector<std::size_t>> sizes_from(std::string_view list) {

@@ -107,6 +107,7 @@ class BondEndpoint final : public Endpoint {
                      std::span<const std::byte> payload) override;
   Posted post_piece(std::uint32_t channel, const WireHeader& header,
                     std::span<const std::byte> payload) override;
+  void expect_pieces(std::span<const std::byte> memory) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
   // Those whose turn has not come are counted too.

@@ -36,6 +36,12 @@ bool BondEndpoint::peer_closed() const {
   return std::ranges::any_of(paths_, [](const Path& path) { return path.endpoint->peer_closed(); });
 }
 
+void BondEndpoint::expect_pieces(std::span<const std::byte> memory) {
+  for (const Path& path : paths_) {
+    if (path.live) path.endpoint->expect_pieces(memory);
+  }
+}
+
 // The path that would be done with `bytes` more first. It may be full: then it is waited for, since
 // every other would deliver later.
 std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {

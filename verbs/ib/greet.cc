@@ -55,6 +55,16 @@ ibv_ah_attr route(const IbInterface& interface, int gid_index,
   return route;
 }
 
+// Of which RoCE v2 makes the UDP source port: 49152 and 14 bits, those from the 15th up folded into
+// them. A label of 0 would be the driver's choice.
+std::uint32_t flow_label(const IbOptions& ib, std::size_t q) {
+  constexpr std::uint32_t kFold = 1U << 14;
+  if (ib.udp_source_port == 0) return 0;
+  const auto port =
+      (static_cast<std::uint32_t>(ib.udp_source_port) + static_cast<std::uint32_t>(q)) % kFold;
+  return port != 0 ? port : kFold | 1;
+}
+
 }  // namespace
 
 Status IbInterface::open_datagrams() {
@@ -402,6 +412,7 @@ Status IbEndpoint::to_ready(const Greeting& greeting) {
     receive.max_dest_rd_atomic = static_cast<std::uint8_t>(reads);
     receive.min_rnr_timer = 12;  // 0.64 ms
     receive.ah_attr = route(interface_, pair_.gid_index, pair_.peer, peer_lid_);
+    receive.ah_attr.grh.flow_label = flow_label(ib, q);
     WEFT_RETURN_IF_ERROR(move(receive, IBV_QPS_RTR,
                               IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));

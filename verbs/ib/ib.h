@@ -56,6 +56,10 @@ struct IbOptions {
   int mtu = 0;                         // bytes; 0: the smaller of both ports'
   int traffic_class = 0;
   int service_level = 0;
+  // RoCE v2: of the first queue pair of each peer, 49152 to 65535; the others take those after it,
+  // so that switches which choose among ways by it spread them. 0: the driver's choice.
+  int udp_source_port = 0;
+  int registration_threads = 1;  // that may register one large region together
   // How often a lost packet is sent again, and after which time: 4.096 us x 2^timeout. Eight times
   // a second by default: a bond notices a silent path sooner, and what is alone must outlast a
   // switch that restarts.

@@ -70,6 +70,12 @@ Status check(Rank rank, const InterfaceOptions& options, const IbOptions& ib) {
   return {};
 }
 
+RegistrationOptions registration_options(const IbOptions& ib) {
+  RegistrationOptions options;
+  options.threads = ib.registration_threads;
+  return options;
+}
+
 }  // namespace
 
 IbInterface::IbInterface(Rank rank, const InterfaceOptions& options, const IbOptions& ib,
@@ -110,7 +116,7 @@ Status IbInterface::open_device() {
   WEFT_RETURN_IF_ERROR(made(domain_.get(), name_ + ": a protection domain"));
   registrar_ = std::make_unique<Registrar>(library_, context_.get(), domain_.get(), name_,
                                            ib_.device_memory.exporter);
-  registrations_ = std::make_unique<Registrations>(*registrar_, RegistrationOptions{});
+  registrations_ = std::make_unique<Registrations>(*registrar_, registration_options(ib_));
   if (!registrations_->is_coherent()) {
     log(LogLevel::info, fmt::format("{}: pieces are copied before they are sent: {}", name_,
                                     registrations_->coherence().text()));

@@ -44,6 +44,13 @@ Posted IbEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
   return post(channel, header, payload, small ? RingKind::notices : RingKind::pieces);
 }
 
+// In chunks by several threads where it is large. What was not registered here is tried again piece
+// by piece, and told then.
+void IbEndpoint::expect_pieces(std::span<const std::byte> memory) {
+  if (!failure_.ok() || memory.empty()) return;
+  (void)interface_.registrations().prepare(memory.data(), memory.size());
+}
+
 // A ring of ours that cannot be made ends the path with the reason: it will not be better later.
 Posted IbEndpoint::post(std::uint32_t channel, const WireHeader& header,
                         std::span<const std::byte> payload, RingKind ring) {

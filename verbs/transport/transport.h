@@ -102,6 +102,9 @@ class Endpoint {
   // is: it must stay as it is until settled() counts this notice.
   virtual Posted post_piece(std::uint32_t channel, const WireHeader& header,
                             std::span<const std::byte> payload) = 0;
+  // Pieces of this memory will follow: what lending it costs can be paid once for all of it. A
+  // hint; what goes wrong is told by post_piece().
+  virtual void expect_pieces(std::span<const std::byte>) {}
   [[nodiscard]] virtual Notice front(std::uint32_t channel) = 0;
   virtual void release(std::uint32_t channel) = 0;
   // How many notices of the peer's have come whole on the channel, released ones included.
