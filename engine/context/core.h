@@ -328,6 +328,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   // threads.cc
   void wake_thread();
+  void let_callers_go_on(std::unique_lock<std::mutex>& lock);
   void hand_over();
   void lane_loop();
   void completion_loop();
@@ -407,6 +408,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   bool completion_stopping_ = false;
   std::thread lane_thread_;
   std::atomic<int> waiters_{0};
+  std::atomic<std::uint32_t> waits_{0};  // that ended; counted under the token
   std::atomic<int> in_flight_{0};
 
   std::mutex completion_mutex_;

@@ -199,6 +199,7 @@ void Context::Core::drive_to_end(PendingOperation& operation) {
 
 // A caller that waited goes; what is left is the thread's.
 void Context::Core::hand_over() {
+  waits_.store(waits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const bool is_flushed = !config_.transports.networks() || interface_->flushed();
   if (in_flight_.load(std::memory_order_relaxed) != 0 || !is_flushed) wake_thread();
 }

@@ -1,5 +1,6 @@
 // The context's threads, started when they are first needed: the lane's, which moves bytes while
 // nobody waits, and the completion thread, which runs callbacks.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -11,6 +12,9 @@ namespace {
 // Who starts an operation often starts another or waits for it at once, and drives the lane itself
 // meanwhile. Two wake-ups long: a thread that comes sooner takes turns with its caller for nothing.
 constexpr std::chrono::microseconds kGrace(100);
+// Who has waited again meanwhile will most likely come once more: then the thread looks less and
+// less often, and takes a core from the ranks that share it a thousand times a second at most.
+constexpr std::chrono::microseconds kLongestGrace(800);
 
 }  // namespace
 
@@ -29,7 +33,7 @@ void Context::Core::lane_loop() {
     {
       std::unique_lock lock(thread_mutex_);
       thread_wanted_.wait(lock, [this] { return thread_called_ || stopping_; });
-      thread_wanted_.wait_for(lock, kGrace, [this] { return stopping_.load(); });
+      let_callers_go_on(lock);
       thread_called_ = false;
       if (stopping_) return;
     }
@@ -44,6 +48,18 @@ void Context::Core::lane_loop() {
     drive_until_relieved(relieved);
     token_.release();
   }
+}
+
+// Until no caller has waited for a grace. Those that only start operations do not count: nobody but
+// the thread moves them on.
+void Context::Core::let_callers_go_on(std::unique_lock<std::mutex>& lock) {
+  std::uint32_t seen = 0;
+  std::chrono::microseconds grace = kGrace;
+  do {
+    seen = waits_.load(std::memory_order_relaxed);
+    thread_wanted_.wait_for(lock, grace, [this] { return stopping_.load(); });
+    grace = std::min(2 * grace, kLongestGrace);
+  } while (!stopping_ && waits_.load(std::memory_order_relaxed) != seen);
 }
 
 void Context::Core::completion_loop() {
