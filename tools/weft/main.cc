@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   weft::add_graph(app, action);
   weft::add_machine(app, action);
   weft::add_devices(app, action);
+  weft::add_topo(app, action);
   weft::add_selftest(app, action);
   weft::add_config(app, action);
 

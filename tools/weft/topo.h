@@ -1,0 +1,16 @@
+// What `weft topo` shows of a machine. Internal to the command.
+#pragma once
+
+#include <string>
+
+#include "topology/hardware/hardware.h"
+
+namespace weft {
+
+// The tree of nodes, host bridges, switches and devices; how near network interfaces and GPUs are
+// to each other and to the nodes; what is not known.
+[[nodiscard]] std::string machine_text(const Machine& machine);
+// One JSON object; what the source does not tell is null.
+[[nodiscard]] std::string machine_json(const Machine& machine);
+
+}  // namespace weft
