@@ -150,8 +150,12 @@ Status not_a_machine(const std::string& name) {
 
 }  // namespace
 
+// Without hwloc's plugin on libpciaccess: /sys tells it the same but for the names of cards, and each
+// load would leave the plugin's table of those behind.
 Result<Topology> load_live() {
   WEFT_ASSIGN(Topology topology, made());
+  (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                      "pci");
   if (hwloc_topology_load(topology.get()) != 0)
     return Status(Code::system, "hwloc cannot read this machine's topology");
   return topology;
