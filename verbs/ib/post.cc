@@ -203,7 +203,7 @@ void IbEndpoint::write_notice(Outgoing& out, std::uint32_t channel, PostList& li
       remote.address + place * interface_.slot_bytes(sent.ring) + kPrefixAt;
   request.wr.rdma.rkey = remote.key;
   Queue& queue = queues_[queue_of(channel)];
-  finish(queue, request, bytes, lent);
+  finish(queue, request, bytes, sent.ring == RingKind::pieces);
   sent.number = queue.posted;
   ++out.sent;
   ++messages_;
@@ -300,13 +300,15 @@ std::uint64_t IbEndpoint::released(std::uint32_t channel) {
   return interface_.closed() ? out.posted : std::min(out.released, settled(channel));
 }
 
-// What was copied is settled at once; what was lent, when the device has sent it or may no more.
+// Small notices are settled at once, they were copied; pieces, copied ones too, when the device has
+// sent them or may no more: by that a bond sees which rail is behind.
 std::uint64_t IbEndpoint::settled(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
   const Queue& queue = queues_[queue_of(channel)];
   for (; out.settled < out.posted; ++out.settled) {
     Sent& sent = out.slots[out.settled & (interface_.options().slots - 1)];
-    const bool sending = sent.lent != nullptr && (sent.number == 0 || sent.number > queue.retired);
+    const bool sending =
+        sent.ring == RingKind::pieces && (sent.number == 0 || sent.number > queue.retired);
     if (sending && failure_.ok()) break;
     sent.use.reset();
   }
