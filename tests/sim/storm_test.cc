@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <sstream>
 
 #include "tests/sim/pair.h"
 
@@ -42,10 +43,10 @@ class Storm {
         streams_[static_cast<std::size_t>(below(static_cast<int>(streams_.size())))]->turn();
       if (testing::Test::HasFatalFailure() || is_over()) return;
     }
-    std::string got;
-    for (const auto& stream : streams_)
-      got += " " + std::to_string(stream->sent()) + "/" + std::to_string(stream->received());
-    FAIL() << "not everything arrived:" << got << "; " << pair_.paths(0) << "; " << pair_.paths(1);
+    std::ostringstream got;
+    for (const auto& stream : streams_) got << " " << stream->sent() << "/" << stream->received();
+    FAIL() << "not everything arrived:" << got.str() << "; " << pair_.paths(0) << "; "
+           << pair_.paths(1);
   }
 
  private:
