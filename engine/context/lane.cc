@@ -10,6 +10,10 @@ namespace {
 
 // How often a caller that only tests has the unlikely looked at.
 constexpr std::int64_t kLookNs = 1'000'000;
+// The longest sleep of a lane that runs nothing and only keeps what a peer has yet to answer, a note
+// for instance. The peer may be idle, too, and take no turn for hours; its answer wakes the lane.
+// Nobody waits for it, so there is no polling before the sleep.
+constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
 
 }  // namespace
 
@@ -122,7 +126,8 @@ void Context::Core::drive(Done&& done) {
       token_.lend();
       if (done()) return;
     }
-    switch (backoff.next(core_is_wanted())) {
+    const bool idle = running_.empty();
+    switch (idle ? Backoff::Next::sleep : backoff.next(core_is_wanted())) {
       case Backoff::Next::again:
         break;
       case Backoff::Next::slow:
@@ -131,7 +136,7 @@ void Context::Core::drive(Done&& done) {
       case Backoff::Next::sleep:
         look_around();
         ring_->add(Event::sleep, 0);
-        interface_->sleep(policy_.sleep_ns,
+        interface_->sleep(idle ? kIdleSleepNs : policy_.sleep_ns,
                           [&] { return advance_all() || done() || token_.wanted(); });
         ring_->add(Event::wake, 0);
         break;

@@ -114,6 +114,30 @@ TEST(Bond, GivesUpARailThatIsSilentWhileAnotherAnswers) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) run_streams(seed, 2, 1, SimNetwork::Cut::silent);
 }
 
+// A rank that runs nothing takes no turns and answers nothing, for hours.
+TEST(Bond, AnIdlePeerIsAskedOnce) {
+  PairOptions options = options_of(1, 2);
+  options.slots = 64;
+  Pair pair(options);
+  Stream note(pair.from(0), pair.from(1), 0, 1, [](std::uint32_t) { return std::size_t{8}; });
+  note.turn();
+  const int silences = 40;
+  for (std::int64_t ms = 0; ms < silences * options.silence_ms * 2; ++ms) {
+    simulated_ns() += 1'000'000;
+    for (int turn = 0; turn < 40; ++turn) pair.at(0).progress();
+    pair.arrive(1);
+  }
+  EXPECT_TRUE(pair.lives(0) && pair.lives(1));
+  for (int turn = 0; turn < 1000 && !(note.done() && note.settled()); ++turn) {
+    simulated_ns() += kTurnNs;
+    pair.at(turn % 2).progress();
+    note.take();
+  }
+  EXPECT_TRUE(note.done() && note.settled());
+  // The note, and for each rail a question over both and the answers.
+  EXPECT_LE(pair.rail(0).delivered() + pair.rail(1).delivered(), 1 + 2 * 2 * 2U);
+}
+
 TEST(Bond, WhatADeadRailStillDeliversLandsNowhere) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) run_streams(seed, 2, 1, SimNetwork::Cut::late);
 }

@@ -39,6 +39,10 @@ class Pair {
   [[nodiscard]] Endpoint& from(Rank rank) {
     return *at(rank).connect(1 - rank, at(1 - rank).address()).value();
   }
+  // What is due comes into the rank's memory, and nobody looks at it.
+  void arrive(Rank rank) {
+    for (Interface* member : members_[rank]) member->progress();
+  }
   // What rank's paths are like, in words; those of one rail.
   [[nodiscard]] std::string paths(Rank rank) { return at(rank).path_to(from(rank)); }
   [[nodiscard]] std::string path(Rank rank, std::size_t rail);

@@ -51,8 +51,9 @@ bool BondEndpoint::owes(std::size_t path) const {
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   const std::int64_t silence_ns = bond_.options().silence_ms * 1'000'000;
   Path& path = paths_[index];
+  // Our own questions settle, too, so their channel does not count.
   std::uint64_t moved = 0;
-  for (std::uint32_t c = 0; c < channels_.size(); ++c)
+  for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
     moved += path.endpoint->released(c) + path.endpoint->settled(c);
   if (moved != path.moved || !owes(index) || path.echoed_ns > path.probed_ns) {
     path.moved = moved;

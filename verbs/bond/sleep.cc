@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "verbs/bond/interface.h"
 
 namespace weft::bond {
 namespace {
 
-// The longest sleep when a wake-up could be missed, and between two looks at silent paths.
+// The longest sleep when a wake-up could be missed.
 constexpr int kBlindSleepMs = 1;
-constexpr int kLongestSleepMs = 100;
 
 }  // namespace
 
@@ -28,9 +28,9 @@ void BondInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& 
   for (const Member& member : networks_) add(*member.interface);
   progress();
   if (!ready()) {
-    const auto ms = static_cast<int>(
-        std::clamp<std::int64_t>((timeout_ns + 999'999) / 1'000'000, 0, kLongestSleepMs));
-    ::poll(waiting.data(), count, safe ? ms : std::min(ms, kBlindSleepMs));
+    const std::int64_t most = safe ? std::numeric_limits<int>::max() : kBlindSleepMs;
+    const std::int64_t ms = std::clamp<std::int64_t>((timeout_ns + 999'999) / 1'000'000, 0, most);
+    ::poll(waiting.data(), count, static_cast<int>(ms));
   }
   disarm();
   progress();
