@@ -1,60 +1,23 @@
-// allreduce: which algorithm, and why. The numbers below are for ranks of one machine, where a
-// message costs a cache line's trip and a byte costs memory bandwidth.
+// allreduce: the algorithms by name, and what they need.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "scheduler/plan/allreduce_algorithms.h"
 #include "scheduler/plan/builder.h"
+#include "scheduler/plan/machine_shares.h"
 
 namespace weft {
 namespace {
 
-// direct reads n M per rank, split 2 M, but split waits once more. Up to about this much, reading
-// (it comes from a shared cache) costs less than the wait of a few microseconds.
-constexpr std::size_t kDirectReadBytes = 64 << 10;
-// Two ranks read 2 M either way; only split's halved write tells, so direct stays ahead for longer.
-constexpr std::size_t kDirectPairBytes = 256 << 10;
-// direct and split need an edge, and so a slot, for every other rank. Beyond this many ranks that
-// memory and the polling of it outweigh their few phases.
-constexpr int kCompleteRanks = 64;
-// A ring waits 2(n-1) times, so each wait must move a block that is worth it.
-constexpr std::size_t kRingBlockBytes = 16 << 10;
-
-struct Choice {
-  AllreduceAlgorithm algorithm;
-  std::string reason;
-};
-
-Choice choose(int size, std::size_t bytes) {
-  const auto n = static_cast<std::size_t>(size);
-  const std::string what = fmt::format("{} bytes on {} ranks", bytes, size);
-  if (size == 2) {
-    if (bytes <= kDirectPairBytes) {
-      return {AllreduceAlgorithm::direct,
-              fmt::format("{}: a pair reads directly up to {} bytes", what, kDirectPairBytes)};
-    }
-    return {AllreduceAlgorithm::split,
-            fmt::format("{}: a pair splits above {} bytes", what, kDirectPairBytes)};
-  }
-  if (size <= kCompleteRanks) {
-    if (bytes <= kDirectReadBytes / n) {
-      return {AllreduceAlgorithm::direct,
-              fmt::format("{}: n * bytes is at most {}, one wait is best", what, kDirectReadBytes)};
-    }
-    return {AllreduceAlgorithm::split,
-            fmt::format("{}: n * bytes is above {}, reading less is best", what, kDirectReadBytes)};
-  }
-  if (bytes / n >= kRingBlockBytes) {
-    return {AllreduceAlgorithm::ring,
-            fmt::format("{}: above {} ranks with blocks of at least {} bytes, "
-                        "two edges per rank are best",
-                        what, kCompleteRanks, kRingBlockBytes)};
-  }
-  return {AllreduceAlgorithm::halving_doubling,
-          fmt::format("{}: above {} ranks with blocks below {} bytes, 2 log2 n waits are best",
-                      what, kCompleteRanks, kRingBlockBytes)};
-}
+constexpr AllreduceAlgorithm kAlgorithms[] = {
+    AllreduceAlgorithm::direct,     AllreduceAlgorithm::split,
+    AllreduceAlgorithm::ring,       AllreduceAlgorithm::halving_doubling,
+    AllreduceAlgorithm::bcube,      AllreduceAlgorithm::torus,
+    AllreduceAlgorithm::multi_ring, AllreduceAlgorithm::hierarchical};
 
 // One rank has its own input as the result, whatever the operator.
 Planned plan_alone(Shape shape) {
@@ -68,7 +31,47 @@ Planned plan_alone(Shape shape) {
   return {std::move(view), std::move(plan).finish("one rank has nobody to talk to")};
 }
 
+Status check_layout(int size, const Layout& layout) {
+  if (layout.rails < 1) {
+    return {Code::invalid_argument, fmt::format("a layout cannot have {} rails", layout.rails)};
+  }
+  if (layout.machine.empty() || std::ssize(layout.machine) == size) {
+    return check_machine_numbers(layout);
+  }
+  return {Code::invalid_argument, fmt::format("the layout has the machines of {} ranks, not of {}",
+                                              layout.machine.size(), size)};
+}
+
+Planned plan_by(AllreduceChoice choice, Rank rank, int size, Shape shape, const Layout& layout) {
+  switch (choice.algorithm) {
+    case AllreduceAlgorithm::automatic:
+      break;  // choose_allreduce() never answers this
+    case AllreduceAlgorithm::direct:
+      return plan_allreduce_direct(rank, size, shape, std::move(choice.reason));
+    case AllreduceAlgorithm::split:
+      return plan_allreduce_split(rank, size, shape, std::move(choice.reason));
+    case AllreduceAlgorithm::ring:
+      return plan_allreduce_ring(rank, size, shape, std::move(choice.reason));
+    case AllreduceAlgorithm::halving_doubling:
+      return plan_allreduce_halving_doubling(rank, size, shape, std::move(choice.reason));
+    case AllreduceAlgorithm::bcube:
+      return plan_allreduce_bcube(rank, size, shape, layout, choice.reason);
+    case AllreduceAlgorithm::torus:
+      return plan_allreduce_torus(rank, size, shape, layout, choice.reason);
+    case AllreduceAlgorithm::multi_ring:
+      return plan_allreduce_multi_ring(rank, size, shape, layout, choice.reason);
+    case AllreduceAlgorithm::hierarchical:
+      return plan_allreduce_hierarchical(rank, shape, layout, choice.reason);
+  }
+  invariant(false, "an allreduce has an algorithm");
+  return {};
+}
+
 }  // namespace
+
+int Layout::machines() const {
+  return machine.empty() ? 1 : *std::ranges::max_element(machine) + 1;
+}
 
 std::string_view name(AllreduceAlgorithm algorithm) {
   switch (algorithm) {
@@ -82,33 +85,59 @@ std::string_view name(AllreduceAlgorithm algorithm) {
       return "ring";
     case AllreduceAlgorithm::halving_doubling:
       return "halving_doubling";
+    case AllreduceAlgorithm::bcube:
+      return "bcube";
+    case AllreduceAlgorithm::torus:
+      return "torus";
+    case AllreduceAlgorithm::multi_ring:
+      return "multi_ring";
+    case AllreduceAlgorithm::hierarchical:
+      return "hierarchical";
   }
   return "unknown";
 }
 
+Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view text) {
+  if (text == "auto" || text == name(AllreduceAlgorithm::automatic)) {
+    return AllreduceAlgorithm::automatic;
+  }
+  if (text == "mesh") return AllreduceAlgorithm::split;
+  std::vector<std::string_view> names{"auto", "mesh"};
+  for (const AllreduceAlgorithm algorithm : kAlgorithms) {
+    if (text == name(algorithm)) return algorithm;
+    names.push_back(name(algorithm));
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("there is no allreduce algorithm \"{}\": it is one of {}", text,
+                            fmt::join(names, ", ")));
+}
+
+Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& layout) {
+  WEFT_RETURN_IF_ERROR(check_layout(size, layout));
+  if (size == 1) return {};  // it has nobody to talk to, by whatever algorithm
+  switch (algorithm) {
+    case AllreduceAlgorithm::bcube:
+      return check_bcube(size);
+    case AllreduceAlgorithm::torus:
+      return check_torus(size);
+    case AllreduceAlgorithm::hierarchical:
+      return check_hierarchical(size, layout);
+    default:
+      return {};
+  }
+}
+
 Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
-                       AllreduceAlgorithm algorithm) {
+                       AllreduceAlgorithm algorithm, const Layout& layout) {
   invariant(rank >= 0, "a rank is not negative");
   invariant(rank < size, "a rank is below the size");
   if (size == 1) return plan_alone(shape);
-  Choice choice =
+  AllreduceChoice choice =
       algorithm == AllreduceAlgorithm::automatic
-          ? choose(size, bytes)
-          : Choice{algorithm, fmt::format("{} bytes on {} ranks: asked for by name", bytes, size)};
-  switch (choice.algorithm) {
-    case AllreduceAlgorithm::automatic:
-      break;  // choose() never answers this
-    case AllreduceAlgorithm::direct:
-      return plan_allreduce_direct(rank, size, shape, std::move(choice.reason));
-    case AllreduceAlgorithm::split:
-      return plan_allreduce_split(rank, size, shape, std::move(choice.reason));
-    case AllreduceAlgorithm::ring:
-      return plan_allreduce_ring(rank, size, shape, std::move(choice.reason));
-    case AllreduceAlgorithm::halving_doubling:
-      return plan_allreduce_halving_doubling(rank, size, shape, std::move(choice.reason));
-  }
-  invariant(false, "an allreduce has an algorithm");
-  return {};
+          ? choose_allreduce(size, bytes, layout)
+          : AllreduceChoice{algorithm,
+                            fmt::format("{} bytes on {} ranks: asked for by name", bytes, size)};
+  return plan_by(std::move(choice), rank, size, shape, layout);
 }
 
 }  // namespace weft

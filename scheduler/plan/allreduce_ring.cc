@@ -1,44 +1,71 @@
 // allreduce, ring: reduce-scatter and allgather over n blocks, n-1 phases each, one neighbor on
 // either side (Patarasuk and Yuan, 2009). 2 M (n-1)/n in per rank and two edges, whatever n is.
 //
-// Block b's partial sum starts at rank b+1 as raw input, visits b+2, b+3, … and is complete at rank
-// b. The complete block then goes around once more.
+// multi_ring: as many rings at once as there are rails, each with its own part of the tensor and
+// its own neighbors. Ring k steps by the k-th of the strides +1, -1, +s, -s, … that have no divisor
+// in common with n, and so passes every rank. A stride twice would be one ring with more messages,
+// so n has as many rings as such strides at most.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "scheduler/plan/allreduce_algorithms.h"
-#include "scheduler/plan/builder.h"
+#include "scheduler/plan/tensor_part.h"
 
 namespace weft {
-Planned plan_allreduce_ring(Rank rank, int size, Shape shape, std::string reason) {
-  View view{rank, size, {behind(rank, 1, size)}, {(rank + 1) % size}};
-  PlanBuilder plan("allreduce", "ring", view);
-  plan.partition_evenly(static_cast<std::uint32_t>(size));
-  constexpr Weight kScale{Weight::Kind::scale, 0};
+namespace {
 
-  // sent[p] is the send of block rank-1-p in the first pass. Only the first is raw input.
-  std::vector<std::uint32_t> sent{plan.send(block_of(Buffer::input, behind(rank, 1, size)), {0})};
-  for (int phase = 0; phase < size - 1; ++phase) {
-    const Rank block = behind(rank, 2 + phase, size);
-    const Slice partial = block_of(Buffer::output, block);
-    // Each contribution is scaled once: ours here, the raw one by its first receiver.
-    plan.combine(Combining::reduce, partial,
-                 {message(0, phase == 0 ? kScale : Weight{}),
-                  local(block_of(Buffer::input, block), kScale)});
-    sent.push_back(plan.send(partial, {0}));
+// The first `most` strides.
+std::vector<int> strides_of(int size, int most) {
+  std::vector<int> strides{1};
+  for (int stride = 1; stride <= size / 2 && std::ssize(strides) < most; ++stride) {
+    if (std::gcd(stride, size) != 1) continue;
+    if (stride != 1) strides.push_back(stride);
+    if (size - stride != stride && std::ssize(strides) < most) strides.push_back(size - stride);
   }
+  return strides;
+}
 
-  // sent.back() was our own complete block; the others come in and, but for the last, go on. Each
-  // lands on a partial sum that we sent, or, for the first and only in place, on the raw input that
-  // we sent.
-  for (int phase = 0; phase < size - 1; ++phase) {
-    const Slice complete = block_of(Buffer::output, behind(rank, 1 + phase, size));
-    const bool overwrites_sent = phase > 0 || shape.in_place;
-    plan.combine(Combining::copy, complete, {message(0)},
-                 overwrites_sent ? std::vector{sent[static_cast<std::size_t>(phase)]}
-                                 : std::vector<std::uint32_t>{});
-    if (phase < size - 2) plan.send(complete, {0});
+TensorPart::Stage ring_of(Rank rank, int size, int stride) {
+  TensorPart::Stage ring{TensorPart::Passing::ring, {}, 0};
+  ring.members.reserve(static_cast<std::size_t>(size));
+  for (Rank member = 0, place = 0; place < size; ++place) {
+    if (member == rank) ring.place = place;
+    ring.members.push_back(member);
+    member = member < size - stride ? member + stride : member - (size - stride);
   }
+  return ring;
+}
+
+Planned plan_rings(Rank rank, int size, const std::vector<int>& strides, Shape shape,
+                   std::string_view algorithm, std::string reason) {
+  const auto blocks = static_cast<std::uint32_t>(size);
+  std::vector<TensorPart> parts;
+  for (std::uint32_t part = 0; part < strides.size(); ++part) {
+    parts.emplace_back(blocks_of(Buffer::input, part * blocks, (part + 1) * blocks),
+                       std::vector{ring_of(rank, size, strides[part])}, shape);
+  }
+  View view = view_of_parts(rank, size, parts);
+  PlanBuilder plan("allreduce", algorithm, view);
+  plan.partition_evenly(blocks * static_cast<std::uint32_t>(parts.size()));
+  plan_parts(plan, view, parts);
   return {std::move(view), std::move(plan).finish(std::move(reason))};
+}
+
+}  // namespace
+
+Planned plan_allreduce_ring(Rank rank, int size, Shape shape, std::string reason) {
+  return plan_rings(rank, size, {1}, shape, "ring", std::move(reason));
+}
+
+Planned plan_allreduce_multi_ring(Rank rank, int size, Shape shape, const Layout& layout,
+                                  const std::string& reason) {
+  const std::vector<int> strides = strides_of(size, layout.rails);
+  return plan_rings(rank, size, strides, shape, "multi_ring",
+                    fmt::format("{}; {} rings for {} rails", reason, strides.size(), layout.rails));
 }
 
 }  // namespace weft

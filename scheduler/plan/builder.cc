@@ -92,6 +92,11 @@ void PlanBuilder::combine(Combining combining, Slice slice, const std::vector<Op
 Plan PlanBuilder::finish(std::string reason) && {
   plan_.reason = std::move(reason);
   plan_.is_one_round = is_one_round(plan_);
+  // Plans are kept: by a context one for each shape, by a simulation one for each rank.
+  plan_.steps.shrink_to_fit();
+  plan_.edges.shrink_to_fit();
+  plan_.operands.shrink_to_fit();
+  plan_.hazards.shrink_to_fit();
   return std::move(plan_);
 }
 
@@ -106,6 +111,15 @@ std::uint32_t edge_to(const std::vector<Rank>& peers, Rank peer) {
   invariant(found != peers.end(), "the peer is in the list");
   invariant(*found == peer, "the peer is in the list");
   return static_cast<std::uint32_t>(found - peers.begin());
+}
+
+View sorted(View view) {
+  for (std::vector<Rank>* const peers : {&view.in, &view.out}) {
+    std::ranges::sort(*peers);
+    const auto repeated = std::ranges::unique(*peers);
+    peers->erase(repeated.begin(), repeated.end());
+  }
+  return view;
 }
 
 View symmetric_view(Rank rank, int size, std::vector<Rank> peers) {

@@ -41,6 +41,8 @@ class PlanBuilder {
 // A view with the same peers in both directions, sorted here; and the one of all other ranks.
 [[nodiscard]] View symmetric_view(Rank rank, int size, std::vector<Rank> peers);
 [[nodiscard]] View complete_view(Rank rank, int size);
+// The view with its peers ascending, each once.
+[[nodiscard]] View sorted(View view);
 // The rank `hops` before `rank`, counted around a ring.
 [[nodiscard]] Rank behind(Rank rank, int hops, int size);
 // All other ranks, beginning with the next one: neighbors in time are then spread over the ranks,

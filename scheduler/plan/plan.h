@@ -155,24 +155,53 @@ struct Shape {
   bool in_place = false;
 };
 
+// Where the ranks are, for algorithms that make use of it; the same at all ranks.
+struct Layout {
+  std::vector<int> machine;  // by rank; numbered by their lowest rank. Empty: all on one
+  int rails = 1;             // that connect the machines: so many ways can be busy at once
+
+  [[nodiscard]] int machine_of(Rank rank) const {
+    return machine.empty() ? 0 : machine[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] int machines() const;
+};
+
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
   direct,  // everyone reads everyone: one phase, (n-1) M in, for small messages
   split,   // rank r reduces block r of everybody, everybody copies it: two phases, 2 M (n-1)/n
   ring,    // 2(n-1) phases with one neighbor each
   halving_doubling,  // 2 log2 n phases; extra ranks of a size that is no power of two fold in first
+  bcube,         // n = a^b: b parts at once, each over the b levels in another order (Canary, 4.4)
+  torus,         // rings along each dimension, a part at once for each
+  multi_ring,    // a ring for each rail, over another order of the ranks where there is one
+  hierarchical,  // reduced to shares inside each machine, shares between machines, gathered inside
 };
 [[nodiscard]] std::string_view name(AllreduceAlgorithm algorithm);
+// An algorithm's name as name() gives it, "mesh" (what Canary calls split), or "auto".
+[[nodiscard]] Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view name);
+// Whether an algorithm can be used with so many ranks, placed so; the error says what it needs.
+[[nodiscard]] Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& layout);
 
 // neighbor_allreduce: y = w_ii x + sum over in-edges of w_ij x_j, in rank order. A pure function of
 // the view.
 [[nodiscard]] Plan plan_neighbor_allreduce(const View& view, Shape shape);
 // neighbor_allgather: output block k := the input of in-edge k. Output partition `given`.
 [[nodiscard]] Plan plan_neighbor_allgather(const View& view, Shape shape);
-// allreduce over ranks 0 … size-1. `automatic` chooses by bytes and size and says why in
-// Plan::reason.
+// allreduce over ranks 0 … size-1. `automatic` chooses by bytes, size and layout and says why in
+// Plan::reason. What check_allreduce() refuses must not be asked for.
 [[nodiscard]] Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
-                                     AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
+                                     AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic,
+                                     const Layout& layout = {});
+// hierarchical_neighbor_allreduce: x averaged inside each machine, then y := the weighted sum of
+// the machines' means over the machine's in-neighbors, the same bits on all ranks of a machine.
+// `machines`: rank is our machine, in and out its neighbors among machines. Weight::Kind::self is
+// the machine's own weight; the weight of an edge to a rank of another machine is that of the
+// machine; edges inside the machine have none. Machines may have different numbers of ranks, as far
+// as the check allows; the scale is 1 / the number of the own machine's.
+[[nodiscard]] Status check_hierarchical_neighbor_allreduce(const Layout& layout);
+[[nodiscard]] Planned plan_hierarchical_neighbor_allreduce(Rank rank, const Layout& layout,
+                                                           const View& machines, Shape shape);
 // broadcast of the root's input to everybody's output; the root's own output included unless in
 // place.
 [[nodiscard]] Planned plan_broadcast(Rank rank, int size, Rank root, std::size_t bytes,

@@ -23,6 +23,20 @@ struct Source {
   Field factor;
 };
 
+Status check_machines(std::size_t ranks, const Expectation& expectation) {
+  const bool has_machines = expectation.operation == Operation::hierarchical_neighbor_allreduce;
+  if (expectation.machine.size() != (has_machines ? ranks : 0)) {
+    return {Code::invalid_argument,
+            fmt::format("{} machines are named for {} ranks", expectation.machine.size(),
+                        has_machines ? ranks : 0)};
+  }
+  for (const int machine : expectation.machine) {
+    if (machine >= 0 && static_cast<std::size_t>(machine) < expectation.machines.size()) continue;
+    return {Code::invalid_argument, fmt::format("machine {} has no neighbor sets", machine)};
+  }
+  return {};
+}
+
 Status check_ranks(std::span<const Planned> programs, const Expectation& expectation) {
   const Rank root = expectation.root;
   if (root < 0 || static_cast<std::size_t>(root) >= programs.size()) {
@@ -36,6 +50,7 @@ Status check_ranks(std::span<const Planned> programs, const Expectation& expecta
   if (expectation.operation == Operation::send && expectation.members.size() != 2) {
     return {Code::invalid_argument, "a send has two members"};
   }
+  WEFT_RETURN_IF_ERROR(check_machines(programs.size(), expectation));
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const View& view = programs[i].view;
     const auto rank = static_cast<Rank>(i);
@@ -53,6 +68,23 @@ std::vector<Source> sources_of_neighbors(const Symbols& symbols, const View& vie
   std::vector<Source> sources{{view.rank, symbols.weight(view, {Weight::Kind::self, 0})}};
   for (std::uint32_t edge = 0; edge < view.in.size(); ++edge) {
     sources.push_back({view.in[edge], symbols.weight(view, {Weight::Kind::edge, edge})});
+  }
+  return sources;
+}
+
+// The mean of the machine, and those of its in-neighbors.
+std::vector<Source> sources_of_machines(const Symbols& symbols, const View& view,
+                                        const Expectation& expectation) {
+  const auto machine_of = [&](Rank rank) {
+    return expectation.machine[static_cast<std::size_t>(rank)];
+  };
+  const int own = machine_of(view.rank);
+  const std::vector<Rank>& in = expectation.machines[static_cast<std::size_t>(own)].in;
+  std::vector<Source> sources;
+  for (Rank rank = 0; rank < view.size; ++rank) {
+    if (machine_of(rank) != own && !std::ranges::binary_search(in, machine_of(rank))) continue;
+    const Field mean = symbols.scale(rank, view.size);
+    sources.push_back({rank, multiply(symbols.edge(view.rank, rank), mean)});
   }
   return sources;
 }
@@ -88,6 +120,8 @@ std::vector<Source> sources_of(const Expectation& expectation, const Symbols& sy
       return sources_of_all(symbols, view);
     case Operation::group_average:
       return sources_of_group(symbols, view, expectation.members);
+    case Operation::hierarchical_neighbor_allreduce:
+      return sources_of_machines(symbols, view, expectation);
     default:
       return {};
   }
@@ -162,6 +196,7 @@ std::vector<Value> expected_output(const Expectation& expectation, const Symbols
   std::vector<Value> values;
   switch (expectation.operation) {
     case Operation::neighbor_allreduce:
+    case Operation::hierarchical_neighbor_allreduce:
       return reduced(symbols, sources, whole, false);
     case Operation::allreduce:
       return reduced(symbols, sources, whole, true);
@@ -235,6 +270,11 @@ Rank model_of(const Expectation& expectation, Rank rank) {
       return 0;
     case Operation::group_average:
       return is_member(expectation, rank) ? expectation.members[0] : kNoRank;
+    case Operation::hierarchical_neighbor_allreduce:
+      return static_cast<Rank>(
+          std::ranges::find(expectation.machine,
+                            expectation.machine[static_cast<std::size_t>(rank)]) -
+          expectation.machine.begin());
     default:
       return kNoRank;
   }
@@ -242,14 +282,15 @@ Rank model_of(const Expectation& expectation, Rank rank) {
 
 Status check_outputs(std::span<const Planned> programs, std::span<const Layout> layouts,
                      std::span<const Sizes> sizes, const Run& run, const Expectation& expectation) {
-  const Symbols symbols(expectation.seed);
+  const Symbols symbols(expectation.seed, expectation.machine);
   std::vector<Source> sources;
   std::vector<Value> expected;
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     const View& view = programs[rank].view;
     const Rank model = model_of(expectation, view.rank);
     // Where all should have the same, it is computed once.
-    if (rank == 0 || model == kNoRank || !expectation.members.empty()) {
+    const bool is_everybodys = expectation.members.empty() && expectation.machine.empty();
+    if (rank == 0 || model == kNoRank || !is_everybodys) {
       sources = sources_of(expectation, symbols, view);
       expected = expected_output(expectation, symbols, view, sources, sizes);
     }

@@ -13,8 +13,9 @@
 //    and though a rank whose only send has several readers gives each piece to all of them before
 //    it goes on (it stages the message in a small ring): they all read before any has read all;
 //  - result: each output element is the sum, product, copy or gathering asked for, each source in
-//    it exactly once and with its own weight. An allreduce has the same bits everywhere. Nobody
-//    leaves a barrier before everybody came.
+//    it exactly once and with its own weight. An allreduce has the same bits everywhere, a
+//    hierarchical neighbor_allreduce on all ranks of a machine. Nobody leaves a barrier before
+//    everybody came.
 //
 // Why one run proves all schedules: a rank waits only for things that, once true, stay true (a
 // message is at the head of its edge, a send's readers are done), and the memory rules keep what is
@@ -52,6 +53,7 @@ enum class Operation : std::uint8_t {
   alltoall,
   send,           // members: the sender, the receiver
   group_average,  // an allreduce among the members
+  hierarchical_neighbor_allreduce,
 };
 
 // Who takes the next step when several ranks can.
@@ -67,6 +69,10 @@ struct Expectation {
   Shape shape{};
   Rank root = 0;                    // broadcast, reduce, gather, scatter
   std::span<const Rank> members{};  // send, group_average; the others' plans are empty
+  // hierarchical_neighbor_allreduce: every rank's machine, as in a Layout, and every machine's
+  // neighbors among machines.
+  std::span<const int> machine{};
+  std::span<const View> machines{};
   Order order = Order::round_robin;
   std::uint64_t seed = 1;  // of the symbols and of Order::random
 };

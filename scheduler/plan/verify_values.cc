@@ -8,7 +8,7 @@ constexpr Field kPrime = (std::uint64_t{1} << 61) - 1;
 __extension__ using Wide = unsigned __int128;
 
 // Each kind of symbol draws from its own stream.
-enum Stream : std::uint64_t { kInputs = 1, kEdges, kScale };
+enum Stream : std::uint64_t { kInputs = 1, kEdges, kScale, kInsideMachines };
 
 // The finalizer of splitmix64 (Steele, Lea and Flood, 2014): every input bit changes half the
 // output bits.
@@ -44,6 +44,15 @@ std::uint64_t mix(std::uint64_t digest, std::uint64_t word) {
   return scramble(digest ^ scramble(word));
 }
 
+Symbols::Symbols(std::uint64_t seed, std::span<const int> machine)
+    : seed_(seed), machine_(machine) {
+  for (const int of_rank : machine) {
+    const auto index = static_cast<std::size_t>(of_rank);
+    if (ranks_on_.size() <= index) ranks_on_.resize(index + 1, 0);
+    ++ranks_on_[index];
+  }
+}
+
 Field Symbols::draw(std::uint64_t kind, std::uint64_t a, std::uint64_t b) const {
   return mix(mix(mix(seed_, kind), a), b) % (kPrime - 2) +
          2;  // neither 0 nor 1: those would hide faults
@@ -58,13 +67,31 @@ Field Symbols::weight(const View& view, const Weight& weight) const {
     case Weight::Kind::one:
       return 1;
     case Weight::Kind::self:
-      return draw(kEdges, word_of(view.rank), word_of(view.rank));
-    case Weight::Kind::edge:
-      return draw(kEdges, word_of(view.rank), word_of(view.in[weight.index]));
+      return edge(view.rank, view.rank);
+    case Weight::Kind::edge: {
+      const Rank peer = view.in[weight.index];
+      const bool is_inside = owner_of_weights(peer) == owner_of_weights(view.rank);
+      return is_inside ? draw(kInsideMachines, word_of(view.rank), word_of(peer))
+                       : edge(view.rank, peer);
+    }
     case Weight::Kind::scale:
-      return view.size == 1 ? 1 : draw(kScale, 0, 0);
+      return scale(view.rank, view.size);
   }
   return 0;
+}
+
+std::uint64_t Symbols::owner_of_weights(Rank rank) const {
+  return word_of(machine_.empty() ? rank : machine_[static_cast<std::size_t>(rank)]);
+}
+
+Field Symbols::edge(Rank to, Rank from) const {
+  return draw(kEdges, owner_of_weights(to), owner_of_weights(from));
+}
+
+Field Symbols::scale(Rank rank, int size) const {
+  if (machine_.empty()) return size == 1 ? 1 : draw(kScale, 0, 0);
+  const std::uint64_t machine = owner_of_weights(rank);
+  return ranks_on_[machine] == 1 ? 1 : draw(kScale, 1, machine);
 }
 
 Value Symbols::input_value(Rank rank, std::size_t element) const {

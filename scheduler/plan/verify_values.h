@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "scheduler/plan/plan.h"
 
@@ -25,20 +27,31 @@ struct Value {
       0;  // the expression itself, its order included: equal means equal bits in floating point
 };
 
-// The random numbers that stand for inputs and weights; pure functions of the seed.
+// The random numbers that stand for inputs and weights; pure functions of the seed. Where ranks are
+// on machines (`machine`, by rank; empty: they are not), the ranks of a machine have its scale and
+// its weights, and an edge inside it has a weight that belongs in no result.
 class Symbols {
  public:
-  explicit Symbols(std::uint64_t seed) : seed_(seed) {}
+  Symbols(std::uint64_t seed, std::span<const int> machine);
 
   [[nodiscard]] Field input(Rank rank, std::size_t element) const;
-  // What `weight` means in the plan of `view`'s rank. The scale of one rank is 1, as an average of
-  // one is.
+  // What `weight` means in the plan of `view`'s rank.
   [[nodiscard]] Field weight(const View& view, const Weight& weight) const;
+  // The weight that `to` gives to what comes from `from`, itself included.
+  [[nodiscard]] Field edge(Rank to, Rank from) const;
+  // Of `rank` among `size` ranks, or among those of its machine. The scale of one rank is 1, as an
+  // average of one is.
+  [[nodiscard]] Field scale(Rank rank, int size) const;
   [[nodiscard]] Value input_value(Rank rank, std::size_t element) const;
 
  private:
   [[nodiscard]] Field draw(std::uint64_t kind, std::uint64_t a, std::uint64_t b) const;
+  // Whose weights a rank has: its machine's or its own.
+  [[nodiscard]] std::uint64_t owner_of_weights(Rank rank) const;
+
   std::uint64_t seed_;
+  std::span<const int> machine_;
+  std::vector<int> ranks_on_;  // by machine
 };
 
 // The value of a combine, built up operand by operand.

@@ -3,15 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <map>
 #include <random>
 
 namespace weft {
 
-Plans allreduce_plans(int size, std::size_t bytes, Shape shape, AllreduceAlgorithm algorithm) {
+Plans allreduce_plans(int size, std::size_t bytes, Shape shape, AllreduceAlgorithm algorithm,
+                      const Layout& layout) {
   Plans plans;
   for (Rank rank = 0; rank < size; ++rank) {
-    plans.push_back(plan_allreduce(rank, size, bytes, shape, algorithm));
+    plans.push_back(plan_allreduce(rank, size, bytes, shape, algorithm, layout));
   }
   return plans;
 }
@@ -98,12 +101,58 @@ std::vector<View> exponential_views(int size) {
   });
 }
 
+Layout layout_of(const std::vector<int>& counts) {
+  Layout layout;
+  for (std::size_t machine = 0; machine < counts.size(); ++machine) {
+    layout.machine.insert(layout.machine.end(), static_cast<std::size_t>(counts[machine]),
+                          static_cast<int>(machine));
+  }
+  return layout;
+}
+
+// Machines get their numbers by their lowest rank after the shuffle.
+Layout scattered_layout(const std::vector<int>& counts, std::uint64_t seed) {
+  Layout layout = layout_of(counts);
+  std::mt19937_64 random(seed);
+  std::shuffle(layout.machine.begin(), layout.machine.end(), random);
+  std::map<int, int> number;
+  for (int& machine : layout.machine) {
+    machine = number.emplace(machine, static_cast<int>(number.size())).first->second;
+  }
+  return layout;
+}
+
+std::vector<Sent> sent_by(const Planned& planned, std::size_t elements) {
+  const auto& [view, plan] = planned;
+  std::vector<Sent> messages;
+  for (const Step& step : plan.steps) {
+    if (step.kind != Step::Kind::send) continue;
+    std::size_t count = 0;
+    for (std::uint32_t block = step.slice.first; block < step.slice.last; ++block) {
+      count += block_range(elements, 1, plan.partition_of(step.slice.buffer).blocks, block).count;
+    }
+    for (std::uint32_t i = 0; i < step.count; ++i) {
+      messages.push_back({view.out[plan.edges[step.first + i]], count});
+    }
+  }
+  return messages;
+}
+
 void expect_verified(const Plans& plans, Expectation expectation) {
   for (const Order order : kOrders) {
     expectation.order = order;
     const Status status = verify(plans, expectation);
     EXPECT_TRUE(status.ok()) << plans.front().plan.operation << " " << plans.front().plan.algorithm
                              << " of " << plans.size() << " ranks: " << status.to_string();
+  }
+}
+
+void expect_caught(const Plans& plans, Expectation expectation, Code code, std::string_view text) {
+  for (const Order order : kOrders) {
+    expectation.order = order;
+    const Status status = verify(plans, expectation);
+    EXPECT_EQ(status.code(), code);
+    EXPECT_NE(status.text().find(text), std::string_view::npos) << status.to_string();
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@ inline constexpr Order kOrders[] = {Order::round_robin, Order::eager, Order::ran
 using Plans = std::vector<Planned>;
 
 [[nodiscard]] Plans allreduce_plans(int size, std::size_t bytes, Shape shape,
-                                    AllreduceAlgorithm algorithm);
+                                    AllreduceAlgorithm algorithm, const Layout& layout = {});
 [[nodiscard]] Plans broadcast_plans(int size, Rank root, std::size_t bytes, Shape shape);
 [[nodiscard]] Plans barrier_plans(int size);
 [[nodiscard]] Plans neighbor_allreduce_plans(const std::vector<View>& views, Shape shape);
@@ -60,7 +61,20 @@ template <typename HasEdge>
 // Edges to the ranks 1, 2, 4, … further on.
 [[nodiscard]] std::vector<View> exponential_views(int size);
 
+// Machines with these numbers of ranks: rank after rank, or dealt out at random.
+[[nodiscard]] Layout layout_of(const std::vector<int>& counts);
+[[nodiscard]] Layout scattered_layout(const std::vector<int>& counts, std::uint64_t seed);
+
+// What a rank sends, message by message.
+struct Sent {
+  Rank to;
+  std::size_t elements;
+};
+[[nodiscard]] std::vector<Sent> sent_by(const Planned& planned, std::size_t elements);
+
 // Verifies in every order.
 void expect_verified(const Plans& plans, Expectation expectation);
+// A fault is found in every order, as none depends on who runs first, and `text` says where.
+void expect_caught(const Plans& plans, Expectation expectation, Code code, std::string_view text);
 
 }  // namespace weft
