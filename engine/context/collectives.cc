@@ -32,21 +32,6 @@ Reduction reduction_of(ReduceOp op) {
   return Reduction::sum;
 }
 
-// Push-sum keeps the sum over all ranks: what a rank sends and keeps is what it had.
-Status check_push_sum(const NeighborWeights& weights, Rank rank) {
-  constexpr double kTolerance = 1e-6;
-  if (!weights.destinations)
-    return invalid("neighbor_allreduce: a push-sum step needs dst_weights");
-  double sum = weights.self.value_or(0.0);
-  for (const NeighborWeight& target : *weights.destinations) sum += target.weight;
-  if (std::abs(sum - 1.0) <= kTolerance) return {};
-  return invalid(
-      fmt::format("neighbor_allreduce: self_weight and dst_weights of rank {} sum to {}; in a "
-                  "push-sum step they "
-                  "must sum to 1",
-                  rank, sum));
-}
-
 Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
   switch (collective) {
     case Collective::neighbor_allreduce:
@@ -224,7 +209,8 @@ Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x,
   if ((weights.sources || weights.destinations) && !weights.self) {
     return invalid("neighbor_allreduce: src_weights and dst_weights need a self_weight");
   }
-  if (weights.push_sum) WEFT_RETURN_IF_ERROR(check_push_sum(weights, config_.rank));
+  if (weights.push_sum)
+    WEFT_RETURN_IF_ERROR(check_push_sum("neighbor_allreduce", weights, "rank", config_.rank));
   if (weights.destinations && weights.sources) {
     WEFT_RETURN_IF_ERROR(bind_dynamic(invocation, weights));
   } else if (weights.destinations) {
@@ -275,13 +261,16 @@ Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y
   bind(invocation.call, Collective::allreduce, x, y);
   WEFT_RETURN_IF_ERROR(bind_reduction("allreduce", invocation.call, x.type, op, config_.size));
   const std::size_t bytes = x.count * size_of(x.type);
+  WEFT_ASSIGN(const Layout* layout, layout_for(algorithm));
+  WEFT_RETURN_IF_ERROR(check_allreduce(algorithm, config_.size, *layout));
   PlanKey key;
   key.collective = Collective::allreduce;
   key.algorithm = static_cast<std::uint8_t>(algorithm);
   key.in_place = is_in_place(x, y);
   key.bytes = algorithm == AllreduceAlgorithm::automatic ? bytes : 0;
   return plan_everybody(invocation, key, [&] {
-    return plan_allreduce(config_.rank, config_.size, bytes, Shape{key.in_place}, algorithm);
+    return plan_allreduce(config_.rank, config_.size, bytes, Shape{key.in_place}, algorithm,
+                          *layout);
   });
 }
 

@@ -64,6 +64,37 @@ Status Context::set_graph(Graph graph, bool weighted) {
 const Graph& Context::graph() const {
   return core_->graph();
 }
+namespace {
+Context::Placement placement_or_none(Context::Core& core) {
+  Result<Context::Placement> placement = core.placement();
+  return placement.ok() ? *std::move(placement) : Context::Placement();
+}
+}  // namespace
+
+Result<Context::Placement> Context::placement() const {
+  return core_->placement();
+}
+int Context::local_rank() const {
+  return placement_or_none(*core_).local_rank;
+}
+int Context::local_size() const {
+  return placement_or_none(*core_).local_size;
+}
+int Context::machine_rank() const {
+  return placement_or_none(*core_).machine_rank;
+}
+int Context::machine_size() const {
+  return placement_or_none(*core_).machine_size;
+}
+bool Context::is_homogeneous() const {
+  return placement_or_none(*core_).is_homogeneous;
+}
+Status Context::set_machine_graph(Graph graph, bool weighted) {
+  return core_->set_machine_graph(std::move(graph), weighted);
+}
+std::optional<Graph> Context::machine_graph() const {
+  return core_->machine_graph();
+}
 Context::Usage Context::usage() const {
   return core_->usage();
 }
@@ -79,6 +110,17 @@ Result<Handle> Context::neighbor_allreduce_start(Input x, Output y,
                                                  const NeighborWeights& weights) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
+}
+
+Status Context::hierarchical_neighbor_allreduce(Input x, Output y,
+                                                const NeighborWeights& machine_weights) {
+  return core_->run(
+      [&](Invocation& r) { return core_->invoke_hierarchical(r, x, y, machine_weights); });
+}
+Result<Handle> Context::hierarchical_neighbor_allreduce_start(
+    Input x, Output y, const NeighborWeights& machine_weights) {
+  return core_->start(
+      [&](Invocation& r) { return core_->invoke_hierarchical(r, x, y, machine_weights); });
 }
 
 Status Context::neighbor_allgather(Input x, Output y, std::span<const std::size_t> counts) {
@@ -99,6 +141,14 @@ Result<Handle> Context::allreduce_start(Input x, Output y, ReduceOp op,
                                         AllreduceAlgorithm algorithm) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
+}
+
+Status Context::local_allreduce(Input x, Output y, ReduceOp op) {
+  return core_->run(Asked{true, Collective::local_allreduce, x, y, kNoRank, op},
+                    [&](Invocation& r) { return core_->invoke_local_allreduce(r, x, y, op); });
+}
+Result<Handle> Context::local_allreduce_start(Input x, Output y, ReduceOp op) {
+  return core_->start([&](Invocation& r) { return core_->invoke_local_allreduce(r, x, y, op); });
 }
 
 Status Context::broadcast(Input x, Output y, Rank root) {

@@ -147,12 +147,49 @@ class Context {
   [[nodiscard]] const Config& config() const;
 
   // Collective: all ranks give the same graph. `weighted`: neighbor operations use the graph's
-  // weights, else uniform ones. A graph of another size is invalid_argument.
+  // weights, else uniform ones. A graph of another size is invalid_argument. Waits for operations
+  // in flight, which have the graph that was there when they were started.
   Status set_graph(Graph graph, bool weighted = false);
   [[nodiscard]] const Graph& graph() const;
 
+  // Where this rank is. Which ranks are on which machine is read from the job's table when first
+  // asked for, a value for each rank; the same at all ranks. Ranks are on one machine when they
+  // name the same one (WEFT_HOST), or run under one kernel and host name; after a split those of
+  // the new context count.
+  struct Placement {
+    int local_rank = kNoRank;     // among the ranks of its machine, ascending by rank
+    int local_size = 0;           // ranks on its machine
+    int machine_rank = kNoRank;   // machines are numbered by their lowest rank
+    int machine_size = 0;         // machines
+    bool is_homogeneous = false;  // all machines have local_size ranks
+    Layout layout;                // every rank's machine, and the rails between machines
+  };
+  [[nodiscard]] Result<Placement> placement() const;
+  // Parts of it, as they are above where the table does not answer.
+  [[nodiscard]] int local_rank() const;
+  [[nodiscard]] int local_size() const;
+  [[nodiscard]] int machine_rank() const;
+  [[nodiscard]] int machine_size() const;
+  [[nodiscard]] bool is_homogeneous() const;
+
+  // Collective: the graph of machines, of machine_size() of them, for hierarchical operations.
+  // There is none before. Operations that were started keep the graph they were started with.
+  Status set_machine_graph(Graph graph, bool weighted = false);
+  // None: not set.
+  [[nodiscard]] std::optional<Graph> machine_graph() const;
+
   Status neighbor_allreduce(Input x, Output y, const NeighborWeights& weights = {});
   Result<Handle> neighbor_allreduce_start(Input x, Output y, const NeighborWeights& weights = {});
+
+  // x averaged inside each machine, then y := the weighted sum of the means over the machine's
+  // in-neighbors in the graph of machines, in their order: the same bits on all ranks of a machine.
+  // Between machines that share an edge only one x travels in each direction, a share of it from
+  // and to each rank. `machine_weights` as for neighbor_allreduce, its ranks being machines; all
+  // ranks of a machine give the same. Floating types.
+  Status hierarchical_neighbor_allreduce(Input x, Output y,
+                                         const NeighborWeights& machine_weights = {});
+  Result<Handle> hierarchical_neighbor_allreduce_start(Input x, Output y,
+                                                       const NeighborWeights& machine_weights = {});
 
   // y := the in-neighbors' x, one after another by ascending rank. `counts`: elements from each
   // in-neighbor; empty: x.count from each. y.count is their sum.
@@ -160,10 +197,16 @@ class Context {
   Result<Handle> neighbor_allgather_start(Input x, Output y,
                                           std::span<const std::size_t> counts = {});
 
+  // An algorithm that the ranks or machines there are do not allow is invalid_argument.
   Status allreduce(Input x, Output y, ReduceOp op = ReduceOp::average,
                    AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
   Result<Handle> allreduce_start(Input x, Output y, ReduceOp op = ReduceOp::average,
                                  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
+
+  // allreduce among the ranks of each machine. Called by all ranks, as any operation; machines do
+  // not wait for each other. Other operations inside a machine: split(machine_rank()).
+  Status local_allreduce(Input x, Output y, ReduceOp op = ReduceOp::average);
+  Result<Handle> local_allreduce_start(Input x, Output y, ReduceOp op = ReduceOp::average);
 
   // x of the root to y of everybody. Off the root x is not read and may be empty.
   Status broadcast(Input x, Output y, Rank root);
@@ -244,7 +287,9 @@ class Context {
     std::size_t endpoint_bytes = 0;  // rings and slots, this rank's share
     std::size_t scratch_bytes = 0;   // plans' scratch and staging
     std::size_t plans_cached = 0;
-    std::uint64_t operations = 0;   // completed
+    std::uint64_t operations = 0;  // completed
+    // Payload that operations gave to ranks which do not share our memory, each byte once.
+    std::uint64_t network_bytes = 0;
     std::uint64_t allocations = 0;  // made by operations after their first use of a shape
   };
   [[nodiscard]] Usage usage() const;

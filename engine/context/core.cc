@@ -8,27 +8,11 @@
 #include <map>
 #include <optional>
 
+#include "engine/context/hash.h"
 #include "engine/context/ways.h"
 
 namespace weft {
 namespace {
-
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
-// Ranks of equal identity may share memory: the host's name and the boot, or what Config::host
-// says.
-std::uint64_t machine_identity(const std::string& host) {
-  if (!host.empty()) return fnv1a(host);
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  return fnv1a(std::string(name) + boot);
-}
 
 std::string address_key(std::uint16_t context, Rank rank) {
   return fmt::format("context/{}/address/{}", context, rank);
@@ -133,14 +117,21 @@ Status Context::Core::join() {
   options.payload_bytes = static_cast<std::size_t>(config_.eager_bytes);
   options.job = job_;
   options.context = number_;
-  options.machine = machine_identity(config_.host);
-  WEFT_ASSIGN(interface_,
+  MachineRecord machine = this_machine(config_.host);
+  options.machine = machine.identity;
+  WEFT_ASSIGN(Ways ways,
               open_ways(config_, options, [this](Rank rank) { return address_of(rank); }));
+  interface_ = std::move(ways.interface);
+  place_ = std::move(ways.place);
+  if (!ways.memory_place.ok()) place_.reason += "; memory is not: " + ways.memory_place.to_string();
+  machine.ib_rails = ways.ib_rails;
+  machine.ucx_rails = ways.ucx_rails;
   for (std::uint32_t channel = 1; channel + 1 < options.channels; ++channel) {
     slots_.push_back(std::make_unique<Slot>(execution_options(channel)));
   }
   running_.reserve(slots_.size());
   roster_.add(&membership_);
+  WEFT_RETURN_IF_ERROR(tell_machine(machine));
   return roster_.put(address_key(number_, config_.rank), interface_->address());
 }
 
@@ -172,7 +163,7 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
                                                       graph.name(), graph.size(), config_.size));
   }
   take_lane();
-  wait_for_turn();
+  wait_for_all();  // they hold the old graph's peers and weights
   graph_ = std::move(graph);
   weighted_ = weighted;
   graph_connected_ = false;
@@ -193,6 +184,7 @@ Result<Contact*> Context::Core::contact(Rank rank) {
     return recent = known->second.get();
   }
   WEFT_ASSIGN(const std::string address, address_of(rank));
+  const MemoryPreference beside(place_.node);  // for its slots
   WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
   const bool local = endpoint->shares_memory();
   if (local && config_.foreign == ForeignPath::cma && !endpoint->process_access().ok())
@@ -236,6 +228,9 @@ Context::Usage Context::Core::usage() {
   usage.plans_cached = plans_.size();
   usage.operations = completed_;
   usage.allocations = allocations_;
+  for (const auto& [rank, contact] : contacts_) {
+    if (!contact->endpoint->shares_memory()) usage.network_bytes += contact->sent_bytes;
+  }
   for (const auto& slot : slots_) {
     usage.scratch_bytes += slot->execution.scratch_bytes();
     usage.allocations += slot->execution.allocations();
@@ -269,6 +264,8 @@ std::string Context::Core::explain() {
     text = fmt::format("{}: {} ({})\n", plan.operation, plan.algorithm, plan.reason);
     text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
                         interface_->name());
+    if (!place_.reason.empty()) text += fmt::format("  lane: {}\n", place_.reason);
+    if (machines_) text += fmt::format("  {}\n", machines_->describe());
     text += last_slot_->execution.describe();
     text += describe_paths(last_slot_->execution.call());
   }

@@ -11,13 +11,17 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 
 #include "engine/context/context.h"
 #include "engine/context/hub.h"
+#include "engine/context/lane_place.h"
+#include "engine/context/machines.h"
 #include "engine/context/roster.h"
 #include "engine/execute/execute.h"
 #include "engine/membership/membership.h"
@@ -109,6 +113,13 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
                          std::span<const std::size_t> send_counts,
                          std::span<const std::size_t> receive_counts);
   Status invoke_reduce(Invocation& invocation, Input x, Output y, Rank root, ReduceOp op);
+  // hierarchical.cc, placement.cc: what knows machines
+  Status invoke_hierarchical(Invocation& invocation, Input x, Output y,
+                             const NeighborWeights& weights);
+  Status invoke_local_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op);
+  Status set_machine_graph(Graph graph, bool weighted);
+  std::optional<Graph> machine_graph();
+  Result<Placement> placement();
   // partial.cc: operations of some ranks
   Status invoke_send(Invocation& invocation, Input x, Rank to);
   Status invoke_recv(Invocation& invocation, Output y, Rank from);
@@ -232,6 +243,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   }
   void enqueue(std::shared_ptr<PendingOperation> operation);
   void wait_for_turn();
+  void wait_for_all();
   Status run_to_end(Slot& slot);
   bool begin(Slot& slot);
   bool advance(std::size_t index);
@@ -261,6 +273,19 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Slot& idle_partial_slot();
   Result<Contact*> other_rank(std::string_view what, Rank rank);
   Status place_in_group(std::span<const Rank> ranks, int& place);
+
+  // placement.cc
+  Status tell_machine(const MachineRecord& own);
+  // Read from the store when first asked for; then there for good.
+  Result<const Machines*> machines();
+  Result<const Layout*> layout_for(AllreduceAlgorithm algorithm);
+
+  // hierarchical.cc
+  Status use_machine_graph(Rank own);
+  Status bind_machines(const NeighborWeights& weights, Rank own, int machines);
+  std::uint32_t number_of_machine_step();
+  void weigh_edges(std::span<Contact* const> ranks, std::span<const NeighborWeight> machines,
+                   const Layout& layout, std::vector<double>& weights) const;
 
   // watch.cc: the unlikely, looked at about once per millisecond of waiting.
   void look_around();
@@ -352,6 +377,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::uint32_t job_ = 0;
   WaitPolicy policy_;
   std::unique_ptr<Interface> interface_;
+  LanePlace place_;
 
   LaneToken token_;
   // Everything from here to the threads belongs to the token's holder.
@@ -381,6 +407,21 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::vector<double> graph_weights_;           // receive weights, by in-edge
   double graph_self_weight_ = 1.0;
   bool graph_connected_ = false;
+
+  std::optional<Machines> machines_;  // once something needed them, and
+  Status hierarchical_;               // whether they can be planned for as such
+  std::optional<Graph> machine_graph_;
+  bool machine_weighted_ = false;
+  // The machines of one call, ascending, with their weights: scratch.
+  struct MachineStep {
+    double self = 1.0;
+    std::vector<NeighborWeight> in, out;
+  } machine_step_;
+  std::vector<Rank> machine_set_;  // those alone, in and out; scratch
+  // The sets that plans were made for, numbered; emptied with the cache of plans, numbers go on.
+  std::map<std::vector<Rank>, std::uint32_t> machine_sets_;
+  std::uint32_t next_machine_set_ = 0;
+
   std::vector<NeighborWeight> sorted_;  // scratch of per-call views
   std::vector<Rank> group_;             // and of the members of a group
 

@@ -24,7 +24,7 @@ std::string rail_of(const RdmaPort& port) {
   return best == port.gids.end() ? std::string() : subnet_of(*best);
 }
 
-BondMember rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
+Rail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
   IbOptions ib;
@@ -39,9 +39,11 @@ BondMember rail_over(const RdmaPort& port, const Config& config, const Interface
   ib.registration_threads = std::min(usable_cores(), kMostRegistrationThreads);
   ib.timeout = config.ib_timeout;
   ib.retries = config.ib_retries;
-  return {"ib", rail_of(port), [=, rank = config.rank](AddressResolver resolver) {
-            return open_ib(rank, own, ib, std::move(resolver));
-          }};
+  return {{"ib", rail_of(port),
+           [=, rank = config.rank](AddressResolver resolver) {
+             return open_ib(rank, own, ib, std::move(resolver));
+           }},
+          port.numa_node};
 }
 
 // "mlx5_0" is its first port, "mlx5_0:2" its second.

@@ -153,6 +153,14 @@ void Context::Core::wait_for_turn() {
   drive([this] { return failed_ || (queue_.empty() && !is_running(next_slot())); });
 }
 
+// Until no operation of all ranks is in flight.
+void Context::Core::wait_for_all() {
+  const Waiting waiting(waiters_);
+  drive([this] {
+    return failed_ || (queue_.empty() && std::ranges::all_of(running_, &Slot::is_partial));
+  });
+}
+
 Status Context::Core::run_to_end(Slot& slot) {
   begin(slot);
   {

@@ -78,6 +78,20 @@ Status check_weighted(std::string_view what, DataType type) {
                              name(type)));
 }
 
+Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
+                      Rank number) {
+  constexpr double kTolerance = 1e-6;
+  if (!weights.destinations)
+    return invalid(fmt::format("{}: a push-sum step needs dst_weights", what));
+  double sum = weights.self.value_or(0.0);
+  for (const NeighborWeight& target : *weights.destinations) sum += target.weight;
+  if (std::abs(sum - 1.0) <= kTolerance) return {};
+  return invalid(
+      fmt::format("{}: self_weight and dst_weights of {} {} sum to {}; in a push-sum step they "
+                  "must sum to 1",
+                  what, who, number, sum));
+}
+
 void bind(Call& call, Collective collective, const Input& x, const Output& y) {
   call.collective = collective;
   call.type = y.type;

@@ -32,6 +32,10 @@ Result<bool> check_part(std::string_view what, const Input& x, const Output& y, 
 // Weights that are no numbers have no meaning, and neither have weights of integers.
 Status check_weight(std::string_view what, double weight, Rank rank);
 Status check_weighted(std::string_view what, DataType type);
+// Push-sum keeps the sum over all: what one of them ("rank", "machine") sends and keeps is what it
+// had.
+Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
+                      Rank number);
 
 void bind(Call& call, Collective collective, const Input& x, const Output& y);
 

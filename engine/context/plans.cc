@@ -45,6 +45,7 @@ Result<const CachedPlan*> Context::Core::new_plan(const PlanKey& key, Planned pl
   // Plans in use cannot go; they are few, and the cache is emptied when nothing runs.
   if (plans_.size() >= kMostPlans && running_.empty() && queue_.empty() && partial_queue_.empty()) {
     plans_.clear();
+    machine_sets_.clear();
     ++plans_dropped_;
     last_slot_ = nullptr;  // its operation's plan is gone
   }

@@ -10,16 +10,18 @@
 namespace weft {
 namespace {
 
-BondMember rail_over(const NetworkInterface& device, const Config& config,
-                     const InterfaceOptions& options) {
+Rail rail_over(const NetworkInterface& device, const Config& config,
+               const InterfaceOptions& options) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
   UcxOptions ucx;
   ucx.device = device.name;
   ucx.transports = config.ucx_transports;
-  return {"ucx", device.network, [=, rank = config.rank](AddressResolver resolver) {
-            return open_ucx(rank, own, ucx, std::move(resolver));
-          }};
+  return {{"ucx", device.network,
+           [=, rank = config.rank](AddressResolver resolver) {
+             return open_ucx(rank, own, ucx, std::move(resolver));
+           }},
+          device.numa_node};
 }
 
 Result<std::vector<NetworkInterface>> named(std::span<WantedName> names,

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "engine/context/networks.h"
 #include "verbs/bond/bond.h"
 #include "verbs/shm/shm.h"
@@ -24,8 +26,8 @@ Transports chosen_transports(const Config& config) {
   return {true, true, networks, networks};
 }
 
-Result<std::unique_ptr<Interface>> open_ways(const Config& config, const InterfaceOptions& options,
-                                             AddressResolver resolver) {
+Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
+                       AddressResolver resolver) {
   const Transports& transports = config.transports;
   BondOptions bond;
   bond.rank = config.rank;
@@ -34,12 +36,16 @@ Result<std::unique_ptr<Interface>> open_ways(const Config& config, const Interfa
   bond.payload_bytes = options.payload_bytes;
   bond.silence_ms = config.path_silence_ms;
   std::vector<BondMember> rails;
+  std::vector<int> numa_nodes;
   if (transports.networks()) {
-    Result<std::vector<BondMember>> found = network_rails(config, options);
+    Result<std::vector<Rail>> found = network_rails(config, options);
     const bool wanted = !transports.automatic || !config.interfaces.empty();
     if (!found.ok() && wanted) return found.status();
     if (found.ok()) {
-      rails = std::move(found).value();
+      for (Rail& rail : *found) {
+        rails.push_back(std::move(rail.member));
+        numa_nodes.push_back(rail.numa_node);
+      }
     } else {
       bond.no_networks = found.status().text();
     }
@@ -51,7 +57,15 @@ Result<std::unique_ptr<Interface>> open_ways(const Config& config, const Interfa
   const BondMember memory{{}, {}, [&config, &options](AddressResolver find) {
                             return open_shm(config.rank, options, std::move(find));
                           }};
-  return open_bond(bond, transports.shm ? &memory : nullptr, std::move(rails), std::move(resolver));
+  Ways ways;
+  ways.ib_rails = static_cast<int>(std::ranges::count(rails, "ib", &BondMember::kind));
+  ways.ucx_rails = static_cast<int>(std::ranges::count(rails, "ucx", &BondMember::kind));
+  ways.place = place_lane_here(numa_nodes);
+  const MemoryPreference beside(ways.place.node);
+  ways.memory_place = beside.status();
+  WEFT_ASSIGN(ways.interface, open_bond(bond, transports.shm ? &memory : nullptr, std::move(rails),
+                                        std::move(resolver)));
+  return ways;
 }
 
 Result<std::optional<std::int32_t>> process_behind(std::string_view address) {

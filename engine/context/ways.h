@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/config/config.h"
+#include "engine/context/lane_place.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -16,12 +17,20 @@ namespace weft {
 // machines.
 [[nodiscard]] Transports chosen_transports(const Config& config);
 
+// What was opened, and over how many network interfaces.
+struct Ways {
+  std::unique_ptr<Interface> interface;
+  int ib_rails = 0;
+  int ucx_rails = 0;
+  LanePlace place;      // beside those
+  Status memory_place;  // whether the kernel took the memory's
+};
+
 // Opens what Config::transports says. `unavailable` names what is missing if a transport was asked
 // for by name. Where networks are only automatic and cannot be had, connecting to a rank of another
 // machine says why.
-[[nodiscard]] Result<std::unique_ptr<Interface>> open_ways(const Config& config,
-                                                           const InterfaceOptions& options,
-                                                           AddressResolver resolver);
+[[nodiscard]] Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
+                                     AddressResolver resolver);
 
 // The process behind a peer's address, if it may share this machine's memory.
 [[nodiscard]] Result<std::optional<std::int32_t>> process_behind(std::string_view address);

@@ -35,6 +35,10 @@ std::string_view name(Collective collective) {
       return "pair_average";
     case Collective::group_average:
       return "group_average";
+    case Collective::hierarchical_neighbor_allreduce:
+      return "hierarchical_neighbor_allreduce";
+    case Collective::local_allreduce:
+      return "local_allreduce";
   }
   return "unknown operation";
 }

@@ -68,6 +68,7 @@ bool Execution::post_brief(const Step& step) {
     address(head, edge, true);
     if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full) return false;
     out.spoken = true;
+    call_.out[edge]->sent_bytes += source.count;
     options_.trace->add(Event::send_posted, call_.operation, call_.out[edge]->rank,
                         static_cast<std::uint16_t>(pc_));
   }

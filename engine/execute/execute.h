@@ -57,10 +57,13 @@ enum class Collective : std::uint8_t {
   send = 12,  // and its recv
   pair_average = 13,
   group_average = 14,
+  // Of all ranks again.
+  hierarchical_neighbor_allreduce = 15,
+  local_allreduce = 16,
 };
 [[nodiscard]] std::string_view name(Collective collective);
 [[nodiscard]] constexpr bool is_of_some_ranks(Collective collective) {
-  return collective >= Collective::send;
+  return collective >= Collective::send && collective <= Collective::group_average;
 }
 
 // A rank that this one is connected to.
@@ -82,6 +85,9 @@ struct Contact {
     return recent != 0 && operation <= newest &&
            (newest - operation >= 64 || (recent >> (newest - operation) & 1) != 0);
   }
+
+  // Payload given to it in operations, by whatever way.
+  std::uint64_t sent_bytes = 0;
 
   // By which look for operations of some ranks that can start each direction was last claimed.
   std::uint64_t claimed_in = 0, claimed_out = 0;

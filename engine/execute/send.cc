@@ -197,6 +197,7 @@ Posted Execution::post_piece(const Sending& send, OutEdge& out, std::uint32_t pi
   if (posted == Posted::full) return Posted::full;
   out.spoken = true;
   moved_ = true;
+  call_.out[edge]->sent_bytes += bytes;
   options_.trace->add(Event::send_posted, call_.operation, call_.out[edge]->rank,
                       static_cast<std::uint16_t>(send.step - plan_->steps.data()));
   if (!read_later) return Posted::posted;

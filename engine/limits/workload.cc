@@ -1,6 +1,7 @@
 // Recipes: each collective reduced to "who reads whom".
 #include "engine/limits/workload.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -17,7 +18,8 @@ constexpr std::array kNames = {std::string_view{"neighbor_allreduce"},
                                std::string_view{"reduce"},
                                std::string_view{"gather"},
                                std::string_view{"scatter"},
-                               std::string_view{"alltoall"}};
+                               std::string_view{"alltoall"},
+                               std::string_view{"hierarchical_neighbor_allreduce"}};
 
 constexpr Rank kRoot = 0;
 
@@ -90,6 +92,7 @@ Recipe recipe(Workload collective, const Graph& graph, Rank rank) {
   const int size = graph.size();
   switch (collective) {
     case Workload::neighbor_allreduce:
+    case Workload::hierarchical_neighbor_allreduce:
       return with_neighbors(graph, rank, false);
     case Workload::neighbor_allgather:
       return with_neighbors(graph, rank, true);
@@ -115,6 +118,18 @@ Recipe recipe(Workload collective, const Graph& graph, Rank rank) {
   return {};
 }
 
+Recipe over_machines(const Recipe& machines, const std::vector<int>& machine_of) {
+  Recipe made;
+  for (std::size_t rank = 0; rank < machine_of.size(); ++rank) {
+    const int machine = machine_of[rank];
+    const auto source = std::ranges::find(machines.sources, machine, &Recipe::Source::rank);
+    if (source == machines.sources.end()) continue;
+    const auto ranks = static_cast<double>(std::ranges::count(machine_of, machine));
+    made.sources.push_back({static_cast<Rank>(rank), source->weight / ranks});
+  }
+  return made;
+}
+
 bool has_floor(Workload collective) {
   switch (collective) {
     case Workload::reduce_scatter:
@@ -122,6 +137,7 @@ bool has_floor(Workload collective) {
     case Workload::gather:
     case Workload::scatter:
     case Workload::alltoall:
+    case Workload::hierarchical_neighbor_allreduce:
       return false;
     default:
       return true;

@@ -23,6 +23,7 @@ enum class Workload : std::uint8_t {
   gather,          // to rank 0
   scatter,         // from rank 0
   alltoall,
+  hierarchical_neighbor_allreduce,  // over a graph of machines
 };
 
 [[nodiscard]] std::string_view name(Workload collective);
@@ -44,6 +45,9 @@ struct Recipe {
 };
 
 [[nodiscard]] Recipe recipe(Workload collective, const Graph& graph, Rank rank);
+// Of an operation over a graph of machines, whose recipe for our machine this is: each machine is
+// the average of its ranks. `machine_of`: by rank.
+[[nodiscard]] Recipe over_machines(const Recipe& machines, const std::vector<int>& machine_of);
 
 // Whether Floor knows the least that it costs.
 [[nodiscard]] bool has_floor(Workload collective);

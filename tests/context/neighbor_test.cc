@@ -59,6 +59,29 @@ TEST_P(NeighborAllreduce, GivesTheWeightedSum) {
   });
 }
 
+// What was started keeps its peers, although the next graph has more.
+TEST(Graphs, ChangeBetweenOperationsInFlight) {
+  run_job(8, [](Context& context) {
+    const Graph graphs[] = {*ring_graph(8), *fully_connected_graph(8)};
+    constexpr std::size_t kCount = 100'000;
+    Array<float> x(kCount, false), first(kCount, false), second(kCount, false);
+    fill(x, context.rank());
+    std::vector<Handle> handles;
+    for (int k = 0; k < 2; ++k) {
+      ASSERT_TRUE(context.set_graph(graphs[k], true).ok());
+      Result<Handle> handle = context.neighbor_allreduce_start(
+          in(x.data(), kCount), out((k == 0 ? first : second).data(), kCount));
+      ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+      handles.push_back(*handle);
+    }
+    for (Handle& handle : handles) ASSERT_TRUE(handle.wait().ok());
+    for (std::size_t i = 0; i < kCount; i += 97) {
+      ASSERT_NEAR(first[i], expected(graphs[0], context.rank(), i), 1e-5);
+      ASSERT_NEAR(second[i], expected(graphs[1], context.rank(), i), 1e-5);
+    }
+  });
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* graph : {"exponential", "ring", "ring:style=1", "star", "fully_connected"}) {

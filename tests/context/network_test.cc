@@ -1,23 +1,10 @@
 // The same operations where ranks do not share memory: over UCX on the loopback, alone and beside
 // shared memory. The ranks call themselves different machines.
 
-#include "tests/context/job.h"
+#include "tests/context/cluster.h"
 
 namespace weft {
 namespace {
-
-// Rank r is on machine r modulo `machines`.
-void run_cluster(int ranks, int machines, const RankBody& body, Config config = test_config()) {
-  config.interfaces = "lo";
-  run_job_with(
-      ranks,
-      [&](Rank rank) {
-        Config own = config;
-        own.host = "machine" + std::to_string(rank % machines);
-        return own;
-      },
-      body);
-}
 
 float value_of(Rank rank, std::size_t i) {
   return static_cast<float>((static_cast<std::size_t>(rank) * 31 + i * 7) % 97) / 8;

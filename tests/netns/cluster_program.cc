@@ -3,8 +3,9 @@
 //
 //   tools/netns -n 4 --rates 1000 --each cluster_program OPERATION GRAPH BYTES REPEAT
 //
-// OPERATION is neighbor_allreduce, neighbor_allgather, allreduce or broadcast, on floats. Every
-// element of every result is checked. Rank 0 prints one JSON line; each time in it is the slowest
+// OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast or
+// hierarchical_neighbor_allreduce, whose GRAPH is that of the machines, on floats; allreduce:NAME
+// is by that algorithm. Every element of every result is checked. Rank 0 prints one JSON line; each time in it is the slowest
 // rank's, from the end of a barrier.
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,7 @@ constexpr double kTolerance = 1e-3;  // results are below 250 * ranks; a wrong a
 
 struct Job {
   std::string operation;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::string graph;
   std::size_t bytes = 0;
   int repeat = 0;
@@ -40,7 +42,8 @@ float given(Rank rank, std::size_t i, int round) {
 class Exercise {
  public:
   static Result<Exercise> create(Context& context, const Job& job) {
-    Exercise exercise(context, job);
+    WEFT_ASSIGN(const Context::Placement here, context.placement());
+    Exercise exercise(context, job, here);
     if (job.operation == "neighbor_allgather") exercise.blocks_ = exercise.in_.size();
     const std::size_t bytes = job.count() * sizeof(float);
     WEFT_ASSIGN(void* x, allocate(bytes));
@@ -62,17 +65,42 @@ class Exercise {
   }
 
  private:
-  Exercise(Context& context, const Job& job)
-      : context_(context), job_(job), in_(context.graph().in_edges(context.rank())) {}
+  Exercise(Context& context, const Job& job, const Context::Placement& here)
+      : context_(context), job_(job), here_(here) {
+    // The context's graphs stay, and keep what this shows.
+    if (!is_over_machines()) {
+      in_ = context.graph().in_edges(context.rank());
+    } else if (machines_ = context.machine_graph(); machines_) {
+      in_ = machines_->in_edges(here_.machine_rank);
+    }
+  }
+
+  [[nodiscard]] bool is_over_machines() const {
+    return job_.operation == "hierarchical_neighbor_allreduce";
+  }
 
   Status operate() {
     const Input x = in(x_, job_.count());
     const Output y = out(y_, blocks_ * job_.count());
     if (job_.operation == "neighbor_allreduce") return context_.neighbor_allreduce(x, y);
     if (job_.operation == "neighbor_allgather") return context_.neighbor_allgather(x, y);
-    if (job_.operation == "allreduce") return context_.allreduce(x, y, ReduceOp::sum);
+    if (job_.operation == "allreduce")
+      return context_.allreduce(x, y, ReduceOp::sum, job_.algorithm);
     if (job_.operation == "broadcast") return context_.broadcast(x, y, 0);
+    if (is_over_machines()) return context_.hierarchical_neighbor_allreduce(x, y);
     return {Code::invalid_argument, "operation " + job_.operation + " is not known"};
+  }
+
+  // What a neighbor counts for: a rank's element, or a machine's mean.
+  [[nodiscard]] double given_by(int neighbor, std::size_t i, int number) const {
+    if (!is_over_machines()) return static_cast<double>(given(neighbor, i, number));
+    double sum = 0, ranks = 0;
+    for (Rank rank = 0; rank < context_.size(); ++rank) {
+      if (here_.layout.machine_of(rank) != neighbor) continue;
+      sum += static_cast<double>(given(rank, i, number));
+      ++ranks;
+    }
+    return sum / ranks;
   }
 
   // Element i of block `block` of the result, from its definition.
@@ -86,8 +114,8 @@ class Exercise {
         sum += static_cast<double>(given(rank, i, number));
       return sum;
     }
-    sum = static_cast<double>(given(context_.rank(), i, number));
-    for (const Peer& peer : in_) sum += static_cast<double>(given(peer.rank, i, number));
+    sum = given_by(is_over_machines() ? here_.machine_rank : context_.rank(), i, number);
+    for (const Peer& peer : in_) sum += given_by(peer.rank, i, number);
     return sum / static_cast<double>(in_.size() + 1);
   }
 
@@ -105,7 +133,9 @@ class Exercise {
 
   Context& context_;
   const Job& job_;
-  std::span<const Peer> in_;  // of the context's graph, which stays
+  Context::Placement here_;
+  std::optional<Graph> machines_;
+  std::span<const Peer> in_;  // of the graph that the operation is over
   std::size_t blocks_ = 1;    // of job_.count() elements in the result
   float* x_ = nullptr;        // both for the life of the process
   float* y_ = nullptr;
@@ -130,8 +160,11 @@ Result<std::vector<double>> measure(Context& context, const Job& job) {
 
 Status run(const Job& job) {
   WEFT_ASSIGN(const auto context, Context::from_environment());
-  WEFT_ASSIGN(const Graph graph, make_graph(job.graph, context->size()));
-  WEFT_RETURN_IF_ERROR(context->set_graph(graph));
+  const bool over_machines = job.operation == "hierarchical_neighbor_allreduce";
+  const int nodes = over_machines ? context->machine_size() : context->size();
+  WEFT_ASSIGN(const Graph graph, make_graph(job.graph, nodes));
+  WEFT_RETURN_IF_ERROR(over_machines ? context->set_machine_graph(graph)
+                                     : context->set_graph(graph));
   WEFT_ASSIGN(const std::vector<double> times, measure(*context, job));
   if (context->rank() != 0) return {};
   const double p50_ns = times[times.size() / 2];
@@ -141,6 +174,14 @@ Status run(const Job& job) {
       job.operation.c_str(), graph.name().c_str(), job.bytes, context->size(), p50_ns / 1e3,
       times.front() / 1e3, static_cast<double>(job.bytes) / p50_ns);
   return {};
+}
+
+// OPERATION may have an algorithm behind it.
+Status run(const std::string& operation, const std::string& graph, std::size_t bytes, int repeat) {
+  const std::size_t colon = std::min(operation.find(':'), operation.size());
+  const std::string by = colon == operation.size() ? "auto" : operation.substr(colon + 1);
+  WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(by));
+  return run({operation.substr(0, colon), algorithm, graph, bytes, repeat});
 }
 
 }  // namespace
@@ -153,7 +194,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: cluster_program OPERATION GRAPH BYTES REPEAT (BYTES of floats)\n");
     return 2;
   }
-  const weft::Status done = weft::run({argv[1], argv[2], static_cast<std::size_t>(bytes), repeat});
+  const weft::Status done = weft::run(argv[1], argv[2], static_cast<std::size_t>(bytes), repeat);
   if (!done.ok()) std::fprintf(stderr, "cluster_program: %s\n", done.to_string().c_str());
   return done.ok() ? 0 : 1;
 }

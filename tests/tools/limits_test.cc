@@ -30,6 +30,18 @@ TEST(Laps, SurviveTheirTrip) {
   EXPECT_EQ(laps_from_bytes("torn").status().code(), Code::mismatch);
 }
 
+// Machine 1, of ranks 1 and 3, averages itself and machine 0 of rank 0; machine 2 has no part.
+TEST(Recipes, OfMachinesCountEachRankForItsShare) {
+  const Recipe machines{{{0, 0.25}, {1, 0.5}}, {}, false, 1};
+  const Recipe ranks = over_machines(machines, {0, 1, 2, 1});
+  ASSERT_EQ(ranks.sources.size(), 3U);
+  const std::array<std::pair<Rank, double>, 3> expected{{{0, 0.25}, {1, 0.25}, {3, 0.25}}};
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    EXPECT_EQ(ranks.sources[k].rank, expected[k].first);
+    EXPECT_DOUBLE_EQ(ranks.sources[k].weight, expected[k].second);
+  }
+}
+
 TEST(Quantile, InterpolatesAndTakesNothing) {
   EXPECT_DOUBLE_EQ(median({3, 1, 2}), 2);
   EXPECT_DOUBLE_EQ(median({4, 1, 2, 3}), 2.5);

@@ -54,6 +54,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "neighbor_allgather --ranks 3 --sizes 4,64K --check",
                     "allreduce --ranks 3 --sizes 4,64K --check",
                     "allreduce --ranks 2 --sizes 8,64K --check --type i64",
+                    "allreduce --ranks 4 --sizes 4,64K --check --algorithm bcube",
+                    "allreduce --ranks 3 --sizes 4,64K --check --algorithm mesh",
                     "broadcast --ranks 3 --sizes 4,64K --check", "barrier --ranks 3",
                     "allgather --ranks 3 --sizes 4,64K --check"));
 
@@ -63,6 +65,23 @@ TEST(Perf, OperationsWithoutALimitAreCheckedAllTheSame) {
          rows_of(std::string(operation) + " --ranks 3 --sizes 4,64K,1M --check")) {
       EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
       EXPECT_FALSE(row.contains("share")) << row;
+    }
+  }
+}
+
+// Machines that differ in their ranks, over whatever network there is.
+TEST(Perf, MachinesPlayedHereExchange) {
+  if (WEFT_HAS_UCX == 0) GTEST_SKIP() << "this build has no network for one machine";
+  for (const char* more : {"", " --dynamic", " --in-place --type f64"}) {
+    const Rows rows =
+        rows_of(std::string("hierarchical_neighbor_allreduce --ranks 5 --hosts 3 --transport "
+                            "automatic --sizes 8,64K --check") +
+                more);
+    ASSERT_EQ(rows.size(), 2U) << more;
+    for (const nlohmann::json& row : rows) {
+      EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
+      EXPECT_EQ(row.value("hosts", 0), 3);
+      EXPECT_EQ(row.value("allocations", -1), 0);
     }
   }
 }
@@ -155,8 +174,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"allreduce --transport pigeons", "pigeons"},
         Wrong{"allreduce --memory stone", "stone"}, Wrong{"allreduce --against nobody", "nobody"},
         Wrong{"allreduce --dynamic", "has no weights"}, Wrong{"", "OPERATION is missing"},
-        Wrong{"wire --op push", "--op push"}, Wrong{"wire --sizes 12Q", "--sizes"},
-        Wrong{"wire --peer nowhere", "--peer nowhere"},
+        Wrong{"allreduce --hosts 9", "--hosts 9"},
+        Wrong{"hierarchical_neighbor_allreduce --hosts 2", "--transport shm"},
+        Wrong{"hierarchical_neighbor_allreduce --against openmpi", "--against"},
+        Wrong{"allreduce --algorithm star", "star"},
+        Wrong{"broadcast --algorithm ring", "--algorithm"}, Wrong{"wire --op push", "--op push"},
+        Wrong{"wire --sizes 12Q", "--sizes"}, Wrong{"wire --peer nowhere", "--peer nowhere"},
         Wrong{"neighbor_allreduce --graph hypercube --ranks 3", "power of two"}));
 
 TEST(Perf, AJsonFileThatCannotBeWrittenIsAnError) {

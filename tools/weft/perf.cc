@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kExamples = R"(
 OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast, barrier, allgather,
-reduce_scatter, reduce, gather, scatter or alltoall (sizes of the last are those of a block per rank, as
+reduce_scatter, reduce, gather, scatter, alltoall or hierarchical_neighbor_allreduce (--graph is then that
+of the --hosts machines) (sizes of the last are those of a block per rank, as
 for scatter and reduce_scatter); or limits, for the machine's own figures; or idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here, rank r on core r modulo
 their number. Every rank's input is rewritten before each timed call (up to 4K: calls go back to back); a time
 is from the first rank's begin to the last one's end. The limit and the peer are timed by the same code, in
@@ -31,6 +32,8 @@ Examples:
   weft perf neighbor_allreduce --memory foreign           buffers that Weft did not allocate
   weft perf neighbor_allreduce --transport ucx --explain  over the network, and which way
   weft perf neighbor_allreduce --transport ucx --sizes 4K --in-flight 1000
+  weft perf hierarchical_neighbor_allreduce --hosts 2 --transport automatic --check
+  weft perf allreduce --algorithm halving_doubling --sizes 64K
   weft perf neighbor_allreduce --memory-use               bytes per rank by degree
   weft perf limits --ranks 2
   weft perf idle --seconds 10
@@ -70,8 +73,9 @@ int start_ranks(int ranks) {
   return job.run();
 }
 
-// A transport that is asked for here is the only one.
-Config over_transport(const PerfOptions& options, Config config) {
+// A transport that is asked for here is the only one, and ranks are on the machines asked for.
+Config as_asked(const PerfOptions& options, Config config, Rank rank) {
+  if (options.asked.hosts > 1) config.host = fmt::format("host{}", options.machine_of(rank));
   if (options.asked.transport == "shm") config.transports = {.automatic = false, .shm = true};
   if (options.asked.transport == "ucx")
     config.transports = {.automatic = false, .shm = false, .ucx = true};
@@ -82,7 +86,7 @@ Config over_transport(const PerfOptions& options, Config config) {
 
 Status run_rank(const PerfOptions& options, const Config& given,
                 const std::shared_ptr<Store>& store) {
-  const Config config = over_transport(options, given);
+  const Config config = as_asked(options, given, store->rank());
   if (options.asked.operation == "limits") return perf_limits(options, store);
   if (options.asked.operation == "idle") return perf_idle(options, config, store);
   if (options.asked.in_flight != 0) return perf_in_flight(options, config, store);
@@ -133,6 +137,11 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("operation", to.operation, "What to measure");
   command->add_option("--graph", to.graph, "Graph, as `weft graph` names them");
   command->add_option("-n,--ranks", to.ranks, "Number of ranks");
+  command->add_option("--hosts", to.hosts,
+                      "Machines that the ranks here play, each with its share");
+  command->add_option("--algorithm", to.algorithm,
+                      "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
+                      "multi_ring, hierarchical");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
   command->add_option("--transport", to.transport,
                       "shm, ucx, or automatic: as a program without settings");

@@ -24,12 +24,14 @@ OwnCalls::OwnCalls(const PerfOptions& options, bool dynamic, Context& context,
       tensors_(tensors),
       x_{tensors.x.data(), tensors.count, options.type},
       y_{options.asked.in_place ? tensors.x.data() : tensors.y.data(), 0, options.type},
-      recipe_(recipe(options.collective, options.graph, context.rank())) {
+      recipe_(options.recipe_of(context.rank())) {
   y_.count = output_count(recipe_, block_count());
   if (!dynamic) return;
   const std::uint64_t steps = std::min(options.schedule.period(), kMostSteps);
   for (std::uint64_t step = 0; step < steps; ++step) {
-    steps_.push_back(step_of(options.schedule.local_view(step, context.rank())));
+    const Rank own =
+        options.is_over_machines() ? options.machine_of(context.rank()) : context.rank();
+    steps_.push_back(step_of(options.schedule.local_view(step, own)));
   }
 }
 
@@ -41,6 +43,7 @@ OwnCalls::Step OwnCalls::step_of(const LocalView& view) const {
   for (const Peer& peer : view.out) step.destinations.push_back({peer.rank, 1});
   for (const Peer& peer : view.in) step.recipe.sources.push_back({peer.rank, peer.weight});
   step.recipe.sources.push_back({view.rank, view.self_weight});
+  step.recipe = options_.in_ranks(std::move(step.recipe));
   return step;
 }
 
@@ -64,19 +67,25 @@ Status OwnCalls::run(int times) {
   return {};
 }
 
+// None where they stay as they are.
+NeighborWeights OwnCalls::next_weights() {
+  if (steps_.empty()) return {};
+  const Step& step = steps_[next_step_];
+  next_step_ = (next_step_ + 1) % steps_.size();
+  return {step.self, step.sources, step.destinations};
+}
+
 Status OwnCalls::call() {
   const ReduceOp op = is_floating(options_.type) ? ReduceOp::average : ReduceOp::sum;
   switch (options_.collective) {
-    case Workload::neighbor_allreduce: {
-      if (steps_.empty()) return context_.neighbor_allreduce(x_, y_);
-      const Step& step = steps_[next_step_];
-      next_step_ = (next_step_ + 1) % steps_.size();
-      return context_.neighbor_allreduce(x_, y_, {step.self, step.sources, step.destinations});
-    }
+    case Workload::neighbor_allreduce:
+      return context_.neighbor_allreduce(x_, y_, next_weights());
+    case Workload::hierarchical_neighbor_allreduce:
+      return context_.hierarchical_neighbor_allreduce(x_, y_, next_weights());
     case Workload::neighbor_allgather:
       return context_.neighbor_allgather(x_, y_);
     case Workload::allreduce:
-      return context_.allreduce(x_, y_, op);
+      return context_.allreduce(x_, y_, op, options_.algorithm);
     case Workload::broadcast:
       return context_.broadcast(x_, y_, 0);
     case Workload::barrier:
@@ -108,7 +117,7 @@ FloorCalls::FloorCalls(const PerfOptions& options, bool streaming, Seat& seat,
       tensors_(tensors),
       rank_(seat.rank()),
       streaming_(streaming),
-      recipe_(recipe(options.collective, options.graph, seat.rank())),
+      recipe_(options.recipe_of(seat.rank())),
       floor_({options.collective, options.type, tensors.count, seat.rank()}, recipe_,
              {seat.boards(), tensors.inputs.sights(), tensors.outputs.sights()}, seat.meeting()) {}
 

@@ -27,6 +27,7 @@ class OwnCalls {
   [[nodiscard]] std::size_t block_count() const;
   Status run(int times);
   Status call();
+  NeighborWeights next_weights();
   Status check(std::uint64_t lap) const;
   [[nodiscard]] Step step_of(const LocalView& view) const;
 

@@ -23,7 +23,9 @@ class OperationPerf {
       : options_(options), context_(context), seat_(seat) {}
 
   Status run() {
-    WEFT_RETURN_IF_ERROR(context_.set_graph(options_.graph, true));
+    WEFT_RETURN_IF_ERROR(options_.is_over_machines()
+                             ? context_.set_machine_graph(options_.graph, true)
+                             : context_.set_graph(options_.graph, true));
     if (seat_.leads()) WEFT_RETURN_IF_ERROR(open_peer());
     std::optional<Report> report;
     if (seat_.leads()) {
@@ -51,7 +53,7 @@ class OperationPerf {
 
   Result<Row> measure_size(std::size_t bytes) {
     const std::size_t count = options_.count(bytes);
-    const Recipe own = recipe(options_.collective, options_.graph, seat_.rank());
+    const Recipe own = options_.recipe_of(seat_.rank());
     WEFT_ASSIGN(const Tensors tensors, Tensors::make(seat_, options_.type, own.blocks * count,
                                                      output_count(own, count), options_.foreign()));
     OwnCalls calls(options_, options_.asked.dynamic, context_, tensors);

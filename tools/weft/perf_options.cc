@@ -54,6 +54,18 @@ double turned(double weight, Rank from, Rank to, std::uint64_t step) {
   return weight * (0.5 + static_cast<double>(turn) / 8);
 }
 
+// Machines played by one have a network between them, and memory inside.
+Status check_hosts(const PerfArguments& asked) {
+  if (asked.hosts < 1 || asked.hosts > asked.ranks) {
+    return invalid(fmt::format("--hosts {}: expected 1…{}, the ranks", asked.hosts, asked.ranks));
+  }
+  if (asked.hosts == 1 || asked.transport != "shm") return {};
+  return invalid(
+      fmt::format("--hosts {}: --transport shm ends at a machine; automatic goes on over "
+                  "a network",
+                  asked.hosts));
+}
+
 // The graph's edges with weights that change every step.
 Schedule rotating(const Graph& graph) {
   return Schedule({graph.name() + " rotating", graph.size(), 4, 4},
@@ -76,22 +88,26 @@ struct GraphAndSchedule {
   Schedule schedule;
 };
 
-Result<GraphAndSchedule> talk(const PerfArguments& asked) {
-  const Result<Graph> graph = make_graph(asked.graph, asked.ranks);
+Result<GraphAndSchedule> talk(const PerfArguments& asked, Workload collective) {
+  const int nodes =
+      collective == Workload::hierarchical_neighbor_allreduce ? asked.hosts : asked.ranks;
+  const Result<Graph> graph = make_graph(asked.graph, nodes);
   if (graph.ok()) return GraphAndSchedule{*graph, rotating(*graph)};
   if (!asked.dynamic) return graph.status();
-  const Result<Schedule> schedule = make_schedule(asked.graph, asked.ranks);
+  const Result<Schedule> schedule = make_schedule(asked.graph, nodes);
   if (!schedule.ok()) return graph.status();
   WEFT_ASSIGN(const Graph first, step_graph(*schedule, 0));
   return GraphAndSchedule{first, *schedule};
 }
 
 Status check_combination(const PerfArguments& asked, Workload collective, DataType type) {
-  if (asked.dynamic && collective != Workload::neighbor_allreduce) {
+  const bool is_weighted = collective == Workload::neighbor_allreduce ||
+                           collective == Workload::hierarchical_neighbor_allreduce;
+  if (asked.dynamic && !is_weighted) {
     return invalid(fmt::format("--dynamic: {} has no weights", asked.operation));
   }
-  if (asked.in_place && collective != Workload::neighbor_allreduce &&
-      collective != Workload::allreduce && collective != Workload::broadcast) {
+  if (asked.in_place && !is_weighted && collective != Workload::allreduce &&
+      collective != Workload::broadcast) {
     return invalid(fmt::format("--in-place: {} is not measured in such a form", asked.operation));
   }
   if (!asked.against.empty() && type != DataType::f32) {
@@ -100,7 +116,13 @@ Status check_combination(const PerfArguments& asked, Workload collective, DataTy
   if (!asked.against.empty() && asked.dynamic) {
     return invalid("--against: peers have no --dynamic form");
   }
-  if (collective == Workload::neighbor_allreduce) {
+  if (!asked.against.empty() && collective == Workload::hierarchical_neighbor_allreduce) {
+    return invalid(fmt::format("--against: peers have no {}", asked.operation));
+  }
+  if (asked.algorithm != "auto" && collective != Workload::allreduce) {
+    return invalid(fmt::format("--algorithm: {} has none to choose", asked.operation));
+  }
+  if (is_weighted) {
     return check_reduction(type, Reduction::weighted_sum);
   }
   return {};
@@ -153,12 +175,26 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     WEFT_RETURN_IF_ERROR(one_of("against", asked.against, {"openmpi", "openmpi-huge"}));
   }
   WEFT_RETURN_IF_ERROR(check_combination(asked, operation, type));
-  WEFT_ASSIGN(const GraphAndSchedule found, talk(asked));
+  WEFT_RETURN_IF_ERROR(check_hosts(asked));
+  WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(asked.algorithm));
+  WEFT_ASSIGN(const GraphAndSchedule found, talk(asked, operation));
   std::vector<std::size_t> sizes{0};
   if (operation != Workload::barrier) {
     WEFT_ASSIGN(sizes, sizes_from(asked.sizes, size_of(type)));
   }
-  return PerfOptions{operation, found.graph, found.schedule, type, std::move(sizes), asked};
+  return PerfOptions{operation, algorithm,        found.graph, found.schedule,
+                     type,      std::move(sizes), asked};
+}
+
+Recipe PerfOptions::recipe_of(Rank rank) const {
+  return in_ranks(recipe(collective, graph, is_over_machines() ? machine_of(rank) : rank));
+}
+
+Recipe PerfOptions::in_ranks(Recipe found) const {
+  if (!is_over_machines()) return found;
+  std::vector<int> machines;
+  for (Rank rank = 0; rank < asked.ranks; ++rank) machines.push_back(machine_of(rank));
+  return over_machines(found, machines);
 }
 
 }  // namespace weft

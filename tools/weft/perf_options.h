@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/limits/limits.h"
+#include "scheduler/plan/plan.h"
 #include "topology/graph/graph.h"
 
 namespace weft {
@@ -20,6 +21,8 @@ struct PerfArguments {
   std::string transport = "shm";
   std::string memory = "weft";
   std::string type = "f32";
+  std::string algorithm = "auto";
+  int hosts = 1;
   std::string against;
   std::string json;
   double seconds = 1;
@@ -34,13 +37,22 @@ struct PerfArguments {
 
 struct PerfOptions {
   Workload collective = Workload::neighbor_allreduce;
-  Graph graph;        // of the ranks; of step 0 when the weights change every step
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Graph graph;        // of the ranks, or the machines; of step 0 when the weights change every step
   Schedule schedule;  // read when `dynamic`
   DataType type = DataType::f32;
   std::vector<std::size_t> sizes;  // bytes of one rank's input, or of its block for each rank
   PerfArguments asked;
 
   [[nodiscard]] bool foreign() const { return asked.memory == "foreign"; }
+  // Ranks are put on machines in order, as evenly as can be.
+  [[nodiscard]] int machine_of(Rank rank) const { return rank * asked.hosts / asked.ranks; }
+  [[nodiscard]] bool is_over_machines() const {
+    return collective == Workload::hierarchical_neighbor_allreduce;
+  }
+  // What a rank's sources make of the graph, or of a step's view of it.
+  [[nodiscard]] Recipe recipe_of(Rank rank) const;
+  [[nodiscard]] Recipe in_ranks(Recipe recipe) const;
   [[nodiscard]] std::size_t count(std::size_t bytes) const { return bytes / size_of(type); }
 };
 

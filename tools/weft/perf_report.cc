@@ -28,9 +28,11 @@ void Report::head() const {
   if (options_->asked.json == "-") return;
   const PerfArguments& asked = options_->asked;
   const CorePair cores = first_cores();
-  fmt::print("{}{} over {}, {} ranks {} {} cores, {}, {} memory{}; ping-pong {:.0f} ns\n",
-             asked.operation, asked.dynamic ? " with weights that change every call" : "",
-             asked.graph, asked.ranks, is_bound_to_core() ? "bound to" : "on", core_count(),
+  const std::string hosts = asked.hosts == 1 ? "" : fmt::format(" on {} hosts", asked.hosts);
+  const std::string by = asked.algorithm == "auto" ? "" : fmt::format(" by {}", asked.algorithm);
+  fmt::print("{}{}{} over {}, {} ranks{} {} {} cores, {}, {} memory{}; ping-pong {:.0f} ns\n",
+             asked.operation, by, asked.dynamic ? " with weights that change every call" : "",
+             asked.graph, asked.ranks, hosts, is_bound_to_core() ? "bound to" : "on", core_count(),
              asked.type, asked.memory, asked.in_place ? ", in place" : "", ping_pong_ns(cores));
   fmt::print("{:>6} {:>10} {:>10} {:>10} {:>7} {:>10} {:>6} {:>9}", "bytes", "min us", "p50 us",
              "p99 us", "GB/s", "limit us", "share", "CPU s/GiB");
@@ -77,7 +79,9 @@ std::string Report::json(const Row& row) const {
   nlohmann::ordered_json object{
       {"op", asked.operation},
       {"graph", asked.graph},
+      {"algorithm", asked.algorithm},
       {"ranks", asked.ranks},
+      {"hosts", asked.hosts},
       {"cores", core_count()},
       {"binding", is_bound_to_core() ? "core" : "none"},
       {"transport", asked.transport},

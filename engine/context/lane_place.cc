@@ -1,0 +1,125 @@
+// lane_place: see the header.
+#include "engine/context/lane_place.h"
+
+#include <fmt/format.h>
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+
+namespace weft {
+namespace {
+
+constexpr int kMostNumbers = 1 << 16;  // of a list; no machine has so many cores
+constexpr std::size_t kWordBits = 8 * sizeof(unsigned long);
+
+std::vector<int> read_list(const std::string& path) {
+  std::string line;
+  std::getline(std::ifstream(path), line);
+  return numbers_of(line);
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+}  // namespace
+
+std::vector<int> numbers_of(std::string_view list) {
+  std::vector<int> numbers;
+  const auto take = [&list](int& number) {
+    const auto [end, error] = std::from_chars(list.data(), list.data() + list.size(), number);
+    list.remove_prefix(static_cast<std::size_t>(end - list.data()));
+    return error == std::errc() && number >= 0 && number < kMostNumbers;
+  };
+  for (int first = 0; take(first);) {
+    int last = first;
+    if (list.starts_with('-')) {
+      list.remove_prefix(1);
+      if (!take(last)) break;
+    }
+    for (int number = first; number <= last && std::ssize(numbers) < kMostNumbers; ++number)
+      numbers.push_back(number);
+    if (!list.starts_with(',')) break;
+    list.remove_prefix(1);
+  }
+  return numbers;
+}
+
+LanePlace place_lane(std::span<const int> rail_nodes, int nodes, std::span<const int> node_cores,
+                     std::span<const int> allowed) {
+  LanePlace place;
+  if (nodes < 2 || rail_nodes.empty()) return place;
+  const int node = rail_nodes.front();
+  if (std::ranges::find(rail_nodes, -1) != rail_nodes.end()) {
+    place.reason = "not bound: of an interface nobody says on which NUMA node it is";
+    return place;
+  }
+  const auto other = std::ranges::find_if(rail_nodes, [node](int each) { return each != node; });
+  if (other != rail_nodes.end()) {
+    place.reason =
+        fmt::format("not bound: its interfaces are on NUMA nodes {} and {}", node, *other);
+    return place;
+  }
+  place.node = node;
+  std::ranges::set_intersection(node_cores, allowed, std::back_inserter(place.cores));
+  place.reason =
+      place.cores.empty()
+          ? fmt::format(
+                "not bound: this process may not run on NUMA node {}, where its interfaces "
+                "are",
+                node)
+          : fmt::format("bound to {} cores of NUMA node {}, where its interfaces are",
+                        place.cores.size(), node);
+  return place;
+}
+
+LanePlace place_lane_here(std::span<const int> rail_nodes, const std::string& sys) {
+  if (rail_nodes.empty()) return {};
+  const std::string folder = sys + "/devices/system/node/";
+  const auto nodes = static_cast<int>(read_list(folder + "online").size());
+  if (nodes < 2) return {};
+  const std::vector<int> cores =
+      read_list(fmt::format("{}node{}/cpulist", folder, rail_nodes.front()));
+  return place_lane(rail_nodes, nodes, cores, allowed_cores());
+}
+
+Status bind_thread(const LanePlace& place) {
+  if (place.cores.empty()) return {};
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : place.cores) CPU_SET(static_cast<std::size_t>(core), &set);
+  return sched_setaffinity(0, sizeof set, &set) == 0 ? Status()
+                                                     : system_error("sched_setaffinity", errno);
+}
+
+MemoryPreference::MemoryPreference(int node) {
+  if (node < 0 || static_cast<std::size_t>(node) >= kWords * kWordBits) return;
+  if (syscall(SYS_get_mempolicy, &mode_, mask_, kWords * kWordBits, nullptr, 0) != 0) {
+    status_ = system_error("get_mempolicy", errno);
+    return;
+  }
+  unsigned long wanted[kWords] = {};
+  wanted[static_cast<std::size_t>(node) / kWordBits] =
+      1UL << (static_cast<std::size_t>(node) % kWordBits);
+  is_set_ = syscall(SYS_set_mempolicy, MPOL_PREFERRED, wanted, kWords * kWordBits) == 0;
+  if (!is_set_) status_ = system_error("set_mempolicy", errno);
+}
+
+MemoryPreference::~MemoryPreference() {
+  if (is_set_) syscall(SYS_set_mempolicy, mode_, mask_, kWords * kWordBits);
+}
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+// Where a lane belongs, on machines as the kernel could describe them.
+#include "engine/context/lane_place.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace weft {
+namespace {
+
+using Numbers = std::vector<int>;
+
+LanePlace place(const Numbers& rails, int nodes, const Numbers& cores, const Numbers& allowed) {
+  return place_lane(rails, nodes, cores, allowed);
+}
+
+TEST(LanePlace, IsBesideTheInterfacesWhereTheyAreTogether) {
+  const LanePlace found = place({1, 1}, 2, {4, 5, 6, 7}, {0, 5, 6});
+  EXPECT_EQ(found.node, 1);
+  EXPECT_EQ(found.cores, (Numbers{5, 6}));
+  EXPECT_EQ(found.reason, "bound to 2 cores of NUMA node 1, where its interfaces are");
+}
+
+TEST(LanePlace, IsAnywhereElse) {
+  const struct {
+    LanePlace found;
+    const char* reason;
+  } kCases[] = {{place({0, 0}, 1, {0, 1}, {0, 1}), ""},
+                {place({}, 2, {}, {0, 1}), ""},
+                {place({0, 1}, 2, {0, 1}, {0, 1}), "nodes 0 and 1"},
+                {place({0, -1}, 2, {0, 1}, {0, 1}), "nobody says"},
+                {place({-1}, 2, {}, {0, 1}), "nobody says"}};
+  for (const auto& each : kCases) {
+    EXPECT_EQ(each.found.node, -1);
+    EXPECT_TRUE(each.found.cores.empty());
+    EXPECT_EQ(each.found.reason.empty(), *each.reason == '\0') << each.found.reason;
+    EXPECT_NE(each.found.reason.find(each.reason), std::string::npos) << each.found.reason;
+  }
+}
+
+// Whoever started the process has bound it elsewhere: the memory of slots is the card's all the
+// same.
+TEST(LanePlace, KeepsToTheCoresThatAreAllowed) {
+  const LanePlace found = place({1}, 2, {4, 5}, {0, 1});
+  EXPECT_EQ(found.node, 1);
+  EXPECT_TRUE(found.cores.empty());
+  EXPECT_NE(found.reason.find("may not run on NUMA node 1"), std::string::npos) << found.reason;
+}
+
+TEST(LanePlace, ReadsWhatTheKernelLists) {
+  EXPECT_EQ(numbers_of("0-2,5,7-8"), (Numbers{0, 1, 2, 5, 7, 8}));
+  EXPECT_EQ(numbers_of(""), Numbers());
+  EXPECT_EQ(numbers_of("3-x"), Numbers());
+  EXPECT_EQ(numbers_of("0,99999999999,2"), Numbers{0});
+  const std::filesystem::path sys =
+      std::filesystem::temp_directory_path() / ("lane_place-" + std::to_string(getpid()));
+  const std::filesystem::path node = sys / "devices/system/node";
+  std::filesystem::create_directories(node / "node1");
+  std::ofstream(node / "online") << "0-1\n";
+  std::ofstream(node / "node1/cpulist") << "0-1023\n";
+  EXPECT_FALSE(place_lane_here(Numbers{1, 1}, sys).cores.empty());
+  EXPECT_TRUE(place_lane_here(Numbers{0}, sys).cores.empty());
+  std::filesystem::remove_all(sys);
+}
+
+TEST(LanePlace, ThreadsAndMemoryAreGivenBack) {
+  std::thread([] {
+    EXPECT_TRUE(bind_thread({}).ok());
+    EXPECT_EQ(bind_thread({0, {1023}, ""}).code(), Code::system);
+    const MemoryPreference nowhere(-1);
+    EXPECT_TRUE(nowhere.status().ok());
+    // Containers may forbid it; that is told and nothing more.
+    const MemoryPreference here(0);
+    EXPECT_TRUE(here.status().ok() || here.status().code() == Code::system);
+  }).join();
+}
+
+}  // namespace
+}  // namespace weft
