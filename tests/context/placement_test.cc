@@ -13,8 +13,6 @@ std::vector<Status> outcomes_on(const std::vector<int>& machine_of,
                                 const std::function<Status(Context&)>& body) {
   std::vector<Status> statuses(machine_of.size());
   run_machines(machine_of, [&](Context& context) {
-    // All are connected before anything goes wrong: UCX does not end what it has half begun.
-    ASSERT_TRUE(context.barrier().ok());
     statuses[static_cast<std::size_t>(context.rank())] = body(context);
   });
   return statuses;

@@ -329,9 +329,23 @@ UcxInterface::~UcxInterface() {
     drain([&] { return std::all_of(known_.begin(), known_.end(), let_go); },
           Deadline::after_ms(kFarewellMs));
     for (auto& [nonce, endpoint] : known_) endpoint->refuse_waiting();  // what came meanwhile
+    if (!answered_all()) return;
     library_.worker_destroy(worker_);
   }
   if (context_ != nullptr) library_.cleanup(context_);
+}
+
+// UCX aborts the process when a worker is destroyed that owes a peer the answer to its connecting;
+// one that cannot get it out is left behind.
+bool UcxInterface::answered_all() {
+  bool flushing = true;
+  const ucp_request_param_t how = until_finished(&flushing, 0);
+  if (!UCS_PTR_IS_PTR(library_.worker_flush(worker_, &how))) return true;
+  if (drain([&] { return !flushing; }, Deadline::after_ms(kFarewellMs))) return true;
+  log(LogLevel::warning, fmt::format("{}: a connection is half made, and UCX could not be told to "
+                                     "forget it: its worker is left behind",
+                                     name_));
+  return false;
 }
 
 }  // namespace ucx

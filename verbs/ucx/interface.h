@@ -355,6 +355,7 @@ class UcxInterface final : public Interface {
   // Progress until `done` or until the deadline, asleep in between; whether it was done.
   template <typename Predicate>
   bool drain(Predicate done, const Deadline& deadline);
+  [[nodiscard]] bool answered_all();
 
   Rank rank_;
   InterfaceOptions options_;

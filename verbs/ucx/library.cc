@@ -84,6 +84,7 @@ Result<Library> load() {
                            .find("ucp_init_version", table.init_version)
                            .find("ucp_cleanup", table.cleanup)
                            .find("ucp_worker_create", table.worker_create)
+                           .find("ucp_worker_flush_nbx", table.worker_flush)
                            .find("ucp_worker_destroy", table.worker_destroy)
                            .find("ucp_worker_get_address", table.worker_get_address)
                            .find("ucp_worker_release_address", table.worker_release_address)

@@ -23,6 +23,7 @@ struct Library {
   decltype(&ucp_init_version) init_version;
   decltype(&ucp_cleanup) cleanup;
   decltype(&ucp_worker_create) worker_create;
+  decltype(&ucp_worker_flush_nbx) worker_flush;
   decltype(&ucp_worker_destroy) worker_destroy;
   decltype(&ucp_worker_get_address) worker_get_address;
   decltype(&ucp_worker_release_address) worker_release_address;
