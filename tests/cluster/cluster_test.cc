@@ -73,6 +73,8 @@ name = "gpus"
 like = ")" WEFT_EXAMPLES R"(/machines/8gpu-8nic.xml"
 [[machine]]
 like = "synthetic:pack:1 core:4 pu:1"
+[[machine]]
+like = ")" WEFT_EXAMPLES R"(/machines/8gpu-8nic.xml"
 [[rail]]
 nics = ["eno1", "mlx5_3"]
 gbit_per_s = 10
@@ -82,6 +84,37 @@ gbit_per_s = 10
   EXPECT_EQ(cluster->machines[1].ranks, 1);
   EXPECT_TRUE(cluster->rails[0].has(0));
   EXPECT_FALSE(cluster->rails[0].has(1));
+  EXPECT_TRUE(cluster->rails[0].reaches(0, 2));
+  EXPECT_FALSE(cluster->rails[0].reaches(0, 1));
+}
+
+// Two levels of a BCube(2, 2): each rail connects the machines that differ in one digit.
+TEST_F(Clusters, LeavesMayBeApart) {
+  const Result<Cluster> cluster = read(R"(
+[[machine]]
+count = 4
+like = ")" WEFT_EXAMPLES R"(/machines/8gpu-8nic.xml"
+[[rail]]
+nics = ["mlx5_0"]
+gbit_per_s = 10
+machines_per_leaf = 2
+spine = false
+[[rail]]
+nics = ["mlx5_1"]
+gbit_per_s = 10
+machines_per_leaf = 2
+leaf_stride = 2
+spine = false
+)");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  const Rail& low = cluster->rails[0];
+  const Rail& high = cluster->rails[1];
+  EXPECT_TRUE(low.reaches(0, 1) && low.reaches(3, 2));
+  EXPECT_FALSE(low.reaches(1, 2) || low.reaches(0, 2));
+  EXPECT_TRUE(high.reaches(0, 2) && high.reaches(3, 1));
+  EXPECT_FALSE(high.reaches(0, 1) || high.reaches(0, 3));
+  EXPECT_NE(describe(*cluster).find("2 machines a leaf (2 apart), leaves not connected"),
+            std::string::npos);
 }
 
 TEST_F(Clusters, MistakesAreNamedWithTheirLine) {
@@ -98,9 +131,14 @@ TEST_F(Clusters, MistakesAreNamedWithTheirLine) {
                   .starts_with("3: unknown key 'rails'"));
   EXPECT_TRUE(complaint("[[machine]]\nlike = \"synthetic:core:1 pu:1\"\nranks = 0\n")
                   .starts_with("3: ranks: 0 is not in"));
-  EXPECT_EQ(complaint("[[machine]]\nlike = \"" WEFT_EXAMPLES
-                      "/machines/8gpu-8nic.xml\"\n[[rail]]\nnics = [\"eno1\"]\n"),
+  const std::string eight = "[[machine]]\nlike = \"" WEFT_EXAMPLES "/machines/8gpu-8nic.xml\"\n";
+  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\n"),
             "3: the rate of eno1 on machine 0 is not known: say gbit_per_s here");
+  EXPECT_EQ(complaint(eight + "[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n"
+                              "[[rail]]\ngbit_per_s = 1\nnics = [\"eno1\"]\n"),
+            "7: nics: only one machine has eno1: nobody shares this rail");
+  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\nspine = false\n"),
+            "5: spine: there is no machines_per_leaf");
 }
 
 TEST_F(Clusters, OfOneKindOfMachine) {

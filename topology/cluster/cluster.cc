@@ -50,8 +50,10 @@ std::string describe(const Cluster& cluster) {
                         least == most ? fmt::format("{}", most) : fmt::format("{}–{}", least, most),
                         rail.latency_us);
     if (rail.machines_per_leaf != 0) {
-      text += fmt::format(", {} machines a leaf, {}:1 oversubscribed", rail.machines_per_leaf,
-                          rail.oversubscription);
+      text += fmt::format(", {} machines a leaf{}, {}", rail.machines_per_leaf,
+                          rail.leaf_stride == 1 ? "" : fmt::format(" ({} apart)", rail.leaf_stride),
+                          rail.has_spine ? fmt::format("{}:1 oversubscribed", rail.oversubscription)
+                                         : "leaves not connected");
     }
     text += "\n";
   }

@@ -4,7 +4,7 @@
 // Ranks are numbered machine by machine. A rail is the set of interfaces, at most one per machine,
 // that reach each other directly; its switches are a tree of one or two levels: machines below
 // leaves, leaves below one spine whose links to each leaf may carry less than the machines below it
-// could ask for (oversubscription).
+// could ask for (oversubscription). Without a spine the leaves are apart: a level of a BCube.
 #pragma once
 
 #include <memory>
@@ -33,14 +33,22 @@ struct Rail {
   std::vector<double> gbit_per_s;
   double latency_us = 0;      // from memory to memory, below one leaf
   int machines_per_leaf = 0;  // 0: all are below one
+  int leaf_stride = 1;        // the machines of a leaf are so many apart
+  bool has_spine = true;      // else a machine reaches those below its own leaf only
   // What the machines below a leaf can send over what the leaf's links to the spine carry; at least
   // 1.
   double oversubscription = 1;
   double spine_latency_us = 0;  // more, from leaf to leaf
 
   [[nodiscard]] bool has(int machine) const { return nics[static_cast<std::size_t>(machine)] >= 0; }
+  // Of every `machines_per_leaf * leaf_stride` machines, those with one remainder by the stride.
   [[nodiscard]] int leaf_of(int machine) const {
-    return machines_per_leaf == 0 ? 0 : machine / machines_per_leaf;
+    if (machines_per_leaf == 0) return 0;
+    const int block = machine / leaf_stride / machines_per_leaf;
+    return block * leaf_stride + machine % leaf_stride;
+  }
+  [[nodiscard]] bool reaches(int from, int to) const {
+    return has(from) && has(to) && (has_spine || leaf_of(from) == leaf_of(to));
   }
 };
 

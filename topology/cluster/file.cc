@@ -99,9 +99,7 @@ class Reader {
     WEFT_RETURN_IF_ERROR(take(table, "spine_latency_us", rail.spine_latency_us, 0, kMostUs));
     WEFT_RETURN_IF_ERROR(
         take(table, "oversubscription", rail.oversubscription, 1, kMostOversubscription));
-    WEFT_ASSIGN(const std::optional<std::int64_t> leaf,
-                table.integer("machines_per_leaf", 1, kMostMachines));
-    rail.machines_per_leaf = static_cast<int>(leaf.value_or(0));
+    WEFT_RETURN_IF_ERROR(take_leaves(table, rail));
     WEFT_RETURN_IF_ERROR(table.done());
     if (names.empty()) return table.wrong("a [[rail]] needs nics: [\"mlx5_0\"]");
     int members = 0;
@@ -118,7 +116,25 @@ class Reader {
       rail.gbit_per_s.push_back(nic < 0 ? 0 : rate.value_or(mbit / 1e3));
     }
     if (members == 0) return table.wrong("nics", fmt::format("no machine has {}", names.front()));
+    if (members == 1 && cluster_.machines.size() > 1) {
+      return table.wrong(
+          "nics", fmt::format("only one machine has {}: nobody shares this rail", names.front()));
+    }
     cluster_.rails.push_back(std::move(rail));
+    return {};
+  }
+
+  static Status take_leaves(TomlTable& table, Rail& rail) {
+    WEFT_ASSIGN(const std::optional<std::int64_t> leaf,
+                table.integer("machines_per_leaf", 1, kMostMachines));
+    WEFT_ASSIGN(const std::optional<std::int64_t> stride,
+                table.integer("leaf_stride", 1, kMostMachines));
+    WEFT_ASSIGN(const std::optional<bool> spine, table.boolean("spine"));
+    if (!leaf && stride) return table.wrong("leaf_stride", "there is no machines_per_leaf");
+    if (!leaf && spine) return table.wrong("spine", "there is no machines_per_leaf");
+    rail.machines_per_leaf = static_cast<int>(leaf.value_or(0));
+    rail.leaf_stride = static_cast<int>(stride.value_or(1));
+    rail.has_spine = spine.value_or(true);
     return {};
   }
 

@@ -1,0 +1,166 @@
+// What ranks use, and why.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/rails/fabric.h"
+#include "topology/rails/rails.h"
+
+namespace weft {
+namespace {
+
+using Rails = std::vector<int>;
+
+RailUse choose(const Cluster& cluster, RailPolicy policy = RailPolicy::near) {
+  const auto use = choose_rails(cluster, Placement::identity(cluster.ranks()), policy);
+  EXPECT_TRUE(use.ok()) << use.status().to_string();
+  return use.value();
+}
+
+Rails rails_of(const RailUse& use, Rank rank) {
+  const auto rails = use.rails_of(rank);
+  return {rails.begin(), rails.end()};
+}
+
+Rails between(const RailUse& use, Rank from, Rank to) {
+  Rails rails;
+  use.rails_between(from, to, rails);
+  return rails;
+}
+
+// How near a rank's interface is to its GPU.
+Nearness nearness(const Cluster& cluster, const RailUse& use, Rank rank) {
+  const auto machine = static_cast<std::size_t>(cluster.machine_of(rank));
+  const Rail& rail = cluster.rails[static_cast<std::size_t>(use.rails_of(rank).front())];
+  const Machine& hardware = *cluster.machines[machine].hardware;
+  const Nic& nic = hardware.nics[static_cast<std::size_t>(rail.nics[machine])];
+  return distance(nic.place, hardware.gpus[static_cast<std::size_t>(rank % 8)].place).nearness;
+}
+
+TEST(NearRails, EachGpuHasTheInterfaceBelowItsSwitch) {
+  const Cluster cluster = eight_gpus({"", ""});
+  const RailUse use = choose(cluster);
+  for (Rank rank = 0; rank < 16; ++rank) {
+    EXPECT_EQ(rails_of(use, rank), Rails{rank % 8});
+    EXPECT_EQ(nearness(cluster, use, rank), Nearness::one_switch);
+  }
+  EXPECT_EQ(use.reason_of(11), "mlx5_3 and GPU 3 are below one PCI switch");
+  EXPECT_EQ(between(use, 3, 11), Rails{3});
+  EXPECT_EQ(between(use, 3, 12), (Rails{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST(NearRails, WithAnyInterfaceGoneNoneCarriesMoreThanTwo) {
+  for (int gone = 0; gone < 8; ++gone) {
+    const Cluster cluster = eight_gpus({"mlx5_" + std::to_string(gone), "", ""});
+    const RailUse use = choose(cluster);
+    std::map<int, int> ranks_on;
+    for (Rank rank = 0; rank < 8; ++rank) {
+      ASSERT_EQ(use.rails_of(rank).size(), 1U);
+      ++ranks_on[use.rails_of(rank).front()];
+      EXPECT_EQ(nearness(cluster, use, rank), Nearness::one_switch) << rank;
+    }
+    EXPECT_EQ(ranks_on.size(), 7U);
+    EXPECT_FALSE(ranks_on.contains(gone));
+    for (const auto& [rail, ranks] : ranks_on) EXPECT_LE(ranks, 2);
+    const Rank neighbor = gone ^ 1;  // below the same switch
+    EXPECT_TRUE(use.reason_of(neighbor).ends_with("; 2 ranks share it"));
+    // The other machine's GPU has its own interface, which this one lacks: all others that both
+    // have.
+    EXPECT_EQ(between(use, gone, 8 + gone).size(), 7U);
+  }
+}
+
+TEST(NearRails, MoreInterfacesThanRanksAreSharedOut) {
+  const RailUse one = choose(fabric({.machines = 2, .ranks = 1, .rails = 3}));
+  EXPECT_EQ(rails_of(one, 0), (Rails{0, 1, 2}));
+  EXPECT_EQ(one.reason_of(0),
+            "eth0, how near is not told; eth1, how near is not told; eth2, how near is not told");
+  const RailUse two = choose(fabric({.machines = 2, .ranks = 2, .rails = 4}));
+  Rails all = rails_of(two, 0);
+  std::ranges::copy(two.rails_of(1), std::back_inserter(all));
+  std::ranges::sort(all);
+  EXPECT_EQ(all, (Rails{0, 1, 2, 3}));
+  EXPECT_EQ(two.rails_of(0).size(), 2U);
+}
+
+TEST(NearRails, ManyRanksOnFewInterfaces) {
+  const RailUse use = choose(fabric({.machines = 2, .ranks = 1000, .rails = 3}));
+  std::map<int, int> ranks_on;
+  for (Rank rank = 0; rank < 1000; ++rank) ++ranks_on[use.rails_of(rank).front()];
+  for (const auto& [rail, ranks] : ranks_on) EXPECT_LE(ranks, 334);
+}
+
+TEST(NearRails, ProcessorsHaveTheInterfacesOfTheirNode) {
+  Machine machine = *fabric({.machines = 2, .rails = 2}).machines[0].hardware;
+  machine.nodes = {{.index = 0, .cores = 4}, {.index = 1, .cores = 4}};
+  machine.nics[0].place.numa_node = 1;
+  machine.nics[1].place.numa_node = 0;
+  const RailUse use =
+      choose(uniform_cluster(std::make_shared<const Machine>(machine), 2, 4).value());
+  EXPECT_EQ(rails_of(use, 1), Rails{1});
+  EXPECT_EQ(rails_of(use, 2), Rails{0});
+  EXPECT_EQ(use.reason_of(2),
+            "eth0 and node 1 are on one NUMA node, across host bridges; 2 ranks share it");
+}
+
+TEST(NearRails, RatesCount) {
+  Cluster cluster = fabric({.machines = 2, .ranks = 3, .rails = 2});
+  cluster.rails[1].gbit_per_s = {50, 50};
+  const RailUse use = choose(cluster);  // two ranks on the fast one, one on the slow one
+  EXPECT_EQ(rails_of(use, 0).size() + rails_of(use, 1).size() + rails_of(use, 2).size(), 3U);
+  int on_fast = 0;
+  for (Rank rank = 0; rank < 3; ++rank) on_fast += use.rails_of(rank).front() == 0 ? 1 : 0;
+  EXPECT_EQ(on_fast, 2);
+  cluster.rails[1].gbit_per_s = {1, 1};  // not worth its latency
+  EXPECT_EQ(rails_of(choose(cluster), 2), Rails{0});
+  EXPECT_EQ(rails_of(choose(cluster, RailPolicy::all), 2), (Rails{0, 1}));
+}
+
+TEST(RailUse, OnlyRailsThatReach) {
+  const RailUse use = choose(bcube_fabric(2, 2), RailPolicy::all);
+  EXPECT_EQ(between(use, 0, 1), Rails{0});
+  EXPECT_EQ(between(use, 1, 3), Rails{1});
+  EXPECT_EQ(between(use, 0, 3), Rails{});
+}
+
+TEST(RailUse, ARailWithoutCompanyIsLeftOut) {
+  Cluster cluster = fabric({.machines = 3, .ranks = 1, .rails = 3});
+  cluster.rails[1].nics = {0, -1, -1};  // one machine
+  cluster.rails[2].machines_per_leaf = 2;
+  cluster.rails[2].has_spine = false;  // machine 2 is alone below its leaf
+  const RailUse use = choose(cluster);
+  EXPECT_EQ(rails_of(use, 0), (Rails{0, 2}));
+  EXPECT_EQ(rails_of(use, 2), Rails{0});
+  EXPECT_EQ(between(use, 0, 2), Rails{0});
+  cluster.rails[0].nics = {-1, 0, 0};
+  EXPECT_EQ(between(choose(cluster), 0, 2), Rails{});
+}
+
+TEST(RailUse, SeatsDecide) {
+  const Cluster cluster = eight_gpus({"", ""});
+  Placement placement = Placement::identity(16);
+  std::swap(placement.seat[3], placement.seat[12]);
+  const Result<RailUse> use = choose_rails(cluster, placement);
+  ASSERT_TRUE(use.ok());
+  EXPECT_EQ(rails_of(*use, 3), Rails{4});
+  EXPECT_EQ(rails_of(*use, 12), Rails{3});
+  EXPECT_EQ(between(*use, 3, 4), Rails{4});
+}
+
+TEST(RailUse, MistakesAreNamed) {
+  Cluster cluster = fabric({.machines = 2, .ranks = 2, .rails = 2});
+  const auto complaint = [&cluster](std::vector<int> seats) {
+    return choose_rails(cluster, {std::move(seats)}).status().to_string();
+  };
+  EXPECT_EQ(complaint({0, 1, 2, 3, 4}),
+            "invalid_argument: 2 x 2 interfaces has room for 4 ranks, not for 5");
+  EXPECT_EQ(complaint({0, 4}), "invalid_argument: rank 1 has seat 4, of 4");
+  EXPECT_EQ(complaint({3, 1, 3}), "invalid_argument: ranks 0 and 2 have the same seat, 3");
+  cluster.rails[1].nics[0] = 7;
+  EXPECT_EQ(complaint({0}),
+            "unavailable: rail eth1: the network interface that machine 0 had on it is gone");
+}
+
+}  // namespace
+}  // namespace weft

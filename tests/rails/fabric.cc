@@ -1,0 +1,80 @@
+// Machines are made of little: what a choice of rails looks at.
+#include "tests/rails/fabric.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+constexpr int kMbit = 100'000;
+
+std::shared_ptr<const Machine> machine_with(int nics) {
+  Machine machine;
+  machine.source = fmt::format("{} interfaces", nics);
+  for (int n = 0; n < nics; ++n) {
+    Nic nic;
+    nic.netdev = fmt::format("eth{}", n);
+    nic.mbit_per_s = kMbit;
+    machine.nics.push_back(nic);
+  }
+  return std::make_shared<const Machine>(machine);
+}
+
+}  // namespace
+
+Cluster fabric(FabricShape shape) {
+  Cluster cluster = uniform_cluster(machine_with(shape.rails), shape.machines, shape.ranks).value();
+  for (Rail& rail : cluster.rails) rail.latency_us = 2;
+  return cluster;
+}
+
+Cluster tree(TreeShape shape) {
+  Cluster cluster = fabric(
+      {.machines = shape.leaves * shape.machines_per_leaf, .ranks = shape.ranks, .rails = 1});
+  Rail& rail = cluster.rails.front();
+  rail.machines_per_leaf = shape.machines_per_leaf;
+  rail.leaf_stride = shape.in_turn ? shape.leaves : 1;
+  rail.oversubscription = shape.oversubscription;
+  rail.spine_latency_us = 1;
+  return cluster;
+}
+
+Cluster bcube_fabric(int base, int rails) {
+  int machines = 1;
+  for (int level = 0; level < rails; ++level) machines *= base;
+  Cluster cluster = fabric({.machines = machines, .ranks = 1, .rails = rails});
+  int stride = 1;
+  for (Rail& rail : cluster.rails) {
+    rail.machines_per_leaf = base;
+    rail.leaf_stride = stride;
+    rail.has_spine = false;
+    stride *= base;
+  }
+  return cluster;
+}
+
+Cluster eight_gpus(const std::vector<std::string>& absent) {
+  Cluster cluster;
+  const Machine whole = read_machine(WEFT_EXAMPLES "/machines/8gpu-8nic.xml").value();
+  cluster.rails.resize(8);
+  for (const std::string& missing : absent) {
+    Machine machine = whole;
+    std::erase_if(machine.nics, [&](const Nic& nic) { return nic.name() == missing; });
+    const int number = static_cast<int>(cluster.machines.size());
+    for (std::size_t r = 0; r < cluster.rails.size(); ++r) {
+      Rail& rail = cluster.rails[r];
+      rail.name = fmt::format("{}", r);
+      const auto found = std::ranges::find(machine.nics, fmt::format("mlx5_{}", r), &Nic::name);
+      const bool has = found != machine.nics.end();
+      rail.nics.push_back(has ? static_cast<int>(found - machine.nics.begin()) : -1);
+      rail.gbit_per_s.push_back(has ? 400 : 0);
+    }
+    cluster.machines.push_back(
+        {fmt::format("node{}", number), std::make_shared<const Machine>(machine), 8 * number, 8});
+  }
+  return cluster;
+}
+
+}  // namespace weft

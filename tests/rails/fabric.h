@@ -1,0 +1,36 @@
+// Clusters to try, made without files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/cluster/cluster.h"
+
+namespace weft {
+
+// Machines with so many ranks and network interfaces of 100 Gbit/s, and no GPU; the k-th
+// interfaces of all machines are rail k.
+struct FabricShape {
+  int machines = 2;
+  int ranks = 1;
+  int rails = 1;
+};
+[[nodiscard]] Cluster fabric(FabricShape shape);
+
+// The same with one rail on two levels of switches.
+struct TreeShape {
+  int leaves = 4;
+  int machines_per_leaf = 4;
+  int ranks = 1;  // of a machine
+  double oversubscription = 4;
+  bool in_turn = false;  // machines 0, 1, 2, … are below leaves 0, 1, 2, …
+};
+[[nodiscard]] Cluster tree(TreeShape shape);
+
+// machines = base ^ rails; rail l connects those that differ in digit l, and no others.
+[[nodiscard]] Cluster bcube_fabric(int base, int rails);
+
+// Machines like examples/machines/8gpu-8nic.xml, each without the interfaces of that name.
+[[nodiscard]] Cluster eight_gpus(const std::vector<std::string>& absent);
+
+}  // namespace weft

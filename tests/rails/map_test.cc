@@ -1,0 +1,130 @@
+// The ways of edges, loads and times, compared with what pencil and paper say.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/rails/fabric.h"
+#include "topology/rails/rails.h"
+
+namespace weft {
+namespace {
+
+constexpr double kBytes = 1'000'000;  // 80 us at 100 Gbit/s
+constexpr double kUs = 80;
+
+RailMap map_of(const Cluster& cluster, const Graph& graph, RailPolicy policy = RailPolicy::near) {
+  auto map = map_graph(cluster, graph, Placement::identity(graph.size()),
+                       {.policy = policy, .bytes = kBytes});
+  EXPECT_TRUE(map.ok()) << map.status().to_string();
+  return std::move(map).value();
+}
+
+double load(const RailMap& map, const std::string& name) {
+  const auto found = std::ranges::find(map.loads, name, &LinkLoad::name);
+  return found == map.loads.end() ? 0 : found->messages;
+}
+
+TEST(Map, OneRailBetweenMachines) {
+  const Cluster cluster = fabric({.machines = 4, .ranks = 1, .rails = 1});
+  const RailMap map = map_of(cluster, *exponential_graph(4));  // to the next and the one after
+  ASSERT_EQ(map.edges.size(), 8U);
+  for (const MappedEdge& edge : map.edges) {
+    ASSERT_EQ(edge.ways.size(), 1U);
+    EXPECT_EQ(edge.reason, EdgeReason::both_use);
+    EXPECT_DOUBLE_EQ(edge.us, 2 * kUs + 2);  // two messages leave each interface
+    EXPECT_DOUBLE_EQ(edge.alone_us, kUs + 2);
+    EXPECT_EQ(reason_text(edge, cluster), "both ranks use rail eth0");
+  }
+  EXPECT_DOUBLE_EQ(map.us, 2 * kUs + 2);
+  EXPECT_EQ(map.loads.size(), 8U);
+  EXPECT_DOUBLE_EQ(load(map, "rail eth0: machine 2 receives"), 2);
+  EXPECT_DOUBLE_EQ(map.between_leaves, 0);
+}
+
+TEST(Map, SeveralRailsShareByRate) {
+  Cluster cluster = fabric({.machines = 2, .ranks = 1, .rails = 2});
+  cluster.rails[1].gbit_per_s = {300, 200};
+  const RailMap map = map_of(cluster, *ring_graph(2, RingStyle::next));
+  ASSERT_EQ(map.edges[0].ways.size(), 2U);
+  EXPECT_DOUBLE_EQ(map.edges[0].ways[0].share, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(map.edges[0].ways[1].share, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(map.us, kUs / 3 + 2);
+}
+
+TEST(Map, RanksOfOneMachineReadMemory) {
+  Cluster cluster = fabric({.machines = 1, .ranks = 3, .rails = 1});
+  cluster.memory = {.gbyte_per_s = 10, .machine_gbyte_per_s = 20, .latency_us = 0.5};
+  const RailMap map = map_of(cluster, *ring_graph(3));  // each reads two of a million bytes
+  EXPECT_EQ(map.edges[0].reason, EdgeReason::memory);
+  EXPECT_TRUE(map.edges[0].ways.empty());
+  EXPECT_DOUBLE_EQ(load(map, "seat 1 reads"), 2);
+  EXPECT_DOUBLE_EQ(load(map, "memory of machine 0"), 6);
+  EXPECT_DOUBLE_EQ(map.us, 6 * 50 + 0.5);
+}
+
+TEST(Map, LeavesCarryWhatLeavesThem) {
+  const Cluster cluster = tree({});  // 4 leaves of 4 machines, their links carry a fourth
+  const RailMap map = map_of(cluster, *ring_graph(16, RingStyle::next));
+  EXPECT_DOUBLE_EQ(map.between_leaves, 4);
+  EXPECT_DOUBLE_EQ(load(map, "rail eth0: leaf 1 up"), 1);
+  EXPECT_DOUBLE_EQ(load(map, "rail eth0: leaf 1 down"), 1);
+  EXPECT_DOUBLE_EQ(map.us, kUs + 3);  // 4 machines of 100 Gbit/s: a leaf has 100
+  const RailMap in_turn = map_of(tree({.in_turn = true}), *ring_graph(16, RingStyle::next));
+  EXPECT_DOUBLE_EQ(in_turn.between_leaves, 16);
+  EXPECT_DOUBLE_EQ(in_turn.us, 4 * kUs + 3);
+  EXPECT_EQ(in_turn.loads.front().kind, LinkKind::up);
+}
+
+TEST(Map, LevelsOfABcubeHaveTheirRails) {
+  const Graph graph = *bcube_graph({.base = 3, .digits = 2});
+  for (const Cluster& cluster :
+       {bcube_fabric(3, 2), fabric({.machines = 9, .ranks = 1, .rails = 2})}) {
+    const RailMap map = map_of(cluster, graph.renamed("some graph"));
+    for (const MappedEdge& edge : map.edges) {
+      const int level = edge.from % 3 == edge.to % 3 ? 1 : 0;
+      ASSERT_EQ(edge.ways.size(), 1U);
+      EXPECT_EQ(edge.ways[0].rail, level);
+      EXPECT_EQ(edge.level, level);
+      EXPECT_EQ(edge.reason, EdgeReason::level);
+    }
+    EXPECT_DOUBLE_EQ(map.us, 2 * kUs + 2);
+    EXPECT_EQ(reason_text(map.edges[0], cluster), "level 0 of a BCube: rail eth0");
+  }
+  const RailMap all =
+      map_of(fabric({.machines = 9, .ranks = 1, .rails = 2}), graph, RailPolicy::all);
+  EXPECT_EQ(all.edges[0].ways.size(), 2U);
+  // Not what a BCube of two ranks a machine is.
+  const RailMap two = map_of(fabric({.machines = 5, .ranks = 2, .rails = 2}), graph);
+  EXPECT_NE(two.edges[3].reason, EdgeReason::level);
+}
+
+TEST(Map, EachGpuSendsOverItsInterface) {
+  const Cluster cluster = eight_gpus({"", "", "", ""});
+  const Graph graph = *make_graph("torus:4x8", 32);  // rows are machines
+  const RailMap map = map_of(cluster, graph);
+  for (const MappedEdge& edge : map.edges) {
+    if (edge.from / 8 == edge.to / 8) {
+      EXPECT_EQ(edge.reason, EdgeReason::memory);
+    } else {
+      ASSERT_EQ(edge.ways.size(), 1U);
+      EXPECT_EQ(edge.ways[0].rail, edge.from % 8);
+    }
+  }
+}
+
+TEST(Map, MistakesAreNamed) {
+  const Cluster cluster = bcube_fabric(2, 2);
+  const auto complaint = [&cluster](const Graph& graph, int ranks) {
+    return map_graph(cluster, graph, Placement::identity(ranks), {}).status().to_string();
+  };
+  EXPECT_EQ(complaint(*fully_connected_graph(4), 4),
+            "invalid_argument: edge 3 -> 0: machine 3 and machine 0 share no rail");
+  EXPECT_EQ(complaint(*ring_graph(5), 5),
+            "invalid_argument: 4 x 2 interfaces has room for 4 ranks, not for 5");
+  EXPECT_EQ(complaint(*ring_graph(3), 4),
+            "invalid_argument: ring:style=0 has 3 ranks, the placement 4");
+}
+
+}  // namespace
+}  // namespace weft

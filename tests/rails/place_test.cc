@@ -1,0 +1,136 @@
+// Placements are never worse than the identity, and better where they can be.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "tests/rails/fabric.h"
+#include "topology/rails/rails.h"
+
+namespace weft {
+namespace {
+
+constexpr int kSwaps = 20'000;
+
+FoundPlacement place(const Cluster& cluster, const Graph& graph) {
+  PlacementSearch search;
+  search.most_swaps = kSwaps;
+  auto found = place_ranks(cluster, graph, search);
+  EXPECT_TRUE(found.ok()) << found.status().to_string();
+  return std::move(found).value();
+}
+
+// The found placement is one, and costs what it is said to cost.
+void check(const Cluster& cluster, const Graph& graph, const FoundPlacement& found) {
+  std::vector<int> seats = found.placement.seat;
+  std::ranges::sort(seats);
+  EXPECT_EQ(std::ranges::adjacent_find(seats), seats.end());
+  EXPECT_FALSE(found.identity.is_below(found.found)) << graph.name();
+  const auto map = map_graph(cluster, graph, found.placement, {});
+  ASSERT_TRUE(map.ok()) << map.status().to_string();
+  EXPECT_DOUBLE_EQ(map->us, found.found.us);
+  EXPECT_NEAR(map->between_leaves, found.found.between_leaves, 1e-6);
+  EXPECT_EQ(found.is_identity(), !found.found.is_below(found.identity));
+}
+
+// The same graph under other numbers.
+Graph shuffled(const Graph& graph) {
+  std::vector<Rank> number(static_cast<std::size_t>(graph.size()));
+  std::iota(number.begin(), number.end(), 0);
+  std::mt19937_64 random(7);
+  for (std::size_t i = number.size(); i > 1; --i) std::swap(number[i - 1], number[random() % i]);
+  std::vector<Edge> edges = graph.edges();
+  for (Edge& edge : edges) {
+    edge.from = number[static_cast<std::size_t>(edge.from)];
+    edge.to = number[static_cast<std::size_t>(edge.to)];
+  }
+  return Graph::from_edges(graph.size(), edges, graph.self_weights(), "shuffled").value();
+}
+
+TEST(Placement, NeverLosesToTheIdentity) {
+  for (const char* name :
+       {"ring", "exponential", "symmetric_exponential", "hypercube", "grid", "star", "tree",
+        "fully_connected", "random_regular:d=3", "erdos_renyi:p=0.3,seed=1", "bcube:a=4"}) {
+    for (const bool in_turn : {false, true}) {
+      const Cluster cluster = tree({.in_turn = in_turn});
+      const Graph graph = make_graph(name, 16).value();
+      check(cluster, graph, place(cluster, graph));
+    }
+  }
+}
+
+TEST(Placement, ARingIsCutOnceALeaf) {
+  // Leaf after leaf, the ring is as good as can be, and stays.
+  const FoundPlacement kept = place(tree({}), *ring_graph(16));
+  EXPECT_TRUE(kept.is_identity());
+  EXPECT_DOUBLE_EQ(kept.found.between_leaves, 8);
+  // Where neighbors are below different leaves, everything would pass the spine.
+  const FoundPlacement found = place(tree({.in_turn = true}), *ring_graph(16));
+  EXPECT_DOUBLE_EQ(found.identity.between_leaves, 32);
+  EXPECT_DOUBLE_EQ(found.found.between_leaves, 8);
+  EXPECT_LT(found.found.us, found.identity.us / 3);
+  const FoundPlacement mixed = place(tree({.ranks = 4}), shuffled(*ring_graph(64)));
+  EXPECT_DOUBLE_EQ(mixed.found.between_leaves, 8);
+}
+
+// Ranks that are 4 and 8 apart belong together: 8 of a leaf's 16 messages leave it, and not 11.
+TEST(Placement, ExponentialGraphsBeatTheOrderOfLeaves) {
+  const Cluster cluster = tree({});
+  const Graph graph = *exponential_graph(16);
+  const FoundPlacement found = place(cluster, graph);
+  check(cluster, graph, found);
+  EXPECT_DOUBLE_EQ(found.identity.between_leaves, 44);
+  EXPECT_DOUBLE_EQ(found.found.between_leaves, 32);
+  EXPECT_LT(found.found.us, 0.75 * found.identity.us);
+  const FoundPlacement mixed = place(cluster, shuffled(graph));
+  EXPECT_DOUBLE_EQ(mixed.found.us, found.found.us);
+}
+
+// Four by four, one quarter of the grid a leaf: greedy takes row by row.
+TEST(Placement, SwapsImproveOnGreedy) {
+  const FoundPlacement found = place(tree({}), *grid_graph(16));
+  EXPECT_DOUBLE_EQ(found.greedy.between_leaves, 24);
+  EXPECT_DOUBLE_EQ(found.found.between_leaves, 16);
+  EXPECT_LT(found.found.us, 0.6 * found.greedy.us);
+}
+
+TEST(Placement, FindsSeatsWhereTheIdentityHasNoWay) {
+  const Cluster cluster = bcube_fabric(4, 2);
+  const Graph graph = shuffled(*ring_graph(16));
+  const FoundPlacement found = place(cluster, graph);
+  EXPECT_GT(found.identity.without_way, 0);
+  EXPECT_EQ(found.found.without_way, 0);
+  check(cluster, graph, found);
+}
+
+TEST(Placement, FewerRanksThanSeats) {
+  const Cluster cluster = tree({.in_turn = true});
+  const Graph graph = *ring_graph(4);
+  const FoundPlacement found = place(cluster, graph);
+  check(cluster, graph, found);
+  EXPECT_DOUBLE_EQ(found.found.between_leaves, 0);
+}
+
+TEST(Placement, EqualSeedsGiveEqualPlacementsAndTheSearchCanBeStopped) {
+  const Cluster cluster = tree({.in_turn = true});
+  const Graph graph = make_graph("random_regular:d=4", 16).value();
+  EXPECT_EQ(place(cluster, graph).placement.seat, place(cluster, graph).placement.seat);
+  int asked = 0;
+  PlacementSearch search;
+  search.goes_on = [&asked] { return ++asked < 3; };
+  const auto stopped = place_ranks(cluster, graph, search);
+  ASSERT_TRUE(stopped.ok());
+  EXPECT_EQ(asked, 3);
+  EXPECT_LT(stopped->swaps, 1000);
+  check(cluster, graph, *stopped);
+}
+
+TEST(Placement, AGraphLargerThanTheClusterIsAnError) {
+  const auto found = place_ranks(tree({}), *ring_graph(17), {});
+  EXPECT_EQ(found.status().to_string(),
+            "invalid_argument: 16 x 1 interfaces has room for 16 ranks, not for 17");
+}
+
+}  // namespace
+}  // namespace weft

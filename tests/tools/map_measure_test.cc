@@ -1,0 +1,59 @@
+// weft map --measure: a job that maps its graph, and times its edges.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/command.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MapMeasure : public testing::Test {
+ protected:
+  MapMeasure() {
+    char path[] = "/tmp/weft-test-XXXXXX";
+    EXPECT_NE(mkdtemp(path), nullptr);
+    folder_ = path;
+    std::ofstream(cluster())
+        << "[[machine]]\nname = \"here\"\nlike = \"synthetic:core:4 pu:1\"\nranks = 3\n";
+  }
+  ~MapMeasure() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string cluster() const { return folder_ / "here.toml"; }
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(MapMeasure, EveryEdgeHasItsTime) {
+  const std::string command = "run -n 3 --no-tag -- {weft} map --graph ring --measure --cluster ";
+  const Ran ran = run_weft(command + cluster() + " --json -");
+  EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors.front());
+  std::string text;
+  for (const std::string& line : ran.out) text += line + "\n";
+  const nlohmann::json map = nlohmann::json::parse(text, nullptr, false);
+  ASSERT_TRUE(map.is_object()) << text;
+  ASSERT_EQ(map["edges"].size(), 6U);
+  for (const nlohmann::json& edge : map["edges"]) {
+    EXPECT_GT(edge.value("measured_us", 0.0), 0) << edge;
+    EXPECT_GT(edge.value("alone_us", 0.0), 0) << edge;
+  }
+  EXPECT_TRUE(mentions(run_weft(command + cluster()).out, "measured  error %"));
+}
+
+TEST_F(MapMeasure, AnotherNumberOfRanksIsAnError) {
+  const std::string map = "map --graph ring --measure --cluster " + cluster();
+  const Ran alone = run_weft(map);
+  EXPECT_EQ(alone.exit_status, 2);
+  EXPECT_TRUE(mentions(alone.errors, "the graph has 3 ranks, the job 1"));
+  EXPECT_EQ(run_weft("run -n 2 -- {weft} " + map).exit_status, 2);
+  EXPECT_EQ(run_weft(map + " --place").exit_status, 2);
+}
+
+}  // namespace
+}  // namespace weft

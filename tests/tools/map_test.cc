@@ -1,0 +1,125 @@
+// weft map: graphs on clusters, as tables, JSON and drawings.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tools/command.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTwoLeaves = "map --cluster " WEFT_CLUSTERS "/two-leaves.toml";
+
+class Map : public testing::Test {
+ protected:
+  Map() {
+    std::ofstream(folder_ / "nic.toml") << "[[nic]]\nname = \"mlx5_0\"\nmbit_per_s = 100_000\n";
+    std::ofstream(folder_ / "tree.toml") << R"(
+[[machine]]
+name = "node"
+count = 16
+like = "synthetic:pack:1 core:8 pu:1"
+correct = "nic.toml"
+ranks = 1
+[[rail]]
+nics = ["mlx5_0"]
+machines_per_leaf = 4
+leaf_stride = 4
+oversubscription = 4
+)";
+  }
+  ~Map() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] Ran tree(const std::string& arguments) const {
+    return run_weft("map --cluster " + path("tree.toml") + " " + arguments);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string content(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+
+ private:
+  static fs::path new_folder() {
+    char path[] = "/tmp/weft-test-XXXXXX";
+    EXPECT_NE(mkdtemp(path), nullptr);
+    return path;
+  }
+  fs::path folder_ = new_folder();
+};
+
+TEST_F(Map, TablesHaveRanksEdgesAndLinks) {
+  const Ran ran = run_weft(std::string(kTwoLeaves) + " --graph exponential");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "mlx5_3 and GPU 3 are below one PCI switch"));
+  EXPECT_TRUE(mentions(ran.out, "node8 mlx5_0"));
+  EXPECT_TRUE(mentions(ran.out, "both ranks use rail 0"));
+  EXPECT_TRUE(mentions(ran.out, "one machine: memory"));
+  EXPECT_TRUE(mentions(ran.out, "no rail that both ranks use: both machines have rails 0, 1"));
+  EXPECT_TRUE(mentions(ran.out, "seat 4 reads"));
+  EXPECT_TRUE(mentions(ran.out, "… and 104 more (--all)"));
+  EXPECT_TRUE(mentions(ran.out, "254.0 messages pass a spine"));
+  const Ran all = run_weft(std::string(kTwoLeaves) + " --all");
+  EXPECT_FALSE(mentions(all.out, "more (--all)"));
+  EXPECT_TRUE(mentions(all.out, "rail 7: leaf 1 down"));
+}
+
+TEST_F(Map, JsonHasTheSame) {
+  const Ran ran = tree("--graph ring --bytes 1000000 --json " + path("map.json"));
+  EXPECT_EQ(ran.exit_status, 0);
+  const nlohmann::json map = nlohmann::json::parse(content("map.json"), nullptr, false);
+  ASSERT_TRUE(map.is_object());
+  EXPECT_EQ(map["ranks"].size(), 16U);
+  EXPECT_EQ(map["edges"].size(), 32U);
+  EXPECT_EQ(map["edges"][0]["ways"][0]["local"], "mlx5_0");
+  EXPECT_DOUBLE_EQ(map["us"], 640);  // 8 messages leave a leaf of 400 / 4 Gbit/s
+  EXPECT_EQ(map["loads"][0]["kind"], "up");
+  EXPECT_TRUE(map["placement"].is_null());
+  EXPECT_EQ(tree("--json -").out.front(), "{");
+}
+
+TEST_F(Map, PlaceFindsBetterSeats) {
+  const Ran ran = tree("--graph ring --place --swaps 1000 --json " + path("map.json"));
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "1000 swaps tried"));
+  const nlohmann::json map = nlohmann::json::parse(content("map.json"), nullptr, false);
+  ASSERT_TRUE(map.is_object());
+  EXPECT_DOUBLE_EQ(map["placement"]["identity"]["between_leaves"], 32);
+  EXPECT_DOUBLE_EQ(map["placement"]["found"]["between_leaves"], 8);
+  EXPECT_DOUBLE_EQ(map["between_leaves"], 8);
+}
+
+TEST_F(Map, TheDrawingHasAllMachinesAndTheBusyLinks) {
+  EXPECT_EQ(tree("--graph one_peer_exponential --svg " + path("map.svg")).exit_status, 0);
+  const std::string svg = content("map.svg");
+  EXPECT_TRUE(svg.starts_with("<svg"));
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  for (const char* part : {">node15<", ">leaf 3<", ">spine<", "rail 0: leaf 2 up: ", "rank 7: "})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+}
+
+TEST_F(Map, MistakesAreNamed) {
+  EXPECT_EQ(run_weft("map").exit_status, 2);
+  const Ran missing = run_weft("map --cluster /nowhere.toml");
+  EXPECT_NE(missing.exit_status, 0);
+  EXPECT_TRUE(mentions(missing.errors, "/nowhere.toml"));
+  const Ran large = tree("--ranks 17");
+  EXPECT_EQ(large.exit_status, 2);
+  EXPECT_TRUE(mentions(large.errors, "tree.toml has room for 16"));
+  EXPECT_TRUE(mentions(tree("--graph nonsense").errors, "nonsense"));
+  EXPECT_TRUE(mentions(tree("--bytes 1X").errors, "1X"));
+  EXPECT_EQ(tree("--rails some").exit_status, 2);
+  EXPECT_EQ(tree("--seconds 3").exit_status, 2);  // of which search?
+  EXPECT_TRUE(mentions(tree("--svg /nowhere/map.svg").errors, "/nowhere/map.svg"));
+}
+
+}  // namespace
+}  // namespace weft

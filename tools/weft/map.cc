@@ -1,0 +1,180 @@
+// weft map: which interfaces a graph's edges take on a cluster, and where its ranks should sit.
+#include "tools/weft/map.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "engine/context/context.h"
+#include "tools/weft/commands.h"
+#include "tools/weft/map_measure.h"
+#include "tools/weft/perf_options.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kExamples = R"(
+Cluster files: docs/cluster.md; graphs and schedules: weft graph --help; how rails are chosen and what
+the times mean: docs/mapping.md.
+
+Examples:
+  weft map --cluster cluster.toml --graph exponential
+  weft map --cluster cluster.toml --graph ring --rails all --bytes 16M --svg map.svg
+  weft map --cluster cluster.toml --graph exponential --place --seconds 30 --all
+  weft map --cluster cluster.toml --graph bcube:a=4 --ranks 16 --json map.json
+  weft run -n 4 --no-tag -- weft map --cluster cluster.toml --graph ring --measure)";
+
+struct MapArguments {
+  std::string cluster{};
+  std::string graph = "exponential";
+  std::string rails = "near";
+  std::string bytes = "1M";
+  std::string json{};
+  std::string svg{};
+  int ranks = 0;
+  double seconds = 10;
+  int swaps = 1'000'000;
+  std::uint64_t seed = 1;
+  bool place = false;
+  bool all = false;
+  bool measure = false;
+};
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft map: {}\n", status.to_string());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+// All edges of a schedule count at once.
+Result<Graph> graph_of(const std::string& name, int ranks) {
+  Result<Graph> graph = make_graph(name, ranks);
+  if (graph.ok()) return graph;
+  const Result<Schedule> schedule = make_schedule(name, ranks);
+  if (!schedule.ok()) return graph;
+  WEFT_ASSIGN(const Graph all, union_graph(*schedule));
+  return all.renamed(name);
+}
+
+Status save(const std::string& path, const std::string& document) {
+  std::ofstream file(path);
+  file << document << std::flush;
+  return file.good() ? Status{} : system_error("write " + path, errno);
+}
+
+Result<FoundPlacement> search(const MapArguments& asked, const Cluster& cluster, const Graph& graph,
+                              const MapOptions& options) {
+  constexpr double kMs = 1e3;
+  const Deadline end = Deadline::after_ms(static_cast<std::int64_t>(asked.seconds * kMs));
+  return place_ranks(
+      cluster, graph,
+      {.map = options, .most_swaps = asked.swaps, .seed = asked.seed, .goes_on = [end] {
+         return !end.passed();
+       }});
+}
+
+Status show(const MapArguments& asked, const ShownMap& shown) {
+  if (!asked.svg.empty()) {
+    if (shown.cluster.machines.size() > kMostDrawn) {
+      return {Code::invalid_argument, fmt::format("--svg draws at most {} machines, not {}",
+                                                  kMostDrawn, shown.cluster.machines.size())};
+    }
+    WEFT_RETURN_IF_ERROR(save(asked.svg, map_svg(shown)));
+  }
+  if (asked.json != "-") fmt::print("{}", map_text(shown, asked.all));
+  if (asked.json.empty()) return {};
+  if (asked.json != "-") return save(asked.json, map_json(shown));
+  fmt::print("{}", map_json(shown));
+  return {};
+}
+
+Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const Graph& graph) {
+  WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.bytes));
+  const MapOptions options{.policy = asked.rails == "all" ? RailPolicy::all : RailPolicy::near,
+                           .bytes = static_cast<double>(bytes)};
+  std::optional<FoundPlacement> found;
+  if (asked.place) {
+    WEFT_ASSIGN(found, search(asked, cluster, graph, options));
+  }
+  const Placement placement = found ? found->placement : Placement::identity(graph.size());
+  WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
+  return ShownMap{cluster, graph, options, placement, std::move(found), std::move(map), {}};
+}
+
+// Every rank maps, so that a mistake is found before anyone waits for anyone; rank 0 shows.
+Status measure(const MapArguments& asked, ShownMap& shown) {
+  WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::from_environment());
+  if (context->size() != shown.graph.size()) {
+    return {Code::invalid_argument,
+            fmt::format("--measure: the graph has {} ranks, the job {}; start the ranks with a "
+                        "launcher (weft run -n {} -- weft map …)",
+                        shown.graph.size(), context->size(), shown.graph.size())};
+  }
+  WEFT_ASSIGN(shown.measured_us,
+              measure_edges(*context, shown.graph, static_cast<std::size_t>(shown.options.bytes)));
+  return context->rank() == 0 ? show(asked, shown) : Status{};
+}
+
+Status run(const MapArguments& asked) {
+  WEFT_ASSIGN(const Cluster cluster, read_cluster(asked.cluster));
+  if (asked.ranks > cluster.ranks()) {
+    return {Code::invalid_argument, fmt::format("--ranks {}: {} has room for {}", asked.ranks,
+                                                asked.cluster, cluster.ranks())};
+  }
+  WEFT_ASSIGN(const Graph graph,
+              graph_of(asked.graph, asked.ranks == 0 ? cluster.ranks() : asked.ranks));
+  WEFT_ASSIGN(ShownMap shown, map_of(asked, cluster, graph));
+  return asked.measure ? measure(asked, shown) : show(asked, shown);
+}
+
+void add_options(CLI::App& command, MapArguments& to) {
+  command.add_option("--cluster", to.cluster, "Cluster file (TOML)")->required();
+  command.add_option("--graph", to.graph, "Graph or schedule (all its edges) [exponential]");
+  command.add_option("--ranks", to.ranks, "Ranks of the graph [as many as the cluster has]")
+      ->check(CLI::Range(1, kMostRanks));
+  command.add_option("--rails", to.rails, "near: each rank its nearest; all: those of its machine")
+      ->check(CLI::IsMember({"near", "all"}));
+  command.add_option("--bytes", to.bytes, "Of a message, with K, M, G or nothing [1M]");
+  CLI::Option* place =
+      command.add_flag("--place", to.place, "Search for better seats for the ranks");
+  command.add_option("--seconds", to.seconds, "The search takes at most so long [10]")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->needs(place);
+  command.add_option("--swaps", to.swaps, "And tries at most so many swaps [1000000]")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->needs(place);
+  command.add_option("--seed", to.seed, "Of the search [1]")->needs(place);
+  command
+      .add_flag("--measure", to.measure,
+                "Also time each edge, alone: run it as a job's ranks, with a launcher")
+      ->excludes(place);
+  command.add_flag("--all", to.all, "Every line of long tables");
+  command.add_option("--json", to.json, "File for one JSON object; - instead of the tables");
+  command.add_option("--svg", to.svg, "File for a drawing");
+}
+
+}  // namespace
+
+std::string interface_name(const Cluster& cluster, int rail, int machine) {
+  const auto m = static_cast<std::size_t>(machine);
+  const int nic = cluster.rails[static_cast<std::size_t>(rail)].nics[m];
+  return cluster.machines[m].hardware->nics[static_cast<std::size_t>(nic)].name();
+}
+
+void add_map(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "map", "Show which interfaces a graph's edges take on a cluster, and how long that takes");
+  const auto arguments = std::make_shared<MapArguments>();
+  add_options(*command, *arguments);
+  command->footer(kExamples);
+  command->callback([&action, arguments] {
+    action = [arguments] {
+      const Status status = run(*arguments);
+      return status.ok() ? 0 : fail(status);
+    };
+  });
+}
+
+}  // namespace weft

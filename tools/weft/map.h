@@ -1,0 +1,35 @@
+// What `weft map` shows. Internal to the command.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topology/rails/rails.h"
+
+namespace weft {
+
+// A graph on a cluster.
+struct ShownMap {
+  const Cluster& cluster;
+  const Graph& graph;
+  MapOptions options;
+  Placement placement;
+  std::optional<FoundPlacement> search;  // if one was made
+  RailMap map;
+  std::vector<double> measured_us;  // by edge, alone; empty: not measured
+};
+
+// Of a machine, on a rail that it is on.
+[[nodiscard]] std::string interface_name(const Cluster& cluster, int rail, int machine);
+
+// Ranks, edges, links and seats as tables; of the long ones the first lines only, unless `all`.
+[[nodiscard]] std::string map_text(const ShownMap& shown, bool all);
+// One JSON object.
+[[nodiscard]] std::string map_json(const ShownMap& shown);
+// Machines with their ranks and interfaces, and above them the rails' switches; lines are as wide
+// and as red as the link is busy. At most kMostDrawn machines.
+inline constexpr int kMostDrawn = 64;
+[[nodiscard]] std::string map_svg(const ShownMap& shown);
+
+}  // namespace weft

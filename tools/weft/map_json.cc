@@ -1,0 +1,109 @@
+// A map as JSON. The names of the fields are those of topology/rails.
+#include <nlohmann/json.hpp>
+
+#include "tools/weft/map.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view name(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::send:
+      return "send";
+    case LinkKind::receive:
+      return "receive";
+    case LinkKind::up:
+      return "up";
+    case LinkKind::down:
+      return "down";
+    case LinkKind::memory:
+      return "memory";
+    case LinkKind::read:
+      return "read";
+  }
+  return {};
+}
+
+const std::string& rail_name(const ShownMap& shown, int rail) {
+  return shown.cluster.rails[static_cast<std::size_t>(rail)].name;
+}
+
+Json to_object(const ShownMap& shown, Rank rank) {
+  const int machine = shown.placement.machine_of(rank, shown.cluster);
+  Json rails = Json::array();
+  for (const int rail : shown.map.use.rails_of(rank)) {
+    rails.push_back({{"rail", rail_name(shown, rail)},
+                     {"interface", interface_name(shown.cluster, rail, machine)}});
+  }
+  return {{"rank", rank},
+          {"seat", shown.placement.seat[static_cast<std::size_t>(rank)]},
+          {"machine", shown.cluster.machines[static_cast<std::size_t>(machine)].name},
+          {"rails", rails},
+          {"reason", shown.map.use.reason_of(rank)}};
+}
+
+Json to_object(const ShownMap& shown, const MappedEdge& edge) {
+  Json ways = Json::array();
+  const int from = shown.placement.machine_of(edge.from, shown.cluster);
+  const int to = shown.placement.machine_of(edge.to, shown.cluster);
+  for (const Way& way : edge.ways) {
+    ways.push_back({{"rail", rail_name(shown, way.rail)},
+                    {"local", interface_name(shown.cluster, way.rail, from)},
+                    {"remote", interface_name(shown.cluster, way.rail, to)},
+                    {"share", way.share}});
+  }
+  return {{"from", edge.from},
+          {"to", edge.to},
+          {"ways", ways},
+          {"us", edge.us},
+          {"alone_us", edge.alone_us},
+          {"reason", reason_text(edge, shown.cluster)}};
+}
+
+Json to_object(const LinkLoad& load) {
+  return {{"name", load.name},
+          {"kind", name(load.kind)},
+          {"gbit_per_s", load.gbit_per_s},
+          {"messages", load.messages},
+          {"us", load.us}};
+}
+
+Json to_object(const PlacementCost& cost) {
+  return {
+      {"without_way", cost.without_way}, {"us", cost.us}, {"between_leaves", cost.between_leaves}};
+}
+
+Json to_object(const std::optional<FoundPlacement>& search) {
+  if (!search) return {};
+  return {{"identity", to_object(search->identity)},
+          {"greedy", to_object(search->greedy)},
+          {"found", to_object(search->found)},
+          {"swaps", search->swaps},
+          {"is_identity", search->is_identity()}};
+}
+
+}  // namespace
+
+std::string map_json(const ShownMap& shown) {
+  Json ranks = Json::array(), edges = Json::array(), loads = Json::array();
+  for (Rank rank = 0; rank < shown.graph.size(); ++rank) ranks.push_back(to_object(shown, rank));
+  for (const MappedEdge& edge : shown.map.edges) edges.push_back(to_object(shown, edge));
+  for (std::size_t e = 0; e < shown.measured_us.size(); ++e)
+    edges[e]["measured_us"] = shown.measured_us[e];
+  for (const LinkLoad& load : shown.map.loads) loads.push_back(to_object(load));
+  const Json object{{"cluster", shown.cluster.source},
+                    {"graph", shown.graph.name()},
+                    {"policy", name(shown.options.policy)},
+                    {"bytes", static_cast<std::size_t>(shown.options.bytes)},
+                    {"us", shown.map.us},
+                    {"between_leaves", shown.map.between_leaves},
+                    {"ranks", ranks},
+                    {"edges", edges},
+                    {"loads", loads},
+                    {"placement", to_object(shown.search)}};
+  return object.dump(2) + "\n";
+}
+
+}  // namespace weft

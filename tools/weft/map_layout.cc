@@ -1,0 +1,113 @@
+// The rail that is listed first stands next to the machines.
+#include "tools/weft/map_layout.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+constexpr double kTop = 62;       // title and legend
+constexpr double kLabels = 66;    // left of the switches: the rails' names
+constexpr double kGap = 18;       // between machines
+constexpr double kPadding = 6;    // inside a machine
+constexpr double kRise = 44;      // from one row of switches to the next
+constexpr double kCrossed = 120;  // the same, where the lines to a rail cross each other
+constexpr double kLeastWidth = 620;
+constexpr double kMachine = 108;  // height
+
+}  // namespace
+
+MapLayout::MapLayout(const Cluster& cluster) : cluster_(cluster) {
+  const int machines = static_cast<int>(cluster.machines.size());
+  const int rails = static_cast<int>(cluster.rails.size());
+  for (int rail = 0; rail < rails; ++rail) {
+    int last = 0;
+    for (int machine = 0; machine < machines; ++machine)
+      if (at(rail).has(machine)) last = std::max(last, at(rail).leaf_of(machine));
+    leaves_.push_back(last + 1);
+  }
+  double y = kTop;
+  rows_.resize(cluster.rails.size());
+  for (int rail = rails - 1; rail >= 0; --rail) {
+    if (has_spine(rail)) y += kRise;
+    rows_[static_cast<std::size_t>(rail)] = y;
+    y += rise(rail);
+  }
+  double x = kMargin + kLabels;
+  for (int machine = 0; machine < machines; ++machine) {
+    const int ranks = cluster.machines[static_cast<std::size_t>(machine)].ranks;
+    const int cells = std::max({ranks, interfaces(machine, rails), 2});
+    machines_.push_back({x, y + 24, cells * kCell + 2 * kPadding, kMachine});
+    x += machines_.back().width + kGap;
+  }
+  width_ = std::max(x - kGap + kMargin, kLeastWidth);
+}
+
+double MapLayout::height() const {
+  constexpr double kNames = 38;
+  return machines_.front().y + kMachine + kNames;
+}
+
+bool MapLayout::has_spine(int rail) const {
+  return at(rail).has_spine && leaves(rail) > 1;
+}
+
+double MapLayout::rise(int rail) const {
+  return at(rail).leaf_stride > 1 ? kCrossed : kRise;
+}
+
+int MapLayout::interfaces(int machine, int before_rail) const {
+  int count = 0;
+  for (int rail = 0; rail < before_rail; ++rail) count += at(rail).has(machine) ? 1 : 0;
+  return count;
+}
+
+double MapLayout::first_cell(int machine, int count) const {
+  return machines_[static_cast<std::size_t>(machine)].middle() - kCell * count / 2;
+}
+
+MapLayout::Box MapLayout::machine(int machine) const {
+  return machines_[static_cast<std::size_t>(machine)];
+}
+
+MapLayout::Point MapLayout::rank(int machine, int local) const {
+  const int ranks = cluster_.machines[static_cast<std::size_t>(machine)].ranks;
+  return {first_cell(machine, ranks) + kCell * (local + 0.5),
+          machines_[static_cast<std::size_t>(machine)].y + 86};
+}
+
+MapLayout::Box MapLayout::interface(int rail, int machine) const {
+  const double first =
+      first_cell(machine, interfaces(machine, static_cast<int>(cluster_.rails.size())));
+  return {first + kCell * interfaces(machine, rail) + 1,
+          machines_[static_cast<std::size_t>(machine)].y + 20, kCell - 2, kInterface};
+}
+
+// All leaves of a rail get the same part of the width: those of machines that follow each other then
+// stand above them.
+MapLayout::Box MapLayout::leaf(int rail, int leaf) const {
+  const double left = kMargin + kLabels;
+  const double each = (width_ - kMargin - left + kGap) / leaves(rail);
+  return {left + leaf * each, rows_[static_cast<std::size_t>(rail)], each - kGap, kSwitch};
+}
+
+MapLayout::Box MapLayout::spine(int rail) const {
+  const Box first = leaf(rail, 0);
+  const Box last = leaf(rail, leaves(rail) - 1);
+  return {first.x, first.y - kRise, last.x + last.width - first.x, kSwitch};
+}
+
+MapLayout::Point MapLayout::port(int rail, int machine) const {
+  const Box box = leaf(rail, at(rail).leaf_of(machine));
+  const double y = box.y + kSwitch;
+  constexpr double kInset = 12;
+  if (at(rail).leaf_stride == 1) {
+    const double right = std::max(box.x + box.width - kInset, box.x + kInset);
+    return {std::clamp(interface(rail, machine).middle(), box.x + kInset, right), y};
+  }
+  // Side by side in the order of the machines, whose number below this leaf that is:
+  const int place = machine / at(rail).leaf_stride % at(rail).machines_per_leaf;
+  return {box.x + box.width * (place + 0.5) / at(rail).machines_per_leaf, y};
+}
+
+}  // namespace weft

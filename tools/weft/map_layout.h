@@ -1,0 +1,66 @@
+// Where the parts of a map's drawing stand, in pixels. From top to bottom: rails, each a row of
+// leaf switches with, where they are several and connected, their spine above; then machines side
+// by side, each with its interfaces above its ranks. Internal to the command.
+#pragma once
+
+#include <vector>
+
+#include "topology/cluster/cluster.h"
+
+namespace weft {
+
+class MapLayout {
+ public:
+  static constexpr double kMargin = 24;
+  static constexpr double kCell = 34;  // the width of a rank, of an interface
+  static constexpr double kSwitch = 20;
+  static constexpr double kInterface = 20;
+  static constexpr double kRank = 13;  // radius
+
+  struct Point {
+    double x;
+    double y;
+  };
+  struct Box {
+    double x;
+    double y;
+    double width;
+    double height;
+
+    [[nodiscard]] double middle() const { return x + width / 2; }
+  };
+
+  // Keeps a reference.
+  explicit MapLayout(const Cluster& cluster);
+
+  [[nodiscard]] double width() const { return width_; }
+  [[nodiscard]] double height() const;
+  // Of those below which there is a machine.
+  [[nodiscard]] int leaves(int rail) const { return leaves_[static_cast<std::size_t>(rail)]; }
+  [[nodiscard]] bool has_spine(int rail) const;
+
+  [[nodiscard]] Box machine(int machine) const;
+  [[nodiscard]] Point rank(int machine, int local) const;
+  [[nodiscard]] Box interface(int rail, int machine) const;
+  [[nodiscard]] Box leaf(int rail, int leaf) const;
+  [[nodiscard]] Box spine(int rail) const;
+  // Where an interface's link meets its leaf.
+  [[nodiscard]] Point port(int rail, int machine) const;
+
+ private:
+  [[nodiscard]] const Rail& at(int rail) const {
+    return cluster_.rails[static_cast<std::size_t>(rail)];
+  }
+  [[nodiscard]] int interfaces(int machine, int before_rail) const;
+  [[nodiscard]] double rise(int rail) const;
+  // So that what is `count` cells wide stands in the middle of the machine.
+  [[nodiscard]] double first_cell(int machine, int count) const;
+
+  const Cluster& cluster_;
+  std::vector<Box> machines_;
+  std::vector<int> leaves_;   // by rail
+  std::vector<double> rows_;  // by rail: the upper edge of its leaves
+  double width_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// What the edges of a graph really take. Internal to the command.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/context/context.h"
+
+namespace weft {
+
+// One message after another, each edge while all else rests: the median of a few, in the order of
+// Graph::edges(), the same on every rank. Collective; the context's ranks are the graph's.
+[[nodiscard]] Result<std::vector<double>> measure_edges(Context& context, const Graph& graph,
+                                                        std::size_t bytes);
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// Internal to the module: a placement to start from.
+#pragma once
+
+#include "topology/rails/rails.h"
+
+namespace weft {
+
+// Fills the seats machine by machine, those below one leaf after each other, each with the rank that
+// has the most edges with the machine so far; then with the leaf; then with any rank placed; then
+// the lowest. O(edges * log(edges)).
+[[nodiscard]] Placement greedy_placement(const Cluster& cluster, const Graph& graph);
+
+// Seats in the order in which that fills them: near each other, near in this order.
+[[nodiscard]] std::vector<int> seats_by_leaf(const Cluster& cluster);
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// Internal to the module: everything of a cluster that bytes can be too many for, numbered.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/rails/rails.h"
+
+namespace weft {
+
+class Links {
+ public:
+  // Keeps a reference.
+  explicit Links(const Cluster& cluster);
+
+  [[nodiscard]] std::size_t size() const { return gbit_per_s_.size(); }
+  // 0: no bound.
+  [[nodiscard]] double gbit_per_s(std::size_t link) const { return gbit_per_s_[link]; }
+  // Which one it is, with its name and rate, and no load.
+  [[nodiscard]] LinkLoad describe(std::size_t link) const;
+
+  [[nodiscard]] std::size_t sends(int rail, int machine) const {
+    return first_[static_cast<std::size_t>(rail)] + 2 * static_cast<std::size_t>(machine);
+  }
+  [[nodiscard]] std::size_t receives(int rail, int machine) const {
+    return sends(rail, machine) + 1;
+  }
+  [[nodiscard]] std::size_t up(int rail, int leaf) const {
+    return sends(rail, machines_) + 2 * static_cast<std::size_t>(leaf);
+  }
+  [[nodiscard]] std::size_t down(int rail, int leaf) const { return up(rail, leaf) + 1; }
+  [[nodiscard]] std::size_t memory(int machine) const {
+    return first_.back() + static_cast<std::size_t>(machine);
+  }
+  // What one rank copies out of others' memory.
+  [[nodiscard]] std::size_t reads(int seat) const {
+    return memory(machines_) + static_cast<std::size_t>(seat);
+  }
+
+ private:
+  void add_rail(const Rail& rail);
+  void describe_on_rail(std::size_t link, LinkLoad& load) const;
+
+  const Cluster& cluster_;
+  int machines_;
+  std::vector<std::size_t> first_;  // of each rail; then, of memory
+  std::vector<double> gbit_per_s_;
+};
+
+}  // namespace weft

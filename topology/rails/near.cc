@@ -1,0 +1,119 @@
+// Where ranks work, how far that is from the machine's interfaces, and the sentence that says so.
+#include "topology/rails/near.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "topology/rails/share.h"
+
+namespace weft {
+namespace {
+
+// Near interfaces that are so many times slower than the machine's fastest are not used: a message
+// cut over all would gain less than their latency costs.
+constexpr double kTooSlow = 8;
+
+// What a rank works with: its GPU, or the NUMA node on which its cores are.
+struct Workplace {
+  const Gpu* gpu = nullptr;
+  const NumaNode* node = nullptr;
+
+  [[nodiscard]] std::string name() const {
+    return gpu != nullptr ? fmt::format("GPU {}", gpu->index) : fmt::format("node {}", node->index);
+  }
+  [[nodiscard]] bool is_told() const { return gpu != nullptr || node != nullptr; }
+  [[nodiscard]] Nearness nearness(const Nic& nic) const {
+    return gpu != nullptr ? distance(nic.place, gpu->place).nearness : distance(nic.place, *node);
+  }
+  // Nearness first, then the bridges on the way.
+  [[nodiscard]] int far(const Nic& nic) const {
+    constexpr int kMoreThanBridges = 1000;
+    if (!is_told()) return 0;
+    const int bridges = gpu != nullptr ? distance(nic.place, gpu->place).bridges : 0;
+    return kMoreThanBridges * static_cast<int>(nearness(nic)) + bridges;
+  }
+};
+
+// As launchers bind: GPUs in turn; without any, the cores in blocks.
+Workplace workplace(const Machine& machine, int rank, int ranks) {
+  if (!machine.gpus.empty())
+    return {&machine.gpus[static_cast<std::size_t>(rank) % machine.gpus.size()], nullptr};
+  const auto sum = [](int cores, const NumaNode& node) { return cores + node.cores; };
+  const int cores = std::accumulate(machine.nodes.begin(), machine.nodes.end(), 0, sum);
+  int first = static_cast<int>(std::int64_t{cores} * rank / ranks);
+  for (const NumaNode& node : machine.nodes) {
+    if (first < node.cores) return {nullptr, &node};
+    first -= node.cores;
+  }
+  return {};
+}
+
+const Nic& nic_of(const Machine& machine, const Interface& interface) {
+  return machine.nics[static_cast<std::size_t>(interface.nic)];
+}
+
+// "mlx5_3 and GPU 3 are below one PCI switch, shared by 2 ranks".
+std::string reason(const Workplace& place, const Nic& nic, int sharers) {
+  std::string text = nic.name();
+  const bool is_nic_told = !nic.place.address.empty() || nic.place.numa_node >= 0;
+  if (place.is_told() && is_nic_told) {
+    text += fmt::format(" and {} are {}", place.name(), description(place.nearness(nic)));
+  } else {
+    text += ", how near is not told";
+  }
+  return sharers > 1 ? text + fmt::format("; {} ranks share it", sharers) : text;
+}
+
+// The interfaces fit for a share, and who gets which.
+struct Shares {
+  std::vector<Interface> interfaces;
+  std::vector<std::vector<int>> of_rank;
+  std::vector<int> sharers;
+};
+
+Shares share(const Machine& machine, int ranks, const std::vector<Interface>& all) {
+  Shares shares;
+  const double fastest =
+      all.empty() ? 0 : std::ranges::max(all, {}, &Interface::gbit_per_s).gbit_per_s;
+  std::ranges::copy_if(all, std::back_inserter(shares.interfaces),
+                       [&](const Interface& one) { return one.gbit_per_s * kTooSlow >= fastest; });
+  std::vector<double> rates;
+  for (const Interface& one : shares.interfaces) rates.push_back(one.gbit_per_s);
+  std::vector<std::vector<int>> far(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Workplace place = workplace(machine, rank, ranks);
+    for (const Interface& one : shares.interfaces)
+      far[static_cast<std::size_t>(rank)].push_back(place.far(nic_of(machine, one)));
+  }
+  shares.of_rank = share_interfaces(far, rates);
+  shares.sharers.assign(rates.size(), 0);
+  for (const std::vector<int>& taken : shares.of_rank)
+    for (const int one : taken) ++shares.sharers[static_cast<std::size_t>(one)];
+  return shares;
+}
+
+}  // namespace
+
+std::vector<NearRails> near_rails(const Machine& machine, int ranks,
+                                  const std::vector<Interface>& interfaces) {
+  const Shares shares = share(machine, ranks, interfaces);
+  std::vector<NearRails> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    NearRails near;
+    std::vector<std::string> reasons;
+    for (const int taken : shares.of_rank[static_cast<std::size_t>(rank)]) {
+      const Interface& one = shares.interfaces[static_cast<std::size_t>(taken)];
+      near.rails.push_back(one.rail);
+      reasons.push_back(reason(workplace(machine, rank, ranks), nic_of(machine, one),
+                               shares.sharers[static_cast<std::size_t>(taken)]));
+    }
+    near.reason = fmt::format("{}", fmt::join(reasons, "; "));
+    all.push_back(std::move(near));
+  }
+  return all;
+}
+
+}  // namespace weft

@@ -1,0 +1,76 @@
+// The search for seats: two starts, swaps from the better one, and the best of all three.
+#include <algorithm>
+#include <utility>
+
+#include "topology/rails/greedy.h"
+#include "topology/rails/swaps.h"
+
+namespace weft {
+namespace {
+
+PlacementCost cost_of(const Routes& routes, const Graph& graph, const Placement& placement,
+                      double bytes) {
+  Traffic traffic(routes, bytes);
+  PlacementCost cost;
+  Route route;
+  const auto find = [&](const Edge& edge) {
+    routes.find({edge.from, edge.to, placement.seat[static_cast<std::size_t>(edge.from)],
+                 placement.seat[static_cast<std::size_t>(edge.to)]},
+                route);
+    return route.exists();
+  };
+  const std::vector<Edge> edges = graph.edges();
+  for (const Edge& edge : edges) {
+    if (find(edge)) {
+      traffic.add(route);
+    } else {
+      ++cost.without_way;
+    }
+  }
+  for (const Edge& edge : edges)
+    if (find(edge)) cost.us = std::max(cost.us, traffic.us(route));
+  cost.between_leaves = traffic.between_leaves();
+  return cost;
+}
+
+}  // namespace
+
+bool PlacementCost::is_below(const PlacementCost& other) const {
+  constexpr double kSame = 1e-9;  // sums in another order
+  const auto less = [](double a, double b) { return a < b - kSame * b; };
+  if (without_way != other.without_way) return without_way < other.without_way;
+  if (less(us, other.us) || less(other.us, us)) return us < other.us;
+  return less(between_leaves, other.between_leaves);
+}
+
+bool FoundPlacement::is_identity() const {
+  return placement.seat == Placement::identity(static_cast<int>(placement.seat.size())).seat;
+}
+
+Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
+                                   const PlacementSearch& search) {
+  FoundPlacement found;
+  found.placement = Placement::identity(graph.size());
+  const double bytes = search.map.bytes;
+  WEFT_RETURN_IF_ERROR(choose_rails(cluster, found.placement, search.map.policy).status());
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, graph, search.map.policy));
+  found.identity = cost_of(routes, graph, found.placement, bytes);
+  found.found = found.identity;
+  const auto consider = [&found](Placement placement, const PlacementCost& cost) {
+    if (!cost.is_below(found.found)) return;
+    found.placement = std::move(placement);
+    found.found = cost;
+  };
+  Placement greedy = greedy_placement(cluster, graph);
+  found.greedy = cost_of(routes, graph, greedy, bytes);
+  consider(std::move(greedy), found.greedy);
+  Swaps swaps(routes, graph, seats_by_leaf(cluster), found.placement, search);
+  swaps.run();
+  found.swaps = swaps.tried();
+  Placement swapped = swaps.best();
+  const PlacementCost cost = cost_of(routes, graph, swapped, bytes);
+  consider(std::move(swapped), cost);
+  return found;
+}
+
+}  // namespace weft

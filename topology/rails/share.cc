@@ -1,0 +1,110 @@
+// A transportation problem, solved by shortest augmenting paths: one wish after another goes to the
+// interface that has room at the least cost, where earlier wishes may move over to make it. The
+// price of room grows with an interface's load, so each step keeps the whole optimal. Ranks at the
+// same place are one row, so a machine of many ranks costs no more than one of few.
+#include "topology/rails/share.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace weft {
+namespace {
+
+class Sharing {
+ public:
+  Sharing(std::vector<std::vector<int>> far, const std::vector<double>& rates, bool only_once)
+      : far_(std::move(far)),
+        rates_(rates),
+        only_once_(only_once),
+        taken_(far_.size(), std::vector<int>(rates.size(), 0)),
+        load_(rates.size(), 0) {}
+
+  // One more interface for a rank of this row.
+  void add(std::size_t row) {
+    find_paths(row);
+    std::size_t best = 0;
+    for (std::size_t nic = 1; nic < rates_.size(); ++nic) {
+      if (std::tuple(price(nic), cost_[nic]) < std::tuple(price(best), cost_[best])) best = nic;
+    }
+    ++load_[best];
+    std::size_t nic = best;
+    for (; moved_[nic] != kNobody; nic = before_[nic]) {  // no path visits an interface twice
+      ++taken_[moved_[nic]][nic];
+      --taken_[moved_[nic]][before_[nic]];
+    }
+    ++taken_[row][nic];
+  }
+
+  // The lowest interface that is still to be given to a rank of this row.
+  int give(std::size_t row) {
+    const auto found = std::ranges::find_if(taken_[row], [](int count) { return count > 0; });
+    --*found;
+    return static_cast<int>(found - taken_[row].begin());
+  }
+
+ private:
+  static constexpr std::size_t kNobody = std::numeric_limits<std::size_t>::max();
+
+  [[nodiscard]] double price(std::size_t nic) const {
+    if (only_once_ && load_[nic] > 0) return std::numeric_limits<double>::infinity();
+    return (load_[nic] + 1) / rates_[nic];
+  }
+
+  // The least cost at which an interface could take one more, if others move: Bellman and Ford.
+  void find_paths(std::size_t row) {
+    cost_ = far_[row];
+    before_.assign(rates_.size(), 0);
+    moved_.assign(rates_.size(), kNobody);
+    for (std::size_t round = 0; round < rates_.size(); ++round) {
+      for (std::size_t other = 0; other < far_.size(); ++other)
+        for (std::size_t nic = 0; nic < rates_.size(); ++nic)
+          if (taken_[other][nic] > 0) move(other, nic);
+    }
+  }
+  void move(std::size_t row, std::size_t from) {
+    for (std::size_t to = 0; to < rates_.size(); ++to) {
+      const int cost = cost_[from] + far_[row][to] - far_[row][from];
+      if (cost >= cost_[to]) continue;
+      cost_[to] = cost;
+      before_[to] = from;
+      moved_[to] = row;
+    }
+  }
+
+  std::vector<std::vector<int>> far_;
+  const std::vector<double>& rates_;
+  bool only_once_;
+  std::vector<std::vector<int>> taken_;  // by row and interface
+  std::vector<int> load_;
+  // The paths to the interfaces: their cost, who moves over there, and from which.
+  std::vector<int> cost_;
+  std::vector<std::size_t> before_;
+  std::vector<std::size_t> moved_;
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> share_interfaces(const std::vector<std::vector<int>>& far,
+                                               const std::vector<double>& rates) {
+  std::vector<std::vector<int>> result(far.size());
+  if (rates.empty() || far.empty()) return result;
+  std::map<std::vector<int>, std::size_t> row_of;
+  std::vector<std::vector<int>> rows;
+  for (const std::vector<int>& row : far)
+    if (row_of.emplace(row, rows.size()).second) rows.push_back(row);
+  const std::size_t each = std::max<std::size_t>(rates.size() / far.size(), 1);
+  Sharing sharing(std::move(rows), rates, rates.size() >= far.size());
+  for (std::size_t turn = 0; turn < each; ++turn)
+    for (const std::vector<int>& row : far) sharing.add(row_of.at(row));
+  for (std::size_t rank = 0; rank < far.size(); ++rank) {
+    for (std::size_t turn = 0; turn < each; ++turn)
+      result[rank].push_back(sharing.give(row_of.at(far[rank])));
+    std::ranges::sort(result[rank]);
+  }
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// Internal to the module: the interfaces of one machine, shared out to its ranks.
+#pragma once
+
+#include <vector>
+
+namespace weft {
+
+// far[rank][interface]: how far apart they are; rates: of the interfaces. Each rank gets one
+// interface, or as many as there are for each where there are more than ranks; result by rank,
+// ascending. First, the interface with the most ranks per rate has as few as can be; then, the sum
+// of distances is least; ties go to the lower number.
+[[nodiscard]] std::vector<std::vector<int>> share_interfaces(
+    const std::vector<std::vector<int>>& far, const std::vector<double>& rates);
+
+}  // namespace weft
