@@ -267,7 +267,7 @@ Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y
   key.collective = Collective::allreduce;
   key.algorithm = static_cast<std::uint8_t>(algorithm);
   key.in_place = is_in_place(x, y);
-  key.bytes = algorithm == AllreduceAlgorithm::automatic ? bytes : 0;
+  key.bytes = bytes;
   return plan_everybody(invocation, key, [&] {
     return plan_allreduce(config_.rank, config_.size, bytes, Shape{key.in_place}, algorithm,
                           *layout);

@@ -24,7 +24,7 @@ std::string rail_of(const RdmaPort& port) {
   return best == port.gids.end() ? std::string() : subnet_of(*best);
 }
 
-Rail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
+NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
   IbOptions ib;

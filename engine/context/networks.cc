@@ -32,10 +32,11 @@ Status not_there(const std::string& name) {
 
 }  // namespace
 
-Result<std::vector<Rail>> network_rails(const Config& config, const InterfaceOptions& options) {
+Result<std::vector<NetworkRail>> network_rails(const Config& config,
+                                               const InterfaceOptions& options) {
   const bool asked_for = !config.transports.automatic;
   std::vector<WantedName> names = wanted_names(config);
-  std::vector<Rail> rails;
+  std::vector<NetworkRail> rails;
   std::string missing;
   const auto add = [&](Result<Rails> found) -> Status {
     WEFT_RETURN_IF_ERROR(found.status());

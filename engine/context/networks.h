@@ -12,15 +12,15 @@
 namespace weft {
 
 // One way to a network, and the NUMA node that its card is on; -1: not told.
-struct Rail {
+struct NetworkRail {
   BondMember member;
   int numa_node = -1;
 };
 
 // Those of all transports that the configuration asks for, RDMA before UCX. `unavailable` if there
 // are none, or if one that was asked for by name is not there.
-[[nodiscard]] Result<std::vector<Rail>> network_rails(const Config& config,
-                                                      const InterfaceOptions& options);
+[[nodiscard]] Result<std::vector<NetworkRail>> network_rails(const Config& config,
+                                                             const InterfaceOptions& options);
 
 // Names of the configuration that a kind of rails was looked up by; each kind marks its own.
 struct WantedName {
@@ -31,7 +31,7 @@ struct WantedName {
 // The rails of one transport: those named, or all that are usable if no names are given. None is no
 // error where none is named; the text says why there are none.
 struct Rails {
-  std::vector<Rail> members;
+  std::vector<NetworkRail> members;
   std::string missing;
 };
 [[nodiscard]] Result<Rails> ib_rails(const Config& config, const InterfaceOptions& options,

@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-Rail rail_over(const NetworkInterface& device, const Config& config,
-               const InterfaceOptions& options) {
+NetworkRail rail_over(const NetworkInterface& device, const Config& config,
+                      const InterfaceOptions& options) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
   UcxOptions ucx;

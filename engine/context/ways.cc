@@ -38,11 +38,11 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
   std::vector<BondMember> rails;
   std::vector<int> numa_nodes;
   if (transports.networks()) {
-    Result<std::vector<Rail>> found = network_rails(config, options);
+    Result<std::vector<NetworkRail>> found = network_rails(config, options);
     const bool wanted = !transports.automatic || !config.interfaces.empty();
     if (!found.ok() && wanted) return found.status();
     if (found.ok()) {
-      for (Rail& rail : *found) {
+      for (NetworkRail& rail : *found) {
         rails.push_back(std::move(rail.member));
         numa_nodes.push_back(rail.numa_node);
       }

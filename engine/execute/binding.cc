@@ -93,12 +93,24 @@ void Execution::bind_edges() {
     in_[i] = {call_.in[i]->endpoint, false, false, false, nullptr, 1.0};
   for (std::size_t o = 0; o < out_.size(); ++o)
     out_[o] = {call_.out[o]->endpoint, 0, false, false, false};
+  prefer_rails();
   for (std::size_t i = 0, o = 0; i < in_.size() && o < out_.size();) {
     const Rank from = call_.in[i]->rank;
     const Rank to = call_.out[o]->rank;
     if (from == to) in_[i].mutual = out_[o].mutual = true;
     i += from <= to ? 1 : 0;
     o += to <= from ? 1 : 0;
+  }
+}
+
+// What the operation before asked for on this channel ends with it.
+void Execution::prefer_rails() {
+  for (Endpoint* endpoint : kept_to_rails_) endpoint->prefer_rail(options_.channel, kAnyRail);
+  kept_to_rails_.clear();
+  for (std::size_t o = 0; o < plan_->rails.size(); ++o) {
+    if (plan_->rails[o] == kAnyRail) continue;
+    out_[o].endpoint->prefer_rail(options_.channel, plan_->rails[o]);
+    kept_to_rails_.push_back(out_[o].endpoint);
   }
 }
 

@@ -249,6 +249,7 @@ class Execution {
   // binding.cc
   Status bind_buffers();
   void bind_edges();
+  void prefer_rails();
   [[nodiscard]] Bytes bytes_of(const Slice& slice) const;
   [[nodiscard]] Range range_of(const Slice& slice, std::size_t elements) const;
   Status grow(HeapBlock& block, std::size_t bytes, const char* what);
@@ -312,6 +313,7 @@ class Execution {
   WireHeader header_;        // what all notices of this operation have in common
   std::vector<InEdge> in_;
   std::vector<OutEdge> out_;
+  std::vector<Endpoint*> kept_to_rails_;  // by the operation that ran last
 
   std::uint32_t pc_ = 0;
   // Sends, in the order begun; send_of_step_ maps a step to its index here.

@@ -42,7 +42,8 @@ Status check_layout(int size, const Layout& layout) {
                                               layout.machine.size(), size)};
 }
 
-Planned plan_by(AllreduceChoice choice, Rank rank, int size, Shape shape, const Layout& layout) {
+Planned plan_by(AllreduceChoice choice, Rank rank, int size, std::size_t bytes, Shape shape,
+                const Layout& layout) {
   switch (choice.algorithm) {
     case AllreduceAlgorithm::automatic:
       break;  // choose_allreduce() never answers this
@@ -55,11 +56,11 @@ Planned plan_by(AllreduceChoice choice, Rank rank, int size, Shape shape, const 
     case AllreduceAlgorithm::halving_doubling:
       return plan_allreduce_halving_doubling(rank, size, shape, std::move(choice.reason));
     case AllreduceAlgorithm::bcube:
-      return plan_allreduce_bcube(rank, size, shape, layout, choice.reason);
+      return plan_allreduce_bcube(rank, size, bytes, shape, layout, choice.reason);
     case AllreduceAlgorithm::torus:
-      return plan_allreduce_torus(rank, size, shape, layout, choice.reason);
+      return plan_allreduce_torus(rank, size, bytes, shape, layout, choice.reason);
     case AllreduceAlgorithm::multi_ring:
-      return plan_allreduce_multi_ring(rank, size, shape, layout, choice.reason);
+      return plan_allreduce_multi_ring(rank, size, bytes, shape, layout, choice.reason);
     case AllreduceAlgorithm::hierarchical:
       return plan_allreduce_hierarchical(rank, shape, layout, choice.reason);
   }
@@ -137,7 +138,7 @@ Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
           ? choose_allreduce(size, bytes, layout)
           : AllreduceChoice{algorithm,
                             fmt::format("{} bytes on {} ranks: asked for by name", bytes, size)};
-  return plan_by(std::move(choice), rank, size, shape, layout);
+  return plan_by(std::move(choice), rank, size, bytes, shape, layout);
 }
 
 }  // namespace weft

@@ -24,14 +24,14 @@ struct AllreduceChoice {
 
 // These add to the reason how they make use of the layout, which must be one that their checks
 // allow.
-[[nodiscard]] Planned plan_allreduce_multi_ring(Rank rank, int size, Shape shape,
+[[nodiscard]] Planned plan_allreduce_multi_ring(Rank rank, int size, std::size_t bytes, Shape shape,
                                                 const Layout& layout, const std::string& reason);
 [[nodiscard]] Status check_bcube(int size);
-[[nodiscard]] Planned plan_allreduce_bcube(Rank rank, int size, Shape shape, const Layout& layout,
-                                           const std::string& reason);
+[[nodiscard]] Planned plan_allreduce_bcube(Rank rank, int size, std::size_t bytes, Shape shape,
+                                           const Layout& layout, const std::string& reason);
 [[nodiscard]] Status check_torus(int size);
-[[nodiscard]] Planned plan_allreduce_torus(Rank rank, int size, Shape shape, const Layout& layout,
-                                           const std::string& reason);
+[[nodiscard]] Planned plan_allreduce_torus(Rank rank, int size, std::size_t bytes, Shape shape,
+                                           const Layout& layout, const std::string& reason);
 [[nodiscard]] Status check_hierarchical(int size, const Layout& layout);
 [[nodiscard]] Planned plan_allreduce_hierarchical(Rank rank, Shape shape, const Layout& layout,
                                                   const std::string& reason);

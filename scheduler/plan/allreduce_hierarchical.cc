@@ -46,7 +46,8 @@ std::vector<TensorPart> between_machines(const MachineShares& shares, Rank rank,
   return parts;
 }
 
-Planned plan_two(Rank rank, Shape shape, const MachineShares& shares, const std::string& reason) {
+Planned plan_two(Rank rank, Shape shape, const MachineShares& shares, int rails,
+                 const std::string& reason) {
   const std::vector<int> other{1 - shares.machine_of(rank)};
   const SharesExchange swap{&shares,           Buffer::scratch,  other, other, Combining::reduce,
                             Weight::Kind::one, Weight::Kind::one};
@@ -63,11 +64,12 @@ Planned plan_two(Rank rank, Shape shape, const MachineShares& shares, const std:
   inside.make_move(plan, view, 0);
   exchange_shares(plan, view, swap);
   inside.make_move(plan, view, 1);
+  keep_to_near_rail(plan, view, shares, rails);
   return {std::move(view), std::move(plan).finish(fmt::format(
                                "{}; 2 machines of {} swap shares whole", reason, shares.text()))};
 }
 
-Planned plan_several(Rank rank, Shape shape, const MachineShares& shares,
+Planned plan_several(Rank rank, Shape shape, const MachineShares& shares, int rails,
                      const std::string& reason) {
   const int machines = shares.machines();
   const std::vector<int> levels = few_factors(machines, kLevelMachines);
@@ -84,6 +86,7 @@ Planned plan_several(Rank rank, Shape shape, const MachineShares& shares,
   inside.make_move(plan, view, 0);
   plan_parts(plan, view, between);
   inside.make_move(plan, view, 1);
+  keep_to_near_rail(plan, view, shares, rails);
   return {std::move(view), std::move(plan).finish(fmt::format(
                                "{}; {} machines of {}, shares meet over levels of {}", reason,
                                machines, shares.text(), fmt::join(levels, " x ")))};
@@ -106,8 +109,8 @@ Status check_hierarchical(int size, const Layout& layout) {
 Planned plan_allreduce_hierarchical(Rank rank, Shape shape, const Layout& layout,
                                     const std::string& reason) {
   const MachineShares shares(layout);
-  return shares.machines() == 2 ? plan_two(rank, shape, shares, reason)
-                                : plan_several(rank, shape, shares, reason);
+  return shares.machines() == 2 ? plan_two(rank, shape, shares, layout.rails, reason)
+                                : plan_several(rank, shape, shares, layout.rails, reason);
 }
 
 }  // namespace weft

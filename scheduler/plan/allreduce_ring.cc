@@ -40,31 +40,38 @@ TensorPart::Stage ring_of(Rank rank, int size, int stride) {
   return ring;
 }
 
-Planned plan_rings(Rank rank, int size, const std::vector<int>& strides, Shape shape,
-                   std::string_view algorithm, std::string reason) {
+// `rails`: as many as rings, each to have its own; or any other number.
+Planned plan_rings(Rank rank, int size, std::size_t bytes, const std::vector<int>& strides,
+                   int rails, Shape shape, std::string_view algorithm, std::string reason) {
   const auto blocks = static_cast<std::uint32_t>(size);
+  const std::size_t rings = strides.size();
+  const std::uint32_t slices = slices_of(rings, bytes / rings / blocks);
   std::vector<TensorPart> parts;
-  for (std::uint32_t part = 0; part < strides.size(); ++part) {
+  for (std::uint32_t part = 0; part < slices * rings; ++part) {
     parts.emplace_back(blocks_of(Buffer::input, part * blocks, (part + 1) * blocks),
-                       std::vector{ring_of(rank, size, strides[part])}, shape);
+                       std::vector{ring_of(rank, size, strides[part % rings])}, shape);
   }
   View view = view_of_parts(rank, size, parts);
   PlanBuilder plan("allreduce", algorithm, view);
   plan.partition_evenly(blocks * static_cast<std::uint32_t>(parts.size()));
   plan_parts(plan, view, parts);
+  for (int ring = 0; ring < rails && rails == std::ssize(strides); ++ring) {
+    const Rank next = (rank + strides[static_cast<std::size_t>(ring)]) % size;
+    plan.keep_to_rail(edge_to(view.out, next), ring);
+  }
   return {std::move(view), std::move(plan).finish(std::move(reason))};
 }
 
 }  // namespace
 
 Planned plan_allreduce_ring(Rank rank, int size, Shape shape, std::string reason) {
-  return plan_rings(rank, size, {1}, shape, "ring", std::move(reason));
+  return plan_rings(rank, size, 0, {1}, 0, shape, "ring", std::move(reason));
 }
 
-Planned plan_allreduce_multi_ring(Rank rank, int size, Shape shape, const Layout& layout,
-                                  const std::string& reason) {
+Planned plan_allreduce_multi_ring(Rank rank, int size, std::size_t bytes, Shape shape,
+                                  const Layout& layout, const std::string& reason) {
   const std::vector<int> strides = strides_of(size, layout.rails);
-  return plan_rings(rank, size, strides, shape, "multi_ring",
+  return plan_rings(rank, size, bytes, strides, layout.rails, shape, "multi_ring",
                     fmt::format("{}; {} rings for {} rails", reason, strides.size(), layout.rails));
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "scheduler/plan/allreduce_algorithms.h"
@@ -30,8 +31,8 @@ Status check_torus(int size) {
           fmt::format("torus needs ranks in two dimensions or more: {} is a prime", size)};
 }
 
-Planned plan_allreduce_torus(Rank rank, int size, Shape shape, const Layout& layout,
-                             const std::string& reason) {
+Planned plan_allreduce_torus(Rank rank, int size, std::size_t bytes, Shape shape,
+                             const Layout& layout, const std::string& reason) {
   const std::vector<int> lengths = lengths_of(size, layout.rails);
   invariant(!lengths.empty(), "check_allreduce() allows torus");
   std::vector<TensorPart::Stage> rings;  // by dimension
@@ -41,8 +42,10 @@ Planned plan_allreduce_torus(Rank rank, int size, Shape shape, const Layout& lay
     rings.push_back(stage_along(rank, stride, length, TensorPart::Passing::ring));
   }
   const auto blocks = static_cast<std::uint32_t>(size);
+  const std::size_t longest = static_cast<std::size_t>(std::ranges::max(lengths));
+  const std::uint32_t slices = slices_of(rings.size(), bytes / rings.size() / longest);
   std::vector<TensorPart> parts;
-  for (std::uint32_t part = 0; part < rings.size(); ++part) {
+  for (std::uint32_t part = 0; part < slices * rings.size(); ++part) {
     std::vector<TensorPart::Stage> stages;
     for (std::size_t i = 0; i < rings.size(); ++i) {
       stages.push_back(rings[(part + i) % rings.size()]);

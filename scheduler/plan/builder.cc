@@ -89,6 +89,11 @@ void PlanBuilder::combine(Combining combining, Slice slice, const std::vector<Op
   plan_.steps.push_back(step);
 }
 
+void PlanBuilder::keep_to_rail(std::uint32_t edge, int rail) {
+  plan_.rails.resize(plan_.out_degree, kAnyRail);
+  plan_.rails[edge] = rail;
+}
+
 Plan PlanBuilder::finish(std::string reason) && {
   plan_.reason = std::move(reason);
   plan_.is_one_round = is_one_round(plan_);

@@ -28,6 +28,8 @@ class PlanBuilder {
   std::uint32_t send(Slice slice, const std::vector<std::uint32_t>& edges);
   void combine(Combining combining, Slice slice, const std::vector<Operand>& operands,
                const std::vector<std::uint32_t>& hazards = {});
+  // What the edge carries should take this rail.
+  void keep_to_rail(std::uint32_t edge, int rail);
   [[nodiscard]] Plan finish(std::string reason) &&;
 
  private:

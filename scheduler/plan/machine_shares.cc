@@ -190,4 +190,15 @@ void add_share_peers(View& view, const SharesExchange& exchange) {
   }
 }
 
+void keep_to_near_rail(PlanBuilder& plan, const View& view, const MachineShares& shares,
+                       int rails) {
+  const int machine = shares.machine_of(view.rank);
+  const int ranks = shares.ranks_on(machine);
+  if (rails < 2 || ranks % rails != 0) return;
+  const int rail = shares.place_of(view.rank) / (ranks / rails);
+  for (std::uint32_t edge = 0; edge < view.out.size(); ++edge) {
+    if (shares.machine_of(view.out[edge]) != machine) plan.keep_to_rail(edge, rail);
+  }
+}
+
 }  // namespace weft

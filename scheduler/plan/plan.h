@@ -131,6 +131,9 @@ struct Plan {
   std::vector<std::uint32_t> edges;  // indices into View::out
   std::vector<Operand> operands;
   std::vector<std::uint32_t> hazards;  // indices of send steps
+  // By out-edge: which of Layout::rails its large messages should take, so that edges that are used
+  // at once do not share one; or kAnyRail. Empty: that for all.
+  std::vector<int> rails;
   // Says of the steps above: all sends stand before the first combine that takes a message, and
   // each edge carries one message at most. So where sends are copied at once, a rank posts what it
   // has, waits for all that it gets, and is done.

@@ -2,12 +2,17 @@
 // Patarasuk and Yuan (2009).
 #include "scheduler/plan/tensor_part.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weft {
 namespace {
 
 constexpr Weight kScale{Weight::Kind::scale, 0};
+// What a network's slots hold for one peer, about: longer messages would wait for their turn.
+constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
+// Each costs a few steps for each stage; of a message of 64 MiB a turn is as long as it may be.
+constexpr std::size_t kMostSlices = 64;
 
 }  // namespace
 
@@ -174,6 +179,12 @@ View view_of_parts(Rank rank, int size, std::span<const TensorPart> parts) {
   View view{rank, size, {}, {}};
   for (const TensorPart& part : parts) part.add_peers(view);
   return sorted(std::move(view));
+}
+
+std::uint32_t slices_of(std::size_t parts, std::size_t message_bytes) {
+  if (parts < 2) return 1;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(message_bytes / kTurnBytes, 1, kMostSlices));
 }
 
 void plan_parts(PlanBuilder& plan, const View& view, std::span<TensorPart> parts) {

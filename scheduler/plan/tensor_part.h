@@ -96,6 +96,11 @@ class TensorPart {
                                             TensorPart::Passing passing);
 // The view of a rank that talks to the peers of these parts.
 [[nodiscard]] View view_of_parts(Rank rank, int size, std::span<const TensorPart> parts);
+// Into how many parts each of `parts` is cut once more, where its first message has so many bytes.
+// Parts at work at the same time should be short: a rank takes messages in the order of its program,
+// and those of the next part wait meanwhile in slots, which hold a few pieces and no more. A part
+// alone stays whole.
+[[nodiscard]] std::uint32_t slices_of(std::size_t parts, std::size_t message_bytes);
 // All parts' moves, in turn. A part's next message is sent as soon as it is there, before anything
 // else is waited for, so that all edges have something to carry. The parts have as many moves each.
 void plan_parts(PlanBuilder& plan, const View& view, std::span<TensorPart> parts);

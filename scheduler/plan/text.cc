@@ -61,7 +61,10 @@ std::string text_of(const Operand& operand, const View& view) {
 std::string text_of_send(const Plan& plan, const View& view, const Step& step) {
   std::string line = fmt::format("send {} ->", text_of(step.slice));
   for (std::uint32_t i = 0; i < step.count; ++i) {
-    line += fmt::format(" {}", view.out[plan.edges[step.first + i]]);
+    const std::uint32_t edge = plan.edges[step.first + i];
+    line += fmt::format(" {}", view.out[edge]);
+    if (!plan.rails.empty() && plan.rails[edge] != kAnyRail)
+      line += fmt::format(" by rail {}", plan.rails[edge]);
   }
   return line;
 }

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-using Kind = std::tuple<const Machine*, int, std::vector<Interface>>;
+using Kind = std::tuple<const Machine*, int, std::vector<RailNic>>;
 
 // By rail and machine: is there another machine that this one reaches? A machine alone in the world
 // keeps its rails, to show what its ranks would use.
@@ -90,7 +90,7 @@ class RailChooser {
 
  private:
   [[nodiscard]] Kind kind_of(std::size_t machine) const {
-    std::vector<Interface> interfaces;
+    std::vector<RailNic> interfaces;
     for (std::size_t r = 0; r < cluster_.rails.size(); ++r) {
       const Rail& rail = cluster_.rails[r];
       if (company_[r][machine])
@@ -113,15 +113,15 @@ class RailChooser {
     return place->second;
   }
 
-  void use_all(int ranks, const std::vector<Interface>& interfaces) {
+  void use_all(int ranks, const std::vector<RailNic>& interfaces) {
     RailUse::Choice choice;
-    for (const Interface& one : interfaces) choice.rails.push_back(one.rail);
+    for (const RailNic& one : interfaces) choice.rails.push_back(one.rail);
     choice.reason =
         interfaces.empty() ? "no rail of its machine reaches another" : "all rails of its machine";
     use_.choices_.insert(use_.choices_.end(), static_cast<std::size_t>(ranks), choice);
   }
 
-  void use_near(const Machine& hardware, int ranks, const std::vector<Interface>& interfaces) {
+  void use_near(const Machine& hardware, int ranks, const std::vector<RailNic>& interfaces) {
     for (NearRails& near : near_rails(hardware, ranks, interfaces))
       use_.choices_.push_back({std::move(near.rails), std::move(near.reason)});
   }

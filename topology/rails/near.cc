@@ -51,7 +51,7 @@ Workplace workplace(const Machine& machine, int rank, int ranks) {
   return {};
 }
 
-const Nic& nic_of(const Machine& machine, const Interface& interface) {
+const Nic& nic_of(const Machine& machine, const RailNic& interface) {
   return machine.nics[static_cast<std::size_t>(interface.nic)];
 }
 
@@ -69,23 +69,23 @@ std::string reason(const Workplace& place, const Nic& nic, int sharers) {
 
 // The interfaces fit for a share, and who gets which.
 struct Shares {
-  std::vector<Interface> interfaces;
+  std::vector<RailNic> interfaces;
   std::vector<std::vector<int>> of_rank;
   std::vector<int> sharers;
 };
 
-Shares share(const Machine& machine, int ranks, const std::vector<Interface>& all) {
+Shares share(const Machine& machine, int ranks, const std::vector<RailNic>& all) {
   Shares shares;
   const double fastest =
-      all.empty() ? 0 : std::ranges::max(all, {}, &Interface::gbit_per_s).gbit_per_s;
+      all.empty() ? 0 : std::ranges::max(all, {}, &RailNic::gbit_per_s).gbit_per_s;
   std::ranges::copy_if(all, std::back_inserter(shares.interfaces),
-                       [&](const Interface& one) { return one.gbit_per_s * kTooSlow >= fastest; });
+                       [&](const RailNic& one) { return one.gbit_per_s * kTooSlow >= fastest; });
   std::vector<double> rates;
-  for (const Interface& one : shares.interfaces) rates.push_back(one.gbit_per_s);
+  for (const RailNic& one : shares.interfaces) rates.push_back(one.gbit_per_s);
   std::vector<std::vector<int>> far(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     const Workplace place = workplace(machine, rank, ranks);
-    for (const Interface& one : shares.interfaces)
+    for (const RailNic& one : shares.interfaces)
       far[static_cast<std::size_t>(rank)].push_back(place.far(nic_of(machine, one)));
   }
   shares.of_rank = share_interfaces(far, rates);
@@ -98,14 +98,14 @@ Shares share(const Machine& machine, int ranks, const std::vector<Interface>& al
 }  // namespace
 
 std::vector<NearRails> near_rails(const Machine& machine, int ranks,
-                                  const std::vector<Interface>& interfaces) {
+                                  const std::vector<RailNic>& interfaces) {
   const Shares shares = share(machine, ranks, interfaces);
   std::vector<NearRails> all;
   for (int rank = 0; rank < ranks; ++rank) {
     NearRails near;
     std::vector<std::string> reasons;
     for (const int taken : shares.of_rank[static_cast<std::size_t>(rank)]) {
-      const Interface& one = shares.interfaces[static_cast<std::size_t>(taken)];
+      const RailNic& one = shares.interfaces[static_cast<std::size_t>(taken)];
       near.rails.push_back(one.rail);
       reasons.push_back(reason(workplace(machine, rank, ranks), nic_of(machine, one),
                                shares.sharers[static_cast<std::size_t>(taken)]));

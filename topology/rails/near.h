@@ -9,11 +9,11 @@
 namespace weft {
 
 // A machine's way onto a rail.
-struct Interface {
+struct RailNic {
   int rail;
   int nic;  // of Machine::nics
   double gbit_per_s;
-  friend auto operator<=>(const Interface&, const Interface&) = default;
+  friend auto operator<=>(const RailNic&, const RailNic&) = default;
 };
 
 struct NearRails {
@@ -22,6 +22,6 @@ struct NearRails {
 };
 // By local rank. `interfaces`: those of the machine, by rail.
 [[nodiscard]] std::vector<NearRails> near_rails(const Machine& machine, int ranks,
-                                                const std::vector<Interface>& interfaces);
+                                                const std::vector<RailNic>& interfaces);
 
 }  // namespace weft

@@ -115,7 +115,8 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
   const BondAddress ours = own_address();
   std::vector<Path> paths;
   for (const auto& [l, h] : low ? pair_members(ours, theirs) : pair_members(theirs, ours)) {
-    Interface& interface = *networks_[low ? l : h].interface;
+    const Member& member = networks_[low ? l : h];
+    Interface& interface = *member.interface;
     Result<Endpoint*> connected = interface.connect(peer, theirs.networks[low ? h : l].address);
     if (!connected.ok()) {
       // Both ranks must number the same paths, so one that cannot be made is an error and no
@@ -128,6 +129,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
     path.interface = &interface;
     path.endpoint = *connected;
     path.address = theirs.networks[low ? h : l].address;
+    path.rail = member.rail;
   }
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);

@@ -38,6 +38,7 @@ struct Path {
   Interface* interface = nullptr;
   Endpoint* endpoint = nullptr;
   std::string address;           // of the peer's end
+  std::string rail;              // its name
   std::uint16_t generation = 0;  // how often it was connected again
   std::uint16_t before = 0;      // the last one in which we took anything (Channel::before)
   bool live = true;              // we post on it
@@ -108,6 +109,7 @@ class BondEndpoint final : public Endpoint {
   Posted post_piece(std::uint32_t channel, const WireHeader& header,
                     std::span<const std::byte> payload) override;
   void expect_pieces(std::span<const std::byte> memory) override;
+  void prefer_rail(std::uint32_t channel, int rail) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
   // Those whose turn has not come are counted too.
@@ -140,6 +142,8 @@ class BondEndpoint final : public Endpoint {
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
 
  private:
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+
   // A notice that the peer has not released.
   struct Sent {
     WireHeader header;
@@ -162,6 +166,7 @@ class BondEndpoint final : public Endpoint {
     std::uint64_t posted = 0;
     std::uint64_t released = 0;
     std::uint64_t next = 0;              // the number that front() shows next
+    std::size_t preferred = kNowhere;    // the path of its pieces
     std::map<std::uint32_t, Kept> kept;  // by stamp
     // By path: notices taken from it, and how many may be: all, or what had come when it was
     // fenced. And how many were taken in generation Path::before.
@@ -179,6 +184,7 @@ class BondEndpoint final : public Endpoint {
   Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
               bool piece);
   [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
+  [[nodiscard]] bool is_worth(std::size_t path, std::int64_t now) const;
   Posted post_on(std::size_t path, std::uint32_t channel, Sent& sent);
   static void count_settled(Path& path, Sent& sent, std::int64_t now);
   void settle(Channel& state, std::uint32_t channel, std::int64_t now);
@@ -224,7 +230,6 @@ class BondEndpoint final : public Endpoint {
     PathNote note;
     std::size_t over;  // the path that carries it; kNowhere: any that lives
   };
-  static constexpr std::size_t kNowhere = ~std::size_t{0};
   std::deque<Note> notes_;  // to be sent
   std::size_t missing_ = 0;
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path

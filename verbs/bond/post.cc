@@ -10,6 +10,9 @@
 namespace weft::bond {
 namespace {
 
+// A preferred rail is left for one that carries so many times as much.
+constexpr double kMuchFaster = 1.5;
+
 std::uint32_t stamp_of(std::uint64_t number) {
   return static_cast<std::uint32_t>(number + 1);
 }
@@ -40,6 +43,28 @@ void BondEndpoint::expect_pieces(std::span<const std::byte> memory) {
   for (const Path& path : paths_) {
     if (path.live) path.endpoint->expect_pieces(memory);
   }
+}
+
+void BondEndpoint::prefer_rail(std::uint32_t channel, int rail) {
+  std::size_t& preferred = channels_[channel].preferred;
+  preferred = kNowhere;
+  if (rail < 0) return;
+  const auto place = static_cast<std::size_t>(rail) % paths_.size();
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    const auto before = [&](const Path& other) {
+      return other.rail < paths_[p].rail || (other.rail == paths_[p].rail && &other < &paths_[p]);
+    };
+    if (static_cast<std::size_t>(std::ranges::count_if(paths_, before)) == place) preferred = p;
+  }
+}
+
+// Whether pieces that should take the path do so: while no other is known to be much faster.
+bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
+  if (path == kNowhere || !paths_[path].live) return false;
+  return std::ranges::none_of(paths_, [&](const Path& other) {
+    return other.live && other.measured &&
+           rate_now(other, now) > kMuchFaster * rate_now(paths_[path], now);
+  });
 }
 
 // The path that would be done with `bytes` more first. It may be full: then it is waited for, since
@@ -102,7 +127,8 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   settle(state, channel, now);
   measure(now);
   if (state.posted - released(channel) == state.sent.size()) return Posted::full;
-  const std::size_t path = choose(payload.size(), now);
+  const bool as_preferred = piece && is_worth(state.preferred, now);
+  const std::size_t path = as_preferred ? state.preferred : choose(payload.size(), now);
   if (path == kNowhere) return Posted::full;
   // Half of a path's slots for what is under way, half for what has come but waits for a slower
   // path.

@@ -105,6 +105,10 @@ class Endpoint {
   // Pieces of this memory will follow: what lending it costs can be paid once for all of it. A
   // hint; what goes wrong is told by post_piece().
   virtual void expect_pieces(std::span<const std::byte>) {}
+  // Pieces of a channel should take the rail of this number, modulo how many lead to the peer, until
+  // told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a rail
+  // that fails or falls behind the others ends. kAnyRail: whichever is free.
+  virtual void prefer_rail(std::uint32_t, int) {}
   [[nodiscard]] virtual Notice front(std::uint32_t channel) = 0;
   virtual void release(std::uint32_t channel) = 0;
   // How many notices of the peer's have come whole on the channel, released ones included.
