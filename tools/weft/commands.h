@@ -27,6 +27,7 @@ void add_measuring_options(CLI::App& command, Arguments& arguments, const std::s
 
 void add_run(CLI::App& app, Action& action);
 void add_perf(CLI::App& app, Action& action);
+void add_predict(CLI::App& app, Action& action);
 void add_graph(CLI::App& app, Action& action);
 void add_machine(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);

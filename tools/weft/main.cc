@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
 
   weft::add_run(app, action);
   weft::add_perf(app, action);
+  weft::add_predict(app, action);
   weft::add_graph(app, action);
   weft::add_machine(app, action);
   weft::add_devices(app, action);

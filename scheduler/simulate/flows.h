@@ -1,0 +1,66 @@
+// flows: what is being carried at the moment, and which ends next. Internal to the module.
+//
+// A flow takes one path or several at once: pieces go wherever there is room, so its parts end
+// together and its rate is the sum of theirs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "scheduler/simulate/agenda.h"
+#include "scheduler/simulate/shares.h"
+
+namespace weft::simulator {
+
+class Flows {
+ public:
+  // What a flow is for: a message by number, or a rank that reads memory.
+  struct Owner {
+    std::uint32_t number = 0;
+    bool is_reader = false;
+  };
+  struct Ended {
+    Owner owner;
+    std::uint32_t link = 0;  // that held it up last
+  };
+
+  // At most `paths` paths a flow. `slack`: see Shares.
+  Flows(std::vector<Link>& table, std::size_t paths, double slack)
+      : shares_(table, slack), paths_(paths) {}
+
+  void start(Owner owner, double bytes, std::span<const Path> paths, double now);
+  // After everything that starts and ends at one instant.
+  void settle(double now);
+  [[nodiscard]] double crowding(const Path& path) const { return shares_.crowding(path); }
+  [[nodiscard]] bool empty() const { return agenda_.empty(); }
+  [[nodiscard]] double next_end() const { return agenda_.time(); }
+  Ended end_next(double now);
+
+ private:
+  struct Flow {
+    Owner owner;
+    double remaining = 0;
+    double rate = 0;
+    double since_us = 0;  // has had that rate
+    std::uint32_t paths = 0;
+  };
+  struct Part {
+    double rate = 0;
+    double carried = 0;
+  };
+
+  [[nodiscard]] std::uint32_t take_number();
+  void advance(std::uint32_t number, double now);
+
+  Shares shares_;
+  Agenda agenda_;
+  std::size_t paths_;
+  std::size_t strands_ = 0;  // that there is room for
+  std::vector<Flow> flows_;
+  std::vector<Part> parts_;  // flow f's are f * paths_ …
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> changed_;
+};
+
+}  // namespace weft::simulator

@@ -1,0 +1,108 @@
+// weft predict: what it says about clusters that are not here.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/command.h"
+
+namespace weft {
+namespace {
+
+const std::string kTwoLeaves = "predict --cluster " WEFT_CLUSTERS "/two-leaves.toml ";
+
+std::vector<nlohmann::json> objects(const Ran& ran) {
+  std::vector<nlohmann::json> all;
+  for (const std::string& line : ran.out)
+    all.push_back(nlohmann::json::parse(line, nullptr, false));
+  return all;
+}
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Predict, ATableOfOperationsAndSizes) {
+  const Ran ran = run_weft(kTwoLeaves + "--algorithm ring,hierarchical --sizes 1M,64M --explain");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "16 machines, 128 ranks"));
+  EXPECT_TRUE(mentions(ran.out, "neighbor_allreduce direct"));
+  EXPECT_TRUE(mentions(ran.out, "allreduce          hierarchical"));
+  EXPECT_TRUE(mentions(ran.out, "every 64 ranks are alike"));
+  EXPECT_TRUE(mentions(ran.out, "latency"));
+}
+
+TEST(Predict, JsonHasTheSame) {
+  const Ran ran = run_weft(
+      kTwoLeaves + "--operation allreduce --algorithm ring --sizes 64M --ranks 8,128 --json -");
+  EXPECT_EQ(ran.exit_status, 0);
+  const std::vector<nlohmann::json> rows = objects(ran);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["ranks"], 8);
+  EXPECT_TRUE(rows[0]["ideal_us"].is_null());  // one machine: nothing passes an interface
+  EXPECT_EQ(rows[1]["operation"], "allreduce");
+  EXPECT_EQ(rows[1]["algorithm"], "ring");
+  EXPECT_EQ(rows[1]["messages"], 128 * 254);
+  EXPECT_GT(rows[1]["us"].get<double>(), rows[0]["us"].get<double>());
+  // 2 * 64 MiB * 15/16 over eight interfaces of 50 GB/s.
+  EXPECT_NEAR(rows[1]["ideal_us"].get<double>(), 314.6, 0.1);
+}
+
+TEST(Predict, AStragglerAndComputingCount) {
+  const auto us = [](const std::string& more, const char* key) {
+    const Ran ran =
+        run_weft(kTwoLeaves + "--operation allreduce --algorithm ring --sizes 1M --json - " + more);
+    return objects(ran).at(0)[key].get<double>();
+  };
+  const double plain = us("", "us");
+  EXPECT_GT(us("--straggler 3:+5000us", "us"), plain + 4900);
+  EXPECT_GT(us("--straggler 3:x20", "us"), plain);
+  EXPECT_NEAR(us("--compute 10", "iteration_us"), plain + 10'000, 1e-3);
+}
+
+TEST(Predict, SchedulesMachinesOfAKindAndDrawings) {
+  char folder[] = "/tmp/weft-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::filesystem::path at = folder;
+  std::ofstream(at / "fix.toml") << "";
+  const Ran ran = run_weft(kTwoLeaves +
+                           "--operation neighbor_allreduce --graph one_peer_exponential --sizes 1M "
+                           "--ranks 8,16,32 --svg " +
+                           (at / "curves.svg").string() + " --run-svg " +
+                           (at / "run.svg").string() + " --plan-svg " + (at / "plan.svg").string());
+  EXPECT_EQ(ran.exit_status, 0);
+  const std::string curves = contents(at / "curves.svg");
+  EXPECT_NE(curves.find("neighbor_allreduce direct"), std::string::npos);
+  EXPECT_EQ(curves.find(",-"), std::string::npos) << "a point above the picture";
+  EXPECT_NE(contents(at / "run.svg").find("rank 31"), std::string::npos);
+  EXPECT_NE(contents(at / "plan.svg").find("phase 1"), std::string::npos);
+  std::filesystem::remove_all(at);
+}
+
+TEST(Predict, MistakesAreNamed) {
+  const auto complaint = [](const std::string& arguments, const std::string& word) {
+    const Ran ran = run_weft(arguments);
+    EXPECT_EQ(ran.exit_status, 2) << arguments;
+    EXPECT_TRUE(mentions(ran.errors, word)) << arguments;
+  };
+  complaint("predict", "--cluster FILE");
+  complaint("predict --like this", "--machines 0");
+  complaint(kTwoLeaves + "--ranks 129", "--ranks 129");
+  complaint(kTwoLeaves + "--sizes 1X", "'1X' is no size");
+  complaint(kTwoLeaves + "--operation allgossip", "--operation allgossip");
+  complaint(kTwoLeaves + "--algorithm fast", "fast");
+  complaint(kTwoLeaves + "--graph nowhere", "nowhere");
+  complaint(kTwoLeaves + "--straggler 3:500", "--straggler 3:500");
+  complaint(kTwoLeaves + "--straggler 200:+5us", "200");
+  complaint(kTwoLeaves + "--rails far", "near, all");
+  complaint(kTwoLeaves + "--operation allreduce --algorithm bcube --ranks 7", "bcube needs");
+  EXPECT_EQ(run_weft("predict --cluster /nowhere.toml").exit_status, 1);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,199 @@
+// weft predict: how long operations will take on a cluster, from its description alone.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+
+#include "tools/weft/commands.h"
+#include "tools/weft/perf_options.h"
+#include "tools/weft/predict_report.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kExamples = R"(
+Operations: neighbor_allreduce, neighbor_allgather, hierarchical_neighbor_allreduce (its graph is one of
+machines), allreduce, broadcast, allgather, reduce_scatter, reduce, gather, scatter, alltoall, barrier.
+A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
+
+bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of M, M for each in-neighbor.
+share is what no plan could beat (the bytes that must pass a machine's interfaces, over their rates) over
+the time. docs/simulation.md has the model.
+
+Examples:
+  weft predict --cluster examples/clusters/two-leaves.toml
+  weft predict --cluster c.toml --operation allreduce --algorithm auto,ring,bcube --explain
+  weft predict --cluster c.toml --graph one_peer_exponential --ranks 4,8,16,32 --svg curves.svg
+  weft predict --like node.xml --machines 1024 --per-machine 8 --sizes 64M --ranks 64,512,8192
+  weft predict --cluster c.toml --straggler 3:+500us,5:x2 --run-svg run.svg --sizes 1M
+  weft predict --cluster c.toml --ranks 8 --plan-svg plan.svg --operation allreduce --sizes 1M)";
+
+// Above this a drawing has nothing to show that one of fewer ranks has not.
+constexpr std::uint64_t kMostDrawn = 2'000'000;
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft predict: {}\n", status.to_string());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+Status save(const std::string& path, const std::string& document) {
+  std::ofstream file(path);
+  file << document << std::flush;
+  return file.good() ? Status{} : Status(Code::system, "cannot write " + path);
+}
+
+std::string title_of(const PredictRow& row) {
+  return fmt::format("{}{} of {} on {} ranks: {:.1f} us", row.operation,
+                     row.algorithm == row.operation ? "" : fmt::format(" {}", row.algorithm),
+                     bytes_text(row.bytes), row.ranks, row.us);
+}
+
+class Prediction {
+ public:
+  Prediction(PredictOptions options, PredictReport report)
+      : options_(std::move(options)), report_(std::move(report)) {}
+
+  Status run() {
+    report_.head(options_.cluster);
+    for (const PredictedOperation operation : options_.operations)
+      for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
+    const PredictArguments& asked = options_.asked;
+    if (rows_.empty()) return Status(Code::invalid_argument, "nothing that can be predicted");
+    if (asked.svg.empty()) return {};
+    return save(asked.svg,
+                draw_curves(rows_, asked.title.empty() ? options_.cluster.source : asked.title,
+                            asked.compute_ms * 1e3));
+  }
+
+ private:
+  Status run(PredictedOperation operation, int ranks) {
+    WEFT_ASSIGN(const PredictScene scene,
+                set_scene(first_ranks(options_.cluster, ranks), options_.policy,
+                          options_.asked.graph, operation));
+    const bool has_algorithms = operation == PredictedOperation::allreduce;
+    for (const AllreduceAlgorithm algorithm : options_.algorithms) {
+      if (!has_algorithms && algorithm != options_.algorithms.front()) break;
+      if (has_algorithms) {
+        const Status possible = check_allreduce(algorithm, ranks, scene.layout);
+        if (!possible.ok()) {
+          fmt::print(stderr, "weft predict: left out: {}\n", possible.text());
+          continue;
+        }
+      }
+      for (const std::size_t bytes : options_.sizes)
+        WEFT_RETURN_IF_ERROR(run({operation, algorithm, bytes}, scene));
+    }
+    return {};
+  }
+
+  Status run(const PredictedCase& of, const PredictScene& scene) {
+    const bool draws = !options_.asked.run_svg.empty() || !options_.asked.plan_svg.empty();
+    SimulateOptions simulated = options_.simulate;
+    std::erase_if(simulated.stragglers,
+                  [&](const Straggler& straggler) { return straggler.rank >= scene.ranks(); });
+    if (draws) {
+      simulated.keep_bars = true;
+      simulated.collapse = false;
+      simulated.most_messages = kMostDrawn;
+    }
+    PredictRow row;
+    for (std::size_t step = 0; step < scene.steps.size(); ++step) {
+      const SimulatedJob job{scene.cluster, scene.placement,           scene.rails,
+                             scene.ranks(), plans_of(of, scene, step), operands_of(of, scene)};
+      WEFT_ASSIGN(const Simulation simulation, simulate(job, simulated));
+      row.us += simulation.total_us / static_cast<double>(scene.steps.size());
+      if (step == 0) fill(row, of, scene, job, simulation);
+      if (draws && step == 0) WEFT_RETURN_IF_ERROR(draw(row, scene, simulation));
+    }
+    report_.row(row);
+    rows_.push_back(std::move(row));
+    return {};
+  }
+
+  static void fill(PredictRow& row, const PredictedCase& of, const PredictScene& scene,
+                   const SimulatedJob& job, const Simulation& simulation) {
+    const Plan plan = job.plan(0).plan;
+    row.operation = name(of.operation);
+    row.algorithm = plan.algorithm;
+    row.reason = plan.reason;
+    row.ranks = scene.ranks();
+    row.bytes = operands_of(of, scene).input;
+    row.bus_bytes = bus_bytes(of, scene);
+    row.ideal_us = ideal_us(of, scene);
+    row.messages = simulation.messages;
+    row.alike = simulation.alike;
+    row.alike_reason = simulation.why;
+    row.path = explain(simulation, scene.cluster);
+    if (const Link* link = busiest(simulation)) {
+      row.busiest = name(*link, scene.cluster);
+      row.busiest_share = link->bytes / (link->bytes_per_us * simulation.total_us);
+    }
+  }
+
+  // Of the last that is predicted.
+  Status draw(const PredictRow& row, const PredictScene& scene, const Simulation& simulation) {
+    const PredictArguments& asked = options_.asked;
+    if (!asked.run_svg.empty())
+      WEFT_RETURN_IF_ERROR(save(asked.run_svg, draw_run(simulation, scene.cluster, title_of(row))));
+    if (asked.plan_svg.empty()) return {};
+    return save(asked.plan_svg, draw_plan(simulation, scene.cluster, title_of(row)));
+  }
+
+  PredictOptions options_;
+  PredictReport report_;
+  std::vector<PredictRow> rows_;
+};
+
+int run(const PredictArguments& asked) {
+  Result<PredictOptions> options = understand(asked);
+  if (!options.ok()) return fail(options.status());
+  Result<PredictReport> report = PredictReport::open(*options);
+  if (!report.ok()) return fail(report.status());
+  const Status status = Prediction(std::move(options).value(), std::move(report).value()).run();
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("predict", "Predict how long operations take on a cluster, and draw it");
+  command->option_defaults()->always_capture_default();
+  const auto arguments = std::make_shared<PredictArguments>();
+  PredictArguments& to = *arguments;
+  command->add_option("--cluster", to.cluster, "TOML file (docs/cluster.md)");
+  command->add_option("--like", to.like, "Instead: machines like this file, or \"this\"");
+  command->add_option("--machines", to.machines, "With --like: so many");
+  command->add_option("--per-machine", to.per_machine, "With --like: ranks of each");
+  command->add_option("--latency", to.latency_us, "With --like: microseconds of a message")
+      ->check(CLI::Range(0.0, 1e9));
+  command->add_option("--operation", to.operations, "Which, separated by commas");
+  command->add_option("--algorithm", to.algorithms,
+                      "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
+                      "multi_ring, hierarchical");
+  command->add_option("--graph", to.graph, "Graph or schedule, as `weft graph` names them");
+  command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 64K,1M");
+  command->add_option("-n,--ranks", to.ranks, "The cluster's first so many: 4,8,16 [all]");
+  command->add_option("--rails", to.rails, "What ranks use: near them, or all of their machine");
+  command->add_option("--straggler", to.stragglers, "RANK:+500us begins late, RANK:x2 is slower");
+  command->add_option("--message-us", to.message_us, "A processor's time per message and end")
+      ->check(CLI::Range(0.0, 1e6));
+  command
+      ->add_option("--combine", to.combine_gbyte_per_s,
+                   "GB/s that a rank reads while combining; 0: as it reads others' memory")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option("--compute", to.compute_ms, "Milliseconds of an iteration besides")
+      ->check(CLI::Range(0.0, 1e9));
+  command->add_flag("--every-rank", to.every_rank, "Simulate all ranks, also those that are alike");
+  command->add_option("--svg", to.svg, "Curves of the times, to this file");
+  command->add_option("--title", to.title, "Above the curves");
+  command->add_option("--run-svg", to.run_svg, "The last run, rank by rank, to this file");
+  command->add_option("--plan-svg", to.plan_svg, "Who sends to whom in the last run");
+  command->add_option("--json", to.json,
+                      "File for one JSON object per line; - instead of the table");
+  command->add_flag("--explain", to.explain, "Say why the algorithm, and what the time goes into");
+  command->footer(kExamples);
+  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace weft

@@ -1,0 +1,231 @@
+// Operations as plans, and their limits.
+#include "tools/weft/predict_operation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace weft {
+namespace {
+
+constexpr std::array<std::string_view, 12> kNames = {"neighbor_allreduce",
+                                                     "neighbor_allgather",
+                                                     "hierarchical_neighbor_allreduce",
+                                                     "allreduce",
+                                                     "broadcast",
+                                                     "allgather",
+                                                     "reduce_scatter",
+                                                     "reduce",
+                                                     "gather",
+                                                     "scatter",
+                                                     "alltoall",
+                                                     "barrier"};
+
+// A schedule's steps that are looked at; their mean is told.
+constexpr std::uint64_t kMostSteps = 32;
+
+using Kind = PredictedOperation;
+
+View view_of(const LocalView& local) {
+  View view{local.rank, local.size, {}, {}};
+  for (const Peer& peer : local.in) view.in.push_back(peer.rank);
+  for (const Peer& peer : local.out) view.out.push_back(peer.rank);
+  return view;
+}
+
+template <typename Local>
+std::vector<View> views(int size, Local local) {
+  std::vector<View> all;
+  for (Rank rank = 0; rank < size; ++rank) all.push_back(view_of(local(rank)));
+  return all;
+}
+
+Result<std::vector<std::vector<View>>> steps_of(std::string_view name, int size) {
+  const Result<Graph> graph = make_graph(name, size);
+  if (graph.ok())
+    return std::vector<std::vector<View>>{
+        views(size, [&](Rank rank) { return graph->local_view(rank); })};
+  const Result<Schedule> schedule = make_schedule(name, size);
+  if (!schedule.ok()) return graph.status();
+  std::vector<std::vector<View>> steps;
+  for (std::uint64_t step = 0; step < std::min(schedule->cover(), kMostSteps); ++step)
+    steps.push_back(views(size, [&](Rank rank) { return schedule->local_view(step, rank); }));
+  return steps;
+}
+
+double machine_bytes_per_us(const Cluster& cluster, std::size_t machine) {
+  double gbit = 0;
+  for (const Rail& rail : cluster.rails) gbit += rail.gbit_per_s[machine];
+  return gbit * 125;
+}
+
+// Each machine that holds some ranks, but not all, must give away and take in as many bytes.
+double ideal_of_all_us(const Cluster& cluster, double bytes) {
+  if (cluster.machines.size() < 2) return 0;
+  double slowest = machine_bytes_per_us(cluster, 0);
+  for (std::size_t machine = 1; machine < cluster.machines.size(); ++machine)
+    slowest = std::min(slowest, machine_bytes_per_us(cluster, machine));
+  return bytes / slowest;
+}
+
+// Messages that must enter or leave a machine, one for each edge of the graph.
+double ideal_of_graph_us(const PredictScene& scene, std::size_t bytes) {
+  const auto machines = scene.cluster.machines.size();
+  double all = 0;
+  for (const std::vector<View>& step : scene.steps) {
+    std::vector<double> in(machines), out(machines);
+    for (const View& view : step) {
+      const auto own = static_cast<std::size_t>(scene.layout.machine_of(view.rank));
+      for (const Rank peer : view.out) {
+        const auto other = static_cast<std::size_t>(scene.layout.machine_of(peer));
+        if (other == own) continue;
+        out[own] += static_cast<double>(bytes);
+        in[other] += static_cast<double>(bytes);
+      }
+    }
+    double most = 0;
+    for (std::size_t machine = 0; machine < machines; ++machine) {
+      const double rate = machine_bytes_per_us(scene.cluster, machine);
+      if (rate > 0) most = std::max(most, std::max(in[machine], out[machine]) / rate);
+    }
+    all += most;
+  }
+  return all / static_cast<double>(scene.steps.size());
+}
+
+}  // namespace
+
+std::string_view name(PredictedOperation operation) {
+  return kNames[static_cast<std::size_t>(operation)];
+}
+
+Result<PredictedOperation> predicted_operation(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found != kNames.end()) return static_cast<Kind>(found - kNames.begin());
+  std::string known;
+  for (const std::string_view one : kNames)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", one);
+  return Status(Code::invalid_argument, fmt::format("--operation {}: there are {}", name, known));
+}
+
+bool is_on_graph(PredictedOperation operation) {
+  return operation == Kind::neighbor_allreduce || operation == Kind::neighbor_allgather ||
+         operation == Kind::hierarchical_neighbor_allreduce;
+}
+
+Result<PredictScene> set_scene(Cluster cluster, RailPolicy policy, std::string_view graph,
+                               PredictedOperation operation) {
+  const int ranks = cluster.ranks();
+  PredictScene scene{std::move(cluster), Placement::identity(ranks), {}, {}, {}};
+  WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
+  for (Rank rank = 0; rank < ranks; ++rank)
+    scene.layout.machine.push_back(scene.cluster.machine_of(rank));
+  scene.layout.rails = std::max(1, static_cast<int>(scene.cluster.rails.size()));
+  const bool between_machines = operation == Kind::hierarchical_neighbor_allreduce;
+  scene.steps.emplace_back();
+  if (is_on_graph(operation)) {
+    WEFT_ASSIGN(scene.steps,
+                steps_of(graph, between_machines ? static_cast<int>(scene.cluster.machines.size())
+                                                 : ranks));
+  }
+  return scene;
+}
+
+std::function<Planned(Rank)> plans_of(const PredictedCase& of, const PredictScene& scene,
+                                      std::size_t step) {
+  const int size = scene.ranks();
+  const std::vector<View>& views = scene.steps[step];
+  const auto view = [&views](Rank rank) { return views[static_cast<std::size_t>(rank)]; };
+  const std::size_t bytes = of.bytes;
+  switch (of.operation) {
+    case Kind::neighbor_allreduce:
+      return [=](Rank rank) {
+        return Planned{view(rank), plan_neighbor_allreduce(view(rank), {})};
+      };
+    case Kind::neighbor_allgather:
+      return [=](Rank rank) {
+        return Planned{view(rank), plan_neighbor_allgather(view(rank), {})};
+      };
+    case Kind::hierarchical_neighbor_allreduce:
+      return [=, &scene](Rank rank) {
+        return plan_hierarchical_neighbor_allreduce(rank, scene.layout,
+                                                    view(scene.layout.machine_of(rank)), {});
+      };
+    case Kind::allreduce:
+      return [=, &scene](Rank rank) {
+        return plan_allreduce(rank, size, bytes, {}, of.algorithm, scene.layout);
+      };
+    case Kind::broadcast:
+      return [=](Rank rank) { return plan_broadcast(rank, size, 0, bytes, {}); };
+    case Kind::allgather:
+      return [=](Rank rank) {
+        return plan_allgather(rank, size, bytes * static_cast<std::size_t>(size), {});
+      };
+    case Kind::reduce_scatter:
+      return [=](Rank rank) {
+        return plan_reduce_scatter(rank, size, bytes * static_cast<std::size_t>(size), {});
+      };
+    case Kind::reduce:
+      return [=](Rank rank) { return plan_reduce(rank, size, 0, bytes, {}); };
+    case Kind::gather:
+      return [=](Rank rank) { return plan_gather(rank, size, 0, {}); };
+    case Kind::scatter:
+      return [=](Rank rank) { return plan_scatter(rank, size, 0, {}); };
+    case Kind::alltoall:
+      return [=](Rank rank) { return plan_alltoall(rank, size, {}); };
+    case Kind::barrier:
+      return [=](Rank rank) { return plan_barrier(rank, size); };
+  }
+  return {};
+}
+
+OperandBytes operands_of(const PredictedCase& of, const PredictScene&) {
+  const std::size_t bytes = of.operation == Kind::barrier ? 0 : of.bytes;
+  return {bytes, bytes, bytes};
+}
+
+double bus_bytes(const PredictedCase& of, const PredictScene& scene) {
+  const auto bytes = static_cast<double>(operands_of(of, scene).input);
+  const double n = scene.ranks();
+  switch (of.operation) {
+    case Kind::neighbor_allreduce:
+    case Kind::neighbor_allgather: {
+      double degrees = 0;
+      for (const std::vector<View>& step : scene.steps) {
+        const auto in = [](const View& view) { return view.in.size(); };
+        degrees += static_cast<double>(std::ranges::max(step, {}, in).in.size());
+      }
+      return bytes * degrees / static_cast<double>(scene.steps.size());
+    }
+    case Kind::allreduce:
+      return 2 * bytes * (n - 1) / n;
+    case Kind::allgather:
+    case Kind::reduce_scatter:
+    case Kind::gather:
+    case Kind::scatter:
+    case Kind::alltoall:
+      return bytes * (n - 1);
+    default:
+      return bytes;
+  }
+}
+
+double ideal_us(const PredictedCase& of, const PredictScene& scene) {
+  const auto machines = static_cast<double>(scene.cluster.machines.size());
+  const auto bytes = static_cast<double>(of.bytes);
+  switch (of.operation) {
+    case Kind::neighbor_allreduce:
+    case Kind::neighbor_allgather:
+      return ideal_of_graph_us(scene, of.bytes);
+    case Kind::allreduce:
+      return ideal_of_all_us(scene.cluster, 2 * bytes * (machines - 1) / machines);
+    case Kind::broadcast:
+    case Kind::reduce:
+      return ideal_of_all_us(scene.cluster, bytes);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace weft

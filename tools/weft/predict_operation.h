@@ -1,0 +1,67 @@
+// The operations that `weft predict` knows: their plans, their operands, and what the network could
+// do at best. Internal to the command.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/simulate/simulate.h"
+#include "topology/graph/graph.h"
+
+namespace weft {
+
+enum class PredictedOperation : std::uint8_t {
+  neighbor_allreduce,
+  neighbor_allgather,
+  hierarchical_neighbor_allreduce,
+  allreduce,
+  broadcast,
+  allgather,
+  reduce_scatter,
+  reduce,
+  gather,
+  scatter,
+  alltoall,
+  barrier,
+};
+[[nodiscard]] std::string_view name(PredictedOperation operation);
+[[nodiscard]] Result<PredictedOperation> predicted_operation(std::string_view name);
+
+// Does the graph matter, and is there a choice of algorithms?
+[[nodiscard]] bool is_on_graph(PredictedOperation operation);
+
+// Some ranks of a cluster, and who talks to whom: one list of views for a graph, one for each step
+// of a schedule. Of machines where the operation is one between machines.
+struct PredictScene {
+  Cluster cluster;
+  Placement placement;
+  RailUse rails;
+  Layout layout;
+  std::vector<std::vector<View>> steps;
+
+  [[nodiscard]] int ranks() const { return static_cast<int>(placement.seat.size()); }
+};
+[[nodiscard]] Result<PredictScene> set_scene(Cluster cluster, RailPolicy policy,
+                                             std::string_view graph, PredictedOperation operation);
+
+// One thing to predict: an operation of so many bytes (of one rank's input, as `weft perf` counts
+// them), by an algorithm where there are several.
+struct PredictedCase {
+  PredictedOperation operation = PredictedOperation::allreduce;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  std::size_t bytes = 0;
+};
+[[nodiscard]] std::function<Planned(Rank)> plans_of(const PredictedCase& of,
+                                                    const PredictScene& scene, std::size_t step);
+[[nodiscard]] OperandBytes operands_of(const PredictedCase& of, const PredictScene& scene);
+
+// Bytes of a rank over time that would show what its interfaces carry: 2 M (n-1)/n for allreduce, M
+// for each in-neighbor. As NCCL's tests count "bus bandwidth".
+[[nodiscard]] double bus_bytes(const PredictedCase& of, const PredictScene& scene);
+// What no plan can beat on this network: the bytes that must leave or enter a machine over all its
+// interfaces' rate. 0: not known.
+[[nodiscard]] double ideal_us(const PredictedCase& of, const PredictScene& scene);
+
+}  // namespace weft

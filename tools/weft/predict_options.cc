@@ -1,0 +1,169 @@
+// The command line's words turned into values.
+#include "tools/weft/predict_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "tools/weft/perf_options.h"
+
+namespace weft {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr int kMostMachines = 1 << 20;
+constexpr std::size_t kMostBytes = std::size_t{1} << 40;
+constexpr std::size_t kMostWords = 64;  // in a list
+constexpr double kMostUs = 1e12;
+
+Status invalid(std::string text) {
+  return Status(Code::invalid_argument, std::move(text));
+}
+
+Result<std::vector<std::string_view>> words(std::string_view option, std::string_view list) {
+  std::vector<std::string_view> found;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    found.push_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  if (found.empty()) return invalid(fmt::format("--{} is empty", option));
+  if (found.size() > kMostWords)
+    return invalid(fmt::format("--{}: more than {} of them", option, kMostWords));
+  return found;
+}
+
+// The whole of `text` as a number.
+template <typename Number>
+bool reads(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<Cluster> cluster_of(const PredictArguments& asked) {
+  if (asked.cluster.empty() == asked.like.empty()) {
+    return invalid("say --cluster FILE, or --like MACHINE --machines N; weft predict --help");
+  }
+  if (!asked.cluster.empty()) return read_cluster(asked.cluster);
+  if (asked.machines < 1 || asked.machines > kMostMachines)
+    return invalid(fmt::format("--machines {}: expected 1…{}", asked.machines, kMostMachines));
+  if (asked.per_machine < 1 || asked.per_machine > kMostRanks / asked.machines)
+    return invalid(fmt::format("--per-machine {}: expected 1…{}", asked.per_machine,
+                               kMostRanks / asked.machines));
+  WEFT_ASSIGN(Machine machine,
+              asked.like == "this" ? discover_machine() : read_machine(asked.like));
+  WEFT_ASSIGN(Cluster cluster, uniform_cluster(std::make_shared<const Machine>(std::move(machine)),
+                                               asked.machines, asked.per_machine));
+  for (Rail& rail : cluster.rails) rail.latency_us = asked.latency_us;
+  return cluster;
+}
+
+Result<std::vector<int>> ranks_of(const PredictArguments& asked, const Cluster& cluster) {
+  const int all = cluster.ranks();
+  if (asked.ranks.empty()) return std::vector{all};
+  WEFT_ASSIGN(const std::vector<std::string_view> list, words("ranks", asked.ranks));
+  std::vector<int> numbers;
+  for (const std::string_view word : list) {
+    int number = 0;
+    if (!reads(word, number) || number < 1 || number > all)
+      return invalid(
+          fmt::format("--ranks {}: expected numbers of 1…{}, what the cluster has", word, all));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+Result<std::vector<std::size_t>> sizes_of(const PredictArguments& asked) {
+  WEFT_ASSIGN(const std::vector<std::string_view> list, words("sizes", asked.sizes));
+  std::vector<std::size_t> sizes;
+  for (const std::string_view word : list) {
+    WEFT_ASSIGN(const std::size_t bytes, bytes_from(word));
+    if (bytes > kMostBytes) return invalid(fmt::format("--sizes {}: more than 1024G", word));
+    sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+// "3:+500us", "3:x2", "3:+500us:x2".
+Result<Straggler> straggler_of(std::string_view word) {
+  const auto wrong = [&] {
+    return invalid(fmt::format(
+        "--straggler {}: expected RANK:+500us (late), RANK:x2 (slower), or RANK:+500us:x2", word));
+  };
+  std::size_t colon = std::min(word.find(':'), word.size());
+  Straggler straggler;
+  if (!reads(word.substr(0, colon), straggler.rank) || colon == word.size()) return wrong();
+  std::string_view rest = word.substr(colon);
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    colon = std::min(rest.find(':'), rest.size());
+    std::string_view part = rest.substr(0, colon);
+    rest.remove_prefix(colon);
+    const bool is_late = part.starts_with('+') && part.ends_with("us");
+    if (!is_late && !part.starts_with('x')) return wrong();
+    part.remove_prefix(1);
+    if (is_late) part.remove_suffix(2);
+    if (!reads(part, is_late ? straggler.delay_us : straggler.slowdown)) return wrong();
+  }
+  if (!(straggler.delay_us >= 0 && straggler.delay_us <= kMostUs) ||
+      !(straggler.slowdown > 0 && straggler.slowdown <= kMostUs))
+    return wrong();
+  return straggler;
+}
+
+Status understand_work(const PredictArguments& asked, PredictOptions& options) {
+  WEFT_ASSIGN(const std::vector<std::string_view> operations, words("operation", asked.operations));
+  for (const std::string_view word : operations) {
+    WEFT_ASSIGN(const PredictedOperation operation, predicted_operation(word));
+    options.operations.push_back(operation);
+  }
+  WEFT_ASSIGN(const std::vector<std::string_view> algorithms, words("algorithm", asked.algorithms));
+  for (const std::string_view word : algorithms) {
+    WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(word));
+    options.algorithms.push_back(algorithm);
+  }
+  WEFT_ASSIGN(options.sizes, sizes_of(asked));
+  return {};
+}
+
+}  // namespace
+
+Cluster first_ranks(const Cluster& cluster, int ranks) {
+  Cluster first = cluster;
+  const auto machines = static_cast<std::size_t>(cluster.machine_of(ranks - 1)) + 1;
+  first.machines.resize(machines);
+  first.machines.back().ranks = ranks - first.machines.back().first_rank;
+  for (Rail& rail : first.rails) {
+    rail.nics.resize(machines);
+    rail.gbit_per_s.resize(machines);
+  }
+  return first;
+}
+
+Result<PredictOptions> understand(const PredictArguments& asked) {
+  PredictOptions options;
+  options.asked = asked;
+  WEFT_ASSIGN(options.cluster, cluster_of(asked));
+  WEFT_RETURN_IF_ERROR(understand_work(asked, options));
+  WEFT_ASSIGN(options.ranks, ranks_of(asked, options.cluster));
+  if (asked.rails != "near" && asked.rails != "all")
+    return invalid(fmt::format("--rails {}: there are near, all", asked.rails));
+  options.policy = asked.rails == "all" ? RailPolicy::all : RailPolicy::near;
+  options.simulate.message_us = asked.message_us;
+  options.simulate.combine_gbyte_per_s = asked.combine_gbyte_per_s;
+  options.simulate.collapse = !asked.every_rank;
+  if (!asked.stragglers.empty()) {
+    WEFT_ASSIGN(const std::vector<std::string_view> list, words("straggler", asked.stragglers));
+    for (const std::string_view word : list) {
+      WEFT_ASSIGN(const Straggler straggler, straggler_of(word));
+      if (straggler.rank < 0 || straggler.rank >= options.cluster.ranks())
+        return invalid(
+            fmt::format("--straggler {}: there are {} ranks", word, options.cluster.ranks()));
+      options.simulate.stragglers.push_back(straggler);
+    }
+  }
+  return options;
+}
+
+}  // namespace weft

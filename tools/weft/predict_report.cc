@@ -1,0 +1,83 @@
+// Columns and keys.
+#include "tools/weft/predict_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "tools/weft/perf_options.h"
+
+namespace weft {
+namespace {
+
+double gbyte_per_s(double bytes, double us) {
+  return us > 0 ? bytes / us / 1e3 : 0;
+}
+
+std::string share_text(const PredictRow& row) {
+  return row.ideal_us > 0 && row.us > 0 ? fmt::format("{:.2f}", row.ideal_us / row.us) : "-";
+}
+
+nlohmann::ordered_json json_of(const PredictRow& row, double compute_us) {
+  nlohmann::ordered_json json{{"operation", row.operation},
+                              {"algorithm", row.algorithm},
+                              {"ranks", row.ranks},
+                              {"bytes", row.bytes},
+                              {"us", row.us},
+                              {"iteration_us", row.us + compute_us},
+                              {"bus_gbyte_per_s", gbyte_per_s(row.bus_bytes, row.us)}};
+  json["ideal_us"] = row.ideal_us > 0 ? nlohmann::ordered_json(row.ideal_us) : nullptr;
+  json["messages"] = row.messages;
+  json["alike"] = row.alike;
+  json["busiest"] = row.busiest;
+  json["busiest_share"] = row.busiest_share;
+  json["path"] = row.path;
+  json["reason"] = row.reason;
+  return json;
+}
+
+}  // namespace
+
+Result<PredictReport> PredictReport::open(const PredictOptions& options) {
+  const PredictArguments& asked = options.asked;
+  PredictReport report;
+  report.has_table_ = asked.json != "-";
+  report.explains_ = asked.explain;
+  for (const PredictedOperation operation : options.operations)
+    report.width_ = std::max(report.width_, name(operation).size());
+  report.compute_us_ = asked.compute_ms * 1e3;
+  if (asked.json.empty()) return report;
+  report.json_.reset(asked.json == "-" ? stdout : std::fopen(asked.json.c_str(), "w"));
+  if (!report.json_) return system_error("open " + asked.json, errno);
+  return report;
+}
+
+void PredictReport::head(const Cluster& cluster) const {
+  if (!has_table_) return;
+  fmt::print("{}", describe(cluster));
+  fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12}{} {:>9} {:>6}  {}\n", "operation", width_,
+             "algorithm", "ranks", "bytes", "us", compute_us_ > 0 ? "  iteration us" : "",
+             "bus GB/s", "share", "busiest link");
+}
+
+void PredictReport::row(const PredictRow& row) const {
+  if (has_table_) {
+    const std::string iteration =
+        compute_us_ > 0 ? fmt::format(" {:>13.1f}", row.us + compute_us_) : "";
+    const std::string link = row.busiest.empty()
+                                 ? "-"
+                                 : fmt::format("{}: {:.0f}%", row.busiest, 100 * row.busiest_share);
+    fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12.1f}{} {:>9.2f} {:>6}  {}\n", row.operation, width_,
+               row.algorithm, row.ranks, bytes_text(row.bytes), row.us, iteration,
+               gbyte_per_s(row.bus_bytes, row.us), share_text(row), link);
+    if (explains_) {
+      fmt::print("    plan: {}\n    time: {}\n    {} messages; {}\n", row.reason, row.path,
+                 row.messages, row.alike_reason);
+    }
+  }
+  if (json_) fmt::print(json_.get(), "{}\n", json_of(row, compute_us_).dump());
+}
+
+}  // namespace weft

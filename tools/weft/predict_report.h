@@ -1,0 +1,56 @@
+// What `weft predict` says: a table, JSON lines, and curves. Internal to the command.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/weft/predict_options.h"
+
+namespace weft {
+
+struct PredictRow {
+  std::string operation;
+  std::string algorithm;  // that was chosen
+  std::string reason;     // why
+  int ranks = 0;
+  std::size_t bytes = 0;
+  double us = 0;  // of a schedule: the mean over its steps
+  double bus_bytes = 0;
+  double ideal_us = 0;  // 0: not known
+  std::uint64_t messages = 0;
+  int alike = 0;
+  std::string alike_reason;
+  std::string busiest;  // link; empty: nothing was carried
+  double busiest_share = 0;
+  std::string path;  // what the critical path is made of
+};
+
+class PredictReport {
+ public:
+  [[nodiscard]] static Result<PredictReport> open(const PredictOptions& options);
+  void head(const Cluster& cluster) const;
+  void row(const PredictRow& row) const;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const {
+      if (file != stdout) std::fclose(file);
+    }
+  };
+
+  std::unique_ptr<std::FILE, Close> json_;
+  bool has_table_ = true;
+  bool explains_ = false;
+  std::size_t width_ = 18;  // of the first column
+  double compute_us_ = 0;
+};
+
+// Times as curves over the ranks, or over sizes where there is one number of ranks: a curve for
+// each operation and algorithm, and size. Logarithmic axes, but
+// for times that hardly differ.
+[[nodiscard]] std::string draw_curves(const std::vector<PredictRow>& rows, const std::string& title,
+                                      double compute_us);
+
+}  // namespace weft
