@@ -1,6 +1,7 @@
 // Clusters from files: what they have, and mistakes with their line.
 #include "topology/cluster/cluster.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -139,6 +140,37 @@ TEST_F(Clusters, MistakesAreNamedWithTheirLine) {
             "7: nics: only one machine has eno1: nobody shares this rail");
   EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\nspine = false\n"),
             "5: spine: there is no machines_per_leaf");
+}
+
+TEST_F(Clusters, SizesAndNamesHaveBounds) {
+  const std::string machine = "[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n";
+  EXPECT_EQ(complaint(machine + "count = 1_048_576\n" + machine), "4: more than 1048576 machines");
+  std::string kinds;
+  for (int i = 1; i <= 257; ++i)
+    kinds += fmt::format("[[machine]]\nlike = \"synthetic:core:{} pu:1\"\n", i);
+  EXPECT_EQ(complaint(kinds), "513: more than 256 kinds of machines");
+  const std::string file = "[[machine]]\nlike = \"" WEFT_EXAMPLES "/machines/8gpu-8nic.xml\"\n";
+  const std::string rail = "[[rail]]\nname = \"a\"\nnics = [\"eno1\"]\ngbit_per_s = 10\n";
+  EXPECT_EQ(complaint(file + rail + rail), "8: name: there are two rails called a");
+  for (const std::string rate : {"0", "-1", "nan", "inf", "\"10\""}) {
+    EXPECT_TRUE(complaint(file + "[[rail]]\nnics = [\"eno1\"]\ngbit_per_s = " + rate + "\n")
+                    .starts_with("5: gbit_per_s: "));
+  }
+}
+
+TEST_F(Clusters, ABondAndItsPartsAreOneRail) {
+  Machine machine;
+  machine.nics.resize(3);
+  const std::vector<std::string> names{"bond0", "eth0", "eth1"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    machine.nics[i].netdev = names[i];
+    machine.nics[i].mbit_per_s = i == 0 ? 50'000 : 25'000;
+    if (i != 0) machine.nics[i].bond = "bond0";
+  }
+  const Result<Cluster> cluster = uniform_cluster(std::make_shared<const Machine>(machine), 2, 1);
+  ASSERT_TRUE(cluster.ok());
+  ASSERT_EQ(cluster->rails.size(), 1U);
+  EXPECT_EQ(cluster->rails[0].name, "bond0");
 }
 
 TEST_F(Clusters, OfOneKindOfMachine) {

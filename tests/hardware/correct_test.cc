@@ -63,6 +63,62 @@ bridges = ["0000:3a:00.0", "0000:3a:02.0"]
   EXPECT_EQ(distance(machine.gpus[0].place, machine.nics[0].place).nearness, Nearness::one_switch);
 }
 
+TEST(Corrections, ANameIsOfTheRdmaDeviceOrOfTheNetworkInterface) {
+  Machine machine;
+  const Status status = corrected(machine, R"(
+[[nic]]
+name = "mlx5_0:2"
+rdma = "mlx5_0"
+port = 2
+[[nic]]
+name = "eth0"
+rdma = "mlx5_1"
+[[nic]]
+name = "eth1"
+[[nic]]
+name = "mlx5_7:2"
+netdev = "ib7"
+)");
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(nic(machine, "mlx5_0:2").netdev, "");
+  EXPECT_EQ(nic(machine, "mlx5_7:2").netdev, "ib7");
+  EXPECT_EQ(nic(machine, "mlx5_1").netdev, "eth0");
+  EXPECT_EQ(nic(machine, "eth1").rdma, "");
+}
+
+TEST(Corrections, ADeviceIsCorrectedOnce) {
+  Machine machine;
+  const auto text = [&machine](const std::string& toml) {
+    const std::string all(corrected(machine, toml).text());
+    return all.substr(std::min(all.size(), all.find(':') + 1));
+  };
+  EXPECT_EQ(text("[[nic]]\nname = \"a\"\n[[nic]]\nname = \"a\"\n"), "3: a second [[nic]] of a");
+  EXPECT_EQ(text("[[gpu]]\nindex = 0\n[[gpu]]\nindex = 0\n"), "3: a second [[gpu]] of GPU 0");
+  EXPECT_EQ(text("[[gpu]]\nindex = 0\n[[gpu_link]]\ngpu = 0\n[[gpu_link]]\ngpu = 0\n"),
+            "5: a second [[gpu_link]] of GPU 0 to the switch");
+  EXPECT_EQ(text("[[nic]]\nname = \"a\"\n[[nic]]\nname = \"b\"\nrdma = \"c\"\n[[nic]]\nname = "
+                 "\"d\"\nrdma = "
+                 "\"c\"\n"),
+            "1: two network interfaces are called c");
+  EXPECT_TRUE(machine.nics.empty());
+}
+
+TEST(Corrections, NumbersHaveBounds) {
+  Machine machine;
+  const auto is_refused = [&machine](const std::string& line) {
+    const Status status = corrected(machine, "[[nic]]\nname = \"a\"\n" + line + "\n");
+    return status.text().find(":3: ") != std::string::npos;
+  };
+  for (const std::string value : {"0", "-1", "1e9", "nan", "9999999999", "true", "\"1\"", "[1]"})
+    EXPECT_TRUE(is_refused("mbit_per_s = " + value)) << value;
+  for (const std::string value : {"-1", "nan", "inf", "-inf", "1e300", "\"1\"", "[1]"})
+    EXPECT_TRUE(is_refused("pci_gbyte_per_s = " + value)) << value;
+  for (const std::string value : {"-1", "65536", "1.5"})
+    EXPECT_TRUE(is_refused("numa_node = " + value)) << value;
+  EXPECT_TRUE(is_refused("bridges = \"0000:15:01.0\""));
+  EXPECT_TRUE(is_refused("bridges_gbyte_per_s = [63.0]"));
+}
+
 TEST(Corrections, MistakesAreNamedAndChangeNothing) {
   Machine machine;
   const TextFile misspelled("[[nic]]\nname = \"a\"\nmbits_per_s = 5\n");

@@ -32,6 +32,14 @@ TEST(MachineFile, SaysWhatItDoesNotTell) {
   EXPECT_EQ(unknown[1], "whether NVLink connects the GPUs");
 }
 
+TEST(MachineFile, WithoutSysNobodyKnowsTheInterfaces) {
+  Machine machine;
+  EXPECT_TRUE(unknown_in(machine).empty());
+  machine.are_nics_told = false;
+  ASSERT_EQ(unknown_in(machine).size(), 1U);
+  EXPECT_TRUE(unknown_in(machine)[0].ends_with("because /sys is not mounted"));
+}
+
 TEST(MachineFile, SyntheticMachinesHaveNoDevices) {
   const Result<Machine> machine = read_machine("synthetic:pack:2 numa:2 core:4 pu:2");
   ASSERT_TRUE(machine.ok()) << machine.status().to_string();

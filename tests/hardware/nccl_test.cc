@@ -68,6 +68,44 @@ TEST(NcclFile, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_EQ(read_machine(empty.path()).status().code(), Code::invalid_argument);
 }
 
+TEST(NcclFile, NumbersAreCheckedAndNamesTakenOnce) {
+  const auto complaint = [](const std::string& devices) {
+    const TextFile file("<system>\n<cpu numaid=\"0\">\n" + devices + "\n</cpu></system>");
+    const std::string all(read_machine(file.path()).status().text());
+    return all.substr(std::min(all.size(), file.path().size() + 1));
+  };
+  const auto net = [](const std::string& rest) {
+    return "<nic><net name=\"a\" " + rest + "/></nic>";
+  };
+  EXPECT_EQ(complaint(net("speed=\"0\"")), "");  // not told
+  EXPECT_EQ(complaint(net("speed=\"-5\"")), "3: speed: -5 is not in [0, 100000000]");
+  EXPECT_EQ(complaint(net("speed=\"fast\"")), "3: speed: a whole number is wanted");
+  EXPECT_EQ(complaint(net("speed=\"99999999999999999999\"")),
+            "3: speed: 99999999999999999999 is not in [0, 100000000]");
+  EXPECT_EQ(complaint(net("port=\"256\"")), "3: port: 256 is not in [0, 255]");
+  EXPECT_EQ(complaint(net("") + "\n" + net("")), "4: name: there are two <net> called a");
+  EXPECT_EQ(complaint("<nic><net/></nic>"), "3: <net> needs a name");
+  EXPECT_EQ(complaint("<pci busid=\"0\" link_speed=\"nan GT/s\"/>"),
+            "3: link_speed: nan GT/s is not in [0, 1024]");
+  EXPECT_EQ(complaint("<pci busid=\"0\" link_width=\"-4\"/>"),
+            "3: link_width: -4 is not in [0, 1024]");
+  EXPECT_EQ(
+      complaint("<pci busid=\"0\"><gpu dev=\"1\"/></pci>\n<pci busid=\"1\"><gpu dev=\"1\"/></pci>"),
+      "4: dev: there are two <gpu> of 1");
+  EXPECT_EQ(complaint("</cpu>\n<cpu numaid=\"0\">"), "4: numaid: there are two <cpu> of 0");
+}
+
+TEST(NcclFile, PortsOfACardAreToldApart) {
+  const TextFile file(
+      "<system><cpu numaid=\"0\"><pci busid=\"0000:12:00.0\"><nic>"
+      "<net name=\"mlx5_0\" port=\"1\" speed=\"200000\" guid=\"0x9\"/>"
+      "<net name=\"mlx5_0\" port=\"2\" speed=\"100000\" guid=\"0x9\"/></nic></pci></cpu></system>");
+  const Result<Machine> machine = read_machine(file.path());
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  EXPECT_EQ(nic(*machine, "mlx5_0").mbit_per_s, 200'000);
+  EXPECT_EQ(nic(*machine, "mlx5_0:2").mbit_per_s, 100'000);
+}
+
 TEST(NcclFile, DepthIsBounded) {
   std::string deep = "<system><cpu numaid=\"0\">";
   for (int i = 0; i < 100; ++i) deep += "<pci busid=\"0\">";

@@ -41,5 +41,22 @@ TEST(Toml, NestingIsBounded) {
   EXPECT_FALSE(parse_toml("a = " + deep, "f").ok());
 }
 
+TEST(Toml, NamesInNamesAreBounded) {
+  std::string dots;
+  for (int i = 0; i < 300'000; ++i) dots += "a.";
+  EXPECT_EQ(parse_toml("x = 1\n" + dots + "a = 1\n", "f").status().text(),
+            "f:2: names are nested too deep");
+  EXPECT_EQ(parse_toml("[" + dots + "a]\n", "f").status().text(), "f:1: names are nested too deep");
+  const std::string row(200, '.');
+  EXPECT_TRUE(parse_toml("# " + row + "\na.b.c = 1.5\n", "f").ok());
+}
+
+TEST(Toml, TextsHaveNoControlCharacters) {
+  Result<TomlTable> file = parse_toml("a = \"\\u001b[1m\"\nb = [\"x\",\n\"\"\"y\nz\"\"\"]\n", "f");
+  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  EXPECT_EQ(file->text("a").status().text(), "f:1: a: has a control character");
+  EXPECT_EQ(file->texts("b").status().text(), "f:3: has a control character");
+}
+
 }  // namespace
 }  // namespace weft

@@ -53,6 +53,58 @@ TEST_F(Interfaces, TellWhereOnPciTheyAreThroughWhateverLiesBetween) {
   EXPECT_EQ(found[1].pci, "");
 }
 
+TEST_F(Interfaces, VirtualOnesAreToldApartAndLeadSomewhereOrSayWhyNot) {
+  const auto add = [this](const std::string& name, const std::string& flags) {
+    add_netdev(name);
+    write("class/net/" + name + "/type", "1");
+    write("class/net/" + name + "/flags", flags);
+    write("class/net/" + name + "/ifindex", "5");
+    write("class/net/" + name + "/iflink", "5");
+  };
+  add("bond0", "0x1443");
+  write("class/net/bond0/bonding/mode", "802.3ad 4");
+  add("ifb0", "0xc3");
+  add("tun0", "0x1091");
+  write("class/net/tun0/tun_flags", "0x1001");
+  add("veth0", "0x1003");
+  write("class/net/veth0/iflink", "9");
+  add("veth1", "0x1003");
+  write("class/net/veth1/iflink", "11");
+  link("class/net/veth1/master", "devices/virtual/net/docker0");
+  write("devices/virtual/net/docker0/bridge/bridge_id", "8000");
+  add("vlan7", "0x1003");
+  write("class/net/vlan7/uevent", "DEVTYPE=vlan\nINTERFACE=vlan7");
+  const std::vector<NetworkInterface> found = discover_interfaces(sys_);
+  ASSERT_EQ(found.size(), 6U);
+  const std::vector<std::string> kinds{"bond", "dummy", "tun", "veth", "veth", "vlan"};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].kind, kinds[i]) << found[i].name;
+    EXPECT_FALSE(found[i].is_card()) << found[i].name;
+    EXPECT_EQ(found[i].usable, found[i].name != "ifb0" && found[i].name != "veth1");
+  }
+  EXPECT_TRUE(says(found[1].reason, "nothing is behind it"));
+  EXPECT_EQ(found[4].reason, "is a port of the bridge docker0");
+}
+
+TEST_F(Interfaces, BondsAndVirtualFunctionsAreToldApart) {
+  for (const std::string name : {"eth0", "eth1"}) {
+    add_netdev(name);
+    write("class/net/" + name + "/type", "1");
+  }
+  link("class/net/eth0/device", "devices/pci0000:00/0000:00:03.0");
+  link("class/net/eth0/master", "devices/virtual/net/bond0");
+  write("devices/virtual/net/bond0/bonding/mode", "802.3ad 4");
+  link("class/net/eth1/device", "devices/pci0000:00/0000:00:03.1");
+  link("devices/pci0000:00/0000:00:03.1/physfn", "devices/pci0000:00/0000:00:03.0");
+  const std::vector<NetworkInterface> found = discover_interfaces(sys_);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].bond, "bond0");
+  EXPECT_FALSE(found[0].is_virtual_function);
+  EXPECT_EQ(found[1].bond, "");
+  EXPECT_TRUE(found[1].is_virtual_function);
+  EXPECT_TRUE(found[1].is_card());
+}
+
 TEST(Addresses, LoopbackHasItsOwn) {
   const std::vector<InterfaceAddress> found = interface_addresses();
   const Result<GidAddress> loopback = parse_gid("127.0.0.1/8", GidKind::roce_v2);

@@ -1,7 +1,13 @@
 // weft topo: machines as people and programs see them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <pugixml.hpp>
+#include <sstream>
 
 #include "tests/tools/command.h"
 
@@ -45,6 +51,67 @@ TEST(Topo, ThisMachineWhateverItIs) {
   EXPECT_TRUE(mentions(xml.out, "<topology"));
 }
 
+// The picture, which has to be XML.
+std::string picture_of(const std::string& arguments) {
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / fmt::format("weft-topo-{}.svg", getpid());
+  EXPECT_EQ(run_weft(arguments + " --svg " + path.string()).exit_status, 0);
+  pugi::xml_document document;
+  EXPECT_TRUE(document.load_file(path.c_str()));
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  return std::move(text).str();
+}
+
+std::size_t count(const std::string& text, std::string_view part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+TEST(Topo, PictureHasEveryDeviceAndItsSwitch) {
+  const std::string svg = picture_of(kEight);
+  EXPECT_EQ(count(svg, "class=\"core\""), 32U);
+  EXPECT_EQ(count(svg, "class=\"gpu\""), 8U);
+  EXPECT_EQ(count(svg, "class=\"nic\""), 9U);
+  EXPECT_EQ(count(svg, "class=\"switch\""), 4U);
+  EXPECT_EQ(count(svg, "class=\"host\""), 5U);
+  EXPECT_EQ(count(svg, ">PIX<"), 16U + 1U);  // two for each interface but eno1; the legend
+  EXPECT_EQ(count(svg, ">63 GB/s<"), 4U + 16U);
+  EXPECT_NE(svg.find("mlx5_3 to GPU 2: below one PCI switch, 63.0 GB/s"), std::string::npos);
+}
+
+TEST(Topo, PictureOfAnyMachine) {
+  EXPECT_EQ(count(picture_of("topo --from 'synthetic:pack:4 core:3 pu:2'"), "class=\"core\""), 12U);
+  EXPECT_NE(picture_of("topo").find("this machine"), std::string::npos);
+  const std::string links = picture_of("topo --from " WEFT_CORPUS "/nccl/two-gpus.xml");
+  EXPECT_NE(links.find("GPU 0 to GPU 1: 12 lanes, 300.0 GB/s"), std::string::npos);
+  EXPECT_EQ(count(links, ">NVSwitch<"), 1U);
+}
+
+TEST(Topo, WhatItTakesForGrantedItSays) {
+  const Ran ran =
+      run_weft("topo --from 'synthetic:core:2 pu:1' --correct " WEFT_CORPUS "/correct/small.toml");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(
+      mentions(ran.out, "taken to be: GPU 0, GPU 1, eth0 on node 0, the only one there is"));
+}
+
+TEST(Topo, XmlOfACorrectedMachineNeedsNoCorrectionAnyMore) {
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / fmt::format("weft-topo-{}.xml", getpid());
+  const std::string corrected =
+      "topo --from 'synthetic:core:2 pu:1' --correct " WEFT_CORPUS "/correct/small.toml";
+  EXPECT_EQ(run_weft(corrected + " --xml > " + path.string()).exit_status, 0);
+  const Ran ran = run_weft("topo --from " + path.string());
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "eth0: 25 Gbit/s"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 0 to GPU 1: 4 NVLink lanes"));
+  std::filesystem::remove(path);
+}
+
 TEST(Topo, MistakesAreNamed) {
   const Ran missing = run_weft("topo --from /nowhere.xml");
   EXPECT_EQ(missing.exit_status, 1);
@@ -53,6 +120,10 @@ TEST(Topo, MistakesAreNamed) {
   EXPECT_EQ(wrong.exit_status, 2);
   EXPECT_TRUE(mentions(wrong.errors, "synthetic:nonsense"));
   EXPECT_EQ(run_weft("topo --xml --json").exit_status, 2);
+  EXPECT_EQ(run_weft("topo --xml --svg a.svg").exit_status, 2);
+  const Ran unwritable = run_weft("topo --svg /nowhere/a.svg");
+  EXPECT_EQ(unwritable.exit_status, 1);
+  EXPECT_TRUE(mentions(unwritable.errors, "/nowhere/a.svg"));
   EXPECT_TRUE(mentions(run_weft("topo --correct /nowhere.toml").errors, "/nowhere.toml"));
 }
 

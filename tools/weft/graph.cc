@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/save.h"
 
 namespace weft {
 namespace {
@@ -39,12 +39,6 @@ int fail(const Status& status) {
 
 void print(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print("{}\n", line);
-}
-
-Status save(const std::string& path, const std::string& document) {
-  std::ofstream file(path);
-  file << document << std::flush;
-  return file.good() ? Status{} : Status(Code::system, "cannot write " + path);
 }
 
 Status run_schedule(const Arguments& arguments, const Schedule& schedule) {

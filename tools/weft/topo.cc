@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/save.h"
 
 namespace weft {
 namespace {
@@ -18,11 +19,14 @@ Examples:
   weft topo
   weft topo --from machine.xml --correct rates.toml
   weft topo --from "synthetic:pack:2 core:8 pu:1" --json
-  weft topo --xml > machine.xml)";
+  weft topo --svg machine.svg
+  weft topo --xml > machine.xml
+  weft topo --from "synthetic:pack:2 core:8 pu:1" --correct devices.toml --xml > machine.xml)";
 
 struct TopoArguments {
   std::string from{};
   std::string correct{};
+  std::string svg{};
   bool json = false;
   bool xml = false;
 };
@@ -32,23 +36,24 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
-int write_xml() {
-  const Result<std::string> xml = export_machine();
-  if (!xml.ok()) return fail(xml.status());
-  fmt::print("{}", *xml);
-  return 0;
+Status write_xml(const TopoArguments& asked) {
+  WEFT_ASSIGN(const std::string xml, export_machine(asked.from, asked.correct));
+  fmt::print("{}", xml);
+  return {};
+}
+
+Status show(const TopoArguments& asked) {
+  Result<Machine> machine = asked.from.empty() ? discover_machine() : read_machine(asked.from);
+  if (!machine.ok()) return machine.status();
+  if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, asked.correct));
+  if (!asked.svg.empty()) return save(asked.svg, machine_svg(*machine));
+  fmt::print("{}", asked.json ? machine_json(*machine) : machine_text(*machine));
+  return {};
 }
 
 int run(const TopoArguments& asked) {
-  if (asked.xml) return write_xml();
-  Result<Machine> machine = asked.from.empty() ? discover_machine() : read_machine(asked.from);
-  if (!machine.ok()) return fail(machine.status());
-  if (!asked.correct.empty()) {
-    if (const Status status = correct_machine(*machine, asked.correct); !status.ok())
-      return fail(status);
-  }
-  fmt::print("{}", asked.json ? machine_json(*machine) : machine_text(*machine));
-  return 0;
+  const Status status = asked.xml ? write_xml(asked) : show(asked);
+  return status.ok() ? 0 : fail(status);
 }
 
 }  // namespace
@@ -58,15 +63,13 @@ void add_topo(CLI::App& app, Action& action) {
       "topo", "Show which network interfaces and GPUs a machine has, and how near they are");
   const auto arguments = std::make_shared<TopoArguments>();
   TopoArguments& to = *arguments;
-  CLI::Option* from =
-      command->add_option("--from", to.from, "hwloc or NCCL XML, or synthetic:… [this machine]");
-  CLI::Option* correct =
-      command->add_option("--correct", to.correct, "TOML file: what the source does not tell");
+  command->add_option("--from", to.from, "hwloc or NCCL XML, or synthetic:… [this machine]");
+  command->add_option("--correct", to.correct, "TOML file: what the source does not tell");
   CLI::Option* json = command->add_flag("--json", to.json, "One JSON object");
-  command->add_flag("--xml", to.xml, "Write this machine as hwloc XML")
-      ->excludes(from)
-      ->excludes(correct)
-      ->excludes(json);
+  command->add_option("--svg", to.svg, "Draw it to this file instead")->excludes(json);
+  command->add_flag("--xml", to.xml, "Write it as hwloc XML instead")
+      ->excludes(json)
+      ->excludes("--svg");
   command->footer(kExamples);
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }

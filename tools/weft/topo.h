@@ -10,6 +10,8 @@ namespace weft {
 // The tree of nodes, host bridges, switches and devices; how near network interfaces and GPUs are
 // to each other and to the nodes; what is not known.
 [[nodiscard]] std::string machine_text(const Machine& machine);
+// A picture of the same: an SVG document.
+[[nodiscard]] std::string machine_svg(const Machine& machine);
 // One JSON object; what the source does not tell is null.
 [[nodiscard]] std::string machine_json(const Machine& machine);
 

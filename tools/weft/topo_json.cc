@@ -27,7 +27,8 @@ Json to_object(const PciPlace& place) {
           {"host_bridge", known(place.host_bridge)},
           {"bridges", bridges},
           {"numa_node", known(place.numa_node)},
-          {"package", known(place.package)}};
+          {"package", known(place.package)},
+          {"is_node_assumed", place.is_node_assumed}};
 }
 
 // How near the interface is to each GPU, in their order.
@@ -83,7 +84,8 @@ std::string machine_json(const Machine& machine) {
                     {"gpus", gpus},
                     {"gpu_links", links},
                     {"unknown", unknown_in(machine)}};
-  return object.dump(2) + "\n";
+  // Names may have any byte; JSON may not.
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace weft

@@ -3,75 +3,40 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "tools/weft/topo.h"
+#include "tools/weft/topo_devices.h"
 
 namespace weft {
 namespace {
 
-struct Device {
-  std::string name;
-  std::string detail;
-  const PciPlace* place;
-};
-
-std::string rate(double gbyte_per_s) {
-  return gbyte_per_s > 0 ? fmt::format(", {:.1f} GB/s", gbyte_per_s) : "";
-}
-
-std::string detail_of(const Nic& nic) {
-  std::string text = nic.rdma.empty() || nic.netdev.empty() ? "" : fmt::format(" ({})", nic.netdev);
-  text += nic.mbit_per_s > 0 ? fmt::format(": {} Gbit/s", nic.mbit_per_s / 1e3) : ": rate unknown";
-  if (nic.is_virtual_function) text += ", virtual function";
-  if (!nic.bond.empty()) text += fmt::format(", part of {}", nic.bond);
-  return text;
-}
-
-std::string detail_of(const Gpu& gpu) {
-  std::string text = gpu.model.empty() ? "" : ": " + gpu.model;
-  if (gpu.memory_bytes != 0) text += fmt::format(", {} GiB", gpu.memory_bytes >> 30);
-  return text;
-}
-
 std::string on_pci(const PciPlace& place) {
-  return place.address.empty() ? ""
-                               : fmt::format(" [{}{}]", place.address, rate(place.gbyte_per_s));
-}
-
-std::vector<Device> devices_of(const Machine& machine) {
-  std::vector<Device> devices;
-  for (const Gpu& gpu : machine.gpus)
-    devices.push_back({fmt::format("GPU {}", gpu.index), detail_of(gpu), &gpu.place});
-  for (const Nic& nic : machine.nics) devices.push_back({nic.name(), detail_of(nic), &nic.place});
-  const auto where = [](const Device& device) {
-    return std::tie(device.place->numa_node, device.place->host_bridge, device.place->address);
-  };
-  std::ranges::stable_sort(devices, {}, where);
-  return devices;
+  return place.address.empty()
+             ? ""
+             : fmt::format(" [{}{}]", place.address, rate_text(place.gbyte_per_s));
 }
 
 // What a device hangs on, from the node down. A bridge with one device below says nothing.
-std::vector<std::string> ancestors(const Device& device, const std::vector<Device>& all) {
+std::vector<std::string> ancestors(const ShownDevice& device, const std::vector<ShownDevice>& all) {
   const PciPlace& place = *device.place;
   std::vector<std::string> names;
   if (!place.host_bridge.empty()) names.push_back(fmt::format("host bridge {}", place.host_bridge));
   for (std::size_t depth = 0; depth < place.bridges.size(); ++depth) {
     const PciBridge& bridge = place.bridges[depth];
-    const auto below = std::ranges::count_if(all, [&](const Device& other) {
+    const auto below = std::ranges::count_if(all, [&](const ShownDevice& other) {
       return other.place->bridges.size() > depth &&
              other.place->bridges[depth].address == bridge.address;
     });
     if (below > 1)
-      names.push_back(fmt::format("bridge {}{}", bridge.address, rate(bridge.gbyte_per_s)));
+      names.push_back(fmt::format("bridge {}{}", bridge.address, rate_text(bridge.gbyte_per_s)));
   }
   return names;
 }
 
-std::string tree_below(int node, const std::vector<Device>& all) {
+std::string tree_below(int node, const std::vector<ShownDevice>& all) {
   std::string text;
   std::vector<std::string> open;
-  for (const Device& device : all) {
+  for (const ShownDevice& device : all) {
     if (device.place->numa_node != node) continue;
     const std::vector<std::string> path = ancestors(device, all);
     const auto common = std::ranges::mismatch(open, path).in2 - path.begin();
@@ -85,10 +50,14 @@ std::string tree_below(int node, const std::vector<Device>& all) {
 }
 
 std::string tree(const Machine& machine) {
-  const std::vector<Device> all = devices_of(machine);
+  const std::vector<ShownDevice> all = devices_of(machine);
   std::string text;
   for (const NumaNode& node : machine.nodes) {
-    text += fmt::format("node {}: {} cores, {} GiB\n", node.index, node.cores, node.bytes >> 30);
+    const std::string cores =
+        node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores not told";
+    const std::string memory =
+        node.bytes > 0 ? fmt::format("{} GiB", node.bytes >> 30) : "memory not told";
+    text += fmt::format("node {}: {}, {}\n", node.index, cores, memory);
     text += tree_below(node.index, all);
   }
   const std::string nowhere = tree_below(-1, all);
@@ -101,7 +70,7 @@ std::string links(const Machine& machine) {
     text += fmt::format(
         "GPU {} to {}: {} NVLink lanes{}\n", link.gpu,
         link.peer == GpuLink::kSwitch ? "the NVSwitch" : fmt::format("GPU {}", link.peer),
-        link.lanes, rate(link.gbyte_per_s));
+        link.lanes, rate_text(link.gbyte_per_s));
   }
   return text;
 }
@@ -131,11 +100,10 @@ std::string matrix(const Machine& machine) {
 }  // namespace
 
 std::string machine_text(const Machine& machine) {
-  std::string text = fmt::format("{}: {}{} package(s), {} cores, {} hardware threads\n",
-                                 machine.source, machine.cpu.empty() ? "" : machine.cpu + ", ",
-                                 machine.packages, machine.cores, machine.threads);
+  std::string text = fmt::format("{}: {}\n", machine.source, summary_of(machine));
   text += tree(machine) + links(machine) + matrix(machine);
-  const std::vector<std::string> unknown = unknown_in(machine);
+  const std::vector<std::string> assumed = assumed_in(machine), unknown = unknown_in(machine);
+  if (!assumed.empty()) text += fmt::format("\ntaken to be: {}\n", fmt::join(assumed, "; "));
   if (!unknown.empty())
     text += fmt::format("\nnot told: {} (--correct FILE says it)\n", fmt::join(unknown, "; "));
   return text;

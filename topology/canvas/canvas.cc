@@ -6,39 +6,9 @@
 #include <array>
 #include <cmath>
 
+#include "topology/svg/svg.h"
+
 namespace weft {
-namespace {
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
-std::string closed(std::string_view element, std::string_view hover) {
-  if (hover.empty()) return "/>\n";
-  return fmt::format("><title>{}</title></{}>\n", escaped(hover), element);
-}
-
-}  // namespace
-
 std::string_view line_color(int number) {
   constexpr std::array<std::string_view, 8> kColors = {"#2f6db3", "#3a9a5b", "#c44e6a", "#7a5fb5",
                                                        "#e07b39", "#4fb0c6", "#8c564b", "#6b7a2f"};
@@ -46,69 +16,60 @@ std::string_view line_color(int number) {
 }
 
 void Canvas::rect(Point corner, double width, double height, std::string_view fill, double opacity,
-               std::string_view hover) {
-  body_ += fmt::format(
-      R"(<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="{}"{}{})", corner.x,
-      corner.y, width, height, fill,
-      opacity < 1 ? fmt::format(R"( fill-opacity="{:.2f}")", opacity) : "", closed("rect", hover));
+                  std::string_view hover) {
+  const std::string faint =
+      opacity < 1 ? fmt::format(R"( fill-opacity="{:.2f}")", opacity) : std::string();
+  body_ += svg::rect({corner.x, corner.y, width, height},
+                     fmt::format(R"(fill="{}"{})", fill, faint), hover);
 }
 
 void Canvas::line(Point from, Point to, std::string_view stroke, double width,
-               std::string_view dashes) {
-  body_ += fmt::format(
-      R"(<line x1="{:.2f}" y1="{:.2f}" x2="{:.2f}" y2="{:.2f}" stroke="{}" stroke-width="{:.2f}"{}/>)"
-      "\n",
-      from.x, from.y, to.x, to.y, stroke, width,
-      dashes.empty() ? "" : fmt::format(R"( stroke-dasharray="{}")", dashes));
+                  std::string_view dashes) {
+  std::string look = fmt::format(R"(stroke="{}" stroke-width="{:.2f}")", stroke, width);
+  if (!dashes.empty()) look += fmt::format(R"( stroke-dasharray="{}")", dashes);
+  body_ += svg::line(from.x, from.y, to.x, to.y, look);
 }
 
 void Canvas::polyline(const std::vector<Point>& points, std::string_view stroke, double width) {
-  body_ += "<polyline points=\"";
-  for (const Point& point : points) body_ += fmt::format("{:.2f},{:.2f} ", point.x, point.y);
-  body_ +=
-      fmt::format(R"(" fill="none" stroke="{}" stroke-width="{:.2f}" stroke-linejoin="round"/>)"
-                  "\n",
-                  stroke, width);
+  std::string way;
+  for (const Point& point : points)
+    way += fmt::format("{}{:.2f},{:.2f}", way.empty() ? 'M' : 'L', point.x, point.y);
+  body_ += svg::path(
+      way, fmt::format(R"(fill="none" stroke="{}" stroke-width="{:.2f}" stroke-linejoin="round")",
+                       stroke, width));
 }
 
 void Canvas::arrow(Point from, Point to, std::string_view stroke, double width,
-                std::string_view hover) {
+                   std::string_view hover) {
   const double length = std::hypot(to.x - from.x, to.y - from.y);
   if (length == 0) return;
   const double head = 3 + 2 * width;
+  const double half = 0.4 * head;
   const Point along{(to.x - from.x) / length, (to.y - from.y) / length};
   const Point neck{to.x - head * along.x, to.y - head * along.y};
-  const double half = 0.4 * head;
-  body_ += fmt::format(
-      R"(<path d="M{:.2f},{:.2f} L{:.2f},{:.2f} M{:.2f},{:.2f} L{:.2f},{:.2f} L{:.2f},{:.2f} z" )"
-      R"(stroke="{}" fill="{}" stroke-width="{:.2f}"{})",
-      from.x, from.y, neck.x, neck.y, to.x, to.y, neck.x - half * along.y, neck.y + half * along.x,
-      neck.x + half * along.y, neck.y - half * along.x, stroke, stroke, width,
-      closed("path", hover));
+  const std::string way =
+      fmt::format("M{:.2f},{:.2f} L{:.2f},{:.2f} M{:.2f},{:.2f} L{:.2f},{:.2f} L{:.2f},{:.2f} z",
+                  from.x, from.y, neck.x, neck.y, to.x, to.y, neck.x - half * along.y,
+                  neck.y + half * along.x, neck.x + half * along.y, neck.y - half * along.x);
+  body_ += svg::path(
+      way, fmt::format(R"(stroke="{0}" fill="{0}" stroke-width="{1:.2f}")", stroke, width), hover);
 }
 
 void Canvas::disc(Point center, double radius, std::string_view fill, std::string_view hover) {
-  body_ += fmt::format(R"(<circle cx="{:.2f}" cy="{:.2f}" r="{:.2f}" fill="{}"{})", center.x,
-                       center.y, radius, fill, closed("circle", hover));
+  body_ += svg::circle(center.x, center.y, radius, fmt::format(R"(fill="{}")", fill), hover);
 }
 
-void Canvas::text(Point at, std::string_view words, double size, Anchor anchor, std::string_view fill,
-               bool bold) {
+void Canvas::text(Point at, std::string_view words, double size, Anchor anchor,
+                  std::string_view fill, bool bold) {
   constexpr std::array<std::string_view, 3> kAnchors = {"start", "middle", "end"};
-  body_ += fmt::format(
-      R"(<text x="{:.2f}" y="{:.2f}" font-size="{:.1f}" text-anchor="{}" fill="{}"{}>{}</text>)"
-      "\n",
-      at.x, at.y, size, kAnchors[static_cast<std::size_t>(anchor)], fill,
-      bold ? R"( font-weight="bold")" : "", escaped(words));
+  const std::string look = fmt::format(R"(font-size="{:.1f}" text-anchor="{}" fill="{}"{})", size,
+                                       kAnchors[static_cast<std::size_t>(anchor)], fill,
+                                       bold ? R"( font-weight="bold")" : "");
+  body_ += svg::text(at.x, at.y, look, words);
 }
 
 std::string Canvas::document() const {
-  return fmt::format(
-             R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" )"
-             R"(height="{1:.0f}" font-family="sans-serif">)"
-             "\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-             width_, height_) +
-         body_ + "</svg>\n";
+  return svg::document({0, 0, width_, height_}, body_);
 }
 
 std::vector<double> round_steps(double most, int about) {

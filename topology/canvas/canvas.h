@@ -1,4 +1,5 @@
-// canvas: drawings as SVG documents, element by element: what the drawers of runs and of curves share.
+// canvas: a drawing that grows element by element, and what axes need: what the drawers of runs and
+// of curves share. An SVG document in the end.
 //
 // Coordinates are pixels from the upper left corner. Any text may be given; it is escaped. A value
 // of one thread.

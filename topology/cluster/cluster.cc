@@ -7,6 +7,16 @@
 
 namespace weft {
 
+namespace {
+
+// A part of a bonded interface whose rate that interface has, too.
+bool is_counted_by_bond(const Nic& nic, const Machine& machine) {
+  return !nic.bond.empty() && nic.netdev != nic.bond &&
+         std::ranges::count(machine.nics, nic.bond, &Nic::netdev) != 0;
+}
+
+}  // namespace
+
 int Cluster::ranks() const {
   return machines.empty() ? 0 : machines.back().first_rank + machines.back().ranks;
 }
@@ -24,7 +34,8 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
     cluster.machines.push_back({fmt::format("machine {}", i), machine, i * ranks, ranks});
   for (std::size_t n = 0; n < machine->nics.size(); ++n) {
     const Nic& nic = machine->nics[n];
-    if (nic.mbit_per_s <= 0 || nic.is_virtual_function) continue;
+    if (nic.mbit_per_s <= 0 || nic.is_virtual_function || is_counted_by_bond(nic, *machine))
+      continue;
     Rail rail;
     rail.name = nic.name();
     rail.nics.assign(machines, static_cast<int>(n));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "topology/cluster/cluster.h"
 #include "topology/toml/toml.h"
@@ -15,6 +16,8 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kMostMachines = 1 << 20;
 constexpr std::int64_t kMostRanks = 1 << 16;  // of a machine
 constexpr std::int64_t kMostRanksInAll = 1 << 24;
+constexpr std::size_t kMostKinds = 256;  // of machines: each may take a file of its own to read
+constexpr std::size_t kMostPlaces = std::size_t{1} << 24;  // machines times rails
 constexpr double kMostGbit = 1e6;
 constexpr double kMostUs = 1e9;
 constexpr double kMostOversubscription = 1e6;
@@ -46,9 +49,14 @@ class Reader {
     return (fs::path(path_).parent_path() / path).string();
   }
 
+  // Machines that are described alike are one.
   Result<std::shared_ptr<const Machine>> hardware(TomlTable& table) {
     WEFT_ASSIGN(const std::optional<std::string> like, table.text("like"));
     WEFT_ASSIGN(const std::optional<std::string> correct, table.text("correct"));
+    std::shared_ptr<const Machine>& known = kinds_[{like.value_or("this"), correct.value_or("")}];
+    if (known != nullptr) return known;
+    if (kinds_.size() > kMostKinds)
+      return table.wrong(fmt::format("more than {} kinds of machines", kMostKinds));
     Result<Machine> machine =
         like.value_or("this") == "this" ? discover_machine() : read_machine(beside(*like));
     if (!machine.ok()) return table.wrong("like", machine.status().text());
@@ -56,7 +64,8 @@ class Reader {
       const Status status = correct_machine(*machine, beside(*correct));
       if (!status.ok()) return table.wrong("correct", status.text());
     }
-    return std::make_shared<const Machine>(std::move(machine).value());
+    known = std::make_shared<const Machine>(std::move(machine).value());
+    return known;
   }
 
   Status add_machines(TomlTable& table) {
@@ -69,6 +78,8 @@ class Reader {
     const int each = ranks ? static_cast<int>(*ranks) : std::max(gpus, 1);
     const std::int64_t all = cluster_.ranks() + count.value_or(1) * each;
     if (all > kMostRanksInAll) return table.wrong(fmt::format("{} ranks are too many", all));
+    if (static_cast<std::int64_t>(cluster_.machines.size()) + count.value_or(1) > kMostMachines)
+      return table.wrong(fmt::format("more than {} machines", kMostMachines));
     for (std::int64_t i = 0; i < count.value_or(1); ++i) {
       const std::size_t number = cluster_.machines.size();
       const std::string own = count ? fmt::format("{}{}", name.value_or("machine "), number)
@@ -93,6 +104,10 @@ class Reader {
     Rail rail;
     WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
     rail.name = name.value_or(fmt::format("{}", cluster_.rails.size()));
+    if (std::ranges::count(cluster_.rails, rail.name, &Rail::name) != 0)
+      return table.wrong("name", fmt::format("there are two rails called {}", rail.name));
+    if ((cluster_.rails.size() + 1) * cluster_.machines.size() > kMostPlaces)
+      return table.wrong("more rails than so many machines may have");
     WEFT_ASSIGN(std::vector<std::string> names, table.texts("nics"));
     WEFT_ASSIGN(const std::optional<double> rate, table.number("gbit_per_s", 1e-6, kMostGbit));
     WEFT_RETURN_IF_ERROR(take(table, "latency_us", rail.latency_us, 0, kMostUs));
@@ -156,6 +171,7 @@ class Reader {
 
   std::string path_;
   Cluster cluster_;
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Machine>> kinds_;
 };
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <string_view>
+#include <string>
+
+#include "topology/svg/svg.h"
 
 namespace weft {
 namespace {
@@ -46,26 +48,6 @@ Point center_of(const Layout& layout, Rank rank) {
           layout.side / 2 + layout.circle * std::sin(angle)};
 }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 // The point on the way from a to b that is `distance` from a.
 Point towards(Point a, Point b, double distance) {
   const double part = distance / std::hypot(b.x - a.x, b.y - a.y);
@@ -92,56 +74,54 @@ std::string edge_element(const Layout& layout, const Edge& edge, double back) {
   const Point end = towards(to, through, layout.disc + 1);
   std::string title = fmt::format("{} -> {}: {:.4g}", edge.from, edge.to, edge.weight);
   if (back != 0) title += fmt::format(", {} -> {}: {:.4g}", edge.to, edge.from, back);
-  return fmt::format(
-      "<path d=\"M{:.1f},{:.1f} Q{:.1f},{:.1f} {:.1f},{:.1f}\" marker-end=\"url(#head)\"{}>"
-      "<title>{}</title></path>\n",
-      start.x, start.y, through.x, through.y, end.x, end.y,
-      back != 0 ? " marker-start=\"url(#head)\"" : "", escaped(title));
+  const std::string curve = fmt::format("M{:.1f},{:.1f} Q{:.1f},{:.1f} {:.1f},{:.1f}", start.x,
+                                        start.y, through.x, through.y, end.x, end.y);
+  return svg::path(curve,
+                   back != 0 ? "marker-end=\"url(#head)\" marker-start=\"url(#head)\""
+                             : "marker-end=\"url(#head)\"",
+                   title);
 }
 
 std::string rank_element(const Layout& layout, const Graph& graph, Rank rank) {
   const Point center = center_of(layout, rank);
   return fmt::format(
-      "<circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"{2:.1f}\"><title>rank {3}, self weight "
-      "{4:.4g}</title></circle>\n<text x=\"{0:.1f}\" y=\"{1:.1f}\" dy=\"0.35em\">{3}</text>\n",
-      center.x, center.y, layout.disc, rank, graph.self_weight(rank));
+             "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>rank {}, self weight "
+             "{:.4g}</title></circle>\n",
+             center.x, center.y, layout.disc, rank, graph.self_weight(rank)) +
+         svg::text(center.x, center.y, "dy=\"0.35em\"", std::to_string(rank));
 }
 
 std::string opening(const Layout& layout, const Graph& graph) {
-  constexpr double kTitleHeight = 30;
-  return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 {0:.0f} {1:.0f} {2:.0f}\" "
-      "width=\"{1:.0f}\" height=\"{2:.0f}\" font-family=\"sans-serif\">\n"
-      "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"{3:.1f}\" "
-      "markerHeight=\"{3:.1f}\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\">"
-      "<path d=\"M0,0 L8,4 L0,8 z\" fill=\"#1f4e79\"/></marker></defs>\n"
-      "<rect y=\"{0:.0f}\" width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"{4:.0f}\" y=\"0\" font-size=\"16\" text-anchor=\"middle\">{5}, {6} ranks, {7} "
-      "edges</text>\n",
-      -kTitleHeight, layout.side, layout.side + kTitleHeight,
-      std::clamp(layout.disc * 0.5, 4.0, 9.0), layout.side / 2, escaped(graph.name()), graph.size(),
-      graph.edge_count());
+  const std::string head = fmt::format(
+      "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"{0:.1f}\" "
+      "markerHeight=\"{0:.1f}\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\">"
+      "<path d=\"M0,0 L8,4 L0,8 z\" fill=\"#1f4e79\"/></marker></defs>\n",
+      std::clamp(layout.disc * 0.5, 4.0, 9.0));
+  return head + svg::text(layout.side / 2, 0, "font-size=\"16\" text-anchor=\"middle\"",
+                          fmt::format("{}, {} ranks, {} edges", graph.name(), graph.size(),
+                                      graph.edge_count()));
 }
 
 }  // namespace
 
 std::string to_svg(const Graph& graph) {
+  constexpr double kTitleHeight = 30;
   const Layout layout = layout_of(graph);
-  std::string svg = opening(layout, graph);
-  svg += fmt::format(
-      "<g fill=\"none\" stroke=\"#1f4e79\" stroke-width=\"{:.2f}\" stroke-opacity=\"{:.2f}\">\n",
-      layout.line, layout.opacity);
+  std::string edges, ranks;
   for (const Edge& edge : graph.edges()) {
     const double back = graph.weight(edge.from, edge.to);
     if (back != 0 && edge.from > edge.to) continue;  // drawn with its reverse
-    svg += edge_element(layout, edge, back);
+    edges += edge_element(layout, edge, back);
   }
-  svg += fmt::format(
-      "</g>\n<style>circle {{ fill: #f4b942 }}</style>\n"
-      "<g font-size=\"{:.1f}\" text-anchor=\"middle\">\n",
-      layout.disc * 0.95);
-  for (Rank rank = 0; rank < graph.size(); ++rank) svg += rank_element(layout, graph, rank);
-  return svg + "</g>\n</svg>\n";
+  for (Rank rank = 0; rank < graph.size(); ++rank) ranks += rank_element(layout, graph, rank);
+  const std::string lines = fmt::format(
+      "fill=\"none\" stroke=\"#1f4e79\" stroke-width=\"{:.2f}\" stroke-opacity=\"{:.2f}\"",
+      layout.line, layout.opacity);
+  const std::string labels =
+      fmt::format("font-size=\"{:.1f}\" text-anchor=\"middle\"", layout.disc * 0.95);
+  return svg::document({0, -kTitleHeight, layout.side, layout.side + kTitleHeight},
+                       "<style>circle { fill: #f4b942 }</style>\n" + opening(layout, graph) +
+                           svg::group(lines, edges) + svg::group(labels, ranks));
 }
 
 }  // namespace weft

@@ -2,14 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 
-#include "topology/hardware/hardware.h"
+#include "topology/hardware/sources.h"
 #include "topology/toml/toml.h"
 
 namespace weft {
 namespace {
 
 constexpr std::int64_t kMostIndex = 65'535;
+constexpr int kMostPort = 255;
 constexpr std::int64_t kMostMbit = 100'000'000;  // 100 Tbit/s
 constexpr double kMostGbyte = 1e6;
 
@@ -33,7 +36,16 @@ Status take(TomlTable& table, std::string_view key, double& into) {
   return {};
 }
 
+// What was assumed is assumed again at the end, unless it is told now.
+PciPlace without_node(PciPlace place) {
+  place.numa_node = -1;
+  place.package = -1;
+  place.is_node_assumed = false;
+  return place;
+}
+
 Status take_place(TomlTable& table, PciPlace& place) {
+  if (place.is_node_assumed) place = without_node(std::move(place));
   WEFT_RETURN_IF_ERROR(take(table, "pci", place.address));
   WEFT_RETURN_IF_ERROR(take(table, "pci_gbyte_per_s", place.gbyte_per_s));
   WEFT_RETURN_IF_ERROR(take(table, "host_bridge", place.host_bridge));
@@ -50,18 +62,38 @@ Status take_place(TomlTable& table, PciPlace& place) {
   return {};
 }
 
+// The name of one that the machine did not have is an RDMA device's where the table tells the
+// network interface apart from it, or says so.
+Nic new_nic(TomlTable& table, const std::string& name) {
+  Nic nic;
+  const std::string device = name.substr(0, name.find(':'));
+  const auto is_told = [&table](std::string_view key, const std::string& as) {
+    const Result<std::optional<std::string>> told = table.text(key);
+    return told.ok() && *told && **told == as;
+  };
+  const bool has_netdev = table.has("netdev") && !is_told("netdev", name);
+  if (!has_netdev && !is_told("rdma", device)) {
+    nic.netdev = name;
+    return nic;
+  }
+  nic.rdma = device;
+  int port = 1;
+  if (device.size() < name.size())
+    std::from_chars(name.data() + device.size() + 1, name.data() + name.size(), port);
+  if (port >= 1 && port <= kMostPort) nic.port = port;
+  return nic;
+}
+
 Status take_nic(TomlTable& table, Machine& machine) {
   WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
   if (!name || name->empty()) return table.wrong("a [[nic]] needs a name: \"mlx5_0\", \"eth0\"");
   auto nic = std::ranges::find(machine.nics, *name, &Nic::name);
   if (nic == machine.nics.end()) {
-    Nic added;
-    added.netdev = *name;
-    machine.nics.push_back(std::move(added));
+    machine.nics.push_back(new_nic(table, *name));
     nic = machine.nics.end() - 1;
   }
   WEFT_RETURN_IF_ERROR(take(table, "rdma", nic->rdma));
-  WEFT_RETURN_IF_ERROR(take(table, "port", nic->port, 1, 255));
+  WEFT_RETURN_IF_ERROR(take(table, "port", nic->port, 1, kMostPort));
   WEFT_RETURN_IF_ERROR(take(table, "netdev", nic->netdev));
   WEFT_RETURN_IF_ERROR(take(table, "mbit_per_s", nic->mbit_per_s, 1, kMostMbit));
   WEFT_RETURN_IF_ERROR(take(table, "bond", nic->bond));
@@ -110,11 +142,39 @@ Status take_link(TomlTable& table, Machine& machine) {
   return table.done();
 }
 
-template <typename Take>
-Status take_each(TomlTable& file, std::string_view key, Machine& machine, Take take) {
+// `identity` of a table is what no other may have: a second table of one device would silently
+// undo the first.
+template <typename Take, typename Identity>
+Status take_each(TomlTable& file, std::string_view key, Machine& machine, Take take,
+                 Identity identity) {
   WEFT_ASSIGN(std::vector<TomlTable> tables, file.tables(key));
-  for (TomlTable& table : tables) WEFT_RETURN_IF_ERROR(take(table, machine));
+  if (tables.size() > hardware::kMostDevices)
+    return file.wrong(key, fmt::format("more than {} of them", hardware::kMostDevices));
+  std::set<std::string> seen;
+  for (TomlTable& table : tables) {
+    WEFT_RETURN_IF_ERROR(take(table, machine));
+    WEFT_ASSIGN(const std::string which, identity(table));
+    if (!seen.insert(which).second)
+      return table.wrong(fmt::format("a second [[{}]] of {}", key, which));
+  }
   return {};
+}
+
+Result<std::string> identity_of_nic(TomlTable& table) {
+  WEFT_ASSIGN(std::optional<std::string> name, table.text("name"));
+  return std::move(name).value_or("");
+}
+
+Result<std::string> identity_of_gpu(TomlTable& table) {
+  WEFT_ASSIGN(const std::optional<std::int64_t> index, table.integer("index", 0, kMostIndex));
+  return fmt::format("GPU {}", index.value_or(-1));
+}
+
+Result<std::string> identity_of_link(TomlTable& table) {
+  WEFT_ASSIGN(const std::optional<std::int64_t> gpu, table.integer("gpu", 0, kMostIndex));
+  WEFT_ASSIGN(const std::optional<std::int64_t> peer, table.integer("peer", 0, kMostIndex));
+  return fmt::format("GPU {} to {}", gpu.value_or(-1),
+                     peer ? fmt::format("GPU {}", *peer) : "the switch");
 }
 
 }  // namespace
@@ -122,12 +182,13 @@ Status take_each(TomlTable& file, std::string_view key, Machine& machine, Take t
 Status correct_machine(Machine& machine, const std::string& path) {
   WEFT_ASSIGN(TomlTable file, read_toml(path));
   Machine corrected = machine;
-  WEFT_RETURN_IF_ERROR(take_each(file, "nic", corrected, take_nic));
-  WEFT_RETURN_IF_ERROR(take_each(file, "gpu", corrected, take_gpu));
-  WEFT_RETURN_IF_ERROR(take_each(file, "gpu_link", corrected, take_link));
+  WEFT_RETURN_IF_ERROR(take_each(file, "nic", corrected, take_nic, identity_of_nic));
+  WEFT_RETURN_IF_ERROR(take_each(file, "gpu", corrected, take_gpu, identity_of_gpu));
+  WEFT_RETURN_IF_ERROR(take_each(file, "gpu_link", corrected, take_link, identity_of_link));
   WEFT_RETURN_IF_ERROR(file.done());
-  std::ranges::sort(corrected.nics, {}, &Nic::name);
-  std::ranges::sort(corrected.gpus, {}, &Gpu::index);
+  hardware::settle(corrected);
+  if (const Status status = hardware::check_names(corrected); !status.ok())
+    return file.wrong(status.text());
   corrected.source += fmt::format(", corrected by {}", path);
   machine = std::move(corrected);
   return {};

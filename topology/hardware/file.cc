@@ -1,11 +1,10 @@
-// Machines from files, told apart by what is in them.
+// Machines from files, told apart by what is in them, and back into one.
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <fstream>
-#include <sstream>
+#include <algorithm>
 
 #include "topology/hardware/sources.h"
+#include "topology/text/text.h"
 
 namespace weft {
 namespace {
@@ -16,43 +15,75 @@ constexpr std::string_view kSynthetic = "synthetic:";
 // The largest machines take a few megabytes.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-Result<std::string> text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return system_error("open " + path, errno);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || text.view().size() > kMostBytes)
-    return Status(Code::invalid_argument, path + ": cannot be read, or is longer than 64 MiB");
-  return std::move(text).str();
+Result<XmlFile> xml_in(const std::string& path) {
+  WEFT_ASSIGN(const std::string text, read_text(path, kMostBytes));
+  if (text.empty()) return Status(Code::invalid_argument, path + ": is empty");
+  return XmlFile::parse(text, path);
 }
 
-Result<Machine> from_text(const std::string& text, const std::string& name) {
-  if (text.find("<topology") != std::string::npos) {
-    WEFT_ASSIGN(const Topology topology, load_xml(text, name));
+bool is_nccl(const XmlFile& file) {
+  return std::string_view(file.root().name()) == "system";
+}
+
+// Nothing of hwloc's where the file is NCCL's.
+Result<Topology> topology_in(const XmlFile& file, const std::string& path, Notes notes) {
+  const std::string_view kind = file.root().name();
+  if (kind != "topology") {
+    return file.wrong(file.root(), fmt::format("<{}> is neither hwloc's <topology> nor NCCL's "
+                                               "<system>",
+                                               kind.substr(0, 64)));
+  }
+  WEFT_ASSIGN(const std::string xml, pruned_xml(file, notes));
+  return load_xml(xml, path);
+}
+
+Result<Machine> machine_in(const std::string& from) {
+  if (from.starts_with(kSynthetic)) {
+    WEFT_ASSIGN(const Topology topology, load_synthetic(from.substr(kSynthetic.size())));
     return machine_of(topology.get());
   }
-  if (text.find("<system") != std::string::npos) return parse_nccl(text, name);
-  return Status(Code::invalid_argument,
-                name +
-                    ": neither hwloc's XML (<topology …>) nor a topology file of NCCL (<system "
-                    "…>)");
+  WEFT_ASSIGN(const XmlFile file, xml_in(from));
+  if (is_nccl(file)) return read_nccl(file);
+  WEFT_ASSIGN(const Topology topology, topology_in(file, from, Notes::kept));
+  return machine_of(topology.get());
 }
 
-Result<Machine> read(const std::string& from) {
-  if (!from.starts_with(kSynthetic)) {
-    WEFT_ASSIGN(const std::string text, text_of(from));
-    return from_text(text, from);
-  }
-  WEFT_ASSIGN(const Topology topology, load_synthetic(from.substr(kSynthetic.size())));
-  return machine_of(topology.get());
+// What a machine is written into: all of hwloc's, nothing of ours.
+Result<Topology> bare_topology(const std::string& from) {
+  if (from.empty()) return load_live();
+  if (from.starts_with(kSynthetic)) return load_synthetic(from.substr(kSynthetic.size()));
+  WEFT_ASSIGN(const XmlFile file, xml_in(from));
+  if (!is_nccl(file)) return topology_in(file, from, Notes::dropped);
+  return Status(Code::invalid_argument,
+                from +
+                    ": a topology file of NCCL tells neither cores nor caches, without which "
+                    "hwloc has no machine");
 }
 
 }  // namespace
 
 Result<Machine> read_machine(const std::string& from) {
-  WEFT_ASSIGN(Machine machine, read(from));
+  WEFT_ASSIGN(Machine machine, machine_in(from));
   machine.source = from;
+  settle(machine);
+  if (const Status status = check_names(machine); !status.ok())
+    return Status(status.code(), fmt::format("{}: {}", from, status.text()));
   return machine;
+}
+
+Result<std::string> export_machine(const std::string& from, const std::string& correct) {
+  WEFT_ASSIGN(const Topology topology, bare_topology(from));
+  Result<Machine> machine = from.empty() ? live_machine(topology.get()) : read_machine(from);
+  if (!machine.ok()) return machine.status();
+  if (!correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, correct));
+  put_notes(topology.get(), *machine);
+  char* text = nullptr;
+  int bytes = 0;
+  if (hwloc_topology_export_xmlbuffer(topology.get(), &text, &bytes, 0) != 0)
+    return Status(Code::system, "hwloc cannot write this machine as XML");
+  std::string xml(text, static_cast<std::size_t>(std::max(bytes - 1, 0)));
+  hwloc_free_xmlbuffer(topology.get(), text);
+  return xml;
 }
 
 }  // namespace weft

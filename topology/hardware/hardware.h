@@ -27,6 +27,8 @@ struct CacheLevel {
   std::uint64_t bytes = 0;  // of one
   int count = 0;            // how many the machine has; instruction caches are left out
   int cores_each = 0;       // that share one
+
+  [[nodiscard]] bool operator==(const CacheLevel&) const = default;
 };
 
 struct NumaNode {
@@ -34,6 +36,8 @@ struct NumaNode {
   std::uint64_t bytes = 0;
   int cores = 0;
   int package = -1;  // -1: of no single one, or not told
+
+  [[nodiscard]] bool operator==(const NumaNode&) const = default;
 };
 
 struct HugePageState {
@@ -42,12 +46,16 @@ struct HugePageState {
   int free = 0;
   std::string anonymous;  // transparent: always, madvise, never; empty where the kernel has none
   std::string shared;     // the same for shared memory: also within_size, advise, deny, force
+
+  [[nodiscard]] bool operator==(const HugePageState&) const = default;
 };
 
 // A PCI bridge on the way from a processor to a device: a root port, or a port of a switch.
 struct PciBridge {
   std::string address;     // "0000:17:00.0"
   double gbyte_per_s = 0;  // of the link above it; 0: not told
+
+  [[nodiscard]] bool operator==(const PciBridge&) const = default;
 };
 
 // Where a device sits.
@@ -58,6 +66,9 @@ struct PciPlace {
   std::vector<PciBridge> bridges;  // from the host bridge down
   int numa_node = -1;
   int package = -1;
+  bool is_node_assumed = false;  // it was not told, but the machine has only this one
+
+  [[nodiscard]] bool operator==(const PciPlace&) const = default;
 };
 
 // One way out: a port of an RDMA device and its network interface, where it has one of them only
@@ -72,6 +83,7 @@ struct Nic {
   PciPlace place;
 
   [[nodiscard]] std::string name() const;  // "mlx5_0", "mlx5_0:2", "ens1f0"
+  [[nodiscard]] bool operator==(const Nic&) const = default;
 };
 
 struct Gpu {
@@ -79,6 +91,8 @@ struct Gpu {
   std::string model;
   std::uint64_t memory_bytes = 0;
   PciPlace place;
+
+  [[nodiscard]] bool operator==(const Gpu&) const = default;
 };
 
 // A direct connection of a GPU: NVLink, to another GPU or to a switch of them.
@@ -88,6 +102,8 @@ struct GpuLink {
   int peer = kSwitch;      // Gpu::index
   int lanes = 0;           // links side by side
   double gbyte_per_s = 0;  // of all of them, one way
+
+  [[nodiscard]] bool operator==(const GpuLink&) const = default;
 };
 
 struct Machine {
@@ -100,18 +116,24 @@ struct Machine {
   std::vector<NumaNode> nodes;
   std::uint64_t memory_bytes = 0;
   HugePageState huge_pages;
-  std::vector<Nic> nics;  // by name
-  std::vector<Gpu> gpus;  // by index
+  std::vector<Nic> nics;      // by name
+  bool are_nics_told = true;  // if not, the kernel could not be asked: there is no /sys
+  std::vector<Gpu> gpus;      // by index
   std::vector<GpuLink> gpu_links;
   bool are_gpu_links_told = false;  // if not, that there are none means nothing
+
+  [[nodiscard]] bool operator==(const Machine&) const = default;
 };
 
 [[nodiscard]] Result<Machine> discover_machine();
 // From a file (hwloc's or NCCL's XML, told apart by what is in it) or "synthetic:" and a
 // description as hwloc takes it. Errors name the file, and the line where there is one.
 [[nodiscard]] Result<Machine> read_machine(const std::string& from);
-// This machine as hwloc XML, with the rates of its network interfaces in it.
-[[nodiscard]] Result<std::string> export_machine();
+// A machine as hwloc XML, with what hwloc has no place for in notes, from which read_machine makes
+// it again. `from`: as read_machine takes it, or empty: this machine; `correct`: a file as
+// correct_machine takes it, or empty. A topology file of NCCL has too little for it.
+[[nodiscard]] Result<std::string> export_machine(const std::string& from = {},
+                                                 const std::string& correct = {});
 // Replaces and adds what a TOML file says; the format is in docs/hardware.md. What it names and the
 // machine does not have is added. Errors name the file and the line.
 [[nodiscard]] Status correct_machine(Machine& machine, const std::string& path);

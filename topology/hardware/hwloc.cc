@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "topology/hardware/sources.h"
 
@@ -165,16 +163,18 @@ Result<Topology> load_xml(const std::string& text, const std::string& name) {
   WEFT_ASSIGN(Topology topology, made());
   if (hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(),
                                    static_cast<int>(text.size()) + 1) != 0 ||
-      hwloc_topology_load(topology.get()) != 0)
+      hwloc_topology_load(topology.get()) != 0 || count_of(topology.get(), HWLOC_OBJ_PU) == 0)
     return not_a_machine(name);
   return topology;
 }
 
 Result<Topology> load_synthetic(const std::string& text) {
+  const std::string name = fmt::format("synthetic:{}", std::string_view(text).substr(0, 256));
+  WEFT_ASSIGN(const std::string written, written_synthetic(text, name));
   WEFT_ASSIGN(Topology topology, made());
-  if (hwloc_topology_set_synthetic(topology.get(), text.c_str()) != 0 ||
+  if (hwloc_topology_set_synthetic(topology.get(), written.c_str()) != 0 ||
       hwloc_topology_load(topology.get()) != 0)
-    return not_a_machine(fmt::format("synthetic:{}", text));
+    return not_a_machine(name);
   return topology;
 }
 

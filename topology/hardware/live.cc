@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "topology/hardware/sources.h"
@@ -47,64 +48,65 @@ PciPlace placed(hwloc_topology_t topology, const std::string& address, int numa_
   return place;
 }
 
-// RDMA ports with their network interfaces, then network interfaces that have no RDMA port. What
-// only this machine itself uses (bridges, its loopback) is no way out.
+Nic way_out(const RdmaPort& port, hwloc_topology_t topology) {
+  Nic nic;
+  nic.rdma = port.device;
+  nic.port = port.port;
+  nic.netdev = port.netdev;
+  nic.mbit_per_s = port.mbit_per_s;
+  nic.is_virtual_function = port.is_virtual_function;
+  nic.bond = port.is_bonded ? port.netdev : "";
+  nic.place = placed(topology, port.pci, port.numa_node);
+  return nic;
+}
+
+Nic way_out(const NetworkInterface& net, hwloc_topology_t topology) {
+  Nic nic;
+  nic.netdev = net.name;
+  nic.mbit_per_s = net.mbit_per_s;
+  nic.is_virtual_function = net.is_virtual_function;
+  nic.bond = net.bond;
+  nic.place = placed(topology, net.pci, net.numa_node);
+  return nic;
+}
+
+// RDMA ports with their network interfaces, then network interfaces that have no RDMA port: cards,
+// whatever state they are in, and what the kernel makes up only while it leads out. What only this
+// machine itself uses (bridges and their ports, its loopback) is no way out.
 std::vector<Nic> ways_out(hwloc_topology_t topology) {
   std::vector<Nic> nics;
   std::vector<NetworkInterface> nets = discover_interfaces();
   for (const RdmaPort& port : discover_rdma_ports()) {
-    Nic nic;
-    nic.rdma = port.device;
-    nic.port = port.port;
-    nic.netdev = port.netdev;
-    nic.mbit_per_s = port.mbit_per_s;
-    nic.is_virtual_function = port.is_virtual_function;
-    nic.bond = port.is_bonded ? port.netdev : "";
-    nic.place = placed(topology, port.pci, port.numa_node);
-    nics.push_back(std::move(nic));
+    nics.push_back(way_out(port, topology));
     std::erase_if(nets, [&port](const NetworkInterface& net) { return net.name == port.netdev; });
   }
   for (const NetworkInterface& net : nets) {
-    if (net.kind == "loopback" || net.kind == "bridge") continue;
-    Nic nic;
-    nic.netdev = net.name;
-    nic.mbit_per_s = net.mbit_per_s;
-    nic.place = placed(topology, net.pci, net.numa_node);
-    nics.push_back(std::move(nic));
+    if (net.is_card() || net.usable) nics.push_back(way_out(net, topology));
   }
-  std::ranges::sort(nics, {}, &Nic::name);
   return nics;
-}
-
-Machine complete(hwloc_topology_t topology) {
-  Machine machine = machine_of(topology);
-  machine.source = "this machine";
-  machine.memory_bytes = meminfo("MemTotal:") << 10;
-  machine.huge_pages = huge_pages();
-  machine.nics = ways_out(topology);
-  ask_nvml(machine);
-  for (Gpu& gpu : machine.gpus)
-    gpu.place = placed(topology, gpu.place.address, gpu.place.numa_node);
-  return machine;
 }
 
 }  // namespace
 
-Result<Machine> discover_machine() {
-  WEFT_ASSIGN(const Topology topology, load_live());
-  return complete(topology.get());
+Machine hardware::live_machine(hwloc_topology_t topology) {
+  Machine machine = machine_of(topology);
+  machine.source = "this machine";
+  if (machine.memory_bytes == 0) machine.memory_bytes = meminfo("MemTotal:") << 10;
+  if (machine.nodes.size() == 1) machine.nodes.front().bytes = machine.memory_bytes;
+  machine.huge_pages = huge_pages();
+  machine.nics = ways_out(topology);
+  std::error_code error;  // as good as absent
+  machine.are_nics_told = std::filesystem::exists("/sys/class/net", error);
+  ask_nvml(machine);
+  for (Gpu& gpu : machine.gpus)
+    gpu.place = placed(topology, gpu.place.address, gpu.place.numa_node);
+  settle(machine);
+  return machine;
 }
 
-Result<std::string> export_machine() {
+Result<Machine> discover_machine() {
   WEFT_ASSIGN(const Topology topology, load_live());
-  put_notes(topology.get(), complete(topology.get()));
-  char* text = nullptr;
-  int bytes = 0;
-  if (hwloc_topology_export_xmlbuffer(topology.get(), &text, &bytes, 0) != 0)
-    return Status(Code::system, "hwloc cannot write this machine as XML");
-  std::string xml(text, static_cast<std::size_t>(std::max(bytes - 1, 0)));
-  hwloc_free_xmlbuffer(topology.get(), text);
-  return xml;
+  return live_machine(topology.get());
 }
 
 }  // namespace weft

@@ -6,40 +6,40 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <pugixml.hpp>
 
 #include "topology/hardware/sources.h"
+#include "topology/hardware/xml.h"
 
 namespace weft::hardware {
 namespace {
 
 // As deep as NCCL's own parser goes, and more than any machine.
 constexpr int kDeepest = 32;
+constexpr int kMostIndex = 65'535;
+constexpr std::size_t kMostLinks = 1 << 16;
+constexpr int kMostLanes = 1024;
+constexpr int kMostPort = 255;
+constexpr int kMostMbit = 100'000'000;   // 100 Tbit/s
+constexpr double kMostTransfers = 1024;  // GT/s: four generations ahead
 // One lane, one way, in gigabytes per second, after the line's code.
 constexpr double kOldCode = 8.0 / 10;     // up to 5 GT/s
 constexpr double kNewCode = 128.0 / 130;  // from 8 GT/s
 constexpr double kOldCodeMost = 5.0;
 // NVLink by compute capability: one link, one way.
-constexpr int kHopper = 90, kAmpere = 80;
-constexpr double kNvlinkHopper = 25.0, kNvlinkAmpere = 25.0, kNvlinkOlder = 20.0;
+constexpr int kBlackwell = 100, kVolta = 70;
+constexpr double kNvlinkBlackwell = 50.0, kNvlinkVolta = 25.0, kNvlinkPascal = 20.0;
 // The class of a target that is a switch, and of a bridge, as sysfs writes them.
 constexpr std::string_view kSwitchClass = "0x0680";
 constexpr std::string_view kBridgeClass = "0x0604";
 
 class Reader {
  public:
-  explicit Reader(std::string name) : name_(std::move(name)) {}
+  explicit Reader(const XmlFile& file) : file_(file) {}
 
-  Result<Machine> read(const std::string& text) {
-    pugi::xml_document document;
-    const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size());
-    if (!parsed) return wrong(text, parsed.offset, parsed.description());
-    const pugi::xml_node system = document.child("system");
-    if (!system) return wrong(text, 0, "there is no <system>");
-    for (const pugi::xml_node cpu : system.children("cpu")) {
-      WEFT_RETURN_IF_ERROR(add_cpu(text, cpu));
-    }
-    if (machine_.nodes.empty()) return wrong(text, 0, "<system> has no <cpu>");
+  Result<Machine> read() {
+    for (const pugi::xml_node cpu : file_.root().children("cpu"))
+      WEFT_RETURN_IF_ERROR(add_cpu(cpu));
+    if (machine_.nodes.empty()) return file_.wrong(file_.root(), "<system> has no <cpu>");
     resolve_links();
     machine_.are_gpu_links_told = true;
     machine_.packages = static_cast<int>(machine_.nodes.size());
@@ -55,96 +55,125 @@ class Reader {
     double gbyte_per_s;
   };
 
-  [[nodiscard]] Status wrong(const std::string& text, std::ptrdiff_t offset,
-                             std::string_view what) const {
-    const auto until = text.begin() + std::clamp<std::ptrdiff_t>(
-                                          offset, 0, static_cast<std::ptrdiff_t>(text.size()));
-    return Status(Code::invalid_argument,
-                  fmt::format("{}:{}: {}", name_, 1 + std::count(text.begin(), until, '\n'), what));
+  Result<int> integer(pugi::xml_node node, const char* key, int least, int most, int otherwise) {
+    WEFT_ASSIGN(const std::int64_t number, file_.integer(node, key, least, most, otherwise));
+    return static_cast<int>(number);
   }
 
-  Status add_cpu(const std::string& text, pugi::xml_node cpu) {
-    const int node = cpu.attribute("numaid").as_int(-1);
-    if (node < 0) return wrong(text, cpu.offset_debug(), "<cpu> needs numaid");
-    if (machine_.cpu.empty()) machine_.cpu = cpu.attribute("arch").as_string();
+  Status add_cpu(pugi::xml_node cpu) {
+    WEFT_ASSIGN(const int node, integer(cpu, "numaid", 0, kMostIndex, -1));
+    if (node < 0) return file_.wrong(cpu, "<cpu> needs numaid");
+    if (machine_.nodes.size() == kMostDevices)
+      return file_.wrong(cpu, "more <cpu> than any machine has");
+    if (std::ranges::count(machine_.nodes, node, &NumaNode::index) != 0)
+      return file_.wrong(cpu, fmt::format("numaid: there are two <cpu> of {}", node));
+    WEFT_ASSIGN(const std::string kind, file_.text(cpu, "arch"));
+    if (machine_.cpu.empty()) machine_.cpu = kind;
     machine_.nodes.push_back({node, 0, 0, static_cast<int>(machine_.nodes.size())});
     PciPlace place;
     place.numa_node = node;
     place.package = machine_.nodes.back().package;
-    return add_below(text, cpu, place, 0);
+    return add_below(cpu, place, 0);
   }
 
   // NCCL has no host bridges: a root port is what its <cpu> holds.
-  Status add_below(const std::string& text, pugi::xml_node parent, const PciPlace& place,
-                   int depth) {
-    if (depth > kDeepest) return wrong(text, parent.offset_debug(), "nested too deep");
+  Status add_below(pugi::xml_node parent, const PciPlace& place, int depth) {
+    if (depth > kDeepest) return file_.wrong(parent, "nested too deep");
     for (const pugi::xml_node pci : parent.children("pci")) {
-      const std::string address = pci.attribute("busid").as_string();
-      if (address.empty()) return wrong(text, pci.offset_debug(), "<pci> needs busid");
-      PciPlace here = place;
-      here.host_bridge = fmt::format("node {}", place.numa_node);
-      const double rate = link_rate(pci);
-      const std::string_view kind = pci.attribute("class").as_string();
-      if (kind.starts_with(kBridgeClass) || pci.child("pci")) {
-        here.bridges.push_back({address, rate});
-      } else {
-        here.address = address;
-        here.gbyte_per_s = rate;
-      }
-      WEFT_RETURN_IF_ERROR(add_below(text, pci, here, depth + 1));
-      if (const pugi::xml_node gpu = pci.child("gpu")) add_gpu(gpu, here);
-      for (const pugi::xml_node nic : pci.children("nic")) add_nets(nic, here);
+      WEFT_ASSIGN(const PciPlace here, place_of(pci, place));
+      WEFT_RETURN_IF_ERROR(add_below(pci, here, depth + 1));
+      for (const pugi::xml_node gpu : pci.children("gpu")) WEFT_RETURN_IF_ERROR(add_gpu(gpu, here));
+      for (const pugi::xml_node nic : pci.children("nic"))
+        WEFT_RETURN_IF_ERROR(add_nets(nic, here));
     }
-    for (const pugi::xml_node nic : parent.children("nic")) {
-      if (std::strcmp(parent.name(), "cpu") == 0) add_nets(nic, place);
+    if (std::strcmp(parent.name(), "cpu") != 0) return {};
+    for (const pugi::xml_node nic : parent.children("nic"))
+      WEFT_RETURN_IF_ERROR(add_nets(nic, place));
+    return {};
+  }
+
+  Result<PciPlace> place_of(pugi::xml_node pci, PciPlace above) {
+    WEFT_ASSIGN(std::string address, file_.text(pci, "busid"));
+    if (address.empty()) return file_.wrong(pci, "<pci> needs busid");
+    WEFT_ASSIGN(const double rate, link_rate(pci));
+    above.host_bridge = fmt::format("node {}", above.numa_node);
+    const std::string_view kind = pci.attribute("class").as_string();
+    if (kind.starts_with(kBridgeClass) || pci.child("pci")) {
+      above.bridges.push_back({std::move(address), rate});
+    } else {
+      above.address = std::move(address);
+      above.gbyte_per_s = rate;
+    }
+    return above;
+  }
+
+  Status add_gpu(pugi::xml_node node, const PciPlace& place) {
+    Gpu gpu;
+    const int next = static_cast<int>(machine_.gpus.size());
+    WEFT_ASSIGN(gpu.index, integer(node, "dev", 0, kMostIndex, next));
+    if (std::ranges::count(machine_.gpus, gpu.index, &Gpu::index) != 0)
+      return file_.wrong(node, fmt::format("dev: there are two <gpu> of {}", gpu.index));
+    if (machine_.gpus.size() == kMostDevices)
+      return file_.wrong(node, "more <gpu> than any machine has");
+    gpu.place = place;
+    WEFT_ASSIGN(const int capability, integer(node, "sm", 0, kMostIndex, 0));
+    for (const pugi::xml_node link : node.children("nvlink"))
+      WEFT_RETURN_IF_ERROR(add_link(link, gpu.index, capability));
+    machine_.gpus.push_back(std::move(gpu));
+    return {};
+  }
+
+  Status add_link(pugi::xml_node link, int gpu, int capability) {
+    const double each = capability >= kBlackwell ? kNvlinkBlackwell
+                        : capability >= kVolta   ? kNvlinkVolta
+                                                 : kNvlinkPascal;
+    const std::string_view kind = link.attribute("tclass").as_string();
+    if (targets_.size() == kMostLinks)
+      return file_.wrong(link, "more <nvlink> than any machine has");
+    WEFT_ASSIGN(const int lanes, integer(link, "count", 1, kMostLanes, 1));
+    WEFT_ASSIGN(std::string target, file_.text(link, "target"));
+    targets_.push_back(
+        {gpu, std::move(target), kind.starts_with(kSwitchClass), lanes, lanes * each});
+    return {};
+  }
+
+  // One per port, also where several share an RDMA device.
+  Status add_nets(pugi::xml_node nic, const PciPlace& place) {
+    for (const pugi::xml_node net : nic.children("net")) {
+      Nic found;
+      WEFT_ASSIGN(const std::string name, file_.text(net, "name"));
+      if (name.empty()) return file_.wrong(net, "<net> needs a name");
+      // Only RDMA devices have a GUID.
+      const bool is_rdma = net.attribute("guid").as_ullong(0) != 0;
+      (is_rdma ? found.rdma : found.netdev) = name;
+      WEFT_ASSIGN(const int port, integer(net, "port", 0, kMostPort, 1));
+      found.port = std::max(port, 1);
+      WEFT_ASSIGN(const int rate, integer(net, "speed", 0, kMostMbit, 0));
+      found.mbit_per_s = rate > 0 ? rate : -1;
+      found.place = place;
+      if (machine_.nics.size() == kMostDevices)
+        return file_.wrong(net, "more <net> than any machine has");
+      if (std::ranges::count(machine_.nics, found.name(), &Nic::name) != 0)
+        return file_.wrong(net, fmt::format("name: there are two <net> called {}", found.name()));
+      machine_.nics.push_back(std::move(found));
     }
     return {};
   }
 
-  void add_gpu(pugi::xml_node node, const PciPlace& place) {
-    Gpu gpu;
-    gpu.index = node.attribute("dev").as_int(static_cast<int>(machine_.gpus.size()));
-    gpu.place = place;
-    const int capability = node.attribute("sm").as_int(0);
-    const double each = capability >= kHopper   ? kNvlinkHopper
-                        : capability >= kAmpere ? kNvlinkAmpere
-                                                : kNvlinkOlder;
-    for (const pugi::xml_node link : node.children("nvlink")) {
-      const std::string_view kind = link.attribute("tclass").as_string();
-      const int lanes = link.attribute("count").as_int(1);
-      targets_.push_back({gpu.index, link.attribute("target").as_string(),
-                          kind.starts_with(kSwitchClass), lanes, lanes * each});
-    }
-    machine_.gpus.push_back(std::move(gpu));
-  }
-
-  // One per port, also where several share an RDMA device.
-  void add_nets(pugi::xml_node nic, const PciPlace& place) {
-    for (const pugi::xml_node net : nic.children("net")) {
-      Nic found;
-      const std::string name = net.attribute("name").as_string();
-      // RDMA devices have no colon and no dot in their names, and a GUID.
-      const bool is_rdma = net.attribute("guid").as_ullong(0) != 0;
-      (is_rdma ? found.rdma : found.netdev) = name;
-      found.port = net.attribute("port").as_int(1);
-      found.mbit_per_s = net.attribute("speed").as_int(-1);
-      found.place = place;
-      if (!name.empty()) machine_.nics.push_back(std::move(found));
-    }
-  }
-
   // "16.0 GT/s PCIe" and a width, or nothing.
-  static double link_rate(pugi::xml_node pci) {
+  Result<double> link_rate(pugi::xml_node pci) {
     const std::string_view speed = pci.attribute("link_speed").as_string();
     double transfers = 0;
     std::from_chars(speed.data(), speed.data() + speed.size(), transfers);
+    if (!(transfers >= 0 && transfers <= kMostTransfers))
+      return file_.wrong(pci, fmt::format("link_speed: {} is not in [0, {}]", speed.substr(0, 24),
+                                          kMostTransfers));
+    WEFT_ASSIGN(const int lanes, integer(pci, "link_width", 0, kMostLanes, 0));
     const double code = transfers <= kOldCodeMost ? kOldCode : kNewCode;
-    return transfers * code / 8 * pci.attribute("link_width").as_int(0);
+    return transfers * code / 8 * lanes;
   }
 
   void resolve_links() {
-    std::ranges::sort(machine_.gpus, {}, &Gpu::index);
-    std::ranges::sort(machine_.nics, {}, &Nic::name);
     for (const Target& target : targets_) {
       GpuLink link{target.gpu, GpuLink::kSwitch, target.lanes, target.gbyte_per_s};
       const auto peer = std::ranges::find(machine_.gpus, target.address,
@@ -155,15 +184,15 @@ class Reader {
     }
   }
 
-  std::string name_;
+  const XmlFile& file_;
   Machine machine_;
   std::vector<Target> targets_;
 };
 
 }  // namespace
 
-Result<Machine> parse_nccl(const std::string& text, const std::string& name) {
-  return Reader(name).read(text);
+Result<Machine> read_nccl(const XmlFile& file) {
+  return Reader(file).read();
 }
 
 }  // namespace weft::hardware

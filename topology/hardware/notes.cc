@@ -3,6 +3,7 @@
 // every version of hwloc passes on.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "topology/hardware/sources.h"
@@ -13,6 +14,10 @@ namespace {
 constexpr const char* kNic = "weft:nic";
 constexpr const char* kGpu = "weft:gpu";
 constexpr const char* kLink = "weft:gpu-link";
+constexpr const char* kAll = "weft:devices";
+
+constexpr std::size_t kMostBridges = 64;
+constexpr double kMostGbyte = 1e6;
 
 void add(hwloc_obj_t note, const char* key, const std::string& text) {
   if (!text.empty()) hwloc_obj_add_info(note, key, text.c_str());
@@ -39,13 +44,66 @@ Number number_of(hwloc_obj_t note, const char* key, Number otherwise) {
   return error == std::errc{} && end == text.data() + text.size() ? number : otherwise;
 }
 
-// Devices that are not on PCI have a node at most.
+// Words and numbers, with blanks between them. What is no number ends the list.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty() && words.size() < kMostBridges) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end != 0) words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+double rate_in(std::string_view word) {
+  double rate = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rate);
+  return error == std::errc{} && rate > 0 && rate < kMostGbyte ? rate : 0;
+}
+
+// hwloc's place of the address, unless the note has its own. Devices that are not on PCI have a
+// node at most.
 PciPlace place_in(hwloc_topology_t topology, hwloc_obj_t note) {
   PciPlace place;
   const std::string address = text_of(note, "pci");
-  if (!address.empty()) place = place_of(topology, address);
+  const std::string host_bridge = text_of(note, "host_bridge");
+  if (!address.empty() && host_bridge.empty()) place = place_of(topology, address);
+  if (!host_bridge.empty()) {
+    const std::string names = text_of(note, "bridges"), rates = text_of(note, "gbyte_per_s");
+    place.address = address;
+    place.host_bridge = host_bridge;
+    // The device's own rate is the last.
+    const std::vector<std::string_view> rate = words_of(rates);
+    for (const std::string_view bridge : words_of(names)) {
+      const std::size_t i = place.bridges.size();
+      place.bridges.push_back({std::string(bridge), i < rate.size() ? rate_in(rate[i]) : 0});
+    }
+    if (rate.size() > place.bridges.size()) place.gbyte_per_s = rate_in(rate.back());
+    place.package = number_of(note, "package", -1);
+  }
   if (place.numa_node < 0) place.numa_node = number_of(note, "numa_node", -1);
   return place;
+}
+
+// Only what hwloc does not say of that address itself.
+void put_place(hwloc_topology_t topology, hwloc_obj_t note, const PciPlace& place) {
+  add(note, "pci", place.address);
+  if (!place.is_node_assumed) add(note, "numa_node", place.numa_node);
+  PciPlace known;
+  if (!place.address.empty()) known = place_of(topology, place.address);
+  if (place.host_bridge.empty() ||
+      (known.host_bridge == place.host_bridge && known.bridges == place.bridges &&
+       known.gbyte_per_s == place.gbyte_per_s))
+    return;
+  std::string names, rates;
+  for (const PciBridge& bridge : place.bridges) {
+    names += fmt::format("{} ", bridge.address);
+    rates += fmt::format("{} ", bridge.gbyte_per_s);
+  }
+  add(note, "host_bridge", place.host_bridge);
+  add(note, "bridges", names);
+  add(note, "gbyte_per_s", rates + fmt::format("{}", place.gbyte_per_s));
+  if (!place.is_node_assumed) add(note, "package", place.package);
 }
 
 hwloc_obj_t new_note(hwloc_topology_t topology, const char* name) {
@@ -82,6 +140,10 @@ void take_link(hwloc_obj_t note, Machine& machine) {
 }  // namespace
 
 void put_notes(hwloc_topology_t topology, const Machine& machine) {
+  hwloc_obj_t all = new_note(topology, kAll);
+  if (all == nullptr) return;
+  add(all, "links_told", machine.are_gpu_links_told ? 1 : 0);
+  add(all, "nics_told", machine.are_nics_told ? 1 : 0);
   for (const Nic& nic : machine.nics) {
     hwloc_obj_t note = new_note(topology, kNic);
     if (note == nullptr) return;
@@ -91,8 +153,7 @@ void put_notes(hwloc_topology_t topology, const Machine& machine) {
     add(note, "mbit_per_s", nic.mbit_per_s);
     add(note, "virtual_function", nic.is_virtual_function ? 1 : 0);
     add(note, "bond", nic.bond);
-    add(note, "pci", nic.place.address);
-    add(note, "numa_node", nic.place.numa_node);
+    put_place(topology, note, nic.place);
   }
   for (const Gpu& gpu : machine.gpus) {
     hwloc_obj_t note = new_note(topology, kGpu);
@@ -100,8 +161,7 @@ void put_notes(hwloc_topology_t topology, const Machine& machine) {
     add(note, "index", gpu.index);
     add(note, "model", gpu.model);
     add(note, "memory_bytes", fmt::format("{}", gpu.memory_bytes));
-    add(note, "pci", gpu.place.address);
-    add(note, "numa_node", gpu.place.numa_node);
+    put_place(topology, note, gpu.place);
   }
   for (const GpuLink& link : machine.gpu_links) {
     hwloc_obj_t note = new_note(topology, kLink);
@@ -118,11 +178,15 @@ bool take_notes(hwloc_topology_t topology, Machine& machine) {
   hwloc_obj_t note = nullptr;
   while ((note = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_MISC, note)) != nullptr) {
     const std::string_view kind = note->name != nullptr ? note->name : "";
-    if (!kind.starts_with("weft:")) continue;
+    if (!kind.starts_with(kNotePrefix)) continue;
     any = true;
     if (kind == kNic) take_nic(topology, note, machine);
     if (kind == kGpu) take_gpu(topology, note, machine);
     if (kind == kLink) take_link(note, machine);
+    if (kind == kAll) {
+      machine.are_gpu_links_told = number_of(note, "links_told", 0) != 0;
+      machine.are_nics_told = number_of(note, "nics_told", 1) != 0;
+    }
   }
   return any;
 }

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "topology/hardware/hardware.h"
+#include "topology/hardware/xml.h"
 
 namespace weft::hardware {
 
@@ -15,9 +16,12 @@ struct Destroy {
 };
 using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
 
+// Of one kind, in a file: more than any machine has, so that what looks at pairs stays quick.
+inline constexpr std::size_t kMostDevices = 4096;
+
 // hwloc.cc
 // Loaded with PCI devices and bridges; of this machine, an XML text, or a synthetic string. `name`
-// stands for it in errors.
+// stands for it in errors. XML has to come from pruned_xml.
 [[nodiscard]] Result<Topology> load_live();
 [[nodiscard]] Result<Topology> load_xml(const std::string& text, const std::string& name);
 [[nodiscard]] Result<Topology> load_synthetic(const std::string& text);
@@ -27,12 +31,31 @@ using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destro
 [[nodiscard]] PciPlace place_of(hwloc_topology_t topology, const std::string& address);
 
 // notes.cc: what hwloc's format has no place for, as objects of its kind "misc".
+inline constexpr std::string_view kNotePrefix = "weft:";
 void put_notes(hwloc_topology_t topology, const Machine& machine);
 // Takes them out again; false where there are none, and hwloc's own devices have to do.
 [[nodiscard]] bool take_notes(hwloc_topology_t topology, Machine& machine);
 
+// synthetic.cc: a string as hwloc takes it, checked and written anew, of bounded size.
+[[nodiscard]] Result<std::string> written_synthetic(std::string_view text, const std::string& name);
+
+// hwloc_xml.cc
+// A file in hwloc's format as far as Weft needs it, checked, written so that every parser of
+// hwloc's takes it; with our notes, or without.
+enum class Notes : bool { dropped, kept };
+[[nodiscard]] Result<std::string> pruned_xml(const XmlFile& file, Notes notes);
+
 // nccl.cc
-[[nodiscard]] Result<Machine> parse_nccl(const std::string& text, const std::string& name);
+[[nodiscard]] Result<Machine> read_nccl(const XmlFile& file);
+
+// live.cc
+[[nodiscard]] Machine live_machine(hwloc_topology_t topology);
+
+// settle.cc: what is the same for all sources.
+// Sorts devices, and puts those whose node is not told on the machine's only one.
+void settle(Machine& machine);
+// Whether there are two of one name; the error's text has no file.
+[[nodiscard]] Status check_names(const Machine& machine);
 
 // nvml.cc: GPUs and NVLink of this machine, where NVIDIA's library is.
 void ask_nvml(Machine& machine);

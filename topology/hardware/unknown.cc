@@ -33,6 +33,8 @@ std::vector<std::string> unknown_in(const Machine& machine) {
   const auto is_nowhere = [has_nodes](const auto& device) {
     return has_nodes && device.place.numa_node < 0;
   };
+  if (!machine.are_nics_told)
+    unknown.emplace_back("which network interfaces there are, because /sys is not mounted");
   tell(unknown, "the rate", machine.nics, [](const Nic& nic) { return nic.mbit_per_s <= 0; });
   tell(unknown, "the NUMA node", machine.nics, is_nowhere);
   tell(unknown, "the NUMA node", machine.gpus, is_nowhere);

@@ -5,18 +5,34 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
-#include <cerrno>
-#include <fstream>
-#include <sstream>
+#include <algorithm>
+
+#include "topology/text/text.h"
 
 namespace weft {
 namespace {
 
 // A file that people write; more is something else.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr int kMostDots = 64;
 
 Status complaint(const std::string& file, const toml::source_region& where, std::string_view what) {
   return Status(Code::invalid_argument, fmt::format("{}:{}: {}", file, where.begin.line, what));
+}
+
+// Where names joined by dots ("a.b.c = 1") nest too deep: toml++ makes a table for each, and its
+// tables end each other recursively. A row of dots, as people draw in comments, counts once.
+std::optional<std::size_t> deepest_name(std::string_view text) {
+  int dots = 0;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == '\n' || text[i] == '=' || text[i] == ',') dots = 0;
+    if (text[i] == '.' && text[i - 1] != '.' && ++dots > kMostDots) return i;
+  }
+  return std::nullopt;
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
 }  // namespace
@@ -51,7 +67,9 @@ Result<std::optional<std::string>> TomlTable::text(std::string_view key) {
   if (!has(key)) return std::optional<std::string>{};
   const toml::node* node = place_->table->get(key);
   if (!node->is_string()) return wrong(key, "a text in quotes is wanted");
-  return std::optional<std::string>(node->as_string()->get());
+  std::string text = node->as_string()->get();
+  if (std::ranges::any_of(text, is_control)) return wrong(key, "has a control character");
+  return std::optional<std::string>(std::move(text));
 }
 
 Result<std::optional<std::int64_t>> TomlTable::integer(std::string_view key, std::int64_t least,
@@ -90,6 +108,8 @@ Result<std::vector<std::string>> TomlTable::texts(std::string_view key) {
   for (const toml::node& each : *list) {
     if (!each.is_string()) return complaint(place_->name, each.source(), "a text is wanted here");
     found.push_back(each.as_string()->get());
+    if (std::ranges::any_of(found.back(), is_control))
+      return complaint(place_->name, each.source(), "has a control character");
   }
   return found;
 }
@@ -140,6 +160,10 @@ Status TomlTable::done() const {
 }
 
 Result<TomlTable> parse_toml(std::string_view text, const std::string& name) {
+  if (const std::optional<std::size_t> at = deepest_name(text); at) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}:{}: names are nested too deep", name, line_at(text, *at)));
+  }
   try {
     auto file = std::make_shared<const toml::table>(toml::parse(text, name));
     const toml::table* whole = file.get();
@@ -151,13 +175,8 @@ Result<TomlTable> parse_toml(std::string_view text, const std::string& name) {
 }
 
 Result<TomlTable> read_toml(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return system_error("open " + path, errno);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || text.view().size() > kMostBytes)
-    return Status(Code::invalid_argument, path + ": cannot be read, or is longer than 16 MiB");
-  return parse_toml(text.view(), path);
+  WEFT_ASSIGN(const std::string text, read_text(path, kMostBytes));
+  return parse_toml(text, path);
 }
 
 }  // namespace weft

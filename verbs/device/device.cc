@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "verbs/device/gid_bytes.h"
 #include "verbs/device/sysfs.h"
@@ -23,24 +24,56 @@ constexpr int kEthernet = 1;
 constexpr int kInfiniband = 32;
 constexpr int kLoopback = 772;
 
+// IFF_NOARP of <linux/if.h>, as /sys/class/net/*/flags has it.
+constexpr int kResolvesNothing = 0x80;
+
+// The value of DEVTYPE in what the kernel tells udev: "bond", "vlan", "vxlan", "wlan", …
+std::string told_type(const fs::path& folder) {
+  std::ifstream file(folder / "uevent");
+  constexpr std::string_view kKey = "DEVTYPE=";
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kKey)) return line.substr(kKey.size());
+  }
+  return {};
+}
+
+// What no card is behind. A veth is one by its other end, which has another number.
+std::string virtual_kind_of(const fs::path& folder, int type) {
+  if (device::is_there(folder / "bonding")) return "bond";
+  if (device::is_there(folder / "tun_flags")) return "tun";
+  if (std::string told = told_type(folder); !told.empty()) return told;
+  if (type != kEthernet) return "virtual";
+  if ((number(folder / "flags", 0) & kResolvesNothing) != 0) return "dummy";
+  const int own = number(folder / "ifindex", 0);
+  return number(folder / "iflink", own) != own ? "veth" : "virtual";
+}
+
 std::string kind_of(const fs::path& folder) {
   const int type = number(folder / "type", 0);
   if (type == kLoopback) return "loopback";
   if (device::is_there(folder / "bridge")) return "bridge";
   if (type == kInfiniband) return "infiniband";
   if (type == kEthernet && device::is_there(folder / "device")) return "ethernet";
-  return "virtual";
+  return virtual_kind_of(folder, type);
 }
 
-void judge(NetworkInterface& interface, int carrier) {
-  if (interface.kind == "loopback") {
-    interface.reason = "reaches only this machine; shared memory is faster";
-  } else if (interface.kind == "bridge") {
-    interface.reason =
-        "joins other interfaces of this host; often not what its network's name says";
-  } else if (interface.state == "down") {
+// Why it leads nowhere, whatever its state; empty: it may lead out.
+std::string dead_end(const NetworkInterface& interface, const fs::path& folder) {
+  if (interface.kind == "loopback") return "reaches only this machine; shared memory is faster";
+  if (interface.kind == "bridge")
+    return "joins other interfaces of this host; often not what its network's name says";
+  if (interface.kind == "dummy") return "resolves no address: nothing is behind it (dummy, ifb)";
+  if (!interface.is_card() && device::is_there(folder / "master" / "bridge"))
+    return "is a port of the bridge " + device::target_name(folder / "master");
+  return {};
+}
+
+void judge(NetworkInterface& interface, const fs::path& folder) {
+  interface.reason = dead_end(interface, folder);
+  if (!interface.reason.empty()) return;
+  if (interface.state == "down") {
     interface.reason = "is down (ip link set " + interface.name + " up)";
-  } else if (carrier == 0) {
+  } else if (number(folder / "carrier", 0) == 0) {
     interface.reason = "has no carrier: cable, switch port or peer";
   } else {
     interface.usable = true;
@@ -73,7 +106,10 @@ std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
     interface.mtu = number(folder / "mtu", 0);
     interface.mbit_per_s = number(folder / "speed", -1);
     interface.numa_node = number(folder / "device" / "numa_node", -1);
-    judge(interface, number(folder / "carrier", 0));
+    interface.is_virtual_function = device::is_there(folder / "device" / "physfn");
+    if (device::is_there(folder / "master" / "bonding"))
+      interface.bond = device::target_name(folder / "master");
+    judge(interface, folder);
     found.push_back(std::move(interface));
   }
   find_addresses(found);

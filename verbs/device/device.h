@@ -15,17 +15,23 @@ namespace weft {
 
 struct NetworkInterface {
   std::string name;
-  std::string kind;     // "ethernet", "loopback", "infiniband", "bridge", "virtual"
+  std::string kind;  // "ethernet", "infiniband": a card; "loopback", "bridge"; "bond", "vlan" and
+                     // other words of the kernel's, "tun", "veth", "dummy", else "virtual"
   std::string address;  // of the link layer
   std::string ip;       // first IPv4 address with its prefix, "10.0.0.1/24"; empty: none
   std::string network;  // of that address, "10.0.0.0/24"
   std::string state;    // "up", "down", "unknown", …
   std::string pci;      // "0000:3b:00.0"; empty: not on PCI
   int mtu = 0;
-  int mbit_per_s = -1;  // -1: the driver does not say
-  int numa_node = -1;   // -1: none
+  int mbit_per_s = -1;               // -1: the driver does not say
+  int numa_node = -1;                // -1: none
+  std::string bond;                  // the bonded interface that it is a part of; empty: none
+  bool is_virtual_function = false;  // of a card that is shared by SR-IOV
   bool usable = false;
   std::string reason;  // why, or why not
+
+  // Not made up by the kernel.
+  [[nodiscard]] bool is_card() const { return kind == "ethernet" || kind == "infiniband"; }
 };
 
 struct RdmaPort {

@@ -1,0 +1,84 @@
+// The parsers, through the functions that programs call.
+#include "tests/fuzz/parsers.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "tools/weft/topo.h"
+#include "topology/cluster/cluster.h"
+#include "topology/hardware/hardware.h"
+
+// hwloc loses a list of 32 bytes when it gives up on a synthetic string.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libhwloc";
+}
+
+namespace weft::fuzz {
+namespace {
+
+// What is shown of it has to be there for any machine that was accepted.
+std::string show(const Machine& machine) {
+  const bool shown = !machine_text(machine).empty() && !machine_json(machine).empty() &&
+                     !machine_svg(machine).empty();
+  return shown ? "" : "a machine that cannot be shown";
+}
+
+std::string complaint_of(const Status& status, const std::string& name) {
+  const bool is_named = status.text().find(name.substr(0, 64)) != std::string_view::npos;
+  return is_named ? "" : "an error that does not name its file: " + status.to_string();
+}
+
+std::string feed_machine(std::string_view, const std::string& path) {
+  const Result<Machine> machine = read_machine(path);
+  return machine.ok() ? show(*machine) : complaint_of(machine.status(), path);
+}
+
+// Also what we write has to be what we read.
+std::string feed_hwloc(std::string_view bytes, const std::string& path) {
+  const std::string wrong = feed_machine(bytes, path);
+  const Result<std::string> xml = export_machine(path);
+  if (!wrong.empty() || !xml.ok()) return wrong;
+  const std::string copy = path + ".copy";
+  std::ofstream(copy) << *xml;
+  const Result<Machine> again = read_machine(copy);
+  return again.ok() ? "" : "a file of ours that is refused: " + again.status().to_string();
+}
+
+std::string feed_correction(std::string_view, const std::string& path) {
+  static const Result<Machine> plain = read_machine("synthetic:pack:2 core:2 pu:1");
+  Machine machine = *plain;
+  const Status status = correct_machine(machine, path);
+  return status.ok() ? show(machine) : complaint_of(status, path);
+}
+
+std::string feed_cluster(std::string_view, const std::string& path) {
+  const Result<Cluster> cluster = read_cluster(path);
+  if (!cluster.ok()) return complaint_of(cluster.status(), path);
+  return describe(*cluster).empty() ? "a cluster that cannot be shown" : "";
+}
+
+std::string feed_synthetic(std::string_view bytes, const std::string&) {
+  const std::string name = "synthetic:" + std::string(bytes);
+  const Result<Machine> machine = read_machine(name);
+  return machine.ok() ? show(*machine) : complaint_of(machine.status(), "synthetic:");
+}
+
+constexpr std::array kParsers{
+    Parser{"hwloc", feed_hwloc},         Parser{"nccl", feed_machine},
+    Parser{"correct", feed_correction},  Parser{"cluster", feed_cluster},
+    Parser{"synthetic", feed_synthetic},
+};
+
+}  // namespace
+
+std::span<const Parser> parsers() {
+  return kParsers;
+}
+
+const Parser* parser_of(std::string_view name) {
+  const auto found = std::ranges::find(kParsers, name, &Parser::name);
+  return found == kParsers.end() ? nullptr : &*found;
+}
+
+}  // namespace weft::fuzz

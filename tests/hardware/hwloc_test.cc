@@ -1,0 +1,159 @@
+// hwloc's XML as other machines and versions write it, ours, and what must not reach hwloc.
+#include <hwloc.h>
+
+#include <algorithm>
+
+#include "tests/hardware/machines.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kMachine =
+    R"(<object type="Machine" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1">)";
+constexpr const char* kNode =
+    R"(<object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1"/>)";
+constexpr const char* kProcessor =
+    R"(<object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1"/>)";
+
+// A machine with one processor and `more` in it, each on a line of its own.
+std::string with(const std::string& more) {
+  return std::string("<topology version=\"2.0\">\n") + kMachine + "\n" + kNode + "\n" + kProcessor +
+         "\n" + more + "\n</object></topology>\n";
+}
+
+// The complaint after the file's name: "5: …".
+std::string complaint(const std::string& text) {
+  const TextFile file(text);
+  const std::string all(read_machine(file.path()).status().text());
+  EXPECT_TRUE(all.starts_with(file.path() + ":")) << all;
+  return all.substr(std::min(all.size(), file.path().size() + 1));
+}
+
+// What hwloc itself makes of a file, written in the format that its versions 1 read and write.
+std::string as_version_1(const std::string& path) {
+  hwloc_topology_t topology = nullptr;
+  EXPECT_EQ(hwloc_topology_init(&topology), 0);
+  hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+  EXPECT_EQ(hwloc_topology_set_xml(topology, path.c_str()), 0);
+  EXPECT_EQ(hwloc_topology_load(topology), 0);
+  char* text = nullptr;
+  int bytes = 0;
+  EXPECT_EQ(
+      hwloc_topology_export_xmlbuffer(topology, &text, &bytes, HWLOC_TOPOLOGY_EXPORT_XML_FLAG_V1),
+      0);
+  std::string xml(text);
+  hwloc_free_xmlbuffer(topology, text);
+  hwloc_topology_destroy(topology);
+  return xml;
+}
+
+Machine without_source(Machine machine) {
+  machine.source.clear();
+  return machine;
+}
+
+TEST(HwlocXml, BothFormatsGiveOneMachine) {
+  const Result<Machine> second = read_machine(eight_gpus());
+  const TextFile file(as_version_1(eight_gpus()));
+  const Result<Machine> first = read_machine(file.path());
+  ASSERT_TRUE(first.ok()) << first.status().to_string();
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(without_source(*first), without_source(*second));
+}
+
+TEST(HwlocXml, ACardWithTwoPortsIsTwoInterfaces) {
+  const TextFile file(with(
+      R"(<object type="Bridge" bridge_type="0-1" depth="0" bridge_pci="0001:[10-11]">
+<object type="PCIDev" pci_busid="0001:10:00.0" pci_type="0200 [15b3:101d] [0000:0000] 00" pci_link_speed="31.5">
+<object type="OSDev" name="mlx5_0" osdev_type="3"/><object type="OSDev" name="ens1f0" osdev_type="2"/>
+<object type="OSDev" name="ens1f1" osdev_type="2"/></object></object>)"));
+  const Result<Machine> machine = read_machine(file.path());
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  ASSERT_EQ(machine->nics.size(), 2U);
+  EXPECT_EQ(nic(*machine, "mlx5_0").netdev, "ens1f0");
+  EXPECT_EQ(nic(*machine, "mlx5_0:2").netdev, "ens1f1");
+  EXPECT_EQ(nic(*machine, "mlx5_0:2").place.host_bridge, "0001:10");
+  EXPECT_EQ(distance(machine->nics[0].place, machine->nics[1].place).nearness,
+            Nearness::same_device);
+}
+
+TEST(HwlocXml, WhatHwlocCouldNotBearIsToldWithItsLine) {
+  ASSERT_TRUE(read_machine(TextFile(with("")).path()).ok());
+  std::string deep;
+  for (int i = 0; i < 50'000; ++i) deep += R"(<object type="Misc" name="x">)";
+  for (int i = 0; i < 50'000; ++i) deep += "</object>";
+  EXPECT_EQ(complaint(with(deep)), "5: objects are nested too deep");
+  EXPECT_EQ(
+      complaint(with(
+          R"(<object type="PU" cpuset="0x2" complete_cpuset="0x2" nodeset="0x1" complete_nodeset="0x1"/>)")),
+      "5: a PU needs os_index");
+  EXPECT_EQ(
+      complaint(with(
+          R"(<object type="PU" os_index="4294967294" cpuset="0x2" complete_cpuset="0x2" nodeset="0x1" complete_nodeset="0x1"/>)")),
+      "5: os_index: 4294967294 is not in [0, 8191]");
+  EXPECT_EQ(complaint(with(R"(<object type="Core" os_index="0" cpuset="0x1"/>)")),
+            "5: a Core needs complete_cpuset");
+  EXPECT_EQ(complaint(with(R"(<object type="Bridge" bridge_type="7-1"/>)")),
+            "5: bridge_type: neither 0-1 nor 1-1");
+  EXPECT_EQ(complaint(with(R"(<object type="OSDev" osdev_type="99"/>)")),
+            "5: osdev_type: 99 is not in [0, 6]");
+  for (const std::string rate : {"nan", "inf", "-1", "fast", ""}) {
+    EXPECT_EQ(complaint(with("<object type=\"PCIDev\" pci_link_speed=\"" + rate + "\"/>")),
+              "5: pci_link_speed: no rate in gigabytes per second");
+  }
+  EXPECT_EQ(complaint(with(R"(<object type="Bridge" bridge_type="0-1"/>)")),
+            "5: a Bridge needs bridge_pci");
+  EXPECT_EQ(complaint(with(R"(<object type="Bridge" bridge_type="1-1" bridge_pci="0:[1-2]"/>)")),
+            "5: a Bridge needs pci_busid");
+  EXPECT_EQ(complaint(with(R"(<object type="PCIDev" pci_busid="0000:10:00"/>)")),
+            "5: pci_busid: no address on PCI");
+  EXPECT_EQ(complaint(with(R"(<object type="Sofa"/>)")), "5: type: Sofa is not known");
+  EXPECT_EQ(complaint(with("<object/>")), "5: <object> needs a type");
+  EXPECT_EQ(complaint(with(kMachine + std::string("</object>"))), "5: a Machine cannot be here");
+  EXPECT_EQ(complaint(with("<object type=\"Misc\" name=\"a&#27;[1m\"/>")),
+            "5: name: has a control character");
+}
+
+TEST(HwlocXml, WhatIsNoMachineIsToldWithItsLine) {
+  EXPECT_EQ(complaint("<topology/>"), "1: <topology> has no <object>");
+  EXPECT_EQ(complaint("<topology version=\"3.0\"><object/></topology>"),
+            "1: version 3.0 of hwloc's format is not known");
+  EXPECT_EQ(complaint("<svg/>"), "1: <svg> is neither hwloc's <topology> nor NCCL's <system>");
+  EXPECT_EQ(complaint("<topology>\n<object"), "2: Error parsing start element tag");
+  EXPECT_EQ(complaint(std::string("<topology>\n") + kMachine + "</object></topology>"),
+            "2: no object of type PU: a machine has processors");
+  EXPECT_NE(complaint("").find("is empty"), std::string::npos);
+}
+
+TEST(HwlocXml, NamesAreThoseOfOneDevice) {
+  const std::string card =
+      R"(<object type="Bridge" bridge_type="0-1" bridge_pci="0000:[10-11]"><object type="PCIDev" pci_busid="0000:10:00.0" pci_type="0200 [15b3:101d] [0000:0000] 00"><object type="OSDev" name="eth0" osdev_type="2"/></object></object>)";
+  EXPECT_EQ(complaint(with(card + card)), " two network interfaces are called eth0");
+}
+
+TEST(SyntheticMachines, AreBounded) {
+  EXPECT_EQ(read_machine("synthetic:core:4097 pu:1").status().text(),
+            "synthetic:core:4097 pu:1: more than 4096 processors at character 6");
+  EXPECT_EQ(read_machine("synthetic:99999999999999999999").status().code(), Code::invalid_argument);
+  EXPECT_EQ(read_machine("synthetic:core:1\x1b pu:1").status().text(),
+            "synthetic: has characters that are not ASCII's");
+  EXPECT_EQ(read_machine("synthetic:4096 4503599627370496 1").status().code(),
+            Code::invalid_argument);  // their product is 0 in 64 bits
+  EXPECT_EQ(
+      read_machine("synthetic:pack:1( core:99999 pu:1").status().text(),
+      "synthetic:pack:1( core:99999 pu:1: an attribute like memory=1GB is wanted at character 8");
+  // Each of these once ended the process, or kept it for 20 s.
+  EXPECT_EQ(read_machine("synthetic:8111pu: 65").status().text(),
+            "synthetic:8111pu: 65: more than 4096 processors at character 1");
+  EXPECT_EQ(read_machine("synthetic:2 pu:1(indexes=4294967295,3)")->threads, 2);
+  EXPECT_EQ(read_machine("synthetic:2 pu:1(indexes=cor2)")->threads, 2);
+  EXPECT_EQ(read_machine("synthetic:").status().text(),
+            "synthetic:: a level like pack:2 is wanted at character 1");
+  EXPECT_EQ(read_machine("synthetic:" + std::string(5000, '1')).status().code(),
+            Code::invalid_argument);
+  EXPECT_TRUE(
+      read_machine("synthetic:pack:4 [numa(memory=1GB)] core:16(indexes=core:pack) pu:2").ok());
+}
+
+}  // namespace
+}  // namespace weft

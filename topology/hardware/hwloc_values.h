@@ -1,0 +1,30 @@
+// hwloc_values: the attributes of hwloc's objects that Weft lets through to hwloc, and what may
+// stand in them. Internal to the module; pure.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "topology/hardware/xml.h"
+
+namespace weft::hardware {
+
+// hwloc keeps a bit for each number below the highest, in every object.
+inline constexpr std::int64_t kMostHwlocIndex = 8191;
+
+enum class HwlocValue : std::uint8_t { text, number, set, rate, bridge, address, buses, ids };
+
+struct HwlocAttribute {
+  const char* name;
+  HwlocValue kind;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  // of a number
+};
+
+// Others are left out.
+[[nodiscard]] std::span<const HwlocAttribute> hwloc_attributes();
+// Whether the object's attribute, which it has, is of its kind.
+[[nodiscard]] Status check_value(const XmlFile& file, pugi::xml_node object,
+                                 const HwlocAttribute& attribute);
+
+}  // namespace weft::hardware
