@@ -80,7 +80,8 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   ++path.generation;
   path.returning = true;
   path.fenced = false;
-  path.moved = 0;
+  path.moved = path.carried_before = 0;
+  path.questions = 0;
   path.probed_ns = path.echoed_ns = path.answered_elsewhere_ns = 0;
   recovered_ = true;
   say(PathNote::What::probe, index, index);

@@ -8,6 +8,13 @@
 
 namespace weft::bond {
 
+namespace {
+
+// A peer that answers nothing is asked about once a minute in the end.
+constexpr int kMostDoublings = 7;
+
+}  // namespace
+
 void BondEndpoint::progress() {
   take_notes();
   for (std::size_t p = 0; p < paths_.size(); ++p) {
@@ -47,14 +54,21 @@ bool BondEndpoint::owes(std::size_t path) const {
 }
 
 // A path on which nothing moves is asked, and so are the others. If one of them answers and it does
-// not, it is given up; if none does, the peer is busy.
+// not, it is given up; if none does, the peer is busy. That a question was settled shows that the
+// path carries; as the peer may run nothing for hours, it is then asked less and less often.
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   const std::int64_t silence_ns = bond_.options().silence_ms * 1'000'000;
   Path& path = paths_[index];
-  // Our own questions settle, too, so their channel does not count.
-  std::uint64_t moved = 0;
-  for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
-    moved += path.endpoint->released(c) + path.endpoint->settled(c);
+  const auto moved_on = [&path](std::uint32_t c) {
+    return path.endpoint->released(c) + path.endpoint->settled(c);
+  };
+  std::uint64_t carried = 0;
+  for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c) carried += moved_on(c);
+  const std::uint64_t moved = carried + moved_on(kControlChannel);
+  if (carried != path.carried_before || !owes(index) || path.echoed_ns > path.probed_ns) {
+    path.carried_before = carried;
+    path.questions = 0;
+  }
   if (moved != path.moved || !owes(index) || path.echoed_ns > path.probed_ns) {
     path.moved = moved;
     path.moved_ns = now;
@@ -62,7 +76,8 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
     return;
   }
   if (path.probed_ns == 0) {
-    if (now - path.moved_ns < silence_ns) return;
+    if (now - path.moved_ns < silence_ns << std::min(path.questions, kMostDoublings)) return;
+    ++path.questions;
     for (std::size_t p = 0; p < paths_.size(); ++p) {
       if (paths_[p].live) say(PathNote::What::probe, index, p);
     }
