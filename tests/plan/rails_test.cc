@@ -51,6 +51,32 @@ TEST_P(OnRails, EveryRankSendsAllButItsOwnShareTwice) {
   }
 }
 
+constexpr std::size_t kLong = std::size_t{64} << 20;
+
+// Messages of many pieces are cut, and the parts that come at the same time are taken in turn.
+TEST_P(OnRails, LongMessagesAreRightToo) {
+  for (const int size : {4, 9}) {
+    for (const Shape shape : {kApart, kInPlace}) {
+      expect_verified(allreduce_plans(size, kLong, shape, GetParam(), with_rails(2)),
+                      {.operation = Operation::allreduce, .shape = shape});
+    }
+  }
+}
+
+TEST_P(OnRails, LongMessagesOfPartsAlternate) {
+  const Plan plan = plan_allreduce(0, 4, kLong, kApart, GetParam(), with_rails(2)).plan;
+  std::vector<std::uint32_t> taken;  // the edges of the first messages
+  for (const Step& step : plan.steps) {
+    if (step.kind != Step::Kind::combine) continue;
+    for (std::uint32_t i = 0; i < step.count; ++i) {
+      const Operand& operand = plan.operands[step.first + i];
+      if (operand.kind == Operand::Kind::message) taken.push_back(operand.edge);
+    }
+  }
+  ASSERT_GE(taken.size(), 16U);
+  for (std::size_t i = 1; i < 16; ++i) EXPECT_NE(taken[i], taken[i - 1]) << "message " << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Algorithms, OnRails, testing::ValuesIn(kAlgorithms),
                          [](const auto& test) { return std::string(name(test.param)); });
 
@@ -111,6 +137,36 @@ TEST(Bcube, HasADigitForEachRailWhereItCan) {
   EXPECT_EQ(edges(64, 3).size(), 9U);   // 4^3
   EXPECT_EQ(edges(64, 4).size(), 6U);   // 64 is no fourth power: 2^6
   EXPECT_EQ(edges(9, 1), (std::vector<Rank>{1, 2, 3, 6}));
+}
+
+TEST(Rails, EdgesUsedAtOnceHaveRailsOfTheirOwn) {
+  const Planned bcube =
+      plan_allreduce(5, 9, 0, kApart, AllreduceAlgorithm::bcube, with_rails(2));  // digits 1, 2
+  EXPECT_EQ(bcube.view.out, (std::vector<Rank>{2, 3, 4, 8}));
+  EXPECT_EQ(bcube.plan.rails, (std::vector<int>{1, 0, 0, 1}));
+  const Planned rings =
+      plan_allreduce(0, 8, 0, kApart, AllreduceAlgorithm::multi_ring, with_rails(2));
+  EXPECT_EQ(rings.view.out, (std::vector<Rank>{1, 7}));
+  EXPECT_EQ(rings.plan.rails, (std::vector<int>{0, 1}));
+  // As many levels as ranks allow, and not as rails: no rail is better than another.
+  EXPECT_TRUE(
+      plan_allreduce(0, 8, 0, kApart, AllreduceAlgorithm::bcube, with_rails(2)).plan.rails.empty());
+}
+
+TEST(Rails, RanksOfAMachineShareTheRailsEvenly) {
+  Layout layout = layout_of({4, 4});
+  layout.rails = 2;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    const Planned planned = plan_hierarchical_neighbor_allreduce(
+        rank, layout, {rank / 4, 2, {1 - rank / 4}, {1 - rank / 4}}, kApart);
+    for (std::size_t edge = 0; edge < planned.view.out.size(); ++edge) {
+      const bool is_remote = planned.view.out[edge] / 4 != rank / 4;
+      EXPECT_EQ(planned.plan.rails[edge], is_remote ? rank % 4 / 2 : kAnyRail) << rank;
+    }
+  }
+  layout.rails = 3;  // 4 ranks on 3 rails would be uneven
+  const Planned uneven = plan_hierarchical_neighbor_allreduce(0, layout, {0, 2, {1}, {1}}, kApart);
+  EXPECT_TRUE(uneven.plan.rails.empty());
 }
 
 // An edge to the next rank along each dimension.

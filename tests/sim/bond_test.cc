@@ -114,6 +114,26 @@ TEST(Bond, GivesUpARailThatIsSilentWhileAnotherAnswers) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) run_streams(seed, 2, 1, SimNetwork::Cut::silent);
 }
 
+// Which a rail that fails ends.
+TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
+  for (const std::size_t preferred : {0U, 1U}) {
+    Pair pair(options_of(3, 2));
+    pair.from(0).prefer_rail(1, static_cast<int>(preferred));
+    Stream stream(pair.from(0), pair.from(1), 1, 400,
+                  [](std::uint32_t) { return kSimPayload + 100; });
+    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+      if (stream.received() == 200 && pair.lives(preferred)) {
+        EXPECT_EQ(pair.rail(1 - preferred).delivered(), 0U);
+        pair.cut(preferred, SimNetwork::Cut::told);
+      }
+      simulated_ns() += kTurnNs;
+      pair.at(turn % 2).progress();
+      stream.turn();
+    }
+    EXPECT_TRUE(stream.done() && stream.settled());
+  }
+}
+
 // A rank that runs nothing takes no turns and answers nothing, for hours.
 TEST(Bond, AnIdlePeerIsAskedLessAndLess) {
   PairOptions options = options_of(1, 2);
