@@ -83,7 +83,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(const Config& conf
   return core;
 }
 
-ExecutionOptions Context::Core::execution_options(std::uint32_t channel) const {
+ExecutionOptions Context::Core::execution_options(std::uint32_t channel) {
   ExecutionOptions options;
   options.channel = channel;
   options.payload_bytes = static_cast<std::size_t>(config_.eager_bytes);
@@ -95,6 +95,7 @@ ExecutionOptions Context::Core::execution_options(std::uint32_t channel) const {
   options.piece_bytes = interface_->piece_bytes() / 64 * 64;
   options.job = job_;
   options.context = number_;
+  options.scratch = &scratch_;
   options.trace = ring_;
   return options;
 }
@@ -227,7 +228,8 @@ Context::Usage Context::Core::usage() {
   usage.endpoint_bytes = interface_->endpoint_bytes();
   usage.plans_cached = plans_.size();
   usage.operations = completed_;
-  usage.allocations = allocations_;
+  usage.allocations = allocations_ + scratch_.allocations();
+  usage.scratch_bytes = scratch_.bytes();
   for (const auto& [rank, contact] : contacts_) {
     if (!contact->endpoint->shares_memory()) usage.network_bytes += contact->sent_bytes;
   }

@@ -214,7 +214,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   static Result<std::shared_ptr<Core>> open_at(const Config& config, Roster roster,
                                                std::uint16_t number);
   Status join();
-  [[nodiscard]] ExecutionOptions execution_options(std::uint32_t channel) const;
+  [[nodiscard]] ExecutionOptions execution_options(std::uint32_t channel);
 
   // Takes the lane's token; whoever sleeps with it is woken and lends it.
   void take_lane() {
@@ -381,6 +381,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   LaneToken token_;
   // Everything from here to the threads belongs to the token's holder.
+  ScratchPool scratch_;  // of all slots
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> running_;
   std::deque<std::shared_ptr<PendingOperation>> queue_;

@@ -1,6 +1,8 @@
 // Binding: what a shape's buffers, slices and peers are in this call.
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "engine/execute/execute.h"
 
 namespace weft {
@@ -56,8 +58,13 @@ Execution::Execution(const ExecutionOptions& options) : options_(options) {
 }
 
 Execution::~Execution() {
-  deallocate(scratch_.data);
+  scratch_pool().give(scratch_);
   deallocate(staging_.data);
+}
+
+void Execution::end() {
+  state_ = State::done;
+  scratch_pool().give(std::exchange(scratch_, {}));
 }
 
 Status Execution::start(const Plan& plan, const Call& call) {
@@ -114,13 +121,14 @@ void Execution::prefer_rails() {
   }
 }
 
+Status Execution::lacks_memory(std::string_view what, const Status& why) const {
+  return Status(why.code(), fmt::format("{} for {}: {}", what, name(call_.collective), why.text()));
+}
+
 Status Execution::grow(HeapBlock& block, std::size_t bytes, const char* what) {
   if (bytes <= block.bytes) return {};
   Result<void*> memory = allocate(bytes);
-  if (!memory.ok()) {
-    return Status(memory.status().code(), fmt::format("{} for {}: {}", what, name(call_.collective),
-                                                      memory.status().text()));
-  }
+  if (!memory.ok()) return lacks_memory(what, memory.status());
   deallocate(block.data);
   block = {static_cast<std::byte*>(*memory), bytes};
   ++allocations_;
@@ -133,7 +141,11 @@ Status Execution::bind_buffers() {
   if (plan_->partition_of(Buffer::scratch).kind != Partition::Kind::none) {
     const std::size_t count =
         plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
-    WEFT_RETURN_IF_ERROR(grow(scratch_, count * element_, "scratch"));
+    if (count != 0) {
+      const Result<ScratchPool::Block> taken = scratch_pool().take(count * element_);
+      if (!taken.ok()) return lacks_memory("scratch", taken.status());
+      scratch_ = *taken;
+    }
   }
   return brief_ ? Status() : bind_staging();
 }

@@ -38,7 +38,7 @@ bool Execution::advance_brief() {
   moved_ = true;
   brief_ = false;
   if (check_graph_ && !take_credits()) return true;
-  if (state_ == State::running) state_ = State::done;
+  if (state_ == State::running) end();
   return false;
 }
 

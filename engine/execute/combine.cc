@@ -39,7 +39,7 @@ Execution::State Execution::advance() {
     return state_;
   }
   moved_ = true;
-  state_ = State::done;
+  end();
   return state_;
 }
 

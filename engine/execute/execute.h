@@ -32,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/execute/scratch.h"
 #include "engine/kernels/kernels.h"
 #include "engine/trace/trace.h"
 #include "scheduler/plan/plan.h"
@@ -109,6 +110,7 @@ struct ExecutionOptions {
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
   std::uint16_t context = 0;
+  ScratchPool* scratch = nullptr;  // the lane's; nullptr: one of its own
   TraceRing* trace =
       nullptr;  // never null in an Execution: the lane's ring, perhaps one that is off
 };
@@ -176,9 +178,11 @@ class Execution {
   void missing(std::vector<Missing>& into);
 
   [[nodiscard]] std::size_t scratch_bytes() const {
-    return scratch_.bytes + staging_.bytes + chunks_.size();
+    return own_scratch_.bytes() + staging_.bytes + chunks_.size();
   }
-  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
+  [[nodiscard]] std::uint64_t allocations() const {
+    return allocations_ + own_scratch_.allocations();
+  }
   // How the last operation's sends travelled, for Context::explain().
   [[nodiscard]] std::string describe() const;
 
@@ -253,6 +257,11 @@ class Execution {
   [[nodiscard]] Bytes bytes_of(const Slice& slice) const;
   [[nodiscard]] Range range_of(const Slice& slice, std::size_t elements) const;
   Status grow(HeapBlock& block, std::size_t bytes, const char* what);
+  [[nodiscard]] ScratchPool& scratch_pool() {
+    return options_.scratch != nullptr ? *options_.scratch : own_scratch_;
+  }
+  [[nodiscard]] Status lacks_memory(std::string_view what, const Status& why) const;
+  void end();
   void bind_header();
   [[nodiscard]] std::string label() const { return label(call_.collective, call_.operation); }
   [[nodiscard]] static std::string label(Collective collective, std::uint32_t operation);
@@ -342,7 +351,9 @@ class Execution {
   std::uint64_t wanted_ = 0;
   CombineFunction function_ = nullptr;
 
-  HeapBlock scratch_, staging_;
+  ScratchPool own_scratch_;
+  ScratchPool::Block scratch_;  // while it runs; after a failure peers may still read it
+  HeapBlock staging_;
   std::vector<std::byte> chunks_;  // where process memory is read to, a chunk per source
   std::uint64_t allocations_ = 0;
   CombineFunction functions_[kDataTypes][kReductions] = {};
