@@ -10,6 +10,9 @@
 namespace weft {
 namespace {
 
+// Looks for what a rank that left has said, each of a batch from every queue.
+constexpr int kLastLooks = 64;
+
 // A failure as it travels on the control channel, with the text behind it.
 struct FailureNote {
   std::uint32_t code;
@@ -53,11 +56,12 @@ bool Context::Core::check_gone() {
   if (check_paths()) return true;
   for (Slot* slot : running_) {
     if (missing_and_gone(*slot) == kNoRank) continue;
-    // What it said and did before it left may have come since the last look; all of that is visible
-    // by now.
-    do {
+    // What it said and did before it left may have come since the last look; all of that is here by
+    // now, in memory or in the queues of the network, which give a batch of it at a time.
+    for (int look = 0; look < kLastLooks && is_running(*slot); ++look) {
+      if (config_.transports.networks()) interface_->progress();
       slot->execution.advance();
-    } while (slot->execution.moved() && is_running(*slot));
+    }
     // It may have left because it failed, and then it has said why.
     check_control();
     if (failed_) return true;
@@ -122,8 +126,8 @@ void Context::Core::handle_control(Contact& contact) {
     if (header.kind == NoticeKind::query) {
       endpoint.release(kControlChannel);
       answer_query(contact, header);
-    } else if (header.kind == NoticeKind::failure && header.bytes >= sizeof(FailureNote) &&
-               header.bytes <= kControlBytes) {
+    } else if (header.kind == NoticeKind::failure && header.form == PieceForm::payload &&
+               header.bytes >= sizeof(FailureNote) && header.bytes <= kControlBytes) {
       FailureNote note;
       std::memcpy(&note, notice.payload, sizeof note);
       const std::string text(reinterpret_cast<const char*>(notice.payload) + sizeof note,
@@ -234,6 +238,7 @@ void Context::Core::tell_failure(const Status& status) {
   payload += status.text().substr(0, kControlBytes - sizeof note);
   WireHeader header;
   header.kind = NoticeKind::failure;
+  header.form = PieceForm::payload;  // what is not said to be one is not kept by a bond
   header.job = job_;
   header.context = number_;
   header.bytes = static_cast<std::uint32_t>(payload.size());
