@@ -35,8 +35,13 @@ BondEndpoint::BondEndpoint(BondInterface& bond, Rank peer, std::string address,
   }
 }
 
+// A peer closes its interfaces one after the other: what it posted on the last may come long after
+// the goodbye of the first.
 bool BondEndpoint::peer_closed() const {
-  return std::ranges::any_of(paths_, [](const Path& path) { return path.endpoint->peer_closed(); });
+  return std::ranges::any_of(paths_,
+                             [](const Path& path) { return path.endpoint->peer_closed(); }) &&
+         std::ranges::none_of(
+             paths_, [](const Path& path) { return path.live && !path.endpoint->peer_closed(); });
 }
 
 void BondEndpoint::expect_pieces(std::span<const std::byte> memory) {
