@@ -128,7 +128,10 @@ void UcxInterface::answer_strangers() {
 void UcxInterface::connect_stranger(UcxEndpoint& stranger) {
   if (stranger.connected() || stranger.hello().empty()) return;
   const Status status = connect(stranger.peer(), std::string(stranger.hello())).status();
-  if (!status.ok()) return warn_once(status);
+  if (!status.ok()) {
+    stranger.forget_hello();
+    return warn_once(status);
+  }
   if (closed_) stranger.say_goodbye();
 }
 

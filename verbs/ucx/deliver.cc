@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "verbs/ucx/interface.h"
 
@@ -15,10 +16,6 @@ constexpr std::uint32_t kMostRanks = 65'536;
 // Interfaces that spoke to us and were not connected yet. More is not a job, it is an attack; each
 // costs a few kilobytes.
 constexpr std::size_t kMostStrangers = 16'384;
-// Pieces that come from one peer at a time, in bytes, but at least two pieces. Fewer leave the
-// connection idle while the next one's request travels behind what we send; more come interleaved,
-// and their buffers push each other out of the caches: 16 of 1 MiB move 2.6 GB/s where 2 move 3.5.
-constexpr std::size_t kBytesAtOnce = std::size_t{2} << 20;
 
 template <typename Header>
 Header decoded(const void* bytes) {
@@ -48,13 +45,15 @@ UcxEndpoint* UcxInterface::sender_of(const Message& message) {
 ucs_status_t UcxInterface::on_message(void* self, const void* header, std::size_t header_bytes,
                                       void* data, std::size_t bytes,
                                       const ucp_am_recv_param_t* param) {
-  const bool rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  const auto has = [param](std::uint64_t flag) { return (param->recv_attr & flag) != 0; };
+  const Arriving arriving{data, bytes, has(UCP_AM_RECV_ATTR_FLAG_RNDV),
+                          has(UCP_AM_RECV_ATTR_FLAG_DATA)};
   auto* interface = static_cast<UcxInterface*>(self);
   bool taken = false;
-  if (header_bytes == 0 && !rendezvous) {
+  if (header_bytes == 0 && !arriving.rendezvous) {
     interface->deliver_batch({static_cast<const std::byte*>(data), bytes});
   } else {
-    interface->deliver(header, header_bytes, data, bytes, rendezvous, taken);
+    interface->deliver(header, header_bytes, arriving, taken);
   }
   return taken ? UCS_INPROGRESS : UCS_OK;
 }
@@ -70,16 +69,15 @@ void UcxInterface::deliver_batch(std::span<const std::byte> batch) {
   bool taken = false;
   while (const auto entry = reader.next()) {
     auto* payload = const_cast<std::byte*>(entry->payload.data());  // only a rendezvous writes it
-    if (!deliver(entry->header.data(), entry->header.size(), payload, entry->payload.size(), false,
-                 taken))
-      return;
+    const Arriving part{payload, entry->payload.size()};
+    if (!deliver(entry->header.data(), entry->header.size(), part, taken)) return;
   }
   if (reader.broken()) refuse("it is a batch that is cut or has other messages in it");
 }
 
-// `taken` says that UCX keeps the data of a rendezvous for us; else it drops what was not received.
-bool UcxInterface::deliver(const void* header, std::size_t header_bytes, void* data,
-                           std::size_t bytes, bool rendezvous, bool& taken) {
+// `taken` says that UCX keeps the data for us; else it drops them.
+bool UcxInterface::deliver(const void* header, std::size_t header_bytes, const Arriving& data,
+                           bool& taken) {
   if (header_bytes < sizeof(Message)) return refuse("it is too short");
   const auto message = decoded<Message>(header);
   if (!meant_for_us(message, header_bytes)) return refuse("it is not of this job and interface");
@@ -89,13 +87,13 @@ bool UcxInterface::deliver(const void* header, std::size_t header_bytes, void* d
   bool good = false;
   switch (message.kind) {
     case MessageKind::notice:
-      good = from->take_notice(decoded<NoticeMessage>(header), data, bytes, rendezvous, taken);
+      good = from->take_notice(decoded<NoticeMessage>(header), data, taken);
       break;
     case MessageKind::credit:
       good = from->take_credit(message);
       break;
     case MessageKind::hello:
-      good = !rendezvous && from->take_hello(data, bytes);
+      good = !data.rendezvous && from->take_hello(data.data, data.bytes);
       break;
     case MessageKind::goodbye:
       from->take_goodbye();
@@ -104,10 +102,10 @@ bool UcxInterface::deliver(const void* header, std::size_t header_bytes, void* d
     case MessageKind::write:
     case MessageKind::read:
     case MessageKind::compare_swap:
-      good = from->take_work(decoded<WorkMessage>(header), data, bytes, rendezvous, taken);
+      good = from->take_work(decoded<WorkMessage>(header), data, taken);
       break;
     case MessageKind::answer:
-      good = from->take_answer(decoded<AnswerMessage>(header), data, bytes, rendezvous, taken);
+      good = from->take_answer(decoded<AnswerMessage>(header), data, taken);
       break;
   }
   return good || refuse(fmt::format("rank {} breaks the protocol", message.rank).c_str());
@@ -123,45 +121,75 @@ bool UcxEndpoint::take_hello(const void* address, std::size_t bytes) {
 bool UcxEndpoint::take_credit(const Message& message) {
   Outgoing& out = outgoing_[message.channel];
   // Messages may overtake each other: an older count is no error and says nothing new.
-  if (message.released > out.posted) return false;
+  const std::uint64_t arrived = message.released + message.ahead;
+  if (message.released > out.posted || arrived > out.posted) return false;
   out.released = std::max(out.released, message.released);
+  out.arrived = std::max(out.arrived, arrived);
   return true;
 }
 
-bool UcxEndpoint::take_notice(const NoticeMessage& notice, void* data, std::size_t bytes,
-                              bool rendezvous, bool& taken) {
-  Incoming& in = incoming_[notice.message.channel];
+// A small payload is copied to the slot; a piece stays where UCX has put it together.
+bool UcxEndpoint::take_notice(const NoticeMessage& notice, const Arriving& data, bool& taken) {
+  const std::uint32_t channel = notice.message.channel;
+  Incoming& in = incoming_[channel];
   const std::uint32_t slots = interface_.options().slots;
-  const std::size_t most = rendezvous ? interface_.piece_bytes() : interface_.payload_stride();
-  const bool overstated = notice.header.form == PieceForm::payload && notice.header.bytes > bytes;
-  if (overstated || notice.message.number - in.next >= slots || bytes > most ||
-      !take_credit(notice.message))
+  const std::size_t stride = interface_.payload_stride();
+  const bool overstated =
+      notice.header.form == PieceForm::payload && notice.header.bytes > data.bytes;
+  if (overstated || notice.message.number - in.next >= slots || data.rendezvous ||
+      data.bytes > interface_.piece_bytes() || !take_credit(notice.message))
     return false;
   if (in.arrivals == nullptr) [[unlikely]] {
     in.arrivals = std::make_unique<Arrival[]>(slots);
-    in.payloads = make_lines(slots * interface_.payload_stride());
-    interface_.count_bytes(slots * (sizeof(Arrival) + interface_.payload_stride()));
+    in.payloads = make_lines(slots * stride);
+    interface_.count_bytes(slots * (sizeof(Arrival) + stride));
   }
   const std::size_t slot = notice.message.number & (slots - 1);
   Arrival& arrival = in.arrivals[slot];
-  if (arrival.stage != Stage::empty) return false;
-  arrival.endpoint = this;
-  arrival.control = notice.message.channel == kControlChannel;
+  if (arrival.is_there) return false;
   arrival.header = notice.header;
-  arrival.stage = Stage::coming;
-  if (rendezvous) {
-    taken = true;
-    announced_.push_back({&arrival, data, bytes});
-    admit();
-    return true;
+  arrival.is_there = true;
+  if (data.bytes > stride) {
+    take_piece(arrival, data, taken);
+    report_later(channel);
+    interface_.report_soon();
+  } else {
+    std::byte* copy = in.payloads.get() + slot * stride;
+    if (data.bytes != 0) std::memcpy(copy, data.data, data.bytes);
+    arrival.payload = copy;
   }
-  std::byte* copy = in.payloads.get() + slot * interface_.payload_stride();
-  if (bytes != 0) std::memcpy(copy, data, bytes);
-  arrival.payload = copy;
-  show(arrival);
+  while (in.arrived - in.next < slots && in.arrivals[in.arrived & (slots - 1)].is_there)
+    ++in.arrived;
+  interface_.count_arrival();
+  if (channel == kControlChannel) interface_.ask_attention(*this);
   return true;
 }
 
+void UcxEndpoint::take_piece(Arrival& arrival, const Arriving& data, bool& taken) {
+  taken = data.can_be_kept;
+  if (taken) {
+    arrival.kept = data.data;
+    arrival.payload = static_cast<const std::byte*>(data.data);
+  } else {
+    arrival.copy = interface_.take_piece();
+    std::memcpy(arrival.copy.get(), data.data, data.bytes);
+    arrival.payload = arrival.copy.get();
+  }
+}
+
+void UcxEndpoint::give_back(Arrival& arrival) {
+  if (arrival.kept != nullptr)
+    library_.am_data_release(interface_.worker(), std::exchange(arrival.kept, nullptr));
+  if (arrival.copy != nullptr) interface_.give_piece(std::move(arrival.copy));
+}
+
+void UcxEndpoint::drop_pieces() {
+  for (Incoming& in : incoming_) {
+    if (in.arrivals == nullptr) continue;
+    for (Arrival& arrival : std::span(in.arrivals.get(), interface_.options().slots))
+      give_back(arrival);
+  }
+}
 // Lets UCX move the data of a rendezvous; `landed` is called when that ended, maybe before this
 // returns.
 void UcxEndpoint::receive(void* data, std::byte* into, std::size_t bytes, Landed landed,
@@ -175,57 +203,16 @@ void UcxEndpoint::receive(void* data, std::byte* into, std::size_t bytes, Landed
   if (!UCS_PTR_IS_PTR(request)) landed(nullptr, UCS_PTR_RAW_STATUS(request), bytes, what);
 }
 
-// A piece may land before receive() returns; the loop here goes on then, and not a deeper one.
-void UcxEndpoint::admit() {
-  if (std::exchange(admitting_, true)) return;
-  const std::size_t most = std::max<std::size_t>(2, kBytesAtOnce / interface_.piece_bytes());
-  while (coming_ < most && !announced_.empty()) {
-    const Announced next = announced_.front();
-    announced_.pop_front();
-    next.arrival->piece = interface_.take_piece();
-    next.arrival->payload = next.arrival->piece.get();
-    ++coming_;
-    receive(next.data, next.arrival->piece.get(), next.bytes, landed_piece, next.arrival);
-  }
-  admitting_ = false;
-}
-
-void UcxEndpoint::refuse_waiting() {
-  for (const Announced& one : std::exchange(announced_, {}))
-    library_.am_data_release(interface_.worker(), one.data);
-}
-
-// A piece that did not land stays unseen; its path is broken and says so itself.
-void UcxEndpoint::landed_piece(void* request, ucs_status_t status, std::size_t, void* what) {
-  auto& arrival = *static_cast<Arrival*>(what);
-  UcxEndpoint& endpoint = *arrival.endpoint;
-  if (request != nullptr) endpoint.library_.request_free(request);
-  --endpoint.coming_;
-  if (status == UCS_OK) endpoint.show(arrival);
-  endpoint.admit();
-}
-
-void UcxEndpoint::show(Arrival& arrival) {
-  arrival.stage = Stage::whole;
-  interface_.count_arrival();
-  if (arrival.control) interface_.ask_attention(*this);
-}
-
 Notice UcxEndpoint::front(std::uint32_t channel) {
   const Incoming& in = incoming_[channel];
   if (in.arrivals == nullptr) return {};
   const Arrival& arrival = in.arrivals[in.next & (interface_.options().slots - 1)];
-  if (arrival.stage != Stage::whole) return {};
+  if (!arrival.is_there) return {};
   return {&arrival.header, arrival.payload};
 }
 
 std::uint64_t UcxEndpoint::arrived(std::uint32_t channel) {
-  const Incoming& in = incoming_[channel];
-  if (in.arrivals == nullptr) return 0;
-  const std::uint32_t slots = interface_.options().slots;
-  std::uint64_t count = in.next;
-  while (count - in.next < slots && in.arrivals[count & (slots - 1)].stage == Stage::whole) ++count;
-  return count;
+  return incoming_[channel].arrived;
 }
 
 Lines UcxInterface::take_piece() {

@@ -97,11 +97,13 @@ UcxInterface::UcxInterface(Rank rank, const InterfaceOptions& options, const Ucx
 Result<std::unique_ptr<Interface>> UcxInterface::open(Rank rank, const InterfaceOptions& options,
                                                       const UcxOptions& ucx,
                                                       AddressResolver resolver) {
-  if (!std::has_single_bit(options.slots) || options.channels < 1) {
+  if (!std::has_single_bit(options.slots) || options.slots > kMostSlots || options.channels < 1 ||
+      options.channels > kMostChannels) {
     return Status(
         Code::invalid_argument,
-        fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
-                    options.channels, options.slots));
+        fmt::format("a ucx interface needs 1 to {} channels (not {}) and a power of two of "
+                    "slots, at most {} (not {})",
+                    kMostChannels, options.channels, kMostSlots, options.slots));
   }
   if (rank < 0 || ucx.device.empty()) {
     return Status(Code::invalid_argument,
@@ -145,8 +147,9 @@ Status UcxInterface::open_context(const UcxOptions& ucx) {
 // Serialized, not single: whoever holds the lane calls, and that may be another thread each time.
 Status UcxInterface::open_worker() {
   ucp_worker_params_t params{};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  params.am_alignment = kLine;  // pieces are combined where UCX has put them
   ucs_status_t status = library_.worker_create(context_, &params, &worker_);
   if (status == UCS_OK) status = library_.worker_get_efd(worker_, &descriptor_);
   ucp_am_handler_param_t handler{};
@@ -245,11 +248,11 @@ void UcxEndpoint::fail() {
   failure_ = peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer_)
                            : ucx_error("the path to " + path + " failed", broken_, peer_);
   flush_work(failure_);
-  refuse_waiting();
   flush();
 }
 
 void UcxEndpoint::say_goodbye() {
+  hand_over_pieces(~std::size_t{0});
   flush();
   send_batch();
   goodbye_ = message(MessageKind::goodbye, kControlChannel, 0);
@@ -261,7 +264,6 @@ void UcxEndpoint::say_goodbye() {
 }
 
 void UcxEndpoint::disconnect() {
-  refuse_waiting();
   if (native_ == nullptr) return;
   closing_ = true;
   const ucp_request_param_t how = until_finished(&closing_, UCP_EP_CLOSE_FLAG_FORCE);
@@ -328,7 +330,7 @@ UcxInterface::~UcxInterface() {
     const auto let_go = [](const auto& known) { return !known.second->closing(); };
     drain([&] { return std::all_of(known_.begin(), known_.end(), let_go); },
           Deadline::after_ms(kFarewellMs));
-    for (auto& [nonce, endpoint] : known_) endpoint->refuse_waiting();  // what came meanwhile
+    for (auto& [nonce, endpoint] : known_) endpoint->drop_pieces();
     if (!answered_all()) return;
     library_.worker_destroy(worker_);
   }

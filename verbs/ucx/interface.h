@@ -34,6 +34,9 @@ using Lines = std::unique_ptr<std::byte[], FreeLines>;
 inline constexpr std::size_t kBatches = 8;
 // Under way so many, a batch waits until it is full or UCX has sent one.
 inline constexpr std::size_t kBatchesAhead = 2;
+// Pieces for one peer that UCX may hold. What it holds goes before everything that is sent later,
+// also before our releases; so the others wait here.
+inline constexpr std::size_t kPiecesAhead = 2;
 
 // The one active message that all of ours are.
 inline constexpr unsigned kActiveMessage = 0;
@@ -52,6 +55,14 @@ class Pending {
 
  private:
   std::size_t* count_ = nullptr;
+};
+
+// The data of a message that has come.
+struct Arriving {
+  void* data = nullptr;  // by rendezvous: UCX's descriptor, to receive it with
+  std::size_t bytes = 0;
+  bool rendezvous = false;
+  bool can_be_kept = false;  // until ucp_am_data_release
 };
 
 // Messages for one peer that leave together. The interface has a pool of them, so memory grows with
@@ -101,6 +112,7 @@ class UcxEndpoint final : public Endpoint {
   // Setup and teardown (connect.cc, interface.cc). The peer's own word of where it is, for answers
   // and for the goodbye if we never connect to it ourselves.
   [[nodiscard]] const std::string& hello() const { return hello_; }
+  void forget_hello() { hello_.clear(); }
   Status open(std::string_view worker_address);
   [[nodiscard]] bool connected() const { return connected_; }
   void say_goodbye();
@@ -117,11 +129,10 @@ class UcxEndpoint final : public Endpoint {
   void fail();
 
   // Arrivals (deliver.cc). False: the message breaks the protocol.
-  [[nodiscard]] bool take_notice(const NoticeMessage& notice, void* data, std::size_t bytes,
-                                 bool rendezvous, bool& taken);
+  [[nodiscard]] bool take_notice(const NoticeMessage& notice, const Arriving& data, bool& taken);
   [[nodiscard]] bool take_credit(const Message& message);
-  // Gives pieces that were not begun back to UCX: nobody will read them.
-  void refuse_waiting();
+  // Gives what pieces came in back to UCX: nobody will read them.
+  void drop_pieces();
   [[nodiscard]] bool take_hello(const void* address, std::size_t bytes);
   void take_goodbye() { peer_closed_.store(true, std::memory_order_release); }
   // Puts what the peer does not know of our releases into the batch; false if some found no room.
@@ -131,10 +142,8 @@ class UcxEndpoint final : public Endpoint {
   void flush();
 
   // One-sided work (one_sided.cc): both ends.
-  [[nodiscard]] bool take_work(const WorkMessage& work, void* data, std::size_t bytes,
-                               bool rendezvous, bool& taken);
-  [[nodiscard]] bool take_answer(const AnswerMessage& answer, void* data, std::size_t bytes,
-                                 bool rendezvous, bool& taken);
+  [[nodiscard]] bool take_work(const WorkMessage& work, const Arriving& data, bool& taken);
+  [[nodiscard]] bool take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken);
   void send_answers();
   [[nodiscard]] bool owes_answers() const { return !answers_.empty(); }
   // Moves finished work, oldest first, to the interface's completions; whether any is left.
@@ -147,34 +156,30 @@ class UcxEndpoint final : public Endpoint {
   struct Sent {
     NoticeMessage message;
     bool lent = false;
-    Pending pending;          // lent: UCX reads message and payload
-    std::uint64_t batch = 0;  // else: the number of its batch
+    std::span<const std::byte> piece;  // lent
+    Pending pending;                   // lent: UCX reads message and piece
+    std::uint64_t batch = 0;           // else: the number of its batch
   };
   struct Outgoing {
     std::uint64_t posted = 0;
     std::uint64_t released = 0;
+    std::uint64_t arrived = 0;  // those that the peer has, as far as it said
     std::uint64_t settled = 0;
     std::unique_ptr<Sent[]> sent;  // slots; made when the channel is used first
   };
-  enum class Stage : std::uint8_t { empty, coming, whole };
   struct Arrival {
-    Stage stage = Stage::empty;
-    bool control = false;
-    UcxEndpoint* endpoint = nullptr;
+    bool is_there = false;
     WireHeader header;
     const std::byte* payload = nullptr;
-    Lines piece;  // where a piece's payload came
-  };
-  // A piece that was announced; UCX keeps its descriptor until we begin to receive it.
-  struct Announced {
-    Arrival* arrival = nullptr;
-    void* data = nullptr;
-    std::size_t bytes = 0;
+    void* kept = nullptr;  // UCX's memory, in which a piece came
+    Lines copy;            // or ours
   };
   struct Incoming {
     std::uint64_t next = 0;
-    std::uint64_t reported = 0;  // what the peer knows of `next`
-    bool waiting = false;        // among the unreported
+    std::uint64_t arrived = 0;           // up to here all have come
+    std::uint64_t reported = 0;          // what the peer knows of `next`
+    std::uint64_t reported_arrived = 0;  // … and of `arrived`
+    bool waiting = false;                // among the unreported
     std::unique_ptr<Arrival[]> arrivals;
     Lines payloads;
   };
@@ -206,28 +211,29 @@ class UcxEndpoint final : public Endpoint {
   // The slot for the channel's next notice, filled but for the payload; nullptr for full. The
   // notice counts as posted once count_post() was called.
   [[nodiscard]] Sent* next_slot(std::uint32_t channel, const WireHeader& header);
-  void count_post(std::uint32_t channel, const Sent& slot);
+  void count_post(std::uint32_t channel);
   // Puts a message into the batch; false if there is no room until UCX has sent earlier ones.
   [[nodiscard]] bool append(std::span<const std::byte> header, std::span<const std::byte> payload);
   // The batch being filled; nullptr where there is none.
   [[nodiscard]] Batch* filling() const;
   void send_batch();
+  // Gives UCX pieces that wait, as long as it holds less than `most`.
+  void hand_over_pieces(std::size_t most);
   // Gives back the batches that UCX has sent, oldest first.
   void collect_batches();
   bool report(std::uint32_t channel);
+  void report_later(std::uint32_t channel);
+  void take_piece(Arrival& arrival, const Arriving& data, bool& taken);
+  void give_back(Arrival& arrival);
   void send(const void* header, std::size_t header_bytes, std::span<const std::byte> data,
             std::uint32_t flags, Pending& pending);
   using Landed = void (*)(void* request, ucs_status_t status, std::size_t bytes, void* what);
   void receive(void* data, std::byte* into, std::size_t bytes, Landed landed, void* what);
-  void show(Arrival& arrival);
-  // Begins to receive announced pieces, oldest first, as many as may come at a time.
-  void admit();
   Posted post_work(WorkMessage message, std::span<std::byte> local, const RemoteBuffer& remote,
                    std::uint64_t* found, std::uint64_t ticket);
   // Small data in the message itself, large data straight into the receiver's memory.
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;
   [[nodiscard]] Status ended(const Work& work, Verdict verdict) const;
-  static void landed_piece(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
   static void landed_write(void* request, ucs_status_t status, std::size_t bytes, void* answer);
   static void landed_read(void* request, ucs_status_t status, std::size_t bytes, void* work);
 
@@ -247,9 +253,8 @@ class UcxEndpoint final : public Endpoint {
   std::uint64_t batches_sent_ = 0;         // those are out of UCX's hands
   bool filled_ = false;                    // among the interface's filled
   std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know of
-  std::deque<Announced> announced_;        // at most as many as there are slots
-  std::size_t coming_ = 0;                 // pieces that UCX writes to our buffers
-  bool admitting_ = false;
+  std::deque<Sent*> pieces_;               // that UCX has not got yet, oldest first
+  std::vector<const Sent*> held_pieces_;   // that it has
   std::deque<Work> work_;
   std::uint64_t first_work_ = 0;  // number of the oldest
   std::deque<Answer> answers_;
@@ -304,7 +309,7 @@ class UcxInterface final : public Interface {
   void give_piece(Lines piece) { pieces_.push_back(std::move(piece)); }
   // An arrival became visible; on the control channel its endpoint asks for attention.
   void count_arrival() { ++arrivals_; }
-  // A piece was released: its sender may be waiting for its memory, so this is told soon.
+  // A piece came or was released: its sender may wait for that, so it is told soon.
   void report_soon() { urgent_ = true; }
   void ask_attention(UcxEndpoint& endpoint) { askers_.push_back(&endpoint); }
   // The endpoint has something in its batch, or releases to report.
@@ -340,8 +345,7 @@ class UcxInterface final : public Interface {
   UcxEndpoint* sender_of(const Message& message);
   [[nodiscard]] bool meant_for_us(const Message& message, std::size_t header_bytes) const;
   // One message; false if it is not good. A batch is delivered message by message.
-  bool deliver(const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
-               bool rendezvous, bool& taken);
+  bool deliver(const void* header, std::size_t header_bytes, const Arriving& data, bool& taken);
   void deliver_batch(std::span<const std::byte> batch);
   bool refuse(const char* why);
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_bytes,
@@ -390,7 +394,7 @@ class UcxInterface final : public Interface {
   std::vector<Lines> pieces_;
   std::size_t endpoint_bytes_ = 0;
   std::uint64_t arrivals_ = 0;
-  bool urgent_ = false;  // a release of a piece is among those to report
+  bool urgent_ = false;  // a piece is among what is to be reported
   bool armed_ = false;   // the caller is about to sleep
   std::uint32_t busy_calls_ = 0;
   std::uint32_t idle_calls_ = 0;

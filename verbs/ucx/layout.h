@@ -17,7 +17,7 @@ namespace weft::ucx {
 
 enum class MessageKind : std::uint8_t {
   notice = 1,
-  credit = 2,        // `released` alone
+  credit = 2,        // `released` and `ahead` alone
   goodbye = 3,       // the sender closed its interface
   write = 4,         // one-sided: the data goes to the region
   read = 5,          // one-sided: the region comes back as the data of the answer
@@ -25,6 +25,10 @@ enum class MessageKind : std::uint8_t {
   answer = 7,        // to one of the three
   hello = 8,         // first of an endpoint's; its data is the sender's address
 };
+
+// What a message can name.
+inline constexpr std::uint32_t kMostChannels = 1U << 16;
+inline constexpr std::uint32_t kMostSlots = 1U << 15;
 
 // What every message begins with.
 struct Message {
@@ -35,7 +39,8 @@ struct Message {
   std::uint64_t from = 0;  // nonce of the sender's interface
   std::uint64_t to = 0;    // nonce of the receiver's
   std::uint32_t rank = 0;  // of the sender
-  std::uint32_t channel = 0;
+  std::uint16_t channel = 0;
+  std::uint16_t ahead = 0;     // how many of its notices have come and are not released
   std::uint64_t number = 0;    // of the notice in its channel, of the work at its origin; from 0
   std::uint64_t released = 0;  // how many notices of the channel the sender has released
 };
@@ -48,6 +53,7 @@ static_assert(offsetof(Message, from) == 8);
 static_assert(offsetof(Message, to) == 16);
 static_assert(offsetof(Message, rank) == 24);
 static_assert(offsetof(Message, channel) == 28);
+static_assert(offsetof(Message, ahead) == 30);
 static_assert(offsetof(Message, number) == 32);
 static_assert(offsetof(Message, released) == 40);
 

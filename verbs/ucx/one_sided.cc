@@ -114,12 +114,11 @@ Posted UcxEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t 
 }
 
 // A peer has at most so much work outstanding; answers that wait for UCX to let go may add as many.
-bool UcxEndpoint::take_work(const WorkMessage& work, void* data, std::size_t bytes, bool rendezvous,
-                            bool& taken) {
+bool UcxEndpoint::take_work(const WorkMessage& work, const Arriving& data, bool& taken) {
   while (!answers_.empty() && answers_.front().sent && !answers_.front().pending)
     answers_.pop_front();
   const bool write = work.message.kind == MessageKind::write;
-  if (answers_.size() >= 2 * UcxInterface::kCompletions || bytes != (write ? work.bytes : 0))
+  if (answers_.size() >= 2 * UcxInterface::kCompletions || data.bytes != (write ? work.bytes : 0))
     return false;
   Answer& answer = answers_.emplace_back();
   answer.endpoint = this;
@@ -128,13 +127,13 @@ bool UcxEndpoint::take_work(const WorkMessage& work, void* data, std::size_t byt
   answer.message.verdict = judge(work, region);
   answer.ready = true;
   if (answer.message.verdict == Verdict::done) {
-    if (write && rendezvous) {
+    if (write && data.rendezvous) {
       answer.ready = false;
       taken = true;
-      receive(data, region, bytes, landed_write, &answer);
+      receive(data.data, region, data.bytes, landed_write, &answer);
       return true;
     }
-    if (write && bytes != 0) std::memcpy(region, data, bytes);
+    if (write && data.bytes != 0) std::memcpy(region, data.data, data.bytes);
     if (work.message.kind == MessageKind::read) answer.data = {region, work.bytes};
     if (work.message.kind == MessageKind::compare_swap)
       answer.message.found = compare_swap(region, work.expected, work.desired);
@@ -166,24 +165,23 @@ void UcxEndpoint::send_answers() {
   }
 }
 
-bool UcxEndpoint::take_answer(const AnswerMessage& answer, void* data, std::size_t bytes,
-                              bool rendezvous, bool& taken) {
+bool UcxEndpoint::take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken) {
   const std::uint64_t number = answer.message.number;
   if (number < first_work_) return true;  // flushed in the meantime, like what is answered twice
   if (number - first_work_ >= work_.size()) return false;
   Work& work = work_[number - first_work_];
   if (work.answered) return true;
   const bool read = work.message.message.kind == MessageKind::read;
-  if (bytes != (read && answer.verdict == Verdict::done ? work.local.size() : 0)) return false;
+  if (data.bytes != (read && answer.verdict == Verdict::done ? work.local.size() : 0)) return false;
   work.answered = true;
   work.status = ended(work, answer.verdict);
   if (work.found != nullptr && work.status.ok()) *work.found = answer.found;
-  if (rendezvous) {
+  if (data.rendezvous) {
     taken = true;
     work.receiving = true;
-    receive(data, work.local.data(), bytes, landed_read, &work);
-  } else if (bytes != 0) {
-    std::memcpy(work.local.data(), data, bytes);
+    receive(data.data, work.local.data(), data.bytes, landed_read, &work);
+  } else if (data.bytes != 0) {
+    std::memcpy(work.local.data(), data.data, data.bytes);
   }
   return true;
 }

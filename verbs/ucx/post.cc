@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "verbs/ucx/interface.h"
 
@@ -31,9 +32,11 @@ Message UcxEndpoint::message(MessageKind kind, std::uint32_t channel, std::uint6
   made.from = interface_.nonce();
   made.to = nonce_;
   made.rank = static_cast<std::uint32_t>(interface_.rank());
-  made.channel = channel;
+  const Incoming& in = incoming_[channel];
+  made.channel = static_cast<std::uint16_t>(channel);
+  made.ahead = static_cast<std::uint16_t>(in.arrived - in.next);
   made.number = number;
-  made.released = incoming_[channel].next;
+  made.released = in.next;
   return made;
 }
 
@@ -70,8 +73,10 @@ UcxEndpoint::Sent* UcxEndpoint::next_slot(std::uint32_t channel, const WireHeade
   return slot;
 }
 
-void UcxEndpoint::count_post(std::uint32_t channel, const Sent& slot) {
-  incoming_[channel].reported = slot.message.message.released;
+void UcxEndpoint::count_post(std::uint32_t channel) {
+  Incoming& in = incoming_[channel];
+  in.reported = in.next;
+  in.reported_arrived = in.arrived;
   ++outgoing_[channel].posted;
 }
 
@@ -83,7 +88,7 @@ Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
   if (slot == nullptr) return Posted::full;
   if (!append(std::as_bytes(std::span(&slot->message, 1)), payload)) return Posted::full;
   slot->batch = batches_;
-  count_post(channel, *slot);
+  count_post(channel);
   if (interface_.armed() || channel == kControlChannel) flush();
   return Posted::posted;
 }
@@ -131,6 +136,7 @@ void UcxEndpoint::collect_batches() {
 // that many turns with a little each do not use up the places.
 void UcxEndpoint::flush() {
   filled_ = false;
+  hand_over_pieces(kPiecesAhead);
   (void)report_releases();
   collect_batches();
   if (batches_ - batches_sent_ < kBatchesAhead || !working()) return send_batch();
@@ -150,16 +156,31 @@ std::unique_ptr<Batch> UcxInterface::take_batch() {
   return batch;
 }
 
-// Always by rendezvous: the data then comes straight into the receiver's buffer, without a copy.
+// The data goes with the message. A rendezvous would ask first, and its question and answer each
+// wait behind what is under way that way: where ranks exchange, up to a whole window of pieces.
 Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
                                std::span<const std::byte> payload) {
   if (payload.size() <= interface_.payload_stride()) return post_notice(channel, header, payload);
   Sent* slot = next_slot(channel, header);
   if (slot == nullptr) return Posted::full;
   slot->lent = true;
-  count_post(channel, *slot);
-  send(&slot->message, sizeof slot->message, payload, UCP_AM_SEND_FLAG_RNDV, slot->pending);
+  slot->piece = payload;
+  count_post(channel);
+  pieces_.push_back(slot);
+  hand_over_pieces(kPiecesAhead);
   return Posted::posted;
+}
+
+// UCX gets as many as it may hold; the others are looked at again at the next turn.
+void UcxEndpoint::hand_over_pieces(std::size_t most) {
+  if (!working()) pieces_.clear();
+  std::erase_if(held_pieces_, [](const Sent* sent) { return !sent->pending; });
+  for (; !pieces_.empty() && held_pieces_.size() < most; pieces_.pop_front()) {
+    Sent& sent = *pieces_.front();
+    send(&sent.message, sizeof sent.message, sent.piece, UCP_AM_SEND_FLAG_EAGER, sent.pending);
+    if (sent.pending) held_pieces_.push_back(&sent);
+  }
+  if (!pieces_.empty() && !std::exchange(filled_, true)) interface_.flush_later(*this);
 }
 
 std::uint64_t UcxEndpoint::released(std::uint32_t channel) {
@@ -167,6 +188,8 @@ std::uint64_t UcxEndpoint::released(std::uint32_t channel) {
   return interface_.closed() ? out.posted : out.released;
 }
 
+// A piece is settled when the peer says that it has come: that UCX let go of it only tells that the
+// kernel's buffers had room, and a bond judges by this how fast a path carries.
 std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
   const std::uint64_t mask = interface_.options().slots - 1;
@@ -174,7 +197,9 @@ std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
   collect_batches();
   for (; out.settled < out.posted; ++out.settled) {
     const Sent& sent = out.sent[out.settled & mask];
-    if (sent.lent ? static_cast<bool>(sent.pending) : sent.batch >= batches_sent_) break;
+    const bool held = sent.lent ? sent.pending || (working() && out.arrived <= out.settled)
+                                : sent.batch >= batches_sent_;
+    if (held) break;
   }
   return out.settled;
 }
@@ -186,25 +211,35 @@ void UcxEndpoint::release(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
   const std::uint32_t slots = interface_.options().slots;
   Arrival& arrival = in.arrivals[in.next & (slots - 1)];
-  if (arrival.piece != nullptr) {
+  if (arrival.kept != nullptr || arrival.copy != nullptr) {
     interface_.report_soon();
-    interface_.give_piece(std::move(arrival.piece));
+    give_back(arrival);
   }
-  arrival.stage = Stage::empty;
+  arrival.is_there = false;
   ++in.next;
   if (in.next - in.reported >= std::max(slots / 2, 1U) && report(channel)) return;
-  if (in.waiting) return;
-  in.waiting = true;
+  report_later(channel);
+}
+
+void UcxEndpoint::report_later(std::uint32_t channel) {
+  if (std::exchange(incoming_[channel].waiting, true)) return;
   if (unreported_.empty()) interface_.report_later(*this);
   unreported_.push_back(channel);
 }
 
 bool UcxEndpoint::report(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
-  if (in.next == in.reported || interface_.closed() || !working()) return true;
+  const bool known = in.next == in.reported && in.arrived == in.reported_arrived;
+  if (known || interface_.closed() || (connected() && !working())) return true;
+  if (!connected() && hello_.empty()) return true;  // there is no way back
+  if (!connected()) {                               // its pieces settle by our word
+    interface_.answer_later(*this);
+    return false;
+  }
   const Message credit = message(MessageKind::credit, channel, 0);
   if (!append(std::as_bytes(std::span(&credit, 1)), {})) return false;
   in.reported = in.next;
+  in.reported_arrived = in.arrived;
   if (interface_.armed()) send_batch();
   return true;
 }

@@ -28,7 +28,7 @@ void UcxInterface::progress() {
     ++rounds;
   if (!unanswered_.empty()) answer_strangers();
   if (rounds != 0) idle_calls_ = 0;
-  if (rounds != 0 && ++busy_calls_ < kBusyCalls) return;
+  if (rounds != 0 && ++busy_calls_ < kBusyCalls && !urgent_) return;
   busy_calls_ = 0;
   const bool due = urgent_ || armed_ || ++idle_calls_ >= kIdleCalls;
   if (due && !reporters_.empty()) report_releases();
