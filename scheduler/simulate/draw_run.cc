@@ -113,7 +113,7 @@ class RunDrawing {
     int machine = -1;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
       const double y = kTop + row_height_ * static_cast<double>(row);
-      const int own = cluster_.machine_of(rows_[row]);
+      const int own = simulation_.machine[static_cast<std::size_t>(rows_[row])];
       if (own != machine) {
         svg.line({16, y - kGap / 2}, {kLeft + kPlot, y - kGap / 2}, "#c3c9d0", 0.7);
         svg.text({16, y + row_height_ / 2 + 2},

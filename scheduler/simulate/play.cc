@@ -24,8 +24,13 @@ double slack_for(std::size_t messages) {
   return messages <= kExactMessages ? 1e-12 : 1e-3;
 }
 
-std::size_t most_paths(const SimulatedJob& job) {
-  return std::max<std::size_t>(job.cluster.rails.size(), 1);
+// A message takes a rail for each piece, if there are so many.
+std::size_t most_paths(const SimulatedJob& job, const SimulateOptions& options,
+                       const Programs& programs) {
+  std::uint64_t most = 1;
+  for (const Message& message : programs.messages) most = std::max(most, message.bytes);
+  const std::uint64_t pieces = (most - 1) / options.piece_bytes + 1;
+  return std::clamp<std::uint64_t>(job.cluster.rails.size(), 1, pieces);
 }
 
 }  // namespace
@@ -36,7 +41,8 @@ Play::Play(const SimulatedJob& job, const SimulateOptions& options, Links& links
       options_(options),
       links_(links),
       programs_(programs),
-      flows_(links.table(), most_paths(job), slack_for(programs.messages.size())),
+      flows_(links.table(), most_paths(job, options, programs),
+             slack_for(programs.messages.size())),
       memory_bytes_per_us_(job.cluster.memory.gbyte_per_s * 1e3),
       combine_bytes_per_us_(options.combine_gbyte_per_s > 0 ? options.combine_gbyte_per_s * 1e3
                                                             : memory_bytes_per_us_),

@@ -15,7 +15,11 @@ constexpr std::size_t kMostPasses = 64;
 }  // namespace
 
 Shares::Shares(std::vector<Link>& table, double slack)
-    : table_(table), slack_(slack), links_(table.size()), levels_(table.size(), kUnbounded) {}
+    : table_(table),
+      slack_(slack),
+      nowhere_(static_cast<std::uint32_t>(table.size())),
+      links_(table.size()),
+      levels_(table.size() + 1, kUnbounded) {}
 
 bool Shares::same(double a, double b) const {
   return a == b || std::abs(a - b) <= slack_ * std::min(a, b);  // either may be unbounded
@@ -23,6 +27,7 @@ bool Shares::same(double a, double b) const {
 
 void Shares::reserve(std::size_t strands) {
   strands_.resize(strands);
+  rates_.resize(strands);
   places_.resize(strands);
 }
 
@@ -35,15 +40,26 @@ void Shares::mark(std::uint32_t link) {
 void Shares::add(std::uint32_t number, const Path& path, double now) {
   Strand& strand = strands_[number];
   strand.count = path.count;
-  strand.rate = 0;
+  std::ranges::copy(path.links, strand.links);
+  rates_[number] = 0;
+  new_.push_back(number);
   for (std::uint32_t i = 0; i < path.count; ++i) {
     State& link = links_[path.links[i]];
-    if (link.strands.empty()) link.busy_since_us = now;
-    strand.links[i] = path.links[i];
-    places_[number][i] = static_cast<std::uint32_t>(link.strands.size());
-    link.strands.push_back(number);
+    if (link.members.empty()) link.busy_since_us = now;
+    places_[number][i] = static_cast<std::uint32_t>(link.members.size());
+    link.members.push_back(member(number, i));
     mark(path.links[i]);
   }
+}
+
+// Of the strand's link of that place.
+Shares::Member Shares::member(std::uint32_t number, std::uint32_t place) const {
+  const Strand& strand = strands_[number];
+  Member member{number, {nowhere_, nowhere_, nowhere_}};
+  std::size_t other = 0;
+  for (std::uint32_t i = 0; i < strand.count; ++i)
+    if (i != place) member.others[other++] = strand.links[i];
+  return member;
 }
 
 void Shares::remove(std::uint32_t number, double carried, double now) {
@@ -52,32 +68,24 @@ void Shares::remove(std::uint32_t number, double carried, double now) {
     const std::uint32_t id = strand.links[i];
     State& link = links_[id];
     const std::uint32_t place = places_[number][i];
-    const std::uint32_t last = link.strands.back();
-    link.strands[place] = last;
+    link.members[place] = link.members.back();
+    const std::uint32_t last = link.members.back().strand;
     for (std::uint32_t k = 0; k < strands_[last].count; ++k)
       if (strands_[last].links[k] == id) places_[last][k] = place;
-    link.strands.pop_back();
+    link.members.pop_back();
     table_[id].bytes += carried;
-    if (link.strands.empty()) table_[id].busy_us += now - link.busy_since_us;
+    if (link.members.empty()) table_[id].busy_us += now - link.busy_since_us;
     mark(id);
   }
-}
-
-// What a strand gets on its other links.
-double Shares::elsewhere(const Strand& strand, std::uint32_t link) const {
-  double least = kUnbounded;
-  for (std::uint32_t i = 0; i < strand.count; ++i)
-    if (strand.links[i] != link) least = std::min(least, levels_[strand.links[i]]);
-  return least;
 }
 
 // What strands that are held up elsewhere leave is shared by the others. Each pass finds more of
 // the former, so it ends.
 double Shares::solve(std::uint32_t link) {
   bounds_.clear();
-  for (const std::uint32_t strand : links_[link].strands)
-    bounds_.push_back(elsewhere(strands_[strand], link));
+  for (const Member& member : links_[link].members) bounds_.push_back(elsewhere(member));
   std::size_t sharing = bounds_.size();
+  double& room = links_[link].room;
   if (sharing == 0) return kUnbounded;
   const double capacity = table_[link].bytes_per_us;
   double level = capacity / static_cast<double>(sharing);
@@ -90,25 +98,35 @@ double Shares::solve(std::uint32_t link) {
       held_up += is_free ? 0 : bound;
       free += is_free ? 1 : 0;
     }
-    if (free == sharing) return level;
-    if (free == 0) return kUnbounded;
+    if (free == sharing) {
+      room = slack_ * level * static_cast<double>(free);
+      return level;
+    }
+    if (free == 0) {
+      room = capacity - held_up;
+      return kUnbounded;
+    }
     sharing = free;
     level = (capacity - held_up) / static_cast<double>(free);
   }
 }
 
 // Another link feels a new level here if a strand of both gets less than its level, before or now.
+// It is looked at when all that it felt could move its own level.
 void Shares::spread(std::uint32_t link, double old_level) {
   const double lower = std::min(old_level, levels_[link]);
-  for (const std::uint32_t number : links_[link].strands) {
-    const Strand& strand = strands_[number];
-    for (std::uint32_t i = 0; i < strand.count; ++i) {
-      const std::uint32_t other = strand.links[i];
-      if (other == link || lower >= levels_[other]) continue;
+  const double upper = std::max(old_level, levels_[link]);
+  for (const Member& member : links_[link].members) {
+    for (std::size_t i = 0; i < member.others.size() && member.others[i] != nowhere_; ++i) {
+      const std::uint32_t other = member.others[i];
+      if (lower >= levels_[other]) continue;
       double rest = kUnbounded;
-      for (std::uint32_t k = 0; k < strand.count; ++k)
-        if (k != i && strand.links[k] != link) rest = std::min(rest, levels_[strand.links[k]]);
-      if (rest > lower) mark(other);
+      for (std::size_t k = 0; k < member.others.size(); ++k)
+        if (k != i) rest = std::min(rest, levels_[member.others[k]]);
+      if (rest <= lower) continue;
+      State& felt = links_[other];
+      felt.moved += std::min({upper, rest, levels_[other]}) - lower;
+      if (felt.moved > felt.room) mark(other);
     }
   }
 }
@@ -119,33 +137,39 @@ void Shares::settle(std::vector<std::uint32_t>& changed) {
     const std::uint32_t id = stale_[next];
     State& link = links_[id];
     link.is_stale = false;
+    link.moved = 0;
+    const double level = solve(id);
+    const double old_level = levels_[id];
+    if (same(level, old_level)) continue;
+    levels_[id] = level;
     if (!link.is_touched) touched_.push_back(id);
     link.is_touched = true;
-    const double old_level = levels_[id];
-    levels_[id] = solve(id);
-    if (!same(levels_[id], old_level)) spread(id, old_level);
+    spread(id, old_level);
   }
   for (const std::uint32_t id : stale_) links_[id].is_stale = false;
   stale_.clear();
-  for (const std::uint32_t id : touched_) rate_strands_of(id, changed);
+  for (const std::uint32_t id : touched_) {
+    links_[id].is_touched = false;
+    for (const Member& member : links_[id].members) rate(member, levels_[id], changed);
+  }
   touched_.clear();
+  for (const std::uint32_t number : new_)
+    rate(member(number, 0), levels_[strands_[number].links[0]], changed);
+  new_.clear();
 }
 
-void Shares::rate_strands_of(std::uint32_t id, std::vector<std::uint32_t>& changed) {
-  links_[id].is_touched = false;
-  for (const std::uint32_t number : links_[id].strands) {
-    Strand& strand = strands_[number];
-    const double rate = std::min(elsewhere(strand, id), levels_[id]);
-    if (same(rate, strand.rate)) continue;
-    strand.rate = rate;
-    changed.push_back(number);
-  }
+// `level`: of the link that the member is of.
+void Shares::rate(const Member& member, double level, std::vector<std::uint32_t>& changed) {
+  const double rate = std::min(elsewhere(member), level);
+  if (same(rate, rates_[member.strand])) return;
+  rates_[member.strand] = rate;
+  changed.push_back(member.strand);
 }
 
 double Shares::crowding(const Path& path) const {
   double most = 0;
   for (std::uint32_t i = 0; i < path.count; ++i) {
-    const auto strands = static_cast<double>(links_[path.links[i]].strands.size() + 1);
+    const auto strands = static_cast<double>(links_[path.links[i]].members.size() + 1);
     most = std::max(most, strands / table_[path.links[i]].bytes_per_us);
   }
   return most;

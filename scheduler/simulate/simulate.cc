@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "scheduler/simulate/alike.h"
 #include "scheduler/simulate/critical.h"
@@ -32,11 +33,16 @@ Status check(const SimulatedJob& job, const SimulateOptions& options) {
         fmt::format("{} ranks to simulate, {} are placed", job.ranks, job.placement.seat.size()));
   }
   if (options.piece_bytes == 0) return wrong("a piece has bytes");
+  for (const double number : {options.message_us, options.combine_gbyte_per_s})
+    if (!(number >= 0 && std::isfinite(number)))
+      return wrong(fmt::format("{} us a message, {} GB/s combined: expected numbers of 0 or more",
+                               options.message_us, options.combine_gbyte_per_s));
   for (const Straggler& straggler : options.stragglers) {
     if (straggler.rank < 0 || straggler.rank >= job.ranks)
       return wrong(
           fmt::format("a straggler, rank {}: there are {} ranks", straggler.rank, job.ranks));
-    if (!(straggler.delay_us >= 0) || !(straggler.slowdown > 0))
+    if (!(straggler.delay_us >= 0) || !(straggler.slowdown > 0) ||
+        !std::isfinite(straggler.delay_us + straggler.slowdown))
       return wrong(fmt::format("rank {}: late by {} us, slower by {}", straggler.rank,
                                straggler.delay_us, straggler.slowdown));
   }
@@ -88,6 +94,8 @@ Result<Simulation> simulate(const SimulatedJob& job, const SimulateOptions& opti
   to.why = std::move(alike.why);
   for (Rank rank = 0; rank < programs.ranks(); ++rank)
     to.finish_us.push_back(std::max(play.end_us(rank), play.last_release_us(rank)));
+  for (Rank rank = 0; rank < programs.ranks(); ++rank)
+    to.machine.push_back(job.placement.machine_of(rank, job.cluster));
   const auto last = std::ranges::max_element(to.finish_us);
   to.total_us = *last;
   to.critical =

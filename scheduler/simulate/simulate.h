@@ -115,7 +115,8 @@ struct Simulation {
   double total_us = 0;
   // When a rank's plan ended. Of the ranks that were simulated: rank r is like finish_us[r % size].
   std::vector<double> finish_us;
-  std::vector<Link> links;  // of the simulated ranks
+  std::vector<int> machine;  // of the simulated ranks: where they sit
+  std::vector<Link> links;   // of the simulated ranks
   std::vector<Phase> phases;
   std::vector<Cause> critical;  // longest first
   std::uint64_t messages = 0;   // of all ranks

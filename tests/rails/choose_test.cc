@@ -91,6 +91,62 @@ TEST(NearRails, ManyRanksOnFewInterfaces) {
   for (const auto& [rail, ranks] : ranks_on) EXPECT_LE(ranks, 334);
 }
 
+// Machines of two nodes with four cores each: a quarter of the ranks is on either.
+Cluster two_nodes(int ranks, const std::vector<int>& nodes_of_interfaces) {
+  const int rails = static_cast<int>(nodes_of_interfaces.size());
+  Machine machine = *fabric({.machines = 2, .rails = rails}).machines[0].hardware;
+  machine.nodes = {{.index = 0, .cores = 4}, {.index = 1, .cores = 4}};
+  for (std::size_t nic = 0; nic < machine.nics.size(); ++nic)
+    machine.nics[nic].place.numa_node = nodes_of_interfaces[nic];
+  return uniform_cluster(std::make_shared<const Machine>(machine), 2, ranks).value();
+}
+
+TEST(NearRails, UnevenRanksTakeTheNearestFirst) {
+  // Ranks 0 and 1 are on node 0, rank 2 on node 1.
+  const RailUse each = choose(two_nodes(3, {0, 1}));
+  EXPECT_EQ(rails_of(each, 0), Rails{0});
+  EXPECT_EQ(rails_of(each, 1), Rails{0});
+  EXPECT_EQ(rails_of(each, 2), Rails{1});
+  EXPECT_EQ(each.reason_of(1),
+            "eth0 and node 0 are on one NUMA node, across host bridges; 2 ranks share it");
+  // Both on node 1: one of the ranks near neither has an interface of its own.
+  const RailUse one_side = choose(two_nodes(3, {1, 1}));
+  std::map<int, int> ranks_on;
+  for (Rank rank = 0; rank < 3; ++rank) ++ranks_on[rails_of(one_side, rank).front()];
+  EXPECT_EQ(ranks_on, (std::map<int, int>{{0, 2}, {1, 1}}));
+}
+
+TEST(NearRails, WhoMustGoFartherIsToldWhy) {
+  const RailUse use = choose(two_nodes(5, {0, 1, 1}));  // ranks 0 … 2 on node 0
+  std::map<int, int> ranks_on;
+  for (Rank rank = 0; rank < 5; ++rank) ++ranks_on[rails_of(use, rank).front()];
+  EXPECT_EQ(ranks_on[0], 2);
+  EXPECT_EQ(ranks_on[1] + ranks_on[2], 3);
+  int farther = 0;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    if (rails_of(use, rank) == Rails{0}) continue;
+    ++farther;
+    EXPECT_TRUE(use.reason_of(rank).ends_with("; nearer eth0 has its share, 2 ranks"))
+        << use.reason_of(rank);
+  }
+  EXPECT_EQ(farther, 1);
+}
+
+TEST(NearRails, InterfacesLeftOverGoToTheNearest) {
+  const RailUse two = choose(two_nodes(2, {0, 1, 1}));
+  EXPECT_EQ(rails_of(two, 0), Rails{0});
+  EXPECT_EQ(rails_of(two, 1), (Rails{1, 2}));
+  const RailUse three = choose(fabric({.machines = 2, .ranks = 3, .rails = 8}));
+  Rails all;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    EXPECT_GE(three.rails_of(rank).size(), 2U);
+    EXPECT_LE(three.rails_of(rank).size(), 3U);
+    std::ranges::copy(three.rails_of(rank), std::back_inserter(all));
+  }
+  std::ranges::sort(all);
+  EXPECT_EQ(all, (Rails{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
 TEST(NearRails, ProcessorsHaveTheInterfacesOfTheirNode) {
   Machine machine = *fabric({.machines = 2, .rails = 2}).machines[0].hardware;
   machine.nodes = {{.index = 0, .cores = 4}, {.index = 1, .cores = 4}};

@@ -132,5 +132,32 @@ TEST(Placement, AGraphLargerThanTheClusterIsAnError) {
             "invalid_argument: 16 x 1 interfaces has room for 16 ranks, not for 17");
 }
 
+TEST(Placement, OnlyTheFirstSeatsWhereNoMoreAreAllowed) {
+  const Cluster cluster = tree({.in_turn = true});
+  const Graph graph = *ring_graph(6);
+  PlacementSearch search;
+  search.most_swaps = kSwaps;
+  search.seats = 8;
+  const auto found = place_ranks(cluster, graph, search);
+  ASSERT_TRUE(found.ok());
+  EXPECT_FALSE(found->is_identity());
+  EXPECT_LT(std::ranges::max(found->placement.seat), 8);
+  check(cluster, graph, *found);
+  search.seats = 5;
+  EXPECT_EQ(place_ranks(cluster, graph, search).status().to_string(),
+            "invalid_argument: 5 seats are too few for 6 ranks");
+}
+
+TEST(Placement, EdgesBetweenSeatsKeepTheirOrder) {
+  const Graph graph = *ring_graph(3);
+  const std::vector<Edge> edges = edges_between_seats(graph, {{5, 0, 2}});
+  const std::vector<int> seat{5, 0, 2};
+  ASSERT_EQ(edges.size(), graph.edges().size());
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    EXPECT_EQ(edges[e].from, seat[static_cast<std::size_t>(graph.edges()[e].from)]);
+    EXPECT_EQ(edges[e].to, seat[static_cast<std::size_t>(graph.edges()[e].to)]);
+  }
+}
+
 }  // namespace
 }  // namespace weft

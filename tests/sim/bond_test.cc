@@ -183,6 +183,35 @@ TEST(Bond, WhatAnEarlierLifeOfARailDeliversLandsNowhere) {
   EXPECT_GT(returns, 10);
 }
 
+// The receiver takes nothing, so what the rail had cannot be posted again before it fails again.
+TEST(Bond, ARailThatFailsTwiceBeforeItsNoticesWentOutLosesNone) {
+  Pair pair(options_of(1, 2));
+  Stream stream(pair.from(0), pair.from(1), 1, 50, [](std::uint32_t) { return std::size_t{8}; });
+  const auto wait_until = [&](bool lives) {
+    int turn = 0;
+    for (; turn < 10'000 && pair.lives(1) != lives; ++turn) {
+      simulated_ns() += kTurnNs;
+      pair.at(turn % 2).progress();
+    }
+    for (int more = 0; more < 200; ++more) pair.at(more % 2).progress();
+    ASSERT_LT(turn, 10'000);
+  };
+  for (int k = 0; k < 8; ++k) stream.turn();
+  ASSERT_EQ(stream.sent(), 8U);
+  for (int cut = 0; cut < 2; ++cut) {
+    pair.cut(1, SimNetwork::Cut::told);
+    wait_until(false);
+    pair.rail(1).mend();
+    wait_until(true);
+  }
+  for (int turn = 0; turn < 10'000 && !(stream.done() && stream.settled()); ++turn) {
+    simulated_ns() += kTurnNs;
+    pair.at(turn % 2).progress();
+    stream.turn();
+  }
+  EXPECT_TRUE(stream.done() && stream.settled()) << stream.received();
+}
+
 TEST(Bond, TheLastRailsEndIsTheEndpoints) {
   Pair pair(options_of(7, 2));
   Endpoint& end = pair.from(0);

@@ -19,7 +19,7 @@ class SimEndpoint final : public Endpoint {
       : own_(own), peer_(peer), there_(there), channels_(channels), silent_(silent) {}
 
   [[nodiscard]] Rank peer() const override { return peer_; }
-  [[nodiscard]] bool peer_closed() const override { return false; }
+  [[nodiscard]] bool peer_closed() const override;
   [[nodiscard]] const Status& failure() const override { return failure_; }
   void abandon(const Status& why) override {
     if (failure_.ok()) failure_ = why;
@@ -120,6 +120,7 @@ class SimInterface final : public Interface {
     return &endpoint(peer, std::stoul(std::string(address)));
   }
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override {
+    if (!network_.options_.reconnects) return unavailable("it does not connect again");
     const std::size_t there = std::stoul(std::string(address));
     SimEndpoint& newest = endpoint(peer, there);
     if (newest.failure().ok()) return &newest;
@@ -152,7 +153,8 @@ class SimInterface final : public Interface {
   [[nodiscard]] Result<int> descriptor() override { return unavailable("nothing to poll"); }
   [[nodiscard]] bool arm() override { return false; }
   void disarm() override {}
-  void close() override {}
+  void close() override { closed_ = true; }
+  [[nodiscard]] bool closed() const { return closed_; }
   [[nodiscard]] std::size_t endpoint_bytes() const override { return 0; }
 
  private:
@@ -178,6 +180,7 @@ class SimInterface final : public Interface {
   InterfaceOptions options_;
   std::string name_;
   std::size_t number_;
+  bool closed_ = false;
   std::map<std::size_t, std::vector<std::unique_ptr<SimEndpoint>>> endpoints_;
 };
 
@@ -219,8 +222,14 @@ void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
         flying.source = {};
       }
     }
-    if (how == Cut::told) end->failure_ = unavailable("the cable was cut");
+    if (how == Cut::told || (how == Cut::half && &end->own_ == &first))
+      end->failure_ = unavailable("the cable was cut");
   }
+}
+
+bool SimEndpoint::peer_closed() const {
+  const SimInterface* peer = own_.network_.interfaces_[there_];
+  return peer == nullptr || peer->closed();
 }
 
 Posted SimEndpoint::post(std::uint32_t channel, const WireHeader& header,

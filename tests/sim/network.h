@@ -27,6 +27,7 @@ struct SimOptions {
   std::uint64_t longest_delay = 8;  // turns
   std::size_t piece_bytes = 512;
   double bytes_per_turn = 0;  // 0: any amount
+  bool reconnects = true;     // ends that failed are made anew
 };
 
 class SimNetwork {
@@ -37,6 +38,7 @@ class SimNetwork {
 
   enum class Cut : std::uint8_t {
     told,    // both ends see failure()
+    half,    // only the first does
     silent,  // nobody sees anything
     late,    // silent, and what was on its way arrives once an end has abandoned the path
   };

@@ -50,9 +50,12 @@ class Pair {
 
   [[nodiscard]] int rails() const { return static_cast<int>(networks_.size()); }
   [[nodiscard]] SimNetwork& rail(std::size_t rail) { return *networks_[rail]; }
-  void cut(std::size_t rail, SimNetwork::Cut how) {
-    networks_[rail]->cut(*members_[0][rail], *members_[1][rail], how);
+  // Half a cut is told to rank `first`.
+  void cut(std::size_t rail, SimNetwork::Cut how, Rank first = 0) {
+    networks_[rail]->cut(*members_[first][rail], *members_[1 - first][rail], how);
   }
+  // As a bond that closes does with all its members, one after the other.
+  void close(Rank rank, std::size_t rail) { members_[rank][rail]->close(); }
 
  private:
   std::vector<std::unique_ptr<SimNetwork>> networks_;
@@ -74,6 +77,13 @@ class Stream {
 
   [[nodiscard]] bool done() const { return sent_ == total_ && received_ == total_; }
   [[nodiscard]] bool settled() { return sender_.settled(channel_) == total_; }
+  // All that was sent until now came, and the sender knows.
+  [[nodiscard]] bool caught_up() {
+    return received_ == sent_ && sender_.settled(channel_) == sent_;
+  }
+  // Something came that never has a turn: it came before.
+  [[nodiscard]] bool has_doubles() { return receiver_.arrived(channel_) > received_; }
+  [[nodiscard]] std::uint32_t channel() const { return channel_; }
   [[nodiscard]] std::uint32_t sent() const { return sent_; }
   [[nodiscard]] std::uint32_t received() const { return received_; }
 

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "tests/simulate/jobs.h"
 
@@ -65,6 +67,20 @@ TEST(Mistakes, RanksThatAreNotThere) {
             "a straggler, rank 2: there are 2 ranks");
   options.stragglers = {{.rank = 1, .delay_us = -1}};
   EXPECT_NE(complaint(simulate_neighbors(cluster, {{0, 1}}, 1000, options)), "none");
+}
+
+// Time would not go on.
+TEST(Mistakes, NumbersThatAreNone) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const Cluster cluster = cluster_of(2, 1, 1);
+  const auto code = [&](SimulateOptions options) {
+    return simulate_neighbors(cluster, {{0, 1}}, 100, std::move(options)).status().code();
+  };
+  EXPECT_EQ(code({}), Code::ok);
+  EXPECT_EQ(code({.message_us = kNone}), Code::invalid_argument);
+  EXPECT_EQ(code({.message_us = std::numeric_limits<double>::infinity()}), Code::invalid_argument);
+  EXPECT_EQ(code({.combine_gbyte_per_s = kNone}), Code::invalid_argument);
+  EXPECT_EQ(code({.combine_gbyte_per_s = -1}), Code::invalid_argument);
 }
 
 }  // namespace

@@ -106,6 +106,19 @@ TEST_F(Map, TheDrawingHasAllMachinesAndTheBusyLinks) {
     EXPECT_NE(svg.find(part), std::string::npos) << part;
 }
 
+TEST_F(Map, TheDrawingLeavesOutWhatCarriesNoRank) {
+  EXPECT_EQ(tree("--graph ring --ranks 3 --svg " + path("map.svg")).exit_status, 0);
+  const std::string svg = content("map.svg");
+  for (const char* part : {">node2<", ">leaf 2<", "13 machines without ranks left out"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  for (const char* part : {">node3<", ">leaf 3<"})
+    EXPECT_EQ(svg.find(part), std::string::npos) << part;
+  const std::string wide = "map --cluster " WEFT_CLUSTERS "/ethernet.toml --graph ring --svg " +
+                           path("map.svg") + " --ranks ";
+  EXPECT_EQ(run_weft(wide + "64").exit_status, 0);
+  EXPECT_TRUE(mentions(run_weft(wide + "65").errors, "at most 64 machines with ranks, not 65"));
+}
+
 TEST_F(Map, MistakesAreNamed) {
   EXPECT_EQ(run_weft("map").exit_status, 2);
   const Ran missing = run_weft("map --cluster /nowhere.toml");
@@ -119,6 +132,13 @@ TEST_F(Map, MistakesAreNamed) {
   EXPECT_EQ(tree("--rails some").exit_status, 2);
   EXPECT_EQ(tree("--seconds 3").exit_status, 2);  // of which search?
   EXPECT_TRUE(mentions(tree("--svg /nowhere/map.svg").errors, "/nowhere/map.svg"));
+  const std::string full = "map --graph fully_connected --cluster " WEFT_CLUSTERS "/ethernet.toml";
+  EXPECT_TRUE(mentions(run_weft(full).errors, "has 16773120 edges; at most 4000000"));
+  const Ran wide = run_weft(full + " --ranks 720 --json " + path("map.json"));
+  EXPECT_TRUE(mentions(wide.errors, "--json writes at most 500000 edges, not 517680"));
+  const Ran unread = tree("> /dev/full");
+  EXPECT_EQ(unread.exit_status, 1);
+  EXPECT_TRUE(mentions(unread.errors, "standard output"));
 }
 
 }  // namespace

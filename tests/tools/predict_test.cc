@@ -84,6 +84,71 @@ TEST(Predict, SchedulesMachinesOfAKindAndDrawings) {
   std::filesystem::remove_all(at);
 }
 
+// Leaves that are listed in turn put all neighbors of a ring apart.
+class PredictPlaced : public testing::Test {
+ protected:
+  PredictPlaced() {
+    char path[] = "/tmp/weft-test-XXXXXX";
+    EXPECT_NE(mkdtemp(path), nullptr);
+    folder_ = path;
+    std::ofstream(folder_ / "nic.toml") << "[[nic]]\nname = \"mlx5_0\"\nmbit_per_s = 100_000\n";
+    std::ofstream(folder_ / "tree.toml") << R"(
+[[machine]]
+name = "node"
+count = 16
+like = "synthetic:pack:1 core:8 pu:1"
+correct = "nic.toml"
+ranks = 1
+[[rail]]
+nics = ["mlx5_0"]
+machines_per_leaf = 4
+leaf_stride = 4
+oversubscription = 4
+)";
+  }
+  ~PredictPlaced() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] Ran tree(const std::string& command, const std::string& arguments) const {
+    return run_weft(command + " --cluster " + path("tree.toml") + " --graph ring " + arguments);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(PredictPlaced, SeatsAreThoseThatMapFinds) {
+  const std::string search = "--place --swaps 1000 ";
+  const Ran ran =
+      tree("predict", search + "--operation neighbor_allreduce,allreduce --sizes 1M,4M --run-svg " +
+                          path("run.svg"));
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "seats of 16 ranks, searched for ring"));
+  EXPECT_TRUE(mentions(ran.out, "identity us"));
+  int found = 0;
+  for (const std::string& line : tree("map", search).out)
+    if (line.find("swaps tried") != std::string::npos) found += mentions(ran.out, line) ? 1 : 0;
+  EXPECT_EQ(found, 1);
+  // Neighbors are on one leaf now, so what passes a spine is a quarter.
+  const std::string wire_only = "--operation neighbor_allreduce --sizes 1M --combine 1000 --json -";
+  const std::vector<nlohmann::json> rows = objects(tree("predict", search + wire_only));
+  const std::vector<nlohmann::json> plain = objects(tree("predict", wire_only));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0]["identity_us"], plain.at(0)["us"]);
+  EXPECT_LT(rows[0]["us"].get<double>(), rows[0]["identity_us"].get<double>() / 3);
+  EXPECT_TRUE(plain[0]["identity_us"].is_null());
+}
+
+TEST_F(PredictPlaced, WhatStaysOrCannotBeSearchedForIsTold) {
+  const Ran kept = run_weft(kTwoLeaves + "--operation neighbor_allreduce --graph ring --sizes 1M " +
+                            "--place --swaps 100 --explain");
+  EXPECT_TRUE(mentions(kept.out, "nothing better than the identity"));
+  EXPECT_TRUE(mentions(kept.out, "every 64 ranks are alike"));
+  const Ran wrong = tree("predict", "--place --operation hierarchical_neighbor_allreduce");
+  EXPECT_EQ(wrong.exit_status, 2);
+  EXPECT_TRUE(mentions(wrong.errors, "one of machines"));
+  EXPECT_EQ(tree("predict", "--swaps 5").exit_status, 2);  // of which search?
+}
+
 TEST(Predict, MistakesAreNamed) {
   const auto complaint = [](const std::string& arguments, const std::string& word) {
     const Ran ran = run_weft(arguments);
@@ -100,6 +165,13 @@ TEST(Predict, MistakesAreNamed) {
   complaint(kTwoLeaves + "--straggler 3:500", "--straggler 3:500");
   complaint(kTwoLeaves + "--straggler 200:+5us", "200");
   complaint(kTwoLeaves + "--rails far", "near, all");
+  for (const char* option : {"--message-us", "--combine", "--compute", "--latency"})
+    complaint(kTwoLeaves + option + " nan", option);
+  complaint(kTwoLeaves + "--place --seconds nan", "--seconds");
+  complaint(kTwoLeaves + "--combine 1e-300", "at least");
+  const Ran full = run_weft(kTwoLeaves + "--sizes 1M --json /dev/full");
+  EXPECT_EQ(full.exit_status, 1);
+  EXPECT_TRUE(mentions(full.errors, "/dev/full: No space left"));
   complaint(kTwoLeaves + "--operation allreduce --algorithm bcube --ranks 7", "bcube needs");
   EXPECT_EQ(run_weft("predict --cluster /nowhere.toml").exit_status, 1);
 }

@@ -1,4 +1,7 @@
 // weft: the command. Reads the command line and calls the subcommand.
+#include <cstdio>
+#include <system_error>
+
 #include "tools/weft/commands.h"
 
 int main(int argc, char** argv) {
@@ -22,5 +25,13 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : weft::kUsageError;
   }
-  return action();
+  // Standard output may be full or closed; fmt throws then.
+  try {
+    const int status = action();
+    if (std::fflush(stdout) == 0) return status;
+    std::perror("weft: standard output");
+  } catch (const std::system_error& error) {
+    std::fprintf(stderr, "weft: standard output: %s\n", error.what());
+  }
+  return 1;
 }

@@ -3,15 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "engine/context/context.h"
 #include "tools/weft/commands.h"
 #include "tools/weft/map_measure.h"
 #include "tools/weft/perf_options.h"
+#include "tools/weft/place.h"
+#include "tools/weft/save.h"
 
 namespace weft {
 namespace {
@@ -25,7 +26,10 @@ Examples:
   weft map --cluster cluster.toml --graph ring --rails all --bytes 16M --svg map.svg
   weft map --cluster cluster.toml --graph exponential --place --seconds 30 --all
   weft map --cluster cluster.toml --graph bcube:a=4 --ranks 16 --json map.json
-  weft run -n 4 --no-tag -- weft map --cluster cluster.toml --graph ring --measure)";
+  weft run -n 4 --no-tag -- weft map --cluster cluster.toml --graph ring --measure --place)";
+
+// A JSON object takes 3 KB for each edge while it is made.
+constexpr std::size_t kMostWritten = 500'000;
 
 struct MapArguments {
   std::string cluster{};
@@ -35,10 +39,7 @@ struct MapArguments {
   std::string json{};
   std::string svg{};
   int ranks = 0;
-  double seconds = 10;
-  int swaps = 1'000'000;
-  std::uint64_t seed = 1;
-  bool place = false;
+  PlaceArguments place{};
   bool all = false;
   bool measure = false;
 };
@@ -48,40 +49,18 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
-// All edges of a schedule count at once.
-Result<Graph> graph_of(const std::string& name, int ranks) {
-  Result<Graph> graph = make_graph(name, ranks);
-  if (graph.ok()) return graph;
-  const Result<Schedule> schedule = make_schedule(name, ranks);
-  if (!schedule.ok()) return graph;
-  WEFT_ASSIGN(const Graph all, union_graph(*schedule));
-  return all.renamed(name);
-}
-
-Status save(const std::string& path, const std::string& document) {
-  std::ofstream file(path);
-  file << document << std::flush;
-  return file.good() ? Status{} : system_error("write " + path, errno);
-}
-
-Result<FoundPlacement> search(const MapArguments& asked, const Cluster& cluster, const Graph& graph,
-                              const MapOptions& options) {
-  constexpr double kMs = 1e3;
-  const Deadline end = Deadline::after_ms(static_cast<std::int64_t>(asked.seconds * kMs));
-  return place_ranks(
-      cluster, graph,
-      {.map = options, .most_swaps = asked.swaps, .seed = asked.seed, .goes_on = [end] {
-         return !end.passed();
-       }});
-}
-
 Status show(const MapArguments& asked, const ShownMap& shown) {
   if (!asked.svg.empty()) {
-    if (shown.cluster.machines.size() > kMostDrawn) {
-      return {Code::invalid_argument, fmt::format("--svg draws at most {} machines, not {}",
-                                                  kMostDrawn, shown.cluster.machines.size())};
+    const auto used = std::ranges::count(used_machines(shown), true);
+    if (used > kMostDrawn) {
+      return {Code::invalid_argument,
+              fmt::format("--svg draws at most {} machines with ranks, not {}", kMostDrawn, used)};
     }
     WEFT_RETURN_IF_ERROR(save(asked.svg, map_svg(shown)));
+  }
+  if (!asked.json.empty() && shown.map.edges.size() > kMostWritten) {
+    return {Code::invalid_argument, fmt::format("--json writes at most {} edges, not {}",
+                                                kMostWritten, shown.map.edges.size())};
   }
   if (asked.json != "-") fmt::print("{}", map_text(shown, asked.all));
   if (asked.json.empty()) return {};
@@ -95,15 +74,26 @@ Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const
   const MapOptions options{.policy = asked.rails == "all" ? RailPolicy::all : RailPolicy::near,
                            .bytes = static_cast<double>(bytes)};
   std::optional<FoundPlacement> found;
-  if (asked.place) {
-    WEFT_ASSIGN(found, search(asked, cluster, graph, options));
+  if (asked.place.is_asked) {
+    // Of a job, somebody sits only where it has a rank.
+    const int seats = asked.measure ? graph.size() : 0;
+    WEFT_ASSIGN(found, search_seats(asked.place, cluster, graph, options, seats));
   }
   const Placement placement = found ? found->placement : Placement::identity(graph.size());
   WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
   return ShownMap{cluster, graph, options, placement, std::move(found), std::move(map), {}};
 }
 
-// Every rank maps, so that a mistake is found before anyone waits for anyone; rank 0 shows.
+// Searches that time ended differ from rank to rank: rank 0's counts.
+Result<Placement> agreed_placement(Context& context, const Placement& own) {
+  Placement agreed = own;
+  WEFT_RETURN_IF_ERROR(context.broadcast(in(own.seat.data(), own.seat.size()),
+                                         out(agreed.seat.data(), agreed.seat.size()), 0));
+  return agreed;
+}
+
+// Every rank maps, so that a mistake is found before anyone waits for anyone; rank 0 shows. The
+// launcher has seated the job's ranks, so each plays the rank of the graph that is to sit there.
 Status measure(const MapArguments& asked, ShownMap& shown) {
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::from_environment());
   if (context->size() != shown.graph.size()) {
@@ -112,8 +102,10 @@ Status measure(const MapArguments& asked, ShownMap& shown) {
                         "launcher (weft run -n {} -- weft map …)",
                         shown.graph.size(), context->size(), shown.graph.size())};
   }
+  WEFT_ASSIGN(shown.placement, agreed_placement(*context, shown.placement));
   WEFT_ASSIGN(shown.measured_us,
-              measure_edges(*context, shown.graph, static_cast<std::size_t>(shown.options.bytes)));
+              measure_edges(*context, edges_between_seats(shown.graph, shown.placement),
+                            static_cast<std::size_t>(shown.options.bytes)));
   return context->rank() == 0 ? show(asked, shown) : Status{};
 }
 
@@ -124,7 +116,7 @@ Status run(const MapArguments& asked) {
                                                 asked.cluster, cluster.ranks())};
   }
   WEFT_ASSIGN(const Graph graph,
-              graph_of(asked.graph, asked.ranks == 0 ? cluster.ranks() : asked.ranks));
+              all_edges(asked.graph, asked.ranks == 0 ? cluster.ranks() : asked.ranks));
   WEFT_ASSIGN(ShownMap shown, map_of(asked, cluster, graph));
   return asked.measure ? measure(asked, shown) : show(asked, shown);
 }
@@ -137,25 +129,22 @@ void add_options(CLI::App& command, MapArguments& to) {
   command.add_option("--rails", to.rails, "near: each rank its nearest; all: those of its machine")
       ->check(CLI::IsMember({"near", "all"}));
   command.add_option("--bytes", to.bytes, "Of a message, with K, M, G or nothing [1M]");
-  CLI::Option* place =
-      command.add_flag("--place", to.place, "Search for better seats for the ranks");
-  command.add_option("--seconds", to.seconds, "The search takes at most so long [10]")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->needs(place);
-  command.add_option("--swaps", to.swaps, "And tries at most so many swaps [1000000]")
-      ->check(CLI::Range(1, 1'000'000'000))
-      ->needs(place);
-  command.add_option("--seed", to.seed, "Of the search [1]")->needs(place);
-  command
-      .add_flag("--measure", to.measure,
-                "Also time each edge, alone: run it as a job's ranks, with a launcher")
-      ->excludes(place);
+  add_place_options(command, to.place);
+  command.add_flag("--measure", to.measure,
+                   "Also time each edge, alone: run it as a job's ranks, with a launcher");
   command.add_flag("--all", to.all, "Every line of long tables");
   command.add_option("--json", to.json, "File for one JSON object; - instead of the tables");
   command.add_option("--svg", to.svg, "File for a drawing");
 }
 
 }  // namespace
+
+std::vector<bool> used_machines(const ShownMap& shown) {
+  std::vector<bool> used(shown.cluster.machines.size());
+  for (Rank rank = 0; rank < shown.graph.size(); ++rank)
+    used[static_cast<std::size_t>(shown.placement.machine_of(rank, shown.cluster))] = true;
+  return used;
+}
 
 std::string interface_name(const Cluster& cluster, int rail, int machine) {
   const auto m = static_cast<std::size_t>(machine);

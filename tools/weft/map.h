@@ -23,12 +23,15 @@ struct ShownMap {
 // Of a machine, on a rail that it is on.
 [[nodiscard]] std::string interface_name(const Cluster& cluster, int rail, int machine);
 
+// By machine: does it have a rank?
+[[nodiscard]] std::vector<bool> used_machines(const ShownMap& shown);
+
 // Ranks, edges, links and seats as tables; of the long ones the first lines only, unless `all`.
 [[nodiscard]] std::string map_text(const ShownMap& shown, bool all);
 // One JSON object.
 [[nodiscard]] std::string map_json(const ShownMap& shown);
 // Machines with their ranks and interfaces, and above them the rails' switches; lines are as wide
-// and as red as the link is busy. At most kMostDrawn machines.
+// and as red as the link is busy. What carries no rank is left out. At most kMostDrawn machines.
 inline constexpr int kMostDrawn = 64;
 [[nodiscard]] std::string map_svg(const ShownMap& shown);
 

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/weft/map.h"
+#include "tools/weft/place.h"
 
 namespace weft {
 namespace {
@@ -70,20 +71,6 @@ Json to_object(const LinkLoad& load) {
           {"us", load.us}};
 }
 
-Json to_object(const PlacementCost& cost) {
-  return {
-      {"without_way", cost.without_way}, {"us", cost.us}, {"between_leaves", cost.between_leaves}};
-}
-
-Json to_object(const std::optional<FoundPlacement>& search) {
-  if (!search) return {};
-  return {{"identity", to_object(search->identity)},
-          {"greedy", to_object(search->greedy)},
-          {"found", to_object(search->found)},
-          {"swaps", search->swaps},
-          {"is_identity", search->is_identity()}};
-}
-
 }  // namespace
 
 std::string map_json(const ShownMap& shown) {
@@ -102,7 +89,7 @@ std::string map_json(const ShownMap& shown) {
                     {"ranks", ranks},
                     {"edges", edges},
                     {"loads", loads},
-                    {"placement", to_object(shown.search)}};
+                    {"placement", json_of(shown.search ? &*shown.search : nullptr)}};
   return object.dump(2) + "\n";
 }
 

@@ -2,11 +2,13 @@
 #include "tools/weft/map_layout.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace weft {
 namespace {
 
-constexpr double kTop = 62;       // title and legend
+constexpr double kTop = 70;       // title, legend, what is left out
 constexpr double kLabels = 66;    // left of the switches: the rails' names
 constexpr double kGap = 18;       // between machines
 constexpr double kPadding = 6;    // inside a machine
@@ -17,18 +19,20 @@ constexpr double kMachine = 108;  // height
 
 }  // namespace
 
-MapLayout::MapLayout(const Cluster& cluster) : cluster_(cluster) {
+MapLayout::MapLayout(const Cluster& cluster, std::vector<bool> used)
+    : cluster_(cluster), used_(std::move(used)) {
   const int machines = static_cast<int>(cluster.machines.size());
   const int rails = static_cast<int>(cluster.rails.size());
   for (int rail = 0; rail < rails; ++rail) {
-    int last = 0;
+    std::set<int> leaves;
     for (int machine = 0; machine < machines; ++machine)
-      if (at(rail).has(machine)) last = std::max(last, at(rail).leaf_of(machine));
-    leaves_.push_back(last + 1);
+      if (has(rail, machine)) leaves.insert(at(rail).leaf_of(machine));
+    leaves_.emplace_back(leaves.begin(), leaves.end());
   }
   double y = kTop;
   rows_.resize(cluster.rails.size());
   for (int rail = rails - 1; rail >= 0; --rail) {
+    if (leaves(rail).empty()) continue;
     if (has_spine(rail)) y += kRise;
     rows_[static_cast<std::size_t>(rail)] = y;
     y += rise(rail);
@@ -38,7 +42,7 @@ MapLayout::MapLayout(const Cluster& cluster) : cluster_(cluster) {
     const int ranks = cluster.machines[static_cast<std::size_t>(machine)].ranks;
     const int cells = std::max({ranks, interfaces(machine, rails), 2});
     machines_.push_back({x, y + 24, cells * kCell + 2 * kPadding, kMachine});
-    x += machines_.back().width + kGap;
+    if (used_[static_cast<std::size_t>(machine)]) x += machines_.back().width + kGap;
   }
   width_ = std::max(x - kGap + kMargin, kLeastWidth);
 }
@@ -49,7 +53,7 @@ double MapLayout::height() const {
 }
 
 bool MapLayout::has_spine(int rail) const {
-  return at(rail).has_spine && leaves(rail) > 1;
+  return at(rail).has_spine && leaves(rail).size() > 1;
 }
 
 double MapLayout::rise(int rail) const {
@@ -87,13 +91,15 @@ MapLayout::Box MapLayout::interface(int rail, int machine) const {
 // stand above them.
 MapLayout::Box MapLayout::leaf(int rail, int leaf) const {
   const double left = kMargin + kLabels;
-  const double each = (width_ - kMargin - left + kGap) / leaves(rail);
-  return {left + leaf * each, rows_[static_cast<std::size_t>(rail)], each - kGap, kSwitch};
+  const std::vector<int>& all = leaves(rail);
+  const double each = (width_ - kMargin - left + kGap) / static_cast<double>(all.size());
+  const auto place = static_cast<double>(std::ranges::find(all, leaf) - all.begin());
+  return {left + place * each, rows_[static_cast<std::size_t>(rail)], each - kGap, kSwitch};
 }
 
 MapLayout::Box MapLayout::spine(int rail) const {
-  const Box first = leaf(rail, 0);
-  const Box last = leaf(rail, leaves(rail) - 1);
+  const Box first = leaf(rail, leaves(rail).front());
+  const Box last = leaf(rail, leaves(rail).back());
   return {first.x, first.y - kRise, last.x + last.width - first.x, kSwitch};
 }
 

@@ -1,6 +1,7 @@
 // Where the parts of a map's drawing stand, in pixels. From top to bottom: rails, each a row of
 // leaf switches with, where they are several and connected, their spine above; then machines side
-// by side, each with its interfaces above its ranks. Internal to the command.
+// by side, each with its interfaces above its ranks. Machines without ranks, and leaves and rails of
+// theirs alone, have no place: ask for none. Internal to the command.
 #pragma once
 
 #include <vector>
@@ -30,13 +31,19 @@ class MapLayout {
     [[nodiscard]] double middle() const { return x + width / 2; }
   };
 
-  // Keeps a reference.
-  explicit MapLayout(const Cluster& cluster);
+  // Keeps a reference. `used`: by machine.
+  MapLayout(const Cluster& cluster, std::vector<bool> used);
 
   [[nodiscard]] double width() const { return width_; }
   [[nodiscard]] double height() const;
-  // Of those below which there is a machine.
-  [[nodiscard]] int leaves(int rail) const { return leaves_[static_cast<std::size_t>(rail)]; }
+  // In use: those of a rail, from left to right. Empty: nobody is on the rail.
+  [[nodiscard]] const std::vector<int>& leaves(int rail) const {
+    return leaves_[static_cast<std::size_t>(rail)];
+  }
+  // Used, and on the rail.
+  [[nodiscard]] bool has(int rail, int machine) const {
+    return used_[static_cast<std::size_t>(machine)] && at(rail).has(machine);
+  }
   [[nodiscard]] bool has_spine(int rail) const;
 
   [[nodiscard]] Box machine(int machine) const;
@@ -57,9 +64,10 @@ class MapLayout {
   [[nodiscard]] double first_cell(int machine, int count) const;
 
   const Cluster& cluster_;
+  std::vector<bool> used_;
   std::vector<Box> machines_;
-  std::vector<int> leaves_;   // by rail
-  std::vector<double> rows_;  // by rail: the upper edge of its leaves
+  std::vector<std::vector<int>> leaves_;  // by rail
+  std::vector<double> rows_;              // by rail: the upper edge of its leaves
   double width_ = 0;
 };
 

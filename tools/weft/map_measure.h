@@ -9,8 +9,9 @@
 namespace weft {
 
 // One message after another, each edge while all else rests: the median of a few, in the order of
-// Graph::edges(), the same on every rank. Collective; the context's ranks are the graph's.
-[[nodiscard]] Result<std::vector<double>> measure_edges(Context& context, const Graph& graph,
+// the edges, the same on every rank. Collective; the edges are between the context's ranks.
+[[nodiscard]] Result<std::vector<double>> measure_edges(Context& context,
+                                                        const std::vector<Edge>& edges,
                                                         std::size_t bytes);
 
 }  // namespace weft

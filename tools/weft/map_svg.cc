@@ -61,7 +61,8 @@ std::string line_element(Point a, Point b, double share, std::string_view title)
 
 class Drawing {
  public:
-  explicit Drawing(const ShownMap& shown) : shown_(shown), layout_(shown.cluster) {
+  explicit Drawing(const ShownMap& shown)
+      : shown_(shown), used_(used_machines(shown)), layout_(shown.cluster, used_) {
     for (const LinkLoad& load : shown.map.loads)
       loads_[{load.kind, load.rail, load.number}] = &load;
   }
@@ -70,7 +71,8 @@ class Drawing {
     const int rails = static_cast<int>(shown_.cluster.rails.size());
     const int machines = static_cast<int>(shown_.cluster.machines.size());
     std::string svg = opening();
-    for (int machine = 0; machine < machines; ++machine) svg += machine_element(machine);
+    for (int machine = 0; machine < machines; ++machine)
+      if (used_[static_cast<std::size_t>(machine)]) svg += machine_element(machine);
     for (int rail = 0; rail < rails; ++rail) svg += links_of(rail);
     for (int rail = 0; rail < rails; ++rail) svg += switches_of(rail);
     for (int rail = 0; rail < rails; ++rail)
@@ -108,12 +110,13 @@ class Drawing {
   [[nodiscard]] std::string links_of(int rail) const {
     std::string svg;
     for (int m = 0; m < static_cast<int>(shown_.cluster.machines.size()); ++m) {
-      if (!shown_.cluster.rails[static_cast<std::size_t>(rail)].has(m)) continue;
+      if (!layout_.has(rail, m)) continue;
       const Box from = layout_.interface(rail, m);
       svg += link({from.middle(), from.y}, layout_.port(rail, m), find(LinkKind::send, rail, m),
                   find(LinkKind::receive, rail, m));
     }
-    for (int leaf = 0; layout_.has_spine(rail) && leaf < layout_.leaves(rail); ++leaf) {
+    if (!layout_.has_spine(rail)) return svg;
+    for (const int leaf : layout_.leaves(rail)) {
       const Box box = layout_.leaf(rail, leaf);
       const Box spine = layout_.spine(rail);
       svg += link({box.middle(), box.y}, {box.middle(), spine.y + spine.height},
@@ -124,10 +127,12 @@ class Drawing {
 
   [[nodiscard]] std::string switches_of(int rail) const {
     const Rail& own = shown_.cluster.rails[static_cast<std::size_t>(rail)];
-    std::string svg = text_at({MapLayout::kMargin, layout_.leaf(rail, 0).y + 14}, 11,
+    const std::vector<int>& leaves = layout_.leaves(rail);
+    if (leaves.empty()) return "";
+    std::string svg = text_at({MapLayout::kMargin, layout_.leaf(rail, leaves.front()).y + 14}, 11,
                               fmt::format("rail {}", own.name), "start");
-    for (int leaf = 0; leaf < layout_.leaves(rail); ++leaf) {
-      const std::string name = layout_.leaves(rail) == 1 ? "switch" : fmt::format("leaf {}", leaf);
+    for (const int leaf : leaves) {
+      const std::string name = own.machines_per_leaf == 0 ? "switch" : fmt::format("leaf {}", leaf);
       svg += box_element(layout_.leaf(rail, leaf), kSwitchStyle, 10, name, name);
     }
     if (!layout_.has_spine(rail)) return svg;
@@ -151,7 +156,7 @@ class Drawing {
   }
 
   [[nodiscard]] std::string interface_element(int rail, int machine) const {
-    if (!shown_.cluster.rails[static_cast<std::size_t>(rail)].has(machine)) return "";
+    if (!layout_.has(rail, machine)) return "";
     const std::string name = interface_name(shown_.cluster, rail, machine);
     constexpr std::size_t kFits = 6;  // letters; the last ones tell interfaces apart
     return box_element(layout_.interface(rail, machine), kInterfaceStyle, 8,
@@ -187,6 +192,13 @@ class Drawing {
                    fmt::format("{} of {} ranks: one exchange takes {:.1f} us", shown_.graph.name(),
                                shown_.graph.size(), shown_.map.us),
                    "start");
+    const auto unused = std::ranges::count(used_, false);
+    if (unused > 0) {
+      svg += text_at(
+          {MapLayout::kMargin, 60}, 10,
+          fmt::format("{} {} without ranks left out", unused, unused == 1 ? "machine" : "machines"),
+          "start");
+    }
     const double busiest = shown_.map.loads.empty() ? 0 : shown_.map.loads.front().us;
     double x = MapLayout::kMargin;
     for (const double share : {0.1, 0.5, 1.0}) {
@@ -198,6 +210,7 @@ class Drawing {
   }
 
   const ShownMap& shown_;
+  std::vector<bool> used_;  // by machine
   MapLayout layout_;
   std::map<Key, const LinkLoad*> loads_;
 };

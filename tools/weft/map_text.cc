@@ -7,6 +7,7 @@
 
 #include "tools/weft/map.h"
 #include "tools/weft/perf_options.h"
+#include "tools/weft/place.h"
 
 namespace weft {
 namespace {
@@ -104,20 +105,9 @@ std::string loads(const ShownMap& shown, bool all) {
   return table.text();
 }
 
-std::string cost(const PlacementCost& cost) {
-  std::string text =
-      fmt::format("{:.2f} us, {:.0f} messages between leaves", cost.us, cost.between_leaves);
-  return cost.without_way == 0 ? text
-                               : text + fmt::format(", {} edges without a way", cost.without_way);
-}
-
 std::string seats(const ShownMap& shown, bool all) {
-  const FoundPlacement& search = *shown.search;
-  std::string text =
-      fmt::format("\nidentity     {}\ngreedy       {}\n{} swaps tried: {}\n", cost(search.identity),
-                  cost(search.greedy), search.swaps,
-                  search.is_identity() ? "nothing better than the identity" : cost(search.found));
-  if (search.is_identity()) return text;
+  const std::string found = "\n" + text(*shown.search);
+  if (shown.search->is_identity()) return found;
   std::map<int, Rank> rank_at;
   for (std::size_t rank = 0; rank < shown.placement.seat.size(); ++rank)
     rank_at[shown.placement.seat[rank]] = static_cast<Rank>(rank);
@@ -127,7 +117,7 @@ std::string seats(const ShownMap& shown, bool all) {
   Table table(fmt::format("{:<12} {}", "machine", "its ranks, seat by seat"), all);
   for (const auto& [machine, own] : on_machine)
     table.add(fmt::format("{:<12} {}", name_of(shown, machine), fmt::join(own, " ")));
-  return text + table.text();
+  return found + table.text();
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // weft predict: how long operations will take on a cluster, from its description alone.
 #include <fmt/format.h>
 
-#include <fstream>
+#include <map>
 #include <memory>
 
 #include "tools/weft/commands.h"
 #include "tools/weft/perf_options.h"
+#include "tools/weft/place.h"
 #include "tools/weft/predict_report.h"
+#include "tools/weft/range.h"
+#include "tools/weft/save.h"
 
 namespace weft {
 namespace {
@@ -20,12 +23,16 @@ bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of
 share is what no plan could beat (the bytes that must pass a machine's interfaces, over their rates) over
 the time. docs/simulation.md has the model.
 
+--place searches for the seats that `weft map --place` finds, for --graph and a message of the first of
+--sizes; all operations then run there, and identity us is what they take where ranks sit in order.
+
 Examples:
   weft predict --cluster examples/clusters/two-leaves.toml
   weft predict --cluster c.toml --operation allreduce --algorithm auto,ring,bcube --explain
   weft predict --cluster c.toml --graph one_peer_exponential --ranks 4,8,16,32 --svg curves.svg
   weft predict --like node.xml --machines 1024 --per-machine 8 --sizes 64M --ranks 64,512,8192
   weft predict --cluster c.toml --straggler 3:+500us,5:x2 --run-svg run.svg --sizes 1M
+  weft predict --cluster c.toml --graph grid --place --operation neighbor_allreduce
   weft predict --cluster c.toml --ranks 8 --plan-svg plan.svg --operation allreduce --sizes 1M)";
 
 // Above this a drawing has nothing to show that one of fewer ranks has not.
@@ -34,12 +41,6 @@ constexpr std::uint64_t kMostDrawn = 2'000'000;
 int fail(const Status& status) {
   fmt::print(stderr, "weft predict: {}\n", status.to_string());
   return status.code() == Code::invalid_argument ? kUsageError : 1;
-}
-
-Status save(const std::string& path, const std::string& document) {
-  std::ofstream file(path);
-  file << document << std::flush;
-  return file.good() ? Status{} : Status(Code::system, "cannot write " + path);
 }
 
 std::string title_of(const PredictRow& row) {
@@ -57,6 +58,7 @@ class Prediction {
     report_.head(options_.cluster);
     for (const PredictedOperation operation : options_.operations)
       for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
+    WEFT_RETURN_IF_ERROR(report_.close());
     const PredictArguments& asked = options_.asked;
     if (rows_.empty()) return Status(Code::invalid_argument, "nothing that can be predicted");
     if (asked.svg.empty()) return {};
@@ -67,9 +69,10 @@ class Prediction {
 
  private:
   Status run(PredictedOperation operation, int ranks) {
+    const Cluster cluster = first_ranks(options_.cluster, ranks);
+    WEFT_ASSIGN(const Placement placement, placement_on(cluster));
     WEFT_ASSIGN(const PredictScene scene,
-                set_scene(first_ranks(options_.cluster, ranks), options_.policy,
-                          options_.asked.graph, operation));
+                set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
     const bool has_algorithms = operation == PredictedOperation::allreduce;
     for (const AllreduceAlgorithm algorithm : options_.algorithms) {
       if (!has_algorithms && algorithm != options_.algorithms.front()) break;
@@ -86,11 +89,55 @@ class Prediction {
     return {};
   }
 
-  Status run(const PredictedCase& of, const PredictScene& scene) {
-    const bool draws = !options_.asked.run_svg.empty() || !options_.asked.plan_svg.empty();
+  // Searched for once for each number of ranks.
+  Result<Placement> placement_on(const Cluster& cluster) {
+    const int ranks = cluster.ranks();
+    if (!options_.asked.place.is_asked) return Placement::identity(ranks);
+    if (const auto known = placements_.find(ranks); known != placements_.end())
+      return known->second;
+    WEFT_ASSIGN(const Graph graph, all_edges(options_.asked.graph, ranks));
+    const MapOptions map{.policy = options_.policy,
+                         .bytes = static_cast<double>(options_.sizes.front())};
+    WEFT_ASSIGN(const FoundPlacement found,
+                search_seats(options_.asked.place, cluster, graph, map));
+    report_.placement(ranks, found);
+    placements_.emplace(ranks, found.placement);
+    return found.placement;
+  }
+
+  // The mean over a schedule's steps, with every rank in its own seat; 0: not all ranks that talk to
+  // each other can from there.
+  Result<double> identity_us(const PredictedCase& of, const PredictScene& placed) {
+    const Placement identity = Placement::identity(placed.ranks());
+    WEFT_ASSIGN(const PredictScene scene, set_scene(placed.cluster, identity, options_.policy,
+                                                    options_.asked.graph, of.operation));
+    double us = 0;
+    for (std::size_t step = 0; step < scene.steps.size(); ++step) {
+      const Result<Simulation> simulation =
+          simulate(job_of(of, scene, step), simulated_with(scene));
+      if (simulation.status().code() == Code::unavailable) return 0.0;
+      if (!simulation.ok()) return simulation.status();
+      us += simulation->total_us / static_cast<double>(scene.steps.size());
+    }
+    return us;
+  }
+
+  static SimulatedJob job_of(const PredictedCase& of, const PredictScene& scene, std::size_t step) {
+    return {scene.cluster, scene.placement,           scene.rails,
+            scene.ranks(), plans_of(of, scene, step), operands_of(of, scene)};
+  }
+
+  // Stragglers beyond the ranks are none.
+  [[nodiscard]] SimulateOptions simulated_with(const PredictScene& scene) const {
     SimulateOptions simulated = options_.simulate;
     std::erase_if(simulated.stragglers,
                   [&](const Straggler& straggler) { return straggler.rank >= scene.ranks(); });
+    return simulated;
+  }
+
+  Status run(const PredictedCase& of, const PredictScene& scene) {
+    const bool draws = !options_.asked.run_svg.empty() || !options_.asked.plan_svg.empty();
+    SimulateOptions simulated = simulated_with(scene);
     if (draws) {
       simulated.keep_bars = true;
       simulated.collapse = false;
@@ -98,12 +145,15 @@ class Prediction {
     }
     PredictRow row;
     for (std::size_t step = 0; step < scene.steps.size(); ++step) {
-      const SimulatedJob job{scene.cluster, scene.placement,           scene.rails,
-                             scene.ranks(), plans_of(of, scene, step), operands_of(of, scene)};
+      const SimulatedJob job = job_of(of, scene, step);
       WEFT_ASSIGN(const Simulation simulation, simulate(job, simulated));
       row.us += simulation.total_us / static_cast<double>(scene.steps.size());
       if (step == 0) fill(row, of, scene, job, simulation);
       if (draws && step == 0) WEFT_RETURN_IF_ERROR(draw(row, scene, simulation));
+    }
+    if (options_.asked.place.is_asked) row.identity_us = row.us;
+    if (scene.placement.seat != Placement::identity(scene.ranks()).seat) {
+      WEFT_ASSIGN(row.identity_us, identity_us(of, scene));
     }
     report_.row(row);
     rows_.push_back(std::move(row));
@@ -142,6 +192,7 @@ class Prediction {
   PredictOptions options_;
   PredictReport report_;
   std::vector<PredictRow> rows_;
+  std::map<int, Placement> placements_;  // by the number of ranks
 };
 
 int run(const PredictArguments& asked) {
@@ -166,7 +217,7 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--machines", to.machines, "With --like: so many");
   command->add_option("--per-machine", to.per_machine, "With --like: ranks of each");
   command->add_option("--latency", to.latency_us, "With --like: microseconds of a message")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_in(0.0, 1e9));
   command->add_option("--operation", to.operations, "Which, separated by commas");
   command->add_option("--algorithm", to.algorithms,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
@@ -177,13 +228,14 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--rails", to.rails, "What ranks use: near them, or all of their machine");
   command->add_option("--straggler", to.stragglers, "RANK:+500us begins late, RANK:x2 is slower");
   command->add_option("--message-us", to.message_us, "A processor's time per message and end")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(number_in(0.0, 1e6));
   command
       ->add_option("--combine", to.combine_gbyte_per_s,
                    "GB/s that a rank reads while combining; 0: as it reads others' memory")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(number_in(0.0, 1e6));
   command->add_option("--compute", to.compute_ms, "Milliseconds of an iteration besides")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(number_in(0.0, 1e9));
+  add_place_options(*command, to.place);
   command->add_flag("--every-rank", to.every_rank, "Simulate all ranks, also those that are alike");
   command->add_option("--svg", to.svg, "Curves of the times, to this file");
   command->add_option("--title", to.title, "Above the curves");

@@ -60,6 +60,19 @@ double machine_bytes_per_us(const Cluster& cluster, std::size_t machine) {
   return gbit * 125;
 }
 
+// By rank; plans number machines by their lowest one.
+std::vector<int> machines_by_rank(const PredictScene& scene) {
+  std::vector<int> number(scene.cluster.machines.size(), -1);
+  std::vector<int> machines;
+  int next = 0;
+  for (Rank rank = 0; rank < scene.ranks(); ++rank) {
+    int& own = number[static_cast<std::size_t>(scene.placement.machine_of(rank, scene.cluster))];
+    if (own < 0) own = next++;
+    machines.push_back(own);
+  }
+  return machines;
+}
+
 // Each machine that holds some ranks, but not all, must give away and take in as many bytes.
 double ideal_of_all_us(const Cluster& cluster, double bytes) {
   if (cluster.machines.size() < 2) return 0;
@@ -72,13 +85,16 @@ double ideal_of_all_us(const Cluster& cluster, double bytes) {
 // Messages that must enter or leave a machine, one for each edge of the graph.
 double ideal_of_graph_us(const PredictScene& scene, std::size_t bytes) {
   const auto machines = scene.cluster.machines.size();
+  const auto machine_of = [&](Rank rank) {
+    return static_cast<std::size_t>(scene.placement.machine_of(rank, scene.cluster));
+  };
   double all = 0;
   for (const std::vector<View>& step : scene.steps) {
     std::vector<double> in(machines), out(machines);
     for (const View& view : step) {
-      const auto own = static_cast<std::size_t>(scene.layout.machine_of(view.rank));
+      const std::size_t own = machine_of(view.rank);
       for (const Rank peer : view.out) {
-        const auto other = static_cast<std::size_t>(scene.layout.machine_of(peer));
+        const std::size_t other = machine_of(peer);
         if (other == own) continue;
         out[own] += static_cast<double>(bytes);
         in[other] += static_cast<double>(bytes);
@@ -114,13 +130,12 @@ bool is_on_graph(PredictedOperation operation) {
          operation == Kind::hierarchical_neighbor_allreduce;
 }
 
-Result<PredictScene> set_scene(Cluster cluster, RailPolicy policy, std::string_view graph,
-                               PredictedOperation operation) {
-  const int ranks = cluster.ranks();
-  PredictScene scene{std::move(cluster), Placement::identity(ranks), {}, {}, {}};
+Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy policy,
+                               std::string_view graph, PredictedOperation operation) {
+  PredictScene scene{std::move(cluster), std::move(placement), {}, {}, {}};
+  const int ranks = scene.ranks();
   WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
-  for (Rank rank = 0; rank < ranks; ++rank)
-    scene.layout.machine.push_back(scene.cluster.machine_of(rank));
+  scene.layout.machine = machines_by_rank(scene);
   scene.layout.rails = std::max(1, static_cast<int>(scene.cluster.rails.size()));
   const bool between_machines = operation == Kind::hierarchical_neighbor_allreduce;
   scene.steps.emplace_back();

@@ -43,8 +43,9 @@ struct PredictScene {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(placement.seat.size()); }
 };
-[[nodiscard]] Result<PredictScene> set_scene(Cluster cluster, RailPolicy policy,
-                                             std::string_view graph, PredictedOperation operation);
+[[nodiscard]] Result<PredictScene> set_scene(Cluster cluster, Placement placement,
+                                             RailPolicy policy, std::string_view graph,
+                                             PredictedOperation operation);
 
 // One thing to predict: an operation of so many bytes (of one rank's input, as `weft perf` counts
 // them), by an algorithm where there are several.

@@ -124,6 +124,14 @@ Status understand_work(const PredictArguments& asked, PredictOptions& options) {
     options.algorithms.push_back(algorithm);
   }
   WEFT_ASSIGN(options.sizes, sizes_of(asked));
+  const bool is_between_machines =
+      std::ranges::count(options.operations, PredictedOperation::hierarchical_neighbor_allreduce) !=
+      0;
+  if (asked.place.is_asked && is_between_machines) {
+    return invalid(
+        "--place: seats are searched for a graph of ranks, that of "
+        "hierarchical_neighbor_allreduce is one of machines");
+  }
   return {};
 }
 
@@ -150,6 +158,10 @@ Result<PredictOptions> understand(const PredictArguments& asked) {
   if (asked.rails != "near" && asked.rails != "all")
     return invalid(fmt::format("--rails {}: there are near, all", asked.rails));
   options.policy = asked.rails == "all" ? RailPolicy::all : RailPolicy::near;
+  constexpr double kLeastCombine = 1e-6;  // a byte in a millisecond
+  if (asked.combine_gbyte_per_s > 0 && asked.combine_gbyte_per_s < kLeastCombine)
+    return invalid(fmt::format("--combine {}: expected 0, or at least {} GB/s",
+                               asked.combine_gbyte_per_s, kLeastCombine));
   options.simulate.message_us = asked.message_us;
   options.simulate.combine_gbyte_per_s = asked.combine_gbyte_per_s;
   options.simulate.collapse = !asked.every_rank;

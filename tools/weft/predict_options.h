@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/simulate/simulate.h"
+#include "tools/weft/place.h"
 #include "tools/weft/predict_operation.h"
 #include "topology/cluster/cluster.h"
 
@@ -29,6 +30,7 @@ struct PredictArguments {
   double message_us = 0;
   double combine_gbyte_per_s = 0;
   double compute_ms = 0;
+  PlaceArguments place;
   bool every_rank = false;
   std::string svg;
   std::string title;

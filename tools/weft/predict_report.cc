@@ -28,6 +28,7 @@ nlohmann::ordered_json json_of(const PredictRow& row, double compute_us) {
                               {"us", row.us},
                               {"iteration_us", row.us + compute_us},
                               {"bus_gbyte_per_s", gbyte_per_s(row.bus_bytes, row.us)}};
+  json["identity_us"] = row.identity_us > 0 ? nlohmann::ordered_json(row.identity_us) : nullptr;
   json["ideal_us"] = row.ideal_us > 0 ? nlohmann::ordered_json(row.ideal_us) : nullptr;
   json["messages"] = row.messages;
   json["alike"] = row.alike;
@@ -48,29 +49,50 @@ Result<PredictReport> PredictReport::open(const PredictOptions& options) {
   for (const PredictedOperation operation : options.operations)
     report.width_ = std::max(report.width_, name(operation).size());
   report.compute_us_ = asked.compute_ms * 1e3;
+  report.is_placed_ = asked.place.is_asked;
+  report.graph_ = asked.graph;
   if (asked.json.empty()) return report;
   report.json_.reset(asked.json == "-" ? stdout : std::fopen(asked.json.c_str(), "w"));
-  if (!report.json_) return system_error("open " + asked.json, errno);
+  report.path_ = asked.json;
+  if (!report.json_) return system_error("cannot write " + asked.json, errno);
   return report;
+}
+
+Status PredictReport::close() {
+  if (!json_) return {};
+  errno = 0;
+  const bool is_written = std::fflush(json_.get()) == 0 && std::ferror(json_.get()) == 0;
+  return is_written ? Status{} : system_error("cannot write " + path_, errno);
 }
 
 void PredictReport::head(const Cluster& cluster) const {
   if (!has_table_) return;
   fmt::print("{}", describe(cluster));
-  fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12}{} {:>9} {:>6}  {}\n", "operation", width_,
-             "algorithm", "ranks", "bytes", "us", compute_us_ > 0 ? "  iteration us" : "",
-             "bus GB/s", "share", "busiest link");
+  fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12}{}{} {:>9} {:>6}  {}\n", "operation", width_,
+             "algorithm", "ranks", "bytes", "us", is_placed_ ? "  identity us" : "",
+             compute_us_ > 0 ? "  iteration us" : "", "bus GB/s", "share", "busiest link");
+}
+
+void PredictReport::placement(int ranks, const FoundPlacement& found) const {
+  if (!has_table_) return;
+  fmt::print("\nseats of {} ranks, searched for {}; one exchange takes\n{}\n", ranks, graph_,
+             text(found));
 }
 
 void PredictReport::row(const PredictRow& row) const {
   if (has_table_) {
     const std::string iteration =
         compute_us_ > 0 ? fmt::format(" {:>13.1f}", row.us + compute_us_) : "";
+    std::string identity;
+    if (is_placed_) {
+      identity = fmt::format(" {:>12}",
+                             row.identity_us > 0 ? fmt::format("{:.1f}", row.identity_us) : "-");
+    }
     const std::string link = row.busiest.empty()
                                  ? "-"
                                  : fmt::format("{}: {:.0f}%", row.busiest, 100 * row.busiest_share);
-    fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12.1f}{} {:>9.2f} {:>6}  {}\n", row.operation, width_,
-               row.algorithm, row.ranks, bytes_text(row.bytes), row.us, iteration,
+    fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12.1f}{}{} {:>9.2f} {:>6}  {}\n", row.operation,
+               width_, row.algorithm, row.ranks, bytes_text(row.bytes), row.us, identity, iteration,
                gbyte_per_s(row.bus_bytes, row.us), share_text(row), link);
     if (explains_) {
       fmt::print("    plan: {}\n    time: {}\n    {} messages; {}\n", row.reason, row.path,

@@ -16,7 +16,8 @@ struct PredictRow {
   std::string reason;     // why
   int ranks = 0;
   std::size_t bytes = 0;
-  double us = 0;  // of a schedule: the mean over its steps
+  double us = 0;           // of a schedule: the mean over its steps
+  double identity_us = 0;  // the same in the seats of the identity; 0: it cannot be done there
   double bus_bytes = 0;
   double ideal_us = 0;  // 0: not known
   std::uint64_t messages = 0;
@@ -31,7 +32,11 @@ class PredictReport {
  public:
   [[nodiscard]] static Result<PredictReport> open(const PredictOptions& options);
   void head(const Cluster& cluster) const;
+  // Before the rows of so many ranks.
+  void placement(int ranks, const FoundPlacement& found) const;
   void row(const PredictRow& row) const;
+  // All rows have been written, or why not.
+  [[nodiscard]] Status close();
 
  private:
   struct Close {
@@ -41,10 +46,13 @@ class PredictReport {
   };
 
   std::unique_ptr<std::FILE, Close> json_;
+  std::string path_;  // of that
   bool has_table_ = true;
   bool explains_ = false;
   std::size_t width_ = 18;  // of the first column
   double compute_us_ = 0;
+  bool is_placed_ = false;
+  std::string graph_;  // that seats are searched for
 };
 
 // Times as curves over the ranks, or over sizes where there is one number of ranks: a curve for

@@ -94,16 +94,17 @@ class Greedy {
 
 }  // namespace
 
-std::vector<int> seats_by_leaf(const Cluster& cluster) {
-  std::vector<int> seats;
+std::vector<int> seats_by_leaf(const Cluster& cluster, int seats) {
+  std::vector<int> order;
   for (const int machine : machines_by_leaf(cluster)) {
     const ClusterMachine& one = cluster.machines[static_cast<std::size_t>(machine)];
-    for (int seat = 0; seat < one.ranks; ++seat) seats.push_back(one.first_rank + seat);
+    for (int seat = one.first_rank; seat < std::min(one.first_rank + one.ranks, seats); ++seat)
+      order.push_back(seat);
   }
-  return seats;
+  return order;
 }
 
-Placement greedy_placement(const Cluster& cluster, const Graph& graph) {
+Placement greedy_placement(const Cluster& cluster, const Graph& graph, int seats) {
   Placement placement = Placement::identity(graph.size());
   Greedy greedy(graph);
   int left = graph.size();
@@ -114,8 +115,9 @@ Placement greedy_placement(const Cluster& cluster, const Graph& graph) {
     leaves = std::move(own);
     greedy.next_machine();
     const ClusterMachine& one = cluster.machines[static_cast<std::size_t>(machine)];
-    for (int seat = 0; seat < one.ranks && left > 0; ++seat, --left)
-      placement.seat[static_cast<std::size_t>(greedy.take())] = one.first_rank + seat;
+    const int end = std::min(one.first_rank + one.ranks, seats);
+    for (int seat = one.first_rank; seat < end && left > 0; ++seat, --left)
+      placement.seat[static_cast<std::size_t>(greedy.take())] = seat;
   }
   return placement;
 }

@@ -70,6 +70,7 @@ std::string reason(const Workplace& place, const Nic& nic, int sharers) {
 // The interfaces fit for a share, and who gets which.
 struct Shares {
   std::vector<RailNic> interfaces;
+  std::vector<std::vector<int>> far;  // by rank and interface
   std::vector<std::vector<int>> of_rank;
   std::vector<int> sharers;
 };
@@ -82,17 +83,37 @@ Shares share(const Machine& machine, int ranks, const std::vector<RailNic>& all)
                        [&](const RailNic& one) { return one.gbit_per_s * kTooSlow >= fastest; });
   std::vector<double> rates;
   for (const RailNic& one : shares.interfaces) rates.push_back(one.gbit_per_s);
-  std::vector<std::vector<int>> far(static_cast<std::size_t>(ranks));
+  shares.far.resize(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     const Workplace place = workplace(machine, rank, ranks);
     for (const RailNic& one : shares.interfaces)
-      far[static_cast<std::size_t>(rank)].push_back(place.far(nic_of(machine, one)));
+      shares.far[static_cast<std::size_t>(rank)].push_back(place.far(nic_of(machine, one)));
   }
-  shares.of_rank = share_interfaces(far, rates);
+  shares.of_rank = share_interfaces(shares.far, rates);
   shares.sharers.assign(rates.size(), 0);
   for (const std::vector<int>& taken : shares.of_rank)
     for (const int one : taken) ++shares.sharers[static_cast<std::size_t>(one)];
   return shares;
+}
+
+// Why a rank does not have the nearest interface: "; nearer mlx5_0 has its share, 2 ranks". Empty:
+// none is nearer than those that it has.
+std::string reason_to_go_farther(const Machine& machine, const Shares& shares, std::size_t rank) {
+  const std::vector<int>& far = shares.far[rank];
+  const std::vector<int>& taken = shares.of_rank[rank];
+  const auto distance = [&far](int one) { return far[static_cast<std::size_t>(one)]; };
+  if (taken.empty()) return {};
+  const int farthest = std::ranges::max(taken, {}, distance);
+  int nearest = farthest;
+  for (int one = 0; one < std::ssize(far); ++one)
+    if (distance(one) < distance(nearest) && std::ranges::count(taken, one) == 0) nearest = one;
+  if (nearest == farthest) return {};
+  const auto index = static_cast<std::size_t>(nearest);
+  const std::string name = nic_of(machine, shares.interfaces[index]).name();
+  const int ranks = shares.sharers[index];
+  if (ranks == 0) return fmt::format("; nearer {} is too slow for a rank more", name);
+  return fmt::format("; nearer {} has its share, {} {}", name, ranks,
+                     ranks == 1 ? "rank" : "ranks");
 }
 
 }  // namespace
@@ -110,7 +131,9 @@ std::vector<NearRails> near_rails(const Machine& machine, int ranks,
       reasons.push_back(reason(workplace(machine, rank, ranks), nic_of(machine, one),
                                shares.sharers[static_cast<std::size_t>(taken)]));
     }
-    near.reason = fmt::format("{}", fmt::join(reasons, "; "));
+    near.reason =
+        fmt::format("{}{}", fmt::join(reasons, "; "),
+                    reason_to_go_farther(machine, shares, static_cast<std::size_t>(rank)));
     all.push_back(std::move(near));
   }
   return all;

@@ -1,4 +1,6 @@
 // The search for seats: two starts, swaps from the better one, and the best of all three.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -53,6 +55,11 @@ Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
   found.placement = Placement::identity(graph.size());
   const double bytes = search.map.bytes;
   WEFT_RETURN_IF_ERROR(choose_rails(cluster, found.placement, search.map.policy).status());
+  const int seats = search.seats == 0 ? cluster.ranks() : std::min(search.seats, cluster.ranks());
+  if (seats < graph.size()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} seats are too few for {} ranks", seats, graph.size()));
+  }
   WEFT_ASSIGN(const Routes routes, Routes::make(cluster, graph, search.map.policy));
   found.identity = cost_of(routes, graph, found.placement, bytes);
   found.found = found.identity;
@@ -61,10 +68,10 @@ Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
     found.placement = std::move(placement);
     found.found = cost;
   };
-  Placement greedy = greedy_placement(cluster, graph);
+  Placement greedy = greedy_placement(cluster, graph, seats);
   found.greedy = cost_of(routes, graph, greedy, bytes);
   consider(std::move(greedy), found.greedy);
-  Swaps swaps(routes, graph, seats_by_leaf(cluster), found.placement, search);
+  Swaps swaps(routes, graph, seats_by_leaf(cluster, seats), found.placement, search);
   swaps.run();
   found.swaps = swaps.tried();
   Placement swapped = swaps.best();

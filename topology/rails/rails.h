@@ -38,6 +38,9 @@ struct Placement {
   }
 };
 
+// A graph's edges between seats instead of ranks, in the order of Graph::edges().
+[[nodiscard]] std::vector<Edge> edges_between_seats(const Graph& graph, const Placement& placement);
+
 enum class RailPolicy : std::uint8_t {
   near,  // each rank its nearest interfaces, so that all interfaces have the same share of ranks
   all,   // each rank all that its machine has
@@ -155,6 +158,7 @@ struct PlacementSearch {
   int most_swaps = 200'000;  // tried
   std::uint64_t seed = 1;
   std::function<bool()> goes_on;  // asked now and then; false ends the search
+  int seats = 0;                  // only the first so many; 0: all
 };
 
 struct FoundPlacement {
@@ -169,7 +173,7 @@ struct FoundPlacement {
 
 // A search for seats: greedy, then swaps that make the busy links less busy. Never worse than the
 // identity. Equal arguments give equal placements unless `goes_on` ended it. Errors: those of
-// choose_rails. O(edges * log(edges) + swaps * degree * rails).
+// choose_rails, and invalid_argument for fewer `seats` than ranks. O(edges * log(edges) + swaps * degree * rails).
 [[nodiscard]] Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
                                                  const PlacementSearch& search);
 

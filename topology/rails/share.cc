@@ -24,11 +24,7 @@ class Sharing {
 
   // One more interface for a rank of this row.
   void add(std::size_t row) {
-    find_paths(row);
-    std::size_t best = 0;
-    for (std::size_t nic = 1; nic < rates_.size(); ++nic) {
-      if (std::tuple(price(nic), cost_[nic]) < std::tuple(price(best), cost_[best])) best = nic;
-    }
+    const std::size_t best = find_best(row);
     ++load_[best];
     std::size_t nic = best;
     for (; moved_[nic] != kNobody; nic = before_[nic]) {  // no path visits an interface twice
@@ -37,6 +33,9 @@ class Sharing {
     }
     ++taken_[row][nic];
   }
+
+  // How much farther all would have, then.
+  int cost_of_one_more(std::size_t row) { return cost_[find_best(row)]; }
 
   // The lowest interface that is still to be given to a rank of this row.
   int give(std::size_t row) {
@@ -51,6 +50,15 @@ class Sharing {
   [[nodiscard]] double price(std::size_t nic) const {
     if (only_once_ && load_[nic] > 0) return std::numeric_limits<double>::infinity();
     return (load_[nic] + 1) / rates_[nic];
+  }
+
+  std::size_t find_best(std::size_t row) {
+    find_paths(row);
+    std::size_t best = 0;
+    for (std::size_t nic = 1; nic < rates_.size(); ++nic) {
+      if (std::tuple(price(nic), cost_[nic]) < std::tuple(price(best), cost_[best])) best = nic;
+    }
+    return best;
   }
 
   // The least cost at which an interface could take one more, if others move: Bellman and Ford.
@@ -85,6 +93,23 @@ class Sharing {
   std::vector<std::size_t> moved_;
 };
 
+// Of the ranks with the fewest interfaces, the first for whom one more costs least.
+std::size_t nearest_to_what_is_left(Sharing& sharing, const std::vector<std::vector<int>>& far,
+                                    const std::map<std::vector<int>, std::size_t>& row_of,
+                                    const std::vector<std::size_t>& wishes) {
+  const std::size_t fewest = std::ranges::min(wishes);
+  std::size_t best = far.size();
+  int least = std::numeric_limits<int>::max();
+  for (std::size_t rank = 0; rank < far.size(); ++rank) {
+    if (wishes[rank] != fewest) continue;
+    const int cost = sharing.cost_of_one_more(row_of.at(far[rank]));
+    if (cost >= least) continue;
+    least = cost;
+    best = rank;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<std::vector<int>> share_interfaces(const std::vector<std::vector<int>>& far,
@@ -95,12 +120,18 @@ std::vector<std::vector<int>> share_interfaces(const std::vector<std::vector<int
   std::vector<std::vector<int>> rows;
   for (const std::vector<int>& row : far)
     if (row_of.emplace(row, rows.size()).second) rows.push_back(row);
-  const std::size_t each = std::max<std::size_t>(rates.size() / far.size(), 1);
+  std::vector<std::size_t> wishes(far.size(), std::max<std::size_t>(rates.size() / far.size(), 1));
   Sharing sharing(std::move(rows), rates, rates.size() >= far.size());
-  for (std::size_t turn = 0; turn < each; ++turn)
+  for (std::size_t turn = 0; turn < wishes.front(); ++turn)
     for (const std::vector<int>& row : far) sharing.add(row_of.at(row));
+  for (std::size_t left = rates.size() > far.size() ? rates.size() % far.size() : 0; left > 0;
+       --left) {
+    const std::size_t rank = nearest_to_what_is_left(sharing, far, row_of, wishes);
+    sharing.add(row_of.at(far[rank]));
+    ++wishes[rank];
+  }
   for (std::size_t rank = 0; rank < far.size(); ++rank) {
-    for (std::size_t turn = 0; turn < each; ++turn)
+    for (std::size_t turn = 0; turn < wishes[rank]; ++turn)
       result[rank].push_back(sharing.give(row_of.at(far[rank])));
     std::ranges::sort(result[rank]);
   }

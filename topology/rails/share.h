@@ -6,9 +6,10 @@
 namespace weft {
 
 // far[rank][interface]: how far apart they are; rates: of the interfaces. Each rank gets one
-// interface, or as many as there are for each where there are more than ranks; result by rank,
-// ascending. First, the interface with the most ranks per rate has as few as can be; then, the sum
-// of distances is least; ties go to the lower number.
+// interface, or, where there are more of them than ranks, as many as there are for each; those left
+// over go one each to the ranks nearest to them, so that all are used. Result by rank, ascending.
+// First, the interface with the most ranks per rate has as few as can be; then, the sum of distances
+// is least; ties go to the lower number.
 [[nodiscard]] std::vector<std::vector<int>> share_interfaces(
     const std::vector<std::vector<int>>& far, const std::vector<double>& rates);
 

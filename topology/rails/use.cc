@@ -13,6 +13,15 @@ Placement Placement::identity(int ranks) {
   return placement;
 }
 
+std::vector<Edge> edges_between_seats(const Graph& graph, const Placement& placement) {
+  std::vector<Edge> edges = graph.edges();
+  for (Edge& edge : edges) {
+    edge.from = placement.seat[static_cast<std::size_t>(edge.from)];
+    edge.to = placement.seat[static_cast<std::size_t>(edge.to)];
+  }
+  return edges;
+}
+
 std::string_view name(RailPolicy policy) {
   return policy == RailPolicy::near ? "near" : "all";
 }

@@ -15,13 +15,19 @@
 // carried less than `slow_share` of what it had carried for long and of what another path carries,
 // although there was enough to carry; and when it still does after the peer answered over another
 // path. So rails that are unequal by nature are left alone, as are paths with little to do, and a
-// receiver that is slow to take is blamed on no path. The last path that lives is never given up.
+// receiver that is slow to take is blamed on no path. The last path that lives is never given up
+// for silence or slowness.
 //
-// A path returns: once nothing is owed on either side its interface connects again, a probe goes
-// there and its echo comes back, and it takes pieces as before. Each time is another generation of
-// the path, so that a late word about an earlier one changes nothing. One that is slow or silent
-// again soon after its return waits twice as long the next time, at most 64 * return_ms; when it
-// has held for that long all is forgotten.
+// A path returns: its interface connects again, a probe goes there and its echo comes back, and once
+// the peer has said what it took before, the path takes pieces again. Each time is another
+// generation of the path, so that a late word about an earlier one changes nothing. One that is slow
+// or silent again soon after its return waits twice as long the next time, at most 64 * return_ms;
+// when it has held for that long all is forgotten. An end that finds a path connected anew by its
+// peer does not wait.
+//
+// So a path that was only slow or silent is a reserve. When the last one that lives fails, is silent
+// or has no link, those that wait connect again at once, and the peer is failed if none has come back
+// in 10 * return_ms, or none can.
 //
 // A peer that shares our memory, or that one rail alone reaches, has the member's own endpoint: no
 // numbering, no copies. Threads and lifetime as in transport.h; members live as long as the bond.

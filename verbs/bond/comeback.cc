@@ -1,5 +1,5 @@
-// A path that comes back: when nothing is owed on it any more its interface connects again, and it
-// carries pieces once a probe over it was echoed over it.
+// A path that comes back: its interface connects again, and it carries pieces once a probe over it
+// was echoed over it and nothing is owed on it any more.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,19 +28,32 @@ bool BondEndpoint::is_drained(std::size_t path) const {
   return true;
 }
 
-// Both ends do this, each in its own time. What we have taken is kept for a peer who still asks;
-// what it posted beyond that it posts again on another path.
+// Both ends do this, each in its own time, or as soon as the other has. What we have taken is kept
+// for a peer who still asks; what it posted beyond that it posts again on another path.
 void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t wait_ns = bond_.options().return_ms * 1'000'000;
   const Status unproven(Code::timed_out, "it did not come back", peer_);
   if (path.returning && now - path.tried_ns > kPatience * wait_ns) give_up(index, unproven);
-  if (path.returning || !path.resolved || now < path.try_ns) return;
+  if (path.returning || !failure_.ok()) return;
+  keep_aside(index);
   if (!is_drained(index) || !path.interface->link().ok()) return;
+  const bool is_due = now >= path.try_ns && (path.resolved || path.wanted);
+  const bool sought = is_sought(index);
+  if (!is_due && !sought) return;
+  path.stands |= sought;
   path.tried_ns = now;
   path.try_ns = now + wait_ns;  // if this one fails
   const Result<Endpoint*> again = path.interface->reconnect(peer_, path.address);
+  if (!again.ok() && again.status().code() == Code::unavailable) path.stands = false;
   if (again.ok() && *again != path.endpoint && (*again)->failure().ok()) begin_anew(index, **again);
+}
+
+// Whether the peer has connected it again. What came before must have been taken.
+bool BondEndpoint::is_sought(std::size_t index) const {
+  const Path& path = paths_[index];
+  const Result<Endpoint*> newest = path.interface->connect(peer_, path.address);
+  return newest.ok() && *newest != path.endpoint && (*newest)->failure().ok();
 }
 
 std::int64_t BondEndpoint::longest_wait_ns() const {
@@ -67,11 +80,11 @@ void BondEndpoint::wait_as_told(std::size_t index, std::span<const std::byte> to
 
 void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   Path& path = paths_[index];
-  const bool took_any = std::ranges::any_of(
-      channels_, [index](const Channel& state) { return state.taken[index] != 0; });
-  if (took_any) path.before = path.generation;
+  // Of one that carried notes about paths alone nobody asks.
+  const bool took = std::exchange(path.took, false);
+  if (took) path.before = path.generation;
   for (Channel& state : channels_) {
-    if (took_any) state.before[index] = state.taken[index];
+    if (took) state.before[index] = state.taken[index];
     state.taken[index] = 0;
     state.bound[index] = ~std::uint64_t{0};
   }
@@ -79,7 +92,8 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   bond_.own(endpoint, *this);
   ++path.generation;
   path.returning = true;
-  path.fenced = false;
+  path.in_doubt = !path.resolved;
+  path.fenced = path.proven = false;
   path.moved = path.carried_before = 0;
   path.questions = 0;
   path.probed_ns = path.echoed_ns = path.answered_elsewhere_ns = 0;
@@ -87,11 +101,20 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   say(PathNote::What::probe, index, index);
 }
 
+// The peer has to say over the path itself what it took before, where that is not known yet: no
+// other may be there.
+void BondEndpoint::hear_of_proof(std::size_t index) {
+  paths_[index].proven = true;
+  if (paths_[index].resolved) return come_back(index);
+  say(PathNote::What::fence, index, index);
+}
+
 void BondEndpoint::come_back(std::size_t index) {
   Path& path = paths_[index];
-  path.returning = path.resolved = false;
+  path.returning = path.proven = path.resolved = path.stands = path.wanted = false;
+  path.lived = path.generation;
   // As fast as the fastest, until it is measured.
-  double rate = 0;
+  double rate = lives() ? 0 : path.rate;
   for (const Path& other : paths_) {
     if (other.live) rate = std::max(rate, other.rate);
   }
@@ -100,14 +123,20 @@ void BondEndpoint::come_back(std::size_t index) {
   forget_rate(path, rate, path.back_ns);
   log(LogLevel::warning,
       fmt::format("path to rank {} over {} is back", peer_, path.interface->name()));
+  ask_open_fences();
+  // A path that has not answered may have been the only one to be asked over.
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    if (p != index && paths_[p].live && paths_[p].probed_ns != 0)
+      say(PathNote::What::probe, p, index);
+  }
 }
 
 // The peer has moved on in this generation, or in one that never carried anything; of what it posted
 // in an earlier one it may still ask how much we took, as our answer may have been lost.
-void BondEndpoint::hear_of_past(const PathNote& note) {
+void BondEndpoint::hear_of_past(std::size_t from, const PathNote& note) {
   if (note.what != PathNote::What::fence || is_newer(note.generation, paths_[note.path].generation))
     return;
-  notes_.push_back({{PathNote::What::fenced, note.path, note.generation}, kNowhere});
+  notes_.push_back({{PathNote::What::fenced, note.path, note.generation}, from});
 }
 
 // The peer has tried more often than we have; the connection is the same.

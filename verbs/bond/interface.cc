@@ -54,8 +54,11 @@ Result<Endpoint*> BondInterface::attention() {
       WEFT_ASSIGN(const std::string address, resolver_(asker->peer()));
       WEFT_ASSIGN(whole, connect(asker->peer(), address));
     }
-    if (whole != asker)
-      static_cast<BondEndpoint*>(whole)->progress();  // it may be a note about a path
+    if (whole != asker) {
+      auto& bonded = static_cast<BondEndpoint&>(*whole);
+      bonded.progress();  // it may be a note about a path
+      if (!owners_.contains(asker)) bonded.look_for_returns(now());
+    }
     if (whole->front(kControlChannel).header != nullptr) return whole;
   }
   return nullptr;

@@ -17,7 +17,8 @@ class BondInterface;
 struct PathNote {
   enum class What : std::uint32_t {
     fence = 1,   // I gave up path `path`: take what has come there and say how much; after it the
-                 // nanoseconds (64 bits) before which I do not try it again
+                 // nanoseconds (64 bits) before which I do not try it again, and 1 (64 bits) if
+                 // nothing failed there (Path::stands)
     fenced = 2,  // taken: `taken` notices per channel follow
     probe = 3,   // does this path work?
     echo = 4,    // it does
@@ -40,11 +41,17 @@ struct Path {
   std::string address;           // of the peer's end
   std::string rail;              // its name
   std::uint16_t generation = 0;  // how often it was connected again
-  std::uint16_t before = 0;      // the last one in which we took anything (Channel::before)
+  std::uint16_t lived = 0;       // the last one in which it lived: what we gave up and fence
+  std::uint16_t before = 0;      // the last one before this that we took from (Channel::before)
+  bool took = false;             // from this one: notices of the stream
   bool live = true;              // we post on it
   bool fenced = false;           // we take no more from it than had come
-  // Given up, connected again, and not proven yet: only a probe is under way.
+  bool stands = false;           // given up though nothing failed: slow or silent; or sought since
+  // Given up and connected again, for notes about paths alone: until a probe was echoed over it
+  // (proven), and the peer has said what it took before.
   bool returning = false;
+  bool proven = false;
+  bool wanted = false;  // nothing else carries: it is tried although the peer has not said that
   // When it is tried again; how long it waits for that when it is given up; when that was tried
   // last; when it was back.
   std::int64_t try_ns = 0;
@@ -81,6 +88,7 @@ struct Path {
   std::int64_t echoed_ns = 0;
   std::int64_t answered_elsewhere_ns = 0;
   bool resolved = false;  // given up, and the peer said what it took
+  bool in_doubt = false;  // connected again before it did
 };
 
 // rate.cc
@@ -137,9 +145,13 @@ class BondEndpoint final : public Endpoint {
 
   // Part of every turn: takes notes about paths, posts again what a fence showed to be missing.
   void progress();
-  [[nodiscard]] bool flushed() const { return notes_.empty() && missing_ == 0; }
+  [[nodiscard]] bool flushed() const {
+    return notes_.empty() && missing_ == 0 && (lives() || !failure_.ok());
+  }
   // Now and then: links, rates, silence.
   void look(std::int64_t now);
+  // The peer has connected a path anew, perhaps.
+  void look_for_returns(std::int64_t now);
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
 
@@ -170,6 +182,7 @@ class BondEndpoint final : public Endpoint {
     std::uint64_t next = 0;              // the number that front() shows next
     std::size_t preferred = kNowhere;    // the path of its pieces
     std::map<std::uint32_t, Kept> kept;  // by stamp
+    bool shown = false;                  // that number, from where it lies on its path
     // By path: notices taken from it, and how many may be: all, or what had come when it was
     // fenced. And how many were taken in generation Path::before.
     std::vector<std::uint64_t> taken, bound, before;
@@ -195,21 +208,35 @@ class BondEndpoint final : public Endpoint {
   void release_on(std::uint32_t channel, std::size_t path);
   bool keep_early(std::uint32_t channel);
   bool keep_early_on(std::uint32_t channel, std::size_t path);
+  bool keep(std::uint32_t channel, std::size_t path, const Notice& notice);
+  void keep_aside(std::size_t path);
 
   // recover.cc
   void give_up(std::size_t path, const Status& why, bool judged = false);
   void take_notes();
   void handle(std::size_t from, const PathNote& note, std::span<const std::byte> counts);
   void fence(std::size_t path);
-  void resolve(std::size_t path, std::span<const std::byte> counts);
+  void resolve(const PathNote& note, std::span<const std::byte> counts);
+  void ask_open_fences();
   void say(PathNote::What what, std::size_t path, std::size_t over);
   void send_notes();
   [[nodiscard]] bool carries_notes(std::size_t path) const {
     return paths_[path].live || paths_[path].returning;
   }
 
+  // reserve.cc
+  [[nodiscard]] bool lives() const;
+  [[nodiscard]] bool is_last(std::size_t path) const;
+  void seek_reserve(std::int64_t now);
+  void turn_to_reserve(const Status& why, std::int64_t now);
+  void look_for_reserve(std::int64_t now);
+  [[nodiscard]] bool may_return(std::size_t path);
+  void fail(const Status& why);
+
   // comeback.cc
   void look_for_return(std::size_t path, std::int64_t now);
+  [[nodiscard]] bool is_sought(std::size_t path) const;
+  void hear_of_proof(std::size_t path);
   [[nodiscard]] std::int64_t longest_wait_ns() const;
   [[nodiscard]] std::int64_t wait_before_return(const Path& path, bool judged,
                                                 std::int64_t now) const;
@@ -217,11 +244,12 @@ class BondEndpoint final : public Endpoint {
   [[nodiscard]] bool is_drained(std::size_t path) const;
   void begin_anew(std::size_t path, Endpoint& endpoint);
   void come_back(std::size_t path);
-  void hear_of_past(const PathNote& note);
+  void hear_of_past(std::size_t from, const PathNote& note);
   void hear_of_future(std::size_t from, const PathNote& note);
   void post_missing();
   void look_for_silence(std::size_t path, std::int64_t now);
   [[nodiscard]] bool owes(std::size_t path) const;
+  [[nodiscard]] bool waits_for_a_fence() const;
 
   BondInterface& bond_;
   Rank peer_;
@@ -235,6 +263,9 @@ class BondEndpoint final : public Endpoint {
   std::deque<Note> notes_;  // to be sent
   std::size_t missing_ = 0;
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
+  // No path lives: why the last one does not, and until when those that may return are waited for.
+  Status last_;
+  std::int64_t reserve_until_ns_ = 0;
   Status failure_;
 };
 

@@ -94,7 +94,8 @@ void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t no
     Sent& sent = state.sent[n % state.sent.size()];
     if (sent.settled || sent.missing) continue;
     Path& path = paths_[sent.path];
-    if (path.endpoint->settled(channel) >= sent.path_number) count_settled(path, sent, now);
+    if (!path.in_doubt && path.endpoint->settled(channel) >= sent.path_number)
+      count_settled(path, sent, now);
   }
 }
 
@@ -174,8 +175,8 @@ std::uint64_t BondEndpoint::released(std::uint32_t channel) {
   for (; state.released < state.posted; ++state.released) {
     Sent& sent = state.sent[state.released % state.sent.size()];
     Path& path = paths_[sent.path];
-    const bool done =
-        sent.taken || (!sent.missing && path.endpoint->released(channel) >= sent.path_number);
+    const bool done = sent.taken || (!sent.missing && !path.in_doubt &&
+                                     path.endpoint->released(channel) >= sent.path_number);
     if (!done) break;
     if (!sent.settled) count_settled(path, sent, bond_.now());
   }
@@ -192,7 +193,9 @@ Notice BondEndpoint::front(std::uint32_t channel) {
   do {
     for (std::size_t p = 0; p < paths_.size(); ++p) {
       const Notice notice = front_on(channel, p);
-      if (notice.header != nullptr && notice.header->stamp == wanted) return notice;
+      if (notice.header == nullptr || notice.header->stamp != wanted) continue;
+      state.shown = true;
+      return notice;
     }
   } while (recovered_ && keep_early(channel));
   return {};
@@ -202,6 +205,7 @@ void BondEndpoint::release(std::uint32_t channel) {
   Channel& state = channels_[channel];
   const std::uint32_t wanted = stamp_of(state.next);
   ++state.next;
+  state.shown = false;
   if (state.kept.erase(wanted) != 0) return;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     const Notice notice = front_on(channel, p);
@@ -229,6 +233,7 @@ Notice BondEndpoint::front_on(std::uint32_t channel, std::size_t path) {
 void BondEndpoint::release_on(std::uint32_t channel, std::size_t path) {
   paths_[path].endpoint->release(channel);
   ++channels_[channel].taken[path];
+  paths_[path].took = true;
 }
 
 // After a fence a notice may be posted again behind later ones that fill its new path. Those are
@@ -241,16 +246,34 @@ bool BondEndpoint::keep_early(std::uint32_t channel) {
 }
 
 bool BondEndpoint::keep_early_on(std::uint32_t channel, std::size_t path) {
+  const Notice notice = front_on(channel, path);
+  if (notice.header == nullptr || notice.header->stamp == stamp_of(channels_[channel].next))
+    return false;
+  return keep(channel, path, notice);
+}
+
+bool BondEndpoint::keep(std::uint32_t channel, std::size_t path, const Notice& notice) {
   Channel& state = channels_[channel];
   if (state.kept.size() >= state.sent.size()) return false;
-  const Notice notice = front_on(channel, path);
-  if (notice.header == nullptr || notice.header->stamp == stamp_of(state.next)) return false;
   Kept& kept = state.kept[notice.header->stamp];
   kept.header = *notice.header;
   if (notice.header->form == PieceForm::payload)
     kept.payload.assign(notice.payload, notice.payload + notice.header->bytes);
   release_on(channel, path);
   return true;
+}
+
+// All that has come over a path whose connection goes, but what the caller looks at just now.
+void BondEndpoint::keep_aside(std::size_t path) {
+  for (std::uint32_t c = 0; c < channels_.size(); ++c) {
+    const Channel& state = channels_[c];
+    while (true) {
+      const Notice notice = front_on(c, path);
+      if (notice.header == nullptr) break;
+      if (state.shown && notice.header->stamp == stamp_of(state.next)) break;
+      if (!keep(c, path, notice)) break;
+    }
+  }
 }
 
 // Memory is shared with nobody on this way; one-sided work takes the first path that lives.

@@ -13,6 +13,14 @@ namespace {
 // A peer that answers nothing is asked about once a minute in the end.
 constexpr int kMostDoublings = 7;
 
+// What a note about a fence says behind the time.
+bool is_told_to_stand(std::span<const std::byte> told) {
+  std::uint64_t stands = 0;
+  if (told.size() < 2 * sizeof stands) return false;
+  std::memcpy(&stands, told.data() + sizeof stands, sizeof stands);
+  return stands != 0;
+}
+
 }  // namespace
 
 void BondEndpoint::progress() {
@@ -29,28 +37,32 @@ void BondEndpoint::look(std::int64_t now) {
   for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
   measure(now);
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (!paths_[p].live && failure_.ok()) look_for_return(p, now);
-    // The last path is not given up for silence or slowness: its network may recover, and the
-    // operation's deadline bounds the wait.
-    if (!paths_[p].live || std::ranges::count(paths_, true, &Path::live) == 1) continue;
-    if (Status link = paths_[p].interface->link(); !link.ok()) {
-      give_up(p, link);
+    if (!paths_[p].live) {
+      look_for_return(p, now);
+    } else if (Status link = paths_[p].interface->link(); !link.ok()) {
+      is_last(p) ? seek_reserve(now) : give_up(p, link);
     } else {
       look_for_silence(p, now);
-      look_for_slowness(p, now);
+      if (!is_last(p)) look_for_slowness(p, now);
     }
   }
+  look_for_reserve(now);
+}
+
+bool BondEndpoint::waits_for_a_fence() const {
+  return std::ranges::any_of(
+      paths_, [](const Path& path) { return !path.live && !path.returning && !path.resolved; });
 }
 
 // Whether the path still has to deliver something.
 bool BondEndpoint::owes(std::size_t path) const {
-  return std::ranges::any_of(channels_, [path](const Channel& state) {
-    for (std::uint64_t n = state.released; n < state.posted; ++n) {
-      const Sent& sent = state.sent[n % state.sent.size()];
-      if (sent.path == path && !sent.taken && !sent.missing) return true;
-    }
-    return false;
-  });
+  return waits_for_a_fence() || std::ranges::any_of(channels_, [path](const Channel& state) {
+           for (std::uint64_t n = state.released; n < state.posted; ++n) {
+             const Sent& sent = state.sent[n % state.sent.size()];
+             if (sent.path == path && !sent.taken && !sent.missing) return true;
+           }
+           return false;
+         });
 }
 
 // A path on which nothing moves is asked, and so are the others. If one of them answers and it does
@@ -84,7 +96,9 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
     path.probed_ns = now;
     return;
   }
-  if (now - path.probed_ns < silence_ns || path.answered_elsewhere_ns < path.probed_ns) return;
+  if (now - path.probed_ns < silence_ns) return;
+  if (is_last(index)) return seek_reserve(now);
+  if (path.answered_elsewhere_ns < path.probed_ns) return;
   give_up(index,
           Status(Code::timed_out,
                  fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
@@ -101,22 +115,25 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   Path& path = paths_[index];
   const std::int64_t now = bond_.now();
   const bool was_live = std::exchange(path.live, false);
-  path.returning = false;
+  path.returning = path.proven = false;
   path.endpoint->abandon(why);
   path.try_ns = now + bond_.options().return_ms * 1'000'000;
-  if (!was_live) return;
-  path.wait_ns = wait_before_return(path, judged, now);
-  path.try_ns = now + path.wait_ns;
-  if (std::ranges::none_of(paths_, &Path::live)) {
-    failure_ = Status(why.code(),
-                      fmt::format("the last path to rank {} failed: {}", peer_, why.text()), peer_);
-    return;
+  if (was_live) {
+    path.stands = judged;
+    path.wait_ns = wait_before_return(path, judged, now);
+    path.try_ns = now + path.wait_ns;
   }
+  if (!lives()) return was_live ? turn_to_reserve(why, now) : look_for_reserve(now);
+  if (!was_live) return;
   log(LogLevel::warning,
       fmt::format("path to rank {} over {} given up, its pieces go over the other "
                   "rails: {}",
                   peer_, path.interface->name(), why.text()));
-  // Notes that went over this path may be lost, so open fences are asked for again.
+  ask_open_fences();
+}
+
+// Notes that went over a path which failed since may be lost.
+void BondEndpoint::ask_open_fences() {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live && !paths_[p].resolved) say(PathNote::What::fence, p, kNowhere);
   }
@@ -137,7 +154,8 @@ void BondEndpoint::take_notes() {
       std::vector<std::byte> text;
       const std::size_t bytes = std::min<std::size_t>(notice.header->bytes, kControlBytes);
       text.assign(notice.payload, notice.payload + bytes);
-      release_on(kControlChannel, p);
+      paths_[p].endpoint->release(kControlChannel);
+      ++control.taken[p];
       PathNote note;
       if (text.size() < sizeof note) continue;
       std::memcpy(&note, text.data(), sizeof note);
@@ -149,25 +167,27 @@ void BondEndpoint::take_notes() {
 void BondEndpoint::handle(std::size_t from, const PathNote& note,
                           std::span<const std::byte> counts) {
   Path& path = paths_[note.path];
+  if (note.what == PathNote::What::fenced) return resolve(note, counts);
   if (is_newer(note.generation, path.generation)) hear_of_future(from, note);
-  if (note.generation != path.generation) return hear_of_past(note);
+  if (note.generation != path.generation) return hear_of_past(from, note);
   switch (note.what) {
     case PathNote::What::fence:
       fence(note.path);
+      path.stands |= is_told_to_stand(counts);
       give_up(note.path,
-              Status(Code::unavailable, fmt::format("rank {} gave the path up", peer_), peer_));
+              Status(Code::unavailable, fmt::format("rank {} gave the path up", peer_), peer_),
+              is_told_to_stand(counts));
       wait_as_told(note.path, counts);
-      say(PathNote::What::fenced, note.path, kNowhere);
+      say(PathNote::What::fenced, note.path, from);
       break;
     case PathNote::What::fenced:
-      resolve(note.path, counts);
       break;
     case PathNote::What::probe:
       say(PathNote::What::echo, note.path, from);
       break;
     case PathNote::What::echo:
       (from == note.path ? path.echoed_ns : path.answered_elsewhere_ns) = bond_.now();
-      if (from == note.path && path.returning) come_back(note.path);
+      if (from == note.path && path.returning) hear_of_proof(note.path);
       break;
   }
 }
@@ -182,24 +202,27 @@ void BondEndpoint::fence(std::size_t path) {
 }
 
 // What the fence did not find has to be posted again; what it found will be taken.
-void BondEndpoint::resolve(std::size_t path, std::span<const std::byte> counts) {
-  if (paths_[path].live || paths_[path].resolved ||
+void BondEndpoint::resolve(const PathNote& note, std::span<const std::byte> counts) {
+  const std::size_t path = note.path;
+  if (paths_[path].live || paths_[path].resolved || note.generation != paths_[path].lived ||
       counts.size() != channels_.size() * sizeof(std::uint64_t))
     return;
   paths_[path].resolved = true;
+  paths_[path].in_doubt = false;
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     std::uint64_t taken = 0;
     std::memcpy(&taken, counts.data() + c * sizeof taken, sizeof taken);
     Channel& state = channels_[c];
     for (std::uint64_t n = state.released; n < state.posted; ++n) {
       Sent& sent = state.sent[n % state.sent.size()];
-      if (sent.path != path || sent.taken) continue;
+      if (sent.path != path || sent.taken || sent.missing) continue;
       (sent.path_number <= taken ? sent.taken : sent.missing) = true;
       sent.settled = true;  // the path carries nothing any more
       missing_ += sent.missing ? 1 : 0;
     }
   }
   paths_[path].backlog = paths_[path].pieces = 0;
+  if (paths_[path].proven) come_back(path);
 }
 
 void BondEndpoint::post_missing() {
@@ -216,14 +239,18 @@ void BondEndpoint::post_missing() {
 }
 
 void BondEndpoint::say(PathNote::What what, std::size_t path, std::size_t over) {
-  notes_.push_back({{what, static_cast<std::uint16_t>(path), paths_[path].generation}, over});
+  const Path& about = paths_[path];
+  const std::uint16_t generation = what == PathNote::What::fence ? about.lived : about.generation;
+  notes_.push_back({{what, static_cast<std::uint16_t>(path), generation}, over});
 }
 
 void BondEndpoint::send_notes() {
   for (std::size_t left = notes_.size(); left != 0; --left) {
     const Note note = notes_.front();
     notes_.pop_front();
-    const std::size_t over = note.over == kNowhere ? choose(0, bond_.now()) : note.over;
+    const bool any = note.over == kNowhere ||
+                     (note.note.what == PathNote::What::fenced && !carries_notes(note.over));
+    const std::size_t over = any ? choose(0, bond_.now()) : note.over;
     if (over == kNowhere || !carries_notes(over)) continue;
     std::vector<std::byte> text(sizeof note.note);
     std::memcpy(text.data(), &note.note, sizeof note.note);
@@ -232,7 +259,10 @@ void BondEndpoint::send_notes() {
       const auto* bytes = reinterpret_cast<const std::byte*>(&word);
       text.insert(text.end(), bytes, bytes + sizeof(std::uint64_t));
     };
-    if (note.note.what == PathNote::What::fence) add(paths_[p].wait_ns);
+    if (note.note.what == PathNote::What::fence) {
+      add(paths_[p].wait_ns);
+      add(static_cast<std::uint64_t>(paths_[p].stands));
+    }
     if (note.note.what == PathNote::What::fenced) {
       for (const Channel& state : channels_) {
         const std::uint64_t taken = note.note.generation == paths_[p].generation ? state.bound[p]
@@ -251,7 +281,7 @@ void BondEndpoint::send_notes() {
 }
 
 void BondEndpoint::abandon(const Status& why) {
-  for (std::size_t p = 0; p < paths_.size(); ++p) give_up(p, why);
+  if (failure_.ok()) fail(why);
 }
 
 std::string BondEndpoint::describe() const {

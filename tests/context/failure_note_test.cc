@@ -1,0 +1,75 @@
+// What a context says on the wire when it fails, seen by a peer that is none: its note is said to
+// carry a payload, so whatever keeps it aside for its turn (a bond) keeps its text.
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "engine/context/hash.h"
+#include "engine/context/machines.h"
+#include "tests/context/job.h"
+#include "verbs/bond/bond.h"
+#include "verbs/shm/shm.h"
+
+namespace weft {
+namespace {
+
+std::string address_key(Rank rank) {
+  return fmt::format("context/0/address/{}", rank);
+}
+
+Result<std::unique_ptr<Interface>> open_as(Rank rank, const Config& config, Store& store) {
+  InterfaceOptions options;
+  options.channels = static_cast<std::uint32_t>(config.channels) + 2;
+  options.slots = static_cast<std::uint32_t>(config.slots);
+  options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
+  options.job = static_cast<std::uint32_t>(fnv1a(config.job_key));
+  options.machine = this_machine(config.host).identity;
+  BondOptions bond;
+  bond.rank = rank;
+  bond.channels = options.channels;
+  const BondMember memory{
+      {}, {}, [&](AddressResolver find) { return open_shm(rank, options, std::move(find)); }};
+  return open_bond(bond, &memory, {}, [&store](Rank peer) {
+    return store.get_from(peer, address_key(peer), Deadline::after_ms(10'000));
+  });
+}
+
+// It waits for data in an operation that is long over for the context.
+void ask_about_an_old_operation(Endpoint& peer) {
+  WireHeader header;
+  header.kind = NoticeKind::query;
+  header.operation = ~std::uint32_t{0};
+  ASSERT_EQ(peer.post_notice(kControlChannel, header, {}), Posted::posted);
+}
+
+TEST(FailureNote, IsSaidToCarryItsText) {
+  set_log(LogLevel::off, kNoRank);
+  Config config = test_config();
+  config.transports = {.automatic = false, .shm = true};
+  const auto stores = make_local_stores(2).value();
+  const auto context = Context::create(config, stores[0]).value();
+  const auto stranger = open_as(1, config, *stores[1]).value();
+  ASSERT_TRUE(stores[1]->put(address_key(1), stranger->address()).ok());
+  const std::string address =
+      stores[1]->get_from(0, address_key(0), Deadline::after_ms(10'000)).value();
+  Endpoint& peer = *stranger->connect(0, address).value();
+  ask_about_an_old_operation(peer);
+  EXPECT_EQ(context->barrier().code(), Code::mismatch);
+  const Deadline deadline = Deadline::after_ms(10'000);
+  Notice notice;
+  while (!deadline.passed()) {
+    stranger->progress();
+    notice = peer.front(kControlChannel);
+    if (notice.header != nullptr && notice.header->kind == NoticeKind::failure) break;
+    if (notice.header != nullptr) peer.release(kControlChannel);
+    notice = {};
+  }
+  ASSERT_NE(notice.header, nullptr);
+  EXPECT_EQ(notice.header->form, PieceForm::payload);
+  const std::string_view text(reinterpret_cast<const char*>(notice.payload), notice.header->bytes);
+  EXPECT_NE(text.find("has no edge"), std::string_view::npos);
+  stranger->close();
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,78 @@
+// When no path is left that carries: those that were only slow, or are on their way back, are wanted
+// at once.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "verbs/bond/interface.h"
+
+namespace weft::bond {
+namespace {
+
+// The peer is given up if none of them has come back in so many times return_ms.
+constexpr std::int64_t kPatience = 10;
+
+}  // namespace
+
+bool BondEndpoint::lives() const {
+  return std::ranges::any_of(paths_, &Path::live);
+}
+
+bool BondEndpoint::is_last(std::size_t path) const {
+  return paths_[path].live && std::ranges::count(paths_, true, &Path::live) == 1;
+}
+
+// The last path that lives is not given up for silence: its network may recover, and the
+// operation's deadline bounds the wait. But those that wait for their return are not let wait.
+void BondEndpoint::seek_reserve(std::int64_t now) {
+  const std::int64_t between_ns = bond_.options().return_ms * 1'000'000;
+  for (Path& path : paths_) {
+    if (path.live || path.returning) continue;
+    path.wanted = true;
+    path.try_ns = std::min(path.try_ns, std::max(now, path.tried_ns + between_ns));
+  }
+}
+
+// The peer's end may not know of it: it hears that we connect again, and does so, too.
+void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
+  last_ = why;
+  reserve_until_ns_ = now + kPatience * bond_.options().return_ms * 1'000'000;
+  seek_reserve(now);
+  look_for_reserve(now);
+  if (!failure_.ok()) return;
+  log(LogLevel::warning,
+      fmt::format("the last path to rank {} failed, those that were slow are tried: {}", peer_,
+                  why.text()));
+}
+
+// Whether the path may carry again soon: it was only slow, it is on its way, or the peer seeks us
+// there. While something that came over it is not taken we cannot tell.
+bool BondEndpoint::may_return(std::size_t index) {
+  const Path& path = paths_[index];
+  if (path.returning) return true;
+  if (!path.interface->link().ok()) return false;
+  if (path.stands) return true;
+  keep_aside(index);
+  return !is_drained(index) || is_sought(index);
+}
+
+void BondEndpoint::look_for_reserve(std::int64_t now) {
+  if (lives() || !failure_.ok()) return;
+  bool waits = false;
+  for (std::size_t p = 0; p < paths_.size() && !waits; ++p) waits = may_return(p);
+  if (!waits || now >= reserve_until_ns_) fail(last_);
+}
+
+void BondEndpoint::look_for_returns(std::int64_t now) {
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    if (!paths_[p].live) look_for_return(p, now);
+  }
+}
+
+void BondEndpoint::fail(const Status& why) {
+  failure_ = Status(why.code(),
+                    fmt::format("the last path to rank {} failed: {}", peer_, why.text()), peer_);
+  for (std::size_t p = 0; p < paths_.size(); ++p) give_up(p, why);
+}
+
+}  // namespace weft::bond
