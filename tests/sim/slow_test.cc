@@ -232,6 +232,20 @@ TEST(Rates, ARailThatWasNotWorthAPieceIsTriedAgain) {
   EXPECT_GT(flow.received_in(kSecond), 0.9 * 2 * kSecond / kTurnsPerPiece);
 }
 
+// The peer is not there yet, say. What a rail carries then is no rate of its own.
+TEST(Rates, RailsThatStoodStillAtTheBeginningAreAllUsed) {
+  Flow flow({kRate / 5000, kRate / 5000});
+  flow.limit(2);
+  flow.run(kSecond / 2);
+  for (std::size_t rail = 0; rail < 2; ++rail) flow.pair().rail(rail).set_rate(kRate);
+  flow.run(kSecond);
+  std::uint64_t before[2];
+  for (std::size_t rail = 0; rail < 2; ++rail) before[rail] = flow.pair().rail(rail).delivered();
+  const std::uint32_t all = flow.received_in(kSecond);
+  for (std::size_t rail = 0; rail < 2; ++rail)
+    EXPECT_GT(flow.pair().rail(rail).delivered() - before[rail], all / 3) << rail;
+}
+
 // Whether it still moves now and then or seems to stand still.
 void expect_tried_less_and_less(double factor) {
   SCOPED_TRACE(factor);

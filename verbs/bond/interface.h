@@ -63,6 +63,7 @@ struct Path {
   bool measured = false;
   double latest = 0;  // in the last sample
   double best = 0;    // … and has carried for long: learned in a second, forgotten in a minute
+  std::uint64_t seen = 0;     // bytes in all samples
   std::uint64_t backlog = 0;  // bytes posted and not settled
   // A sample of the rate: bytes of pieces that settled, and how long there were any under way. The
   // time in between does not count: a fast path often waits for a slow one.
@@ -190,6 +191,7 @@ class BondEndpoint final : public Endpoint {
 
   // rate.cc
   void measure(std::int64_t now);
+  [[nodiscard]] double highest_rate(const Path& path) const;
   void close_sample(Path& path, std::int64_t now);
   void count_slowness(Path& path, std::int64_t now);
   [[nodiscard]] double rate_beside(const Path& path, std::int64_t now) const;

@@ -9,9 +9,13 @@ namespace weft::bond {
 namespace {
 
 // A path's rate is taken from so many bytes that it carried, or from what it carried in so long:
-// pieces settle in bursts, and a sample of a few says nothing.
+// pieces settle in bursts, and a sample of a few says nothing; one of none neither, as it may end
+// right before a piece does.
 constexpr std::uint64_t kSampleBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kSampleNs = 100'000'000;
+// What is known of a path that has carried less in all is little: it may have stood still because the
+// peer was not there yet.
+constexpr std::uint64_t kKnownBytes = std::uint64_t{4} << 20;
 // How much a path may lag behind its rate before it is thought slower, between two samples.
 constexpr std::uint64_t kLagBytes = std::uint64_t{1} << 20;
 // No path is ever thought slower than this, so that one that stood still is tried again.
@@ -56,19 +60,30 @@ void forget_rate(Path& path, double rate, std::int64_t now) {
 }
 
 // A path that was found slow may be fast again, but takes no piece that would tell. So while it
-// carries none, it is thought twice as fast each return_ms, until it is what it once was.
+// carries none, it is thought twice as fast each return_ms, until it is what it once was; or, where
+// little is known of it, what the fastest is.
 void BondEndpoint::measure(std::int64_t now) {
   const std::int64_t patience_ns = bond_.options().return_ms * 1'000'000;
   for (Path& path : paths_) {
     if (!path.live) continue;
     const std::int64_t busy = busy_ns(path, now);
-    if (busy != 0 && (path.carried >= kSampleBytes || busy >= kSampleNs)) {
+    if (path.carried >= kSampleBytes || (busy >= kSampleNs && path.carried != 0)) {
       close_sample(path, now);
-    } else if (path.pieces == 0 && path.rate < path.best && now - path.counted_ns >= patience_ns) {
-      path.rate = std::min(path.best, 2 * path.rate);
+    } else if (path.pieces == 0 && now - path.counted_ns >= patience_ns) {
+      path.rate = std::max(path.rate, std::min(highest_rate(path), 2 * path.rate));
       path.counted_ns = now;
     }
   }
+}
+
+// What a path may be thought to carry without evidence.
+double BondEndpoint::highest_rate(const Path& path) const {
+  double most = path.best;
+  if (path.seen >= kKnownBytes) return most;
+  for (const Path& other : paths_) {
+    if (other.live) most = std::max(most, other.rate);
+  }
+  return most;
 }
 
 void BondEndpoint::close_sample(Path& path, std::int64_t now) {
@@ -80,6 +95,7 @@ void BondEndpoint::close_sample(Path& path, std::int64_t now) {
   path.best += (path.rate - path.best) *
                std::min(1.0, busy / (path.rate > path.best ? kLearnNs : kForgetNs));
   if (path.held / busy >= static_cast<double>(bond_.piece_bytes()) / 2) count_slowness(path, now);
+  path.seen += path.carried;
   path.carried = 0;
   path.busy_ns = 0;
   path.held = 0;
