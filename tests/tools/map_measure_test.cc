@@ -1,34 +1,26 @@
 // weft map --measure: a job that maps its graph, and times its edges.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 
 namespace weft {
 namespace {
 
-namespace fs = std::filesystem;
-
 class MapMeasure : public testing::Test {
  protected:
   MapMeasure() {
-    char path[] = "/tmp/weft-test-XXXXXX";
-    EXPECT_NE(mkdtemp(path), nullptr);
-    folder_ = path;
-    std::ofstream(cluster())
-        << "[[machine]]\nname = \"here\"\nlike = \"synthetic:core:4 pu:1\"\nranks = 3\n";
+    folder_.write("here.toml",
+                  "[[machine]]\nname = \"here\"\nlike = \"synthetic:core:4 pu:1\"\nranks = 3\n");
   }
-  ~MapMeasure() override { fs::remove_all(folder_); }
   [[nodiscard]] std::string cluster() const { return file("here.toml"); }
-  [[nodiscard]] std::string file(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string file(const std::string& name) const { return folder_.path(name); }
 
  private:
-  fs::path folder_;
+  Folder folder_;
 };
 
 TEST_F(MapMeasure, EveryEdgeHasItsTime) {

@@ -1,59 +1,27 @@
 // weft map: graphs on clusters, as tables, JSON and drawings.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 
 namespace weft {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kTwoLeaves = "map --cluster " WEFT_CLUSTERS "/two-leaves.toml";
 
 class Map : public testing::Test {
  protected:
-  Map() {
-    std::ofstream(folder_ / "nic.toml") << "[[nic]]\nname = \"mlx5_0\"\nmbit_per_s = 100_000\n";
-    std::ofstream(folder_ / "tree.toml") << R"(
-[[machine]]
-name = "node"
-count = 16
-like = "synthetic:pack:1 core:8 pu:1"
-correct = "nic.toml"
-ranks = 1
-[[rail]]
-nics = ["mlx5_0"]
-machines_per_leaf = 4
-leaf_stride = 4
-oversubscription = 4
-)";
-  }
-  ~Map() override { fs::remove_all(folder_); }
-
   [[nodiscard]] Ran tree(const std::string& arguments) const {
-    return run_weft("map --cluster " + path("tree.toml") + " " + arguments);
+    return run_weft("map --cluster " + folder_.tree() + " " + arguments);
   }
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
-  [[nodiscard]] std::string content(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / name).rdbuf();
-    return text.str();
-  }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_.path(name); }
+  [[nodiscard]] std::string content(const std::string& name) const { return folder_.content(name); }
 
  private:
-  static fs::path new_folder() {
-    char path[] = "/tmp/weft-test-XXXXXX";
-    EXPECT_NE(mkdtemp(path), nullptr);
-    return path;
-  }
-  fs::path folder_ = new_folder();
+  TreeFolder folder_;
 };
 
 TEST_F(Map, TablesHaveRanksEdgesAndLinks) {

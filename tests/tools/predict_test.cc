@@ -1,14 +1,10 @@
 // weft predict: what it says about clusters that are not here.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 
 namespace weft {
 namespace {
@@ -20,11 +16,6 @@ std::vector<nlohmann::json> objects(const Ran& ran) {
   for (const std::string& line : ran.out)
     all.push_back(nlohmann::json::parse(line, nullptr, false));
   return all;
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(Predict, ATableOfOperationsAndSizes) {
@@ -66,54 +57,29 @@ TEST(Predict, AStragglerAndComputingCount) {
 }
 
 TEST(Predict, SchedulesMachinesOfAKindAndDrawings) {
-  char folder[] = "/tmp/weft-test-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::filesystem::path at = folder;
-  std::ofstream(at / "fix.toml") << "";
+  const Folder folder;
   const Ran ran = run_weft(kTwoLeaves +
                            "--operation neighbor_allreduce --graph one_peer_exponential --sizes 1M "
                            "--ranks 8,16,32 --svg " +
-                           (at / "curves.svg").string() + " --run-svg " +
-                           (at / "run.svg").string() + " --plan-svg " + (at / "plan.svg").string());
+                           folder.path("curves.svg") + " --run-svg " + folder.path("run.svg") +
+                           " --plan-svg " + folder.path("plan.svg"));
   EXPECT_EQ(ran.exit_status, 0);
-  const std::string curves = contents(at / "curves.svg");
+  const std::string curves = folder.content("curves.svg");
   EXPECT_NE(curves.find("neighbor_allreduce direct"), std::string::npos);
   EXPECT_EQ(curves.find(",-"), std::string::npos) << "a point above the picture";
-  EXPECT_NE(contents(at / "run.svg").find("rank 31"), std::string::npos);
-  EXPECT_NE(contents(at / "plan.svg").find("phase 1"), std::string::npos);
-  std::filesystem::remove_all(at);
+  EXPECT_NE(folder.content("run.svg").find("rank 31"), std::string::npos);
+  EXPECT_NE(folder.content("plan.svg").find("phase 1"), std::string::npos);
 }
 
-// Leaves that are listed in turn put all neighbors of a ring apart.
 class PredictPlaced : public testing::Test {
  protected:
-  PredictPlaced() {
-    char path[] = "/tmp/weft-test-XXXXXX";
-    EXPECT_NE(mkdtemp(path), nullptr);
-    folder_ = path;
-    std::ofstream(folder_ / "nic.toml") << "[[nic]]\nname = \"mlx5_0\"\nmbit_per_s = 100_000\n";
-    std::ofstream(folder_ / "tree.toml") << R"(
-[[machine]]
-name = "node"
-count = 16
-like = "synthetic:pack:1 core:8 pu:1"
-correct = "nic.toml"
-ranks = 1
-[[rail]]
-nics = ["mlx5_0"]
-machines_per_leaf = 4
-leaf_stride = 4
-oversubscription = 4
-)";
-  }
-  ~PredictPlaced() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] Ran tree(const std::string& command, const std::string& arguments) const {
-    return run_weft(command + " --cluster " + path("tree.toml") + " --graph ring " + arguments);
+    return run_weft(command + " --cluster " + folder_.tree() + " --graph ring " + arguments);
   }
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_.path(name); }
 
  private:
-  std::filesystem::path folder_;
+  TreeFolder folder_;
 };
 
 TEST_F(PredictPlaced, SeatsAreThoseThatMapFinds) {
