@@ -1,0 +1,42 @@
+"""What `weft predict` says of a cluster of network namespaces, once its links were measured, beside what its operations
+take there. The gate is wider than that of `tools/numbers 4`: a busy machine does not always keep up.
+Usage: prediction_test.py WEFT. Exits with 77 where namespaces are not possible."""
+
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LIMIT_S = 60
+GATE = 0.25
+MBIT = 200
+
+
+def numbers():
+    """tools/numbers as a module."""
+    loader = importlib.machinery.SourceFileLoader("numbers_of_weft", str(ROOT / "tools" / "numbers"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+class PredictionTest(unittest.TestCase):
+    def test_operations_take_as_long_as_predicted(self):
+        tool = numbers()
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, size, predicted, took in tool.predictions(tool.Runs(Path(sys.argv[1])), "netns", MBIT, ("4M",),
+                                                                Path(scratch), seconds=1):
+                print(f"{name}, {size} B: predicted {predicted / 1e3:.1f} ms, measured {took / 1e3:.1f} ms", flush=True)
+                self.assertLess(abs(predicted - took) / took, GATE, name)
+
+
+if __name__ == "__main__":
+    possible = subprocess.run([ROOT / "tools" / "netns", "true"], capture_output=True, text=True, timeout=LIMIT_S,
+                              check=False)
+    if possible.returncode == 77:
+        sys.exit(print(possible.stderr, file=sys.stderr) or 77)
+    unittest.main(argv=sys.argv[:1])
