@@ -95,7 +95,7 @@ struct Config {
 
   // How much memory do they use?
   int channels = 8;            // operations in flight per context
-  int slots = 4;               // eager slots per channel and in-neighbor
+  int slots = 8;               // eager slots per channel and in-neighbor
   int rail_slots = 16;         // the same per rail of a network; a power of two
   int eager_bytes = 16 << 10;  // largest message copied to a slot; larger ones are read in place
   std::int64_t heap_mib = 0;   // address space for weft::allocate; 0: as much as physical memory

@@ -201,8 +201,8 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
   return {};
 }
 
-Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y,
-                                                const NeighborWeights& weights) {
+Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, const Input& x,
+                                                const Output& y, const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
   WEFT_RETURN_IF_ERROR(check_weighted("neighbor_allreduce", x.type));
   bind(invocation.call, Collective::neighbor_allreduce, x, y);
@@ -229,7 +229,8 @@ Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, Input x,
   return plan_neighbors(invocation, Collective::neighbor_allreduce, is_in_place(x, y));
 }
 
-Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x, Output y,
+Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, const Input& x,
+                                                const Output& y,
                                                 std::span<const std::size_t> counts) {
   WEFT_RETURN_IF_ERROR(check_memory("neighbor_allgather", x, y));
   if (is_in_place(x, y))
@@ -255,8 +256,8 @@ Status Context::Core::invoke_neighbor_allgather(Invocation& invocation, Input x,
   return plan_neighbors(invocation, Collective::neighbor_allgather, false);
 }
 
-Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op,
-                                       AllreduceAlgorithm algorithm) {
+Status Context::Core::invoke_allreduce(Invocation& invocation, const Input& x, const Output& y,
+                                       ReduceOp op, AllreduceAlgorithm algorithm) {
   WEFT_RETURN_IF_ERROR(check_same_count("allreduce", x, y));
   bind(invocation.call, Collective::allreduce, x, y);
   WEFT_RETURN_IF_ERROR(bind_reduction("allreduce", invocation.call, x.type, op, config_.size));
@@ -274,18 +275,19 @@ Status Context::Core::invoke_allreduce(Invocation& invocation, Input x, Output y
   });
 }
 
-Status Context::Core::invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root) {
+Status Context::Core::invoke_broadcast(Invocation& invocation, const Input& x, const Output& y,
+                                       Rank root) {
   WEFT_RETURN_IF_ERROR(check_root("broadcast", root));
-  if (root == config_.rank) {
+  const bool is_root = root == config_.rank;
+  if (is_root) {
     WEFT_RETURN_IF_ERROR(check_same_count("broadcast", x, y));
-  } else {
-    x = {nullptr, y.count, y.type};
-    if (y.count != 0 && y.data == nullptr) return invalid("broadcast: the output is null");
+  } else if (y.count != 0 && y.data == nullptr) {
+    return invalid("broadcast: the output is null");
   }
-  bind(invocation.call, Collective::broadcast, x, y);
+  bind(invocation.call, Collective::broadcast, is_root ? x : Input{nullptr, y.count, y.type}, y);
   PlanKey key;
   key.collective = Collective::broadcast;
-  key.in_place = root == config_.rank && is_in_place(x, y);
+  key.in_place = is_root && is_in_place(x, y);
   key.root = root;
   const std::size_t bytes = y.count * size_of(y.type);
   key.bytes = bytes;

@@ -102,166 +102,175 @@ std::string Context::explain() const {
   return core_->explain();
 }
 
-Status Context::neighbor_allreduce(Input x, Output y, const NeighborWeights& weights) {
+Status Context::neighbor_allreduce(const Input& x, const Output& y,
+                                   const NeighborWeights& weights) {
   return core_->run(
       [&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
 }
-Result<Handle> Context::neighbor_allreduce_start(Input x, Output y,
+Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y,
                                                  const NeighborWeights& weights) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
 }
 
-Status Context::hierarchical_neighbor_allreduce(Input x, Output y,
+Status Context::hierarchical_neighbor_allreduce(const Input& x, const Output& y,
                                                 const NeighborWeights& machine_weights) {
   return core_->run(
       [&](Invocation& r) { return core_->invoke_hierarchical(r, x, y, machine_weights); });
 }
 Result<Handle> Context::hierarchical_neighbor_allreduce_start(
-    Input x, Output y, const NeighborWeights& machine_weights) {
+    const Input& x, const Output& y, const NeighborWeights& machine_weights) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_hierarchical(r, x, y, machine_weights); });
 }
 
-Status Context::neighbor_allgather(Input x, Output y, std::span<const std::size_t> counts) {
+Status Context::neighbor_allgather(const Input& x, const Output& y,
+                                   std::span<const std::size_t> counts) {
   return core_->run(
       [&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
 }
-Result<Handle> Context::neighbor_allgather_start(Input x, Output y,
+Result<Handle> Context::neighbor_allgather_start(const Input& x, const Output& y,
                                                  std::span<const std::size_t> counts) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
 }
 
-Status Context::allreduce(Input x, Output y, ReduceOp op, AllreduceAlgorithm algorithm) {
-  return core_->run(Asked{true, Collective::allreduce, x, y, kNoRank, op, algorithm},
+Status Context::allreduce(const Input& x, const Output& y, ReduceOp op,
+                          AllreduceAlgorithm algorithm) {
+  return core_->run(Asking{true, Collective::allreduce, x, y, kNoRank, op, algorithm},
                     [&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
 }
-Result<Handle> Context::allreduce_start(Input x, Output y, ReduceOp op,
+Result<Handle> Context::allreduce_start(const Input& x, const Output& y, ReduceOp op,
                                         AllreduceAlgorithm algorithm) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
 }
 
-Status Context::local_allreduce(Input x, Output y, ReduceOp op) {
-  return core_->run(Asked{true, Collective::local_allreduce, x, y, kNoRank, op},
+Status Context::local_allreduce(const Input& x, const Output& y, ReduceOp op) {
+  return core_->run(Asking{true, Collective::local_allreduce, x, y, kNoRank, op},
                     [&](Invocation& r) { return core_->invoke_local_allreduce(r, x, y, op); });
 }
-Result<Handle> Context::local_allreduce_start(Input x, Output y, ReduceOp op) {
+Result<Handle> Context::local_allreduce_start(const Input& x, const Output& y, ReduceOp op) {
   return core_->start([&](Invocation& r) { return core_->invoke_local_allreduce(r, x, y, op); });
 }
 
-Status Context::broadcast(Input x, Output y, Rank root) {
-  return core_->run(Asked{true, Collective::broadcast, x, y, root},
+Status Context::broadcast(const Input& x, const Output& y, Rank root) {
+  return core_->run(Asking{true, Collective::broadcast, x, y, root},
                     [&](Invocation& r) { return core_->invoke_broadcast(r, x, y, root); });
 }
-Result<Handle> Context::broadcast_start(Input x, Output y, Rank root) {
+Result<Handle> Context::broadcast_start(const Input& x, const Output& y, Rank root) {
   return core_->start([&](Invocation& r) { return core_->invoke_broadcast(r, x, y, root); });
 }
 
 Status Context::barrier() {
-  return core_->run(Asked{true, Collective::barrier},
+  return core_->run(Asking{true, Collective::barrier, {}, {}},
                     [&](Invocation& r) { return core_->invoke_barrier(r); });
 }
 Result<Handle> Context::barrier_start() {
   return core_->start([&](Invocation& r) { return core_->invoke_barrier(r); });
 }
 
-Status Context::allgather(Input x, Output y, std::span<const std::size_t> counts) {
-  return core_->run(Asked{counts.empty(), Collective::allgather, x, y},
+Status Context::allgather(const Input& x, const Output& y, std::span<const std::size_t> counts) {
+  return core_->run(Asking{counts.empty(), Collective::allgather, x, y},
                     [&](Invocation& r) { return core_->invoke_allgather(r, x, y, counts); });
 }
-Result<Handle> Context::allgather_start(Input x, Output y, std::span<const std::size_t> counts) {
+Result<Handle> Context::allgather_start(const Input& x, const Output& y,
+                                        std::span<const std::size_t> counts) {
   return core_->start([&](Invocation& r) { return core_->invoke_allgather(r, x, y, counts); });
 }
 
-Status Context::reduce_scatter(Input x, Output y, ReduceOp op,
+Status Context::reduce_scatter(const Input& x, const Output& y, ReduceOp op,
                                std::span<const std::size_t> counts) {
   return core_->run(
-      Asked{counts.empty(), Collective::reduce_scatter, x, y, kNoRank, op},
+      Asking{counts.empty(), Collective::reduce_scatter, x, y, kNoRank, op},
       [&](Invocation& r) { return core_->invoke_reduce_scatter(r, x, y, op, counts); });
 }
-Result<Handle> Context::reduce_scatter_start(Input x, Output y, ReduceOp op,
+Result<Handle> Context::reduce_scatter_start(const Input& x, const Output& y, ReduceOp op,
                                              std::span<const std::size_t> counts) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_reduce_scatter(r, x, y, op, counts); });
 }
 
-Status Context::reduce(Input x, Output y, Rank root, ReduceOp op) {
-  return core_->run(Asked{true, Collective::reduce, x, y, root, op},
+Status Context::reduce(const Input& x, const Output& y, Rank root, ReduceOp op) {
+  return core_->run(Asking{true, Collective::reduce, x, y, root, op},
                     [&](Invocation& r) { return core_->invoke_reduce(r, x, y, root, op); });
 }
-Result<Handle> Context::reduce_start(Input x, Output y, Rank root, ReduceOp op) {
+Result<Handle> Context::reduce_start(const Input& x, const Output& y, Rank root, ReduceOp op) {
   return core_->start([&](Invocation& r) { return core_->invoke_reduce(r, x, y, root, op); });
 }
 
-Status Context::gather(Input x, Output y, Rank root, std::span<const std::size_t> counts) {
-  return core_->run(Asked{counts.empty(), Collective::gather, x, y, root},
+Status Context::gather(const Input& x, const Output& y, Rank root,
+                       std::span<const std::size_t> counts) {
+  return core_->run(Asking{counts.empty(), Collective::gather, x, y, root},
                     [&](Invocation& r) { return core_->invoke_gather(r, x, y, root, counts); });
 }
-Result<Handle> Context::gather_start(Input x, Output y, Rank root,
+Result<Handle> Context::gather_start(const Input& x, const Output& y, Rank root,
                                      std::span<const std::size_t> counts) {
   return core_->start([&](Invocation& r) { return core_->invoke_gather(r, x, y, root, counts); });
 }
 
-Status Context::scatter(Input x, Output y, Rank root, std::span<const std::size_t> counts) {
-  return core_->run(Asked{counts.empty(), Collective::scatter, x, y, root},
+Status Context::scatter(const Input& x, const Output& y, Rank root,
+                        std::span<const std::size_t> counts) {
+  return core_->run(Asking{counts.empty(), Collective::scatter, x, y, root},
                     [&](Invocation& r) { return core_->invoke_scatter(r, x, y, root, counts); });
 }
-Result<Handle> Context::scatter_start(Input x, Output y, Rank root,
+Result<Handle> Context::scatter_start(const Input& x, const Output& y, Rank root,
                                       std::span<const std::size_t> counts) {
   return core_->start([&](Invocation& r) { return core_->invoke_scatter(r, x, y, root, counts); });
 }
 
-Status Context::alltoall(Input x, Output y) {
+Status Context::alltoall(const Input& x, const Output& y) {
   return alltoallv(x, y, {}, {});
 }
-Result<Handle> Context::alltoall_start(Input x, Output y) {
+Result<Handle> Context::alltoall_start(const Input& x, const Output& y) {
   return alltoallv_start(x, y, {}, {});
 }
-Status Context::alltoallv(Input x, Output y, std::span<const std::size_t> send_counts,
+Status Context::alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts,
                           std::span<const std::size_t> receive_counts) {
   return core_->run(
-      Asked{send_counts.empty() && receive_counts.empty(), Collective::alltoall, x, y},
+      Asking{send_counts.empty() && receive_counts.empty(), Collective::alltoall, x, y},
       [&](Invocation& r) { return core_->invoke_alltoall(r, x, y, send_counts, receive_counts); });
 }
-Result<Handle> Context::alltoallv_start(Input x, Output y, std::span<const std::size_t> send_counts,
+Result<Handle> Context::alltoallv_start(const Input& x, const Output& y,
+                                        std::span<const std::size_t> send_counts,
                                         std::span<const std::size_t> receive_counts) {
   return core_->start(
       [&](Invocation& r) { return core_->invoke_alltoall(r, x, y, send_counts, receive_counts); });
 }
 
-Status Context::send(Input x, Rank to) {
+Status Context::send(const Input& x, Rank to) {
   return core_->run_partial([&](Invocation& r) { return core_->invoke_send(r, x, to); });
 }
-Result<Handle> Context::send_start(Input x, Rank to) {
+Result<Handle> Context::send_start(const Input& x, Rank to) {
   return core_->start_partial([&](Invocation& r) { return core_->invoke_send(r, x, to); });
 }
 
-Status Context::recv(Output y, Rank from) {
+Status Context::recv(const Output& y, Rank from) {
   return core_->run_partial([&](Invocation& r) { return core_->invoke_recv(r, y, from); });
 }
-Result<Handle> Context::recv_start(Output y, Rank from) {
+Result<Handle> Context::recv_start(const Output& y, Rank from) {
   return core_->start_partial([&](Invocation& r) { return core_->invoke_recv(r, y, from); });
 }
 
-Status Context::pair_average(Input x, Output y, Rank peer, double self_weight, double pair_weight) {
+Status Context::pair_average(const Input& x, const Output& y, Rank peer, double self_weight,
+                             double pair_weight) {
   return core_->run_partial([&](Invocation& r) {
     return core_->invoke_pair_average(r, x, y, peer, self_weight, pair_weight);
   });
 }
-Result<Handle> Context::pair_average_start(Input x, Output y, Rank peer, double self_weight,
-                                           double pair_weight) {
+Result<Handle> Context::pair_average_start(const Input& x, const Output& y, Rank peer,
+                                           double self_weight, double pair_weight) {
   return core_->start_partial([&](Invocation& r) {
     return core_->invoke_pair_average(r, x, y, peer, self_weight, pair_weight);
   });
 }
 
-Status Context::group_average(Input x, Output y, std::span<const Rank> ranks) {
+Status Context::group_average(const Input& x, const Output& y, std::span<const Rank> ranks) {
   return core_->run_partial(
       [&](Invocation& r) { return core_->invoke_group_average(r, x, y, ranks); });
 }
-Result<Handle> Context::group_average_start(Input x, Output y, std::span<const Rank> ranks) {
+Result<Handle> Context::group_average_start(const Input& x, const Output& y,
+                                            std::span<const Rank> ranks) {
   return core_->start_partial(
       [&](Invocation& r) { return core_->invoke_group_average(r, x, y, ranks); });
 }

@@ -178,103 +178,112 @@ class Context {
   // None: not set.
   [[nodiscard]] std::optional<Graph> machine_graph() const;
 
-  Status neighbor_allreduce(Input x, Output y, const NeighborWeights& weights = {});
-  Result<Handle> neighbor_allreduce_start(Input x, Output y, const NeighborWeights& weights = {});
+  Status neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& weights = {});
+  Result<Handle> neighbor_allreduce_start(const Input& x, const Output& y,
+                                          const NeighborWeights& weights = {});
 
   // x averaged inside each machine, then y := the weighted sum of the means over the machine's
   // in-neighbors in the graph of machines, in their order: the same bits on all ranks of a machine.
   // Between machines that share an edge only one x travels in each direction, a share of it from
   // and to each rank. `machine_weights` as for neighbor_allreduce, its ranks being machines; all
   // ranks of a machine give the same. Floating types.
-  Status hierarchical_neighbor_allreduce(Input x, Output y,
+  Status hierarchical_neighbor_allreduce(const Input& x, const Output& y,
                                          const NeighborWeights& machine_weights = {});
-  Result<Handle> hierarchical_neighbor_allreduce_start(Input x, Output y,
+  Result<Handle> hierarchical_neighbor_allreduce_start(const Input& x, const Output& y,
                                                        const NeighborWeights& machine_weights = {});
 
   // y := the in-neighbors' x, one after another by ascending rank. `counts`: elements from each
   // in-neighbor; empty: x.count from each. y.count is their sum.
-  Status neighbor_allgather(Input x, Output y, std::span<const std::size_t> counts = {});
-  Result<Handle> neighbor_allgather_start(Input x, Output y,
+  Status neighbor_allgather(const Input& x, const Output& y,
+                            std::span<const std::size_t> counts = {});
+  Result<Handle> neighbor_allgather_start(const Input& x, const Output& y,
                                           std::span<const std::size_t> counts = {});
 
   // An algorithm that the ranks or machines there are do not allow is invalid_argument.
-  Status allreduce(Input x, Output y, ReduceOp op = ReduceOp::average,
+  Status allreduce(const Input& x, const Output& y, ReduceOp op = ReduceOp::average,
                    AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
-  Result<Handle> allreduce_start(Input x, Output y, ReduceOp op = ReduceOp::average,
+  Result<Handle> allreduce_start(const Input& x, const Output& y, ReduceOp op = ReduceOp::average,
                                  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
 
   // allreduce among the ranks of each machine. Called by all ranks, as any operation; machines do
   // not wait for each other. Other operations inside a machine: split(machine_rank()).
-  Status local_allreduce(Input x, Output y, ReduceOp op = ReduceOp::average);
-  Result<Handle> local_allreduce_start(Input x, Output y, ReduceOp op = ReduceOp::average);
+  Status local_allreduce(const Input& x, const Output& y, ReduceOp op = ReduceOp::average);
+  Result<Handle> local_allreduce_start(const Input& x, const Output& y,
+                                       ReduceOp op = ReduceOp::average);
 
   // x of the root to y of everybody. Off the root x is not read and may be empty.
-  Status broadcast(Input x, Output y, Rank root);
-  Result<Handle> broadcast_start(Input x, Output y, Rank root);
+  Status broadcast(const Input& x, const Output& y, Rank root);
+  Result<Handle> broadcast_start(const Input& x, const Output& y, Rank root);
 
   Status barrier();
   Result<Handle> barrier_start();
 
   // y := everybody's x, one after another by rank. `counts`: elements from each rank; empty:
   // x.count from each. y.count is their sum. In place: x is this rank's block of y.
-  Status allgather(Input x, Output y, std::span<const std::size_t> counts = {});
-  Result<Handle> allgather_start(Input x, Output y, std::span<const std::size_t> counts = {});
+  Status allgather(const Input& x, const Output& y, std::span<const std::size_t> counts = {});
+  Result<Handle> allgather_start(const Input& x, const Output& y,
+                                 std::span<const std::size_t> counts = {});
 
   // y := this rank's block of the reduction of everybody's x. `counts`: elements of each rank's
   // block, which make up x; empty: block r is block_range(x.count, 1, size(), r), so blocks are
   // equal where x.count allows it and else differ by one. In place: y is this rank's block of x.
-  Status reduce_scatter(Input x, Output y, ReduceOp op = ReduceOp::average,
+  Status reduce_scatter(const Input& x, const Output& y, ReduceOp op = ReduceOp::average,
                         std::span<const std::size_t> counts = {});
-  Result<Handle> reduce_scatter_start(Input x, Output y, ReduceOp op = ReduceOp::average,
+  Result<Handle> reduce_scatter_start(const Input& x, const Output& y,
+                                      ReduceOp op = ReduceOp::average,
                                       std::span<const std::size_t> counts = {});
 
   // The root's y := the reduction of everybody's x. Off the root y is not written and may be empty.
-  Status reduce(Input x, Output y, Rank root, ReduceOp op = ReduceOp::average);
-  Result<Handle> reduce_start(Input x, Output y, Rank root, ReduceOp op = ReduceOp::average);
+  Status reduce(const Input& x, const Output& y, Rank root, ReduceOp op = ReduceOp::average);
+  Result<Handle> reduce_start(const Input& x, const Output& y, Rank root,
+                              ReduceOp op = ReduceOp::average);
 
   // The root's y := everybody's x, as allgather gives it to all. Off the root y is not written and
   // may be empty, and counts are not read.
-  Status gather(Input x, Output y, Rank root, std::span<const std::size_t> counts = {});
-  Result<Handle> gather_start(Input x, Output y, Rank root,
+  Status gather(const Input& x, const Output& y, Rank root,
+                std::span<const std::size_t> counts = {});
+  Result<Handle> gather_start(const Input& x, const Output& y, Rank root,
                               std::span<const std::size_t> counts = {});
 
   // y := this rank's block of the root's x. `counts`: elements of each rank's block, which make up
   // x; empty: y.count for each. Off the root x and counts are not read. In place at the root: y is
   // its block of x.
-  Status scatter(Input x, Output y, Rank root, std::span<const std::size_t> counts = {});
-  Result<Handle> scatter_start(Input x, Output y, Rank root,
+  Status scatter(const Input& x, const Output& y, Rank root,
+                 std::span<const std::size_t> counts = {});
+  Result<Handle> scatter_start(const Input& x, const Output& y, Rank root,
                                std::span<const std::size_t> counts = {});
 
   // Block r of y := block rank() of rank r's x. alltoall: size() equal blocks. alltoallv: elements
   // to and from each rank; what one sends is what the other receives. In place needs as much in
   // both directions.
-  Status alltoall(Input x, Output y);
-  Result<Handle> alltoall_start(Input x, Output y);
-  Status alltoallv(Input x, Output y, std::span<const std::size_t> send_counts,
+  Status alltoall(const Input& x, const Output& y);
+  Result<Handle> alltoall_start(const Input& x, const Output& y);
+  Status alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts,
                    std::span<const std::size_t> receive_counts);
-  Result<Handle> alltoallv_start(Input x, Output y, std::span<const std::size_t> send_counts,
+  Result<Handle> alltoallv_start(const Input& x, const Output& y,
+                                 std::span<const std::size_t> send_counts,
                                  std::span<const std::size_t> receive_counts);
 
   // The receiver's y := the sender's x. The k-th send to a rank is its k-th recv from us, of the
   // same type and size. A send of at most Config::eager_bytes ends when it has a slot at the
   // receiver, a larger one when it was read.
-  Status send(Input x, Rank to);
-  Result<Handle> send_start(Input x, Rank to);
-  Status recv(Output y, Rank from);
-  Result<Handle> recv_start(Output y, Rank from);
+  Status send(const Input& x, Rank to);
+  Result<Handle> send_start(const Input& x, Rank to);
+  Status recv(const Output& y, Rank from);
+  Result<Handle> recv_start(const Output& y, Rank from);
 
   // y := self_weight x + pair_weight x_peer; both ranks call, each with its own weights. Floating
   // types.
-  Status pair_average(Input x, Output y, Rank peer, double self_weight = 0.5,
+  Status pair_average(const Input& x, const Output& y, Rank peer, double self_weight = 0.5,
                       double pair_weight = 0.5);
-  Result<Handle> pair_average_start(Input x, Output y, Rank peer, double self_weight = 0.5,
-                                    double pair_weight = 0.5);
+  Result<Handle> pair_average_start(const Input& x, const Output& y, Rank peer,
+                                    double self_weight = 0.5, double pair_weight = 0.5);
 
   // y := the mean of x over the group (Prague's partial all-reduce), the same bits on all members.
   // Its members call, in any order of `ranks`, the others do not; groups apart run at the same
   // time. Floating types.
-  Status group_average(Input x, Output y, std::span<const Rank> ranks);
-  Result<Handle> group_average_start(Input x, Output y, std::span<const Rank> ranks);
+  Status group_average(const Input& x, const Output& y, std::span<const Rank> ranks);
+  Result<Handle> group_average_start(const Input& x, const Output& y, std::span<const Rank> ranks);
 
   // A context of the ranks that give the same color, numbered anew by (key, rank); null for
   // kNoColor. Collective over this context. The two are independent from then on: each has its own

@@ -50,18 +50,35 @@ struct Invocation {
   void clear();
 };
 
-// What a blocking call asked for, of calls that this says everything about: one that asks for the
-// same again is neither checked nor bound anew. Calls with lists (weights, counts) are not of them,
-// nor is neighbor_allreduce, whose steps cost the same with new weights as without.
-struct Asked {
-  bool is_known = false;
+// What a blocking call asks for. Calls with lists (weights, counts) are not said whole by this, and
+// neighbor_allreduce is not, either: its steps cost the same with new weights as without.
+struct Asking {
+  bool is_whole = false;
   Collective collective{};
-  Input input{};
-  Output output{};
+  const Input& input;
+  const Output& output;
   Rank root = kNoRank;
   ReduceOp op{};
   AllreduceAlgorithm algorithm{};
-  friend bool operator==(const Asked&, const Asked&) = default;
+};
+// What was asked for last: a call that asks for the same again is neither checked nor bound anew.
+// The small members do not stand together: compilers compare neighbors as one word, which they put
+// together in memory and read back before it is there.
+struct Asked {
+  bool is_whole = false;
+  Collective collective{};
+  ReduceOp op{};
+  AllreduceAlgorithm algorithm{};
+  Input input{};
+  Rank root = kNoRank;
+  Output output{};
+
+  friend bool operator==(const Asked& asked, const Asking& asking) {
+    return asked.is_whole && asking.is_whole && asked.collective == asking.collective &&
+           asked.op == asking.op && asked.algorithm == asking.algorithm &&
+           asked.input == asking.input && asked.root == asking.root &&
+           asked.output == asking.output;
+  }
 };
 
 // A started operation as handles see it.
@@ -92,51 +109,53 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Status set_graph(Graph graph, bool weighted);
 
   // Fills the invocation of the next operation: collectives.cc. The lane's token is held.
-  Status invoke_neighbor_allreduce(Invocation& invocation, Input x, Output y,
+  Status invoke_neighbor_allreduce(Invocation& invocation, const Input& x, const Output& y,
                                    const NeighborWeights& weights);
-  Status invoke_neighbor_allgather(Invocation& invocation, Input x, Output y,
+  Status invoke_neighbor_allgather(Invocation& invocation, const Input& x, const Output& y,
                                    std::span<const std::size_t> counts);
-  Status invoke_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op,
+  Status invoke_allreduce(Invocation& invocation, const Input& x, const Output& y, ReduceOp op,
                           AllreduceAlgorithm algorithm);
-  Status invoke_broadcast(Invocation& invocation, Input x, Output y, Rank root);
+  Status invoke_broadcast(Invocation& invocation, const Input& x, const Output& y, Rank root);
   Status invoke_barrier(Invocation& invocation);
   // parts.cc
-  Status invoke_allgather(Invocation& invocation, Input x, Output y,
+  Status invoke_allgather(Invocation& invocation, const Input& x, const Output& y,
                           std::span<const std::size_t> counts);
-  Status invoke_reduce_scatter(Invocation& invocation, Input x, Output y, ReduceOp op,
+  Status invoke_reduce_scatter(Invocation& invocation, const Input& x, const Output& y, ReduceOp op,
                                std::span<const std::size_t> counts);
-  Status invoke_gather(Invocation& invocation, Input x, Output y, Rank root,
+  Status invoke_gather(Invocation& invocation, const Input& x, const Output& y, Rank root,
                        std::span<const std::size_t> counts);
-  Status invoke_scatter(Invocation& invocation, Input x, Output y, Rank root,
+  Status invoke_scatter(Invocation& invocation, const Input& x, const Output& y, Rank root,
                         std::span<const std::size_t> counts);
-  Status invoke_alltoall(Invocation& invocation, Input x, Output y,
+  Status invoke_alltoall(Invocation& invocation, const Input& x, const Output& y,
                          std::span<const std::size_t> send_counts,
                          std::span<const std::size_t> receive_counts);
-  Status invoke_reduce(Invocation& invocation, Input x, Output y, Rank root, ReduceOp op);
+  Status invoke_reduce(Invocation& invocation, const Input& x, const Output& y, Rank root,
+                       ReduceOp op);
   // hierarchical.cc, placement.cc: what knows machines
-  Status invoke_hierarchical(Invocation& invocation, Input x, Output y,
+  Status invoke_hierarchical(Invocation& invocation, const Input& x, const Output& y,
                              const NeighborWeights& weights);
-  Status invoke_local_allreduce(Invocation& invocation, Input x, Output y, ReduceOp op);
+  Status invoke_local_allreduce(Invocation& invocation, const Input& x, const Output& y,
+                                ReduceOp op);
   Status set_machine_graph(Graph graph, bool weighted);
   std::optional<Graph> machine_graph();
   Result<Placement> placement();
   // partial.cc: operations of some ranks
-  Status invoke_send(Invocation& invocation, Input x, Rank to);
-  Status invoke_recv(Invocation& invocation, Output y, Rank from);
-  Status invoke_pair_average(Invocation& invocation, Input x, Output y, Rank peer,
+  Status invoke_send(Invocation& invocation, const Input& x, Rank to);
+  Status invoke_recv(Invocation& invocation, const Output& y, Rank from);
+  Status invoke_pair_average(Invocation& invocation, const Input& x, const Output& y, Rank peer,
                              double self_weight, double pair_weight);
-  Status invoke_group_average(Invocation& invocation, Input x, Output y,
+  Status invoke_group_average(Invocation& invocation, const Input& x, const Output& y,
                               std::span<const Rank> ranks);
 
   // Runs what `fill` asks for, to its end. No allocation once the shape is known.
   template <typename Fill>
   Status run(Fill&& fill) {
-    return run(Asked(), std::forward<Fill>(fill));
+    return run(Asking{false, {}, {}, {}}, std::forward<Fill>(fill));
   }
   template <typename Fill>
-  Status run(const Asked& asked, Fill&& fill) {
+  Status run(const Asking& asking, Fill&& fill) {
     take_lane();
-    Status status = run_filled(asked, std::forward<Fill>(fill));
+    Status status = run_filled(asking, std::forward<Fill>(fill));
     token_.release();
     return status;
   }
@@ -223,21 +242,25 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   // lane.cc: running operations.
   template <typename Fill>
-  Status run_filled(const Asked& asked, Fill&& fill) {
+  Status run_filled(const Asking& asking, Fill&& fill) {
     if (failed_) return failure_;
     Slot& slot = next_slot();
     if (!queue_.empty() || is_running(slot)) wait_for_turn();
     if (failed_) return failure_;
-    if (!asked.is_known || slot.asked != asked || slot.asked_at != plans_dropped_) {
-      slot.asked.is_known = false;
-      slot.invocation.clear();
-      if (Status status = fill(slot.invocation); !status.ok()) return status;
-      slot.asked = asked;
-      slot.asked_at = plans_dropped_;
+    if (slot.asked == asking && slot.asked_at == plans_dropped_) {
+      begin(slot, true);
+      return run_to_end(slot);
     }
+    slot.asked.is_whole = false;
+    slot.invocation.clear();
+    if (Status status = fill(slot.invocation); !status.ok()) return status;
+    slot.asked = {asking.is_whole, asking.collective, asking.op,    asking.algorithm,
+                  asking.input,    asking.root,       asking.output};
+    slot.asked_at = plans_dropped_;
+    begin(slot);
     return run_to_end(slot);
   }
-  Slot& next_slot() { return *slots_[next_operation_ % slots_.size()]; }
+  Slot& next_slot() { return *slots_[next_slot_]; }
   static bool is_running(const Slot& slot) {
     return slot.execution.state() == Execution::State::running;
   }
@@ -245,7 +268,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   void wait_for_turn();
   void wait_for_all();
   Status run_to_end(Slot& slot);
-  bool begin(Slot& slot);
+  void begin(Slot& slot, bool is_again = false);
   bool advance(std::size_t index);
   void flush();
   void finish(Slot& slot);
@@ -386,6 +409,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::vector<Slot*> running_;
   std::deque<std::shared_ptr<PendingOperation>> queue_;
   std::uint64_t next_operation_ = 0;
+  std::size_t next_slot_ = 0;  // next_operation_ modulo the slots, without the division
   // Operations of some ranks: where they run, those idle, those that wait for a free way to their
   // peers, and the last blocking one's, to be used again.
   std::vector<std::unique_ptr<Slot>> partial_slots_;

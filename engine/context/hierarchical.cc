@@ -138,7 +138,7 @@ void Context::Core::weigh_edges(std::span<Contact* const> ranks,
   }
 }
 
-Status Context::Core::invoke_hierarchical(Invocation& invocation, Input x, Output y,
+Status Context::Core::invoke_hierarchical(Invocation& invocation, const Input& x, const Output& y,
                                           const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(check_same_count(kName, x, y));
   WEFT_RETURN_IF_ERROR(check_weighted(kName, x.type));

@@ -17,10 +17,16 @@ constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
 
 }  // namespace
 
-// Gives the operation its number and its channel's execution the work. False if it failed at once.
-bool Context::Core::begin(Slot& slot) {
+// Gives the operation its number and its channel's execution the work: what it ran last, once again,
+// or the slot's invocation.
+void Context::Core::begin(Slot& slot, bool is_again) {
   Invocation& invocation = slot.invocation;
-  slot.number = slot.is_partial ? partial_operations_++ : next_operation_++;
+  if (slot.is_partial) {
+    slot.number = partial_operations_++;
+  } else {
+    slot.number = next_operation_++;
+    next_slot_ = next_slot_ + 1 < slots_.size() ? next_slot_ + 1 : 0;
+  }
   slot.queries = 0;
   slot.deadline_ns = 0;
   last_slot_ = &slot;
@@ -32,10 +38,11 @@ bool Context::Core::begin(Slot& slot) {
   }
   ring_->add(Event::operation_begin, invocation.call.operation, kNoRank,
              invocation.plan->trace_name);
-  Status status = slot.execution.start(invocation.plan->plan, invocation.call);
+  Status status = is_again
+                      ? slot.execution.start_again(invocation.call.operation, invocation.call.epoch)
+                      : slot.execution.start(invocation.plan->plan, invocation.call);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
-  return is_running(slot);
 }
 
 // One turn of everything in flight. True if anything moved.
@@ -94,7 +101,7 @@ void Context::Core::start_queued() {
     slot.operation = std::move(queue_.front());
     queue_.pop_front();
     std::swap(slot.invocation, slot.operation->invocation);
-    slot.asked.is_known = false;
+    slot.asked.is_whole = false;
     begin(slot);
     advance(running_.size() - 1);
   }
@@ -162,7 +169,6 @@ void Context::Core::wait_for_all() {
 }
 
 Status Context::Core::run_to_end(Slot& slot) {
-  begin(slot);
   {
     const Waiting waiting(waiters_);
     drive([&] { return !is_running(slot); });

@@ -128,7 +128,7 @@ Result<Contact*> Context::Core::other_rank(std::string_view what, Rank rank) {
   return contact(rank);
 }
 
-Status Context::Core::invoke_send(Invocation& invocation, Input x, Rank to) {
+Status Context::Core::invoke_send(Invocation& invocation, const Input& x, Rank to) {
   WEFT_RETURN_IF_ERROR(check_memory("send", x, {nullptr, 0, x.type}));
   WEFT_ASSIGN(Contact * peer, other_rank("send", to));
   bind(invocation.call, Collective::send, x, {nullptr, 0, x.type});
@@ -138,7 +138,7 @@ Status Context::Core::invoke_send(Invocation& invocation, Input x, Rank to) {
   return plan_neighbors(invocation, Collective::send, false);
 }
 
-Status Context::Core::invoke_recv(Invocation& invocation, Output y, Rank from) {
+Status Context::Core::invoke_recv(Invocation& invocation, const Output& y, Rank from) {
   WEFT_RETURN_IF_ERROR(check_memory("recv", {nullptr, 0, y.type}, y));
   WEFT_ASSIGN(Contact * peer, other_rank("recv", from));
   bind(invocation.call, Collective::send, {nullptr, 0, y.type}, y);
@@ -148,8 +148,8 @@ Status Context::Core::invoke_recv(Invocation& invocation, Output y, Rank from) {
   return plan_neighbors(invocation, Collective::send, false);
 }
 
-Status Context::Core::invoke_pair_average(Invocation& invocation, Input x, Output y, Rank peer,
-                                          double self_weight, double pair_weight) {
+Status Context::Core::invoke_pair_average(Invocation& invocation, const Input& x, const Output& y,
+                                          Rank peer, double self_weight, double pair_weight) {
   WEFT_RETURN_IF_ERROR(check_same_count("pair_average", x, y));
   WEFT_RETURN_IF_ERROR(check_weighted("pair_average", x.type));
   WEFT_RETURN_IF_ERROR(check_weight("pair_average", self_weight, config_.rank));
@@ -184,7 +184,7 @@ Status Context::Core::place_in_group(std::span<const Rank> ranks, int& place) {
   return {};
 }
 
-Status Context::Core::invoke_group_average(Invocation& invocation, Input x, Output y,
+Status Context::Core::invoke_group_average(Invocation& invocation, const Input& x, const Output& y,
                                            std::span<const Rank> ranks) {
   WEFT_RETURN_IF_ERROR(check_same_count("group_average", x, y));
   WEFT_RETURN_IF_ERROR(check_weighted("group_average", x.type));

@@ -50,7 +50,7 @@ Status check_counts(std::string_view what, const std::vector<Range>& parts, Rank
 
 }  // namespace
 
-Status Context::Core::invoke_allgather(Invocation& invocation, Input x, Output y,
+Status Context::Core::invoke_allgather(Invocation& invocation, const Input& x, const Output& y,
                                        std::span<const std::size_t> counts) {
   WEFT_RETURN_IF_ERROR(give_parts("allgather", invocation.given, counts, x.count));
   WEFT_RETURN_IF_ERROR(check_counts("allgather", invocation.given, config_.rank, y.count, x.count));
@@ -67,8 +67,8 @@ Status Context::Core::invoke_allgather(Invocation& invocation, Input x, Output y
   });
 }
 
-Status Context::Core::invoke_reduce_scatter(Invocation& invocation, Input x, Output y, ReduceOp op,
-                                            std::span<const std::size_t> counts) {
+Status Context::Core::invoke_reduce_scatter(Invocation& invocation, const Input& x, const Output& y,
+                                            ReduceOp op, std::span<const std::size_t> counts) {
   const auto ranks = static_cast<std::uint32_t>(config_.size);
   if (counts.empty()) {
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -93,9 +93,10 @@ Status Context::Core::invoke_reduce_scatter(Invocation& invocation, Input x, Out
   });
 }
 
-Status Context::Core::invoke_gather(Invocation& invocation, Input x, Output y, Rank root,
-                                    std::span<const std::size_t> counts) {
+Status Context::Core::invoke_gather(Invocation& invocation, const Input& x, const Output& y,
+                                    Rank root, std::span<const std::size_t> counts) {
   WEFT_RETURN_IF_ERROR(check_root("gather", root));
+  const Output result = root == config_.rank ? y : Output{nullptr, 0, x.type};
   bool in_place = false;
   if (root == config_.rank) {
     WEFT_RETURN_IF_ERROR(give_parts("gather", invocation.given, counts, x.count));
@@ -103,10 +104,9 @@ Status Context::Core::invoke_gather(Invocation& invocation, Input x, Output y, R
     WEFT_ASSIGN(in_place,
                 check_part("gather", x, y, invocation.given[static_cast<std::size_t>(root)]));
   } else {
-    y = {nullptr, 0, x.type};
-    WEFT_RETURN_IF_ERROR(check_memory("gather", x, y));
+    WEFT_RETURN_IF_ERROR(check_memory("gather", x, result));
   }
-  bind(invocation.call, Collective::gather, x, y);
+  bind(invocation.call, Collective::gather, x, result);
   invocation.call.given = invocation.given;
   PlanKey key;
   key.collective = Collective::gather;
@@ -117,9 +117,10 @@ Status Context::Core::invoke_gather(Invocation& invocation, Input x, Output y, R
   });
 }
 
-Status Context::Core::invoke_scatter(Invocation& invocation, Input x, Output y, Rank root,
-                                     std::span<const std::size_t> counts) {
+Status Context::Core::invoke_scatter(Invocation& invocation, const Input& x, const Output& y,
+                                     Rank root, std::span<const std::size_t> counts) {
   WEFT_RETURN_IF_ERROR(check_root("scatter", root));
+  const Input source = root == config_.rank ? x : Input{nullptr, 0, y.type};
   bool in_place = false;
   if (root == config_.rank) {
     WEFT_RETURN_IF_ERROR(give_parts("scatter", invocation.given_input, counts, y.count));
@@ -127,10 +128,9 @@ Status Context::Core::invoke_scatter(Invocation& invocation, Input x, Output y, 
     WEFT_ASSIGN(in_place, check_part("scatter", x, y,
                                      invocation.given_input[static_cast<std::size_t>(root)]));
   } else {
-    x = {nullptr, 0, y.type};
-    WEFT_RETURN_IF_ERROR(check_memory("scatter", x, y));
+    WEFT_RETURN_IF_ERROR(check_memory("scatter", source, y));
   }
-  bind(invocation.call, Collective::scatter, x, y);
+  bind(invocation.call, Collective::scatter, source, y);
   invocation.call.given_input = invocation.given_input;
   PlanKey key;
   key.collective = Collective::scatter;
@@ -142,7 +142,7 @@ Status Context::Core::invoke_scatter(Invocation& invocation, Input x, Output y, 
 }
 
 // Without counts all blocks are equal.
-Status Context::Core::invoke_alltoall(Invocation& invocation, Input x, Output y,
+Status Context::Core::invoke_alltoall(Invocation& invocation, const Input& x, const Output& y,
                                       std::span<const std::size_t> send_counts,
                                       std::span<const std::size_t> receive_counts) {
   WEFT_RETURN_IF_ERROR(check_memory("alltoall", x, y));
@@ -182,20 +182,20 @@ Status Context::Core::invoke_alltoall(Invocation& invocation, Input x, Output y,
                         [&] { return plan_alltoall(config_.rank, config_.size, Shape{in_place}); });
 }
 
-Status Context::Core::invoke_reduce(Invocation& invocation, Input x, Output y, Rank root,
-                                    ReduceOp op) {
+Status Context::Core::invoke_reduce(Invocation& invocation, const Input& x, const Output& y,
+                                    Rank root, ReduceOp op) {
   WEFT_RETURN_IF_ERROR(check_root("reduce", root));
+  const Output result = root == config_.rank ? y : Output{nullptr, 0, x.type};
   if (root == config_.rank) {
     WEFT_RETURN_IF_ERROR(check_same_count("reduce", x, y));
   } else {
-    y = {nullptr, 0, x.type};
-    WEFT_RETURN_IF_ERROR(check_memory("reduce", x, y));
+    WEFT_RETURN_IF_ERROR(check_memory("reduce", x, result));
   }
-  bind(invocation.call, Collective::reduce, x, y);
+  bind(invocation.call, Collective::reduce, x, result);
   WEFT_RETURN_IF_ERROR(bind_reduction("reduce", invocation.call, x.type, op, config_.size));
   PlanKey key;
   key.collective = Collective::reduce;
-  key.in_place = is_in_place(x, y);
+  key.in_place = is_in_place(x, result);
   key.root = root;
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(invocation, key, [&] {

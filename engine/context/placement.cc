@@ -103,8 +103,8 @@ std::optional<Graph> Context::Core::machine_graph() {
 }
 
 // An allreduce among the ranks of each machine, which know nothing of other machines'.
-Status Context::Core::invoke_local_allreduce(Invocation& invocation, Input x, Output y,
-                                             ReduceOp op) {
+Status Context::Core::invoke_local_allreduce(Invocation& invocation, const Input& x,
+                                             const Output& y, ReduceOp op) {
   WEFT_RETURN_IF_ERROR(check_same_count("local_allreduce", x, y));
   WEFT_ASSIGN(const Machines* all, machines());
   const std::vector<Rank>& beside = all->ranks_beside(config_.rank);

@@ -1,11 +1,26 @@
 // Binding: what a shape's buffers, slices and peers are in this call.
 #include <fmt/core.h>
 
+#include <array>
+#include <bit>
+#include <cstring>
 #include <utility>
 
 #include "engine/execute/execute.h"
 
 namespace weft {
+namespace {
+
+// In one store, so that a transport that copies headers by words finds the word at once.
+void set_numbers(WireHeader& header, std::uint32_t operation, std::uint32_t epoch) {
+  static_assert(offsetof(WireHeader, epoch) % 8 == 0 &&
+                offsetof(WireHeader, operation) == offsetof(WireHeader, epoch) + sizeof epoch);
+  const auto both = std::bit_cast<std::uint64_t>(std::array{epoch, operation});
+  std::memcpy(reinterpret_cast<std::byte*>(&header) + offsetof(WireHeader, epoch), &both,
+              sizeof both);
+}
+
+}  // namespace
 
 std::string_view name(Collective collective) {
   switch (collective) {
@@ -75,6 +90,31 @@ Status Execution::start(const Plan& plan, const Call& call) {
   call_ = call;
   check_graph_ = options_.check_graph && call.checks_graph;
   element_ = size_of(call.type);
+  bind_edges();
+  bind_header();
+  is_brief_ = is_brief();
+  if (is_brief_) bind_brief_heads();
+  brief_slices_.clear();
+  is_bound_ = false;
+  return run();
+}
+
+Status Execution::start_again(std::uint32_t operation, std::uint32_t epoch) {
+  invariant(state_ == State::done, "only what has ended well is run again");
+  call_.operation = operation;
+  call_.epoch = epoch;
+  set_numbers(header_, operation, epoch);
+  for (WireHeader& head : brief_heads_) set_numbers(head, operation, epoch);
+  for (InEdge& edge : in_) edge.heard = edge.is_there = false;
+  for (OutEdge& edge : out_) {
+    edge.mark = 0;
+    edge.spoken = edge.blocked = false;
+  }
+  return run();
+}
+
+// What is bound runs from its first step.
+Status Execution::run() {
   status_ = {};
   touched_output_ = false;
   pc_ = 0;
@@ -84,11 +124,9 @@ Status Execution::start(const Plan& plan, const Call& call) {
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
   staging_used_ = 0;
-  bind_header();
-  bind_edges();
-  brief_ = is_brief();
-  WEFT_RETURN_IF_ERROR(bind_buffers());
+  brief_ = is_brief_;
   brief_posts_ = brief_step_ = brief_heard_ = 0;
+  if (!is_bound_) WEFT_RETURN_IF_ERROR(bind_buffers());
   state_ = State::running;
   return {};
 }
@@ -138,16 +176,21 @@ Status Execution::grow(HeapBlock& block, std::size_t bytes, const char* what) {
 Status Execution::bind_buffers() {
   if (send_of_step_.size() < plan_->steps.size()) send_of_step_.resize(plan_->steps.size());
   if (!plan_->hazards.empty()) read_marks_.assign(plan_->steps.size() * out_.size(), 0);
-  if (plan_->partition_of(Buffer::scratch).kind != Partition::Kind::none) {
+  const bool has_scratch = plan_->partition_of(Buffer::scratch).kind != Partition::Kind::none;
+  if (has_scratch) {
     const std::size_t count =
         plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
     if (count != 0) {
       const Result<ScratchPool::Block> taken = scratch_pool().take(count * element_);
       if (!taken.ok()) return lacks_memory("scratch", taken.status());
       scratch_ = *taken;
+      brief_slices_.clear();  // it lies elsewhere each time
     }
   }
-  return brief_ ? Status() : bind_staging();
+  if (!brief_) return bind_staging();
+  if (brief_slices_.empty()) bind_brief_slices();
+  is_bound_ = !has_scratch && plan_->hazards.empty();
+  return {};
 }
 
 Execution::Bytes Execution::bytes_of(const Slice& slice) const {

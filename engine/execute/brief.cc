@@ -7,6 +7,26 @@
 #include "engine/execute/execute.h"
 
 namespace weft {
+namespace {
+
+// Up to eight bytes as a word. The usual counts are loaded as they were stored, and the word is
+// written as one: what was written in smaller parts is not there to be read until the core's
+// earlier stores have all reached memory, the last message's among them.
+std::uint64_t word_of(const std::byte* data, std::uint64_t count) {
+  std::uint64_t word = 0;
+  if (count == sizeof word) {
+    std::memcpy(&word, data, sizeof word);
+  } else if (count == sizeof(std::uint32_t)) {
+    std::uint32_t half = 0;
+    std::memcpy(&half, data, sizeof half);
+    word = half;
+  } else if (count != 0) {
+    std::memcpy(&word, data, count);
+  }
+  return word;
+}
+
+}  // namespace
 
 bool Execution::is_brief() const {
   return plan_->is_one_round &&
@@ -14,18 +34,44 @@ bool Execution::is_brief() const {
          std::ranges::none_of(call_.receive_weights, is_unused);
 }
 
+// All of a message's header that does not change when the operation is run again.
+void Execution::bind_brief_heads() {
+  brief_heads_.assign(out_.size(), header_);
+  for (const Step& step : plan_->steps) {
+    if (step.kind != Step::Kind::send) continue;
+    const std::uint64_t bytes = bytes_of(step.slice).count;
+    for (const std::uint32_t edge : edges_of(step)) {
+      WireHeader& head = brief_heads_[edge];
+      head.kind = NoticeKind::data;
+      head.form = bytes > kInlineBytes ? PieceForm::payload : PieceForm::inlined;
+      head.bytes = static_cast<std::uint32_t>(bytes);
+      address(head, edge, true);
+    }
+  }
+  const auto takes =
+      std::ranges::find_if(plan_->steps, [this](const Step& step) { return takes_messages(step); });
+  brief_takes_ = static_cast<std::uint32_t>(takes - plan_->steps.begin());
+}
+
+void Execution::bind_brief_slices() {
+  for (const Step& step : plan_->steps) brief_slices_.push_back(bytes_of(step.slice));
+  brief_operands_.clear();
+  for (const Operand& operand : plan_->operands) {
+    brief_operands_.push_back(operand.kind == Operand::Kind::local ? bytes_of(operand.slice).data
+                                                                   : nullptr);
+  }
+}
+
 // True when the long way is to go on: with what comes after the steps, or, as this one gives up, at
 // the step where it stands. False when there is nothing more to do now, or at all.
 bool Execution::advance_brief() {
-  for (; pc_ < plan_->steps.size(); ++pc_) {
+  for (; pc_ < brief_takes_; ++pc_) {
     const Step& step = plan_->steps[pc_];
     if (step.kind == Step::Kind::send) {
       brief_ = post_brief(step);
       if (!brief_) return true;
-    } else if (!takes_messages(step)) {
-      combine_brief(step);
     } else {
-      break;
+      combine_brief(step);
     }
   }
   brief_ = post_credits();
@@ -43,6 +89,7 @@ bool Execution::advance_brief() {
 }
 
 bool Execution::takes_messages(const Step& step) const {
+  if (step.kind == Step::Kind::send) return false;
   const auto operands = std::span(plan_->operands).subspan(step.first, step.count);
   return std::ranges::any_of(
       operands, [](const Operand& operand) { return operand.kind == Operand::Kind::message; });
@@ -50,22 +97,16 @@ bool Execution::takes_messages(const Step& step) const {
 
 // False when a peer has no slot free.
 bool Execution::post_brief(const Step& step) {
-  const Bytes source = bytes_of(step.slice);
-  WireHeader head = header_;
-  std::span<const std::byte> payload;
-  head.kind = NoticeKind::data;
-  head.bytes = static_cast<std::uint32_t>(source.count);
-  if (source.count > kInlineBytes) {
-    head.form = PieceForm::payload;
-    payload = {source.data, source.count};
-  } else if (source.count != 0) {
-    std::memcpy(&head.word, source.data, source.count);
-  }
+  const Bytes source = brief_slices_[pc_];
+  const bool is_inlined = source.count <= kInlineBytes;
+  const std::uint64_t word = is_inlined ? word_of(source.data, source.count) : 0;
+  const std::span<const std::byte> payload(source.data, is_inlined ? 0 : source.count);
   moved_ = true;
   for (; brief_posts_ < step.count; ++brief_posts_) {
     const std::uint32_t edge = plan_->edges[step.first + brief_posts_];
     OutEdge& out = out_[edge];
-    address(head, edge, true);
+    WireHeader& head = brief_heads_[edge];
+    head.word = word;
     if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full) return false;
     out.spoken = true;
     call_.out[edge]->sent_bytes += source.count;
@@ -89,7 +130,7 @@ bool Execution::hear_brief() {
       InEdge& edge = in_[operand.edge];
       const Notice notice = edge.endpoint->front(options_.channel);
       if (notice.header == nullptr) return false;
-      brief_ = is_as_expected(edge, *notice.header, bytes_of(step.slice).count);
+      brief_ = is_as_expected(edge, *notice.header, brief_slices_[brief_step_].count);
       if (!brief_) return false;
       edge.is_there = true;
       edge.data = notice.header->form == PieceForm::inlined
@@ -114,8 +155,8 @@ bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
 
 // A step whose messages, if it takes any, are there.
 void Execution::combine_brief(const Step& step) {
-  const Bytes destination = bytes_of(step.slice);
   const auto number = static_cast<std::uint16_t>(&step - plan_->steps.data());
+  const Bytes destination = brief_slices_[number];
   if (destination.count == 0) return;
   options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
   terms_.clear();
@@ -123,7 +164,7 @@ void Execution::combine_brief(const Step& step) {
     const Operand& operand = plan_->operands[step.first + i];
     const double weight = weight_of(operand.weight);
     if (operand.kind == Operand::Kind::local) {
-      terms_.push_back({bytes_of(operand.slice).data, weight});
+      terms_.push_back({brief_operands_[step.first + i], weight});
     } else {
       terms_.push_back({in_[operand.edge].data, weight * in_[operand.edge].weight});
     }

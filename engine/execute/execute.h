@@ -155,6 +155,9 @@ class Execution {
 
   // Begins an operation; only when not running.
   Status start(const Plan& plan, const Call& call);
+  // The same plan and call as the last time, whose spans still hold, under another number: nothing
+  // is bound anew.
+  Status start_again(std::uint32_t operation, std::uint32_t epoch);
   State advance();
   // Ends a running operation badly.
   void fail(Status status);
@@ -251,6 +254,7 @@ class Execution {
   };
 
   // binding.cc
+  Status run();
   Status bind_buffers();
   void bind_edges();
   void prefer_rails();
@@ -290,6 +294,8 @@ class Execution {
 
   // brief.cc
   [[nodiscard]] bool is_brief() const;
+  void bind_brief_heads();
+  void bind_brief_slices();
   bool advance_brief();
   [[nodiscard]] bool takes_messages(const Step& step) const;
   bool post_brief(const Step& step);
@@ -338,8 +344,15 @@ class Execution {
   std::uint32_t staging_used_ = 0;  // slots
   bool staging_is_ring_ = false;
 
-  bool brief_ = false;             // the operation goes the brief way, so far
-  std::uint32_t brief_posts_ = 0;  // edges of the send at pc_ that have their message by it
+  bool is_brief_ = false;  // the operation can go the brief way, and
+  bool brief_ = false;     // has so far
+  // There: where the plan's steps and its local operands lie. Empty: yet to be found.
+  std::vector<Bytes> brief_slices_;
+  std::vector<const std::byte*> brief_operands_;
+  std::vector<WireHeader> brief_heads_;  // by out-edge: a send's only message there
+  std::uint32_t brief_takes_ = 0;        // the first step that takes messages
+  bool is_bound_ = false;                // nothing is to be bound anew when it is run again
+  std::uint32_t brief_posts_ = 0;        // edges of the send at pc_ that have their message by it
   std::uint32_t brief_step_ = 0;   // the combine, from pc_ on, whose messages are being heard, and
   std::uint32_t brief_heard_ = 0;  // how many of its operands were looked at
 

@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
 // Pieces of staged messages: small enough that a ring of them stays in a core's second-level cache.
 constexpr std::uint64_t kStagedPiece = std::uint64_t{64} << 10;
+constexpr std::uint32_t kStagedRing = 4;  // pieces
 
 }  // namespace
 
@@ -63,7 +64,7 @@ Status Execution::bind_staging() {
     ++sends;
   }
   staging_is_ring_ = sends == 1;
-  if (staging_is_ring_) pieces = std::min(pieces, options_.slots);
+  if (staging_is_ring_) pieces = std::min({pieces, options_.slots, kStagedRing});
   return grow(staging_, pieces * kStagedPiece, "staging");
 }
 
@@ -86,7 +87,7 @@ void Execution::begin_send(const Step& step) {
   if (send.form == Form::staged) {
     const std::uint32_t pieces = staged_pieces(step, source);
     send.first_slot = staging_used_;
-    send.slots = staging_is_ring_ ? std::min(pieces, options_.slots) : pieces;
+    send.slots = staging_is_ring_ ? std::min({pieces, options_.slots, kStagedRing}) : pieces;
     staging_used_ += send.slots;
   }
   if (send.pieces > 1 && send.form == Form::carried) {

@@ -106,6 +106,42 @@ TEST(Repeated, CallsThatDifferInOneThingAreNotTheSame) {
   });
 }
 
+// What is not bound anew still takes its bytes from the memory anew: by every way that messages of
+// these lengths go, in place and not, and with a root that finds no slot free.
+TEST(Repeated, TheSameCallTakesWhatTheMemoryHoldsNow) {
+  Config config = test_config();
+  config.slots = 2;
+  run_job(
+      3,
+      [](Context& context) {
+        for (const std::size_t count : {1UL, 3UL, 4UL, 8UL, 11UL, 64UL, 3000UL, 70'000UL}) {
+          Array<std::uint8_t> x(count, true), y(count, true);
+          const auto value = [](std::size_t i, int round, Rank rank) {
+            return static_cast<std::uint8_t>(i + static_cast<std::size_t>(5 * round + rank));
+          };
+          const auto fill = [&](int round) {
+            for (std::size_t i = 0; i < count; ++i) x[i] = value(i, round, context.rank());
+          };
+          for (int round = 0; round < 40; ++round) {
+            fill(round);
+            ASSERT_TRUE(context.broadcast(in(x.data(), count), out(y.data(), count), 1).ok());
+            for (std::size_t i = 0; i < count; ++i)
+              ASSERT_EQ(y[i], value(i, round, 1)) << count << " bytes, round " << round;
+          }
+          for (int round = 0; round < 40; ++round) {
+            fill(round);
+            ASSERT_TRUE(
+                context.allreduce(in(x.data(), count), out(x.data(), count), ReduceOp::bit_xor)
+                    .ok());
+            for (std::size_t i = 0; i < count; ++i)
+              ASSERT_EQ(x[i], value(i, round, 0) ^ value(i, round, 1) ^ value(i, round, 2))
+                  << count << " bytes, round " << round;
+          }
+        }
+      },
+      config);
+}
+
 TEST(Broadcast, FromEveryRoot) {
   run_job(4, [](Context& context) {
     for (Rank root = 0; root < 4; ++root) {
@@ -158,6 +194,28 @@ TEST(NeighborAllgather, PartsOfUnequalSizeByAscendingRank) {
     ASSERT_TRUE(status.ok()) << status.to_string();
     for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(y[i], want[i]);
   });
+}
+
+// Twice as much as the heap holds, if each context kept what it took.
+TEST(Closing, ContextsOpenedInALoopUseTheSameMemory) {
+  Config config = test_config();
+  config.slots = 256;
+  const std::size_t heap = static_cast<std::size_t>(config.heap_mib) << 20;
+  const std::size_t payloads = static_cast<std::size_t>(config.slots) *
+                               static_cast<std::size_t>(config.channels) *
+                               static_cast<std::size_t>(config.eager_bytes);
+  std::size_t taken = 0;
+  for (int round = 0; taken < 2 * heap; ++round, taken += 2 * payloads) {
+    run_job(
+        2,
+        [&](Context& context) {
+          int x = 7 * round + context.rank(), y = 0;
+          ASSERT_TRUE(context.allreduce(in(&x, 1), out(&y, 1), ReduceOp::max).ok());
+          ASSERT_EQ(y, 7 * round + 1);
+        },
+        config);
+    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "after " << taken << " bytes";
+  }
 }
 
 TEST(Barrier, NobodyLeavesBeforeAllCame) {

@@ -4,11 +4,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
 
+#include "verbs/shm/body.h"
 #include "verbs/shm/interface.h"
 
 namespace weft::shm {
@@ -75,9 +77,9 @@ Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
                         ? static_cast<Hall*>(heap->at(address.hall, sizeof(Hall)))
                         : nullptr;
   WEFT_RETURN_IF_ERROR(check_hall(peer_hall, *hall_, peer));
-  WEFT_ASSIGN(std::byte * ring, make_ring(address));
+  WEFT_ASSIGN(std::byte * body, make_ring(address));
   auto endpoint =
-      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, ring);
+      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, body);
   Endpoint* raw = endpoint.get();
   if (known != endpoints_.end()) {
     replaced_.push_back(std::exchange(known->second, std::move(endpoint)));
@@ -90,14 +92,20 @@ Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
 }
 
 Result<std::byte*> ShmInterface::make_ring(const Address& address) {
-  WEFT_ASSIGN(void* memory, allocate(geometry_.ring_bytes()));
+  WEFT_ASSIGN(void* memory, allocate(sizeof(Ring)));
+  Result<std::byte*> body = take_body(geometry_);
+  if (!body.ok()) {
+    deallocate(memory);
+    return body.status();
+  }
   auto* ring = new (memory) Ring{};
   ring->peer_nonce = address.heap.nonce;
   ring->peer_hall = address.hall;
+  ring->body = heap_offset(*body, geometry_.body_bytes());
   ring->next = hall_->rings.load(std::memory_order_relaxed);
-  hall_->rings.store(heap_offset(ring, geometry_.ring_bytes()), std::memory_order_release);
-  ring_bytes_ += geometry_.ring_bytes();
-  return static_cast<std::byte*>(memory);
+  hall_->rings.store(heap_offset(ring, sizeof(Ring)), std::memory_order_release);
+  ring_bytes_ += sizeof(Ring) + geometry_.body_bytes();
+  return *body;
 }
 
 std::optional<Rank> ShmInterface::next_asker() {
@@ -133,7 +141,7 @@ Result<Endpoint*> ShmInterface::attention() {
 }
 
 ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
-                         std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* ring)
+                         std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* body)
     : interface_(interface),
       peer_(peer),
       heap_nonce_(address.heap.nonce),
@@ -144,12 +152,13 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
       slot_mask_(interface.geometry().slots - 1),
       payload_stride_(interface.geometry().payload_bytes),
       peer_hall_(peer_hall),
+      body_(body),
       heap_(std::move(heap)) {
   const Geometry& geometry = interface.geometry();
   outgoing_.resize(geometry.channels);
   for (std::uint32_t c = 0; c < geometry.channels; ++c) {
-    outgoing_[c] = {geometry.headers(ring, c), geometry.payloads(ring, c),
-                    &geometry.release_line(ring, c)->released};
+    outgoing_[c] = {geometry.headers(body, c), geometry.payloads(body, c),
+                    &Geometry::release_line(body, c)->released};
   }
   process_access_ = probe_process_access();
 }
@@ -157,20 +166,23 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
 // A peer's ring for us may come at any time; its list is searched only when it has grown. The
 // bounds hold whatever the peer has written there.
 bool ShmEndpoint::find_incoming() {
+  if (interface_.closed()) return false;
   const std::uint64_t head = peer_hall_->rings.load(std::memory_order_acquire);
   if (head == rings_seen_) return false;
   const Geometry& geometry = interface_.geometry();
   std::uint64_t offset = head;
   for (std::size_t looked = 0; looked < kMostRanks && offset != 0 && offset != rings_seen_;
        ++looked) {
-    auto* memory = static_cast<std::byte*>(heap_->at(offset, geometry.ring_bytes()));
-    if (memory == nullptr || offset % kLine != 0) break;
-    const auto* ring = reinterpret_cast<const Ring*>(memory);
+    const auto* ring = static_cast<const Ring*>(heap_->at(offset, sizeof(Ring)));
+    if (ring == nullptr || offset % kLine != 0) break;
     if (interface_.owns(*ring)) {
+      auto* body = static_cast<std::byte*>(heap_->at(ring->body, geometry.body_bytes()));
+      if (body == nullptr || ring->body % kLine != 0) break;
       incoming_.resize(geometry.channels);
       for (std::uint32_t c = 0; c < geometry.channels; ++c) {
-        incoming_[c] = {geometry.headers(memory, c), geometry.payloads(memory, c),
-                        &geometry.release_line(memory, c)->released};
+        incoming_[c] = {geometry.headers(body, c), geometry.payloads(body, c),
+                        &Geometry::release_line(body, c)->released,
+                        c + 2 < geometry.channels ? c + 1 : std::min(1U, geometry.channels - 1)};
       }
       break;
     }
@@ -178,6 +190,15 @@ bool ShmEndpoint::find_incoming() {
   }
   rings_seen_ = head;
   return !incoming_.empty();
+}
+
+// Its owner has closed: what the peer wrote for it may become another's.
+void ShmEndpoint::look_away() {
+  incoming_.clear();
+}
+
+void ShmEndpoint::leave() {
+  leave_body({body_, interface_.geometry().body_bytes(), peer_hall_, process_, heap_});
 }
 
 Status ShmEndpoint::probe_process_access() const {

@@ -79,12 +79,13 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   return std::unique_ptr<Interface>(std::move(interface));
 }
 
-// The hall and the rings stay allocated while the process lives: peers may still look at them after
-// we left, and reusing their memory would show them another context's words. Closing contexts in a
-// loop therefore costs a ring per peer each time; rings of closed contexts are few and bounded by
-// the contexts a process makes.
+// The hall stays allocated while the process lives, and the Ring of each peer: others may still
+// look at them after we left. The bodies of the rings are used again.
 ShmInterface::~ShmInterface() {
   close();
+  if (hall_ == nullptr || identity_.process != getpid()) return;
+  for (auto& [rank, endpoint] : endpoints_) endpoint->leave();
+  for (auto& endpoint : replaced_) endpoint->leave();
 }
 
 void ShmInterface::close() {
@@ -92,6 +93,8 @@ void ShmInterface::close() {
   // A forked child that destroys its copy does not close the interface of its parent, whose hall it
   // shares.
   if (hall_ == nullptr || identity_.process != getpid()) return;
+  for (auto& [rank, endpoint] : endpoints_) endpoint->look_away();
+  for (auto& endpoint : replaced_) endpoint->look_away();
   if (hall_->closed.exchange(1, std::memory_order_release) != 0) return;
   for (auto& [rank, endpoint] : endpoints_) endpoint->wake_peer();
 }

@@ -32,9 +32,12 @@ void wake_owner(Hall& hall, Bell& bell, std::int32_t process);
 class ShmEndpoint final : public Endpoint {
  public:
   ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
-              std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* ring);
+              std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* body);
 
   void wake_peer();
+  // As its interface closes: hears nothing more. As it goes: the body of its ring is free.
+  void look_away();
+  void leave();
   [[nodiscard]] Rank peer() const override { return peer_; }
   [[nodiscard]] bool peer_closed() const override {
     return peer_hall_->closed.load(std::memory_order_acquire) != 0;
@@ -93,6 +96,9 @@ class ShmEndpoint final : public Endpoint {
     WireHeader* headers;
     std::byte* payloads;
     std::atomic<std::uint64_t>* released_line;  // written by us
+    // The channel that is heard after this one if operations come back to back: they take the
+    // channels between the first and the last in turn. Its next header is fetched ahead of time.
+    std::uint32_t following = 0;
     std::uint64_t next = 0;
   };
 
@@ -111,6 +117,7 @@ class ShmEndpoint final : public Endpoint {
   std::size_t payload_stride_;
   Hall* peer_hall_;
   std::uint64_t rings_seen_ = 0;  // the peer's list of rings as last searched
+  std::byte* body_;               // of our ring
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;  // empty until the peer made its ring for us
   std::shared_ptr<const PeerHeap> heap_;

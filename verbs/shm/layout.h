@@ -61,6 +61,7 @@ struct Hall {
 struct Ring {
   alignas(kLine) std::uint64_t peer_nonce;  // of the heap with the hall that it is for
   std::uint64_t peer_hall;                  // offset of that hall
+  std::uint64_t body;                       // offset of its body
   std::uint64_t next;                       // offset of the ring made before this one, 0 for none
 };
 
@@ -68,7 +69,7 @@ struct ReleaseLine {
   alignas(kLine) std::atomic<std::uint64_t> released;
 };
 
-// Where the parts of a ring lie: Ring, a release line per channel, all headers, all payloads.
+// Where the parts of a ring's body lie: a release line per channel, all headers, all payloads.
 // Headers lie side by side, not each before its payload: payload strides near a power of two would
 // put them all in one cache set.
 struct Geometry {
@@ -76,21 +77,22 @@ struct Geometry {
   std::uint32_t slots;
   std::size_t payload_bytes;  // per slot, whole cache lines
 
-  [[nodiscard]] std::size_t ring_bytes() const {
-    return sizeof(Ring) + channels * sizeof(ReleaseLine) +
-           std::size_t{channels} * slots * (sizeof(WireHeader) + payload_bytes);
+  // All but the payloads.
+  [[nodiscard]] std::size_t control_bytes() const {
+    return channels * sizeof(ReleaseLine) + std::size_t{channels} * slots * sizeof(WireHeader);
   }
-  [[nodiscard]] ReleaseLine* release_line(std::byte* ring, std::uint32_t channel) const {
-    return reinterpret_cast<ReleaseLine*>(ring + sizeof(Ring)) + channel;
+  [[nodiscard]] std::size_t body_bytes() const {
+    return control_bytes() + std::size_t{channels} * slots * payload_bytes;
   }
-  [[nodiscard]] WireHeader* headers(std::byte* ring, std::uint32_t channel) const {
-    return reinterpret_cast<WireHeader*>(ring + sizeof(Ring) + channels * sizeof(ReleaseLine)) +
+  [[nodiscard]] static ReleaseLine* release_line(std::byte* body, std::uint32_t channel) {
+    return reinterpret_cast<ReleaseLine*>(body) + channel;
+  }
+  [[nodiscard]] WireHeader* headers(std::byte* body, std::uint32_t channel) const {
+    return reinterpret_cast<WireHeader*>(body + channels * sizeof(ReleaseLine)) +
            std::size_t{channel} * slots;
   }
-  [[nodiscard]] std::byte* payloads(std::byte* ring, std::uint32_t channel) const {
-    return ring + sizeof(Ring) + channels * sizeof(ReleaseLine) +
-           std::size_t{channels} * slots * sizeof(WireHeader) +
-           std::size_t{channel} * slots * payload_bytes;
+  [[nodiscard]] std::byte* payloads(std::byte* body, std::uint32_t channel) const {
+    return body + control_bytes() + std::size_t{channel} * slots * payload_bytes;
   }
 };
 

@@ -15,6 +15,27 @@ std::atomic_ref<std::uint32_t> stamp_of(WireHeader* header) {
   return std::atomic_ref<std::uint32_t>(header->stamp);
 }
 
+// All but the stamp, by words and never wider: a load finds what a store just before it wrote only
+// if that store covers it; else it waits until all earlier stores have left the core, and those of
+// the last message may still wait for their line. The atomic accesses keep compilers from merging.
+void copy_words(const WireHeader& from, WireHeader& to) {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  static_assert(offsetof(WireHeader, stamp) == 6 * sizeof(Word) + sizeof(WireHeader::checksum));
+  const auto* source = reinterpret_cast<const Word*>(&from);
+  auto* target = reinterpret_cast<Word*>(&to);
+  const auto copy = [&](std::size_t i) {
+    __atomic_store_n(target + i, __atomic_load_n(source + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  };
+  copy(0);
+  copy(1);
+  copy(2);
+  copy(3);
+  copy(4);
+  copy(5);
+  to.checksum = from.checksum;
+  copy(7);
+}
+
 }  // namespace
 
 void ask_attention(Hall& hall, std::uint32_t rank) {
@@ -35,8 +56,7 @@ Posted ShmEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
   if (!payload.empty())
     std::memcpy(out.payloads + slot * payload_stride_, payload.data(), payload.size());
   WireHeader* target = out.headers + slot;
-  std::memcpy(static_cast<void*>(target), &header, offsetof(WireHeader, stamp));
-  target->word = header.word;
+  copy_words(header, *target);
   ++out.posted;
   stamp_of(target).store(static_cast<std::uint32_t>(out.posted), std::memory_order_release);
   if (channel == kControlChannel) {
@@ -56,6 +76,8 @@ Notice ShmEndpoint::front(std::uint32_t channel) {
     return {};
   std::byte* payload = in.payloads + slot * payload_stride_;
   __builtin_prefetch(payload);  // under way while the header is checked
+  const Incoming& following = incoming_[in.following];
+  __builtin_prefetch(following.headers + (following.next & slot_mask_));
   return {header, payload};
 }
 
