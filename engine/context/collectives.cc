@@ -201,6 +201,24 @@ Status Context::Core::bind_dynamic(Invocation& invocation, const NeighborWeights
   return {};
 }
 
+// Gives what was bound last the weights of this call, if they are for the same ranks in the same
+// order. What is wrong with weights is found where they are bound anew.
+bool Context::Core::reweigh(Invocation& invocation, const NeighborWeights& weights) {
+  const auto reweigh_side = [](std::span<const NeighborWeight> list,
+                               const std::vector<Contact*>& peers, std::vector<double>& values) {
+    if (list.size() != peers.size()) return false;
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      if (list[k].rank != peers[k]->rank || !std::isfinite(list[k].weight)) return false;
+      values[k] = list[k].weight + 0.0;
+    }
+    return true;
+  };
+  if (!std::isfinite(*weights.self)) return false;
+  invocation.call.self_weight = *weights.self;
+  return reweigh_side(*weights.sources, invocation.in, invocation.receive_weights) &&
+         reweigh_side(*weights.destinations, invocation.out, invocation.send_weights);
+}
+
 Status Context::Core::invoke_neighbor_allreduce(Invocation& invocation, const Input& x,
                                                 const Output& y, const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));

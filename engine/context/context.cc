@@ -4,6 +4,19 @@
 #include "engine/context/core.h"
 
 namespace weft {
+namespace {
+
+Asking asking_of(const Input& x, const Output& y, const NeighborWeights& weights) {
+  const bool names_all = weights.self && weights.sources && weights.destinations;
+  const bool names_none = !weights.self && !weights.sources && !weights.destinations;
+  return {.is_whole = (names_all || names_none) && !weights.push_sum,
+          .collective = Collective::neighbor_allreduce,
+          .input = x,
+          .output = y,
+          .weights = names_all ? &weights : nullptr};
+}
+
+}  // namespace
 
 Handle::Handle(std::shared_ptr<PendingOperation> operation) : operation_(std::move(operation)) {}
 
@@ -104,8 +117,9 @@ std::string Context::explain() const {
 
 Status Context::neighbor_allreduce(const Input& x, const Output& y,
                                    const NeighborWeights& weights) {
-  return core_->run(
-      [&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
+  return core_->run(asking_of(x, y, weights), [&](Invocation& r) {
+    return core_->invoke_neighbor_allreduce(r, x, y, weights);
+  });
 }
 Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y,
                                                  const NeighborWeights& weights) {

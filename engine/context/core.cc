@@ -168,6 +168,7 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
   graph_ = std::move(graph);
   weighted_ = weighted;
   graph_connected_ = false;
+  for (auto& slot : slots_) slot->asked.is_whole = false;
   token_.release();
   return {};
 }

@@ -50,8 +50,7 @@ struct Invocation {
   void clear();
 };
 
-// What a blocking call asks for. Calls with lists (weights, counts) are not said whole by this, and
-// neighbor_allreduce is not, either: its steps cost the same with new weights as without.
+// What a blocking call asks for, if this says all of it; calls with counts, for example, say more.
 struct Asking {
   bool is_whole = false;
   Collective collective{};
@@ -60,6 +59,8 @@ struct Asking {
   Rank root = kNoRank;
   ReduceOp op{};
   AllreduceAlgorithm algorithm{};
+  // Of a neighbor_allreduce that names all its peers. They may be others the next time.
+  const NeighborWeights* weights = nullptr;
 };
 // What was asked for last: a call that asks for the same again is neither checked nor bound anew.
 // The small members do not stand together: compilers compare neighbors as one word, which they put
@@ -72,12 +73,13 @@ struct Asked {
   Input input{};
   Rank root = kNoRank;
   Output output{};
+  bool has_weights = false;
 
   friend bool operator==(const Asked& asked, const Asking& asking) {
     return asked.is_whole && asking.is_whole && asked.collective == asking.collective &&
            asked.op == asking.op && asked.algorithm == asking.algorithm &&
            asked.input == asking.input && asked.root == asking.root &&
-           asked.output == asking.output;
+           asked.output == asking.output && asked.has_weights == (asking.weights != nullptr);
   }
 };
 
@@ -247,15 +249,16 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     Slot& slot = next_slot();
     if (!queue_.empty() || is_running(slot)) wait_for_turn();
     if (failed_) return failure_;
-    if (slot.asked == asking && slot.asked_at == plans_dropped_) {
+    if (slot.asked == asking && slot.asked_at == plans_dropped_ &&
+        (asking.weights == nullptr || reweigh(slot.invocation, *asking.weights))) {
       begin(slot, true);
       return run_to_end(slot);
     }
     slot.asked.is_whole = false;
     slot.invocation.clear();
     if (Status status = fill(slot.invocation); !status.ok()) return status;
-    slot.asked = {asking.is_whole, asking.collective, asking.op,    asking.algorithm,
-                  asking.input,    asking.root,       asking.output};
+    slot.asked = {asking.is_whole, asking.collective, asking.op,     asking.algorithm,
+                  asking.input,    asking.root,       asking.output, asking.weights != nullptr};
     slot.asked_at = plans_dropped_;
     begin(slot);
     return run_to_end(slot);
@@ -388,6 +391,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Status bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources);
   Status bind_push(Invocation& invocation, std::span<const NeighborWeight> targets);
   Status bind_dynamic(Invocation& invocation, const NeighborWeights& weights);
+  static bool reweigh(Invocation& invocation, const NeighborWeights& weights);
   Status bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op, int ranks);
   Status give_parts(std::string_view what, std::vector<Range>& parts,
                     std::span<const std::size_t> counts, std::size_t each);

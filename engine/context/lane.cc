@@ -38,9 +38,8 @@ void Context::Core::begin(Slot& slot, bool is_again) {
   }
   ring_->add(Event::operation_begin, invocation.call.operation, kNoRank,
              invocation.plan->trace_name);
-  Status status = is_again
-                      ? slot.execution.start_again(invocation.call.operation, invocation.call.epoch)
-                      : slot.execution.start(invocation.plan->plan, invocation.call);
+  Status status = is_again ? slot.execution.start_again(invocation.call)
+                           : slot.execution.start(invocation.plan->plan, invocation.call);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
 }

@@ -99,12 +99,16 @@ Status Execution::start(const Plan& plan, const Call& call) {
   return run();
 }
 
-Status Execution::start_again(std::uint32_t operation, std::uint32_t epoch) {
+Status Execution::start_again(const Call& call) {
   invariant(state_ == State::done, "only what has ended well is run again");
-  call_.operation = operation;
-  call_.epoch = epoch;
-  set_numbers(header_, operation, epoch);
-  for (WireHeader& head : brief_heads_) set_numbers(head, operation, epoch);
+  call_.operation = call.operation;
+  call_.epoch = call.epoch;
+  call_.self_weight = call.self_weight;
+  set_numbers(header_, call.operation, call.epoch);
+  for (std::size_t edge = 0; is_brief_ && edge < brief_heads_.size(); ++edge) {
+    set_numbers(brief_heads_[edge], call.operation, call.epoch);
+    brief_heads_[edge].weight = send_weight(edge);
+  }
   for (InEdge& edge : in_) edge.heard = edge.is_there = false;
   for (OutEdge& edge : out_) {
     edge.mark = 0;

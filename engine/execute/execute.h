@@ -155,9 +155,9 @@ class Execution {
 
   // Begins an operation; only when not running.
   Status start(const Plan& plan, const Call& call);
-  // The same plan and call as the last time, whose spans still hold, under another number: nothing
-  // is bound anew.
-  Status start_again(std::uint32_t operation, std::uint32_t epoch);
+  // The same plan as the last time, and the same call but for its number, its epoch and the values
+  // of its weights: nothing is bound anew.
+  Status start_again(const Call& call);
   State advance();
   // Ends a running operation badly.
   void fail(Status status);
@@ -285,6 +285,9 @@ class Execution {
   bool pump(Sending& send);
   bool stage(Sending& send, std::uint32_t piece);
   Posted post_piece(const Sending& send, OutEdge& out, std::uint32_t piece);
+  [[nodiscard]] double send_weight(std::size_t edge) const {
+    return call_.send_weights.empty() ? 1.0 : call_.send_weights[edge];
+  }
   void address(WireHeader& head, std::size_t edge, bool is_last) const;
   Posted post_large(Endpoint& endpoint, const WireHeader& head, std::span<const std::byte> source);
   bool post_credits();

@@ -214,7 +214,7 @@ Posted Execution::post_piece(const Sending& send, OutEdge& out, std::uint32_t pi
 void Execution::address(WireHeader& head, std::size_t edge, bool is_last) const {
   const OutEdge& out = out_[edge];
   head.edge = static_cast<std::uint16_t>(edge);
-  head.weight = call_.send_weights.empty() ? 1.0 : call_.send_weights[edge];
+  head.weight = send_weight(edge);
   head.flags = static_cast<std::uint8_t>((is_last ? kFlagLast : 0) |
                                          (!out.spoken && out.mutual ? kFlagCredit : 0) |
                                          (is_unused(head.weight) ? kFlagNothing : 0));

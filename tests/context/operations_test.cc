@@ -142,6 +142,59 @@ TEST(Repeated, TheSameCallTakesWhatTheMemoryHoldsNow) {
       config);
 }
 
+TEST(Repeated, WeightsAndPeersOfTheCallCountEachTime) {
+  run_job(4, [](Context& context) {
+    const Rank own = context.rank();
+    double x = 0, y = 0;
+    for (int round = 0; round < 200; ++round) {
+      x = 10 * round + own;
+      const Rank hop = round % 50 < 40 ? 1 : 2;  // other peers now and then
+      const Rank before = (own + 4 - hop) % 4;
+      const NeighborWeight from{before, 0.25 * (round % 7)}, to{(own + hop) % 4, 1.0 + round % 3};
+      const NeighborWeights weights{
+          .self = round % 5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)};
+      const Status status = context.neighbor_allreduce(in(&x, 1), out(&y, 1), weights);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      ASSERT_DOUBLE_EQ(y, *weights.self * x + from.weight * to.weight * (10 * round + before))
+          << "round " << round;
+    }
+  });
+}
+
+TEST(Repeated, AnotherGraphCountsFromTheNextCallOn) {
+  run_job(4, [](Context& context) {
+    double x = context.rank(), y = -1;
+    for (const char* graph : {"fully_connected", "ring:style=1", "fully_connected"}) {
+      ASSERT_TRUE(context.set_graph(*make_graph(graph, 4)).ok());
+      double sum = x;
+      const auto& in_edges = context.graph().in_edges(context.rank());
+      for (const Peer& peer : in_edges) sum += peer.rank;
+      for (int round = 0; round < 20; ++round) {
+        ASSERT_TRUE(context.neighbor_allreduce(in(&x, 1), out(&y, 1)).ok());
+        ASSERT_DOUBLE_EQ(y, sum / static_cast<double>(in_edges.size() + 1)) << graph;
+      }
+    }
+  });
+}
+
+TEST(Repeated, AWeightThatIsNoNumberIsRefusedAndTheNextCallRuns) {
+  run_job(2, [](Context& context) {
+    const Rank other = 1 - context.rank();
+    double x = context.rank(), y = -1;
+    for (int round = 0; round < 40; ++round) {
+      for (const double weight : {std::nan(""), 0.5}) {
+        const NeighborWeight from{other, weight}, to{other, 1};
+        const Status status = context.neighbor_allreduce(
+            in(&x, 1), out(&y, 1),
+            {.self = 0.5, .sources = std::span(&from, 1), .destinations = std::span(&to, 1)});
+        ASSERT_EQ(status.ok(), !std::isnan(weight));
+        ASSERT_DOUBLE_EQ(y, status.ok() ? 0.5 : -1);
+        y = -1;
+      }
+    }
+  });
+}
+
 TEST(Broadcast, FromEveryRoot) {
   run_job(4, [](Context& context) {
     for (Rank root = 0; root < 4; ++root) {

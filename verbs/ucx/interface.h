@@ -208,10 +208,11 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] bool working() const { return native_ != nullptr && broken_ == UCS_OK; }
   [[nodiscard]] Message message(MessageKind kind, std::uint32_t channel,
                                 std::uint64_t number) const;
-  // The slot for the channel's next notice, filled but for the payload; nullptr for full. The
-  // notice counts as posted once count_post() was called.
+  void tell_received(Message& message) const;
+  void count_told(std::uint32_t channel);
+  // The slot for the channel's next notice, filled but for the payload; nullptr for full. Counting
+  // the notice as posted is left to the caller.
   [[nodiscard]] Sent* next_slot(std::uint32_t channel, const WireHeader& header);
-  void count_post(std::uint32_t channel);
   // Puts a message into the batch; false if there is no room until UCX has sent earlier ones.
   [[nodiscard]] bool append(std::span<const std::byte> header, std::span<const std::byte> payload);
   // The batch being filled; nullptr where there is none.

@@ -32,12 +32,24 @@ Message UcxEndpoint::message(MessageKind kind, std::uint32_t channel, std::uint6
   made.from = interface_.nonce();
   made.to = nonce_;
   made.rank = static_cast<std::uint32_t>(interface_.rank());
-  const Incoming& in = incoming_[channel];
   made.channel = static_cast<std::uint16_t>(channel);
-  made.ahead = static_cast<std::uint16_t>(in.arrived - in.next);
   made.number = number;
-  made.released = in.next;
+  tell_received(made);
   return made;
+}
+
+// What of its channel has come and was released, as of now.
+void UcxEndpoint::tell_received(Message& message) const {
+  const Incoming& in = incoming_[message.channel];
+  message.ahead = static_cast<std::uint16_t>(in.arrived - in.next);
+  message.released = in.next;
+}
+
+// A message that tells it is on its way.
+void UcxEndpoint::count_told(std::uint32_t channel) {
+  Incoming& in = incoming_[channel];
+  in.reported = in.next;
+  in.reported_arrived = in.arrived;
 }
 
 // The header and the data stay as they are while `pending` holds.
@@ -73,13 +85,6 @@ UcxEndpoint::Sent* UcxEndpoint::next_slot(std::uint32_t channel, const WireHeade
   return slot;
 }
 
-void UcxEndpoint::count_post(std::uint32_t channel) {
-  Incoming& in = incoming_[channel];
-  in.reported = in.next;
-  in.reported_arrived = in.arrived;
-  ++outgoing_[channel].posted;
-}
-
 // It leaves with the batch at the next turn. Control notices leave at once: they are few, and after
 // a failure the caller may take no more turns.
 Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
@@ -88,7 +93,8 @@ Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
   if (slot == nullptr) return Posted::full;
   if (!append(std::as_bytes(std::span(&slot->message, 1)), payload)) return Posted::full;
   slot->batch = batches_;
-  count_post(channel);
+  ++outgoing_[channel].posted;
+  count_told(channel);
   if (interface_.armed() || channel == kControlChannel) flush();
   return Posted::posted;
 }
@@ -165,18 +171,21 @@ Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
   if (slot == nullptr) return Posted::full;
   slot->lent = true;
   slot->piece = payload;
-  count_post(channel);
+  ++outgoing_[channel].posted;
   pieces_.push_back(slot);
   hand_over_pieces(kPiecesAhead);
   return Posted::posted;
 }
 
-// UCX gets as many as it may hold; the others are looked at again at the next turn.
+// UCX gets as many as it may hold; the others are looked at again at the next turn. What a piece
+// tells of the other direction is of the moment at which it leaves.
 void UcxEndpoint::hand_over_pieces(std::size_t most) {
   if (!working()) pieces_.clear();
   std::erase_if(held_pieces_, [](const Sent* sent) { return !sent->pending; });
   for (; !pieces_.empty() && held_pieces_.size() < most; pieces_.pop_front()) {
     Sent& sent = *pieces_.front();
+    tell_received(sent.message.message);
+    count_told(sent.message.message.channel);
     send(&sent.message, sizeof sent.message, sent.piece, UCP_AM_SEND_FLAG_EAGER, sent.pending);
     if (sent.pending) held_pieces_.push_back(&sent);
   }
@@ -238,8 +247,7 @@ bool UcxEndpoint::report(std::uint32_t channel) {
   }
   const Message credit = message(MessageKind::credit, channel, 0);
   if (!append(std::as_bytes(std::span(&credit, 1)), {})) return false;
-  in.reported = in.next;
-  in.reported_arrived = in.arrived;
+  count_told(channel);
   if (interface_.armed()) send_batch();
   return true;
 }
