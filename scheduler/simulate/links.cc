@@ -52,20 +52,15 @@ void Links::add_rail(int rail) {
 // What a leaf's links carry is by all machines below it, simulated or not.
 void Links::add_leaves(int rail) {
   const Rail& of = job_.cluster.rails[at(rail)];
-  std::vector<double> below;
+  const std::vector<double> below = of.below_leaves();
   int leaves = 0;
-  const auto machines = static_cast<int>(job_.cluster.machines.size());
-  for (int machine = 0; machine < machines; ++machine) {
-    const int leaf = of.leaf_of(machine);
-    if (at(leaf) >= below.size()) below.resize(at(leaf) + 1);
-    below[at(leaf)] += of.gbit_per_s[at(machine)] * kBytesPerUsOfGbit;
-    if (machine < machines_) leaves = std::max(leaves, leaf + 1);
-  }
+  for (int machine = 0; machine < machines_; ++machine)
+    leaves = std::max(leaves, of.leaf_of(machine) + 1);
   RailBase& base = rails_[at(rail)];
   base.up = add(Link::Kind::leaf_up, rail, leaves);
   base.down = add(Link::Kind::leaf_down, rail, leaves);
   for (int leaf = 0; leaf < leaves; ++leaf) {
-    const double rate = below[at(leaf)] / of.oversubscription;
+    const double rate = below[at(leaf)] * kBytesPerUsOfGbit / of.oversubscription;
     table_[base.up + static_cast<std::uint32_t>(leaf)].bytes_per_us = rate;
     table_[base.down + static_cast<std::uint32_t>(leaf)].bytes_per_us = rate;
   }

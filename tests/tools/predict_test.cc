@@ -44,6 +44,15 @@ TEST(Predict, JsonHasTheSame) {
   EXPECT_NEAR(rows[1]["ideal_us"].get<double>(), 314.6, 0.1);
 }
 
+// The ninth machine is alone below its leaf, whose uplink is still that of eight.
+TEST(Predict, MachinesLeftOutDoNotNarrowTheirLeaf) {
+  const Ran ran = run_weft(
+      kTwoLeaves + "--operation allreduce --algorithm ring --sizes 64M --ranks 64,72 --json -");
+  const std::vector<nlohmann::json> rows = objects(ran);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_NEAR(rows[1]["us"].get<double>() / rows[0]["us"].get<double>(), 1, 0.05);
+}
+
 TEST(Predict, AStragglerAndComputingCount) {
   const auto us = [](const std::string& more, const char* key) {
     const Ran ran =
@@ -134,6 +143,7 @@ TEST(Predict, MistakesAreNamed) {
   for (const char* option : {"--message-us", "--combine", "--compute", "--latency"})
     complaint(kTwoLeaves + option + " nan", option);
   complaint(kTwoLeaves + "--place --seconds nan", "--seconds");
+  complaint(kTwoLeaves + "--place --seed -1", "--seed");
   complaint(kTwoLeaves + "--combine 1e-300", "at least");
   const Ran full = run_weft(kTwoLeaves + "--sizes 1M --json /dev/full");
   EXPECT_EQ(full.exit_status, 1);

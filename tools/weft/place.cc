@@ -37,7 +37,10 @@ CLI::Option* add_place_options(CLI::App& command, PlaceArguments& to) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000'000))
       ->needs(place);
-  command.add_option("--seed", to.seed, "Of the search")->capture_default_str()->needs(place);
+  command.add_option("--seed", to.seed, "Of the search")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
+      ->needs(place);
   return place;
 }
 

@@ -143,6 +143,7 @@ Cluster first_ranks(const Cluster& cluster, int ranks) {
   first.machines.resize(machines);
   first.machines.back().ranks = ranks - first.machines.back().first_rank;
   for (Rail& rail : first.rails) {
+    rail.leaf_gbit_per_s = rail.below_leaves();
     rail.nics.resize(machines);
     rail.gbit_per_s.resize(machines);
   }

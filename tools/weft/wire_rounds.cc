@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-constexpr int kRounds = 3;
+constexpr int kRounds = 7;
 constexpr std::uint32_t kFewest = 5;  // operations of a round; as perftest's least
 constexpr std::uint32_t kMost = 20'000;
 constexpr int kTries = 3;  // of perftest, which on a busy machine fails or cannot tell the time

@@ -17,6 +17,17 @@ bool is_counted_by_bond(const Nic& nic, const Machine& machine) {
 
 }  // namespace
 
+std::vector<double> Rail::below_leaves() const {
+  if (!leaf_gbit_per_s.empty()) return leaf_gbit_per_s;
+  std::vector<double> below;
+  for (std::size_t machine = 0; machine < gbit_per_s.size(); ++machine) {
+    const auto leaf = static_cast<std::size_t>(leaf_of(static_cast<int>(machine)));
+    below.resize(std::max(below.size(), leaf + 1));
+    below[leaf] += gbit_per_s[machine];
+  }
+  return below;
+}
+
 int Cluster::ranks() const {
   return machines.empty() ? 0 : machines.back().first_rank + machines.back().ranks;
 }

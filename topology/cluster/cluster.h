@@ -39,6 +39,9 @@ struct Rail {
   // 1.
   double oversubscription = 1;
   double spine_latency_us = 0;  // more, from leaf to leaf
+  // By leaf, what the machines below it can send together, where a job leaves some of them out.
+  // Empty: the sum of gbit_per_s.
+  std::vector<double> leaf_gbit_per_s;
 
   [[nodiscard]] bool has(int machine) const { return nics[static_cast<std::size_t>(machine)] >= 0; }
   // Of every `machines_per_leaf * leaf_stride` machines, those with one remainder by the stride.
@@ -47,6 +50,8 @@ struct Rail {
     const int block = machine / leaf_stride / machines_per_leaf;
     return block * leaf_stride + machine % leaf_stride;
   }
+  // What the machines below each leaf can send together.
+  [[nodiscard]] std::vector<double> below_leaves() const;
   [[nodiscard]] bool reaches(int from, int to) const {
     return has(from) && has(to) && (has_spine || leaf_of(from) == leaf_of(to));
   }
