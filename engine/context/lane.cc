@@ -20,7 +20,8 @@ constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
 // Gives the operation its number and its channel's execution the work: what it ran last, once again,
 // or the slot's invocation.
 void Context::Core::begin(Slot& slot, bool is_again) {
-  Invocation& invocation = slot.invocation;
+  const CachedPlan& cached = *slot.invocation.plan;
+  Call& call = slot.invocation.call;
   if (slot.is_partial) {
     slot.number = partial_operations_++;
   } else {
@@ -30,16 +31,16 @@ void Context::Core::begin(Slot& slot, bool is_again) {
   slot.queries = 0;
   slot.deadline_ns = 0;
   last_slot_ = &slot;
-  invocation.call.epoch = membership_.epoch();
+  call.epoch = membership_.epoch();
   if (!slot.is_partial) {
-    invocation.call.operation = static_cast<std::uint32_t>(slot.number);
-    for (Contact* contact : invocation.call.in) contact->took_part(slot.number);
-    for (Contact* contact : invocation.call.out) contact->took_part(slot.number);
+    call.operation = static_cast<std::uint32_t>(slot.number);
+    for (Contact* contact : call.in) contact->took_part(slot.number);
+    for (Contact* contact : call.out) contact->took_part(slot.number);
   }
-  ring_->add(Event::operation_begin, invocation.call.operation, kNoRank,
-             invocation.plan->trace_name);
-  Status status = is_again ? slot.execution.start_again(invocation.call)
-                           : slot.execution.start(invocation.plan->plan, invocation.call);
+  ring_->add(Event::operation_begin, call.operation, kNoRank, cached.trace_name);
+  Status status = is_again
+                      ? slot.execution.start_again(call.operation, call.epoch, call.self_weight)
+                      : slot.execution.start(cached.plan, call);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
 }

@@ -99,14 +99,14 @@ Status Execution::start(const Plan& plan, const Call& call) {
   return run();
 }
 
-Status Execution::start_again(const Call& call) {
+Status Execution::start_again(std::uint32_t operation, std::uint32_t epoch, double self_weight) {
   invariant(state_ == State::done, "only what has ended well is run again");
-  call_.operation = call.operation;
-  call_.epoch = call.epoch;
-  call_.self_weight = call.self_weight;
-  set_numbers(header_, call.operation, call.epoch);
+  call_.operation = operation;
+  call_.epoch = epoch;
+  call_.self_weight = self_weight;
+  set_numbers(header_, operation, epoch);
   for (std::size_t edge = 0; is_brief_ && edge < brief_heads_.size(); ++edge) {
-    set_numbers(brief_heads_[edge], call.operation, call.epoch);
+    set_numbers(brief_heads_[edge], operation, epoch);
     brief_heads_[edge].weight = send_weight(edge);
   }
   for (InEdge& edge : in_) edge.heard = edge.is_there = false;

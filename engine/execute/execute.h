@@ -157,7 +157,7 @@ class Execution {
   Status start(const Plan& plan, const Call& call);
   // The same plan as the last time, and the same call but for its number, its epoch and the values
   // of its weights: nothing is bound anew.
-  Status start_again(const Call& call);
+  Status start_again(std::uint32_t operation, std::uint32_t epoch, double self_weight);
   State advance();
   // Ends a running operation badly.
   void fail(Status status);
