@@ -24,6 +24,7 @@ OwnCalls::OwnCalls(const PerfOptions& options, bool dynamic, Context& context,
       tensors_(tensors),
       x_{tensors.x.data(), tensors.count, options.type},
       y_{options.asked.in_place ? tensors.x.data() : tensors.y.data(), 0, options.type},
+      op_(is_floating(options.type) ? ReduceOp::average : ReduceOp::sum),
       recipe_(options.recipe_of(context.rank())) {
   y_.count = output_count(recipe_, block_count());
   if (!dynamic) return;
@@ -76,7 +77,6 @@ NeighborWeights OwnCalls::next_weights() {
 }
 
 Status OwnCalls::call() {
-  const ReduceOp op = is_floating(options_.type) ? ReduceOp::average : ReduceOp::sum;
   switch (options_.collective) {
     case Workload::neighbor_allreduce:
       return context_.neighbor_allreduce(x_, y_, next_weights());
@@ -85,7 +85,7 @@ Status OwnCalls::call() {
     case Workload::neighbor_allgather:
       return context_.neighbor_allgather(x_, y_);
     case Workload::allreduce:
-      return context_.allreduce(x_, y_, op, options_.algorithm);
+      return context_.allreduce(x_, y_, op_, options_.algorithm);
     case Workload::broadcast:
       return context_.broadcast(x_, y_, 0);
     case Workload::barrier:
@@ -93,9 +93,9 @@ Status OwnCalls::call() {
     case Workload::allgather:
       return context_.allgather(x_, y_);
     case Workload::reduce_scatter:
-      return context_.reduce_scatter(x_, y_, op);
+      return context_.reduce_scatter(x_, y_, op_);
     case Workload::reduce:
-      return context_.reduce(x_, y_, 0, op);
+      return context_.reduce(x_, y_, 0, op_);
     case Workload::gather:
       return context_.gather(x_, y_, 0);
     case Workload::scatter:

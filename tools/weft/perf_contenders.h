@@ -36,6 +36,7 @@ class OwnCalls {
   const Tensors& tensors_;
   Input x_;
   Output y_;
+  ReduceOp op_;
   Recipe recipe_;
   std::vector<Step> steps_;  // of one period, at most kMostSteps; empty when static
   std::size_t next_step_ = 0;
