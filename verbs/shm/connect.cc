@@ -26,10 +26,11 @@ Result<Address> decode(std::string_view bytes, Rank peer, std::uint64_t machine)
         peer);
   }
   std::memcpy(&address, bytes.data(), sizeof address);
-  if (address.wire_version != kWireVersion) {
+  if (address.wire_version != kVersion) {
     return Status(Code::mismatch,
-                  fmt::format("rank {} speaks wire version {}, this rank {}", peer,
-                              address.wire_version, kWireVersion),
+                  fmt::format("rank {} speaks wire version {}.{}, this rank {}.{}", peer,
+                              address.wire_version >> 8, address.wire_version & 255, kVersion >> 8,
+                              kVersion & 255),
                   peer);
   }
   if (address.machine != machine) {
@@ -77,9 +78,9 @@ Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
                         ? static_cast<Hall*>(heap->at(address.hall, sizeof(Hall)))
                         : nullptr;
   WEFT_RETURN_IF_ERROR(check_hall(peer_hall, *hall_, peer));
-  WEFT_ASSIGN(std::byte * body, make_ring(address));
+  WEFT_ASSIGN(const OwnRing ring, make_ring(address));
   auto endpoint =
-      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, body);
+      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, ring);
   Endpoint* raw = endpoint.get();
   if (known != endpoints_.end()) {
     replaced_.push_back(std::exchange(known->second, std::move(endpoint)));
@@ -91,7 +92,7 @@ Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
   return raw;
 }
 
-Result<std::byte*> ShmInterface::make_ring(const Address& address) {
+Result<OwnRing> ShmInterface::make_ring(const Address& address) {
   WEFT_ASSIGN(void* memory, allocate(sizeof(Ring)));
   Result<std::byte*> body = take_body(geometry_);
   if (!body.ok()) {
@@ -105,7 +106,7 @@ Result<std::byte*> ShmInterface::make_ring(const Address& address) {
   ring->next = hall_->rings.load(std::memory_order_relaxed);
   hall_->rings.store(heap_offset(ring, sizeof(Ring)), std::memory_order_release);
   ring_bytes_ += sizeof(Ring) + geometry_.body_bytes();
-  return *body;
+  return OwnRing{ring, *body};
 }
 
 std::optional<Rank> ShmInterface::next_asker() {
@@ -141,7 +142,7 @@ Result<Endpoint*> ShmInterface::attention() {
 }
 
 ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
-                         std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* body)
+                         std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring)
     : interface_(interface),
       peer_(peer),
       heap_nonce_(address.heap.nonce),
@@ -152,13 +153,13 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
       slot_mask_(interface.geometry().slots - 1),
       payload_stride_(interface.geometry().payload_bytes),
       peer_hall_(peer_hall),
-      body_(body),
+      ring_(ring),
       heap_(std::move(heap)) {
   const Geometry& geometry = interface.geometry();
   outgoing_.resize(geometry.channels);
   for (std::uint32_t c = 0; c < geometry.channels; ++c) {
-    outgoing_[c] = {geometry.headers(body, c), geometry.payloads(body, c),
-                    &Geometry::release_line(body, c)->released};
+    outgoing_[c] = {geometry.headers(ring.body, c), geometry.payloads(ring.body, c),
+                    &Geometry::release_line(ring.body, c)->released};
   }
   process_access_ = probe_process_access();
 }
@@ -173,11 +174,12 @@ bool ShmEndpoint::find_incoming() {
   std::uint64_t offset = head;
   for (std::size_t looked = 0; looked < kMostRanks && offset != 0 && offset != rings_seen_;
        ++looked) {
-    const auto* ring = static_cast<const Ring*>(heap_->at(offset, sizeof(Ring)));
+    auto* ring = static_cast<Ring*>(heap_->at(offset, sizeof(Ring)));
     if (ring == nullptr || offset % kLine != 0) break;
     if (interface_.owns(*ring)) {
       auto* body = static_cast<std::byte*>(heap_->at(ring->body, geometry.body_bytes()));
       if (body == nullptr || ring->body % kLine != 0) break;
+      peer_ring_ = ring;
       incoming_.resize(geometry.channels);
       for (std::uint32_t c = 0; c < geometry.channels; ++c) {
         incoming_[c] = {geometry.headers(body, c), geometry.payloads(body, c),
@@ -192,13 +194,16 @@ bool ShmEndpoint::find_incoming() {
   return !incoming_.empty();
 }
 
-// Its owner has closed: what the peer wrote for it may become another's.
+// What the peer writes next to its ring's body may be for another. One that has no ring for us yet
+// finds us closed when it has.
 void ShmEndpoint::look_away() {
+  if (incoming_.empty() && !find_incoming()) return;
+  peer_ring_->left.store(1, std::memory_order_release);
   incoming_.clear();
 }
 
 void ShmEndpoint::leave() {
-  leave_body({body_, interface_.geometry().body_bytes(), peer_hall_, process_, heap_});
+  leave_body(ring_.body, interface_.geometry().body_bytes(), peer_closed() ? nullptr : ring_.ring);
 }
 
 Status ShmEndpoint::probe_process_access() const {

@@ -63,7 +63,7 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   std::unique_ptr<ShmInterface> interface(new ShmInterface(rank, options, std::move(resolver)));
   WEFT_ASSIGN(void* memory, allocate(sizeof(Hall)));
   Hall* hall = new (memory) Hall{};
-  hall->wire_version = kWireVersion;
+  hall->wire_version = kVersion;
   hall->job = options.job;
   hall->rank = static_cast<std::uint32_t>(rank);
   hall->context = options.context;
@@ -83,25 +83,30 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
 // look at them after we left. The bodies of the rings are used again.
 ShmInterface::~ShmInterface() {
   close();
-  if (hall_ == nullptr || identity_.process != getpid()) return;
+  if (!is_ours()) return;
   for (auto& [rank, endpoint] : endpoints_) endpoint->leave();
   for (auto& endpoint : replaced_) endpoint->leave();
 }
 
+// A forked child that destroys its copy does not close the interface of its parent, whose hall it
+// shares.
+bool ShmInterface::is_ours() const {
+  return hall_ != nullptr && identity_.process == getpid();
+}
+
 void ShmInterface::close() {
+  if (is_ours()) {
+    for (auto& [rank, endpoint] : endpoints_) endpoint->look_away();
+    for (auto& endpoint : replaced_) endpoint->look_away();
+  }
   closed_ = true;
-  // A forked child that destroys its copy does not close the interface of its parent, whose hall it
-  // shares.
-  if (hall_ == nullptr || identity_.process != getpid()) return;
-  for (auto& [rank, endpoint] : endpoints_) endpoint->look_away();
-  for (auto& endpoint : replaced_) endpoint->look_away();
-  if (hall_->closed.exchange(1, std::memory_order_release) != 0) return;
+  if (!is_ours() || hall_->closed.exchange(1, std::memory_order_release) != 0) return;
   for (auto& [rank, endpoint] : endpoints_) endpoint->wake_peer();
 }
 
 std::string ShmInterface::address() const {
   Address address{};
-  address.wire_version = kWireVersion;
+  address.wire_version = kVersion;
   address.rank = static_cast<std::uint32_t>(rank_);
   address.heap = identity_;
   address.hall = hall_offset_;

@@ -32,10 +32,10 @@ void wake_owner(Hall& hall, Bell& bell, std::int32_t process);
 class ShmEndpoint final : public Endpoint {
  public:
   ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
-              std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, std::byte* body);
+              std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring);
 
   void wake_peer();
-  // As its interface closes: hears nothing more. As it goes: the body of its ring is free.
+  // As its interface closes: hears nothing more. As it goes: leaves its ring's body to others.
   void look_away();
   void leave();
   [[nodiscard]] Rank peer() const override { return peer_; }
@@ -117,7 +117,8 @@ class ShmEndpoint final : public Endpoint {
   std::size_t payload_stride_;
   Hall* peer_hall_;
   std::uint64_t rings_seen_ = 0;  // the peer's list of rings as last searched
-  std::byte* body_;               // of our ring
+  OwnRing ring_;
+  Ring* peer_ring_ = nullptr;  // once found
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;  // empty until the peer made its ring for us
   std::shared_ptr<const PeerHeap> heap_;
@@ -161,7 +162,8 @@ class ShmInterface final : public Interface {
 
  private:
   ShmInterface(Rank rank, const InterfaceOptions& options, AddressResolver resolver);
-  Result<std::byte*> make_ring(const Address& address);
+  [[nodiscard]] bool is_ours() const;
+  Result<OwnRing> make_ring(const Address& address);
   std::optional<Rank> next_asker();
 
   // Completions that nobody polled yet.

@@ -22,6 +22,8 @@
 namespace weft::shm {
 
 inline constexpr std::size_t kLine = 64;
+// The version of headers, and of what is laid out here.
+inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 1;
 // Ranks that a hall has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 
@@ -63,6 +65,12 @@ struct Ring {
   std::uint64_t peer_hall;                  // offset of that hall
   std::uint64_t body;                       // offset of its body
   std::uint64_t next;                       // offset of the ring made before this one, 0 for none
+  std::atomic<std::uint32_t> left;          // 1 once the peer looks at the body no more; it sets
+};
+// One's own, which a peer finds by its hall.
+struct OwnRing {
+  Ring* ring;
+  std::byte* body;
 };
 
 struct ReleaseLine {
