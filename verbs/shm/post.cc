@@ -82,6 +82,8 @@ Notice ShmEndpoint::front(std::uint32_t channel) {
 }
 
 void ShmEndpoint::release(std::uint32_t channel) {
+  if (incoming_.empty()) [[unlikely]]
+    return;  // closed since front() showed it
   Incoming& in = incoming_[channel];
   ++in.next;
   in.released_line->store(in.next, std::memory_order_release);
