@@ -1,11 +1,13 @@
 // weft map --measure: a job that maps its graph, and times its edges.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
 #include "tests/tools/folder.h"
+#include "tools/weft/lap_plan.h"
 
 namespace weft {
 namespace {
@@ -37,6 +39,28 @@ TEST_F(MapMeasure, EveryEdgeHasItsTime) {
     EXPECT_GT(edge.value("alone_us", 0.0), 0) << edge;
   }
   EXPECT_TRUE(mentions(run_weft(command + cluster()).out, "measured  error %"));
+}
+
+// How long an edge is measured whose messages take so long.
+std::int64_t measured_for(std::int64_t message_ns, std::int64_t enough_ns, int& counted) {
+  const LapPlan plan{enough_ns};
+  std::int64_t spent = 0;
+  counted = 0;
+  for (int warmed = 0;; spent += message_ns) {
+    const LapPlan::Lap lap = plan.next(warmed, counted, spent);
+    if (lap == LapPlan::Lap::none) return spent;
+    ++(lap == LapPlan::Lap::counts ? counted : warmed);
+  }
+}
+
+TEST(LapPlan, SlowMessagesAreSentFewerTimes) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  int counted = 0;
+  EXPECT_EQ(measured_for(1000, 10 * kSecond, counted), 18 * 1000);
+  EXPECT_EQ(counted, LapPlan::kCounted);
+  EXPECT_LE(measured_for(2 * kSecond, 10 * kSecond, counted), 12 * kSecond);
+  EXPECT_EQ(measured_for(14 * kSecond, 10 * kSecond, counted), 4 * 14 * kSecond);
+  EXPECT_EQ(counted, LapPlan::kLeastCounted);
 }
 
 // Machines 0, 2 and 4 are below one leaf, where all three ranks of a line would like to sit; but the

@@ -3,15 +3,16 @@
 #include "tools/weft/map_measure.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <limits>
+
+#include "tools/weft/lap_plan.h"
 
 namespace weft {
 namespace {
 
-constexpr int kWarm = 3;
-constexpr int kLaps = 15;
+// Whoever waits for a later edge waits at most a deadline, also where this one is slow at times.
+constexpr std::int64_t kEdgesPerDeadline = 6;
 
 struct Message {
   std::byte* data;
@@ -20,39 +21,63 @@ struct Message {
 
 class EdgeMeasure {
  public:
-  EdgeMeasure(Context& context, Message message) : context_(context), message_(message) {}
+  // `answer` is a byte.
+  EdgeMeasure(Context& context, Message message, Message answer)
+      : context_(context), message_(message), answer_(answer) {}
 
   // Microseconds, at the sender; nothing at the others.
   Result<double> run(const Edge& edge) {
     WEFT_RETURN_IF_ERROR(context_.barrier());
     const bool sends = context_.rank() == edge.from;
     if (!sends && context_.rank() != edge.to) return 0.0;
-    const Rank other = sends ? edge.to : edge.from;
-    return laps(other, sends);
+    if (sends) return time_to(edge.to);
+    WEFT_RETURN_IF_ERROR(answer_to(edge.from));
+    return 0.0;
   }
 
  private:
   // A message and its answer, in turn with two answers, so that what slows this machine down for a
   // while slows down both. The fastest answers: a delay that others cause is not to be taken off.
-  Result<double> laps(Rank other, bool sends) {
-    const Message answer{message_.data, 1};
-    std::array<double, kLaps> took{};
+  // The first answer of a lap says whether there is one.
+  Result<double> time_to(Rank to) {
+    const LapPlan plan{context_.config().deadline_ms * kNsPerMs / kEdgesPerDeadline};
+    const std::int64_t start = now_ns();
+    int warmed = 0;
+    std::vector<double> took;
     double fastest = std::numeric_limits<double>::infinity();
-    for (int lap = -kWarm; lap < kLaps; ++lap) {
-      WEFT_ASSIGN(const double there_and_back, exchange(answer, answer, other, sends));
-      WEFT_ASSIGN(const double both, exchange(message_, answer, other, sends));
-      if (lap < 0) continue;
+    while (true) {
+      const LapPlan::Lap lap = plan.next(warmed, static_cast<int>(took.size()), now_ns() - start);
+      *answer_.data = lap == LapPlan::Lap::none ? kLast : std::byte{};
+      WEFT_ASSIGN(const double there_and_back, exchange(answer_, to));
+      if (lap == LapPlan::Lap::none) break;
+      WEFT_ASSIGN(const double both, exchange(message_, to));
+      if (lap == LapPlan::Lap::warms_up) {
+        ++warmed;
+        continue;
+      }
       fastest = std::min(fastest, there_and_back);
-      took[static_cast<std::size_t>(lap)] = both;
+      took.push_back(both);
     }
-    std::ranges::nth_element(took, took.begin() + kLaps / 2);
-    return sends ? std::max(took[kLaps / 2] - fastest / 2, 0.0) : 0.0;
+    const auto middle = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 2);
+    std::nth_element(took.begin(), middle, took.end());
+    return std::max(*middle - fastest / 2, 0.0);
   }
 
-  Result<double> exchange(Message message, Message answer, Rank other, bool sends) {
+  Status answer_to(Rank from) {
+    while (true) {
+      WEFT_RETURN_IF_ERROR(receive(answer_, from));
+      const bool is_last = *answer_.data == kLast;
+      WEFT_RETURN_IF_ERROR(send(answer_, from));
+      if (is_last) return {};
+      WEFT_RETURN_IF_ERROR(receive(message_, from));
+      WEFT_RETURN_IF_ERROR(send(answer_, from));
+    }
+  }
+
+  Result<double> exchange(Message message, Rank to) {
     const std::int64_t start = now_ns();
-    WEFT_RETURN_IF_ERROR(sends ? send(message, other) : receive(message, other));
-    WEFT_RETURN_IF_ERROR(sends ? receive(answer, other) : send(answer, other));
+    WEFT_RETURN_IF_ERROR(send(message, to));
+    WEFT_RETURN_IF_ERROR(receive(answer_, to));
     constexpr double kNsPerUs = 1e3;
     return static_cast<double>(now_ns() - start) / kNsPerUs;
   }
@@ -63,8 +88,12 @@ class EdgeMeasure {
     return context_.recv({message.data, message.bytes, DataType::u8}, from);
   }
 
+  static constexpr std::byte kLast{1};
+  static constexpr std::int64_t kNsPerMs = 1'000'000;
+
   Context& context_;
   Message message_;
+  Message answer_;
 };
 
 }  // namespace
@@ -72,8 +101,9 @@ class EdgeMeasure {
 Result<std::vector<double>> measure_edges(Context& context, const std::vector<Edge>& edges,
                                           std::size_t bytes) {
   const std::size_t room = std::max<std::size_t>(bytes, 1);
-  WEFT_ASSIGN(void* memory, allocate(room));
-  EdgeMeasure measure(context, {static_cast<std::byte*>(memory), room});
+  WEFT_ASSIGN(void* memory, allocate(room + 1));
+  auto* const message = static_cast<std::byte*>(memory);
+  EdgeMeasure measure(context, {message, room}, {message + room, 1});
   std::vector<double> mine;
   Status status;
   for (const Edge& edge : edges) {
