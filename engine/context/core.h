@@ -276,6 +276,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   void flush();
   void finish(Slot& slot);
   bool advance_all();
+  void take_turn();
+  bool advance_running();
   bool core_is_wanted();
   void start_queued();
   template <typename Done>
@@ -411,6 +413,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   ScratchPool scratch_;  // of all slots
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> running_;
+  bool stirred_ = false;  // something running may have a step to do
   std::deque<std::shared_ptr<PendingOperation>> queue_;
   std::uint64_t next_operation_ = 0;
   std::size_t next_slot_ = 0;  // next_operation_ modulo the slots, without the division

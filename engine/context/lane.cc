@@ -43,18 +43,28 @@ void Context::Core::begin(Slot& slot, bool is_again) {
                       : slot.execution.start(cached.plan, call);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
+  stirred_ = true;
 }
 
 // One turn of everything in flight. True if anything moved.
 bool Context::Core::advance_all() {
-  bool moved = false;
-  if (config_.transports.networks()) interface_->progress();  // shared memory needs no turn
+  take_turn();
+  return advance_running();
+}
+
+// The network's turn. Shared memory needs none and tells nothing: it is looked at each time.
+void Context::Core::take_turn() {
+  stirred_ |= !config_.transports.networks() || interface_->progress();
+}
+
+bool Context::Core::advance_running() {
+  stirred_ = false;
   for (std::size_t i = 0; i < running_.size();) {
     const std::size_t before = running_.size();
-    moved |= advance(i);
+    stirred_ |= advance(i);
     if (running_.size() == before) ++i;
   }
-  return moved;
+  return stirred_;
 }
 
 // The same for one of running_, which leaves it when it is done. True if it moved.
@@ -71,7 +81,7 @@ bool Context::Core::advance(std::size_t index) {
 // The last turn before the caller does something else: what was posted leaves, and the peers learn
 // what we have released.
 void Context::Core::flush() {
-  if (config_.transports.networks() && !interface_->flushed()) interface_->progress();
+  if (config_.transports.networks() && !interface_->flushed()) take_turn();
 }
 
 // A rank that shares our core with us must run before anything else helps.
@@ -119,8 +129,11 @@ void Context::Core::enqueue(std::shared_ptr<PendingOperation> operation) {
 template <typename Done>
 void Context::Core::drive(Done&& done) {
   Backoff backoff(policy_);
+  bool core_wanted = false;
   while (true) {
-    const bool moved = advance_all();
+    take_turn();
+    const bool looks = stirred_;  // what stood still moves by news only
+    const bool moved = looks && advance_running();
     if (!queue_.empty()) start_queued();
     if (partial_ended_) start_partial_queued();
     if (done()) return flush();
@@ -134,11 +147,13 @@ void Context::Core::drive(Done&& done) {
       if (done()) return;
     }
     const bool idle = running_.empty();
-    switch (idle ? Backoff::Next::sleep : backoff.next(core_is_wanted())) {
+    if (looks) core_wanted = core_is_wanted();
+    switch (idle ? Backoff::Next::sleep : backoff.next(core_wanted)) {
       case Backoff::Next::again:
         break;
       case Backoff::Next::slow:
         look_around();
+        stirred_ = true;
         break;
       case Backoff::Next::sleep:
         look_around();
@@ -146,6 +161,7 @@ void Context::Core::drive(Done&& done) {
         interface_->sleep(idle ? kIdleSleepNs : policy_.sleep_ns,
                           [&] { return advance_all() || done() || token_.wanted(); });
         ring_->add(Event::wake, 0);
+        stirred_ = true;
         break;
     }
   }

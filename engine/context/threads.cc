@@ -13,8 +13,9 @@ namespace {
 // meanwhile. Two wake-ups long: a thread that comes sooner takes turns with its caller for nothing.
 constexpr std::chrono::microseconds kGrace(100);
 // Who has waited again meanwhile will most likely come once more: then the thread looks less and
-// less often, and takes a core from the ranks that share it a thousand times a second at most.
-constexpr std::chrono::microseconds kLongestGrace(800);
+// less often, after at most as long as the callers have waited so far, and takes a core from the
+// ranks that share it a few hundred times a second.
+constexpr std::chrono::microseconds kLongestGrace(3200);
 
 }  // namespace
 

@@ -59,7 +59,7 @@ bool Context::Core::check_gone() {
     // What it said and did before it left may have come since the last look; all of that is here by
     // now, in memory or in the queues of the network, which give a batch of it at a time.
     for (int look = 0; look < kLastLooks && is_running(*slot); ++look) {
-      if (config_.transports.networks()) interface_->progress();
+      take_turn();
       slot->execution.advance();
     }
     // It may have left because it failed, and then it has said why.

@@ -131,7 +131,7 @@ class SimInterface final : public Interface {
   }
   [[nodiscard]] RemoteBuffer describe(const void*, std::size_t) const override { return {}; }
   [[nodiscard]] std::size_t piece_bytes() const override { return network_.options_.piece_bytes; }
-  void progress() override {
+  bool progress() override {
     ++network_.turn_;
     for (auto& [there, mine] : endpoints_) {
       SimInterface* peer = network_.interfaces_[there];
@@ -140,6 +140,7 @@ class SimInterface final : public Interface {
         if (k == 0 || !network_.is_cut_) mine[k]->deliver(peer->endpoint(rank_, number_, k));
       }
     }
+    return true;
   }
   std::size_t poll(std::span<Completion>) override { return 0; }
   Result<Endpoint*> attention() override {

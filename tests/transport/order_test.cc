@@ -1,6 +1,7 @@
 // Conformance: each channel is one ordered stream, independent of the others, that carries headers
 // and payloads unchanged.
 #include <algorithm>
+#include <array>
 
 #include "tests/transport/group.h"
 
@@ -50,6 +51,42 @@ TEST_P(Order, AChannelDeliversWhatWasPostedInOrder) {
     expect_next({group, 0, 1, 1}, n, n % 256);
   }
   EXPECT_EQ(group.link(1, 0).front(1).header, nullptr);
+}
+
+// Notices and pieces by turns.
+Posted post_either(Endpoint& endpoint, std::uint32_t n, std::span<const std::byte> payload) {
+  return n % 8 == 0 ? endpoint.post_piece(1, numbered_header(n), payload)
+                    : endpoint.post_notice(1, numbered_header(n), payload.first(n % 256));
+}
+
+TEST_P(Order, ATurnThatTellsOfNoNewsHasChangedNothing) {
+  constexpr std::uint32_t kNotices = 1000;
+  Group group(GetParam(), 2);
+  Endpoint& from = group.link(0, 1);
+  Endpoint& to = group.link(1, 0);
+  const std::vector<std::byte> payload(group.at(0).piece_bytes());
+  const auto seen = [&] {
+    return std::array{to.arrived(1), from.released(1), from.settled(1),
+                      std::uint64_t{from.failure().ok()}};
+  };
+  std::uint32_t posted = 0;
+  std::uint32_t full_at = kNotices;
+  ASSERT_TRUE(eventually([&] {
+    bool news = false;
+    for (const Rank rank : {0, 1}) {
+      const auto before = seen();
+      const bool says = group.at(rank).progress();
+      EXPECT_TRUE(says || seen() == before) << "notice " << posted;
+      news |= says;
+    }
+    const bool is_posted =
+        posted < kNotices && post_either(from, posted, payload) == Posted::posted;
+    EXPECT_TRUE(news || !is_posted || full_at != posted) << "room for " << posted;
+    full_at = is_posted ? kNotices : posted;
+    posted += is_posted ? 1 : 0;
+    if (to.front(1).header != nullptr) to.release(1);
+    return from.released(1) == kNotices;
+  }));
 }
 
 TEST_P(Order, FrontShowsTheSameNoticeUntilItIsReleased) {

@@ -68,8 +68,8 @@ std::vector<std::byte> batch_of_two() {
     notice.message.number = bytes;
     const std::size_t begin = batch.size();
     batch.resize(begin + ucx::part_bytes(sizeof notice, bytes));
-    ucx::write_part(&batch[begin], std::as_bytes(std::span(&notice, 1)),
-                    numbered_payload(0, bytes));
+    std::byte* header = ucx::write_part(&batch[begin], sizeof notice, numbered_payload(0, bytes));
+    std::memcpy(header, &notice, sizeof notice);
   }
   return batch;
 }

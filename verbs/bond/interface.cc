@@ -18,10 +18,10 @@ BondInterface::~BondInterface() {
   close();
 }
 
-void BondInterface::progress() {
-  if (memory_) memory_->progress();
-  for (const Member& member : networks_) member.interface->progress();
-  if (endpoints_.empty()) return;
+bool BondInterface::progress() {
+  bool news = memory_ && memory_->progress();
+  for (const Member& member : networks_) news |= member.interface->progress();
+  if (endpoints_.empty()) return news;
   const bool look = ++turns_ % kTurnsPerClock == 0;
   const std::int64_t time = look ? now() : 0;
   const bool due = look && time - looked_ns_ >= kLookNs;
@@ -30,6 +30,7 @@ void BondInterface::progress() {
     if (due) endpoint->look(time);
     endpoint->progress();
   }
+  return news || due;
 }
 
 bool BondInterface::flushed() const {

@@ -284,7 +284,7 @@ class BondInterface final : public Interface {
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
-  void progress() override;
+  bool progress() override;
   [[nodiscard]] bool flushed() const override;
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;

@@ -351,7 +351,7 @@ class IbInterface final : public Interface {
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   [[nodiscard]] std::size_t piece_bytes() const override { return ib_.piece_bytes; }
-  void progress() override;
+  bool progress() override;
   [[nodiscard]] bool flushed() const override;
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;

@@ -26,7 +26,10 @@ constexpr std::int64_t kLongestAlarmNs = 1'000'000'000;
 
 }  // namespace
 
-void IbInterface::progress() {
+// News are also what the peer may have written without a message, and what events may have told.
+bool IbInterface::progress() {
+  const bool looks = ++turns_ % kTurnsPerLook == 0;
+  bool news = looks || !pumping_.empty() || !starved_.empty() || !connecting_.empty();
   if (!pumping_.empty()) pump_all();
   const std::size_t moved = take_messages() + take_completions();
   if (!starved_.empty()) {
@@ -39,13 +42,18 @@ void IbInterface::progress() {
   if (!blocked_.empty())
     std::erase_if(blocked_, [](const IbEndpoint* endpoint) { return !endpoint->waits_to_go(); });
   if (!connecting_.empty()) lead_greetings();
-  if (++turns_ % kTurnsPerLook == 0) look_for_events();
+  if (looks) look_for_events();
   if (moved != 0) idle_turns_ = 0;
-  if (moved != 0 && ++busy_turns_ < kBusyTurns && !urgent_) return pump_all();
+  if (moved != 0 && ++busy_turns_ < kBusyTurns && !urgent_) {
+    pump_all();
+    return true;
+  }
   busy_turns_ = 0;
   const bool due = urgent_ || armed_ || moved != 0 || ++idle_turns_ >= kIdleTurns;
   if (due && !reporters_.empty()) report_releases();
+  news |= !pumping_.empty();  // what leaves now may fail
   pump_all();
+  return news || moved != 0;
 }
 
 void IbInterface::pump_later(IbEndpoint& endpoint) {

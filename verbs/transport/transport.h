@@ -167,8 +167,9 @@ class Interface {
   [[nodiscard]] virtual std::size_t piece_bytes() const = 0;
 
   // Lets arrivals, releases and completions in: on a transport that needs it nothing of theirs
-  // shows before. Cheap when there is nothing.
-  virtual void progress() = 0;
+  // shows before. Cheap when there is nothing. False: since the last turn nothing came, left or
+  // failed, so who has looked since need not look again.
+  virtual bool progress() = 0;
   // Whether nothing of ours waits to go out. While it says no, somebody must call progress(): a
   // peer may be waiting for what is still here.
   [[nodiscard]] virtual bool flushed() const { return true; }

@@ -13,16 +13,17 @@ bool fits_a_batch(MessageKind kind) {
 
 }  // namespace
 
-void write_part(std::byte* into, std::span<const std::byte> header,
-                std::span<const std::byte> payload) {
-  const Part part{static_cast<std::uint32_t>(header.size() + payload.size())};
+std::byte* write_part(std::byte* into, std::size_t header_bytes,
+                      std::span<const std::byte> payload) {
+  const Part part{static_cast<std::uint32_t>(header_bytes + payload.size())};
   std::memcpy(into, &part, sizeof part);
-  std::memcpy(into + sizeof part, header.data(), header.size());
-  std::byte* end = into + sizeof part + header.size();
+  std::byte* const header = into + sizeof part;
+  std::byte* end = header + header_bytes;
   if (!payload.empty()) std::memcpy(end, payload.data(), payload.size());
   end += payload.size();
   // What fills up is cleared: memory of earlier batches does not go to a peer.
-  std::memset(end, 0, part_bytes(header.size(), payload.size()) - (end - into));
+  std::memset(end, 0, part_bytes(header_bytes, payload.size()) - (end - into));
+  return header;
 }
 
 std::optional<BatchReader::Entry> BatchReader::next() {

@@ -32,9 +32,9 @@ inline constexpr std::size_t kBatchBytes = (std::size_t{64} << 10) - 256;
   return (sizeof(Part) + header_bytes + payload_bytes + 7) / 8 * 8;
 }
 
-// Writes a part of part_bytes() to `into`.
-void write_part(std::byte* into, std::span<const std::byte> header,
-                std::span<const std::byte> payload);
+// Writes a part of part_bytes() to `into`, all but the message's header; where that belongs.
+std::byte* write_part(std::byte* into, std::size_t header_bytes,
+                      std::span<const std::byte> payload);
 
 // Takes a batch apart that a peer sent: whatever its bytes say, nothing outside of it is read.
 class BatchReader {

@@ -33,9 +33,13 @@ bool UcxInterface::meant_for_us(const Message& message, std::size_t header_bytes
 }
 
 UcxEndpoint* UcxInterface::sender_of(const Message& message) {
-  const auto found = known_.find(message.from);
   const auto rank = static_cast<Rank>(message.rank);
-  if (found != known_.end()) return found->second->peer() == rank ? found->second.get() : nullptr;
+  if (last_sender_ != nullptr && last_sender_->nonce() == message.from &&
+      last_sender_->peer() == rank)
+    return last_sender_;
+  const auto found = known_.find(message.from);
+  if (found != known_.end())
+    return found->second->peer() == rank ? last_sender_ = found->second.get() : nullptr;
   if (strangers_ == kMostStrangers) return nullptr;
   ++strangers_;
   auto stranger = std::make_unique<UcxEndpoint>(*this, rank, message.from);
@@ -128,12 +132,10 @@ bool UcxEndpoint::take_credit(const Message& message) {
   return true;
 }
 
-// A small payload is copied to the slot; a piece stays where UCX has put it together.
 bool UcxEndpoint::take_notice(const NoticeMessage& notice, const Arriving& data, bool& taken) {
   const std::uint32_t channel = notice.message.channel;
   Incoming& in = incoming_[channel];
   const std::uint32_t slots = interface_.options().slots;
-  const std::size_t stride = interface_.payload_stride();
   const bool overstated =
       notice.header.form == PieceForm::payload && notice.header.bytes > data.bytes;
   if (overstated || notice.message.number - in.next >= slots || data.rendezvous ||
@@ -141,22 +143,17 @@ bool UcxEndpoint::take_notice(const NoticeMessage& notice, const Arriving& data,
     return false;
   if (in.arrivals == nullptr) [[unlikely]] {
     in.arrivals = std::make_unique<Arrival[]>(slots);
-    in.payloads = make_lines(slots * stride);
-    interface_.count_bytes(slots * (sizeof(Arrival) + stride));
+    interface_.count_bytes(slots * sizeof(Arrival));
   }
-  const std::size_t slot = notice.message.number & (slots - 1);
-  Arrival& arrival = in.arrivals[slot];
+  Arrival& arrival = in.arrivals[notice.message.number & (slots - 1)];
   if (arrival.is_there) return false;
   arrival.header = notice.header;
   arrival.is_there = true;
-  if (data.bytes > stride) {
-    take_piece(arrival, data, taken);
+  arrival.is_piece = data.bytes > interface_.payload_stride();
+  take_payload(arrival, data, taken);
+  if (arrival.is_piece) {
     report_later(channel);
     interface_.report_soon();
-  } else {
-    std::byte* copy = in.payloads.get() + slot * stride;
-    if (data.bytes != 0) std::memcpy(copy, data.data, data.bytes);
-    arrival.payload = copy;
   }
   while (in.arrived - in.next < slots && in.arrivals[in.arrived & (slots - 1)].is_there)
     ++in.arrived;
@@ -165,22 +162,25 @@ bool UcxEndpoint::take_notice(const NoticeMessage& notice, const Arriving& data,
   return true;
 }
 
-void UcxEndpoint::take_piece(Arrival& arrival, const Arriving& data, bool& taken) {
-  taken = data.can_be_kept;
+// A piece stays where UCX has put it together, if it may; all else is copied.
+void UcxEndpoint::take_payload(Arrival& arrival, const Arriving& data, bool& taken) {
+  arrival.payload = nullptr;
+  if (data.bytes == 0) return;
+  taken = data.can_be_kept && arrival.is_piece;
   if (taken) {
     arrival.kept = data.data;
     arrival.payload = static_cast<const std::byte*>(data.data);
-  } else {
-    arrival.copy = interface_.take_piece();
-    std::memcpy(arrival.copy.get(), data.data, data.bytes);
-    arrival.payload = arrival.copy.get();
+    return;
   }
+  arrival.copy = interface_.pool(arrival.is_piece).take();
+  std::memcpy(arrival.copy.get(), data.data, data.bytes);
+  arrival.payload = arrival.copy.get();
 }
 
 void UcxEndpoint::give_back(Arrival& arrival) {
   if (arrival.kept != nullptr)
     library_.am_data_release(interface_.worker(), std::exchange(arrival.kept, nullptr));
-  if (arrival.copy != nullptr) interface_.give_piece(std::move(arrival.copy));
+  if (arrival.copy != nullptr) interface_.pool(arrival.is_piece).give(std::move(arrival.copy));
 }
 
 void UcxEndpoint::drop_pieces() {
@@ -215,14 +215,14 @@ std::uint64_t UcxEndpoint::arrived(std::uint32_t channel) {
   return incoming_[channel].arrived;
 }
 
-Lines UcxInterface::take_piece() {
-  if (pieces_.empty()) {
-    endpoint_bytes_ += piece_bytes_;
-    return make_lines(piece_bytes_);
+Lines Pool::take() {
+  if (free_.empty()) {
+    counted_ += bytes_;
+    return make_lines(bytes_);
   }
-  Lines piece = std::move(pieces_.back());
-  pieces_.pop_back();
-  return piece;
+  Lines lines = std::move(free_.back());
+  free_.pop_back();
+  return lines;
 }
 
 }  // namespace weft::ucx

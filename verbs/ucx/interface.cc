@@ -92,7 +92,9 @@ UcxInterface::UcxInterface(Rank rank, const InterfaceOptions& options, const Ucx
       library_(library),
       process_(getpid()),
       nonce_(random_nonce()),
-      batch_bytes_(std::max(kBatchBytes, part_bytes(sizeof(NoticeMessage), payload_stride_))) {}
+      batch_bytes_(std::max(kBatchBytes, part_bytes(sizeof(NoticeMessage), payload_stride_))),
+      payloads_(payload_stride_, endpoint_bytes_),
+      pieces_(piece_bytes_, endpoint_bytes_) {}
 
 Result<std::unique_ptr<Interface>> UcxInterface::open(Rank rank, const InterfaceOptions& options,
                                                       const UcxOptions& ucx,

@@ -29,6 +29,21 @@ struct FreeLines {
 using Lines = std::unique_ptr<std::byte[], FreeLines>;
 [[nodiscard]] Lines make_lines(std::size_t bytes);
 
+// Buffers of one size. What was given back last is taken first: it is still in the cache. In use
+// are at most as many as there are slots, so a pool needs no bound of its own.
+class Pool {
+ public:
+  // `counted` grows by what is allocated.
+  Pool(std::size_t bytes, std::size_t& counted) : bytes_(bytes), counted_(counted) {}
+  [[nodiscard]] Lines take();
+  void give(Lines lines) { free_.push_back(std::move(lines)); }
+
+ private:
+  std::size_t bytes_;
+  std::size_t& counted_;
+  std::vector<Lines> free_;
+};
+
 // Batches of one endpoint that are under way or filled. Enough for what a socket does not take at
 // once; then posts answer full.
 inline constexpr std::size_t kBatches = 8;
@@ -80,6 +95,7 @@ class UcxEndpoint final : public Endpoint {
   UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce);
 
   [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
   [[nodiscard]] bool peer_closed() const override {
     return peer_closed_.load(std::memory_order_acquire);
   }
@@ -152,13 +168,17 @@ class UcxEndpoint final : public Endpoint {
   void flush_work(const Status& status);
 
  private:
-  // A notice that we sent: in a batch, or alone with a payload that is the caller's memory.
-  struct Sent {
+  // A notice that went alone, with a payload that is the caller's memory.
+  struct Piece {
     NoticeMessage message;
-    bool lent = false;
-    std::span<const std::byte> piece;  // lent
-    Pending pending;                   // lent: UCX reads message and piece
-    std::uint64_t batch = 0;           // else: the number of its batch
+    std::span<const std::byte> data;
+    Pending pending;  // UCX reads both
+  };
+  static constexpr std::uint64_t kNoBatch = ~std::uint64_t{0};
+  // What a slot sent last. Small: a stream of notices takes one after the other.
+  struct Sent {
+    std::uint64_t batch = 0;       // the number of its batch, or kNoBatch:
+    std::unique_ptr<Piece> piece;  // it was this; kept for the next one
   };
   struct Outgoing {
     std::uint64_t posted = 0;
@@ -169,6 +189,7 @@ class UcxEndpoint final : public Endpoint {
   };
   struct Arrival {
     bool is_there = false;
+    bool is_piece = false;  // larger than a slot's payload
     WireHeader header;
     const std::byte* payload = nullptr;
     void* kept = nullptr;  // UCX's memory, in which a piece came
@@ -181,7 +202,6 @@ class UcxEndpoint final : public Endpoint {
     std::uint64_t reported_arrived = 0;  // … and of `arrived`
     bool waiting = false;                // among the unreported
     std::unique_ptr<Arrival[]> arrivals;
-    Lines payloads;
   };
   // One-sided work of ours, until its completion can be polled.
   struct Work {
@@ -210,11 +230,11 @@ class UcxEndpoint final : public Endpoint {
                                 std::uint64_t number) const;
   void tell_received(Message& message) const;
   void count_told(std::uint32_t channel);
-  // The slot for the channel's next notice, filled but for the payload; nullptr for full. Counting
-  // the notice as posted is left to the caller.
-  [[nodiscard]] Sent* next_slot(std::uint32_t channel, const WireHeader& header);
-  // Puts a message into the batch; false if there is no room until UCX has sent earlier ones.
-  [[nodiscard]] bool append(std::span<const std::byte> header, std::span<const std::byte> payload);
+  // The slot for the channel's next notice; nullptr for full.
+  [[nodiscard]] Sent* next_slot(Outgoing& out) const;
+  // Puts a message into the batch, all but its header; where that belongs, or nullptr if there is no
+  // room until UCX has sent earlier ones.
+  [[nodiscard]] std::byte* append(std::size_t header_bytes, std::span<const std::byte> payload);
   // The batch being filled; nullptr where there is none.
   [[nodiscard]] Batch* filling() const;
   void send_batch();
@@ -224,7 +244,7 @@ class UcxEndpoint final : public Endpoint {
   void collect_batches();
   bool report(std::uint32_t channel);
   void report_later(std::uint32_t channel);
-  void take_piece(Arrival& arrival, const Arriving& data, bool& taken);
+  void take_payload(Arrival& arrival, const Arriving& data, bool& taken);
   void give_back(Arrival& arrival);
   void send(const void* header, std::size_t header_bytes, std::span<const std::byte> data,
             std::uint32_t flags, Pending& pending);
@@ -254,8 +274,8 @@ class UcxEndpoint final : public Endpoint {
   std::uint64_t batches_sent_ = 0;         // those are out of UCX's hands
   bool filled_ = false;                    // among the interface's filled
   std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know of
-  std::deque<Sent*> pieces_;               // that UCX has not got yet, oldest first
-  std::vector<const Sent*> held_pieces_;   // that it has
+  std::deque<Piece*> pieces_;              // that UCX has not got yet, oldest first
+  std::vector<const Piece*> held_pieces_;  // that it has
   std::deque<Work> work_;
   std::uint64_t first_work_ = 0;  // number of the oldest
   std::deque<Answer> answers_;
@@ -281,7 +301,7 @@ class UcxInterface final : public Interface {
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
-  void progress() override;
+  bool progress() override;
   [[nodiscard]] bool flushed() const override {
     return sending_ == 0 && filled_.empty() && reporters_.empty();
   }
@@ -304,10 +324,8 @@ class UcxInterface final : public Interface {
   // Bytes of a slot's payload, whole cache lines.
   [[nodiscard]] std::size_t payload_stride() const { return payload_stride_; }
   void count_bytes(std::size_t bytes) { endpoint_bytes_ += bytes; }
-  // A buffer of piece_bytes(), from those that were given back where there is one. In use are at
-  // most as many as there are slots, so the pool needs no bound of its own.
-  [[nodiscard]] Lines take_piece();
-  void give_piece(Lines piece) { pieces_.push_back(std::move(piece)); }
+  // Buffers for what has come: piece_bytes() long, or payload_stride().
+  [[nodiscard]] Pool& pool(bool of_pieces) { return of_pieces ? pieces_ : payloads_; }
   // An arrival became visible; on the control channel its endpoint asks for attention.
   void count_arrival() { ++arrivals_; }
   // A piece came or was released: its sender may wait for that, so it is told soon.
@@ -379,6 +397,7 @@ class UcxInterface final : public Interface {
   std::string address_;
   // All that ever were, by the peer's nonce: users may still hold those that a peer has replaced.
   std::unordered_map<std::uint64_t, std::unique_ptr<UcxEndpoint>> known_;
+  UcxEndpoint* last_sender_ = nullptr;
   std::size_t strangers_ = 0;  // of them not connected
   std::deque<UcxEndpoint*> askers_;
   std::vector<UcxEndpoint*> filled_;     // with a batch to send
@@ -392,8 +411,9 @@ class UcxInterface final : public Interface {
   std::vector<UcxEndpoint*> at_work_;  // with one-sided work outstanding
   std::deque<Completion> completions_;
   std::size_t outstanding_ = 0;
-  std::vector<Lines> pieces_;
   std::size_t endpoint_bytes_ = 0;
+  Pool payloads_;
+  Pool pieces_;
   std::uint64_t arrivals_ = 0;
   bool urgent_ = false;  // a piece is among what is to be reported
   bool armed_ = false;   // the caller is about to sleep

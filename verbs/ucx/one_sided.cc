@@ -232,7 +232,7 @@ bool UcxEndpoint::holds_memory() const {
   if (std::any_of(work_.begin(), work_.end(), held)) return true;
   return std::any_of(outgoing_.begin(), outgoing_.end(), [&](const Outgoing& out) {
     return std::any_of(out.sent.get(), out.sent.get() + (out.sent ? interface_.options().slots : 0),
-                       [](const Sent& sent) { return sent.pending && sent.lent; });
+                       [](const Sent& sent) { return sent.piece && sent.piece->pending; });
   });
 }
 

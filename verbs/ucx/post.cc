@@ -67,10 +67,9 @@ void UcxEndpoint::send(const void* header, std::size_t header_bytes,
   if (UCS_PTR_IS_ERR(request)) broke(UCS_PTR_STATUS(request));
 }
 
-UcxEndpoint::Sent* UcxEndpoint::next_slot(std::uint32_t channel, const WireHeader& header) {
+UcxEndpoint::Sent* UcxEndpoint::next_slot(Outgoing& out) const {
   if (interface_.closed() || !working()) [[unlikely]]
     return nullptr;
-  Outgoing& out = outgoing_[channel];
   const std::uint32_t slots = interface_.options().slots;
   if (out.posted - out.released == slots) return nullptr;
   if (out.sent == nullptr) [[unlikely]] {
@@ -78,29 +77,30 @@ UcxEndpoint::Sent* UcxEndpoint::next_slot(std::uint32_t channel, const WireHeade
     interface_.count_bytes(slots * sizeof(Sent));
   }
   Sent* slot = &out.sent[out.posted & (slots - 1)];
-  if (slot->pending) return nullptr;
-  slot->message.message = message(MessageKind::notice, channel, out.posted);
-  slot->message.header = header;
-  slot->lent = false;
-  return slot;
+  return slot->piece != nullptr && slot->piece->pending ? nullptr : slot;
 }
 
 // It leaves with the batch at the next turn. Control notices leave at once: they are few, and after
 // a failure the caller may take no more turns.
 Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
                                 std::span<const std::byte> payload) {
-  Sent* slot = next_slot(channel, header);
+  Outgoing& out = outgoing_[channel];
+  Sent* slot = next_slot(out);
   if (slot == nullptr) return Posted::full;
-  if (!append(std::as_bytes(std::span(&slot->message, 1)), payload)) return Posted::full;
+  std::byte* place = append(sizeof(NoticeMessage), payload);
+  if (place == nullptr) return Posted::full;
+  // Written where it leaves from: a copy would wait until what was stored in parts is in memory.
+  ::new (place) Message(message(MessageKind::notice, channel, out.posted));
+  std::memcpy(place + offsetof(NoticeMessage, header), &header, sizeof header);
   slot->batch = batches_;
-  ++outgoing_[channel].posted;
+  ++out.posted;
   count_told(channel);
   if (interface_.armed() || channel == kControlChannel) flush();
   return Posted::posted;
 }
 
-bool UcxEndpoint::append(std::span<const std::byte> header, std::span<const std::byte> payload) {
-  const std::size_t bytes = part_bytes(header.size(), payload.size());
+std::byte* UcxEndpoint::append(std::size_t header_bytes, std::span<const std::byte> payload) {
+  const std::size_t bytes = part_bytes(header_bytes, payload.size());
   Batch* batch = filling();
   if (batch != nullptr && batch->used + bytes > interface_.batch_bytes()) {
     send_batch();
@@ -108,14 +108,14 @@ bool UcxEndpoint::append(std::span<const std::byte> header, std::span<const std:
   }
   if (batch == nullptr) {
     collect_batches();
-    if (batches_ - batches_sent_ == kBatches) return false;
+    if (batches_ - batches_sent_ == kBatches) return nullptr;
     batch_[batches_ % kBatches] = interface_.take_batch();
     batch = filling();
     if (!std::exchange(filled_, true)) interface_.flush_later(*this);
   }
-  write_part(batch->bytes.get() + batch->used, header, payload);
+  std::byte* const part = batch->bytes.get() + batch->used;
   batch->used += bytes;
-  return true;
+  return write_part(part, header_bytes, payload);
 }
 
 Batch* UcxEndpoint::filling() const {
@@ -167,12 +167,18 @@ std::unique_ptr<Batch> UcxInterface::take_batch() {
 Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
                                std::span<const std::byte> payload) {
   if (payload.size() <= interface_.payload_stride()) return post_notice(channel, header, payload);
-  Sent* slot = next_slot(channel, header);
+  Outgoing& out = outgoing_[channel];
+  Sent* slot = next_slot(out);
   if (slot == nullptr) return Posted::full;
-  slot->lent = true;
-  slot->piece = payload;
-  ++outgoing_[channel].posted;
-  pieces_.push_back(slot);
+  if (slot->piece == nullptr) {
+    slot->piece = std::make_unique<Piece>();
+    interface_.count_bytes(sizeof(Piece));
+  }
+  slot->batch = kNoBatch;
+  slot->piece->message = {message(MessageKind::notice, channel, out.posted), header};
+  slot->piece->data = payload;
+  ++out.posted;
+  pieces_.push_back(slot->piece.get());
   hand_over_pieces(kPiecesAhead);
   return Posted::posted;
 }
@@ -181,13 +187,13 @@ Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
 // tells of the other direction is of the moment at which it leaves.
 void UcxEndpoint::hand_over_pieces(std::size_t most) {
   if (!working()) pieces_.clear();
-  std::erase_if(held_pieces_, [](const Sent* sent) { return !sent->pending; });
+  std::erase_if(held_pieces_, [](const Piece* piece) { return !piece->pending; });
   for (; !pieces_.empty() && held_pieces_.size() < most; pieces_.pop_front()) {
-    Sent& sent = *pieces_.front();
-    tell_received(sent.message.message);
-    count_told(sent.message.message.channel);
-    send(&sent.message, sizeof sent.message, sent.piece, UCP_AM_SEND_FLAG_EAGER, sent.pending);
-    if (sent.pending) held_pieces_.push_back(&sent);
+    Piece& piece = *pieces_.front();
+    tell_received(piece.message.message);
+    count_told(piece.message.message.channel);
+    send(&piece.message, sizeof piece.message, piece.data, UCP_AM_SEND_FLAG_EAGER, piece.pending);
+    if (piece.pending) held_pieces_.push_back(&piece);
   }
   if (!pieces_.empty() && !std::exchange(filled_, true)) interface_.flush_later(*this);
 }
@@ -206,8 +212,9 @@ std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
   collect_batches();
   for (; out.settled < out.posted; ++out.settled) {
     const Sent& sent = out.sent[out.settled & mask];
-    const bool held = sent.lent ? sent.pending || (working() && out.arrived <= out.settled)
-                                : sent.batch >= batches_sent_;
+    const bool held = sent.batch == kNoBatch
+                          ? sent.piece->pending || (working() && out.arrived <= out.settled)
+                          : sent.batch >= batches_sent_;
     if (held) break;
   }
   return out.settled;
@@ -220,10 +227,8 @@ void UcxEndpoint::release(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
   const std::uint32_t slots = interface_.options().slots;
   Arrival& arrival = in.arrivals[in.next & (slots - 1)];
-  if (arrival.kept != nullptr || arrival.copy != nullptr) {
-    interface_.report_soon();
-    give_back(arrival);
-  }
+  if (arrival.is_piece) interface_.report_soon();
+  give_back(arrival);
   arrival.is_there = false;
   ++in.next;
   if (in.next - in.reported >= std::max(slots / 2, 1U) && report(channel)) return;
@@ -245,8 +250,9 @@ bool UcxEndpoint::report(std::uint32_t channel) {
     interface_.answer_later(*this);
     return false;
   }
-  const Message credit = message(MessageKind::credit, channel, 0);
-  if (!append(std::as_bytes(std::span(&credit, 1)), {})) return false;
+  std::byte* place = append(sizeof(Message), {});
+  if (place == nullptr) return false;
+  ::new (place) Message(message(MessageKind::credit, channel, 0));
   count_told(channel);
   if (interface_.armed()) send_batch();
   return true;

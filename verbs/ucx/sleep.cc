@@ -20,19 +20,22 @@ constexpr std::uint32_t kIdleCalls = 16;
 }  // namespace
 
 // Ends early when something arrived, so that the first of many is not kept waiting by the rest.
-void UcxInterface::progress() {
-  if (!filled_.empty()) flush_batches();
+bool UcxInterface::progress() {
+  const bool flushes = !filled_.empty();
+  if (flushes) flush_batches();
   const std::uint64_t before = arrivals_;
   int rounds = 0;
   while (rounds < kRounds && arrivals_ == before && library_.worker_progress(worker_) != 0)
     ++rounds;
   if (!unanswered_.empty()) answer_strangers();
   if (rounds != 0) idle_calls_ = 0;
-  if (rounds != 0 && ++busy_calls_ < kBusyCalls && !urgent_) return;
+  if (rounds != 0 && ++busy_calls_ < kBusyCalls && !urgent_) return true;
   busy_calls_ = 0;
   const bool due = urgent_ || armed_ || ++idle_calls_ >= kIdleCalls;
   if (due && !reporters_.empty()) report_releases();
-  if (!failing_.empty()) fail_broken();
+  const bool fails = !failing_.empty();
+  if (fails) fail_broken();
+  return rounds != 0 || flushes || fails;
 }
 
 void UcxInterface::flush_batches() {
