@@ -28,8 +28,8 @@ class PredictionTest(unittest.TestCase):
     def test_operations_take_as_long_as_predicted(self):
         tool = numbers()
         with tempfile.TemporaryDirectory() as scratch:
-            for name, size, predicted, took in tool.predictions(tool.Runs(Path(sys.argv[1])), "netns", MBIT, ("4M",),
-                                                                Path(scratch), seconds=1):
+            for name, size, predicted, took in tool.predictions(tool.Runs(Path(sys.argv[1])), "netns",
+                                                                {1: MBIT, 2: MBIT}, ("4M",), Path(scratch), MBIT):
                 print(f"{name}, {size} B: predicted {predicted / 1e3:.1f} ms, measured {took / 1e3:.1f} ms", flush=True)
                 self.assertLess(abs(predicted - took) / took, GATE, name)
 
