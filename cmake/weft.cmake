@@ -16,6 +16,22 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" 
   set(weft_as_compiled -fno-lto)
 endif()
 
+# Headers that many sources need are read once for all that are compiled alike: a third less to do. A source still
+# includes what it uses.
+set(weft_common_headers
+  <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <functional> <map> <memory> <mutex> <optional> <span> <string>
+  <string_view> <unordered_map> <utility> <vector> <fmt/format.h>)
+function(weft_read_once name)
+  cmake_parse_arguments(ARG "" "" "OPTIONS" ${ARGN})
+  file(CONFIGURE OUTPUT ${name}.cc CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+  target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
+  target_link_libraries(${name} PRIVATE weft_options fmt::fmt)
+  target_precompile_headers(${name} PRIVATE ${weft_common_headers})
+endfunction()
+weft_read_once(weft_module_headers)
+weft_read_once(weft_message_path_headers OPTIONS ${weft_both_forms})
+
 # weft_program(NAME [INLINED] SOURCES ... [LINK ...]): an executable in bin/; INLINED, with the message path
 # inlined, for those that are measured: linking them takes a minute.
 function(weft_program name)
@@ -37,6 +53,9 @@ function(weft_module layer name)
   target_link_libraries(weft_${layer}_${name} PUBLIC weft_options ${ARG_LINK})
   if(ARG_MESSAGE_PATH)
     target_compile_options(weft_${layer}_${name} PRIVATE ${weft_both_forms})
+    target_precompile_headers(weft_${layer}_${name} REUSE_FROM weft_message_path_headers)
+  else()
+    target_precompile_headers(weft_${layer}_${name} REUSE_FROM weft_module_headers)
   endif()
 endfunction()
 

@@ -2,12 +2,16 @@
 // commands.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "topology/rails/rails.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace weft {
 
