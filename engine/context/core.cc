@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 
-#include "engine/context/hash.h"
 #include "engine/context/ways.h"
 
 namespace weft {
@@ -110,13 +109,8 @@ Status Context::Core::join() {
   const int cores = config_.local_cores > 0 ? config_.local_cores : usable_cores();
   policy_ = wait_policy(here, cores, config_.spin_ns,
                         config_.yield_us < 0 ? -1 : config_.yield_us * 1000);
-  job_ = static_cast<std::uint32_t>(fnv1a(config_.job_key));
-  InterfaceOptions options;
-  // One for control before those of operations, one for operations of some ranks after them.
-  options.channels = static_cast<std::uint32_t>(config_.channels) + 2;
-  options.slots = static_cast<std::uint32_t>(config_.slots);
-  options.payload_bytes = static_cast<std::size_t>(config_.eager_bytes);
-  options.job = job_;
+  InterfaceOptions options = interface_options(config_);
+  job_ = options.job;
   options.context = number_;
   MachineRecord machine = this_machine(config_.host);
   options.machine = machine.identity;

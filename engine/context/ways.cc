@@ -4,12 +4,17 @@
 
 #include <algorithm>
 
+#include "engine/context/hash.h"
 #include "engine/context/networks.h"
 #include "verbs/bond/bond.h"
 #include "verbs/shm/shm.h"
 
 namespace weft {
 namespace {
+
+// Notices in shared memory for each eager slot. A message of up to 8 bytes is its header and takes
+// no slot, so ranks that share cores send many of them before they must yield.
+constexpr std::uint32_t kNoticesPerSlot = 4;
 
 // Whether all ranks are known to be on this machine.
 bool is_one_machine(const Config& config) {
@@ -19,6 +24,17 @@ bool is_one_machine(const Config& config) {
 }
 
 }  // namespace
+
+InterfaceOptions interface_options(const Config& config) {
+  InterfaceOptions options;
+  // One for control before those of operations, one for operations of some ranks after them.
+  options.channels = static_cast<std::uint32_t>(config.channels) + 2;
+  options.payload_slots = static_cast<std::uint32_t>(config.slots);
+  options.slots = options.payload_slots * kNoticesPerSlot;
+  options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
+  options.job = static_cast<std::uint32_t>(fnv1a(config.job_key));
+  return options;
+}
 
 Transports chosen_transports(const Config& config) {
   if (!config.transports.automatic) return config.transports;

@@ -17,6 +17,9 @@ namespace weft {
 // machines.
 [[nodiscard]] Transports chosen_transports(const Config& config);
 
+// What all ways have in common, but for the context's number and the machine.
+[[nodiscard]] InterfaceOptions interface_options(const Config& config);
+
 // What was opened, and over how many network interfaces.
 struct Ways {
   std::unique_ptr<Interface> interface;

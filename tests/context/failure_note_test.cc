@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "engine/context/hash.h"
 #include "engine/context/machines.h"
+#include "engine/context/ways.h"
 #include "tests/context/job.h"
 #include "verbs/bond/bond.h"
 #include "verbs/shm/shm.h"
@@ -18,11 +18,7 @@ std::string address_key(Rank rank) {
 }
 
 Result<std::unique_ptr<Interface>> open_as(Rank rank, const Config& config, Store& store) {
-  InterfaceOptions options;
-  options.channels = static_cast<std::uint32_t>(config.channels) + 2;
-  options.slots = static_cast<std::uint32_t>(config.slots);
-  options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
-  options.job = static_cast<std::uint32_t>(fnv1a(config.job_key));
+  InterfaceOptions options = interface_options(config);
   options.machine = this_machine(config.host).identity;
   BondOptions bond;
   bond.rank = rank;

@@ -72,7 +72,8 @@ void expect_sum(Context& context, const Case& asked, const std::vector<Peer>& te
   for (std::size_t i = 0; i < asked.count; ++i) {
     const double error = std::abs(to.get(i) - expected[i % kPeriod]);
     const bool is_kept = asked.in_place || x.get(i) == own[i % kPeriod];
-    if (error <= tolerance && is_kept) continue;  // a million checks by GoogleTest's macros take seconds
+    if (error <= tolerance && is_kept)
+      continue;  // a million checks by GoogleTest's macros take seconds
     FAIL() << i << " of " << asked.count << " " << name(asked.type) << " on rank " << context.rank()
            << ": " << to.get(i) << ", not " << expected[i % kPeriod]
            << (is_kept ? "" : ", and the input changed");

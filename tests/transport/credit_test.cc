@@ -51,6 +51,55 @@ TEST_P(Credit, FullWritesNothing) {
   EXPECT_EQ(receiver.front(1).header, nullptr);
 }
 
+// Where memory is shared, payloads have slots of their own: when these are taken, what needs none still goes.
+TEST_P(Credit, WithoutAPayloadThereIsMoreRoom) {
+  InterfaceOptions options = small_options();
+  options.slots = 16;
+  options.payload_slots = 4;
+  Group group(GetParam(), 2, options);
+  Endpoint& sender = group.link(0, 1);
+  Endpoint& receiver = group.link(1, 0);
+  if (!sender.shares_memory()) GTEST_SKIP() << "this transport does not share memory";
+  for (std::uint32_t n = 0; n < 4; ++n)
+    ASSERT_EQ(sender.post_notice(1, numbered_header(n), numbered_payload(n, 30)), Posted::posted);
+  ASSERT_EQ(sender.post_notice(1, numbered_header(4), numbered_payload(4, 30)), Posted::full);
+  for (std::uint32_t n = 4; n < 16; ++n)
+    ASSERT_EQ(sender.post_notice(1, numbered_header(n), {}), Posted::posted);
+  ASSERT_EQ(sender.post_notice(1, numbered_header(16), {}), Posted::full);
+  EXPECT_EQ(receiver.arrived(1), 16U);
+  for (std::uint32_t n = 0; n < 16; ++n) {
+    ASSERT_TRUE(is_number(receiver.front(1), n, n < 4 ? 30 : 0));
+    receiver.release(1);
+    EXPECT_EQ(sender.post_notice(1, numbered_header(16 + n), numbered_payload(16 + n, 30)),
+              n < 4 ? Posted::posted : Posted::full);
+  }
+  for (std::uint32_t n = 16; n < 20; ++n) {
+    ASSERT_TRUE(is_number(receiver.front(1), n, 30));
+    receiver.release(1);
+  }
+  EXPECT_EQ(sender.released(1), 20U);
+}
+
+// With and without payloads in every order, the sender always as far ahead as it may be.
+TEST_P(Credit, PayloadsStayWithTheirNotices) {
+  InterfaceOptions options = small_options();
+  options.slots = 16;
+  options.payload_slots = 4;
+  Group group(GetParam(), 2, options);
+  Endpoint& sender = group.link(0, 1);
+  Endpoint& receiver = group.link(1, 0);
+  const auto bytes_of = [](std::uint32_t n) { return n * 2654435761U >> 29 < 3 ? 10 + n % 50 : 0; };
+  std::uint32_t sent = 0;
+  for (std::uint32_t n = 0; n < 2000; ++n) {
+    while (sender.post_notice(1, numbered_header(sent), numbered_payload(sent, bytes_of(sent))) ==
+           Posted::posted)
+      ++sent;
+    ASSERT_TRUE(group.eventually([&] { return receiver.front(1).header != nullptr; }));
+    ASSERT_TRUE(is_number(receiver.front(1), n, bytes_of(n)));
+    receiver.release(1);
+  }
+}
+
 // Sends `count` notices and receives as many; both are checked, and all credits are waited for.
 void exchange(Interface& own, Endpoint& peer, std::uint32_t channel, std::uint32_t count) {
   std::uint32_t sent = 0;

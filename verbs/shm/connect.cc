@@ -60,7 +60,9 @@ Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
     return differ("context number", theirs->context, ours.context);
   if (theirs->channels != ours.channels)
     return differ("WEFT_CHANNELS + 2", theirs->channels, ours.channels);
-  if (theirs->slots != ours.slots) return differ("WEFT_SLOTS", theirs->slots, ours.slots);
+  if (theirs->payload_slots != ours.payload_slots)
+    return differ("WEFT_SLOTS", theirs->payload_slots, ours.payload_slots);
+  if (theirs->slots != ours.slots) return differ("notices per channel", theirs->slots, ours.slots);
   if (theirs->payload_bytes != ours.payload_bytes) {
     return differ("WEFT_EAGER_BYTES", theirs->payload_bytes, ours.payload_bytes);
   }
@@ -151,15 +153,18 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
       same_process_(address.heap.process == getpid()),
       shares_core_(interface.hall().core >= 0 && interface.hall().core == peer_hall->core),
       slot_mask_(interface.geometry().slots - 1),
+      payload_mask_(interface.geometry().payload_slots - 1),
       payload_stride_(interface.geometry().payload_bytes),
       peer_hall_(peer_hall),
       ring_(ring),
       heap_(std::move(heap)) {
   const Geometry& geometry = interface.geometry();
   outgoing_.resize(geometry.channels);
+  payload_ends_.resize(std::size_t{geometry.channels} * geometry.payload_slots);
   for (std::uint32_t c = 0; c < geometry.channels; ++c) {
     outgoing_[c] = {geometry.headers(ring.body, c), geometry.payloads(ring.body, c),
-                    &Geometry::release_line(ring.body, c)->released};
+                    &Geometry::release_line(ring.body, c)->released,
+                    &payload_ends_[std::size_t{c} * geometry.payload_slots]};
   }
   process_access_ = probe_process_access();
 }

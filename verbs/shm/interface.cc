@@ -55,6 +55,12 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
         fmt::format("an interface needs channels (not {}) and a power of two of slots (not {})",
                     options.channels, options.slots));
   }
+  const std::uint32_t payload_slots = geometry_of(options).payload_slots;
+  if (!std::has_single_bit(payload_slots) || payload_slots > options.slots) {
+    return Status(Code::invalid_argument,
+                  fmt::format("payloads take a power of two of the {} slots (not {})",
+                              options.slots, payload_slots));
+  }
   if (rank < 0 || static_cast<std::size_t>(rank) >= kMostRanks) {
     return Status(Code::invalid_argument,
                   fmt::format("rank {} is not one of the {} that shared memory can tell apart",
@@ -69,6 +75,7 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   hall->context = options.context;
   hall->channels = options.channels;
   hall->slots = options.slots;
+  hall->payload_slots = payload_slots;
   hall->payload_bytes = interface->geometry_.payload_bytes;
   hall->core = bound_core();
   hall->bell.store(-1, std::memory_order_relaxed);

@@ -87,7 +87,9 @@ class ShmEndpoint final : public Endpoint {
     WireHeader* headers;
     std::byte* payloads;
     std::atomic<std::uint64_t>* released_line;  // written by the peer
+    std::uint64_t* payload_ends;  // by payload: free again when so many notices are released
     std::uint64_t posted = 0;
+    std::uint64_t payloads_posted = 0;  // of those posted, how many had one
     std::uint64_t released_seen =
         0;  // what the line said last: read again only when the ring looks full
   };
@@ -100,6 +102,7 @@ class ShmEndpoint final : public Endpoint {
     // channels between the first and the last in turn. Its next header is fetched ahead of time.
     std::uint32_t following = 0;
     std::uint64_t next = 0;
+    std::uint64_t payloads_released = 0;  // of those before, how many had one
   };
 
   bool find_incoming();
@@ -114,13 +117,15 @@ class ShmEndpoint final : public Endpoint {
   bool same_process_;
   bool shares_core_;
   std::uint32_t slot_mask_;
+  std::uint32_t payload_mask_;
   std::size_t payload_stride_;
   Hall* peer_hall_;
   std::uint64_t rings_seen_ = 0;  // the peer's list of rings as last searched
   OwnRing ring_;
   Ring* peer_ring_ = nullptr;  // once found
   std::vector<Outgoing> outgoing_;
-  std::vector<Incoming> incoming_;  // empty until the peer made its ring for us
+  std::vector<std::uint64_t> payload_ends_;  // of all channels
+  std::vector<Incoming> incoming_;           // empty until the peer made its ring for us
   std::shared_ptr<const PeerHeap> heap_;
   Bell bell_;
   Status process_access_;

@@ -3,9 +3,10 @@
 //
 // Each direction of a pair is one Ring in the *sender's* heap: so a sender can create it, announce
 // it and post without the peer's help, and a stream needs no handshake. A ring has per channel a
-// line that the receiver writes (its count of releases) and `slots` slots that the sender writes. A
-// slot is whole when its header's stamp is the low 32 bits of (index of the notice + 1): the
-// receiver polls that one line, which for a small message is the message.
+// line that the receiver writes (its count of releases) and, written by the sender, `slots` headers
+// and `payload_slots` payloads. A notice is whole when its header's stamp says its number: the
+// receiver polls that one line, which for a small message is the message. Payloads are taken in
+// turn by the notices that have one.
 //
 // A rank's Hall is where others find it: the list of rings it has made (each names the hall it is
 // for), the bits by which strangers ask for attention, and the word by which it sleeps.
@@ -23,7 +24,7 @@ namespace weft::shm {
 
 inline constexpr std::size_t kLine = 64;
 // The version of headers, and of what is laid out here.
-inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 1;
+inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 2;
 // Ranks that a hall has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 
@@ -40,6 +41,7 @@ struct Hall {
   std::uint32_t context;
   std::uint32_t channels;
   std::uint32_t slots;
+  std::uint32_t payload_slots;
   std::uint64_t payload_bytes;
   std::int32_t core;  // the one that the owner was bound to when it opened; -1: not bound to one
   // Offset of the newest Ring in this heap, 0 for none. Only the owner writes.
@@ -77,20 +79,30 @@ struct ReleaseLine {
   alignas(kLine) std::atomic<std::uint64_t> released;
 };
 
+// What a header's stamp is: the low bits of (index of the notice + 1), and whether it has a payload.
+constexpr std::uint32_t stamp_of(std::uint64_t index, bool has_payload) {
+  return static_cast<std::uint32_t>(index + 1) << 1 | (has_payload ? 1U : 0U);
+}
+// Whether `stamp` is that of the notice, with a payload or without.
+constexpr bool is_of(std::uint32_t stamp, std::uint64_t index) {
+  return (stamp | 1U) == stamp_of(index, true);
+}
+
 // Where the parts of a ring's body lie: a release line per channel, all headers, all payloads.
 // Headers lie side by side, not each before its payload: payload strides near a power of two would
 // put them all in one cache set.
 struct Geometry {
   std::uint32_t channels;
-  std::uint32_t slots;
-  std::size_t payload_bytes;  // per slot, whole cache lines
+  std::uint32_t slots;          // headers of a channel
+  std::uint32_t payload_slots;  // payloads of a channel
+  std::size_t payload_bytes;    // of one, whole cache lines
 
   // All but the payloads.
   [[nodiscard]] std::size_t control_bytes() const {
     return channels * sizeof(ReleaseLine) + std::size_t{channels} * slots * sizeof(WireHeader);
   }
   [[nodiscard]] std::size_t body_bytes() const {
-    return control_bytes() + std::size_t{channels} * slots * payload_bytes;
+    return control_bytes() + std::size_t{channels} * payload_slots * payload_bytes;
   }
   [[nodiscard]] static ReleaseLine* release_line(std::byte* body, std::uint32_t channel) {
     return reinterpret_cast<ReleaseLine*>(body) + channel;
@@ -100,14 +112,15 @@ struct Geometry {
            std::size_t{channel} * slots;
   }
   [[nodiscard]] std::byte* payloads(std::byte* body, std::uint32_t channel) const {
-    return body + control_bytes() + std::size_t{channel} * slots * payload_bytes;
+    return body + control_bytes() + std::size_t{channel} * payload_slots * payload_bytes;
   }
 };
 
 inline Geometry geometry_of(const InterfaceOptions& options) {
   const std::size_t payload =
       options.payload_bytes < kControlBytes ? kControlBytes : options.payload_bytes;
-  return {options.channels, options.slots, (payload + kLine - 1) / kLine * kLine};
+  const std::uint32_t payloads = options.payload_slots == 0 ? options.slots : options.payload_slots;
+  return {options.channels, options.slots, payloads, (payload + kLine - 1) / kLine * kLine};
 }
 
 // The address of an interface, as put in the store.

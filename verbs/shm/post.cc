@@ -11,7 +11,7 @@
 namespace weft::shm {
 namespace {
 
-std::atomic_ref<std::uint32_t> stamp_of(WireHeader* header) {
+std::atomic_ref<std::uint32_t> stamp_in(WireHeader* header) {
   return std::atomic_ref<std::uint32_t>(header->stamp);
 }
 
@@ -48,17 +48,25 @@ Posted ShmEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
   if (interface_.closed()) [[unlikely]]
     return Posted::full;
   Outgoing& out = outgoing_[channel];
-  if (out.posted - out.released_seen > slot_mask_) {
+  const bool has_payload = !payload.empty();
+  const std::size_t at = out.payloads_posted & payload_mask_;
+  const auto is_full = [&] {
+    return out.posted - out.released_seen > slot_mask_ ||
+           (has_payload && out.payload_ends[at] > out.released_seen);
+  };
+  if (is_full()) {
     out.released_seen = out.released_line->load(std::memory_order_acquire);
-    if (out.posted - out.released_seen > slot_mask_) return Posted::full;
+    if (is_full()) return Posted::full;
   }
-  const std::size_t slot = out.posted & slot_mask_;
-  if (!payload.empty())
-    std::memcpy(out.payloads + slot * payload_stride_, payload.data(), payload.size());
-  WireHeader* target = out.headers + slot;
+  WireHeader* target = out.headers + (out.posted & slot_mask_);
+  if (has_payload) {
+    std::memcpy(out.payloads + at * payload_stride_, payload.data(), payload.size());
+    out.payload_ends[at] = out.posted + 1;
+    ++out.payloads_posted;
+  }
   copy_words(header, *target);
+  stamp_in(target).store(stamp_of(out.posted, has_payload), std::memory_order_release);
   ++out.posted;
-  stamp_of(target).store(static_cast<std::uint32_t>(out.posted), std::memory_order_release);
   if (channel == kControlChannel) {
     ask_attention(*peer_hall_, interface_.hall().rank);
   }
@@ -70,11 +78,9 @@ Notice ShmEndpoint::front(std::uint32_t channel) {
   if (incoming_.empty() && !find_incoming()) [[unlikely]]
     return {};
   Incoming& in = incoming_[channel];
-  const std::size_t slot = in.next & slot_mask_;
-  WireHeader* header = in.headers + slot;
-  if (stamp_of(header).load(std::memory_order_acquire) != static_cast<std::uint32_t>(in.next + 1))
-    return {};
-  std::byte* payload = in.payloads + slot * payload_stride_;
+  WireHeader* header = in.headers + (in.next & slot_mask_);
+  if (!is_of(stamp_in(header).load(std::memory_order_acquire), in.next)) return {};
+  std::byte* payload = in.payloads + (in.payloads_released & payload_mask_) * payload_stride_;
   __builtin_prefetch(payload);  // under way while the header is checked
   const Incoming& following = incoming_[in.following];
   __builtin_prefetch(following.headers + (following.next & slot_mask_));
@@ -85,6 +91,9 @@ void ShmEndpoint::release(std::uint32_t channel) {
   if (incoming_.empty()) [[unlikely]]
     return;  // closed since front() showed it
   Incoming& in = incoming_[channel];
+  const std::uint32_t stamp =
+      stamp_in(in.headers + (in.next & slot_mask_)).load(std::memory_order_relaxed);
+  in.payloads_released += stamp == stamp_of(in.next, true) ? 1 : 0;
   ++in.next;
   in.released_line->store(in.next, std::memory_order_release);
   wake_peer();
@@ -94,9 +103,9 @@ std::uint64_t ShmEndpoint::arrived(std::uint32_t channel) {
   if (incoming_.empty() && !find_incoming()) return 0;
   const Incoming& in = incoming_[channel];
   std::uint64_t count = in.next;
-  while (count - in.next <= slot_mask_ &&
-         stamp_of(in.headers + (count & slot_mask_)).load(std::memory_order_acquire) ==
-             static_cast<std::uint32_t>(count + 1)) {
+  while (
+      count - in.next <= slot_mask_ &&
+      is_of(stamp_in(in.headers + (count & slot_mask_)).load(std::memory_order_acquire), count)) {
     ++count;
   }
   return count;

@@ -5,7 +5,7 @@
 // address as bytes; connect() to a peer's bytes makes an Endpoint and needs no answer from the
 // peer. An endpoint carries `channels` independent, ordered streams of *notices* (64-byte header,
 // optional payload) in each direction, each stream holding at most `slots` notices that the
-// receiver has not released.
+// receiver has not released, `payload_slots` of them with a payload.
 //
 //  - Posting answers `posted` or `full`; full is normal and clears when the peer releases.
 //  - front() shows the oldest unreleased arrival of a channel; release() gives its slot back, and
@@ -69,8 +69,10 @@ struct Completion {
 };
 
 struct InterfaceOptions {
-  std::uint32_t channels = 9;        // control + operations in flight
-  std::uint32_t slots = 4;           // unreleased notices per channel and direction; a power of two
+  std::uint32_t channels = 9;  // control + operations in flight
+  std::uint32_t slots = 4;     // unreleased notices per channel and direction; a power of two
+  std::uint32_t payload_slots =
+      0;  // so many of them with a payload, where memory is shared; 0: all
   std::size_t payload_bytes = 4032;  // largest payload of a notice
   std::uint32_t job = 0;
   std::uint16_t context = 0;
