@@ -153,7 +153,6 @@ void Context::Core::drive(Done&& done) {
         break;
       case Backoff::Next::slow:
         look_around();
-        stirred_ = true;
         break;
       case Backoff::Next::sleep:
         look_around();

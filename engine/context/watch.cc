@@ -22,6 +22,7 @@ struct FailureNote {
 }  // namespace
 
 void Context::Core::look_around() {
+  stirred_ = true;  // what fails here, or is heard of a path, is not of a turn
   roster_.hub().tell_events();
   check_control();
   if (failed_ || check_gone()) return;

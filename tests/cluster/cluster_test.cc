@@ -140,6 +140,22 @@ TEST_F(Clusters, MistakesAreNamedWithTheirLine) {
             "7: nics: only one machine has eno1: nobody shares this rail");
   EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\nspine = false\n"),
             "5: spine: there is no machines_per_leaf");
+  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\noversubscription = 2\n"),
+            "5: oversubscription: there is no machines_per_leaf");
+  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\nspine_latency_us = 1\n"),
+            "5: spine_latency_us: there is no machines_per_leaf");
+  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"mlx5_0\"]\ngbit_per_s = 1\n[[rail]]\nname = "
+                              "\"copy\"\ngbit_per_s = 1\nnics = [\"mlx5_0\"]\n"),
+            "9: nics: mlx5_0 of machine 0 is on rail 0 already");
+}
+
+TEST_F(Clusters, TheFirstNameThatAMachineHasIsItsInterface) {
+  const auto cluster = read("[[machine]]\nlike = \"" WEFT_EXAMPLES
+                            "/machines/8gpu-8nic.xml\"\n[[rail]]\nnics = [\"absent\", \"mlx5_2\", "
+                            "\"mlx5_0\"]\ngbit_per_s = 1\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  const int nic = cluster->rails[0].nics[0];
+  EXPECT_EQ(cluster->machines[0].hardware->nics[static_cast<std::size_t>(nic)].name(), "mlx5_2");
 }
 
 TEST_F(Clusters, SizesAndNamesHaveBounds) {

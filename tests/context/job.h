@@ -13,9 +13,15 @@
 namespace weft {
 
 // A configuration for tests: waits end soon, so that a hang is a failure and not a time-out of the
-// suite.
+// suite. Transports and interfaces are the environment's: the same tests run over every network.
 inline Config test_config() {
+  const Result<Config> given = Config::from_environment();
+  EXPECT_TRUE(given.ok()) << given.status().to_string();
   Config config;
+  if (given.ok()) {
+    config.transports = given->transports;
+    config.interfaces = given->interfaces;
+  }
   config.deadline_ms = 20'000;
   config.log = LogLevel::off;
   config.heap_mib = 4096;

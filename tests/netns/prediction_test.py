@@ -1,6 +1,6 @@
-"""What `weft predict` says of a cluster of network namespaces, once its links were measured, beside what its operations
-take there. The gate is wider than that of `tools/numbers 4`: a busy machine does not always keep up.
-Usage: prediction_test.py WEFT. Exits with 77 where namespaces are not possible."""
+"""What `weft predict` says of a cluster, once its links were measured, beside what its operations take there. The gate is
+wider than that of `tools/numbers 4`, and what misses it is measured again: a busy machine does not always keep up.
+Usage: prediction_test.py WEFT netns|softroce. Exits with 77 where that cluster is not possible."""
 
 import importlib.machinery
 import importlib.util
@@ -13,7 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 60
 GATE = 0.25
-MBIT = 200
+TRIES = 3
+CLUSTERS = {"netns": (100, "4M"), "softroce": (20, "1M")}  # Mbit/s of each link, and bytes of a tensor
+SECONDS = 3  # of each operation
 
 
 def numbers():
@@ -25,17 +27,30 @@ def numbers():
 
 
 class PredictionTest(unittest.TestCase):
+    def missed(self, tool, operations, scratch):
+        """Those of the operations that did not take as long as predicted."""
+        mbit, size = CLUSTERS[sys.argv[2]]
+        tool.PREDICTED = operations
+        found = tool.predictions(tool.Runs(Path(sys.argv[1])), sys.argv[2], {1: mbit, 2: mbit}, (size,), scratch,
+                                 SECONDS * mbit)
+        missed = []
+        for operation, (name, size, predicted, took) in zip(operations, found, strict=True):
+            print(f"{name}, {size} B: predicted {predicted / 1e3:.1f} ms, measured {took / 1e3:.1f} ms", flush=True)
+            if abs(predicted - took) / took >= GATE:
+                missed.append(operation)
+        return missed
+
     def test_operations_take_as_long_as_predicted(self):
         tool = numbers()
+        operations = tool.PREDICTED
         with tempfile.TemporaryDirectory() as scratch:
-            for name, size, predicted, took in tool.predictions(tool.Runs(Path(sys.argv[1])), "netns",
-                                                                {1: MBIT, 2: MBIT}, ("4M",), Path(scratch), MBIT):
-                print(f"{name}, {size} B: predicted {predicted / 1e3:.1f} ms, measured {took / 1e3:.1f} ms", flush=True)
-                self.assertLess(abs(predicted - took) / took, GATE, name)
+            for _ in range(TRIES):
+                operations = operations and self.missed(tool, operations, Path(scratch))
+        self.assertEqual(operations, [], f"beyond {GATE:.0%}, {TRIES} times")
 
 
 if __name__ == "__main__":
-    possible = subprocess.run([ROOT / "tools" / "netns", "true"], capture_output=True, text=True, timeout=LIMIT_S,
+    possible = subprocess.run([ROOT / "tools" / sys.argv[2], "true"], capture_output=True, text=True, timeout=LIMIT_S,
                               check=False)
     if possible.returncode == 77:
         sys.exit(print(possible.stderr, file=sys.stderr) or 77)

@@ -51,6 +51,21 @@ TEST(Note, AFailureThatWaitsForItsTurnKeepsItsText) {
   expect(here, NoticeKind::failure, "rank 0: no memory");
 }
 
+// What a peer says of a path is in the payload; one that brings none says nothing, whatever its header claims.
+TEST(Note, OneOfAPathWithoutAPayloadIsIgnored) {
+  Pair pair(two_rails(1, 1));
+  (void)pair.from(1);
+  for (const PieceForm form : {PieceForm::inlined, PieceForm::view}) {
+    WireHeader header;
+    header.kind = NoticeKind::path;
+    header.form = form;
+    header.bytes = kControlBytes;
+    ASSERT_EQ(pair.from(0).post_notice(kControlChannel, header, {}), Posted::posted);
+  }
+  for (int turn = 0; turn < 20; ++turn) pair.at(1).progress();
+  EXPECT_TRUE(pair.lives(0) && pair.lives(1));
+}
+
 // What a peer posted on its last rail may come after the goodbye of the first.
 TEST(Note, APeerHasClosedWhenAllItsLiveRailsHave) {
   Pair pair(two_rails(1, 1));

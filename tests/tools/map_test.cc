@@ -52,6 +52,7 @@ TEST_F(Map, JsonHasTheSame) {
   EXPECT_EQ(map["loads"][0]["kind"], "up");
   EXPECT_TRUE(map["placement"].is_null());
   EXPECT_EQ(tree("--json -").out.front(), "{");
+  EXPECT_EQ(tree("--json").out, tree("--json -").out);
 }
 
 TEST_F(Map, PlaceFindsBetterSeats) {

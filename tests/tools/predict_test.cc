@@ -1,6 +1,7 @@
 // weft predict: what it says about clusters that are not here.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
@@ -42,6 +43,25 @@ TEST(Predict, JsonHasTheSame) {
   EXPECT_GT(rows[1]["us"].get<double>(), rows[0]["us"].get<double>());
   // 2 * 64 MiB * 15/16 over eight interfaces of 50 GB/s.
   EXPECT_NEAR(rows[1]["ideal_us"].get<double>(), 314.6, 0.1);
+}
+
+TEST(Predict, JsonExplainedHasEveryPhaseAndLink) {
+  const Ran ran =
+      run_weft(kTwoLeaves +
+               "--operation allreduce --algorithm ring --sizes 64M --ranks 16 --explain --json");
+  EXPECT_EQ(ran.exit_status, 0);
+  const std::vector<nlohmann::json> rows = objects(ran);
+  ASSERT_EQ(rows.size(), 1U);
+  const nlohmann::json& phases = rows[0]["phases"];
+  ASSERT_EQ(phases.size(), 30U);  // 2 (n - 1)
+  EXPECT_NEAR(phases.back()["end_us"].get<double>(), rows[0]["us"].get<double>(),
+              rows[0]["us"].get<double>() / 10);
+  double most = 0;
+  for (const nlohmann::json& link : rows[0]["links"]) {
+    const double could = link["gbit_per_s"].get<double>() * 1e3 / 8 * rows[0]["us"].get<double>();
+    most = std::max(most, link["bytes"].get<double>() / could);
+  }
+  EXPECT_NEAR(most, rows[0]["busiest_share"].get<double>(), 1e-6);
 }
 
 TEST(Predict, AStragglerAndComputingCount) {

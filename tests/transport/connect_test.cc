@@ -42,6 +42,14 @@ TEST_P(Connect, WhatDiffersIsNamed) {
   expect_mismatch([](InterfaceOptions& o) { o.channels = 4; }, "CHANNELS");
   expect_mismatch([](InterfaceOptions& o) { o.slots = 8; }, "SLOTS");
   expect_mismatch([](InterfaceOptions& o) { o.payload_bytes = 2048; }, "EAGER_BYTES");
+  if (GetParam().name != "shm") return;  // others have no slots for payloads alone
+  expect_mismatch([](InterfaceOptions& o) { o.payload_slots = 2; }, "SLOTS");
+  expect_mismatch(
+      [](InterfaceOptions& o) {
+        o.payload_slots = o.slots;
+        o.slots = 8;
+      },
+      "notices per channel");
 }
 
 TEST_P(Connect, AnAddressOfAnotherRankIsAMismatch) {
@@ -92,6 +100,12 @@ TEST_P(Connect, OptionsWithoutMeaningDoNotOpen) {
   options.channels = 0;
   EXPECT_EQ(open(0, options).status().code(), Code::invalid_argument);
   EXPECT_EQ(open(-1, small_options()).status().code(), Code::invalid_argument);
+  if (GetParam().name != "shm") return;
+  options = small_options();
+  for (const std::uint32_t payload_slots : {3U, 2 * options.slots}) {
+    options.payload_slots = payload_slots;
+    EXPECT_EQ(open(0, options).status().code(), Code::invalid_argument) << payload_slots;
+  }
 }
 
 }  // namespace

@@ -7,12 +7,25 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace weft {
 
 using Action = std::function<int()>;  // returns the exit status of `weft`
 
 inline constexpr int kUsageError = 2;  // the command line or a variable is wrong
+
+// --json [FILE]: `to` becomes the file, or "-" without one. `what`: what is written there.
+inline CLI::Option* add_json_option(CLI::App& command, std::string& to, const std::string& what) {
+  const auto take = [&to](const std::vector<std::string>& files) {
+    // CLI11 gives "{}" or nothing for a value that was left out.
+    to = files.empty() || files.front().empty() || files.front() == "{}" ? "-" : files.front();
+    return true;
+  };
+  return command.add_option("--json", take, what + "; to this file, or instead of the table")
+      ->expected(0, 1)
+      ->type_name("[FILE]");
+}
 
 // The options that `weft perf` and `weft perf wire` have in common, in one wording. `arguments` has
 // seconds, against, json.
@@ -21,8 +34,7 @@ void add_measuring_options(CLI::App& command, Arguments& arguments, const std::s
   command.add_option("--seconds", arguments.seconds, "About so long per size")
       ->check(CLI::Range(0.001, 3600.0));
   command.add_option("--against", arguments.against, "Peer to compare with: " + peers);
-  command.add_option("--json", arguments.json,
-                     "File for one JSON object per line; - instead of the table");
+  add_json_option(command, arguments.json, "One JSON object per line");
 }
 
 void add_run(CLI::App& app, Action& action);

@@ -133,7 +133,7 @@ void add_options(CLI::App& command, MapArguments& to) {
   command.add_flag("--measure", to.measure,
                    "Also time each edge, alone: run it as a job's ranks, with a launcher");
   command.add_flag("--all", to.all, "Every line of long tables");
-  command.add_option("--json", to.json, "File for one JSON object; - instead of the tables");
+  add_json_option(command, to.json, "One JSON object");
   command.add_option("--svg", to.svg, "File for a drawing");
 }
 

@@ -63,6 +63,12 @@ Json to_object(const ShownMap& shown, const MappedEdge& edge) {
           {"reason", reason_text(edge, shown.cluster)}};
 }
 
+// `error`: of the prediction, as a share of what was measured; null where nothing was.
+Json measured(double us, double predicted) {
+  Json error = us > 0 ? Json((predicted - us) / us) : Json();
+  return {{"measured_us", us}, {"error", error}};
+}
+
 Json to_object(const LinkLoad& load) {
   return {{"name", load.name},
           {"kind", name(load.kind)},
@@ -78,7 +84,7 @@ std::string map_json(const ShownMap& shown) {
   for (Rank rank = 0; rank < shown.graph.size(); ++rank) ranks.push_back(to_object(shown, rank));
   for (const MappedEdge& edge : shown.map.edges) edges.push_back(to_object(shown, edge));
   for (std::size_t e = 0; e < shown.measured_us.size(); ++e)
-    edges[e]["measured_us"] = shown.measured_us[e];
+    edges[e].update(measured(shown.measured_us[e], shown.map.edges[e].alone_us));
   for (const LinkLoad& load : shown.map.loads) loads.push_back(to_object(load));
   const Json object{{"cluster", shown.cluster.source},
                     {"graph", shown.graph.name()},

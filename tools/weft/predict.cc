@@ -149,6 +149,7 @@ class Prediction {
       WEFT_ASSIGN(const Simulation simulation, simulate(job, simulated));
       row.us += simulation.total_us / static_cast<double>(scene.steps.size());
       if (step == 0) fill(row, of, scene, job, simulation);
+      if (step == 0 && options_.asked.explain) fill_details(row, scene, simulation);
       if (draws && step == 0) WEFT_RETURN_IF_ERROR(draw(row, scene, simulation));
     }
     if (options_.asked.place.is_asked) row.identity_us = row.us;
@@ -177,6 +178,14 @@ class Prediction {
     if (const Link* link = busiest(simulation)) {
       row.busiest = name(*link, scene.cluster);
       row.busiest_share = link->bytes / (link->bytes_per_us * simulation.total_us);
+    }
+  }
+
+  static void fill_details(PredictRow& row, const PredictScene& scene,
+                           const Simulation& simulation) {
+    row.phases = simulation.phases;
+    for (const Link& link : simulation.links) {
+      if (link.bytes > 0) row.links.emplace_back(name(link, scene.cluster), link);
     }
   }
 
@@ -241,9 +250,10 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--title", to.title, "Above the curves");
   command->add_option("--run-svg", to.run_svg, "The last run, rank by rank, to this file");
   command->add_option("--plan-svg", to.plan_svg, "Who sends to whom in the last run");
-  command->add_option("--json", to.json,
-                      "File for one JSON object per line; - instead of the table");
-  command->add_flag("--explain", to.explain, "Say why the algorithm, and what the time goes into");
+  add_json_option(*command, to.json, "One JSON object per line");
+  command->add_flag(
+      "--explain", to.explain,
+      "Say why the algorithm, and what the time goes into; in JSON, every phase and link");
   command->footer(kExamples);
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }

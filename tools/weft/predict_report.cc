@@ -39,6 +39,28 @@ nlohmann::ordered_json json_of(const PredictRow& row, double compute_us) {
   return json;
 }
 
+nlohmann::ordered_json json_of(const std::vector<Phase>& phases) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const Phase& phase : phases) {
+    json.push_back({{"messages", phase.messages},
+                    {"bytes", phase.bytes},
+                    {"begin_us", phase.begin_us},
+                    {"end_us", phase.end_us}});
+  }
+  return json;
+}
+
+nlohmann::ordered_json json_of(const std::vector<std::pair<std::string, Link>>& links) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& [name, link] : links) {
+    json.push_back({{"name", name},
+                    {"gbit_per_s", link.bytes_per_us * 8 / 1e3},
+                    {"bytes", link.bytes},
+                    {"busy_us", link.busy_us}});
+  }
+  return json;
+}
+
 }  // namespace
 
 Result<PredictReport> PredictReport::open(const PredictOptions& options) {
@@ -99,7 +121,13 @@ void PredictReport::row(const PredictRow& row) const {
                  row.messages, row.alike_reason);
     }
   }
-  if (json_) fmt::print(json_.get(), "{}\n", json_of(row, compute_us_).dump());
+  if (!json_) return;
+  nlohmann::ordered_json json = json_of(row, compute_us_);
+  if (explains_) {
+    json["phases"] = json_of(row.phases);
+    json["links"] = json_of(row.links);
+  }
+  fmt::print(json_.get(), "{}\n", json.dump());
 }
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/weft/predict_options.h"
@@ -26,6 +27,9 @@ struct PredictRow {
   std::string busiest;  // link; empty: nothing was carried
   double busiest_share = 0;
   std::string path;  // what the critical path is made of
+  // With --explain: of the first step.
+  std::vector<Phase> phases;
+  std::vector<std::pair<std::string, Link>> links;  // those that carried something, by name
 };
 
 class PredictReport {

@@ -89,15 +89,21 @@ class Reader {
     return {};
   }
 
-  // The interface of a machine on a rail, or -1.
+  // The interface of a machine on a rail: the first name that it has; or -1.
   static int nic_of(const Machine& machine, const std::vector<std::string>& names) {
-    for (std::size_t n = 0; n < machine.nics.size(); ++n) {
-      const Nic& nic = machine.nics[n];
-      if (std::ranges::find(names, nic.name()) != names.end() ||
-          std::ranges::find(names, nic.netdev) != names.end())
-        return static_cast<int>(n);
+    for (const std::string& name : names) {
+      const auto known = std::ranges::find_if(
+          machine.nics, [&](const Nic& nic) { return nic.name() == name || nic.netdev == name; });
+      if (known != machine.nics.end()) return static_cast<int>(known - machine.nics.begin());
     }
     return -1;
+  }
+
+  // The rail that the machine's interface is on already, or nullptr.
+  [[nodiscard]] const Rail* rail_of(std::size_t machine, int nic) const {
+    const auto known = std::ranges::find_if(
+        cluster_.rails, [&](const Rail& rail) { return rail.nics[machine] == nic; });
+    return known == cluster_.rails.end() ? nullptr : &*known;
   }
 
   Status add_rail(TomlTable& table) {
@@ -111,9 +117,6 @@ class Reader {
     WEFT_ASSIGN(std::vector<std::string> names, table.texts("nics"));
     WEFT_ASSIGN(const std::optional<double> rate, table.number("gbit_per_s", 1e-6, kMostGbit));
     WEFT_RETURN_IF_ERROR(take(table, "latency_us", rail.latency_us, 0, kMostUs));
-    WEFT_RETURN_IF_ERROR(take(table, "spine_latency_us", rail.spine_latency_us, 0, kMostUs));
-    WEFT_RETURN_IF_ERROR(
-        take(table, "oversubscription", rail.oversubscription, 1, kMostOversubscription));
     WEFT_RETURN_IF_ERROR(take_leaves(table, rail));
     WEFT_RETURN_IF_ERROR(table.done());
     if (names.empty()) return table.wrong("a [[rail]] needs nics: [\"mlx5_0\"]");
@@ -125,6 +128,12 @@ class Reader {
       if (nic >= 0 && !rate && mbit <= 0) {
         return table.wrong(fmt::format("the rate of {} on {} is not known: say gbit_per_s here",
                                        fmt::format("{}", names.front()), machine.name));
+      }
+      if (const Rail* other = nic < 0 ? nullptr : rail_of(rail.nics.size(), nic)) {
+        return table.wrong("nics",
+                           fmt::format("{} of {} is on rail {} already",
+                                       machine.hardware->nics[static_cast<std::size_t>(nic)].name(),
+                                       machine.name, other->name));
       }
       members += nic >= 0 ? 1 : 0;
       rail.nics.push_back(nic);
@@ -145,11 +154,22 @@ class Reader {
     WEFT_ASSIGN(const std::optional<std::int64_t> stride,
                 table.integer("leaf_stride", 1, kMostMachines));
     WEFT_ASSIGN(const std::optional<bool> spine, table.boolean("spine"));
-    if (!leaf && stride) return table.wrong("leaf_stride", "there is no machines_per_leaf");
-    if (!leaf && spine) return table.wrong("spine", "there is no machines_per_leaf");
+    WEFT_ASSIGN(const std::optional<double> latency, table.number("spine_latency_us", 0, kMostUs));
+    WEFT_ASSIGN(const std::optional<double> oversubscription,
+                table.number("oversubscription", 1, kMostOversubscription));
+    const std::pair<std::string_view, bool> given[] = {
+        {"leaf_stride", stride.has_value()},
+        {"spine", spine.has_value()},
+        {"spine_latency_us", latency.has_value()},
+        {"oversubscription", oversubscription.has_value()}};
+    for (const auto& [key, is_given] : given) {
+      if (!leaf && is_given) return table.wrong(key, "there is no machines_per_leaf");
+    }
     rail.machines_per_leaf = static_cast<int>(leaf.value_or(0));
     rail.leaf_stride = static_cast<int>(stride.value_or(1));
     rail.has_spine = spine.value_or(true);
+    rail.spine_latency_us = latency.value_or(rail.spine_latency_us);
+    rail.oversubscription = oversubscription.value_or(rail.oversubscription);
     return {};
   }
 

@@ -28,7 +28,7 @@ bool BondInterface::progress() {
   if (due) looked_ns_ = time;
   for (auto& [rank, endpoint] : endpoints_) {
     if (due) endpoint->look(time);
-    endpoint->progress();
+    news |= endpoint->progress();
   }
   return news || due;
 }

@@ -145,7 +145,8 @@ class BondEndpoint final : public Endpoint {
   void abandon(const Status& why) override;
 
   // Part of every turn: takes notes about paths, posts again what a fence showed to be missing.
-  void progress();
+  // False: nothing of that has changed what the endpoint shows.
+  bool progress();
   [[nodiscard]] bool flushed() const {
     return notes_.empty() && missing_ == 0 && (lives() || !failure_.ok());
   }
@@ -215,7 +216,7 @@ class BondEndpoint final : public Endpoint {
 
   // recover.cc
   void give_up(std::size_t path, const Status& why, bool judged = false);
-  void take_notes();
+  bool take_notes();  // whether there was one
   void handle(std::size_t from, const PathNote& note, std::span<const std::byte> counts);
   void fence(std::size_t path);
   void resolve(const PathNote& note, std::span<const std::byte> counts);

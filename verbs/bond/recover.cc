@@ -23,14 +23,19 @@ bool is_told_to_stand(std::span<const std::byte> told) {
 
 }  // namespace
 
-void BondEndpoint::progress() {
-  take_notes();
+bool BondEndpoint::progress() {
+  bool news = take_notes();
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (carries_notes(p) && !paths_[p].endpoint->failure().ok())
-      give_up(p, paths_[p].endpoint->failure());
+    if (!carries_notes(p) || paths_[p].endpoint->failure().ok()) continue;
+    give_up(p, paths_[p].endpoint->failure());
+    news = true;
   }
-  if (missing_ != 0) post_missing();
+  if (missing_ != 0) {
+    post_missing();
+    news |= missing_ == 0;  // there may be room again
+  }
   if (!notes_.empty()) send_notes();
+  return news;
 }
 
 void BondEndpoint::look(std::int64_t now) {
@@ -141,7 +146,8 @@ void BondEndpoint::ask_open_fences() {
 
 // A notice of the stream whose turn has not come is kept aside: the one before it may be lost until
 // the fence that comes behind it is heard.
-void BondEndpoint::take_notes() {
+bool BondEndpoint::take_notes() {
+  bool news = false;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     Channel& control = channels_[kControlChannel];
     while (control.taken[p] < control.bound[p]) {
@@ -152,16 +158,20 @@ void BondEndpoint::take_notes() {
         break;
       }
       std::vector<std::byte> text;
-      const std::size_t bytes = std::min<std::size_t>(notice.header->bytes, kControlBytes);
-      text.assign(notice.payload, notice.payload + bytes);
+      if (notice.header->form == PieceForm::payload) {
+        const std::size_t bytes = std::min<std::size_t>(notice.header->bytes, kControlBytes);
+        text.assign(notice.payload, notice.payload + bytes);
+      }
       paths_[p].endpoint->release(kControlChannel);
       ++control.taken[p];
+      news = true;
       PathNote note;
       if (text.size() < sizeof note) continue;
       std::memcpy(&note, text.data(), sizeof note);
       if (note.path < paths_.size()) handle(p, note, std::span(text).subspan(sizeof note));
     }
   }
+  return news;
 }
 
 void BondEndpoint::handle(std::size_t from, const PathNote& note,

@@ -142,7 +142,8 @@ class ShmInterface final : public Interface {
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   [[nodiscard]] std::size_t piece_bytes() const override { return options_.payload_bytes; }
-  bool progress() override { return true; }  // peers write to memory that is looked at
+  // What peers write is looked at, not told; strangers ask for attention.
+  bool progress() override { return !endpoints_.empty(); }
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;
   void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) override;

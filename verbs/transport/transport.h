@@ -5,7 +5,7 @@
 // address as bytes; connect() to a peer's bytes makes an Endpoint and needs no answer from the
 // peer. An endpoint carries `channels` independent, ordered streams of *notices* (64-byte header,
 // optional payload) in each direction, each stream holding at most `slots` notices that the
-// receiver has not released, `payload_slots` of them with a payload.
+// receiver has not released; where memory is shared, `payload_slots` of them with a payload.
 //
 //  - Posting answers `posted` or `full`; full is normal and clears when the peer releases.
 //  - front() shows the oldest unreleased arrival of a channel; release() gives its slot back, and

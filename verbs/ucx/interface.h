@@ -415,8 +415,9 @@ class UcxInterface final : public Interface {
   Pool payloads_;
   Pool pieces_;
   std::uint64_t arrivals_ = 0;
-  bool urgent_ = false;  // a piece is among what is to be reported
-  bool armed_ = false;   // the caller is about to sleep
+  std::uint64_t arrivals_told_ = 0;  // of them, those that a turn has answered for
+  bool urgent_ = false;              // a piece is among what is to be reported
+  bool armed_ = false;               // the caller is about to sleep
   std::uint32_t busy_calls_ = 0;
   std::uint32_t idle_calls_ = 0;
   bool warned_ = false;

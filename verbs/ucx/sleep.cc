@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "verbs/ucx/interface.h"
 
@@ -23,10 +24,13 @@ constexpr std::uint32_t kIdleCalls = 16;
 bool UcxInterface::progress() {
   const bool flushes = !filled_.empty();
   if (flushes) flush_batches();
-  const std::uint64_t before = arrivals_;
+  const std::uint64_t before = std::exchange(arrivals_told_, arrivals_);
+  // Closing an endpoint takes turns of its own, in which others may be heard.
+  const bool came = before != arrivals_;
   int rounds = 0;
-  while (rounds < kRounds && arrivals_ == before && library_.worker_progress(worker_) != 0)
+  while (rounds < kRounds && arrivals_ == arrivals_told_ && library_.worker_progress(worker_) != 0)
     ++rounds;
+  arrivals_told_ = arrivals_;
   if (!unanswered_.empty()) answer_strangers();
   if (rounds != 0) idle_calls_ = 0;
   if (rounds != 0 && ++busy_calls_ < kBusyCalls && !urgent_) return true;
@@ -35,7 +39,7 @@ bool UcxInterface::progress() {
   if (due && !reporters_.empty()) report_releases();
   const bool fails = !failing_.empty();
   if (fails) fail_broken();
-  return rounds != 0 || flushes || fails;
+  return rounds != 0 || came || flushes || fails;
 }
 
 void UcxInterface::flush_batches() {
