@@ -23,6 +23,12 @@ def carried(host, rail):
     return int(Path(f"/sys/class/net/port-h{host}r{rail}/statistics/rx_bytes").read_text("ascii"))
 
 
+def overtaken():
+    """Packets that came after one that was sent later, as all ports have counted them."""
+    counters = Path("/sys/class/infiniband").glob("rx_*/ports/1/hw_counters/out_of_seq_request")
+    return sum(int(each.read_text("ascii")) for each in counters)
+
+
 def tell(*words):
     subprocess.run(words, check=True)
 
@@ -75,6 +81,13 @@ class ClusterTest(unittest.TestCase):
         statuses, texts = job.end()
         self.assertEqual(statuses, [0] * len(statuses), "".join(texts))
         return "".join(texts)
+
+    def test_the_packets_of_a_wire_keep_their_order(self):
+        """Otherwise all that is sent twice, and now and then a timeout, would be part of what is measured here."""
+        with spoiled("delay 2ms limit 10000"):  # a timer sends them, on any processor
+            before = overtaken()
+            self.assert_right(Job("neighbor_allreduce", "ring", 1_000_000, 2))
+            self.assertEqual(overtaken(), before)
 
     def test_every_operation_over_both_rails(self):
         for operation in ("neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast"):
