@@ -128,7 +128,7 @@ class ClusterTest(ClusterCase):
     def test_packets_that_overtake_each_other(self):
         # Soft-RoCE then sends most of them again, after this timeout: 67 ms instead of a second.
         with spoiled("delay 10ms 5ms limit 10000"):
-            self.assert_right(Job("neighbor_allreduce", "ring", 200_000, 1, hosts=2, WEFT_IB_TIMEOUT="14"))
+            self.assert_right(Job("neighbor_allreduce", "ring", 400_000, 1, hosts=2, WEFT_IB_TIMEOUT="14"))
 
     def test_a_stopped_rank_is_waited_for(self):
         before = carried(0, 0)
@@ -154,7 +154,7 @@ class ClusterTest(ClusterCase):
         job.ranks[1].kill()
         begin = time.monotonic()
         statuses, texts = job.end()
-        self.assertLess(time.monotonic() - begin, 40)
+        self.assertLess(time.monotonic() - begin, 20)
         for rank in (0, 2, 3):
             self.assertNotEqual(statuses[rank], 0, texts[rank])
             self.assertIn("rank 1", texts[rank])
