@@ -51,12 +51,17 @@ TEST_P(Credit, FullWritesNothing) {
   EXPECT_EQ(receiver.front(1).header, nullptr);
 }
 
-// Where memory is shared, payloads have slots of their own: when these are taken, what needs none still goes.
-TEST_P(Credit, WithoutAPayloadThereIsMoreRoom) {
+// More notices than payloads.
+InterfaceOptions few_payloads() {
   InterfaceOptions options = small_options();
   options.slots = 16;
   options.payload_slots = 4;
-  Group group(GetParam(), 2, options);
+  return options;
+}
+
+// Where memory is shared, payloads have slots of their own: when these are taken, what needs none still goes.
+TEST_P(Credit, WithoutAPayloadThereIsMoreRoom) {
+  Group group(GetParam(), 2, few_payloads());
   Endpoint& sender = group.link(0, 1);
   Endpoint& receiver = group.link(1, 0);
   if (!sender.shares_memory()) GTEST_SKIP() << "this transport does not share memory";
@@ -82,10 +87,7 @@ TEST_P(Credit, WithoutAPayloadThereIsMoreRoom) {
 
 // With and without payloads in every order, the sender always as far ahead as it may be.
 TEST_P(Credit, PayloadsStayWithTheirNotices) {
-  InterfaceOptions options = small_options();
-  options.slots = 16;
-  options.payload_slots = 4;
-  Group group(GetParam(), 2, options);
+  Group group(GetParam(), 2, few_payloads());
   Endpoint& sender = group.link(0, 1);
   Endpoint& receiver = group.link(1, 0);
   const auto bytes_of = [](std::uint32_t n) { return n * 2654435761U >> 29 < 3 ? 10 + n % 50 : 0; };
