@@ -49,6 +49,12 @@ struct Transports {
   [[nodiscard]] bool networks() const { return ib || ucx; }
   friend bool operator==(const Transports&, const Transports&) = default;
 };
+// Which of its network interfaces a rank uses as long as they carry well.
+enum class RailChoice : std::uint8_t {
+  automatic,  // near where one is nearer to a rank of the machine than another; else all
+  near,       // those near its GPU or its cores, shared out evenly to the ranks of the machine
+  all,
+};
 enum class ServedBy : std::uint8_t {
   rank0,     // the rendezvous server lives in rank 0's process
   launcher,  // whoever started the ranks (`weft run`) holds it
@@ -75,6 +81,10 @@ struct Config {
   // Network interfaces and RDMA devices ("mlx5_0", "mlx5_0:2" for its second port), by name;
   // empty: all that are usable.
   std::string interfaces;
+  RailChoice rails = RailChoice::automatic;
+  static constexpr int kUsualGpu = -2;
+  int gpu = kUsualGpu;    // that the rank works with; -1: none; kUsualGpu: that of its local rank
+  std::string hardware;   // file that corrects what was found out about this machine; empty: none
   int ib_gid_index = -1;  // of the RDMA ports' own addresses; -1: by score and reachability
   int ib_queue_pairs = 2;
   int ib_mtu = 0;  // 0: the smaller of both ports'

@@ -164,6 +164,19 @@ std::vector<Variable> make_table() {
           is_list,
           "network interfaces and RDMA devices (mlx5_0, or mlx5_0:2 for its second port) to use as "
           "rails; empty: all that are up and have an address"),
+      choice<RailChoice>(
+          "WEFT_RAILS", &Config::rails,
+          {{"auto", RailChoice::automatic}, {"near", RailChoice::near}, {"all", RailChoice::all}},
+          "the rails that carry what a rank sends while they work well; near: those near its GPU "
+          "or "
+          "cores, shared out to the ranks of the machine; auto: near where one is nearer than "
+          "another, else all"),
+      whole("WEFT_GPU", &Config::gpu, "", {-1, 65'535},
+            "the GPU that this rank works with, from which near is counted; -1: none; auto: by "
+            "local rank, where the launcher tells it",
+            Word{"auto", Config::kUsualGpu}),
+      text("WEFT_HARDWARE", &Config::hardware, "the path of a file", is_path,
+           "corrects what is found out about this machine (docs/hardware.md)"),
       whole("WEFT_IB_GID_INDEX", &Config::ib_gid_index, "", {0, 65'535},
             "which of an RDMA port's addresses (GIDs) is used; auto: the best that proves to reach "
             "the peer",

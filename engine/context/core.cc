@@ -2,20 +2,11 @@
 #include "engine/context/core.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <fstream>
-#include <map>
-#include <optional>
-
-#include "engine/context/ways.h"
 
 namespace weft {
 namespace {
-
-std::string address_key(std::uint16_t context, Rank rank) {
-  return fmt::format("context/{}/address/{}", context, rank);
-}
 
 // The ranks of a machine share its last cache; each brings an input and an output of about the same
 // size. What does not fit there all together is better written around it (measured:
@@ -119,15 +110,15 @@ Status Context::Core::join() {
   interface_ = std::move(ways.interface);
   place_ = std::move(ways.place);
   if (!ways.memory_place.ok()) place_.reason += "; memory is not: " + ways.memory_place.to_string();
-  machine.ib_rails = ways.ib_rails;
-  machine.ucx_rails = ways.ucx_rails;
+  ib_ = std::move(ways.ib);
+  ucx_ = std::move(ways.ucx);
   for (std::uint32_t channel = 1; channel + 1 < options.channels; ++channel) {
     slots_.push_back(std::make_unique<Slot>(execution_options(channel)));
   }
   running_.reserve(slots_.size());
   roster_.add(&membership_);
-  WEFT_RETURN_IF_ERROR(tell_machine(machine));
-  return roster_.put(address_key(number_, config_.rank), interface_->address());
+  WEFT_RETURN_IF_ERROR(tell_machine(std::move(machine)));
+  return tell_address();
 }
 
 Context::Core::~Core() {
@@ -167,55 +158,6 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
   return {};
 }
 
-Result<std::string> Context::Core::address_of(Rank rank) {
-  return roster_.get_from(rank, address_key(number_, rank),
-                          Deadline::after_ms(config_.deadline_ms));
-}
-
-// Connected at the first operation that needs the rank, so memory grows with the ranks talked to.
-Result<Contact*> Context::Core::contact(Rank rank) {
-  if (Contact* recent = recent_contact(rank)) return recent;
-  if (const auto known = contacts_.find(rank); known != contacts_.end()) {
-    Contact*& recent = recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()];
-    return recent = known->second.get();
-  }
-  WEFT_ASSIGN(const std::string address, address_of(rank));
-  const MemoryPreference beside(place_.node);  // for its slots
-  WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
-  const bool local = endpoint->shares_memory();
-  if (local && config_.foreign == ForeignPath::cma && !endpoint->process_access().ok())
-    return endpoint->process_access();
-  auto made = std::make_unique<Contact>();
-  made->rank = rank;
-  made->endpoint = endpoint;
-  Contact* raw = made.get();
-  {
-    const std::lock_guard lock(contacts_mutex_);
-    contacts_.emplace(rank, std::move(made));
-  }
-  WEFT_ASSIGN(const std::optional<std::int32_t> process, process_behind(address));
-  if (local && process && *process != getpid()) {
-    // Without a watch the end of that process is still told by the store, only later.
-    if (Status status = membership_.watch(rank, *process); !status.ok())
-      log(LogLevel::warning, status.to_string());
-  }
-  return raw;
-}
-
-Status Context::Core::contacts(std::span<const Rank> ranks, std::vector<Contact*>& into) {
-  for (const Rank rank : ranks) {
-    WEFT_ASSIGN(Contact * found, contact(rank));
-    into.push_back(found);
-  }
-  return {};
-}
-
-bool Context::Core::has_left(Rank rank) {
-  const std::lock_guard lock(contacts_mutex_);
-  const auto known = contacts_.find(rank);
-  return known != contacts_.end() && known->second->endpoint->peer_closed();
-}
-
 Context::Usage Context::Core::usage() {
   take_lane();
   Usage usage;
@@ -240,17 +182,6 @@ Context::Usage Context::Core::usage() {
   return usage;
 }
 
-// A line for each peer of a call.
-std::string Context::Core::describe_paths(const Call& call) const {
-  std::map<Rank, const Endpoint*> peers;
-  for (const Contact* contact : call.in) peers.emplace(contact->rank, contact->endpoint);
-  for (const Contact* contact : call.out) peers.emplace(contact->rank, contact->endpoint);
-  std::string text;
-  for (const auto& [rank, endpoint] : peers)
-    text += fmt::format("  rank {}: {}\n", rank, interface_->path_to(*endpoint));
-  return text;
-}
-
 std::string Context::Core::explain() {
   take_lane();
   std::string text;
@@ -262,7 +193,7 @@ std::string Context::Core::explain() {
     text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
                         interface_->name());
     if (!place_.reason.empty()) text += fmt::format("  lane: {}\n", place_.reason);
-    if (machines_) text += fmt::format("  {}\n", machines_->describe());
+    if (machines_) text += fmt::format("  {}\n", machines_->describe()) + describe_rails();
     text += last_slot_->execution.describe();
     text += describe_paths(last_slot_->execution.call());
   }

@@ -20,9 +20,9 @@
 
 #include "engine/context/context.h"
 #include "engine/context/hub.h"
-#include "engine/context/lane_place.h"
 #include "engine/context/machines.h"
 #include "engine/context/roster.h"
+#include "engine/context/ways.h"
 #include "engine/execute/execute.h"
 #include "engine/membership/membership.h"
 #include "engine/trace/trace.h"
@@ -303,7 +303,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Status place_in_group(std::span<const Rank> ranks, int& place);
 
   // placement.cc
-  Status tell_machine(const MachineRecord& own);
+  Status tell_machine(MachineRecord own);
   // Read from the store when first asked for; then there for good.
   Result<const Machines*> machines();
   Result<const Layout*> layout_for(AllreduceAlgorithm algorithm);
@@ -330,7 +330,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   bool has_left(Rank rank);
 
   // peers.cc
+  Status tell_address();
   Result<Contact*> contact(Rank rank);
+  Result<Contact*> connected(Rank rank);
+  [[nodiscard]] bool has_choice_of_rails() const;
+  void choose_rails_to(Contact& contact);
+  [[nodiscard]] std::string describe_rails() const;
   // The contact if it was asked for lately, else nullptr.
   [[nodiscard]] Contact* recent_contact(Rank rank) const {
     Contact* recent = recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()];
@@ -406,6 +411,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::uint32_t job_ = 0;
   WaitPolicy policy_;
   std::unique_ptr<Interface> interface_;
+  OpenedRails ib_, ucx_;
   LanePlace place_;
 
   LaneToken token_;

@@ -43,6 +43,7 @@ NetworkRail rail_over(const RdmaPort& port, const Config& config, const Interfac
            [=, rank = config.rank](AddressResolver resolver) {
              return open_ib(rank, own, ib, std::move(resolver));
            }},
+          port.port == 1 ? port.device : fmt::format("{}:{}", port.device, port.port),
           port.numa_node};
 }
 

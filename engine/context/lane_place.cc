@@ -24,6 +24,15 @@ std::vector<int> read_list(const std::string& path) {
   return numbers_of(line);
 }
 
+std::vector<int> nodes_online(const std::string& sys) {
+  return read_list(sys + "/devices/system/node/online");
+}
+
+// Of a node that does not exist: none.
+std::vector<int> cores_of(const std::string& sys, int node) {
+  return read_list(fmt::format("{}/devices/system/node/node{}/cpulist", sys, node));
+}
+
 std::vector<int> allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -58,42 +67,49 @@ std::vector<int> numbers_of(std::string_view list) {
   return numbers;
 }
 
-LanePlace place_lane(std::span<const int> rail_nodes, int nodes, std::span<const int> node_cores,
-                     std::span<const int> allowed) {
+LanePlace choose_node(std::span<const int> rail_nodes, int work_node) {
   LanePlace place;
-  if (nodes < 2 || rail_nodes.empty()) return place;
+  if (rail_nodes.empty()) return place;
   const int node = rail_nodes.front();
+  const auto other = std::ranges::find_if(rail_nodes, [node](int each) { return each != node; });
   if (std::ranges::find(rail_nodes, -1) != rail_nodes.end()) {
     place.reason = "not bound: of an interface nobody says on which NUMA node it is";
-    return place;
-  }
-  const auto other = std::ranges::find_if(rail_nodes, [node](int each) { return each != node; });
-  if (other != rail_nodes.end()) {
+  } else if (other == rail_nodes.end()) {
+    place.node = node;
+    place.reason = fmt::format("NUMA node {}, where its interfaces are", node);
+  } else if (std::ranges::find(rail_nodes, work_node) != rail_nodes.end()) {
+    place.node = work_node;
+    place.reason = fmt::format("NUMA node {}, where it works and has an interface", work_node);
+  } else {
     place.reason =
         fmt::format("not bound: its interfaces are on NUMA nodes {} and {}", node, *other);
-    return place;
   }
-  place.node = node;
-  std::ranges::set_intersection(node_cores, allowed, std::back_inserter(place.cores));
-  place.reason =
-      place.cores.empty()
-          ? fmt::format(
-                "not bound: this process may not run on NUMA node {}, where its interfaces "
-                "are",
-                node)
-          : fmt::format("bound to {} cores of NUMA node {}, where its interfaces are",
-                        place.cores.size(), node);
   return place;
 }
 
-LanePlace place_lane_here(std::span<const int> rail_nodes, const std::string& sys) {
-  if (rail_nodes.empty()) return {};
-  const std::string folder = sys + "/devices/system/node/";
-  const auto nodes = static_cast<int>(read_list(folder + "online").size());
-  if (nodes < 2) return {};
-  const std::vector<int> cores =
-      read_list(fmt::format("{}node{}/cpulist", folder, rail_nodes.front()));
-  return place_lane(rail_nodes, nodes, cores, allowed_cores());
+LanePlace with_cores(LanePlace chosen, std::span<const int> node_cores,
+                     std::span<const int> allowed) {
+  if (chosen.node < 0) return chosen;
+  std::ranges::set_intersection(node_cores, allowed, std::back_inserter(chosen.cores));
+  chosen.reason = chosen.cores.empty()
+                      ? fmt::format("not bound: this process may not run on {}", chosen.reason)
+                      : fmt::format("bound to {} cores of {}", chosen.cores.size(), chosen.reason);
+  return chosen;
+}
+
+LanePlace place_lane_here(std::span<const int> rail_nodes, int work_node, const std::string& sys) {
+  if (rail_nodes.empty() || nodes_online(sys).size() < 2) return {};
+  LanePlace chosen = choose_node(rail_nodes, work_node);
+  const std::vector<int> cores = cores_of(sys, chosen.node);
+  return with_cores(std::move(chosen), cores, allowed_cores());
+}
+
+int node_of_cores(const std::string& sys) {
+  const std::vector<int> allowed = allowed_cores();
+  for (const int node : nodes_online(sys)) {
+    if (!allowed.empty() && std::ranges::includes(cores_of(sys, node), allowed)) return node;
+  }
+  return -1;
 }
 
 Status bind_thread(const LanePlace& place) {

@@ -1,6 +1,7 @@
 // lane_place: where a lane's thread and the memory of its slots belong: beside its network
-// interfaces, where these are all on one NUMA node of several. A card that writes to another node's
-// memory, and a thread that polls there, cross the link between the sockets for every message.
+// interfaces, where these are all on one NUMA node of several, or beside those that are on the node
+// where the rank works. A card that writes to another node's memory, and a thread that polls there,
+// cross the link between the sockets for every message.
 // Internal to the module.
 #pragma once
 
@@ -19,13 +20,17 @@ struct LanePlace {
   std::string reason;      // for people; empty: nothing to say, as the machine has one node
 };
 
-// Pure. `rail_nodes`: of each interface, -1: none is told. `nodes`: how many the machine has.
-// `node_cores` of the first rail's node, `allowed` to this process: ascending.
-[[nodiscard]] LanePlace place_lane(std::span<const int> rail_nodes, int nodes,
-                                   std::span<const int> node_cores, std::span<const int> allowed);
-// The same with what the kernel says of this machine.
-[[nodiscard]] LanePlace place_lane_here(std::span<const int> rail_nodes,
+// The node where a lane belongs, or -1 and why none: of its interfaces' nodes (-1: not told) and
+// that on which the rank works (-1: not told). Pure.
+[[nodiscard]] LanePlace choose_node(std::span<const int> rail_nodes, int work_node);
+// The chosen place with its cores: of the node's those `allowed` to this process, both ascending.
+[[nodiscard]] LanePlace with_cores(LanePlace chosen, std::span<const int> node_cores,
+                                   std::span<const int> allowed);
+// Both with what the kernel says of this machine; nowhere on a machine of one node.
+[[nodiscard]] LanePlace place_lane_here(std::span<const int> rail_nodes, int work_node,
                                         const std::string& sys = "/sys");
+// The node that has all cores on which this process may run; -1: no single one.
+[[nodiscard]] int node_of_cores(const std::string& sys = "/sys");
 
 // "0-3,8" as the kernel lists cores and nodes. What is no such list ends it.
 [[nodiscard]] std::vector<int> numbers_of(std::string_view list);

@@ -9,15 +9,26 @@
 #include <vector>
 
 #include "scheduler/plan/plan.h"
+#include "topology/rails/rails.h"
 #include "verbs/base/base.h"
 
 namespace weft {
 
-// What a rank says of its machine: "IDENTITY RDMA-RAILS UCX-RAILS NAME" as text.
+// How far a rail's interface is from where a rank works (how_far() in topology/rails) and how fast
+// it is; -1: not told.
+struct RailDistance {
+  int far = 0;
+  int mbit_per_s = -1;
+  friend bool operator==(const RailDistance&, const RailDistance&) = default;
+};
+
+// What a rank says of its machine: "IDENTITY POLICY RDMA-RAILS UCX-RAILS NAME" as text, the rails
+// as "FAR:MBIT,…" or "-" for none.
 struct MachineRecord {
   std::uint64_t identity = 0;  // equal on ranks of one machine
-  int ib_rails = 0;            // that the rank has opened, by their kind
-  int ucx_rails = 0;
+  RailPolicy policy = RailPolicy::automatic;
+  // That the rank has opened, by their kind, in the order of the rails' names.
+  std::vector<RailDistance> ib, ucx;
   std::string name;  // for people
   friend bool operator==(const MachineRecord&, const MachineRecord&) = default;
 
@@ -33,6 +44,19 @@ struct Machines {
   Layout layout;
   std::vector<std::vector<Rank>> ranks;  // of each machine, ascending
   std::vector<std::string> names;
+  // The rails of one kind that a rank has opened, and which of them it uses; none: all. They are
+  // shared out to the ranks of each machine as RailPolicy says, where these have the same ones.
+  struct Used {
+    int opened = 0;
+    std::vector<int> rails;  // ascending
+  };
+  struct RailsOfRank {
+    Used ib, ucx;
+  };
+  std::vector<RailsOfRank> rails;  // by rank
+  // Those of `rank` that carry what it sends to `peer`: used by both, where both have opened as
+  // many; none: all.
+  [[nodiscard]] std::vector<int> used_between(Rank rank, Rank peer, Used RailsOfRank::*kind) const;
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] const std::vector<Rank>& ranks_beside(Rank rank) const {
@@ -48,7 +72,8 @@ struct Machines {
 
 // From the records of all ranks, by rank. Machines are numbered by their lowest rank. Rails are
 // those of the kind that ranks use between each other, the first that all have, as many as the rank
-// with the fewest has; 1 where nothing is known.
+// with the fewest has; 1 where nothing is known. Layout::near is told where all ranks have the same
+// number of them and some need not use all.
 [[nodiscard]] Machines machines_of(std::span<const MachineRecord> records);
 
 }  // namespace weft

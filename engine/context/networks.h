@@ -11,10 +11,11 @@
 
 namespace weft {
 
-// One way to a network, and the NUMA node that its card is on; -1: not told.
+// One way to a network, by the name that WEFT_INTERFACES has for it.
 struct NetworkRail {
   BondMember member;
-  int numa_node = -1;
+  std::string name;
+  int numa_node = -1;  // of its card; -1: not told
 };
 
 // Those of all transports that the configuration asks for, RDMA before UCX. `unavailable` if there

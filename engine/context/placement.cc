@@ -27,9 +27,24 @@ bool needs_layout(AllreduceAlgorithm algorithm) {
   }
 }
 
+RailPolicy rail_policy_of(RailChoice choice) {
+  switch (choice) {
+    case RailChoice::automatic:
+      return RailPolicy::automatic;
+    case RailChoice::near:
+      return RailPolicy::near;
+    case RailChoice::all:
+      return RailPolicy::all;
+  }
+  return RailPolicy::all;
+}
+
 }  // namespace
 
-Status Context::Core::tell_machine(const MachineRecord& own) {
+Status Context::Core::tell_machine(MachineRecord own) {
+  own.policy = rail_policy_of(config_.rails);
+  own.ib = ib_.distances;
+  own.ucx = ucx_.distances;
   return roster_.put(machine_key(number_, config_.rank), own.to_text());
 }
 

@@ -21,6 +21,7 @@ NetworkRail rail_over(const NetworkInterface& device, const Config& config,
            [=, rank = config.rank](AddressResolver resolver) {
              return open_ucx(rank, own, ucx, std::move(resolver));
            }},
+          device.name,
           device.numa_node};
 }
 

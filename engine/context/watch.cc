@@ -114,7 +114,7 @@ void Context::Core::check_control() {
       return;
     }
     if (*asked == nullptr) break;
-    if (Result<Contact*> known = contact((*asked)->peer()); known.ok()) handle_control(**known);
+    if (Result<Contact*> known = connected((*asked)->peer()); known.ok()) handle_control(**known);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/context/hash.h"
 #include "engine/context/networks.h"
+#include "engine/context/workplace.h"
 #include "verbs/bond/bond.h"
 #include "verbs/shm/shm.h"
 
@@ -15,12 +16,72 @@ namespace {
 // Notices in shared memory for each eager slot. A message of up to 8 bytes is its header and takes
 // no slot, so ranks that share cores send many of them before they must yield.
 constexpr std::uint32_t kNoticesPerSlot = 4;
+// No way out of the machine, so not among what it has.
+constexpr std::string_view kLoopback = "lo";
 
 // Whether all ranks are known to be on this machine.
 bool is_one_machine(const Config& config) {
   if (!config.host.empty()) return false;
   if (config.local_size > 0) return config.local_size == config.size;
   return config.rendezvous.empty() && config.launcher != Launcher::pmix;
+}
+
+// Interfaces that the machine had until its user said that they are absent.
+Status leave_out_absent(const Config& config, const Machine& machine,
+                        std::vector<NetworkRail>& rails) {
+  const auto is_absent = [&machine](const NetworkRail& rail) {
+    return rail.name != kLoopback && nic_named(machine, rail.name) == nullptr;
+  };
+  const auto first = std::ranges::find_if(rails, is_absent);
+  if (first == rails.end()) return {};
+  if (!config.interfaces.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("WEFT_INTERFACES names {}, which {} says is absent", first->name,
+                              config.hardware));
+  }
+  std::erase_if(rails, is_absent);
+  if (!rails.empty()) return {};
+  return Status(Code::unavailable,
+                fmt::format("{} says that all network interfaces are absent", config.hardware));
+}
+
+OpenedRails opened(std::string_view kind, const std::vector<NetworkRail>& rails,
+                   const Machine& machine, Workplace place) {
+  OpenedRails of_kind;
+  for (std::size_t member = 0; member < rails.size(); ++member) {
+    if (rails[member].member.kind == kind) of_kind.members.push_back(static_cast<int>(member));
+  }
+  const auto rail_at = [&rails](int member) -> const NetworkRail& {
+    return rails[static_cast<std::size_t>(member)];
+  };
+  std::ranges::stable_sort(of_kind.members, {},
+                           [&](int member) { return rail_at(member).member.rail; });
+  for (const int member : of_kind.members) {
+    of_kind.distances.push_back(distance_to(machine, place, rail_at(member).name));
+    of_kind.reasons.push_back(how_near(machine, place, rail_at(member).name));
+  }
+  return of_kind;
+}
+
+// What this machine is like matters where there is a choice, and where a file says what it is like.
+Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Ways& ways) {
+  Surroundings here;
+  Workplace place;
+  if (rails.size() > 1 || !config.hardware.empty()) {
+    WEFT_ASSIGN(here, surroundings(config));
+    WEFT_ASSIGN(place, workplace_of(config, here));
+  }
+  if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here.machine, rails));
+  std::vector<int> nodes;
+  for (const NetworkRail& rail : rails) {
+    const Nic* nic = nic_named(here.machine, rail.name);
+    const bool is_told = nic != nullptr && nic->place.numa_node >= 0;
+    nodes.push_back(is_told ? nic->place.numa_node : rail.numa_node);
+  }
+  ways.ib = opened("ib", rails, here.machine, place);
+  ways.ucx = opened("ucx", rails, here.machine, place);
+  ways.place = place_lane_here(nodes, node_of(here.machine, place));
+  return {};
 }
 
 }  // namespace
@@ -51,17 +112,13 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
   bond.slots = static_cast<std::uint32_t>(config.rail_slots);
   bond.payload_bytes = options.payload_bytes;
   bond.silence_ms = config.path_silence_ms;
-  std::vector<BondMember> rails;
-  std::vector<int> numa_nodes;
+  std::vector<NetworkRail> rails;
   if (transports.networks()) {
     Result<std::vector<NetworkRail>> found = network_rails(config, options);
     const bool wanted = !transports.automatic || !config.interfaces.empty();
     if (!found.ok() && wanted) return found.status();
     if (found.ok()) {
-      for (NetworkRail& rail : *found) {
-        rails.push_back(std::move(rail.member));
-        numa_nodes.push_back(rail.numa_node);
-      }
+      rails = std::move(*found);
     } else {
       bond.no_networks = found.status().text();
     }
@@ -74,13 +131,13 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
                             return open_shm(config.rank, options, std::move(find));
                           }};
   Ways ways;
-  ways.ib_rails = static_cast<int>(std::ranges::count(rails, "ib", &BondMember::kind));
-  ways.ucx_rails = static_cast<int>(std::ranges::count(rails, "ucx", &BondMember::kind));
-  ways.place = place_lane_here(numa_nodes);
+  WEFT_RETURN_IF_ERROR(place_rails(config, rails, ways));
   const MemoryPreference beside(ways.place.node);
   ways.memory_place = beside.status();
-  WEFT_ASSIGN(ways.interface, open_bond(bond, transports.shm ? &memory : nullptr, std::move(rails),
-                                        std::move(resolver)));
+  std::vector<BondMember> members;
+  for (NetworkRail& rail : rails) members.push_back(std::move(rail.member));
+  WEFT_ASSIGN(ways.interface, open_bond(bond, transports.shm ? &memory : nullptr,
+                                        std::move(members), std::move(resolver)));
   return ways;
 }
 

@@ -5,10 +5,13 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/config/config.h"
 #include "engine/context/lane_place.h"
+#include "engine/context/machines.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -20,16 +23,22 @@ namespace weft {
 // What all ways have in common, but for the context's number and the machine.
 [[nodiscard]] InterfaceOptions interface_options(const Config& config);
 
-// What was opened, and over how many network interfaces.
+// The network interfaces of one transport, in the order of their rails' names.
+struct OpenedRails {
+  std::vector<int> members;  // their numbers in the bond
+  std::vector<RailDistance>
+      distances;                     // from where this rank works; equal where there is one alone
+  std::vector<std::string> reasons;  // "mlx5_3 and GPU 3 are below one PCI switch"
+};
+
 struct Ways {
   std::unique_ptr<Interface> interface;
-  int ib_rails = 0;
-  int ucx_rails = 0;
+  OpenedRails ib, ucx;
   LanePlace place;      // beside those
   Status memory_place;  // whether the kernel took the memory's
 };
 
-// Opens what Config::transports says. `unavailable` names what is missing if a transport was asked
+// Opens what Config::transports says, without what Config::hardware says is absent. `unavailable` names what is missing if a transport was asked
 // for by name. Where networks are only automatic and cannot be had, connecting to a rank of another
 // machine says why.
 [[nodiscard]] Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,

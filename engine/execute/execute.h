@@ -90,6 +90,8 @@ struct Contact {
   // Payload given to it in operations, by whatever way.
   std::uint64_t sent_bytes = 0;
 
+  bool are_rails_chosen = false;  // of those that lead to it: what we use
+
   // By which look for operations of some ranks that can start each direction was last claimed.
   std::uint64_t claimed_in = 0, claimed_out = 0;
 };

@@ -46,7 +46,7 @@ std::vector<TensorPart> between_machines(const MachineShares& shares, Rank rank,
   return parts;
 }
 
-Planned plan_two(Rank rank, Shape shape, const MachineShares& shares, int rails,
+Planned plan_two(Rank rank, Shape shape, const MachineShares& shares, const Layout& layout,
                  const std::string& reason) {
   const std::vector<int> other{1 - shares.machine_of(rank)};
   const SharesExchange swap{&shares,           Buffer::scratch,  other, other, Combining::reduce,
@@ -64,12 +64,12 @@ Planned plan_two(Rank rank, Shape shape, const MachineShares& shares, int rails,
   inside.make_move(plan, view, 0);
   exchange_shares(plan, view, swap);
   inside.make_move(plan, view, 1);
-  keep_to_near_rail(plan, view, shares, rails);
+  keep_to_near_rail(plan, view, shares, layout);
   return {std::move(view), std::move(plan).finish(fmt::format(
                                "{}; 2 machines of {} swap shares whole", reason, shares.text()))};
 }
 
-Planned plan_several(Rank rank, Shape shape, const MachineShares& shares, int rails,
+Planned plan_several(Rank rank, Shape shape, const MachineShares& shares, const Layout& layout,
                      const std::string& reason) {
   const int machines = shares.machines();
   const std::vector<int> levels = few_factors(machines, kLevelMachines);
@@ -86,7 +86,7 @@ Planned plan_several(Rank rank, Shape shape, const MachineShares& shares, int ra
   inside.make_move(plan, view, 0);
   plan_parts(plan, view, between);
   inside.make_move(plan, view, 1);
-  keep_to_near_rail(plan, view, shares, rails);
+  keep_to_near_rail(plan, view, shares, layout);
   return {std::move(view), std::move(plan).finish(fmt::format(
                                "{}; {} machines of {}, shares meet over levels of {}", reason,
                                machines, shares.text(), fmt::join(levels, " x ")))};
@@ -109,8 +109,8 @@ Status check_hierarchical(int size, const Layout& layout) {
 Planned plan_allreduce_hierarchical(Rank rank, Shape shape, const Layout& layout,
                                     const std::string& reason) {
   const MachineShares shares(layout);
-  return shares.machines() == 2 ? plan_two(rank, shape, shares, layout.rails, reason)
-                                : plan_several(rank, shape, shares, layout.rails, reason);
+  return shares.machines() == 2 ? plan_two(rank, shape, shares, layout, reason)
+                                : plan_several(rank, shape, shares, layout, reason);
 }
 
 }  // namespace weft

@@ -58,7 +58,7 @@ Planned plan_hierarchical_neighbor_allreduce(Rank rank, const Layout& layout, co
   }
   exchange_shares(plan, view, exchange);
   inside.make_move(plan, view, 1);
-  keep_to_near_rail(plan, view, shares, layout.rails);
+  keep_to_near_rail(plan, view, shares, layout);
   return {std::move(view),
           std::move(plan).finish(fmt::format(
               "{} machines of {}: a share per rank, from {} and to {} machines", shares.machines(),

@@ -190,12 +190,23 @@ void add_share_peers(View& view, const SharesExchange& exchange) {
   }
 }
 
+namespace {
+
+int own_rail(Rank rank, const MachineShares& shares, const Layout& layout) {
+  if (layout.rails < 2) return kAnyRail;
+  if (!layout.near.empty()) return layout.near[static_cast<std::size_t>(rank)];
+  const int ranks = shares.ranks_on(shares.machine_of(rank));
+  if (ranks % layout.rails != 0) return kAnyRail;
+  return shares.place_of(rank) / (ranks / layout.rails);
+}
+
+}  // namespace
+
 void keep_to_near_rail(PlanBuilder& plan, const View& view, const MachineShares& shares,
-                       int rails) {
+                       const Layout& layout) {
   const int machine = shares.machine_of(view.rank);
-  const int ranks = shares.ranks_on(machine);
-  if (rails < 2 || ranks % rails != 0) return;
-  const int rail = shares.place_of(view.rank) / (ranks / rails);
+  const int rail = own_rail(view.rank, shares, layout);
+  if (rail == kAnyRail) return;
   for (std::uint32_t edge = 0; edge < view.out.size(); ++edge) {
     if (shares.machine_of(view.out[edge]) != machine) plan.keep_to_rail(edge, rail);
   }

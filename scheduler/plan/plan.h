@@ -162,6 +162,9 @@ struct Shape {
 struct Layout {
   std::vector<int> machine;  // by rank; numbered by their lowest rank. Empty: all on one
   int rails = 1;             // that connect the machines: so many ways can be busy at once
+  // By rank: the one of them that is near the rank and that it has as few others on as can be, or
+  // kAnyRail where there is no such one. Empty: nothing is known of distances.
+  std::vector<int> near = {};
 
   [[nodiscard]] int machine_of(Rank rank) const {
     return machine.empty() ? 0 : machine[static_cast<std::size_t>(rank)];

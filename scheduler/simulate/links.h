@@ -35,6 +35,10 @@ class Links {
   void rails_between(Rank from, Rank to, std::vector<int>& rails) const {
     job_.rails.rails_between(from, to, rails);
   }
+  // All that their machines are on: what Plan::rails numbers.
+  void rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const {
+    job_.rails.rails_of_machines(from, to, rails);
+  }
   // What the sender's interface on the rail carries.
   [[nodiscard]] double bytes_per_us(Rank from, int rail) const {
     const RailBase& base = rails_[static_cast<std::size_t>(rail)];

@@ -66,7 +66,7 @@ class Play {
   void post(std::uint32_t message, std::uint32_t phase);
   void start(Channel& channel);
   [[nodiscard]] bool find_paths(const Channel& channel, Message& message);
-  void keep_to_rail(const Channel& channel);
+  bool keep_to_rail(const Channel& channel);
   void leave(std::uint32_t number);
   void release(std::uint32_t number, double time);
   void wake(Rank rank);

@@ -38,14 +38,14 @@ void Play::start(Channel& channel) {
 
 // Over as many rails as it has pieces: those that would deliver it first, as a bond chooses them.
 bool Play::find_paths(const Channel& channel, Message& message) {
-  links_.rails_between(channel.from, channel.to, rails_);
+  if (channel.rail == kAnyRail || !keep_to_rail(channel))
+    links_.rails_between(channel.from, channel.to, rails_);
   if (rails_.empty()) {
     status_ = {Code::unavailable,
                fmt::format("no rail between ranks {} and {}", channel.from, channel.to),
                channel.from};
     return false;
   }
-  if (channel.rail != kAnyRail) keep_to_rail(channel);
   paths_.clear();
   for (const int rail : rails_) paths_.push_back(links_.path(channel.from, channel.to, rail));
   const std::uint64_t pieces =
@@ -58,13 +58,17 @@ bool Play::find_paths(const Channel& channel, Message& message) {
   return true;
 }
 
-// As a bond does: a rail that another one carries much more than is left to itself.
-void Play::keep_to_rail(const Channel& channel) {
+// As a bond does: a rail that another one carries much more than is left to itself; false then.
+bool Play::keep_to_rail(const Channel& channel) {
   constexpr double kMuchFaster = 1.5;
+  links_.rails_of_machines(channel.from, channel.to, rails_);
+  if (rails_.empty()) return false;
   const int rail = rails_[static_cast<std::size_t>(channel.rail) % rails_.size()];
   double most = 0;
   for (const int other : rails_) most = std::max(most, links_.bytes_per_us(channel.from, other));
-  if (links_.bytes_per_us(channel.from, rail) * kMuchFaster >= most) rails_.assign(1, rail);
+  if (links_.bytes_per_us(channel.from, rail) * kMuchFaster < most) return false;
+  rails_.assign(1, rail);
+  return true;
 }
 
 // The last byte has left the sender.

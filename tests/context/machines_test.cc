@@ -11,8 +11,8 @@ Machines of(std::vector<std::string> names, std::vector<std::pair<int, int>> rai
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
     records.push_back(this_machine(names[rank]));
     if (rails.empty()) continue;
-    records.back().ib_rails = rails[rank].first;
-    records.back().ucx_rails = rails[rank].second;
+    records.back().ib.resize(static_cast<std::size_t>(rails[rank].first));
+    records.back().ucx.resize(static_cast<std::size_t>(rails[rank].second));
   }
   return machines_of(records);
 }
@@ -45,12 +45,76 @@ TEST(Machines, AreDescribedInOneLine) {
 }
 
 TEST(Machines, ARecordIsReadAsItWasWritten) {
-  const MachineRecord record{0xfedcba9876543210, 2, 3, "a name with blanks"};
+  const MachineRecord record{0xfedcba9876543210,
+                             RailPolicy::near,
+                             {{1002, 400'000}, {5000, -1}},
+                             {},
+                             "a name with blanks"};
+  EXPECT_EQ(record.to_text(), "fedcba9876543210 near 1002:400000,5000:-1 - a name with blanks");
   EXPECT_EQ(*machine_record(record.to_text()), record);
-  for (const char* text : {"", "1", "1 2 3", "x 1 1 host", "1 -2 1 host", "1 2 99999999999 host",
-                           "11112222333344445 1 1 host"}) {
+  for (const char* text :
+       {"", "1", "1 auto - -", "x auto - - host", "1 far - - host", "1 auto 1 - host",
+        "1 auto 1: - host", "1 auto 1:2, - host", "1 auto - 1:99999999999 host", "1 auto :1 - host",
+        "1 auto 1:2:3 - host", "1 auto  - host", "11112222333344445 auto - - host"}) {
     EXPECT_EQ(machine_record(text).status().code(), Code::mismatch) << text;
   }
+}
+
+// Four ranks of machine "a", then those of "b"; of the rails of each, how far they are.
+Machines at_distances(RailPolicy policy, const std::vector<std::vector<int>>& far_on_a,
+                      const std::vector<std::vector<int>>& far_on_b) {
+  std::vector<MachineRecord> records;
+  const auto add = [&](const char* name, const std::vector<std::vector<int>>& far) {
+    for (const std::vector<int>& of_rank : far) {
+      MachineRecord& record = records.emplace_back(this_machine(name));
+      record.policy = policy;
+      for (const int each : of_rank) record.ib.push_back({each, -1});
+    }
+  };
+  add("a", far_on_a);
+  add("b", far_on_b);
+  return machines_of(records);
+}
+
+std::vector<int> between(const Machines& machines, Rank rank, Rank peer) {
+  return machines.used_between(rank, peer, &Machines::RailsOfRank::ib);
+}
+
+using Numbers = std::vector<int>;
+
+TEST(Machines, RanksUseWhatIsNearThem) {
+  // On "b" both ranks are near rail 1, which is given to one of them.
+  const Machines machines = at_distances(RailPolicy::automatic, {{5, 1}, {1, 5}}, {{4, 2}, {4, 1}});
+  EXPECT_EQ(machines.layout.near, (Numbers{1, 0, 0, 1}));
+  EXPECT_EQ(between(machines, 0, 3), Numbers{1});
+  EXPECT_EQ(between(machines, 1, 2), Numbers{0});
+  EXPECT_EQ(between(machines, 0, 2), Numbers()) << "none is used by both: all";
+}
+
+TEST(Machines, WhereNoneIsNearerAllAreUsed) {
+  const Machines flat = at_distances(RailPolicy::automatic, {{3, 3}, {3, 3}}, {{3, 3}});
+  EXPECT_EQ(flat.layout.near, Numbers());
+  EXPECT_EQ(between(flat, 0, 2), Numbers());
+  // A rank near rail 1, to one that uses all.
+  const Machines mixed = at_distances(RailPolicy::automatic, {{3, 1}, {1, 3}}, {{3, 3}});
+  EXPECT_EQ(mixed.layout.near, (Numbers{1, 0, kAnyRail}));
+  EXPECT_EQ(between(mixed, 0, 2), Numbers{1});
+  const Machines told = at_distances(RailPolicy::all, {{3, 1}, {1, 3}}, {{3, 1}});
+  EXPECT_EQ(told.layout.near, Numbers());
+  EXPECT_EQ(between(told, 0, 2), Numbers());
+  // `near` shares them out all the same.
+  const Machines near = at_distances(RailPolicy::near, {{3, 3}, {3, 3}}, {{3, 3}, {3, 3}});
+  EXPECT_EQ(near.layout.near, (Numbers{0, 1, 0, 1}));
+}
+
+// Rails cannot be told from each other by their numbers where ranks have not the same ones.
+TEST(Machines, UnequalRailsAreNotPaired) {
+  const Machines fewer = at_distances(RailPolicy::automatic, {{3, 1}, {1, 3}}, {{3, 3, 1}});
+  EXPECT_EQ(fewer.layout.near, Numbers());
+  EXPECT_EQ(between(fewer, 0, 2), Numbers{1});
+  EXPECT_EQ(between(fewer, 2, 0), (Numbers{0, 1, 2})) << "the one rank there has them all";
+  const Machines apart = at_distances(RailPolicy::automatic, {{3, 1}, {1}}, {{3, 3}});
+  EXPECT_EQ(between(apart, 0, 2), Numbers()) << "ranks of one machine have opened different ones";
 }
 
 // Ranks of two containers may have one kernel; ranks of one machine have one name for it.

@@ -1,7 +1,16 @@
 // The same operations where ranks do not share memory: over UCX on the loopback, alone and beside
 // shared memory. The ranks call themselves different machines.
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
 #include "tests/context/cluster.h"
+#include "tests/context/outcomes.h"
+#include "verbs/device/device.h"
 
 namespace weft {
 namespace {
@@ -159,6 +168,51 @@ TEST(Network, AnInterfaceThatIsNotThereIsNamed) {
   EXPECT_EQ(context.status().code(), Code::unavailable);
   EXPECT_NE(context.status().text().find("no-such0"), std::string_view::npos);
   EXPECT_NE(context.status().text().find("lo"), std::string_view::npos);
+}
+
+// What a context says to a file about its machine.
+Status with_hardware(const std::string& text, Config config = test_config()) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("hardware-{}.toml", getpid());
+  std::ofstream(file) << text;
+  config.transports = {.automatic = false, .shm = true, .ucx = true};
+  config.hardware = file;
+  const Result<std::vector<std::shared_ptr<Store>>> stores = make_local_stores(1);
+  EXPECT_TRUE(stores.ok());
+  const Result<std::unique_ptr<Context>> context = Context::create(config, stores->front());
+  std::filesystem::remove(file);
+  return context.status();
+}
+
+TEST(Network, MistakesAboutTheMachineAreTold) {
+  expect_names(with_hardware("[[nic]]\nname = \"x\"\nspeed = 3\n"), Code::invalid_argument,
+               {"hardware-", ".toml:3", "speed"});
+  Config config = test_config();
+  config.interfaces = "lo";
+  EXPECT_TRUE(with_hardware("", config).ok());
+  config.gpu = 7;
+  expect_names(with_hardware("[[gpu]]\nindex = 6\n", config), Code::invalid_argument,
+               {"WEFT_GPU=7", "GPUs up to 6"});
+  Config missing = test_config();
+  missing.transports = {.automatic = false, .shm = true, .ucx = true};
+  missing.hardware = "/no/such/file.toml";
+  const auto stores = make_local_stores(1);
+  expect_names(Context::create(missing, stores->front()).status(), Code::system,
+               {"/no/such/file.toml"});
+}
+
+// The first interface that could be used.
+TEST(Network, AnInterfaceThatIsSaidToBeAbsentIsNotUsed) {
+  const std::vector<NetworkInterface> all = discover_interfaces();
+  const auto usable = std::ranges::find_if(
+      all, [](const NetworkInterface& each) { return each.usable && !each.ip.empty(); });
+  if (usable == all.end()) GTEST_SKIP() << "no network interface is up";
+  Config config = test_config();
+  config.interfaces = usable->name;
+  const std::string absent = "[[nic]]\nname = \"" + usable->name + "\"\nabsent = true\n";
+  EXPECT_TRUE(with_hardware("", config).ok());
+  expect_names(with_hardware(absent, config), Code::invalid_argument,
+               {"WEFT_INTERFACES", usable->name.c_str(), "absent"});
 }
 
 }  // namespace

@@ -169,6 +169,22 @@ TEST(Rails, RanksOfAMachineShareTheRailsEvenly) {
   EXPECT_TRUE(uneven.plan.rails.empty());
 }
 
+TEST(Rails, SharesTakeTheRailThatIsNearTheRank) {
+  Layout layout = layout_of({3, 3});
+  layout.rails = 2;
+  layout.near = {1, 0, kAnyRail, 0, 1, 1};
+  for (Rank rank = 0; rank < 6; ++rank) {
+    const Planned planned = plan_hierarchical_neighbor_allreduce(
+        rank, layout, {rank / 3, 2, {1 - rank / 3}, {1 - rank / 3}}, kApart);
+    const int near = layout.near[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(planned.plan.rails.empty(), near == kAnyRail);
+    for (std::size_t edge = 0; edge < planned.plan.rails.size(); ++edge) {
+      const bool is_remote = planned.view.out[edge] / 3 != rank / 3;
+      EXPECT_EQ(planned.plan.rails[edge], is_remote ? near : kAnyRail) << rank;
+    }
+  }
+}
+
 // An edge to the next rank along each dimension.
 TEST(Torus, HasRingsAlongBalancedDimensions) {
   const auto torus = [](int size, int rails) {

@@ -101,6 +101,27 @@ Cluster two_nodes(int ranks, const std::vector<int>& nodes_of_interfaces) {
   return uniform_cluster(std::make_shared<const Machine>(machine), 2, ranks).value();
 }
 
+TEST(AutomaticRails, AreNearWhereDistancesDiffer) {
+  const RailUse near = choose(two_nodes(2, {0, 1}), RailPolicy::automatic);
+  EXPECT_EQ(rails_of(near, 0), Rails{0});
+  EXPECT_EQ(rails_of(near, 1), Rails{1});
+  const RailUse flat = choose(two_nodes(2, {0, 0}), RailPolicy::automatic);
+  for (const Rank rank : {0, 1}) {
+    EXPECT_EQ(rails_of(flat, rank), (Rails{0, 1}));
+    EXPECT_EQ(flat.reason_of(rank),
+              "all rails of its machine: none is known to be nearer than another");
+  }
+  const RailUse gpus = choose(eight_gpus({"", ""}), RailPolicy::automatic);
+  for (Rank rank = 0; rank < 16; ++rank) EXPECT_EQ(rails_of(gpus, rank), Rails{rank % 8});
+}
+
+// One much slower than the others is no reason to keep ranks from those.
+TEST(AutomaticRails, AreNotDecidedByAnInterfaceThatNobodyUses) {
+  EXPECT_TRUE(share_rails({{1, 1, 2}, {1, 1, 2}}, {100, 100, 1}, RailPolicy::automatic).empty());
+  EXPECT_FALSE(share_rails({{1, 1, 2}, {1, 1, 2}}, {100, 100, 50}, RailPolicy::automatic).empty());
+  EXPECT_TRUE(share_rails({{}, {}}, {}, RailPolicy::near).empty());
+}
+
 TEST(NearRails, UnevenRanksTakeTheNearestFirst) {
   // Ranks 0 and 1 are on node 0, rank 2 on node 1.
   const RailUse each = choose(two_nodes(3, {0, 1}));

@@ -134,6 +134,46 @@ TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
   }
 }
 
+// Until none of them lives: then all carry.
+TEST(Bond, KeepsToTheMembersThatAreUsed) {
+  Pair pair(options_of(3, 3));
+  const std::array<int, 2> used = {0, 2};
+  pair.from(0).use_members(used);
+  Stream stream(pair.from(0), pair.from(1), 1, 600,
+                [](std::uint32_t number) { return number % 2 == 0 ? kSimPayload + 100 : 8; });
+  for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+    if (stream.received() == 200 && pair.lives(2)) pair.cut(2, SimNetwork::Cut::told);
+    if (stream.received() == 400 && pair.lives(0)) {
+      EXPECT_EQ(pair.rail(1).delivered(), 0U);
+      EXPECT_GT(pair.rail(2).delivered(), 0U);
+      pair.cut(0, SimNetwork::Cut::told);
+    }
+    simulated_ns() += kTurnNs;
+    pair.at(turn % 2).progress();
+    stream.turn();
+  }
+  EXPECT_TRUE(stream.done() && stream.settled());
+  EXPECT_GT(pair.rail(1).delivered(), 0U);
+}
+
+TEST(Bond, UsesAllWhereNoneOfThoseLeadsThere) {
+  for (const std::vector<int>& used : {std::vector<int>(), std::vector<int>{7}}) {
+    Pair pair(options_of(3, 2));
+    pair.from(0).use_members(std::array<int, 1>{0});
+    pair.from(0).use_members(used);
+    Stream stream(pair.from(0), pair.from(1), 1, 100,
+                  [](std::uint32_t) { return kSimPayload + 100; });
+    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+      simulated_ns() += kTurnNs;
+      pair.at(turn % 2).progress();
+      stream.turn();
+    }
+    EXPECT_TRUE(stream.done());
+    EXPECT_GT(pair.rail(0).delivered(), 0U);
+    EXPECT_GT(pair.rail(1).delivered(), 0U);
+  }
+}
+
 // A rank that runs nothing takes no turns and answers nothing, for hours.
 TEST(Bond, AnIdlePeerIsAskedLessAndLess) {
   PairOptions options = options_of(1, 2);

@@ -142,6 +142,25 @@ TEST(Rates, ARailThatGrewSlowIsTakenOut) {
   }
 }
 
+// The other one has carried nothing, so nobody knows yet that it can.
+TEST(Rates, AUsedRailThatGrewSlowIsLeftForOneThatIsNotUsed) {
+  Flow flow({kRate, kRate});
+  flow.pair().from(0).use_members(std::array{1});
+  flow.run(2 * kSecond);
+  EXPECT_EQ(flow.pair().rail(0).delivered(), 0U);
+  flow.pair().rail(1).set_rate(kRate / 50);
+  EXPECT_LT(flow.run_until(false, 1, 10 * kSlowTurns), 4 * kSlowTurns);
+  flow.run(kSecond / 100);
+  EXPECT_GT(flow.received_in(kSecond / 20), 0.9 * kSecond / 20 / kTurnsPerPiece);
+  // And taken again when it is back.
+  flow.pair().rail(1).set_rate(kRate);
+  EXPECT_LT(flow.run_until(true, 1, 100 * kSecond), 100 * kSecond);
+  flow.run(kSecond);
+  const std::uint64_t before = flow.pair().rail(0).delivered();
+  EXPECT_GT(flow.received_in(kSecond), 0.8 * kSecond / kTurnsPerPiece);
+  EXPECT_LT(flow.pair().rail(0).delivered() - before, kSecond / kTurnsPerPiece / 10U);
+}
+
 TEST(Rates, TheReasonNamesRailPeerAndRates) {
   Flow flow({kRate, kRate});
   flow.run(4 * kSecond);

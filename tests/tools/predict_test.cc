@@ -160,7 +160,7 @@ TEST(Predict, MistakesAreNamed) {
   complaint(kTwoLeaves + "--graph nowhere", "nowhere");
   complaint(kTwoLeaves + "--straggler 3:500", "--straggler 3:500");
   complaint(kTwoLeaves + "--straggler 200:+5us", "200");
-  complaint(kTwoLeaves + "--rails far", "near, all");
+  complaint(kTwoLeaves + "--rails far", "auto, near, all");
   for (const char* option : {"--message-us", "--combine", "--compute", "--latency"})
     complaint(kTwoLeaves + option + " nan", option);
   complaint(kTwoLeaves + "--place --seconds nan", "--seconds");

@@ -34,7 +34,7 @@ constexpr std::size_t kMostWritten = 500'000;
 struct MapArguments {
   std::string cluster{};
   std::string graph = "exponential";
-  std::string rails = "near";
+  std::string rails = "auto";
   std::string bytes = "1M";
   std::string json{};
   std::string svg{};
@@ -71,8 +71,8 @@ Status show(const MapArguments& asked, const ShownMap& shown) {
 
 Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const Graph& graph) {
   WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.bytes));
-  const MapOptions options{.policy = asked.rails == "all" ? RailPolicy::all : RailPolicy::near,
-                           .bytes = static_cast<double>(bytes)};
+  WEFT_ASSIGN(const RailPolicy policy, rail_policy(asked.rails));
+  const MapOptions options{.policy = policy, .bytes = static_cast<double>(bytes)};
   std::optional<FoundPlacement> found;
   if (asked.place.is_asked) {
     // Of a job, somebody sits only where it has a rank.
@@ -126,8 +126,11 @@ void add_options(CLI::App& command, MapArguments& to) {
   command.add_option("--graph", to.graph, "Graph or schedule (all its edges) [exponential]");
   command.add_option("--ranks", to.ranks, "Ranks of the graph [as many as the cluster has]")
       ->check(CLI::Range(1, kMostRanks));
-  command.add_option("--rails", to.rails, "near: each rank its nearest; all: those of its machine")
-      ->check(CLI::IsMember({"near", "all"}));
+  command
+      .add_option("--rails", to.rails,
+                  "near: each rank its nearest; all: those of its machine; "
+                  "auto: near where distances differ [auto]")
+      ->check(CLI::IsMember({"auto", "near", "all"}));
   command.add_option("--bytes", to.bytes, "Of a message, with K, M, G or nothing [1M]");
   add_place_options(command, to.place);
   command.add_flag("--measure", to.measure,

@@ -234,7 +234,8 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--graph", to.graph, "Graph or schedule, as `weft graph` names them");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 64K,1M");
   command->add_option("-n,--ranks", to.ranks, "The cluster's first so many: 4,8,16 [all]");
-  command->add_option("--rails", to.rails, "What ranks use: near them, or all of their machine");
+  command->add_option("--rails", to.rails,
+                      "What ranks use: auto, near, all; as the engine's WEFT_RAILS");
   command->add_option("--straggler", to.stragglers, "RANK:+500us begins late, RANK:x2 is slower");
   command->add_option("--message-us", to.message_us, "A processor's time per message and end")
       ->check(number_in(0.0, 1e6));

@@ -73,6 +73,32 @@ std::vector<int> machines_by_rank(const PredictScene& scene) {
   return machines;
 }
 
+// Rails that every machine is on, as the engine counts them.
+int common_rails(const Cluster& cluster) {
+  std::size_t fewest = cluster.rails.size();
+  for (int machine = 0; machine < std::ssize(cluster.machines); ++machine) {
+    const auto has = [machine](const Rail& rail) { return rail.has(machine); };
+    fewest = std::min<std::size_t>(
+        fewest, static_cast<std::size_t>(std::ranges::count_if(cluster.rails, has)));
+  }
+  return std::max(1, static_cast<int>(fewest));
+}
+
+// Layout::near, where ranks use what is near them and not all, and all machines are on all rails.
+std::vector<int> near_of(const PredictScene& scene) {
+  std::vector<int> near;
+  if (scene.layout.rails != std::ssize(scene.cluster.rails)) return near;
+  bool is_known = false;
+  for (Rank rank = 0; rank < scene.ranks(); ++rank) {
+    const auto own = scene.rails.rails_of(rank);
+    const bool is_one = own.size() == 1;
+    near.push_back(is_one ? own.front() : kAnyRail);
+    is_known |= is_one;
+  }
+  if (!is_known) near.clear();
+  return near;
+}
+
 // Each machine that holds some ranks, but not all, must give away and take in as many bytes.
 double ideal_of_all_us(const Cluster& cluster, double bytes) {
   if (cluster.machines.size() < 2) return 0;
@@ -136,7 +162,8 @@ Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy 
   const int ranks = scene.ranks();
   WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
   scene.layout.machine = machines_by_rank(scene);
-  scene.layout.rails = std::max(1, static_cast<int>(scene.cluster.rails.size()));
+  scene.layout.rails = common_rails(scene.cluster);
+  scene.layout.near = near_of(scene);
   const bool between_machines = operation == Kind::hierarchical_neighbor_allreduce;
   scene.steps.emplace_back();
   if (is_on_graph(operation)) {

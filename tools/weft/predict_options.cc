@@ -156,9 +156,9 @@ Result<PredictOptions> understand(const PredictArguments& asked) {
   WEFT_ASSIGN(options.cluster, cluster_of(asked));
   WEFT_RETURN_IF_ERROR(understand_work(asked, options));
   WEFT_ASSIGN(options.ranks, ranks_of(asked, options.cluster));
-  if (asked.rails != "near" && asked.rails != "all")
-    return invalid(fmt::format("--rails {}: there are near, all", asked.rails));
-  options.policy = asked.rails == "all" ? RailPolicy::all : RailPolicy::near;
+  const Result<RailPolicy> policy = rail_policy(asked.rails);
+  if (!policy.ok()) return invalid(fmt::format("--rails {}", policy.status().text()));
+  options.policy = *policy;
   constexpr double kLeastCombine = 1e-6;  // a byte in a millisecond
   if (asked.combine_gbyte_per_s > 0 && asked.combine_gbyte_per_s < kLeastCombine)
     return invalid(fmt::format("--combine {}: expected 0, or at least {} GB/s",

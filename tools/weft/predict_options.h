@@ -26,7 +26,7 @@ struct PredictArguments {
   std::string sizes = "1M,16M,64M";
   std::string ranks;
   std::string stragglers;
-  std::string rails = "near";
+  std::string rails = "auto";
   double message_us = 0;
   double combine_gbyte_per_s = 0;
   double compute_ms = 0;
@@ -46,7 +46,7 @@ struct PredictOptions {
   std::vector<AllreduceAlgorithm> algorithms;
   std::vector<std::size_t> sizes;
   std::vector<int> ranks;
-  RailPolicy policy = RailPolicy::near;
+  RailPolicy policy = RailPolicy::automatic;
   SimulateOptions simulate;
   PredictArguments asked;
 };

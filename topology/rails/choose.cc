@@ -105,25 +105,21 @@ class RailChooser {
     const auto [place, is_new] = known_.emplace(kind, static_cast<int>(use_.choices_.size()));
     if (!is_new) return place->second;
     const auto& [hardware, ranks, interfaces] = kind;
-    if (policy_ == RailPolicy::all || interfaces.empty()) {
-      use_all(ranks, interfaces);
-    } else {
-      use_near(*hardware, ranks, interfaces);
-    }
+    std::vector<NearRails> near = near_rails(*hardware, ranks, interfaces, policy_);
+    for (NearRails& each : near)
+      use_.choices_.push_back({std::move(each.rails), std::move(each.reason)});
+    if (near.empty()) use_all(ranks, interfaces);
     return place->second;
   }
 
   void use_all(int ranks, const std::vector<RailNic>& interfaces) {
     RailUse::Choice choice;
     for (const RailNic& one : interfaces) choice.rails.push_back(one.rail);
-    choice.reason =
-        interfaces.empty() ? "no rail of its machine reaches another" : "all rails of its machine";
+    choice.reason = interfaces.empty() ? "no rail of its machine reaches another"
+                    : policy_ == RailPolicy::all
+                        ? "all rails of its machine"
+                        : "all rails of its machine: none is known to be nearer than another";
     use_.choices_.insert(use_.choices_.end(), static_cast<std::size_t>(ranks), choice);
-  }
-
-  void use_near(const Machine& hardware, int ranks, const std::vector<RailNic>& interfaces) {
-    for (NearRails& near : near_rails(hardware, ranks, interfaces))
-      use_.choices_.push_back({std::move(near.rails), std::move(near.reason)});
   }
 
   const Cluster& cluster_;

@@ -12,93 +12,61 @@
 namespace weft {
 namespace {
 
-// Near interfaces that are so many times slower than the machine's fastest are not used: a message
-// cut over all would gain less than their latency costs.
-constexpr double kTooSlow = 8;
+const Gpu* gpu_at(const Machine& machine, Workplace place) {
+  const auto found = std::ranges::find(machine.gpus, place.gpu, &Gpu::index);
+  return found == machine.gpus.end() ? nullptr : &*found;
+}
 
-// What a rank works with: its GPU, or the NUMA node on which its cores are.
-struct Workplace {
-  const Gpu* gpu = nullptr;
-  const NumaNode* node = nullptr;
+const NumaNode* node_at(const Machine& machine, Workplace place) {
+  const auto found = std::ranges::find(machine.nodes, place.node, &NumaNode::index);
+  return found == machine.nodes.end() ? nullptr : &*found;
+}
 
-  [[nodiscard]] std::string name() const {
-    return gpu != nullptr ? fmt::format("GPU {}", gpu->index) : fmt::format("node {}", node->index);
-  }
-  [[nodiscard]] bool is_told() const { return gpu != nullptr || node != nullptr; }
-  [[nodiscard]] Nearness nearness(const Nic& nic) const {
-    return gpu != nullptr ? distance(nic.place, gpu->place).nearness : distance(nic.place, *node);
-  }
-  // Nearness first, then the bridges on the way.
-  [[nodiscard]] int far(const Nic& nic) const {
-    constexpr int kMoreThanBridges = 1000;
-    if (!is_told()) return 0;
-    const int bridges = gpu != nullptr ? distance(nic.place, gpu->place).bridges : 0;
-    return kMoreThanBridges * static_cast<int>(nearness(nic)) + bridges;
-  }
-};
-
-// As launchers bind: GPUs in turn; without any, the cores in blocks.
-Workplace workplace(const Machine& machine, int rank, int ranks) {
-  if (!machine.gpus.empty())
-    return {&machine.gpus[static_cast<std::size_t>(rank) % machine.gpus.size()], nullptr};
-  const auto sum = [](int cores, const NumaNode& node) { return cores + node.cores; };
-  const int cores = std::accumulate(machine.nodes.begin(), machine.nodes.end(), 0, sum);
-  int first = static_cast<int>(std::int64_t{cores} * rank / ranks);
-  for (const NumaNode& node : machine.nodes) {
-    if (first < node.cores) return {nullptr, &node};
-    first -= node.cores;
-  }
-  return {};
+bool is_told(const Nic& nic) {
+  return !nic.place.address.empty() || nic.place.numa_node >= 0;
 }
 
 const Nic& nic_of(const Machine& machine, const RailNic& interface) {
   return machine.nics[static_cast<std::size_t>(interface.nic)];
 }
 
-// "mlx5_3 and GPU 3 are below one PCI switch, shared by 2 ranks".
-std::string reason(const Workplace& place, const Nic& nic, int sharers) {
-  std::string text = nic.name();
-  const bool is_nic_told = !nic.place.address.empty() || nic.place.numa_node >= 0;
-  if (place.is_told() && is_nic_told) {
-    text += fmt::format(" and {} are {}", place.name(), description(place.nearness(nic)));
-  } else {
-    text += ", how near is not told";
-  }
-  return sharers > 1 ? text + fmt::format("; {} ranks share it", sharers) : text;
-}
-
-// The interfaces fit for a share, and who gets which.
+// Who gets which.
 struct Shares {
-  std::vector<RailNic> interfaces;
   std::vector<std::vector<int>> far;  // by rank and interface
   std::vector<std::vector<int>> of_rank;
   std::vector<int> sharers;
 };
 
-Shares share(const Machine& machine, int ranks, const std::vector<RailNic>& all) {
+Shares share(const Machine& machine, int ranks, const std::vector<RailNic>& interfaces,
+             RailPolicy policy) {
   Shares shares;
-  const double fastest =
-      all.empty() ? 0 : std::ranges::max(all, {}, &RailNic::gbit_per_s).gbit_per_s;
-  std::ranges::copy_if(all, std::back_inserter(shares.interfaces),
-                       [&](const RailNic& one) { return one.gbit_per_s * kTooSlow >= fastest; });
   std::vector<double> rates;
-  for (const RailNic& one : shares.interfaces) rates.push_back(one.gbit_per_s);
+  for (const RailNic& one : interfaces) rates.push_back(one.gbit_per_s);
   shares.far.resize(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    const Workplace place = workplace(machine, rank, ranks);
-    for (const RailNic& one : shares.interfaces)
-      shares.far[static_cast<std::size_t>(rank)].push_back(place.far(nic_of(machine, one)));
+    const Workplace place = usual_workplace(machine, rank, ranks);
+    for (const RailNic& one : interfaces) {
+      shares.far[static_cast<std::size_t>(rank)].push_back(
+          how_far(machine, place, nic_of(machine, one)));
+    }
   }
-  shares.of_rank = share_interfaces(shares.far, rates);
+  shares.of_rank = share_rails(shares.far, rates, policy);
   shares.sharers.assign(rates.size(), 0);
   for (const std::vector<int>& taken : shares.of_rank)
     for (const int one : taken) ++shares.sharers[static_cast<std::size_t>(one)];
   return shares;
 }
 
+// "mlx5_3 and GPU 3 are below one PCI switch; 2 ranks share it".
+std::string reason(const Machine& machine, Workplace place, const Nic& nic, int sharers) {
+  const std::string text = how_near(machine, place, nic);
+  return sharers > 1 ? text + fmt::format("; {} ranks share it", sharers) : text;
+}
+
 // Why a rank does not have the nearest interface: "; nearer mlx5_0 has its share, 2 ranks". Empty:
 // none is nearer than those that it has.
-std::string reason_to_go_farther(const Machine& machine, const Shares& shares, std::size_t rank) {
+std::string reason_to_go_farther(const Machine& machine, const std::vector<RailNic>& interfaces,
+                                 const Shares& shares, std::size_t rank) {
   const std::vector<int>& far = shares.far[rank];
   const std::vector<int>& taken = shares.of_rank[rank];
   const auto distance = [&far](int one) { return far[static_cast<std::size_t>(one)]; };
@@ -109,7 +77,7 @@ std::string reason_to_go_farther(const Machine& machine, const Shares& shares, s
     if (distance(one) < distance(nearest) && std::ranges::count(taken, one) == 0) nearest = one;
   if (nearest == farthest) return {};
   const auto index = static_cast<std::size_t>(nearest);
-  const std::string name = nic_of(machine, shares.interfaces[index]).name();
+  const std::string name = nic_of(machine, interfaces[index]).name();
   const int ranks = shares.sharers[index];
   if (ranks == 0) return fmt::format("; nearer {} is too slow for a rank more", name);
   return fmt::format("; nearer {} has its share, {} {}", name, ranks,
@@ -118,22 +86,61 @@ std::string reason_to_go_farther(const Machine& machine, const Shares& shares, s
 
 }  // namespace
 
+Workplace usual_workplace(const Machine& machine, int rank, int ranks) {
+  if (!machine.gpus.empty())
+    return {machine.gpus[static_cast<std::size_t>(rank) % machine.gpus.size()].index, -1};
+  const auto sum = [](int cores, const NumaNode& node) { return cores + node.cores; };
+  const int cores = std::accumulate(machine.nodes.begin(), machine.nodes.end(), 0, sum);
+  int first = static_cast<int>(std::int64_t{cores} * rank / ranks);
+  for (const NumaNode& node : machine.nodes) {
+    if (first < node.cores) return {-1, node.index};
+    first -= node.cores;
+  }
+  return {};
+}
+
+std::string name(const Machine& machine, Workplace place) {
+  if (gpu_at(machine, place) != nullptr) return fmt::format("GPU {}", place.gpu);
+  if (node_at(machine, place) != nullptr) return fmt::format("node {}", place.node);
+  return {};
+}
+
+// Nearness first, then the bridges on the way.
+int how_far(const Machine& machine, Workplace place, const Nic& nic) {
+  constexpr int kMoreThanBridges = 1000;
+  if (const Gpu* gpu = gpu_at(machine, place)) {
+    const Distance far = distance(nic.place, gpu->place);
+    return kMoreThanBridges * static_cast<int>(far.nearness) + far.bridges;
+  }
+  const NumaNode* node = node_at(machine, place);
+  return node == nullptr ? 0 : kMoreThanBridges * static_cast<int>(distance(nic.place, *node));
+}
+
+std::string how_near(const Machine& machine, Workplace place, const Nic& nic) {
+  const std::string here = name(machine, place);
+  if (here.empty() || !is_told(nic)) return nic.name() + ", how near is not told";
+  const Gpu* gpu = gpu_at(machine, place);
+  const Nearness near = gpu != nullptr ? distance(nic.place, gpu->place).nearness
+                                       : distance(nic.place, *node_at(machine, place));
+  return fmt::format("{} and {} are {}", nic.name(), here, description(near));
+}
+
 std::vector<NearRails> near_rails(const Machine& machine, int ranks,
-                                  const std::vector<RailNic>& interfaces) {
-  const Shares shares = share(machine, ranks, interfaces);
+                                  const std::vector<RailNic>& interfaces, RailPolicy policy) {
+  const Shares shares = share(machine, ranks, interfaces, policy);
   std::vector<NearRails> all;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < shares.of_rank.size(); ++rank) {
+    const Workplace place = usual_workplace(machine, static_cast<int>(rank), ranks);
     NearRails near;
     std::vector<std::string> reasons;
-    for (const int taken : shares.of_rank[static_cast<std::size_t>(rank)]) {
-      const RailNic& one = shares.interfaces[static_cast<std::size_t>(taken)];
-      near.rails.push_back(one.rail);
-      reasons.push_back(reason(workplace(machine, rank, ranks), nic_of(machine, one),
-                               shares.sharers[static_cast<std::size_t>(taken)]));
+    for (const int taken : shares.of_rank[rank]) {
+      const auto index = static_cast<std::size_t>(taken);
+      near.rails.push_back(interfaces[index].rail);
+      reasons.push_back(
+          reason(machine, place, nic_of(machine, interfaces[index]), shares.sharers[index]));
     }
-    near.reason =
-        fmt::format("{}{}", fmt::join(reasons, "; "),
-                    reason_to_go_farther(machine, shares, static_cast<std::size_t>(rank)));
+    near.reason = fmt::format("{}{}", fmt::join(reasons, "; "),
+                              reason_to_go_farther(machine, interfaces, shares, rank));
     all.push_back(std::move(near));
   }
   return all;

@@ -1,10 +1,10 @@
-// Internal to the module: what the ranks of one machine use under RailPolicy::near.
+// Internal to the module: what the ranks of one machine use, and why.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "topology/hardware/hardware.h"
+#include "topology/rails/rails.h"
 
 namespace weft {
 
@@ -20,8 +20,9 @@ struct NearRails {
   std::vector<int> rails;  // ascending
   std::string reason;
 };
-// By local rank. `interfaces`: those of the machine, by rail.
+// By local rank. `interfaces`: those of the machine, by rail. Nothing: all ranks use all of them.
 [[nodiscard]] std::vector<NearRails> near_rails(const Machine& machine, int ranks,
-                                                const std::vector<RailNic>& interfaces);
+                                                const std::vector<RailNic>& interfaces,
+                                                RailPolicy policy);
 
 }  // namespace weft

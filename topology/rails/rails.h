@@ -7,6 +7,7 @@
 // no way.
 //
 //   choose_rails   what the ranks use, whoever their peers are
+//   share_rails    the same within one machine, for ranks that know where they work
 //   map_graph      the ways of a graph's edges, what each link carries, and the time that takes
 //   place_ranks    seats in which less has to go between switches
 //
@@ -42,10 +43,36 @@ struct Placement {
 [[nodiscard]] std::vector<Edge> edges_between_seats(const Graph& graph, const Placement& placement);
 
 enum class RailPolicy : std::uint8_t {
+  automatic,  // near on machines where some interface is nearer to a rank than another; else all
   near,  // each rank its nearest interfaces, so that all interfaces have the same share of ranks
   all,   // each rank all that its machine has
 };
 [[nodiscard]] std::string_view name(RailPolicy policy);
+// "auto", "near" or "all".
+[[nodiscard]] Result<RailPolicy> rail_policy(std::string_view name);
+
+// What a rank works with: a GPU, else the NUMA node of its cores, by their index; -1: not told.
+struct Workplace {
+  int gpu = -1;
+  int node = -1;
+  friend bool operator==(const Workplace&, const Workplace&) = default;
+};
+// As launchers bind local rank `rank` of `ranks`: GPUs in turn; without any, the cores in blocks.
+[[nodiscard]] Workplace usual_workplace(const Machine& machine, int rank, int ranks);
+// "GPU 3", "node 1"; empty where neither is told, or the machine has none of that index.
+[[nodiscard]] std::string name(const Machine& machine, Workplace place);
+// Less is nearer, equal is equally near; all 0 where the place is not told. For comparing
+// interfaces of one machine as seen from one place.
+[[nodiscard]] int how_far(const Machine& machine, Workplace place, const Nic& nic);
+// "mlx5_3 and GPU 3 are below one PCI switch".
+[[nodiscard]] std::string how_near(const Machine& machine, Workplace place, const Nic& nic);
+
+// Which interfaces the ranks of one machine use: by rank, ascending. far[rank][interface] as
+// how_far() has it, rates in any unit, an entry for each interface. Nothing at all: every rank uses
+// all of them.
+[[nodiscard]] std::vector<std::vector<int>> share_rails(const std::vector<std::vector<int>>& far,
+                                                        const std::vector<double>& rates,
+                                                        RailPolicy policy);
 
 // The rails that ranks use, whoever their peers are.
 class RailUse {
@@ -58,6 +85,8 @@ class RailUse {
   // all that both machines are on; empty: no way between them. The caller's vector is filled.
   // Each rail carries bytes in proportion to the lower rate of its two interfaces.
   void rails_between(Rank from, Rank to, std::vector<int>& rails) const;
+  // All that both machines are on, whoever uses them.
+  void rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const;
 
  private:
   friend class RailChooser;
@@ -80,7 +109,7 @@ class RailUse {
 // whose interface the machine does not have (any more). O(ranks * rails), and for each kind of
 // machine O(ranks * interfaces^3).
 [[nodiscard]] Result<RailUse> choose_rails(const Cluster& cluster, const Placement& placement,
-                                           RailPolicy policy = RailPolicy::near);
+                                           RailPolicy policy = RailPolicy::automatic);
 
 // A rail that carries this part of an edge's bytes.
 struct Way {
@@ -123,7 +152,7 @@ struct LinkLoad {
 };
 
 struct MapOptions {
-  RailPolicy policy = RailPolicy::near;
+  RailPolicy policy = RailPolicy::automatic;
   double bytes = 1 << 20;  // of a message
 };
 
@@ -137,7 +166,7 @@ struct RailMap {
 };
 
 // Within one machine, edges go through memory. Where the graph is a BCube of b levels, the machines
-// have one rank each and `near` was asked for, level l goes onto rail l if that reaches. Errors:
+// have one rank each and `all` was not asked for, level l goes onto rail l if that reaches. Errors:
 // those of choose_rails, and invalid_argument for a placement of another size than the graph and
 // for an edge without a way. O(edges * rails).
 [[nodiscard]] Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph,

@@ -18,7 +18,7 @@ bool has_rail_for_each(const Cluster& cluster, BcubeShape shape) {
 Result<Routes> Routes::make(const Cluster& cluster, const Graph& graph, RailPolicy policy) {
   WEFT_ASSIGN(RailUse use, choose_rails(cluster, Placement::identity(cluster.ranks()), policy));
   std::optional<BcubeShape> levels;
-  if (policy == RailPolicy::near) levels = bcube_shape(graph);
+  if (policy != RailPolicy::all) levels = bcube_shape(graph);
   if (levels && !has_rail_for_each(cluster, *levels)) levels.reset();
   return Routes(cluster, std::move(use), levels);
 }

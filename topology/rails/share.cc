@@ -6,16 +6,23 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <map>
 #include <tuple>
 
+#include "topology/rails/rails.h"
+
 namespace weft {
 namespace {
 
+constexpr double kTooSlow = 8;
+
+using Table = std::vector<std::vector<int>>;
+
 class Sharing {
  public:
-  Sharing(std::vector<std::vector<int>> far, const std::vector<double>& rates, bool only_once)
+  Sharing(Table far, const std::vector<double>& rates, bool only_once)
       : far_(std::move(far)),
         rates_(rates),
         only_once_(only_once),
@@ -82,10 +89,10 @@ class Sharing {
     }
   }
 
-  std::vector<std::vector<int>> far_;
+  Table far_;
   const std::vector<double>& rates_;
   bool only_once_;
-  std::vector<std::vector<int>> taken_;  // by row and interface
+  Table taken_;  // by row and interface
   std::vector<int> load_;
   // The paths to the interfaces: their cost, who moves over there, and from which.
   std::vector<int> cost_;
@@ -94,7 +101,7 @@ class Sharing {
 };
 
 // Of the ranks with the fewest interfaces, the first for whom one more costs least.
-std::size_t nearest_to_what_is_left(Sharing& sharing, const std::vector<std::vector<int>>& far,
+std::size_t nearest_to_what_is_left(Sharing& sharing, const Table& far,
                                     const std::map<std::vector<int>, std::size_t>& row_of,
                                     const std::vector<std::size_t>& wishes) {
   const std::size_t fewest = std::ranges::min(wishes);
@@ -110,14 +117,11 @@ std::size_t nearest_to_what_is_left(Sharing& sharing, const std::vector<std::vec
   return best;
 }
 
-}  // namespace
-
-std::vector<std::vector<int>> share_interfaces(const std::vector<std::vector<int>>& far,
-                                               const std::vector<double>& rates) {
-  std::vector<std::vector<int>> result(far.size());
-  if (rates.empty() || far.empty()) return result;
+// Of interfaces that are all fit for a share.
+Table share_fit(const Table& far, const std::vector<double>& rates) {
+  Table result(far.size());
   std::map<std::vector<int>, std::size_t> row_of;
-  std::vector<std::vector<int>> rows;
+  Table rows;
   for (const std::vector<int>& row : far)
     if (row_of.emplace(row, rows.size()).second) rows.push_back(row);
   std::vector<std::size_t> wishes(far.size(), std::max<std::size_t>(rates.size() / far.size(), 1));
@@ -136,6 +140,48 @@ std::vector<std::vector<int>> share_interfaces(const std::vector<std::vector<int
     std::ranges::sort(result[rank]);
   }
   return result;
+}
+
+// Those fast enough for a share.
+std::vector<int> fit_of(const std::vector<double>& rates) {
+  std::vector<int> fit;
+  const double fastest = rates.empty() ? 0 : std::ranges::max(rates);
+  for (std::size_t nic = 0; nic < rates.size(); ++nic)
+    if (rates[nic] * kTooSlow >= fastest) fit.push_back(static_cast<int>(nic));
+  return fit;
+}
+
+template <typename Value>
+std::vector<Value> picked(const std::vector<Value>& values, const std::vector<int>& which) {
+  std::vector<Value> some;
+  for (const int one : which) some.push_back(values[static_cast<std::size_t>(one)]);
+  return some;
+}
+
+}  // namespace
+
+Table share_interfaces(const Table& far, const std::vector<double>& rates) {
+  if (rates.empty() || far.empty()) return Table(far.size());
+  const std::vector<int> fit = fit_of(rates);
+  Table fit_far;
+  for (const std::vector<int>& row : far) fit_far.push_back(picked(row, fit));
+  Table result = share_fit(fit_far, picked(rates, fit));
+  for (std::vector<int>& taken : result) taken = picked(fit, taken);
+  return result;
+}
+
+bool is_one_nearer(const Table& far, const std::vector<double>& rates) {
+  const std::vector<int> fit = fit_of(rates);
+  return std::ranges::any_of(far, [&fit](const std::vector<int>& row) {
+    const std::vector<int> seen = picked(row, fit);
+    return std::ranges::adjacent_find(seen, std::not_equal_to<>()) != seen.end();
+  });
+}
+
+Table share_rails(const Table& far, const std::vector<double>& rates, RailPolicy policy) {
+  if (policy == RailPolicy::all || rates.empty()) return {};
+  if (policy == RailPolicy::automatic && !is_one_nearer(far, rates)) return {};
+  return share_interfaces(far, rates);
 }
 
 }  // namespace weft

@@ -130,6 +130,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
     path.endpoint = *connected;
     path.address = theirs.networks[low ? h : l].address;
     path.rail = member.rail;
+    path.member = static_cast<int>(low ? l : h);
   }
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);

@@ -40,6 +40,8 @@ struct Path {
   Endpoint* endpoint = nullptr;
   std::string address;           // of the peer's end
   std::string rail;              // its name
+  int member = 0;                // of the bond: our interface
+  bool is_used = true;           // Endpoint::use_members()
   std::uint16_t generation = 0;  // how often it was connected again
   std::uint16_t lived = 0;       // the last one in which it lived: what we gave up and fence
   std::uint16_t before = 0;      // the last one before this that we took from (Channel::before)
@@ -121,6 +123,7 @@ class BondEndpoint final : public Endpoint {
                     std::span<const std::byte> payload) override;
   void expect_pieces(std::span<const std::byte> memory) override;
   void prefer_rail(std::uint32_t channel, int rail) override;
+  void use_members(std::span<const int> members) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
   // Those whose turn has not come are counted too.
@@ -193,6 +196,7 @@ class BondEndpoint final : public Endpoint {
   // rate.cc
   void measure(std::int64_t now);
   [[nodiscard]] double highest_rate(const Path& path) const;
+  [[nodiscard]] bool do_used_carry_well(std::int64_t now) const;
   void close_sample(Path& path, std::int64_t now);
   void count_slowness(Path& path, std::int64_t now);
   [[nodiscard]] double rate_beside(const Path& path, std::int64_t now) const;
@@ -265,6 +269,7 @@ class BondEndpoint final : public Endpoint {
   };
   std::deque<Note> notes_;  // to be sent
   std::size_t missing_ = 0;
+  bool uses_all_ = true;    // of its paths, as long as they live
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
   // No path lives: why the last one does not, and until when those that may return are waited for.
   Status last_;

@@ -63,6 +63,12 @@ void BondEndpoint::prefer_rail(std::uint32_t channel, int rail) {
   }
 }
 
+void BondEndpoint::use_members(std::span<const int> members) {
+  for (Path& path : paths_) path.is_used = std::ranges::find(members, path.member) != members.end();
+  uses_all_ = std::ranges::none_of(paths_, &Path::is_used);
+  for (Path& path : paths_) path.is_used |= uses_all_;
+}
+
 // Whether pieces that should take the path do so: while no other is known to be much faster.
 bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
   if (path == kNowhere || !paths_[path].live) return false;
@@ -72,14 +78,15 @@ bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
   });
 }
 
-// The path that would be done with `bytes` more first. It may be full: then it is waited for, since
+// The path that would be done with `bytes` more first, of those in use if they carry well. It may be full: then it is waited for, since
 // every other would deliver later.
 std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
   std::size_t best = kNowhere;
   double soonest = 0;
+  const bool is_any = uses_all_ || !do_used_carry_well(now);
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     const Path& path = paths_[p];
-    if (!path.live) continue;
+    if (!path.live || (!is_any && !path.is_used)) continue;
     const double done = static_cast<double>(path.backlog + bytes) / rate_now(path, now);
     if (best != kNowhere && done >= soonest) continue;
     best = p;

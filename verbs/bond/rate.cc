@@ -24,8 +24,8 @@ constexpr double kLeastRate = 1e-6;
 // empty buffers is no rate; and a lower one within so much.
 constexpr double kLearnNs = 1e9;
 constexpr double kForgetNs = 60e9;
-// Another path shows what a rail can do now only if it carries this share of its own best: where
-// all have fallen back it is the receiver.
+// A path carries well if it carries this share of its own best. Another path that does shows what a
+// rail can do now: where all have fallen back it is the receiver.
 constexpr double kWell = 0.25;
 
 std::string megabits(double rate) {
@@ -57,6 +57,14 @@ void forget_rate(Path& path, double rate, std::int64_t now) {
   path.busy_ns = path.slow_ns = path.asked_ns = 0;
   path.held = 0;
   path.counted_ns = now;
+}
+
+// Where not, the others are tried: what they carry then tells whether it is the paths in use that
+// have grown slow, or the peer.
+bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
+  return std::ranges::any_of(paths_, [now](const Path& path) {
+    return path.is_used && path.live && rate_now(path, now) >= kWell * path.best;
+  });
 }
 
 // A path that was found slow may be fast again, but takes no piece that would tell. So while it

@@ -1,0 +1,68 @@
+// workplace: see the header.
+#include "engine/context/workplace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/context/lane_place.h"
+
+namespace weft {
+namespace {
+
+// What ranks with its local rank usually have; nothing where that is not told.
+Workplace usual(const Config& config, const Machine& machine) {
+  if (config.local_rank == kNoRank) return {};
+  return usual_workplace(machine, config.local_rank, config.local_size);
+}
+
+}  // namespace
+
+Result<Surroundings> surroundings(const Config& config) {
+  WEFT_ASSIGN(Machine machine, discover_machine());
+  if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(correct_machine(machine, config.hardware));
+  return Surroundings{std::move(machine), node_of_cores()};
+}
+
+Result<Workplace> workplace_of(const Config& config, const Surroundings& here) {
+  const bool is_told = config.gpu >= 0;
+  if (is_told && std::ranges::count(here.machine.gpus, config.gpu, &Gpu::index) == 0) {
+    return Status(Code::invalid_argument,
+                  fmt::format("WEFT_GPU={}: this machine has {}", config.gpu,
+                              here.machine.gpus.empty()
+                                  ? std::string("no GPU")
+                                  : fmt::format("GPUs up to {}", here.machine.gpus.back().index)));
+  }
+  if (is_told) return Workplace{config.gpu, -1};
+  const bool may_have_gpu = config.gpu == Config::kUsualGpu;
+  if (may_have_gpu && !here.machine.gpus.empty() && config.local_rank != kNoRank)
+    return usual(config, here.machine);
+  if (here.node >= 0) return Workplace{-1, here.node};
+  Machine without_gpus = here.machine;
+  without_gpus.gpus.clear();
+  return usual(config, without_gpus);
+}
+
+int node_of(const Machine& machine, Workplace place) {
+  const auto gpu = std::ranges::find(machine.gpus, place.gpu, &Gpu::index);
+  return gpu == machine.gpus.end() ? place.node : gpu->place.numa_node;
+}
+
+const Nic* nic_named(const Machine& machine, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      machine.nics, [&name](const Nic& nic) { return nic.name() == name || nic.netdev == name; });
+  return found == machine.nics.end() ? nullptr : &*found;
+}
+
+RailDistance distance_to(const Machine& machine, Workplace place, const std::string& interface) {
+  const Nic* nic = nic_named(machine, interface);
+  if (nic == nullptr) return {how_far(machine, place, {}), -1};
+  return {how_far(machine, place, *nic), nic->mbit_per_s};
+}
+
+std::string how_near(const Machine& machine, Workplace place, const std::string& interface) {
+  const Nic* nic = nic_named(machine, interface);
+  return nic == nullptr ? interface + ", how near is not told" : how_near(machine, place, *nic);
+}
+
+}  // namespace weft

@@ -1,0 +1,40 @@
+// workplace: what this rank works with, and how far its network interfaces are from there, as far as
+// the machine tells; what ranks of one machine share their interfaces out by. Internal to the
+// module.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/context/machines.h"
+#include "topology/rails/rails.h"
+
+namespace weft {
+
+// This machine as far as it matters to a rank; tests make one up.
+struct Surroundings {
+  Machine machine;
+  int node = -1;  // that has all cores on which this process may run; -1: no single one
+};
+// As it is, with what Config::hardware says. Errors name that file and its line.
+[[nodiscard]] Result<Surroundings> surroundings(const Config& config);
+
+// A GPU where the rank is told to have one, or there are GPUs and the launcher has told its local
+// rank; else the node of its cores; else what ranks with its local rank usually have.
+// invalid_argument for a GPU that is not there. Pure.
+[[nodiscard]] Result<Workplace> workplace_of(const Config& config, const Surroundings& here);
+// The NUMA node of the workplace; -1: not told.
+[[nodiscard]] int node_of(const Machine& machine, Workplace place);
+
+// The interface of this name, an RDMA port's or a network interface's; null: the machine lists none.
+[[nodiscard]] const Nic* nic_named(const Machine& machine, const std::string& name);
+// How far the interface of this name is; one that the machine does not list is as far as can be.
+[[nodiscard]] RailDistance distance_to(const Machine& machine, Workplace place,
+                                       const std::string& interface);
+// "mlx5_3 and GPU 3 are below one PCI switch".
+[[nodiscard]] std::string how_near(const Machine& machine, Workplace place,
+                                   const std::string& interface);
+
+}  // namespace weft
