@@ -33,10 +33,14 @@ std::string with_path(std::string arguments) {
 }  // namespace
 
 Ran run_weft(const std::string& arguments) {
+  return run_line("{weft} " + arguments);
+}
+
+Ran run_line(const std::string& line) {
   const auto errors =
       std::filesystem::temp_directory_path() / ("weft-test-" + std::to_string(getpid()) + ".err");
-  const std::string command =
-      std::string(WEFT_PROGRAM) + " " + with_path(arguments) + " 2>" + errors.string();
+  // The shell says what it has to say there, too.
+  const std::string command = "{ " + with_path(line) + "\n} 2>" + errors.string();
   std::FILE* pipe = popen(command.c_str(), "r");
   Ran ran;
   if (pipe == nullptr) return ran;

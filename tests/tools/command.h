@@ -12,7 +12,9 @@ struct Ran {
   std::vector<std::string> errors;  // lines of standard error
 };
 
-// `arguments` as the shell takes them, after the program's name. "{weft}" in them is its path.
+// A line of the shell's; "{weft}" in it is the program's path.
+[[nodiscard]] Ran run_line(const std::string& line);
+// The same with the program at its beginning, before `arguments`.
 [[nodiscard]] Ran run_weft(const std::string& arguments);
 
 // Is `word` in one of the lines?

@@ -49,6 +49,7 @@ std::string kind_of(const RdmaPort& port) {
 }
 
 void print_interfaces(const std::vector<NetworkInterface>& interfaces) {
+  if (interfaces.empty()) return fmt::print("no network interface: {}\n", why_no_interfaces());
   std::vector<Row> rows{
       {"interface", "kind", "state", "speed", "MTU", "NUMA", "PCI", "address", "usable"}};
   for (const NetworkInterface& each : interfaces) {

@@ -34,7 +34,7 @@ Kind rdma(const std::vector<RdmaPort>& ports) {
 }
 
 Kind ucx(const std::vector<NetworkInterface>& interfaces) {
-  Kind kind{"ucx", {}, "this machine has no network interface"};
+  Kind kind{"ucx", {}, interfaces.empty() ? why_no_interfaces() : ""};
   for (const NetworkInterface& interface : interfaces) {
     Candidate candidate{interface.name, {}, interface.usable ? "" : interface.reason};
     if (interface.usable && interface.ip.empty()) candidate.unusable = "has no IPv4 address";

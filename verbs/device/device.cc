@@ -94,6 +94,12 @@ void find_addresses(std::vector<NetworkInterface>& interfaces) {
 
 }  // namespace
 
+std::string why_no_interfaces(const std::string& sys) {
+  if (device::is_there(fs::path(sys) / "class" / "net"))
+    return "the kernel lists no network interface in " + sys + "/class/net";
+  return "which network interfaces there are is not known, because " + sys + " is not mounted";
+}
+
 std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
   std::vector<NetworkInterface> found;
   for (const fs::path& folder : device::entries(fs::path(sys) / "class" / "net")) {

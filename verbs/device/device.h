@@ -84,6 +84,9 @@ struct RdmaSources {
 // By name. `sys`: where sysfs is mounted; tests give a folder of their own.
 [[nodiscard]] std::vector<NetworkInterface> discover_interfaces(const std::string& sys = "/sys");
 
+// What it means that there is none.
+[[nodiscard]] std::string why_no_interfaces(const std::string& sys = "/sys");
+
 // A GID of which index, bytes, kind and netdev are known, with the rest: its address on that
 // interface, and whether it can be used.
 [[nodiscard]] RdmaGid judged(RdmaGid gid, const RdmaSources& from);
