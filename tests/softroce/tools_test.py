@@ -10,6 +10,7 @@ import re
 import select
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -116,6 +117,26 @@ class DevicesTest(unittest.TestCase):
         finally:
             cluster_test.tell("ip", "link", "set", "port-h1r1", "up")
             cluster_test.wait_until(lambda: "ACTIVE" in state.read_text("ascii"))
+
+
+class TopologyTest(unittest.TestCase):
+    def test_ports_are_seen_kept_in_a_file_and_planned_with(self):
+        names = ["rx_h0r0", "rx_h0r1", "rx_h1r0", "rx_h1r1"]
+        seen = json.loads(weft("topo", "--json").stdout)["nics"]
+        self.assertEqual([nic["name"] for nic in seen if nic["rdma"]], names)
+        self.assertEqual([nic["netdev"] for nic in seen if nic["rdma"]], [name[3:] for name in names])
+        with tempfile.TemporaryDirectory() as folder:
+            machine, cluster = Path(folder, "machine.xml"), Path(folder, "cluster.toml")
+            machine.write_text(weft("topo", "--xml").stdout, "utf-8")
+            self.assertEqual(json.loads(weft("topo", "--from", machine, "--json").stdout)["nics"], seen)
+            rails = "".join(f'[[rail]]\nnics = ["rx_h0r{rail}"]\ngbit_per_s = 0.1\n' for rail in range(2))
+            cluster.write_text(f'[[machine]]\ncount = 3\nlike = "machine.xml"\nranks = 1\n{rails}', "utf-8")
+            found = json.loads(weft("map", "--cluster", cluster, "--graph", "ring", "--json").stdout)
+            ideal = 2 * 2 ** 20 * 8 / 0.2 / 1e3  # us: two neighbors, two rails
+            self.assertAlmostEqual(found["us"], ideal, delta=ideal / 100)
+            predicted, = rows(weft("predict", "--cluster", cluster, "--operation", "neighbor_allreduce", "--graph", "ring",
+                                   "--sizes", "1M", "--json", "-").stdout)
+            self.assertAlmostEqual(predicted["us"], ideal, delta=ideal / 10)
 
 
 def held_by(pid):
