@@ -1,4 +1,5 @@
 // weft predict: what it says about clusters that are not here.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -171,6 +172,24 @@ TEST(Predict, MistakesAreNamed) {
   EXPECT_TRUE(mentions(full.errors, "/dev/full: No space left"));
   complaint(kTwoLeaves + "--operation allreduce --algorithm bcube --ranks 7", "bcube needs");
   EXPECT_EQ(run_weft("predict --cluster /nowhere.toml").exit_status, 1);
+}
+
+// 2.88 million messages, each rank by itself although all are alike.
+TEST(Predict, TenThousandRanksInLessThanTwoGiB) {
+  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory of their own";
+  const Folder folder;
+  std::string cluster =
+      "[[machine]]\ncount = 10000\nlike = \"" WEFT_MACHINES "/8gpu-8nic.xml\"\nranks = 1\n";
+  for (int rail = 0; rail < 4; ++rail)
+    cluster += fmt::format("[[rail]]\nnics = [\"mlx5_{}\"]\ngbit_per_s = 100\n", rail);
+  folder.write("many.toml", cluster);
+  const Ran ran =
+      run_line("ulimit -v $((2 << 20)) && {weft} predict --cluster " + folder.path("many.toml") +
+               " --operation allreduce --algorithm bcube --sizes 64M --every-rank --json -");
+  ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors.back());
+  const std::vector<nlohmann::json> rows = objects(ran);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0]["messages"], 2'880'000);
 }
 
 }  // namespace

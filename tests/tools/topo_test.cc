@@ -26,6 +26,17 @@ TEST(Topo, EachGpuHasItsNearNetworkInterfaces) {
   EXPECT_TRUE(mentions(ran.out, "not told: the rate of eno1, mlx5_0"));
 }
 
+TEST(Topo, AFileOfNccl) {
+  const Ran ran = run_weft("topo --from " WEFT_MACHINES "/nccl-4gpu-4nic.xml");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "mlx5_2: 400 Gbit/s"));
+  EXPECT_TRUE(mentions(ran.out, "mlx5_0     PIX     PHB     SYS     SYS"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 3 to the NVSwitch: 18 NVLink lanes, 450.0 GB/s"));
+  const Ran map = run_weft("map --cluster " WEFT_CLUSTERS "/nvlink.toml --graph exponential");
+  EXPECT_EQ(map.exit_status, 0);
+  EXPECT_TRUE(mentions(map.out, "mlx5_3 and GPU 3 are below one PCI switch"));
+}
+
 TEST(Topo, JsonHasTheSame) {
   const Ran ran = run_weft(std::string(kEight) + " --json");
   EXPECT_EQ(ran.exit_status, 0);

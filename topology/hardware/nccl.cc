@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "topology/hardware/sources.h"
 #include "topology/hardware/xml.h"
@@ -173,15 +175,21 @@ class Reader {
     return transfers * code / 8 * lanes;
   }
 
+  // Links to one and the same peer are one connection of several lanes, those to switches too.
   void resolve_links() {
+    std::map<std::pair<int, int>, GpuLink> links;  // by GPU and peer
     for (const Target& target : targets_) {
-      GpuLink link{target.gpu, GpuLink::kSwitch, target.lanes, target.gbyte_per_s};
       const auto peer = std::ranges::find(machine_.gpus, target.address,
                                           [](const Gpu& gpu) { return gpu.place.address; });
       if (!target.is_switch && peer == machine_.gpus.end()) continue;  // a CPU's own
-      if (!target.is_switch) link.peer = peer->index;
-      machine_.gpu_links.push_back(link);
+      const int to = target.is_switch ? GpuLink::kSwitch : peer->index;
+      GpuLink& link = links[{target.gpu, to}];
+      link.gpu = target.gpu;
+      link.peer = to;
+      link.lanes += target.lanes;
+      link.gbyte_per_s += target.gbyte_per_s;
     }
+    for (const auto& [ends, link] : links) machine_.gpu_links.push_back(link);
   }
 
   const XmlFile& file_;
