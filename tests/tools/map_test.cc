@@ -55,6 +55,22 @@ TEST_F(Map, JsonHasTheSame) {
   EXPECT_EQ(tree("--json").out, tree("--json -").out);
 }
 
+// Of four interfaces, the one near GPU 0 has half of a tree's edges between two machines.
+TEST_F(Map, AFasterPolicyIsTold) {
+  std::ofstream file(path("two.toml"));
+  file << "[[machine]]\ncount = 2\nlike = \"" WEFT_MACHINES "/nccl-4gpu-4nic.xml\"\n";
+  for (int rail = 0; rail < 4; ++rail) file << "[[rail]]\nnics = [\"mlx5_" << rail << "\"]\n";
+  file << "[memory]\ngbyte_per_s = 10_000\n";
+  file.close();
+  const std::string map = "map --cluster " + path("two.toml") + " --graph tree:k=4 --bytes 50M";
+  const Ran near = run_weft(map);
+  EXPECT_TRUE(mentions(near.out, "one exchange takes 1572.86 us"));
+  EXPECT_TRUE(mentions(near.out, "--rails all: 1048.58 us"));
+  const Ran all = run_weft(map + " --rails all");
+  EXPECT_TRUE(mentions(all.out, "one exchange takes 1048.58 us"));
+  EXPECT_FALSE(mentions(all.out, "--rails"));
+}
+
 TEST_F(Map, PlaceFindsBetterSeats) {
   const Ran ran = tree("--graph ring --place --swaps 1000 --json " + path("map.json"));
   EXPECT_EQ(ran.exit_status, 0);

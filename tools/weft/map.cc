@@ -81,7 +81,14 @@ Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const
   }
   const Placement placement = found ? found->placement : Placement::identity(graph.size());
   WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
-  return ShownMap{cluster, graph, options, placement, std::move(found), std::move(map), {}};
+  ShownMap shown{cluster, graph, options, placement, std::move(found), std::move(map), {}, {}};
+  for (const RailPolicy other : {RailPolicy::near, RailPolicy::all}) {
+    if (other == policy) continue;
+    WEFT_ASSIGN(const RailMap by_other,
+                map_graph(cluster, graph, placement, {.policy = other, .bytes = options.bytes}));
+    shown.other_us.emplace_back(other, by_other.us);
+  }
+  return shown;
 }
 
 // Searches that time ended differ from rank to rank: rank 0's counts.

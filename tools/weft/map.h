@@ -17,7 +17,8 @@ struct ShownMap {
   Placement placement;
   std::optional<FoundPlacement> search;  // if one was made
   RailMap map;
-  std::vector<double> measured_us;  // by edge, alone; empty: not measured
+  std::vector<std::pair<RailPolicy, double>> other_us;  // what an exchange takes by other policies
+  std::vector<double> measured_us;                      // by edge, alone; empty: not measured
 };
 
 // Of a machine, on a rail that it is on.

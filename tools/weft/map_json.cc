@@ -86,11 +86,14 @@ std::string map_json(const ShownMap& shown) {
   for (std::size_t e = 0; e < shown.measured_us.size(); ++e)
     edges[e].update(measured(shown.measured_us[e], shown.map.edges[e].alone_us));
   for (const LinkLoad& load : shown.map.loads) loads.push_back(to_object(load));
+  Json others = Json::object();
+  for (const auto& [policy, us] : shown.other_us) others[std::string(name(policy))] = us;
   const Json object{{"cluster", shown.cluster.source},
                     {"graph", shown.graph.name()},
                     {"policy", name(shown.options.policy)},
                     {"bytes", static_cast<std::size_t>(shown.options.bytes)},
                     {"us", shown.map.us},
+                    {"us_by_other_policies", others},
                     {"between_leaves", shown.map.between_leaves},
                     {"ranks", ranks},
                     {"edges", edges},

@@ -120,6 +120,9 @@ std::string seats(const ShownMap& shown, bool all) {
   return found + table.text();
 }
 
+// Another policy is worth a line if it takes less than this share of the time.
+constexpr double kFaster = 0.95;
+
 }  // namespace
 
 std::string map_text(const ShownMap& shown, bool all) {
@@ -133,6 +136,10 @@ std::string map_text(const ShownMap& shown, bool all) {
                       shown.map.between_leaves);
   if (!shown.map.loads.empty())
     text += fmt::format("; the busiest link is {}", shown.map.loads.front().name);
+  for (const auto& [policy, us] : shown.other_us) {
+    if (us < kFaster * shown.map.us)
+      text += fmt::format("\n--rails {}: {:.2f} us", name(policy), us);
+  }
   return text + "\n";
 }
 
