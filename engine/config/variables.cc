@@ -177,7 +177,7 @@ std::vector<Variable> make_table() {
             Word{"auto", Config::kUsualGpu}),
       text("WEFT_HARDWARE", &Config::hardware, "the path of a file", is_path,
            "corrects what is found out about this machine (docs/hardware.md)"),
-      whole("WEFT_IB_GID_INDEX", &Config::ib_gid_index, "", {0, 65'535},
+      whole("WEFT_IB_GID_INDEX", &Config::ib_gid_index, "", {0, 255},
             "which of an RDMA port's addresses (GIDs) is used; auto: the best that proves to reach "
             "the peer",
             Word{"auto", -1}),

@@ -193,7 +193,10 @@ std::string Context::Core::explain() {
     text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
                         interface_->name());
     if (!place_.reason.empty()) text += fmt::format("  lane: {}\n", place_.reason);
-    if (machines_) text += fmt::format("  {}\n", machines_->describe()) + describe_rails();
+    if (machines_) {
+      text += fmt::format("  {}\n", machines_->describe());
+      for (const std::string& rail : used_rails()) text += fmt::format("  {}\n", rail);
+    }
     text += last_slot_->execution.describe();
     text += describe_paths(last_slot_->execution.call());
   }

@@ -335,7 +335,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Result<Contact*> connected(Rank rank);
   [[nodiscard]] bool has_choice_of_rails() const;
   void choose_rails_to(Contact& contact);
-  [[nodiscard]] std::string describe_rails() const;
+  [[nodiscard]] std::vector<std::string> used_rails() const;
   // The contact if it was asked for lately, else nullptr.
   [[nodiscard]] Contact* recent_contact(Rank rank) const {
     Contact* recent = recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()];
@@ -412,6 +412,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   WaitPolicy policy_;
   std::unique_ptr<Interface> interface_;
   OpenedRails ib_, ucx_;
+  bool uses_all_rails_ = false;  // as it is not known who has which
   LanePlace place_;
 
   LaneToken token_;

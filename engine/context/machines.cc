@@ -17,6 +17,9 @@ namespace weft {
 namespace {
 
 constexpr int kMostToldMachines = 8;
+// What a record may say: more than any machine has, and little enough to be added up.
+constexpr int kFarthest = 1'000'000;
+constexpr std::size_t kMostRails = 64;
 
 // Takes the number that `text` begins with, and the blank after it.
 template <typename Number>
@@ -55,6 +58,7 @@ std::optional<RailDistance> rail_distance(std::string_view text) {
   RailDistance rail;
   if (!number(text.substr(0, colon), rail.far) || !number(text.substr(colon + 1), rail.mbit_per_s))
     return std::nullopt;
+  if (rail.far < 0 || rail.far > kFarthest) return std::nullopt;
   return rail;
 }
 
@@ -65,7 +69,7 @@ bool take_rails(std::string_view& text, std::vector<RailDistance>& rails) {
   for (std::size_t first = 0, comma = 0; comma != std::string_view::npos; first = comma + 1) {
     comma = word->find(',', first);
     const std::optional<RailDistance> rail = rail_distance(word->substr(first, comma - first));
-    if (!rail) return false;
+    if (!rail || rails.size() == kMostRails) return false;
     rails.push_back(*rail);
   }
   return true;

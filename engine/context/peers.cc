@@ -87,15 +87,21 @@ bool Context::Core::has_choice_of_rails() const {
   return config_.rails == RailChoice::near || is_one_nearer(ib_) || is_one_nearer(ucx_);
 }
 
-// Known when all ranks have said what they have; without that every rail does.
+// Known when all ranks have said what they have. That is waited for once: without it all rails do.
 void Context::Core::choose_rails_to(Contact& contact) {
   contact.are_rails_chosen = true;
-  if (contact.endpoint->shares_memory() || !has_choice_of_rails()) return;
+  if (contact.endpoint->shares_memory() || uses_all_rails_ || !has_choice_of_rails()) return;
+  const bool is_first = !machines_;
   const Result<const Machines*> all = machines();
   if (!all.ok()) {
-    log(LogLevel::warning, fmt::format("all rails carry what goes to rank {}, near or far: {}",
-                                       contact.rank, all.status().to_string()));
+    uses_all_rails_ = true;
+    log(LogLevel::warning,
+        fmt::format("all rails carry what goes to other machines, near or far: {}",
+                    all.status().to_string()));
     return;
+  }
+  for (const std::string& rail : used_rails()) {
+    if (is_first) log(LogLevel::info, rail);
   }
   std::vector<int> members;
   const auto add = [&](const OpenedRails& opened, Machines::Used Machines::RailsOfRank::*kind) {
@@ -107,20 +113,19 @@ void Context::Core::choose_rails_to(Contact& contact) {
   contact.endpoint->use_members(members);
 }
 
-// "  uses rail 1: mlx5_1 and GPU 1 are below one PCI switch", a line each; nothing where all are
-// used.
-std::string Context::Core::describe_rails() const {
-  std::string text;
-  const auto add = [&text](const OpenedRails& opened, const Machines::Used& used) {
+// "uses rail 1: mlx5_1 and GPU 1 are below one PCI switch" and so on; nothing where all are used.
+std::vector<std::string> Context::Core::used_rails() const {
+  std::vector<std::string> lines;
+  const auto add = [&lines](const OpenedRails& opened, const Machines::Used& used) {
     for (const int rail : used.rails) {
-      text +=
-          fmt::format("  uses rail {}: {}\n", rail, opened.reasons[static_cast<std::size_t>(rail)]);
+      lines.push_back(
+          fmt::format("uses rail {}: {}", rail, opened.reasons[static_cast<std::size_t>(rail)]));
     }
   };
   const Machines::RailsOfRank& own = machines_->rails[static_cast<std::size_t>(config_.rank)];
   add(ib_, own.ib);
   add(ucx_, own.ucx);
-  return text;
+  return lines;
 }
 
 // A line for each peer of a call.

@@ -16,8 +16,6 @@ namespace {
 // Notices in shared memory for each eager slot. A message of up to 8 bytes is its header and takes
 // no slot, so ranks that share cores send many of them before they must yield.
 constexpr std::uint32_t kNoticesPerSlot = 4;
-// No way out of the machine, so not among what it has.
-constexpr std::string_view kLoopback = "lo";
 
 // Whether all ranks are known to be on this machine.
 bool is_one_machine(const Config& config) {
@@ -26,11 +24,10 @@ bool is_one_machine(const Config& config) {
   return config.rendezvous.empty() && config.launcher != Launcher::pmix;
 }
 
-// Interfaces that the machine had until its user said that they are absent.
-Status leave_out_absent(const Config& config, const Machine& machine,
+Status leave_out_absent(const Config& config, const Surroundings& here,
                         std::vector<NetworkRail>& rails) {
-  const auto is_absent = [&machine](const NetworkRail& rail) {
-    return rail.name != kLoopback && nic_named(machine, rail.name) == nullptr;
+  const auto is_absent = [&here](const NetworkRail& rail) {
+    return nic_named(here.absent, rail.name) != nullptr;
   };
   const auto first = std::ranges::find_if(rails, is_absent);
   if (first == rails.end()) return {};
@@ -71,10 +68,10 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Ways& 
     WEFT_ASSIGN(here, surroundings(config));
     WEFT_ASSIGN(place, workplace_of(config, here));
   }
-  if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here.machine, rails));
+  if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here, rails));
   std::vector<int> nodes;
   for (const NetworkRail& rail : rails) {
-    const Nic* nic = nic_named(here.machine, rail.name);
+    const Nic* nic = nic_named(here.machine.nics, rail.name);
     const bool is_told = nic != nullptr && nic->place.numa_node >= 0;
     nodes.push_back(is_told ? nic->place.numa_node : rail.numa_node);
   }

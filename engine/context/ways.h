@@ -38,9 +38,9 @@ struct Ways {
   Status memory_place;  // whether the kernel took the memory's
 };
 
-// Opens what Config::transports says, without what Config::hardware says is absent. `unavailable` names what is missing if a transport was asked
-// for by name. Where networks are only automatic and cannot be had, connecting to a rank of another
-// machine says why.
+// Opens what Config::transports says, without what Config::hardware says is absent. `unavailable`
+// names what is missing if a transport was asked for by name. Where networks are only automatic and
+// cannot be had, connecting to a rank of another machine says why.
 [[nodiscard]] Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
                                      AddressResolver resolver);
 

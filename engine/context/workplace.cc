@@ -19,9 +19,14 @@ Workplace usual(const Config& config, const Machine& machine) {
 }  // namespace
 
 Result<Surroundings> surroundings(const Config& config) {
-  WEFT_ASSIGN(Machine machine, discover_machine());
-  if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(correct_machine(machine, config.hardware));
-  return Surroundings{std::move(machine), node_of_cores()};
+  WEFT_ASSIGN(const Machine machine, discover_machine());
+  Surroundings here{machine, node_of_cores()};
+  if (config.hardware.empty()) return here;
+  WEFT_RETURN_IF_ERROR(correct_machine(here.machine, config.hardware));
+  for (const Nic& nic : machine.nics) {
+    if (nic_named(here.machine.nics, nic.name()) == nullptr) here.absent.push_back(nic);
+  }
+  return here;
 }
 
 Result<Workplace> workplace_of(const Config& config, const Surroundings& here) {
@@ -48,20 +53,20 @@ int node_of(const Machine& machine, Workplace place) {
   return gpu == machine.gpus.end() ? place.node : gpu->place.numa_node;
 }
 
-const Nic* nic_named(const Machine& machine, const std::string& name) {
+const Nic* nic_named(std::span<const Nic> nics, const std::string& name) {
   const auto found = std::ranges::find_if(
-      machine.nics, [&name](const Nic& nic) { return nic.name() == name || nic.netdev == name; });
-  return found == machine.nics.end() ? nullptr : &*found;
+      nics, [&name](const Nic& nic) { return nic.name() == name || nic.netdev == name; });
+  return found == nics.end() ? nullptr : &*found;
 }
 
 RailDistance distance_to(const Machine& machine, Workplace place, const std::string& interface) {
-  const Nic* nic = nic_named(machine, interface);
+  const Nic* nic = nic_named(machine.nics, interface);
   if (nic == nullptr) return {how_far(machine, place, {}), -1};
   return {how_far(machine, place, *nic), nic->mbit_per_s};
 }
 
 std::string how_near(const Machine& machine, Workplace place, const std::string& interface) {
-  const Nic* nic = nic_named(machine, interface);
+  const Nic* nic = nic_named(machine.nics, interface);
   return nic == nullptr ? interface + ", how near is not told" : how_near(machine, place, *nic);
 }
 

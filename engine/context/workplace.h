@@ -17,8 +17,9 @@ namespace weft {
 struct Surroundings {
   Machine machine;
   int node = -1;  // that has all cores on which this process may run; -1: no single one
+  std::vector<Nic> absent = {};  // interfaces that are there, but must not be used
 };
-// As it is, with what Config::hardware says. Errors name that file and its line.
+// As it is, corrected by what Config::hardware says. Errors name that file and its line.
 [[nodiscard]] Result<Surroundings> surroundings(const Config& config);
 
 // A GPU where the rank is told to have one, or there are GPUs and the launcher has told its local
@@ -28,8 +29,8 @@ struct Surroundings {
 // The NUMA node of the workplace; -1: not told.
 [[nodiscard]] int node_of(const Machine& machine, Workplace place);
 
-// The interface of this name, an RDMA port's or a network interface's; null: the machine lists none.
-[[nodiscard]] const Nic* nic_named(const Machine& machine, const std::string& name);
+// The interface of this name, an RDMA port's or a network interface's; null: none of these.
+[[nodiscard]] const Nic* nic_named(std::span<const Nic> nics, const std::string& name);
 // How far the interface of this name is; one that the machine does not list is as far as can be.
 [[nodiscard]] RailDistance distance_to(const Machine& machine, Workplace place,
                                        const std::string& interface);

@@ -55,7 +55,8 @@ TEST(Machines, ARecordIsReadAsItWasWritten) {
   for (const char* text :
        {"", "1", "1 auto - -", "x auto - - host", "1 far - - host", "1 auto 1 - host",
         "1 auto 1: - host", "1 auto 1:2, - host", "1 auto - 1:99999999999 host", "1 auto :1 - host",
-        "1 auto 1:2:3 - host", "1 auto  - host", "11112222333344445 auto - - host"}) {
+        "1 auto 1:2:3 - host", "1 auto  - host", "1 auto -1:1 - host", "1 auto 2000000:1 - host",
+        "11112222333344445 auto - - host"}) {
     EXPECT_EQ(machine_record(text).status().code(), Code::mismatch) << text;
   }
 }

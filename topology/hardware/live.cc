@@ -78,7 +78,10 @@ std::vector<Nic> ways_out(hwloc_topology_t topology) {
   std::vector<NetworkInterface> nets = discover_interfaces();
   for (const RdmaPort& port : discover_rdma_ports()) {
     nics.push_back(way_out(port, topology));
-    std::erase_if(nets, [&port](const NetworkInterface& net) { return net.name == port.netdev; });
+    const auto net = std::ranges::find(nets, port.netdev, &NetworkInterface::name);
+    if (net == nets.end()) continue;
+    if (!net->bond.empty()) nics.back().bond = net->bond;
+    nets.erase(net);
   }
   for (const NetworkInterface& net : nets) {
     if (net.is_card() || net.usable) nics.push_back(way_out(net, topology));

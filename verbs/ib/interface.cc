@@ -137,7 +137,13 @@ Status IbInterface::open_port() {
     if (gid.usable) gids_.push_back(gid);
     if (!gid.usable) reasons += fmt::format("; GID {}: {}", gid.index, gid.reason);
   }
-  if (gids_.size() > kMostGids) gids_.resize(kMostGids);
+  if (gids_.size() > kMostGids) {
+    // Those that lead farthest stay; equal ones in the order of the table.
+    std::ranges::stable_sort(gids_, {}, [](const RdmaGid& gid) {
+      return std::pair(gid.kind == GidKind::roce_v1, gid.link_local);
+    });
+    gids_.resize(kMostGids);
+  }
   if (!gids_.empty()) return {};
   return Status(Code::unavailable,
                 ib_.gid_index < 0
