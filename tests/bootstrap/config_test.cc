@@ -80,6 +80,12 @@ TEST(Config, ABadValueIsNamedWithWhatIsAccepted) {
       "WEFT_SPIN_NS=soon: expected auto or a whole number of nanoseconds from 0 to 1000000000");
   EXPECT_EQ(error_of({"WEFT_PROGRESS=threads"}),
             "WEFT_PROGRESS=threads: expected thread or waiter");
+  EXPECT_EQ(error_of({"WEFT_RAILS=far"}), "WEFT_RAILS=far: expected auto, near or all");
+  EXPECT_EQ(error_of({"WEFT_GPU=-2"}),
+            "WEFT_GPU=-2: expected auto or a whole number from -1 to 65535");
+  // As many as a queue pair's attributes can name.
+  EXPECT_EQ(error_of({"WEFT_IB_GID_INDEX=256"}),
+            "WEFT_IB_GID_INDEX=256: expected auto or a whole number from 0 to 255");
   EXPECT_EQ(error_of({"WEFT_FOREIGN=x"}), "WEFT_FOREIGN=x: expected auto, cma or staging");
   EXPECT_EQ(error_of({"WEFT_SHM_DIR=relative"}),
             "WEFT_SHM_DIR=relative: expected an absolute path");
