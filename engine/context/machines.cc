@@ -98,10 +98,11 @@ std::vector<std::vector<int>> shared_out(std::span<const MachineRecord> records,
     std::vector<int>& row = far.emplace_back();
     for (const RailDistance& rail : own) row.push_back(rail.far);
   }
+  // An interface of unknown rate has no share where others tell theirs: nobody should depend on it.
   std::vector<double> rates;
-  for (const RailDistance& rail : first.*rails) rates.push_back(rail.mbit_per_s);
+  for (const RailDistance& rail : first.*rails) rates.push_back(std::max(rail.mbit_per_s, 0));
   const auto is_told = [](double rate) { return rate > 0; };
-  if (!std::ranges::all_of(rates, is_told)) std::ranges::fill(rates, 1.0);
+  if (std::ranges::none_of(rates, is_told)) std::ranges::fill(rates, 1.0);
   return share_rails(far, rates, first.policy);
 }
 

@@ -64,7 +64,7 @@ OpenedRails opened(std::string_view kind, const std::vector<NetworkRail>& rails,
 Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Ways& ways) {
   Surroundings here;
   Workplace place;
-  if (rails.size() > 1 || !config.hardware.empty()) {
+  if (rails.size() > 1 || !config.hardware.empty() || config.gpu >= 0) {
     WEFT_ASSIGN(here, surroundings(config));
     WEFT_ASSIGN(place, workplace_of(config, here));
   }

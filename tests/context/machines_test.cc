@@ -108,6 +108,19 @@ TEST(Machines, WhereNoneIsNearerAllAreUsed) {
   EXPECT_EQ(near.layout.near, (Numbers{0, 1, 0, 1}));
 }
 
+// A management port beside cards whose rates are told.
+TEST(Machines, AnInterfaceOfUnknownRateHasNoShare) {
+  std::vector<MachineRecord> records;
+  for (int rank = 0; rank < 4; ++rank) {
+    MachineRecord& record = records.emplace_back(this_machine("a"));
+    const int far = rank % 2;
+    record.ucx = {{1 - far, 100'000}, {far, 100'000}, {5, -1}};
+  }
+  const Machines machines = machines_of(records);
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(machines.rails[rank].ucx.rails, Numbers{rank % 2 == 0 ? 1 : 0}) << rank;
+}
+
 // Rails cannot be told from each other by their numbers where ranks have not the same ones.
 TEST(Machines, UnequalRailsAreNotPaired) {
   const Machines fewer = at_distances(RailPolicy::automatic, {{3, 1}, {1, 3}}, {{3, 3, 1}});
