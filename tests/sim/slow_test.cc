@@ -161,6 +161,18 @@ TEST(Rates, AUsedRailThatGrewSlowIsLeftForOneThatIsNotUsed) {
   EXPECT_LT(flow.pair().rail(0).delivered() - before, kSecond / kTurnsPerPiece / 10U);
 }
 
+// Small pieces one at a time carry little, which says nothing of the rail.
+TEST(Rates, SmallMessagesAfterLargeOnesKeepToTheUsedRail) {
+  Flow flow({kRate, kRate});
+  flow.pair().from(0).use_members(std::array{1});
+  flow.run(4 * kSecond);
+  flow.limit(1);
+  flow.send(kSimPayload + 1);
+  flow.run(20 * kSecond);
+  EXPECT_EQ(flow.pair().rail(0).delivered(), 0U);
+  EXPECT_GT(flow.pair().rail(1).delivered(), 0U);
+}
+
 TEST(Rates, TheReasonNamesRailPeerAndRates) {
   Flow flow({kRate, kRate});
   flow.run(4 * kSecond);

@@ -73,6 +73,7 @@ struct Path {
   std::uint64_t carried = 0;
   std::int64_t busy_ns = 0;  // before `counted_ns`
   double held = 0;           // the backlog summed over that time, byte * ns
+  bool fell_back = false;    // the last sample that says what it can do was far below its best
   std::int64_t counted_ns = 0;
   // Slowness: the time with pieces under way in samples that were slow, since when there was none
   // that was not, where the last of them began, and when the peer was asked whether it is there.

@@ -56,6 +56,7 @@ void forget_rate(Path& path, double rate, std::int64_t now) {
   path.pieces = 0;
   path.busy_ns = path.slow_ns = path.asked_ns = 0;
   path.held = 0;
+  path.fell_back = false;
   path.counted_ns = now;
 }
 
@@ -63,7 +64,8 @@ void forget_rate(Path& path, double rate, std::int64_t now) {
 // have grown slow, or the peer.
 bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
   return std::ranges::any_of(paths_, [now](const Path& path) {
-    return path.is_used && path.live && rate_now(path, now) >= kWell * path.best;
+    return path.is_used && path.live && !path.fell_back &&
+           rate_now(path, now) >= kWell * std::min(path.rate, path.best);
   });
 }
 
@@ -102,7 +104,10 @@ void BondEndpoint::close_sample(Path& path, std::int64_t now) {
   path.measured = true;
   path.best += (path.rate - path.best) *
                std::min(1.0, busy / (path.rate > path.best ? kLearnNs : kForgetNs));
-  if (path.held / busy >= static_cast<double>(bond_.piece_bytes()) / 2) count_slowness(path, now);
+  if (path.held / busy >= static_cast<double>(bond_.piece_bytes()) / 2) {
+    path.fell_back = path.latest < kWell * path.best;
+    count_slowness(path, now);
+  }
   path.seen += path.carried;
   path.carried = 0;
   path.busy_ns = 0;
