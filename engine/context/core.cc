@@ -39,10 +39,11 @@ void Invocation::clear() {
   given_input.clear();
 }
 
-Context::Core::Core(const Config& config, Roster roster, std::uint16_t number)
+Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware)
     : config_(config),
       roster_(std::move(roster)),
       number_(number),
+      hardware_(std::move(hardware)),
       graph_(*exponential_graph(roster_.size())),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
       membership_({.on_change =
@@ -63,12 +64,13 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
   Config decided = config;
   decided.size = roster.size();
   decided.transports = chosen_transports(decided);
-  return open_at(decided, std::move(roster), number);
+  return open_at(decided, std::move(roster), number, {});
 }
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open_at(const Config& config, Roster roster,
-                                                              std::uint16_t number) {
-  std::shared_ptr<Core> core(new Core(config, std::move(roster), number));
+                                                              std::uint16_t number,
+                                                              Hardware hardware) {
+  std::shared_ptr<Core> core(new Core(config, std::move(roster), number, std::move(hardware)));
   WEFT_RETURN_IF_ERROR(core->join());
   return core;
 }
@@ -105,13 +107,13 @@ Status Context::Core::join() {
   options.context = number_;
   MachineRecord machine = this_machine(config_.host);
   options.machine = machine.identity;
-  WEFT_ASSIGN(Ways ways,
-              open_ways(config_, options, [this](Rank rank) { return address_of(rank); }));
+  WEFT_ASSIGN(Ways ways, open_ways(config_, options, hardware_,
+                                   [this](Rank rank) { return address_of(rank); }));
   interface_ = std::move(ways.interface);
   place_ = std::move(ways.place);
   if (!ways.memory_place.ok()) place_.reason += "; memory is not: " + ways.memory_place.to_string();
-  ib_ = std::move(ways.ib);
-  ucx_ = std::move(ways.ucx);
+  rails_ = std::move(ways.rails);
+  rail_reasons_ = std::move(ways.reasons);
   for (std::uint32_t channel = 1; channel + 1 < options.channels; ++channel) {
     slots_.push_back(std::make_unique<Slot>(execution_options(channel)));
   }

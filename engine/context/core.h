@@ -231,9 +231,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
     std::atomic<int>& count_;
   };
 
-  Core(const Config& config, Roster roster, std::uint16_t number);
+  Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware);
   static Result<std::shared_ptr<Core>> open_at(const Config& config, Roster roster,
-                                               std::uint16_t number);
+                                               std::uint16_t number, Hardware hardware);
   Status join();
   [[nodiscard]] ExecutionOptions execution_options(std::uint32_t channel);
 
@@ -304,8 +304,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   // placement.cc
   Status tell_machine(MachineRecord own);
-  // Read from the store when first asked for; then there for good.
-  Result<const Machines*> machines();
+  // Read from the store when first asked for; then there for good. `timed_out` where a rank has not
+  // joined by then.
+  Result<const Machines*> machines() {
+    return machines_told_by(Deadline::after_ms(config_.deadline_ms));
+  }
+  Result<const Machines*> machines_told_by(Deadline deadline);
   Result<const Layout*> layout_for(AllreduceAlgorithm algorithm);
 
   // hierarchical.cc
@@ -334,7 +338,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   Result<Contact*> contact(Rank rank);
   Result<Contact*> connected(Rank rank);
   [[nodiscard]] bool has_choice_of_rails() const;
-  void choose_rails_to(Contact& contact);
+  Status ask_for_machines();
+  void choose_rails();
+  Status choose_rails_to(Contact& contact);
+  void use_rails_to(Contact& contact);
   [[nodiscard]] std::vector<std::string> used_rails() const;
   // The contact if it was asked for lately, else nullptr.
   [[nodiscard]] Contact* recent_contact(Rank rank) const {
@@ -411,8 +418,14 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   std::uint32_t job_ = 0;
   WaitPolicy policy_;
   std::unique_ptr<Interface> interface_;
-  OpenedRails ib_, ucx_;
-  bool uses_all_rails_ = false;  // as it is not known who has which
+  Hardware hardware_;
+  std::vector<RailRecord> rails_;  // by their numbers in the bond
+  std::vector<std::string> rail_reasons_;
+  // Whom the choice of rails waits for is asked again then, and after how long the next time;
+  // uses_all_rails_: never.
+  std::int64_t choose_again_ns_ = 0;  // 0: nobody has asked
+  std::int64_t choose_wait_ns_ = 0;
+  bool uses_all_rails_ = false;
   LanePlace place_;
 
   LaneToken token_;
@@ -447,8 +460,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
   double graph_self_weight_ = 1.0;
   bool graph_connected_ = false;
 
-  std::optional<Machines> machines_;  // once something needed them, and
-  Status hierarchical_;               // whether they can be planned for as such
+  std::vector<MachineRecord> machine_records_;  // of the ranks from 0 that were read
+  std::optional<Machines> machines_;            // once something needed them, and
+  Status hierarchical_;                         // whether they can be planned for as such
   std::optional<Graph> machine_graph_;
   bool machine_weighted_ = false;
   // The machines of one call, ascending, with their weights: scratch.

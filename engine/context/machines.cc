@@ -20,90 +20,83 @@ constexpr int kMostToldMachines = 8;
 // What a record may say: more than any machine has, and little enough to be added up.
 constexpr int kFarthest = 1'000'000;
 constexpr std::size_t kMostRails = 64;
+// Of networks, the one first that ranks use before the other.
+constexpr std::string_view kKinds[] = {"ib", "ucx"};
 
-// Takes the number that `text` begins with, and the blank after it.
-template <typename Number>
-bool take(std::string_view& text, Number& number, int base) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  const auto length = static_cast<std::size_t>(end - text.data());
-  if (error != std::errc() || length == text.size() || text[length] != ' ') return false;
-  text.remove_prefix(length + 1);
-  return true;
-}
-
-// Takes the word that `text` begins with, and the blank after it.
-std::optional<std::string_view> take_word(std::string_view& text) {
-  const std::size_t length = text.find(' ');
+// Takes the text before the next `end`, and that; nothing where there is none.
+std::optional<std::string_view> take_until(std::string_view& text, char end) {
+  const std::size_t length = text.find(end);
   if (length == std::string_view::npos) return std::nullopt;
-  const std::string_view word = text.substr(0, length);
+  const std::string_view taken = text.substr(0, length);
   text.remove_prefix(length + 1);
-  return word;
+  return taken;
 }
 
-std::string rails_text(const std::vector<RailDistance>& rails) {
-  std::string text;
-  for (const RailDistance& rail : rails)
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", rail.far, rail.mbit_per_s);
-  return text.empty() ? "-" : text;
+template <typename Number>
+bool read(std::string_view digits, Number& number, int base = 10) {
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+  return error == std::errc() && end == digits.data() + digits.size();
 }
 
-// "1002:400000".
-std::optional<RailDistance> rail_distance(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const auto number = [](std::string_view digits, int& into) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
-    return error == std::errc() && end == digits.data() + digits.size();
-  };
-  RailDistance rail;
-  if (!number(text.substr(0, colon), rail.far) || !number(text.substr(colon + 1), rail.mbit_per_s))
-    return std::nullopt;
+// "ib 1002 400000 mlx5_0 10.0.0.0/24".
+std::optional<RailRecord> rail_record(std::string_view line) {
+  RailRecord rail;
+  rail.kind = take_until(line, ' ').value_or("");
+  if (!read(take_until(line, ' ').value_or(""), rail.far)) return std::nullopt;
   if (rail.far < 0 || rail.far > kFarthest) return std::nullopt;
+  if (!read(take_until(line, ' ').value_or(""), rail.mbit_per_s)) return std::nullopt;
+  rail.interface = take_until(line, ' ').value_or("");
+  rail.rail = line;
+  if (rail.kind.empty() || rail.interface.empty()) return std::nullopt;
   return rail;
 }
 
-bool take_rails(std::string_view& text, std::vector<RailDistance>& rails) {
-  const std::optional<std::string_view> word = take_word(text);
-  if (!word) return false;
-  if (*word == "-") return true;
-  for (std::size_t first = 0, comma = 0; comma != std::string_view::npos; first = comma + 1) {
-    comma = word->find(',', first);
-    const std::optional<RailDistance> rail = rail_distance(word->substr(first, comma - first));
-    if (!rail || rails.size() == kMostRails) return false;
-    rails.push_back(*rail);
+// The places of a record's rails of one kind.
+std::vector<int> places_of(const MachineRecord& record, std::string_view kind) {
+  std::vector<int> places;
+  for (std::size_t place = 0; place < record.rails.size(); ++place) {
+    if (record.rails[place].kind == kind) places.push_back(static_cast<int>(place));
   }
-  return true;
+  return places;
 }
 
-using RailsOf = std::vector<RailDistance> MachineRecord::*;
-using UsedOf = Machines::Used Machines::RailsOfRank::*;
+std::vector<RailRecord> rails_of(const MachineRecord& record, std::string_view kind) {
+  std::vector<RailRecord> rails;
+  std::ranges::copy_if(record.rails, std::back_inserter(rails),
+                       [kind](const RailRecord& rail) { return rail.kind == kind; });
+  return rails;
+}
 
-int fewest(std::span<const MachineRecord> records, RailsOf rails) {
-  std::size_t least = (records.front().*rails).size();
-  for (const MachineRecord& record : records) least = std::min(least, (record.*rails).size());
+int fewest(std::span<const MachineRecord> records, std::string_view kind) {
+  std::size_t least = kMostRails;
+  for (const MachineRecord& record : records)
+    least = std::min(least, rails_of(record, kind).size());
   return static_cast<int>(least);
 }
 
-// Of ranks of one machine: which of the rails each uses; nothing: all, or these are not the same.
+// Of ranks of one machine: which rails of the kind each uses, counted among those alone; nothing:
+// all, or these have not opened the same interfaces, as somebody chose them by hand.
 std::vector<std::vector<int>> shared_out(std::span<const MachineRecord> records,
-                                         const std::vector<Rank>& ranks, RailsOf rails) {
-  const auto record_of = [&records](Rank rank) -> const MachineRecord& {
-    return records[static_cast<std::size_t>(rank)];
+                                         const std::vector<Rank>& ranks, std::string_view kind) {
+  const auto rails_at = [&](Rank rank) {
+    return rails_of(records[static_cast<std::size_t>(rank)], kind);
   };
-  const MachineRecord& first = record_of(ranks.front());
+  const std::vector<RailRecord> first = rails_at(ranks.front());
   std::vector<std::vector<int>> far;
   for (const Rank rank : ranks) {
-    const std::vector<RailDistance>& own = record_of(rank).*rails;
-    if (own.size() != (first.*rails).size()) return {};
+    const std::vector<RailRecord> own = rails_at(rank);
+    if (!std::ranges::equal(own, first, {}, &RailRecord::interface, &RailRecord::interface))
+      return {};
     std::vector<int>& row = far.emplace_back();
-    for (const RailDistance& rail : own) row.push_back(rail.far);
+    for (const RailRecord& rail : own) row.push_back(rail.far);
   }
   // An interface of unknown rate has no share where others tell theirs: nobody should depend on it.
   std::vector<double> rates;
-  for (const RailDistance& rail : first.*rails) rates.push_back(std::max(rail.mbit_per_s, 0));
+  for (const RailRecord& rail : first) rates.push_back(std::max(rail.mbit_per_s, 0));
   const auto is_told = [](double rate) { return rate > 0; };
   if (std::ranges::none_of(rates, is_told)) std::ranges::fill(rates, 1.0);
-  return share_rails(far, rates, first.policy);
+  return share_rails(far, rates, records[static_cast<std::size_t>(ranks.front())].policy);
 }
 
 // "rank 3", "ranks 0-2, 5".
@@ -119,64 +112,98 @@ std::string ranks_text(std::span<const Rank> ranks) {
   return text;
 }
 
-void share_out(std::span<const MachineRecord> records, RailsOf opened, UsedOf used,
-               Machines& machines) {
-  machines.rails.resize(records.size());
+void share_out(std::span<const MachineRecord> records, std::string_view kind, Machines& machines) {
   for (const std::vector<Rank>& beside : machines.ranks) {
-    std::vector<std::vector<int>> shares = shared_out(records, beside, opened);
+    const std::vector<std::vector<int>> shares = shared_out(records, beside, kind);
     for (std::size_t place = 0; place < beside.size(); ++place) {
       const auto rank = static_cast<std::size_t>(beside[place]);
-      Machines::Used& own = machines.rails[rank].*used;
-      own.opened = static_cast<int>((records[rank].*opened).size());
-      if (!shares.empty()) own.rails = std::move(shares[place]);
+      const std::vector<int> all = places_of(records[rank], kind);
+      if (shares.empty()) {
+        std::ranges::copy(all, std::back_inserter(machines.used[rank]));
+      } else {
+        for (const int rail : shares[place])
+          machines.used[rank].push_back(all[static_cast<std::size_t>(rail)]);
+      }
     }
   }
 }
 
-// Layout::near, or nothing.
-std::vector<int> near_of(const Machines& machines, UsedOf kind) {
-  std::vector<int> near;
-  bool is_known = false;
-  for (const Machines::RailsOfRank& rank : machines.rails) {
-    const Machines::Used& own = rank.*kind;
-    if (own.opened != machines.layout.rails) return {};
-    near.push_back(own.rails.size() == 1 ? own.rails.front() : kAnyRail);
-    is_known |= !own.rails.empty();
+// The names of a rank's rails of one kind, as bonds number them (Endpoint::prefer_rail).
+std::vector<std::string> names_of(const MachineRecord& record, std::string_view kind) {
+  std::vector<std::string> names;
+  for (const RailRecord& rail : rails_of(record, kind)) names.push_back(rail.rail);
+  std::ranges::sort(names);
+  return names;
+}
+
+// The one rail of the kind that a rank uses, as bonds number them, if it need not use all.
+int near_rail(const MachineRecord& record, const std::vector<int>& used, std::string_view kind) {
+  std::vector<int> places = places_of(record, kind);
+  int own = kAnyRail;
+  for (const int place : used) {
+    if (!std::ranges::binary_search(places, place)) continue;
+    if (own != kAnyRail) return kAnyRail;
+    own = place;
   }
+  if (own == kAnyRail || places.size() < 2) return kAnyRail;
+  std::ranges::stable_sort(places, {}, [&record](int place) -> const std::string& {
+    return record.rails[static_cast<std::size_t>(place)].rail;
+  });
+  return static_cast<int>(std::ranges::find(places, own) - places.begin());
+}
+
+// Layout::near, or nothing.
+std::vector<int> near_of(std::span<const MachineRecord> records, const Machines& machines,
+                         std::string_view kind) {
+  const std::vector<std::string> names = names_of(records.front(), kind);
+  std::vector<int> near;
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    if (names_of(records[rank], kind) != names) return {};
+    near.push_back(near_rail(records[rank], machines.used[rank], kind));
+  }
+  const bool is_known = std::ranges::any_of(near, [](int rail) { return rail != kAnyRail; });
   return is_known ? near : std::vector<int>();
 }
 
 }  // namespace
 
 std::string MachineRecord::to_text() const {
-  return fmt::format("{:x} {} {} {} {}", identity, weft::name(policy), rails_text(ib),
-                     rails_text(ucx), name);
+  std::string text = fmt::format("{:x} {} {}\n", identity, weft::name(policy), rails.size());
+  for (const RailRecord& rail : rails) {
+    text += fmt::format("{} {} {} {} {}\n", rail.kind, rail.far, rail.mbit_per_s, rail.interface,
+                        rail.rail);
+  }
+  return text + name;
 }
 
 Result<MachineRecord> machine_record(std::string_view text) {
+  const Status wrong(
+      Code::mismatch,
+      fmt::format("'{}' does not describe a machine: other versions of Weft in one job?",
+                  text.substr(0, 80)));
   MachineRecord record;
-  std::string_view rest = text;
-  const bool has_identity = take(rest, record.identity, 16);
-  const Result<RailPolicy> policy = rail_policy(take_word(rest).value_or(""));
-  if (!has_identity || !policy.ok() || !take_rails(rest, record.ib) ||
-      !take_rails(rest, record.ucx)) {
-    return Status(
-        Code::mismatch,
-        fmt::format("'{}' does not describe a machine: other versions of Weft in one job?",
-                    text.substr(0, 80)));
-  }
+  const bool has_identity = read(take_until(text, ' ').value_or(""), record.identity, 16);
+  const Result<RailPolicy> policy = rail_policy(take_until(text, ' ').value_or(""));
+  std::size_t rails = 0;
+  const bool has_rails = read(take_until(text, '\n').value_or(""), rails);
+  if (!has_identity || !policy.ok() || !has_rails || rails > kMostRails) return wrong;
   record.policy = *policy;
-  record.name = rest;
+  for (std::size_t rail = 0; rail < rails; ++rail) {
+    const std::optional<RailRecord> read = rail_record(take_until(text, '\n').value_or(""));
+    if (!read) return wrong;
+    record.rails.push_back(*read);
+  }
+  record.name = text;
   return record;
 }
 
 MachineRecord this_machine(const std::string& host) {
-  if (!host.empty()) return {fnv1a(host), {}, {}, {}, host};
+  if (!host.empty()) return {fnv1a(host), {}, {}, host};
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  return {fnv1a(std::string(name) + boot), {}, {}, {}, name};
+  return {fnv1a(std::string(name) + boot), {}, {}, name};
 }
 
 int Machines::place_of(Rank rank) const {
@@ -201,14 +228,16 @@ std::string Machines::describe() const {
   return text;
 }
 
-std::vector<int> Machines::used_between(Rank rank, Rank peer, Used RailsOfRank::*kind) const {
-  const Used& own = rails[static_cast<std::size_t>(rank)].*kind;
-  const Used& theirs = rails[static_cast<std::size_t>(peer)].*kind;
-  if (own.opened != theirs.opened || theirs.rails.empty()) return own.rails;
-  if (own.rails.empty()) return theirs.rails;
-  std::vector<int> both;
-  std::ranges::set_intersection(own.rails, theirs.rails, std::back_inserter(both));
-  return both;
+Status check_policies(std::span<const MachineRecord> records) {
+  const auto other = std::ranges::find_if(records, [&records](const MachineRecord& record) {
+    return record.policy != records.front().policy;
+  });
+  if (other == records.end()) return {};
+  const auto rank = static_cast<Rank>(other - records.begin());
+  return {Code::mismatch,
+          fmt::format("rank {} has WEFT_RAILS={} and rank 0 {}: all ranks of a job need the same",
+                      rank, name(other->policy), name(records.front().policy)),
+          rank};
 }
 
 Machines machines_of(std::span<const MachineRecord> records) {
@@ -223,13 +252,14 @@ Machines machines_of(std::span<const MachineRecord> records) {
     machines.layout.machine.push_back(known->second);
     machines.ranks[static_cast<std::size_t>(known->second)].push_back(static_cast<Rank>(rank));
   }
-  share_out(records, &MachineRecord::ib, &Machines::RailsOfRank::ib, machines);
-  share_out(records, &MachineRecord::ucx, &Machines::RailsOfRank::ucx, machines);
-  const bool over_ib = fewest(records, &MachineRecord::ib) > 0;
-  machines.layout.rails =
-      std::max(fewest(records, over_ib ? &MachineRecord::ib : &MachineRecord::ucx), 1);
-  machines.layout.near =
-      near_of(machines, over_ib ? &Machines::RailsOfRank::ib : &Machines::RailsOfRank::ucx);
+  machines.used.resize(records.size());
+  for (const std::string_view kind : kKinds) share_out(records, kind, machines);
+  for (std::vector<int>& used : machines.used) std::ranges::sort(used);
+  const auto connects = [&records](std::string_view kind) { return fewest(records, kind) > 0; };
+  const auto* const kind = std::ranges::find_if(kKinds, connects);
+  if (kind == std::end(kKinds)) return machines;
+  machines.layout.rails = fewest(records, *kind);
+  machines.layout.near = near_of(records, machines, *kind);
   return machines;
 }
 

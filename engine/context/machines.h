@@ -14,22 +14,23 @@
 
 namespace weft {
 
-// How far a rail's interface is from where a rank works (how_far() in topology/rails) and how fast
-// it is; -1: not told.
-struct RailDistance {
-  int far = 0;
-  int mbit_per_s = -1;
-  friend bool operator==(const RailDistance&, const RailDistance&) = default;
+// A network interface that a rank has opened.
+struct RailRecord {
+  std::string kind;       // of network: "ib", "ucx"
+  std::string interface;  // "mlx5_0", "eth0": what ranks of one machine know it by
+  std::string rail;       // what ranks of different machines know it by; empty: by its place alone
+  int far = 0;            // from where the rank works: how_far() in topology/rails
+  int mbit_per_s = -1;    // -1: not told
+  friend bool operator==(const RailRecord&, const RailRecord&) = default;
 };
 
-// What a rank says of its machine: "IDENTITY POLICY RDMA-RAILS UCX-RAILS NAME" as text, the rails
-// as "FAR:MBIT,…" or "-" for none.
+// What a rank says of its machine. As text a line "IDENTITY POLICY RAILS", one for each of so many
+// rails, "KIND FAR MBIT INTERFACE RAIL", and the name.
 struct MachineRecord {
   std::uint64_t identity = 0;  // equal on ranks of one machine
   RailPolicy policy = RailPolicy::automatic;
-  // That the rank has opened, by their kind, in the order of the rails' names.
-  std::vector<RailDistance> ib, ucx;
-  std::string name;  // for people
+  std::vector<RailRecord> rails;  // in the order of the bond's members
+  std::string name;               // for people
   friend bool operator==(const MachineRecord&, const MachineRecord&) = default;
 
   [[nodiscard]] std::string to_text() const;
@@ -44,19 +45,10 @@ struct Machines {
   Layout layout;
   std::vector<std::vector<Rank>> ranks;  // of each machine, ascending
   std::vector<std::string> names;
-  // The rails of one kind that a rank has opened, and which of them it uses; none: all. They are
-  // shared out to the ranks of each machine as RailPolicy says, where these have the same ones.
-  struct Used {
-    int opened = 0;
-    std::vector<int> rails;  // ascending
-  };
-  struct RailsOfRank {
-    Used ib, ucx;
-  };
-  std::vector<RailsOfRank> rails;  // by rank
-  // Those of `rank` that carry what it sends to `peer`: used by both, where both have opened as
-  // many; none: all.
-  [[nodiscard]] std::vector<int> used_between(Rank rank, Rank peer, Used RailsOfRank::*kind) const;
+  // By rank: the rails that it uses, ascending, by their place in its record. Those of each kind
+  // are shared out to the ranks of a machine as RailPolicy says, where these have opened the same;
+  // else a rank uses all that it has.
+  std::vector<std::vector<int>> used;
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] const std::vector<Rank>& ranks_beside(Rank rank) const {
@@ -70,10 +62,13 @@ struct Machines {
   [[nodiscard]] std::string describe() const;
 };
 
+// `mismatch` names two ranks that do not share out their rails by one policy.
+[[nodiscard]] Status check_policies(std::span<const MachineRecord> records);
+
 // From the records of all ranks, by rank. Machines are numbered by their lowest rank. Rails are
 // those of the kind that ranks use between each other, the first that all have, as many as the rank
-// with the fewest has; 1 where nothing is known. Layout::near is told where all ranks have the same
-// number of them and some need not use all.
+// with the fewest has; 1 where nothing is known. Layout::near is told where all ranks have rails of
+// the same names and some need not use all.
 [[nodiscard]] Machines machines_of(std::span<const MachineRecord> records);
 
 }  // namespace weft

@@ -10,13 +10,13 @@
 namespace weft {
 namespace {
 
+// A rank that has not joined is not waited for, but asked again: after these times, doubled.
+constexpr std::int64_t kAskMs = 5;
+constexpr std::int64_t kFirstWaitNs = 50'000'000;
+constexpr std::int64_t kLongestWaitNs = 10'000'000'000;
+
 std::string address_key(std::uint16_t context, Rank rank) {
   return fmt::format("context/{}/address/{}", context, rank);
-}
-
-bool is_one_nearer(const OpenedRails& rails) {
-  return std::ranges::adjacent_find(rails.distances, std::ranges::not_equal_to(),
-                                    &RailDistance::far) != rails.distances.end();
 }
 
 }  // namespace
@@ -34,7 +34,8 @@ Result<std::string> Context::Core::address_of(Rank rank) {
 Result<Contact*> Context::Core::contact(Rank rank) {
   if (Contact* recent = recent_contact(rank)) return recent;
   WEFT_ASSIGN(Contact * known, connected(rank));
-  if (!known->are_rails_chosen) choose_rails_to(*known);
+  if (!known->are_rails_chosen) WEFT_RETURN_IF_ERROR(choose_rails_to(*known));
+  if (!known->are_rails_chosen) return known;
   return recent_contacts_[static_cast<std::size_t>(rank) % recent_contacts_.size()] = known;
 }
 
@@ -79,52 +80,68 @@ bool Context::Core::has_left(Rank rank) {
   return known != contacts_.end() && known->second->endpoint->peer_closed();
 }
 
-// Whether this rank may have to use some of its interfaces and not others. Ranks for which none is
-// nearer do not ask who else is on their machine.
+// Whether this rank may have to use some of its interfaces and not others.
 bool Context::Core::has_choice_of_rails() const {
-  if (config_.rails == RailChoice::all) return false;
-  if (ib_.members.size() < 2 && ucx_.members.size() < 2) return false;
-  return config_.rails == RailChoice::near || is_one_nearer(ib_) || is_one_nearer(ucx_);
+  return config_.rails != RailChoice::all && rails_.size() > 1;
 }
 
-// Known when all ranks have said what they have. That is waited for once: without it all rails do.
-void Context::Core::choose_rails_to(Contact& contact) {
-  contact.are_rails_chosen = true;
-  if (contact.endpoint->shares_memory() || uses_all_rails_ || !has_choice_of_rails()) return;
-  const bool is_first = !machines_;
-  const Result<const Machines*> all = machines();
-  if (!all.ok()) {
-    uses_all_rails_ = true;
-    log(LogLevel::warning,
-        fmt::format("all rails carry what goes to other machines, near or far: {}",
-                    all.status().to_string()));
-    return;
+// Which rails carry is known when all ranks have said what they have; until then all do. A mistake
+// of the job is an error, and what else goes wrong a warning: every rail leads to the peer.
+Status Context::Core::ask_for_machines() {
+  if (choose_again_ns_ != 0 && now_ns() < choose_again_ns_) return {};
+  const std::size_t known = machine_records_.size();
+  const Status status = machines_told_by(Deadline::after_ms(kAskMs)).status();
+  if (status.ok() || status.code() == Code::mismatch) return status;
+  if (status.code() == Code::timed_out) {
+    const bool is_slower = machine_records_.size() == known;
+    choose_wait_ns_ =
+        is_slower ? std::clamp(2 * choose_wait_ns_, kFirstWaitNs, kLongestWaitNs) : kFirstWaitNs;
+    choose_again_ns_ = now_ns() + choose_wait_ns_;
+    return {};
   }
-  for (const std::string& rail : used_rails()) {
-    if (is_first) log(LogLevel::info, rail);
-  }
-  std::vector<int> members;
-  const auto add = [&](const OpenedRails& opened, Machines::Used Machines::RailsOfRank::*kind) {
-    for (const int rail : (*all)->used_between(config_.rank, contact.rank, kind))
-      members.push_back(opened.members[static_cast<std::size_t>(rail)]);
+  uses_all_rails_ = true;
+  log(LogLevel::warning, fmt::format("all rails carry what goes to other machines, near or far: {}",
+                                     status.to_string()));
+  return {};
+}
+
+Status Context::Core::choose_rails_to(Contact& contact) {
+  const auto has_choice = [&] {
+    return !contact.endpoint->shares_memory() && has_choice_of_rails() && !uses_all_rails_;
   };
-  add(ib_, &Machines::RailsOfRank::ib);
-  add(ucx_, &Machines::RailsOfRank::ucx);
-  contact.endpoint->use_members(members);
+  if (has_choice() && !machines_) WEFT_RETURN_IF_ERROR(ask_for_machines());
+  if (has_choice() && !machines_) return {};
+  contact.are_rails_chosen = true;
+  if (has_choice()) use_rails_to(contact);
+  return {};
+}
+
+void Context::Core::use_rails_to(Contact& contact) {
+  const auto used = [this](Rank rank) -> const std::vector<int>& {
+    return machines_->used[static_cast<std::size_t>(rank)];
+  };
+  contact.endpoint->use_members(used(config_.rank), used(contact.rank));
+}
+
+// For the peers that were talked to before it was known who has what.
+void Context::Core::choose_rails() {
+  if (!has_choice_of_rails()) return;
+  for (const std::string& rail : used_rails()) log(LogLevel::info, rail);
+  for (const auto& [rank, contact] : contacts_) {
+    if (!contact->endpoint->shares_memory()) use_rails_to(*contact);
+    contact->are_rails_chosen = true;
+  }
 }
 
 // "uses rail 1: mlx5_1 and GPU 1 are below one PCI switch" and so on; nothing where all are used.
 std::vector<std::string> Context::Core::used_rails() const {
+  const std::vector<int>& used = machines_->used[static_cast<std::size_t>(config_.rank)];
   std::vector<std::string> lines;
-  const auto add = [&lines](const OpenedRails& opened, const Machines::Used& used) {
-    for (const int rail : used.rails) {
-      lines.push_back(
-          fmt::format("uses rail {}: {}", rail, opened.reasons[static_cast<std::size_t>(rail)]));
-    }
-  };
-  const Machines::RailsOfRank& own = machines_->rails[static_cast<std::size_t>(config_.rank)];
-  add(ib_, own.ib);
-  add(ucx_, own.ucx);
+  if (!has_choice_of_rails() || used.size() == rails_.size()) return lines;
+  for (const int rail : used) {
+    lines.push_back(
+        fmt::format("uses rail {}: {}", rail, rail_reasons_[static_cast<std::size_t>(rail)]));
+  }
   return lines;
 }
 

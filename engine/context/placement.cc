@@ -43,16 +43,14 @@ RailPolicy rail_policy_of(RailChoice choice) {
 
 Status Context::Core::tell_machine(MachineRecord own) {
   own.policy = rail_policy_of(config_.rails);
-  own.ib = ib_.distances;
-  own.ucx = ucx_.distances;
+  own.rails = rails_;
   return roster_.put(machine_key(number_, config_.rank), own.to_text());
 }
 
-Result<const Machines*> Context::Core::machines() {
+Result<const Machines*> Context::Core::machines_told_by(Deadline deadline) {
   if (machines_) return &*machines_;
-  std::vector<MachineRecord> records;
-  const Deadline deadline = Deadline::after_ms(config_.deadline_ms);
-  for (Rank rank = 0; rank < config_.size; ++rank) {
+  while (std::ssize(machine_records_) < config_.size) {
+    const auto rank = static_cast<Rank>(machine_records_.size());
     WEFT_ASSIGN(const std::string text,
                 roster_.get_from(rank, machine_key(number_, rank), deadline));
     Result<MachineRecord> record = machine_record(text);
@@ -61,10 +59,12 @@ Result<const Machines*> Context::Core::machines() {
                     fmt::format("rank {} says of its machine: {}", rank, record.status().text()),
                     rank);
     }
-    records.push_back(std::move(*record));
+    machine_records_.push_back(std::move(*record));
   }
-  machines_ = machines_of(records);
+  WEFT_RETURN_IF_ERROR(check_policies(machine_records_));
+  machines_ = machines_of(machine_records_);
   hierarchical_ = check_hierarchical_neighbor_allreduce(machines_->layout);
+  choose_rails();
   return &*machines_;
 }
 

@@ -42,42 +42,34 @@ Status leave_out_absent(const Config& config, const Surroundings& here,
                 fmt::format("{} says that all network interfaces are absent", config.hardware));
 }
 
-OpenedRails opened(std::string_view kind, const std::vector<NetworkRail>& rails,
-                   const Machine& machine, Workplace place) {
-  OpenedRails of_kind;
-  for (std::size_t member = 0; member < rails.size(); ++member) {
-    if (rails[member].member.kind == kind) of_kind.members.push_back(static_cast<int>(member));
-  }
-  const auto rail_at = [&rails](int member) -> const NetworkRail& {
-    return rails[static_cast<std::size_t>(member)];
-  };
-  std::ranges::stable_sort(of_kind.members, {},
-                           [&](int member) { return rail_at(member).member.rail; });
-  for (const int member : of_kind.members) {
-    of_kind.distances.push_back(distance_to(machine, place, rail_at(member).name));
-    of_kind.reasons.push_back(how_near(machine, place, rail_at(member).name));
-  }
-  return of_kind;
+// What this machine is like matters where there is a choice, and where a file says what it is like.
+Result<Surroundings> looked_around(const Config& config, std::size_t rails, Hardware& hardware) {
+  const bool is_told = !config.hardware.empty() || config.gpu >= 0;
+  if (rails < 2 && !is_told) return Surroundings();
+  const Result<const Surroundings*> found = hardware.get(config);
+  if (found.ok()) return **found;
+  if (is_told) return found.status();
+  log(LogLevel::warning, fmt::format("which network interfaces are near is not known: {}",
+                                     found.status().to_string()));
+  return Surroundings();
 }
 
-// What this machine is like matters where there is a choice, and where a file says what it is like.
-Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Ways& ways) {
-  Surroundings here;
-  Workplace place;
-  if (rails.size() > 1 || !config.hardware.empty() || config.gpu >= 0) {
-    WEFT_ASSIGN(here, surroundings(config));
-    WEFT_ASSIGN(place, workplace_of(config, here));
-  }
+Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardware& hardware,
+                   Ways& ways) {
+  WEFT_ASSIGN(const Surroundings here, looked_around(config, rails.size(), hardware));
+  WEFT_ASSIGN(const Workplace place, workplace_of(config, here));
   if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here, rails));
   std::vector<int> nodes;
   for (const NetworkRail& rail : rails) {
     const Nic* nic = nic_named(here.machine.nics, rail.name);
     const bool is_told = nic != nullptr && nic->place.numa_node >= 0;
     nodes.push_back(is_told ? nic->place.numa_node : rail.numa_node);
+    const RailDistance distance = distance_to(here.machine, place, rail.name);
+    ways.rails.push_back(
+        {rail.member.kind, rail.name, rail.member.rail, distance.far, distance.mbit_per_s});
+    ways.reasons.push_back(how_near(here.machine, place, rail.name));
   }
-  ways.ib = opened("ib", rails, here.machine, place);
-  ways.ucx = opened("ucx", rails, here.machine, place);
-  ways.place = place_lane_here(nodes, node_of(here.machine, place));
+  ways.place = place_lane_here(nodes, told_node(here, place));
   return {};
 }
 
@@ -100,7 +92,7 @@ Transports chosen_transports(const Config& config) {
   return {true, true, networks, networks};
 }
 
-Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
+Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Hardware& hardware,
                        AddressResolver resolver) {
   const Transports& transports = config.transports;
   BondOptions bond;
@@ -128,7 +120,7 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
                             return open_shm(config.rank, options, std::move(find));
                           }};
   Ways ways;
-  WEFT_RETURN_IF_ERROR(place_rails(config, rails, ways));
+  WEFT_RETURN_IF_ERROR(place_rails(config, rails, hardware, ways));
   const MemoryPreference beside(ways.place.node);
   ways.memory_place = beside.status();
   std::vector<BondMember> members;

@@ -12,6 +12,7 @@
 #include "engine/config/config.h"
 #include "engine/context/lane_place.h"
 #include "engine/context/machines.h"
+#include "engine/context/workplace.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -23,17 +24,12 @@ namespace weft {
 // What all ways have in common, but for the context's number and the machine.
 [[nodiscard]] InterfaceOptions interface_options(const Config& config);
 
-// The network interfaces of one transport, in the order of their rails' names.
-struct OpenedRails {
-  std::vector<int> members;  // their numbers in the bond
-  std::vector<RailDistance>
-      distances;                     // from where this rank works; equal where there is one alone
-  std::vector<std::string> reasons;  // "mlx5_3 and GPU 3 are below one PCI switch"
-};
-
 struct Ways {
   std::unique_ptr<Interface> interface;
-  OpenedRails ib, ucx;
+  // The network interfaces, by their numbers in the bond, and of each how near it is: "mlx5_3 and
+  // GPU 3 are below one PCI switch".
+  std::vector<RailRecord> rails;
+  std::vector<std::string> reasons;
   LanePlace place;      // beside those
   Status memory_place;  // whether the kernel took the memory's
 };
@@ -42,7 +38,7 @@ struct Ways {
 // names what is missing if a transport was asked for by name. Where networks are only automatic and
 // cannot be had, connecting to a rank of another machine says why.
 [[nodiscard]] Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
-                                     AddressResolver resolver);
+                                     Hardware& hardware, AddressResolver resolver);
 
 // The process behind a peer's address, if it may share this machine's memory.
 [[nodiscard]] Result<std::optional<std::int32_t>> process_behind(std::string_view address);

@@ -29,6 +29,12 @@ Result<Surroundings> surroundings(const Config& config) {
   return here;
 }
 
+Result<const Surroundings*> Hardware::get(const Config& config) {
+  if (found_) return &*found_;
+  WEFT_ASSIGN(found_, surroundings(config));
+  return &*found_;
+}
+
 Result<Workplace> workplace_of(const Config& config, const Surroundings& here) {
   const bool is_told = config.gpu >= 0;
   if (is_told && std::ranges::count(here.machine.gpus, config.gpu, &Gpu::index) == 0) {
@@ -48,9 +54,9 @@ Result<Workplace> workplace_of(const Config& config, const Surroundings& here) {
   return usual(config, without_gpus);
 }
 
-int node_of(const Machine& machine, Workplace place) {
-  const auto gpu = std::ranges::find(machine.gpus, place.gpu, &Gpu::index);
-  return gpu == machine.gpus.end() ? place.node : gpu->place.numa_node;
+int told_node(const Surroundings& here, Workplace place) {
+  const auto gpu = std::ranges::find(here.machine.gpus, place.gpu, &Gpu::index);
+  return gpu == here.machine.gpus.end() ? here.node : gpu->place.numa_node;
 }
 
 const Nic* nic_named(std::span<const Nic> nics, const std::string& name) {

@@ -3,12 +3,12 @@
 // module.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/context/machines.h"
 #include "topology/rails/rails.h"
 
 namespace weft {
@@ -21,17 +21,32 @@ struct Surroundings {
 };
 // As it is, corrected by what Config::hardware says. Errors name that file and its line.
 [[nodiscard]] Result<Surroundings> surroundings(const Config& config);
+// The same, found when first asked for and kept: it takes tens of milliseconds. One thread's.
+class Hardware {
+ public:
+  [[nodiscard]] Result<const Surroundings*> get(const Config& config);
+
+ private:
+  std::optional<Surroundings> found_;
+};
 
 // A GPU where the rank is told to have one, or there are GPUs and the launcher has told its local
 // rank; else the node of its cores; else what ranks with its local rank usually have.
 // invalid_argument for a GPU that is not there. Pure.
 [[nodiscard]] Result<Workplace> workplace_of(const Config& config, const Surroundings& here);
-// The NUMA node of the workplace; -1: not told.
-[[nodiscard]] int node_of(const Machine& machine, Workplace place);
+// The NUMA node of a GPU, or of the cores to which this process is bound; -1: not told. What ranks
+// usually have does not count: a thread that is bound by a guess is worse off than one that is not.
+[[nodiscard]] int told_node(const Surroundings& here, Workplace place);
 
 // The interface of this name, an RDMA port's or a network interface's; null: none of these.
 [[nodiscard]] const Nic* nic_named(std::span<const Nic> nics, const std::string& name);
-// How far the interface of this name is; one that the machine does not list is as far as can be.
+// How far an interface is (how_far() in topology/rails), and how fast; -1: not told.
+struct RailDistance {
+  int far = 0;
+  int mbit_per_s = -1;
+  friend bool operator==(const RailDistance&, const RailDistance&) = default;
+};
+// Of the interface of this name; one that the machine does not list is as far as can be.
 [[nodiscard]] RailDistance distance_to(const Machine& machine, Workplace place,
                                        const std::string& interface);
 // "mlx5_3 and GPU 3 are below one PCI switch".

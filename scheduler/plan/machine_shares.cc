@@ -194,8 +194,12 @@ namespace {
 
 int own_rail(Rank rank, const MachineShares& shares, const Layout& layout) {
   if (layout.rails < 2) return kAnyRail;
-  if (!layout.near.empty()) return layout.near[static_cast<std::size_t>(rank)];
-  const int ranks = shares.ranks_on(shares.machine_of(rank));
+  const int machine = shares.machine_of(rank);
+  const int ranks = shares.ranks_on(machine);
+  const auto near = [&layout](Rank each) { return layout.near[static_cast<std::size_t>(each)]; };
+  const auto is_near_one = [&near](Rank each) { return near(each) != kAnyRail; };
+  if (!layout.near.empty() && std::ranges::any_of(shares.ranks_of(machine), is_near_one))
+    return near(rank);
   if (ranks % layout.rails != 0) return kAnyRail;
   return shares.place_of(rank) / (ranks / layout.rails);
 }

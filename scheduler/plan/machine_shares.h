@@ -79,9 +79,9 @@ struct SharesExchange {
 // The output's blocks of our share := our share and those of the machines `from`, in the order of
 // the machines, segment by segment.
 void exchange_shares(PlanBuilder& plan, const View& view, const SharesExchange& exchange);
-// The rank's edges to other machines over the rail that is near it; where no distances are known,
-// over a rail of its own, or one that as many ranks share as any other; where that does not come
-// out even, over all.
+// The rank's edges to other machines over the rail that is near it; where no distances are known on
+// its machine, over a rail of its own, or one that as many ranks share as any other; where that does
+// not come out even, over all.
 void keep_to_near_rail(PlanBuilder& plan, const View& view, const MachineShares& shares,
                        const Layout& layout);
 // Adds whom exchange_shares() talks to; in no order.

@@ -11,8 +11,10 @@ Machines of(std::vector<std::string> names, std::vector<std::pair<int, int>> rai
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
     records.push_back(this_machine(names[rank]));
     if (rails.empty()) continue;
-    records.back().ib.resize(static_cast<std::size_t>(rails[rank].first));
-    records.back().ucx.resize(static_cast<std::size_t>(rails[rank].second));
+    for (int rail = 0; rail < rails[rank].first; ++rail)
+      records.back().rails.push_back({"ib", "mlx5_" + std::to_string(rail), ""});
+    for (int rail = 0; rail < rails[rank].second; ++rail)
+      records.back().rails.push_back({"ucx", "eth" + std::to_string(rail), ""});
   }
   return machines_of(records);
 }
@@ -45,31 +47,45 @@ TEST(Machines, AreDescribedInOneLine) {
 }
 
 TEST(Machines, ARecordIsReadAsItWasWritten) {
-  const MachineRecord record{0xfedcba9876543210,
-                             RailPolicy::near,
-                             {{1002, 400'000}, {5000, -1}},
-                             {},
-                             "a name with blanks"};
-  EXPECT_EQ(record.to_text(), "fedcba9876543210 near 1002:400000,5000:-1 - a name with blanks");
+  const MachineRecord record{
+      0xfedcba9876543210,
+      RailPolicy::near,
+      {{"ib", "mlx5_0:2", "fd00:1::/64", 1002, 400'000}, {"ucx", "a,b", "", 5000, -1}},
+      "a name with\nblanks"};
+  EXPECT_EQ(record.to_text(),
+            "fedcba9876543210 near 2\nib 1002 400000 mlx5_0:2 fd00:1::/64\nucx 5000 -1 a,b \n"
+            "a name with\nblanks");
   EXPECT_EQ(*machine_record(record.to_text()), record);
   for (const char* text :
-       {"", "1", "1 auto - -", "x auto - - host", "1 far - - host", "1 auto 1 - host",
-        "1 auto 1: - host", "1 auto 1:2, - host", "1 auto - 1:99999999999 host", "1 auto :1 - host",
-        "1 auto 1:2:3 - host", "1 auto  - host", "1 auto -1:1 - host", "1 auto 2000000:1 - host",
-        "11112222333344445 auto - - host"}) {
+       {"", "1", "1 auto 0", "x auto 0\nhost", "1 far 0\nhost", "1 auto -1\nhost",
+        "1 auto 65\nhost", "1 auto 1\nhost", "1 auto 1\nib 1 2 eth0\nhost",
+        "1 auto 1\nib 1 2  rail\nhost", "1 auto 1\n 1 2 eth0 rail\nhost",
+        "1 auto 1\nib 1 99999999999 eth0 rail\nhost", "1 auto 1\nib -1 1 eth0 rail\nhost",
+        "1 auto 1\nib 2000000 1 eth0 rail\nhost", "11112222333344445 auto 0\nhost"}) {
     EXPECT_EQ(machine_record(text).status().code(), Code::mismatch) << text;
   }
 }
 
-// Four ranks of machine "a", then those of "b"; of the rails of each, how far they are.
+MachineRecord rank_of(const std::string& machine, std::vector<RailRecord> rails,
+                      RailPolicy policy = RailPolicy::automatic) {
+  MachineRecord record = this_machine(machine);
+  record.policy = policy;
+  record.rails = std::move(rails);
+  return record;
+}
+
+// Two or more ranks of machine "a", then those of "b"; of the rails of each, how far they are.
 Machines at_distances(RailPolicy policy, const std::vector<std::vector<int>>& far_on_a,
                       const std::vector<std::vector<int>>& far_on_b) {
   std::vector<MachineRecord> records;
   const auto add = [&](const char* name, const std::vector<std::vector<int>>& far) {
     for (const std::vector<int>& of_rank : far) {
-      MachineRecord& record = records.emplace_back(this_machine(name));
-      record.policy = policy;
-      for (const int each : of_rank) record.ib.push_back({each, -1});
+      std::vector<RailRecord> rails;
+      for (std::size_t rail = 0; rail < of_rank.size(); ++rail) {
+        const std::string number = std::to_string(rail);
+        rails.push_back({"ib", "mlx5_" + number, "10.0." + number + ".0/24", of_rank[rail], -1});
+      }
+      records.push_back(rank_of(name, std::move(rails), policy));
     }
   };
   add("a", far_on_a);
@@ -77,58 +93,96 @@ Machines at_distances(RailPolicy policy, const std::vector<std::vector<int>>& fa
   return machines_of(records);
 }
 
-std::vector<int> between(const Machines& machines, Rank rank, Rank peer) {
-  return machines.used_between(rank, peer, &Machines::RailsOfRank::ib);
-}
-
 using Numbers = std::vector<int>;
+using Table = std::vector<Numbers>;
 
 TEST(Machines, RanksUseWhatIsNearThem) {
   // On "b" both ranks are near rail 1, which is given to one of them.
   const Machines machines = at_distances(RailPolicy::automatic, {{5, 1}, {1, 5}}, {{4, 2}, {4, 1}});
+  EXPECT_EQ(machines.used, (Table{{1}, {0}, {0}, {1}}));
   EXPECT_EQ(machines.layout.near, (Numbers{1, 0, 0, 1}));
-  EXPECT_EQ(between(machines, 0, 3), Numbers{1});
-  EXPECT_EQ(between(machines, 1, 2), Numbers{0});
-  EXPECT_EQ(between(machines, 0, 2), Numbers()) << "none is used by both: all";
 }
 
 TEST(Machines, WhereNoneIsNearerAllAreUsed) {
   const Machines flat = at_distances(RailPolicy::automatic, {{3, 3}, {3, 3}}, {{3, 3}});
   EXPECT_EQ(flat.layout.near, Numbers());
-  EXPECT_EQ(between(flat, 0, 2), Numbers());
-  // A rank near rail 1, to one that uses all.
+  EXPECT_EQ(flat.used, (Table{{0, 1}, {0, 1}, {0, 1}}));
   const Machines mixed = at_distances(RailPolicy::automatic, {{3, 1}, {1, 3}}, {{3, 3}});
   EXPECT_EQ(mixed.layout.near, (Numbers{1, 0, kAnyRail}));
-  EXPECT_EQ(between(mixed, 0, 2), Numbers{1});
+  EXPECT_EQ(mixed.used, (Table{{1}, {0}, {0, 1}}));
   const Machines told = at_distances(RailPolicy::all, {{3, 1}, {1, 3}}, {{3, 1}});
   EXPECT_EQ(told.layout.near, Numbers());
-  EXPECT_EQ(between(told, 0, 2), Numbers());
+  EXPECT_EQ(told.used, (Table{{0, 1}, {0, 1}, {0, 1}}));
   // `near` shares them out all the same.
   const Machines near = at_distances(RailPolicy::near, {{3, 3}, {3, 3}}, {{3, 3}, {3, 3}});
   EXPECT_EQ(near.layout.near, (Numbers{0, 1, 0, 1}));
+}
+
+// A rank for which all are equally far takes what its neighbor, who is near one, leaves.
+TEST(Machines, ARankThatIsNearNoneSharesAllTheSame) {
+  EXPECT_EQ(at_distances(RailPolicy::automatic, {{3, 3}, {3, 1}}, {{3, 3}}).used,
+            (Table{{0}, {1}, {0, 1}}));
 }
 
 // A management port beside cards whose rates are told.
 TEST(Machines, AnInterfaceOfUnknownRateHasNoShare) {
   std::vector<MachineRecord> records;
   for (int rank = 0; rank < 4; ++rank) {
-    MachineRecord& record = records.emplace_back(this_machine("a"));
     const int far = rank % 2;
-    record.ucx = {{1 - far, 100'000}, {far, 100'000}, {5, -1}};
+    records.push_back(rank_of("a", {{"ucx", "eth0", "x", 1 - far, 100'000},
+                                    {"ucx", "eth1", "y", far, 100'000},
+                                    {"ucx", "eth2", "z", 5, -1}}));
   }
-  const Machines machines = machines_of(records);
-  for (std::size_t rank = 0; rank < 4; ++rank)
-    EXPECT_EQ(machines.rails[rank].ucx.rails, Numbers{rank % 2 == 0 ? 1 : 0}) << rank;
+  EXPECT_EQ(machines_of(records).used, (Table{{1}, {0}, {1}, {0}}));
 }
 
-// Rails cannot be told from each other by their numbers where ranks have not the same ones.
-TEST(Machines, UnequalRailsAreNotPaired) {
-  const Machines fewer = at_distances(RailPolicy::automatic, {{3, 1}, {1, 3}}, {{3, 3, 1}});
-  EXPECT_EQ(fewer.layout.near, Numbers());
-  EXPECT_EQ(between(fewer, 0, 2), Numbers{1});
-  EXPECT_EQ(between(fewer, 2, 0), (Numbers{0, 1, 2})) << "the one rank there has them all";
-  const Machines apart = at_distances(RailPolicy::automatic, {{3, 1}, {1}}, {{3, 3}});
-  EXPECT_EQ(between(apart, 0, 2), Numbers()) << "ranks of one machine have opened different ones";
+// Cards may be found in another order than that of the networks that they are on, and in another
+// one on each machine; and RDMA stands beside the network interfaces of the same cards.
+TEST(Machines, RailsAreKnownByTheirNames) {
+  const std::vector<MachineRecord> records = {
+      rank_of("a", {{"ib", "mlx5_0", "10.0.2.0/24", 1},
+                    {"ib", "mlx5_1", "10.0.1.0/24", 9},
+                    {"ucx", "eth0", "10.0.2.0/24", 1}}),
+      rank_of("a", {{"ib", "mlx5_0", "10.0.2.0/24", 9},
+                    {"ib", "mlx5_1", "10.0.1.0/24", 1},
+                    {"ucx", "eth0", "10.0.2.0/24", 9}}),
+      rank_of("b", {{"ib", "mlx5_7", "10.0.1.0/24", 1}, {"ib", "mlx5_8", "10.0.2.0/24", 9}}),
+      rank_of("b", {{"ib", "mlx5_7", "10.0.1.0/24", 9}, {"ib", "mlx5_8", "10.0.2.0/24", 1}})};
+  const Machines machines = machines_of(records);
+  EXPECT_EQ(machines.used, (Table{{0, 2}, {1, 2}, {0}, {1}}));
+  EXPECT_EQ(machines.layout.near, (Numbers{1, 0, 0, 1})) << "in the order of the names";
+}
+
+// What one has and another has not cannot be counted alike; each machine shares its own out.
+TEST(Machines, RailsOfOtherNamesHaveNoCommonNumbers) {
+  const Machines more = at_distances(RailPolicy::automatic, {{3, 1}, {1, 3}}, {{3, 3, 1}});
+  EXPECT_EQ(more.layout.near, Numbers());
+  EXPECT_EQ(more.used, (Table{{1}, {0}, {0, 1, 2}})) << "the one rank there has them all";
+  const std::vector<MachineRecord> elsewhere = {
+      rank_of("a", {{"ib", "x", "1", 1}, {"ib", "y", "2", 9}}),
+      rank_of("a", {{"ib", "x", "1", 9}, {"ib", "y", "2", 1}}),
+      rank_of("b", {{"ib", "x", "1", 1}, {"ib", "y", "3", 9}})};
+  EXPECT_EQ(machines_of(elsewhere).layout.near, Numbers());
+  EXPECT_EQ(machines_of(elsewhere).layout.rails, 2);
+}
+
+// Somebody has given each rank its interfaces by hand: WEFT_INTERFACES.
+TEST(Machines, RanksThatOpenedOtherInterfacesDoNotShareThem) {
+  const std::vector<MachineRecord> records = {
+      rank_of("a", {{"ib", "mlx5_0", "1", 9}, {"ib", "mlx5_1", "2", 1}}),
+      rank_of("a", {{"ib", "mlx5_2", "1", 9}, {"ib", "mlx5_3", "2", 1}})};
+  EXPECT_EQ(machines_of(records).used, (Table{{0, 1}, {0, 1}}));
+}
+
+TEST(Machines, OnePolicyHoldsForTheJob) {
+  const std::vector<MachineRecord> records = {rank_of("a", {}, RailPolicy::near),
+                                              rank_of("a", {}, RailPolicy::near),
+                                              rank_of("b", {}, RailPolicy::all)};
+  const Status status = check_policies(records);
+  EXPECT_EQ(status.code(), Code::mismatch);
+  EXPECT_EQ(status.text(),
+            "rank 2 has WEFT_RAILS=all and rank 0 near: all ranks of a job need the same");
+  EXPECT_TRUE(check_policies(std::span(records).first(2)).ok());
 }
 
 // Ranks of two containers may have one kernel; ranks of one machine have one name for it.

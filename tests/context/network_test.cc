@@ -215,5 +215,16 @@ TEST(Network, AnInterfaceThatIsSaidToBeAbsentIsNotUsed) {
                {"WEFT_INTERFACES", usable->name.c_str(), "absent"});
 }
 
+TEST(Network, AllInterfacesCannotBeAbsent) {
+  std::string absent;
+  for (const NetworkInterface& each : discover_interfaces()) {
+    if (each.usable && !each.ip.empty())
+      absent += "[[nic]]\nname = \"" + each.name + "\"\nabsent = true\n";
+  }
+  if (absent.empty()) GTEST_SKIP() << "no network interface is up";
+  expect_names(with_hardware(absent, test_config()), Code::unavailable,
+               {"says that all network interfaces are absent"});
+}
+
 }  // namespace
 }  // namespace weft

@@ -46,7 +46,13 @@ TEST(Workplace, IsTheGpuOfTheLocalRank) {
   const Surroundings here = two_sockets(0);
   EXPECT_EQ(*workplace_of(local(1, 2), here), (Workplace{1, -1}));
   EXPECT_EQ(*workplace_of(local(2, 4), here), (Workplace{0, -1}));
-  EXPECT_EQ(node_of(here.machine, {1, -1}), 1);
+}
+
+// A thread is bound to what is known alone.
+TEST(Workplace, NodesThatAreGuessedAreNotTold) {
+  EXPECT_EQ(told_node(two_sockets(0), {1, -1}), 1) << "the GPU's";
+  EXPECT_EQ(told_node(two_sockets(0), {-1, 0}), 0) << "the process is bound there";
+  EXPECT_EQ(told_node(two_sockets(-1), {-1, 1}), -1) << "cores in blocks, perhaps";
 }
 
 TEST(Workplace, IsWhatTheUserSays) {

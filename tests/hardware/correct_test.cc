@@ -42,6 +42,31 @@ gbyte_per_s = 450
   EXPECT_EQ(machine.gpu_links[0].peer, GpuLink::kSwitch);
 }
 
+// An RDMA card has two names.
+TEST(Corrections, ACardIsFoundByItsNetworkInterfaceToo) {
+  Machine machine;
+  Nic card;
+  card.rdma = "mlx5_0";
+  card.netdev = "ib0";
+  machine.nics = {card};
+  ASSERT_TRUE(corrected(machine, "[[nic]]\nname = \"ib0\"\nnuma_node = 1\n").ok());
+  ASSERT_EQ(machine.nics.size(), 1U);
+  EXPECT_EQ(nic(machine, "mlx5_0").place.numa_node, 1);
+  ASSERT_TRUE(corrected(machine, "[[nic]]\nname = \"ib0\"\nabsent = true\n").ok());
+  EXPECT_TRUE(machine.nics.empty());
+}
+
+TEST(Corrections, WhatIsSaidToBeAbsentMustHaveBeenThere) {
+  Machine machine;
+  Nic card;
+  card.netdev = "eth0";
+  machine.nics = {card};
+  const Status status = corrected(machine, "[[nic]]\nname = \"eht0\"\nabsent = true\n");
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  for (const char* part : {":3", "absent", "eht0", "it has eth0"})
+    EXPECT_NE(status.text().find(part), std::string::npos) << part << " in: " << status.text();
+}
+
 TEST(Corrections, AVirtualMachineIsToldItsDevices) {
   Result<Machine> read = read_machine("synthetic:pack:1 core:8 pu:1");
   ASSERT_TRUE(read.ok());

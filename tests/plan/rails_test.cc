@@ -185,6 +185,24 @@ TEST(Rails, SharesTakeTheRailThatIsNearTheRank) {
   }
 }
 
+// Of the second machine nothing is known: its ranks take the rails in turn.
+TEST(Rails, MachinesWithoutDistancesShareTheRailsEvenly) {
+  Layout layout = layout_of({2, 2});
+  layout.rails = 2;
+  layout.near = {1, kAnyRail, kAnyRail, kAnyRail};
+  const std::vector<int> expected = {1, kAnyRail, 0, 1};
+  for (Rank rank = 0; rank < 4; ++rank) {
+    const Planned planned = plan_hierarchical_neighbor_allreduce(
+        rank, layout, {rank / 2, 2, {1 - rank / 2}, {1 - rank / 2}}, kApart);
+    const int rail = expected[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(planned.plan.rails.empty(), rail == kAnyRail) << rank;
+    for (std::size_t edge = 0; edge < planned.plan.rails.size(); ++edge) {
+      const bool is_remote = planned.view.out[edge] / 2 != rank / 2;
+      EXPECT_EQ(planned.plan.rails[edge], is_remote ? rail : kAnyRail) << rank;
+    }
+  }
+}
+
 // An edge to the next rank along each dimension.
 TEST(Torus, HasRingsAlongBalancedDimensions) {
   const auto torus = [](int size, int rails) {

@@ -145,7 +145,7 @@ TEST(Rates, ARailThatGrewSlowIsTakenOut) {
 // The other one has carried nothing, so nobody knows yet that it can.
 TEST(Rates, AUsedRailThatGrewSlowIsLeftForOneThatIsNotUsed) {
   Flow flow({kRate, kRate});
-  flow.pair().from(0).use_members(std::array{1});
+  flow.pair().from(0).use_members(std::array{1}, std::array{1});
   flow.run(2 * kSecond);
   EXPECT_EQ(flow.pair().rail(0).delivered(), 0U);
   flow.pair().rail(1).set_rate(kRate / 50);
@@ -164,7 +164,7 @@ TEST(Rates, AUsedRailThatGrewSlowIsLeftForOneThatIsNotUsed) {
 // Small pieces one at a time carry little, which says nothing of the rail.
 TEST(Rates, SmallMessagesAfterLargeOnesKeepToTheUsedRail) {
   Flow flow({kRate, kRate});
-  flow.pair().from(0).use_members(std::array{1});
+  flow.pair().from(0).use_members(std::array{1}, std::array{1});
   flow.run(4 * kSecond);
   flow.limit(1);
   flow.send(kSimPayload + 1);

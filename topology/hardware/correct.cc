@@ -84,11 +84,24 @@ Nic new_nic(TomlTable& table, const std::string& name) {
   return nic;
 }
 
+std::string names_of(const std::vector<Nic>& nics) {
+  std::string names;
+  for (const Nic& nic : nics) names += (names.empty() ? "" : ", ") + nic.name();
+  return names.empty() ? "none" : names;
+}
+
 Status take_nic(TomlTable& table, Machine& machine) {
   WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
   if (!name || name->empty()) return table.wrong("a [[nic]] needs a name: \"mlx5_0\", \"eth0\"");
+  WEFT_ASSIGN(const std::optional<bool> absent, table.boolean("absent"));
   auto nic = std::ranges::find(machine.nics, *name, &Nic::name);
+  // An RDMA card goes by its network interface's name, too.
+  if (nic == machine.nics.end()) nic = std::ranges::find(machine.nics, *name, &Nic::netdev);
   if (nic == machine.nics.end()) {
+    if (absent.value_or(false)) {
+      return table.wrong("absent", fmt::format("the machine has no {} anyway; it has {}", *name,
+                                               names_of(machine.nics)));
+    }
     machine.nics.push_back(new_nic(table, *name));
     nic = machine.nics.end() - 1;
   }
@@ -100,7 +113,6 @@ Status take_nic(TomlTable& table, Machine& machine) {
   WEFT_ASSIGN(const std::optional<bool> shared, table.boolean("virtual_function"));
   nic->is_virtual_function = shared.value_or(nic->is_virtual_function);
   WEFT_RETURN_IF_ERROR(take_place(table, nic->place));
-  WEFT_ASSIGN(const std::optional<bool> absent, table.boolean("absent"));
   if (absent.value_or(false)) machine.nics.erase(nic);
   return table.done();
 }

@@ -131,6 +131,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
     path.address = theirs.networks[low ? h : l].address;
     path.rail = member.rail;
     path.member = static_cast<int>(low ? l : h);
+    path.peer_member = static_cast<int>(low ? h : l);
   }
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);

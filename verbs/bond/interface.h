@@ -41,6 +41,7 @@ struct Path {
   std::string address;           // of the peer's end
   std::string rail;              // its name
   int member = 0;                // of the bond: our interface
+  int peer_member = 0;           // … and the peer's
   bool is_used = true;           // Endpoint::use_members()
   std::uint16_t generation = 0;  // how often it was connected again
   std::uint16_t lived = 0;       // the last one in which it lived: what we gave up and fence
@@ -124,7 +125,7 @@ class BondEndpoint final : public Endpoint {
                     std::span<const std::byte> payload) override;
   void expect_pieces(std::span<const std::byte> memory) override;
   void prefer_rail(std::uint32_t channel, int rail) override;
-  void use_members(std::span<const int> members) override;
+  void use_members(std::span<const int> ours, std::span<const int> theirs) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
   // Those whose turn has not come are counted too.

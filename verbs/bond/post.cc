@@ -63,8 +63,12 @@ void BondEndpoint::prefer_rail(std::uint32_t channel, int rail) {
   }
 }
 
-void BondEndpoint::use_members(std::span<const int> members) {
-  for (Path& path : paths_) path.is_used = std::ranges::find(members, path.member) != members.end();
+void BondEndpoint::use_members(std::span<const int> ours, std::span<const int> theirs) {
+  const auto is_one_of = [](std::span<const int> members, int member) {
+    return std::ranges::find(members, member) != members.end();
+  };
+  for (Path& path : paths_)
+    path.is_used = is_one_of(ours, path.member) && is_one_of(theirs, path.peer_member);
   uses_all_ = std::ranges::none_of(paths_, &Path::is_used);
   for (Path& path : paths_) path.is_used |= uses_all_;
 }
@@ -78,8 +82,8 @@ bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
   });
 }
 
-// The path that would be done with `bytes` more first, of those in use if they carry well. It may be full: then it is waited for, since
-// every other would deliver later.
+// The path that would be done with `bytes` more first, of those in use if they carry well. It may be
+// full: then it is waited for, since every other would deliver later.
 std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
   std::size_t best = kNowhere;
   double soonest = 0;

@@ -63,8 +63,9 @@ void forget_rate(Path& path, double rate, std::int64_t now) {
 // Where not, the others are tried: what they carry then tells whether it is the paths in use that
 // have grown slow, or the peer.
 bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
-  return std::ranges::any_of(paths_, [now](const Path& path) {
-    return path.is_used && path.live && !path.fell_back &&
+  return std::ranges::all_of(paths_, [now](const Path& path) {
+    if (!path.is_used) return true;
+    return path.live && !path.fell_back &&
            rate_now(path, now) >= kWell * std::min(path.rate, path.best);
   });
 }

@@ -112,9 +112,9 @@ class Endpoint {
   // that fails or falls behind the others ends. kAnyRail: whichever is free.
   virtual void prefer_rail(std::uint32_t, int) {}
   // Where several interfaces were opened as one, and nothing else was asked for: the notices take
-  // these, numbered in the order of opening, as long as they carry well; then all. None, or none that
-  // leads to the peer: all. A hint.
-  virtual void use_members(std::span<const int>) {}
+  // what leads from these of ours to those of the peer's, each numbered in the order of opening, as
+  // long as all of it carries well; else, or where nothing does, all that leads there. A hint.
+  virtual void use_members(std::span<const int>, std::span<const int>) {}
   [[nodiscard]] virtual Notice front(std::uint32_t channel) = 0;
   virtual void release(std::uint32_t channel) = 0;
   // How many notices of the peer's have come whole on the channel, released ones included.
