@@ -2,9 +2,7 @@
 #include "engine/context/lane_place.h"
 
 #include <fmt/format.h>
-#include <linux/mempolicy.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +14,6 @@ namespace weft {
 namespace {
 
 constexpr int kMostNumbers = 1 << 16;  // of a list; no machine has so many cores
-constexpr std::size_t kWordBits = 8 * sizeof(unsigned long);
 
 std::vector<int> read_list(const std::string& path) {
   std::string line;
@@ -97,8 +94,12 @@ LanePlace with_cores(LanePlace chosen, std::span<const int> node_cores,
   return chosen;
 }
 
+bool has_several_nodes(const std::string& sys) {
+  return nodes_online(sys).size() > 1;
+}
+
 LanePlace place_lane_here(std::span<const int> rail_nodes, int work_node, const std::string& sys) {
-  if (rail_nodes.empty() || nodes_online(sys).size() < 2) return {};
+  if (rail_nodes.empty() || !has_several_nodes(sys)) return {};
   LanePlace chosen = choose_node(rail_nodes, work_node);
   const std::vector<int> cores = cores_of(sys, chosen.node);
   return with_cores(std::move(chosen), cores, allowed_cores());
@@ -119,23 +120,6 @@ Status bind_thread(const LanePlace& place) {
   for (const int core : place.cores) CPU_SET(static_cast<std::size_t>(core), &set);
   return sched_setaffinity(0, sizeof set, &set) == 0 ? Status()
                                                      : system_error("sched_setaffinity", errno);
-}
-
-MemoryPreference::MemoryPreference(int node) {
-  if (node < 0 || static_cast<std::size_t>(node) >= kWords * kWordBits) return;
-  if (syscall(SYS_get_mempolicy, &mode_, mask_, kWords * kWordBits, nullptr, 0) != 0) {
-    status_ = system_error("get_mempolicy", errno);
-    return;
-  }
-  unsigned long wanted[kWords] = {};
-  wanted[static_cast<std::size_t>(node) / kWordBits] =
-      1UL << (static_cast<std::size_t>(node) % kWordBits);
-  is_set_ = syscall(SYS_set_mempolicy, MPOL_PREFERRED, wanted, kWords * kWordBits) == 0;
-  if (!is_set_) status_ = system_error("set_mempolicy", errno);
-}
-
-MemoryPreference::~MemoryPreference() {
-  if (is_set_) syscall(SYS_set_mempolicy, mode_, mask_, kWords * kWordBits);
 }
 
 }  // namespace weft

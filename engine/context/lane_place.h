@@ -1,4 +1,4 @@
-// lane_place: where a lane's thread and the memory of its slots belong: beside its network
+// lane_place: where a lane's thread and the memory that it shares belong: beside its network
 // interfaces, where these are all on one NUMA node of several, or beside those that are on the node
 // where the rank works. A card that writes to another node's memory, and a thread that polls there,
 // cross the link between the sockets for every message.
@@ -26,6 +26,8 @@ struct LanePlace {
 // The chosen place with its cores: of the node's those `allowed` to this process, both ascending.
 [[nodiscard]] LanePlace with_cores(LanePlace chosen, std::span<const int> node_cores,
                                    std::span<const int> allowed);
+// Whether this machine has more than one node.
+[[nodiscard]] bool has_several_nodes(const std::string& sys = "/sys");
 // Both with what the kernel says of this machine; nowhere on a machine of one node.
 [[nodiscard]] LanePlace place_lane_here(std::span<const int> rail_nodes, int work_node,
                                         const std::string& sys = "/sys");
@@ -37,23 +39,5 @@ struct LanePlace {
 
 // Binds the calling thread to the place's cores.
 Status bind_thread(const LanePlace& place);
-
-// While it lives, what the calling thread touches first is put on a node, if that has room. Best
-// effort: status() says what the kernel thought of it. Nothing for node -1.
-class MemoryPreference {
- public:
-  explicit MemoryPreference(int node);
-  MemoryPreference(const MemoryPreference&) = delete;
-  MemoryPreference& operator=(const MemoryPreference&) = delete;
-  ~MemoryPreference();
-  [[nodiscard]] const Status& status() const { return status_; }
-
- private:
-  static constexpr std::size_t kWords = 16;  // of a mask of nodes: 1024, as many as Linux has
-  Status status_;
-  bool is_set_ = false;
-  int mode_ = 0;  // what there was before
-  unsigned long mask_[kWords] = {};
-};
 
 }  // namespace weft

@@ -44,7 +44,6 @@ Result<Contact*> Context::Core::contact(Rank rank) {
 Result<Contact*> Context::Core::connected(Rank rank) {
   if (const auto known = contacts_.find(rank); known != contacts_.end()) return known->second.get();
   WEFT_ASSIGN(const std::string address, address_of(rank));
-  const MemoryPreference beside(place_.node);  // for its slots
   WEFT_ASSIGN(Endpoint * endpoint, interface_->connect(rank, address));
   const bool local = endpoint->shares_memory();
   if (local && config_.foreign == ForeignPath::cma && !endpoint->process_access().ok())

@@ -8,6 +8,7 @@
 #include "engine/context/networks.h"
 #include "engine/context/workplace.h"
 #include "verbs/bond/bond.h"
+#include "verbs/memory/memory.h"
 #include "verbs/shm/shm.h"
 
 namespace weft {
@@ -60,10 +61,12 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
   WEFT_ASSIGN(const Workplace place, workplace_of(config, here));
   if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here, rails));
   std::vector<int> nodes;
-  for (const NetworkRail& rail : rails) {
+  const bool has_choice = has_several_nodes();
+  for (NetworkRail& rail : rails) {
     const Nic* nic = nic_named(here.machine.nics, rail.name);
     const bool is_told = nic != nullptr && nic->place.numa_node >= 0;
     nodes.push_back(is_told ? nic->place.numa_node : rail.numa_node);
+    if (has_choice) rail.member.node = nodes.back();
     const RailDistance distance = distance_to(here.machine, place, rail.name);
     ways.rails.push_back(
         {rail.member.kind, rail.name, rail.member.rail, distance.far, distance.mbit_per_s});
@@ -116,13 +119,15 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Ha
                            ? "none was opened, as the launcher put all ranks on one machine"
                            : "WEFT_TRANSPORTS leaves networks out";
   }
-  const BondMember memory{{}, {}, [&config, &options](AddressResolver find) {
-                            return open_shm(config.rank, options, std::move(find));
-                          }};
   Ways ways;
   WEFT_RETURN_IF_ERROR(place_rails(config, rails, hardware, ways));
-  const MemoryPreference beside(ways.place.node);
-  ways.memory_place = beside.status();
+  ways.memory_place = MemoryPreference(ways.place.node).status();
+  const BondMember memory{{},
+                          {},
+                          [&config, &options](AddressResolver find) {
+                            return open_shm(config.rank, options, std::move(find));
+                          },
+                          ways.place.node};
   std::vector<BondMember> members;
   for (NetworkRail& rail : rails) members.push_back(std::move(rail.member));
   WEFT_ASSIGN(ways.interface, open_bond(bond, transports.shm ? &memory : nullptr,

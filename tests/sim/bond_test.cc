@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <random>
 
+#include "tests/memory/preferred_node.h"
 #include "tests/sim/pair.h"
+#include "verbs/memory/preference.h"
 
 namespace weft {
 namespace {
@@ -196,6 +198,21 @@ TEST(Bond, UsesAllWhereNoneOfThoseLeadsThere) {
     EXPECT_GT(pair.rail(0).delivered(), 0U);
     EXPECT_GT(pair.rail(1).delivered(), 0U);
   }
+}
+
+// What a card writes to should be on the card's node.
+TEST(Bond, OpensEachMemberOnItsNode) {
+  if (!MemoryPreference(0).status().ok()) GTEST_SKIP() << "nodes cannot be asked for";
+  std::vector<int> nodes;
+  const auto fail = [&nodes](const AddressResolver&) -> Result<std::unique_ptr<Interface>> {
+    nodes.push_back(preferred_node());
+    return Status(Code::unavailable, "not here");
+  };
+  const BondMember memory{{}, {}, fail, 0};
+  EXPECT_FALSE(open_bond({}, &memory, {}, {}).ok());
+  EXPECT_FALSE(open_bond({}, nullptr, {{"sim", "", fail, 0}}, {}).ok());
+  EXPECT_FALSE(open_bond({}, nullptr, {{"sim", "", fail, -1}}, {}).ok());
+  EXPECT_EQ(nodes, (std::vector<int>{0, 0, -1}));
 }
 
 // A rank that runs nothing takes no turns and answers nothing, for hours.

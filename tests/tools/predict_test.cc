@@ -174,22 +174,42 @@ TEST(Predict, MistakesAreNamed) {
   EXPECT_EQ(run_weft("predict --cluster /nowhere.toml").exit_status, 1);
 }
 
-// 2.88 million messages, each rank by itself although all are alike.
-TEST(Predict, TenThousandRanksInLessThanTwoGiB) {
-  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory of their own";
+// The rows of a prediction for equal machines on four rails, each rank by itself although all are
+// alike, in less than 2 GiB.
+std::vector<nlohmann::json> of_every_rank(int machines, int ranks_each, const std::string& words) {
   const Folder folder;
-  std::string cluster =
-      "[[machine]]\ncount = 10000\nlike = \"" WEFT_MACHINES "/8gpu-8nic.xml\"\nranks = 1\n";
+  std::string cluster = fmt::format("[[machine]]\ncount = {}\nlike = \"" WEFT_MACHINES
+                                    "/8gpu-8nic.xml\"\nranks = {}\n",
+                                    machines, ranks_each);
   for (int rail = 0; rail < 4; ++rail)
     cluster += fmt::format("[[rail]]\nnics = [\"mlx5_{}\"]\ngbit_per_s = 100\n", rail);
   folder.write("many.toml", cluster);
   const Ran ran =
       run_line("ulimit -v $((2 << 20)) && {weft} predict --cluster " + folder.path("many.toml") +
-               " --operation allreduce --algorithm bcube --sizes 64M --every-rank --json -");
-  ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors.back());
-  const std::vector<nlohmann::json> rows = objects(ran);
+               " --operation " + words + " --sizes 64M --every-rank --json -");
+  EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors.back());
+  return objects(ran);
+}
+
+TEST(Predict, MillionsOfMessagesInLessThanTwoGiB) {
+  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory of their own";
+  const std::vector<nlohmann::json> rows =
+      of_every_rank(11 * 11 * 11 * 11, 1, "allreduce --algorithm bcube");
   ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0]["messages"], 2'880'000);
+  EXPECT_EQ(rows[0]["messages"], 4'685'120);  // to 10 others of each level, twice, in 4 parts
+}
+
+TEST(Predict, TenThousandRanks) {
+  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory of their own";
+  const auto messages = [](int ranks_each, const std::string& words) {
+    const std::vector<nlohmann::json> rows = of_every_rank(10'000 / ranks_each, ranks_each, words);
+    return rows.size() == 1 ? rows[0]["messages"].get<int>() : -1;
+  };
+  EXPECT_EQ(messages(1, "neighbor_allreduce --graph exponential"), 10'000 * 14);
+  EXPECT_EQ(messages(1, "allreduce --algorithm halving_doubling"), 8192 * 13 * 2 + 1808 * 2)
+      << "and those that are over";
+  EXPECT_EQ(messages(8, "allreduce --algorithm hierarchical"), 10'000 * (7 + 21) * 2)
+      << "there and back, inside machines and between 5 x 5 x 5 x 10";
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ struct BondMember {
   // of one rank is tried with the k-th of the other.
   std::string rail;
   std::function<Result<std::unique_ptr<Interface>>(AddressResolver resolver)> open;
+  // The NUMA node for the memory that it shares with peers or its card; -1: wherever the kernel puts
+  // it. A wish: the kernel may refuse it.
+  int node = -1;
 };
 
 struct BondOptions {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "verbs/bond/interface.h"
+#include "verbs/memory/memory.h"
 
 namespace weft::bond {
 namespace {
@@ -44,6 +45,7 @@ void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   path.stands |= sought;
   path.tried_ns = now;
   path.try_ns = now + wait_ns;  // if this one fails
+  const MemoryPreference beside(path.node);
   const Result<Endpoint*> again = path.interface->reconnect(peer_, path.address);
   if (!again.ok() && again.status().code() == Code::unavailable) path.stands = false;
   if (again.ok() && *again != path.endpoint && (*again)->failure().ok()) begin_anew(index, **again);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "verbs/bond/interface.h"
+#include "verbs/memory/memory.h"
 
 namespace weft {
 
@@ -35,6 +36,8 @@ Result<std::unique_ptr<Interface>> BondInterface::open(const BondOptions& option
   std::unique_ptr<BondInterface> bond(new BondInterface(options, std::move(resolver)));
   BondInterface* raw = bond.get();
   if (memory != nullptr) {
+    const MemoryPreference beside(memory->node);
+    bond->memory_node_ = memory->node;
     WEFT_ASSIGN(bond->memory_, memory->open([raw](Rank peer) -> Result<std::string> {
       WEFT_ASSIGN(const std::string whole, raw->resolver_(peer));
       return weft::memory_address(whole);
@@ -43,14 +46,15 @@ Result<std::unique_ptr<Interface>> BondInterface::open(const BondOptions& option
     bond->piece_bytes_ = bond->memory_->piece_bytes();
   }
   for (std::size_t k = 0; k < networks.size(); ++k) {
+    const MemoryPreference beside(networks[k].node);
     WEFT_ASSIGN(std::unique_ptr<Interface> interface,
                 networks[k].open([raw, k](Rank peer) { return raw->address_for(k, peer); }));
     if (!bond->name_.empty()) bond->name_ += '+';
     bond->name_ += interface->name();
     const std::size_t most = interface->piece_bytes();
     bond->piece_bytes_ = k == 0 ? most : std::min(bond->piece_bytes_, most);
-    bond->networks_.push_back(
-        {std::move(networks[k].kind), std::move(networks[k].rail), std::move(interface)});
+    bond->networks_.push_back({std::move(networks[k].kind), std::move(networks[k].rail),
+                               std::move(interface), networks[k].node});
   }
   return std::unique_ptr<Interface>(std::move(bond));
 }
@@ -91,6 +95,7 @@ Result<Endpoint*> BondInterface::connect(Rank peer, std::string_view address) {
   WEFT_ASSIGN(const BondAddress theirs, decode(address, peer));
   std::string reasons;
   if (memory_ && !theirs.memory.empty()) {
+    const MemoryPreference beside(memory_node_);
     Result<Endpoint*> connected = memory_->connect(peer, theirs.memory);
     if (connected.ok() || connected.status().code() != Code::unavailable) return connected;
     reasons = fmt::format("{}: {}", memory_->name(), connected.status().text());
@@ -117,6 +122,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
   for (const auto& [l, h] : low ? pair_members(ours, theirs) : pair_members(theirs, ours)) {
     const Member& member = networks_[low ? l : h];
     Interface& interface = *member.interface;
+    const MemoryPreference beside(member.node);
     Result<Endpoint*> connected = interface.connect(peer, theirs.networks[low ? h : l].address);
     if (!connected.ok()) {
       // Both ranks must number the same paths, so one that cannot be made is an error and no
@@ -132,6 +138,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
     path.rail = member.rail;
     path.member = static_cast<int>(low ? l : h);
     path.peer_member = static_cast<int>(low ? h : l);
+    path.node = member.node;
   }
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);

@@ -42,6 +42,7 @@ struct Path {
   std::string rail;              // its name
   int member = 0;                // of the bond: our interface
   int peer_member = 0;           // … and the peer's
+  int node = -1;                 // BondMember::node
   bool is_used = true;           // Endpoint::use_members()
   std::uint16_t generation = 0;  // how often it was connected again
   std::uint16_t lived = 0;       // the last one in which it lived: what we gave up and fence
@@ -316,6 +317,7 @@ class BondInterface final : public Interface {
     std::string kind;
     std::string rail;
     std::unique_ptr<Interface> interface;
+    int node = -1;
   };
 
   BondInterface(const BondOptions& options, AddressResolver resolver);
@@ -328,6 +330,7 @@ class BondInterface final : public Interface {
   AddressResolver resolver_;
   std::string name_;
   std::unique_ptr<Interface> memory_;
+  int memory_node_ = -1;
   std::vector<Member> networks_;
   std::size_t piece_bytes_ = 0;
   std::unordered_map<Rank, std::unique_ptr<BondEndpoint>> endpoints_;

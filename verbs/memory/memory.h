@@ -9,6 +9,7 @@
 //
 // For transports that read and write memory through a device: Registrations (registrations.h) keeps
 // what they registered, in the heap and elsewhere, until its pages go.
+// MemoryPreference (preference.h): the NUMA node of what is allocated next.
 //
 // Threads: every function is thread safe. The heap is made at the first use and lives as long as
 // the process.
@@ -20,6 +21,7 @@
 #include <string>
 
 #include "verbs/base/base.h"
+#include "verbs/memory/preference.h"
 #include "verbs/memory/registrations.h"
 
 namespace weft {
