@@ -93,6 +93,8 @@ struct Config {
   int ib_udp_source_port = 0;          // 0: the driver's choice
   int ib_timeout = 18;                 // 4.096 us x 2^this until a lost packet is sent again …
   int ib_retries = 7;                  // … so often
+  int ib_rnr_timer = 12;               // what a receiver without room asks for, as verbs number it
+  int ib_receive_depth = 8192;         // messages of all peers that wait for our next turn
   std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
   std::int64_t path_silence_ms =
       500;  // a rail that carries nothing for so long is asked, then left

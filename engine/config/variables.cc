@@ -198,6 +198,11 @@ std::vector<Variable> make_table() {
             "an RDMA packet without an answer is sent again after 4.096 us x 2^this"),
       whole("WEFT_IB_RETRIES", &Config::ib_retries, "times", {0, 7},
             "how often, before the path has failed"),
+      whole("WEFT_IB_RNR_TIMER", &Config::ib_rnr_timer, "", {0, 31},
+            "for how long a receiver without room lets a sender wait, as InfiniBand numbers it (1: "
+            "0.01 ms, 12: 0.64 ms, 31: 492 ms, 0: 655 ms); the sender tries again for ever"),
+      whole("WEFT_IB_RECEIVE_DEPTH", &Config::ib_receive_depth, "messages", {64, 32'768},
+            "places in the receive queue of an RDMA port, which all peers share"),
       text("WEFT_UCX_TRANSPORTS", &Config::ucx_transports, "UCX's names with commas between them",
            is_list, "what UCX may use on a network interface"),
       whole(

@@ -15,15 +15,6 @@ namespace {
 // A rank takes no more cores from its neighbors to register a region.
 constexpr int kMostRegistrationThreads = 4;
 
-// Ranks call the network of a port's best address by one name; InfiniBand's ports are all of one
-// fabric, told apart by their numbers alone.
-std::string rail_of(const RdmaPort& port) {
-  const auto best = std::ranges::find_if(port.gids, [](const RdmaGid& gid) {
-    return gid.usable && gid.kind == GidKind::roce_v2 && !gid.link_local && gid.prefix_bits >= 0;
-  });
-  return best == port.gids.end() ? std::string() : subnet_of(*best);
-}
-
 NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
@@ -39,7 +30,9 @@ NetworkRail rail_over(const RdmaPort& port, const Config& config, const Interfac
   ib.registration_threads = std::min(usable_cores(), kMostRegistrationThreads);
   ib.timeout = config.ib_timeout;
   ib.retries = config.ib_retries;
-  return {{"ib", rail_of(port),
+  ib.rnr_timer = config.ib_rnr_timer;
+  ib.receive_depth = static_cast<std::uint32_t>(config.ib_receive_depth);
+  return {{"ib", network_of(port),
            [=, rank = config.rank](AddressResolver resolver) {
              return open_ib(rank, own, ib, std::move(resolver));
            }},

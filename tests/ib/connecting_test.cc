@@ -59,10 +59,11 @@ TEST(IbConnecting, DatagramsThatOvertakeEachOtherChangeNothing) {
   }
 }
 
-// "… (GID 2)": the index is the network's place in the table, alike on both ends.
+// "(GID 2)": the index is the network's place in the table, alike on both ends.
 std::string gid_of(Ranks& ranks, Rank self) {
   const std::string path = ranks.at(self).path_to(ranks.link(self, 1 - self));
-  return path.substr(path.find("(GID"));
+  const std::size_t begin = path.find("(GID");
+  return path.substr(begin, path.find(',', begin) - begin) + ")";
 }
 
 TEST(IbConnecting, BothThatCallAtOnceAgreeOnOnePairOfAddresses) {
@@ -169,6 +170,37 @@ TEST(IbConnecting, APathThatFailedIsSoughtFirstWhereItWorkedLast) {
   only(1);
   reconnect(ranks);
   EXPECT_EQ(gid_of(ranks, 0), "(GID 1)");
+}
+
+// The interface's IP address was changed: what lives goes on, what connects again takes the new one.
+TEST(IbConnecting, NewAddressesTakeThePlaceOfOldOnes) {
+  Ranks ranks(2);
+  ranks.open_all();
+  expect_one_connection(ranks);
+  ranks.fabric.change_gids("scripted0", {Fabric::gid(0, 9)});
+  ranks.at(0).sleep(0, [] { return false; });
+  EXPECT_TRUE(ranks.link(0, 1).failure().ok());
+  std::set<GidOnWire> tried;
+  ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+    tried.insert({datagram.sender, datagram.receiver});
+    return Fate::deliver;
+  };
+  reconnect(ranks);
+  EXPECT_TRUE(tried.contains({Fabric::gid(0, 9), Fabric::gid(0, 2)}));
+  EXPECT_FALSE(tried.contains({Fabric::gid(0, 1), Fabric::gid(0, 2)}));
+  const std::string path = ranks.at(0).path_to(ranks.link(0, 1));
+  EXPECT_NE(path.find("10.0.0.9 to 10.0.0.2"), std::string::npos) << path;
+}
+
+// And where none is left for a while, those that were known stay.
+TEST(IbConnecting, AddressesThatAreAllGoneAreWaitedFor) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.fabric.change_gids("scripted0", {});
+  ranks.at(0).sleep(0, [] { return false; });
+  ranks.fabric.change_gids("scripted0", {Fabric::gid(0, 1)});
+  ranks.at(0).sleep(0, [] { return false; });
+  expect_one_connection(ranks);
 }
 
 TEST(IbConnecting, AnAddressWithoutARouteIsPassedOver) {
@@ -289,20 +321,58 @@ TEST(IbConnecting, QueuePairsHaveUdpSourcePortsOfTheirOwn) {
   Ranks ranks(2, {0}, ib);
   ranks.open_all();
   ranks.meet(0, 1);
-  ASSERT_GE(ranks.fabric.flow_labels.size(), 6u);
+  ASSERT_GE(ranks.fabric.connected.size(), 6u);
   constexpr std::array kPorts = {65'535u, 49'152u, 49'153u};
   for (std::size_t q = 0; q < 6; ++q) {
-    const std::uint32_t label = ranks.fabric.flow_labels[q];
+    const std::uint32_t label = ranks.fabric.connected[q].ah_attr.grh.flow_label;
     EXPECT_NE(label, 0u) << "the driver's choice";
     EXPECT_EQ(49'152 + ((label ^ label >> 14) & 0x3fff), kPorts[q % 3]);
   }
+}
+
+TEST(IbConnecting, WhatTheUserAsksForReachesTheQueuePairs) {
+  IbOptions ib;
+  ib.mtu = 1024;
+  ib.traffic_class = 104;
+  ib.service_level = 3;
+  ib.timeout = 14;
+  ib.retries = 5;
+  ib.rnr_timer = 20;
+  Ranks ranks(2, {0}, ib);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  ASSERT_GE(ranks.fabric.connected.size(), 2u);
+  for (const ibv_qp_attr& how : ranks.fabric.connected) {
+    EXPECT_EQ(how.path_mtu, IBV_MTU_1024);
+    EXPECT_EQ(how.ah_attr.grh.traffic_class, 104);
+    EXPECT_EQ(how.ah_attr.sl, 3);
+    EXPECT_EQ(how.min_rnr_timer, 20);
+  }
+  ASSERT_EQ(ranks.fabric.sending.size(), ranks.fabric.connected.size());
+  for (const ibv_qp_attr& how : ranks.fabric.sending) {
+    EXPECT_EQ(how.timeout, 14);
+    EXPECT_EQ(how.retry_cnt, 5);
+    EXPECT_EQ(how.rnr_retry, 7) << "for ever";
+  }
+}
+
+// "ib:scripted0/1 to rank 1 (GID 0, 10.0.0.1 to 10.0.0.2: both RoCE v2, …)", whoever began.
+TEST(IbConnecting, APathTellsItsAddressesAndWhyThese) {
+  Ranks ranks(2);
+  ranks.open_all();
+  Endpoint& there = ranks.link(0, 1);
+  ASSERT_TRUE(ranks.eventually([&] { return ranks.at(0).flushed() && ranks.at(1).flushed(); }));
+  const std::string path = ranks.at(0).path_to(there);
+  const std::string back = ranks.at(1).path_to(ranks.link(1, 0));
+  EXPECT_NE(path.find("(GID 0, 10.0.0.1 to 10.0.0.2: both RoCE v2"), std::string::npos) << path;
+  EXPECT_NE(back.find("(GID 0, 10.0.0.2 to 10.0.0.1: both RoCE v2"), std::string::npos) << back;
 }
 
 TEST(IbConnecting, WithoutAUdpSourcePortTheDriverChooses) {
   Ranks ranks(2);
   ranks.open_all();
   ranks.meet(0, 1);
-  for (const std::uint32_t label : ranks.fabric.flow_labels) EXPECT_EQ(label, 0u);
+  for (const ibv_qp_attr& how : ranks.fabric.connected) EXPECT_EQ(how.ah_attr.grh.flow_label, 0u);
 }
 
 TEST(IbConnecting, AConnectThatIsRefusedLeavesNothing) {

@@ -71,6 +71,16 @@ void Fabric::add_device(const std::string& name, int host, const std::vector<int
   ports.push_back(std::move(port));
 }
 
+void Fabric::change_gids(const std::string& device, const std::vector<ScriptedGid>& gids) {
+  {
+    const std::scoped_lock lock(mutex);
+    for (const auto& port : ports) {
+      if (port->device.name == device) port->gids = gids;
+    }
+  }
+  raise(device, IBV_EVENT_GID_CHANGE);
+}
+
 void Fabric::refuse(const std::string& verb, int error, int after, int times) {
   refusals_[verb] = {error, after, times};
 }

@@ -75,6 +75,8 @@ class Fabric {
   // 10.0.<network>.<host> for each of `networks`, as RoCE v2.
   void add_device(const std::string& name, int host, const std::vector<int>& networks = {0});
   static ScriptedGid gid(int network, int host);
+  // The device's addresses are others now; its users are told.
+  void change_gids(const std::string& device, const std::vector<ScriptedGid>& gids);
 
   // From the call number `after` on, the next `times` calls of the verb answer with this error.
   void refuse(const std::string& verb, int error, int after = 0, int times = 1 << 30);
@@ -99,11 +101,10 @@ class Fabric {
   ScriptedLimits limits;
   std::function<Fate(const ScriptedDatagram&)> datagrams;
   std::function<ibv_wc_status(const ScriptedWork&)> works;
-  std::uint64_t receives_missed = 0;  // messages that found a shared receive queue empty
-  std::uint64_t signalled = 0;        // work requests that asked for a completion
-  std::size_t locked = 0;             // bytes pinned
-  std::vector<std::uint32_t>
-      flow_labels;  // of queue pairs, in the order in which they were connected
+  std::uint64_t receives_missed = 0;            // messages that found a shared receive queue empty
+  std::uint64_t signalled = 0;                  // work requests that asked for a completion
+  std::size_t locked = 0;                       // bytes pinned
+  std::vector<ibv_qp_attr> connected, sending;  // how queue pairs came to receive, and to send
   std::vector<ScriptedDmaBuf> dma_bufs;
 
   // For the verbs (scripted_objects.cc, scripted_wire.cc); the mutex is theirs to take.

@@ -349,11 +349,12 @@ int modify_qp(ibv_qp* pair, ibv_qp_attr* to, int mask) {
   if (to->qp_state == IBV_QPS_RESET && own->posted != 0)
     fabric.violated("a queue pair was reset after something had been sent over it");
   pair->state = to->qp_state;
+  if ((mask & IBV_QP_TIMEOUT) != 0) fabric.sending.push_back(*to);
   if ((mask & IBV_QP_AV) == 0) return 0;
   const auto& gids = static_cast<ScriptedContext*>(pair->context)->port->gids;
   if (to->ah_attr.grh.sgid_index >= gids.size()) return EINVAL;
   own->remote_number = to->dest_qp_num;
-  fabric.flow_labels.push_back(to->ah_attr.grh.flow_label);
+  fabric.connected.push_back(*to);
   own->sender = gids[to->ah_attr.grh.sgid_index];
   std::memcpy(own->receiver.data(), to->ah_attr.grh.dgid.raw, own->receiver.size());
   return 0;

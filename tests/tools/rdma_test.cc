@@ -47,6 +47,7 @@ TEST_F(Ports, OfRoceHaveAnAddressPerVersion) {
   EXPECT_EQ(best.text, kTenOne);
   EXPECT_EQ(best.prefix_bits, 24);
   EXPECT_FALSE(best.link_local);
+  EXPECT_EQ(network_of(found[0]), "10.0.0.0/24") << "link-local ones are everywhere";
 }
 
 TEST_F(Ports, WithLinkLocalAddressesOnlySaySo) {
@@ -56,6 +57,7 @@ TEST_F(Ports, WithLinkLocalAddressesOnlySaySo) {
   ASSERT_EQ(ports().size(), 1U);
   EXPECT_TRUE(ports()[0].usable);
   EXPECT_TRUE(says(ports()[0].reason, "link-local addresses only"));
+  EXPECT_EQ(network_of(ports()[0]), "");
 }
 
 TEST_F(Ports, NeedAnAddressThatTheirInterfaceHas) {
@@ -130,6 +132,7 @@ TEST_F(Ports, OfInfiniBandHaveALid) {
   EXPECT_EQ(found[0].lid, 31);
   EXPECT_EQ(found[0].sm_lid, 1);
   EXPECT_EQ(found[0].gids.at(0).kind, GidKind::infiniband);
+  EXPECT_EQ(network_of(found[0]), "fe80::/64") << "the subnet prefix";
   EXPECT_TRUE(says(found[1].reason, "subnet manager"));
 }
 

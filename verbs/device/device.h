@@ -95,6 +95,9 @@ struct RdmaSources {
 // for a port whose address table has 256 places: setup, not data path.
 [[nodiscard]] std::vector<RdmaPort> discover_rdma_ports();
 [[nodiscard]] std::vector<RdmaPort> discover_rdma_ports(const RdmaSources& from);
+// What ports that reach each other call the network that they are on: that of a RoCE port's best
+// address, the subnet prefix of an InfiniBand one. Empty: not told.
+[[nodiscard]] std::string network_of(const RdmaPort& port);
 // What it means that there is none, and how to get one.
 [[nodiscard]] std::string why_no_rdma(const RdmaSources& from = {});
 

@@ -127,12 +127,21 @@ std::string subnet_of(const RdmaGid& gid) {
   return device::subnet_text(gid.bytes, gid.prefix_bits);
 }
 
+std::string ip_of(const GidBytes& bytes) {
+  return device::ip_text(bytes);
+}
+
 GidAddress address_of(const RdmaGid& gid) {
   return {.bytes = gid.bytes, .kind = gid.kind, .prefix_bits = gid.prefix_bits};
 }
 
 int gid_score(const RdmaGid& local, const GidAddress& remote) {
   return score_of(relate(address_of(local), remote), local.kind);
+}
+
+std::string relation_of(const RdmaGid& local, const GidAddress& remote) {
+  if (!local.usable) return local.reason;
+  return reason_of(relate(address_of(local), remote), address_of(local), remote);
 }
 
 std::vector<GidPair> rank_gid_pairs(std::span<const RdmaGid> local,
@@ -146,7 +155,7 @@ std::vector<GidPair> rank_gid_pairs(std::span<const RdmaGid> local,
       pair.local = static_cast<int>(own);
       pair.remote = static_cast<int>(other);
       pair.score = local[own].usable ? score_of(both, here.kind) : -1;
-      pair.reason = local[own].usable ? reason_of(both, here, remote[other]) : local[own].reason;
+      pair.reason = relation_of(local[own], remote[other]);
     }
   }
   std::ranges::sort(pairs, {}, [&](const GidPair& pair) { return place(pair, local, remote); });

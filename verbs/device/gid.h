@@ -43,6 +43,9 @@ struct RdmaGid {
 // "10.0.0.0/24", the network of its address; empty if that is not known.
 [[nodiscard]] std::string subnet_of(const RdmaGid& gid);
 
+// "10.0.0.1", or as IPv6.
+[[nodiscard]] std::string ip_of(const GidBytes& bytes);
+
 // What a peer has to tell of a GID. Whatever it says is safe to rank: a kind that there is not
 // matches nothing, a prefix that cannot be is not known.
 struct GidAddress {
@@ -63,6 +66,9 @@ struct GidAddress {
 // IPv4 comes before IPv6. Kinds and address families do not mix. gid_score(a, b) is
 // gid_score(b, a), and it looks at nothing but what a GidAddress has.
 [[nodiscard]] int gid_score(const RdmaGid& local, const GidAddress& remote);
+
+// "both RoCE v2, one subnet 10.0.0.0/24"; or why packets do not get there.
+[[nodiscard]] std::string relation_of(const RdmaGid& local, const GidAddress& remote);
 
 struct GidPair {
   int local = 0;  // positions in what was ranked, not indexes of the port's table

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "verbs/device/device.h"
+#include "verbs/device/gid_bytes.h"
 #include "verbs/device/gid_table.h"
 #include "verbs/device/sysfs.h"
 #include "verbs/device/uverbs.h"
@@ -13,6 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 using device::number;
 using device::text;
+
+// Of an InfiniBand address, that the subnet manager gives to all ports of its fabric.
+constexpr int kSubnetPrefixBits = 64;
 
 // "4: ACTIVE" and its like without the number.
 std::string word(const fs::path& path) {
@@ -130,6 +134,16 @@ RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSourc
 }
 
 }  // namespace
+
+std::string network_of(const RdmaPort& port) {
+  for (const RdmaGid& gid : port.gids) {
+    if (!gid.usable) continue;
+    if (gid.kind == GidKind::infiniband) return device::subnet_text(gid.bytes, kSubnetPrefixBits);
+    if (gid.kind == GidKind::roce_v2 && !gid.link_local && gid.prefix_bits >= 0)
+      return subnet_of(gid);
+  }
+  return {};
+}
 
 std::vector<RdmaPort> discover_rdma_ports(const RdmaSources& from) {
   std::vector<RdmaPort> found;

@@ -78,6 +78,7 @@ Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
           fmt::format("rank {}'s ib address spoke for rank {}", peer, found->second->peer()), peer);
     }
     --strangers_;
+    found->second->know(address);
     found->second->give_out();
     for (const auto& old : replaced_) {
       if (old->peer() == peer) old->drop_memory();
@@ -151,14 +152,8 @@ Status IbEndpoint::prepare() {
 
 // Which address pairs may reach the peer, best first; the first one that brings an answer is used.
 Status IbEndpoint::aim(const Address& address) {
-  std::vector<GidAddress> theirs;
-  for (std::size_t g = 0; g < address.gid_count; ++g) {
-    const WireGid& gid = address.gids[g];
-    theirs.push_back({gid.bytes, static_cast<GidKind>(gid.kind), gid.prefix_bits});
-    peer_gids_.push_back(gid);
-  }
-  candidates_ = rank_gid_pairs(interface_.gids(), theirs);
-  std::erase_if(candidates_, [](const GidPair& pair) { return pair.score < 0; });
+  know(address);
+  rank_pairs();
   peer_datagrams_ = address.datagrams;
   peer_lid_ = address.lid;
   if (!candidates_.empty()) return {};
@@ -168,9 +163,21 @@ Status IbEndpoint::aim(const Address& address) {
                 peer_);
 }
 
+void IbEndpoint::know(const Address& address) {
+  peer_gids_.assign(address.gids.begin(), address.gids.begin() + address.gid_count);
+}
+
+void IbEndpoint::rank_pairs() {
+  std::vector<GidAddress> theirs;
+  for (const WireGid& gid : peer_gids_)
+    theirs.push_back({gid.bytes, static_cast<GidKind>(gid.kind), gid.prefix_bits});
+  candidates_ = rank_gid_pairs(interface_.gids(), theirs);
+  std::erase_if(candidates_, [](const GidPair& pair) { return pair.score < 0; });
+}
+
 void IbEndpoint::aim_like(const IbEndpoint& failed) {
-  candidates_ = failed.candidates_;
   peer_gids_ = failed.peer_gids_;
+  rank_pairs();
   peer_datagrams_ = failed.peer_datagrams_;
   peer_lid_ = failed.peer_lid_;
   prefer_pair_of(failed);

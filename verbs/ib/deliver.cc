@@ -38,6 +38,8 @@ std::size_t IbInterface::take_messages() {
       take_message(completion);
     } else if (completion.status == IBV_WC_SUCCESS) {
       take_datagram(completion);
+    } else {
+      warn_once(failed(library_, completion, {name_ + ": receiving a datagram", kNoRank}));
     }
   }
   if (free_receives_.size() >= kGiveBack || count == 0) {
@@ -80,6 +82,8 @@ std::size_t IbInterface::take_completions() {
     const ibv_wc& completion = completions[static_cast<std::size_t>(c)];
     if (completion.qp_num == datagrams_->qp_num) {
       ++datagrams_retired_;
+      if (completion.status != IBV_WC_SUCCESS)
+        warn_once(failed(library_, completion, {name_ + ": sending a datagram", kNoRank}));
       continue;
     }
     const auto found = queues_.find(completion.qp_num);

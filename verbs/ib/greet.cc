@@ -115,7 +115,7 @@ int IbInterface::gid_index_of(const std::array<std::uint8_t, 16>& gid) const {
 // kept for the next time.
 Result<ibv_ah*> IbInterface::handle_for(int gid_index, const Greeting& greeting,
                                         std::uint16_t lid) {
-  Owned<ibv_ah>& known = handles_[{gid_index, greeting.receiver}];
+  Owned<ibv_ah>& known = handles_[{gid_index, greeting.sender, greeting.receiver}];
   if (known == nullptr) {
     ibv_ah_attr to = route(*this, gid_index, greeting.receiver, lid);
     known = Owned<ibv_ah>(library_.create_ah(domain_.get(), &to), {&library_});
@@ -272,8 +272,8 @@ void IbEndpoint::lead(std::int64_t now) {
 }
 
 IbEndpoint::RoutePair IbEndpoint::route_of(const GidPair& pair) const {
-  return {interface_.gids()[static_cast<std::size_t>(pair.local)].index,
-          peer_gids_[static_cast<std::size_t>(pair.remote)].bytes};
+  const RdmaGid& own = interface_.gids()[static_cast<std::size_t>(pair.local)];
+  return {own.index, own.bytes, peer_gids_[static_cast<std::size_t>(pair.remote)].bytes};
 }
 
 void IbEndpoint::greet(std::int64_t) {
@@ -282,8 +282,7 @@ void IbEndpoint::greet(std::int64_t) {
   greeting.to = nonce_;
   greeting.incarnation = incarnation_;
   greeting.choice = choice_;
-  const auto own = std::ranges::find(interface_.gids(), pair_.gid_index, &RdmaGid::index);
-  greeting.sender = own->bytes;
+  greeting.sender = pair_.own;
   greeting.receiver = pair_.peer;
   greeting.queue_pairs = static_cast<std::uint8_t>(queues_.size());
   for (std::size_t q = 0; q < queues_.size(); ++q) {
@@ -323,7 +322,7 @@ bool IbEndpoint::leads() const {
 
 // The pair over which it came works in this direction; our answer goes back the same way.
 void IbEndpoint::answer_along(const Greeting& greeting) {
-  pair_ = {interface_.gid_index_of(greeting.receiver), greeting.sender};
+  pair_ = {interface_.gid_index_of(greeting.receiver), greeting.receiver, greeting.sender};
   peer_datagrams_ = greeting.datagrams;
   peer_lid_ = greeting.lid;
 }
@@ -334,7 +333,8 @@ bool IbEndpoint::gives_up_for(const Greeting& greeting) {
   if (!leads()) return greeting.level == Level::ready && greeting.choice > choice_;
   const bool agrees = greeting.level != Level::asking && greeting.choice == choice_;
   if (agrees || attempts_ < kTriesOfChoice) return false;
-  const RoutePair heard{interface_.gid_index_of(greeting.receiver), greeting.sender};
+  const RoutePair heard{interface_.gid_index_of(greeting.receiver), greeting.receiver,
+                        greeting.sender};
   if (attempts_ >= kTriesBeforeAgain) refuted_.clear();
   return heard != pair_ && std::ranges::find(refuted_, heard) == refuted_.end();
 }
@@ -361,7 +361,8 @@ void IbEndpoint::join(const Greeting& greeting) {
   const bool self = nonce_ == interface_.nonce();
   Greeting to = greeting;
   if (self) {
-    pair_ = {interface_.gids().front().index, interface_.gids().front().bytes};
+    const RdmaGid& own = interface_.gids().front();
+    pair_ = {own.index, own.bytes, own.bytes};
     to.window = granted_;
     to.words = scratch_.address();
     to.words_key = scratch_.rkey();
@@ -410,7 +411,7 @@ Status IbEndpoint::to_ready(const Greeting& greeting) {
     receive.dest_qp_num = greeting.numbers[q];
     receive.rq_psn = greeting.first_packets[q];
     receive.max_dest_rd_atomic = static_cast<std::uint8_t>(reads);
-    receive.min_rnr_timer = 12;  // 0.64 ms
+    receive.min_rnr_timer = static_cast<std::uint8_t>(ib.rnr_timer);
     receive.ah_attr = route(interface_, pair_.gid_index, pair_.peer, peer_lid_);
     receive.ah_attr.grh.flow_label = flow_label(ib, q);
     WEFT_RETURN_IF_ERROR(move(receive, IBV_QPS_RTR,

@@ -66,6 +66,7 @@ struct IbOptions {
   int timeout = 18;
   // For Soft-RoCE 7 means without end: packets that overtake each other need it.
   int retries = 7;
+  int rnr_timer = 12;  // for how long a receiver without room lets senders wait; 12: 0.64 ms
   DeviceMemory device_memory;
 };
 

@@ -130,26 +130,49 @@ Status IbInterface::open_port() {
                fmt::format("{}: asking the port", name_)));
   if (port_.state != IBV_PORT_ACTIVE)
     return Status(Code::unavailable, fmt::format("{}: the port is not active", name_));
+  WEFT_ASSIGN(gids_, usable_gids());
+  return {};
+}
+
+Result<std::vector<RdmaGid>> IbInterface::usable_gids() const {
   WEFT_ASSIGN(const std::vector<RdmaGid> all, read_gids(library_, context_.get(), ib_.port));
+  std::vector<RdmaGid> usable;
   std::string reasons;
   for (const RdmaGid& gid : all) {
     if (ib_.gid_index >= 0 && gid.index != ib_.gid_index) continue;
-    if (gid.usable) gids_.push_back(gid);
+    if (gid.usable) usable.push_back(gid);
     if (!gid.usable) reasons += fmt::format("; GID {}: {}", gid.index, gid.reason);
   }
-  if (gids_.size() > kMostGids) {
+  if (usable.size() > kMostGids) {
     // Those that lead farthest stay; equal ones in the order of the table.
-    std::ranges::stable_sort(gids_, {}, [](const RdmaGid& gid) {
+    std::ranges::stable_sort(usable, {}, [](const RdmaGid& gid) {
       return std::pair(gid.kind == GidKind::roce_v1, gid.link_local);
     });
-    gids_.resize(kMostGids);
+    usable.resize(kMostGids);
   }
-  if (!gids_.empty()) return {};
+  if (!usable.empty()) return usable;
   return Status(Code::unavailable,
                 ib_.gid_index < 0
                     ? fmt::format("{}: no address (GID) can be used{}", name_, reasons)
                     : fmt::format("{}: GID {} cannot be used or is not set{}", name_, ib_.gid_index,
                                   reasons));
+}
+
+// The port has other addresses now. Paths that live keep theirs for as long as the kernel does;
+// what connects from here on, anew or again, goes by the new ones. Peers need not be told: a
+// greeting carries the address that it came from.
+void IbInterface::look_for_gids() {
+  Result<std::vector<RdmaGid>> now = usable_gids();
+  if (!now.ok()) return log(LogLevel::warning, now.status().to_string());
+  const auto is_same = [](const RdmaGid& a, const RdmaGid& b) {
+    return a.index == b.index && a.bytes == b.bytes;
+  };
+  if (std::ranges::equal(*now, gids_, is_same)) return;
+  gids_ = std::move(*now);
+  std::string text;
+  for (const RdmaGid& gid : gids_) text += (text.empty() ? "" : ", ") + ip_of(gid.bytes);
+  log(LogLevel::warning, fmt::format("{}: its addresses (GIDs) are {} now", name_, text));
+  for (auto& [nonce, endpoint] : known_) endpoint->rank_pairs();
 }
 
 // Both queues are as long as what may ever wait in them, so neither can overflow.
@@ -355,8 +378,15 @@ void IbEndpoint::abandon(const Status& why) {
 std::string IbEndpoint::path() const {
   const std::string to = fmt::format("{} to rank {}", interface_.name(), peer_);
   if (pair_.gid_index < 0) return to + " (not connected yet)";
-  return fmt::format("{} (GID {}{})", to, pair_.gid_index,
-                     peer_ready_ ? "" : ", not connected yet");
+  const auto local = std::ranges::find(interface_.gids(), pair_.own, &RdmaGid::bytes);
+  const auto remote = std::ranges::find(peer_gids_, pair_.peer, &WireGid::bytes);
+  std::string reason;
+  if (local != interface_.gids().end() && remote != peer_gids_.end()) {
+    reason = ": " + relation_of(*local, {remote->bytes, static_cast<GidKind>(remote->kind),
+                                         remote->prefix_bits});
+  }
+  return fmt::format("{} (GID {}, {} to {}{}{})", to, pair_.gid_index, ip_of(pair_.own),
+                     ip_of(pair_.peer), reason, peer_ready_ ? "" : "; not connected yet");
 }
 
 // What was posted before leaves first, and the peers are told.

@@ -121,6 +121,10 @@ class IbEndpoint final : public Endpoint {
   void aim_like(const IbEndpoint& failed);
   // The pair of addresses that worked for it is tried first.
   void prefer_pair_of(const IbEndpoint& failed);
+  // What the peer says of its addresses.
+  void know(const Address& address);
+  // Which pairs may reach the peer: when our addresses or the peer's became known.
+  void rank_pairs();
   [[nodiscard]] std::uint32_t incarnation() const { return incarnation_; }
   // After a failure: nothing of it will be read any more.
   void drop_memory();
@@ -193,7 +197,8 @@ class IbEndpoint final : public Endpoint {
   // A pair of addresses, as it is set in a route.
   struct RoutePair {
     int gid_index = -1;  // ours
-    std::array<std::uint8_t, 16> peer{};
+    GidBytes own{};
+    GidBytes peer{};
     bool operator==(const RoutePair&) const = default;
   };
   struct Incoming {
@@ -439,6 +444,8 @@ class IbInterface final : public Interface {
   Status open_datagrams();
   Status open_events();
   void make_address();
+  [[nodiscard]] Result<std::vector<RdmaGid>> usable_gids() const;
+  void look_for_gids();
 
   // deliver.cc
   std::size_t take_messages();
@@ -497,7 +504,7 @@ class IbInterface final : public Interface {
   Owned<ibv_srq> receives_;
   Buffer datagram_memory_;
   Owned<ibv_qp> datagrams_;
-  std::map<std::pair<int, std::array<std::uint8_t, 16>>, Owned<ibv_ah>> handles_;
+  std::map<std::tuple<int, GidBytes, GidBytes>, Owned<ibv_ah>> handles_;  // by pair of addresses
   std::map<std::uint64_t, Owned<ibv_mr>> exposed_;
   Fd woken_;
   Fd alarm_;  // when something is to be said again

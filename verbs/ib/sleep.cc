@@ -120,9 +120,11 @@ void IbInterface::take_event(const ibv_async_event& event) {
       return;
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_GID_CHANGE:
       log(LogLevel::info, why(name_));
       return;
+    case IBV_EVENT_GID_CHANGE:
+      log(LogLevel::info, why(name_));
+      return look_for_gids();
     default:
       return;
   }
