@@ -48,6 +48,18 @@ def wait_until(predicate):
         os.sched_yield()
 
 
+def move(port, network, old, new):
+    """Gives a port another address of its network, as the harness does: the hosts have one kernel."""
+    rules = subprocess.run(["ip", "rule"], capture_output=True, text=True, check=True).stdout.splitlines()
+    (table,) = [line.split()[-1] for line in rules if f"from {old} " in line]
+    tell("ip", "rule", "del", "pref", "10", "iif", "lo", "from", old, "to", network, "lookup", table)
+    tell("ip", "address", "del", f"{old}/24", "dev", port)
+    tell("ip", "address", "add", f"{new}/24", "dev", port, "noprefixroute")
+    tell("ip", "route", "add", "local", new, "dev", port, "table", table)
+    tell("ip", "route", "replace", network, "dev", port, "src", new, "table", table)
+    tell("ip", "rule", "add", "pref", "10", "iif", "lo", "from", new, "to", network, "lookup", table)
+
+
 @contextlib.contextmanager
 def spoiled(netem):
     """Every port of every host."""
@@ -166,6 +178,18 @@ class ClusterTest(ClusterCase):
         self.assertIn("over ib:rx_h1r1/1 is back", said)
         self.assertLess(took, 5)
 
+    def test_a_port_gets_another_address(self):
+        before = carried(1, 1)
+        job = Job("neighbor_allreduce", "ring", 1_000_000, 40, hosts=2)
+        wait_until(lambda: carried(1, 1) - before > 1_000_000)
+        move("h1r1", "10.1.0.0/24", "10.1.0.2", "10.1.0.77")
+        try:
+            said = self.assert_right(job)
+        finally:
+            move("h1r1", "10.1.0.0/24", "10.1.0.77", "10.1.0.2")
+        self.assertRegex(said, r"ib:rx_h1r1/1: its addresses \(GIDs\) are .*10\.1\.0\.77 now")
+        self.assertIn("over ib:rx_h1r1/1 is back", said)
+
     def test_one_packet_in_a_hundred_is_lost(self):
         with spoiled("loss 1% limit 10000"):
             self.assert_right(Job("neighbor_allreduce", "ring", 400_000, 1))
@@ -176,8 +200,10 @@ class ClusterTest(ClusterCase):
             self.assert_right(Job("neighbor_allreduce", "ring", 400_000, 1, hosts=2, WEFT_IB_TIMEOUT="14"))
 
     def test_a_stopped_rank_is_waited_for(self):
+        """By two others, each with more pieces for it under way than its receive queue has places."""
         before = carried(0, 0)
-        job = Job("neighbor_allreduce", "ring", 4_000_000, 2)
+        job = Job("neighbor_allreduce", "ring", 18_000_000, 1, hosts=3, rails=1, WEFT_IB_RECEIVE_DEPTH="64",
+                  WEFT_RAIL_SLOTS="128")
         wait_until(lambda: carried(0, 0) - before > 2_000_000)
         job.ranks[1].send_signal(signal.SIGSTOP)
         still = [0, 0.0]  # bytes that ranks 0 and 2 have sent, and since when they send no more
