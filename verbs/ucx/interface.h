@@ -348,6 +348,7 @@ class UcxInterface final : public Interface {
   [[nodiscard]] bool has_room() const { return completions_.size() + outstanding_ < kCompletions; }
   // Waits, with a bound, until UCX has let go of a disconnected endpoint's memory.
   void wait_closed(const UcxEndpoint& endpoint);
+  void let_go(const UcxEndpoint& endpoint);
   void begin_work(UcxEndpoint& endpoint);
   void end_work(std::uint64_t ticket, Status status);
 
