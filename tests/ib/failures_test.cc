@@ -177,6 +177,28 @@ TEST(IbFailures, EventsOfThePortEndNothing) {
   EXPECT_TRUE(ranks.receive(0, 1, 1));
 }
 
+// One datagram that cannot be sent, as its route has gone, ends their queue pair.
+TEST(IbFailures, DatagramsGoOnAfterAFailure) {
+  Ranks ranks(3);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  for (int life = 0; life < 5; ++life) {
+    ranks.fabric.end_datagrams(Ranks::device(0));
+    for (int turns = 0; turns < 100; ++turns) ranks.turn();
+  }
+  EXPECT_TRUE(ranks.link(0, 1).failure().ok()) << "its queue pairs are others";
+  ranks.meet(0, 2);
+  EXPECT_EQ(ranks.fabric.violations(), "");
+}
+
+TEST(IbFailures, DatagramsThatCannotGoOnAreTriedAgain) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.fabric.refuse("modify_qp:reset", EIO, 0, 3);
+  ranks.fabric.end_datagrams(Ranks::device(0));
+  ranks.meet(0, 1);
+}
+
 // A turn finds them too, if not every turn.
 TEST(IbFailures, ABusyLaneFindsEventsWithoutSleeping) {
   Ranks ranks(2);

@@ -75,6 +75,8 @@ class Fabric {
   // 10.0.<network>.<host> for each of `networks`, as RoCE v2.
   void add_device(const std::string& name, int host, const std::vector<int>& networks = {0});
   static ScriptedGid gid(int network, int host);
+  // What a device does with its queue pairs for datagrams when it cannot send one.
+  void end_datagrams(const std::string& device);
   // The device's addresses are others now; its users are told.
   void change_gids(const std::string& device, const std::vector<ScriptedGid>& gids);
 

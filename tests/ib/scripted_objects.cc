@@ -346,8 +346,12 @@ int modify_qp(ibv_qp* pair, ibv_qp_attr* to, int mask) {
   if (to->qp_state != IBV_QPS_RESET &&
       static_cast<int>(to->qp_state) != static_cast<int>(pair->state) + 1)
     return EINVAL;
-  if (to->qp_state == IBV_QPS_RESET && own->posted != 0)
+  if (to->qp_state == IBV_QPS_RESET && own->posted != 0 && own->qp_type == IBV_QPT_RC)
     fabric.violated("a queue pair was reset after something had been sent over it");
+  if (to->qp_state == IBV_QPS_RESET) {
+    own->receives.clear();
+    own->sends.clear();
+  }
   pair->state = to->qp_state;
   if ((mask & IBV_QP_TIMEOUT) != 0) fabric.sending.push_back(*to);
   if ((mask & IBV_QP_AV) == 0) return 0;

@@ -236,6 +236,22 @@ void Fabric::end(ScriptedQueuePair& pair, ibv_wc_status status) {
   pair.sends.clear();
 }
 
+void Fabric::end_datagrams(const std::string& device) {
+  const std::scoped_lock lock(mutex);
+  for (const auto& [number, pair] : pairs) {
+    if (pair->qp_type != IBV_QPT_UD || pair->context->device->name != device) continue;
+    end(*pair, IBV_WC_LOC_QP_OP_ERR);
+    for (const ScriptedReceive& receive : pair->receives) {
+      ScriptedCompletions::Done done;
+      done.completion.wr_id = receive.id;
+      done.completion.status = IBV_WC_WR_FLUSH_ERR;
+      done.completion.qp_num = number;
+      complete(*this, pair->recv_cq, done);
+    }
+    pair->receives.clear();
+  }
+}
+
 ScriptedQueuePair* Fabric::peer_of(const ScriptedQueuePair& pair) {
   const auto found = pairs.find(pair.remote_number);
   if (found == pairs.end()) return nullptr;

@@ -11,8 +11,6 @@
 namespace weft::ib {
 namespace {
 
-// Completions looked at in one turn: a lane has other interfaces too.
-constexpr int kAtOnce = 32;
 // Receive buffers are given back so many at a time.
 constexpr std::size_t kGiveBack = 16;
 
@@ -36,10 +34,12 @@ std::size_t IbInterface::take_messages() {
     const ibv_wc& completion = completions[static_cast<std::size_t>(c)];
     if (completion.qp_num != datagrams_->qp_num) {
       take_message(completion);
+    } else if (is_stale(completion)) {
+      continue;
     } else if (completion.status == IBV_WC_SUCCESS) {
       take_datagram(completion);
     } else {
-      warn_once(failed(library_, completion, {name_ + ": receiving a datagram", kNoRank}));
+      datagram_failed(completion, "receiving a datagram");
     }
   }
   if (free_receives_.size() >= kGiveBack || count == 0) {
@@ -81,9 +81,9 @@ std::size_t IbInterface::take_completions() {
   for (int c = 0; c < count; ++c) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(c)];
     if (completion.qp_num == datagrams_->qp_num) {
+      if (is_stale(completion)) continue;
       ++datagrams_retired_;
-      if (completion.status != IBV_WC_SUCCESS)
-        warn_once(failed(library_, completion, {name_ + ": sending a datagram", kNoRank}));
+      if (completion.status != IBV_WC_SUCCESS) datagram_failed(completion, "sending a datagram");
       continue;
     }
     const auto found = queues_.find(completion.qp_num);

@@ -26,6 +26,7 @@ constexpr std::size_t kDatagramBytes = 256;
 static_assert(kRouteBytes + sizeof(Greeting) <= kDatagramBytes);
 constexpr std::uint64_t kDatagrams = 128;  // that may wait to be read
 constexpr std::uint64_t kSends = 64;       // that the device has not sent
+constexpr int kLifeAt = 32;  // the number of the queue pair's life is above this bit of a request's
 // Shared by all: datagrams carry no secret, and what they say is checked.
 constexpr std::uint32_t kQueueKey = 0x57454654;
 // Greetings are repeated, first soon, then at most ten times a second; every pair of addresses is
@@ -76,6 +77,13 @@ Status IbInterface::open_datagrams() {
   how.cap = {kSends, kDatagrams, 1, 1, 0};
   datagrams_ = Owned<ibv_qp>(library_.create_qp(domain_.get(), &how), {&library_});
   WEFT_RETURN_IF_ERROR(made(datagrams_.get(), name_ + ": a queue pair for datagrams"));
+  WEFT_ASSIGN(datagram_memory_,
+              make_buffer((kDatagrams + kSends) * kDatagramBytes, IBV_ACCESS_LOCAL_WRITE));
+  return prepare_datagrams();
+}
+
+// From a queue pair that is new, or was reset.
+Status IbInterface::prepare_datagrams() {
   ibv_qp_attr to{};
   to.port_num = static_cast<std::uint8_t>(ib_.port);
   to.qkey = kQueueKey;
@@ -87,18 +95,48 @@ Status IbInterface::open_datagrams() {
   WEFT_RETURN_IF_ERROR(move(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
   WEFT_RETURN_IF_ERROR(move(IBV_QPS_RTR, 0));
   WEFT_RETURN_IF_ERROR(move(IBV_QPS_RTS, IBV_QP_SQ_PSN));
-  WEFT_ASSIGN(datagram_memory_,
-              make_buffer((kDatagrams + kSends) * kDatagramBytes, IBV_ACCESS_LOCAL_WRITE));
   for (std::uint64_t place = 0; place < kDatagrams; ++place)
     WEFT_RETURN_IF_ERROR(give_datagram(place));
   return {};
+}
+
+// A datagram that the device could not send, as the route or the address is gone, ends the queue
+// pair for all others. It begins anew; what still comes of its earlier life is told by its number.
+void IbInterface::revive_datagrams() {
+  ++datagram_life_;
+  datagrams_sent_ = datagrams_retired_ = 0;
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_RESET;
+  Status status = answered(library_.modify_qp(datagrams_.get(), &to, IBV_QP_STATE),
+                           name_ + ": resetting the queue pair for datagrams");
+  if (status.ok()) status = prepare_datagrams();
+  datagrams_failed_ = !status.ok();
+  datagrams_again_ns_ = now_ns() + kLastAgainNs;
+  if (!status.ok()) warn_once(status);
+}
+
+// `arrivals` and `ends` were found in the queues just now: not before these are empty, as they have
+// room for what one life leaves behind, and now and then where it cannot be done.
+bool IbInterface::may_revive_datagrams(std::size_t arrivals, std::size_t ends) const {
+  return arrivals < kAtOnce && ends < kAtOnce && now_ns() >= datagrams_again_ns_;
+}
+
+// Nothing of its present life: it is over, or this is of an earlier one.
+bool IbInterface::is_stale(const ibv_wc& completion) const {
+  return completion.wr_id >> kLifeAt != datagram_life_;
+}
+
+// While the lane looks at what else has come: revived at the next turn.
+void IbInterface::datagram_failed(const ibv_wc& completion, const char* what) {
+  datagrams_failed_ = true;
+  warn_once(failed(library_, completion, {fmt::format("{}: {}", name_, what), kNoRank}));
 }
 
 Status IbInterface::give_datagram(std::uint64_t place) {
   ibv_sge part{datagram_memory_.address() + place * kDatagramBytes, kDatagramBytes,
                datagram_memory_.lkey()};
   ibv_recv_wr request{};
-  request.wr_id = place;
+  request.wr_id = std::uint64_t{datagram_life_} << kLifeAt | place;
   request.sg_list = &part;
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
@@ -134,6 +172,7 @@ Status IbInterface::send_greeting(const Greeting& greeting, int gid_index, std::
   std::memcpy(text, &greeting, sizeof greeting);
   ibv_sge part{reinterpret_cast<std::uintptr_t>(text), sizeof greeting, datagram_memory_.lkey()};
   ibv_send_wr request{};
+  request.wr_id = std::uint64_t{datagram_life_} << kLifeAt;
   request.sg_list = &part;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
@@ -185,10 +224,11 @@ bool IbInterface::meant_for_us(const Greeting& greeting) const {
 
 void IbInterface::take_datagram(const ibv_wc& completion) {
   Greeting greeting;
-  const std::byte* text = datagram_memory_.data() + completion.wr_id * kDatagramBytes + kRouteBytes;
+  const std::uint64_t place = completion.wr_id & ((std::uint64_t{1} << kLifeAt) - 1);
+  const std::byte* text = datagram_memory_.data() + place * kDatagramBytes + kRouteBytes;
   const bool whole = completion.byte_len == kRouteBytes + sizeof greeting;
   if (whole) std::memcpy(&greeting, text, sizeof greeting);
-  if (const Status given = give_datagram(completion.wr_id); !given.ok()) warn_once(given);
+  if (const Status given = give_datagram(place); !given.ok()) warn_once(given);
   if (!whole || !meant_for_us(greeting)) {
     return warn_once(Status(Code::mismatch, name_ + ": a datagram was dropped: it is not of this "
                                                     "job and interface, or its options differ"));

@@ -431,6 +431,9 @@ class IbInterface final : public Interface {
   static constexpr std::size_t kCompletions = 1024;
 
  private:
+  // Completions looked at in one turn: a lane has other interfaces too.
+  static constexpr int kAtOnce = 32;
+
   struct Owner {
     IbEndpoint* endpoint = nullptr;
     std::size_t index = 0;
@@ -463,6 +466,11 @@ class IbInterface final : public Interface {
   // The endpoint of that nonce becomes one of the past.
   void replace(std::uint64_t nonce);
   Status give_datagram(std::uint64_t place);
+  Status prepare_datagrams();
+  void revive_datagrams();
+  [[nodiscard]] bool is_stale(const ibv_wc& completion) const;
+  [[nodiscard]] bool may_revive_datagrams(std::size_t arrivals, std::size_t ends) const;
+  void datagram_failed(const ibv_wc& completion, const char* what);
   void lead_greetings();
   Result<ibv_ah*> handle_for(int gid_index, const Greeting& greeting, std::uint16_t lid);
 
@@ -518,6 +526,9 @@ class IbInterface final : public Interface {
   std::uint32_t windows_ = 0;                          // granted to all peers
   std::uint32_t returned_ = 0;  // of that, once the arrivals' queue has been empty
   std::size_t sending_ = 0;
+  std::uint32_t datagram_life_ = 0;  // of the queue pair; a failure ends it
+  bool datagrams_failed_ = false;
+  std::int64_t datagrams_again_ns_ = 0;  // when to try to revive it, then
   std::uint64_t datagrams_sent_ = 0;
   std::uint64_t datagrams_retired_ = 0;
   std::vector<std::uint32_t> free_receives_;  // buffers to be given back to the device

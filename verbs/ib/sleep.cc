@@ -31,7 +31,11 @@ bool IbInterface::progress() {
   const bool looks = ++turns_ % kTurnsPerLook == 0;
   bool news = looks || !pumping_.empty() || !starved_.empty() || !connecting_.empty();
   if (!pumping_.empty()) pump_all();
-  const std::size_t moved = take_messages() + take_completions();
+  const std::size_t arrivals = take_messages();
+  const std::size_t ends = take_completions();
+  const std::size_t moved = arrivals + ends;
+  if (datagrams_failed_ && may_revive_datagrams(arrivals, ends)) [[unlikely]]
+    revive_datagrams();
   if (!starved_.empty()) {
     std::erase_if(starved_, [this](IbEndpoint* endpoint) {
       if (endpoint->starved()) return false;
@@ -145,8 +149,9 @@ bool IbInterface::arm() {
 // Greetings are repeated although nothing happens, and a peer writes what we wait for without a
 // message.
 bool IbInterface::set_alarm() {
-  if (connecting_.empty() && starved_.empty()) return true;
+  if (connecting_.empty() && starved_.empty() && !datagrams_failed_) return true;
   std::int64_t ns = now_ns() + (starved_.empty() ? kLongestAlarmNs : kNapNs);
+  if (datagrams_failed_) ns = std::min(ns, datagrams_again_ns_);
   for (const IbEndpoint* endpoint : connecting_) ns = std::min(ns, endpoint->next_ns());
   itimerspec when{};
   when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
