@@ -198,6 +198,9 @@ std::string Context::Core::explain() {
     if (machines_) {
       text += fmt::format("  {}\n", machines_->describe());
       for (const std::string& rail : used_rails()) text += fmt::format("  {}\n", rail);
+    } else if (choose_again_ns_ != 0) {
+      text += fmt::format("  uses all rails until all ranks have joined: {} of {} have\n",
+                          machine_records_.size(), config_.size);
     }
     text += last_slot_->execution.describe();
     text += describe_paths(last_slot_->execution.call());

@@ -50,9 +50,18 @@ bool is_named(const RdmaPort& port, const std::string& name) {
 
 Result<Rails> ib_rails(const Config& config, const InterfaceOptions& options,
                        std::span<WantedName> names) {
-  const std::vector<RdmaPort> ports = discover_ib_ports();
+  std::vector<RdmaPort> ports = discover_ib_ports();
   Rails rails;
   if (ports.empty()) rails.missing = why_no_rdma();
+  if (const Status library = ib_library(); !library.ok() && !ports.empty()) {
+    const auto is_asked_for = [&ports](const WantedName& wanted) {
+      return std::ranges::any_of(
+          ports, [&wanted](const RdmaPort& port) { return is_named(port, wanted.name); });
+    };
+    if (std::ranges::any_of(names, is_asked_for)) return library;
+    if (names.empty()) log(LogLevel::warning, library.text());
+    return Rails{{}, std::string(library.text())};
+  }
   for (const RdmaPort& port : ports) {
     if (names.empty() && port.usable) rails.members.push_back(rail_over(port, config, options));
     if (!port.usable) {

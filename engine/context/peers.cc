@@ -10,10 +10,12 @@
 namespace weft {
 namespace {
 
-// A rank that has not joined is not waited for, but asked again: after these times, doubled.
-constexpr std::int64_t kAskMs = 5;
+// A rank that has not joined is not waited for, but asked again: after these times, doubled. An
+// answer has a tenth of that to come, within these bounds.
 constexpr std::int64_t kFirstWaitNs = 50'000'000;
 constexpr std::int64_t kLongestWaitNs = 10'000'000'000;
+constexpr std::int64_t kLeastPatienceMs = 5;
+constexpr std::int64_t kMostPatienceMs = 200;
 
 std::string address_key(std::uint16_t context, Rank rank) {
   return fmt::format("context/{}/address/{}", context, rank);
@@ -79,9 +81,12 @@ bool Context::Core::has_left(Rank rank) {
   return known != contacts_.end() && known->second->endpoint->peer_closed();
 }
 
-// Whether this rank may have to use some of its interfaces and not others.
+// Whether this rank may have to use some of its interfaces and not others: two of one kind, which
+// stand together.
 bool Context::Core::has_choice_of_rails() const {
-  return config_.rails != RailChoice::all && rails_.size() > 1;
+  return config_.rails != RailChoice::all &&
+         std::ranges::adjacent_find(rails_, std::ranges::equal_to(), &RailRecord::kind) !=
+             rails_.end();
 }
 
 // Which rails carry is known when all ranks have said what they have; until then all do. A mistake
@@ -89,12 +94,15 @@ bool Context::Core::has_choice_of_rails() const {
 Status Context::Core::ask_for_machines() {
   if (choose_again_ns_ != 0 && now_ns() < choose_again_ns_) return {};
   const std::size_t known = machine_records_.size();
-  const Status status = machines_told_by(Deadline::after_ms(kAskMs)).status();
+  const std::int64_t patience_ms =
+      std::clamp(choose_wait_ns_ / 10'000'000, kLeastPatienceMs, kMostPatienceMs);
+  const Status status = machines_told_by(Deadline::after_ms(patience_ms)).status();
+  if (status.code() == Code::mismatch) fail_all(status);
   if (status.ok() || status.code() == Code::mismatch) return status;
   if (status.code() == Code::timed_out) {
-    const bool is_slower = machine_records_.size() == known;
+    const bool is_news = machine_records_.size() != known;
     choose_wait_ns_ =
-        is_slower ? std::clamp(2 * choose_wait_ns_, kFirstWaitNs, kLongestWaitNs) : kFirstWaitNs;
+        is_news ? kFirstWaitNs : std::clamp(2 * choose_wait_ns_, kFirstWaitNs, kLongestWaitNs);
     choose_again_ns_ = now_ns() + choose_wait_ns_;
     return {};
   }

@@ -49,8 +49,12 @@ Status Context::Core::tell_machine(MachineRecord own) {
 
 Result<const Machines*> Context::Core::machines_told_by(Deadline deadline) {
   if (machines_) return &*machines_;
+  const std::size_t known = machine_records_.size();
   while (std::ssize(machine_records_) < config_.size) {
     const auto rank = static_cast<Rank>(machine_records_.size());
+    // A store gives what it has after the deadline, too: all of it would take too long then.
+    if (deadline.passed() && machine_records_.size() != known)
+      return Status(Code::timed_out, "the machines of all ranks are not known yet");
     WEFT_ASSIGN(const std::string text,
                 roster_.get_from(rank, machine_key(number_, rank), deadline));
     Result<MachineRecord> record = machine_record(text);

@@ -23,6 +23,7 @@ Result<Surroundings> surroundings(const Config& config) {
   Surroundings here{machine, node_of_cores()};
   if (config.hardware.empty()) return here;
   WEFT_RETURN_IF_ERROR(correct_machine(here.machine, config.hardware));
+  log(LogLevel::info, here.machine.source);
   for (const Nic& nic : machine.nics) {
     if (nic_named(here.machine.nics, nic.name()) == nullptr) here.absent.push_back(nic);
   }
@@ -55,6 +56,7 @@ Result<Workplace> workplace_of(const Config& config, const Surroundings& here) {
 }
 
 int told_node(const Surroundings& here, Workplace place) {
+  if (here.node >= 0) return here.node;
   const auto gpu = std::ranges::find(here.machine.gpus, place.gpu, &Gpu::index);
   return gpu == here.machine.gpus.end() ? here.node : gpu->place.numa_node;
 }

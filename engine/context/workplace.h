@@ -34,8 +34,9 @@ class Hardware {
 // rank; else the node of its cores; else what ranks with its local rank usually have.
 // invalid_argument for a GPU that is not there. Pure.
 [[nodiscard]] Result<Workplace> workplace_of(const Config& config, const Surroundings& here);
-// The NUMA node of a GPU, or of the cores to which this process is bound; -1: not told. What ranks
-// usually have does not count: a thread that is bound by a guess is worse off than one that is not.
+// The NUMA node of the cores to which this process is bound, else of its GPU; -1: neither is told.
+// Which node its local rank usually has does not count: a thread that is bound by such a guess is
+// worse off than one that is not.
 [[nodiscard]] int told_node(const Surroundings& here, Workplace place);
 
 // The interface of this name, an RDMA port's or a network interface's; null: none of these.

@@ -50,8 +50,8 @@ TEST(Workplace, IsTheGpuOfTheLocalRank) {
 
 // A thread is bound to what is known alone.
 TEST(Workplace, NodesThatAreGuessedAreNotTold) {
-  EXPECT_EQ(told_node(two_sockets(0), {1, -1}), 1) << "the GPU's";
-  EXPECT_EQ(told_node(two_sockets(0), {-1, 0}), 0) << "the process is bound there";
+  EXPECT_EQ(told_node(two_sockets(-1), {1, -1}), 1) << "the GPU's";
+  EXPECT_EQ(told_node(two_sockets(0), {1, -1}), 0) << "the process is bound there";
   EXPECT_EQ(told_node(two_sockets(-1), {-1, 1}), -1) << "cores in blocks, perhaps";
 }
 

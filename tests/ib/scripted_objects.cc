@@ -346,8 +346,8 @@ int modify_qp(ibv_qp* pair, ibv_qp_attr* to, int mask) {
   if (to->qp_state != IBV_QPS_RESET &&
       static_cast<int>(to->qp_state) != static_cast<int>(pair->state) + 1)
     return EINVAL;
-  if (to->qp_state == IBV_QPS_RESET && own->posted != 0 && own->qp_type == IBV_QPT_RC)
-    fabric.violated("a queue pair was reset after something had been sent over it");
+  if (to->qp_state == IBV_QPS_INIT && own->posted != 0 && own->qp_type == IBV_QPT_RC)
+    fabric.violated("a queue pair begins anew after something had been sent over it");
   if (to->qp_state == IBV_QPS_RESET) {
     own->receives.clear();
     own->sends.clear();

@@ -74,11 +74,12 @@ def spoiled(netem):
 
 
 class Job:
-    """`each` ranks per host, host h with the RDMA devices of its own ports."""
+    """`each` ranks per host, host h with the interfaces of its own ports: as RDMA devices, or as what `kinds` are. The
+    program is started by `before`."""
 
     count = 0
 
-    def __init__(self, *words, hosts=HOSTS, rails=RAILS, each=1, **variables):
+    def __init__(self, *words, hosts=HOSTS, rails=RAILS, each=1, kinds=("rx_",), before=(), **variables):
         Job.count += 1
         self.ranks = []
         for rank in range(hosts * each):
@@ -86,8 +87,9 @@ class Job:
             environment = dict(os.environ, WEFT_RANK=str(rank), WEFT_SIZE=str(hosts * each), WEFT_HOST=f"host{host}",
                                WEFT_LOCAL_RANK=str(local), WEFT_LOCAL_SIZE=str(each), WEFT_LOCAL_CORES="1",
                                WEFT_RENDEZVOUS=f"127.0.0.1:{PORT + Job.count}", WEFT_JOB_KEY="key of cluster_test",
-                               WEFT_INTERFACES=",".join(f"rx_h{host}r{rail}" for rail in range(rails)), **variables)
-            self.ranks.append(subprocess.Popen([PROGRAM, *map(str, words)], env=environment, text=True,
+                               WEFT_INTERFACES=",".join(f"{kind}h{host}r{rail}" for kind in kinds for rail in range(rails)),
+                               **variables)
+            self.ranks.append(subprocess.Popen([*before, PROGRAM, *map(str, words)], env=environment, text=True,
                                                stdout=subprocess.PIPE, stderr=subprocess.PIPE))
 
     def end(self):
@@ -189,6 +191,17 @@ class ClusterTest(ClusterCase):
             move("h1r1", "10.1.0.0/24", "10.1.0.77", "10.1.0.2")
         self.assertRegex(said, r"ib:rx_h1r1/1: its addresses \(GIDs\) are .*10\.1\.0\.77 now")
         self.assertIn("over ib:rx_h1r1/1 is back", said)
+
+    def test_a_rail_that_grows_slow_is_left(self):
+        before = carried(0, 1)
+        job = Job("neighbor_allreduce", "ring", 1_000_000, 40, hosts=2)
+        wait_until(lambda: carried(0, 1) - before > 3_000_000)
+        tell("tc", "qdisc", "add", "dev", "h1r1", "root", "tbf", "rate", "2mbit", "burst", "20k", "latency", "10s")
+        try:
+            said = self.assert_right(job)
+        finally:
+            tell("tc", "qdisc", "del", "dev", "h1r1", "root")
+        self.assertRegex(said, r"over ib:rx_h1r1/1 given up, .* ib:rx_h1r1/1 has grown slow")
 
     def test_one_packet_in_a_hundred_is_lost(self):
         with spoiled("loss 1% limit 10000"):

@@ -1,5 +1,6 @@
 // What a user knows better than the source: a TOML file, documented in docs/hardware.md.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -84,13 +85,8 @@ Nic new_nic(TomlTable& table, const std::string& name) {
   return nic;
 }
 
-std::string names_of(const std::vector<Nic>& nics) {
-  std::string names;
-  for (const Nic& nic : nics) names += (names.empty() ? "" : ", ") + nic.name();
-  return names.empty() ? "none" : names;
-}
-
-Status take_nic(TomlTable& table, Machine& machine) {
+// `missing`: those that are said to be absent, and were not there.
+Status take_nic(TomlTable& table, Machine& machine, std::vector<std::string>& missing) {
   WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
   if (!name || name->empty()) return table.wrong("a [[nic]] needs a name: \"mlx5_0\", \"eth0\"");
   WEFT_ASSIGN(const std::optional<bool> absent, table.boolean("absent"));
@@ -98,10 +94,7 @@ Status take_nic(TomlTable& table, Machine& machine) {
   // An RDMA card goes by its network interface's name, too.
   if (nic == machine.nics.end()) nic = std::ranges::find(machine.nics, *name, &Nic::netdev);
   if (nic == machine.nics.end()) {
-    if (absent.value_or(false)) {
-      return table.wrong("absent", fmt::format("the machine has no {} anyway; it has {}", *name,
-                                               names_of(machine.nics)));
-    }
+    if (absent.value_or(false)) missing.push_back(*name);
     machine.nics.push_back(new_nic(table, *name));
     nic = machine.nics.end() - 1;
   }
@@ -194,7 +187,11 @@ Result<std::string> identity_of_link(TomlTable& table) {
 Status correct_machine(Machine& machine, const std::string& path) {
   WEFT_ASSIGN(TomlTable file, read_toml(path));
   Machine corrected = machine;
-  WEFT_RETURN_IF_ERROR(take_each(file, "nic", corrected, take_nic, identity_of_nic));
+  std::vector<std::string> missing;
+  const auto take_known = [&missing](TomlTable& table, Machine& into) {
+    return take_nic(table, into, missing);
+  };
+  WEFT_RETURN_IF_ERROR(take_each(file, "nic", corrected, take_known, identity_of_nic));
   WEFT_RETURN_IF_ERROR(take_each(file, "gpu", corrected, take_gpu, identity_of_gpu));
   WEFT_RETURN_IF_ERROR(take_each(file, "gpu_link", corrected, take_link, identity_of_link));
   WEFT_RETURN_IF_ERROR(file.done());
@@ -202,6 +199,10 @@ Status correct_machine(Machine& machine, const std::string& path) {
   if (const Status status = hardware::check_names(corrected); !status.ok())
     return file.wrong(status.text());
   corrected.source += fmt::format(", corrected by {}", path);
+  if (!missing.empty()) {
+    corrected.source +=
+        fmt::format(" (which says that {} is absent: it was not there)", fmt::join(missing, ", "));
+  }
   machine = std::move(corrected);
   return {};
 }

@@ -132,8 +132,9 @@ Status IbEndpoint::prepare() {
   reserved_ = granted_;
   if (granted_ == 0) {
     return Status(Code::exhausted,
-                  fmt::format("{}: its receive queue has no place for rank {}: raise its depth or "
-                              "lower WEFT_CHANNELS and WEFT_RAIL_SLOTS",
+                  fmt::format("{}: its receive queue has no place for rank {}: raise "
+                              "WEFT_IB_RECEIVE_DEPTH (16 for each peer at least) or lower "
+                              "WEFT_CHANNELS and WEFT_RAIL_SLOTS",
                               interface_.name(), peer_),
                   peer_);
   }

@@ -70,6 +70,9 @@ struct IbOptions {
   DeviceMemory device_memory;
 };
 
+// Whether libibverbs can be loaded; `unavailable` says what is missing.
+[[nodiscard]] Status ib_library();
+
 // Opens rank `rank`'s interface on one port. `resolver` finds the address of a stranger that asks
 // for attention. `unavailable` says why the port cannot be used.
 Result<std::unique_ptr<Interface>> open_ib(Rank rank, const InterfaceOptions& options,

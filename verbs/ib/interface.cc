@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <random>
 #include <utility>
 
@@ -143,13 +144,12 @@ Result<std::vector<RdmaGid>> IbInterface::usable_gids() const {
     if (gid.usable) usable.push_back(gid);
     if (!gid.usable) reasons += fmt::format("; GID {}: {}", gid.index, gid.reason);
   }
-  if (usable.size() > kMostGids) {
-    // Those that lead farthest stay; equal ones in the order of the table.
-    std::ranges::stable_sort(usable, {}, [](const RdmaGid& gid) {
-      return std::pair(gid.kind == GidKind::roce_v1, gid.link_local);
-    });
-    usable.resize(kMostGids);
-  }
+  // Those that lead farthest first; equal ones in the order of the table. An address is there once
+  // for each version of RoCE, and greetings that name it mean the first.
+  std::ranges::stable_sort(usable, {}, [](const RdmaGid& gid) {
+    return std::pair(gid.kind == GidKind::roce_v1, gid.link_local);
+  });
+  if (usable.size() > kMostGids) usable.resize(kMostGids);
   if (!usable.empty()) return usable;
   return Status(Code::unavailable,
                 ib_.gid_index < 0
@@ -159,8 +159,8 @@ Result<std::vector<RdmaGid>> IbInterface::usable_gids() const {
 }
 
 // The port has other addresses now. Paths that live keep theirs for as long as the kernel does;
-// what connects from here on, anew or again, goes by the new ones. Peers need not be told: a
-// greeting carries the address that it came from.
+// what connects from here on, anew or again, goes by the new ones. Peers are not told: a greeting
+// carries the address that it came from, so they learn it from one that we begin.
 void IbInterface::look_for_gids() {
   Result<std::vector<RdmaGid>> now = usable_gids();
   if (!now.ok()) return log(LogLevel::warning, now.status().to_string());
@@ -168,10 +168,14 @@ void IbInterface::look_for_gids() {
     return a.index == b.index && a.bytes == b.bytes;
   };
   if (std::ranges::equal(*now, gids_, is_same)) return;
+  const bool has_lost = std::ranges::any_of(gids_, [&now](const RdmaGid& gid) {
+    return std::ranges::find(*now, gid.bytes, &RdmaGid::bytes) == now->end();
+  });
   gids_ = std::move(*now);
   std::string text;
   for (const RdmaGid& gid : gids_) text += (text.empty() ? "" : ", ") + ip_of(gid.bytes);
-  log(LogLevel::warning, fmt::format("{}: its addresses (GIDs) are {} now", name_, text));
+  log(has_lost ? LogLevel::warning : LogLevel::info,
+      fmt::format("{}: its addresses (GIDs) are {} now", name_, text));
   for (auto& [nonce, endpoint] : known_) endpoint->rank_pairs();
 }
 
@@ -346,7 +350,7 @@ void IbEndpoint::broke(const ibv_wc& completion) {
 }
 
 // The queue pairs are ended: the device touches no memory of the caller any more, and nothing
-// arrives.
+// arrives. That is so once they are reset, too, and their destruction may last.
 void IbEndpoint::fail(const Status& why) {
   if (!failure_.ok()) return;
   failure_ =
@@ -358,13 +362,27 @@ void IbEndpoint::fail(const Status& why) {
     interface_.remove_queue(queue.pair->qp_num);
     interface_.count_retired(queue.posted - queue.retired);
     queue.retired = queue.posted;
-    queue.pair.reset();
+    interface_.bury(std::move(queue.pair));
   }
   for (Outgoing& out : outgoing_) {
     for (std::uint32_t s = 0; out.slots != nullptr && s < interface_.options().slots; ++s)
       out.slots[s].use.reset();
     out.local = {};
   }
+}
+
+// Soft-RoCE destroys a queue pair when the last of its packets has left, and those that wait for a
+// neighbor who does not answer any more stay for seconds. The lane has other paths to serve.
+void IbInterface::bury(Owned<ibv_qp> pair) {
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_RESET;
+  if (closed_) return;  // there are no others; and here where it cannot be reset
+  if (library_.modify_qp(pair.get(), &to, IBV_QP_STATE) != 0) return;
+  std::erase_if(graves_, [](const std::future<void>& grave) {
+    return grave.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  graves_.push_back(
+      std::async(std::launch::async, [dead = std::move(pair)]() mutable { dead.reset(); }));
 }
 
 void IbEndpoint::return_window() {
@@ -378,7 +396,9 @@ void IbEndpoint::abandon(const Status& why) {
 std::string IbEndpoint::path() const {
   const std::string to = fmt::format("{} to rank {}", interface_.name(), peer_);
   if (pair_.gid_index < 0) return to + " (not connected yet)";
-  const auto local = std::ranges::find(interface_.gids(), pair_.own, &RdmaGid::bytes);
+  const auto local = std::ranges::find_if(interface_.gids(), [this](const RdmaGid& gid) {
+    return gid.index == pair_.gid_index && gid.bytes == pair_.own;
+  });
   const auto remote = std::ranges::find(peer_gids_, pair_.peer, &WireGid::bytes);
   std::string reason;
   if (local != interface_.gids().end() && remote != peer_gids_.end()) {
@@ -418,10 +438,12 @@ IbInterface::~IbInterface() {
   if (process_ == getpid()) {
     if (descriptor_.valid()) close();
     for (auto& [nonce, endpoint] : known_) endpoint->fail(Status(Code::closed, "closed"));
+    graves_.clear();  // when they are closed
     return;
   }
   new auto(std::move(known_));
   new auto(std::move(replaced_));
+  new auto(std::move(graves_));
   (void)registrations_.release();
   (void)registrar_.release();
   new auto(std::move(handles_));

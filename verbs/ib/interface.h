@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -393,6 +394,8 @@ class IbInterface final : public Interface {
   [[nodiscard]] Registrations& registrations() { return *registrations_; }
   void add_queue(std::uint32_t number, IbEndpoint& endpoint, std::size_t index);
   void remove_queue(std::uint32_t number) { queues_.erase(number); }
+  // One that is not in use any more; once this returns, the device is done with all memory.
+  void bury(Owned<ibv_qp> pair);
   // Places in the send completion queue: every work request may need one.
   [[nodiscard]] bool has_completions(std::size_t more) const {
     return sending_ + more <= send_depth_;
@@ -479,7 +482,7 @@ class IbInterface final : public Interface {
   void report_releases();
   void look_for_events();
   bool set_alarm();
-  void take_event(const ibv_async_event& event);
+  void take_event(ibv_event_type type, std::uint32_t queue_pair);
   void wait_for_event(std::int64_t timeout_ns);
   // Turns until `done` or until the deadline, asleep in between.
   void drain(const std::function<bool()>& done, const Deadline& deadline);
@@ -526,7 +529,8 @@ class IbInterface final : public Interface {
   std::uint32_t windows_ = 0;                          // granted to all peers
   std::uint32_t returned_ = 0;  // of that, once the arrivals' queue has been empty
   std::size_t sending_ = 0;
-  std::uint32_t datagram_life_ = 0;  // of the queue pair; a failure ends it
+  std::vector<std::future<void>> graves_;  // queue pairs that are being destroyed
+  std::uint32_t datagram_life_ = 0;        // of the queue pair; a failure ends it
   bool datagrams_failed_ = false;
   std::int64_t datagrams_again_ns_ = 0;  // when to try to revive it, then
   std::uint64_t datagrams_sent_ = 0;

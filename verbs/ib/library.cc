@@ -105,3 +105,11 @@ Result<const Library*> library() {
 }
 
 }  // namespace weft::ib
+
+namespace weft {
+
+Status ib_library() {
+  return ib::library().status();
+}
+
+}  // namespace weft

@@ -3,8 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
-
 #include "verbs/ib/answers.h"
 
 namespace weft::ib {
@@ -35,8 +33,8 @@ bool Registrar::pages_on_demand(int access) const {
 
 Result<Owned<ibv_mr>> Registrar::add_host(void* address, std::size_t bytes, int access) {
   ibv_mr* region = library_.reg_mr(domain_, address, bytes, access);
-  const int error = errno;
-  if (region == nullptr && error == ENOMEM && pages_on_demand(access)) {
+  const Status pinned = made(region, fmt::format("{}: registering {} bytes", name_, bytes));
+  if (pinned.code() == Code::exhausted && pages_on_demand(access)) {
     region = library_.reg_mr(domain_, address, bytes, access | IBV_ACCESS_ON_DEMAND);
     if (region != nullptr && on_demand_++ == 0) {
       log(LogLevel::info, fmt::format("{}: memory is registered on demand: the system pins no more "
@@ -44,8 +42,7 @@ Result<Owned<ibv_mr>> Registrar::add_host(void* address, std::size_t bytes, int 
                                       name_));
     }
   }
-  if (region == nullptr) errno = error;
-  WEFT_RETURN_IF_ERROR(made(region, fmt::format("{}: registering {} bytes", name_, bytes)));
+  if (region == nullptr) return pinned;
   return Owned<ibv_mr>(region, {&library_});
 }
 

@@ -24,6 +24,11 @@ constexpr std::uint32_t kTurnsPerLook = 1024;
 constexpr std::int64_t kNapNs = 1'000'000;
 constexpr std::int64_t kLongestAlarmNs = 1'000'000'000;
 
+bool is_of_queue_pair(ibv_event_type type) {
+  return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+         type == IBV_EVENT_QP_ACCESS_ERR;
+}
+
 }  // namespace
 
 // News are also what the peer may have written without a message, and what events may have told.
@@ -97,21 +102,23 @@ bool IbInterface::flushed() const {
 void IbInterface::look_for_events() {
   ibv_async_event event{};
   while (library_.get_async_event(context_.get(), &event) == 0) {
-    // First: a queue pair cannot be destroyed while one of its events is not acknowledged.
+    // A queue pair cannot be destroyed while one of its events is not acknowledged, and may be gone
+    // as soon as it is.
+    const std::uint32_t number = is_of_queue_pair(event.event_type) ? event.element.qp->qp_num : 0;
     library_.ack_async_event(&event);
-    take_event(event);
+    take_event(event.event_type, number);
   }
 }
 
-void IbInterface::take_event(const ibv_async_event& event) {
+void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
   const auto why = [&](std::string_view path) {
-    return fmt::format("{}: {}", path, library_.event_type_str(event.event_type));
+    return fmt::format("{}: {}", path, library_.event_type_str(type));
   };
-  switch (event.event_type) {
+  switch (type) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR: {
-      const auto found = queues_.find(event.element.qp->qp_num);
+      const auto found = queues_.find(queue_pair);
       if (found == queues_.end()) return;
       IbEndpoint& endpoint = *found->second.endpoint;
       return endpoint.fail(Status(Code::unavailable, why(endpoint.path()), endpoint.peer()));
@@ -151,7 +158,7 @@ bool IbInterface::arm() {
 bool IbInterface::set_alarm() {
   if (connecting_.empty() && starved_.empty() && !datagrams_failed_) return true;
   std::int64_t ns = now_ns() + (starved_.empty() ? kLongestAlarmNs : kNapNs);
-  if (datagrams_failed_) ns = std::min(ns, datagrams_again_ns_);
+  if (datagrams_failed_) ns = std::min(ns, std::max(datagrams_again_ns_, now_ns()));
   for (const IbEndpoint* endpoint : connecting_) ns = std::min(ns, endpoint->next_ns());
   itimerspec when{};
   when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};

@@ -30,6 +30,8 @@ namespace {
 constexpr std::int64_t kFarewellMs = 1000;
 // How long a path that is given up may go on with what it is writing.
 constexpr std::int64_t kLastWritesMs = 20;
+// How long none may after one that could not.
+constexpr std::int64_t kStuckNs = 1'000'000'000;
 
 // UCX's settings that differ from its defaults. Those of TCP bound how long a dead host goes
 // unnoticed while nothing is underway (15 s), and let no lane wait for a host that does not answer;
@@ -291,8 +293,13 @@ void UcxInterface::wait_closed(const UcxEndpoint& endpoint) {
         Deadline::after_ms(kFarewellMs));
 }
 
+// Not for one path after the other where nothing moves: the lane has other interfaces to serve.
 void UcxInterface::let_go(const UcxEndpoint& endpoint) {
-  drain([&] { return !endpoint.holds_memory(); }, Deadline::after_ms(kLastWritesMs));
+  const std::int64_t now = now_ns();
+  if (stuck_ns_ != 0 && now - stuck_ns_ < kStuckNs) return;
+  const bool is_done =
+      drain([&] { return !endpoint.holds_memory(); }, Deadline::after_ms(kLastWritesMs));
+  stuck_ns_ = is_done ? 0 : now;
 }
 
 template <typename Predicate>

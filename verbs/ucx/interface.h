@@ -406,7 +406,8 @@ class UcxInterface final : public Interface {
   std::vector<UcxEndpoint*> reporters_;  // with releases to report
   std::vector<std::unique_ptr<Batch>> free_batches_;
   std::size_t batch_bytes_;
-  std::size_t sending_ = 0;  // messages that UCX still reads
+  std::int64_t stuck_ns_ = 0;  // when a path that was given up could not end what it was writing
+  std::size_t sending_ = 0;    // messages that UCX still reads
   std::vector<UcxEndpoint*> failing_;
   std::vector<UcxEndpoint*> unanswered_;
   std::vector<UcxEndpoint*> at_work_;  // with one-sided work outstanding
