@@ -97,7 +97,6 @@ Status Context::Core::ask_for_machines() {
   const std::int64_t patience_ms =
       std::clamp(choose_wait_ns_ / 10'000'000, kLeastPatienceMs, kMostPatienceMs);
   const Status status = machines_told_by(Deadline::after_ms(patience_ms)).status();
-  if (status.code() == Code::mismatch) fail_all(status);
   if (status.ok() || status.code() == Code::mismatch) return status;
   if (status.code() == Code::timed_out) {
     const bool is_news = machine_records_.size() != known;

@@ -65,7 +65,10 @@ Result<const Machines*> Context::Core::machines_told_by(Deadline deadline) {
     }
     machine_records_.push_back(std::move(*record));
   }
-  WEFT_RETURN_IF_ERROR(check_policies(machine_records_));
+  if (const Status policies = check_policies(machine_records_); !policies.ok()) {
+    fail_all(policies);  // whoever asked, and whatever was asked for
+    return policies;
+  }
   machines_ = machines_of(machine_records_);
   hierarchical_ = check_hierarchical_neighbor_allreduce(machines_->layout);
   choose_rails();

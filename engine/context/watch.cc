@@ -27,7 +27,7 @@ void Context::Core::look_around() {
   check_control();
   if (failed_ || check_gone()) return;
   if (choose_again_ns_ != 0 && !machines_ && !uses_all_rails_) {
-    if (!ask_for_machines().ok()) return;  // all has failed
+    if (const Status status = ask_for_machines(); !status.ok()) return fail_all(status);
   }
   const std::int64_t now = now_ns();
   for (std::size_t i = 0; i < running_.size() && !failed_; ++i) {

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "verbs/memory/memory.h"
@@ -374,15 +375,19 @@ void IbEndpoint::fail(const Status& why) {
 // Soft-RoCE destroys a queue pair when the last of its packets has left, and those that wait for a
 // neighbor who does not answer any more stay for seconds. The lane has other paths to serve.
 void IbInterface::bury(Owned<ibv_qp> pair) {
+  if (closed_) return;  // there are no others
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;
-  if (closed_) return;  // there are no others; and here where it cannot be reset
-  if (library_.modify_qp(pair.get(), &to, IBV_QP_STATE) != 0) return;
+  if (library_.modify_qp(pair.get(), &to, IBV_QP_STATE) != 0) return;  // destroyed here
   std::erase_if(graves_, [](const std::future<void>& grave) {
     return grave.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   });
-  graves_.push_back(
-      std::async(std::launch::async, [dead = std::move(pair)]() mutable { dead.reset(); }));
+  try {
+    graves_.push_back(
+        std::async(std::launch::async, [dead = std::move(pair)]() mutable { dead.reset(); }));
+  } catch (const std::system_error&) {
+    return;  // no thread: it was destroyed here
+  }
 }
 
 void IbEndpoint::return_window() {
