@@ -94,6 +94,36 @@ TEST(IbConnecting, AnAddressThatReachesNobodyIsPassedOver) {
   EXPECT_GT(tried.size(), 1u);
 }
 
+// Where only Ethernet frames of RoCE v1 get through, the answer goes back in them, too.
+TEST(IbConnecting, AnAddressThatWorksInOneVersionOnlyIsUsedInThatOne) {
+  for (const std::uint32_t kind : {IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2}) {
+    Ranks ranks(2, {0, 1});
+    for (const Rank rank : {0, 1}) ranks.fabric.add_version_1(Ranks::device(rank));
+    ranks.fabric.datagrams = [kind](const ScriptedDatagram& datagram) {
+      return datagram.kind == kind && datagram.sender[14] == 1 && datagram.receiver[14] == 1
+                 ? Fate::deliver
+                 : Fate::drop;
+    };
+    ranks.open_all();
+    expect_one_connection(ranks);
+    const bool is_v1 = kind == IBV_GID_TYPE_ROCE_V1;
+    for (const Rank self : {0, 1}) {
+      EXPECT_EQ(gid_of(ranks, self), is_v1 ? "(GID 2)" : "(GID 3)");
+      const std::string path = ranks.at(self).path_to(ranks.link(self, 1 - self));
+      EXPECT_NE(path.find(is_v1 ? "both RoCE v1" : "both RoCE v2"), std::string::npos) << path;
+    }
+  }
+}
+
+// Both versions get through: the routable one is taken, wherever it stands in the table.
+TEST(IbConnecting, RoCEv2ComesBeforeV1) {
+  Ranks ranks(2);
+  for (const Rank rank : {0, 1}) ranks.fabric.add_version_1(Ranks::device(rank));
+  ranks.open_all();
+  expect_one_connection(ranks);
+  for (const Rank self : {0, 1}) EXPECT_EQ(gid_of(ranks, self), "(GID 1)");
+}
+
 // Networks do not mix, and on network 0 nothing gets from the host with that number to the other.
 bool is_cut(const ScriptedDatagram& datagram, int from_host) {
   if (datagram.sender[14] != datagram.receiver[14]) return true;
@@ -277,6 +307,7 @@ TEST(IbConnecting, AGreetingOfAnotherKindIsDropped) {
   expect_dropped([](Greeting& g) { ++g.queue_pairs; });
   expect_dropped([](Greeting& g) { g.rank = 1U << 20; });
   expect_dropped([](Greeting& g) { g.receiver[15] ^= 64; });
+  expect_dropped([](Greeting& g) { g.kind ^= 1; });
 }
 
 // Most of what is changed is dropped; what passes is a stranger that nobody answers.

@@ -67,15 +67,29 @@ ScriptedGid Fabric::gid(int network, int host) {
 void Fabric::add_device(const std::string& name, int host, const std::vector<int>& networks) {
   auto port = std::make_unique<ScriptedPort>();
   std::snprintf(port->device.name, sizeof port->device.name, "%s", name.c_str());
-  for (const int network : networks) port->gids.push_back(gid(network, host));
+  for (const int network : networks) port->addresses.push_back({gid(network, host)});
   ports.push_back(std::move(port));
+}
+
+void Fabric::add_version_1(const std::string& device) {
+  for (const auto& port : ports) {
+    if (port->device.name != device) continue;
+    std::vector<ScriptedAddress> both;
+    for (const ScriptedAddress& address : port->addresses) {
+      both.push_back({address.gid, IBV_GID_TYPE_ROCE_V1});
+      both.push_back(address);
+    }
+    port->addresses = both;
+  }
 }
 
 void Fabric::change_gids(const std::string& device, const std::vector<ScriptedGid>& gids) {
   {
     const std::scoped_lock lock(mutex);
     for (const auto& port : ports) {
-      if (port->device.name == device) port->gids = gids;
+      if (port->device.name != device) continue;
+      port->addresses.clear();
+      for (const ScriptedGid& gid : gids) port->addresses.push_back({gid});
     }
   }
   raise(device, IBV_EVENT_GID_CHANGE);

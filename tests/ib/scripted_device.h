@@ -39,6 +39,7 @@ struct ScriptedLimits {
 struct ScriptedDatagram {
   ScriptedGid sender{};
   ScriptedGid receiver{};
+  std::uint32_t kind = IBV_GID_TYPE_ROCE_V2;
   std::uint32_t queue_pair = 0;  // that takes it
   std::vector<std::byte> bytes;
 };
@@ -75,6 +76,8 @@ class Fabric {
   // 10.0.<network>.<host> for each of `networks`, as RoCE v2.
   void add_device(const std::string& name, int host, const std::vector<int>& networks = {0});
   static ScriptedGid gid(int network, int host);
+  // Each address of a device is there as RoCE v1, too, and before the one of v2.
+  void add_version_1(const std::string& device);
   // What a device does with its queue pairs for datagrams when it cannot send one.
   void end_datagrams(const std::string& device);
   // The device's addresses are others now; its users are told.

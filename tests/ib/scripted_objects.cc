@@ -120,14 +120,14 @@ ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_
   Fabric& fabric = fabric_of(context);
   const std::scoped_lock lock(fabric.mutex);
   if (const int error = fabric.refused("query_gid_table"); error != 0) return -error;
-  const auto& gids = static_cast<ScriptedContext*>(context)->port->gids;
-  const std::size_t count = std::min(most, gids.size());
+  const auto& addresses = static_cast<ScriptedContext*>(context)->port->addresses;
+  const std::size_t count = std::min(most, addresses.size());
   for (std::size_t g = 0; g < count; ++g) {
     entries[g] = {};
-    std::memcpy(entries[g].gid.raw, gids[g].data(), gids[g].size());
+    std::memcpy(entries[g].gid.raw, addresses[g].gid.data(), addresses[g].gid.size());
     entries[g].gid_index = static_cast<std::uint32_t>(g);
     entries[g].port_num = 1;
-    entries[g].gid_type = IBV_GID_TYPE_ROCE_V2;
+    entries[g].gid_type = addresses[g].kind;
   }
   return static_cast<ssize_t>(count);
 }
@@ -355,11 +355,11 @@ int modify_qp(ibv_qp* pair, ibv_qp_attr* to, int mask) {
   pair->state = to->qp_state;
   if ((mask & IBV_QP_TIMEOUT) != 0) fabric.sending.push_back(*to);
   if ((mask & IBV_QP_AV) == 0) return 0;
-  const auto& gids = static_cast<ScriptedContext*>(pair->context)->port->gids;
-  if (to->ah_attr.grh.sgid_index >= gids.size()) return EINVAL;
+  const auto& addresses = static_cast<ScriptedContext*>(pair->context)->port->addresses;
+  if (to->ah_attr.grh.sgid_index >= addresses.size()) return EINVAL;
   own->remote_number = to->dest_qp_num;
   fabric.connected.push_back(*to);
-  own->sender = gids[to->ah_attr.grh.sgid_index];
+  own->sender = addresses[to->ah_attr.grh.sgid_index];
   std::memcpy(own->receiver.data(), to->ah_attr.grh.dgid.raw, own->receiver.size());
   return 0;
 }
@@ -390,7 +390,8 @@ ibv_ah* create_ah(ibv_pd* domain, ibv_ah_attr* to) {
   if (made == nullptr) return nullptr;
   made->context = domain->context;
   made->pd = domain;
-  made->sender = static_cast<ScriptedContext*>(domain->context)->port->gids.at(to->grh.sgid_index);
+  const auto& port = *static_cast<ScriptedContext*>(domain->context)->port;
+  made->sender = port.addresses.at(to->grh.sgid_index);
   std::memcpy(made->receiver.data(), to->grh.dgid.raw, made->receiver.size());
   return made;
 }

@@ -18,9 +18,15 @@ class Fabric;
 
 using ScriptedGid = std::array<std::uint8_t, 16>;
 
+struct ScriptedAddress {
+  ScriptedGid gid{};
+  std::uint32_t kind = IBV_GID_TYPE_ROCE_V2;
+  bool operator==(const ScriptedAddress&) const = default;
+};
+
 struct ScriptedPort {
   ibv_device device{};
-  std::vector<ScriptedGid> gids;
+  std::vector<ScriptedAddress> addresses;
 };
 
 struct ScriptedContext : ibv_context {
@@ -75,7 +81,7 @@ struct ScriptedReceives : ibv_srq {
 
 struct ScriptedRoute : ibv_ah {
   ScriptedRoute() : ibv_ah{} {}
-  ScriptedGid sender{};
+  ScriptedAddress sender;
   ScriptedGid receiver{};
 };
 
@@ -96,7 +102,7 @@ struct ScriptedQueuePair : ibv_qp {
   std::uint64_t posted = 0;
   std::uint64_t freed = 0;  // by completions that were polled
   std::uint32_t remote_number = 0;
-  ScriptedGid sender{};
+  ScriptedAddress sender;
   ScriptedGid receiver{};
   int unacknowledged = 0;  // events of this queue pair
 };

@@ -257,8 +257,8 @@ ScriptedQueuePair* Fabric::peer_of(const ScriptedQueuePair& pair) {
   if (found == pairs.end()) return nullptr;
   ScriptedQueuePair* peer = found->second;
   const bool ready = peer->state == IBV_QPS_RTR || peer->state == IBV_QPS_RTS;
-  const bool agree = peer->remote_number == pair.qp_num && peer->sender == pair.receiver &&
-                     peer->receiver == pair.sender;
+  const bool agree = peer->remote_number == pair.qp_num && peer->sender.gid == pair.receiver &&
+                     peer->receiver == pair.sender.gid && peer->sender.kind == pair.sender.kind;
   return ready && agree ? peer : nullptr;
 }
 
@@ -356,7 +356,8 @@ ibv_wc_status Fabric::take(ScriptedQueuePair& peer, const ScriptedSend& send,
 
 void Fabric::send_datagram(ScriptedQueuePair& pair, ScriptedSend& send) {
   const auto& route = static_cast<const ScriptedRoute&>(*send.request.wr.ud.ah);
-  ScriptedDatagram datagram{route.sender, route.receiver, send.request.wr.ud.remote_qpn, {}};
+  ScriptedDatagram datagram{
+      route.sender.gid, route.receiver, route.sender.kind, send.request.wr.ud.remote_qpn, {}};
   if (!gather(pair, send, datagram.bytes)) return violated("a datagram of unregistered memory");
   const Fate fate = datagrams ? datagrams(datagram) : Fate::deliver;
   if (fate == Fate::later) later_.push_back(datagram);
@@ -370,8 +371,9 @@ void Fabric::deliver(const ScriptedDatagram& datagram) {
   const auto found = pairs.find(datagram.queue_pair);
   if (found == pairs.end() || found->second->qp_type != IBV_QPT_UD) return;
   ScriptedQueuePair& pair = *found->second;
-  const auto& gids = static_cast<ScriptedContext&>(*pair.context).port->gids;
-  if (std::ranges::find(gids, datagram.receiver) == gids.end() || pair.receives.empty()) return;
+  const auto& addresses = static_cast<ScriptedContext&>(*pair.context).port->addresses;
+  const ScriptedAddress receiver{datagram.receiver, datagram.kind};
+  if (std::ranges::find(addresses, receiver) == addresses.end() || pair.receives.empty()) return;
   const ScriptedReceive receive = pair.receives.front();
   const std::size_t bytes = kRouteBytes + datagram.bytes.size();
   if (bytes > receive.part.length) return;

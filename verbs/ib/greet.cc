@@ -145,8 +145,9 @@ Status IbInterface::give_datagram(std::uint64_t place) {
                   name_ + ": a buffer for datagrams");
 }
 
-int IbInterface::gid_index_of(const std::array<std::uint8_t, 16>& gid) const {
-  const auto found = std::ranges::find(gids_, gid, &RdmaGid::bytes);
+int IbInterface::gid_index_of(const GidBytes& bytes, GidKind kind) const {
+  const auto found = std::ranges::find_if(
+      gids_, [&](const RdmaGid& gid) { return gid.bytes == bytes && gid.kind == kind; });
   return found == gids_.end() ? -1 : found->index;
 }
 
@@ -193,7 +194,7 @@ Greeting IbInterface::new_greeting() const {
   greeting.job = options_.job;
   greeting.rank = static_cast<std::uint32_t>(rank_);
   greeting.from = nonce();
-  greeting.channels = options_.channels;
+  greeting.channels = static_cast<std::uint16_t>(options_.channels);
   greeting.slots = options_.slots;
   greeting.payload_bytes = fields_.payload_bytes;
   greeting.piece_bytes = fields_.piece_bytes;
@@ -220,7 +221,7 @@ bool IbInterface::meant_for_us(const Greeting& greeting) const {
          greeting.payload_bytes == fields_.payload_bytes &&
          greeting.piece_bytes == fields_.piece_bytes &&
          (greeting.level == Level::closed || greeting.queue_pairs == ib_.queue_pairs) &&
-         gid_index_of(greeting.receiver) >= 0;
+         gid_index_of(greeting.receiver, static_cast<GidKind>(greeting.kind)) >= 0;
 }
 
 void IbInterface::take_datagram(const ibv_wc& completion) {
@@ -244,9 +245,10 @@ void IbInterface::answer_closed(const Greeting& greeting) {
   answer.to = greeting.from;
   answer.sender = greeting.receiver;
   answer.receiver = greeting.sender;
+  answer.kind = greeting.kind;
   answer.incarnation = greeting.incarnation;
-  const Status sent =
-      send_greeting(answer, gid_index_of(greeting.receiver), greeting.datagrams, greeting.lid);
+  const int gid_index = gid_index_of(greeting.receiver, static_cast<GidKind>(greeting.kind));
+  const Status sent = send_greeting(answer, gid_index, greeting.datagrams, greeting.lid);
   if (!sent.ok()) warn_once(sent);
 }
 
@@ -314,7 +316,14 @@ void IbEndpoint::lead(std::int64_t now) {
 
 IbEndpoint::RoutePair IbEndpoint::route_of(const GidPair& pair) const {
   const RdmaGid& own = interface_.gids()[static_cast<std::size_t>(pair.local)];
-  return {own.index, own.bytes, peer_gids_[static_cast<std::size_t>(pair.remote)].bytes};
+  return {own.index, own.kind, own.bytes, peer_gids_[static_cast<std::size_t>(pair.remote)].bytes};
+}
+
+// The way on which a greeting came, from our side.
+IbEndpoint::RoutePair IbEndpoint::route_back(const Greeting& greeting) const {
+  const auto kind = static_cast<GidKind>(greeting.kind);
+  return {interface_.gid_index_of(greeting.receiver, kind), kind, greeting.receiver,
+          greeting.sender};
 }
 
 void IbEndpoint::greet(std::int64_t) {
@@ -325,6 +334,7 @@ void IbEndpoint::greet(std::int64_t) {
   greeting.choice = choice_;
   greeting.sender = pair_.own;
   greeting.receiver = pair_.peer;
+  greeting.kind = static_cast<std::uint8_t>(pair_.kind);
   greeting.queue_pairs = static_cast<std::uint8_t>(queues_.size());
   for (std::size_t q = 0; q < queues_.size(); ++q) {
     greeting.numbers[q] = queues_[q].pair->qp_num;
@@ -363,7 +373,7 @@ bool IbEndpoint::leads() const {
 
 // The pair over which it came works in this direction; our answer goes back the same way.
 void IbEndpoint::answer_along(const Greeting& greeting) {
-  pair_ = {interface_.gid_index_of(greeting.receiver), greeting.receiver, greeting.sender};
+  pair_ = route_back(greeting);
   peer_datagrams_ = greeting.datagrams;
   peer_lid_ = greeting.lid;
 }
@@ -374,8 +384,7 @@ bool IbEndpoint::gives_up_for(const Greeting& greeting) {
   if (!leads()) return greeting.level == Level::ready && greeting.choice > choice_;
   const bool agrees = greeting.level != Level::asking && greeting.choice == choice_;
   if (agrees || attempts_ < kTriesOfChoice) return false;
-  const RoutePair heard{interface_.gid_index_of(greeting.receiver), greeting.receiver,
-                        greeting.sender};
+  const RoutePair heard = route_back(greeting);
   if (attempts_ >= kTriesBeforeAgain) refuted_.clear();
   return heard != pair_ && std::ranges::find(refuted_, heard) == refuted_.end();
 }
@@ -403,7 +412,7 @@ void IbEndpoint::join(const Greeting& greeting) {
   Greeting to = greeting;
   if (self) {
     const RdmaGid& own = interface_.gids().front();
-    pair_ = {own.index, own.bytes, own.bytes};
+    pair_ = {own.index, own.kind, own.bytes, own.bytes};
     to.window = granted_;
     to.words = scratch_.address();
     to.words_key = scratch_.rkey();

@@ -404,7 +404,9 @@ std::string IbEndpoint::path() const {
   const auto local = std::ranges::find_if(interface_.gids(), [this](const RdmaGid& gid) {
     return gid.index == pair_.gid_index && gid.bytes == pair_.own;
   });
-  const auto remote = std::ranges::find(peer_gids_, pair_.peer, &WireGid::bytes);
+  const auto remote = std::ranges::find_if(peer_gids_, [this](const WireGid& gid) {
+    return gid.bytes == pair_.peer && static_cast<GidKind>(gid.kind) == pair_.kind;
+  });
   std::string reason;
   if (local != interface_.gids().end() && remote != peer_gids_.end()) {
     reason = ": " + relation_of(*local, {remote->bytes, static_cast<GidKind>(remote->kind),

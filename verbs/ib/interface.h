@@ -198,6 +198,7 @@ class IbEndpoint final : public Endpoint {
   // A pair of addresses, as it is set in a route.
   struct RoutePair {
     int gid_index = -1;  // ours
+    GidKind kind = GidKind::infiniband;
     GidBytes own{};
     GidBytes peer{};
     bool operator==(const RoutePair&) const = default;
@@ -261,6 +262,7 @@ class IbEndpoint final : public Endpoint {
   void confirm();
   [[nodiscard]] bool leads() const;
   [[nodiscard]] RoutePair route_of(const GidPair& pair) const;
+  [[nodiscard]] RoutePair route_back(const Greeting& greeting) const;
   void answer_along(const Greeting& greeting);
   [[nodiscard]] bool gives_up_for(const Greeting& greeting);
   void move_on(const Greeting& greeting);
@@ -421,7 +423,8 @@ class IbInterface final : public Interface {
   [[nodiscard]] Greeting new_greeting() const;
   // The largest packet that we take, as verbs count them.
   [[nodiscard]] ibv_mtu mtu() const;
-  [[nodiscard]] int gid_index_of(const std::array<std::uint8_t, 16>& gid) const;
+  // Of our own address; -1: we have none like that.
+  [[nodiscard]] int gid_index_of(const GidBytes& gid, GidKind kind) const;
   // Whether bytes of the caller may be read by the processor: inside of work requests.
   [[nodiscard]] bool only_host_memory() const { return !ib_.device_memory.exporter; }
   // A chunk of our heap for a peer to reach; 0: not in the heap.

@@ -160,7 +160,9 @@ struct Greeting {
   // The pair of addresses that this datagram travels over.
   std::array<std::uint8_t, 16> sender{};
   std::array<std::uint8_t, 16> receiver{};
-  std::uint32_t channels = 0;
+  std::uint16_t channels = 0;
+  std::uint8_t kind = 0;  // GidKind, of both: a port has one IP address once per RoCE version
+  std::uint8_t unused = 0;
   std::uint32_t slots = 0;
   std::uint64_t payload_bytes = 0;
   std::uint64_t piece_bytes = 0;
@@ -180,7 +182,8 @@ struct Greeting {
 };
 static_assert(std::is_trivially_copyable_v<Greeting> && sizeof(Greeting) == 152);
 static_assert(offsetof(Greeting, from) == 16 && offsetof(Greeting, sender) == 32);
-static_assert(offsetof(Greeting, channels) == 64 && offsetof(Greeting, datagrams) == 88);
+static_assert(offsetof(Greeting, channels) == 64 && offsetof(Greeting, kind) == 66);
+static_assert(offsetof(Greeting, slots) == 68 && offsetof(Greeting, datagrams) == 88);
 static_assert(offsetof(Greeting, numbers) == 96 && offsetof(Greeting, words) == 136);
 
 // What a peer writes into our memory without a message: this must get through even if both receive
