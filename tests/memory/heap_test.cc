@@ -1,6 +1,7 @@
 // The allocator of the shared heap: what a block is, and that running out is an error.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <span>
 #include <thread>
@@ -61,6 +62,41 @@ TEST(Heap, ReusedMemoryIsZeroAgain) {
       EXPECT_TRUE(is_zero(second, bytes)) << bytes;
       deallocate(second);
     }
+  });
+}
+
+// What a device was told of are pages: others at the same addresses would be none of its.
+TEST(Heap, PagesThatAreHeldStayAndAreClearedForTheNext) {
+  with_heap(heap_of_mib(64), [] {
+    constexpr std::size_t kPage = 2 << 20;
+    std::byte* block = take(4 * kPage);
+    std::memset(block, 0xee, 4 * kPage);
+    std::optional<HeapHold> hold(std::in_place, heap_offset(block, 1) + kPage + 1, kPage);
+    deallocate(block);  // its addresses stay mapped
+    EXPECT_TRUE(is_zero(block, kPage) && is_zero(block + 3 * kPage, kPage)) << "these were held";
+    EXPECT_EQ(block[kPage], std::byte{0xee}) << "the first page went";
+    EXPECT_EQ(block[3 * kPage - 1], std::byte{0xee}) << "the second page went";
+    EXPECT_EQ(take(3 * kPage), block) << "first fit";
+    EXPECT_TRUE(is_zero(block, 3 * kPage)) << "what was held was not cleared";
+    std::memset(block, 0xdd, 3 * kPage);
+    HeapHold second(heap_offset(block, 1), kPage);
+    deallocate(block);
+    EXPECT_EQ(block[0], std::byte{0xdd});
+    EXPECT_EQ(block[kPage], std::byte{0xdd});
+    hold.reset();
+    EXPECT_TRUE(is_zero(block + kPage, 2 * kPage)) << "free, and held by nobody any more";
+    EXPECT_EQ(block[0], std::byte{0xdd}) << "the other hold";
+  });
+}
+
+TEST(Heap, PagesThatAreHeldStayWithABlockThatIsInUse) {
+  with_heap(heap_of_mib(64), [] {
+    std::byte* block = take(2 << 20);
+    std::memset(block, 0xee, 2 << 20);
+    { const HeapHold hold(heap_offset(block, 1), 2 << 20); }
+    EXPECT_EQ(block[5], std::byte{0xee});
+    deallocate(block);
+    EXPECT_TRUE(is_zero(block, 2 << 20));
   });
 }
 

@@ -54,6 +54,20 @@ TEST_P(OneSided, WhatIsWrittenIsReadBackAtAnySizeAndAlignment) {
   }
 }
 
+// A block that was given back and taken again has the address that it had, and maybe other pages.
+TEST_P(OneSided, MemoryThatCameBackIsReachedWhereItIsNow) {
+  Group group(GetParam(), 2);
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  const void* before = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    SharedBuffer buffer(kBytes);
+    ASSERT_TRUE(round == 0 || buffer.bytes().data() == before) << "first fit";
+    before = buffer.bytes().data();
+    EXPECT_EQ(buffer.bytes()[kBytes - 1], std::byte{0});
+    expect_round_trip(group, buffer.bytes());
+  }
+}
+
 TEST_P(OneSided, PrivateMemoryIsReachedWhereTheKernelAllowsIt) {
   Group group(GetParam(), 2);
   std::vector<std::byte> buffer(100'001);

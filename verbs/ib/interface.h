@@ -444,6 +444,10 @@ class IbInterface final : public Interface {
     IbEndpoint* endpoint = nullptr;
     std::size_t index = 0;
   };
+  struct Exposed {
+    HeapHold pages;
+    Owned<ibv_mr> region;  // ends first
+  };
 
   IbInterface(Rank rank, const InterfaceOptions& options, const IbOptions& ib,
               const Library& library, AddressResolver resolver);
@@ -519,7 +523,7 @@ class IbInterface final : public Interface {
   Buffer datagram_memory_;
   Owned<ibv_qp> datagrams_;
   std::map<std::tuple<int, GidBytes, GidBytes>, Owned<ibv_ah>> handles_;  // by pair of addresses
-  std::map<std::uint64_t, Owned<ibv_mr>> exposed_;
+  std::map<std::uint64_t, Exposed> exposed_;                              // chunks of our heap
   Fd woken_;
   Fd alarm_;  // when something is to be said again
   Fd descriptor_;

@@ -208,7 +208,7 @@ bool IbEndpoint::take_exposed(const Control& control) {
   return true;
 }
 
-// Whole chunks of the heap only; what a rank asks for stays registered.
+// Whole chunks of the heap only; what a rank asks for stays registered, and so its pages stay.
 Control IbInterface::expose(std::uint64_t chunk) {
   Control answer;
   answer.kind = ControlKind::exposed;
@@ -217,21 +217,23 @@ Control IbInterface::expose(std::uint64_t chunk) {
   if (heap.ok()) answer.heap_bytes = heap->bytes;
   if (chunk >= answer.heap_bytes / kChunkBytes) return answer;
   void* memory = heap_address(chunk * kChunkBytes);
-  Owned<ibv_mr>& region = exposed_[chunk];
-  if (region == nullptr) {
+  const auto [place, is_new] = exposed_.try_emplace(chunk);
+  Exposed& exposed = place->second;
+  if (is_new) {
+    exposed.pages = HeapHold(chunk * kChunkBytes, kChunkBytes);
     Result<Owned<ibv_mr>> made =
         registrar_->add_host(memory, kChunkBytes,
                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
     if (!made.ok()) {
-      exposed_.erase(chunk);
+      exposed_.erase(place);
       warn_once(made.status());
       return answer;
     }
-    region = std::move(made).value();
+    exposed.region = std::move(made).value();
   }
   answer.address = reinterpret_cast<std::uintptr_t>(memory);
-  answer.key = region->rkey;
+  answer.key = exposed.region->rkey;
   return answer;
 }
 

@@ -94,8 +94,7 @@ Status Heap::commit(std::uint64_t offset, std::uint64_t bytes) {
   if (rc == 0) return {};
   const int error = errno;
   // What was reserved before the failure goes back, so that a failed request costs nothing.
-  (void)fallocate(identity_.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  give_back(offset, bytes);
   return system_error(
       fmt::format("weft::allocate: reserving {} KiB of shared memory ({})", bytes >> 10,
                   options_.directory.empty() ? std::string("memfd") : options_.directory),
@@ -117,6 +116,7 @@ Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
     large_.give(*arena, kHugePage);
     return status;
   }
+  clear_held(*arena, kHugePage);
   huge_ += take_huge_pages(*arena, kHugePage);
   small_.give(*arena, kHugePage);
   return *small_.take(bytes, kCacheLine);
@@ -152,6 +152,7 @@ Result<void*> Heap::allocate(std::size_t bytes) {
     large_.give(*offset, size);
     return status;
   }
+  clear_held(*offset, size);
   const std::uint64_t huge = take_huge_pages(*offset, size);
   blocks_[*offset] = {size, huge};
   huge_ += huge;
@@ -172,10 +173,57 @@ void Heap::deallocate(void* pointer) {
     return;
   }
   announce_change(pointer, size);
-  (void)fallocate(identity_.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  static_cast<off_t>(offset), static_cast<off_t>(size));
+  for (auto page = held_.lower_bound(offset); page != held_.end() && page->first < offset + size;
+       ++page) {
+    page->second.is_kept = true;
+  }
+  give_back(offset, size);
   huge_ -= huge;
   large_.give(offset, size);
+}
+
+void Heap::give_back(std::uint64_t offset, std::uint64_t bytes) {
+  const auto punch = [this](std::uint64_t from, std::uint64_t to) {
+    if (from == to) return;
+    (void)fallocate(identity_.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(from), static_cast<off_t>(to - from));
+  };
+  std::uint64_t from = offset;
+  for (auto page = held_.lower_bound(offset); page != held_.end() && page->first < offset + bytes;
+       ++page) {
+    punch(from, page->first);
+    from = page->first + kHugePage;
+  }
+  punch(from, offset + bytes);
+}
+
+// What is taken from the kernel is zero; what was kept, or was free and peers could write to, may not be.
+void Heap::clear_held(std::uint64_t offset, std::uint64_t bytes) {
+  for (auto page = held_.lower_bound(offset); page != held_.end() && page->first < offset + bytes;
+       ++page) {
+    page->second.is_kept = false;
+    std::memset(base_ + page->first, 0, kHugePage);
+  }
+}
+
+void Heap::hold(std::uint64_t offset, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint64_t page = offset / kHugePage * kHugePage; page < offset + bytes;
+       page += kHugePage) {
+    ++held_[page].holds;
+  }
+}
+
+void Heap::let_go(std::uint64_t offset, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint64_t page = offset / kHugePage * kHugePage; page < offset + bytes;
+       page += kHugePage) {
+    const auto held = held_.find(page);
+    if (held == held_.end() || --held->second.holds != 0) continue;
+    const bool is_kept = held->second.is_kept;
+    held_.erase(held);
+    if (is_kept) give_back(page, kHugePage);
+  }
 }
 
 HeapUsage Heap::usage() {

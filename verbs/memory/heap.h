@@ -1,6 +1,7 @@
 // Heap: the one shared segment of this process, and the allocator over it. Internal to the module.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -31,6 +32,9 @@ class Heap {
 
   Result<void*> allocate(std::size_t bytes);
   void deallocate(void* pointer);
+  // HeapHold.
+  void hold(std::uint64_t offset, std::uint64_t bytes);
+  void let_go(std::uint64_t offset, std::uint64_t bytes);
 
   [[nodiscard]] const HeapIdentity& identity() const { return identity_; }
   [[nodiscard]] HeapUsage usage();
@@ -43,7 +47,17 @@ class Heap {
     std::uint64_t huge;
   };
 
+  // A huge page that is held.
+  struct Held {
+    int holds = 0;
+    bool is_kept = false;  // by its holds alone: its block was given back
+  };
+
   Heap() = default;
+  // The pages of a range that nobody uses go back to the kernel, but for those that are held.
+  void give_back(std::uint64_t offset, std::uint64_t bytes);
+  // … are taken again.
+  void clear_held(std::uint64_t offset, std::uint64_t bytes);
   Status commit(std::uint64_t offset, std::uint64_t bytes);
   // How many of the bytes the kernel put on huge pages: all or none.
   std::uint64_t take_huge_pages(std::uint64_t offset, std::uint64_t bytes);
@@ -56,6 +70,7 @@ class Heap {
   Extents large_;                                    // whole huge pages
   Extents small_;                                    // parts of arenas, one huge page each
   std::unordered_map<std::uint64_t, Block> blocks_;  // by offset
+  std::map<std::uint64_t, Held> held_;               // by the offset of the huge page
   std::uint64_t allocated_ = 0;
   std::uint64_t huge_ = 0;
 };

@@ -180,6 +180,17 @@ void* heap_address(std::uint64_t offset) {
   return process_heap().heap.load(std::memory_order_acquire)->base() + offset;
 }
 
+HeapHold::HeapHold(std::uint64_t offset, std::uint64_t bytes) : offset_(offset), bytes_(bytes) {
+  process_heap().heap.load(std::memory_order_acquire)->hold(offset, bytes);
+}
+
+// The pages of a forked child are its parent's.
+HeapHold::~HeapHold() {
+  if (bytes_ == 0) return;
+  Heap* made = process_heap().heap.load(std::memory_order_acquire);
+  if (made->identity().process == getpid()) made->let_go(offset_, bytes_);
+}
+
 Result<std::shared_ptr<const PeerHeap>> PeerHeap::open(const HeapIdentity& identity) {
   Mappings& all = mappings();
   const std::lock_guard lock(all.mutex);

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "verbs/base/base.h"
 #include "verbs/memory/preference.h"
@@ -66,6 +67,31 @@ inline constexpr std::uint64_t kNotInHeap = ~std::uint64_t{0};
 [[nodiscard]] std::uint64_t heap_offset(const void* pointer, std::size_t bytes);
 // The address of an offset in this process's own heap.
 [[nodiscard]] void* heap_address(std::uint64_t offset);
+
+// Pages of the heap for a device that peers reach without asking anew: what it was told of are pages
+// and not addresses. While a hold lives, deallocate() keeps the pages that it covers, and allocate()
+// clears them before it gives them out again; without that it would take others, and what peers
+// write would land where nobody looks.
+class HeapHold {
+ public:
+  HeapHold() = default;
+  // Whole huge pages around [offset, offset+bytes) of this process's heap, which exists.
+  HeapHold(std::uint64_t offset, std::uint64_t bytes);
+  HeapHold(HeapHold&& other) noexcept
+      : offset_(other.offset_), bytes_(std::exchange(other.bytes_, 0)) {}
+  HeapHold& operator=(HeapHold&& other) noexcept {
+    std::swap(offset_, other.offset_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  HeapHold(const HeapHold&) = delete;
+  HeapHold& operator=(const HeapHold&) = delete;
+  ~HeapHold();
+
+ private:
+  std::uint64_t offset_ = 0;
+  std::uint64_t bytes_ = 0;  // 0: nothing is held
+};
 
 // A peer process's heap, mapped here. Shared by all endpoints to ranks of that process; unmapped
 // with the last reference. For our own process it is the heap itself.
