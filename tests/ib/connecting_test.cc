@@ -1,4 +1,6 @@
 // Connecting over datagrams that get lost, come twice or late, or are noise.
+#include <chrono>
+#include <future>
 #include <random>
 
 #include "tests/ib/pair.h"
@@ -240,6 +242,58 @@ TEST(IbConnecting, AnAddressWithoutARouteIsPassedOver) {
   expect_one_connection(ranks);
 }
 
+// The kernel asks for the address of a neighbor's card for a second. Others must not wait for that.
+TEST(IbConnecting, WhileANeighborIsLookedUpOthersAreServed) {
+  Ranks ranks(3);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  std::promise<void> answer;
+  ranks.fabric.routes = [answered = answer.get_future().share()] {
+    answered.wait_for(std::chrono::seconds(10));
+  };
+  const std::int64_t start = now_ns();
+  (void)ranks.link(0, 2);
+  for (std::uint32_t n = 0; n < 20; ++n) {
+    ASSERT_TRUE(ranks.post(0, 1, n));
+    ASSERT_TRUE(ranks.receive(0, 1, n));
+  }
+  EXPECT_LT(now_ns() - start, 5'000'000'000);
+  EXPECT_NE(ranks.at(0).path_to(ranks.link(0, 2)).find("not connected"), std::string::npos);
+  answer.set_value();
+  ranks.meet(0, 2);
+}
+
+// The peer's card may be another one by now, with the same address.
+TEST(IbConnecting, AfterAFailureTheNeighborIsLookedUpAnew) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  const int before = ranks.fabric.calls("create_ah");
+  reconnect(ranks);
+  EXPECT_TRUE(ranks.eventually([&] { return ranks.fabric.calls("create_ah") >= before + 2; }));
+}
+
+TEST(IbConnecting, OfPathsThatFailedAgainAndAgainNothingIsLeft) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  std::string lives;
+  for (int round = 0; round < 8; ++round) {
+    Endpoint& there = ranks.link(0, 1);
+    Endpoint& back = ranks.link(1, 0);
+    reconnect(ranks);
+    ranks.at(0).forget(there);
+    ranks.at(1).forget(back);
+    const auto rest = [&] {  // queue pairs and routes that were replaced go a little later
+      ranks.turn();
+      return ranks.fabric.reliable_pairs("scripted0").size() == ranks.ib.queue_pairs &&
+             (round == 0 || ranks.fabric.leaks() == lives);
+    };
+    ASSERT_TRUE(eventually(rest)) << ranks.fabric.leaks() << " and not " << lives;
+    if (round == 0) lives = ranks.fabric.leaks();
+  }
+}
+
 TEST(IbConnecting, WhereNobodyAnswersNothingBlocksAndPostsWait) {
   Ranks ranks(2);
   ranks.fabric.datagrams = [](const ScriptedDatagram&) { return Fate::drop; };
@@ -282,7 +336,7 @@ void expect_dropped(Change change) {
   };
   ranks.open_all();
   (void)ranks.link(0, 1);
-  ASSERT_FALSE(seen.bytes.empty());
+  ASSERT_TRUE(ranks.eventually([&] { return !seen.bytes.empty(); }));
   Greeting greeting;
   std::memcpy(&greeting, seen.bytes.data(), sizeof greeting);
   change(greeting);
@@ -321,6 +375,7 @@ TEST(IbConnecting, NoiseNeverFaults) {
   };
   ranks.open_all();
   (void)ranks.link(0, 1);
+  ASSERT_TRUE(ranks.eventually([&] { return !seen.bytes.empty(); }));
   for (int round = 0; round < 3000; ++round) {
     ScriptedDatagram noise = seen;
     for (unsigned flips = random() % 4 + 1; flips != 0; --flips)

@@ -177,6 +177,33 @@ TEST(IbFailures, EventsOfThePortEndNothing) {
   EXPECT_TRUE(ranks.receive(0, 1, 1));
 }
 
+TEST(IbFailures, EventsOfTheDevicesOtherPortAreNotOurs) {
+  Ranks ranks(1);
+  ranks.open_all();
+  for (const int port : {2, 1}) {
+    const int before = ranks.fabric.calls("query_gid_table");
+    ranks.fabric.raise(Ranks::device(0), IBV_EVENT_GID_CHANGE, port);
+    look(ranks, 0);
+    EXPECT_EQ(ranks.fabric.calls("query_gid_table") - before, port == 1 ? 1 : 0);
+  }
+}
+
+// As a subnet manager does it.
+TEST(IbFailures, APortThatIsNumberedAnewGreetsWithItsNewNumber) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.fabric.limits.lid = 77;
+  ranks.fabric.raise(Ranks::device(0), IBV_EVENT_LID_CHANGE);
+  look(ranks, 0);
+  Greeting greeting;
+  ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+    if (datagram.sender[15] == 1) std::memcpy(&greeting, datagram.bytes.data(), sizeof greeting);
+    return Fate::deliver;
+  };
+  ranks.meet(0, 1);
+  EXPECT_EQ(greeting.lid, 77);
+}
+
 // One datagram that cannot be sent, as its route has gone, ends their queue pair.
 TEST(IbFailures, DatagramsGoOnAfterAFailure) {
   Ranks ranks(5);

@@ -125,12 +125,12 @@ bool Fabric::notify(ScriptedContext& context, const ibv_async_event& event) {
   return eventfd_write(context.async_fd, 1) == 0;
 }
 
-void Fabric::raise(const std::string& device, ibv_event_type type) {
+void Fabric::raise(const std::string& device, ibv_event_type type, int port) {
   const std::scoped_lock lock(mutex);
   for (ScriptedContext* context : contexts) {
     ibv_async_event event{};
     event.event_type = type;
-    event.element.port_num = 1;
+    event.element.port_num = port;
     if (device == context->port->device.name) notify(*context, event);
   }
 }

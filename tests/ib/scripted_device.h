@@ -28,6 +28,7 @@ namespace weft::ib {
 // What the devices of a fabric can do.
 struct ScriptedLimits {
   int max_cqe = 1 << 16;
+  std::uint16_t lid = 0;  // of every port
   int max_srq_wr = 1 << 15;
   std::uint32_t max_qp_wr = 1 << 14;
   std::uint32_t max_inline = 256;
@@ -94,7 +95,7 @@ class Fabric {
   void deliver(const ScriptedDatagram& datagram);
   void set_port(ibv_port_state state) { port_ = state; }
   // To every user of the device, or to the one that owns the queue pair.
-  void raise(const std::string& device, ibv_event_type event);
+  void raise(const std::string& device, ibv_event_type event, int port = 1);
   void raise(std::uint32_t queue_pair, ibv_event_type event);
   [[nodiscard]] std::vector<std::uint32_t> reliable_pairs(const std::string& device);
 
@@ -106,6 +107,7 @@ class Fabric {
   ScriptedLimits limits;
   std::function<Fate(const ScriptedDatagram&)> datagrams;
   std::function<ibv_wc_status(const ScriptedWork&)> works;
+  std::function<void()> routes;                 // while a neighbor is looked up
   std::uint64_t receives_missed = 0;            // messages that found a shared receive queue empty
   std::uint64_t signalled = 0;                  // work requests that asked for a completion
   std::size_t locked = 0;                       // bytes pinned

@@ -112,6 +112,7 @@ int query_port(ibv_context* context, std::uint8_t, ibv_port_attr* attributes) {
   *attributes = {};
   attributes->state = fabric.port();
   attributes->active_mtu = IBV_MTU_1024;
+  attributes->lid = fabric.limits.lid;
   return fabric.refused("query_port");
 }
 
@@ -385,6 +386,7 @@ int destroy_qp(ibv_qp* pair) {
 
 ibv_ah* create_ah(ibv_pd* domain, ibv_ah_attr* to) {
   Fabric& fabric = fabric_of(domain->context);
+  if (fabric.routes) fabric.routes();
   const std::scoped_lock lock(fabric.mutex);
   auto* made = make<ScriptedRoute>(fabric, "create_ah", "ah");
   if (made == nullptr) return nullptr;

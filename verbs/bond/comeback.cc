@@ -38,7 +38,7 @@ void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   if (path.returning && now - path.tried_ns > kPatience * wait_ns) give_up(index, unproven);
   if (path.returning || !failure_.ok()) return;
   keep_aside(index);
-  if (!is_drained(index) || !path.interface->link().ok()) return;
+  if (!is_drained(index) || !bond_.link_of(*path.interface).ok()) return;
   const bool is_due = now >= path.try_ns && (path.resolved || path.wanted);
   const bool sought = is_sought(index);
   if (!is_due && !sought) return;
@@ -90,7 +90,8 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
     state.taken[index] = 0;
     state.bound[index] = ~std::uint64_t{0};
   }
-  path.endpoint = &endpoint;
+  bond_.disown(*path.endpoint);
+  path.interface->forget(*std::exchange(path.endpoint, &endpoint));
   bond_.own(endpoint, *this);
   ++path.generation;
   path.returning = true;

@@ -54,7 +54,7 @@ Result<std::unique_ptr<Interface>> BondInterface::open(const BondOptions& option
     const std::size_t most = interface->piece_bytes();
     bond->piece_bytes_ = k == 0 ? most : std::min(bond->piece_bytes_, most);
     bond->networks_.push_back({std::move(networks[k].kind), std::move(networks[k].rail),
-                               std::move(interface), networks[k].node});
+                               std::move(interface), networks[k].node, Status{}});
   }
   return std::unique_ptr<Interface>(std::move(bond));
 }

@@ -26,11 +26,20 @@ bool BondInterface::progress() {
   const std::int64_t time = look ? now() : 0;
   const bool due = look && time - looked_ns_ >= kLookNs;
   if (due) looked_ns_ = time;
+  for (Member& member : networks_) {
+    if (due) member.link = member.interface->link();  // asks the device: once, not for each peer
+  }
   for (auto& [rank, endpoint] : endpoints_) {
     if (due) endpoint->look(time);
     news |= endpoint->progress();
   }
   return news || due;
+}
+
+const Status& BondInterface::link_of(const Interface& member) const {
+  const auto found = std::ranges::find_if(
+      networks_, [&member](const Member& known) { return known.interface.get() == &member; });
+  return found->link;
 }
 
 bool BondInterface::flushed() const {

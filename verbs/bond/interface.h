@@ -310,6 +310,9 @@ class BondInterface final : public Interface {
   [[nodiscard]] std::int64_t now() const { return options_.clock(); }
   // A path of this endpoint's was connected again.
   void own(const Endpoint& path, BondEndpoint& whole) { owners_[&path] = &whole; }
+  void disown(const Endpoint& path) { owners_.erase(&path); }
+  // Of a member, as the last look found it.
+  [[nodiscard]] const Status& link_of(const Interface& member) const;
 
  private:
   // A member and how it is known to peers.
@@ -318,6 +321,7 @@ class BondInterface final : public Interface {
     std::string rail;
     std::unique_ptr<Interface> interface;
     int node = -1;
+    Status link;
   };
 
   BondInterface(const BondOptions& options, AddressResolver resolver);

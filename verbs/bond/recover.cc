@@ -44,7 +44,7 @@ void BondEndpoint::look(std::int64_t now) {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live) {
       look_for_return(p, now);
-    } else if (Status link = paths_[p].interface->link(); !link.ok()) {
+    } else if (const Status& link = bond_.link_of(*paths_[p].interface); !link.ok()) {
       is_last(p) ? seek_reserve(now) : give_up(p, link);
     } else {
       look_for_silence(p, now);

@@ -109,8 +109,8 @@ Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   WEFT_RETURN_IF_ERROR(endpoint->aim(address));
   endpoint->prefer_pair_of(*found->second);
   endpoint->give_out();
+  found->second->drop_memory();
   replace(address.nonce);
-  replaced_.back()->drop_memory();
   IbEndpoint* raw = endpoint.get();
   known_[address.nonce] = std::move(endpoint);
   connect_later(*raw);
@@ -122,8 +122,16 @@ void IbInterface::replace(std::uint64_t nonce) {
   for (auto* list : {&connecting_, &pumping_, &starved_, &blocked_, &reporters_})
     std::erase(*list, known.get());
   std::erase(askers_, known.get());
-  if (!known->given_out()) --strangers_;
-  replaced_.push_back(std::move(known));
+  if (known->given_out()) return replaced_.push_back(std::move(known));
+  --strangers_;
+  known.reset();  // nobody has seen it
+}
+
+void IbInterface::forget(Endpoint& failed) {
+  for (const auto& old : replaced_) {
+    if (old.get() == &failed) old->be_forgotten();
+  }
+  std::erase_if(replaced_, [](const auto& old) { return old->may_go(); });
 }
 
 // Queue pairs that receive, not connected yet; and the memory that every connection needs.

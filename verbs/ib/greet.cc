@@ -77,6 +77,12 @@ Status IbInterface::open_datagrams() {
   how.cap = {kSends, kDatagrams, 1, 1, 0};
   datagrams_ = Owned<ibv_qp>(library_.create_qp(domain_.get(), &how), {&library_});
   WEFT_RETURN_IF_ERROR(made(datagrams_.get(), name_ + ": a queue pair for datagrams"));
+  errands_ = std::make_unique<Errands>();
+  const auto attributes = [this](const Routes::Way& way) {
+    return route(*this, way.gid_index, way.peer, way.lid);
+  };
+  routes_ = std::make_unique<Routes>(library_, domain_.get(), *errands_, name_, attributes,
+                                     [this] { wake(); });
   WEFT_ASSIGN(datagram_memory_,
               make_buffer((kDatagrams + kSends) * kDatagramBytes, IBV_ACCESS_LOCAL_WRITE));
   return prepare_datagrams();
@@ -151,24 +157,12 @@ int IbInterface::gid_index_of(const GidBytes& bytes, GidKind kind) const {
   return found == gids_.end() ? -1 : found->index;
 }
 
-// The kernel looks the neighbor up, which takes up to a second where nobody answers; a handle is
-// kept for the next time.
-Result<ibv_ah*> IbInterface::handle_for(int gid_index, const Greeting& greeting,
-                                        std::uint16_t lid) {
-  Owned<ibv_ah>& known = handles_[{gid_index, greeting.sender, greeting.receiver}];
-  if (known == nullptr) {
-    ibv_ah_attr to = route(*this, gid_index, greeting.receiver, lid);
-    known = Owned<ibv_ah>(library_.create_ah(domain_.get(), &to), {&library_});
-  }
-  WEFT_RETURN_IF_ERROR(made(known.get(), name_ + ": a route"));
-  return known.get();
-}
-
 // One that finds no place is lost like one on the wire.
-Status IbInterface::send_greeting(const Greeting& greeting, int gid_index, std::uint32_t datagrams,
-                                  std::uint16_t lid) {
-  if (datagrams_sent_ - datagrams_retired_ == kSends) return {};
-  WEFT_ASSIGN(ibv_ah * handle, handle_for(gid_index, greeting, lid));
+Result<bool> IbInterface::send_greeting(const Greeting& greeting, int gid_index,
+                                        std::uint32_t datagrams, std::uint16_t lid) {
+  WEFT_ASSIGN(ibv_ah * handle, routes_->find({gid_index, lid, greeting.sender, greeting.receiver}));
+  if (handle == nullptr) return false;
+  if (datagrams_sent_ - datagrams_retired_ == kSends) return true;
   const std::uint64_t place = kDatagrams + datagrams_sent_ % kSends;
   std::byte* text = datagram_memory_.data() + place * kDatagramBytes;
   std::memcpy(text, &greeting, sizeof greeting);
@@ -185,7 +179,7 @@ Status IbInterface::send_greeting(const Greeting& greeting, int gid_index, std::
   WEFT_RETURN_IF_ERROR(
       answered(library_.post_send(datagrams_.get(), &request, &bad), name_ + ": a datagram"));
   ++datagrams_sent_;
-  return {};
+  return true;
 }
 
 Greeting IbInterface::new_greeting() const {
@@ -248,8 +242,8 @@ void IbInterface::answer_closed(const Greeting& greeting) {
   answer.kind = greeting.kind;
   answer.incarnation = greeting.incarnation;
   const int gid_index = gid_index_of(greeting.receiver, static_cast<GidKind>(greeting.kind));
-  const Status sent = send_greeting(answer, gid_index, greeting.datagrams, greeting.lid);
-  if (!sent.ok()) warn_once(sent);
+  const Result<bool> sent = send_greeting(answer, gid_index, greeting.datagrams, greeting.lid);
+  if (!sent.ok()) warn_once(sent.status());
 }
 
 // A stranger gets an endpoint of its own; so does a peer that begins anew. What is of an earlier
@@ -302,6 +296,8 @@ void IbInterface::lead_greetings() {
 
 // A stranger's address is where its greeting came from; we have no others to try.
 void IbEndpoint::lead(std::int64_t now) {
+  if (heard_) take_greeting(*std::exchange(heard_, std::nullopt));
+  if (asks_way_ && knows_way(pair_, peer_lid_)) next_ns_ = now;
   if (now < next_ns_ || !connecting()) return;
   if (nonce_ == interface_.nonce()) return join(interface_.new_greeting());
   const std::int64_t again = kFirstAgainNs << std::min(attempts_, 8U);
@@ -326,6 +322,22 @@ IbEndpoint::RoutePair IbEndpoint::route_back(const Greeting& greeting) const {
           greeting.sender};
 }
 
+bool IbEndpoint::knows_way(const RoutePair& pair, std::uint16_t lid) const {
+  const Result<ibv_ah*> handle =
+      interface_.routes().find({pair.gid_index, lid, pair.own, pair.peer});
+  return handle.ok() && *handle != nullptr;
+}
+
+// Its way back is known: connecting queue pairs to it then looks up nobody either.
+bool IbEndpoint::may_answer(const Greeting& greeting) {
+  const RoutePair back = route_back(greeting);
+  const Result<ibv_ah*> handle =
+      interface_.routes().find({back.gid_index, greeting.lid, back.own, back.peer});
+  if (!handle.ok()) interface_.warn_once(handle.status());
+  if (handle.ok() && *handle == nullptr) heard_ = greeting;
+  return handle.ok() && *handle != nullptr;
+}
+
 void IbEndpoint::greet(std::int64_t) {
   Greeting greeting = interface_.new_greeting();
   greeting.level = level_;
@@ -343,10 +355,12 @@ void IbEndpoint::greet(std::int64_t) {
   greeting.window = granted_;
   greeting.words = scratch_.address();
   greeting.words_key = scratch_.rkey();
-  const Status sent =
+  const Result<bool> sent =
       interface_.send_greeting(greeting, pair_.gid_index, peer_datagrams_, peer_lid_);
+  asks_way_ = sent.ok() && !*sent;
   // With another pair to try, one that cannot be resolved is no error yet.
-  if (!sent.ok() && (level_ != Level::asking || candidates_.size() < 2)) interface_.warn_once(sent);
+  if (!sent.ok() && (level_ != Level::asking || candidates_.size() < 2))
+    interface_.warn_once(sent.status());
 }
 
 void IbEndpoint::take_greeting(const Greeting& greeting) {
@@ -355,6 +369,7 @@ void IbEndpoint::take_greeting(const Greeting& greeting) {
     peer_closed_.store(true, std::memory_order_release);
     return;
   }
+  if (!may_answer(greeting)) return;
   if (level_ == Level::asking) {
     answer_along(greeting);
     if (leads() || greeting.level != Level::asking) join(greeting);

@@ -11,9 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <random>
-#include <system_error>
 #include <utility>
 
 #include "verbs/memory/memory.h"
@@ -342,7 +340,9 @@ std::size_t IbInterface::poll(std::span<Completion> completions) {
 }
 
 void IbInterface::warn_once(const Status& status) {
-  if (!std::exchange(warned_, true)) log(LogLevel::warning, status.to_string());
+  constexpr std::size_t kMostWarnings = 16;  // texts with numbers in them have no end
+  const std::string text = status.to_string();
+  if (warned_.size() < kMostWarnings && warned_.insert(text).second) log(LogLevel::warning, text);
 }
 
 void IbEndpoint::broke(const ibv_wc& completion) {
@@ -365,6 +365,7 @@ void IbEndpoint::fail(const Status& why) {
     queue.retired = queue.posted;
     interface_.bury(std::move(queue.pair));
   }
+  if (pair_.gid_index >= 0) interface_.routes().mistrust(pair_.peer);
   for (Outgoing& out : outgoing_) {
     for (std::uint32_t s = 0; out.slots != nullptr && s < interface_.options().slots; ++s)
       out.slots[s].use.reset();
@@ -375,19 +376,12 @@ void IbEndpoint::fail(const Status& why) {
 // Soft-RoCE destroys a queue pair when the last of its packets has left, and those that wait for a
 // neighbor who does not answer any more stay for seconds. The lane has other paths to serve.
 void IbInterface::bury(Owned<ibv_qp> pair) {
-  if (closed_) return;  // there are no others
+  if (closed_ || errands_ == nullptr) return;  // there are no others
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;
   if (library_.modify_qp(pair.get(), &to, IBV_QP_STATE) != 0) return;  // destroyed here
-  std::erase_if(graves_, [](const std::future<void>& grave) {
-    return grave.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  });
-  try {
-    graves_.push_back(
-        std::async(std::launch::async, [dead = std::move(pair)]() mutable { dead.reset(); }));
-  } catch (const std::system_error&) {
-    return;  // no thread: it was destroyed here
-  }
+  errands_->add(Errands::Need::must,
+                [dead = std::make_shared<Owned<ibv_qp>>(std::move(pair))] { dead->reset(); });
 }
 
 void IbEndpoint::return_window() {
@@ -445,15 +439,15 @@ IbInterface::~IbInterface() {
   if (process_ == getpid()) {
     if (descriptor_.valid()) close();
     for (auto& [nonce, endpoint] : known_) endpoint->fail(Status(Code::closed, "closed"));
-    graves_.clear();  // when they are closed
+    errands_.reset();  // when they are closed
     return;
   }
   new auto(std::move(known_));
   new auto(std::move(replaced_));
-  new auto(std::move(graves_));
   (void)registrations_.release();
   (void)registrar_.release();
-  new auto(std::move(handles_));
+  (void)errands_.release();
+  (void)routes_.release();
   new auto(std::move(exposed_));
   new auto(std::move(receive_memory_));
   new auto(std::move(datagram_memory_));

@@ -5,10 +5,10 @@
 
 #include <atomic>
 #include <deque>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +19,7 @@
 #include "verbs/ib/layout.h"
 #include "verbs/ib/objects.h"
 #include "verbs/ib/registrar.h"
+#include "verbs/ib/routes.h"
 
 namespace weft::ib {
 
@@ -129,6 +130,9 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] std::uint32_t incarnation() const { return incarnation_; }
   // After a failure: nothing of it will be read any more.
   void drop_memory();
+  // … nor asked of it, once its work was told.
+  void be_forgotten() { forgotten_ = true; }
+  [[nodiscard]] bool may_go() const { return forgotten_ && !at_work_; }
   [[nodiscard]] bool given_out() const { return given_out_; }
   void give_out() { given_out_ = true; }
   void lead(std::int64_t now);
@@ -263,6 +267,8 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] bool leads() const;
   [[nodiscard]] RoutePair route_of(const GidPair& pair) const;
   [[nodiscard]] RoutePair route_back(const Greeting& greeting) const;
+  [[nodiscard]] bool knows_way(const RoutePair& pair, std::uint16_t lid) const;
+  [[nodiscard]] bool may_answer(const Greeting& greeting);
   void answer_along(const Greeting& greeting);
   [[nodiscard]] bool gives_up_for(const Greeting& greeting);
   void move_on(const Greeting& greeting);
@@ -298,6 +304,7 @@ class IbEndpoint final : public Endpoint {
   Status failure_;
   std::atomic<bool> peer_closed_ = false;
   bool given_out_ = false;  // by connect()
+  bool forgotten_ = false;  // by whom it was given to
 
   // The conversation.
   Level level_ = Level::asking;       // what we say of ourselves
@@ -309,8 +316,10 @@ class IbEndpoint final : public Endpoint {
   std::uint32_t peer_datagrams_ = 0;  // its queue pair for Greetings
   std::uint16_t peer_lid_ = 0;
   std::uint32_t attempts_ = 0;
-  std::int64_t next_ns_ = 0;  // when to greet again
-  RoutePair pair_;            // in use, or being tried
+  std::int64_t next_ns_ = 0;       // when to greet again
+  bool asks_way_ = false;          // what was to be said waits for its way
+  std::optional<Greeting> heard_;  // … and so does what came
+  RoutePair pair_;                 // in use, or being tried
 
   std::vector<Queue> queues_;
   Buffer scratch_;  // one Scratch
@@ -357,6 +366,7 @@ class IbInterface final : public Interface {
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
+  void forget(Endpoint& failed) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   [[nodiscard]] std::size_t piece_bytes() const override { return ib_.piece_bytes; }
   bool progress() override;
@@ -418,8 +428,10 @@ class IbInterface final : public Interface {
   void count_arrival() { ++arrivals_; }
   void ask_attention(IbEndpoint& endpoint) { askers_.push_back(&endpoint); }
   // Sends a datagram over a pair of addresses; a pair that the kernel cannot resolve is an error.
-  Status send_greeting(const Greeting& greeting, int gid_index, std::uint32_t datagrams,
-                       std::uint16_t lid);
+  // False: its way is not known yet.
+  Result<bool> send_greeting(const Greeting& greeting, int gid_index, std::uint32_t datagrams,
+                             std::uint16_t lid);
+  [[nodiscard]] Routes& routes() { return *routes_; }
   [[nodiscard]] Greeting new_greeting() const;
   // The largest packet that we take, as verbs count them.
   [[nodiscard]] ibv_mtu mtu() const;
@@ -482,7 +494,6 @@ class IbInterface final : public Interface {
   [[nodiscard]] bool may_revive_datagrams(std::size_t arrivals, std::size_t ends) const;
   void datagram_failed(const ibv_wc& completion, const char* what);
   void lead_greetings();
-  Result<ibv_ah*> handle_for(int gid_index, const Greeting& greeting, std::uint16_t lid);
 
   // sleep.cc
   void pump_all();
@@ -490,6 +501,7 @@ class IbInterface final : public Interface {
   void look_for_events();
   bool set_alarm();
   void take_event(ibv_event_type type, std::uint32_t queue_pair);
+  void look_at_port();
   void wait_for_event(std::int64_t timeout_ns);
   // Turns until `done` or until the deadline, asleep in between.
   void drain(const std::function<bool()>& done, const Deadline& deadline);
@@ -522,8 +534,9 @@ class IbInterface final : public Interface {
   Owned<ibv_srq> receives_;
   Buffer datagram_memory_;
   Owned<ibv_qp> datagrams_;
-  std::map<std::tuple<int, GidBytes, GidBytes>, Owned<ibv_ah>> handles_;  // by pair of addresses
-  std::map<std::uint64_t, Exposed> exposed_;                              // chunks of our heap
+  std::unique_ptr<Errands> errands_;
+  std::unique_ptr<Routes> routes_;
+  std::map<std::uint64_t, Exposed> exposed_;  // chunks of our heap
   Fd woken_;
   Fd alarm_;  // when something is to be said again
   Fd descriptor_;
@@ -536,8 +549,7 @@ class IbInterface final : public Interface {
   std::uint32_t windows_ = 0;                          // granted to all peers
   std::uint32_t returned_ = 0;  // of that, once the arrivals' queue has been empty
   std::size_t sending_ = 0;
-  std::vector<std::future<void>> graves_;  // queue pairs that are being destroyed
-  std::uint32_t datagram_life_ = 0;        // of the queue pair; a failure ends it
+  std::uint32_t datagram_life_ = 0;  // of the queue pair; a failure ends it
   bool datagrams_failed_ = false;
   std::int64_t datagrams_again_ns_ = 0;  // when to try to revive it, then
   std::uint64_t datagrams_sent_ = 0;
@@ -560,7 +572,7 @@ class IbInterface final : public Interface {
   std::uint32_t idle_turns_ = 0;
   bool urgent_ = false;  // releases that the peer waits for
   bool armed_ = false;
-  bool warned_ = false;
+  std::set<std::string> warned_;
   bool closed_ = false;
 };
 

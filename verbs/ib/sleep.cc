@@ -24,6 +24,12 @@ constexpr std::uint32_t kTurnsPerLook = 1024;
 constexpr std::int64_t kNapNs = 1'000'000;
 constexpr std::int64_t kLongestAlarmNs = 1'000'000'000;
 
+// The others are of the device, of a queue, or of nothing that is used here.
+bool is_of_port(ibv_event_type type) {
+  return type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE ||
+         type == IBV_EVENT_GID_CHANGE || type == IBV_EVENT_LID_CHANGE;
+}
+
 bool is_of_queue_pair(ibv_event_type type) {
   return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
          type == IBV_EVENT_QP_ACCESS_ERR;
@@ -41,6 +47,9 @@ bool IbInterface::progress() {
   const std::size_t moved = arrivals + ends;
   if (datagrams_failed_ && may_revive_datagrams(arrivals, ends)) [[unlikely]]
     revive_datagrams();
+  if (routes_->has_answers()) [[unlikely]]
+    routes_->take_answers();
+  if (datagrams_sent_ == datagrams_retired_) routes_->drop_old();
   if (!starved_.empty()) {
     std::erase_if(starved_, [this](IbEndpoint* endpoint) {
       if (endpoint->starved()) return false;
@@ -105,8 +114,9 @@ void IbInterface::look_for_events() {
     // A queue pair cannot be destroyed while one of its events is not acknowledged, and may be gone
     // as soon as it is.
     const std::uint32_t number = is_of_queue_pair(event.event_type) ? event.element.qp->qp_num : 0;
+    const bool is_ours = !is_of_port(event.event_type) || event.element.port_num == ib_.port;
     library_.ack_async_event(&event);
-    take_event(event.event_type, number);
+    if (is_ours) take_event(event.event_type, number);
   }
 }
 
@@ -136,9 +146,19 @@ void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
     case IBV_EVENT_GID_CHANGE:
       log(LogLevel::info, why(name_));
       return look_for_gids();
+    case IBV_EVENT_LID_CHANGE:
+      log(LogLevel::info, why(name_));
+      return look_at_port();
     default:
       return;
   }
+}
+
+// The subnet manager numbers ports anew: greetings carry the number that holds now.
+void IbInterface::look_at_port() {
+  ibv_port_attr now{};
+  const auto port = static_cast<std::uint8_t>(ib_.port);
+  if (library_.query_port(context_.get(), port, &now) == 0) port_ = now;
 }
 
 // What is posted from here on leaves at once: the caller looks once more at what has come, and then

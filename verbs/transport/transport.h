@@ -165,6 +165,9 @@ class Interface {
   virtual Result<Endpoint*> reconnect(Rank peer, std::string_view) {
     return Status(Code::unavailable, std::string(name()) + " does not connect again", peer);
   }
+  // The caller uses a failed endpoint no more that reconnect() has replaced; what is left of it may
+  // go. Its one-sided work is still told by poll().
+  virtual void forget(Endpoint&) {}
   // How peers name [pointer, pointer+bytes): in place if it is registered for that, else by process
   // address.
   [[nodiscard]] virtual RemoteBuffer describe(const void* pointer, std::size_t bytes) const = 0;

@@ -1,0 +1,50 @@
+// Errands: a list and a thread.
+#include "verbs/ib/errands.h"
+
+#include <system_error>
+#include <utility>
+
+namespace weft::ib {
+
+Errands::~Errands() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Errands::add(Need need, std::function<void()> errand) {
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_.push_back({need, std::move(errand)});
+    if (std::exchange(works_, true)) return;
+  }
+  start();
+}
+
+// The one before found nothing more to do, and has ended or is about to.
+void Errands::start() {
+  if (thread_.joinable()) thread_.join();
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error&) {
+    work();  // here, then
+  }
+}
+
+void Errands::work() {
+  std::unique_lock lock(mutex_);
+  while (!waiting_.empty()) {
+    Errand errand = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (ends_ && errand.need == Need::may) continue;
+    lock.unlock();
+    errand.run();
+    errand = {};  // what it holds goes here
+    lock.lock();
+  }
+  works_ = false;
+}
+
+}  // namespace weft::ib

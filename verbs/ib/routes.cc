@@ -1,0 +1,79 @@
+// Routes: asked for beside the lane, kept, and asked for anew.
+#include "verbs/ib/routes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "verbs/ib/answers.h"
+
+namespace weft::ib {
+namespace {
+
+// After a refusal at least so long; and as long as it took, so that others have their turn.
+constexpr std::int64_t kAgainNs = 100'000'000;
+
+}  // namespace
+
+Routes::Routes(const Library& library, ibv_pd* domain, Errands& errands, std::string name,
+               Attributes attributes, std::function<void()> told)
+    : library_(library),
+      domain_(domain),
+      errands_(errands),
+      name_(std::move(name)),
+      attributes_(std::move(attributes)),
+      told_(std::move(told)) {}
+
+Result<ibv_ah*> Routes::find(const Way& way) {
+  Route& route = routes_[way];
+  const bool lacks = route.handle == nullptr || route.doubtful;
+  if (lacks && !route.asked && now_ns() >= route.again_ns) {
+    route.asked = true;
+    ask(way);
+  }
+  if (route.handle != nullptr || route.asked) return route.handle.get();
+  return route.why;
+}
+
+void Routes::ask(const Way& way) {
+  errands_.add(Errands::Need::may, [this, way, to = attributes_(way)]() mutable {
+    const std::int64_t begin = now_ns();
+    Answer answer{way, Owned<ibv_ah>(library_.create_ah(domain_, &to), {&library_}), {}, 0};
+    answer.status = made(answer.handle.get(), name_ + ": a route");
+    answer.took_ns = now_ns() - begin;
+    {
+      const std::scoped_lock lock(mutex_);
+      answers_.push_back(std::move(answer));
+    }
+    has_answers_.store(true, std::memory_order_release);
+    told_();
+  });
+}
+
+void Routes::take_answers() {
+  std::vector<Answer> answers;
+  {
+    const std::scoped_lock lock(mutex_);
+    answers.swap(answers_);
+    has_answers_.store(false, std::memory_order_relaxed);
+  }
+  for (Answer& answer : answers) {
+    Route& route = routes_[answer.way];
+    route.asked = false;
+    route.why = answer.status;
+    if (!answer.status.ok()) {
+      route.again_ns = now_ns() + std::max(kAgainNs, answer.took_ns);
+      continue;
+    }
+    route.doubtful = false;
+    if (route.handle != nullptr) old_.push_back(std::move(route.handle));
+    route.handle = std::move(answer.handle);
+  }
+}
+
+void Routes::mistrust(const GidBytes& peer) {
+  for (auto& [way, route] : routes_) {
+    if (way.peer == peer) route.doubtful = true;
+  }
+}
+
+}  // namespace weft::ib

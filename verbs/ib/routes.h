@@ -1,0 +1,78 @@
+// Routes: the ways of datagrams, an address handle for each pair of addresses. The kernel looks up the
+// neighbor to make one, which takes a second where nobody answers; so an errand asks, and the lane
+// goes on. A route that may have changed is used until there is another. Internal to the module.
+//
+// Threads: the owner's; the answers come from that of the errands.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "verbs/device/device.h"
+#include "verbs/ib/errands.h"
+#include "verbs/ib/objects.h"
+
+namespace weft::ib {
+
+class Routes {
+ public:
+  // From an address of ours to one of a peer.
+  struct Way {
+    int gid_index = -1;
+    std::uint16_t lid = 0;  // of the peer's port
+    GidBytes own{};
+    GidBytes peer{};
+    auto operator<=>(const Way&) const = default;
+  };
+  using Attributes = std::function<ibv_ah_attr(const Way&)>;
+
+  // `told` is called by the thread of the errands when there is an answer to be taken.
+  Routes(const Library& library, ibv_pd* domain, Errands& errands, std::string name,
+         Attributes attributes, std::function<void()> told);
+
+  // nullptr: it is being looked up. Not ok: why there was none; it is looked up again.
+  [[nodiscard]] Result<ibv_ah*> find(const Way& way);
+  [[nodiscard]] bool has_answers() const { return has_answers_.load(std::memory_order_acquire); }
+  void take_answers();
+  // The peer may have another card by now.
+  void mistrust(const GidBytes& peer);
+  // No datagram is under way: handles that were replaced are needed no more.
+  void drop_old() { old_.clear(); }
+
+ private:
+  struct Route {
+    Owned<ibv_ah> handle;
+    bool asked = false;
+    bool doubtful = false;
+    Status why;
+    std::int64_t again_ns = 0;  // when it may be asked for again
+  };
+  struct Answer {
+    Way way;
+    Owned<ibv_ah> handle;
+    Status status;
+    std::int64_t took_ns = 0;
+  };
+
+  void ask(const Way& way);
+
+  const Library& library_;
+  ibv_pd* domain_;
+  Errands& errands_;
+  std::string name_;
+  Attributes attributes_;
+  std::function<void()> told_;
+  std::map<Way, Route> routes_;
+  std::vector<Owned<ibv_ah>> old_;
+  std::mutex mutex_;
+  std::vector<Answer> answers_;
+  std::atomic<bool> has_answers_ = false;
+};
+
+}  // namespace weft::ib
