@@ -60,6 +60,8 @@ enum class ServedBy : std::uint8_t {
   launcher,  // whoever started the ranks (`weft run`) holds it
 };
 
+struct IbOptions;  // verbs/ib
+
 struct Config {
   // Who am I?
   Launcher launcher = Launcher::automatic;  // who started this process; once read: who did
@@ -133,6 +135,9 @@ struct Config {
   // Who started this process and how that was found: one line for logs and tools.
   [[nodiscard]] std::string launch() const;
 };
+
+// Of an RDMA interface, what WEFT_IB_… say; its device and port are for the caller to fill in.
+[[nodiscard]] IbOptions ib_options(const Config& config);
 
 [[nodiscard]] std::string_view name(Launcher launcher);
 // Replaces `automatic` by the launcher whose variables are among the entries, and reads from them

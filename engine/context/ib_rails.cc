@@ -18,20 +18,10 @@ constexpr int kMostRegistrationThreads = 4;
 NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
-  IbOptions ib;
+  IbOptions ib = ib_options(config);
   ib.device = port.device;
   ib.port = port.port;
-  ib.gid_index = config.ib_gid_index;
-  ib.queue_pairs = static_cast<std::uint32_t>(config.ib_queue_pairs);
-  ib.mtu = config.ib_mtu;
-  ib.traffic_class = config.ib_traffic_class;
-  ib.service_level = config.ib_service_level;
-  ib.udp_source_port = config.ib_udp_source_port;
   ib.registration_threads = std::min(usable_cores(), kMostRegistrationThreads);
-  ib.timeout = config.ib_timeout;
-  ib.retries = config.ib_retries;
-  ib.rnr_timer = config.ib_rnr_timer;
-  ib.receive_depth = static_cast<std::uint32_t>(config.ib_receive_depth);
   return {{"ib", network_of(port),
            [=, rank = config.rank](AddressResolver resolver) {
              return open_ib(rank, own, ib, std::move(resolver));

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "verbs/ib/ib.h"
+
 namespace weft {
 namespace {
 
@@ -70,6 +72,26 @@ TEST(Config, EveryFieldIsRead) {
   EXPECT_FALSE(config->topo_check);
   EXPECT_EQ(config->trace, "out.json");
   EXPECT_EQ(config->log, LogLevel::debug);
+}
+
+TEST(Config, WhatIsSaidOfRdmaReachesItsInterfaces) {
+  const Result<Config> config = Config::from_entries(
+      {"WEFT_IB_GID_INDEX=3", "WEFT_IB_QUEUE_PAIRS=4", "WEFT_IB_MTU=1024",
+       "WEFT_IB_TRAFFIC_CLASS=104", "WEFT_IB_SERVICE_LEVEL=5", "WEFT_IB_UDP_SOURCE_PORT=50000",
+       "WEFT_IB_TIMEOUT=14", "WEFT_IB_RETRIES=6", "WEFT_IB_RNR_TIMER=20",
+       "WEFT_IB_RECEIVE_DEPTH=128"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  const IbOptions ib = ib_options(*config);
+  EXPECT_EQ(ib.gid_index, 3);
+  EXPECT_EQ(ib.queue_pairs, 4u);
+  EXPECT_EQ(ib.mtu, 1024);
+  EXPECT_EQ(ib.traffic_class, 104);
+  EXPECT_EQ(ib.service_level, 5);
+  EXPECT_EQ(ib.udp_source_port, 50'000);
+  EXPECT_EQ(ib.timeout, 14);
+  EXPECT_EQ(ib.retries, 6);
+  EXPECT_EQ(ib.rnr_timer, 20);
+  EXPECT_EQ(ib.receive_depth, 128u);
 }
 
 TEST(Config, ABadValueIsNamedWithWhatIsAccepted) {

@@ -1,4 +1,5 @@
 // `weft perf wire --transport ib`, where the build has it.
+#include "engine/config/config.h"
 #include "tools/weft/wire_side.h"
 #include "verbs/ib/ib.h"
 
@@ -7,7 +8,8 @@ namespace weft {
 Result<std::unique_ptr<Interface>> open_wire_ib(Rank self, const InterfaceOptions& options,
                                                 const WireDevice& device) {
   if (device.name.empty()) return Status(Code::unavailable, why_no_rdma());
-  IbOptions ib;
+  WEFT_ASSIGN(const Config config, Config::from_environment());
+  IbOptions ib = ib_options(config);
   ib.device = device.name;
   ib.port = device.port;
   return open_ib(self, options, ib, [](Rank peer) -> Result<std::string> {

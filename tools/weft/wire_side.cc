@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/config/config.h"
 #include "verbs/memory/memory.h"
 
 namespace weft {
@@ -66,8 +67,13 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
   if (const RdmaPort* port = find(ports, device)) {
     side->path_.device = {port->device, port->port};
     side->path_.mbit_per_s = port->mbit_per_s;
+    WEFT_ASSIGN(const Config config, Config::from_environment());
     gids = port->gids;
+    std::erase_if(gids, [&config](const RdmaGid& gid) {
+      return config.ib_gid_index >= 0 && gid.index != config.ib_gid_index;
+    });
     mtu = packet_bytes(*port);
+    if (config.ib_mtu > 0) mtu = std::min(mtu, config.ib_mtu);
   }
   WEFT_RETURN_IF_ERROR(side->take_memory(plan.most_bytes));
   InterfaceOptions options;
