@@ -110,9 +110,10 @@ class Comparison {
         return {job_.ranks, fmt::format("rank {} is not like rank {}", rank, rank % group_)};
       }
     }
-    return {group_, all ? fmt::format("every {} ranks are alike", group_)
-                        : fmt::format("every {} ranks are alike; {} ranks' plans were compared",
-                                      group_, compared)};
+    const std::string who = group_ == 1 ? "all ranks" : fmt::format("every {} ranks", group_);
+    return {group_,
+            all ? fmt::format("{} are alike", who)
+                : fmt::format("{} are alike; {} ranks' plans were compared", who, compared)};
   }
 
  private:

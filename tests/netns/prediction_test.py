@@ -2,13 +2,13 @@
 wider than that of `tools/numbers 4`: a busy machine does not always keep up.
 Usage: prediction_test.py WEFT netns|softroce. Exits with 77 where that cluster is not possible."""
 
-import importlib.machinery
-import importlib.util
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+import numbers_tool
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 60
@@ -18,17 +18,9 @@ SIZES = {"netns": "4M", "softroce": "1M"}
 SECONDS = 3  # of each operation
 
 
-def numbers():
-    """tools/numbers as a module."""
-    loader = importlib.machinery.SourceFileLoader("numbers_of_weft", str(ROOT / "tools" / "numbers"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
 class PredictionTest(unittest.TestCase):
     def test_operations_take_as_long_as_predicted(self):
-        tool, cluster = numbers(), sys.argv[2]
+        tool, cluster = numbers_tool.load(), sys.argv[2]
         runs = tool.Runs(Path(sys.argv[1]))
         rates = tool.guest_rates(runs) if cluster == "softroce" else {1: MBIT, 2: MBIT}
         with tempfile.TemporaryDirectory() as scratch:

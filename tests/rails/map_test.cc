@@ -76,11 +76,13 @@ TEST(Map, LeavesCarryWhatLeavesThem) {
   EXPECT_EQ(in_turn.loads.front().kind, LinkKind::up);
 }
 
-TEST(Map, LevelsOfABcubeHaveTheirRails) {
+constexpr RailPolicy kPolicies[] = {RailPolicy::automatic, RailPolicy::near, RailPolicy::all};
+
+TEST(Map, LevelsOfABcubeHaveTheirRailsWhereItIsCabledAsOne) {
   const Graph graph = *bcube_graph({.base = 3, .digits = 2});
-  for (const Cluster& cluster :
-       {bcube_fabric(3, 2), fabric({.machines = 9, .ranks = 1, .rails = 2})}) {
-    const RailMap map = map_of(cluster, graph.renamed("some graph"));
+  const Cluster cluster = bcube_fabric(3, 2);
+  for (const RailPolicy policy : kPolicies) {
+    const RailMap map = map_of(cluster, graph.renamed("some graph"), policy);
     for (const MappedEdge& edge : map.edges) {
       const int level = edge.from % 3 == edge.to % 3 ? 1 : 0;
       ASSERT_EQ(edge.ways.size(), 1U);
@@ -91,12 +93,28 @@ TEST(Map, LevelsOfABcubeHaveTheirRails) {
     EXPECT_DOUBLE_EQ(map.us, 2 * kUs + 2);
     EXPECT_EQ(reason_text(map.edges[0], cluster), "level 0 of a BCube: rail eth0");
   }
-  const RailMap all =
-      map_of(fabric({.machines = 9, .ranks = 1, .rails = 2}), graph, RailPolicy::all);
-  EXPECT_EQ(all.edges[0].ways.size(), 2U);
-  // Not what a BCube of two ranks a machine is.
-  const RailMap two = map_of(fabric({.machines = 5, .ranks = 2, .rails = 2}), graph);
-  EXPECT_NE(two.edges[3].reason, EdgeReason::level);
+  const RailMap ring = map_of(bcube_fabric(4, 2), *ring_graph(4));
+  EXPECT_EQ(ring.edges[0].reason, EdgeReason::both_use) << "no BCube";
+}
+
+// As in the engine: whatever the graph, an edge's bytes take all rails that both ends use.
+TEST(Map, EdgesOfABcubeTakeAllRailsThatReach) {
+  const Graph graph = *bcube_graph({.base = 3, .digits = 2});
+  for (const RailPolicy policy : kPolicies) {
+    const Cluster cluster = fabric({.machines = 9, .ranks = 1, .rails = 2});
+    const RailMap map = map_of(cluster, graph, policy);
+    for (const MappedEdge& edge : map.edges) {
+      EXPECT_EQ(edge.ways.size(), 2U);
+      EXPECT_EQ(edge.reason, EdgeReason::both_use);
+      EXPECT_DOUBLE_EQ(edge.alone_us, kUs / 2 + 2);
+    }
+    EXPECT_DOUBLE_EQ(map.us, 2 * kUs + 2);
+  }
+  // A slow rail has little to carry.
+  Cluster uneven = fabric({.machines = 16, .ranks = 1, .rails = 4});
+  uneven.rails[1].gbit_per_s.assign(16, 1);
+  const RailMap map = map_of(uneven, *bcube_graph({.base = 4, .digits = 2}), RailPolicy::automatic);
+  EXPECT_NEAR(map.us, 6 * kUs * 100 / 301 + 2, 1e-9);
 }
 
 TEST(Map, EachGpuSendsOverItsInterface) {

@@ -33,6 +33,7 @@ TEST_F(Map, TablesHaveRanksEdgesAndLinks) {
   EXPECT_TRUE(mentions(ran.out, "one machine: memory"));
   EXPECT_TRUE(mentions(ran.out, "no rail that both ranks use: both machines have rails 0, 1"));
   EXPECT_TRUE(mentions(ran.out, "seat 4 reads"));
+  EXPECT_TRUE(mentions(ran.out, "us  of busiest"));
   EXPECT_TRUE(mentions(ran.out, "… and 104 more (--all)"));
   EXPECT_TRUE(mentions(ran.out, "254.0 messages pass a spine"));
   const Ran all = run_weft(std::string(kTwoLeaves) + " --all");

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "tests/tools/command.h"
 
@@ -82,6 +83,11 @@ TEST(Perf, MachinesPlayedHereExchange) {
       EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
       EXPECT_EQ(row.value("hosts", 0), 3);
       EXPECT_EQ(row.value("allocations", -1), 0);
+      const std::vector<double> sent = row.value("network_bytes", std::vector<double>());
+      ASSERT_EQ(sent.size(), 5U);
+      EXPECT_DOUBLE_EQ(std::accumulate(sent.begin(), sent.end(), 0.0),
+                       3 * 2 * row.value("bytes", 0))
+          << "a tensor from each machine to both others";
     }
   }
 }

@@ -1,6 +1,7 @@
 // weft predict: what it says about clusters that are not here.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -24,6 +25,7 @@ TEST(Predict, ATableOfOperationsAndSizes) {
   const Ran ran = run_weft(kTwoLeaves + "--algorithm ring,hierarchical --sizes 1M,64M --explain");
   EXPECT_EQ(ran.exit_status, 0);
   EXPECT_TRUE(mentions(ran.out, "16 machines, 128 ranks"));
+  EXPECT_TRUE(mentions(ran.out, "bus GB/s  of ideal  busiest link"));
   EXPECT_TRUE(mentions(ran.out, "neighbor_allreduce direct"));
   EXPECT_TRUE(mentions(ran.out, "allreduce          hierarchical"));
   EXPECT_TRUE(mentions(ran.out, "every 64 ranks are alike"));
@@ -170,8 +172,108 @@ TEST(Predict, MistakesAreNamed) {
   const Ran full = run_weft(kTwoLeaves + "--sizes 1M --json /dev/full");
   EXPECT_EQ(full.exit_status, 1);
   EXPECT_TRUE(mentions(full.errors, "/dev/full: No space left"));
-  complaint(kTwoLeaves + "--operation allreduce --algorithm bcube --ranks 7", "bcube needs");
+  complaint(kTwoLeaves + "--operation allreduce --algorithm bcube --ranks 7",
+            "left out: allreduce bcube on 7 ranks: bcube needs");
   EXPECT_EQ(run_weft("predict --cluster /nowhere.toml").exit_status, 1);
+}
+
+// What cannot be done is left out, by name, and the rest is told.
+TEST(Predict, MachinesWithoutSharesInCommonLeaveAnOperationOut) {
+  const Folder folder;
+  std::string cluster;
+  for (const int ranks : {16, 15, 13, 11, 7})
+    cluster +=
+        fmt::format("[[machine]]\nlike = \"" WEFT_MACHINES "/8gpu-8nic.xml\"\nranks = {}\n", ranks);
+  folder.write("uneven.toml", cluster + "[[rail]]\nnics = [\"mlx5_0\"]\ngbit_per_s = 100\n");
+  const std::string predict =
+      "predict --cluster " + folder.path("uneven.toml") +
+      " --graph ring --sizes 1M --operation hierarchical_neighbor_allreduce";
+  const std::string left_out =
+      "left out: hierarchical_neighbor_allreduce on 62 ranks: machines of 7, 11, 13, 15, 16 ranks "
+      "have no shares in common";
+  const Ran alone = run_weft(predict);
+  EXPECT_EQ(alone.exit_status, 2);
+  EXPECT_TRUE(mentions(alone.errors, left_out));
+  EXPECT_TRUE(mentions(alone.errors, "nothing that can be predicted"));
+  const Ran both = run_weft(predict + ",allreduce --algorithm hierarchical,ring");
+  EXPECT_EQ(both.exit_status, 0);
+  EXPECT_TRUE(mentions(both.errors, left_out));
+  EXPECT_TRUE(mentions(both.errors, "left out: allreduce hierarchical on 62 ranks: "));
+  EXPECT_TRUE(mentions(both.out, "allreduce                       ring"));
+}
+
+TEST(Predict, RanksThatDoNotReachEachOtherLeaveAnAlgorithmOut) {
+  const Folder folder;
+  folder.write(
+      "bcube.toml",
+      "[[machine]]\ncount = 16\nlike = \"" WEFT_MACHINES
+      "/8gpu-8nic.xml\"\nranks = 1\n"
+      "[[rail]]\nnics = [\"mlx5_0\"]\ngbit_per_s = 100\nmachines_per_leaf = 4\nspine = false\n"
+      "[[rail]]\nnics = [\"mlx5_1\"]\ngbit_per_s = 100\nmachines_per_leaf = 4\nleaf_stride = 4\n"
+      "spine = false\n");
+  const std::string predict =
+      "predict --cluster " + folder.path("bcube.toml") + " --operation allreduce --algorithm ring";
+  const Ran both = run_weft(predict + ",bcube");
+  EXPECT_EQ(both.exit_status, 0);
+  EXPECT_EQ(both.errors, (std::vector<std::string>{"weft predict: left out: allreduce ring on 16 "
+                                                   "ranks: no rail between ranks 3 and 4"}))
+      << "once for all sizes";
+  EXPECT_EQ(std::ranges::count_if(
+                both.out, [](const std::string& line) { return line.starts_with("allreduce "); }),
+            3);
+  EXPECT_TRUE(mentions(both.out, "allreduce          bcube"));
+  const Ran ring = run_weft(predict);
+  EXPECT_EQ(ring.exit_status, 2);
+  EXPECT_TRUE(mentions(ring.errors, "nothing that can be predicted"));
+}
+
+TEST(Predict, AnAlgorithmHasTheNameThatItWasAskedForBy) {
+  const std::string predict = kTwoLeaves + "--operation allreduce --sizes 1M --ranks 8 ";
+  EXPECT_TRUE(mentions(run_weft(predict + "--algorithm mesh").out, "allreduce          mesh "));
+  EXPECT_TRUE(mentions(run_weft(predict + "--algorithm split").out, "allreduce          split "));
+  EXPECT_EQ(objects(run_weft(predict + "--algorithm mesh --json")).at(0)["algorithm"], "mesh");
+}
+
+TEST(Predict, AMachineOfAKindIsCorrected) {
+  const Folder folder;
+  folder.write("nic.toml", "[[nic]]\nname = \"eth0\"\nmbit_per_s = 10_000\n");
+  const std::string predict =
+      "predict --like \"synthetic:core:2 pu:1\" --machines 4 --graph ring --sizes 1M ";
+  const Ran plain = run_weft(predict);
+  EXPECT_NE(plain.exit_status, 0);
+  const Ran ran = run_weft(predict + "--correct " + folder.path("nic.toml"));
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "neighbor_allreduce direct                4     1M"));
+  EXPECT_EQ(run_weft(kTwoLeaves + "--correct " + folder.path("nic.toml")).exit_status, 2)
+      << "a cluster file has corrections of its own";
+}
+
+TEST(Predict, RanksOfWhichEachIsLikeAnyOther) {
+  const Ran ran = run_weft("predict --cluster " WEFT_CLUSTERS
+                           "/ethernet.toml --ranks 8 --operation neighbor_allreduce --sizes 1M "
+                           "--explain");
+  EXPECT_TRUE(mentions(ran.out, "; all ranks are alike"));
+}
+
+// SGP, Fig. 4b: an iteration takes as long on 32 nodes as on 4, on 10 Gbit/s.
+TEST(Predict, AnIterationOfPushSumIsFlatInTheNumberOfNodes) {
+  const std::vector<nlohmann::json> rows =
+      objects(run_weft("predict --cluster " WEFT_CLUSTERS
+                       "/ethernet.toml --graph one_peer_exponential --compute 310 --algorithm "
+                       "ring --sizes 100000000 --ranks 4,8,16,32 --json"));
+  ASSERT_EQ(rows.size(), 8U);
+  const auto us = [&rows](const char* operation, int ranks) {
+    for (const nlohmann::json& row : rows)
+      if (row["operation"] == operation && row["ranks"] == ranks)
+        return row["iteration_us"].get<double>();
+    return 0.0;
+  };
+  const double exchange_us = 100e6 * 8 / 10e3;
+  EXPECT_GT(us("neighbor_allreduce", 4), 310e3 + exchange_us);
+  EXPECT_LT(us("neighbor_allreduce", 4), 1.1 * (310e3 + exchange_us));
+  for (const int ranks : {8, 16, 32})
+    EXPECT_NEAR(us("neighbor_allreduce", ranks) / us("neighbor_allreduce", 4), 1, 0.01) << ranks;
+  EXPECT_GT(us("allreduce", 32), 1.05 * us("allreduce", 4)) << "which an allreduce is not";
 }
 
 // The rows of a prediction for equal machines on four rails, each rank by itself although all are
@@ -191,12 +293,24 @@ std::vector<nlohmann::json> of_every_rank(int machines, int ranks_each, const st
   return objects(ran);
 }
 
-TEST(Predict, MillionsOfMessagesInLessThanTwoGiB) {
-  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory of their own";
+// Processor seconds of all commands that were run and have ended.
+double children_s() {
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+TEST(Predict, MillionsOfMessagesInSecondsAndLessThanTwoGiB) {
+  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory and time of their own";
+  const double before_s = children_s();
   const std::vector<nlohmann::json> rows =
       of_every_rank(11 * 11 * 11 * 11, 1, "allreduce --algorithm bcube");
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0]["messages"], 4'685'120);  // to 10 others of each level, twice, in 4 parts
+  EXPECT_LT(children_s() - before_s, 20) << "seconds; 5 where nobody else computes";
 }
 
 TEST(Predict, TenThousandRanks) {

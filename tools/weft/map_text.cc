@@ -95,11 +95,11 @@ std::string edges(const ShownMap& shown, bool all) {
 }
 
 std::string loads(const ShownMap& shown, bool all) {
-  Table table(
-      fmt::format("{:<36} {:>8} {:>10} {:>10} {:>6}", "link", "Gbit/s", "messages", "us", "share"),
-      all);
+  Table table(fmt::format("{:<36} {:>8} {:>10} {:>10} {:>11}", "link", "Gbit/s", "messages", "us",
+                          "of busiest"),
+              all);
   for (const LinkLoad& load : shown.map.loads) {
-    table.add(fmt::format("{:<36} {:>8} {:>10.2f} {:>10.2f} {:>6.2f}", load.name, load.gbit_per_s,
+    table.add(fmt::format("{:<36} {:>8} {:>10.2f} {:>10.2f} {:>11.2f}", load.name, load.gbit_per_s,
                           load.messages, load.us, load.us / shown.map.loads.front().us));
   }
   return table.text();

@@ -91,9 +91,9 @@ class Rounds {
   }
 
   Status run_here(const Contender& contender, const Trial& trial, Score& score) {
-    const std::uint64_t before = contender.allocations ? contender.allocations() : 0;
+    const Counts before = contender.counts ? contender.counts() : Counts{};
     WEFT_ASSIGN(const Laps own, time_laps(trial, contender.subject, seat_.meeting()));
-    const std::uint64_t made = contender.allocations ? contender.allocations() - before : 0;
+    const Counts made = contender.counts ? contender.counts() - before : Counts{};
     std::string record(sizeof(made), '\0');
     std::memcpy(record.data(), &made, sizeof(made));
     WEFT_ASSIGN(const std::vector<std::string> records, seat_.gather(record + to_bytes(own)));
@@ -102,12 +102,14 @@ class Rounds {
 
   Status enter(const std::vector<std::string>& records, const Trial& trial, Score& score) const {
     std::vector<Laps> ranks;
+    score.network_bytes.resize(records.size());
     for (std::string_view record : records) {
-      std::uint64_t made = 0;
+      Counts made;
       if (record.size() < sizeof(made)) return Status(Code::mismatch, "a rank's record is torn");
       std::memcpy(&made, record.data(), sizeof(made));
       WEFT_ASSIGN(Laps laps, laps_from_bytes(record.substr(sizeof(made))));
-      score.allocations += made;
+      score.allocations += made.allocations;
+      score.network_bytes[ranks.size()] += made.network_bytes;
       score.cpu_s += static_cast<double>(laps.cpu_ns) / 1e9 /
                      (contest_.one_process ? static_cast<double>(records.size()) : 1);
       ranks.push_back(std::move(laps));

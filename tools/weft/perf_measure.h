@@ -12,13 +12,23 @@
 
 namespace weft {
 
+// As Context::Usage counts them.
+struct Counts {
+  std::uint64_t allocations = 0;
+  std::uint64_t network_bytes = 0;
+
+  friend Counts operator-(const Counts& a, const Counts& b) {
+    return {a.allocations - b.allocations, a.network_bytes - b.network_bytes};
+  }
+};
+
 // Somebody to be timed. Either every rank has a part in it (subject), or it is a job of its own
 // that rank 0 asks (peer).
 struct Contender {
   Subject subject;
-  PeerJob* peer = nullptr;                     // set at rank 0 only
-  bool elsewhere = false;                      // a peer; set at every rank
-  std::function<std::uint64_t()> allocations;  // of this rank so far; empty: not counted
+  PeerJob* peer = nullptr;         // set at rank 0 only
+  bool elsewhere = false;          // a peer; set at every rank
+  std::function<Counts()> counts;  // of this rank so far; empty: not counted
 };
 
 // What rank 0 learned of one contender.
@@ -28,7 +38,8 @@ struct Score {
   double cpu_s = 0;
   double calls = 0;
   double cpu_s_per_gib = 0;
-  std::uint64_t allocations = 0;  // by all ranks
+  std::uint64_t allocations = 0;             // by all ranks
+  std::vector<std::uint64_t> network_bytes;  // that each rank gave to networks, in all calls
 };
 
 struct Contest {

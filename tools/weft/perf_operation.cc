@@ -64,8 +64,11 @@ class OperationPerf {
       WEFT_RETURN_IF_ERROR(
           check_running_free(calls.subject(), bytes < kLarge ? kFreeLaps : kFreeLapsLarge));
     }
-    const auto allocations = [this] { return context_.usage().allocations; };
-    std::vector<Contender> contenders{{calls.subject(), nullptr, false, allocations}};
+    const auto counts = [this] {
+      const Context::Usage usage = context_.usage();
+      return Counts{usage.allocations, usage.network_bytes};
+    };
+    std::vector<Contender> contenders{{calls.subject(), nullptr, false, counts}};
     const bool has_limit = has_limit_here();
     if (has_limit) contenders.push_back({cached.subject(), nullptr, false, {}});
     const bool streams = has_limit && bytes >= kStreamingFrom;

@@ -13,6 +13,14 @@ double gbps(std::size_t bytes, double us) {
   return us > 0 ? static_cast<double>(bytes) / us / 1e3 : 0;
 }
 
+// What each rank gave to ranks of other machines, in one call.
+std::vector<double> network_bytes_each(const Score& score) {
+  std::vector<double> bytes;
+  for (const std::uint64_t all : score.network_bytes)
+    bytes.push_back(static_cast<double>(all) / score.calls);
+  return bytes;
+}
+
 }  // namespace
 
 Result<Report> Report::open(const PerfOptions& options) {
@@ -97,6 +105,7 @@ std::string Report::json(const Row& row) const {
       {"GBps", gbps(row.bytes, p50)},
       {"cpu_s_per_GiB", row.own.cpu_s_per_gib},
       {"allocations", row.own.allocations},
+      {"network_bytes", network_bytes_each(row.own)},
       {"ping_pong_ns", row.ping_pong_ns},
   };
   if (row.limit) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "tools/weft/commands.h"
 #include "tools/weft/perf_options.h"
@@ -20,7 +21,7 @@ machines), allreduce, broadcast, allgather, reduce_scatter, reduce, gather, scat
 A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
 
 bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of M, M for each in-neighbor.
-share is what no plan could beat (the bytes that must pass a machine's interfaces, over their rates) over
+of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, over their rates) over
 the time. docs/simulation.md has the model.
 
 --place searches for the seats that `weft map --place` finds, for --graph and a message of the first of
@@ -73,20 +74,31 @@ class Prediction {
     WEFT_ASSIGN(const Placement placement, placement_on(cluster));
     WEFT_ASSIGN(const PredictScene scene,
                 set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
-    const bool has_algorithms = operation == PredictedOperation::allreduce;
-    for (const AllreduceAlgorithm algorithm : options_.algorithms) {
-      if (!has_algorithms && algorithm != options_.algorithms.front()) break;
-      if (has_algorithms) {
-        const Status possible = check_allreduce(algorithm, ranks, scene.layout);
-        if (!possible.ok()) {
-          fmt::print(stderr, "weft predict: left out: {}\n", possible.text());
-          continue;
-        }
-      }
-      for (const std::size_t bytes : options_.sizes)
-        WEFT_RETURN_IF_ERROR(run({operation, algorithm, bytes}, scene));
+    for (const AskedAlgorithm& algorithm : options_.algorithms) {
+      WEFT_RETURN_IF_ERROR(run_sizes({operation, algorithm, 0}, scene));
+      if (!has_algorithms(operation)) break;
     }
     return {};
+  }
+
+  // What cannot be done is said, and leaves the others to be predicted.
+  Status run_sizes(PredictedCase of, const PredictScene& scene) {
+    if (const Status possible = check(of, scene); !possible.ok()) {
+      leave_out(of, scene, possible);
+      return {};
+    }
+    for (const std::size_t bytes : options_.sizes) {
+      of.bytes = bytes;
+      WEFT_RETURN_IF_ERROR(run(of, scene));
+    }
+    return {};
+  }
+
+  // Once, whatever the sizes.
+  void leave_out(const PredictedCase& of, const PredictScene& scene, const Status& why) {
+    const std::string line =
+        fmt::format("left out: {} on {} ranks: {}", of.text(), scene.ranks(), why.text());
+    if (said_.insert(line).second) fmt::print(stderr, "weft predict: {}\n", line);
   }
 
   // Searched for once for each number of ranks.
@@ -146,7 +158,13 @@ class Prediction {
     PredictRow row;
     for (std::size_t step = 0; step < scene.steps.size(); ++step) {
       const SimulatedJob job = job_of(of, scene, step);
-      WEFT_ASSIGN(const Simulation simulation, simulate(job, simulated));
+      const Result<Simulation> simulated_run = simulate(job, simulated);
+      if (simulated_run.status().code() == Code::unavailable) {
+        leave_out(of, scene, simulated_run.status());
+        return {};
+      }
+      WEFT_RETURN_IF_ERROR(simulated_run.status());
+      const Simulation& simulation = *simulated_run;
       row.us += simulation.total_us / static_cast<double>(scene.steps.size());
       if (step == 0) fill(row, of, scene, job, simulation);
       if (step == 0 && options_.asked.explain) fill_details(row, scene, simulation);
@@ -165,7 +183,8 @@ class Prediction {
                    const SimulatedJob& job, const Simulation& simulation) {
     const Plan plan = job.plan(0).plan;
     row.operation = name(of.operation);
-    row.algorithm = plan.algorithm;
+    row.algorithm =
+        plan.algorithm == name(of.by.algorithm) ? of.by.name : std::string(plan.algorithm);
     row.reason = plan.reason;
     row.ranks = scene.ranks();
     row.bytes = operands_of(of, scene).input;
@@ -202,6 +221,7 @@ class Prediction {
   PredictReport report_;
   std::vector<PredictRow> rows_;
   std::map<int, Placement> placements_;  // by the number of ranks
+  std::set<std::string> said_;           // what was left out
 };
 
 int run(const PredictArguments& asked) {
@@ -223,6 +243,7 @@ void add_predict(CLI::App& app, Action& action) {
   PredictArguments& to = *arguments;
   command->add_option("--cluster", to.cluster, "TOML file (docs/cluster.md)");
   command->add_option("--like", to.like, "Instead: machines like this file, or \"this\"");
+  command->add_option("--correct", to.correct, "With --like: TOML file, what that does not tell");
   command->add_option("--machines", to.machines, "With --like: so many");
   command->add_option("--per-machine", to.per_machine, "With --like: ranks of each");
   command->add_option("--latency", to.latency_us, "With --like: microseconds of a message")

@@ -156,6 +156,26 @@ bool is_on_graph(PredictedOperation operation) {
          operation == Kind::hierarchical_neighbor_allreduce;
 }
 
+bool has_algorithms(PredictedOperation operation) {
+  return operation == Kind::allreduce;
+}
+
+std::string PredictedCase::text() const {
+  const std::string_view what = name(operation);
+  return has_algorithms(operation) ? fmt::format("{} {}", what, by.name) : std::string(what);
+}
+
+Status check(const PredictedCase& of, const PredictScene& scene) {
+  switch (of.operation) {
+    case Kind::allreduce:
+      return check_allreduce(of.by.algorithm, scene.ranks(), scene.layout);
+    case Kind::hierarchical_neighbor_allreduce:
+      return check_hierarchical_neighbor_allreduce(scene.layout);
+    default:
+      return {};
+  }
+}
+
 Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy policy,
                                std::string_view graph, PredictedOperation operation) {
   PredictScene scene{std::move(cluster), std::move(placement), {}, {}, {}};
@@ -180,6 +200,7 @@ std::function<Planned(Rank)> plans_of(const PredictedCase& of, const PredictScen
   const std::vector<View>& views = scene.steps[step];
   const auto view = [&views](Rank rank) { return views[static_cast<std::size_t>(rank)]; };
   const std::size_t bytes = of.bytes;
+  const AllreduceAlgorithm algorithm = of.by.algorithm;
   switch (of.operation) {
     case Kind::neighbor_allreduce:
       return [=](Rank rank) {
@@ -196,7 +217,7 @@ std::function<Planned(Rank)> plans_of(const PredictedCase& of, const PredictScen
       };
     case Kind::allreduce:
       return [=, &scene](Rank rank) {
-        return plan_allreduce(rank, size, bytes, {}, of.algorithm, scene.layout);
+        return plan_allreduce(rank, size, bytes, {}, algorithm, scene.layout);
       };
     case Kind::broadcast:
       return [=](Rank rank) { return plan_broadcast(rank, size, 0, bytes, {}); };

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,8 +30,10 @@ enum class PredictedOperation : std::uint8_t {
 [[nodiscard]] std::string_view name(PredictedOperation operation);
 [[nodiscard]] Result<PredictedOperation> predicted_operation(std::string_view name);
 
-// Does the graph matter, and is there a choice of algorithms?
+// Does the graph matter?
 [[nodiscard]] bool is_on_graph(PredictedOperation operation);
+// Is there a choice of algorithms?
+[[nodiscard]] bool has_algorithms(PredictedOperation operation);
 
 // Some ranks of a cluster, and who talks to whom: one list of views for a graph, one for each step
 // of a schedule. Of machines where the operation is one between machines.
@@ -47,13 +50,24 @@ struct PredictScene {
                                              RailPolicy policy, std::string_view graph,
                                              PredictedOperation operation);
 
+// An algorithm of allreduce, by the name that it was asked for: some have two.
+struct AskedAlgorithm {
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  std::string name;
+};
+
 // One thing to predict: an operation of so many bytes (of one rank's input, as `weft perf` counts
 // them), by an algorithm where there are several.
 struct PredictedCase {
   PredictedOperation operation = PredictedOperation::allreduce;
-  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  AskedAlgorithm by;
   std::size_t bytes = 0;
+
+  // "allreduce ring"
+  [[nodiscard]] std::string text() const;
 };
+// Whether there are plans for it on these machines; the error says what they would need.
+[[nodiscard]] Status check(const PredictedCase& of, const PredictScene& scene);
 [[nodiscard]] std::function<Planned(Rank)> plans_of(const PredictedCase& of,
                                                     const PredictScene& scene, std::size_t step);
 [[nodiscard]] OperandBytes operands_of(const PredictedCase& of, const PredictScene& scene);

@@ -45,6 +45,8 @@ Result<Cluster> cluster_of(const PredictArguments& asked) {
   if (asked.cluster.empty() == asked.like.empty()) {
     return invalid("say --cluster FILE, or --like MACHINE --machines N; weft predict --help");
   }
+  if (!asked.cluster.empty() && !asked.correct.empty())
+    return invalid("--correct: machines of a cluster file have a line of their own for it");
   if (!asked.cluster.empty()) return read_cluster(asked.cluster);
   if (asked.machines < 1 || asked.machines > kMostMachines)
     return invalid(fmt::format("--machines {}: expected 1…{}", asked.machines, kMostMachines));
@@ -53,6 +55,7 @@ Result<Cluster> cluster_of(const PredictArguments& asked) {
                                kMostRanks / asked.machines));
   WEFT_ASSIGN(Machine machine,
               asked.like == "this" ? discover_machine() : read_machine(asked.like));
+  if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(machine, asked.correct));
   WEFT_ASSIGN(Cluster cluster, uniform_cluster(std::make_shared<const Machine>(std::move(machine)),
                                                asked.machines, asked.per_machine));
   for (Rail& rail : cluster.rails) rail.latency_us = asked.latency_us;
@@ -121,7 +124,7 @@ Status understand_work(const PredictArguments& asked, PredictOptions& options) {
   WEFT_ASSIGN(const std::vector<std::string_view> algorithms, words("algorithm", asked.algorithms));
   for (const std::string_view word : algorithms) {
     WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(word));
-    options.algorithms.push_back(algorithm);
+    options.algorithms.push_back({algorithm, std::string(word)});
   }
   WEFT_ASSIGN(options.sizes, sizes_of(asked));
   const bool is_between_machines =

@@ -17,6 +17,7 @@ namespace weft {
 struct PredictArguments {
   std::string cluster;
   std::string like;
+  std::string correct;
   int machines = 0;
   int per_machine = 1;
   double latency_us = 2;
@@ -43,7 +44,7 @@ struct PredictArguments {
 struct PredictOptions {
   Cluster cluster;
   std::vector<PredictedOperation> operations;
-  std::vector<AllreduceAlgorithm> algorithms;
+  std::vector<AskedAlgorithm> algorithms;
   std::vector<std::size_t> sizes;
   std::vector<int> ranks;
   RailPolicy policy = RailPolicy::automatic;

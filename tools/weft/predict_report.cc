@@ -90,9 +90,9 @@ Status PredictReport::close() {
 void PredictReport::head(const Cluster& cluster) const {
   if (!has_table_) return;
   fmt::print("{}", describe(cluster));
-  fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12}{}{} {:>9} {:>6}  {}\n", "operation", width_,
+  fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12}{}{} {:>9} {:>9}  {}\n", "operation", width_,
              "algorithm", "ranks", "bytes", "us", is_placed_ ? "  identity us" : "",
-             compute_us_ > 0 ? "  iteration us" : "", "bus GB/s", "share", "busiest link");
+             compute_us_ > 0 ? "  iteration us" : "", "bus GB/s", "of ideal", "busiest link");
 }
 
 void PredictReport::placement(int ranks, const FoundPlacement& found) const {
@@ -113,7 +113,7 @@ void PredictReport::row(const PredictRow& row) const {
     const std::string link = row.busiest.empty()
                                  ? "-"
                                  : fmt::format("{}: {:.0f}%", row.busiest, 100 * row.busiest_share);
-    fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12.1f}{}{} {:>9.2f} {:>6}  {}\n", row.operation,
+    fmt::print("{:<{}} {:<16} {:>6} {:>6} {:>12.1f}{}{} {:>9.2f} {:>9}  {}\n", row.operation,
                width_, row.algorithm, row.ranks, bytes_text(row.bytes), row.us, identity, iteration,
                gbyte_per_s(row.bus_bytes, row.us), share_text(row), link);
     if (explains_) {

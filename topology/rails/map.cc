@@ -3,23 +3,41 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "topology/rails/bcube.h"
 #include "topology/rails/rails.h"
 #include "topology/rails/traffic.h"
 
 namespace weft {
 namespace {
 
+// Levels can have rails of their own where each level has one, and each rank all of its machine's.
+std::optional<BcubeShape> levels_of(const Cluster& cluster, const Graph& graph) {
+  const auto is_alone = [](const ClusterMachine& machine) { return machine.ranks == 1; };
+  if (!std::ranges::all_of(cluster.machines, is_alone)) return std::nullopt;
+  const std::optional<BcubeShape> shape = bcube_shape(graph);
+  return shape && std::cmp_less_equal(shape->digits, cluster.rails.size()) ? shape : std::nullopt;
+}
+
 class Mapper {
  public:
-  Mapper(const Cluster& cluster, const Routes& routes, const Placement& placement, double bytes)
-      : cluster_(cluster), routes_(routes), placement_(placement), traffic_(routes, bytes) {}
+  Mapper(const Cluster& cluster, const Graph& graph, const Routes& routes,
+         const Placement& placement, double bytes)
+      : cluster_(cluster),
+        levels_(levels_of(cluster, graph)),
+        routes_(routes),
+        placement_(placement),
+        traffic_(routes, bytes) {}
 
   Status add(const Edge& edge, RailMap& map) {
     find(edge.from, edge.to);
     if (!route_.exists()) return without_way(edge);
     traffic_.add(route_);
-    map.edges.push_back({edge.from, edge.to, route_.reason, route_.level, route_.ways, 0, 0});
+    MappedEdge mapped{edge.from, edge.to, route_.reason, 0, route_.ways, 0, 0};
+    if (levels_) name_level(map.use, mapped);
+    map.edges.push_back(std::move(mapped));
     return {};
   }
 
@@ -46,8 +64,17 @@ class Mapper {
   }
 
  private:
+  // Cabled as a BCube, an edge has the one way that its level's rail is.
+  void name_level(const RailUse& use, MappedEdge& edge) {
+    const int level = bcube_level(*levels_, edge.from, edge.to);
+    use.rails_of_machines(edge.from, edge.to, reaching_);
+    if (reaching_.size() != 1 || reaching_.front() != level) return;
+    edge.reason = EdgeReason::level;
+    edge.level = level;
+  }
+
   void find(Rank from, Rank to) {
-    routes_.find({from, to, placement_.seat[static_cast<std::size_t>(from)],
+    routes_.find({placement_.seat[static_cast<std::size_t>(from)],
                   placement_.seat[static_cast<std::size_t>(to)]},
                  route_);
   }
@@ -60,10 +87,12 @@ class Mapper {
   }
 
   const Cluster& cluster_;
+  std::optional<BcubeShape> levels_;  // if the graph is one
   const Routes& routes_;
   const Placement& placement_;
   Traffic traffic_;
   Route route_;
+  std::vector<int> reaching_;  // rails
 };
 
 }  // namespace
@@ -76,9 +105,9 @@ Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph, const Plac
                               placement.seat.size()));
   }
   WEFT_ASSIGN(RailUse use, choose_rails(cluster, placement, options.policy));
-  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, graph, options.policy));
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, options.policy));
   RailMap map{.use = std::move(use), .edges = {}, .loads = {}};
-  Mapper mapper(cluster, routes, placement, options.bytes);
+  Mapper mapper(cluster, graph, routes, placement, options.bytes);
   for (const Edge& edge : graph.edges()) WEFT_RETURN_IF_ERROR(mapper.add(edge, map));
   for (MappedEdge& edge : map.edges) {
     mapper.time(edge);

@@ -16,7 +16,7 @@ PlacementCost cost_of(const Routes& routes, const Graph& graph, const Placement&
   PlacementCost cost;
   Route route;
   const auto find = [&](const Edge& edge) {
-    routes.find({edge.from, edge.to, placement.seat[static_cast<std::size_t>(edge.from)],
+    routes.find({placement.seat[static_cast<std::size_t>(edge.from)],
                  placement.seat[static_cast<std::size_t>(edge.to)]},
                 route);
     return route.exists();
@@ -60,7 +60,7 @@ Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
     return Status(Code::invalid_argument,
                   fmt::format("{} seats are too few for {} ranks", seats, graph.size()));
   }
-  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, graph, search.map.policy));
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, search.map.policy));
   found.identity = cost_of(routes, graph, found.placement, bytes);
   found.found = found.identity;
   const auto consider = [&found](Placement placement, const PlacementCost& cost) {

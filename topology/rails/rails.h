@@ -119,7 +119,7 @@ struct Way {
 
 enum class EdgeReason : std::uint8_t {
   memory,  // one machine
-  level,   // the graph is a BCube: each of its levels has its rail
+  level,   // the graph is a BCube, and only its level's rail reaches
   both_use,
   both_on,  // there is no rail that both use
 };
@@ -165,10 +165,9 @@ struct RailMap {
   double between_leaves = 0;      // messages that pass a spine
 };
 
-// Within one machine, edges go through memory. Where the graph is a BCube of b levels, the machines
-// have one rank each and `all` was not asked for, level l goes onto rail l if that reaches. Errors:
-// those of choose_rails, and invalid_argument for a placement of another size than the graph and
-// for an edge without a way. O(edges * rails).
+// Within one machine, edges go through memory; between machines on rails_between(), as the engine
+// sends. Errors: those of choose_rails, and invalid_argument for a placement of another size than
+// the graph and for an edge without a way. O(edges * rails).
 [[nodiscard]] Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph,
                                         const Placement& placement, const MapOptions& options);
 

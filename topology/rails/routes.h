@@ -1,21 +1,17 @@
 // Internal to the module: the ways of edges between seats, and the links that they use.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "topology/rails/bcube.h"
 #include "topology/rails/links.h"
 #include "topology/rails/rails.h"
 
 namespace weft {
 
-// Two ranks and where they sit.
-struct Ends {
-  Rank from;
-  Rank to;
-  int from_seat;
-  int to_seat;
+// Where the two ranks of an edge sit.
+struct Seats {
+  int from;
+  int to;
 };
 
 // The way of one edge; reused, so that finding the next allocates nothing.
@@ -24,7 +20,6 @@ struct Route {
   int to_machine = 0;
   int to_seat = 0;
   EdgeReason reason = EdgeReason::memory;
-  int level = 0;
   std::vector<Way> ways;
   std::vector<int> rails;  // scratch
 
@@ -34,9 +29,9 @@ struct Route {
 class Routes {
  public:
   // Keeps a reference to the cluster.
-  static Result<Routes> make(const Cluster& cluster, const Graph& graph, RailPolicy policy);
+  static Result<Routes> make(const Cluster& cluster, RailPolicy policy);
 
-  void find(const Ends& ends, Route& route) const;
+  void find(Seats seats, Route& route) const;
   [[nodiscard]] double latency_us(const Route& route) const;
   // Calls visit(link, share) for everything that the edge's bytes pass.
   template <class Visit>
@@ -62,14 +57,12 @@ class Routes {
   [[nodiscard]] const Links& links() const { return links_; }
 
  private:
-  Routes(const Cluster& cluster, RailUse use, std::optional<BcubeShape> levels);
-  [[nodiscard]] bool take_level(const Ends& ends, Route& route) const;
+  Routes(const Cluster& cluster, RailUse use);
 
   const Cluster* cluster_;
   Links links_;
-  RailUse use_;                       // by seat
-  std::vector<int> machine_of_;       // by seat
-  std::optional<BcubeShape> levels_;  // each has its rail
+  RailUse use_;                  // by seat
+  std::vector<int> machine_of_;  // by seat
 };
 
 }  // namespace weft

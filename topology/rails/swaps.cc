@@ -126,7 +126,7 @@ void Swaps::count_edges(Rank rank, Rank except, bool adds) {
 }
 
 void Swaps::count_edge(Rank from, Rank to, bool adds) {
-  routes_.find({from, to, seats_[place_of_[static_cast<std::size_t>(from)]],
+  routes_.find({seats_[place_of_[static_cast<std::size_t>(from)]],
                 seats_[place_of_[static_cast<std::size_t>(to)]]},
                route_);
   if (!route_.exists()) {
