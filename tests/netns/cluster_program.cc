@@ -1,7 +1,7 @@
 // A rank for the tests and figures of several hosts: joins by its environment, runs one operation
 // again and again on values that it can check, and tells how long that took.
 //
-//   tools/netns -n 4 --rates 1000 --each cluster_program OPERATION GRAPH BYTES REPEAT
+//   tools/netns -n 4 --rates 1000 --each cluster_program OPERATION[+OPERATION…] GRAPH BYTES REPEAT [WARMUPS]
 //
 // OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast or
 // hierarchical_neighbor_allreduce, whose GRAPH is that of the machines, on floats; allreduce:NAME
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@
 namespace weft {
 namespace {
 
-constexpr int kWarmUps = 2;
+constexpr int kWarmUps = 2;  // rounds that are checked and not told, if nothing else is said
 constexpr double kTolerance = 1e-3;  // results are below 250 * ranks; a wrong addend is 1/ranks off
 
 struct Job {
@@ -28,6 +29,7 @@ struct Job {
   std::string graph;
   std::size_t bytes = 0;
   int repeat = 0;
+  int warm_ups = kWarmUps;
 
   [[nodiscard]] std::size_t count() const { return bytes / sizeof(float); }
 };
@@ -144,11 +146,11 @@ class Exercise {
 // Sorted; of each round the slowest rank's.
 Result<std::vector<double>> measure(Context& context, const Job& job) {
   WEFT_ASSIGN(Exercise exercise, Exercise::create(context, job));
-  for (int round = 0; round < kWarmUps; ++round)
+  for (int round = 0; round < job.warm_ups; ++round)
     WEFT_RETURN_IF_ERROR(exercise.round(round).status());
   std::vector<double> mine;
   for (int round = 0; round < job.repeat; ++round) {
-    WEFT_ASSIGN(const double took, exercise.round(kWarmUps + round));
+    WEFT_ASSIGN(const double took, exercise.round(job.warm_ups + round));
     mine.push_back(took);
   }
   std::vector<double> slowest(mine.size());
@@ -158,43 +160,56 @@ Result<std::vector<double>> measure(Context& context, const Job& job) {
   return slowest;
 }
 
-Status run(const Job& job) {
-  WEFT_ASSIGN(const auto context, Context::from_environment());
+Status run(Context& context, const Job& job) {
   const bool over_machines = job.operation == "hierarchical_neighbor_allreduce";
-  const int nodes = over_machines ? context->machine_size() : context->size();
+  const int nodes = over_machines ? context.machine_size() : context.size();
   WEFT_ASSIGN(const Graph graph, make_graph(job.graph, nodes));
-  WEFT_RETURN_IF_ERROR(over_machines ? context->set_machine_graph(graph)
-                                     : context->set_graph(graph));
-  WEFT_ASSIGN(const std::vector<double> times, measure(*context, job));
-  if (context->rank() != 0) return {};
+  WEFT_RETURN_IF_ERROR(over_machines ? context.set_machine_graph(graph) : context.set_graph(graph));
+  WEFT_ASSIGN(const std::vector<double> times, measure(context, job));
+  if (context.rank() != 0) return {};
   const double p50_ns = times[times.size() / 2];
   std::printf(
       "{\"op\":\"%s\",\"graph\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"p50_us\":%.2f,\"min_us\":%.2f,"
       "\"max_us\":%.2f,\"GBps\":%.4f}\n",
-      job.operation.c_str(), graph.name().c_str(), job.bytes, context->size(), p50_ns / 1e3,
+      job.operation.c_str(), graph.name().c_str(), job.bytes, context.size(), p50_ns / 1e3,
       times.front() / 1e3, times.back() / 1e3, static_cast<double>(job.bytes) / p50_ns);
   return {};
 }
 
-// OPERATION may have an algorithm behind it.
-Status run(const std::string& operation, const std::string& graph, std::size_t bytes, int repeat) {
-  const std::size_t colon = std::min(operation.find(':'), operation.size());
-  const std::string by = colon == operation.size() ? "auto" : operation.substr(colon + 1);
-  WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(by));
-  return run({operation.substr(0, colon), algorithm, graph, bytes, repeat});
+// Each of `operations` may have an algorithm behind it.
+Status run(const std::string& operations, Job job) {
+  WEFT_ASSIGN(const auto context, Context::from_environment());
+  std::istringstream all(operations);
+  for (std::string operation; std::getline(all, operation, '+');) {
+    const std::size_t colon = std::min(operation.find(':'), operation.size());
+    const std::string by = colon == operation.size() ? "auto" : operation.substr(colon + 1);
+    WEFT_ASSIGN(job.algorithm, allreduce_algorithm(by));
+    job.operation = operation.substr(0, colon);
+    WEFT_RETURN_IF_ERROR(run(*context, job));
+  }
+  return {};
 }
 
 }  // namespace
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  const long long bytes = argc == 5 ? std::atoll(argv[3]) : 0;
-  const int repeat = argc == 5 ? std::atoi(argv[4]) : 0;
-  if (bytes < 4 || bytes % 4 != 0 || repeat < 1) {
-    std::fprintf(stderr, "usage: cluster_program OPERATION GRAPH BYTES REPEAT (BYTES of floats)\n");
+  const bool is_whole = argc == 5 || argc == 6;
+  const long long bytes = is_whole ? std::atoll(argv[3]) : 0;
+  const int repeat = is_whole ? std::atoi(argv[4]) : 0;
+  const int warm_ups = argc == 6 ? std::atoi(argv[5]) : weft::kWarmUps;
+  if (bytes < 4 || bytes % 4 != 0 || repeat < 1 || warm_ups < 0) {
+    std::fprintf(
+        stderr,
+        "usage: cluster_program OPERATION GRAPH BYTES REPEAT [WARMUPS] (BYTES of floats)\n");
     return 2;
   }
-  const weft::Status done = weft::run(argv[1], argv[2], static_cast<std::size_t>(bytes), repeat);
+  weft::Job job;
+  job.graph = argv[2];
+  job.bytes = static_cast<std::size_t>(bytes);
+  job.repeat = repeat;
+  job.warm_ups = warm_ups;
+  const weft::Status done = weft::run(argv[1], job);
   if (!done.ok()) std::fprintf(stderr, "cluster_program: %s\n", done.to_string().c_str());
   return done.ok() ? 0 : 1;
 }

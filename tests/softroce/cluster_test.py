@@ -6,6 +6,7 @@ usage: cluster_test.py CLUSTER_PROGRAM ClusterTest|ShapedTest[.NAME]; needs 4 ho
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import unittest
 from pathlib import Path
 
 HOSTS, RAILS = 4, 2
+MIB = 1 << 20
 LIMIT_S = 100  # of one job; an emulated processor is slow
 PORT = 29600  # of the first rendezvous; every job has one of its own
 RETRY_S = 4.096e-6 * 2 ** 18  # until a packet without an answer is sent again: WEFT_IB_TIMEOUT
@@ -28,6 +30,18 @@ def carried(host, rail):
 def delivered(host, rail):
     """Packets that the switch gave to a host's port."""
     return int(Path(f"/sys/class/net/h{host}r{rail}/statistics/rx_packets").read_text("ascii"))
+
+
+def dropped(*ports):
+    """Packets that netem has lost on ports."""
+    shown = [subprocess.run(["tc", "-s", "qdisc", "show", "dev", port], capture_output=True, text=True, check=True).stdout
+             for port in ports]
+    return sum(int(re.search(r"dropped (\d+)", each).group(1)) for each in shown)
+
+
+def errors_of(text):
+    """What a rank said beside its warnings, which name whoever a path led to."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("weft warning"))
 
 
 def overtaken():
@@ -74,8 +88,8 @@ def spoiled(netem):
 
 
 class Job:
-    """`each` ranks per host, host h with the interfaces of its own ports: as RDMA devices, or as what `kinds` are. The
-    program is started by `before`."""
+    """`each` ranks per host, host h with the interfaces of its own ports on the first `rails`, or on those that `rails` names
+    for it: as RDMA devices, or as what `kinds` are. The program is started by `before`."""
 
     count = 0
 
@@ -84,10 +98,11 @@ class Job:
         self.ranks = []
         for rank in range(hosts * each):
             host, local = divmod(rank, each)
+            own = range(rails) if isinstance(rails, int) else rails[host]
             environment = dict(os.environ, WEFT_RANK=str(rank), WEFT_SIZE=str(hosts * each), WEFT_HOST=f"host{host}",
                                WEFT_LOCAL_RANK=str(local), WEFT_LOCAL_SIZE=str(each), WEFT_LOCAL_CORES="1",
                                WEFT_RENDEZVOUS=f"127.0.0.1:{PORT + Job.count}", WEFT_JOB_KEY="key of cluster_test",
-                               WEFT_INTERFACES=",".join(f"{kind}h{host}r{rail}" for kind in kinds for rail in range(rails)),
+                               WEFT_INTERFACES=",".join(f"{kind}h{host}r{rail}" for kind in kinds for rail in own),
                                **variables)
             self.ranks.append(subprocess.Popen([*before, PROGRAM, *map(str, words)], env=environment, text=True,
                                                stdout=subprocess.PIPE, stderr=subprocess.PIPE))
@@ -108,11 +123,14 @@ class ClusterCase(unittest.TestCase):
 
 class ClusterTest(ClusterCase):
     def test_every_operation_over_both_rails(self):
-        for operation in ("neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast"):
-            before = [carried(0, rail) for rail in range(RAILS)]
-            self.assertEqual(self.assert_right(Job(operation, "exponential", 1_000_000, 1)), "", operation)
-            for rail in range(RAILS):
-                self.assertGreater(carried(0, rail) - before[rail], 200_000, f"{operation}, rail {rail}")
+        operations = ("neighbor_allreduce", "neighbor_allgather", "allreduce:ring", "allreduce:bcube",
+                      "allreduce:halving_doubling", "broadcast")
+        before = [carried(0, rail) for rail in range(RAILS)]
+        job = Job("+".join(operations), "exponential", 1_000_000, 1, 0)
+        self.assertEqual(self.assert_right(job), "")
+        self.assertEqual(len(job.out.splitlines()), len(operations))
+        for rail in range(RAILS):
+            self.assertGreater(carried(0, rail) - before[rail], 2_000_000, f"rail {rail}")
 
     def test_a_few_bytes(self):
         self.assertEqual(self.assert_right(Job("neighbor_allreduce", "exponential", 4, 100)), "")
@@ -127,7 +145,7 @@ class ClusterTest(ClusterCase):
             self.assertTrue(rounds * size / 2 < each < 1.5 * rounds * size / 2, sent)
 
     def test_allreduce_in_machines_first(self):
-        self.assertEqual(self.assert_right(Job("allreduce:hierarchical", "ring", 1_000_000, 1, hosts=2, each=2)), "")
+        self.assertEqual(self.assert_right(Job("allreduce:hierarchical", "ring", 1_000_000, 1, 0, hosts=2, each=2)), "")
 
     def test_a_cable_is_pulled_in_the_middle(self):
         before = carried(1, 1)
@@ -159,6 +177,7 @@ class ClusterTest(ClusterCase):
             self.assertLess(delivered(1, 1) - held, 100)
             wait_until(lambda: delivered(1, 1) - held > 100)
             late = delivered(1, 1) - held
+            self.assertEqual([rank.poll() for rank in job.ranks], [None, None], "they ended before")
             said = self.assert_right(job)
         finally:
             tell("tc", "qdisc", "del", "dev", "port-h1r1", "root")
@@ -180,6 +199,31 @@ class ClusterTest(ClusterCase):
         self.assertIn("over ib:rx_h1r1/1 is back", said)
         self.assertLess(took, 5)
 
+    def test_a_rail_that_swallows_everything_is_told_by_the_device(self):
+        """Its ports stay up: the queue pair says that nobody answered so many times."""
+        before = carried(1, 1)
+        job = Job("neighbor_allreduce", "ring", 1_000_000, 15, hosts=2, WEFT_IB_TIMEOUT="12", WEFT_IB_RETRIES="2",
+                  WEFT_PATH_SILENCE_MS="10000")
+        wait_until(lambda: carried(1, 1) - before > 1_000_000)
+        for port in ("h1r1", "port-h1r1"):
+            tell("tc", "qdisc", "add", "dev", port, "root", "netem", "loss", "100%")
+        try:
+            said = self.assert_right(job)
+        finally:
+            for port in ("h1r1", "port-h1r1"):
+                tell("tc", "qdisc", "del", "dev", port, "root")
+        self.assertRegex(said, "rx_h[01]r1/1 given up, its pieces go over the other rails: .*transport retry counter exceeded")
+
+    def test_hosts_with_different_ports_on_rails_that_are_apart(self):
+        before = [carried(host, rail) for host in range(3) for rail in range(RAILS)]
+        job = Job("neighbor_allreduce", "ring", 1_000_000, 1, 0, hosts=3, rails=((0, 1), (1,), (0, 1)))
+        self.assertEqual(self.assert_right(job), "")
+        now = [carried(host, rail) for host in range(3) for rail in range(RAILS)]
+        sent = [there - here for here, there in zip(before, now)]
+        self.assertLess(sent[2], 10_000, sent)  # host 1 has nothing on rail 0 …
+        for place in (0, 1, 3, 4, 5):
+            self.assertGreater(sent[place], 100_000, sent)
+
     def test_a_port_gets_another_address(self):
         before = carried(1, 1)
         job = Job("neighbor_allreduce", "ring", 1_000_000, 40, hosts=2)
@@ -194,17 +238,18 @@ class ClusterTest(ClusterCase):
 
     def test_one_packet_in_a_hundred_is_lost(self):
         with spoiled("loss 1% limit 10000"):
-            self.assert_right(Job("neighbor_allreduce", "ring", 400_000, 1))
+            self.assert_right(Job("neighbor_allreduce", "ring", MIB, 1, 0))
+            self.assertGreater(dropped(*(f"h{host}r{rail}" for host in range(HOSTS) for rail in range(RAILS))), 10)
 
     def test_packets_that_overtake_each_other(self):
         # Soft-RoCE then sends most of them again, after this timeout: 67 ms instead of a second.
         with spoiled("delay 10ms 5ms limit 10000"):
-            self.assert_right(Job("neighbor_allreduce", "ring", 400_000, 1, hosts=2, WEFT_IB_TIMEOUT="14"))
+            self.assert_right(Job("neighbor_allreduce", "ring", MIB, 1, 0, hosts=2, WEFT_IB_TIMEOUT="14"))
 
     def test_a_stopped_rank_is_waited_for(self):
         """By two others, each with more pieces for it under way than its receive queue has places."""
         before = carried(0, 0)
-        job = Job("neighbor_allreduce", "ring", 18_000_000, 1, hosts=3, rails=1, WEFT_IB_RECEIVE_DEPTH="64",
+        job = Job("neighbor_allreduce", "ring", 18_000_000, 1, 0, hosts=3, rails=1, WEFT_IB_RECEIVE_DEPTH="64",
                   WEFT_RAIL_SLOTS="128")
         wait_until(lambda: carried(0, 0) - before > 2_000_000)
         job.ranks[1].send_signal(signal.SIGSTOP)
@@ -232,7 +277,7 @@ class ClusterTest(ClusterCase):
         self.assertLess(took, 10)
         for rank in (0, 2, 3):
             self.assertNotEqual(statuses[rank], 0, texts[rank])
-            self.assertIn("rank 1", texts[rank])
+            self.assertIn("rank 1", errors_of(texts[rank]), texts[rank])
 
 
 class ShapedTest(ClusterCase):
