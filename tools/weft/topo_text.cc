@@ -105,7 +105,8 @@ std::string machine_text(const Machine& machine) {
   const std::vector<std::string> assumed = assumed_in(machine), unknown = unknown_in(machine);
   if (!assumed.empty()) text += fmt::format("\ntaken to be: {}\n", fmt::join(assumed, "; "));
   if (!unknown.empty())
-    text += fmt::format("\nnot told: {} (--correct FILE says it)\n", fmt::join(unknown, "; "));
+    text += fmt::format("\nnot told: {} (of devices, --correct FILE says it)\n",
+                        fmt::join(unknown, "; "));
   return text;
 }
 

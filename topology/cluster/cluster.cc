@@ -54,10 +54,13 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
     cluster.rails.push_back(std::move(rail));
   }
   if (cluster.rails.empty() && count > 1) {
-    return Status(Code::unavailable,
-                  fmt::format("{}: no network interface with a known rate; correct it with a file "
-                              "(docs/hardware.md)",
-                              machine->source));
+    const std::string untold =
+        machine->untold.empty() ? "" : fmt::format(" (not told: {})", machine->untold.front());
+    return Status(
+        Code::unavailable,
+        fmt::format("{}: no network interface with a known rate{}; correct it with a file "
+                    "(docs/hardware.md)",
+                    machine->source, untold));
   }
   return cluster;
 }

@@ -116,11 +116,13 @@ struct Machine {
   std::vector<NumaNode> nodes;
   std::uint64_t memory_bytes = 0;
   HugePageState huge_pages;
-  std::vector<Nic> nics;      // by name
-  bool are_nics_told = true;  // if not, the kernel could not be asked: there is no /sys
-  std::vector<Gpu> gpus;      // by index
+  std::vector<Nic> nics;  // by name
+  std::vector<Gpu> gpus;  // by index
   std::vector<GpuLink> gpu_links;
   bool are_gpu_links_told = false;  // if not, that there are none means nothing
+  // What the kernel could not be asked for, a phrase each with the reason: "NUMA nodes, because
+  // /sys is not mounted". That there is none of it means nothing.
+  std::vector<std::string> untold;
 
   [[nodiscard]] bool operator==(const Machine&) const = default;
 };

@@ -154,6 +154,11 @@ Result<Topology> load_live() {
   WEFT_ASSIGN(Topology topology, made());
   (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
                                       "pci");
+  // Then it takes what the processors say of themselves.
+  if (!can_hwloc_read_processors()) {
+    (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                        "linux:cpu");
+  }
   if (hwloc_topology_load(topology.get()) != 0)
     return Status(Code::system, "hwloc cannot read this machine's topology");
   return topology;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "topology/hardware/sources.h"
@@ -98,8 +97,7 @@ Machine hardware::live_machine(hwloc_topology_t topology) {
   if (machine.nodes.size() == 1) machine.nodes.front().bytes = machine.memory_bytes;
   machine.huge_pages = huge_pages();
   machine.nics = ways_out(topology);
-  std::error_code error;  // as good as absent
-  machine.are_nics_told = std::filesystem::exists("/sys/class/net", error);
+  machine.untold = untold_by();
   ask_nvml(machine);
   for (Gpu& gpu : machine.gpus)
     gpu.place = placed(topology, gpu.place.address, gpu.place.numa_node);

@@ -16,7 +16,10 @@ constexpr const char* kGpu = "weft:gpu";
 constexpr const char* kLink = "weft:gpu-link";
 constexpr const char* kAll = "weft:devices";
 
+constexpr const char* kUntold = "untold";  // one for each phrase
+
 constexpr std::size_t kMostBridges = 64;
+constexpr std::size_t kMostUntold = 16;
 constexpr double kMostGbyte = 1e6;
 
 void add(hwloc_obj_t note, const char* key, const std::string& text) {
@@ -137,13 +140,20 @@ void take_link(hwloc_obj_t note, Machine& machine) {
   machine.are_gpu_links_told = true;
 }
 
+void take_untold(hwloc_obj_t note, Machine& machine) {
+  for (unsigned i = 0; i < note->infos_count && machine.untold.size() < kMostUntold; ++i) {
+    const hwloc_info_s& info = note->infos[i];
+    if (std::string_view(info.name) == kUntold) machine.untold.emplace_back(info.value);
+  }
+}
+
 }  // namespace
 
 void put_notes(hwloc_topology_t topology, const Machine& machine) {
   hwloc_obj_t all = new_note(topology, kAll);
   if (all == nullptr) return;
   add(all, "links_told", machine.are_gpu_links_told ? 1 : 0);
-  add(all, "nics_told", machine.are_nics_told ? 1 : 0);
+  for (const std::string& what : machine.untold) add(all, kUntold, what);
   for (const Nic& nic : machine.nics) {
     hwloc_obj_t note = new_note(topology, kNic);
     if (note == nullptr) return;
@@ -185,7 +195,7 @@ bool take_notes(hwloc_topology_t topology, Machine& machine) {
     if (kind == kLink) take_link(note, machine);
     if (kind == kAll) {
       machine.are_gpu_links_told = number_of(note, "links_told", 0) != 0;
-      machine.are_nics_told = number_of(note, "nics_told", 1) != 0;
+      take_untold(note, machine);
     }
   }
   return any;

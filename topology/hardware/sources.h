@@ -51,6 +51,12 @@ enum class Notes : bool { dropped, kept };
 // live.cc
 [[nodiscard]] Machine live_machine(hwloc_topology_t topology);
 
+// told.cc: this machine's /sys.
+// Whether hwloc can read processors and nodes there; else it must not look.
+[[nodiscard]] bool can_hwloc_read_processors(const std::string& sys = "/sys");
+// What it does not tell, for Machine::untold.
+[[nodiscard]] std::vector<std::string> untold_by(const std::string& sys = "/sys");
+
 // settle.cc: what is the same for all sources.
 // Sorts devices, and puts those whose node is not told on the machine's only one.
 void settle(Machine& machine);

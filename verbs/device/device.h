@@ -84,8 +84,13 @@ struct RdmaSources {
 // By name. `sys`: where sysfs is mounted; tests give a folder of their own.
 [[nodiscard]] std::vector<NetworkInterface> discover_interfaces(const std::string& sys = "/sys");
 
-// What it means that there is none.
+// What it means that there is none, or none that can be used.
 [[nodiscard]] std::string why_no_interfaces(const std::string& sys = "/sys");
+
+// Why sysfs does not tell what it should have in a folder ("class/net"), in which it always has
+// something: it is not mounted, the folder is not there or empty, or what is in it leads nowhere, as
+// where a container covers parts of it. Empty: it tells.
+[[nodiscard]] std::string why_untold(const std::string& folder, const std::string& sys = "/sys");
 
 // A GID of which index, bytes, kind and netdev are known, with the rest: its address on that
 // interface, and whether it can be used.
