@@ -79,6 +79,7 @@ struct Nic {
   std::string netdev;  // "ens1f0"
   int mbit_per_s = -1;
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  std::string physical_function;     // whose it is: "0000:18:00.0"; empty: its own, or not told
   std::string bond;                  // the bonded interface that it is a part of
   PciPlace place;
 

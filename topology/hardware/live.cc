@@ -54,6 +54,7 @@ Nic way_out(const RdmaPort& port, hwloc_topology_t topology) {
   nic.netdev = port.netdev;
   nic.mbit_per_s = port.mbit_per_s;
   nic.is_virtual_function = port.is_virtual_function;
+  nic.physical_function = port.physical_function;
   nic.bond = port.is_bonded ? port.netdev : "";
   nic.place = placed(topology, port.pci, port.numa_node);
   return nic;
@@ -64,6 +65,7 @@ Nic way_out(const NetworkInterface& net, hwloc_topology_t topology) {
   nic.netdev = net.name;
   nic.mbit_per_s = net.mbit_per_s;
   nic.is_virtual_function = net.is_virtual_function;
+  nic.physical_function = net.physical_function;
   nic.bond = net.bond;
   nic.place = placed(topology, net.pci, net.numa_node);
   return nic;

@@ -120,6 +120,7 @@ void take_nic(hwloc_topology_t topology, hwloc_obj_t note, Machine& machine) {
   nic.netdev = text_of(note, "netdev");
   nic.mbit_per_s = number_of(note, "mbit_per_s", -1);
   nic.is_virtual_function = number_of(note, "virtual_function", 0) != 0;
+  nic.physical_function = text_of(note, "physical_function");
   nic.bond = text_of(note, "bond");
   nic.place = place_in(topology, note);
   if (!nic.name().empty()) machine.nics.push_back(std::move(nic));
@@ -162,6 +163,7 @@ void put_notes(hwloc_topology_t topology, const Machine& machine) {
     add(note, "netdev", nic.netdev);
     add(note, "mbit_per_s", nic.mbit_per_s);
     add(note, "virtual_function", nic.is_virtual_function ? 1 : 0);
+    add(note, "physical_function", nic.physical_function);
     add(note, "bond", nic.bond);
     put_place(topology, note, nic.place);
   }

@@ -141,7 +141,9 @@ std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
     interface.mtu = number(folder / "mtu", 0);
     interface.mbit_per_s = number(folder / "speed", -1);
     interface.numa_node = number(folder / "device" / "numa_node", -1);
-    interface.is_virtual_function = device::is_there(folder / "device" / "physfn");
+    interface.physical_function = device::pci_address(folder / "device" / "physfn");
+    interface.is_virtual_function =
+        !interface.physical_function.empty() || device::is_there(folder / "device" / "physfn");
     if (device::is_there(folder / "master" / "bonding"))
       interface.bond = device::target_name(folder / "master");
     judge(interface, folder);

@@ -27,6 +27,7 @@ struct NetworkInterface {
   int numa_node = -1;                // -1: none
   std::string bond;                  // the bonded interface that it is a part of; empty: none
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  std::string physical_function;     // whose it is: "0000:3b:00.0"; empty: its own, or not told
   bool usable = false;
   std::string reason;  // why, or why not
 
@@ -52,6 +53,7 @@ struct RdmaPort {
   std::string pci;        // "0000:3b:00.0"; empty: not on PCI
   int numa_node = -1;
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  std::string physical_function;     // whose it is: "0000:3b:00.0"; empty: its own, or not told
   bool is_bonded = false;            // its network interface is a bond, or a part of one
   bool usable = false;
   std::string reason;
