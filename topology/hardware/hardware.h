@@ -36,6 +36,8 @@ struct NumaNode {
   std::uint64_t bytes = 0;
   int cores = 0;
   int package = -1;  // -1: of no single one, or not told
+  // The hardware threads of its cores by the kernel's numbers, upwards; empty: not told.
+  std::vector<int> processors{};
 
   [[nodiscard]] bool operator==(const NumaNode&) const = default;
 };
@@ -164,5 +166,11 @@ struct Distance {
 [[nodiscard]] Distance distance(const PciPlace& a, const PciPlace& b);
 // To the cores and the memory of a NUMA node.
 [[nodiscard]] Nearness distance(const PciPlace& device, const NumaNode& node);
+// To a core, by the number that the kernel has for one of its hardware threads.
+[[nodiscard]] Nearness distance(const PciPlace& device, const Machine& machine, int processor);
+// The node of such a thread; null: not told.
+[[nodiscard]] const NumaNode* node_of(const Machine& machine, int processor);
+// The threads of the device's node; empty: not told.
+[[nodiscard]] std::vector<int> processors_near(const Machine& machine, const PciPlace& device);
 
 }  // namespace weft
