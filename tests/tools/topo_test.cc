@@ -96,6 +96,18 @@ TEST(Topo, NodesNameTheirProcessorsAndCaches) {
                                                        {{"node", 1}, {"distance", "SYS"}}}));
 }
 
+// From a library of ours, found as NVIDIA's is.
+TEST(Topo, ThisMachinesGpusAreTheManagementLibrarys) {
+  const std::string with = "LD_LIBRARY_PATH=" WEFT_NVML ":$LD_LIBRARY_PATH {weft} ";
+  const Ran ran = run_line(with + "topo");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "GPU 0: NVIDIA A100-SXM4-40GB, 40 GiB [0000:3b:00.0"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 1: NVIDIA A100-SXM4-40GB, 40 GiB [0000:5e:00.0"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 0 to GPU 1: 4 NVLink lanes, 100.0 GB/s"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 1 to GPU 0: 4 NVLink lanes, 100.0 GB/s"));
+  EXPECT_FALSE(mentions(ran.out, "whether NVLink"));
+}
+
 // What a file puts on a node that it does not have.
 TEST(Topo, NoDeviceIsLost) {
   const Folder folder;
