@@ -62,9 +62,7 @@ Result<Rails> ucx_rails(const Config& config, const InterfaceOptions& options,
       });
     }
   }
-  Rails rails{
-      {},
-      devices.empty() ? why_no_interfaces() : "no network interface is up and has an IPv4 address"};
+  Rails rails{{}, why_no_interfaces()};
   for (const NetworkInterface& device : chosen)
     rails.members.push_back(rail_over(device, config, options));
   return rails;

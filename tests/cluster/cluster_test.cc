@@ -189,6 +189,89 @@ TEST_F(Clusters, ABondAndItsPartsAreOneRail) {
   EXPECT_EQ(cluster->rails[0].name, "bond0");
 }
 
+Nic virtual_function(const std::string& name, const std::string& of) {
+  Nic nic;
+  nic.netdev = name;
+  nic.mbit_per_s = 100'000;
+  nic.is_virtual_function = true;
+  nic.physical_function = of;
+  return nic;
+}
+
+// Whose card another interface has already is left out.
+TEST_F(Clusters, AVirtualFunctionCountsWhereItsCardDoesNot) {
+  const auto rails = [](const std::vector<Nic>& nics) {
+    Machine machine;
+    machine.nics = nics;
+    std::vector<std::string> names;
+    const auto cluster = uniform_cluster(std::make_shared<const Machine>(machine), 2, 1);
+    if (cluster.ok()) {
+      for (const Rail& rail : cluster->rails) names.push_back(rail.name);
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const Nic first = virtual_function("vf0", "0000:18:00.0");
+  const Nic second = virtual_function("vf1", "0000:18:00.1");
+  Nic card;
+  card.netdev = "pf0";
+  card.mbit_per_s = 100'000;
+  card.place.address = "0000:18:00.0";
+  EXPECT_EQ(rails({first, second}), (Names{"vf0", "vf1"}));
+  EXPECT_EQ(rails({card, first, second}), (Names{"pf0", "vf1"}));
+  EXPECT_EQ(rails({first, virtual_function("vf2", "0000:18:00.0")}), Names{"vf0"});
+  card.mbit_per_s = -1;  // it is down
+  EXPECT_EQ(rails({card, first}), Names{"vf0"});
+  // Where nobody tells whose function it is, one beside it is taken for its card.
+  const Nic unknown = virtual_function("vf3", "");
+  card.mbit_per_s = 100'000;
+  EXPECT_EQ(rails({unknown, virtual_function("vf4", "")}), (Names{"vf3", "vf4"}));
+  EXPECT_EQ(rails({card, unknown}), Names{"pf0"});
+  card.place.host_bridge = "0000:17";
+  EXPECT_EQ(rails({card, unknown}), (Names{"pf0", "vf3"}));
+}
+
+TEST_F(Clusters, WithoutARateTheReasonIsTheOneThatItIs) {
+  Machine machine;
+  machine.source = "a machine";
+  machine.untold = {"which network interfaces there are, because /sys is not mounted"};
+  EXPECT_EQ(uniform_cluster(std::make_shared<const Machine>(machine), 2, 1).status().text(),
+            "a machine: no network interface with a known rate (not told: which network interfaces "
+            "there are, because /sys is not mounted); correct it with a file (docs/hardware.md)");
+}
+
+TEST_F(Clusters, MachinesHaveNamesOfTheirOwn) {
+  const auto machines = [](const std::string& name, int count) {
+    return "[[machine]]\nlike = \"" WEFT_EXAMPLES "/machines/8gpu-8nic.xml\"\nranks = 1\n" +
+           (name.empty() ? "" : "name = \"" + name + "\"\n") +
+           (count == 0 ? "" : fmt::format("count = {}\n", count));
+  };
+  const std::string rail = "[[rail]]\nnics = [\"eno1\"]\ngbit_per_s = 1\n";
+  const auto cluster = read(machines("a", 2) + machines("b", 2) + machines("", 2) + rail);
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  std::vector<std::string> names;
+  for (const ClusterMachine& machine : cluster->machines) names.push_back(machine.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"a0", "a1", "b0", "b1", "machine 4", "machine 5"}));
+  EXPECT_EQ(complaint(machines("a", 2) + machines("a1", 0) + rail),
+            "9: name: there are two machines called a1");
+  EXPECT_EQ(complaint(machines("", 2) + machines("machine 1", 0) + rail),
+            "8: name: there are two machines called machine 1");
+}
+
+TEST_F(Clusters, ARailThatNobodySharesIsRefused) {
+  const std::string four = "[[machine]]\nlike = \"" WEFT_EXAMPLES
+                           "/machines/8gpu-8nic.xml\"\nranks = 1\ncount = 4\n"
+                           "[[rail]]\nnics = [\"eno1\"]\ngbit_per_s = 1\n";
+  const std::string nobody =
+      "6: nics: no two machines with eno1 are below one leaf, and spine = false: nobody shares "
+      "this "
+      "rail";
+  EXPECT_EQ(complaint(four + "machines_per_leaf = 1\nspine = false\n"), nobody);
+  EXPECT_EQ(complaint(four + "machines_per_leaf = 2\nleaf_stride = 4\nspine = false\n"), nobody);
+  EXPECT_TRUE(read(four + "machines_per_leaf = 1\n").ok());
+  EXPECT_TRUE(read(four + "machines_per_leaf = 2\nspine = false\n").ok());
+}
+
 TEST_F(Clusters, OfOneKindOfMachine) {
   Machine machine;
   machine.source = "a machine";

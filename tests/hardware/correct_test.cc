@@ -129,6 +129,58 @@ TEST(Corrections, ADeviceIsCorrectedOnce) {
   EXPECT_TRUE(machine.nics.empty());
 }
 
+TEST(Corrections, PlacesMustBeOnes) {
+  Result<Machine> read = read_machine("synthetic:pack:2 [numa(memory=1GB)] core:2 pu:1");
+  ASSERT_TRUE(read.ok());
+  Machine machine = std::move(read).value();
+  const auto complaint = [&machine](const std::string& line) {
+    const TextFile file("[[nic]]\nname = \"a\"\n" + line + "\n");
+    const std::string all(correct_machine(machine, file.path()).text());
+    return all.substr(std::min(all.size(), file.path().size() + 1));
+  };
+  EXPECT_EQ(complaint("numa_node = 9"), "3: numa_node: there is no NUMA node 9, but 0, 1");
+  EXPECT_EQ(complaint("package = 2"), "3: package: there are 2 packages, from 0 on");
+  for (const std::string pci : {"zz:zz", "0000:3b:00", "0000:3b:00.8", "0000:3b:20.0", "3b:00.0",
+                                "0000:3b:00.0 ", "0000:3g:00.0", ""}) {
+    EXPECT_EQ(complaint("pci = \"" + pci + "\""),
+              "3: pci: '" + pci + "' is no PCI address (\"0000:3b:00.0\")");
+  }
+  EXPECT_EQ(complaint("host_bridge = \"bridge\""),
+            "3: host_bridge: 'bridge' is no domain and bus (\"0000:3a\")");
+  EXPECT_EQ(complaint("bridges = [\"0000:3a:00.0\", \"up\"]"),
+            "3: bridges: 'up' is no PCI address (\"0000:3b:00.0\")");
+  EXPECT_EQ(complaint("bridges = [\"0000:3a:00.0\", \"0000:3A:00.0\"]"),
+            "3: bridges: 0000:3a:00.0 is there twice");
+  EXPECT_EQ(complaint("pci = \"0000:3b:00.0\"\nbridges = [\"0000:3b:00.0\"]"),
+            "4: bridges: 0000:3b:00.0 is the device itself");
+  EXPECT_TRUE(machine.nics.empty());
+}
+
+// nvidia-smi writes eight digits and capitals.
+TEST(Corrections, AddressesAreWrittenAsTheKernelDoes) {
+  Machine machine;
+  ASSERT_TRUE(corrected(machine,
+                        "[[gpu]]\nindex = 0\npci = \"00000000:3B:00.0\"\n"
+                        "host_bridge = \"0000:3A\"\nbridges = [\"10000:3A:01.0\"]\n")
+                  .ok());
+  EXPECT_EQ(machine.gpus[0].place.address, "0000:3b:00.0");
+  EXPECT_EQ(machine.gpus[0].place.host_bridge, "0000:3a");
+  EXPECT_EQ(machine.gpus[0].place.bridges[0].address, "10000:3a:01.0");
+}
+
+TEST(Corrections, LinksAreBetweenTwoGpusThatThereAre) {
+  Machine machine;
+  const auto complaint = [&machine](const std::string& link) {
+    const TextFile file("[[gpu]]\nindex = 5\n[[gpu_link]]\n" + link);
+    const std::string all(correct_machine(machine, file.path()).text());
+    return all.substr(std::min(all.size(), file.path().size() + 1));
+  };
+  EXPECT_EQ(complaint("gpu = 5\npeer = 5\n"), "5: peer: a GPU is no peer of its own");
+  EXPECT_EQ(complaint("gpu = 4\npeer = 5\n"), "4: gpu: a [[gpu_link]] needs the index of a GPU");
+  EXPECT_EQ(complaint("gpu = 5\npeer = 4\n"),
+            "5: peer: there is no GPU of that index; leave it out for a switch");
+}
+
 TEST(Corrections, NumbersHaveBounds) {
   Machine machine;
   const auto is_refused = [&machine](const std::string& line) {

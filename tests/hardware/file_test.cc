@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/hardware/machines.h"
+#include "topology/hardware/sources.h"
 
 namespace weft {
 namespace {
@@ -35,9 +36,10 @@ TEST(MachineFile, SaysWhatItDoesNotTell) {
 TEST(MachineFile, WithoutSysNobodyKnowsTheInterfaces) {
   Machine machine;
   EXPECT_TRUE(unknown_in(machine).empty());
-  machine.are_nics_told = false;
-  ASSERT_EQ(unknown_in(machine).size(), 1U);
-  EXPECT_TRUE(unknown_in(machine)[0].ends_with("because /sys is not mounted"));
+  machine.untold = hardware::untold_by("/nowhere");
+  ASSERT_FALSE(unknown_in(machine).empty());
+  EXPECT_EQ(unknown_in(machine)[0],
+            "which network interfaces there are, because /nowhere is not mounted");
 }
 
 TEST(MachineFile, SyntheticMachinesHaveNoDevices) {

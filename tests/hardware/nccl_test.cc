@@ -67,6 +67,42 @@ TEST(NcclFile, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_EQ(read_machine(empty.path()).status().code(), Code::invalid_argument);
 }
 
+// As NCCL writes in virtual machines.
+TEST(NcclFile, AProcessorMayNotTellItsNode) {
+  const TextFile file(
+      "<system><cpu numaid=\"-1\" arch=\"x86_64\">"
+      "<pci busid=\"0000:17:00.0\"><gpu dev=\"0\"/></pci>"
+      "<pci busid=\"0000:18:00.0\"><gpu dev=\"1\"/></pci>"
+      "<nic><net name=\"eth0\" speed=\"10000\"/></nic></cpu></system>");
+  const Result<Machine> machine = read_machine(file.path());
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  EXPECT_TRUE(machine->nodes.empty());
+  EXPECT_EQ(machine->packages, 1);
+  EXPECT_EQ(machine->gpus[0].place.numa_node, -1);
+  EXPECT_FALSE(machine->gpus[0].place.is_node_assumed);
+  EXPECT_EQ(distance(machine->gpus[0].place, machine->gpus[1].place).nearness,
+            Nearness::host_bridge);
+  EXPECT_EQ(unknown_in(*machine),
+            (std::vector<std::string>{"the NUMA node of eth0", "the NUMA node of GPU 0, GPU 1"}));
+}
+
+TEST(NcclFile, OfSeveralHostsIsNoMachine) {
+  const auto complaint = [](const std::string& hosts) {
+    const TextFile file("<system>\n" + hosts + "</system>");
+    const std::string all(read_machine(file.path()).status().text());
+    return all.substr(std::min(all.size(), file.path().size() + 1));
+  };
+  EXPECT_EQ(complaint("<cpu host_hash=\"0x1\" numaid=\"0\"/>\n<cpu host_hash=\"0x1\" "
+                      "numaid=\"1\"/>\n<cpu host_hash=\"0x2\" numaid=\"0\"/>\n"),
+            "4: host_hash: the file describes several hosts: 0x2 here, 0x1 before; keep the <cpu> "
+            "of one");
+  EXPECT_EQ(complaint("<cpu host_hash=\"0x1\" numaid=\"0\"/>\n"
+                      "<cpu host_hash=\"0x1\" numaid=\"1\"/>\n"),
+            "");
+  EXPECT_EQ(complaint("<cpu numaid=\"-1\"/>\n<cpu numaid=\"-1\"/>\n"),
+            "3: numaid: there are two <cpu> of -1");
+}
+
 TEST(NcclFile, NumbersAreCheckedAndNamesTakenOnce) {
   const auto complaint = [](const std::string& devices) {
     const TextFile file("<system>\n<cpu numaid=\"0\">\n" + devices + "\n</cpu></system>");

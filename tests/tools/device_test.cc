@@ -96,12 +96,14 @@ TEST_F(Interfaces, BondsAndVirtualFunctionsAreToldApart) {
   write("devices/virtual/net/bond0/bonding/mode", "802.3ad 4");
   link("class/net/eth1/device", "devices/pci0000:00/0000:00:03.1");
   link("devices/pci0000:00/0000:00:03.1/physfn", "devices/pci0000:00/0000:00:03.0");
+  write("class/net/bonding_masters", "bond0");  // a list, no interface
   const std::vector<NetworkInterface> found = discover_interfaces(sys_);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].bond, "bond0");
   EXPECT_FALSE(found[0].is_virtual_function);
   EXPECT_EQ(found[1].bond, "");
   EXPECT_TRUE(found[1].is_virtual_function);
+  EXPECT_EQ(found[1].physical_function, "0000:00:03.0");
   EXPECT_TRUE(found[1].is_card());
 }
 

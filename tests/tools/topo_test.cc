@@ -10,11 +10,38 @@
 #include <sstream>
 
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 
 namespace weft {
 namespace {
 
 constexpr const char* kEight = "topo --from " WEFT_MACHINES "/8gpu-8nic.xml";
+
+nlohmann::json json_of(const Ran& ran) {
+  std::string text;
+  for (const std::string& line : ran.out) text += line + "\n";
+  return nlohmann::json::parse(text, nullptr, false);
+}
+
+// The picture, which has to be XML.
+std::string picture_of(const std::string& arguments) {
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / fmt::format("weft-topo-{}.svg", getpid());
+  EXPECT_EQ(run_weft(arguments + " --svg " + path.string()).exit_status, 0);
+  pugi::xml_document document;
+  EXPECT_TRUE(document.load_file(path.c_str()));
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  return std::move(text).str();
+}
+
+std::size_t count(const std::string& text, std::string_view part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
 
 TEST(Topo, EachGpuHasItsNearNetworkInterfaces) {
   const Ran ran = run_weft(kEight);
@@ -40,9 +67,7 @@ TEST(Topo, AFileOfNccl) {
 TEST(Topo, JsonHasTheSame) {
   const Ran ran = run_weft(std::string(kEight) + " --json");
   EXPECT_EQ(ran.exit_status, 0);
-  std::string text;
-  for (const std::string& line : ran.out) text += line + "\n";
-  const nlohmann::json machine = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json machine = json_of(ran);
   ASSERT_TRUE(machine.is_object());
   EXPECT_EQ(machine["gpus"].size(), 8U);
   EXPECT_EQ(machine["nics"].size(), 9U);
@@ -50,6 +75,54 @@ TEST(Topo, JsonHasTheSame) {
   EXPECT_TRUE(machine["nics"][1]["mbit_per_s"].is_null());
   EXPECT_EQ(machine["nics"][1]["gpus"][0]["distance"], "PIX");
   EXPECT_EQ(machine["nics"][1]["gpus"][7]["distance"], "SYS");
+}
+
+TEST(Topo, NodesNameTheirProcessorsAndCaches) {
+  const std::string machine =
+      "topo --from 'synthetic:pack:2 [numa(memory=1GB)] l3:1(size=33554432) core:2 "
+      "l2:1(size=1048576) "
+      "pu:2'";
+  const Ran text = run_weft(machine);
+  EXPECT_EQ(text.exit_status, 0);
+  EXPECT_TRUE(mentions(text.out, "caches: 4 x L2 1 MiB, 2 x L3 32 MiB (2 cores each)"));
+  EXPECT_TRUE(mentions(text.out, "node 1: 2 cores, 0 GiB, package 1, processors 4-7"));
+  const nlohmann::json object = json_of(run_weft(machine + " --json"));
+  ASSERT_EQ(object["caches"].size(), 2U);
+  EXPECT_EQ(object["caches"][1],
+            nlohmann::json({{"level", 3}, {"bytes", 33554432}, {"count", 2}, {"cores_each", 2}}));
+  EXPECT_EQ(object["nodes"][1]["processors"], nlohmann::json({4, 5, 6, 7}));
+  const nlohmann::json eight = json_of(run_weft(std::string(kEight) + " --json"));
+  EXPECT_EQ(eight["nics"][1]["nodes"], nlohmann::json({{{"node", 0}, {"distance", "NODE"}},
+                                                       {{"node", 1}, {"distance", "SYS"}}}));
+}
+
+// From a library of ours, found as NVIDIA's is.
+TEST(Topo, ThisMachinesGpusAreTheManagementLibrarys) {
+  const std::string with = "LD_LIBRARY_PATH=" WEFT_NVML ":$LD_LIBRARY_PATH {weft} ";
+  const Ran ran = run_line(with + "topo");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "GPU 0: NVIDIA A100-SXM4-40GB, 40 GiB [0000:3b:00.0"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 1: NVIDIA A100-SXM4-40GB, 40 GiB [0000:5e:00.0"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 0 to GPU 1: 4 NVLink lanes, 100.0 GB/s"));
+  EXPECT_TRUE(mentions(ran.out, "GPU 1 to GPU 0: 4 NVLink lanes, 100.0 GB/s"));
+  EXPECT_FALSE(mentions(ran.out, "whether NVLink"));
+}
+
+// What a file puts on a node that it does not have.
+TEST(Topo, NoDeviceIsLost) {
+  const Folder folder;
+  folder.write("fix.toml", "[[nic]]\nname = \"eth0\"\nnuma_node = 1\n");
+  const Ran wrote = run_line(
+      "cd " + folder.path("") +
+      " && {weft} topo --from 'synthetic:pack:2 [numa(memory=1GB)] core:2 pu:1' --correct fix.toml "
+      "--xml | sed 's/\\(numa_node. value=.\\)1/\\19/' > machine.xml");
+  EXPECT_EQ(wrote.exit_status, 0);
+  const std::string machine = "topo --from " + folder.path("machine.xml");
+  const Ran ran = run_weft(machine);
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "on no node that is known"));
+  EXPECT_TRUE(mentions(ran.out, "  eth0: rate unknown"));
+  EXPECT_EQ(count(picture_of(machine), "class=\"nic\""), 1U);
 }
 
 TEST(Topo, ThisMachineWhateverItIs) {
@@ -60,26 +133,6 @@ TEST(Topo, ThisMachineWhateverItIs) {
   const Ran xml = run_weft("topo --xml");
   EXPECT_EQ(xml.exit_status, 0);
   EXPECT_TRUE(mentions(xml.out, "<topology"));
-}
-
-// The picture, which has to be XML.
-std::string picture_of(const std::string& arguments) {
-  const auto path =
-      std::filesystem::path(testing::TempDir()) / fmt::format("weft-topo-{}.svg", getpid());
-  EXPECT_EQ(run_weft(arguments + " --svg " + path.string()).exit_status, 0);
-  pugi::xml_document document;
-  EXPECT_TRUE(document.load_file(path.c_str()));
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  std::filesystem::remove(path);
-  return std::move(text).str();
-}
-
-std::size_t count(const std::string& text, std::string_view part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
-  return found;
 }
 
 TEST(Topo, PictureHasEveryDeviceAndItsSwitch) {

@@ -39,6 +39,7 @@ void print_machine(const Machine& machine) {
        fmt::format("{} each, {} reserved, {} free; transparent: {}, shared memory: {}",
                    amount(huge.page_bytes), huge.reserved, huge.free, or_unknown(huge.anonymous),
                    or_unknown(huge.shared)));
+  for (const std::string& what : machine.untold) line("not told", what);
 }
 
 void print_interface(const NetworkInterface& interface) {

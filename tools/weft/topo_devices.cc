@@ -26,10 +26,10 @@ std::string detail_of(const Gpu& gpu) {
 
 bool comes_before(const ShownDevice& left, const ShownDevice& right) {
   const PciPlace &a = *left.place, &b = *right.place;
-  const auto top = [](const PciPlace& place) {
-    return std::tie(place.numa_node, place.host_bridge);
+  const auto top = [](const ShownDevice& device) {
+    return std::tie(device.node, device.place->host_bridge);
   };
-  if (top(a) != top(b)) return top(a) < top(b);
+  if (top(left) != top(right)) return top(left) < top(right);
   const auto [in_a, in_b] =
       std::ranges::mismatch(a.bridges, b.bridges, {}, &PciBridge::address, &PciBridge::address);
   const std::string& next_a = in_a == a.bridges.end() ? a.address : in_a->address;
@@ -37,7 +37,39 @@ bool comes_before(const ShownDevice& left, const ShownDevice& right) {
   return next_a < next_b;
 }
 
+int node_in(const Machine& machine, const PciPlace& place) {
+  const bool is_known = std::ranges::count(machine.nodes, place.numa_node, &NumaNode::index) != 0;
+  return is_known ? place.numa_node : -1;
+}
+
 }  // namespace
+
+std::string amount_text(std::uint64_t bytes) {
+  const auto kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1024) return fmt::format("{:.0f} KiB", kib);
+  if (kib < 1024 * 1024) return fmt::format("{:.4g} MiB", kib / 1024);
+  return fmt::format("{:.4g} GiB", kib / 1024 / 1024);
+}
+
+std::string caches_text(const Machine& machine) {
+  std::string text;
+  for (const CacheLevel& cache : machine.caches) {
+    text += fmt::format("{}{} x L{} {}", text.empty() ? "" : ", ", cache.count, cache.level,
+                        amount_text(cache.bytes));
+    if (cache.cores_each > 1) text += fmt::format(" ({} cores each)", cache.cores_each);
+  }
+  return text;
+}
+
+std::string ranges_text(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
+    for (end = begin + 1; end < numbers.size() && numbers[end] == numbers[end - 1] + 1;) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", numbers[end - 1]);
+  }
+  return text;
+}
 
 std::string rate_text(double gbyte_per_s) {
   return gbyte_per_s > 0 ? fmt::format(", {:.1f} GB/s", gbyte_per_s) : "";
@@ -47,11 +79,13 @@ std::vector<ShownDevice> devices_of(const Machine& machine) {
   std::vector<ShownDevice> devices;
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     const Gpu& gpu = machine.gpus[i];
-    devices.push_back({fmt::format("GPU {}", gpu.index), detail_of(gpu), &gpu.place, true, i});
+    devices.push_back({fmt::format("GPU {}", gpu.index), detail_of(gpu), &gpu.place, true, i,
+                       node_in(machine, gpu.place)});
   }
   for (std::size_t i = 0; i < machine.nics.size(); ++i) {
     const Nic& nic = machine.nics[i];
-    devices.push_back({nic.name(), detail_of(nic), &nic.place, false, i});
+    devices.push_back(
+        {nic.name(), detail_of(nic), &nic.place, false, i, node_in(machine, nic.place)});
   }
   std::ranges::stable_sort(devices, comes_before);
   return devices;

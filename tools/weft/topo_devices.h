@@ -15,10 +15,18 @@ struct ShownDevice {
   const PciPlace* place;
   bool is_gpu;
   std::size_t position;  // in Machine::gpus or Machine::nics
+  int node;              // that the machine has; -1: none that is known
 };
 
 // By node, host bridge, bridges and address: whoever shares a bridge stands together.
 [[nodiscard]] std::vector<ShownDevice> devices_of(const Machine& machine);
+
+// "48 KiB", "1.5 MiB", "512 GiB".
+[[nodiscard]] std::string amount_text(std::uint64_t bytes);
+// "32 x L1 48 KiB, 2 x L3 105 MiB (16 cores each)"; empty: not told.
+[[nodiscard]] std::string caches_text(const Machine& machine);
+// "0-15, 32-47".
+[[nodiscard]] std::string ranges_text(const std::vector<int>& numbers);
 
 // ", 63.0 GB/s"; empty: not told.
 [[nodiscard]] std::string rate_text(double gbyte_per_s);

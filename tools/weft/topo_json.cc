@@ -31,7 +31,14 @@ Json to_object(const PciPlace& place) {
           {"is_node_assumed", place.is_node_assumed}};
 }
 
-// How near the interface is to each GPU, in their order.
+Json to_object(const CacheLevel& cache) {
+  return {{"level", cache.level},
+          {"bytes", cache.bytes},
+          {"count", cache.count},
+          {"cores_each", cache.cores_each}};
+}
+
+// How near the interface is to each GPU and each node, in their order.
 Json to_object(const Nic& nic, const Machine& machine) {
   Json gpus = Json::array();
   for (const Gpu& gpu : machine.gpus) {
@@ -40,26 +47,34 @@ Json to_object(const Nic& nic, const Machine& machine) {
                     {"distance", name(far.nearness)},
                     {"gbyte_per_s", known(far.gbyte_per_s)}});
   }
+  Json nodes = Json::array();
+  for (const NumaNode& node : machine.nodes)
+    nodes.push_back({{"node", node.index}, {"distance", name(distance(nic.place, node))}});
   return {{"name", nic.name()},
           {"rdma", known(nic.rdma)},
           {"port", nic.port},
           {"netdev", known(nic.netdev)},
           {"mbit_per_s", known(nic.mbit_per_s)},
           {"virtual_function", nic.is_virtual_function},
+          {"physical_function", known(nic.physical_function)},
           {"bond", known(nic.bond)},
           {"place", to_object(nic.place)},
-          {"gpus", gpus}};
+          {"gpus", gpus},
+          {"nodes", nodes}};
 }
 
 }  // namespace
 
 std::string machine_json(const Machine& machine) {
-  Json nodes = Json::array(), nics = Json::array(), gpus = Json::array(), links = Json::array();
+  Json caches = Json::array(), nodes = Json::array(), nics = Json::array(), gpus = Json::array(),
+       links = Json::array();
+  for (const CacheLevel& cache : machine.caches) caches.push_back(to_object(cache));
   for (const NumaNode& node : machine.nodes) {
     nodes.push_back({{"index", node.index},
                      {"bytes", node.bytes},
                      {"cores", node.cores},
-                     {"package", known(node.package)}});
+                     {"package", known(node.package)},
+                     {"processors", node.processors}});
   }
   for (const Nic& nic : machine.nics) nics.push_back(to_object(nic, machine));
   for (const Gpu& gpu : machine.gpus) {
@@ -79,6 +94,7 @@ std::string machine_json(const Machine& machine) {
                     {"packages", machine.packages},
                     {"cores", machine.cores},
                     {"threads", machine.threads},
+                    {"caches", caches},
                     {"nodes", nodes},
                     {"nics", nics},
                     {"gpus", gpus},

@@ -17,13 +17,6 @@ constexpr double kLabel = 15;
 // Small enough to be seen at a glance; the number stands beside them.
 constexpr int kMostCores = 512;
 
-std::string amount(std::uint64_t bytes) {
-  const auto kib = static_cast<double>(bytes) / 1024;
-  if (kib < 1024) return fmt::format("{:.0f} KiB", kib);
-  if (kib < 1024 * 1024) return fmt::format("{:.4g} MiB", kib / 1024);
-  return fmt::format("{:.4g} GiB", kib / 1024 / 1024);
-}
-
 // The largest cache that cores of one node share; null: none does.
 const CacheLevel* shared_cache(const Machine& machine) {
   const CacheLevel* shared = nullptr;
@@ -39,7 +32,7 @@ std::string own_caches(const Machine& machine) {
   for (const CacheLevel& cache : machine.caches) {
     if (cache.cores_each > 1) continue;
     text += fmt::format("{}L{} {}", text.empty() ? "each core: " : ", ", cache.level,
-                        amount(cache.bytes));
+                        amount_text(cache.bytes));
   }
   return text;
 }
@@ -88,8 +81,9 @@ Drawn flowed(const std::vector<Drawn>& parts, double width) {
 std::vector<Drawn> caches_of(const Machine& machine, int cores) {
   const CacheLevel* shared = shared_cache(machine);
   const int each = shared != nullptr ? std::min(shared->cores_each, cores) : cores;
-  const std::string label =
-      shared != nullptr ? fmt::format("L{} {}", shared->level, amount(shared->bytes)) : "cores";
+  const std::string label = shared != nullptr
+                                ? fmt::format("L{} {}", shared->level, amount_text(shared->bytes))
+                                : "cores";
   std::vector<Drawn> caches;
   for (int left = std::min(cores, kMostCores); left > 0; left -= each)
     caches.push_back(draw_cache(label, std::min(each, left)));
@@ -100,7 +94,7 @@ std::vector<Drawn> caches_of(const Machine& machine, int cores) {
 
 Drawn draw_node(const Machine& machine, const NumaNode& node) {
   const double inner = kNodeWidth - 2 * kPad;
-  const std::string memory = node.bytes != 0 ? amount(node.bytes) : "memory not told";
+  const std::string memory = node.bytes != 0 ? amount_text(node.bytes) : "memory not told";
   const std::string cores = node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores not told";
   const std::string own = own_caches(machine);
   Drawn drawn{kNodeWidth, 0};

@@ -174,10 +174,10 @@ Drawn draw_devices(const std::vector<ShownDevice>& devices, int node,
   for (std::size_t begin = 0; begin < devices.size();) {
     std::size_t end = begin + 1;
     const PciPlace& place = *devices[begin].place;
-    while (end < devices.size() && devices[end].place->numa_node == place.numa_node &&
+    while (end < devices.size() && devices[end].node == devices[begin].node &&
            devices[end].place->host_bridge == place.host_bridge)
       ++end;
-    if (place.numa_node == node) {
+    if (devices[begin].node == node) {
       const double top = drawn.height > 0 ? drawn.height + 2 * kGap : 0;
       drawn.height =
           tree.draw_host_bridge(std::span(devices).subspan(begin, end - begin), top).bottom;

@@ -37,7 +37,7 @@ std::string tree_below(int node, const std::vector<ShownDevice>& all) {
   std::string text;
   std::vector<std::string> open;
   for (const ShownDevice& device : all) {
-    if (device.place->numa_node != node) continue;
+    if (device.node != node) continue;
     const std::vector<std::string> path = ancestors(device, all);
     const auto common = std::ranges::mismatch(open, path).in2 - path.begin();
     for (auto depth = static_cast<std::size_t>(common); depth < path.size(); ++depth)
@@ -57,7 +57,11 @@ std::string tree(const Machine& machine) {
         node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores not told";
     const std::string memory =
         node.bytes > 0 ? fmt::format("{} GiB", node.bytes >> 30) : "memory not told";
-    text += fmt::format("node {}: {}, {}\n", node.index, cores, memory);
+    text += fmt::format("node {}: {}, {}", node.index, cores, memory);
+    if (node.package >= 0) text += fmt::format(", package {}", node.package);
+    if (!node.processors.empty())
+      text += fmt::format(", processors {}", ranges_text(node.processors));
+    text += "\n";
     text += tree_below(node.index, all);
   }
   const std::string nowhere = tree_below(-1, all);
@@ -101,11 +105,13 @@ std::string matrix(const Machine& machine) {
 
 std::string machine_text(const Machine& machine) {
   std::string text = fmt::format("{}: {}\n", machine.source, summary_of(machine));
+  if (!machine.caches.empty()) text += fmt::format("caches: {}\n", caches_text(machine));
   text += tree(machine) + links(machine) + matrix(machine);
   const std::vector<std::string> assumed = assumed_in(machine), unknown = unknown_in(machine);
   if (!assumed.empty()) text += fmt::format("\ntaken to be: {}\n", fmt::join(assumed, "; "));
   if (!unknown.empty())
-    text += fmt::format("\nnot told: {} (--correct FILE says it)\n", fmt::join(unknown, "; "));
+    text += fmt::format("\nnot told: {} (of devices, --correct FILE says it)\n",
+                        fmt::join(unknown, "; "));
   return text;
 }
 

@@ -12,7 +12,33 @@ namespace {
 // A part of a bonded interface whose rate that interface has, too.
 bool is_counted_by_bond(const Nic& nic, const Machine& machine) {
   return !nic.bond.empty() && nic.netdev != nic.bond &&
-         std::ranges::count(machine.nics, nic.bond, &Nic::netdev) != 0;
+         std::ranges::any_of(machine.nics, [&nic](const Nic& other) {
+           return other.netdev == nic.bond && other.mbit_per_s > 0;
+         });
+}
+
+// Whether `other` is the card of which `nic` is a virtual function; where nobody tells which one
+// that is, one beside it.
+bool is_card_of(const Nic& other, const Nic& nic) {
+  if (other.is_virtual_function || other.mbit_per_s <= 0) return false;
+  if (!nic.physical_function.empty()) return other.place.address == nic.physical_function;
+  return other.place.host_bridge == nic.place.host_bridge &&
+         other.place.bridges == nic.place.bridges;
+}
+
+// A virtual function whose wire another interface has, too: its card, or an earlier function of it.
+bool is_counted_by_card(const Nic& nic, const Machine& machine) {
+  if (!nic.is_virtual_function) return false;
+  for (const Nic& other : machine.nics) {
+    if (is_card_of(other, nic)) return true;
+  }
+  for (const Nic& other : machine.nics) {
+    if (&other == &nic) return false;
+    if (other.mbit_per_s > 0 && !nic.physical_function.empty() &&
+        other.physical_function == nic.physical_function && other.port == nic.port)
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -45,7 +71,8 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
     cluster.machines.push_back({fmt::format("machine {}", i), machine, i * ranks, ranks});
   for (std::size_t n = 0; n < machine->nics.size(); ++n) {
     const Nic& nic = machine->nics[n];
-    if (nic.mbit_per_s <= 0 || nic.is_virtual_function || is_counted_by_bond(nic, *machine))
+    if (nic.mbit_per_s <= 0 || is_counted_by_card(nic, *machine) ||
+        is_counted_by_bond(nic, *machine))
       continue;
     Rail rail;
     rail.name = nic.name();
@@ -54,10 +81,13 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
     cluster.rails.push_back(std::move(rail));
   }
   if (cluster.rails.empty() && count > 1) {
-    return Status(Code::unavailable,
-                  fmt::format("{}: no network interface with a known rate; correct it with a file "
-                              "(docs/hardware.md)",
-                              machine->source));
+    const std::string untold =
+        machine->untold.empty() ? "" : fmt::format(" (not told: {})", machine->untold.front());
+    return Status(
+        Code::unavailable,
+        fmt::format("{}: no network interface with a known rate{}; correct it with a file "
+                    "(docs/hardware.md)",
+                    machine->source, untold));
   }
   return cluster;
 }

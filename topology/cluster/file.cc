@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "topology/cluster/cluster.h"
 #include "topology/toml/toml.h"
@@ -81,9 +82,10 @@ class Reader {
     if (static_cast<std::int64_t>(cluster_.machines.size()) + count.value_or(1) > kMostMachines)
       return table.wrong(fmt::format("more than {} machines", kMostMachines));
     for (std::int64_t i = 0; i < count.value_or(1); ++i) {
-      const std::size_t number = cluster_.machines.size();
-      const std::string own = count ? fmt::format("{}{}", name.value_or("machine "), number)
-                                    : name.value_or(fmt::format("machine {}", number));
+      const std::string nameless = fmt::format("machine {}", cluster_.machines.size());
+      const std::string own = !name ? nameless : count ? fmt::format("{}{}", *name, i) : *name;
+      if (!names_.insert(own).second)
+        return table.wrong("name", fmt::format("there are two machines called {}", own));
       cluster_.machines.push_back({own, machine, cluster_.ranks(), each});
     }
     return {};
@@ -144,8 +146,24 @@ class Reader {
       return table.wrong(
           "nics", fmt::format("only one machine has {}: nobody shares this rail", names.front()));
     }
+    if (is_apart(rail) && cluster_.machines.size() > 1) {
+      return table.wrong("nics",
+                         fmt::format("no two machines with {} are below one leaf, and spine = "
+                                     "false: nobody shares this rail",
+                                     names.front()));
+    }
     cluster_.rails.push_back(std::move(rail));
     return {};
+  }
+
+  // Whether no machine reaches another on it.
+  static bool is_apart(const Rail& rail) {
+    if (rail.has_spine) return false;
+    std::set<int> leaves;
+    for (int machine = 0; machine < std::ssize(rail.nics); ++machine) {
+      if (rail.has(machine) && !leaves.insert(rail.leaf_of(machine)).second) return false;
+    }
+    return true;
   }
 
   static Status take_leaves(TomlTable& table, Rail& rail) {
@@ -191,6 +209,7 @@ class Reader {
 
   std::string path_;
   Cluster cluster_;
+  std::set<std::string> names_;  // of machines
   std::map<std::pair<std::string, std::string>, std::shared_ptr<const Machine>> kinds_;
 };
 

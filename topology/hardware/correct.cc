@@ -37,6 +37,52 @@ Status take(TomlTable& table, std::string_view key, double& into) {
   return {};
 }
 
+// The same for an address, as `read` takes it.
+Status take_address(TomlTable& table, std::string_view key, std::string& into,
+                    std::optional<std::string> (*read)(std::string_view), std::string_view kind) {
+  WEFT_ASSIGN(const std::optional<std::string> given, table.text(key));
+  if (!given) return {};
+  std::optional<std::string> address = read(*given);
+  if (!address) return table.wrong(key, fmt::format("'{}' is no {}", *given, kind));
+  into = *std::move(address);
+  return {};
+}
+
+constexpr std::string_view kAddress = "PCI address (\"0000:3b:00.0\")";
+constexpr std::string_view kBus = "domain and bus (\"0000:3a\")";
+
+// From the host bridge down, each of them once.
+Status take_bridges(TomlTable& table, PciPlace& place) {
+  WEFT_ASSIGN(const std::vector<std::string> bridges, table.texts("bridges"));
+  WEFT_ASSIGN(const std::vector<double> rates, table.numbers("bridges_gbyte_per_s", 0, kMostGbyte));
+  if (rates.size() > bridges.size())
+    return table.wrong("bridges_gbyte_per_s", "more of them than bridges");
+  if (bridges.empty()) return {};
+  place.bridges.clear();
+  for (std::size_t i = 0; i < bridges.size(); ++i) {
+    std::optional<std::string> address = hardware::pci_address(bridges[i]);
+    if (!address) return table.wrong("bridges", fmt::format("'{}' is no {}", bridges[i], kAddress));
+    if (*address == place.address)
+      return table.wrong("bridges", *address + " is the device itself");
+    if (std::ranges::count(place.bridges, *address, &PciBridge::address) != 0)
+      return table.wrong("bridges", *address + " is there twice");
+    place.bridges.push_back({*std::move(address), i < rates.size() ? rates[i] : 0.0});
+  }
+  return {};
+}
+
+// Of a machine that tells of none, any may be.
+Status check_node(const TomlTable& table, const PciPlace& place, const Machine& machine) {
+  const auto& nodes = machine.nodes;
+  if (!nodes.empty() && std::ranges::count(nodes, place.numa_node, &NumaNode::index) == 0) {
+    std::vector<int> known;
+    for (const NumaNode& node : nodes) known.push_back(node.index);
+    return table.wrong("numa_node", fmt::format("there is no NUMA node {}, but {}", place.numa_node,
+                                                fmt::join(known, ", ")));
+  }
+  return {};
+}
+
 // What was assumed is assumed again at the end, unless it is told now.
 PciPlace without_node(PciPlace place) {
   place.numa_node = -1;
@@ -45,22 +91,19 @@ PciPlace without_node(PciPlace place) {
   return place;
 }
 
-Status take_place(TomlTable& table, PciPlace& place) {
+Status take_place(TomlTable& table, const Machine& machine, PciPlace& place) {
   if (place.is_node_assumed) place = without_node(std::move(place));
-  WEFT_RETURN_IF_ERROR(take(table, "pci", place.address));
+  WEFT_RETURN_IF_ERROR(take_address(table, "pci", place.address, hardware::pci_address, kAddress));
   WEFT_RETURN_IF_ERROR(take(table, "pci_gbyte_per_s", place.gbyte_per_s));
-  WEFT_RETURN_IF_ERROR(take(table, "host_bridge", place.host_bridge));
+  WEFT_RETURN_IF_ERROR(
+      take_address(table, "host_bridge", place.host_bridge, hardware::pci_bus, kBus));
   WEFT_RETURN_IF_ERROR(take(table, "numa_node", place.numa_node, 0, kMostIndex));
+  if (table.has("numa_node")) WEFT_RETURN_IF_ERROR(check_node(table, place, machine));
   WEFT_RETURN_IF_ERROR(take(table, "package", place.package, 0, kMostIndex));
-  WEFT_ASSIGN(const std::vector<std::string> bridges, table.texts("bridges"));
-  WEFT_ASSIGN(const std::vector<double> rates, table.numbers("bridges_gbyte_per_s", 0, kMostGbyte));
-  if (rates.size() > bridges.size())
-    return table.wrong("bridges_gbyte_per_s", "more of them than bridges");
-  if (bridges.empty()) return {};
-  place.bridges.clear();
-  for (std::size_t i = 0; i < bridges.size(); ++i)
-    place.bridges.push_back({bridges[i], i < rates.size() ? rates[i] : 0.0});
-  return {};
+  if (table.has("package") && machine.packages > 0 && place.package >= machine.packages)
+    return table.wrong("package",
+                       fmt::format("there are {} packages, from 0 on", machine.packages));
+  return take_bridges(table, place);
 }
 
 // The name of one that the machine did not have is an RDMA device's where the table tells the
@@ -105,7 +148,7 @@ Status take_nic(TomlTable& table, Machine& machine, std::vector<std::string>& mi
   WEFT_RETURN_IF_ERROR(take(table, "bond", nic->bond));
   WEFT_ASSIGN(const std::optional<bool> shared, table.boolean("virtual_function"));
   nic->is_virtual_function = shared.value_or(nic->is_virtual_function);
-  WEFT_RETURN_IF_ERROR(take_place(table, nic->place));
+  WEFT_RETURN_IF_ERROR(take_place(table, machine, nic->place));
   if (absent.value_or(false)) machine.nics.erase(nic);
   return table.done();
 }
@@ -122,7 +165,7 @@ Status take_gpu(TomlTable& table, Machine& machine) {
     gpu = machine.gpus.end() - 1;
   }
   WEFT_RETURN_IF_ERROR(take(table, "model", gpu->model));
-  WEFT_RETURN_IF_ERROR(take_place(table, gpu->place));
+  WEFT_RETURN_IF_ERROR(take_place(table, machine, gpu->place));
   return table.done();
 }
 
@@ -136,6 +179,7 @@ Status take_link(TomlTable& table, Machine& machine) {
   const auto known = [&machine](int index) {
     return std::ranges::count(machine.gpus, index, &Gpu::index) != 0;
   };
+  if (link.gpu == link.peer) return table.wrong("peer", "a GPU is no peer of its own");
   if (!known(link.gpu)) return table.wrong("gpu", "a [[gpu_link]] needs the index of a GPU");
   if (link.peer != GpuLink::kSwitch && !known(link.peer))
     return table.wrong("peer", "there is no GPU of that index; leave it out for a switch");

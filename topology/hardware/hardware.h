@@ -36,6 +36,8 @@ struct NumaNode {
   std::uint64_t bytes = 0;
   int cores = 0;
   int package = -1;  // -1: of no single one, or not told
+  // The hardware threads of its cores by the kernel's numbers, upwards; empty: not told.
+  std::vector<int> processors{};
 
   [[nodiscard]] bool operator==(const NumaNode&) const = default;
 };
@@ -79,6 +81,7 @@ struct Nic {
   std::string netdev;  // "ens1f0"
   int mbit_per_s = -1;
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  std::string physical_function;     // whose it is: "0000:18:00.0"; empty: its own, or not told
   std::string bond;                  // the bonded interface that it is a part of
   PciPlace place;
 
@@ -116,11 +119,13 @@ struct Machine {
   std::vector<NumaNode> nodes;
   std::uint64_t memory_bytes = 0;
   HugePageState huge_pages;
-  std::vector<Nic> nics;      // by name
-  bool are_nics_told = true;  // if not, the kernel could not be asked: there is no /sys
-  std::vector<Gpu> gpus;      // by index
+  std::vector<Nic> nics;  // by name
+  std::vector<Gpu> gpus;  // by index
   std::vector<GpuLink> gpu_links;
   bool are_gpu_links_told = false;  // if not, that there are none means nothing
+  // What the kernel could not be asked for, a phrase each with the reason: "NUMA nodes, because
+  // /sys is not mounted". That there is none of it means nothing.
+  std::vector<std::string> untold;
 
   [[nodiscard]] bool operator==(const Machine&) const = default;
 };
@@ -161,5 +166,11 @@ struct Distance {
 [[nodiscard]] Distance distance(const PciPlace& a, const PciPlace& b);
 // To the cores and the memory of a NUMA node.
 [[nodiscard]] Nearness distance(const PciPlace& device, const NumaNode& node);
+// To a core, by the number that the kernel has for one of its hardware threads.
+[[nodiscard]] Nearness distance(const PciPlace& device, const Machine& machine, int processor);
+// The node of such a thread; null: not told.
+[[nodiscard]] const NumaNode* node_of(const Machine& machine, int processor);
+// The threads of the device's node; empty: not told.
+[[nodiscard]] std::vector<int> processors_near(const Machine& machine, const PciPlace& device);
 
 }  // namespace weft

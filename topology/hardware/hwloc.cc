@@ -57,12 +57,18 @@ int package_of(hwloc_topology_t topology, hwloc_obj_t object) {
   return -1;
 }
 
+std::vector<int> processors_in(hwloc_obj_t object) {
+  std::vector<int> processors;
+  for (int i = -1; (i = hwloc_bitmap_next(object->cpuset, i)) >= 0;) processors.push_back(i);
+  return processors;
+}
+
 std::vector<NumaNode> nodes_of(hwloc_topology_t topology) {
   std::vector<NumaNode> nodes;
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
     nodes.push_back({static_cast<int>(node->os_index), node->attr->numanode.local_memory,
-                     cores_in(topology, node), package_of(topology, node)});
+                     cores_in(topology, node), package_of(topology, node), processors_in(node)});
   }
   return nodes;
 }
@@ -154,6 +160,11 @@ Result<Topology> load_live() {
   WEFT_ASSIGN(Topology topology, made());
   (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
                                       "pci");
+  // Then it takes what the processors say of themselves.
+  if (!can_hwloc_read_processors()) {
+    (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                        "linux:cpu");
+  }
   if (hwloc_topology_load(topology.get()) != 0)
     return Status(Code::system, "hwloc cannot read this machine's topology");
   return topology;

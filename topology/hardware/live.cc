@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "topology/hardware/sources.h"
@@ -55,6 +54,7 @@ Nic way_out(const RdmaPort& port, hwloc_topology_t topology) {
   nic.netdev = port.netdev;
   nic.mbit_per_s = port.mbit_per_s;
   nic.is_virtual_function = port.is_virtual_function;
+  nic.physical_function = port.physical_function;
   nic.bond = port.is_bonded ? port.netdev : "";
   nic.place = placed(topology, port.pci, port.numa_node);
   return nic;
@@ -65,6 +65,7 @@ Nic way_out(const NetworkInterface& net, hwloc_topology_t topology) {
   nic.netdev = net.name;
   nic.mbit_per_s = net.mbit_per_s;
   nic.is_virtual_function = net.is_virtual_function;
+  nic.physical_function = net.physical_function;
   nic.bond = net.bond;
   nic.place = placed(topology, net.pci, net.numa_node);
   return nic;
@@ -98,8 +99,7 @@ Machine hardware::live_machine(hwloc_topology_t topology) {
   if (machine.nodes.size() == 1) machine.nodes.front().bytes = machine.memory_bytes;
   machine.huge_pages = huge_pages();
   machine.nics = ways_out(topology);
-  std::error_code error;  // as good as absent
-  machine.are_nics_told = std::filesystem::exists("/sys/class/net", error);
+  machine.untold = untold_by();
   ask_nvml(machine);
   for (Gpu& gpu : machine.gpus)
     gpu.place = placed(topology, gpu.place.address, gpu.place.numa_node);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "topology/hardware/sources.h"
@@ -18,6 +19,8 @@ namespace {
 // As deep as NCCL's own parser goes, and more than any machine.
 constexpr int kDeepest = 32;
 constexpr int kMostIndex = 65'535;
+constexpr int kUntoldNode = -1;  // as in virtual machines
+constexpr int kNoNode = -2;
 constexpr std::size_t kMostLinks = 1 << 16;
 constexpr int kMostLanes = 1024;
 constexpr int kMostPort = 255;
@@ -41,10 +44,9 @@ class Reader {
   Result<Machine> read() {
     for (const pugi::xml_node cpu : file_.root().children("cpu"))
       WEFT_RETURN_IF_ERROR(add_cpu(cpu));
-    if (machine_.nodes.empty()) return file_.wrong(file_.root(), "<system> has no <cpu>");
+    if (seen_.empty()) return file_.wrong(file_.root(), "<system> has no <cpu>");
     resolve_links();
     machine_.are_gpu_links_told = true;
-    machine_.packages = static_cast<int>(machine_.nodes.size());
     return std::move(machine_);
   }
 
@@ -63,19 +65,31 @@ class Reader {
   }
 
   Status add_cpu(pugi::xml_node cpu) {
-    WEFT_ASSIGN(const int node, integer(cpu, "numaid", 0, kMostIndex, -1));
-    if (node < 0) return file_.wrong(cpu, "<cpu> needs numaid");
+    WEFT_ASSIGN(const int node, integer(cpu, "numaid", kUntoldNode, kMostIndex, kNoNode));
+    if (node == kNoNode) return file_.wrong(cpu, "<cpu> needs numaid");
     if (machine_.nodes.size() == kMostDevices)
       return file_.wrong(cpu, "more <cpu> than any machine has");
-    if (std::ranges::count(machine_.nodes, node, &NumaNode::index) != 0)
+    WEFT_RETURN_IF_ERROR(check_host(cpu));
+    if (!seen_.insert(node).second)
       return file_.wrong(cpu, fmt::format("numaid: there are two <cpu> of {}", node));
     WEFT_ASSIGN(const std::string kind, file_.text(cpu, "arch"));
     if (machine_.cpu.empty()) machine_.cpu = kind;
-    machine_.nodes.push_back({node, 0, 0, static_cast<int>(machine_.nodes.size())});
     PciPlace place;
+    place.package = machine_.packages++;
     place.numa_node = node;
-    place.package = machine_.nodes.back().package;
+    if (node != kUntoldNode) machine_.nodes.push_back({node, 0, 0, place.package});
     return add_below(cpu, place, 0);
+  }
+
+  // NCCL writes all hosts that NVLink connects into one file.
+  Status check_host(pugi::xml_node cpu) {
+    WEFT_ASSIGN(const std::string host, file_.text(cpu, "host_hash"));
+    if (seen_.empty()) host_ = host;
+    if (host == host_) return {};
+    return file_.wrong(cpu,
+                       fmt::format("host_hash: the file describes several hosts: {} here, {} "
+                                   "before; keep the <cpu> of one",
+                                   host.empty() ? "none" : host, host_.empty() ? "none" : host_));
   }
 
   // NCCL has no host bridges: a root port is what its <cpu> holds.
@@ -98,7 +112,8 @@ class Reader {
     WEFT_ASSIGN(std::string address, file_.text(pci, "busid"));
     if (address.empty()) return file_.wrong(pci, "<pci> needs busid");
     WEFT_ASSIGN(const double rate, link_rate(pci));
-    above.host_bridge = fmt::format("node {}", above.numa_node);
+    above.host_bridge = above.numa_node == kUntoldNode ? "of a node that is not told"
+                                                       : fmt::format("node {}", above.numa_node);
     const std::string_view kind = pci.attribute("class").as_string();
     if (kind.starts_with(kBridgeClass) || pci.child("pci")) {
       above.bridges.push_back({std::move(address), rate});
@@ -194,6 +209,8 @@ class Reader {
 
   const XmlFile& file_;
   Machine machine_;
+  std::set<int> seen_;  // <cpu>, by numaid
+  std::string host_;
   std::vector<Target> targets_;
 };
 

@@ -16,7 +16,10 @@ constexpr const char* kGpu = "weft:gpu";
 constexpr const char* kLink = "weft:gpu-link";
 constexpr const char* kAll = "weft:devices";
 
+constexpr const char* kUntold = "untold";  // one for each phrase
+
 constexpr std::size_t kMostBridges = 64;
+constexpr std::size_t kMostUntold = 16;
 constexpr double kMostGbyte = 1e6;
 
 void add(hwloc_obj_t note, const char* key, const std::string& text) {
@@ -117,6 +120,7 @@ void take_nic(hwloc_topology_t topology, hwloc_obj_t note, Machine& machine) {
   nic.netdev = text_of(note, "netdev");
   nic.mbit_per_s = number_of(note, "mbit_per_s", -1);
   nic.is_virtual_function = number_of(note, "virtual_function", 0) != 0;
+  nic.physical_function = text_of(note, "physical_function");
   nic.bond = text_of(note, "bond");
   nic.place = place_in(topology, note);
   if (!nic.name().empty()) machine.nics.push_back(std::move(nic));
@@ -137,13 +141,20 @@ void take_link(hwloc_obj_t note, Machine& machine) {
   machine.are_gpu_links_told = true;
 }
 
+void take_untold(hwloc_obj_t note, Machine& machine) {
+  for (unsigned i = 0; i < note->infos_count && machine.untold.size() < kMostUntold; ++i) {
+    const hwloc_info_s& info = note->infos[i];
+    if (std::string_view(info.name) == kUntold) machine.untold.emplace_back(info.value);
+  }
+}
+
 }  // namespace
 
 void put_notes(hwloc_topology_t topology, const Machine& machine) {
   hwloc_obj_t all = new_note(topology, kAll);
   if (all == nullptr) return;
   add(all, "links_told", machine.are_gpu_links_told ? 1 : 0);
-  add(all, "nics_told", machine.are_nics_told ? 1 : 0);
+  for (const std::string& what : machine.untold) add(all, kUntold, what);
   for (const Nic& nic : machine.nics) {
     hwloc_obj_t note = new_note(topology, kNic);
     if (note == nullptr) return;
@@ -152,6 +163,7 @@ void put_notes(hwloc_topology_t topology, const Machine& machine) {
     add(note, "netdev", nic.netdev);
     add(note, "mbit_per_s", nic.mbit_per_s);
     add(note, "virtual_function", nic.is_virtual_function ? 1 : 0);
+    add(note, "physical_function", nic.physical_function);
     add(note, "bond", nic.bond);
     put_place(topology, note, nic.place);
   }
@@ -185,7 +197,7 @@ bool take_notes(hwloc_topology_t topology, Machine& machine) {
     if (kind == kLink) take_link(note, machine);
     if (kind == kAll) {
       machine.are_gpu_links_told = number_of(note, "links_told", 0) != 0;
-      machine.are_nics_told = number_of(note, "nics_told", 1) != 0;
+      take_untold(note, machine);
     }
   }
   return any;

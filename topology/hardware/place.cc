@@ -58,6 +58,23 @@ Nearness distance(const PciPlace& device, const NumaNode& node) {
                                                                  : Nearness::machine;
 }
 
+const NumaNode* node_of(const Machine& machine, int processor) {
+  const auto node = std::ranges::find_if(machine.nodes, [processor](const NumaNode& each) {
+    return std::ranges::binary_search(each.processors, processor);
+  });
+  return node == machine.nodes.end() ? nullptr : &*node;
+}
+
+std::vector<int> processors_near(const Machine& machine, const PciPlace& device) {
+  const auto node = std::ranges::find(machine.nodes, device.numa_node, &NumaNode::index);
+  return node == machine.nodes.end() ? std::vector<int>() : node->processors;
+}
+
+Nearness distance(const PciPlace& device, const Machine& machine, int processor) {
+  const NumaNode* node = node_of(machine, processor);
+  return node == nullptr ? Nearness::machine : distance(device, *node);
+}
+
 std::string_view name(Nearness nearness) {
   switch (nearness) {
     case Nearness::same_device:

@@ -4,6 +4,7 @@
 #include <hwloc.h>
 
 #include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "topology/hardware/hardware.h"
@@ -50,6 +51,16 @@ enum class Notes : bool { dropped, kept };
 
 // live.cc
 [[nodiscard]] Machine live_machine(hwloc_topology_t topology);
+
+// address.cc: "0000:3b:00.0" and "0000:3b", as the kernel writes what is meant; or that it is none.
+[[nodiscard]] std::optional<std::string> pci_address(std::string_view text);
+[[nodiscard]] std::optional<std::string> pci_bus(std::string_view text);
+
+// told.cc: this machine's /sys.
+// Whether hwloc can read processors and nodes there; else it must not look.
+[[nodiscard]] bool can_hwloc_read_processors(const std::string& sys = "/sys");
+// What it does not tell, for Machine::untold.
+[[nodiscard]] std::vector<std::string> untold_by(const std::string& sys = "/sys");
 
 // settle.cc: what is the same for all sources.
 // Sorts devices, and puts those whose node is not told on the machine's only one.

@@ -28,13 +28,11 @@ void tell(std::vector<std::string>& into, std::string_view what, const std::vect
 }  // namespace
 
 std::vector<std::string> unknown_in(const Machine& machine) {
-  std::vector<std::string> unknown;
-  const bool has_nodes = machine.nodes.size() > 1;
-  const auto is_nowhere = [has_nodes](const auto& device) {
-    return has_nodes && device.place.numa_node < 0;
+  std::vector<std::string> unknown = machine.untold;
+  const bool is_one_node = machine.nodes.size() == 1;
+  const auto is_nowhere = [is_one_node](const auto& device) {
+    return !is_one_node && device.place.numa_node < 0;
   };
-  if (!machine.are_nics_told)
-    unknown.emplace_back("which network interfaces there are, because /sys is not mounted");
   tell(unknown, "the rate", machine.nics, [](const Nic& nic) { return nic.mbit_per_s <= 0; });
   tell(unknown, "the NUMA node", machine.nics, is_nowhere);
   tell(unknown, "the NUMA node", machine.gpus, is_nowhere);

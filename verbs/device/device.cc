@@ -27,6 +27,9 @@ constexpr int kLoopback = 772;
 // IFF_NOARP of <linux/if.h>, as /sys/class/net/*/flags has it.
 constexpr int kResolvesNothing = 0x80;
 
+// Of what leads nowhere: a machine may have hundreds.
+constexpr std::size_t kMostNamed = 8;
+
 // The value of DEVTYPE in what the kernel tells udev: "bond", "vlan", "vxlan", "wlan", …
 std::string told_type(const fs::path& folder) {
   std::ifstream file(folder / "uevent");
@@ -69,6 +72,10 @@ std::string dead_end(const NetworkInterface& interface, const fs::path& folder) 
 }
 
 void judge(NetworkInterface& interface, const fs::path& folder) {
+  if (!device::is_there(folder)) {
+    interface.reason = "is not told of: " + folder.string() + " leads nowhere";
+    return;
+  }
   interface.reason = dead_end(interface, folder);
   if (!interface.reason.empty()) return;
   if (interface.state == "down") {
@@ -94,15 +101,37 @@ void find_addresses(std::vector<NetworkInterface>& interfaces) {
 
 }  // namespace
 
+std::string why_untold(const std::string& folder, const std::string& sys) {
+  const fs::path root(sys), whole = root / folder;
+  const auto is_in_root = [&root](const char* name) { return device::is_there(root / name); };
+  if (!is_in_root("class") && !is_in_root("devices") && !is_in_root("bus"))
+    return sys + " is not mounted";
+  if (!device::is_there(whole)) return whole.string() + " is not there";
+  const std::vector<fs::path> entries = device::entries(whole);
+  if (entries.empty()) return whole.string() + " is empty";
+  std::string names;
+  std::size_t lost = 0;
+  for (const fs::path& entry : entries) {
+    if (device::is_there(entry)) continue;
+    if (++lost <= kMostNamed) names += (names.empty() ? "" : ", ") + entry.filename().string();
+  }
+  if (lost == 0) return {};
+  if (lost > kMostNamed) names += " and " + std::to_string(lost - kMostNamed) + " more";
+  return names + " in " + whole.string() + (lost == 1 ? " leads nowhere" : " lead nowhere");
+}
+
+// The kernel lists one at least, the loopback.
 std::string why_no_interfaces(const std::string& sys) {
-  if (device::is_there(fs::path(sys) / "class" / "net"))
-    return "the kernel lists no network interface in " + sys + "/class/net";
-  return "which network interfaces there are is not known, because " + sys + " is not mounted";
+  const std::string why = why_untold("class/net", sys);
+  if (why.empty()) return "no network interface is up and has an IPv4 address";
+  return "which network interfaces there are is not known, because " + why;
 }
 
 std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
   std::vector<NetworkInterface> found;
+  std::error_code error;
   for (const fs::path& folder : device::entries(fs::path(sys) / "class" / "net")) {
+    if (fs::is_regular_file(folder, error)) continue;  // bonding_masters
     NetworkInterface interface;
     interface.name = folder.filename();
     interface.kind = kind_of(folder);
@@ -112,7 +141,9 @@ std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
     interface.mtu = number(folder / "mtu", 0);
     interface.mbit_per_s = number(folder / "speed", -1);
     interface.numa_node = number(folder / "device" / "numa_node", -1);
-    interface.is_virtual_function = device::is_there(folder / "device" / "physfn");
+    interface.physical_function = device::pci_address(folder / "device" / "physfn");
+    interface.is_virtual_function =
+        !interface.physical_function.empty() || device::is_there(folder / "device" / "physfn");
     if (device::is_there(folder / "master" / "bonding"))
       interface.bond = device::target_name(folder / "master");
     judge(interface, folder);

@@ -27,6 +27,7 @@ struct NetworkInterface {
   int numa_node = -1;                // -1: none
   std::string bond;                  // the bonded interface that it is a part of; empty: none
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  std::string physical_function;     // whose it is: "0000:3b:00.0"; empty: its own, or not told
   bool usable = false;
   std::string reason;  // why, or why not
 
@@ -52,6 +53,7 @@ struct RdmaPort {
   std::string pci;        // "0000:3b:00.0"; empty: not on PCI
   int numa_node = -1;
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
+  std::string physical_function;     // whose it is: "0000:3b:00.0"; empty: its own, or not told
   bool is_bonded = false;            // its network interface is a bond, or a part of one
   bool usable = false;
   std::string reason;
@@ -84,8 +86,13 @@ struct RdmaSources {
 // By name. `sys`: where sysfs is mounted; tests give a folder of their own.
 [[nodiscard]] std::vector<NetworkInterface> discover_interfaces(const std::string& sys = "/sys");
 
-// What it means that there is none.
+// What it means that there is none, or none that can be used.
 [[nodiscard]] std::string why_no_interfaces(const std::string& sys = "/sys");
+
+// Why sysfs does not tell what it should have in a folder ("class/net"), in which it always has
+// something: it is not mounted, the folder is not there or empty, or what is in it leads nowhere, as
+// where a container covers parts of it. Empty: it tells.
+[[nodiscard]] std::string why_untold(const std::string& folder, const std::string& sys = "/sys");
 
 // A GID of which index, bytes, kind and netdev are known, with the rest: its address on that
 // interface, and whether it can be used.

@@ -102,7 +102,8 @@ void read_device(RdmaPort& port, const fs::path& device) {
   port.driver = device::target_name(parent / "driver");
   port.pci = device::pci_address(parent);
   port.numa_node = number(parent / "numa_node", -1);
-  port.is_virtual_function = device::is_there(parent / "physfn");
+  port.physical_function = device::pci_address(parent / "physfn");
+  port.is_virtual_function = !port.physical_function.empty() || device::is_there(parent / "physfn");
 }
 
 RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSources& from) {
