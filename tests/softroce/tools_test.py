@@ -133,6 +133,7 @@ class DevicesTest(unittest.TestCase):
         for port in ports:
             host, rail = re.fullmatch(r"rx_h(\d)r(\d)", port["device"]).groups()
             self.assertEqual((port["usable"], port["reason"]), (True, "is active"))
+            self.assertEqual((port["mtu"], port["netdev_mtu"]), (4096, 4200))
             made, given = port["gids"]
             self.assertFalse(made["usable"])
             self.assertIn("made by the card", made["reason"])

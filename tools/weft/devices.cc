@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/rdma_ports.h"
 
 namespace weft {
 namespace {
@@ -53,7 +54,7 @@ int run(const Arguments& arguments) {
     return kUsageError;
   }
   report.interfaces = discover_interfaces();
-  report.ports = discover_rdma_ports();
+  report.ports = rdma_ports();
   if (report.ports.empty()) report.no_rdma = why_no_rdma();
   if (arguments.peer) report.ranking = rank(report.ports, *peer);
   if (arguments.json) {

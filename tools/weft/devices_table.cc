@@ -65,7 +65,8 @@ void print_ports(const std::vector<RdmaPort>& ports) {
                          "driver", "interface", "LID", "usable"}};
   for (const RdmaPort& port : ports) {
     rows.push_back({name_of(port), kind_of(port), port.state, port.phys_state,
-                    speed(port.mbit_per_s), port.mtu > 0 ? std::to_string(port.mtu) : "",
+                    speed(port.mbit_per_s),
+                    port.packet_bytes > 0 ? std::to_string(port.packet_bytes) : "",
                     number_or_none(port.numa_node), port.pci, port.driver, port.netdev,
                     number_or_none(port.lid), verdict(port.usable, port.reason)});
   }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/rdma_ports.h"
 #include "tools/weft/selftest_report.h"
 #include "tools/weft/wire_side.h"
 
@@ -53,7 +54,7 @@ Result<std::vector<std::string>> wanted_checks(const std::vector<std::string>& f
 }
 
 int run(const SelftestArguments& asked) {
-  const auto targets = selftest_targets(asked, wire_ports(), discover_interfaces());
+  const auto targets = selftest_targets(asked, rdma_ports(), discover_interfaces());
   if (!targets.ok()) return fail(targets.status());
   const auto checks = wanted_checks(asked.filter);
   if (!checks.ok()) return fail(checks.status());

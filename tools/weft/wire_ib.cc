@@ -1,5 +1,6 @@
 // `weft perf wire --transport ib`, where the build has it.
 #include "engine/config/config.h"
+#include "tools/weft/rdma_ports.h"
 #include "tools/weft/wire_side.h"
 #include "verbs/ib/ib.h"
 
@@ -17,7 +18,7 @@ Result<std::unique_ptr<Interface>> open_wire_ib(Rank self, const InterfaceOption
   });
 }
 
-std::vector<RdmaPort> wire_ports() {
+std::vector<RdmaPort> rdma_ports() {
   return discover_ib_ports();
 }
 

@@ -1,4 +1,5 @@
 // `weft perf wire --transport ib`, where libibverbs' headers were not found.
+#include "tools/weft/rdma_ports.h"
 #include "tools/weft/wire_side.h"
 
 namespace weft {
@@ -7,7 +8,7 @@ Result<std::unique_ptr<Interface>> open_wire_ib(Rank, const InterfaceOptions&, c
   return Status(Code::unavailable, "--transport ib: built without libibverbs");
 }
 
-std::vector<RdmaPort> wire_ports() {
+std::vector<RdmaPort> rdma_ports() {
   return discover_rdma_ports();
 }
 

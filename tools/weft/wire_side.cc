@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "engine/config/config.h"
+#include "tools/weft/rdma_ports.h"
 #include "verbs/memory/memory.h"
 
 namespace weft {
@@ -26,15 +27,6 @@ const RdmaPort* find(const std::vector<RdmaPort>& ports, const WireDevice& devic
                                : port.device == device.name && port.port == device.port;
   });
   return found == ports.end() ? nullptr : &*found;
-}
-
-// The largest packet of RDMA that fits into the interface's, headers included; on InfiniBand the
-// port has its own, which both libraries take.
-int packet_bytes(const RdmaPort& port) {
-  constexpr int kHeaders = 96;
-  if (port.link_layer != "Ethernet" || port.mtu < kHeaders + 256) return 0;
-  return static_cast<int>(
-      std::bit_floor(static_cast<unsigned>(std::min(port.mtu - kHeaders, 4096))));
 }
 
 // Which of ours reaches one of theirs best, as the transport ranks them.
@@ -63,7 +55,7 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
   if (plan.over_ucx && device.name.empty()) side->path_.device.name = "lo";
   std::vector<RdmaGid> gids;
   int mtu = 0;
-  const std::vector<RdmaPort> ports = plan.over_ucx ? std::vector<RdmaPort>{} : wire_ports();
+  const std::vector<RdmaPort> ports = plan.over_ucx ? std::vector<RdmaPort>{} : rdma_ports();
   if (const RdmaPort* port = find(ports, device)) {
     side->path_.device = {port->device, port->port};
     side->path_.mbit_per_s = port->mbit_per_s;
@@ -72,7 +64,7 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
     std::erase_if(gids, [&config](const RdmaGid& gid) {
       return config.ib_gid_index >= 0 && gid.index != config.ib_gid_index;
     });
-    mtu = packet_bytes(*port);
+    mtu = port->packet_bytes;
     if (config.ib_mtu > 0) mtu = std::min(mtu, config.ib_mtu);
   }
   WEFT_RETURN_IF_ERROR(side->take_memory(plan.most_bytes));

@@ -86,7 +86,5 @@ Result<std::unique_ptr<Interface>> open_wire_ib(Rank self, const InterfaceOption
                                                 const WireDevice& device);
 Result<std::unique_ptr<Interface>> open_wire_ucx(Rank self, const InterfaceOptions& options,
                                                  const WireDevice& device);
-// RDMA ports as the build can ask for them.
-[[nodiscard]] std::vector<RdmaPort> wire_ports();
 
 }  // namespace weft

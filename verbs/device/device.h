@@ -45,12 +45,13 @@ struct RdmaPort {
   int mbit_per_s = -1;        // of that; -1: not told
   std::vector<RdmaGid> gids;  // addresses that are set, by index
   std::string netdev;         // its network interface; empty: none, or not told
-  int mtu = 0;   // of that, which bounds RDMA's own: a power of two, 4096 at most, that sysfs lacks
-  int lid = -1;  // InfiniBand: its address within the subnet; -1: none
-  int sm_lid = -1;        // InfiniBand: that of the subnet manager
-  std::string node_guid;  // "9803:9b03:00ab:cdef"
-  std::string driver;     // "mlx5_core"; empty: not told, as by virtual devices
-  std::string pci;        // "0000:3b:00.0"; empty: not on PCI
+  int mtu = 0;                // of that, which bounds RDMA's own; 0: none
+  int packet_bytes = 0;       // RDMA's own MTU: a power of two, 4096 at most; 0: no driver told
+  int lid = -1;               // InfiniBand: its address within the subnet; -1: none
+  int sm_lid = -1;            // InfiniBand: that of the subnet manager
+  std::string node_guid;      // "9803:9b03:00ab:cdef"
+  std::string driver;         // "mlx5_core"; empty: not told, as by virtual devices
+  std::string pci;            // "0000:3b:00.0"; empty: not on PCI
   int numa_node = -1;
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
   std::string physical_function;     // whose it is: "0000:3b:00.0"; empty: its own, or not told
@@ -69,15 +70,21 @@ struct InterfaceAddress {
 // Those of this machine, in this process's network namespace.
 [[nodiscard]] std::vector<InterfaceAddress> interface_addresses();
 
+// What a driver says of a port.
+struct RdmaAnswers {
+  std::vector<RdmaGid> gids;
+  int packet_bytes = 0;
+};
+
 // Where RDMA ports are looked for; tests give folders of their own.
 struct RdmaSources {
   std::string sys = "/sys";
   std::string dev = "/dev";
   std::vector<InterfaceAddress> addresses;  // empty: not known, and nothing is concluded from it
-  // Who else can list a port's addresses: a driver answers one question, where sysfs has three
-  // small files for each of a thousand places. Nothing: it could not.
-  std::function<std::optional<std::vector<RdmaGid>>(const std::string& device, int port)> gids =
-      nullptr;
+  // Who else knows a port: a driver lists its addresses at one question, where sysfs has three
+  // small files for each of a thousand places, and its packets' size, which sysfs lacks. Nothing: it
+  // could not.
+  std::function<std::optional<RdmaAnswers>(const std::string& device, int port)> driver = nullptr;
 };
 
 // Whether an interface carries traffic at this moment; one system call. `unavailable` says why not.

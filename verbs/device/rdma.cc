@@ -115,8 +115,9 @@ RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSourc
   port.phys_state = word(folder / "phys_state");
   port.rate = text(folder / "rate");
   port.mbit_per_s = mbit_of(port.rate);
-  if (auto told = from.gids ? from.gids(port.device, port.port) : std::nullopt; told) {
-    port.gids = *std::move(told);
+  if (auto told = from.driver ? from.driver(port.device, port.port) : std::nullopt; told) {
+    port.gids = std::move(told->gids);
+    port.packet_bytes = told->packet_bytes;
   } else {
     port.gids = device::read_gids(folder, port.link_layer, from);
   }

@@ -80,14 +80,23 @@ Result<std::vector<RdmaGid>> read_gids(const Library& library, ibv_context* cont
 
 namespace {
 
-std::optional<std::vector<RdmaGid>> ask_for_gids(const std::string& device, int port) {
+// 256 is the first that verbs number, as 1.
+int packet_bytes(ibv_mtu mtu) {
+  return mtu < IBV_MTU_256 || mtu > IBV_MTU_4096 ? 0 : 128 << mtu;
+}
+
+std::optional<RdmaAnswers> ask_driver(const std::string& device, int port) {
   const Result<const Library*> table = library();
   if (!table.ok()) return std::nullopt;
   const Result<Owned<ibv_context>> context = open_named(**table, device);
   if (!context.ok()) return std::nullopt;
   Result<std::vector<RdmaGid>> gids = read_gids(**table, context->get(), port);
   if (!gids.ok()) return std::nullopt;
-  return std::move(gids).value();
+  RdmaAnswers answers{std::move(gids).value(), 0};
+  ibv_port_attr attributes{};
+  if ((*table)->query_port(context->get(), static_cast<std::uint8_t>(port), &attributes) == 0)
+    answers.packet_bytes = packet_bytes(attributes.active_mtu);
+  return answers;
 }
 
 }  // namespace
@@ -99,7 +108,7 @@ namespace weft {
 std::vector<RdmaPort> discover_ib_ports() {
   RdmaSources sources;
   sources.addresses = interface_addresses();
-  sources.gids = ib::ask_for_gids;
+  sources.driver = ib::ask_driver;
   return discover_rdma_ports(sources);
 }
 
