@@ -65,6 +65,7 @@ void Links::add_levels(int rail) {
   for (int level = 0; level < of.depth(); ++level) {
     const std::vector<double> up = of.up_from_switches(level);
     offered = level == 0 ? of.below_switches(0) : summed(offered, of.fan_in(level));
+    if (offered.size() == 1) return;  // nothing goes up through that
     constexpr double kRounding = 1e-12;
     bool is_bound = false;
     for (std::size_t number = 0; number < offered.size(); ++number) {

@@ -129,10 +129,28 @@ TEST(Placement, ExponentialGraphsOnThreeLevelsLowerAllOfThem) {
   }
 }
 
-// Greedy goes on below the next switch, not just below the next leaf.
-TEST(Placement, GreedyFillsOneSwitchAfterTheOther) {
-  const FoundPlacement found = place(three_levels(8), *ring_graph(16));
-  EXPECT_EQ(found.greedy.between_switches.back(), 4);
+// Rank 2 begins a new switch of level 1 and gets rank 3 there, with which it talks, not rank 4,
+// which has more edges, but with those that sit below another one.
+TEST(Placement, GreedyFillsSwitchAfterSwitch) {
+  Cluster cluster = fabric({.machines = 6, .ranks = 1, .rails = 1});
+  cluster.rails[0].levels = {{.machines = 1}, {.machines = 2}};
+  std::vector<Edge> edges;
+  for (const auto& [a, b] : {std::pair{0, 1}, {0, 2}, {1, 2}, {2, 3}, {0, 4}, {1, 4}}) {
+    edges.push_back({.from = a, .to = b, .weight = 0.1});
+    edges.push_back({.from = b, .to = a, .weight = 0.1});
+  }
+  const Graph graph = Graph::from_edges(6, edges, std::vector<double>(6, 0.1), "pairs").value();
+  EXPECT_EQ(place(cluster, graph).greedy.between_switches, (std::vector<double>{12, 8}));
+}
+
+TEST(Placement, SwapsImproveOnGreedyOnThreeLevels) {
+  const Cluster cluster = three_levels();
+  for (const char* name : {"random_regular:d=3", "random_regular:d=4"}) {
+    const Graph graph = shuffled(make_graph(name, 16).value());
+    const FoundPlacement found = place(cluster, graph);
+    check(cluster, graph, found);
+    EXPECT_LT(found.found.us, 0.9 * found.greedy.us) << name;
+  }
 }
 
 // At equal times fewer messages above, then fewer below.
