@@ -125,6 +125,21 @@ TEST(Times, PiecesOfOneMessageTakeAllRailsByTheirRates) {
   EXPECT_NEAR(small->total_us, 100, kNear);
 }
 
+// The first link of the table is that of an interface which is not there, and carries nothing.
+TEST(Times, TheBusiestLinkIsFoundWhereAMachineLacksARail) {
+  Cluster cluster = cluster_of(3, 1, 1);
+  cluster.rails[0].nics[0] = -1;
+  cluster.rails[0].gbit_per_s[0] = 0;
+  SimulateOptions options;
+  options.keep_bars = true;
+  const Result<Simulation> run = simulate_neighbors(cluster, {{1, 2}}, kSize, options);
+  ASSERT_TRUE(run.ok()) << run.status().to_string();
+  const Link* link = busiest(*run);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(name(*link, cluster), "rail nic0: machine 1 sends");
+  EXPECT_NE(draw_run(*run, cluster, "").find("rail nic0 sending"), std::string::npos);
+}
+
 TEST(Times, AStragglerHoldsUpThoseThatNeedIt) {
   const Cluster cluster = cluster_of(4, 1, 1);
   SimulateOptions options;
