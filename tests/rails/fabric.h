@@ -17,7 +17,7 @@ struct FabricShape {
 };
 [[nodiscard]] Cluster fabric(FabricShape shape);
 
-// The same with one rail on two levels of switches.
+// The same with one rail, whose leaves are oversubscribed.
 struct TreeShape {
   int leaves = 4;
   int machines_per_leaf = 4;

@@ -65,7 +65,7 @@ TEST(Placement, ARingIsCutOnceALeaf) {
   const FoundPlacement kept = place(tree({}), *ring_graph(16));
   EXPECT_TRUE(kept.is_identity());
   EXPECT_EQ(kept.found.between_switches, std::vector<double>{8});
-  // Where neighbors are below different leaves, everything would pass the spine.
+  // Where neighbors are below different leaves, everything would leave its own.
   const FoundPlacement found = place(tree({.in_turn = true}), *ring_graph(16));
   EXPECT_EQ(found.identity.between_switches, std::vector<double>{32});
   EXPECT_EQ(found.found.between_switches, std::vector<double>{8});
