@@ -17,18 +17,37 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-// Is the machine `period` further on the same, on every rail, for every machine in use?
+// Is the switch of the machine `period` further on as far from its own, and alike, for every machine
+// in use?
+bool repeats(const Rail& rail, int level, int machines, int period) {
+  const auto switch_of = [&](int machine) { return rail.switch_of(level, machine); };
+  const int shift = switch_of(period) - switch_of(0);
+  for (int machine = 0; machine + period < machines; ++machine)
+    if (switch_of(machine + period) - switch_of(machine) != shift) return false;
+  // The last group must be whole, and no switch may reach beyond it, unless it is the only one in
+  // use: nothing goes up through that.
+  if (shift <= 0) {
+    for (int machine = 1; machine < machines; ++machine)
+      if (switch_of(machine) != switch_of(0)) return false;
+    return true;
+  }
+  const std::vector<double> up = rail.up_from_switches(level);
+  for (int machine = 0; machine + period < machines; ++machine)
+    if (up[at(switch_of(machine + period))] != up[at(switch_of(machine))]) return false;
+  return true;
+}
+
+// Is the machine `period` further on the same, for every machine in use?
 bool repeats(const Rail& rail, int machines, int period) {
-  const int shift = rail.leaf_of(period) - rail.leaf_of(0);
   for (int machine = 0; machine + period < machines; ++machine) {
     const int next = machine + period;
     if (rail.has(machine) != rail.has(next) ||
-        rail.gbit_per_s[at(machine)] != rail.gbit_per_s[at(next)] ||
-        rail.leaf_of(next) - rail.leaf_of(machine) != shift)
+        rail.gbit_per_s[at(machine)] != rail.gbit_per_s[at(next)])
       return false;
   }
-  // The last group must be whole, and no leaf may reach beyond the machines in use.
-  return rail.machines_per_leaf == 0 || shift > 0;
+  for (int level = 0; level < rail.depth(); ++level)
+    if (!repeats(rail, level, machines, period)) return false;
+  return true;
 }
 
 // The least number of machines after which the cluster repeats; 0: it does not.

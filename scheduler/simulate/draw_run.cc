@@ -158,7 +158,7 @@ class RunDrawing {
   }
 
   [[nodiscard]] double use(const Link& link) const {
-    return link.bytes / (link.bytes_per_us * simulation_.total_us);
+    return link.bytes == 0 ? 0 : link.bytes / (link.bytes_per_us * simulation_.total_us);
   }
 
   // Links of one kind on one rail.

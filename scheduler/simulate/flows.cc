@@ -16,7 +16,7 @@ std::uint32_t Flows::take_number() {
   if (flows_.size() * paths_ > strands_) {
     strands_ = std::max<std::size_t>(1024, 2 * strands_);
     strands_ = std::max(strands_, flows_.size() * paths_);
-    shares_.reserve(strands_);
+    shares_->reserve(strands_);
     agenda_.reserve(strands_ / paths_ + 1);
   }
   return static_cast<std::uint32_t>(flows_.size() - 1);
@@ -28,7 +28,7 @@ void Flows::start(Owner owner, double bytes, std::span<const Path> paths, double
   const std::size_t base = number * paths_;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     parts_[base + i] = {};
-    shares_.add(static_cast<std::uint32_t>(base + i), paths[i], now);
+    shares_->add(static_cast<std::uint32_t>(base + i), paths[i], now);
   }
 }
 
@@ -44,7 +44,7 @@ void Flows::advance(std::uint32_t number, double now) {
 
 void Flows::settle(double now) {
   changed_.clear();
-  shares_.settle(changed_);
+  shares_->settle(changed_);
   for (std::uint32_t& strand : changed_) strand /= static_cast<std::uint32_t>(paths_);
   if (paths_ > 1) {
     std::ranges::sort(changed_);
@@ -55,7 +55,7 @@ void Flows::settle(double now) {
     Flow& flow = flows_[number];
     flow.rate = 0;
     for (std::size_t part = number * paths_; part < number * paths_ + flow.paths; ++part) {
-      parts_[part].rate = shares_.rate(static_cast<std::uint32_t>(part));
+      parts_[part].rate = shares_->rate(static_cast<std::uint32_t>(part));
       flow.rate += parts_[part].rate;
     }
     agenda_.set(number, now + flow.remaining / flow.rate);
@@ -67,9 +67,9 @@ Flows::Ended Flows::end_next(double now) {
   agenda_.pop();
   advance(number, now);
   const auto base = static_cast<std::uint32_t>(number * paths_);
-  const Ended ended{flows_[number].owner, shares_.bottleneck(base)};
+  const Ended ended{flows_[number].owner, shares_->bottleneck(base)};
   for (std::uint32_t part = base; part < base + flows_[number].paths; ++part)
-    shares_.remove(part, parts_[part].carried, now);
+    shares_->remove(part, parts_[part].carried, now);
   free_.push_back(number);
   return ended;
 }

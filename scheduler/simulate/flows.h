@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -25,14 +26,14 @@ class Flows {
     std::uint32_t link = 0;  // that held it up last
   };
 
-  // At most `paths` paths a flow. `slack`: see Shares.
-  Flows(std::vector<Link>& table, std::size_t paths, double slack)
-      : shares_(table, slack), paths_(paths) {}
+  // At most `paths` paths a flow. `most_on_path`, `slack`: see Shares.
+  Flows(std::vector<Link>& table, std::size_t paths, std::size_t most_on_path, double slack)
+      : shares_(Shares::make(table, most_on_path, slack)), paths_(paths) {}
 
   void start(Owner owner, double bytes, std::span<const Path> paths, double now);
   // After everything that starts and ends at one instant.
   void settle(double now);
-  [[nodiscard]] double crowding(const Path& path) const { return shares_.crowding(path); }
+  [[nodiscard]] double crowding(const Path& path) const { return shares_->crowding(path); }
   [[nodiscard]] bool empty() const { return agenda_.empty(); }
   [[nodiscard]] double next_end() const { return agenda_.time(); }
   Ended end_next(double now);
@@ -53,7 +54,7 @@ class Flows {
   [[nodiscard]] std::uint32_t take_number();
   void advance(std::uint32_t number, double now);
 
-  Shares shares_;
+  std::unique_ptr<Shares> shares_;
   Agenda agenda_;
   std::size_t paths_;
   std::size_t strands_ = 0;  // that there is room for

@@ -1,5 +1,5 @@
-// links: the table, rail by rail: interfaces out, interfaces in, leaves up, leaves down; then
-// memory.
+// links: the table, rail by rail: interfaces out, interfaces in, each level's switches up, then
+// down; then memory.
 #include "scheduler/simulate/links.h"
 
 #include <fmt/format.h>
@@ -16,6 +16,13 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
+// Of each `count` numbers in a row.
+std::vector<double> summed(const std::vector<double>& numbers, int count) {
+  std::vector<double> sums((numbers.size() - 1) / at(count) + 1);
+  for (std::size_t i = 0; i < numbers.size(); ++i) sums[i / at(count)] += numbers[i];
+  return sums;
+}
+
 }  // namespace
 
 namespace simulator {
@@ -29,9 +36,9 @@ Links::Links(const SimulatedJob& job, const SimulateOptions& options, int alike)
   add_memory(options, alike);
 }
 
-std::uint32_t Links::add(Link::Kind kind, int rail, int count) {
+std::uint32_t Links::add(Link::Kind kind, int rail, int count, int level) {
   const auto base = static_cast<std::uint32_t>(table_.size());
-  for (int number = 0; number < count; ++number) table_.push_back({kind, rail, number});
+  for (int number = 0; number < count; ++number) table_.push_back({kind, rail, number, level});
   return base;
 }
 
@@ -46,24 +53,42 @@ void Links::add_rail(int rail) {
     table_[base.in + folded(machine)].bytes_per_us = rate;
   }
   rails_.push_back(base);
-  if (of.machines_per_leaf != 0 && of.oversubscription > 1) add_leaves(rail);
+  add_levels(rail);
+  most_on_path_ = std::max(most_on_path_, 2 + 2 * rails_.back().levels.size());
 }
 
-// What a leaf's links carry is by all machines below it, simulated or not.
-void Links::add_leaves(int rail) {
+// What comes from below is by all machines there, simulated or not, and by what the level below
+// lets through.
+void Links::add_levels(int rail) {
   const Rail& of = job_.cluster.rails[at(rail)];
-  const std::vector<double> below = of.below_leaves();
-  int leaves = 0;
-  for (int machine = 0; machine < machines_; ++machine)
-    leaves = std::max(leaves, of.leaf_of(machine) + 1);
-  RailBase& base = rails_[at(rail)];
-  base.up = add(Link::Kind::leaf_up, rail, leaves);
-  base.down = add(Link::Kind::leaf_down, rail, leaves);
-  for (int leaf = 0; leaf < leaves; ++leaf) {
-    const double rate = below[at(leaf)] * kBytesPerUsOfGbit / of.oversubscription;
-    table_[base.up + static_cast<std::uint32_t>(leaf)].bytes_per_us = rate;
-    table_[base.down + static_cast<std::uint32_t>(leaf)].bytes_per_us = rate;
+  std::vector<double> offered;
+  for (int level = 0; level < of.depth(); ++level) {
+    const std::vector<double> up = of.up_from_switches(level);
+    offered = level == 0 ? of.below_switches(0) : summed(offered, of.fan_in(level));
+    if (offered.size() == 1) return;  // nothing goes up through that
+    constexpr double kRounding = 1e-12;
+    bool is_bound = false;
+    for (std::size_t number = 0; number < offered.size(); ++number) {
+      is_bound = is_bound || up[number] < offered[number] * (1 - kRounding);
+      offered[number] = std::min(offered[number], up[number]);
+    }
+    if (is_bound) add_level(rail, level, up);
   }
+}
+
+void Links::add_level(int rail, int level, const std::vector<double>& gbit_per_s) {
+  const Rail& of = job_.cluster.rails[at(rail)];
+  int switches = 0;
+  for (int machine = 0; machine < machines_; ++machine)
+    switches = std::max(switches, of.switch_of(level, machine) + 1);
+  const std::uint32_t up = add(Link::Kind::up, rail, switches, level);
+  const std::uint32_t down = add(Link::Kind::down, rail, switches, level);
+  for (std::uint32_t number = 0; number < static_cast<std::uint32_t>(switches); ++number) {
+    const double rate = gbit_per_s[number] * kBytesPerUsOfGbit;
+    table_[up + number].bytes_per_us = rate;
+    table_[down + number].bytes_per_us = rate;
+  }
+  rails_[at(rail)].levels.push_back({level, up, down});
 }
 
 void Links::add_memory(const SimulateOptions& options, int alike) {
@@ -92,21 +117,21 @@ Path Links::path(Rank from, Rank to, int rail) const {
   const int sink = machine_of(to);
   Path path{{base.out + folded(source), base.in + folded(sink)}, 2, rail};
   const Rail& of = job_.cluster.rails[at(rail)];
-  if (base.up == kNone || of.leaf_of(source) == of.leaf_of(sink)) return path;
-  const auto leaf = [&](int machine) {
-    return static_cast<std::uint32_t>(of.leaf_of(static_cast<int>(folded(machine))));
-  };
-  path.links[2] = base.up + leaf(source);
-  path.links[3] = base.down + leaf(sink);
-  path.count = 4;
+  for (const LevelBase& level : base.levels) {
+    if (of.switch_of(level.level, source) == of.switch_of(level.level, sink)) break;
+    const auto number = [&](int machine) {
+      return static_cast<std::uint32_t>(
+          of.switch_of(level.level, static_cast<int>(folded(machine))));
+    };
+    path.links[path.count++] = level.up + number(source);
+    path.links[path.count++] = level.down + number(sink);
+  }
   return path;
 }
 
 double Links::latency_us(Rank from, Rank to, int rail) const {
   if (rail < 0) return job_.cluster.memory.latency_us;
-  const Rail& of = job_.cluster.rails[at(rail)];
-  const bool crosses = of.leaf_of(machine_of(from)) != of.leaf_of(machine_of(to));
-  return of.latency_us + (crosses ? of.spine_latency_us : 0);
+  return job_.cluster.rails[at(rail)].latency_between(machine_of(from), machine_of(to));
 }
 
 Path Links::memory_path(Rank reader) const {
@@ -123,18 +148,19 @@ std::string name(const Link& link, const Cluster& cluster) {
     return fmt::format("rail {}: {} {}", cluster.rails[at(link.rail)].name,
                        cluster.machines[at(link.number)].name, what);
   };
-  const auto of_leaf = [&](std::string_view what) {
-    return fmt::format("rail {}: leaf {} {}", cluster.rails[at(link.rail)].name, link.number, what);
+  const auto of_switch = [&](std::string_view what) {
+    return fmt::format("rail {}: {} {}", cluster.rails[at(link.rail)].name,
+                       switch_name(link.level, link.number), what);
   };
   switch (link.kind) {
     case Link::Kind::nic_out:
       return of_machine("sends");
     case Link::Kind::nic_in:
       return of_machine("receives");
-    case Link::Kind::leaf_up:
-      return of_leaf("up");
-    case Link::Kind::leaf_down:
-      return of_leaf("down");
+    case Link::Kind::up:
+      return of_switch("up");
+    case Link::Kind::down:
+      return of_switch("down");
     case Link::Kind::rank_memory:
       return fmt::format("rank {} reads", link.number);
     case Link::Kind::memory:
@@ -152,10 +178,12 @@ std::string group_name(const Link& link, const Cluster& cluster) {
       return of_rail("sending");
     case Link::Kind::nic_in:
       return of_rail("receiving");
-    case Link::Kind::leaf_up:
-      return of_rail("up from leaves");
-    case Link::Kind::leaf_down:
-      return of_rail("down to leaves");
+    case Link::Kind::up:
+      return of_rail(link.level == 0 ? "up from leaves"
+                                     : fmt::format("up from level {}", link.level));
+    case Link::Kind::down:
+      return of_rail(link.level == 0 ? "down to leaves"
+                                     : fmt::format("down to level {}", link.level));
     case Link::Kind::rank_memory:
       return "reading memory";
     case Link::Kind::memory:

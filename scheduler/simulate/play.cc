@@ -41,7 +41,7 @@ Play::Play(const SimulatedJob& job, const SimulateOptions& options, Links& links
       options_(options),
       links_(links),
       programs_(programs),
-      flows_(links.table(), most_paths(job, options, programs),
+      flows_(links.table(), most_paths(job, options, programs), links.most_on_path(),
              slack_for(programs.messages.size())),
       memory_bytes_per_us_(job.cluster.memory.gbyte_per_s * 1e3),
       combine_bytes_per_us_(options.combine_gbyte_per_s > 0 ? options.combine_gbyte_per_s * 1e3

@@ -152,7 +152,9 @@ std::string explain(const Simulation& simulation, const Cluster& cluster) {
 }
 
 const Link* busiest(const Simulation& simulation) {
-  const auto use = [](const Link& link) { return link.bytes / link.bytes_per_us; };
+  const auto use = [](const Link& link) {
+    return link.bytes == 0 ? 0 : link.bytes / link.bytes_per_us;  // 0 of none is no number
+  };
   const auto most = std::ranges::max_element(simulation.links, {}, use);
   return most == simulation.links.end() || most->bytes == 0 ? nullptr : &*most;
 }

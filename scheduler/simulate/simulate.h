@@ -1,7 +1,7 @@
 // simulate: how long plans take on a cluster that need not be at hand.
 //
 // All ranks' programs run as plan.h says, on a model of the cluster: messages are flows that share
-// links (each machine's interface on each rail, out and in; a leaf's links to the spine where they
+// links (each machine's interface on each rail, out and in; a switch's links upwards where they
 // are oversubscribed; the memory of a machine) max-min fairly, and ranks post, wait and combine at
 // given rates. docs/simulation.md has the model and what it leaves out. Times are in microseconds,
 // from when ranks that are not late begin.
@@ -66,10 +66,11 @@ struct SimulateOptions {
 };
 
 struct Link {
-  enum class Kind : std::uint8_t { nic_out, nic_in, leaf_up, leaf_down, rank_memory, memory };
+  enum class Kind : std::uint8_t { nic_out, nic_in, up, down, rank_memory, memory };
   Kind kind = Kind::nic_out;
   int rail = -1;   // -1: memory
-  int number = 0;  // of the machine, the leaf or, for rank_memory, the rank
+  int number = 0;  // of the machine, the switch or, for rank_memory, the rank
+  int level = 0;   // of the switch
   double bytes_per_us = 0;
   // Of a run.
   double bytes = 0;

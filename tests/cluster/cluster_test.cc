@@ -60,8 +60,8 @@ TEST_F(Clusters, TheExampleHasEightRails) {
   const Rail& rail = cluster->rails[2];
   EXPECT_EQ(cluster->machines[0].hardware->nics[static_cast<std::size_t>(rail.nics[0])].name(),
             "mlx5_2");
-  EXPECT_EQ(rail.leaf_of(7), 0);
-  EXPECT_EQ(rail.leaf_of(8), 1);
+  EXPECT_EQ(rail.switch_of(0, 7), 0);
+  EXPECT_EQ(rail.switch_of(0, 8), 1);
   EXPECT_NE(describe(*cluster).find("rail 2: 16 machines, 400 Gbit/s, 2 us, 8 machines a leaf, "
                                     "2:1 oversubscribed"),
             std::string::npos);
@@ -89,6 +89,66 @@ gbit_per_s = 10
   EXPECT_FALSE(cluster->rails[0].reaches(0, 1));
 }
 
+TEST_F(Clusters, SwitchesHaveAnyNumberOfLevels) {
+  const Result<Cluster> cluster = read(R"(
+[[machine]]
+count = 64
+like = ")" WEFT_EXAMPLES R"(/machines/8gpu-8nic.xml"
+[[rail]]
+name = "r"
+nics = ["mlx5_0"]
+gbit_per_s = 10
+latency_us = 2
+[[rail.level]]
+machines = 4
+stride = 2
+oversubscription = 2
+latency_us = 1
+[[rail.level]]
+machines = 16
+gbit_per_s = 50
+latency_us = 3
+[[rail.level]]
+machines = 48
+)");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  const Rail& rail = cluster->rails[0];
+  ASSERT_EQ(rail.depth(), 3);
+  // Leaves 0 and 1 have the machines 0, 2, 4, 6 and 1, 3, 5, 7.
+  EXPECT_EQ(rail.switch_of(0, 6), 0);
+  EXPECT_EQ(rail.switch_of(0, 7), 1);
+  EXPECT_EQ(rail.switch_of(0, 8), 2);
+  EXPECT_EQ(rail.switch_of(1, 15), 0);
+  EXPECT_EQ(rail.switch_of(1, 16), 1);
+  EXPECT_EQ(rail.switch_of(2, 47), 0);
+  EXPECT_EQ(rail.switch_of(2, 48), 1);
+  EXPECT_EQ(rail.latency_between(0, 2), 2);
+  EXPECT_EQ(rail.latency_between(0, 1), 3);
+  EXPECT_EQ(rail.latency_between(0, 16), 6);
+  EXPECT_EQ(rail.latency_between(0, 63), 6);
+  EXPECT_EQ(rail.below_switches(2), (std::vector<double>{480, 160}));
+  EXPECT_EQ(rail.up_from_switches(0), std::vector<double>(16, 20));
+  EXPECT_EQ(rail.up_from_switches(1), std::vector<double>(4, 50));
+  EXPECT_EQ(rail.up_from_switches(2), (std::vector<double>{480, 160}));
+  EXPECT_TRUE(rail.reaches(0, 63));
+  EXPECT_NE(describe(*cluster).find(
+                "rail r: 64 machines, 10 Gbit/s, 2 us, 4 machines a leaf (2 apart), 2:1 "
+                "oversubscribed, 16 machines a switch of level 1, 50 Gbit/s up, 48 machines a "
+                "switch of level 2, 1:1 oversubscribed"),
+            std::string::npos)
+      << describe(*cluster);
+}
+
+TEST_F(Clusters, AllExamplesAreRead) {
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(WEFT_EXAMPLES "/clusters")) {
+    const Result<Cluster> cluster = read_cluster(file.path());
+    EXPECT_TRUE(cluster.ok()) << cluster.status().to_string();
+    ++files;
+  }
+  EXPECT_GE(files, 4);
+}
+
 // Two levels of a BCube(2, 2): each rail connects the machines that differ in one digit.
 TEST_F(Clusters, LeavesMayBeApart) {
   const Result<Cluster> cluster = read(R"(
@@ -98,14 +158,16 @@ like = ")" WEFT_EXAMPLES R"(/machines/8gpu-8nic.xml"
 [[rail]]
 nics = ["mlx5_0"]
 gbit_per_s = 10
-machines_per_leaf = 2
-spine = false
+top = false
+[[rail.level]]
+machines = 2
 [[rail]]
 nics = ["mlx5_1"]
 gbit_per_s = 10
-machines_per_leaf = 2
-leaf_stride = 2
-spine = false
+top = false
+[[rail.level]]
+machines = 2
+stride = 2
 )");
   ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
   const Rail& low = cluster->rails[0];
@@ -114,7 +176,7 @@ spine = false
   EXPECT_FALSE(low.reaches(1, 2) || low.reaches(0, 2));
   EXPECT_TRUE(high.reaches(0, 2) && high.reaches(3, 1));
   EXPECT_FALSE(high.reaches(0, 1) || high.reaches(0, 3));
-  EXPECT_NE(describe(*cluster).find("2 machines a leaf (2 apart), leaves not connected"),
+  EXPECT_NE(describe(*cluster).find("2 machines a leaf (2 apart), not connected"),
             std::string::npos);
 }
 
@@ -138,15 +200,45 @@ TEST_F(Clusters, MistakesAreNamedWithTheirLine) {
   EXPECT_EQ(complaint(eight + "[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n"
                               "[[rail]]\ngbit_per_s = 1\nnics = [\"eno1\"]\n"),
             "7: nics: only one machine has eno1: nobody shares this rail");
-  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\nspine = false\n"),
-            "5: spine: there is no machines_per_leaf");
-  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\noversubscription = 2\n"),
-            "5: oversubscription: there is no machines_per_leaf");
-  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"eno1\"]\nspine_latency_us = 1\n"),
-            "5: spine_latency_us: there is no machines_per_leaf");
   EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"mlx5_0\"]\ngbit_per_s = 1\n[[rail]]\nname = "
                               "\"copy\"\ngbit_per_s = 1\nnics = [\"mlx5_0\"]\n"),
             "9: nics: mlx5_0 of machine 0 is on rail 0 already");
+}
+
+// Levels begin in line 5.
+TEST_F(Clusters, MistakesInLevelsAreNamedWithTheirLine) {
+  const auto complaint_of = [this](const std::string& levels) {
+    return complaint("[[machine]]\nlike = \"" WEFT_EXAMPLES
+                     "/machines/8gpu-8nic.xml\"\n[[rail]]\nnics = [\"mlx5_0\"]\n" +
+                     levels);
+  };
+  const std::string leaves = "[[rail.level]]\nmachines = 16\n";
+  EXPECT_EQ(complaint_of("top = false\n"), "5: top: there is no [[rail.level]]");
+  EXPECT_EQ(complaint_of("[[rail.level]]\nlatency_us = 1\n"),
+            "5: a [[rail.level]] needs machines: how many are below each switch");
+  for (const std::string machines : {"24", "16", "8"}) {
+    EXPECT_EQ(
+        complaint_of(leaves + "[[rail.level]]\nlatency_us = 1\nmachines = " + machines),
+        "9: machines: " + machines + ": expected two or more times the 16 of the level below");
+  }
+  EXPECT_TRUE(complaint_of("[[rail.level]]\nmachines = 0\n").starts_with("6: machines: 0 is not"));
+  EXPECT_TRUE(complaint_of(leaves + "oversubscription = 0.5\n")
+                  .starts_with("7: oversubscription: 0.5 is not"));
+  EXPECT_EQ(complaint_of(leaves + "oversubscription = 2\ngbit_per_s = 3200\n"),
+            "8: gbit_per_s: oversubscription says this already");
+  EXPECT_EQ(complaint_of(leaves + "[[rail.level]]\nmachines = 32\nstride = 2\n"),
+            "9: stride: only the lowest level has one");
+  for (const std::string key : {"oversubscription", "gbit_per_s", "latency_us"}) {
+    EXPECT_EQ(complaint_of("top = false\n" + leaves + key + " = 2\n"),
+              "8: " + key + ": with top = false nothing is above the highest level");
+  }
+  EXPECT_TRUE(complaint_of(leaves + "machines_per_leaf = 4\n")
+                  .starts_with("7: unknown key 'machines_per_leaf'; known are: gbit_per_s, "));
+  EXPECT_TRUE(complaint_of("machines_per_leaf = 4\n").starts_with("5: unknown key"));
+  std::string nine;
+  for (int level = 0; level < 9; ++level)
+    nine += fmt::format("[[rail.level]]\nmachines = {}\n", 1 << level);
+  EXPECT_EQ(complaint_of(nine), "21: more than 8 levels");
 }
 
 TEST_F(Clusters, TheFirstNameThatAMachineHasIsItsInterface) {

@@ -204,8 +204,8 @@ TEST(RailUse, OnlyRailsThatReach) {
 TEST(RailUse, ARailWithoutCompanyIsLeftOut) {
   Cluster cluster = fabric({.machines = 3, .ranks = 1, .rails = 3});
   cluster.rails[1].nics = {0, -1, -1};  // one machine
-  cluster.rails[2].machines_per_leaf = 2;
-  cluster.rails[2].has_spine = false;  // machine 2 is alone below its leaf
+  cluster.rails[2].levels = {{.machines = 2}};
+  cluster.rails[2].has_top = false;  // machine 2 is alone below its leaf
   const RailUse use = choose(cluster);
   EXPECT_EQ(rails_of(use, 0), (Rails{0, 2}));
   EXPECT_EQ(rails_of(use, 2), Rails{0});

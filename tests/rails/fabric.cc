@@ -34,10 +34,20 @@ Cluster tree(TreeShape shape) {
   Cluster cluster = fabric(
       {.machines = shape.leaves * shape.machines_per_leaf, .ranks = shape.ranks, .rails = 1});
   Rail& rail = cluster.rails.front();
-  rail.machines_per_leaf = shape.machines_per_leaf;
-  rail.leaf_stride = shape.in_turn ? shape.leaves : 1;
-  rail.oversubscription = shape.oversubscription;
-  rail.spine_latency_us = 1;
+  rail.levels = {{.machines = shape.machines_per_leaf,
+                  .oversubscription = shape.oversubscription,
+                  .latency_us = 1}};
+  rail.stride = shape.in_turn ? shape.leaves : 1;
+  return cluster;
+}
+
+Cluster three_levels(int stride) {
+  Cluster cluster = fabric({.machines = 16, .ranks = 1, .rails = 1});
+  Rail& rail = cluster.rails.front();
+  rail.levels = {{.machines = 2, .oversubscription = 2, .latency_us = 1},
+                 {.machines = 4, .oversubscription = 8, .latency_us = 2},
+                 {.machines = 8, .oversubscription = 32, .latency_us = 4}};
+  rail.stride = stride;
   return cluster;
 }
 
@@ -47,9 +57,9 @@ Cluster bcube_fabric(int base, int rails) {
   Cluster cluster = fabric({.machines = machines, .ranks = 1, .rails = rails});
   int stride = 1;
   for (Rail& rail : cluster.rails) {
-    rail.machines_per_leaf = base;
-    rail.leaf_stride = stride;
-    rail.has_spine = false;
+    rail.levels = {{.machines = base}};
+    rail.stride = stride;
+    rail.has_top = false;
     stride *= base;
   }
   return cluster;

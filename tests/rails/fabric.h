@@ -17,7 +17,7 @@ struct FabricShape {
 };
 [[nodiscard]] Cluster fabric(FabricShape shape);
 
-// The same with one rail on two levels of switches.
+// The same with one rail, whose leaves are oversubscribed.
 struct TreeShape {
   int leaves = 4;
   int machines_per_leaf = 4;
@@ -26,6 +26,10 @@ struct TreeShape {
   bool in_turn = false;  // machines 0, 1, 2, … are below leaves 0, 1, 2, …
 };
 [[nodiscard]] Cluster tree(TreeShape shape);
+
+// 16 machines, two below a leaf of 2:1, two leaves below a switch of 8:1, two of these below one of
+// 32:1: leaves' links upwards carry 100 Gbit/s, all others 50 and 25.
+[[nodiscard]] Cluster three_levels(int stride = 1);
 
 // machines = base ^ rails; rail l connects those that differ in digit l, and no others.
 [[nodiscard]] Cluster bcube_fabric(int base, int rails);

@@ -39,7 +39,7 @@ TEST(Map, OneRailBetweenMachines) {
   EXPECT_DOUBLE_EQ(map.us, 2 * kUs + 2);
   EXPECT_EQ(map.loads.size(), 8U);
   EXPECT_DOUBLE_EQ(load(map, "rail eth0: machine 2 receives"), 2);
-  EXPECT_DOUBLE_EQ(map.between_leaves, 0);
+  EXPECT_TRUE(map.between_switches.empty());
 }
 
 TEST(Map, SeveralRailsShareByRate) {
@@ -66,14 +66,60 @@ TEST(Map, RanksOfOneMachineReadMemory) {
 TEST(Map, LeavesCarryWhatLeavesThem) {
   const Cluster cluster = tree({});  // 4 leaves of 4 machines, their links carry a fourth
   const RailMap map = map_of(cluster, *ring_graph(16, RingStyle::next));
-  EXPECT_DOUBLE_EQ(map.between_leaves, 4);
+  EXPECT_EQ(map.between_switches, std::vector<double>{4});
   EXPECT_DOUBLE_EQ(load(map, "rail eth0: leaf 1 up"), 1);
   EXPECT_DOUBLE_EQ(load(map, "rail eth0: leaf 1 down"), 1);
   EXPECT_DOUBLE_EQ(map.us, kUs + 3);  // 4 machines of 100 Gbit/s: a leaf has 100
   const RailMap in_turn = map_of(tree({.in_turn = true}), *ring_graph(16, RingStyle::next));
-  EXPECT_DOUBLE_EQ(in_turn.between_leaves, 16);
+  EXPECT_EQ(in_turn.between_switches, std::vector<double>{16});
   EXPECT_DOUBLE_EQ(in_turn.us, 4 * kUs + 3);
   EXPECT_EQ(in_turn.loads.front().kind, LinkKind::up);
+}
+
+TEST(Map, EachLevelCarriesWhatPassesIt) {
+  const Cluster cluster = three_levels();
+  const RailMap ring = map_of(cluster, *ring_graph(16, RingStyle::next));
+  EXPECT_EQ(ring.between_switches, (std::vector<double>{8, 4, 2}));
+  for (const char* one : {"leaf 7 up", "leaf 0 down", "level 1, switch 3 up",
+                          "level 1, switch 0 down", "level 2, switch 1 up"})
+    EXPECT_DOUBLE_EQ(load(ring, std::string("rail eth0: ") + one), 1) << one;
+  EXPECT_EQ(ring.loads.front().kind, LinkKind::up);
+  EXPECT_EQ(ring.loads.front().level, 2);
+  // One message on each link: interfaces and leaves of 100 Gbit/s, then 50, then 25. The latency
+  // grows by that of each level.
+  const auto us = [&](Rank from) {
+    return std::ranges::find(ring.edges, from, &MappedEdge::from)->us;
+  };
+  EXPECT_DOUBLE_EQ(us(0), kUs + 2);
+  EXPECT_DOUBLE_EQ(us(1), kUs + 3);
+  EXPECT_DOUBLE_EQ(us(3), 2 * kUs + 5);
+  EXPECT_DOUBLE_EQ(us(7), 4 * kUs + 9);
+  EXPECT_DOUBLE_EQ(us(15), 4 * kUs + 9);
+  // To the next but 1, 2, 4 and 8: of a leaf's 8 messages 1 + 2 + 2 + 2 leave it, and so on.
+  const RailMap exponential = map_of(cluster, *exponential_graph(16));
+  EXPECT_EQ(exponential.between_switches, (std::vector<double>{8 * 7, 4 * 11, 2 * 15}));
+  EXPECT_DOUBLE_EQ(load(exponential, "rail eth0: level 1, switch 2 up"), 11);
+  EXPECT_DOUBLE_EQ(exponential.us, 15 * 4 * kUs + 9);
+}
+
+// Machines 0 and 8 are below leaf 0, 1 and 9 below leaf 1; both leaves below one switch.
+TEST(Map, LeavesInTurnAreBelowOneSwitchInTheirOrder) {
+  const RailMap ring = map_of(three_levels(8), *ring_graph(16, RingStyle::next));
+  EXPECT_EQ(ring.between_switches, (std::vector<double>{16, 8, 4}));
+  EXPECT_DOUBLE_EQ(load(ring, "rail eth0: level 2, switch 0 up"), 2);
+}
+
+// What a switch's links carry may be said itself, and parts of a rail may be apart on any level.
+TEST(Map, LinksUpwardsOfAGivenRate) {
+  Cluster cluster = three_levels();
+  cluster.rails[0].levels[2].gbit_per_s = 10;
+  EXPECT_DOUBLE_EQ(map_of(cluster, *ring_graph(16, RingStyle::next)).us, 10 * kUs + 9);
+  cluster.rails[0].levels.pop_back();
+  cluster.rails[0].has_top = false;
+  const auto apart = map_graph(cluster, *ring_graph(5), Placement::identity(5), {});
+  EXPECT_EQ(apart.status().to_string(),
+            "invalid_argument: edge 4 -> 0: machine 4 and machine 0 share no rail");
+  EXPECT_TRUE(map_graph(cluster, *ring_graph(4), Placement::identity(4), {}).ok());
 }
 
 constexpr RailPolicy kPolicies[] = {RailPolicy::automatic, RailPolicy::near, RailPolicy::all};

@@ -54,8 +54,8 @@ TEST(Collectives, UnequalBlocksOfARingTakeAsLongAsTheLongest) {
 TEST(Collectives, LinksCarryWhatPlansSend) {
   Cluster cluster = cluster_of(8, 2, 2);
   cluster.rails[1].gbit_per_s.assign(8, 3);
-  cluster.rails[0].machines_per_leaf = cluster.rails[1].machines_per_leaf = 4;
-  cluster.rails[0].oversubscription = 3;
+  cluster.rails[0].levels = {{.machines = 4, .oversubscription = 3}};
+  cluster.rails[1].levels = {{.machines = 4}};
   for (const AllreduceAlgorithm algorithm :
        {AllreduceAlgorithm::ring, AllreduceAlgorithm::split, AllreduceAlgorithm::direct,
         AllreduceAlgorithm::halving_doubling, AllreduceAlgorithm::bcube}) {
@@ -104,10 +104,8 @@ TEST(Collectives, TheCriticalPathExplainsAllTheTime) {
 TEST(Collectives, OneOfAllGroupsThatAreAlikeIsEnough) {
   Cluster cluster = cluster_of(12, 2, 2);
   for (Rail& rail : cluster.rails) {
-    rail.machines_per_leaf = 4;
-    rail.oversubscription = 2;
+    rail.levels = {{.machines = 4, .oversubscription = 2, .latency_us = 2}};
     rail.latency_us = 3;
-    rail.spine_latency_us = 2;
   }
   cluster.memory = {.gbyte_per_s = 4, .machine_gbyte_per_s = 6, .latency_us = 1};
   const std::size_t bytes = std::size_t{24} * 64 * 1000;
@@ -125,10 +123,21 @@ TEST(Collectives, OneOfAllGroupsThatAreAlikeIsEnough) {
     for (std::size_t phase = 0; phase < every->phases.size(); ++phase)
       EXPECT_NEAR(one->phases[phase].end_us, every->phases[phase].end_us, kNear);
   };
-  expect_same(simulate_allreduce(cluster, AllreduceAlgorithm::ring, bytes),
-              simulate_allreduce(cluster, AllreduceAlgorithm::ring, bytes, all));
-  expect_same(simulate_neighbors(cluster, exponential(24), bytes),
-              simulate_neighbors(cluster, exponential(24), bytes, all));
+  const auto expect_both_same = [&] {
+    expect_same(simulate_allreduce(cluster, AllreduceAlgorithm::ring, bytes),
+                simulate_allreduce(cluster, AllreduceAlgorithm::ring, bytes, all));
+    expect_same(simulate_neighbors(cluster, exponential(24), bytes),
+                simulate_neighbors(cluster, exponential(24), bytes, all));
+  };
+  expect_both_same();
+  for (Rail& rail : cluster.rails) {
+    rail.levels = {{.machines = 2, .oversubscription = 2, .latency_us = 2},
+                   {.machines = 4, .oversubscription = 8, .latency_us = 1}};
+  }
+  expect_both_same();
+  // A level of which one switch is used holds nothing up.
+  cluster.rails[0].levels.push_back({.machines = 16, .oversubscription = 1000});
+  expect_both_same();
 }
 
 TEST(Collectives, RanksThatAreNotAlikeAreAllSimulated) {
@@ -145,9 +154,18 @@ TEST(Collectives, RanksThatAreNotAlikeAreAllSimulated) {
   unequal.rails[0].gbit_per_s[5] = 4;
   EXPECT_EQ(alike(AllreduceAlgorithm::ring, unequal, {}), 8);
   Cluster leaves = cluster;
-  leaves.rails[0].machines_per_leaf = 3;  // 3 + 3 + 2
-  leaves.rails[0].oversubscription = 2;
+  // 3 + 3 + 2
+  leaves.rails[0].levels = {{.machines = 3, .oversubscription = 2}};
   EXPECT_EQ(alike(AllreduceAlgorithm::ring, leaves, {}), 8);
+  Cluster levels = cluster;
+  levels.rails[0].levels = {{.machines = 2, .oversubscription = 2},
+                            {.machines = 6, .oversubscription = 3}};  // 6 + 2
+  EXPECT_EQ(alike(AllreduceAlgorithm::ring, levels, {}), 8);
+  levels.rails[0].levels[1].machines = 4;
+  EXPECT_EQ(alike(AllreduceAlgorithm::ring, levels, {}), 4);
+  // Machines beyond those in use count for what their switches carry.
+  levels.rails[0].levels[1].below_gbit_per_s = {32, 24};
+  EXPECT_EQ(alike(AllreduceAlgorithm::ring, levels, {}), 8);
 }
 
 // Neighbors take as long among 512 as among 8; a ring's latencies grow with the ranks.
@@ -173,9 +191,9 @@ TEST(Collectives, ABcubeOfTwelveHundredKeepsItsLevelsBusy) {
   Cluster cluster = cluster_of(kRanks, 1, 4);
   int stride = 1;
   for (Rail& rail : cluster.rails) {
-    rail.machines_per_leaf = kBase;
-    rail.leaf_stride = stride;
-    rail.has_spine = false;
+    rail.levels = {{.machines = kBase}};
+    rail.stride = stride;
+    rail.has_top = false;
     stride *= kBase;
   }
   constexpr std::size_t kBytes = std::size_t{64} * 4 * kRanks * 10;

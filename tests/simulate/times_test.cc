@@ -60,9 +60,8 @@ TEST(Times, WhatOneCannotUseOthersGet) {
 
 TEST(Times, AnOversubscribedLeafHoldsUpWhatPassesIt) {
   Cluster cluster = cluster_of(4, 1, 1);
-  cluster.rails[0].machines_per_leaf = 2;
-  cluster.rails[0].oversubscription = 4;  // 2000 bytes/us below, 500 up
-  cluster.rails[0].spine_latency_us = 3;
+  // 2000 bytes/us below, 500 up
+  cluster.rails[0].levels = {{.machines = 2, .oversubscription = 4, .latency_us = 3}};
   const Result<Simulation> across = simulate_neighbors(cluster, {{0, 2}, {1, 3}}, kSize);
   ASSERT_TRUE(across.ok());
   EXPECT_NEAR(across->finish_us[2], 4003, kNear);
@@ -73,6 +72,43 @@ TEST(Times, AnOversubscribedLeafHoldsUpWhatPassesIt) {
   const Result<Simulation> within = simulate_neighbors(cluster, {{0, 1}, {2, 3}}, kSize);
   ASSERT_TRUE(within.ok());
   EXPECT_NEAR(within->total_us, 1000, kNear);
+}
+
+// Four machines send to the other four below one switch, eight to the other eight.
+TEST(Times, TheTightestLevelOnTheWayHoldsUp) {
+  Cluster cluster = cluster_of(16, 1, 1);
+  cluster.rails[0].latency_us = 7;
+  cluster.rails[0].levels = {{.machines = 2, .oversubscription = 2, .latency_us = 3},
+                             {.machines = 4, .gbit_per_s = 4, .latency_us = 5},
+                             {.machines = 8, .oversubscription = 32, .latency_us = 11}};
+  const auto run = [&](Rank distance, Rank senders) {
+    Edges edges;
+    for (Rank rank = 0; rank < senders; ++rank) edges.emplace_back(rank, rank + distance);
+    return simulate_neighbors(cluster, edges, kSize).value();
+  };
+  EXPECT_NEAR(run(1, 1).finish_us[1], 1000 + 7, kNear);
+  EXPECT_NEAR(run(2, 2).finish_us[2], 2 * 1000 + 7 + 3, kNear);      // 1000 bytes/us from a leaf
+  EXPECT_NEAR(run(4, 4).finish_us[4], 4 * 2000 + 7 + 3 + 5, kNear);  // 500
+  const Simulation all = run(8, 8);
+  EXPECT_NEAR(all.finish_us[8], 8 * 4000 + 7 + 3 + 5 + 11, kNear);  // 8000 / 32
+  EXPECT_NEAR(link_named(all, cluster, "rail nic0: level 2, switch 0 up").bytes, 8 * kSize, 1);
+  EXPECT_NEAR(link_named(all, cluster, "rail nic0: level 1, switch 1 up").bytes, 4 * kSize, 1);
+  EXPECT_NEAR(link_named(all, cluster, "rail nic0: leaf 7 down").bytes, 2 * kSize, 1);
+  EXPECT_TRUE(explain(all, cluster).starts_with("rail nic0 up from level 2 100%"))
+      << explain(all, cluster);
+}
+
+// Leaves let 500 bytes/us through, so a switch of two of them has nothing to do with 2000.
+TEST(Times, LevelsThatBoundNothingAreNoLinks) {
+  Cluster cluster = cluster_of(8, 1, 1);
+  cluster.rails[0].levels = {{.machines = 2, .oversubscription = 4, .latency_us = 0},
+                             {.machines = 4, .oversubscription = 2, .latency_us = 5}};
+  Edges edges;
+  for (Rank rank = 0; rank < 4; ++rank) edges.emplace_back(rank, rank + 4);
+  const Result<Simulation> run = simulate_neighbors(cluster, edges, kSize);
+  ASSERT_TRUE(run.ok());
+  EXPECT_NEAR(run->finish_us[4], 4000 + 5, kNear);
+  for (const Link& link : run->links) EXPECT_EQ(link.level, 0) << name(link, cluster);
 }
 
 TEST(Times, PiecesOfOneMessageTakeAllRailsByTheirRates) {
@@ -87,6 +123,21 @@ TEST(Times, PiecesOfOneMessageTakeAllRailsByTheirRates) {
   const Result<Simulation> small = simulate_neighbors(cluster, {{0, 1}}, 300'000);
   ASSERT_TRUE(small.ok());
   EXPECT_NEAR(small->total_us, 100, kNear);
+}
+
+// The first link of the table is that of an interface which is not there, and carries nothing.
+TEST(Times, TheBusiestLinkIsFoundWhereAMachineLacksARail) {
+  Cluster cluster = cluster_of(3, 1, 1);
+  cluster.rails[0].nics[0] = -1;
+  cluster.rails[0].gbit_per_s[0] = 0;
+  SimulateOptions options;
+  options.keep_bars = true;
+  const Result<Simulation> run = simulate_neighbors(cluster, {{1, 2}}, kSize, options);
+  ASSERT_TRUE(run.ok()) << run.status().to_string();
+  const Link* link = busiest(*run);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(name(*link, cluster), "rail nic0: machine 1 sends");
+  EXPECT_NE(draw_run(*run, cluster, "").find("rail nic0 sending"), std::string::npos);
 }
 
 TEST(Times, AStragglerHoldsUpThoseThatNeedIt) {

@@ -52,8 +52,9 @@ correct = "nic.toml"
 ranks = 1
 [[rail]]
 nics = ["mlx5_0"]
-machines_per_leaf = 4
-leaf_stride = 4
+[[rail.level]]
+machines = 4
+stride = 4
 oversubscription = 4
 )");
   }

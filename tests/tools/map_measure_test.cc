@@ -75,8 +75,9 @@ correct = "nic.toml"
 ranks = 1
 [[rail]]
 nics = ["mlx5_0"]
-machines_per_leaf = 3
-leaf_stride = 2
+[[rail.level]]
+machines = 3
+stride = 2
 oversubscription = 3
 )";
   std::ofstream(file("nic.toml")) << "[[nic]]\nname = \"mlx5_0\"\nmbit_per_s = 100_000\n";

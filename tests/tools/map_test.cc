@@ -35,7 +35,7 @@ TEST_F(Map, TablesHaveRanksEdgesAndLinks) {
   EXPECT_TRUE(mentions(ran.out, "seat 4 reads"));
   EXPECT_TRUE(mentions(ran.out, "us  of busiest"));
   EXPECT_TRUE(mentions(ran.out, "… and 104 more (--all)"));
-  EXPECT_TRUE(mentions(ran.out, "254.0 messages pass a spine"));
+  EXPECT_TRUE(mentions(ran.out, "254.0 messages between leaves"));
   const Ran all = run_weft(std::string(kTwoLeaves) + " --all");
   EXPECT_FALSE(mentions(all.out, "more (--all)"));
   EXPECT_TRUE(mentions(all.out, "rail 7: leaf 1 down"));
@@ -78,9 +78,9 @@ TEST_F(Map, PlaceFindsBetterSeats) {
   EXPECT_TRUE(mentions(ran.out, "1000 swaps tried"));
   const nlohmann::json map = nlohmann::json::parse(content("map.json"), nullptr, false);
   ASSERT_TRUE(map.is_object());
-  EXPECT_DOUBLE_EQ(map["placement"]["identity"]["between_leaves"], 32);
-  EXPECT_DOUBLE_EQ(map["placement"]["found"]["between_leaves"], 8);
-  EXPECT_DOUBLE_EQ(map["between_leaves"], 8);
+  EXPECT_DOUBLE_EQ(map["placement"]["identity"]["between_switches"][0], 32);
+  EXPECT_DOUBLE_EQ(map["placement"]["found"]["between_switches"][0], 8);
+  EXPECT_DOUBLE_EQ(map["between_switches"][0], 8);
 }
 
 TEST_F(Map, TheDrawingHasAllMachinesAndTheBusyLinks) {
@@ -88,8 +88,32 @@ TEST_F(Map, TheDrawingHasAllMachinesAndTheBusyLinks) {
   const std::string svg = content("map.svg");
   EXPECT_TRUE(svg.starts_with("<svg"));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
-  for (const char* part : {">node15<", ">leaf 3<", ">spine<", "rail 0: leaf 2 up: ", "rank 7: "})
+  for (const char* part : {">node15<", ">leaf 3<", ">top<", "rail 0: leaf 2 up: ", "rank 7: "})
     EXPECT_NE(svg.find(part), std::string::npos) << part;
+}
+
+// 64 machines: 16 leaves, 4 switches of level 1, 2 of level 2.
+TEST_F(Map, AllLevelsAreShown) {
+  const std::string map = "map --cluster " WEFT_CLUSTERS "/three-levels.toml --graph ring --svg " +
+                          path("map.svg") + " --json ";
+  EXPECT_EQ(run_weft(map + path("map.json")).exit_status, 0);
+  const nlohmann::json json = nlohmann::json::parse(content("map.json"), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["between_switches"], (std::vector<double>{32, 8, 4}));
+  const std::string svg = content("map.svg");
+  for (const char* part :
+       {">leaf 15<", ">level 1, switch 3<", ">level 2, switch 1<", ">top<",
+        "rail 0: level 2, switch 1 up: 2.00 messages", "16 machines a switch of level 1"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  const Ran ran = run_weft("map --cluster " WEFT_CLUSTERS "/three-levels.toml --graph ring --all");
+  EXPECT_TRUE(mentions(ran.out, "level 2, switch 0 down"));
+  EXPECT_TRUE(
+      mentions(ran.out, "8.0 between switches of level 1, 4.0 between switches of level 2"));
+  // Of ranks below one switch of level 1, what is above is left out.
+  EXPECT_EQ(run_weft(map + "--ranks 16").exit_status, 0);
+  EXPECT_NE(content("map.svg").find(">level 1, switch 0<"), std::string::npos);
+  for (const char* part : {">level 2, switch 0<", ">top<", ">leaf 4<"})
+    EXPECT_EQ(content("map.svg").find(part), std::string::npos) << part;
 }
 
 TEST_F(Map, TheDrawingLeavesOutWhatCarriesNoRank) {

@@ -117,7 +117,7 @@ TEST_F(PredictPlaced, SeatsAreThoseThatMapFinds) {
   for (const std::string& line : tree("map", search).out)
     if (line.find("swaps tried") != std::string::npos) found += mentions(ran.out, line) ? 1 : 0;
   EXPECT_EQ(found, 1);
-  // Neighbors are on one leaf now, so what passes a spine is a quarter.
+  // Neighbors are on one leaf now, so what leaves it is a quarter.
   const std::string wire_only = "--operation neighbor_allreduce --sizes 1M --combine 1000 --json -";
   const std::vector<nlohmann::json> rows = objects(tree("predict", search + wire_only));
   const std::vector<nlohmann::json> plain = objects(tree("predict", wire_only));
@@ -135,6 +135,16 @@ TEST_F(PredictPlaced, MachinesLeftOutDoNotNarrowTheirLeaf) {
                    "--ranks 4,16 --json -"));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_LT(rows[0]["us"].get<double>(), rows[1]["us"].get<double>() / 3);
+}
+
+// Rank 15's neighbors are below another switch of level 1, rank 31's below another of level 2.
+TEST(Predict, AllLevelsHoldUpWhatPassesThem) {
+  const Ran ran = run_weft("predict --cluster " WEFT_CLUSTERS
+                           "/three-levels.toml --graph exponential "
+                           "--operation neighbor_allreduce --sizes 1M --combine 1000 --explain");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "up from level 2"));
+  EXPECT_TRUE(mentions(ran.out, "every 32 ranks are alike"));
 }
 
 TEST_F(PredictPlaced, WhatStaysOrCannotBeSearchedForIsTold) {

@@ -94,7 +94,7 @@ std::string map_json(const ShownMap& shown) {
                     {"bytes", static_cast<std::size_t>(shown.options.bytes)},
                     {"us", shown.map.us},
                     {"us_by_other_policies", others},
-                    {"between_leaves", shown.map.between_leaves},
+                    {"between_switches", shown.map.between_switches},
                     {"ranks", ranks},
                     {"edges", edges},
                     {"loads", loads},

@@ -1,7 +1,8 @@
 // Where the parts of a map's drawing stand, in pixels. From top to bottom: rails, each a row of
-// leaf switches with, where they are several and connected, their spine above; then machines side
-// by side, each with its interfaces above its ranks. Machines without ranks, and leaves and rails of
-// theirs alone, have no place: ask for none. Internal to the command.
+// leaf switches, above it a row for each level up to where one switch has all below it or, if that
+// is nowhere and they are connected, a top; then machines side by side, each with its interfaces
+// above its ranks. Machines without ranks, and switches and rails of theirs alone, have no place:
+// ask for none. Internal to the command.
 #pragma once
 
 #include <vector>
@@ -36,21 +37,27 @@ class MapLayout {
 
   [[nodiscard]] double width() const { return width_; }
   [[nodiscard]] double height() const;
-  // In use: those of a rail, from left to right. Empty: nobody is on the rail.
-  [[nodiscard]] const std::vector<int>& leaves(int rail) const {
-    return leaves_[static_cast<std::size_t>(rail)];
+  // Rows of a rail's switches, without the top. 0: nobody is on the rail.
+  [[nodiscard]] int levels(int rail) const {
+    return static_cast<int>(switches_[static_cast<std::size_t>(rail)].size());
+  }
+  // In use: those of a level, from left to right.
+  [[nodiscard]] const std::vector<int>& switches(int rail, int level) const {
+    return switches_[static_cast<std::size_t>(rail)][static_cast<std::size_t>(level)];
   }
   // Used, and on the rail.
   [[nodiscard]] bool has(int rail, int machine) const {
     return used_[static_cast<std::size_t>(machine)] && at(rail).has(machine);
   }
-  [[nodiscard]] bool has_spine(int rail) const;
+  [[nodiscard]] bool has_top(int rail) const;
 
   [[nodiscard]] Box machine(int machine) const;
   [[nodiscard]] Point rank(int machine, int local) const;
   [[nodiscard]] Box interface(int rail, int machine) const;
-  [[nodiscard]] Box leaf(int rail, int leaf) const;
-  [[nodiscard]] Box spine(int rail) const;
+  [[nodiscard]] Box box(int rail, int level, int number) const;
+  [[nodiscard]] Box top(int rail) const;
+  // The lower edge of the row above a level: where its links upwards end.
+  [[nodiscard]] double row_above(int rail, int level) const;
   // Where an interface's link meets its leaf.
   [[nodiscard]] Point port(int rail, int machine) const;
 
@@ -58,6 +65,11 @@ class MapLayout {
   [[nodiscard]] const Rail& at(int rail) const {
     return cluster_.rails[static_cast<std::size_t>(rail)];
   }
+  void find_switches(int rail);
+  [[nodiscard]] Box leaf(int rail, int leaf) const;
+  [[nodiscard]] double row(int rail, int level) const;
+  // Above those leaves, in a row of that height.
+  [[nodiscard]] Box above(int rail, int first_leaf, int last_leaf, double y) const;
   [[nodiscard]] int interfaces(int machine, int before_rail) const;
   [[nodiscard]] double rise(int rail) const;
   // So that what is `count` cells wide stands in the middle of the machine.
@@ -66,8 +78,8 @@ class MapLayout {
   const Cluster& cluster_;
   std::vector<bool> used_;
   std::vector<Box> machines_;
-  std::vector<std::vector<int>> leaves_;  // by rail
-  std::vector<double> rows_;              // by rail: the upper edge of its leaves
+  std::vector<std::vector<std::vector<int>>> switches_;  // by rail and level
+  std::vector<double> rows_;                             // by rail: the upper edge of its leaves
   double width_ = 0;
 };
 

@@ -64,7 +64,7 @@ class Drawing {
   explicit Drawing(const ShownMap& shown)
       : shown_(shown), used_(used_machines(shown)), layout_(shown.cluster, used_) {
     for (const LinkLoad& load : shown.map.loads)
-      loads_[{load.kind, load.rail, load.number}] = &load;
+      loads_[{load.kind, load.rail, load.level, load.number}] = &load;
   }
 
   [[nodiscard]] std::string draw() const {
@@ -82,10 +82,10 @@ class Drawing {
   }
 
  private:
-  using Key = std::tuple<LinkKind, int, int>;
+  using Key = std::tuple<LinkKind, int, int, int>;  // rail, level, number
 
-  [[nodiscard]] const LinkLoad* find(LinkKind kind, int rail, int number) const {
-    const auto found = loads_.find({kind, rail, number});
+  [[nodiscard]] const LinkLoad* find(LinkKind kind, int rail, int number, int level = 0) const {
+    const auto found = loads_.find({kind, rail, level, number});
     return found == loads_.end() ? nullptr : found->second;
   }
 
@@ -115,29 +115,37 @@ class Drawing {
       svg += link({from.middle(), from.y}, layout_.port(rail, m), find(LinkKind::send, rail, m),
                   find(LinkKind::receive, rail, m));
     }
-    if (!layout_.has_spine(rail)) return svg;
-    for (const int leaf : layout_.leaves(rail)) {
-      const Box box = layout_.leaf(rail, leaf);
-      const Box spine = layout_.spine(rail);
-      svg += link({box.middle(), box.y}, {box.middle(), spine.y + spine.height},
-                  find(LinkKind::up, rail, leaf), find(LinkKind::down, rail, leaf));
+    for (int level = 0; level < layout_.levels(rail); ++level) svg += links_up(rail, level);
+    return svg;
+  }
+
+  // Those of the highest level carry nothing where there is no top.
+  [[nodiscard]] std::string links_up(int rail, int level) const {
+    std::string svg;
+    for (const int number : layout_.switches(rail, level)) {
+      const Box box = layout_.box(rail, level, number);
+      svg +=
+          link({box.middle(), box.y}, {box.middle(), layout_.row_above(rail, level)},
+               find(LinkKind::up, rail, number, level), find(LinkKind::down, rail, number, level));
     }
     return svg;
   }
 
   [[nodiscard]] std::string switches_of(int rail) const {
     const Rail& own = shown_.cluster.rails[static_cast<std::size_t>(rail)];
-    const std::vector<int>& leaves = layout_.leaves(rail);
-    if (leaves.empty()) return "";
-    std::string svg = text_at({MapLayout::kMargin, layout_.leaf(rail, leaves.front()).y + 14}, 11,
-                              fmt::format("rail {}", own.name), "start");
-    for (const int leaf : leaves) {
-      const std::string name = own.machines_per_leaf == 0 ? "switch" : fmt::format("leaf {}", leaf);
-      svg += box_element(layout_.leaf(rail, leaf), kSwitchStyle, 10, name, name);
+    if (layout_.levels(rail) == 0) return "";
+    const Box first = layout_.box(rail, 0, layout_.switches(rail, 0).front());
+    std::string svg =
+        text_at({MapLayout::kMargin, first.y + 14}, 11, fmt::format("rail {}", own.name), "start");
+    for (int level = 0; level < layout_.levels(rail); ++level) {
+      const std::string title = own.levels.empty() ? "" : describe(own, level);
+      for (const int number : layout_.switches(rail, level)) {
+        svg += box_element(layout_.box(rail, level, number), kSwitchStyle, 10,
+                           own.levels.empty() ? "switch" : switch_name(level, number), title);
+      }
     }
-    if (!layout_.has_spine(rail)) return svg;
-    return svg + box_element(layout_.spine(rail), kSwitchStyle, 10, "spine",
-                             fmt::format("{}:1 oversubscribed", own.oversubscription));
+    if (!layout_.has_top(rail)) return svg;
+    return svg + box_element(layout_.top(rail), kSwitchStyle, 10, "top", "");
   }
 
   [[nodiscard]] std::string machine_element(int machine) const {

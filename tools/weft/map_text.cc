@@ -132,8 +132,8 @@ std::string map_text(const ShownMap& shown, bool all) {
   if (shown.search) text += seats(shown, all);
   text += fmt::format("\n{} of {} ranks, {} a message, rails: {}\n", shown.graph.name(),
                       shown.graph.size(), bytes_text(bytes), name(shown.options.policy));
-  text += fmt::format("one exchange takes {:.2f} us, {:.1f} messages pass a spine", shown.map.us,
-                      shown.map.between_leaves);
+  text += fmt::format("one exchange takes {:.2f} us{}", shown.map.us,
+                      between_text(shown.map.between_switches));
   if (!shown.map.loads.empty())
     text += fmt::format("; the busiest link is {}", shown.map.loads.front().name);
   for (const auto& [policy, us] : shown.other_us) {

@@ -13,18 +13,28 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string text(const PlacementCost& cost) {
-  std::string text =
-      fmt::format("{:.2f} us, {:.0f} messages between leaves", cost.us, cost.between_leaves);
+  std::string text = fmt::format("{:.2f} us{}", cost.us, between_text(cost.between_switches));
   return cost.without_way == 0 ? text
                                : text + fmt::format(", {} edges without a way", cost.without_way);
 }
 
 Json to_object(const PlacementCost& cost) {
-  return {
-      {"without_way", cost.without_way}, {"us", cost.us}, {"between_leaves", cost.between_leaves}};
+  return {{"without_way", cost.without_way},
+          {"us", cost.us},
+          {"between_switches", cost.between_switches}};
 }
 
 }  // namespace
+
+std::string between_text(const std::vector<double>& between_switches) {
+  std::string text;
+  for (std::size_t level = 0; level < between_switches.size(); ++level) {
+    text += level == 0 ? fmt::format(", {:.1f} messages between leaves", between_switches[level])
+                       : fmt::format(", {:.1f} between switches of level {}",
+                                     between_switches[level], level);
+  }
+  return text;
+}
 
 CLI::Option* add_place_options(CLI::App& command, PlaceArguments& to) {
   CLI::Option* place =

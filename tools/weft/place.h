@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "topology/rails/rails.h"
 
@@ -35,6 +36,8 @@ inline constexpr std::int64_t kMostMappedEdges = 4'000'000;
                                                   const Cluster& cluster, const Graph& graph,
                                                   const MapOptions& options, int seats = 0);
 
+// ", 32.0 messages between leaves, 8.0 between switches of level 1": RailMap::between_switches.
+[[nodiscard]] std::string between_text(const std::vector<double>& between_switches);
 // Three lines: the identity's cost, greedy's, and what came of the swaps.
 [[nodiscard]] std::string text(const FoundPlacement& found);
 // Null if there was no search.

@@ -146,7 +146,8 @@ Cluster first_ranks(const Cluster& cluster, int ranks) {
   first.machines.resize(machines);
   first.machines.back().ranks = ranks - first.machines.back().first_rank;
   for (Rail& rail : first.rails) {
-    rail.leaf_gbit_per_s = rail.below_leaves();
+    for (int level = 0; level < rail.depth(); ++level)
+      rail.levels[static_cast<std::size_t>(level)].below_gbit_per_s = rail.below_switches(level);
     rail.nics.resize(machines);
     rail.gbit_per_s.resize(machines);
   }

@@ -43,15 +43,28 @@ bool is_counted_by_card(const Nic& nic, const Machine& machine) {
 
 }  // namespace
 
-std::vector<double> Rail::below_leaves() const {
-  if (!leaf_gbit_per_s.empty()) return leaf_gbit_per_s;
+std::string switch_name(int level, int number) {
+  return level == 0 ? fmt::format("leaf {}", number)
+                    : fmt::format("level {}, switch {}", level, number);
+}
+
+std::vector<double> Rail::below_switches(int level) const {
+  const SwitchLevel& own = levels[static_cast<std::size_t>(level)];
+  if (!own.below_gbit_per_s.empty()) return own.below_gbit_per_s;
   std::vector<double> below;
   for (std::size_t machine = 0; machine < gbit_per_s.size(); ++machine) {
-    const auto leaf = static_cast<std::size_t>(leaf_of(static_cast<int>(machine)));
-    below.resize(std::max(below.size(), leaf + 1));
-    below[leaf] += gbit_per_s[machine];
+    const auto number = static_cast<std::size_t>(switch_of(level, static_cast<int>(machine)));
+    below.resize(std::max(below.size(), number + 1));
+    below[number] += gbit_per_s[machine];
   }
   return below;
+}
+
+std::vector<double> Rail::up_from_switches(int level) const {
+  const SwitchLevel& own = levels[static_cast<std::size_t>(level)];
+  std::vector<double> up = below_switches(level);
+  for (double& rate : up) rate = own.gbit_per_s != 0 ? own.gbit_per_s : rate / own.oversubscription;
+  return up;
 }
 
 int Cluster::ranks() const {
@@ -92,6 +105,18 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
   return cluster;
 }
 
+std::string describe(const Rail& rail, int level) {
+  const SwitchLevel& own = rail.levels[static_cast<std::size_t>(level)];
+  const std::string of = level == 0 ? "leaf" : fmt::format("switch of level {}", level);
+  const std::string apart =
+      level == 0 && rail.stride > 1 ? fmt::format(" ({} apart)", rail.stride) : "";
+  const std::string up = level + 1 == rail.depth() && !rail.has_top ? "not connected"
+                         : own.gbit_per_s != 0
+                             ? fmt::format("{} Gbit/s up", own.gbit_per_s)
+                             : fmt::format("{}:1 oversubscribed", own.oversubscription);
+  return fmt::format("{} machines a {}{}, {}", own.machines, of, apart, up);
+}
+
 std::string describe(const Cluster& cluster) {
   std::string text = fmt::format("{}: {} machines, {} ranks\n", cluster.source,
                                  cluster.machines.size(), cluster.ranks());
@@ -101,12 +126,7 @@ std::string describe(const Cluster& cluster) {
     text += fmt::format("rail {}: {} machines, {} Gbit/s, {} us", rail.name, count,
                         least == most ? fmt::format("{}", most) : fmt::format("{}–{}", least, most),
                         rail.latency_us);
-    if (rail.machines_per_leaf != 0) {
-      text += fmt::format(", {} machines a leaf{}, {}", rail.machines_per_leaf,
-                          rail.leaf_stride == 1 ? "" : fmt::format(" ({} apart)", rail.leaf_stride),
-                          rail.has_spine ? fmt::format("{}:1 oversubscribed", rail.oversubscription)
-                                         : "leaves not connected");
-    }
+    for (int level = 0; level < rail.depth(); ++level) text += ", " + describe(rail, level);
     text += "\n";
   }
   return text;

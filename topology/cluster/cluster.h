@@ -2,9 +2,10 @@
 // cluster that is not at hand can be planned for. docs/cluster.md has the format.
 //
 // Ranks are numbered machine by machine. A rail is the set of interfaces, at most one per machine,
-// that reach each other directly; its switches are a tree of one or two levels: machines below
-// leaves, leaves below one spine whose links to each leaf may carry less than the machines below it
-// could ask for (oversubscription). Without a spine the leaves are apart: a level of a BCube.
+// that reach each other directly. Its switches are a tree: machines below leaves, leaves below the
+// switches of level 1, and so on; one top connects those of the highest level. A switch's links
+// upwards may carry less than the machines below it could ask for (oversubscription). Without a top
+// the switches of the highest level are apart: a level of a BCube.
 #pragma once
 
 #include <memory>
@@ -25,37 +26,89 @@ struct ClusterMachine {
   int ranks = 1;
 };
 
+inline constexpr std::size_t kMostSwitchLevels = 8;
+
+// Switches of a rail with equally many machines below them.
+struct SwitchLevel {
+  int machines = 1;  // below each: a multiple of the level below's
+  // What the machines below a switch can send over what its links upwards carry; at least 1.
+  double oversubscription = 1;
+  double gbit_per_s = 0;  // what these links carry, each way; 0: as oversubscription says
+  double latency_us = 0;  // more, for what goes up through this level and down again
+  // By switch, what the machines below it can send together, where a job leaves some of them out.
+  // Empty: the sum of their rates.
+  std::vector<double> below_gbit_per_s{};
+};
+// "leaf 3" of level 0, "level 1, switch 3".
+[[nodiscard]] std::string switch_name(int level, int number);
+
 struct Rail {
   std::string name;
   // By machine: which of its network interfaces (Machine::nics), or -1: none on this rail.
   std::vector<int> nics;
   // By machine, one way.
   std::vector<double> gbit_per_s;
-  double latency_us = 0;      // from memory to memory, below one leaf
-  int machines_per_leaf = 0;  // 0: all are below one
-  int leaf_stride = 1;        // the machines of a leaf are so many apart
-  bool has_spine = true;      // else a machine reaches those below its own leaf only
-  // What the machines below a leaf can send over what the leaf's links to the spine carry; at least
-  // 1.
-  double oversubscription = 1;
-  double spine_latency_us = 0;  // more, from leaf to leaf
-  // By leaf, what the machines below it can send together, where a job leaves some of them out.
-  // Empty: the sum of gbit_per_s.
-  std::vector<double> leaf_gbit_per_s;
+  double latency_us = 0;            // from memory to memory, below one leaf
+  std::vector<SwitchLevel> levels;  // from the leaves upwards; none: all are below one switch
+  int stride = 1;                   // the machines of a leaf are so many apart
+  bool has_top = true;  // else a machine reaches those below its switch of the highest level only
 
   [[nodiscard]] bool has(int machine) const { return nics[static_cast<std::size_t>(machine)] >= 0; }
-  // Of every `machines_per_leaf * leaf_stride` machines, those with one remainder by the stride.
+  // Of as many machines in a row as `stride` leaves have, each leaf has those with one remainder by
+  // the stride.
   [[nodiscard]] int leaf_of(int machine) const {
-    if (machines_per_leaf == 0) return 0;
-    const int block = machine / leaf_stride / machines_per_leaf;
-    return block * leaf_stride + machine % leaf_stride;
+    if (levels.empty()) return 0;
+    return machine / stride / levels.front().machines * stride + machine % stride;
   }
-  // What the machines below each leaf can send together.
-  [[nodiscard]] std::vector<double> below_leaves() const;
+  // Leaves that follow each other are below one switch of a higher level.
+  [[nodiscard]] int switch_above(int level, int leaf) const {
+    if (level == 0) return leaf;
+    return leaf / (levels[static_cast<std::size_t>(level)].machines / levels.front().machines);
+  }
+  [[nodiscard]] int switch_of(int level, int machine) const {
+    return switch_above(level, leaf_of(machine));
+  }
+  // Switches of the level below that are below one of this level.
+  [[nodiscard]] int fan_in(int level) const {
+    const auto at = static_cast<std::size_t>(level);
+    return levels[at].machines / levels[at - 1].machines;
+  }
+  [[nodiscard]] int depth() const { return static_cast<int>(levels.size()); }
+  // Machines of one part reach each other.
+  [[nodiscard]] int part_of(int machine) const {
+    return has_top || levels.empty() ? 0 : switch_of(depth() - 1, machine);
+  }
   [[nodiscard]] bool reaches(int from, int to) const {
-    return has(from) && has(to) && (has_spine || leaf_of(from) == leaf_of(to));
+    return has(from) && has(to) && part_of(from) == part_of(to);
   }
+  // Calls visit(level, from's switch, to's switch) for each level through which bytes between two
+  // machines go up and down again, from the leaves upwards.
+  template <class Visit>
+  void visit_levels(int from, int to, Visit visit) const {
+    if (levels.empty()) return;
+    const int from_leaf = leaf_of(from);
+    const int to_leaf = leaf_of(to);
+    for (int level = 0; level < depth(); ++level) {
+      const int a = switch_above(level, from_leaf);
+      const int b = switch_above(level, to_leaf);
+      if (a == b) return;
+      visit(level, a, b);
+    }
+  }
+  [[nodiscard]] double latency_between(int from, int to) const {
+    double us = latency_us;
+    visit_levels(from, to, [&](int level, int, int) {
+      us += levels[static_cast<std::size_t>(level)].latency_us;
+    });
+    return us;
+  }
+  // By switch of a level: what the machines below it can send together, and what its links upwards
+  // carry, each way.
+  [[nodiscard]] std::vector<double> below_switches(int level) const;
+  [[nodiscard]] std::vector<double> up_from_switches(int level) const;
 };
+// "8 machines a leaf, 2:1 oversubscribed".
+[[nodiscard]] std::string describe(const Rail& rail, int level);
 
 // Memory that the ranks of a machine share.
 struct SharedMemory {

@@ -20,6 +20,7 @@ constexpr std::int64_t kMostRanksInAll = 1 << 24;
 constexpr std::size_t kMostKinds = 256;  // of machines: each may take a file of its own to read
 constexpr std::size_t kMostPlaces = std::size_t{1} << 24;  // machines times rails
 constexpr double kMostGbit = 1e6;
+constexpr double kMostGbitUp = 1e9;  // of a switch
 constexpr double kMostUs = 1e9;
 constexpr double kMostOversubscription = 1e6;
 
@@ -119,7 +120,7 @@ class Reader {
     WEFT_ASSIGN(std::vector<std::string> names, table.texts("nics"));
     WEFT_ASSIGN(const std::optional<double> rate, table.number("gbit_per_s", 1e-6, kMostGbit));
     WEFT_RETURN_IF_ERROR(take(table, "latency_us", rail.latency_us, 0, kMostUs));
-    WEFT_RETURN_IF_ERROR(take_leaves(table, rail));
+    WEFT_RETURN_IF_ERROR(take_levels(table, rail));
     WEFT_RETURN_IF_ERROR(table.done());
     if (names.empty()) return table.wrong("a [[rail]] needs nics: [\"mlx5_0\"]");
     int members = 0;
@@ -158,36 +159,58 @@ class Reader {
 
   // Whether no machine reaches another on it.
   static bool is_apart(const Rail& rail) {
-    if (rail.has_spine) return false;
-    std::set<int> leaves;
+    if (rail.has_top) return false;
+    std::set<int> parts;
     for (int machine = 0; machine < std::ssize(rail.nics); ++machine) {
-      if (rail.has(machine) && !leaves.insert(rail.leaf_of(machine)).second) return false;
+      if (rail.has(machine) && !parts.insert(rail.part_of(machine)).second) return false;
     }
     return true;
   }
 
-  static Status take_leaves(TomlTable& table, Rail& rail) {
-    WEFT_ASSIGN(const std::optional<std::int64_t> leaf,
-                table.integer("machines_per_leaf", 1, kMostMachines));
-    WEFT_ASSIGN(const std::optional<std::int64_t> stride,
-                table.integer("leaf_stride", 1, kMostMachines));
-    WEFT_ASSIGN(const std::optional<bool> spine, table.boolean("spine"));
-    WEFT_ASSIGN(const std::optional<double> latency, table.number("spine_latency_us", 0, kMostUs));
-    WEFT_ASSIGN(const std::optional<double> oversubscription,
-                table.number("oversubscription", 1, kMostOversubscription));
-    const std::pair<std::string_view, bool> given[] = {
-        {"leaf_stride", stride.has_value()},
-        {"spine", spine.has_value()},
-        {"spine_latency_us", latency.has_value()},
-        {"oversubscription", oversubscription.has_value()}};
-    for (const auto& [key, is_given] : given) {
-      if (!leaf && is_given) return table.wrong(key, "there is no machines_per_leaf");
+  static Status take_levels(TomlTable& table, Rail& rail) {
+    WEFT_ASSIGN(const std::optional<bool> top, table.boolean("top"));
+    WEFT_ASSIGN(std::vector<TomlTable> levels, table.tables("level"));
+    if (top && levels.empty()) return table.wrong("top", "there is no [[rail.level]]");
+    for (TomlTable& level : levels) WEFT_RETURN_IF_ERROR(add_level(level, rail));
+    rail.has_top = top.value_or(true);
+    if (rail.has_top) return {};
+    for (const std::string_view key : {"oversubscription", "gbit_per_s", "latency_us"}) {
+      if (levels.back().has(key))
+        return levels.back().wrong(key, "with top = false nothing is above the highest level");
     }
-    rail.machines_per_leaf = static_cast<int>(leaf.value_or(0));
-    rail.leaf_stride = static_cast<int>(stride.value_or(1));
-    rail.has_spine = spine.value_or(true);
-    rail.spine_latency_us = latency.value_or(rail.spine_latency_us);
-    rail.oversubscription = oversubscription.value_or(rail.oversubscription);
+    return {};
+  }
+
+  static Status add_level(TomlTable& table, Rail& rail) {
+    SwitchLevel level;
+    if (rail.levels.size() == kMostSwitchLevels)
+      return table.wrong(fmt::format("more than {} levels", kMostSwitchLevels));
+    WEFT_ASSIGN(const std::optional<std::int64_t> machines,
+                table.integer("machines", 1, kMostMachines));
+    WEFT_ASSIGN(const std::optional<std::int64_t> stride,
+                table.integer("stride", 1, kMostMachines));
+    WEFT_RETURN_IF_ERROR(
+        take(table, "oversubscription", level.oversubscription, 1, kMostOversubscription));
+    WEFT_RETURN_IF_ERROR(take(table, "gbit_per_s", level.gbit_per_s, 1e-6, kMostGbitUp));
+    WEFT_RETURN_IF_ERROR(take(table, "latency_us", level.latency_us, 0, kMostUs));
+    WEFT_RETURN_IF_ERROR(table.done());
+    if (!machines)
+      return table.wrong("a [[rail.level]] needs machines: how many are below each switch");
+    level.machines = static_cast<int>(*machines);
+    if (table.has("oversubscription") && table.has("gbit_per_s"))
+      return table.wrong("gbit_per_s", "oversubscription says this already");
+    if (rail.levels.empty()) {
+      rail.stride = static_cast<int>(stride.value_or(1));
+    } else {
+      const int below = rail.levels.back().machines;
+      if (stride) return table.wrong("stride", "only the lowest level has one");
+      if (level.machines == below || level.machines % below != 0) {
+        return table.wrong("machines", fmt::format("{}: expected two or more times the {} of the "
+                                                   "level below",
+                                                   level.machines, below));
+      }
+    }
+    rail.levels.push_back(level);
     return {};
   }
 

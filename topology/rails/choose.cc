@@ -19,12 +19,11 @@ std::vector<std::vector<bool>> machines_with_company(const Cluster& cluster) {
   std::vector<std::vector<bool>> company;
   const int machines = static_cast<int>(cluster.machines.size());
   for (const Rail& rail : cluster.rails) {
-    std::map<int, int> members;  // of a leaf; without spine they are worlds apart
-    const auto world = [&rail](int machine) { return rail.has_spine ? 0 : rail.leaf_of(machine); };
-    for (int m = 0; m < machines; ++m) members[world(m)] += rail.has(m) ? 1 : 0;
+    std::map<int, int> members;  // of a part
+    for (int m = 0; m < machines; ++m) members[rail.part_of(m)] += rail.has(m) ? 1 : 0;
     std::vector<bool> has_company;
     for (int m = 0; m < machines; ++m)
-      has_company.push_back(rail.has(m) && (machines == 1 || members[world(m)] > 1));
+      has_company.push_back(rail.has(m) && (machines == 1 || members[rail.part_of(m)] > 1));
     company.push_back(std::move(has_company));
   }
   return company;

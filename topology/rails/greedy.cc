@@ -3,9 +3,9 @@
 #include "topology/rails/greedy.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <queue>
-#include <tuple>
 
 namespace weft {
 namespace {
@@ -15,6 +15,13 @@ std::vector<int> leaves_of(const Cluster& cluster, int machine) {
   std::vector<int> leaves;
   for (const Rail& rail : cluster.rails) leaves.push_back(rail.leaf_of(machine));
   return leaves;
+}
+
+// Are two machines below the same switches of that level, on the rails that have it?
+bool share_switches(const Cluster& cluster, int level, int a, int b) {
+  return std::ranges::all_of(cluster.rails, [=](const Rail& rail) {
+    return level >= rail.depth() || rail.switch_of(level, a) == rail.switch_of(level, b);
+  });
 }
 
 std::vector<int> machines_by_leaf(const Cluster& cluster) {
@@ -36,65 +43,60 @@ class Greedy {
     for (Rank rank = 0; rank < graph.size(); ++rank) push(rank);
   }
 
-  void next_leaf() { forget(with_leaf_, &Edges::leaf); }
-  void next_machine() { forget(with_machine_, &Edges::machine); }
+  // Forgets the edges with what stood before: 0: on the machine; l: below the switches of level
+  // l - 1.
+  void next(int around) {
+    for (const Rank rank : with_[at(around)]) {
+      edges_[at(rank)][at(around)] = 0;
+      push(rank);
+    }
+    with_[at(around)].clear();
+  }
 
   // The next rank for this machine; call it no more than there are ranks.
   Rank take() {
-    while (placed_[index(heap_.top())] || !is_true(heap_.top())) heap_.pop();
-    const Rank rank = -std::get<3>(heap_.top());
-    placed_[static_cast<std::size_t>(rank)] = true;
+    while (placed_[at(heap_.top().rank())] || !is_true(heap_.top())) heap_.pop();
+    const Rank rank = heap_.top().rank();
+    placed_[at(rank)] = true;
     for (const Peer& peer : graph_.in_edges(rank)) count(peer.rank);
     for (const Peer& peer : graph_.out_edges(rank)) count(peer.rank);
     return rank;
   }
 
  private:
-  // Of a rank, with those placed on the machine, below the leaf, anywhere.
-  struct Edges {
-    int machine = 0;
-    int leaf = 0;
-    int anywhere = 0;
+  // Of a rank, with those placed on the machine, below the switch of each level, anywhere.
+  using Edges = std::array<int, kMostSwitchLevels + 2>;
+  static constexpr std::size_t kAnywhere = kMostSwitchLevels + 1;
+  struct Entry {
+    Edges edges;
+    int rank_negated;
+    [[nodiscard]] Rank rank() const { return -rank_negated; }
+    friend auto operator<=>(const Entry&, const Entry&) = default;
   };
-  using Entry = std::tuple<int, int, int, int>;  // edges, the rank negated
 
-  static std::size_t index(const Entry& entry) {
-    return static_cast<std::size_t>(-std::get<3>(entry));
-  }
-  [[nodiscard]] Entry entry(Rank rank) const {
-    const Edges& edges = edges_[static_cast<std::size_t>(rank)];
-    return {edges.machine, edges.leaf, edges.anywhere, -rank};
-  }
-  [[nodiscard]] bool is_true(const Entry& one) const { return entry(-std::get<3>(one)) == one; }
-  void push(Rank rank) { heap_.push(entry(rank)); }
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  [[nodiscard]] bool is_true(const Entry& one) const { return edges_[at(one.rank())] == one.edges; }
+  void push(Rank rank) { heap_.push({edges_[at(rank)], -rank}); }
 
   void count(Rank rank) {
-    Edges& edges = edges_[static_cast<std::size_t>(rank)];
-    if (placed_[static_cast<std::size_t>(rank)]) return;
-    if (edges.machine++ == 0) with_machine_.push_back(rank);
-    if (edges.leaf++ == 0) with_leaf_.push_back(rank);
-    ++edges.anywhere;
+    if (placed_[at(rank)]) return;
+    Edges& edges = edges_[at(rank)];
+    for (std::size_t around = 0; around < kAnywhere; ++around)
+      if (edges[around]++ == 0) with_[around].push_back(rank);
+    ++edges[kAnywhere];
     push(rank);
-  }
-  void forget(std::vector<Rank>& ranks, int Edges::*field) {
-    for (const Rank rank : ranks) {
-      edges_[static_cast<std::size_t>(rank)].*field = 0;
-      push(rank);
-    }
-    ranks.clear();
   }
 
   const Graph& graph_;
   std::vector<Edges> edges_;  // by rank
   std::vector<bool> placed_;
-  std::vector<Rank> with_machine_;
-  std::vector<Rank> with_leaf_;
+  std::array<std::vector<Rank>, kAnywhere> with_;  // ranks that have edges with it
   std::priority_queue<Entry> heap_;
 };
 
 }  // namespace
 
-std::vector<int> seats_by_leaf(const Cluster& cluster, int seats) {
+std::vector<int> seats_by_switch(const Cluster& cluster, int seats) {
   std::vector<int> order;
   for (const int machine : machines_by_leaf(cluster)) {
     const ClusterMachine& one = cluster.machines[static_cast<std::size_t>(machine)];
@@ -108,12 +110,13 @@ Placement greedy_placement(const Cluster& cluster, const Graph& graph, int seats
   Placement placement = Placement::identity(graph.size());
   Greedy greedy(graph);
   int left = graph.size();
-  std::vector<int> leaves;
+  const auto levels = static_cast<int>(kMostSwitchLevels);
+  int last = 0;
   for (const int machine : machines_by_leaf(cluster)) {
-    std::vector<int> own = leaves_of(cluster, machine);
-    if (own != leaves) greedy.next_leaf();
-    leaves = std::move(own);
-    greedy.next_machine();
+    greedy.next(0);
+    for (int level = 0; level < levels && !share_switches(cluster, level, last, machine); ++level)
+      greedy.next(level + 1);
+    last = machine;
     const ClusterMachine& one = cluster.machines[static_cast<std::size_t>(machine)];
     const int end = std::min(one.first_rank + one.ranks, seats);
     for (int seat = one.first_rank; seat < end && left > 0; ++seat, --left)

@@ -5,12 +5,13 @@
 
 namespace weft {
 
-// Fills the seats machine by machine, those below one leaf after each other, each with the rank that
-// has the most edges with the machine so far; then with the leaf; then with any rank placed; then
-// the lowest. `seats`: only the first so many, at least as many as ranks. O(edges * log(edges)).
+// Fills the seats machine by machine, those below one switch after each other, each with the rank
+// that has the most edges with the machine so far; then with the leaf, and each switch above it;
+// then with any rank placed; then the lowest. `seats`: only the first so many, at least as many as
+// ranks. O(edges * log(edges)).
 [[nodiscard]] Placement greedy_placement(const Cluster& cluster, const Graph& graph, int seats);
 
 // Seats in the order in which that fills them: near each other, near in this order.
-[[nodiscard]] std::vector<int> seats_by_leaf(const Cluster& cluster, int seats);
+[[nodiscard]] std::vector<int> seats_by_switch(const Cluster& cluster, int seats);
 
 }  // namespace weft

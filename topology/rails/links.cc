@@ -1,5 +1,5 @@
-// Of a rail: what each machine sends and receives, then what goes up and down at each leaf. Then
-// the memory of each machine, then what each rank reads.
+// Of a rail: what each machine sends and receives, then, level by level, what goes up and down at
+// each switch. Then the memory of each machine, then what each rank reads.
 #include "topology/rails/links.h"
 
 #include <fmt/format.h>
@@ -21,15 +21,14 @@ Links::Links(const Cluster& cluster)
 
 void Links::add_rail(const Rail& rail) {
   first_.push_back(gbit_per_s_.size());
-  std::vector<double> leaves;
-  for (int machine = 0; machine < machines_; ++machine) {
-    const double rate = rail.gbit_per_s[static_cast<std::size_t>(machine)];
-    gbit_per_s_.insert(gbit_per_s_.end(), 2, rate);
-    const auto leaf = static_cast<std::size_t>(rail.leaf_of(machine));
-    if (leaf >= leaves.size()) leaves.resize(leaf + 1, 0);
-    leaves[leaf] += rate / rail.oversubscription;
+  for (const double rate : rail.gbit_per_s) gbit_per_s_.insert(gbit_per_s_.end(), 2, rate);
+  auto& first_up = first_up_.emplace_back();
+  for (int level = 0; level < rail.depth(); ++level) {
+    first_up[static_cast<std::size_t>(level)] = gbit_per_s_.size();
+    for (const double rate : rail.up_from_switches(level))
+      gbit_per_s_.insert(gbit_per_s_.end(), 2, rate);
   }
-  for (const double rate : leaves) gbit_per_s_.insert(gbit_per_s_.end(), 2, rate);
+  std::fill(first_up.begin() + rail.depth(), first_up.end(), gbit_per_s_.size());
 }
 
 LinkLoad Links::describe(std::size_t link) const {
@@ -54,16 +53,19 @@ void Links::describe_on_rail(std::size_t link, LinkLoad& load) const {
   const std::size_t place = link - sends(load.rail, 0);
   const bool is_out = place % 2 == 0;
   load.number = static_cast<int>(place / 2);
-  const std::string& rail = cluster_.rails[static_cast<std::size_t>(load.rail)].name;
+  const Rail& rail = cluster_.rails[static_cast<std::size_t>(load.rail)];
   if (load.number < machines_) {
     load.kind = is_out ? LinkKind::send : LinkKind::receive;
-    load.name = fmt::format("rail {}: {} {}", rail,
+    load.name = fmt::format("rail {}: {} {}", rail.name,
                             cluster_.machines[static_cast<std::size_t>(load.number)].name,
                             is_out ? "sends" : "receives");
   } else {
-    load.number -= machines_;
+    load.level = rail.depth() - 1;
+    while (link < up(load.rail, load.level, 0)) --load.level;
+    load.number = static_cast<int>(link - up(load.rail, load.level, 0)) / 2;
     load.kind = is_out ? LinkKind::up : LinkKind::down;
-    load.name = fmt::format("rail {}: leaf {} {}", rail, load.number, is_out ? "up" : "down");
+    load.name = fmt::format("rail {}: {} {}", rail.name, switch_name(load.level, load.number),
+                            is_out ? "up" : "down");
   }
 }
 

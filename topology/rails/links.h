@@ -1,6 +1,7 @@
 // Internal to the module: everything of a cluster that bytes can be too many for, numbered.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,18 @@ class Links {
   [[nodiscard]] std::size_t receives(int rail, int machine) const {
     return sends(rail, machine) + 1;
   }
-  [[nodiscard]] std::size_t up(int rail, int leaf) const {
-    return sends(rail, machines_) + 2 * static_cast<std::size_t>(leaf);
+  [[nodiscard]] std::size_t up(int rail, int level, int number) const {
+    const std::size_t first =
+        first_up_[static_cast<std::size_t>(rail)][static_cast<std::size_t>(level)];
+    return first + 2 * static_cast<std::size_t>(number);
   }
-  [[nodiscard]] std::size_t down(int rail, int leaf) const { return up(rail, leaf) + 1; }
+  [[nodiscard]] std::size_t down(int rail, int level, int number) const {
+    return up(rail, level, number) + 1;
+  }
+  // Of a level.
+  [[nodiscard]] int switches(int rail, int level) const {
+    return static_cast<int>(up(rail, level + 1, 0) - up(rail, level, 0)) / 2;
+  }
   [[nodiscard]] std::size_t memory(int machine) const {
     return first_.back() + static_cast<std::size_t>(machine);
   }
@@ -44,6 +53,8 @@ class Links {
   const Cluster& cluster_;
   int machines_;
   std::vector<std::size_t> first_;  // of each rail; then, of memory
+  // Of each rail and level; then where the rail ends.
+  std::vector<std::array<std::size_t, kMostSwitchLevels + 1>> first_up_;
   std::vector<double> gbit_per_s_;
 };
 

@@ -114,7 +114,7 @@ Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph, const Plac
     map.us = std::max(map.us, edge.us);
   }
   map.loads = mapper.loads();
-  map.between_leaves = mapper.traffic().between_leaves();
+  map.between_switches = mapper.traffic().between_switches();
   return map;
 }
 

@@ -31,7 +31,7 @@ PlacementCost cost_of(const Routes& routes, const Graph& graph, const Placement&
   }
   for (const Edge& edge : edges)
     if (find(edge)) cost.us = std::max(cost.us, traffic.us(route));
-  cost.between_leaves = traffic.between_leaves();
+  cost.between_switches = traffic.between_switches();
   return cost;
 }
 
@@ -42,7 +42,12 @@ bool PlacementCost::is_below(const PlacementCost& other) const {
   const auto less = [](double a, double b) { return a < b - kSame * b; };
   if (without_way != other.without_way) return without_way < other.without_way;
   if (less(us, other.us) || less(other.us, us)) return us < other.us;
-  return less(between_leaves, other.between_leaves);
+  for (std::size_t level = between_switches.size(); level-- > 0;) {
+    const double a = between_switches[level];
+    const double b = other.between_switches[level];
+    if (less(a, b) || less(b, a)) return a < b;
+  }
+  return false;
 }
 
 bool FoundPlacement::is_identity() const {
@@ -71,7 +76,7 @@ Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
   Placement greedy = greedy_placement(cluster, graph, seats);
   found.greedy = cost_of(routes, graph, greedy, bytes);
   consider(std::move(greedy), found.greedy);
-  Swaps swaps(routes, graph, seats_by_leaf(cluster, seats), found.placement, search);
+  Swaps swaps(routes, graph, seats_by_switch(cluster, seats), found.placement, search);
   swaps.run();
   found.swaps = swaps.tried();
   Placement swapped = swaps.best();

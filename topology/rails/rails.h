@@ -143,7 +143,8 @@ enum class LinkKind : std::uint8_t { send, receive, up, down, memory, read };
 struct LinkLoad {
   LinkKind kind = LinkKind::send;
   int rail = -1;   // of send, receive, up, down
-  int number = 0;  // of a machine (send, receive, memory), a leaf (up, down), a seat (read)
+  int level = 0;   // of up, down
+  int number = 0;  // of a machine (send, receive, memory), a switch (up, down), a seat (read)
   // "rail 0: node3 sends", "rail 0: leaf 1 up", "memory of node3", "seat 4 reads".
   std::string name;
   double gbit_per_s = 0;
@@ -162,7 +163,8 @@ struct RailMap {
   std::vector<MappedEdge> edges;  // as Graph::edges()
   std::vector<LinkLoad> loads;    // of those that carry anything, the one that takes longest first
   double us = 0;                  // until the last edge is done
-  double between_leaves = 0;      // messages that pass a spine
+  // By level: messages that go up through it and down again, on all rails.
+  std::vector<double> between_switches{};
 };
 
 // Within one machine, edges go through memory; between machines on rails_between(), as the engine
@@ -175,7 +177,8 @@ struct RailMap {
 struct PlacementCost {
   std::int64_t without_way = 0;  // edges
   double us = 0;                 // RailMap::us
-  double between_leaves = 0;
+  // As RailMap has it; the highest level counts first.
+  std::vector<double> between_switches{};
 
   // By more than sums in another order can differ.
   [[nodiscard]] bool is_below(const PlacementCost& other) const;
@@ -192,7 +195,7 @@ struct PlacementSearch {
 struct FoundPlacement {
   Placement placement;  // the identity if nothing was better
   PlacementCost identity;
-  PlacementCost greedy;  // ranks next to those that they talk to, leaf by leaf
+  PlacementCost greedy;  // ranks next to those that they talk to, switch by switch
   PlacementCost found;
   int swaps = 0;  // tried
 

@@ -46,17 +46,9 @@ double Routes::latency_us(const Route& route) const {
   double most = 0;
   for (const Way& way : route.ways) {
     const Rail& rail = cluster_->rails[static_cast<std::size_t>(way.rail)];
-    const double more = passes_spine(way.rail, route) ? rail.spine_latency_us : 0;
-    most = std::max(most, rail.latency_us + more);
+    most = std::max(most, rail.latency_between(route.from_machine, route.to_machine));
   }
   return most;
-}
-
-double Routes::messages_between_leaves(const Route& route) const {
-  double messages = 0;
-  for (const Way& way : route.ways)
-    if (passes_spine(way.rail, route)) messages += way.share;
-  return messages;
 }
 
 }  // namespace weft

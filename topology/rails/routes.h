@@ -43,18 +43,15 @@ class Routes {
     for (const Way& way : route.ways) {
       visit(links_.sends(way.rail, route.from_machine), way.share);
       visit(links_.receives(way.rail, route.to_machine), way.share);
-      if (!passes_spine(way.rail, route)) continue;
       const Rail& rail = cluster_->rails[static_cast<std::size_t>(way.rail)];
-      visit(links_.up(way.rail, rail.leaf_of(route.from_machine)), way.share);
-      visit(links_.down(way.rail, rail.leaf_of(route.to_machine)), way.share);
+      rail.visit_levels(route.from_machine, route.to_machine, [&](int level, int from, int to) {
+        visit(links_.up(way.rail, level, from), way.share);
+        visit(links_.down(way.rail, level, to), way.share);
+      });
     }
   }
-  [[nodiscard]] bool passes_spine(int rail, const Route& route) const {
-    const Rail& one = cluster_->rails[static_cast<std::size_t>(rail)];
-    return one.leaf_of(route.from_machine) != one.leaf_of(route.to_machine);
-  }
-  [[nodiscard]] double messages_between_leaves(const Route& route) const;
   [[nodiscard]] const Links& links() const { return links_; }
+  [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
 
  private:
   Routes(const Cluster& cluster, RailUse use);

@@ -27,7 +27,6 @@ void Traffic::change(const Route& route, double times) {
     messages_[link] += times * share;
     strain_ += fourth_power(us(link));
   });
-  between_leaves_ += times * routes_.messages_between_leaves(route);
 }
 
 double Traffic::us(const Route& route) const {
@@ -49,6 +48,21 @@ double Traffic::busiest_us() const {
   double busiest = 0;
   for (std::size_t link = 0; link < messages_.size(); ++link) busiest = std::max(busiest, us(link));
   return busiest;
+}
+
+std::vector<double> Traffic::between_switches() const {
+  std::vector<double> between;
+  const Links& links = routes_.links();
+  const std::vector<Rail>& rails = routes_.cluster().rails;
+  for (int rail = 0; rail < static_cast<int>(rails.size()); ++rail) {
+    const int depth = rails[static_cast<std::size_t>(rail)].depth();
+    between.resize(std::max(between.size(), static_cast<std::size_t>(depth)));
+    for (int level = 0; level < depth; ++level) {
+      for (int number = 0; number < links.switches(rail, level); ++number)
+        between[static_cast<std::size_t>(level)] += messages_[links.up(rail, level, number)];
+    }
+  }
+  return between;
 }
 
 }  // namespace weft

@@ -26,7 +26,8 @@ class Traffic {
   // The sum over all links of the fourth power of their time: the busy ones count most, but it
   // tells of an improvement anywhere, which their maximum does not.
   [[nodiscard]] double strain() const { return strain_; }
-  [[nodiscard]] double between_leaves() const { return between_leaves_; }
+  // As RailMap has it.
+  [[nodiscard]] std::vector<double> between_switches() const;
 
  private:
   void change(const Route& route, double times);
@@ -35,7 +36,6 @@ class Traffic {
   std::vector<double> us_each_;   // by link: of one message
   std::vector<double> messages_;  // by link
   double strain_ = 0;
-  double between_leaves_ = 0;
 };
 
 }  // namespace weft
