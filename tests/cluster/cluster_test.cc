@@ -355,13 +355,15 @@ TEST_F(Clusters, ARailThatNobodySharesIsRefused) {
                            "/machines/8gpu-8nic.xml\"\nranks = 1\ncount = 4\n"
                            "[[rail]]\nnics = [\"eno1\"]\ngbit_per_s = 1\n";
   const std::string nobody =
-      "6: nics: no two machines with eno1 are below one leaf, and spine = false: nobody shares "
-      "this "
-      "rail";
-  EXPECT_EQ(complaint(four + "machines_per_leaf = 1\nspine = false\n"), nobody);
-  EXPECT_EQ(complaint(four + "machines_per_leaf = 2\nleaf_stride = 4\nspine = false\n"), nobody);
-  EXPECT_TRUE(read(four + "machines_per_leaf = 1\n").ok());
-  EXPECT_TRUE(read(four + "machines_per_leaf = 2\nspine = false\n").ok());
+      "6: nics: no two machines with eno1 are below one switch, and top = false: nobody shares "
+      "this rail";
+  const auto leaves = [](int machines, int stride) {
+    return fmt::format("[[rail.level]]\nmachines = {}\nstride = {}\n", machines, stride);
+  };
+  EXPECT_EQ(complaint(four + "top = false\n" + leaves(1, 1)), nobody);
+  EXPECT_EQ(complaint(four + "top = false\n" + leaves(2, 4)), nobody);
+  EXPECT_TRUE(read(four + leaves(1, 1)).ok());
+  EXPECT_TRUE(read(four + "top = false\n" + leaves(2, 1)).ok());
 }
 
 TEST_F(Clusters, OfOneKindOfMachine) {

@@ -214,13 +214,12 @@ TEST(Predict, MachinesWithoutSharesInCommonLeaveAnOperationOut) {
 
 TEST(Predict, RanksThatDoNotReachEachOtherLeaveAnAlgorithmOut) {
   const Folder folder;
-  folder.write(
-      "bcube.toml",
-      "[[machine]]\ncount = 16\nlike = \"" WEFT_MACHINES
-      "/8gpu-8nic.xml\"\nranks = 1\n"
-      "[[rail]]\nnics = [\"mlx5_0\"]\ngbit_per_s = 100\nmachines_per_leaf = 4\nspine = false\n"
-      "[[rail]]\nnics = [\"mlx5_1\"]\ngbit_per_s = 100\nmachines_per_leaf = 4\nleaf_stride = 4\n"
-      "spine = false\n");
+  folder.write("bcube.toml", "[[machine]]\ncount = 16\nlike = \"" WEFT_MACHINES
+                             "/8gpu-8nic.xml\"\nranks = 1\n"
+                             "[[rail]]\nnics = [\"mlx5_0\"]\ngbit_per_s = 100\ntop = false\n"
+                             "[[rail.level]]\nmachines = 4\n"
+                             "[[rail]]\nnics = [\"mlx5_1\"]\ngbit_per_s = 100\ntop = false\n"
+                             "[[rail.level]]\nmachines = 4\nstride = 4\n");
   const std::string predict =
       "predict --cluster " + folder.path("bcube.toml") + " --operation allreduce --algorithm ring";
   const Ran both = run_weft(predict + ",bcube");

@@ -149,7 +149,7 @@ class Reader {
     }
     if (is_apart(rail) && cluster_.machines.size() > 1) {
       return table.wrong("nics",
-                         fmt::format("no two machines with {} are below one leaf, and spine = "
+                         fmt::format("no two machines with {} are below one switch, and top = "
                                      "false: nobody shares this rail",
                                      names.front()));
     }
