@@ -76,6 +76,22 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
   return {};
 }
 
+// Its errors name it, and who chose it.
+BondMember with_name(NetworkRail rail, bool is_named) {
+  BondMember member = std::move(rail.member);
+  const std::string whose =
+      is_named ? fmt::format("WEFT_INTERFACES names {}, which", rail.name) : rail.name;
+  member.open = [open = std::move(member.open),
+                 whose](AddressResolver resolver) -> Result<std::unique_ptr<Interface>> {
+    Result<std::unique_ptr<Interface>> opened = open(std::move(resolver));
+    if (opened.ok()) return opened;
+    const Status& why = opened.status();
+    return Status(why.code(), fmt::format("{} cannot be opened: {}", whose, why.text()),
+                  why.rank());
+  };
+  return member;
+}
+
 }  // namespace
 
 InterfaceOptions interface_options(const Config& config) {
@@ -93,6 +109,31 @@ Transports chosen_transports(const Config& config) {
   if (!config.transports.automatic) return config.transports;
   const bool networks = !is_one_machine(config);
   return {true, true, networks, networks};
+}
+
+Status open_rails(const Config& config, BondOptions bond, const BondMember* memory,
+                  std::vector<NetworkRail> rails, AddressResolver resolver, Ways& ways) {
+  struct Gone {
+    std::size_t rail;
+    Status why;
+  };
+  std::vector<Gone> gone;
+  const bool are_named = !config.interfaces.empty();
+  if (!are_named)
+    bond.left_out = [&gone](std::size_t rail, const Status& why) { gone.push_back({rail, why}); };
+  std::vector<BondMember> members;
+  for (NetworkRail& rail : rails) members.push_back(with_name(std::move(rail), are_named));
+  WEFT_ASSIGN(ways.interface, open_bond(bond, memory, std::move(members), std::move(resolver)));
+  for (std::size_t i = gone.size(); i-- > 0;) {
+    const auto rail = static_cast<std::ptrdiff_t>(gone[i].rail);
+    ways.rails.erase(ways.rails.begin() + rail);
+    ways.reasons.erase(ways.reasons.begin() + rail);
+  }
+  for (const Gone& each : gone) {
+    log(LogLevel::warning,
+        fmt::format("this rank does without a network interface: {}", each.why.text()));
+  }
+  return {};
 }
 
 Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Hardware& hardware,
@@ -128,10 +169,8 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Ha
                             return open_shm(config.rank, options, std::move(find));
                           },
                           ways.place.node};
-  std::vector<BondMember> members;
-  for (NetworkRail& rail : rails) members.push_back(std::move(rail.member));
-  WEFT_ASSIGN(ways.interface, open_bond(bond, transports.shm ? &memory : nullptr,
-                                        std::move(members), std::move(resolver)));
+  WEFT_RETURN_IF_ERROR(open_rails(config, std::move(bond), transports.shm ? &memory : nullptr,
+                                  std::move(rails), std::move(resolver), ways));
   return ways;
 }
 

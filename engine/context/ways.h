@@ -12,6 +12,7 @@
 #include "engine/config/config.h"
 #include "engine/context/lane_place.h"
 #include "engine/context/machines.h"
+#include "engine/context/networks.h"
 #include "engine/context/workplace.h"
 #include "verbs/transport/transport.h"
 
@@ -33,6 +34,13 @@ struct Ways {
   LanePlace place;      // beside those
   Status memory_place;  // whether the kernel took the memory's
 };
+
+// The bond over shared memory, which may be null, and `rails`, which `ways` has by their numbers. One
+// that Config::interfaces names has to open. One that was only found and is gone since then is left
+// out with a warning, and of `ways`, unless none is left.
+[[nodiscard]] Status open_rails(const Config& config, BondOptions bond, const BondMember* memory,
+                                std::vector<NetworkRail> rails, AddressResolver resolver,
+                                Ways& ways);
 
 // Opens what Config::transports says, without what Config::hardware says is absent. `unavailable`
 // names what is missing if a transport was asked for by name. Where networks are only automatic and

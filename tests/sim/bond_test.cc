@@ -215,6 +215,57 @@ TEST(Bond, OpensEachMemberOnItsNode) {
   EXPECT_EQ(nodes, (std::vector<int>{0, 0, -1}));
 }
 
+// One rank's card went away between discovery and use: the others are paired as if it had never been.
+TEST(Bond, DoesWithoutANetworkThatCannotBeOpened) {
+  for (std::size_t gone = 0; gone < 3; ++gone) {
+    PairOptions options = options_of(7, 3);
+    options.gone = gone;
+    Pair pair(options);
+    Stream stream(pair.from(0), pair.from(1), 1, 300,
+                  [](std::uint32_t) { return std::size_t{256}; });
+    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+      simulated_ns() += kTurnNs;
+      pair.at(turn % 2).progress();
+      stream.turn();
+    }
+    EXPECT_TRUE(stream.done());
+    EXPECT_EQ(pair.left_out(), std::vector<std::size_t>{gone});
+    for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(pair.rail(k).delivered() > 0, k != gone) << gone;
+  }
+}
+
+TEST(Bond, DoesNotGoOnWithoutAnyNetworkOrWithAWrongArgument) {
+  const auto failing = [](Code code) {
+    return [code](const AddressResolver&) -> Result<std::unique_ptr<Interface>> {
+      return Status(code, "not here");
+    };
+  };
+  SimNetwork network({1, 1, 512});
+  const auto works = [&network](const AddressResolver&) {
+    InterfaceOptions options;
+    options.channels = kSimChannels;
+    options.payload_bytes = kSimPayload;
+    return Result<std::unique_ptr<Interface>>(network.open(0, options, "sim"));
+  };
+  BondOptions options;
+  options.channels = kSimChannels;
+  options.payload_bytes = kSimPayload;
+  const auto code_of = [&options](std::vector<BondMember> members) {
+    return open_bond(options, nullptr, std::move(members), {}).status().code();
+  };
+  EXPECT_EQ(code_of({{"sim", "a", works}, {"sim", "b", failing(Code::unavailable)}}),
+            Code::unavailable);
+  int times = 0;
+  options.left_out = [&times](std::size_t, const Status&) { ++times; };
+  EXPECT_EQ(code_of({{"sim", "a", works}, {"sim", "b", failing(Code::unavailable)}}), Code::ok);
+  EXPECT_EQ(times, 1);
+  EXPECT_EQ(code_of({{"sim", "a", works}, {"sim", "b", failing(Code::invalid_argument)}}),
+            Code::invalid_argument);
+  EXPECT_EQ(
+      code_of({{"sim", "a", failing(Code::system)}, {"sim", "b", failing(Code::unavailable)}}),
+      Code::system);
+}
+
 // A rank that runs nothing takes no turns and answers nothing, for hours.
 TEST(Bond, AnIdlePeerIsAskedLessAndLess) {
   PairOptions options = options_of(1, 2);

@@ -40,12 +40,15 @@ Pair::Pair(PairOptions options) {
     const auto r = static_cast<std::size_t>(rank);
     std::vector<BondMember> members;
     for (std::size_t k = 0; k < networks_.size(); ++k) {
-      members.push_back({"sim", "rail" + std::to_string(k), [&, rank, r, k](AddressResolver) {
-                           std::unique_ptr<Interface> opened = networks_[k]->open(
-                               rank, options_of(options), "sim" + std::to_string(k));
-                           members_[r].push_back(opened.get());
-                           return Result<std::unique_ptr<Interface>>(std::move(opened));
-                         }});
+      members.push_back(
+          {"sim", "rail" + std::to_string(k), [&, rank, r, k](AddressResolver) {
+             if (rank == 0 && k == options.gone)
+               return Result<std::unique_ptr<Interface>>(Status(Code::unavailable, "it is gone"));
+             std::unique_ptr<Interface> opened =
+                 networks_[k]->open(rank, options_of(options), "sim" + std::to_string(k));
+             members_[r].push_back(opened.get());
+             return Result<std::unique_ptr<Interface>>(std::move(opened));
+           }});
     }
     BondOptions bond;
     bond.rank = rank;
@@ -56,6 +59,8 @@ Pair::Pair(PairOptions options) {
     bond.return_ms = options.return_ms;
     bond.slow_ms = options.slow_ms;
     bond.clock = [] { return simulated_ns(); };
+    if (rank == 0)
+      bond.left_out = [this](std::size_t network, const Status&) { left_out_.push_back(network); };
     ends_[r] = open_bond(bond, nullptr, std::move(members), [this](Rank peer) {
                  return Result<std::string>(ends_[static_cast<std::size_t>(peer)]->address());
                }).value();

@@ -29,6 +29,7 @@ struct PairOptions {
   std::int64_t silence_ms = 30;
   std::int64_t return_ms = 20;
   std::int64_t slow_ms = 2000;
+  std::size_t gone = SIZE_MAX;  // a rail that rank 0 finds and cannot open
 };
 
 class Pair {
@@ -48,6 +49,8 @@ class Pair {
   [[nodiscard]] std::string path(Rank rank, std::size_t rail);
   [[nodiscard]] bool lives(std::size_t rail);
 
+  // Rails that rank 0 was told it does without.
+  [[nodiscard]] const std::vector<std::size_t>& left_out() const { return left_out_; }
   [[nodiscard]] int rails() const { return static_cast<int>(networks_.size()); }
   [[nodiscard]] SimNetwork& rail(std::size_t rail) { return *networks_[rail]; }
   // Half a cut is told to rank `first`.
@@ -61,6 +64,7 @@ class Pair {
   std::vector<std::unique_ptr<SimNetwork>> networks_;
   std::vector<Interface*> members_[2];
   std::unique_ptr<Interface> ends_[2];
+  std::vector<std::size_t> left_out_;
 };
 
 // Sends numbered messages over a channel, those of up to kSimPayload bytes as notices and longer

@@ -45,18 +45,33 @@ Result<std::unique_ptr<Interface>> BondInterface::open(const BondOptions& option
     bond->name_ = bond->memory_->name();
     bond->piece_bytes_ = bond->memory_->piece_bytes();
   }
+  WEFT_RETURN_IF_ERROR(bond->open_networks(std::move(networks)));
+  return std::unique_ptr<Interface>(std::move(bond));
+}
+
+// A member's number is its place among those that opened.
+Status BondInterface::open_networks(std::vector<BondMember> networks) {
+  const auto left_out = std::exchange(options_.left_out, nullptr);
+  Status first;  // of those left out
   for (std::size_t k = 0; k < networks.size(); ++k) {
     const MemoryPreference beside(networks[k].node);
-    WEFT_ASSIGN(std::unique_ptr<Interface> interface,
-                networks[k].open([raw, k](Rank peer) { return raw->address_for(k, peer); }));
-    if (!bond->name_.empty()) bond->name_ += '+';
-    bond->name_ += interface->name();
-    const std::size_t most = interface->piece_bytes();
-    bond->piece_bytes_ = k == 0 ? most : std::min(bond->piece_bytes_, most);
-    bond->networks_.push_back({std::move(networks[k].kind), std::move(networks[k].rail),
-                               std::move(interface), networks[k].node, Status{}});
+    Result<std::unique_ptr<Interface>> opened = networks[k].open(
+        [this, own = networks_.size()](Rank peer) { return address_for(own, peer); });
+    if (!opened.ok()) {
+      if (!left_out || opened.status().code() == Code::invalid_argument) return opened.status();
+      if (first.ok()) first = opened.status();
+      left_out(k, opened.status());
+      continue;
+    }
+    Interface& interface = **opened;
+    if (!name_.empty()) name_ += '+';
+    name_ += interface.name();
+    const std::size_t most = interface.piece_bytes();
+    piece_bytes_ = networks_.empty() ? most : std::min(piece_bytes_, most);
+    networks_.push_back({std::move(networks[k].kind), std::move(networks[k].rail),
+                         *std::move(opened), networks[k].node, Status{}});
   }
-  return std::unique_ptr<Interface>(std::move(bond));
+  return networks_.empty() ? first : Status();
 }
 
 BondInterface::BondInterface(const BondOptions& options, AddressResolver resolver)

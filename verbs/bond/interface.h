@@ -325,6 +325,7 @@ class BondInterface final : public Interface {
   };
 
   BondInterface(const BondOptions& options, AddressResolver resolver);
+  Status open_networks(std::vector<BondMember> networks);
   Result<std::string> address_for(std::size_t member, Rank peer);
   Result<Endpoint*> connect_networks(Rank peer, std::string_view address, const BondAddress& theirs,
                                      std::string reasons);
