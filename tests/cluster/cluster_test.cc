@@ -314,10 +314,12 @@ TEST_F(Clusters, AVirtualFunctionCountsWhereItsCardDoesNot) {
   EXPECT_EQ(rails({first, virtual_function("vf2", "0000:18:00.0")}), Names{"vf0"});
   card.mbit_per_s = -1;  // it is down
   EXPECT_EQ(rails({card, first}), Names{"vf0"});
-  // Where nobody tells whose function it is, one beside it is taken for its card.
-  const Nic unknown = virtual_function("vf3", "");
+  // Where nobody tells whose function it is, one below the same bridge is taken for its card.
+  Nic unknown = virtual_function("vf3", "");
   card.mbit_per_s = 100'000;
   EXPECT_EQ(rails({unknown, virtual_function("vf4", "")}), (Names{"vf3", "vf4"}));
+  EXPECT_EQ(rails({card, unknown}), (Names{"pf0", "vf3"})) << "of neither a place is told";
+  unknown.place.bridges = card.place.bridges = {"0000:16:00.0"};
   EXPECT_EQ(rails({card, unknown}), Names{"pf0"});
   card.place.host_bridge = "0000:17";
   EXPECT_EQ(rails({card, unknown}), (Names{"pf0", "vf3"}));

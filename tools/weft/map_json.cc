@@ -70,11 +70,10 @@ Json measured(double us, double predicted) {
 }
 
 Json to_object(const LinkLoad& load) {
-  return {{"name", load.name},
-          {"kind", name(load.kind)},
-          {"gbit_per_s", load.gbit_per_s},
-          {"messages", load.messages},
-          {"us", load.us}};
+  return {{"name", load.name},         {"kind", name(load.kind)},
+          {"rail", load.rail},         {"level", load.level},
+          {"number", load.number},     {"gbit_per_s", load.gbit_per_s},
+          {"messages", load.messages}, {"us", load.us}};
 }
 
 }  // namespace

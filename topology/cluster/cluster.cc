@@ -18,11 +18,11 @@ bool is_counted_by_bond(const Nic& nic, const Machine& machine) {
 }
 
 // Whether `other` is the card of which `nic` is a virtual function; where nobody tells which one
-// that is, one beside it.
+// that is, one below the same bridge.
 bool is_card_of(const Nic& other, const Nic& nic) {
   if (other.is_virtual_function || other.mbit_per_s <= 0) return false;
   if (!nic.physical_function.empty()) return other.place.address == nic.physical_function;
-  return other.place.host_bridge == nic.place.host_bridge &&
+  return !nic.place.bridges.empty() && other.place.host_bridge == nic.place.host_bridge &&
          other.place.bridges == nic.place.bridges;
 }
 
