@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "engine/context/hash.h"
 #include "engine/context/networks.h"
@@ -76,6 +78,14 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
   return {};
 }
 
+// Else peers pair them by their order, which one that is missing would change.
+bool have_names_of_their_own(const std::vector<NetworkRail>& rails) {
+  std::set<std::pair<std::string, std::string>> names;
+  return std::ranges::all_of(rails, [&names](const NetworkRail& rail) {
+    return !rail.member.rail.empty() && names.emplace(rail.member.kind, rail.member.rail).second;
+  });
+}
+
 // Its errors name it, and who chose it.
 BondMember with_name(NetworkRail rail, bool is_named) {
   BondMember member = std::move(rail.member);
@@ -119,7 +129,7 @@ Status open_rails(const Config& config, BondOptions bond, const BondMember* memo
   };
   std::vector<Gone> gone;
   const bool are_named = !config.interfaces.empty();
-  if (!are_named)
+  if (!are_named && have_names_of_their_own(rails))
     bond.left_out = [&gone](std::size_t rail, const Status& why) { gone.push_back({rail, why}); };
   std::vector<BondMember> members;
   for (NetworkRail& rail : rails) members.push_back(with_name(std::move(rail), are_named));

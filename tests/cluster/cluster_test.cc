@@ -319,7 +319,7 @@ TEST_F(Clusters, AVirtualFunctionCountsWhereItsCardDoesNot) {
   card.mbit_per_s = 100'000;
   EXPECT_EQ(rails({unknown, virtual_function("vf4", "")}), (Names{"vf3", "vf4"}));
   EXPECT_EQ(rails({card, unknown}), (Names{"pf0", "vf3"})) << "of neither a place is told";
-  unknown.place.bridges = card.place.bridges = {"0000:16:00.0"};
+  unknown.place.bridges = card.place.bridges = {{"0000:16:00.0", 0}};
   EXPECT_EQ(rails({card, unknown}), Names{"pf0"});
   card.place.host_bridge = "0000:17";
   EXPECT_EQ(rails({card, unknown}), (Names{"pf0", "vf3"}));

@@ -273,6 +273,44 @@ TEST(IbConnecting, AfterAFailureTheNeighborIsLookedUpAnew) {
   EXPECT_TRUE(ranks.eventually([&] { return ranks.fabric.calls("create_ah") >= before + 2; }));
 }
 
+// What the peer posted before it began anew is taken from the old path, and that one then goes.
+TEST(IbConnecting, APathThatIsReleasedAfterItFailedCanBeForgotten) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  Endpoint& old = ranks.link(1, 0);
+  for (std::uint32_t n = 0; n < 3; ++n) ASSERT_TRUE(ranks.post(0, 1, n));
+  ASSERT_TRUE(ranks.eventually([&] { return old.arrived(1) >= 3; }));
+  reconnect(ranks);
+  ASSERT_FALSE(old.failure().ok());
+  while (old.front(1).header != nullptr) old.release(1);
+  ranks.at(1).forget(old);
+  for (int turns = 0; turns < 50; ++turns) ranks.turn();
+  EXPECT_TRUE(ranks.post(0, 1, 9));
+  EXPECT_TRUE(ranks.receive(0, 1, 9));
+}
+
+// The address by which a question came is gone before the way back is known.
+TEST(IbConnecting, AnAddressThatGoesWhileItsNeighborIsLookedUpIsNotUsed) {
+  Ranks ranks(2, {0, 1});
+  ranks.open_all();
+  std::promise<void> answer;
+  ranks.fabric.routes = [answered = answer.get_future().share()] {
+    answered.wait_for(std::chrono::seconds(10));
+  };
+  (void)ranks.link(0, 1);
+  (void)ranks.link(1, 0);
+  ranks.turn();
+  ranks.fabric.change_gids("scripted1", {Fabric::gid(1, 2)});
+  ranks.at(1).sleep(0, [] { return false; });
+  answer.set_value();
+  ranks.meet(0, 1);
+  for (const Rank self : {0, 1}) {
+    EXPECT_NE(ranks.at(self).path_to(ranks.link(self, 1 - self)).find("10.0.1."),
+              std::string::npos);
+  }
+}
+
 TEST(IbConnecting, OfPathsThatFailedAgainAndAgainNothingIsLeft) {
   Ranks ranks(2);
   ranks.open_all();

@@ -89,6 +89,20 @@ TEST(Heap, PagesThatAreHeldStayAndAreClearedForTheNext) {
   });
 }
 
+TEST(Heap, AFreePageThatWasHeldAndWrittenToIsZeroAgain) {
+  with_heap(heap_of_mib(64), [] {
+    std::byte* block = take(2 << 20);
+    deallocate(block);
+    {
+      const HeapHold hold(heap_offset(block, 1), 2 << 20);
+      block[7] = std::byte{0xee};  // as a peer could that still knows the address
+    }
+    EXPECT_EQ(take(2 << 20), block);
+    EXPECT_TRUE(is_zero(block, 2 << 20));
+    deallocate(block);
+  });
+}
+
 TEST(Heap, PagesThatAreHeldStayWithABlockThatIsInUse) {
   with_heap(heap_of_mib(64), [] {
     std::byte* block = take(2 << 20);

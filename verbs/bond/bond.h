@@ -74,8 +74,9 @@ struct BondOptions {
   std::int64_t (*clock)() = now_ns;  // nanoseconds; tests give one of their own
   std::string no_networks;           // why there are none, for errors
   // Told of each network that cannot be opened, by its place in the list, which the bond then does
-  // without: interfaces that nobody named may be gone since they were found. An argument that is
-  // wrong is an error all the same, as is it if no network is left. Null: each has to open.
+  // without: interfaces that nobody named may be gone since they were found. What is not `unavailable`
+  // (too little may be pinned) is an error all the same, as is it if no network is left. Null: each
+  // has to open.
   std::function<void(std::size_t network, const Status& why)> left_out = nullptr;
 };
 

@@ -58,7 +58,7 @@ Status BondInterface::open_networks(std::vector<BondMember> networks) {
     Result<std::unique_ptr<Interface>> opened = networks[k].open(
         [this, own = networks_.size()](Rank peer) { return address_for(own, peer); });
     if (!opened.ok()) {
-      if (!left_out || opened.status().code() == Code::invalid_argument) return opened.status();
+      if (!left_out || opened.status().code() != Code::unavailable) return opened.status();
       if (first.ok()) first = opened.status();
       left_out(k, opened.status());
       continue;

@@ -50,7 +50,7 @@ void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
 bool BondEndpoint::may_return(std::size_t index) {
   const Path& path = paths_[index];
   if (path.returning) return true;
-  if (!bond_.link_of(*path.interface).ok()) return false;
+  if (!path.interface->link().ok()) return false;  // now: it decides whether the peer is lost
   if (path.stands) return true;
   keep_aside(index);
   return !is_drained(index) || is_sought(index);

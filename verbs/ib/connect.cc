@@ -59,13 +59,6 @@ IbEndpoint::~IbEndpoint() {
   fail(Status(Code::closed, "its endpoint is gone"));
 }
 
-void IbEndpoint::drop_memory() {
-  for (Incoming& in : incoming_) {
-    in.next = in.arrived;
-    in.rings = {};
-  }
-}
-
 Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
   WEFT_RETURN_IF_ERROR(check_agreed(agreed_options(address), agreed_options(fields_), peer));
@@ -80,9 +73,6 @@ Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
     --strangers_;
     found->second->know(address);
     found->second->give_out();
-    for (const auto& old : replaced_) {
-      if (old->peer() == peer) old->drop_memory();
-    }
     // What the stranger left may have been passed over while its address was not known.
     if (found->second->front(kControlChannel).header != nullptr) ask_attention(*found->second);
     return found->second.get();
@@ -109,7 +99,6 @@ Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   WEFT_RETURN_IF_ERROR(endpoint->aim(address));
   endpoint->prefer_pair_of(*found->second);
   endpoint->give_out();
-  found->second->drop_memory();
   replace(address.nonce);
   IbEndpoint* raw = endpoint.get();
   known_[address.nonce] = std::move(endpoint);
@@ -117,19 +106,33 @@ Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   return raw;
 }
 
+void IbInterface::unlist(IbEndpoint* endpoint) {
+  for (auto* list : {&connecting_, &pumping_, &starved_, &blocked_, &reporters_})
+    std::erase(*list, endpoint);
+  std::erase(askers_, endpoint);
+}
+
 void IbInterface::replace(std::uint64_t nonce) {
   std::unique_ptr<IbEndpoint>& known = known_[nonce];
-  for (auto* list : {&connecting_, &pumping_, &starved_, &blocked_, &reporters_})
-    std::erase(*list, known.get());
-  std::erase(askers_, known.get());
+  unlist(known.get());
   if (known->given_out()) return replaced_.push_back(std::move(known));
   --strangers_;
   known.reset();  // nobody has seen it
 }
 
+// With it go all that were there before the one that is used now: the caller may have been given
+// some that it never took.
 void IbInterface::forget(Endpoint& failed) {
+  const auto& gone = static_cast<IbEndpoint&>(failed);
   for (const auto& old : replaced_) {
-    if (old.get() == &failed) old->be_forgotten();
+    if (old->peer() == gone.peer() && old->nonce() == gone.nonce()) old->be_forgotten();
+  }
+  drop_forgotten();
+}
+
+void IbInterface::drop_forgotten() {
+  for (const auto& old : replaced_) {
+    if (old->may_go()) unlist(old.get());
   }
   std::erase_if(replaced_, [](const auto& old) { return old->may_go(); });
 }

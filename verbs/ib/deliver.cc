@@ -244,6 +244,7 @@ Notice IbEndpoint::front(std::uint32_t channel) {
 void IbEndpoint::release(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
   ++in.next;
+  if (!failure_.ok()) return;  // nobody to tell
   const std::uint32_t slots = interface_.options().slots;
   if (in.next - in.reported >= std::max(slots / 2, 1U)) interface_.report_soon();
   if (!std::exchange(in.waiting, true)) {

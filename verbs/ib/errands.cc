@@ -1,6 +1,7 @@
 // Errands: a list and a thread.
 #include "verbs/ib/errands.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -17,7 +18,10 @@ Errands::~Errands() {
 void Errands::add(Need need, std::function<void()> errand) {
   {
     const std::scoped_lock lock(mutex_);
-    waiting_.push_back({need, std::move(errand)});
+    const auto place = need == Need::again
+                           ? waiting_.end()
+                           : std::ranges::find(waiting_, Need::again, &Errand::need);
+    waiting_.insert(place, {need, std::move(errand)});
     if (std::exchange(works_, true)) return;
   }
   start();
@@ -38,7 +42,7 @@ void Errands::work() {
   while (!waiting_.empty()) {
     Errand errand = std::move(waiting_.front());
     waiting_.pop_front();
-    if (ends_ && errand.need == Need::may) continue;
+    if (ends_ && errand.need != Need::must) continue;
     lock.unlock();
     errand.run();
     errand = {};  // what it holds goes here

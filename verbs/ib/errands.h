@@ -21,7 +21,8 @@ class Errands {
   // Waits for those that were begun, and for all that had to be done.
   ~Errands();
 
-  enum class Need { must, may };  // `may`: the end leaves it out
+  // `may`: the end leaves it out; `again`: so it does, and others come before it.
+  enum class Need { must, may, again };
   void add(Need need, std::function<void()> errand);
 
  private:

@@ -206,7 +206,6 @@ ibv_mtu IbInterface::mtu() const {
   return static_cast<ibv_mtu>(std::clamp(wanted, static_cast<int>(IBV_MTU_256), most));
 }
 
-// Ours, equal in what both must have equal, and over addresses that we have.
 bool IbInterface::meant_for_us(const Greeting& greeting) const {
   return greeting.magic == Greeting::kMagic && greeting.version == kWireVersion &&
          greeting.job == options_.job && greeting.context == options_.context &&
@@ -296,8 +295,11 @@ void IbInterface::lead_greetings() {
 
 // A stranger's address is where its greeting came from; we have no others to try.
 void IbEndpoint::lead(std::int64_t now) {
-  if (heard_) take_greeting(*std::exchange(heard_, std::nullopt));
-  if (asks_way_ && knows_way(pair_, peer_lid_)) next_ns_ = now;
+  if (heard_) {
+    const Greeting greeting = *std::exchange(heard_, std::nullopt);
+    if (!interface_.closed() && interface_.meant_for_us(greeting)) take_greeting(greeting);
+  }
+  if (asked_ns_ != 0 && knows_way(pair_, peer_lid_)) next_ns_ = now;
   if (now < next_ns_ || !connecting()) return;
   if (nonce_ == interface_.nonce()) return join(interface_.new_greeting());
   const std::int64_t again = kFirstAgainNs << std::min(attempts_, 8U);
@@ -306,8 +308,8 @@ void IbEndpoint::lead(std::int64_t now) {
     const GidPair& pair = candidates_[attempts_ / kTriesEach % candidates_.size()];
     pair_ = route_of(pair);
   }
-  ++attempts_;
   if (pair_.gid_index >= 0) greet(now);
+  if (asked_ns_ == 0 || now - asked_ns_ > kLastAgainNs) ++attempts_;
 }
 
 IbEndpoint::RoutePair IbEndpoint::route_of(const GidPair& pair) const {
@@ -338,7 +340,7 @@ bool IbEndpoint::may_answer(const Greeting& greeting) {
   return handle.ok() && *handle != nullptr;
 }
 
-void IbEndpoint::greet(std::int64_t) {
+void IbEndpoint::greet(std::int64_t now) {
   Greeting greeting = interface_.new_greeting();
   greeting.level = level_;
   greeting.to = nonce_;
@@ -357,7 +359,9 @@ void IbEndpoint::greet(std::int64_t) {
   greeting.words_key = scratch_.rkey();
   const Result<bool> sent =
       interface_.send_greeting(greeting, pair_.gid_index, peer_datagrams_, peer_lid_);
-  asks_way_ = sent.ok() && !*sent;
+  const bool asks = sent.ok() && !*sent;
+  if (!asks) asked_ns_ = 0;
+  if (asks && asked_ns_ == 0) asked_ns_ = now;
   // With another pair to try, one that cannot be resolved is no error yet.
   if (!sent.ok() && (level_ != Level::asking || candidates_.size() < 2))
     interface_.warn_once(sent.status());
@@ -379,7 +383,7 @@ void IbEndpoint::take_greeting(const Greeting& greeting) {
   if (!failure_.ok()) return;
   const Level proof = leads() ? Level::ready : Level::confirmed;
   if (level_ != Level::asking && greeting.choice == choice_ && greeting.level >= proof) confirm();
-  if (greeting.level != Level::confirmed) greet(0);
+  if (greeting.level != Level::confirmed) greet(now_ns());
 }
 
 bool IbEndpoint::leads() const {

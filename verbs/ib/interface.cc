@@ -330,7 +330,9 @@ void IbInterface::end_work(std::uint64_t ticket, Status status) {
 }
 
 std::size_t IbInterface::poll(std::span<Completion> completions) {
-  std::erase_if(at_work_, [](IbEndpoint* endpoint) { return !endpoint->collect(); });
+  const auto told =
+      std::erase_if(at_work_, [](IbEndpoint* endpoint) { return !endpoint->collect(); });
+  if (told != 0 && !replaced_.empty()) drop_forgotten();
   std::size_t count = 0;
   while (count < completions.size() && !completions_.empty()) {
     completions[count++] = std::move(completions_.front());

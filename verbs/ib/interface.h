@@ -128,9 +128,8 @@ class IbEndpoint final : public Endpoint {
   // Which pairs may reach the peer: when our addresses or the peer's became known.
   void rank_pairs();
   [[nodiscard]] std::uint32_t incarnation() const { return incarnation_; }
-  // After a failure: nothing of it will be read any more.
-  void drop_memory();
-  // … nor asked of it, once its work was told.
+  [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
+  // After a failure: nobody asks anything of it any more; once its work was told, it may go.
   void be_forgotten() { forgotten_ = true; }
   [[nodiscard]] bool may_go() const { return forgotten_ && !at_work_; }
   [[nodiscard]] bool given_out() const { return given_out_; }
@@ -316,8 +315,8 @@ class IbEndpoint final : public Endpoint {
   std::uint32_t peer_datagrams_ = 0;  // its queue pair for Greetings
   std::uint16_t peer_lid_ = 0;
   std::uint32_t attempts_ = 0;
-  std::int64_t next_ns_ = 0;       // when to greet again
-  bool asks_way_ = false;          // what was to be said waits for its way
+  std::int64_t next_ns_ = 0;   // when to greet again
+  std::int64_t asked_ns_ = 0;  // since when what was to be said waits for its way; 0: it does not
   std::optional<Greeting> heard_;  // … and so does what came
   RoutePair pair_;                 // in use, or being tried
 
@@ -433,6 +432,8 @@ class IbInterface final : public Interface {
                              std::uint16_t lid);
   [[nodiscard]] Routes& routes() { return *routes_; }
   [[nodiscard]] Greeting new_greeting() const;
+  // Ours, equal in what both must have equal, and over addresses that we have.
+  [[nodiscard]] bool meant_for_us(const Greeting& greeting) const;
   // The largest packet that we take, as verbs count them.
   [[nodiscard]] ibv_mtu mtu() const;
   // Of our own address; -1: we have none like that.
@@ -481,12 +482,13 @@ class IbInterface final : public Interface {
 
   // greet.cc
   void take_datagram(const ibv_wc& completion);
-  [[nodiscard]] bool meant_for_us(const Greeting& greeting) const;
   IbEndpoint* greeted_by(const Greeting& greeting);
   void answer_closed(const Greeting& greeting);
   Result<IbEndpoint*> make_stranger(Rank peer, std::uint64_t nonce, std::uint32_t incarnation);
   // The endpoint of that nonce becomes one of the past.
   void replace(std::uint64_t nonce);
+  void unlist(IbEndpoint* endpoint);
+  void drop_forgotten();
   Status give_datagram(std::uint64_t place);
   Status prepare_datagrams();
   void revive_datagrams();

@@ -9,8 +9,9 @@
 namespace weft::ib {
 namespace {
 
-// After a refusal at least so long; and as long as it took, so that others have their turn.
+// After a refusal at least so long, and as long as it took; twice as long after each.
 constexpr std::int64_t kAgainNs = 100'000'000;
+constexpr int kMostDoublings = 4;
 
 }  // namespace
 
@@ -24,29 +25,35 @@ Routes::Routes(const Library& library, ibv_pd* domain, Errands& errands, std::st
       told_(std::move(told)) {}
 
 Result<ibv_ah*> Routes::find(const Way& way) {
+  if (way.gid_index < 0)
+    return Status(Code::unavailable, name_ + ": the address that a way began with is gone");
   Route& route = routes_[way];
   const bool lacks = route.handle == nullptr || route.doubtful;
   if (lacks && !route.asked && now_ns() >= route.again_ns) {
     route.asked = true;
-    ask(way);
+    ask(way, route);
   }
   if (route.handle != nullptr || route.asked) return route.handle.get();
   return route.why;
 }
 
-void Routes::ask(const Way& way) {
-  errands_.add(Errands::Need::may, [this, way, to = attributes_(way)]() mutable {
-    const std::int64_t begin = now_ns();
-    Answer answer{way, Owned<ibv_ah>(library_.create_ah(domain_, &to), {&library_}), {}, 0};
-    answer.status = made(answer.handle.get(), name_ + ": a route");
-    answer.took_ns = now_ns() - begin;
-    {
-      const std::scoped_lock lock(mutex_);
-      answers_.push_back(std::move(answer));
-    }
-    has_answers_.store(true, std::memory_order_release);
-    told_();
-  });
+// Who was looked up before may be gone: those that were not come first.
+void Routes::ask(const Way& way, const Route& route) {
+  const bool is_first = route.handle == nullptr && route.refusals == 0;
+  errands_.add(
+      is_first ? Errands::Need::may : Errands::Need::again,
+      [this, way, to = attributes_(way)]() mutable {
+        const std::int64_t begin = now_ns();
+        Answer answer{way, Owned<ibv_ah>(library_.create_ah(domain_, &to), {&library_}), {}, 0};
+        answer.status = made(answer.handle.get(), name_ + ": a route to " + ip_of(way.peer));
+        answer.took_ns = now_ns() - begin;
+        {
+          const std::scoped_lock lock(mutex_);
+          answers_.push_back(std::move(answer));
+        }
+        has_answers_.store(true, std::memory_order_release);
+        told_();
+      });
 }
 
 void Routes::take_answers() {
@@ -61,10 +68,12 @@ void Routes::take_answers() {
     route.asked = false;
     route.why = answer.status;
     if (!answer.status.ok()) {
-      route.again_ns = now_ns() + std::max(kAgainNs, answer.took_ns);
+      const int doublings = std::min(route.refusals++, kMostDoublings);
+      route.again_ns = now_ns() + (std::max(kAgainNs, answer.took_ns) << doublings);
       continue;
     }
     route.doubtful = false;
+    route.refusals = 0;
     if (route.handle != nullptr) old_.push_back(std::move(route.handle));
     route.handle = std::move(answer.handle);
   }

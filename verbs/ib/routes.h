@@ -50,6 +50,7 @@ class Routes {
     Owned<ibv_ah> handle;
     bool asked = false;
     bool doubtful = false;
+    int refusals = 0;  // in a row
     Status why;
     std::int64_t again_ns = 0;  // when it may be asked for again
   };
@@ -60,7 +61,7 @@ class Routes {
     std::int64_t took_ns = 0;
   };
 
-  void ask(const Way& way);
+  void ask(const Way& way, const Route& route);
 
   const Library& library_;
   ibv_pd* domain_;

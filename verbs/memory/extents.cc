@@ -2,6 +2,8 @@
 // coalesce.
 #include "verbs/memory/extents.h"
 
+#include <iterator>
+
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -37,6 +39,13 @@ std::optional<std::uint64_t> Extents::take(std::uint64_t bytes, std::uint64_t al
     return aligned;
   }
   return std::nullopt;
+}
+
+bool Extents::has(std::uint64_t offset) const {
+  const auto after = free_.upper_bound(offset);
+  if (after == free_.begin()) return false;
+  const auto& [start, bytes] = *std::prev(after);
+  return offset - start < bytes;
 }
 
 }  // namespace weft

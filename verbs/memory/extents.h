@@ -15,6 +15,8 @@ class Extents {
   // Takes `bytes` at a multiple of `alignment` (a power of two); nothing when no part is large
   // enough.
   [[nodiscard]] std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
+  // Whether the byte at `offset` is free.
+  [[nodiscard]] bool has(std::uint64_t offset) const;
 
  private:
   std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes, disjoint, never adjacent

@@ -210,7 +210,9 @@ void Heap::hold(std::uint64_t offset, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   for (std::uint64_t page = offset / kHugePage * kHugePage; page < offset + bytes;
        page += kHugePage) {
-    ++held_[page].holds;
+    const auto [held, is_new] = held_.try_emplace(page);
+    if (is_new) held->second.is_kept = large_.has(page);
+    ++held->second.holds;
   }
 }
 
