@@ -24,6 +24,7 @@ class SimEndpoint final : public Endpoint {
   void abandon(const Status& why) override {
     if (failure_.ok()) failure_ = why;
   }
+  [[nodiscard]] bool connected() const override;
   [[nodiscard]] bool shares_memory() const override { return false; }
 
   Posted post_notice(std::uint32_t channel, const WireHeader& header,
@@ -268,6 +269,10 @@ void SimEndpoint::stretch(double factor) {
     for (Flying& flying : state.flying)
       flying.due = static_cast<std::uint64_t>(later(static_cast<double>(flying.due)));
   }
+}
+
+bool SimEndpoint::connected() const {
+  return own_.network_.is_connected_;
 }
 
 // Lets in what `from` sent to us and is due, and what it released of ours.

@@ -51,6 +51,8 @@ class SimNetwork {
   void pass() { ++turn_; }
   // What is on its way slows down, too.
   void set_rate(double bytes_per_turn);
+  // Whether the ends know of each other: said by connected(), and nothing else.
+  void set_connected(bool connected) { is_connected_ = connected; }
   void set_delay(std::uint64_t longest) { options_.longest_delay = longest; }
 
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
@@ -66,6 +68,7 @@ class SimNetwork {
   std::uint64_t turn_ = 0;
   std::uint64_t delivered_ = 0;
   bool is_cut_ = false;
+  bool is_connected_ = true;
   bool is_secret_ = false;                 // the link looks well all the same
   std::vector<SimInterface*> interfaces_;  // by number; null once closed
 };

@@ -277,6 +277,17 @@ TEST(Rates, RailsThatStoodStillAtTheBeginningAreAllUsed) {
     EXPECT_GT(flow.pair().rail(rail).delivered() - before[rail], all / 3) << rail;
 }
 
+// Its neighbor was looked up for a while: what waited for that says nothing of the rail.
+TEST(Rates, ARailThatConnectedLateIsAsFastAsItIs) {
+  Flow flow({kRate, kRate / 5000});
+  flow.pair().rail(1).set_connected(false);
+  flow.run(kSecond * 6 / 10);
+  flow.pair().rail(1).set_connected(true);
+  flow.pair().rail(1).set_rate(kRate);
+  flow.run(kSecond / 10);
+  EXPECT_GT(flow.received_in(kSecond / 5), 0.85 * 2 * kSecond / 5 / kTurnsPerPiece);
+}
+
 // Whether it still moves now and then or seems to stand still.
 void expect_tried_less_and_less(double factor) {
   SCOPED_TRACE(factor);

@@ -94,7 +94,7 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   path.interface->forget(*std::exchange(path.endpoint, &endpoint));
   bond_.own(endpoint, *this);
   ++path.generation;
-  path.returning = true;
+  path.returning = path.connects = true;
   path.in_doubt = !path.resolved;
   path.fenced = path.proven = false;
   path.moved = path.carried_before = 0;

@@ -77,6 +77,7 @@ struct Path {
   double held = 0;           // the backlog summed over that time, byte * ns
   bool fell_back = false;    // the last sample that says what it can do was far below its best
   std::int64_t counted_ns = 0;
+  bool connects = true;  // time in which nothing could leave says nothing of the path
   // Slowness: the time with pieces under way in samples that were slow, since when there was none
   // that was not, where the last of them began, and when the peer was asked whether it is there.
   std::int64_t slow_ns = 0;
@@ -100,7 +101,7 @@ struct Path {
 // rate.cc
 // How long the path has carried pieces in this sample.
 [[nodiscard]] inline std::int64_t busy_ns(const Path& path, std::int64_t now) {
-  return path.busy_ns + (path.pieces == 0 ? 0 : now - path.counted_ns);
+  return path.busy_ns + (path.pieces == 0 || path.connects ? 0 : now - path.counted_ns);
 }
 // Counts the time up to now; before pieces or backlog change.
 void count_time(Path& path, std::int64_t now);

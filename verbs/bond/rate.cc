@@ -35,7 +35,9 @@ std::string megabits(double rate) {
 }  // namespace
 
 void count_time(Path& path, std::int64_t now) {
-  if (path.pieces != 0) {
+  if (path.connects) {
+    path.connects = !path.endpoint->connected();
+  } else if (path.pieces != 0) {
     path.busy_ns += now - path.counted_ns;
     path.held += static_cast<double>(path.backlog) * static_cast<double>(now - path.counted_ns);
   }
@@ -77,6 +79,7 @@ void BondEndpoint::measure(std::int64_t now) {
   const std::int64_t patience_ns = bond_.options().return_ms * 1'000'000;
   for (Path& path : paths_) {
     if (!path.live) continue;
+    if (path.connects) count_time(path, now);
     const std::int64_t busy = busy_ns(path, now);
     if (path.carried >= kSampleBytes || (busy >= kSampleNs && path.carried != 0)) {
       close_sample(path, now);

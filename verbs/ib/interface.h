@@ -89,6 +89,7 @@ class IbEndpoint final : public Endpoint {
   }
   [[nodiscard]] const Status& failure() const override { return failure_; }
   void abandon(const Status& why) override;
+  [[nodiscard]] bool connected() const override { return peer_ready_; }
   [[nodiscard]] bool shares_memory() const override { return false; }
   Posted post_notice(std::uint32_t channel, const WireHeader& header,
                      std::span<const std::byte> payload) override;

@@ -90,6 +90,8 @@ class Endpoint {
   // Ends this path from our side, for the reason given: failure() from now on, nothing of ours is
   // read or written by it any more, and who waits for the peer is told so by failure().
   virtual void abandon(const Status& why) = 0;
+  // Whether what is posted can leave: before, it waits until the peer's end is known.
+  [[nodiscard]] virtual bool connected() const { return true; }
   // Whether the peer reads our registered memory in place (PieceForm::view).
   [[nodiscard]] virtual bool shares_memory() const = 0;
   // Whether peer and we are bound to one and the same core: it cannot post before we yield. A hint.
