@@ -15,7 +15,7 @@ LIMIT_S = 60
 GATE = 0.25
 MBIT = 100  # of each link between namespaces; the guest is asked what it carries
 SIZES = {"netns": "4M", "softroce": "1M"}
-SECONDS = 6  # of each operation: its channels take up to 250 ms more at first
+SECONDS = 8  # of each operation: its channels take up to 250 ms more at first
 
 
 class PredictionTest(unittest.TestCase):

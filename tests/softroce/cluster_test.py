@@ -284,7 +284,7 @@ class ShapedTest(ClusterCase):
     def test_the_packets_of_a_slow_wire_keep_their_order(self):
         """Otherwise all that is sent twice, and now and then a timeout, would be part of what is measured here."""
         before = overtaken()
-        self.assert_right(Job("neighbor_allreduce", "ring", 4_000_000, 3, 1))
+        self.assert_right(Job("neighbor_allreduce", "ring", 4_000_000, 5))
         self.assertEqual(overtaken(), before)
 
 

@@ -19,7 +19,7 @@ import cluster_test
 LIMIT_S = 100  # of one command; the self-test has more
 SELFTEST_S = 150
 SELFTEST = "Faults,Path,AKilledPeer,Order"  # the rest of the suite: softroce_transport, in one process
-IDLE_S = 3
+IDLE_S = 5
 MOST_THREADS, MOST_DESCRIPTORS, MOST_CORE = 2, 10, 0.01  # of an interface; of a rank
 WEFT = ""
 PORTS = ("--device", "rx_h0r0", "--peer-device", "rx_h1r0")
