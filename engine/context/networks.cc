@@ -22,7 +22,7 @@ std::vector<WantedName> wanted_names(const Config& config) {
 
 Status not_there(const std::string& name) {
   std::vector<std::string> there;
-  for (const RdmaPort& port : discover_rdma_ports()) there.push_back(port.device);
+  for (const RdmaPort& port : list_rdma_ports()) there.push_back(port.device);
   for (const NetworkInterface& device : discover_interfaces()) there.push_back(device.name);
   return Status(Code::unavailable,
                 fmt::format("WEFT_INTERFACES names {}, which this machine does not have, or no "

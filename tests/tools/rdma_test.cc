@@ -171,6 +171,30 @@ TEST_F(Ports, TellTheCardTheyAreOn) {
   EXPECT_EQ(port.node_guid, "9803:9b03:00ab:cdef");
 }
 
+// An entry that is not set, or whose interface the kernel does not tell, is passed over.
+TEST_F(Ports, AreListedWithoutTheirAddresses) {
+  add_netdev("eth0");
+  add_netdev("eth1");
+  add_port("mlx5_2", "4: ACTIVE");
+  add_gid("mlx5_2", 0, kUnset, "", "");
+  write("class/infiniband/mlx5_2/ports/1/gid_attrs/ndevs/0", "");
+  add_gid("mlx5_2", 1, kTenOne, "RoCE v2", "eth1");
+  add_port("mlx5_10", "1: DOWN");
+  write("class/infiniband/mlx5_10/device/net/eth0/dev_port", "0");
+  add_port("mlx4_0", "4: ACTIVE", "InfiniBand", 2);
+  write("class/infiniband/mlx4_0/ports/2/lid", "0x11");
+  std::vector<RdmaPort> wanted = ports();
+  for (RdmaPort& port : wanted) {
+    port.gids.clear();
+    port.usable = false;
+    port.reason.clear();
+  }
+  ASSERT_EQ(wanted.size(), 3U);
+  EXPECT_EQ(wanted[1].netdev, "eth0");
+  EXPECT_EQ(wanted[2].netdev, "eth1");
+  EXPECT_EQ(list_rdma_ports(sys_), wanted);
+}
+
 TEST_F(Ports, NeedTheirDeviceFile) {
   for (const char* device : {"mlx5_0", "mlx5_1"}) {
     add_port(device, "4: ACTIVE", "InfiniBand");

@@ -77,7 +77,7 @@ Nic way_out(const NetworkInterface& net, hwloc_topology_t topology) {
 std::vector<Nic> ways_out(hwloc_topology_t topology) {
   std::vector<Nic> nics;
   std::vector<NetworkInterface> nets = discover_interfaces();
-  for (const RdmaPort& port : discover_rdma_ports()) {
+  for (const RdmaPort& port : list_rdma_ports()) {
     nics.push_back(way_out(port, topology));
     const auto net = std::ranges::find(nets, port.netdev, &NetworkInterface::name);
     if (net == nets.end()) continue;

@@ -58,6 +58,8 @@ struct RdmaPort {
   bool is_bonded = false;            // its network interface is a bond, or a part of one
   bool usable = false;
   std::string reason;
+
+  [[nodiscard]] bool operator==(const RdmaPort&) const = default;
 };
 
 // An IP address of a network interface, IPv4 as a mapped one.
@@ -109,6 +111,9 @@ struct RdmaSources {
 // for a port whose address table has 256 places: setup, not data path.
 [[nodiscard]] std::vector<RdmaPort> discover_rdma_ports();
 [[nodiscard]] std::vector<RdmaPort> discover_rdma_ports(const RdmaSources& from);
+// The same but for what their addresses tell: gids is empty, usable is false, and there is no
+// reason. A few reads for each port.
+[[nodiscard]] std::vector<RdmaPort> list_rdma_ports(const std::string& sys = "/sys");
 // What ports that reach each other call the network that they are on: that of a RoCE port's best
 // address, the subnet prefix of an InfiniBand one. Empty: not told.
 [[nodiscard]] std::string network_of(const RdmaPort& port);

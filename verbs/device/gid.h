@@ -38,6 +38,8 @@ struct RdmaGid {
   bool link_local = false;
   bool usable = false;
   std::string reason;  // why, or why not
+
+  [[nodiscard]] bool operator==(const RdmaGid&) const = default;
 };
 
 // "10.0.0.0/24", the network of its address; empty if that is not known.

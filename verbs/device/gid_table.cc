@@ -77,6 +77,14 @@ std::vector<RdmaGid> read_gids(const fs::path& port, const std::string& link_lay
   return found;
 }
 
+std::string first_netdev(const fs::path& port) {
+  const fs::path table = port / "gid_attrs" / "ndevs";
+  for (int index = 0; is_there(table / std::to_string(index)); ++index) {
+    if (std::string name = text(table / std::to_string(index)); !name.empty()) return name;
+  }
+  return {};
+}
+
 std::string netdev_fault(const std::string& netdev, const RdmaSources& from) {
   const fs::path folder = fs::path(from.sys) / "class" / "net" / netdev;
   if (!is_there(folder))

@@ -16,6 +16,10 @@ namespace weft::device {
                                              const std::string& link_layer,
                                              const RdmaSources& from);
 
+// The network interface of the first entry that names one; empty: none does. RoCE has one in the
+// first place as soon as the interface is there.
+[[nodiscard]] std::string first_netdev(const std::filesystem::path& port);
+
 // Why a network interface carries nothing now; empty: it does, or the kernel does not say.
 [[nodiscard]] std::string netdev_fault(const std::string& netdev, const RdmaSources& from);
 

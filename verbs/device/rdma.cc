@@ -34,12 +34,15 @@ int mbit_of(const std::string& rate) {
   return is_rate ? static_cast<int>(gbit * 1e3 + 0.5) : -1;
 }
 
-// Whoever has the addresses; else who shares the card, for which drivers count from 0; else what
-// Soft-RoCE was laid over.
-std::string netdev_of(const fs::path& device, const RdmaPort& port) {
-  for (const RdmaGid& gid : port.gids) {
-    if (!gid.netdev.empty()) return gid.netdev;
-  }
+// Whoever has the addresses; empty: not told.
+std::string netdev_in(const std::vector<RdmaGid>& gids) {
+  const auto told =
+      std::ranges::find_if(gids, [](const RdmaGid& gid) { return !gid.netdev.empty(); });
+  return told == gids.end() ? std::string() : told->netdev;
+}
+
+// Else who shares the card, for which drivers count from 0; else what Soft-RoCE was laid over.
+std::string netdev_beside(const fs::path& device, const RdmaPort& port) {
   for (const fs::path& netdev : device::entries(device / "device" / "net")) {
     if (number(netdev / "dev_port", 0) == port.port - 1) return netdev.filename();
   }
@@ -106,7 +109,8 @@ void read_device(RdmaPort& port, const fs::path& device) {
   port.is_virtual_function = !port.physical_function.empty() || device::is_there(parent / "physfn");
 }
 
-RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSources& from) {
+// All but what the addresses tell.
+RdmaPort bare_port(const fs::path& device, const fs::path& folder) {
   RdmaPort port;
   read_device(port, device);
   port.port = device::number_in(folder.filename().string(), 1);
@@ -115,24 +119,40 @@ RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSourc
   port.phys_state = word(folder / "phys_state");
   port.rate = text(folder / "rate");
   port.mbit_per_s = mbit_of(port.rate);
+  if (port.link_layer == "InfiniBand") {
+    port.lid = number(folder / "lid", -1);
+    port.sm_lid = number(folder / "sm_lid", -1);
+  }
+  return port;
+}
+
+void settle_netdev(RdmaPort& port, std::string netdev, const fs::path& device,
+                   const fs::path& sys) {
+  port.netdev = netdev.empty() ? netdev_beside(device, port) : std::move(netdev);
+  if (port.netdev.empty()) return;
+  const fs::path folder = sys / "class" / "net" / port.netdev;
+  port.mtu = number(folder / "mtu", 0);
+  port.is_bonded = is_bonded(folder);
+}
+
+RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSources& from) {
+  RdmaPort port = bare_port(device, folder);
   if (auto told = from.driver ? from.driver(port.device, port.port) : std::nullopt; told) {
     port.gids = std::move(told->gids);
     port.packet_bytes = told->packet_bytes;
   } else {
     port.gids = device::read_gids(folder, port.link_layer, from);
   }
-  port.netdev = netdev_of(device, port);
-  if (!port.netdev.empty()) {
-    const fs::path netdev = fs::path(from.sys) / "class" / "net" / port.netdev;
-    port.mtu = number(netdev / "mtu", 0);
-    port.is_bonded = is_bonded(netdev);
-  }
-  if (port.link_layer == "InfiniBand") {
-    port.lid = number(folder / "lid", -1);
-    port.sm_lid = number(folder / "sm_lid", -1);
-  }
+  settle_netdev(port, netdev_in(port.gids), device, from.sys);
   judge(port, word(device / "node_type"), from);
   return port;
+}
+
+void for_each_port(const fs::path& sys,
+                   const std::function<void(const fs::path&, const fs::path&)>& call) {
+  for (const fs::path& device : device::entries(sys / "class" / "infiniband")) {
+    for (const fs::path& folder : device::entries(device / "ports")) call(device, folder);
+  }
 }
 
 }  // namespace
@@ -147,13 +167,21 @@ std::string network_of(const RdmaPort& port) {
   return {};
 }
 
+std::vector<RdmaPort> list_rdma_ports(const std::string& sys) {
+  std::vector<RdmaPort> found;
+  for_each_port(sys, [&](const fs::path& device, const fs::path& folder) {
+    RdmaPort port = bare_port(device, folder);
+    settle_netdev(port, device::first_netdev(folder), device, sys);
+    found.push_back(std::move(port));
+  });
+  return found;
+}
+
 std::vector<RdmaPort> discover_rdma_ports(const RdmaSources& from) {
   std::vector<RdmaPort> found;
-  for (const fs::path& device : device::entries(fs::path(from.sys) / "class" / "infiniband")) {
-    for (const fs::path& folder : device::entries(device / "ports")) {
-      found.push_back(port_of(device, folder, from));
-    }
-  }
+  for_each_port(from.sys, [&](const fs::path& device, const fs::path& folder) {
+    found.push_back(port_of(device, folder, from));
+  });
   return found;
 }
 

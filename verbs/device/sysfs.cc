@@ -6,7 +6,6 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 namespace weft::device {
@@ -15,21 +14,19 @@ namespace {
 namespace fs = std::filesystem;
 
 // Numbers before names, so that 2 comes before 10.
-std::pair<int, std::string> place(const fs::path& path) {
-  std::string name = path.filename();
+struct Place {
+  bool is_name = false;
   int number = 0;
-  const char* const end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data(), end, number);
-  if (error != std::errc{} || stop != end) return {-1, std::move(name)};
-  return {number, std::move(name)};
-}
+  std::string name;
 
-bool comes_before(const fs::path& a, const fs::path& b) {
-  const auto [a_number, a_name] = place(a);
-  const auto [b_number, b_name] = place(b);
-  if ((a_number < 0) != (b_number < 0)) return b_number < 0;
-  return std::tie(a_number, a_name) < std::tie(b_number, b_name);
-}
+  explicit Place(std::string text) : name(std::move(text)) {
+    const char* const end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data(), end, number);
+    is_name = error != std::errc{} || stop != end;
+    if (is_name) number = 0;
+  }
+  auto operator<=>(const Place&) const = default;
+};
 
 // "0000:3b:00.0": domain, bus, device, function.
 bool is_pci_address(std::string_view name) {
@@ -62,12 +59,15 @@ int number(const fs::path& path, int otherwise) {
 }
 
 std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> found;
+  std::vector<Place> places;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    found.push_back(at->path());
+    places.emplace_back(at->path().filename());
   }
-  std::ranges::sort(found, comes_before);
+  std::ranges::sort(places);
+  std::vector<fs::path> found;
+  found.reserve(places.size());
+  for (const Place& place : places) found.push_back(folder / place.name);
   return found;
 }
 
