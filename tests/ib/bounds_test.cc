@@ -147,6 +147,22 @@ TEST(IbBounds, ClosingWhileQueuesStandStillIsBounded) {
   EXPECT_EQ(peer.released(1), sent);
 }
 
+// What was under way when the peer closed gets no answer if its queue pairs were gone by then.
+TEST(IbBounds, ClosingDoesNotWaitForAPeerThatClosed) {
+  Ranks ranks(2);
+  ranks.ib.send_depth = 4;
+  ranks.open_all();
+  ranks.meet(0, 1);
+  ranks.at(1).close();
+  ranks.fabric.hold(true);
+  for (std::uint32_t n = 1; n < 5; ++n) ASSERT_TRUE(ranks.post(0, 1, n)) << "it has not looked yet";
+  const std::int64_t start = now_ns();
+  ranks.at(0).close();
+  EXPECT_LT(now_ns() - start, 500'000'000);
+  EXPECT_TRUE(ranks.link(0, 1).peer_closed());
+  ranks.fabric.hold(false);
+}
+
 TEST(IbBounds, WithoutMemoryToLockConnectingSaysWhatToSet) {
   Ranks ranks(2);
   ranks.open_all();

@@ -412,7 +412,8 @@ std::string IbEndpoint::path() const {
                      ip_of(pair_.peer), reason, peer_ready_ ? "" : "; not connected yet");
 }
 
-// What was posted before leaves first, and the peers are told.
+// What was posted before leaves first, and the peers are told. Those that have closed take nothing
+// more, and may have left what they had already got without an answer.
 void IbInterface::close() {
   if (closed_ || process_ != getpid()) return;
   progress();
@@ -424,10 +425,12 @@ void IbInterface::close() {
       });
     };
   };
+  const auto done =
+      all([](const IbEndpoint& endpoint) { return endpoint.peer_closed() || endpoint.idle(); });
   const Deadline deadline = Deadline::after_ms(kFarewellMs);
-  drain(all([](const IbEndpoint& endpoint) { return endpoint.idle(); }), deadline);
+  drain(done, deadline);
   for (auto& [nonce, endpoint] : known_) endpoint->say_goodbye();
-  drain(all([](const IbEndpoint& endpoint) { return endpoint.idle(); }), deadline);
+  drain(done, deadline);
   closed_ = true;
   const Status flushed(Code::closed, "flushed by close");
   for (auto& [nonce, endpoint] : known_) {

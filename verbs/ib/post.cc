@@ -323,10 +323,8 @@ void IbEndpoint::retire(std::size_t q, std::uint64_t number) {
   if (waits_to_go()) interface_.pump_later(*this);
 }
 
-// Nothing waits, and all that will have a completion has had it. A peer that closed before we met
-// takes nothing.
+// Nothing waits, and all that will have a completion has had it.
 bool IbEndpoint::idle() const {
-  if (!peer_ready_ && peer_closed()) return true;
   if (waits_to_go()) return false;
   return std::ranges::all_of(queues_, [](const Queue& queue) {
     return queue.retired + queue.unsignalled >= queue.posted;
