@@ -318,7 +318,7 @@ TEST(Bond, WhatAnEarlierLifeOfARailDeliversLandsNowhere) {
 // The receiver takes nothing, so what the rail had cannot be posted again before it fails again.
 TEST(Bond, ARailThatFailsTwiceBeforeItsNoticesWentOutLosesNone) {
   Pair pair(options_of(1, 2));
-  Stream stream(pair.from(0), pair.from(1), 1, 50, [](std::uint32_t) { return std::size_t{8}; });
+  Stream stream(pair.from(0), pair.from(1), 1, 50, [](std::uint32_t) { return kSimPayload + 1; });
   const auto wait_until = [&](bool lives) {
     int turn = 0;
     for (; turn < 10'000 && pair.lives(1) != lives; ++turn) {

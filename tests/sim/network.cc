@@ -50,8 +50,13 @@ class SimEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override {
     return channels_[channel].released;
   }
+  // As on real networks what is small was copied, and is settled when all before it is.
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override {
-    return failure_.ok() ? channels_[channel].settled : channels_[channel].posted;
+    const Channel& state = channels_[channel];
+    if (!failure_.ok()) return state.posted;
+    const auto piece = std::ranges::find_if(
+        state.flying, [](const Flying& flying) { return !flying.source.empty(); });
+    return state.settled + static_cast<std::uint64_t>(piece - state.flying.begin());
   }
   [[nodiscard]] const Status& process_access() const override { return kNoAccess; }
   [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }

@@ -40,7 +40,9 @@ void expect(Endpoint& from, NoticeKind kind, std::string_view text) {
 TEST(Note, AFailureThatWaitsForItsTurnKeepsItsText) {
   Pair pair(two_rails(2000, 1));
   Endpoint& here = pair.from(1);
+  pair.from(0).use_members(std::array{0}, std::array{0});
   ASSERT_EQ(say(pair.from(0), NoticeKind::query, "what is it?"), Posted::posted);
+  pair.from(0).use_members(std::array{1}, std::array{1});
   ASSERT_EQ(say(pair.from(0), NoticeKind::failure, "rank 0: no memory"), Posted::posted);
   for (int turn = 0; turn < 20; ++turn) pair.at(1).progress();
   ASSERT_EQ(pair.rail(0).delivered(), 0U);

@@ -288,6 +288,16 @@ TEST(Rates, ARailThatConnectedLateIsAsFastAsItIs) {
   EXPECT_GT(flow.received_in(kSecond / 5), 0.85 * 2 * kSecond / 5 / kTurnsPerPiece);
 }
 
+// Its neighbor may have to be looked up. One that is never connected has its pieces posted again.
+TEST(Rates, ARailThatIsNotConnectedIsWaitedForLongerThanOneThatFallsSilent) {
+  Flow flow({kRate, kRate});
+  flow.pair().rail(1).set_connected(false);
+  flow.pair().cut(1, SimNetwork::Cut::silent);
+  EXPECT_TRUE(flow.lives_through(5 * kSecond)) << flow.pair().paths(0);
+  EXPECT_LT(flow.run_until(false, 1, 10 * kSecond), 6 * kSecond);
+  EXPECT_GT(flow.received_in(kSecond), 0.9 * kSecond / kTurnsPerPiece);
+}
+
 // Whether it still moves now and then or seems to stand still.
 void expect_tried_less_and_less(double factor) {
   SCOPED_TRACE(factor);

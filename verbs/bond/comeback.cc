@@ -97,7 +97,6 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   path.returning = path.connects = true;
   path.in_doubt = !path.resolved;
   path.fenced = path.proven = false;
-  path.moved = path.carried_before = 0;
   path.questions = 0;
   path.probed_ns = path.echoed_ns = path.answered_elsewhere_ns = 0;
   recovered_ = true;

@@ -86,11 +86,10 @@ struct Path {
   double slow_rate = 0;  // in it
   std::int64_t asked_ns = 0;
   // Silence: how much it had released and settled when it last moved, and when that was; when it
-  // was asked (0: not since), when it answered, and when another path answered for it.
+  // was asked last (0: not since), when it answered, and when another path answered for it.
   std::uint64_t moved = 0;
   std::int64_t moved_ns = 0;
-  std::uint64_t carried_before = 0;  // the part of it that is not about paths, and …
-  int questions = 0;                 // … how often it was asked since that changed
+  int questions = 0;  // since then
   std::int64_t probed_ns = 0;
   std::int64_t echoed_ns = 0;
   std::int64_t answered_elsewhere_ns = 0;

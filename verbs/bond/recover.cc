@@ -12,6 +12,8 @@ namespace {
 
 // A peer that answers nothing is asked about once a minute in the end.
 constexpr int kMostDoublings = 7;
+// How many times longer a path may be silent before it is connected.
+constexpr std::int64_t kConnectingPatience = 10;
 
 // What a note about a fence says behind the time.
 bool is_told_to_stand(std::span<const std::byte> told) {
@@ -71,39 +73,37 @@ bool BondEndpoint::owes(std::size_t path) const {
 }
 
 // A path on which nothing moves is asked, and so are the others. If one of them answers and it does
-// not, it is given up; if none does, the peer is busy. That a question was settled shows that the
-// path carries; as the peer may run nothing for hours, it is then asked less and less often.
+// not, for as long again, it is given up; if none does, the peer is busy, perhaps for hours, and is
+// asked less and less often. That a piece is settled shows that the path carries; that a question is
+// shows nothing, as what is small is settled when it was copied. One that was never connected is
+// waited for longer: its neighbor may have to be looked up, and its peer may be slow to start.
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
-  const std::int64_t silence_ns = bond_.options().silence_ms * 1'000'000;
   Path& path = paths_[index];
-  const auto moved_on = [&path](std::uint32_t c) {
-    return path.endpoint->released(c) + path.endpoint->settled(c);
-  };
-  std::uint64_t carried = 0;
-  for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c) carried += moved_on(c);
-  const std::uint64_t moved = carried + moved_on(kControlChannel);
-  if (carried != path.carried_before || !owes(index) || path.echoed_ns > path.probed_ns) {
-    path.carried_before = carried;
-    path.questions = 0;
-  }
-  if (moved != path.moved || !owes(index) || path.echoed_ns > path.probed_ns) {
+  const std::int64_t patience = path.connects ? kConnectingPatience : 1;
+  const std::int64_t silence_ns = patience * bond_.options().silence_ms * 1'000'000;
+  std::uint64_t moved = path.endpoint->released(kControlChannel);
+  for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
+    moved += path.endpoint->released(c) + path.endpoint->settled(c);
+  const bool is_first = path.moved_ns == 0;
+  if (is_first || moved != path.moved || !owes(index) || path.echoed_ns > path.probed_ns) {
     path.moved = moved;
     path.moved_ns = now;
+    path.questions = 0;
     path.probed_ns = path.echoed_ns = 0;
     return;
   }
-  if (path.probed_ns == 0) {
-    if (now - path.moved_ns < silence_ns << std::min(path.questions, kMostDoublings)) return;
-    ++path.questions;
+  const std::int64_t asked_ns = path.questions == 0 ? path.moved_ns : path.probed_ns;
+  const bool is_answered = path.questions != 0 && path.answered_elsewhere_ns >= path.probed_ns;
+  if (!is_answered && now - asked_ns >= silence_ns << std::min(path.questions, kMostDoublings)) {
     for (std::size_t p = 0; p < paths_.size(); ++p) {
       if (paths_[p].live) say(PathNote::What::probe, index, p);
     }
+    ++path.questions;
     path.probed_ns = now;
-    return;
   }
-  if (now - path.probed_ns < silence_ns) return;
+  if (path.questions == 0 || now - path.moved_ns < 2 * silence_ns) return;
   if (is_last(index)) return seek_reserve(now);
-  if (path.answered_elsewhere_ns < path.probed_ns) return;
+  if (!is_answered || now - path.answered_elsewhere_ns < silence_ns) return;
   give_up(index,
           Status(Code::timed_out,
                  fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
