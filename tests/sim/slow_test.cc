@@ -298,6 +298,16 @@ TEST(Rates, ARailThatIsNotConnectedIsWaitedForLongerThanOneThatFallsSilent) {
   EXPECT_GT(flow.received_in(kSecond), 0.9 * kSecond / kTurnsPerPiece);
 }
 
+// On each a piece takes longer than a rail may be silent, and a question waits behind it.
+TEST(Rates, RailsThatAreBothTooSlowStillCarry) {
+  Flow flow({kRate, kRate});
+  flow.limit(2);
+  flow.run(kSecond);
+  for (std::size_t rail = 0; rail < 2; ++rail)
+    flow.pair().rail(rail).set_rate((kPiece + 64) / (1.9 * kSecond));
+  EXPECT_GT(flow.received_in(60 * kSecond), 20U) << flow.pair().paths(0);
+}
+
 // Whether it still moves now and then or seems to stand still.
 void expect_tried_less_and_less(double factor) {
   SCOPED_TRACE(factor);

@@ -93,8 +93,9 @@ struct Path {
   std::int64_t probed_ns = 0;
   std::int64_t echoed_ns = 0;
   std::int64_t answered_elsewhere_ns = 0;
-  bool resolved = false;  // given up, and the peer said what it took
-  bool in_doubt = false;  // connected again before it did
+  bool is_witnessed = false;  // by one that carries
+  bool resolved = false;      // given up, and the peer said what it took
+  bool in_doubt = false;      // connected again before it did
 };
 
 // rate.cc

@@ -12,8 +12,17 @@ namespace {
 
 // A peer that answers nothing is asked about once a minute in the end.
 constexpr int kMostDoublings = 7;
-// How many times longer a path may be silent before it is connected.
+// How many times longer a path may be silent before it is connected; and while no other can be said
+// to carry.
 constexpr std::int64_t kConnectingPatience = 10;
+constexpr std::int64_t kPatience = 4;
+
+// Whether its answer alone says that another path does not carry: one that came back has to carry
+// something itself first. Else two that are slow would be given up in turns, and what one of them had
+// half carried would begin anew on the other for ever.
+bool is_witness(const Path& path) {
+  return path.back_ns == 0 || path.measured || path.carried != 0;
+}
 
 // What a note about a fence says behind the time.
 bool is_told_to_stand(std::span<const std::byte> told) {
@@ -75,12 +84,12 @@ bool BondEndpoint::owes(std::size_t path) const {
 // A path on which nothing moves is asked, and so are the others. If one of them answers and it does
 // not, for as long again, it is given up; if none does, the peer is busy, perhaps for hours, and is
 // asked less and less often. That a piece is settled shows that the path carries; that a question is
-// shows nothing, as what is small is settled when it was copied. One that was never connected is
-// waited for longer: its neighbor may have to be looked up, and its peer may be slow to start.
+// shows nothing, as what is small is settled when it was copied. Before it is connected it has longer:
+// its neighbor may have to be looked up, and the peer may be slow to start.
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
-  const std::int64_t patience = path.connects ? kConnectingPatience : 1;
-  const std::int64_t silence_ns = patience * bond_.options().silence_ms * 1'000'000;
+  const std::int64_t silence_ns =
+      (path.connects ? kConnectingPatience : 1) * bond_.options().silence_ms * 1'000'000;
   std::uint64_t moved = path.endpoint->released(kControlChannel);
   for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
     moved += path.endpoint->released(c) + path.endpoint->settled(c);
@@ -100,10 +109,12 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
     }
     ++path.questions;
     path.probed_ns = now;
+    path.is_witnessed = false;
   }
   if (path.questions == 0 || now - path.moved_ns < 2 * silence_ns) return;
   if (is_last(index)) return seek_reserve(now);
   if (!is_answered || now - path.answered_elsewhere_ns < silence_ns) return;
+  if (!path.is_witnessed && now - path.moved_ns < kPatience * silence_ns) return;
   give_up(index,
           Status(Code::timed_out,
                  fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
@@ -197,6 +208,7 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
       break;
     case PathNote::What::echo:
       (from == note.path ? path.echoed_ns : path.answered_elsewhere_ns) = bond_.now();
+      path.is_witnessed |= from != note.path && is_witness(paths_[from]);
       if (from == note.path && path.returning) hear_of_proof(note.path);
       break;
   }

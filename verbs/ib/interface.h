@@ -253,8 +253,11 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] bool has_window() const;
   void finish(Queue& queue, ibv_send_wr& request, std::size_t bytes, bool wanted);
   void hand_over(std::size_t queue, PostList& list);
+  // The control channel has the first for itself where there are several: what is asked about a path
+  // is not to wait behind the pieces on it.
   [[nodiscard]] std::size_t queue_of(std::uint32_t channel) const {
-    return channel % queues_.size();
+    const std::size_t others = queues_.size() - 1;
+    return channel == kControlChannel || others == 0 ? 0 : 1 + (channel - 1) % others;
   }
   void take_released(std::uint32_t channel, std::uint32_t released);
   void take_received(std::uint32_t received);
