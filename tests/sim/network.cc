@@ -52,11 +52,11 @@ class SimEndpoint final : public Endpoint {
   }
   // As on real networks what is small was copied, and is settled when all before it is.
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override {
-    const Channel& state = channels_[channel];
+    Channel& state = channels_[channel];
     if (!failure_.ok()) return state.posted;
-    const auto piece = std::ranges::find_if(
-        state.flying, [](const Flying& flying) { return !flying.source.empty(); });
-    return state.settled + static_cast<std::uint64_t>(piece - state.flying.begin());
+    while (state.copied < state.flying.size() && state.flying[state.copied].source.empty())
+      ++state.copied;
+    return state.settled + state.copied;
   }
   [[nodiscard]] const Status& process_access() const override { return kNoAccess; }
   [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }
@@ -88,6 +88,7 @@ class SimEndpoint final : public Endpoint {
   };
   struct Channel {
     std::deque<Flying> flying;         // to the peer
+    std::size_t copied = 0;            // the first of them, as far as they were looked at
     std::deque<std::uint64_t> credit;  // due times of releases on their way back to the peer
     std::deque<Arrival> arrived;
     std::uint64_t posted = 0, released = 0, settled = 0, taken = 0;
@@ -295,6 +296,7 @@ void SimEndpoint::deliver(SimEndpoint& from) {
       }
       channels_[c].arrived.push_back(std::move(flying.notice));
       theirs.flying.pop_front();
+      if (theirs.copied != 0) --theirs.copied;
       ++theirs.settled;
       ++own_.network_.delivered_;
     }

@@ -194,7 +194,7 @@ class ClusterTest(ClusterCase):
     def test_a_rail_that_swallows_everything_is_told_by_the_device(self):
         """Its ports stay up: the queue pair says that nobody answered so many times."""
         before = carried(1, 1)
-        job = Job("neighbor_allreduce", "ring", 1_000_000, 15, hosts=2, WEFT_IB_TIMEOUT="12", WEFT_IB_RETRIES="2",
+        job = Job("neighbor_allreduce", "ring", 1_000_000, 15, hosts=2, WEFT_IB_TIMEOUT="16", WEFT_IB_RETRIES="2",
                   WEFT_PATH_SILENCE_MS="10000")
         wait_until(lambda: carried(1, 1) - before > 1_000_000)
         for port in ("h1r1", "port-h1r1"):

@@ -87,7 +87,7 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   if (took) path.before = path.generation;
   for (Channel& state : channels_) {
     if (took) state.before[index] = state.taken[index];
-    state.taken[index] = 0;
+    state.taken[index] = state.settled[index] = 0;
     state.bound[index] = ~std::uint64_t{0};
   }
   bond_.disown(*path.endpoint);
@@ -97,6 +97,7 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   path.returning = path.connects = true;
   path.in_doubt = !path.resolved;
   path.fenced = path.proven = false;
+  path.moved = 0;
   path.questions = 0;
   path.probed_ns = path.echoed_ns = path.answered_elsewhere_ns = 0;
   recovered_ = true;

@@ -193,8 +193,8 @@ class BondEndpoint final : public Endpoint {
     std::map<std::uint32_t, Kept> kept;  // by stamp
     bool shown = false;                  // that number, from where it lies on its path
     // By path: notices taken from it, and how many may be: all, or what had come when it was
-    // fenced. And how many were taken in generation Path::before.
-    std::vector<std::uint64_t> taken, bound, before;
+    // fenced. How many were taken in generation Path::before. And its settled() as settle() knows it.
+    std::vector<std::uint64_t> taken, bound, before, settled;
   };
 
   // rate.cc

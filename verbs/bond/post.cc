@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "verbs/bond/interface.h"
 
@@ -32,6 +33,7 @@ BondEndpoint::BondEndpoint(BondInterface& bond, Rank peer, std::string address,
     channel.taken.resize(paths_.size());
     channel.bound.resize(paths_.size(), ~std::uint64_t{0});
     channel.before.resize(paths_.size());
+    channel.settled.resize(paths_.size());
   }
 }
 
@@ -101,12 +103,17 @@ std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
 
 // Takes what has settled out of the paths' backlogs.
 void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t now) {
+  bool any = false;
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    if (paths_[p].in_doubt) continue;
+    const std::uint64_t settled = paths_[p].endpoint->settled(channel);
+    any |= std::exchange(state.settled[p], settled) != settled;
+  }
+  if (!any) return;
   for (std::uint64_t n = state.released; n < state.posted; ++n) {
     Sent& sent = state.sent[n % state.sent.size()];
-    if (sent.settled || sent.missing) continue;
-    Path& path = paths_[sent.path];
-    if (!path.in_doubt && path.endpoint->settled(channel) >= sent.path_number)
-      count_settled(path, sent, now);
+    if (sent.settled || sent.missing || paths_[sent.path].in_doubt) continue;
+    if (state.settled[sent.path] >= sent.path_number) count_settled(paths_[sent.path], sent, now);
   }
 }
 

@@ -43,10 +43,11 @@ class Buffer {
   explicit operator bool() const { return memory_ != nullptr; }
 
  private:
-  struct Free {
+  struct Unmap {
+    std::size_t bytes;
     void operator()(std::byte* pages) const;
   };
-  std::unique_ptr<std::byte, Free> memory_;
+  std::unique_ptr<std::byte, Unmap> memory_;
   Owned<ibv_mr> region_;
   std::size_t bytes_ = 0;
 };
