@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "engine/context/context.h"
@@ -76,5 +78,25 @@ class Array {
   bool foreign_;
   T* data_;
 };
+
+// Are the `count` elements from `got` on what `want` says, a value or a function of the place, to within
+// `tolerance`? One assertion for all of them, as there may be millions; it names the first that is not.
+template <typename T, typename Want>
+testing::AssertionResult holds(const T* got, std::size_t count, const Want& want,
+                               double tolerance = 0) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto wanted = [&] {
+      if constexpr (std::is_invocable_v<Want, std::size_t>)
+        return want(i);
+      else
+        return want;
+    }();
+    if (got[i] == wanted) continue;
+    if (std::abs(static_cast<double>(got[i]) - static_cast<double>(wanted)) <= tolerance) continue;
+    return testing::AssertionFailure()
+           << "element " << i << " of " << count << " is " << got[i] << ", not " << wanted;
+  }
+  return testing::AssertionSuccess();
+}
 
 }  // namespace weft

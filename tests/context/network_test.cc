@@ -25,11 +25,12 @@ void expect_average(Context& context, std::size_t count, bool foreign) {
   const Status status = context.neighbor_allreduce(in(x.data(), count), out(y.data(), count));
   ASSERT_TRUE(status.ok()) << status.to_string();
   const LocalView view = context.graph().local_view(context.rank());
-  for (std::size_t i = 0; i < count; ++i) {
+  const auto average = [&](std::size_t i) {
     double sum = value_of(context.rank(), i);
     for (const Peer& peer : view.in) sum += value_of(peer.rank, i);
-    ASSERT_NEAR(y[i], sum / static_cast<double>(view.in.size() + 1), 1e-4) << i << " of " << count;
-  }
+    return sum / static_cast<double>(view.in.size() + 1);
+  };
+  ASSERT_TRUE(holds(y.data(), count, average, 1e-4));
 }
 
 TEST(Network, NeighborsAverageOverUcxAlone) {
@@ -67,8 +68,9 @@ TEST(Network, AllreduceByEveryAlgorithm) {
         const Status status = context.allreduce(in(x.data(), count), out(x.data(), count),
                                                 ReduceOp::average, algorithm);
         ASSERT_TRUE(status.ok()) << status.to_string();
-        for (std::size_t i = 0; i < count; ++i)
-          ASSERT_DOUBLE_EQ(x[i], 1.5 + static_cast<double>(i)) << name(algorithm);
+        ASSERT_TRUE(holds(x.data(), count, [&](std::size_t i) {
+          return 1.5 + static_cast<double>(i);
+        })) << name(algorithm);
       }
     }
   });
@@ -87,8 +89,8 @@ TEST(Network, BlocksOfManyMorePiecesThanSlots) {
         const Status status =
             context.allreduce(in(x.data(), kCount), out(y.data(), kCount), ReduceOp::max);
         ASSERT_TRUE(status.ok()) << status.to_string();
-        for (std::size_t i = 0; i < kCount; ++i)
-          ASSERT_EQ(y[i], static_cast<float>(i % 1013) + 3.0F);
+        ASSERT_TRUE(holds(y.data(), kCount,
+                          [&](std::size_t i) { return static_cast<float>(i % 1013) + 3.0F; }));
       },
       config);
 }
@@ -107,7 +109,7 @@ TEST(Network, ManyOperationsInFlight) {
     }
     for (Handle& handle : handles) ASSERT_TRUE(handle.wait().ok());
     for (std::size_t k = 1; k < kOperations; ++k) {
-      for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(y[k * kCount + i], y[i]);
+      ASSERT_TRUE(holds(y.data() + k * kCount, kCount, [&](std::size_t i) { return y[i]; }));
     }
   });
 }

@@ -28,8 +28,8 @@ TEST(Allreduce, EveryAlgorithmOperatorAndSize) {
                 context.allreduce(in(x.data(), count), out(to, count), ReduceOp::sum, algorithm);
             ASSERT_TRUE(sum.ok()) << sum.to_string();
             const std::int64_t factor = ranks * (ranks + 1) / 2;
-            for (std::size_t i = 0; i < count; ++i)
-              ASSERT_EQ(to[i], static_cast<std::int64_t>(i) * factor);
+            ASSERT_TRUE(holds(
+                to, count, [&](std::size_t i) { return static_cast<std::int64_t>(i) * factor; }));
           }
           Array<float> x(count, true), y(count, true);
           for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(context.rank()) + 0.25F;
@@ -37,14 +37,12 @@ TEST(Allreduce, EveryAlgorithmOperatorAndSize) {
                           .allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::average,
                                      algorithm)
                           .ok());
-          for (std::size_t i = 0; i < count; ++i)
-            ASSERT_NEAR(y[i], (ranks - 1) / 2.0 + 0.25, 1e-6)
-                << name(algorithm) << ", " << count << " elements";
+          ASSERT_TRUE(holds(y.data(), count, (ranks - 1) / 2.0 + 0.25, 1e-6))
+              << name(algorithm) << ", " << count << " elements";
           ASSERT_TRUE(
               context.allreduce(in(x.data(), count), out(y.data(), count), ReduceOp::max, algorithm)
                   .ok());
-          for (std::size_t i = 0; i < count; ++i)
-            ASSERT_EQ(y[i], static_cast<float>(ranks - 1) + 0.25F);
+          ASSERT_TRUE(holds(y.data(), count, static_cast<float>(ranks - 1) + 0.25F));
         }
       }
     });
@@ -67,7 +65,8 @@ TEST(Allreduce, BlocksOfManyMorePiecesThanSlots) {
           const Status status = context.allreduce(in(x.data(), x.size()), out(y.data(), y.size()),
                                                   ReduceOp::max, algorithm);
           ASSERT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
-          for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], static_cast<double>(i) + 3);
+          ASSERT_TRUE(
+              holds(y.data(), x.size(), [&](std::size_t i) { return static_cast<double>(i) + 3; }));
         }
       },
       config);
@@ -126,17 +125,19 @@ TEST(Repeated, TheSameCallTakesWhatTheMemoryHoldsNow) {
           for (int round = 0; round < 40; ++round) {
             fill(round);
             ASSERT_TRUE(context.broadcast(in(x.data(), count), out(y.data(), count), 1).ok());
-            for (std::size_t i = 0; i < count; ++i)
-              ASSERT_EQ(y[i], value(i, round, 1)) << count << " bytes, round " << round;
+            ASSERT_TRUE(holds(y.data(), count, [&](std::size_t i) { return value(i, round, 1); }))
+                << count << " bytes, round " << round;
           }
           for (int round = 0; round < 40; ++round) {
             fill(round);
             ASSERT_TRUE(
                 context.allreduce(in(x.data(), count), out(x.data(), count), ReduceOp::bit_xor)
                     .ok());
-            for (std::size_t i = 0; i < count; ++i)
-              ASSERT_EQ(x[i], value(i, round, 0) ^ value(i, round, 1) ^ value(i, round, 2))
-                  << count << " bytes, round " << round;
+            ASSERT_TRUE(holds(x.data(), count,
+                              [&](std::size_t i) {
+                                return value(i, round, 0) ^ value(i, round, 1) ^ value(i, round, 2);
+                              }))
+                << count << " bytes, round " << round;
           }
         }
       },
@@ -205,8 +206,9 @@ TEST(Broadcast, FromEveryRoot) {
           x[i] = static_cast<float>(i % 1013) + static_cast<float>(context.rank());
         const Status status = context.broadcast(in(x.data(), count), out(y.data(), count), root);
         ASSERT_TRUE(status.ok()) << status.to_string();
-        for (std::size_t i = 0; i < count; ++i)
-          ASSERT_EQ(y[i], static_cast<float>(i % 1013) + static_cast<float>(root));
+        ASSERT_TRUE(holds(y.data(), count, [&](std::size_t i) {
+          return static_cast<float>(i % 1013) + static_cast<float>(root);
+        }));
       }
     }
   });
@@ -246,7 +248,7 @@ TEST(NeighborAllgather, PartsOfUnequalSizeByAscendingRank) {
     const Status status =
         context.neighbor_allgather(in(x.data(), x.size()), out(y.data(), y.size()), counts);
     ASSERT_TRUE(status.ok()) << status.to_string();
-    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(y[i], want[i]);
+    ASSERT_TRUE(holds(y.data(), want.size(), [&](std::size_t i) { return want[i]; }));
   });
 }
 
@@ -329,7 +331,7 @@ TEST(PerCallWeights, PurePushNeedsNoListOfSources) {
           ASSERT_TRUE(status.ok()) << status.to_string();
           std::copy(y.data(), y.data() + count, x.data());
         }
-        for (std::size_t i = 0; i < count; ++i) ASSERT_FLOAT_EQ(x[i], 1.5F);
+        ASSERT_TRUE(holds(x.data(), count, 1.5F));
       }
     }
   });

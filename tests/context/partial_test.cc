@@ -25,8 +25,8 @@ TEST(SendRecv, EverySizeAndKindOfMemory) {
         ASSERT_TRUE(sent.ok());
         expect_ok(context.recv(out(y.data(), count), from));
         expect_ok(sent->wait());
-        for (std::size_t i = 0; i < count; ++i)
-          ASSERT_EQ(y[i], static_cast<std::int32_t>(i) * 3 + from);
+        ASSERT_TRUE(holds(y.data(), count,
+                          [&](std::size_t i) { return static_cast<std::int32_t>(i) * 3 + from; }));
       }
     }
   });
@@ -99,13 +99,11 @@ TEST(PairAverage, DefaultsAndWeightsInPlaceOrNot) {
       Array<float> x(count, false), y(count, true);
       for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(context.rank());
       expect_ok(context.pair_average(in(x.data(), count), out(y.data(), count), peer));
-      for (std::size_t i = 0; i < count; ++i)
-        ASSERT_FLOAT_EQ(y[i], static_cast<float>(context.rank() + peer) / 2);
+      ASSERT_TRUE(holds(y.data(), count, static_cast<float>(context.rank() + peer) / 2));
       // Each end has its own weights.
       const double pair = context.rank() < peer ? 0.25 : 0.5;
       expect_ok(context.pair_average(in(x.data(), count), out(x.data(), count), peer, 1.0, pair));
-      for (std::size_t i = 0; i < count; ++i)
-        ASSERT_FLOAT_EQ(x[i], static_cast<float>(context.rank() + pair * peer));
+      ASSERT_TRUE(holds(x.data(), count, context.rank() + pair * peer));
     }
   });
 }
@@ -128,7 +126,7 @@ TEST(GroupAverage, ConcurrentGroupsThatChangeAtEveryStep) {
         for (std::size_t i = 0; i < count; ++i) x[i] = context.rank() + step;
         double* to = step % 2 == 0 ? y.data() : x.data();
         expect_ok(context.group_average(in(x.data(), count), out(to, count), group));
-        for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(to[i], mean, 1e-9);
+        ASSERT_TRUE(holds(to, count, mean, 1e-9));
       }
     });
   }

@@ -38,9 +38,10 @@ void expect_ok(const Status& status) {
 void expect_gathered(Array<std::int32_t>& y, const std::vector<std::size_t>& counts) {
   std::size_t at = 0;
   for (Rank rank = 0; rank < static_cast<Rank>(counts.size()); ++rank) {
-    for (std::size_t i = 0; i < counts[static_cast<std::size_t>(rank)]; ++i, ++at) {
-      ASSERT_EQ(y[at], element(rank, i)) << "from rank " << rank << " element " << i;
-    }
+    const std::size_t count = counts[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(holds(y.data() + at, count, [&](std::size_t i) { return element(rank, i); }))
+        << "from rank " << rank;
+    at += count;
   }
 }
 
@@ -100,9 +101,9 @@ TEST_P(Parts, ReduceScatterGivesEachRankItsBlock) {
         std::int64_t* to = in_place ? x.data() + own.offset : y.data();
         expect_ok(
             context.reduce_scatter(in(x.data(), all), out(to, own.count), ReduceOp::sum, blocks));
-        for (std::size_t i = 0; i < own.count; ++i) {
-          ASSERT_EQ(to[i], static_cast<std::int64_t>(own.offset + i) * ranks * (ranks + 1) / 2);
-        }
+        ASSERT_TRUE(holds(to, own.count, [&](std::size_t i) {
+          return static_cast<std::int64_t>(own.offset + i) * ranks * (ranks + 1) / 2;
+        }));
       }
     }
   });
@@ -117,15 +118,14 @@ TEST_P(Parts, ReduceToEveryRoot) {
       const Output to = is_root ? out(y.data(), count) : Output{};
       expect_ok(context.reduce(in(x.data(), count), to, root));
       const double mean = (context.size() - 1) / 2.0;
-      for (std::size_t i = 0; is_root && i < count; ++i) {
-        ASSERT_NEAR(y[i], mean + static_cast<double>(i), 1e-9 * static_cast<double>(i + 1));
-      }
+      ASSERT_TRUE(holds(
+          y.data(), is_root ? count : 0,
+          [&](std::size_t i) { return mean + static_cast<double>(i); }, 1e-9));
       expect_ok(context.reduce(in(x.data(), count), is_root ? out(x.data(), count) : Output{}, root,
                                ReduceOp::max));
-      for (std::size_t i = 0; i < count; ++i) {
-        const double largest = (is_root ? context.size() - 1 : context.rank());
-        ASSERT_EQ(x[i], largest + static_cast<double>(i));
-      }
+      const double largest = is_root ? context.size() - 1 : context.rank();
+      ASSERT_TRUE(
+          holds(x.data(), count, [&](std::size_t i) { return largest + static_cast<double>(i); }));
     }
   });
 }
@@ -141,12 +141,12 @@ TEST_P(Parts, GatherAndScatterAreEachOthersInverse) {
       expect_ok(context.gather(in(x.data(), own), out(y.data(), y.size()), root, counts));
       if (is_root) expect_gathered(y, counts);
       expect_ok(context.scatter(in(y.data(), y.size()), out(z.data(), own), root, counts));
-      for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(z[i], element(context.rank(), i));
+      ASSERT_TRUE(holds(z.data(), own, [&](std::size_t i) { return element(context.rank(), i); }));
       // In place: the root's block is where it belongs, in both directions.
       std::int32_t* mine = is_root ? y.data() + offset_of(counts, root) : x.data();
       expect_ok(context.gather(in(mine, own), out(y.data(), y.size()), root, counts));
       expect_ok(context.scatter(in(y.data(), y.size()), out(mine, own), root, counts));
-      for (std::size_t i = 0; i < own; ++i) ASSERT_EQ(mine[i], element(context.rank(), i));
+      ASSERT_TRUE(holds(mine, own, [&](std::size_t i) { return element(context.rank(), i); }));
     }
   });
 }
@@ -197,12 +197,13 @@ TEST(ReduceOperators, OfPartsAreThoseOfAllreduce) {
         x[i] = static_cast<std::uint32_t>(i * 7 + 13) << context.rank();
       expect_ok(context.allreduce(in(x.data(), kElements), out(whole.data(), kElements), op));
       expect_ok(context.reduce_scatter(in(x.data(), kElements), out(part.data(), 500), op));
-      for (std::size_t i = 0; i < 500; ++i)
-        ASSERT_EQ(part[i], whole[static_cast<std::size_t>(context.rank()) * 500 + i]);
+      ASSERT_TRUE(holds(part.data(), 500, [&](std::size_t i) {
+        return whole[static_cast<std::size_t>(context.rank()) * 500 + i];
+      }));
       Array<std::uint32_t> root(kElements, false);
       expect_ok(context.reduce(in(x.data(), kElements), out(root.data(), kElements), 2, op));
-      for (std::size_t i = 0; context.rank() == 2 && i < kElements; ++i)
-        ASSERT_EQ(root[i], whole[i]);
+      if (context.rank() != 2) continue;
+      ASSERT_TRUE(holds(root.data(), kElements, [&](std::size_t i) { return whole[i]; }));
     }
   });
 }

@@ -112,8 +112,8 @@ TEST(AllreduceOverMachines, EveryAlgorithm) {
           const Status status =
               context.allreduce(in(x.data(), count), out(to, count), ReduceOp::average, algorithm);
           ASSERT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
-          for (std::size_t i = 0; i < count; ++i)
-            ASSERT_DOUBLE_EQ(to[i], 1.5 + static_cast<double>(i)) << name(algorithm);
+          ASSERT_TRUE(holds(to, count, [&](std::size_t i) { return 1.5 + static_cast<double>(i); }))
+              << name(algorithm);
         }
       }
     }

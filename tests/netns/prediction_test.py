@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 60
 GATE = 0.25
 MBIT = 100  # of each link between namespaces; the guest is asked what it carries
-SIZES = {"netns": "4M", "softroce": "1M"}
+SIZES = {"netns": "4M", "softroce": "512K"}
 SECONDS = 8  # of each operation: its channels take up to 250 ms more at first
 
 
@@ -22,7 +22,7 @@ class PredictionTest(unittest.TestCase):
     def test_operations_take_as_long_as_predicted(self):
         tool, cluster = numbers_tool.load(), sys.argv[2]
         runs = tool.Runs(Path(sys.argv[1]))
-        mbit = tool.guest_rates(runs, SECONDS)[2] if cluster == "softroce" else MBIT
+        mbit = tool.guest_rates(runs, SECONDS / 2)[2] if cluster == "softroce" else MBIT
         rates = {1: mbit, 2: mbit}  # one for all, so that it is measured once
         with tempfile.TemporaryDirectory() as scratch:
             for name, size, predicted, took in tool.predictions(runs, cluster, rates, (SIZES[cluster],), Path(scratch),
