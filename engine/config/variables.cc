@@ -183,8 +183,7 @@ std::vector<Variable> make_table() {
             Word{"auto", -1}),
       whole("WEFT_IB_QUEUE_PAIRS", &Config::ib_queue_pairs, "queue pairs", {1, 4},
             "connections per peer and RDMA port, the same on all ranks; if several, the first "
-            "carries "
-            "the engine's own notes and the others data"),
+            "carries the engine's own notes and the others data"),
       whole("WEFT_IB_MTU", &Config::ib_mtu, "bytes", {256, 4096},
             "bytes of an RDMA packet, a power of two; auto: the smaller of both ports'",
             Word{"auto", 0}),
