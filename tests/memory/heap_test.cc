@@ -23,10 +23,13 @@ bool aligned(const void* pointer, std::uintptr_t alignment) {
 TEST(Heap, BlocksOfEverySizeAreAlignedZeroedAndTheirOwn) {
   with_heap(heap_of_mib(512), [] {
     std::vector<std::pair<std::byte*, std::size_t>> blocks;
-    for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 4095u, 1'000'003u, 1u << 20,
+    for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 4032u, 4096u, 1'000'003u, 1u << 20,
                                     (1u << 20) - 1, 2u << 20, (2u << 20) + 1, 10'000'019u}) {
       std::byte* block = take(bytes);
-      EXPECT_TRUE(aligned(block, bytes >= 2u << 20 ? 2u << 20 : 64)) << bytes;
+      EXPECT_TRUE(aligned(block, bytes >= 1u << 20 ? 2u << 20
+                                 : bytes >= 4096   ? 4096
+                                                   : 64))
+          << bytes;
       EXPECT_TRUE(is_zero(block, bytes)) << bytes;
       std::memset(block, static_cast<int>(blocks.size() + 1), bytes);
       blocks.emplace_back(block, bytes);

@@ -18,6 +18,7 @@ import cluster_test
 
 LIMIT_S = 100  # of one command; the self-test has more
 SELFTEST_S = 150
+WIRE_PORT = 18600
 SELFTEST = "Faults,Path,AKilledPeer,Order"  # the rest of the suite: softroce_transport, in one process
 IDLE_S = 5
 MOST_THREADS, MOST_DESCRIPTORS, MOST_CORE = 2, 10, 0.01  # of an interface; of a rank
@@ -80,10 +81,25 @@ class WireTest(unittest.TestCase):
                 self.assert_sane(row)
                 self.assertEqual(row["half_round_trip"], operation in ("write", "notice"))
 
+    def test_two_commands_that_know_each_other_by_a_port(self):
+        """As on two machines."""
+        listens = subprocess.Popen([WEFT, "perf", "wire", "--listen", str(WIRE_PORT), "--device", "rx_h1r1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = weft("perf", "wire", "--peer", f"127.0.0.1:{WIRE_PORT}", "--op", "read", "--sizes", "64K", "--device",
+                    "rx_h0r1", "--seconds", "0.1", "--against", "perftest", "--rounds", 3, "--json", "-")
+        said = listens.communicate(timeout=LIMIT_S)[1]
+        self.assertEqual((done.returncode, listens.returncode, said), (0, 0, ""), done.stderr)
+        row, = rows(done.stdout)
+        self.assertEqual((row["device"], row["op"], row["peer"], row["rounds"]), ("rx_h0r1", "read", "ib_read_bw", 3))
+        self.assertGreater(row["MiBps"], 0)
+
     def test_beside_perftest(self):
         row, = self.measured("--op", "write", "--sizes", "64K", "--against", "perftest")
         self.assert_sane(row)
         self.assertEqual((row["peer"], row["rounds"]), ("ib_write_bw", 7))
+        lower, upper = row["ratio_quartiles"]
+        self.assertLessEqual(lower, row["ratio"])
+        self.assertLessEqual(row["ratio"], upper)
         self.assertGreater(row["peer_MiBps"], 0)
         self.assertTrue(0.01 < row["ratio"] < 100, row)
         print(f"wire: write of 64K {row['MiBps']:.1f} MiB/s, ib_write_bw {row['peer_MiBps']:.1f}, ratio {row['ratio']:.2f}")

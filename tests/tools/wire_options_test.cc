@@ -48,6 +48,7 @@ TEST(WireOptions, ErrorsNameTheOption) {
       {{.peer_device = "b", .peer = "host:1"}, "--peer-device"},
       {{.peer = "host:1", .listen = 1}, "--listen and --peer"},
       {{.listen = 70000}, "--listen 70000"},
+      {{.rounds = 0}, "--rounds 0"},
       {{.against = "nobody"}, "--against nobody"},
       {{.transport = "ucx", .against = "perftest"}, "--against perftest"},
   };

@@ -28,8 +28,8 @@ reports a constant, whatever it can do. CPU: of both processes. Over --transport
 side's processor does one-sided work.
 
 --against perftest runs ib_write_bw, ib_read_lat, … on the same ports with the same size, depth,
-list and packets, in turn with ours, seven rounds; ratio is the median of ours / theirs: of
-averages, or of median times with --depth 1.
+list and packets, in turn with ours, --rounds times; ratio is the median of ours / theirs, of
+averages, or of median times with --depth 1, and half of the rounds lie between the last two.
 
 Examples:
   weft perf wire --op write --sizes 64K,1M --device mlx5_0 --peer-device mlx5_1 --against perftest
@@ -119,6 +119,8 @@ void add_wire(CLI::App& perf, Action& action) {
   command->add_option("--sizes", to.sizes, "Bytes of an operation: 8,64K,1M");
   command->add_option("--depth", to.depth, "Operations under way; 1: latency [128; atomic: 1]");
   command->add_option("--list", to.list, "Operations posted before a doorbell");
+  command->add_option("--rounds", to.rounds,
+                      "Into which --seconds are cut; each has its own ratio");
   command->add_option("--transport", to.transport, "ib or ucx");
   command->add_option("--device", to.device, "Of this side: rx_h0r0 or mlx5_0:2; ucx: eth0");
   command->add_option("--peer-device", to.peer_device, "Of the other side, on this machine");

@@ -1,4 +1,5 @@
-// The timed loops. They do what a user of an interface does: post, take a turn, look.
+// The timed loops. They do what the engine does with an interface: post, take a turn, look, and
+// wait by its rule, so that who has nothing to do leaves the core to whoever moves the bytes.
 #include "tools/weft/wire_laps.h"
 
 #include <fmt/format.h>
@@ -10,43 +11,31 @@
 namespace weft {
 namespace {
 
-// Turns in which nothing moved between two looks at the clock and at the connection.
-constexpr std::uint32_t kTurnsPerLook = 4096;
+// What a peer writes into our memory wakes nobody.
+constexpr std::int64_t kNapNs = 1'000'000;
 
-// Counts turns without effect; an error once the path has failed or patience is over, which is
-// counted from the first look: reading the clock may cost as much as an exchange.
-class Patience {
- public:
-  explicit Patience(WireSide& side) : side_(side) {}
-
-  void reset() {
-    turns_ = 0;
-    since_ns_ = 0;
-  }
-  Status turn() {
-    if (++turns_ % kTurnsPerLook != 0) return {};
-    WEFT_RETURN_IF_ERROR(side_.peer().failure());
+// Turns until `done`; an error once the path has failed or nothing has come of it for too long.
+template <class Predicate>
+Status turn_until(WireSide& side, Predicate done, std::int64_t longest_sleep_ns) {
+  Backoff backoff(side.policy());
+  std::int64_t since_ns = 0;  // the first slow look: reading the clock may cost as much as a turn
+  while (!done()) {
+    side.interface().progress();
+    const Backoff::Next next = backoff.next();
+    if (next == Backoff::Next::again) continue;
+    WEFT_RETURN_IF_ERROR(side.peer().failure());
     const std::int64_t now = now_ns();
-    if (since_ns_ == 0) since_ns_ = now;
-    if (now - since_ns_ > std::int64_t{kWirePatienceMs} * 1'000'000)
+    if (since_ns == 0) since_ns = now;
+    if (now - since_ns > std::int64_t{kWirePatienceMs} * 1'000'000)
       return Status(Code::timed_out, fmt::format("nothing moved for {} s", kWirePatienceMs / 1000));
-    return {};
+    if (next == Backoff::Next::sleep) side.interface().sleep(longest_sleep_ns, done);
   }
-
- private:
-  WireSide& side_;
-  std::uint32_t turns_ = 0;
-  std::int64_t since_ns_ = 0;  // 0: not looked yet
-};
+  return {};
+}
 
 template <class Predicate>
 Status turn_until(WireSide& side, Predicate done) {
-  Patience patience(side);
-  while (!done()) {
-    side.interface().progress();
-    WEFT_RETURN_IF_ERROR(patience.turn());
-  }
-  return {};
+  return turn_until(side, done, side.policy().sleep_ns);
 }
 
 std::size_t piece_of(WireSide& side, const WireTask& task) {
@@ -79,16 +68,15 @@ class Stream {
         ended_(task.iterations) {}
 
   Status run() {
-    Patience patience(side_);
-    while (done_ < units_) {
+    while (done_ < units_ && status_.ok()) {
       while (post_list()) side_.interface().progress();  // a doorbell per list
-      side_.interface().progress();
       const std::uint64_t before = done_;
-      WEFT_RETURN_IF_ERROR(task_.op == WireOp::notice ? collect_releases() : collect());
-      if (done_ != before) patience.reset();
-      WEFT_RETURN_IF_ERROR(patience.turn());
+      WEFT_RETURN_IF_ERROR(turn_until(side_, [&] {
+        task_.op == WireOp::notice ? collect_releases() : collect();
+        return done_ != before;
+      }));
     }
-    return {};
+    return status_;
   }
 
   [[nodiscard]] WireLap lap() const {
@@ -140,24 +128,21 @@ class Stream {
     return peer.post_piece(kWireChannel, WireHeader{}, piece_at(side_, task_, posted_));
   }
 
-  Status collect() {
-    std::array<Completion, 64> completions;
-    const std::size_t count = side_.interface().poll(completions);
-    if (count == 0) return {};
+  void collect() {
+    const std::size_t count = side_.interface().poll(completions_);
+    if (count == 0) return;
     const std::int64_t now = now_ns();
     for (std::size_t i = 0; i < count; ++i) {
-      WEFT_RETURN_IF_ERROR(completions[i].status);
+      if (status_.ok()) status_ = std::move(completions_[i].status);
       ended_[done_++] = now;
     }
-    return {};
   }
 
-  Status collect_releases() {
+  void collect_releases() {
     const std::uint64_t released = side_.peer().released(kWireChannel) - already_;
-    if (released == done_) return {};
+    if (released == done_) return;
     const std::int64_t now = now_ns();
     for (; done_ < released; ++done_) ended_[done_ / pieces_] = now;
-    return {};
   }
 
   WireSide& side_;
@@ -168,6 +153,8 @@ class Stream {
   std::uint64_t posted_ = 0;
   std::uint64_t done_ = 0;
   std::uint64_t found_ = 0;
+  Status status_;  // of the first that did not end well
+  std::array<Completion, 64> completions_;
   std::vector<std::int64_t> begun_;
   std::vector<std::int64_t> ended_;
 };
@@ -197,6 +184,7 @@ Status write_turn(WireSide& side, const WireTask& task) {
   const std::span<const std::byte> local(side.source(), task.bytes);
   if (side.peer().post_write(local, side.remote(task.bytes), 0) == Posted::full)
     return Status(Code::exhausted, "no place for a single write");
+  side.interface().progress();  // it leaves
   Completion completion;
   WEFT_RETURN_IF_ERROR(turn_until(side, [&] {
     return side.interface().poll({&completion, 1}) == 1;
@@ -206,9 +194,10 @@ Status write_turn(WireSide& side, const WireTask& task) {
 
 Status await_turn(WireSide& side, const WireTask& task, std::uint8_t turn) {
   auto* last = reinterpret_cast<std::uint8_t*>(side.target() + task.bytes - 1);
-  return turn_until(side, [&] {
+  const auto came = [&] {
     return std::atomic_ref<std::uint8_t>(*last).load(std::memory_order_acquire) == turn;
-  });
+  };
+  return turn_until(side, came, kNapNs);
 }
 
 // One round trip, as either side sees it.

@@ -14,6 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kOps = {"write", "read", "notice", "atomic"};
 constexpr int kMostDepth = 512;  // an interface takes 1024 one-sided operations
 constexpr int kUsualDepth = 128;
+constexpr int kMostRounds = 999;
 constexpr int kLeastPort = 1;
 constexpr int kMostPort = 65535;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
@@ -76,6 +77,8 @@ Status check(const WireOptions& options) {
     return invalid(fmt::format("--depth {}: expected 1 to {}", asked.depth, kMostDepth));
   if (asked.list < 1 || asked.list > static_cast<int>(options.depth))
     return invalid(fmt::format("--list {}: expected 1 to --depth {}", asked.list, options.depth));
+  if (asked.rounds < 1 || asked.rounds > kMostRounds)
+    return invalid(fmt::format("--rounds {}: expected 1 to {}", asked.rounds, kMostRounds));
   if (!asked.against.empty() && asked.against != "perftest")
     return invalid(fmt::format("--against {}: there is perftest", asked.against));
   if (options.against_perftest && options.over_ucx)

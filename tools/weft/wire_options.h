@@ -27,7 +27,8 @@ struct WireArguments {
   std::string peer_device{};  // empty: the same
   std::string peer{};
   int listen = 0;
-  double seconds = 1;
+  double seconds = 1;  // of each size, all rounds
+  int rounds = 7;
   std::string json{};
   std::string against{};
 };

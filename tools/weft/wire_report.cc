@@ -41,20 +41,23 @@ struct WireReport::Figures {
   double cpu_s_per_gib = 0;
   double share = 0;  // of the line; 0: its rate is not known
   double peer = 0;   // MiB/s, or microseconds
+  // Ours / theirs: the median of the rounds, and between what half of them lie.
   double ratio = 0;
+  double lower_quartile = 0;
+  double upper_quartile = 0;
 };
 
 double average_mib(const WireRow& row, const WireLap& lap) {
   return static_cast<double>(row.bytes) * static_cast<double>(lap.us.size()) / lap.seconds / kMib;
 }
 
-double wire_ratio(const WireRow& row, bool is_latency) {
+std::vector<double> wire_ratios(const WireRow& row, bool is_latency) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < row.peers.size(); ++i) {
     ratios.push_back(is_latency ? median(row.laps[i].us) / row.peers[i].typical_us
                                 : average_mib(row, row.laps[i]) / row.peers[i].average_mib);
   }
-  return median(std::move(ratios));
+  return ratios;
 }
 
 Result<WireReport> WireReport::open(const WireOptions& options, const WirePath& path) {
@@ -78,7 +81,8 @@ void WireReport::head() const {
   fmt::print("\n{:>6} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}", "bytes", "iters",
              "peak MB/s", "avg MB/s", "Mpps", "p50 us", "p99 us", "p99.9 us", "CPU s/GiB", "line");
   if (options_.against_perftest)
-    fmt::print(" {:>14} {:>6}", options_.is_latency() ? "perftest us" : "perftest MB/s", "ratio");
+    fmt::print(" {:>14} {:>6} {:>10}", options_.is_latency() ? "perftest us" : "perftest MB/s",
+               "ratio", "half in");
   fmt::print("\n");
   std::fflush(stdout);
 }
@@ -114,7 +118,10 @@ WireReport::Figures WireReport::figures(const WireRow& row) const {
   all.peer = median_of_peers(row, [&](const PerftestFigure& peer) {
     return options_.is_latency() ? peer.typical_us : peer.average_mib;
   });
-  all.ratio = wire_ratio(row, options_.is_latency());
+  const std::vector<double> ratios = wire_ratios(row, options_.is_latency());
+  all.ratio = median(ratios);
+  all.lower_quartile = quantile(ratios, 0.25);
+  all.upper_quartile = quantile(ratios, 0.75);
   return all;
 }
 
@@ -125,7 +132,9 @@ std::string WireReport::text(const WireRow& row) const {
       bytes_text(row.bytes), row.iterations, all.peak_mib, all.average_mib, all.mpps, all.p50_us,
       all.p99_us, all.p999_us, all.cpu_s_per_gib,
       all.share > 0 ? fmt::format("{:.3f}", all.share) : "-");
-  if (!row.peers.empty()) line += fmt::format(" {:>14.2f} {:>6.2f}", all.peer, all.ratio);
+  if (!row.peers.empty())
+    line += fmt::format(" {:>14.2f} {:>6.2f}  {:.2f}-{:.2f}", all.peer, all.ratio,
+                        all.lower_quartile, all.upper_quartile);
   return line;
 }
 
@@ -156,6 +165,7 @@ std::string WireReport::json(const WireRow& row) const {
     object["peer"] = perftest_program(task);
     object[options_.is_latency() ? "peer_p50_us" : "peer_MiBps"] = all.peer;
     object["ratio"] = all.ratio;
+    object["ratio_quartiles"] = {all.lower_quartile, all.upper_quartile};
   }
   return object.dump();
 }

@@ -23,9 +23,8 @@ struct WireRow {
 
 // MiB per second, as perftest counts MB.
 [[nodiscard]] double average_mib(const WireRow& row, const WireLap& lap);
-// Ours / theirs, the median of the rounds: of bandwidths, or of median times where one operation
-// is under way.
-[[nodiscard]] double wire_ratio(const WireRow& row, bool is_latency);
+// Ours / theirs of each round: of bandwidths, or of median times where one operation is under way.
+[[nodiscard]] std::vector<double> wire_ratios(const WireRow& row, bool is_latency);
 
 class WireReport {
  public:

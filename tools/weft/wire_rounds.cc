@@ -11,7 +11,6 @@
 namespace weft {
 namespace {
 
-constexpr int kRounds = 7;
 constexpr std::uint32_t kFewest = 5;  // operations of a round; as perftest's least
 constexpr std::uint32_t kMost = 20'000;
 constexpr int kTries = 3;  // of perftest, which on a busy machine fails or cannot tell the time
@@ -58,7 +57,7 @@ class Leader {
     WireRow row;
     row.bytes = bytes;
     row.iterations = task.iterations;
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < options_.asked.rounds; ++round) {
       WEFT_ASSIGN(WireLap own, lap(task, row.cpu_s));
       row.laps.push_back(std::move(own));
       if (!options_.against_perftest) continue;
@@ -73,7 +72,7 @@ class Leader {
 
   // The first lap warms up: connects, registers memory. The second, longer one tells the time.
   Status find_iterations(WireTask& task) {
-    const double round_s = options_.asked.seconds / kRounds;
+    const double round_s = options_.asked.seconds / options_.asked.rounds;
     for (int tries = 0; tries < 2; ++tries) {
       double unused = 0;
       WEFT_ASSIGN(const WireLap once, lap(task, unused));

@@ -53,13 +53,15 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
   std::unique_ptr<WireSide> side(new WireSide(self, line));
   side->path_.device = device;
   if (plan.over_ucx && device.name.empty()) side->path_.device.name = "lo";
+  WEFT_ASSIGN(const Config config, Config::from_environment());
+  side->policy_ = wait_policy(2, usable_cores(), config.spin_ns,
+                              config.yield_us < 0 ? -1 : config.yield_us * 1000);
   std::vector<RdmaGid> gids;
   int mtu = 0;
   const std::vector<RdmaPort> ports = plan.over_ucx ? std::vector<RdmaPort>{} : rdma_ports();
   if (const RdmaPort* port = find(ports, device)) {
     side->path_.device = {port->device, port->port};
     side->path_.mbit_per_s = port->mbit_per_s;
-    WEFT_ASSIGN(const Config config, Config::from_environment());
     gids = port->gids;
     std::erase_if(gids, [&config](const RdmaGid& gid) {
       return config.ib_gid_index >= 0 && gid.index != config.ib_gid_index;

@@ -8,6 +8,7 @@
 #include "tools/weft/wire_line.h"
 #include "tools/weft/wire_options.h"
 #include "verbs/device/device.h"
+#include "verbs/progress/progress.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -46,6 +47,8 @@ class WireSide {
   [[nodiscard]] Endpoint& peer() { return *peer_; }
   [[nodiscard]] Line& line() { return line_; }
   [[nodiscard]] const WirePath& path() const { return path_; }
+  // How to wait: as two ranks of this machine do.
+  [[nodiscard]] const WaitPolicy& policy() const { return policy_; }
   // The other side's target().
   [[nodiscard]] RemoteBuffer remote(std::size_t bytes) const {
     return {remote_.form, remote_.word, bytes};
@@ -78,6 +81,7 @@ class WireSide {
   Endpoint* peer_ = nullptr;  // of the interface
   RemoteBuffer remote_;
   WirePath path_;
+  WaitPolicy policy_;
   std::uint8_t turn_ = 0;
 };
 

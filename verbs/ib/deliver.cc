@@ -42,7 +42,7 @@ std::size_t IbInterface::take_messages() {
       datagram_failed(completion, "receiving a datagram");
     }
   }
-  if (free_receives_.size() >= kGiveBack || count == 0) {
+  if (free_receives_.size() >= kGiveBack || (count == 0 && !free_receives_.empty())) {
     if (const Status given = give_receives(); !given.ok()) warn_once(given);
   }
   return static_cast<std::size_t>(count);

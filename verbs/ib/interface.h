@@ -244,6 +244,7 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] Status copy_in(std::byte* to, std::span<const std::byte> payload);
   [[nodiscard]] bool lend(std::span<const std::byte> payload, Sent& sent);
   void wait_to_go(std::uint32_t channel);
+  void pump_channels();
   void pump_channel(std::uint32_t channel, PostList& list);
   void ask_for_ring(Remote& remote, std::uint32_t channel, RingKind ring);
   void write_notice(Outgoing& out, std::uint32_t channel, PostList& list);

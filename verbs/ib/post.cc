@@ -125,6 +125,12 @@ void IbEndpoint::wait_to_go(std::uint32_t channel) {
 void IbEndpoint::pump() {
   if (!peer_ready_ || !failure_.ok()) return;
   if (received_ - received_reported_ >= granted_ / 2) report_received();
+  if (!waiting_.empty()) pump_channels();
+  if (!controls_.empty()) pump_controls();
+  if (works_ahead()) pump_works();
+}
+
+void IbEndpoint::pump_channels() {
   PostList list;
   for (std::size_t q = 0; q < queues_.size() && failure_.ok(); ++q) {
     for (const std::uint32_t channel : waiting_) {
@@ -137,8 +143,6 @@ void IbEndpoint::pump() {
     out.waiting = out.sent != out.posted;
     return !out.waiting;
   });
-  pump_controls();
-  pump_works();
 }
 
 void IbEndpoint::pump_channel(std::uint32_t channel, PostList& list) {

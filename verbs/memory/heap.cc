@@ -107,8 +107,10 @@ std::uint64_t Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
   return madvise(base_ + offset, bytes, MADV_COLLAPSE) == 0 ? bytes : 0;
 }
 
+// A packet of a page then lies in one: a device that maps page by page reads and writes it at once.
 Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
-  if (const auto offset = small_.take(bytes, kCacheLine)) return *offset;
+  const std::uint64_t alignment = bytes < kPage ? kCacheLine : kPage;
+  if (const auto offset = small_.take(bytes, alignment)) return *offset;
   const auto arena = large_.take(kHugePage, kHugePage);
   if (!arena)
     return Status(Code::exhausted, "weft::allocate: the shared heap's address space is full");
@@ -119,7 +121,7 @@ Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
   clear_held(*arena, kHugePage);
   huge_ += take_huge_pages(*arena, kHugePage);
   small_.give(*arena, kHugePage);
-  return *small_.take(bytes, kCacheLine);
+  return *small_.take(bytes, alignment);
 }
 
 Result<void*> Heap::allocate(std::size_t bytes) {

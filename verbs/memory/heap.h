@@ -11,6 +11,7 @@
 namespace weft {
 
 inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint64_t kCacheLine = 64;
 // Requests from here up get whole huge pages of their own; smaller ones share arenas of one huge
 // page.

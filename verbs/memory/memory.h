@@ -45,8 +45,8 @@ struct HeapUsage {
 // Sets how the heap will be made. After the heap exists only equal options are ok.
 Status configure_heap(const HeapOptions& options);
 
-// At least `bytes` of zeroed shared memory, 64-byte aligned (2 MiB aligned from 2 MiB up). 0 bytes
-// is legal.
+// At least `bytes` of zeroed shared memory, aligned to 64 bytes, from 4 KiB up to pages of 4 KiB and
+// from 1 MiB up to 2 MiB. 0 bytes is legal.
 [[nodiscard]] Result<void*> allocate(std::size_t bytes);
 // Gives back what allocate() gave. nullptr is legal. Peers may keep a mapping; its pages are gone.
 void deallocate(void* pointer);
