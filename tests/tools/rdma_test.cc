@@ -50,6 +50,23 @@ TEST_F(Ports, OfRoceHaveAnAddressPerVersion) {
   EXPECT_EQ(network_of(found[0]), "10.0.0.0/24") << "link-local ones are everywhere";
 }
 
+TEST_F(Ports, AreOnTheSameNetworkInWhateverOrderTheirAddressesWereGiven) {
+  const std::string six = "fd00:0000:0000:0001:0000:0000:0000:0001";
+  add_netdev("eth0");
+  add_address("eth0", "10.0.0.1/24");
+  add_address("eth0", "fd00:0:0:1::1/64");
+  for (const auto& [device, first, second] :
+       {std::tuple("mlx5_0", kTenOne, six), std::tuple("mlx5_1", six, kTenOne)}) {
+    add_port(device, "4: ACTIVE");
+    add_gid(device, 0, first, "RoCE v2", "eth0");
+    add_gid(device, 1, second, "RoCE v2", "eth0");
+  }
+  const std::vector<RdmaPort> found = ports();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(network_of(found[0]), "10.0.0.0/24");
+  EXPECT_EQ(network_of(found[1]), "10.0.0.0/24");
+}
+
 TEST_F(Ports, WithLinkLocalAddressesOnlySaySo) {
   add_netdev("eth0");
   add_port("mlx5_0", "4: ACTIVE");

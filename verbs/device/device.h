@@ -114,8 +114,9 @@ struct RdmaSources {
 // The same but for what their addresses tell: gids is empty, usable is false, and there is no
 // reason. A few reads for each port.
 [[nodiscard]] std::vector<RdmaPort> list_rdma_ports(const std::string& sys = "/sys");
-// What ports that reach each other call the network that they are on: that of a RoCE port's best
-// address, the subnet prefix of an InfiniBand one. Empty: not told.
+// What ports that reach each other call the network that they are on: the subnet of one of a RoCE
+// port's addresses (IPv4 before IPv6, then by its text), the subnet prefix of an InfiniBand one.
+// Empty: not told.
 [[nodiscard]] std::string network_of(const RdmaPort& port);
 // What it means that there is none, and how to get one.
 [[nodiscard]] std::string why_no_rdma(const RdmaSources& from = {});

@@ -1,6 +1,7 @@
 // RDMA ports: /sys/class/infiniband/DEVICE/ports/N.
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "verbs/device/device.h"
 #include "verbs/device/gid_bytes.h"
@@ -157,14 +158,18 @@ void for_each_port(const fs::path& sys,
 
 }  // namespace
 
+// Of several the first by a rule that knows no places of the table: hosts that were given the same
+// addresses in another order agree.
 std::string network_of(const RdmaPort& port) {
+  std::optional<std::pair<bool, std::string>> first;  // IPv6 comes after IPv4
   for (const RdmaGid& gid : port.gids) {
     if (!gid.usable) continue;
     if (gid.kind == GidKind::infiniband) return device::subnet_text(gid.bytes, kSubnetPrefixBits);
-    if (gid.kind == GidKind::roce_v2 && !gid.link_local && gid.prefix_bits >= 0)
-      return subnet_of(gid);
+    if (gid.kind != GidKind::roce_v2 || gid.link_local || gid.prefix_bits < 0) continue;
+    std::pair found(!device::is_ipv4(gid.bytes), subnet_of(gid));
+    if (!first || found < *first) first = std::move(found);
   }
-  return {};
+  return first ? first->second : std::string();
 }
 
 std::vector<RdmaPort> list_rdma_ports(const std::string& sys) {
