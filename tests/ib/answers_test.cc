@@ -73,6 +73,7 @@ TEST(IbAnswers, EveryFailedCompletionNamesWhatFailed) {
     const Status status = failed(Fabric::library(), completion, work);
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(status.rank(), 3);
+    EXPECT_FALSE(likely_cause(completion.status).empty()) << number;
     for (const std::string& part :
          {work.path, std::string("queue pair 4711"), std::string("work request 815"),
           "status " + std::to_string(number), std::string("scripted failure"),

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <future>
 #include <random>
+#include <set>
 
 #include "tests/ib/pair.h"
 
@@ -474,6 +475,34 @@ TEST(IbConnecting, WhatTheUserAsksForReachesTheQueuePairs) {
     EXPECT_EQ(how.retry_cnt, 5);
     EXPECT_EQ(how.rnr_retry, 7) << "for ever";
   }
+}
+
+TEST(IbConnecting, AnotherNumberOfQueuePairsIsNamed) {
+  Ranks ranks(2);
+  ranks.ib.queue_pairs = 3;
+  ranks.open(0);
+  ranks.ib.queue_pairs = 2;
+  ranks.open(1);
+  const Status status = ranks.at(0).connect(1, ranks.at(1).address()).status();
+  EXPECT_EQ(status.code(), Code::mismatch);
+  EXPECT_EQ(status.rank(), 1);
+  EXPECT_NE(status.text().find("WEFT_IB_QUEUE_PAIRS = 2, this rank 3"), std::string_view::npos)
+      << status.text();
+}
+
+TEST(IbConnecting, NobodyAsksForMoreReadsAtATimeThanThePeerAnswers) {
+  Ranks ranks(2);
+  ranks.fabric.limits.reads_asked = 8;
+  ranks.open(0);
+  ranks.fabric.limits.reads_answered = 4;
+  ranks.open(1);
+  ranks.meet(0, 1);
+  std::multiset<int> asked, answered;
+  for (const ibv_qp_attr& how : ranks.fabric.sending) asked.insert(how.max_rd_atomic);
+  for (const ibv_qp_attr& how : ranks.fabric.connected) answered.insert(how.max_dest_rd_atomic);
+  EXPECT_EQ(asked, (std::multiset{4, 4, 8, 8}))
+      << "two queue pairs each: 4 of rank 1, 8 can be asked for";
+  EXPECT_EQ(answered, (std::multiset{4, 4, 16, 16}));
 }
 
 // "ib:scripted0/1 to rank 1 (GID 0, 10.0.0.1 to 10.0.0.2: both RoCE v2, …)", whoever began.

@@ -1,4 +1,6 @@
 // Paths that break: who is told what, what stays readable, and that every ticket completes.
+#include <poll.h>
+
 #include <cerrno>
 
 #include "tests/ib/pair.h"
@@ -65,6 +67,48 @@ TEST(IbFailures, EveryTicketCompletesOnceInOrder) {
     return next == 12;
   }));
   EXPECT_EQ(ranks.at(0).poll(some), 0u);
+}
+
+// What became of one operation.
+Status end_of(Ranks& ranks, std::uint64_t ticket) {
+  Completion completion;
+  EXPECT_TRUE(ranks.eventually([&] { return ranks.at(0).poll({&completion, 1}) == 1; }));
+  EXPECT_EQ(completion.ticket, ticket);
+  return completion.status;
+}
+
+TEST(IbFailures, MemoryThatThePeerCannotPinIsNoFaultOfTheAsker) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  SharedBuffer buffer(4096);
+  const RemoteBuffer remote = ranks.at(1).describe(buffer.bytes().data(), 4096);
+  std::vector<std::byte> local(4096);
+  Endpoint& peer = ranks.link(0, 1);
+  ASSERT_EQ(peer.post_read(local, remote, 1), Posted::posted);
+  ranks.fabric.refuse("reg_mr", ENOMEM);
+  const Status status = end_of(ranks, 1);
+  EXPECT_EQ(status.code(), Code::exhausted) << status.text();
+  EXPECT_EQ(status.rank(), 1);
+  EXPECT_TRUE(has(status, "ulimit -l")) << status.text();
+  ranks.fabric.allow();
+  ASSERT_EQ(peer.post_read(local, remote, 2), Posted::posted);
+  EXPECT_TRUE(end_of(ranks, 2).ok()) << "asked anew";
+}
+
+TEST(IbFailures, ADeviceWithoutAtomicOperationsSaysSoAndKeepsItsPaths) {
+  Ranks ranks(2);
+  ranks.fabric.limits.atomics = IBV_ATOMIC_NONE;
+  ranks.open_all();
+  ranks.meet(0, 1);
+  SharedBuffer buffer(64);
+  std::uint64_t found = 0;
+  const RemoteBuffer word = ranks.at(1).describe(buffer.bytes().data(), 8);
+  ASSERT_EQ(ranks.link(0, 1).post_compare_swap(word, 0, 1, &found, 3), Posted::posted);
+  const Status status = end_of(ranks, 3);
+  EXPECT_EQ(status.code(), Code::unavailable);
+  EXPECT_TRUE(has(status, "no atomic operations")) << status.text();
+  EXPECT_TRUE(ranks.link(0, 1).failure().ok());
 }
 
 TEST(IbFailures, PiecesOfABrokenPathAreSettled) {
@@ -162,6 +206,39 @@ TEST(IbFailures, AFailedDeviceEndsAllPaths) {
     std::array<Completion, 2> completions;
     EXPECT_EQ(ranks.at(0).poll(completions), 1u);
   }
+}
+
+// A device that is gone leaves its descriptors readable.
+TEST(IbFailures, AFailedDeviceLetsItsUserSleep) {
+  Ranks ranks(2);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  ranks.fabric.raise(Ranks::device(0), IBV_EVENT_DEVICE_FATAL);
+  look(ranks, 0);
+  EXPECT_TRUE(ranks.at(0).arm());
+  ranks.fabric.raise(Ranks::device(0), IBV_EVENT_PORT_ERR);
+  pollfd ready{must(ranks.at(0).descriptor()), POLLIN, 0};
+  EXPECT_EQ(::poll(&ready, 1, 0), 0);
+  ranks.at(0).disarm();
+}
+
+// The device removes what has come over a queue pair when that is reset.
+TEST(IbFailures, APathThatEndsKeepsNoPlaceOfTheReceiveQueue) {
+  IbOptions ib;
+  ib.receive_depth = 64;
+  Ranks ranks(3, {0}, ib);
+  ranks.open_all();
+  ranks.meet(0, 1);
+  ranks.meet(0, 2);
+  ASSERT_TRUE(
+      ranks.eventually([&] { return ranks.fabric.receives_waiting(Ranks::device(0)) == 64; }));
+  for (std::uint32_t n = 1; n <= 2; ++n) ASSERT_TRUE(ranks.post(1, 0, n));
+  ranks.at(1).progress();
+  ranks.fabric.run();
+  ASSERT_LT(ranks.fabric.receives_waiting(Ranks::device(0)), 64u);
+  ranks.link(0, 1).abandon(Status(Code::unavailable, "given up"));
+  EXPECT_TRUE(
+      ranks.eventually([&] { return ranks.fabric.receives_waiting(Ranks::device(0)) == 64; }));
 }
 
 TEST(IbFailures, EventsOfThePortEndNothing) {

@@ -154,6 +154,15 @@ std::vector<std::uint32_t> Fabric::reliable_pairs(const std::string& device) {
   return numbers;
 }
 
+std::size_t Fabric::receives_waiting(const std::string& device) {
+  const std::scoped_lock lock(mutex);
+  for (const auto& [number, pair] : pairs) {
+    if (pair->srq != nullptr && device == pair->context->device->name)
+      return static_cast<ScriptedReceives*>(pair->srq)->waiting.size();
+  }
+  return 0;
+}
+
 std::string Fabric::leaks() {
   const std::scoped_lock lock(mutex);
   std::string text;

@@ -34,6 +34,9 @@ struct ScriptedLimits {
   std::uint32_t max_inline = 256;
   std::size_t memlock = ~std::size_t{0};  // bytes of all pinned registrations together
   std::uint32_t on_demand = 0;            // what reliable connections do on demand
+  int reads_answered = 16;                // at a time, on a queue pair
+  int reads_asked = 16;
+  ibv_atomic_cap atomics = IBV_ATOMIC_HCA;
 };
 
 // A datagram on its way, before it is delivered.
@@ -98,6 +101,8 @@ class Fabric {
   void raise(const std::string& device, ibv_event_type event, int port = 1);
   void raise(std::uint32_t queue_pair, ibv_event_type event);
   [[nodiscard]] std::vector<std::uint32_t> reliable_pairs(const std::string& device);
+  // In the device's shared receive queue.
+  [[nodiscard]] std::size_t receives_waiting(const std::string& device);
 
   // What lives: "3 mr, 1 qp", empty if nothing does; and what should never have happened.
   [[nodiscard]] std::string leaks();

@@ -93,7 +93,9 @@ int query_device(ibv_context* context, ibv_device_attr* attributes) {
   attributes->max_cqe = fabric.limits.max_cqe;
   attributes->max_srq_wr = fabric.limits.max_srq_wr;
   attributes->max_qp_wr = static_cast<int>(fabric.limits.max_qp_wr);
-  attributes->max_qp_rd_atom = 16;
+  attributes->max_qp_rd_atom = fabric.limits.reads_answered;
+  attributes->max_qp_init_rd_atom = fabric.limits.reads_asked;
+  attributes->atomic_cap = fabric.limits.atomics;
   return fabric.refused("query_device");
 }
 
@@ -352,6 +354,10 @@ int modify_qp(ibv_qp* pair, ibv_qp_attr* to, int mask) {
   if (to->qp_state == IBV_QPS_RESET) {
     own->receives.clear();
     own->sends.clear();
+    for (ibv_cq* queue : {pair->send_cq, pair->recv_cq}) {  // as mlx5 does
+      std::erase_if(static_cast<ScriptedCompletions*>(queue)->done,
+                    [pair](const auto& done) { return done.completion.qp_num == pair->qp_num; });
+    }
   }
   pair->state = to->qp_state;
   if ((mask & IBV_QP_TIMEOUT) != 0) fabric.sending.push_back(*to);

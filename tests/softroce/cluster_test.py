@@ -235,8 +235,10 @@ class ClusterTest(ClusterCase):
 
     def test_packets_that_overtake_each_other(self):
         # Soft-RoCE then sends most of them again, after this timeout: 67 ms instead of a second.
-        with spoiled("delay 10ms 5ms limit 10000"):
+        before = overtaken()
+        with spoiled("delay 10ms 10ms limit 10000"):
             self.assert_right(Job("neighbor_allreduce", "ring", MIB, 1, 0, hosts=2, WEFT_IB_TIMEOUT="14"))
+        self.assertGreater(overtaken() - before, 10)
 
     def test_a_stopped_rank_is_waited_for(self):
         """By two others, each with more pieces for it under way than its receive queue has places."""
@@ -256,6 +258,16 @@ class ClusterTest(ClusterCase):
         wait_until(nothing_moves)
         job.ranks[1].send_signal(signal.SIGCONT)
         self.assert_right(job)
+
+    def test_no_rail_is_blamed_for_a_stopped_rank(self):
+        before = [carried(0, rail) for rail in range(RAILS)]
+        job = Job("neighbor_allreduce", "ring", 8_000_000, 2, 0, hosts=2)
+        wait_until(lambda: all(carried(0, rail) - before[rail] > 1_000_000 for rail in range(RAILS)))
+        job.ranks[1].send_signal(signal.SIGSTOP)
+        since = time.monotonic()
+        wait_until(lambda: time.monotonic() > since + 3)  # silence is half a second
+        job.ranks[1].send_signal(signal.SIGCONT)
+        self.assertNotIn("given up", self.assert_right(job))
 
     def test_survivors_name_the_rank_that_was_killed(self):
         before = carried(1, 0)

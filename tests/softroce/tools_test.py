@@ -19,7 +19,8 @@ import cluster_test
 LIMIT_S = 100  # of one command; the self-test has more
 SELFTEST_S = 150
 WIRE_PORT = 18600
-SELFTEST = "Faults,Path,AKilledPeer,Order"  # the rest of the suite: softroce_transport, in one process
+# Between processes; the rest of the suite: softroce_transport, in one process.
+SELFTEST = "Faults,Path,Order,AKilledPeer,SharedMemoryIsRead,ACounterThat,ACountUnderALock,StrangersOf"
 IDLE_S = 5
 MOST_THREADS, MOST_DESCRIPTORS, MOST_CORE = 2, 10, 0.01  # of an interface; of a rank
 WEFT = ""
@@ -130,6 +131,8 @@ class NetworksTest(unittest.TestCase):
         self.assertNotIn(0, statuses)
         for text in texts:
             self.assertIn("libibverbs.so.1", text)
+        listed = subprocess.run([*without, WEFT, "devices"], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(listed, r"rx_h0r0/1 .*not usable: .*libibverbs\.so\.1")
         statuses, texts = self.job(kinds=("",), before=without)
         self.assertEqual(statuses, [0, 0], texts)
         self.assertIn("ucx:h0r0", texts[0])

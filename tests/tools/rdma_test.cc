@@ -67,6 +67,22 @@ TEST_F(Ports, AreOnTheSameNetworkInWhateverOrderTheirAddressesWereGiven) {
   EXPECT_EQ(network_of(found[1]), "10.0.0.0/24");
 }
 
+TEST_F(Ports, WhoseDriverCannotBeAskedAreNotUsableAndSayWhy) {
+  add_netdev("eth0");
+  add_port("mlx5_0", "4: ACTIVE");
+  add_gid("mlx5_0", 0, kTenOne, "RoCE v2", "eth0");
+  add_address("eth0", "10.0.0.1/24");
+  RdmaSources from{sys_, sys_ / "dev", addresses_};
+  EXPECT_TRUE(discover_rdma_ports(from).at(0).usable);
+  from.driver = [](const std::string&, int) {
+    return RdmaAnswers{{}, 0, "libibverbs.so.1 cannot be loaded"};
+  };
+  const RdmaPort port = discover_rdma_ports(from).at(0);
+  EXPECT_FALSE(port.usable);
+  EXPECT_EQ(port.reason, "libibverbs.so.1 cannot be loaded");
+  EXPECT_EQ(port.gids.size(), 1U) << "what sysfs tells is there";
+}
+
 TEST_F(Ports, WithLinkLocalAddressesOnlySaySo) {
   add_netdev("eth0");
   add_port("mlx5_0", "4: ACTIVE");

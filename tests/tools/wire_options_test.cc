@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tools/weft/wire_perftest.h"
 
 namespace weft {
@@ -73,6 +75,15 @@ TEST(WirePerftest, MeasuresTheSameTask) {
       (std::vector<std::string>{"ib_write_bw", "-d",    "rx_h0r0", "-i", "1",  "-p", "7000",
                                 "-n",          "100",   "-F",      "-x", "1",  "-m", "4096",
                                 "-s",          "65536", "-t",      "64", "-l", "16", "10.0.0.2"}));
+  WirePath told = path;
+  told.service_level = 3;
+  told.traffic_class = 104;
+  const std::vector<std::string> words = perftest_command(task, told, 7000, "");
+  for (const auto& [option, value] : {std::pair{"-S", "3"}, std::pair{"--tclass", "104"}}) {
+    const auto found = std::ranges::find(words, option);
+    ASSERT_NE(found, words.end()) << option;
+    EXPECT_EQ(*std::next(found), value);
+  }
   task.depth = 1;
   for (const auto& [op, program] :
        {std::pair{WireOp::write, "ib_write_lat"}, std::pair{WireOp::read, "ib_read_lat"},

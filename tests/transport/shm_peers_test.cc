@@ -96,11 +96,13 @@ TEST(ShmPeers, LyingSizesAndOffsetsNeverFault) {
                    Code::peer_died, "not the one");
     }
     for (const std::uint64_t hall :
-         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65}, std::uint64_t{4096},
-          std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{63}}) {
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65}, std::uint64_t{1} << 40,
+          ~std::uint64_t{0}, ~std::uint64_t{63}}) {
       expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.hall = hall; }),
                    Code::mismatch, "not its shared memory");
     }
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { a.hall += 4096; }),
+                 Code::mismatch, "not its shared memory");
   });
 }
 

@@ -1,4 +1,5 @@
 // The ucx transport under test.
+#include "engine/config/config.h"
 #include "tests/transport/transports.h"
 #include "verbs/ucx/ucx.h"
 
@@ -6,8 +7,13 @@ namespace weft {
 
 std::optional<TransportFactory> ucx_over(const Devices& devices) {
   return TransportFactory{
-      "ucx", [devices](Rank rank, const InterfaceOptions& options, AddressResolver resolver) {
-        const UcxOptions ucx{.device = rank % 2 == 0 ? devices.even : devices.odd};
+      "ucx",
+      [devices](Rank rank, const InterfaceOptions& options,
+                AddressResolver resolver) -> Result<std::unique_ptr<Interface>> {
+        WEFT_ASSIGN(const Config config, Config::from_environment());
+        UcxOptions ucx;
+        ucx.device = rank % 2 == 0 ? devices.even : devices.odd;
+        ucx.transports = config.ucx_transports;
         return open_ucx(rank, options, ucx, std::move(resolver));
       }};
 }

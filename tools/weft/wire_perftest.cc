@@ -82,6 +82,8 @@ std::vector<std::string> perftest_command(const WireTask& task, const WirePath& 
   };
   if (path.gid_index >= 0) add("-x", path.gid_index);
   if (path.mtu > 0) add("-m", path.mtu);
+  if (path.service_level != 0) add("-S", path.service_level);
+  if (path.traffic_class != 0) add("--tclass", path.traffic_class);
   if (task.op == WireOp::atomic) {
     add("-A", "CMP_AND_SWAP");
   } else {

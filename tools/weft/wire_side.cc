@@ -62,6 +62,8 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
   if (const RdmaPort* port = find(ports, device)) {
     side->path_.device = {port->device, port->port};
     side->path_.mbit_per_s = port->mbit_per_s;
+    side->path_.service_level = config.ib_service_level;
+    side->path_.traffic_class = config.ib_traffic_class;
     gids = port->gids;
     std::erase_if(gids, [&config](const RdmaGid& gid) {
       return config.ib_gid_index >= 0 && gid.index != config.ib_gid_index;

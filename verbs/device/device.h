@@ -72,10 +72,11 @@ struct InterfaceAddress {
 // Those of this machine, in this process's network namespace.
 [[nodiscard]] std::vector<InterfaceAddress> interface_addresses();
 
-// What a driver says of a port.
+// What a driver says of a port, or why it cannot be asked: then it cannot be used either.
 struct RdmaAnswers {
   std::vector<RdmaGid> gids;
   int packet_bytes = 0;
+  std::string fault;
 };
 
 // Where RDMA ports are looked for; tests give folders of their own.
@@ -86,7 +87,7 @@ struct RdmaSources {
   // Who else knows a port: a driver lists its addresses at one question, where sysfs has three
   // small files for each of a thousand places, and its packets' size, which sysfs lacks. Nothing: it
   // could not.
-  std::function<std::optional<RdmaAnswers>(const std::string& device, int port)> driver = nullptr;
+  std::function<RdmaAnswers(const std::string& device, int port)> driver = nullptr;
 };
 
 // Whether an interface carries traffic at this moment; one system call. `unavailable` says why not.

@@ -138,14 +138,20 @@ void settle_netdev(RdmaPort& port, std::string netdev, const fs::path& device,
 
 RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSources& from) {
   RdmaPort port = bare_port(device, folder);
-  if (auto told = from.driver ? from.driver(port.device, port.port) : std::nullopt; told) {
-    port.gids = std::move(told->gids);
-    port.packet_bytes = told->packet_bytes;
+  RdmaAnswers told;
+  if (from.driver) told = from.driver(port.device, port.port);
+  if (from.driver && told.fault.empty()) {
+    port.gids = std::move(told.gids);
+    port.packet_bytes = told.packet_bytes;
   } else {
     port.gids = device::read_gids(folder, port.link_layer, from);
   }
   settle_netdev(port, netdev_in(port.gids), device, from.sys);
   judge(port, word(device / "node_type"), from);
+  if (port.usable && !told.fault.empty()) {
+    port.usable = false;
+    port.reason = told.fault;
+  }
   return port;
 }
 

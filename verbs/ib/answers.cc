@@ -78,19 +78,35 @@ std::string_view likely_cause(ibv_wc_status status) {
       return "the queue pair had failed before";
     case IBV_WC_FATAL_ERR:
       return "the device has failed";
+    case IBV_WC_LOC_ACCESS_ERR:
+      return "memory of ours was registered for reading alone";
+    case IBV_WC_MW_BIND_ERR:
+      return "the device could not bind a memory window, of which Weft has none";
+    case IBV_WC_BAD_RESP_ERR:
+      return "the peer's device answered another question: drivers or firmware that differ";
+    case IBV_WC_REM_ABORT_ERR:
+      return "the peer's device gave the request up";
+    case IBV_WC_RESP_TIMEOUT_ERR:
+      return "the peer's device took the request and did not answer in time";
+    case IBV_WC_LOC_EEC_OP_ERR:
+    case IBV_WC_LOC_RDD_VIOL_ERR:
+    case IBV_WC_REM_INV_RD_REQ_ERR:
+    case IBV_WC_INV_EECN_ERR:
+    case IBV_WC_INV_EEC_STATE_ERR:
+      return "the driver: it is an error of reliable datagrams, which Weft does not use";
     default:
-      return {};
+      return "the driver knows no more: the kernel's log (dmesg) may";
   }
 }
 
 Status failed(const Library& library, const ibv_wc& completion, const FailedWork& work) {
-  const std::string_view cause = likely_cause(completion.status);
   return Status(
       code_of(completion.status),
-      fmt::format("{}: queue pair {}, work request {}: {} (status {}, vendor {:#x}){}{}", work.path,
-                  completion.qp_num, completion.wr_id, library.wc_status_str(completion.status),
-                  static_cast<int>(completion.status), completion.vendor_err,
-                  cause.empty() ? "" : "; most likely ", cause),
+      fmt::format(
+          "{}: queue pair {}, work request {}: {} (status {}, vendor {:#x}); most likely {}",
+          work.path, completion.qp_num, completion.wr_id, library.wc_status_str(completion.status),
+          static_cast<int>(completion.status), completion.vendor_err,
+          likely_cause(completion.status)),
       work.peer);
 }
 

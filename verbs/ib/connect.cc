@@ -38,6 +38,12 @@ Result<Address> decode(std::string_view bytes, Rank peer) {
   return address;
 }
 
+Status check(const Address& theirs, const Address& ours, Rank peer) {
+  WEFT_RETURN_IF_ERROR(check_agreed(agreed_options(theirs), agreed_options(ours), peer));
+  if (theirs.queue_pairs == ours.queue_pairs) return {};
+  return differ(peer, "WEFT_IB_QUEUE_PAIRS", theirs.queue_pairs, ours.queue_pairs);
+}
+
 }  // namespace
 
 std::uint64_t checksum(Address address) {
@@ -61,7 +67,7 @@ IbEndpoint::~IbEndpoint() {
 
 Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
-  WEFT_RETURN_IF_ERROR(check_agreed(agreed_options(address), agreed_options(fields_), peer));
+  WEFT_RETURN_IF_ERROR(check(address, fields_, peer));
   const auto found = known_.find(address.nonce);
   if (found != known_.end() && found->second->given_out()) return found->second.get();
   if (found != known_.end()) {
@@ -92,7 +98,7 @@ Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
   const auto found = known_.find(address.nonce);
   if (found == known_.end() || found->second->failure().ok()) return connect(peer, bytes);
-  WEFT_RETURN_IF_ERROR(check_agreed(agreed_options(address), agreed_options(fields_), peer));
+  WEFT_RETURN_IF_ERROR(check(address, fields_, peer));
   auto endpoint =
       std::make_unique<IbEndpoint>(*this, peer, address.nonce, found->second->incarnation() + 1);
   WEFT_RETURN_IF_ERROR(endpoint->prepare());

@@ -20,13 +20,14 @@ constexpr std::size_t kGiveBack = 16;
 std::size_t IbInterface::take_messages() {
   std::array<ibv_wc, kAtOnce> completions;
   const std::uint32_t returned = returned_;
-  const int count = library_.poll_cq(arrivals_queue_.get(), kAtOnce, completions.data());
+  int count = static_cast<int>(take_early_arrivals(completions));
+  if (count == 0) count = library_.poll_cq(arrivals_queue_.get(), kAtOnce, completions.data());
   if (count < 0) [[unlikely]] {
     warn_once(counted(count, name_ + ": its receive completions"));
     return 0;
   }
   // Nothing is left in the queue of peers whose windows came back before it was found empty.
-  if (count < kAtOnce) {
+  if (count < kAtOnce && early_arrivals_.empty()) {
     windows_ -= returned;
     returned_ -= returned;
   }
@@ -46,6 +47,26 @@ std::size_t IbInterface::take_messages() {
     if (const Status given = give_receives(); !given.ok()) warn_once(given);
   }
   return static_cast<std::size_t>(count);
+}
+
+std::size_t IbInterface::take_early_arrivals(std::span<ibv_wc> completions) {
+  std::size_t count = 0;
+  for (; count < completions.size() && !early_arrivals_.empty(); early_arrivals_.pop())
+    completions[count++] = early_arrivals_.front();
+  return count;
+}
+
+// Drivers remove the completions of a queue pair that is reset, and with them would go the places of
+// the receive queue that they name: what has come is fetched before.
+void IbInterface::fetch_arrivals() {
+  std::array<ibv_wc, kAtOnce> completions;
+  for (std::uint32_t most = receive_depth_; most != 0;) {  // each took a place, but for datagrams
+    const int count = library_.poll_cq(arrivals_queue_.get(), kAtOnce, completions.data());
+    if (count <= 0) return;
+    for (const ibv_wc& completion : std::span(completions).first(static_cast<std::size_t>(count)))
+      early_arrivals_.push() = completion;
+    most -= std::min(most, static_cast<std::uint32_t>(count));
+  }
 }
 
 void IbInterface::take_message(const ibv_wc& completion) {

@@ -85,18 +85,21 @@ int packet_bytes(ibv_mtu mtu) {
   return mtu < IBV_MTU_256 || mtu > IBV_MTU_4096 ? 0 : 128 << mtu;
 }
 
-std::optional<RdmaAnswers> ask_driver(const std::string& device, int port) {
-  const Result<const Library*> table = library();
-  if (!table.ok()) return std::nullopt;
-  const Result<Owned<ibv_context>> context = open_named(**table, device);
-  if (!context.ok()) return std::nullopt;
-  Result<std::vector<RdmaGid>> gids = read_gids(**table, context->get(), port);
-  if (!gids.ok()) return std::nullopt;
-  RdmaAnswers answers{std::move(gids).value(), 0};
+Result<RdmaAnswers> answers_of(const std::string& device, int port) {
+  WEFT_ASSIGN(const Library* const table, library());
+  WEFT_ASSIGN(const Owned<ibv_context> context, open_named(*table, device));
+  RdmaAnswers answers;
+  WEFT_ASSIGN(answers.gids, read_gids(*table, context.get(), port));
   ibv_port_attr attributes{};
-  if ((*table)->query_port(context->get(), static_cast<std::uint8_t>(port), &attributes) == 0)
+  if (table->query_port(context.get(), static_cast<std::uint8_t>(port), &attributes) == 0)
     answers.packet_bytes = packet_bytes(attributes.active_mtu);
   return answers;
+}
+
+RdmaAnswers ask_driver(const std::string& device, int port) {
+  Result<RdmaAnswers> answers = answers_of(device, port);
+  if (answers.ok()) return std::move(answers).value();
+  return {{}, 0, std::string(answers.status().text())};
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ constexpr std::uint32_t kTriesBeforeAgain = 15;
 // Interfaces that spoke to us and were not connected to yet. More is not a job.
 constexpr std::size_t kMostStrangers = 4'096;
 constexpr std::uint32_t kMostRanks = 65'536;
+constexpr int kMostReads = 16;  // under way on a queue pair
 
 ibv_ah_attr route(const IbInterface& interface, int gid_index,
                   const std::array<std::uint8_t, 16>& to, std::uint16_t lid) {
@@ -195,7 +196,18 @@ Greeting IbInterface::new_greeting() const {
   greeting.datagrams = datagrams_->qp_num;
   greeting.lid = port_.lid;
   greeting.mtu = static_cast<std::uint8_t>(mtu());
+  greeting.reads = static_cast<std::uint8_t>(reads_answered());
   return greeting;
+}
+
+// Reads and compare-and-swaps of a peer that the device answers at a time.
+int IbInterface::reads_answered() const {
+  return std::clamp(device_attributes_.max_qp_rd_atom, 1, kMostReads);
+}
+
+// … and that it asks a peer for, which must not be more than that one answers.
+int IbInterface::reads_asked(int answered) const {
+  return std::clamp(std::min(answered, device_attributes_.max_qp_init_rd_atom), 1, kMostReads);
 }
 
 // A power of two of bytes, from 256 on as 1, 2, …
@@ -468,7 +480,6 @@ Status IbEndpoint::to_init(Queue& queue) {
 Status IbEndpoint::to_ready(const Greeting& greeting) {
   const int mtu = std::min(static_cast<int>(interface_.mtu()), int{greeting.mtu});
   const IbOptions& ib = interface_.ib();
-  const int reads = std::clamp(interface_.device().max_qp_rd_atom, 1, 16);
   for (std::size_t q = 0; q < queues_.size(); ++q) {
     const auto move = [&](ibv_qp_attr& to, ibv_qp_state state, int mask) {
       to.qp_state = state;
@@ -479,7 +490,7 @@ Status IbEndpoint::to_ready(const Greeting& greeting) {
     receive.path_mtu = static_cast<ibv_mtu>(std::clamp<int>(mtu, IBV_MTU_256, IBV_MTU_4096));
     receive.dest_qp_num = greeting.numbers[q];
     receive.rq_psn = greeting.first_packets[q];
-    receive.max_dest_rd_atomic = static_cast<std::uint8_t>(reads);
+    receive.max_dest_rd_atomic = static_cast<std::uint8_t>(interface_.reads_answered());
     receive.min_rnr_timer = static_cast<std::uint8_t>(ib.rnr_timer);
     receive.ah_attr = route(interface_, pair_.gid_index, pair_.peer, peer_lid_);
     receive.ah_attr.grh.flow_label = flow_label(ib, q);
@@ -491,7 +502,7 @@ Status IbEndpoint::to_ready(const Greeting& greeting) {
     send.retry_cnt = static_cast<std::uint8_t>(ib.retries);
     send.rnr_retry = 7;  // for ever: a stopped receiver is not a broken path
     send.sq_psn = queues_[q].first_packet;
-    send.max_rd_atomic = static_cast<std::uint8_t>(reads);
+    send.max_rd_atomic = static_cast<std::uint8_t>(interface_.reads_asked(greeting.reads));
     WEFT_RETURN_IF_ERROR(move(send, IBV_QPS_RTS,
                               IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                                   IBV_QP_MAX_QP_RD_ATOMIC));

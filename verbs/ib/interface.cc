@@ -148,7 +148,15 @@ Result<std::vector<RdmaGid>> IbInterface::usable_gids() const {
   std::ranges::stable_sort(usable, {}, [](const RdmaGid& gid) {
     return std::pair(gid.kind == GidKind::roce_v1, gid.link_local);
   });
-  if (usable.size() > kMostGids) usable.resize(kMostGids);
+  if (usable.size() > kMostGids) {
+    std::string left;
+    for (const RdmaGid& gid : std::span(usable).subspan(kMostGids))
+      left += fmt::format(" {}", ip_of(gid.bytes));
+    log(LogLevel::warning, fmt::format("{}: peers are told of {} addresses (GIDs) and not of{}; "
+                                       "WEFT_IB_GID_INDEX chooses one",
+                                       name_, kMostGids, left));
+    usable.resize(kMostGids);
+  }
   if (!usable.empty()) return usable;
   return Status(Code::unavailable,
                 ib_.gid_index < 0
@@ -239,7 +247,8 @@ void IbInterface::make_address() {
   fields_.nonce = random_nonce();
   fields_.datagrams = datagrams_->qp_num;
   fields_.lid = port_.lid;
-  fields_.gid_count = static_cast<std::uint16_t>(gids_.size());
+  fields_.gid_count = static_cast<std::uint8_t>(gids_.size());
+  fields_.queue_pairs = static_cast<std::uint8_t>(ib_.queue_pairs);
   for (std::size_t g = 0; g < gids_.size(); ++g) {
     fields_.gids[g].bytes = gids_[g].bytes;
     fields_.gids[g].kind = static_cast<std::uint8_t>(gids_[g].kind);
@@ -379,6 +388,7 @@ void IbEndpoint::fail(const Status& why) {
 // neighbor who does not answer any more stay for seconds. The lane has other paths to serve.
 void IbInterface::bury(Owned<ibv_qp> pair) {
   if (closed_ || errands_ == nullptr) return;  // there are no others
+  fetch_arrivals();
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;
   if (library_.modify_qp(pair.get(), &to, IBV_QP_STATE) != 0) return;  // destroyed here

@@ -390,6 +390,8 @@ class IbInterface final : public Interface {
   [[nodiscard]] const IbOptions& ib() const { return ib_; }
   [[nodiscard]] const ibv_port_attr& port() const { return port_; }
   [[nodiscard]] const ibv_device_attr& device() const { return device_attributes_; }
+  [[nodiscard]] int reads_answered() const;
+  [[nodiscard]] int reads_asked(int answered) const;
   [[nodiscard]] ibv_pd* domain() const { return domain_.get(); }
   [[nodiscard]] Rank rank() const { return rank_; }
   [[nodiscard]] std::uint64_t nonce() const { return fields_.nonce; }
@@ -479,6 +481,8 @@ class IbInterface final : public Interface {
   void look_for_gids();
 
   // deliver.cc
+  std::size_t take_early_arrivals(std::span<ibv_wc> completions);
+  void fetch_arrivals();
   std::size_t take_messages();
   void take_message(const ibv_wc& completion);
   std::size_t take_completions();
@@ -509,6 +513,7 @@ class IbInterface final : public Interface {
   bool set_alarm();
   void take_event(ibv_event_type type, std::uint32_t queue_pair);
   void look_at_port();
+  void leave_device();
   void wait_for_event(std::int64_t timeout_ns);
   // Turns until `done` or until the deadline, asleep in between.
   void drain(const std::function<bool()>& done, const Deadline& deadline);
@@ -579,6 +584,8 @@ class IbInterface final : public Interface {
   std::uint32_t idle_turns_ = 0;
   bool urgent_ = false;  // releases that the peer waits for
   bool armed_ = false;
+  bool is_gone_ = false;            // the device
+  Backlog<ibv_wc> early_arrivals_;  // fetched from the queue and not taken
   std::set<std::string> warned_;
   bool closed_ = false;
 };

@@ -74,7 +74,9 @@ enum class ControlKind : std::uint8_t {
   want = 3,      // make the ring `ring` of `channel`
   grant = 4,     // … it is at `address`, `key`
   expose = 5,    // let me reach chunk `chunk` of your heap
-  exposed = 6,   // … with `key` at `address`; key 0: it is not in the heap of `heap_bytes`
+  exposed =
+      6,  // … with `key` at `address`; key 0: it is not in the heap of `heap_bytes`, or, if it
+          // is, could not be registered
 };
 
 struct Control {
@@ -133,7 +135,8 @@ struct Address {
   std::uint64_t nonce = 0;
   std::uint32_t datagrams = 0;  // number of the queue pair that takes Greetings
   std::uint16_t lid = 0;
-  std::uint16_t gid_count = 0;
+  std::uint8_t gid_count = 0;
+  std::uint8_t queue_pairs = 0;  // that a peer is connected by
   std::array<WireGid, kMostGids> gids{};
   std::uint64_t checksum = 0;  // over all of the above
 };
@@ -161,8 +164,8 @@ struct Greeting {
   std::array<std::uint8_t, 16> sender{};
   std::array<std::uint8_t, 16> receiver{};
   std::uint16_t channels = 0;
-  std::uint8_t kind = 0;  // GidKind, of both: a port has one IP address once per RoCE version
-  std::uint8_t unused = 0;
+  std::uint8_t kind = 0;   // GidKind, of both: a port has one IP address once per RoCE version
+  std::uint8_t reads = 0;  // and compare-and-swaps that the sender's device answers at a time
   std::uint32_t slots = 0;
   std::uint64_t payload_bytes = 0;
   std::uint64_t piece_bytes = 0;

@@ -16,6 +16,8 @@ namespace weft::ib {
 namespace {
 
 constexpr const char* kOutside = "outside its shared heap";
+constexpr const char* kUnregistered =
+    "it could not register that memory, most likely for want of locked memory (ulimit -l there)";
 // So much has a completion of its own: its time on the wire is longer than what a completion costs,
 // and who waits for it would wait for the rest of its list.
 constexpr std::uint64_t kOwnCompletion = 16 << 10;
@@ -128,6 +130,8 @@ Status IbEndpoint::judge(const Work& work, const RemoteBuffer& remote) const {
   if (work.local.size() > remote.bytes)
     return no(work, Code::invalid_argument, "longer than the region");
   if (remote.word + remote.bytes < remote.word) return no(work, Code::invalid_argument, kOutside);
+  if (is_swap(work.what) && interface_.device().atomic_cap == IBV_ATOMIC_NONE)
+    return no(work, Code::unavailable, "the device has no atomic operations");
   return {};
 }
 
@@ -143,8 +147,13 @@ bool IbEndpoint::begin(Work& work, PostList& list) {
   while (work.begun < work.local.size()) {
     const Chunk* chunk = chunk_at(work.word + work.begun);
     if (chunk == nullptr) return false;
-    if (chunk->key == 0 || work.word + work.reach > heap_bytes_) {
+    if (work.word + work.reach > heap_bytes_) {
       work.status = no(work, Code::invalid_argument, kOutside);
+      return true;
+    }
+    if (chunk->key == 0) {
+      chunks_[touched_] = {};  // who asks next asks anew
+      work.status = no(work, Code::exhausted, kUnregistered);
       return true;
     }
     if (list.full()) hand_over_works(list);

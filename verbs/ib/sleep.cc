@@ -1,6 +1,7 @@
 // A turn of the interface, sleeping and waking, and what the device tells without being asked.
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -110,7 +111,7 @@ bool IbInterface::flushed() const {
 // A device may end a queue pair, a port, or itself.
 void IbInterface::look_for_events() {
   ibv_async_event event{};
-  while (library_.get_async_event(context_.get(), &event) == 0) {
+  while (!is_gone_ && library_.get_async_event(context_.get(), &event) == 0) {
     // A queue pair cannot be destroyed while one of its events is not acknowledged, and may be gone
     // as soon as it is.
     const std::uint32_t number = is_of_queue_pair(event.event_type) ? event.element.qp->qp_num : 0;
@@ -136,6 +137,7 @@ void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_DEVICE_FATAL:
+      if (type == IBV_EVENT_DEVICE_FATAL) leave_device();
       for (auto& [nonce, endpoint] : known_)
         endpoint->fail(Status(Code::unavailable, why(endpoint->path()), endpoint->peer()));
       return;
@@ -154,6 +156,13 @@ void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
   }
 }
 
+// Once it is gone its descriptors are readable for ever, and there is nothing to read.
+void IbInterface::leave_device() {
+  is_gone_ = true;
+  for (const int fd : {channel_->fd, context_->async_fd})
+    ::epoll_ctl(descriptor_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
 // The subnet manager numbers ports anew: greetings carry the number that holds now.
 void IbInterface::look_at_port() {
   ibv_port_attr now{};
@@ -168,6 +177,7 @@ bool IbInterface::arm() {
   report_releases();
   pump_all();
   bool safe = pumping_.empty() && set_alarm();
+  if (is_gone_) return safe;
   for (ibv_cq* queue : {arrivals_queue_.get(), sends_queue_.get()})
     safe = library_.req_notify_cq(queue, 0) == 0 && safe;
   return safe;

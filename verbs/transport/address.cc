@@ -11,23 +11,25 @@ constexpr std::uint64_t kFnvPrime = 0x100000001b3;
 
 }  // namespace
 
+Status differ(Rank peer, std::string_view setting, std::uint64_t there, std::uint64_t here) {
+  return Status(Code::mismatch,
+                fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks", peer,
+                            setting, there, here),
+                peer);
+}
+
 Status check_agreed(const AgreedOptions& theirs, const AgreedOptions& ours, Rank peer) {
   if (theirs.job != ours.job)
     return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
-  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
-    return Status(Code::mismatch,
-                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
-                              peer, what, there, here),
-                  peer);
-  };
-  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
+  if (theirs.context != ours.context)
+    return differ(peer, "context number", theirs.context, ours.context);
   if (theirs.channels != ours.channels)
-    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
-  if (theirs.slots != ours.slots) return differ("WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
+    return differ(peer, "WEFT_CHANNELS + 2", theirs.channels, ours.channels);
+  if (theirs.slots != ours.slots) return differ(peer, "WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
   if (theirs.payload_bytes != ours.payload_bytes)
-    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
+    return differ(peer, "WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
   if (theirs.piece_bytes != ours.piece_bytes)
-    return differ("bytes per piece", theirs.piece_bytes, ours.piece_bytes);
+    return differ(peer, "bytes per piece", theirs.piece_bytes, ours.piece_bytes);
   return {};
 }
 

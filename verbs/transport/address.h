@@ -31,6 +31,10 @@ template <typename Address>
 [[nodiscard]] Status check_agreed(const AgreedOptions& theirs, const AgreedOptions& ours,
                                   Rank peer);
 
+// That `mismatch`: the peer has `there` for what comes from the setting, we have `here`.
+[[nodiscard]] Status differ(Rank peer, std::string_view setting, std::uint64_t there,
+                            std::uint64_t here);
+
 // FNV-1a over the parts, one after the other: against damage, not against malice.
 [[nodiscard]] std::uint64_t checksum(std::initializer_list<std::string_view> parts);
 
