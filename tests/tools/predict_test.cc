@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <pugixml.hpp>
 
 #include "tests/tools/command.h"
 #include "tests/tools/folder.h"
@@ -77,6 +78,33 @@ TEST(Predict, AStragglerAndComputingCount) {
   EXPECT_GT(us("--straggler 3:+5000us", "us"), plain + 4900);
   EXPECT_GT(us("--straggler 3:x20", "us"), plain);
   EXPECT_NEAR(us("--compute 10", "iteration_us"), plain + 10'000, 1e-3);
+}
+
+// 1 MiB over four equal rails: as many of them as it has pieces.
+TEST(Predict, PiecesAreThoseOfTheNetwork) {
+  const Folder folder;
+  const auto us = [&folder](bool is_rdma, const std::string& more) {
+    std::string nics, rails;
+    for (int rail = 0; rail < 4; ++rail) {
+      const std::string rdma = is_rdma ? fmt::format("rdma = \"mlx5_{}\"\n", rail) : "";
+      nics += fmt::format("[[nic]]\nname = \"eth{}\"\n{}", rail, rdma);
+      rails += fmt::format("[[rail]]\nnics = [\"eth{}\"]\ngbit_per_s = 8\n", rail);
+    }
+    folder.write("nics.toml", nics);
+    folder.write("pieces.toml",
+                 "[[machine]]\ncount = 2\nlike = \"synthetic:core:2 pu:1\"\ncorrect = "
+                 "\"nics.toml\"\nranks = 1\n" +
+                     rails);
+    const Ran ran = run_weft("predict --cluster " + folder.path("pieces.toml") +
+                             " --operation broadcast --sizes 1M --combine 1000 --json - " + more);
+    EXPECT_EQ(ran.exit_status, 0);
+    return objects(ran).at(0)["us"].get<double>();
+  };
+  const double one_rail = 1 << 20;  // bytes at 1 GB/s, in thousandths of a microsecond
+  EXPECT_NEAR(us(true, "") * 1e3, one_rail / 4, one_rail / 20) << "256 KiB: four pieces";
+  EXPECT_NEAR(us(false, "") * 1e3, one_rail / 2, one_rail / 20) << "512 KiB: two";
+  EXPECT_NEAR(us(true, "--piece 512K") * 1e3, one_rail / 2, one_rail / 20);
+  EXPECT_NEAR(us(false, "--piece 1M") * 1e3, one_rail, one_rail / 20);
 }
 
 TEST(Predict, SchedulesMachinesOfAKindAndDrawings) {
@@ -173,6 +201,8 @@ TEST(Predict, MistakesAreNamed) {
   complaint(kTwoLeaves + "--graph nowhere", "nowhere");
   complaint(kTwoLeaves + "--straggler 3:500", "--straggler 3:500");
   complaint(kTwoLeaves + "--straggler 200:+5us", "200");
+  complaint(kTwoLeaves + "--piece 0", "--piece 0: expected");
+  complaint(kTwoLeaves + "--piece 1X", "'1X' is no size");
   complaint(kTwoLeaves + "--rails far", "auto, near, all");
   for (const char* option : {"--message-us", "--combine", "--compute", "--latency"})
     complaint(kTwoLeaves + option + " nan", option);

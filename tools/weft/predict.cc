@@ -264,6 +264,9 @@ void add_predict(CLI::App& app, Action& action) {
       ->add_option("--combine", to.combine_gbyte_per_s,
                    "GB/s that a rank reads while combining; 0: as it reads others' memory")
       ->check(number_in(0.0, 1e6));
+  command->add_option("--piece", to.piece,
+                      "Bytes of the pieces that messages go in: 512K [256K where a rail is one of "
+                      "RDMA, else 512K]");
   command->add_option("--compute", to.compute_ms, "Milliseconds of an iteration besides")
       ->check(number_in(0.0, 1e9));
   add_place_options(*command, to.place);
