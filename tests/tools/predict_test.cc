@@ -201,6 +201,10 @@ TEST(Predict, MistakesAreNamed) {
   complaint(kTwoLeaves + "--graph nowhere", "nowhere");
   complaint(kTwoLeaves + "--straggler 3:500", "--straggler 3:500");
   complaint(kTwoLeaves + "--straggler 200:+5us", "200");
+  complaint(kTwoLeaves + "--straggler 3:x20,3:+5000us", "rank 3 is there twice");
+  complaint(kTwoLeaves + "--ranks 4,8 --straggler 100:+9999us",
+            "--straggler 100:+9999us: no run has a rank 100: there are 8 ranks");
+  EXPECT_EQ(run_weft(kTwoLeaves + "--ranks 4,8 --straggler 7:+9us --sizes 1M").exit_status, 0);
   complaint(kTwoLeaves + "--piece 0", "--piece 0: expected");
   complaint(kTwoLeaves + "--piece 1X", "'1X' is no size");
   complaint(kTwoLeaves + "--rails far", "auto, near, all");

@@ -144,6 +144,26 @@ Result<Straggler> straggler_of(std::string_view word) {
   return straggler;
 }
 
+// Each is a rank of at least one run, the one with most ranks, and there once.
+Result<std::vector<Straggler>> stragglers_of(const PredictArguments& asked, int ranks) {
+  std::vector<Straggler> stragglers;
+  if (asked.stragglers.empty()) return stragglers;
+  WEFT_ASSIGN(const std::vector<std::string_view> list, words("straggler", asked.stragglers));
+  for (const std::string_view word : list) {
+    WEFT_ASSIGN(const Straggler straggler, straggler_of(word));
+    if (straggler.rank < 0 || straggler.rank >= ranks) {
+      return invalid(fmt::format("--straggler {}: no run has a rank {}: there are {} ranks", word,
+                                 straggler.rank, ranks));
+    }
+    if (std::ranges::count(stragglers, straggler.rank, &Straggler::rank) != 0) {
+      return invalid(fmt::format("--straggler {}: rank {} is there twice; RANK:+500us:x2 is both",
+                                 word, straggler.rank));
+    }
+    stragglers.push_back(straggler);
+  }
+  return stragglers;
+}
+
 Status understand_work(const PredictArguments& asked, PredictOptions& options) {
   WEFT_ASSIGN(const std::vector<std::string_view> operations, words("operation", asked.operations));
   for (const std::string_view word : operations) {
@@ -200,16 +220,7 @@ Result<PredictOptions> understand(const PredictArguments& asked) {
   options.simulate.combine_gbyte_per_s = asked.combine_gbyte_per_s;
   options.simulate.collapse = !asked.every_rank;
   WEFT_ASSIGN(options.simulate.piece_bytes, piece_of(asked, options.cluster));
-  if (!asked.stragglers.empty()) {
-    WEFT_ASSIGN(const std::vector<std::string_view> list, words("straggler", asked.stragglers));
-    for (const std::string_view word : list) {
-      WEFT_ASSIGN(const Straggler straggler, straggler_of(word));
-      if (straggler.rank < 0 || straggler.rank >= options.cluster.ranks())
-        return invalid(
-            fmt::format("--straggler {}: there are {} ranks", word, options.cluster.ranks()));
-      options.simulate.stragglers.push_back(straggler);
-    }
-  }
+  WEFT_ASSIGN(options.simulate.stragglers, stragglers_of(asked, std::ranges::max(options.ranks)));
   return options;
 }
 
