@@ -205,6 +205,9 @@ TEST(Predict, MistakesAreNamed) {
   complaint(kTwoLeaves + "--ranks 4,8 --straggler 100:+9999us",
             "--straggler 100:+9999us: no run has a rank 100: there are 8 ranks");
   EXPECT_EQ(run_weft(kTwoLeaves + "--ranks 4,8 --straggler 7:+9us --sizes 1M").exit_status, 0);
+  for (const char* option : {"--machines 4", "--per-machine 2", "--latency 5"})
+    complaint(kTwoLeaves + option, "requires --like");
+  complaint(kTwoLeaves + "--title Curves", "requires --svg");
   complaint(kTwoLeaves + "--piece 0", "--piece 0: expected");
   complaint(kTwoLeaves + "--piece 1X", "'1X' is no size");
   complaint(kTwoLeaves + "--rails far", "auto, near, all");
