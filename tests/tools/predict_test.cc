@@ -107,6 +107,30 @@ TEST(Predict, PiecesAreThoseOfTheNetwork) {
   EXPECT_NEAR(us(false, "--piece 1M") * 1e3, one_rail, one_rail / 20);
 }
 
+// A slow machine sends its input once, and takes the result in once.
+TEST(Predict, IdealOfUnequalMachinesIsWhatTheSlowestMustCarry) {
+  const Folder folder;
+  folder.write("slow.toml", "[[nic]]\nname = \"eth0\"\nmbit_per_s = 8_000\n");
+  folder.write("fast.toml", "[[nic]]\nname = \"eth0\"\nmbit_per_s = 800_000\n");
+  const auto ideal_us = [&folder](int slow, int fast, const std::string& operation) {
+    const auto machines = [](int count, const std::string& rate) {
+      return fmt::format(
+          "[[machine]]\nname = \"{0}\"\ncount = {1}\nlike = \"synthetic:core:2 pu:1\"\n"
+          "correct = \"{0}.toml\"\nranks = 1\n",
+          rate, count);
+    };
+    folder.write("unequal.toml",
+                 machines(slow, "slow") + machines(fast, "fast") + "[[rail]]\nnics = [\"eth0\"]\n");
+    const Ran ran = run_weft("predict --cluster " + folder.path("unequal.toml") + " --operation " +
+                             operation + " --sizes 1000000 --json -");
+    return objects(ran).at(0)["ideal_us"].get<double>();
+  };
+  EXPECT_NEAR(ideal_us(1, 3, "allreduce"), 1000, 1e-3);  // M over 1 GB/s, not 2 M 3/4
+  EXPECT_NEAR(ideal_us(1, 3, "broadcast"), 1000, 1e-3);
+  // With many slow ones, that all together take in 2 M (n-1).
+  EXPECT_NEAR(ideal_us(199, 1, "allreduce"), 2 * 199 * 1e6 / (199 * 1e3 + 100e3), 1e-3);
+}
+
 TEST(Predict, SchedulesMachinesOfAKindAndDrawings) {
   const Folder folder;
   const Ran ran = run_weft(kTwoLeaves +

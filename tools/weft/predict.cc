@@ -21,8 +21,8 @@ machines), allreduce, broadcast, allgather, reduce_scatter, reduce, gather, scat
 A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
 
 bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of M, M for each in-neighbor.
-of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, over their rates) over
-the time. docs/simulation.md has the model.
+of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, or those of all machines
+together, over their rates) over the time. docs/simulation.md has the model.
 
 --place searches for the seats that `weft map --place` finds, for --graph and a message of the first of
 --sizes; all operations then run there, and identity us is what they take where ranks sit in order.
