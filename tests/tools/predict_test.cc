@@ -131,6 +131,25 @@ TEST(Predict, IdealOfUnequalMachinesIsWhatTheSlowestMustCarry) {
   EXPECT_NEAR(ideal_us(199, 1, "allreduce"), 2 * 199 * 1e6 / (199 * 1e3 + 100e3), 1e-3);
 }
 
+// More curves than names have room for beside the axes.
+TEST(Predict, NamesOfManyCurvesStayInThePicture) {
+  const Folder folder;
+  std::string sizes = "4";
+  for (int size = 5; size < 34; ++size) sizes += fmt::format(",{}", size);
+  const Ran ran = run_weft(kTwoLeaves + "--operation neighbor_allreduce --ranks 8,16 --sizes " +
+                           sizes + " --svg " + folder.path("curves.svg"));
+  EXPECT_EQ(ran.exit_status, 0);
+  pugi::xml_document picture;
+  ASSERT_TRUE(picture.load_string(folder.content("curves.svg").c_str()));
+  int names = 0;
+  for (const pugi::xpath_node found : picture.select_nodes("//*[local-name()='text']")) {
+    if (std::string(found.node().text().get()).starts_with("neighbor_allreduce")) ++names;
+    EXPECT_LT(found.node().attribute("y").as_double(),
+              picture.document_element().attribute("height").as_double());
+  }
+  EXPECT_EQ(names, 30);
+}
+
 TEST(Predict, SchedulesMachinesOfAKindAndDrawings) {
   const Folder folder;
   const Ran ran = run_weft(kTwoLeaves +
