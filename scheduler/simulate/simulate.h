@@ -52,7 +52,7 @@ struct SimulateOptions {
   // What a rank reads while it combines, counted over all terms. 0: as SharedMemory::gbyte_per_s.
   double combine_gbyte_per_s = 0;
   // A message is combined piece by piece while it arrives, and takes as many rails as it has
-  // pieces. That is the network's to say; 512 KiB is what TCP needs to stream (docs/performance.md).
+  // pieces. Their size is the network's to say: TCP streams with 512 KiB (docs/performance.md).
   std::size_t piece_bytes = std::size_t{512} << 10;
   // Up to here a message is copied at once, so its source may be overwritten when it was sent.
   std::size_t eager_bytes = std::size_t{16} << 10;
