@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "scheduler/simulate/alike.h"
 #include "scheduler/simulate/critical.h"
@@ -37,7 +38,10 @@ Status check(const SimulatedJob& job, const SimulateOptions& options) {
     if (!(number >= 0 && std::isfinite(number)))
       return wrong(fmt::format("{} us a message, {} GB/s combined: expected numbers of 0 or more",
                                options.message_us, options.combine_gbyte_per_s));
+  std::set<Rank> stragglers;
   for (const Straggler& straggler : options.stragglers) {
+    if (!stragglers.insert(straggler.rank).second)
+      return wrong(fmt::format("rank {} is a straggler twice", straggler.rank));
     if (straggler.rank < 0 || straggler.rank >= job.ranks)
       return wrong(
           fmt::format("a straggler, rank {}: there are {} ranks", straggler.rank, job.ranks));

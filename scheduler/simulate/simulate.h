@@ -52,8 +52,8 @@ struct SimulateOptions {
   // What a rank reads while it combines, counted over all terms. 0: as SharedMemory::gbyte_per_s.
   double combine_gbyte_per_s = 0;
   // A message is combined piece by piece while it arrives, and takes as many rails as it has
-  // pieces.
-  std::size_t piece_bytes = std::size_t{1} << 20;
+  // pieces. Their size is the network's to say: TCP streams with 512 KiB (docs/performance.md).
+  std::size_t piece_bytes = std::size_t{512} << 10;
   // Up to here a message is copied at once, so its source may be overwritten when it was sent.
   std::size_t eager_bytes = std::size_t{16} << 10;
   std::vector<Straggler> stragglers{};

@@ -368,6 +368,34 @@ TEST_F(Clusters, ARailThatNobodySharesIsRefused) {
   EXPECT_TRUE(read(four + "top = false\n" + leaves(2, 1)).ok());
 }
 
+// And not the first of those that it might have had.
+TEST_F(Clusters, MistakesNameTheInterfaceThatAMachineHas) {
+  const std::string eight = "[[machine]]\nlike = \"" WEFT_EXAMPLES "/machines/8gpu-8nic.xml\"\n";
+  const std::string nics = "[[rail]]\nnics = [\"absent\", \"eno1\"]\n";
+  EXPECT_EQ(complaint(eight + nics),
+            "3: the rate of eno1 on machine 0 is not known: say gbit_per_s here");
+  EXPECT_EQ(complaint(eight + "[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n" + nics +
+                      "gbit_per_s = 1\n"),
+            "6: nics: only one machine has eno1: nobody shares this rail");
+  EXPECT_EQ(complaint(eight + "count = 2\n" + nics +
+                      "gbit_per_s = 1\ntop = false\n[[rail.level]]\nmachines = 1\n"),
+            "5: nics: no two machines with eno1 are below one switch, and top = false: nobody "
+            "shares this rail");
+  EXPECT_EQ(complaint(eight + "[[rail]]\nnics = [\"absent\", \"gone\"]\n"),
+            "4: nics: no machine has absent or gone");
+}
+
+// A machine that is not on a rail has no rate there.
+TEST_F(Clusters, RatesAreThoseOfMachinesOnTheRail) {
+  const std::string eight = "[[machine]]\nlike = \"" WEFT_EXAMPLES "/machines/8gpu-8nic.xml\"\n";
+  const Result<Cluster> cluster =
+      read(eight + "count = 2\n[[machine]]\nlike = \"synthetic:core:1 pu:1\"\n" +
+           "[[rail]]\nname = \"x\"\nnics = [\"eno1\"]\ngbit_per_s = 10\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  EXPECT_NE(describe(*cluster).find("rail x: 2 machines, 10 Gbit/s, "), std::string::npos)
+      << describe(*cluster);
+}
+
 TEST_F(Clusters, OfOneKindOfMachine) {
   Machine machine;
   machine.source = "a machine";

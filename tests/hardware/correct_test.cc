@@ -118,15 +118,54 @@ TEST(Corrections, ADeviceIsCorrectedOnce) {
     const std::string all(corrected(machine, toml).text());
     return all.substr(std::min(all.size(), all.find(':') + 1));
   };
-  EXPECT_EQ(text("[[nic]]\nname = \"a\"\n[[nic]]\nname = \"a\"\n"), "3: a second [[nic]] of a");
-  EXPECT_EQ(text("[[gpu]]\nindex = 0\n[[gpu]]\nindex = 0\n"), "3: a second [[gpu]] of GPU 0");
+  EXPECT_EQ(text("[[nic]]\nname = \"a\"\n[[nic]]\nname = \"a\"\n"),
+            "3: a second [[nic]] of a: the first is in line 1");
+  EXPECT_EQ(text("[[gpu]]\nindex = 0\n[[gpu]]\nindex = 0\n"),
+            "3: a second [[gpu]] of GPU 0: the first is in line 1");
   EXPECT_EQ(text("[[gpu]]\nindex = 0\n[[gpu_link]]\ngpu = 0\n[[gpu_link]]\ngpu = 0\n"),
-            "5: a second [[gpu_link]] of GPU 0 to the switch");
+            "5: a second [[gpu_link]] of GPU 0 to the switch: the first is in line 3");
   EXPECT_EQ(text("[[nic]]\nname = \"a\"\n[[nic]]\nname = \"b\"\nrdma = \"c\"\n[[nic]]\nname = "
                  "\"d\"\nrdma = "
                  "\"c\"\n"),
             "1: two network interfaces are called c");
   EXPECT_TRUE(machine.nics.empty());
+}
+
+// By whichever of its names, also where the first table takes it away or calls it something else.
+TEST(Corrections, ADeviceOfTwoNamesIsCorrectedOnce) {
+  Machine machine;
+  Nic card;
+  card.rdma = "mlx5_0";
+  card.netdev = "ib0";
+  machine.nics = {card};
+  const auto complaint = [&machine](const std::string& first, const std::string& second) {
+    const std::string all(
+        corrected(machine, "[[nic]]\nname = " + first + "\n[[nic]]\nname = " + second + "\n")
+            .text());
+    return all.substr(std::min(all.size(), all.find(':') + 1));
+  };
+  const std::string device = "\"mlx5_0\"", interface = "\"ib0\"";
+  const std::string rate = "\nmbit_per_s = 100_000";
+  EXPECT_EQ(complaint(device + rate, interface + rate),
+            "4: a second [[nic]] of mlx5_0: the first is in line 1");
+  EXPECT_EQ(complaint(interface, device), "3: a second [[nic]] of ib0: the first is in line 1");
+  EXPECT_EQ(complaint(device + "\nabsent = true", interface),
+            "4: a second [[nic]] of mlx5_0: the first is in line 1");
+  EXPECT_EQ(complaint(device + "\nrdma = \"mlx5_9\"", "\"mlx5_9\""),
+            "4: a second [[nic]] of mlx5_0: the first is in line 1");
+  EXPECT_EQ(complaint(device + "\nrdma = \"mlx5_9\"", device),
+            "4: a second [[nic]] of mlx5_0: the first is in line 1");
+  EXPECT_EQ(machine.nics, std::vector<Nic>{card});
+}
+
+TEST(Corrections, AnEmptyListOfBridgesSaysThatThereAreNone) {
+  Result<Machine> read = read_machine(eight_gpus());
+  ASSERT_TRUE(read.ok());
+  Machine machine = std::move(read).value();
+  ASSERT_FALSE(nic(machine, "mlx5_0").place.bridges.empty());
+  ASSERT_TRUE(corrected(machine, "[[nic]]\nname = \"mlx5_0\"\nbridges = []\n").ok());
+  EXPECT_TRUE(nic(machine, "mlx5_0").place.bridges.empty());
+  EXPECT_FALSE(nic(machine, "mlx5_1").place.bridges.empty()) << "which nobody spoke of";
 }
 
 TEST(Corrections, PlacesMustBeOnes) {

@@ -1,4 +1,7 @@
 // Topology files of NCCL.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "tests/hardware/machines.h"
 
 namespace weft {
@@ -120,14 +123,58 @@ TEST(NcclFile, NumbersAreCheckedAndNamesTakenOnce) {
   EXPECT_EQ(complaint(net("port=\"256\"")), "3: port: 256 is not in [0, 255]");
   EXPECT_EQ(complaint(net("") + "\n" + net("")), "4: name: there are two <net> called a");
   EXPECT_EQ(complaint("<nic><net/></nic>"), "3: <net> needs a name");
-  EXPECT_EQ(complaint("<pci busid=\"0\" link_speed=\"nan GT/s\"/>"),
+  EXPECT_EQ(complaint("<pci busid=\"0000:01:00.0\" link_speed=\"nan GT/s\"/>"),
             "3: link_speed: nan GT/s is not in [0, 1024]");
-  EXPECT_EQ(complaint("<pci busid=\"0\" link_width=\"-4\"/>"),
+  EXPECT_EQ(complaint("<pci busid=\"0000:01:00.0\" link_width=\"-4\"/>"),
             "3: link_width: -4 is not in [0, 1024]");
-  EXPECT_EQ(
-      complaint("<pci busid=\"0\"><gpu dev=\"1\"/></pci>\n<pci busid=\"1\"><gpu dev=\"1\"/></pci>"),
-      "4: dev: there are two <gpu> of 1");
+  EXPECT_EQ(complaint("<pci busid=\"0000:01:00.0\"><gpu dev=\"1\"/></pci>\n"
+                      "<pci busid=\"0000:02:00.0\"><gpu dev=\"1\"/></pci>"),
+            "4: dev: there are two <gpu> of 1");
   EXPECT_EQ(complaint("</cpu>\n<cpu numaid=\"0\">"), "4: numaid: there are two <cpu> of 0");
+}
+
+// Links name the same GPU, however its address is written.
+TEST(NcclFile, AddressesAreCheckedAndWrittenAsTheKernelDoes) {
+  for (const std::string address : {"nonsense", "0", "3b:00.0", "0000:3b:00.8", "0000:3b:00.0 "}) {
+    const TextFile file("<system><cpu numaid=\"0\">\n<pci busid=\"" + address +
+                        "\"/>\n</cpu></system>");
+    EXPECT_EQ(read_machine(file.path()).status().text(),
+              file.path() + ":2: busid: '" + address + "' is no PCI address (\"0000:3b:00.0\")");
+  }
+  const TextFile file(
+      "<system><cpu numaid=\"0\"><pci busid=\"00000000:3A:00.0\" class=\"0x060400\">"
+      "<pci busid=\"00000000:3B:00.0\"><gpu dev=\"0\"/></pci></pci>"
+      "<pci busid=\"0000:5e:00.0\"><gpu dev=\"1\"><nvlink target=\"0000:3B:00.0\" count=\"4\"/>"
+      "</gpu></pci></cpu></system>");
+  const Result<Machine> machine = read_machine(file.path());
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  EXPECT_EQ(machine->gpus[0].place.address, "0000:3b:00.0");
+  EXPECT_EQ(machine->gpus[0].place.bridges.at(0).address, "0000:3a:00.0");
+  ASSERT_EQ(machine->gpu_links.size(), 1U);
+  EXPECT_EQ(machine->gpu_links[0].peer, 0);
+}
+
+TEST(NcclFile, AMaskTellsANodesProcessors) {
+  const auto read = [](const std::string& mask) {
+    const TextFile file("<system>\n<cpu numaid=\"0\" affinity=\"" + mask + "\"/>\n</system>");
+    const Result<Machine> machine = read_machine(file.path());
+    return machine.ok() ? fmt::format("{}", fmt::join(machine->nodes.at(0).processors, " "))
+                        : std::string(machine.status().text().substr(file.path().size() + 1));
+  };
+  EXPECT_EQ(read("0000000f"), "0 1 2 3");
+  EXPECT_EQ(read("f0"), "4 5 6 7");
+  EXPECT_EQ(read("80000000,00000001,40000002"), "1 30 32 95");
+  EXPECT_EQ(read("00000000,00000000"), "");  // a node of memory alone
+  EXPECT_EQ(read(""), "");
+  for (const std::string mask : {"all", "0x0f", "-1", "f,", ",f", "f,,f", "1000000001", "f g"}) {
+    EXPECT_EQ(read(mask),
+              "2: affinity: '" + mask + "' is no mask of processors (\"00000000,0000ffff\")");
+  }
+  const TextFile two(kTwoGpus);
+  const Result<Machine> machine = read_machine(two.path());
+  ASSERT_TRUE(machine.ok());
+  EXPECT_EQ(processors_near(*machine, machine->gpus[1].place),
+            (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
 TEST(NcclFile, PortsOfACardAreToldApart) {
@@ -143,7 +190,7 @@ TEST(NcclFile, PortsOfACardAreToldApart) {
 
 TEST(NcclFile, DepthIsBounded) {
   std::string deep = "<system><cpu numaid=\"0\">";
-  for (int i = 0; i < 100; ++i) deep += "<pci busid=\"0\">";
+  for (int i = 0; i < 100; ++i) deep += "<pci busid=\"0000:01:00.0\">";
   for (int i = 0; i < 100; ++i) deep += "</pci>";
   const TextFile file(deep + "</cpu></system>");
   EXPECT_NE(read_machine(file.path()).status().text().find("too deep"), std::string::npos);

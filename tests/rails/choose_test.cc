@@ -236,7 +236,8 @@ TEST(RailUse, MistakesAreNamed) {
   EXPECT_EQ(complaint({3, 1, 3}), "invalid_argument: ranks 0 and 2 have the same seat, 3");
   cluster.rails[1].nics[0] = 7;
   EXPECT_EQ(complaint({0}),
-            "unavailable: rail eth1: the network interface that machine 0 had on it is gone");
+            "unavailable: rail eth1: the network interface that machine 0 had on it, number 7 of "
+            "its list, is gone: it has eth0, eth1");
 }
 
 }  // namespace

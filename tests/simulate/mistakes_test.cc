@@ -65,6 +65,9 @@ TEST(Mistakes, RanksThatAreNotThere) {
   options.stragglers = {{.rank = 2}};
   EXPECT_EQ(complaint(simulate_neighbors(cluster, {{0, 1}}, 1000, options)),
             "a straggler, rank 2: there are 2 ranks");
+  options.stragglers = {{.rank = 1, .delay_us = 5}, {.rank = 1, .slowdown = 2}};
+  EXPECT_EQ(complaint(simulate_neighbors(cluster, {{0, 1}}, 1000, options)),
+            "rank 1 is a straggler twice");
   options.stragglers = {{.rank = 1, .delay_us = -1}};
   EXPECT_NE(complaint(simulate_neighbors(cluster, {{0, 1}}, 1000, options)), "none");
 }

@@ -119,6 +119,10 @@ TEST(Times, PiecesOfOneMessageTakeAllRailsByTheirRates) {
   EXPECT_NEAR(large->total_us, 4 * kMiB / (kRate + 3 * kRate), kNear);
   const Link fast = link_named(*large, cluster, "rail nic1: machine 0 sends");
   EXPECT_NEAR(fast.bytes, 3 * kMiB, 1);
+  // So does what is two pieces of the engine's.
+  const Result<Simulation> two = simulate_neighbors(cluster, {{0, 1}}, kMiB);
+  ASSERT_TRUE(two.ok());
+  EXPECT_NEAR(two->total_us, kMiB / (kRate + 3 * kRate), kNear);
   // One piece goes one way, the faster.
   const Result<Simulation> small = simulate_neighbors(cluster, {{0, 1}}, 300'000);
   ASSERT_TRUE(small.ok());

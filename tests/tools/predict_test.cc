@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <pugixml.hpp>
 
 #include "tests/tools/command.h"
 #include "tests/tools/folder.h"
@@ -77,6 +78,76 @@ TEST(Predict, AStragglerAndComputingCount) {
   EXPECT_GT(us("--straggler 3:+5000us", "us"), plain + 4900);
   EXPECT_GT(us("--straggler 3:x20", "us"), plain);
   EXPECT_NEAR(us("--compute 10", "iteration_us"), plain + 10'000, 1e-3);
+}
+
+// 1 MiB over four equal rails: as many of them as it has pieces.
+TEST(Predict, PiecesAreThoseOfTheNetwork) {
+  const Folder folder;
+  const auto us = [&folder](bool is_rdma, const std::string& more) {
+    std::string nics, rails;
+    for (int rail = 0; rail < 4; ++rail) {
+      const std::string rdma = is_rdma ? fmt::format("rdma = \"mlx5_{}\"\n", rail) : "";
+      nics += fmt::format("[[nic]]\nname = \"eth{}\"\n{}", rail, rdma);
+      rails += fmt::format("[[rail]]\nnics = [\"eth{}\"]\ngbit_per_s = 8\n", rail);
+    }
+    folder.write("nics.toml", nics);
+    folder.write("pieces.toml",
+                 "[[machine]]\ncount = 2\nlike = \"synthetic:core:2 pu:1\"\ncorrect = "
+                 "\"nics.toml\"\nranks = 1\n" +
+                     rails);
+    const Ran ran = run_weft("predict --cluster " + folder.path("pieces.toml") +
+                             " --operation broadcast --sizes 1M --combine 1000 --json - " + more);
+    EXPECT_EQ(ran.exit_status, 0);
+    return objects(ran).at(0)["us"].get<double>();
+  };
+  const double one_rail = 1 << 20;  // bytes at 1 GB/s, in thousandths of a microsecond
+  EXPECT_NEAR(us(true, "") * 1e3, one_rail / 4, one_rail / 20) << "256 KiB: four pieces";
+  EXPECT_NEAR(us(false, "") * 1e3, one_rail / 2, one_rail / 20) << "512 KiB: two";
+  EXPECT_NEAR(us(true, "--piece 512K") * 1e3, one_rail / 2, one_rail / 20);
+  EXPECT_NEAR(us(false, "--piece 1M") * 1e3, one_rail, one_rail / 20);
+}
+
+// A slow machine sends its input once, and takes the result in once.
+TEST(Predict, IdealOfUnequalMachinesIsWhatTheSlowestMustCarry) {
+  const Folder folder;
+  folder.write("slow.toml", "[[nic]]\nname = \"eth0\"\nmbit_per_s = 8_000\n");
+  folder.write("fast.toml", "[[nic]]\nname = \"eth0\"\nmbit_per_s = 800_000\n");
+  const auto ideal_us = [&folder](int slow, int fast, const std::string& operation) {
+    const auto machines = [](int count, const std::string& rate) {
+      return fmt::format(
+          "[[machine]]\nname = \"{0}\"\ncount = {1}\nlike = \"synthetic:core:2 pu:1\"\n"
+          "correct = \"{0}.toml\"\nranks = 1\n",
+          rate, count);
+    };
+    folder.write("unequal.toml",
+                 machines(slow, "slow") + machines(fast, "fast") + "[[rail]]\nnics = [\"eth0\"]\n");
+    const Ran ran = run_weft("predict --cluster " + folder.path("unequal.toml") + " --operation " +
+                             operation + " --sizes 1000000 --json -");
+    return objects(ran).at(0)["ideal_us"].get<double>();
+  };
+  EXPECT_NEAR(ideal_us(1, 3, "allreduce"), 1000, 1e-3);  // M over 1 GB/s, not 2 M 3/4
+  EXPECT_NEAR(ideal_us(1, 3, "broadcast"), 1000, 1e-3);
+  // With many slow ones, that all together take in 2 M (n-1).
+  EXPECT_NEAR(ideal_us(199, 1, "allreduce"), 2 * 199 * 1e6 / (199 * 1e3 + 100e3), 1e-3);
+}
+
+// More curves than names have room for beside the axes.
+TEST(Predict, NamesOfManyCurvesStayInThePicture) {
+  const Folder folder;
+  std::string sizes = "4";
+  for (int size = 5; size < 34; ++size) sizes += fmt::format(",{}", size);
+  const Ran ran = run_weft(kTwoLeaves + "--operation neighbor_allreduce --ranks 8,16 --sizes " +
+                           sizes + " --svg " + folder.path("curves.svg"));
+  EXPECT_EQ(ran.exit_status, 0);
+  pugi::xml_document picture;
+  ASSERT_TRUE(picture.load_string(folder.content("curves.svg").c_str()));
+  int names = 0;
+  for (const pugi::xpath_node found : picture.select_nodes("//*[local-name()='text']")) {
+    if (std::string(found.node().text().get()).starts_with("neighbor_allreduce")) ++names;
+    EXPECT_LT(found.node().attribute("y").as_double(),
+              picture.document_element().attribute("height").as_double());
+  }
+  EXPECT_EQ(names, 30);
 }
 
 TEST(Predict, SchedulesMachinesOfAKindAndDrawings) {
@@ -173,6 +244,15 @@ TEST(Predict, MistakesAreNamed) {
   complaint(kTwoLeaves + "--graph nowhere", "nowhere");
   complaint(kTwoLeaves + "--straggler 3:500", "--straggler 3:500");
   complaint(kTwoLeaves + "--straggler 200:+5us", "200");
+  complaint(kTwoLeaves + "--straggler 3:x20,3:+5000us", "rank 3 is there twice");
+  complaint(kTwoLeaves + "--ranks 4,8 --straggler 100:+9999us",
+            "--straggler 100:+9999us: no run has a rank 100: there are 8 ranks");
+  EXPECT_EQ(run_weft(kTwoLeaves + "--ranks 4,8 --straggler 7:+9us --sizes 1M").exit_status, 0);
+  for (const char* option : {"--machines 4", "--per-machine 2", "--latency 5"})
+    complaint(kTwoLeaves + option, "requires --like");
+  complaint(kTwoLeaves + "--title Curves", "requires --svg");
+  complaint(kTwoLeaves + "--piece 0", "--piece 0: expected");
+  complaint(kTwoLeaves + "--piece 1X", "'1X' is no size");
   complaint(kTwoLeaves + "--rails far", "auto, near, all");
   for (const char* option : {"--message-us", "--combine", "--compute", "--latency"})
     complaint(kTwoLeaves + option + " nan", option);

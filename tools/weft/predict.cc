@@ -21,8 +21,8 @@ machines), allreduce, broadcast, allgather, reduce_scatter, reduce, gather, scat
 A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
 
 bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of M, M for each in-neighbor.
-of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, over their rates) over
-the time. docs/simulation.md has the model.
+of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, or those of all machines
+together, over their rates) over the time. docs/simulation.md has the model.
 
 --place searches for the seats that `weft map --place` finds, for --graph and a message of the first of
 --sizes; all operations then run there, and identity us is what they take where ranks sit in order.
@@ -242,12 +242,14 @@ void add_predict(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<PredictArguments>();
   PredictArguments& to = *arguments;
   command->add_option("--cluster", to.cluster, "TOML file (docs/cluster.md)");
-  command->add_option("--like", to.like, "Instead: machines like this file, or \"this\"");
+  CLI::Option* like =
+      command->add_option("--like", to.like, "Instead: machines like this file, or \"this\"");
   command->add_option("--correct", to.correct, "With --like: TOML file, what that does not tell");
-  command->add_option("--machines", to.machines, "With --like: so many");
-  command->add_option("--per-machine", to.per_machine, "With --like: ranks of each");
+  command->add_option("--machines", to.machines, "With --like: so many")->needs(like);
+  command->add_option("--per-machine", to.per_machine, "With --like: ranks of each")->needs(like);
   command->add_option("--latency", to.latency_us, "With --like: microseconds of a message")
-      ->check(number_in(0.0, 1e9));
+      ->check(number_in(0.0, 1e9))
+      ->needs(like);
   command->add_option("--operation", to.operations, "Which, separated by commas");
   command->add_option("--algorithm", to.algorithms,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
@@ -264,12 +266,15 @@ void add_predict(CLI::App& app, Action& action) {
       ->add_option("--combine", to.combine_gbyte_per_s,
                    "GB/s that a rank reads while combining; 0: as it reads others' memory")
       ->check(number_in(0.0, 1e6));
+  command->add_option("--piece", to.piece,
+                      "Bytes of the pieces that messages go in: 512K [256K where a rail is one of "
+                      "RDMA, else 512K]");
   command->add_option("--compute", to.compute_ms, "Milliseconds of an iteration besides")
       ->check(number_in(0.0, 1e9));
   add_place_options(*command, to.place);
   command->add_flag("--every-rank", to.every_rank, "Simulate all ranks, also those that are alike");
-  command->add_option("--svg", to.svg, "Curves of the times, to this file");
-  command->add_option("--title", to.title, "Above the curves");
+  CLI::Option* svg = command->add_option("--svg", to.svg, "Curves of the times, to this file");
+  command->add_option("--title", to.title, "Above the curves")->needs(svg);
   command->add_option("--run-svg", to.run_svg, "The last run, rank by rank, to this file");
   command->add_option("--plan-svg", to.plan_svg, "Who sends to whom in the last run");
   add_json_option(*command, to.json, "One JSON object per line");

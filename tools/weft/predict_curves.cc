@@ -23,6 +23,13 @@ struct Curve {
   std::vector<Point> values;  // ranks or bytes, microseconds
 };
 
+// Of a curve, beside its end.
+struct Name {
+  double y = 0;
+  std::size_t curve = 0;
+  friend auto operator<=>(const Name&, const Name&) = default;
+};
+
 struct Axis {
   double least = 1;
   double most = 10;
@@ -51,11 +58,13 @@ class Chart {
   }
 
   std::string draw(const std::string& title) const {
-    Canvas svg(kLeft + kWidth + kLegend, kTop + kHeight + 60);
+    const std::vector<Name> names = place_names();
+    const double lowest = names.empty() ? 0 : names.back().y;
+    Canvas svg(kLeft + kWidth + kLegend, std::max(kTop + kHeight + 60, lowest + 16));
     svg.text({16, 26}, title, 15, Anchor::start, "#222", true);
     draw_grid(svg);
     for (std::size_t i = 0; i < curves_.size(); ++i) draw_curve(svg, i);
-    draw_names(svg);
+    draw_names(svg, names);
     return svg.document();
   }
 
@@ -142,17 +151,24 @@ class Chart {
     }
   }
 
-  // Each name as near to the end of its curve as the others let it.
-  void draw_names(Canvas& svg) const {
-    std::vector<std::pair<double, std::size_t>> ends;
+  // Each name as near to the end of its curve as the others let it, from the top down. Many curves
+  // take more room than the axes.
+  [[nodiscard]] std::vector<Name> place_names() const {
+    std::vector<Name> names;
     for (std::size_t i = 0; i < curves_.size(); ++i)
-      if (!curves_[i].values.empty()) ends.emplace_back(place(curves_[i].values.back()).y, i);
-    std::ranges::sort(ends);
+      if (!curves_[i].values.empty()) names.push_back({place(curves_[i].values.back()).y, i});
+    std::ranges::sort(names);
     double free_from = kTop;
-    for (const auto& [y, number] : ends) {
-      const double at = std::max(y, free_from);
-      free_from = at + 15;
-      svg.text({kLeft + kWidth + 12, at + 4}, curves_[number].label, 12, Anchor::start,
+    for (Name& name : names) {
+      name.y = std::max(name.y, free_from);
+      free_from = name.y + 15;
+    }
+    return names;
+  }
+
+  void draw_names(Canvas& svg, const std::vector<Name>& names) const {
+    for (const auto& [y, number] : names) {
+      svg.text({kLeft + kWidth + 12, y + 4}, curves_[number].label, 12, Anchor::start,
                line_color(static_cast<int>(number)));
     }
   }

@@ -99,13 +99,18 @@ std::vector<int> near_of(const PredictScene& scene) {
   return near;
 }
 
-// Each machine that holds some ranks, but not all, must give away and take in as many bytes.
-double ideal_of_all_us(const Cluster& cluster, double bytes) {
+// Each machine that holds some ranks, but not all, must give away or take in as many bytes, and all
+// machines together must take in `together`.
+double ideal_of_all_us(const Cluster& cluster, double bytes, double together) {
   if (cluster.machines.size() < 2) return 0;
   double slowest = machine_bytes_per_us(cluster, 0);
-  for (std::size_t machine = 1; machine < cluster.machines.size(); ++machine)
-    slowest = std::min(slowest, machine_bytes_per_us(cluster, machine));
-  return bytes / slowest;
+  double all = slowest;
+  for (std::size_t machine = 1; machine < cluster.machines.size(); ++machine) {
+    const double rate = machine_bytes_per_us(cluster, machine);
+    slowest = std::min(slowest, rate);
+    all += rate;
+  }
+  return std::max(bytes / slowest, together / all);
 }
 
 // Messages that must enter or leave a machine, one for each edge of the graph.
@@ -282,10 +287,15 @@ double ideal_us(const PredictedCase& of, const PredictScene& scene) {
     case Kind::neighbor_allgather:
       return ideal_of_graph_us(scene, of.bytes);
     case Kind::allreduce:
-      return ideal_of_all_us(scene.cluster, 2 * bytes * (machines - 1) / machines);
+      // A machine's own input must leave it, and the others' must enter it, in M bytes at least.
+      // For each byte of the result all machines must learn of all others', which takes 2(n-1)
+      // messages of a byte one way ("gossip", Harary and Schwenk 1974), whoever sends them. With
+      // equal rates that is the 2 M (n-1)/n of each machine.
+      return ideal_of_all_us(scene.cluster, bytes, 2 * bytes * (machines - 1));
     case Kind::broadcast:
     case Kind::reduce:
-      return ideal_of_all_us(scene.cluster, bytes);
+      // The root sends (takes in) M bytes, each other machine takes in (sends) as many.
+      return ideal_of_all_us(scene.cluster, bytes, bytes * (machines - 1));
     default:
       return 0;
   }

@@ -76,7 +76,8 @@ struct PredictedCase {
 // for each in-neighbor. As NCCL's tests count "bus bandwidth".
 [[nodiscard]] double bus_bytes(const PredictedCase& of, const PredictScene& scene);
 // What no plan can beat on this network: the bytes that must leave or enter a machine over all its
-// interfaces' rate. 0: not known.
+// interfaces' rate, or those that must enter all machines together over the rate of all. 0: not
+// known.
 [[nodiscard]] double ideal_us(const PredictedCase& of, const PredictScene& scene);
 
 }  // namespace weft

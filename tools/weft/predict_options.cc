@@ -7,6 +7,8 @@
 #include <charconv>
 
 #include "tools/weft/perf_options.h"
+#include "verbs/ib/ib.h"
+#include "verbs/ucx/ucx.h"
 
 namespace weft {
 namespace {
@@ -88,6 +90,33 @@ Result<std::vector<std::size_t>> sizes_of(const PredictArguments& asked) {
   return sizes;
 }
 
+// Whether a machine's interface on a rail is one of RDMA.
+bool has_rdma(const Cluster& cluster) {
+  for (const Rail& rail : cluster.rails) {
+    for (int machine = 0; machine < std::ssize(rail.nics); ++machine) {
+      if (!rail.has(machine)) continue;
+      const auto number = static_cast<std::size_t>(machine);
+      const auto nic = static_cast<std::size_t>(rail.nics[number]);
+      if (!cluster.machines[number].hardware->nics[nic].rdma.empty()) return true;
+    }
+  }
+  return false;
+}
+
+// Those of the engine on these rails; all of them take what the one with the smallest takes.
+std::size_t network_piece(const Cluster& cluster) {
+  const std::size_t ucx = UcxOptions{}.piece_bytes;
+  return has_rdma(cluster) ? std::min(IbOptions{}.piece_bytes, ucx) : ucx;
+}
+
+Result<std::size_t> piece_of(const PredictArguments& asked, const Cluster& cluster) {
+  if (asked.piece.empty()) return network_piece(cluster);
+  WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.piece));
+  if (bytes < 1 || bytes > kMostBytes)
+    return invalid(fmt::format("--piece {}: expected 1 byte to 1024G", asked.piece));
+  return bytes;
+}
+
 // "3:+500us", "3:x2", "3:+500us:x2".
 Result<Straggler> straggler_of(std::string_view word) {
   const auto wrong = [&] {
@@ -113,6 +142,26 @@ Result<Straggler> straggler_of(std::string_view word) {
       !(straggler.slowdown > 0 && straggler.slowdown <= kMostUs))
     return wrong();
   return straggler;
+}
+
+// Each is a rank of at least one run, the one with most ranks, and there once.
+Result<std::vector<Straggler>> stragglers_of(const PredictArguments& asked, int ranks) {
+  std::vector<Straggler> stragglers;
+  if (asked.stragglers.empty()) return stragglers;
+  WEFT_ASSIGN(const std::vector<std::string_view> list, words("straggler", asked.stragglers));
+  for (const std::string_view word : list) {
+    WEFT_ASSIGN(const Straggler straggler, straggler_of(word));
+    if (straggler.rank < 0 || straggler.rank >= ranks) {
+      return invalid(fmt::format("--straggler {}: no run has a rank {}: there are {} ranks", word,
+                                 straggler.rank, ranks));
+    }
+    if (std::ranges::count(stragglers, straggler.rank, &Straggler::rank) != 0) {
+      return invalid(fmt::format("--straggler {}: rank {} is there twice; RANK:+500us:x2 is both",
+                                 word, straggler.rank));
+    }
+    stragglers.push_back(straggler);
+  }
+  return stragglers;
 }
 
 Status understand_work(const PredictArguments& asked, PredictOptions& options) {
@@ -170,16 +219,8 @@ Result<PredictOptions> understand(const PredictArguments& asked) {
   options.simulate.message_us = asked.message_us;
   options.simulate.combine_gbyte_per_s = asked.combine_gbyte_per_s;
   options.simulate.collapse = !asked.every_rank;
-  if (!asked.stragglers.empty()) {
-    WEFT_ASSIGN(const std::vector<std::string_view> list, words("straggler", asked.stragglers));
-    for (const std::string_view word : list) {
-      WEFT_ASSIGN(const Straggler straggler, straggler_of(word));
-      if (straggler.rank < 0 || straggler.rank >= options.cluster.ranks())
-        return invalid(
-            fmt::format("--straggler {}: there are {} ranks", word, options.cluster.ranks()));
-      options.simulate.stragglers.push_back(straggler);
-    }
-  }
+  WEFT_ASSIGN(options.simulate.piece_bytes, piece_of(asked, options.cluster));
+  WEFT_ASSIGN(options.simulate.stragglers, stragglers_of(asked, std::ranges::max(options.ranks)));
   return options;
 }
 

@@ -29,6 +29,7 @@ struct PredictArguments {
   std::string stragglers;
   std::string rails = "auto";
   double message_us = 0;
+  std::string piece;  // empty: the network's
   double combine_gbyte_per_s = 0;
   double compute_ms = 0;
   PlaceArguments place;

@@ -41,6 +41,14 @@ bool is_counted_by_card(const Nic& nic, const Machine& machine) {
   return false;
 }
 
+// Machines that are not on the rail have none.
+std::vector<double> rates_of_members(const Rail& rail) {
+  std::vector<double> rates;
+  for (int machine = 0; machine < std::ssize(rail.nics); ++machine)
+    if (rail.has(machine)) rates.push_back(rail.gbit_per_s[static_cast<std::size_t>(machine)]);
+  return rates;
+}
+
 }  // namespace
 
 std::string switch_name(int level, int number) {
@@ -121,9 +129,10 @@ std::string describe(const Cluster& cluster) {
   std::string text = fmt::format("{}: {} machines, {} ranks\n", cluster.source,
                                  cluster.machines.size(), cluster.ranks());
   for (const Rail& rail : cluster.rails) {
-    const auto count = std::ranges::count_if(rail.nics, [](int nic) { return nic >= 0; });
-    const auto [least, most] = std::ranges::minmax(rail.gbit_per_s);
-    text += fmt::format("rail {}: {} machines, {} Gbit/s, {} us", rail.name, count,
+    const std::vector<double> rates = rates_of_members(rail);
+    const double least = rates.empty() ? 0 : std::ranges::min(rates);
+    const double most = rates.empty() ? 0 : std::ranges::max(rates);
+    text += fmt::format("rail {}: {} machines, {} Gbit/s, {} us", rail.name, rates.size(),
                         least == most ? fmt::format("{}", most) : fmt::format("{}–{}", least, most),
                         rail.latency_us);
     for (int level = 0; level < rail.depth(); ++level) text += ", " + describe(rail, level);

@@ -1,5 +1,6 @@
 // Cluster files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -123,38 +124,63 @@ class Reader {
     WEFT_RETURN_IF_ERROR(take_levels(table, rail));
     WEFT_RETURN_IF_ERROR(table.done());
     if (names.empty()) return table.wrong("a [[rail]] needs nics: [\"mlx5_0\"]");
-    int members = 0;
-    for (const ClusterMachine& machine : cluster_.machines) {
-      const int nic = nic_of(*machine.hardware, names);
-      const int mbit =
-          nic < 0 ? 0 : machine.hardware->nics[static_cast<std::size_t>(nic)].mbit_per_s;
-      if (nic >= 0 && !rate && mbit <= 0) {
+    for (const ClusterMachine& machine : cluster_.machines)
+      WEFT_RETURN_IF_ERROR(add_member(table, machine, names, rate, rail));
+    WEFT_RETURN_IF_ERROR(check_members(table, names, rail));
+    cluster_.rails.push_back(std::move(rail));
+    return {};
+  }
+
+  Status add_member(const TomlTable& table, const ClusterMachine& machine,
+                    const std::vector<std::string>& names, std::optional<double> rate,
+                    Rail& rail) const {
+    const int number = nic_of(*machine.hardware, names);
+    if (number >= 0) {
+      const Nic& nic = machine.hardware->nics[static_cast<std::size_t>(number)];
+      if (!rate && nic.mbit_per_s <= 0) {
         return table.wrong(fmt::format("the rate of {} on {} is not known: say gbit_per_s here",
-                                       fmt::format("{}", names.front()), machine.name));
+                                       nic.name(), machine.name));
       }
-      if (const Rail* other = nic < 0 ? nullptr : rail_of(rail.nics.size(), nic)) {
-        return table.wrong("nics",
-                           fmt::format("{} of {} is on rail {} already",
-                                       machine.hardware->nics[static_cast<std::size_t>(nic)].name(),
-                                       machine.name, other->name));
+      if (const Rail* other = rail_of(rail.nics.size(), number)) {
+        return table.wrong("nics", fmt::format("{} of {} is on rail {} already", nic.name(),
+                                               machine.name, other->name));
       }
-      members += nic >= 0 ? 1 : 0;
-      rail.nics.push_back(nic);
-      rail.gbit_per_s.push_back(nic < 0 ? 0 : rate.value_or(mbit / 1e3));
+      rail.gbit_per_s.push_back(rate.value_or(nic.mbit_per_s / 1e3));
+    } else {
+      rail.gbit_per_s.push_back(0);
     }
-    if (members == 0) return table.wrong("nics", fmt::format("no machine has {}", names.front()));
+    rail.nics.push_back(number);
+    return {};
+  }
+
+  // A rail connects machines.
+  [[nodiscard]] Status check_members(const TomlTable& table, const std::vector<std::string>& names,
+                                     const Rail& rail) const {
+    const auto members = std::ranges::count_if(rail.nics, [](int nic) { return nic >= 0; });
+    if (members == 0)
+      return table.wrong("nics", fmt::format("no machine has {}", fmt::join(names, " or ")));
     if (members == 1 && cluster_.machines.size() > 1) {
       return table.wrong(
-          "nics", fmt::format("only one machine has {}: nobody shares this rail", names.front()));
+          "nics", fmt::format("only one machine has {}: nobody shares this rail", names_on(rail)));
     }
     if (is_apart(rail) && cluster_.machines.size() > 1) {
       return table.wrong("nics",
                          fmt::format("no two machines with {} are below one switch, and top = "
                                      "false: nobody shares this rail",
-                                     names.front()));
+                                     names_on(rail)));
     }
-    cluster_.rails.push_back(std::move(rail));
     return {};
+  }
+
+  // The interfaces that machines have on it, each name once.
+  [[nodiscard]] std::string names_on(const Rail& rail) const {
+    std::set<std::string> names;
+    for (std::size_t m = 0; m < rail.nics.size(); ++m) {
+      if (rail.nics[m] < 0) continue;
+      const std::vector<Nic>& nics = cluster_.machines[m].hardware->nics;
+      names.insert(nics[static_cast<std::size_t>(rail.nics[m])].name());
+    }
+    return fmt::format("{}", fmt::join(names, " or "));
   }
 
   // Whether no machine reaches another on it.

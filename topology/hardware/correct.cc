@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "topology/hardware/sources.h"
@@ -57,7 +58,7 @@ Status take_bridges(TomlTable& table, PciPlace& place) {
   WEFT_ASSIGN(const std::vector<double> rates, table.numbers("bridges_gbyte_per_s", 0, kMostGbyte));
   if (rates.size() > bridges.size())
     return table.wrong("bridges_gbyte_per_s", "more of them than bridges");
-  if (bridges.empty()) return {};
+  if (!table.has("bridges")) return {};  // an empty list says that there is none
   place.bridges.clear();
   for (std::size_t i = 0; i < bridges.size(); ++i) {
     std::optional<std::string> address = hardware::pci_address(bridges[i]);
@@ -128,19 +129,36 @@ Nic new_nic(TomlTable& table, const std::string& name) {
   return nic;
 }
 
-// `missing`: those that are said to be absent, and were not there.
-Status take_nic(TomlTable& table, Machine& machine, std::vector<std::string>& missing) {
+// What the tables of network interfaces told so far. Those that are absent stay until all tables
+// were read, so that a place in Machine::nics means one device.
+struct ToldNics {
+  std::map<std::size_t, std::string> names;  // by place: by which its table called it
+  std::set<std::size_t> absent;              // places
+  std::vector<std::string> missing;          // said to be absent, and were not there
+};
+
+// The place of the device that a table means; the end: a new one.
+std::size_t place_of_nic(const std::string& name, const Machine& machine, const ToldNics& told) {
+  // The table before may have given it another name.
+  for (const auto& [place, other] : told.names)
+    if (other == name) return place;
+  auto nic = std::ranges::find(machine.nics, name, &Nic::name);
+  // An RDMA card goes by its network interface's name, too.
+  if (nic == machine.nics.end()) nic = std::ranges::find(machine.nics, name, &Nic::netdev);
+  return static_cast<std::size_t>(nic - machine.nics.begin());
+}
+
+Result<std::string> take_nic(TomlTable& table, Machine& machine, ToldNics& told) {
   WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
   if (!name || name->empty()) return table.wrong("a [[nic]] needs a name: \"mlx5_0\", \"eth0\"");
   WEFT_ASSIGN(const std::optional<bool> absent, table.boolean("absent"));
-  auto nic = std::ranges::find(machine.nics, *name, &Nic::name);
-  // An RDMA card goes by its network interface's name, too.
-  if (nic == machine.nics.end()) nic = std::ranges::find(machine.nics, *name, &Nic::netdev);
-  if (nic == machine.nics.end()) {
-    if (absent.value_or(false)) missing.push_back(*name);
+  const std::size_t place = place_of_nic(*name, machine, told);
+  if (place == machine.nics.size()) {
+    if (absent.value_or(false)) told.missing.push_back(*name);
     machine.nics.push_back(new_nic(table, *name));
-    nic = machine.nics.end() - 1;
   }
+  if (absent.value_or(false)) told.absent.insert(place);
+  Nic* nic = &machine.nics[place];
   WEFT_RETURN_IF_ERROR(take(table, "rdma", nic->rdma));
   WEFT_RETURN_IF_ERROR(take(table, "port", nic->port, 1, kMostPort));
   WEFT_RETURN_IF_ERROR(take(table, "netdev", nic->netdev));
@@ -149,11 +167,16 @@ Status take_nic(TomlTable& table, Machine& machine, std::vector<std::string>& mi
   WEFT_ASSIGN(const std::optional<bool> shared, table.boolean("virtual_function"));
   nic->is_virtual_function = shared.value_or(nic->is_virtual_function);
   WEFT_RETURN_IF_ERROR(take_place(table, machine, nic->place));
-  if (absent.value_or(false)) machine.nics.erase(nic);
-  return table.done();
+  WEFT_RETURN_IF_ERROR(table.done());
+  return told.names.emplace(place, *name).first->second;
 }
 
-Status take_gpu(TomlTable& table, Machine& machine) {
+void leave_out(const std::set<std::size_t>& absent, Machine& machine) {
+  for (auto place = absent.rbegin(); place != absent.rend(); ++place)
+    machine.nics.erase(machine.nics.begin() + static_cast<std::ptrdiff_t>(*place));
+}
+
+Result<std::string> take_gpu(TomlTable& table, Machine& machine) {
   int index = -1;
   WEFT_RETURN_IF_ERROR(take(table, "index", index, 0, kMostIndex));
   if (index < 0) return table.wrong("a [[gpu]] needs an index");
@@ -166,10 +189,11 @@ Status take_gpu(TomlTable& table, Machine& machine) {
   }
   WEFT_RETURN_IF_ERROR(take(table, "model", gpu->model));
   WEFT_RETURN_IF_ERROR(take_place(table, machine, gpu->place));
-  return table.done();
+  WEFT_RETURN_IF_ERROR(table.done());
+  return fmt::format("GPU {}", index);
 }
 
-Status take_link(TomlTable& table, Machine& machine) {
+Result<std::string> take_link(TomlTable& table, Machine& machine) {
   GpuLink link;
   link.gpu = -1;
   WEFT_RETURN_IF_ERROR(take(table, "gpu", link.gpu, 0, kMostIndex));
@@ -188,42 +212,29 @@ Status take_link(TomlTable& table, Machine& machine) {
   });
   machine.gpu_links.push_back(link);
   machine.are_gpu_links_told = true;
-  return table.done();
+  WEFT_RETURN_IF_ERROR(table.done());
+  return fmt::format(
+      "GPU {} to {}", link.gpu,
+      link.peer == GpuLink::kSwitch ? "the switch" : fmt::format("GPU {}", link.peer));
 }
 
-// `identity` of a table is what no other may have: a second table of one device would silently
-// undo the first.
-template <typename Take, typename Identity>
-Status take_each(TomlTable& file, std::string_view key, Machine& machine, Take take,
-                 Identity identity) {
+// `take` gives a name of the device that the table is of, the same for all of its tables: a second
+// one would silently undo the first.
+template <typename Take>
+Status take_each(TomlTable& file, std::string_view key, Machine& machine, Take take) {
   WEFT_ASSIGN(std::vector<TomlTable> tables, file.tables(key));
   if (tables.size() > hardware::kMostDevices)
     return file.wrong(key, fmt::format("more than {} of them", hardware::kMostDevices));
-  std::set<std::string> seen;
+  std::map<std::string, int> lines;
   for (TomlTable& table : tables) {
-    WEFT_RETURN_IF_ERROR(take(table, machine));
-    WEFT_ASSIGN(const std::string which, identity(table));
-    if (!seen.insert(which).second)
-      return table.wrong(fmt::format("a second [[{}]] of {}", key, which));
+    WEFT_ASSIGN(const std::string which, take(table, machine));
+    const auto [first, is_new] = lines.emplace(which, table.line());
+    if (!is_new) {
+      return table.wrong(
+          fmt::format("a second [[{}]] of {}: the first is in line {}", key, which, first->second));
+    }
   }
   return {};
-}
-
-Result<std::string> identity_of_nic(TomlTable& table) {
-  WEFT_ASSIGN(std::optional<std::string> name, table.text("name"));
-  return std::move(name).value_or("");
-}
-
-Result<std::string> identity_of_gpu(TomlTable& table) {
-  WEFT_ASSIGN(const std::optional<std::int64_t> index, table.integer("index", 0, kMostIndex));
-  return fmt::format("GPU {}", index.value_or(-1));
-}
-
-Result<std::string> identity_of_link(TomlTable& table) {
-  WEFT_ASSIGN(const std::optional<std::int64_t> gpu, table.integer("gpu", 0, kMostIndex));
-  WEFT_ASSIGN(const std::optional<std::int64_t> peer, table.integer("peer", 0, kMostIndex));
-  return fmt::format("GPU {} to {}", gpu.value_or(-1),
-                     peer ? fmt::format("GPU {}", *peer) : "the switch");
 }
 
 }  // namespace
@@ -231,21 +242,22 @@ Result<std::string> identity_of_link(TomlTable& table) {
 Status correct_machine(Machine& machine, const std::string& path) {
   WEFT_ASSIGN(TomlTable file, read_toml(path));
   Machine corrected = machine;
-  std::vector<std::string> missing;
-  const auto take_known = [&missing](TomlTable& table, Machine& into) {
-    return take_nic(table, into, missing);
+  ToldNics told;
+  const auto take_known = [&told](TomlTable& table, Machine& into) {
+    return take_nic(table, into, told);
   };
-  WEFT_RETURN_IF_ERROR(take_each(file, "nic", corrected, take_known, identity_of_nic));
-  WEFT_RETURN_IF_ERROR(take_each(file, "gpu", corrected, take_gpu, identity_of_gpu));
-  WEFT_RETURN_IF_ERROR(take_each(file, "gpu_link", corrected, take_link, identity_of_link));
+  WEFT_RETURN_IF_ERROR(take_each(file, "nic", corrected, take_known));
+  leave_out(told.absent, corrected);
+  WEFT_RETURN_IF_ERROR(take_each(file, "gpu", corrected, take_gpu));
+  WEFT_RETURN_IF_ERROR(take_each(file, "gpu_link", corrected, take_link));
   WEFT_RETURN_IF_ERROR(file.done());
   hardware::settle(corrected);
   if (const Status status = hardware::check_names(corrected); !status.ok())
     return file.wrong(status.text());
   corrected.source += fmt::format(", corrected by {}", path);
-  if (!missing.empty()) {
-    corrected.source +=
-        fmt::format(" (which says that {} is absent: it was not there)", fmt::join(missing, ", "));
+  if (!told.missing.empty()) {
+    corrected.source += fmt::format(" (which says that {} is absent: it was not there)",
+                                    fmt::join(told.missing, ", "));
   }
   machine = std::move(corrected);
   return {};

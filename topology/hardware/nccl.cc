@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -23,6 +24,7 @@ constexpr int kUntoldNode = -1;  // as in virtual machines
 constexpr int kNoNode = -2;
 constexpr std::size_t kMostLinks = 1 << 16;
 constexpr int kMostLanes = 1024;
+constexpr int kMaskWord = 32;  // bits
 constexpr int kMostPort = 255;
 constexpr int kMostMbit = 100'000'000;   // 100 Tbit/s
 constexpr double kMostTransfers = 1024;  // GT/s: four generations ahead
@@ -77,8 +79,41 @@ class Reader {
     PciPlace place;
     place.package = machine_.packages++;
     place.numa_node = node;
-    if (node != kUntoldNode) machine_.nodes.push_back({node, 0, 0, place.package});
+    WEFT_ASSIGN(std::vector<int> processors, processors_of(cpu));
+    if (node != kUntoldNode)
+      machine_.nodes.push_back({node, 0, 0, place.package, std::move(processors)});
     return add_below(cpu, place, 0);
+  }
+
+  // The kernel's mask: words of 32 bits in hexadecimal digits, the last has the lowest numbers.
+  Result<std::vector<int>> processors_of(pugi::xml_node cpu) {
+    WEFT_ASSIGN(const std::string mask, file_.text(cpu, "affinity"));
+    std::vector<int> processors;
+    std::string_view rest = mask;
+    for (int base = 0; !rest.empty(); base += kMaskWord) {
+      const std::size_t comma = rest.rfind(',');
+      const std::size_t begin = comma == std::string_view::npos ? 0 : comma + 1;
+      const std::optional<std::uint32_t> word = mask_word(rest.substr(begin));
+      if (!word || comma == 0) {
+        return file_.wrong(
+            cpu, fmt::format("affinity: '{}' is no mask of processors (\"00000000,0000ffff\")",
+                             std::string_view(mask).substr(0, 40)));
+      }
+      for (int bit = 0; bit < kMaskWord; ++bit)
+        if ((*word >> bit & 1U) != 0) processors.push_back(base + bit);
+      rest = rest.substr(0, begin == 0 ? 0 : comma);
+    }
+    return processors;
+  }
+
+  static std::optional<std::uint32_t> mask_word(std::string_view digits) {
+    constexpr std::size_t kMostDigits = kMaskWord / 4;
+    std::uint32_t word = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), word, 16);
+    if (error != std::errc() || end != digits.data() + digits.size() || digits.size() > kMostDigits)
+      return std::nullopt;
+    return word;
   }
 
   // NCCL writes all hosts that NVLink connects into one file.
@@ -109,16 +144,21 @@ class Reader {
   }
 
   Result<PciPlace> place_of(pugi::xml_node pci, PciPlace above) {
-    WEFT_ASSIGN(std::string address, file_.text(pci, "busid"));
-    if (address.empty()) return file_.wrong(pci, "<pci> needs busid");
+    WEFT_ASSIGN(const std::string text, file_.text(pci, "busid"));
+    if (text.empty()) return file_.wrong(pci, "<pci> needs busid");
+    std::optional<std::string> address = pci_address(text);
+    if (!address) {
+      return file_.wrong(
+          pci, fmt::format("busid: '{}' is no PCI address (\"0000:3b:00.0\")", text.substr(0, 40)));
+    }
     WEFT_ASSIGN(const double rate, link_rate(pci));
     above.host_bridge = above.numa_node == kUntoldNode ? "of a node that is not told"
                                                        : fmt::format("node {}", above.numa_node);
     const std::string_view kind = pci.attribute("class").as_string();
     if (kind.starts_with(kBridgeClass) || pci.child("pci")) {
-      above.bridges.push_back({std::move(address), rate});
+      above.bridges.push_back({*std::move(address), rate});
     } else {
-      above.address = std::move(address);
+      above.address = *std::move(address);
       above.gbyte_per_s = rate;
     }
     return above;
@@ -148,9 +188,10 @@ class Reader {
     if (targets_.size() == kMostLinks)
       return file_.wrong(link, "more <nvlink> than any machine has");
     WEFT_ASSIGN(const int lanes, integer(link, "count", 1, kMostLanes, 1));
-    WEFT_ASSIGN(std::string target, file_.text(link, "target"));
-    targets_.push_back(
-        {gpu, std::move(target), kind.starts_with(kSwitchClass), lanes, lanes * each});
+    // A switch that is not told has something else there, which is no GPU's.
+    WEFT_ASSIGN(const std::string target, file_.text(link, "target"));
+    targets_.push_back({gpu, pci_address(target).value_or(target), kind.starts_with(kSwitchClass),
+                        lanes, lanes * each});
     return {};
   }
 

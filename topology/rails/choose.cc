@@ -1,5 +1,6 @@
 // Which rails the ranks of each machine use. Equal machines are decided once.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -55,10 +56,16 @@ Status check(const Cluster& cluster, const Placement& placement) {
 Status check(const Cluster& cluster, const Rail& rail) {
   for (std::size_t m = 0; m < cluster.machines.size(); ++m) {
     const ClusterMachine& machine = cluster.machines[m];
-    if (rail.nics[m] < static_cast<int>(machine.hardware->nics.size())) continue;
-    return Status(Code::unavailable,
-                  fmt::format("rail {}: the network interface that {} had on it is gone", rail.name,
-                              machine.name));
+    const std::vector<Nic>& nics = machine.hardware->nics;
+    if (rail.nics[m] < static_cast<int>(nics.size())) continue;
+    std::vector<std::string> left;
+    for (const Nic& nic : nics) left.push_back(nic.name());
+    return Status(
+        Code::unavailable,
+        fmt::format("rail {}: the network interface that {} had on it, number {} of its list, is "
+                    "gone: it has {}",
+                    rail.name, machine.name, rail.nics[m],
+                    left.empty() ? "none" : fmt::format("{}", fmt::join(left, ", "))));
   }
   return {};
 }

@@ -48,6 +48,10 @@ TomlTable::~TomlTable() = default;
 TomlTable::TomlTable(TomlTable&&) noexcept = default;
 TomlTable& TomlTable::operator=(TomlTable&&) noexcept = default;
 
+int TomlTable::line() const {
+  return static_cast<int>(place_->table->source().begin.line);
+}
+
 Status TomlTable::wrong(std::string_view what) const {
   return complaint(place_->name, place_->table->source(), what);
 }

@@ -50,6 +50,8 @@ class TomlTable {
 
   // After all keys were asked for: an error names the first that nobody knows, and those that are.
   [[nodiscard]] Status done() const;
+  // Of the file, where this table begins.
+  [[nodiscard]] int line() const;
   // "FILE:LINE: what" of this table, or of a key in it.
   [[nodiscard]] Status wrong(std::string_view what) const;
   [[nodiscard]] Status wrong(std::string_view key, std::string_view what) const;
