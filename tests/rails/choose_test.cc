@@ -225,6 +225,38 @@ TEST(RailUse, SeatsDecide) {
   EXPECT_EQ(between(*use, 3, 4), Rails{4});
 }
 
+// As in the engine: who is alone on a machine has all of it, whatever there is room for.
+TEST(RailUse, FreeSeatsTakeNoShare) {
+  const Cluster cluster = eight_gpus({"", "", ""});
+  const auto chosen = [&cluster](std::vector<int> seats) {
+    const auto use = choose_rails(cluster, {std::move(seats)}, RailPolicy::near);
+    EXPECT_TRUE(use.ok()) << use.status().to_string();
+    return use.value();
+  };
+  const RailUse nine = chosen(Placement::identity(9).seat);
+  EXPECT_EQ(rails_of(nine, 7), Rails{7});
+  EXPECT_EQ(rails_of(nine, 8).size(), 8U);
+  EXPECT_EQ(between(nine, 7, 8), Rails{7});
+  EXPECT_EQ(nine.reason_of(8).find("share it"), std::string::npos) << nine.reason_of(8);
+  // Two ranks of a machine are its local ranks 0 and 1, in the order of their seats.
+  const RailUse few = chosen({14, 0, 11});
+  EXPECT_EQ(rails_of(few, 1).size(), 8U);
+  EXPECT_EQ(rails_of(few, 2), (Rails{0, 1, 2, 3}));
+  EXPECT_EQ(rails_of(few, 0), (Rails{4, 5, 6, 7}));
+}
+
+TEST(RailUse, AMachineWithoutRanksIsNoCompany) {
+  Cluster cluster = fabric({.machines = 3, .ranks = 2, .rails = 2});
+  cluster.rails[1].nics = {1, -1, 1};
+  const auto rails_of_first = [&cluster](int ranks) {
+    const auto use = choose_rails(cluster, Placement::identity(ranks), RailPolicy::all);
+    return use.ok() ? rails_of(use.value(), 0) : Rails{};
+  };
+  EXPECT_EQ(rails_of_first(5), (Rails{0, 1}));
+  EXPECT_EQ(rails_of_first(4), Rails{0});
+  EXPECT_EQ(rails_of_first(2), (Rails{0, 1})) << "alone in the world";
+}
+
 TEST(RailUse, MistakesAreNamed) {
   Cluster cluster = fabric({.machines = 2, .ranks = 2, .rails = 2});
   const auto complaint = [&cluster](std::vector<int> seats) {

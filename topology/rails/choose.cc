@@ -1,8 +1,10 @@
-// Which rails the ranks of each machine use. Equal machines are decided once.
+// Which rails the ranks of each machine use. Machines with equally many ranks that are equal else are
+// decided once.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "topology/rails/near.h"
@@ -13,20 +15,31 @@ namespace {
 
 using Kind = std::tuple<const Machine*, int, std::vector<RailNic>>;
 
-// By rail and machine: is there another machine that this one reaches? A machine alone in the world
-// keeps its rails, to show what its ranks would use.
-std::vector<std::vector<bool>> machines_with_company(const Cluster& cluster) {
+// By rail and machine: is there another machine with ranks that this one reaches? Machines without
+// ranks have none. A machine that has all ranks keeps its rails, to show what they would use.
+std::vector<std::vector<bool>> machines_with_company(const Cluster& cluster,
+                                                     const std::vector<int>& ranks) {
   std::vector<std::vector<bool>> company;
-  const int machines = static_cast<int>(cluster.machines.size());
+  const auto machines = static_cast<int>(ranks.size());
+  const auto has_ranks = [&ranks](int m) { return ranks[static_cast<std::size_t>(m)] > 0; };
+  const bool is_alone = std::ranges::count(ranks, 0) == machines - 1;
   for (const Rail& rail : cluster.rails) {
+    const auto counts = [&](int m) { return rail.has(m) && has_ranks(m); };
     std::map<int, int> members;  // of a part
-    for (int m = 0; m < machines; ++m) members[rail.part_of(m)] += rail.has(m) ? 1 : 0;
+    for (int m = 0; m < machines; ++m) members[rail.part_of(m)] += counts(m) ? 1 : 0;
     std::vector<bool> has_company;
     for (int m = 0; m < machines; ++m)
-      has_company.push_back(rail.has(m) && (machines == 1 || members[rail.part_of(m)] > 1));
+      has_company.push_back(counts(m) && (is_alone || members[rail.part_of(m)] > 1));
     company.push_back(std::move(has_company));
   }
   return company;
+}
+
+// By machine.
+std::vector<int> ranks_of_machines(const Cluster& cluster, const Placement& placement) {
+  std::vector<int> ranks(cluster.machines.size(), 0);
+  for (const int seat : placement.seat) ++ranks[static_cast<std::size_t>(cluster.machine_of(seat))];
+  return ranks;
 }
 
 Status check(const Cluster& cluster, const Placement& placement) {
@@ -71,23 +84,34 @@ class RailChooser {
       : cluster_(cluster),
         placement_(placement),
         policy_(policy),
-        company_(machines_with_company(cluster)) {}
+        ranks_(ranks_of_machines(cluster, placement)),
+        company_(machines_with_company(cluster, ranks_)) {}
 
+  // The ranks of a machine share out its rails in the order of their seats, as a launcher numbers
+  // them there.
   RailUse choose() {
-    std::vector<int> first_choice;  // by machine: that of its first seat
+    std::vector<int> next_choice;  // by machine
     for (std::size_t m = 0; m < cluster_.machines.size(); ++m)
-      first_choice.push_back(first_choice_of(m));
-    for (const int seat : placement_.seat) {
-      const auto machine = static_cast<std::size_t>(cluster_.machine_of(seat));
-      use_.machine_of_.push_back(static_cast<int>(machine));
-      use_.choice_of_.push_back(first_choice[machine] + seat -
-                                cluster_.machines[machine].first_rank);
+      next_choice.push_back(ranks_[m] == 0 ? 0 : first_choice_of(m));
+    std::vector<Rank> by_seat(placement_.seat.size());
+    std::iota(by_seat.begin(), by_seat.end(), 0);
+    std::ranges::sort(by_seat, {}, [this](Rank rank) { return seat_of(rank); });
+    use_.machine_of_.resize(by_seat.size());
+    use_.choice_of_.resize(by_seat.size());
+    for (const Rank rank : by_seat) {
+      const int machine = cluster_.machine_of(seat_of(rank));
+      use_.machine_of_[static_cast<std::size_t>(rank)] = machine;
+      use_.choice_of_[static_cast<std::size_t>(rank)] =
+          next_choice[static_cast<std::size_t>(machine)]++;
     }
     use_.rails_ = cluster_.rails;
     return std::move(use_);
   }
 
  private:
+  [[nodiscard]] int seat_of(Rank rank) const {
+    return placement_.seat[static_cast<std::size_t>(rank)];
+  }
   [[nodiscard]] Kind kind_of(std::size_t machine) const {
     std::vector<RailNic> interfaces;
     for (std::size_t r = 0; r < cluster_.rails.size(); ++r) {
@@ -95,8 +119,7 @@ class RailChooser {
       if (company_[r][machine])
         interfaces.push_back({static_cast<int>(r), rail.nics[machine], rail.gbit_per_s[machine]});
     }
-    const ClusterMachine& known = cluster_.machines[machine];
-    return {known.hardware.get(), known.ranks, std::move(interfaces)};
+    return {cluster_.machines[machine].hardware.get(), ranks_[machine], std::move(interfaces)};
   }
 
   int first_choice_of(std::size_t machine) {
@@ -124,6 +147,7 @@ class RailChooser {
   const Cluster& cluster_;
   const Placement& placement_;
   RailPolicy policy_;
+  std::vector<int> ranks_;  // by machine
   std::vector<std::vector<bool>> company_;
   RailUse use_;
   std::map<Kind, int> known_;

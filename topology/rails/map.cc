@@ -104,9 +104,8 @@ Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph, const Plac
                   fmt::format("{} has {} ranks, the placement {}", graph.name(), graph.size(),
                               placement.seat.size()));
   }
-  WEFT_ASSIGN(RailUse use, choose_rails(cluster, placement, options.policy));
-  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, options.policy));
-  RailMap map{.use = std::move(use), .edges = {}, .loads = {}};
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, placement, options.policy));
+  RailMap map{.use = routes.use(), .edges = {}, .loads = {}};
   Mapper mapper(cluster, graph, routes, placement, options.bytes);
   for (const Edge& edge : graph.edges()) WEFT_RETURN_IF_ERROR(mapper.add(edge, map));
   for (MappedEdge& edge : map.edges) {

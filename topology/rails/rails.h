@@ -104,7 +104,8 @@ class RailUse {
   std::vector<Rail> rails_;
 };
 
-// What a seat uses does not depend on who sits there; a rail on which a machine reaches nobody is
+// The ranks that a machine has share out its interfaces, in the order of their seats: free seats
+// count for nothing, and who sits where does not matter. A rail on which a machine reaches nobody is
 // left out. invalid_argument for seats that do not exist or are taken twice; unavailable for a rail
 // whose interface the machine does not have (any more). O(ranks * rails), and for each kind of
 // machine O(ranks * interfaces^3).

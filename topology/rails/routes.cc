@@ -5,17 +5,22 @@
 
 namespace weft {
 
-Result<Routes> Routes::make(const Cluster& cluster, RailPolicy policy) {
-  WEFT_ASSIGN(RailUse use, choose_rails(cluster, Placement::identity(cluster.ranks()), policy));
-  return Routes(cluster, std::move(use));
+Result<Routes> Routes::make(const Cluster& cluster, const Placement& placement, RailPolicy policy) {
+  WEFT_ASSIGN(RailUse use, choose_rails(cluster, placement, policy));
+  return Routes(cluster, placement, std::move(use));
 }
 
-Routes::Routes(const Cluster& cluster, RailUse use)
-    : cluster_(&cluster), links_(cluster), use_(std::move(use)) {
+Routes::Routes(const Cluster& cluster, const Placement& placement, RailUse use)
+    : cluster_(&cluster),
+      links_(cluster),
+      use_(std::move(use)),
+      rank_at_(static_cast<std::size_t>(cluster.ranks()), kNoRank) {
   for (std::size_t m = 0; m < cluster.machines.size(); ++m) {
     machine_of_.insert(machine_of_.end(), static_cast<std::size_t>(cluster.machines[m].ranks),
                        static_cast<int>(m));
   }
+  for (std::size_t rank = 0; rank < placement.seat.size(); ++rank)
+    rank_at_[static_cast<std::size_t>(placement.seat[rank])] = static_cast<Rank>(rank);
 }
 
 void Routes::find(Seats seats, Route& route) const {
@@ -25,7 +30,9 @@ void Routes::find(Seats seats, Route& route) const {
   route.ways.clear();
   route.reason = EdgeReason::memory;
   if (route.from_machine == route.to_machine) return;
-  use_.rails_between(seats.from, seats.to, route.rails);
+  const Rank from = rank_at_[static_cast<std::size_t>(seats.from)];
+  const Rank to = rank_at_[static_cast<std::size_t>(seats.to)];
+  use_.rails_between(from, to, route.rails);
   double all = 0;
   for (const int r : route.rails) {
     const std::vector<double>& rates = cluster_->rails[static_cast<std::size_t>(r)].gbit_per_s;
@@ -36,8 +43,8 @@ void Routes::find(Seats seats, Route& route) const {
   }
   for (Way& way : route.ways) way.share /= all;
   const bool is_used = !route.rails.empty() &&
-                       std::ranges::binary_search(use_.rails_of(seats.from), route.rails.front()) &&
-                       std::ranges::binary_search(use_.rails_of(seats.to), route.rails.front());
+                       std::ranges::binary_search(use_.rails_of(from), route.rails.front()) &&
+                       std::ranges::binary_search(use_.rails_of(to), route.rails.front());
   route.reason = is_used ? EdgeReason::both_use : EdgeReason::both_on;
 }
 

@@ -28,9 +28,10 @@ struct Route {
 
 class Routes {
  public:
-  // Keeps a reference to the cluster.
-  static Result<Routes> make(const Cluster& cluster, RailPolicy policy);
+  // Between the seats that somebody has. Keeps a reference to the cluster.
+  static Result<Routes> make(const Cluster& cluster, const Placement& placement, RailPolicy policy);
 
+  // Both seats are taken.
   void find(Seats seats, Route& route) const;
   [[nodiscard]] double latency_us(const Route& route) const;
   // Calls visit(link, share) for everything that the edge's bytes pass.
@@ -52,14 +53,16 @@ class Routes {
   }
   [[nodiscard]] const Links& links() const { return links_; }
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
+  [[nodiscard]] const RailUse& use() const { return use_; }
 
  private:
-  Routes(const Cluster& cluster, RailUse use);
+  Routes(const Cluster& cluster, const Placement& placement, RailUse use);
 
   const Cluster* cluster_;
   Links links_;
-  RailUse use_;                  // by seat
+  RailUse use_;
   std::vector<int> machine_of_;  // by seat
+  std::vector<Rank> rank_at_;    // by seat; kNoRank: free
 };
 
 }  // namespace weft
