@@ -214,6 +214,43 @@ TEST(RailUse, ARailWithoutCompanyIsLeftOut) {
   EXPECT_EQ(between(choose(cluster), 0, 2), Rails{});
 }
 
+// As in a bond: two machines use one kind of network.
+TEST(RailUse, RdmaGoesBeforeOtherNetworks) {
+  const Cluster cluster = with_rdma(fabric({.machines = 3, .ranks = 2, .rails = 4}), 2);
+  const RailUse all = choose(cluster, RailPolicy::all);
+  EXPECT_EQ(rails_of(all, 0), (Rails{0, 1}));
+  EXPECT_EQ(between(all, 0, 4), (Rails{0, 1}));
+  EXPECT_EQ(all.reason_of(0),
+            "all rails of its machine; not rails eth2, eth3: RDMA reaches the same machines");
+  EXPECT_TRUE(all.goes_rdma_before(0, 4));
+  const RailUse near = choose(cluster);
+  EXPECT_EQ(rails_of(near, 0), Rails{0});
+  EXPECT_EQ(rails_of(near, 1), Rails{1});
+  EXPECT_EQ(between(near, 0, 3), (Rails{0, 1})) << "none in common, but these have RDMA";
+  // A machine alone in the world shows all that it has.
+  const auto alone = choose_rails(cluster, Placement::identity(2), RailPolicy::all);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(rails_of(*alone, 1), (Rails{0, 1, 2, 3}));
+}
+
+TEST(RailUse, OtherNetworksReachWhomRdmaDoesNot) {
+  Cluster cluster = with_rdma(fabric({.machines = 3, .ranks = 2, .rails = 4}), 2);
+  for (Rail* rail : {&cluster.rails[0], &cluster.rails[1]}) rail->nics[2] = -1;
+  const RailUse use = choose(cluster);
+  // Each kind is shared out by itself.
+  EXPECT_EQ(rails_of(use, 0), (Rails{0, 2}));
+  EXPECT_EQ(rails_of(use, 1), (Rails{1, 3}));
+  EXPECT_EQ(rails_of(use, 4), Rails{2});
+  EXPECT_EQ(between(use, 0, 2), Rails{0});
+  EXPECT_EQ(between(use, 0, 4), Rails{2});
+  EXPECT_TRUE(use.goes_rdma_before(0, 2));
+  EXPECT_FALSE(use.goes_rdma_before(0, 4));
+  // A card with RDMA at one end only is an interface like others.
+  Cluster half = with_rdma(fabric({.machines = 2, .ranks = 1, .rails = 2}), 2);
+  half.machines[1].hardware = fabric({.machines = 2, .rails = 2}).machines[0].hardware;
+  EXPECT_EQ(between(choose(half, RailPolicy::all), 0, 1), (Rails{0, 1}));
+}
+
 TEST(RailUse, SeatsDecide) {
   const Cluster cluster = eight_gpus({"", ""});
   Placement placement = Placement::identity(16);

@@ -122,6 +122,19 @@ TEST(Map, LinksUpwardsOfAGivenRate) {
   EXPECT_TRUE(map_graph(cluster, *ring_graph(4), Placement::identity(4), {}).ok());
 }
 
+// Four times as fast, plain Ethernet would have most of the bytes by its rate.
+TEST(Map, RdmaCarriesAllWhereItReaches) {
+  Cluster cluster = with_rdma(fabric({.machines = 2, .ranks = 1, .rails = 2}), 1);
+  cluster.rails[1].gbit_per_s = {400, 400};
+  const RailMap map = map_of(cluster, *ring_graph(2, RingStyle::next));
+  ASSERT_EQ(map.edges[0].ways.size(), 1U);
+  EXPECT_EQ(map.edges[0].ways[0].rail, 0);
+  EXPECT_DOUBLE_EQ(map.us, kUs + 2);
+  EXPECT_DOUBLE_EQ(load(map, "rail eth1: machine 0 sends"), 0);
+  EXPECT_EQ(reason_text(map.edges[0], cluster),
+            "both ranks use rail eth0; RDMA goes before other networks");
+}
+
 constexpr RailPolicy kPolicies[] = {RailPolicy::automatic, RailPolicy::near, RailPolicy::all};
 
 TEST(Map, LevelsOfABcubeHaveTheirRailsWhereItIsCabledAsOne) {

@@ -35,7 +35,9 @@ class Mapper {
     find(edge.from, edge.to);
     if (!route_.exists()) return without_way(edge);
     traffic_.add(route_);
-    MappedEdge mapped{edge.from, edge.to, route_.reason, 0, route_.ways, 0, 0};
+    MappedEdge mapped{edge.from, edge.to, route_.reason, 0, route_.ways, false, 0, 0};
+    if (route_.reason != EdgeReason::memory)
+      mapped.goes_rdma_before = map.use.goes_rdma_before(edge.from, edge.to);
     if (levels_) name_level(map.use, mapped);
     map.edges.push_back(std::move(mapped));
     return {};
@@ -123,15 +125,16 @@ std::string reason_text(const MappedEdge& edge, const Cluster& cluster) {
     rails.push_back(cluster.rails[static_cast<std::size_t>(way.rail)].name);
   const std::string names =
       fmt::format("{} {}", rails.size() == 1 ? "rail" : "rails", fmt::join(rails, ", "));
+  const char* const why = edge.goes_rdma_before ? "; RDMA goes before other networks" : "";
   switch (edge.reason) {
     case EdgeReason::memory:
       return "one machine: memory";
     case EdgeReason::level:
-      return fmt::format("level {} of a BCube: {}", edge.level, names);
+      return fmt::format("level {} of a BCube: {}{}", edge.level, names, why);
     case EdgeReason::both_use:
-      return fmt::format("both ranks use {}", names);
+      return fmt::format("both ranks use {}{}", names, why);
     case EdgeReason::both_on:
-      return fmt::format("no rail that both ranks use: both machines have {}", names);
+      return fmt::format("no rail that both ranks use: both machines have {}{}", names, why);
   }
   return {};
 }

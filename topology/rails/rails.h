@@ -85,11 +85,19 @@ class RailUse {
   // all that both machines are on; empty: no way between them. The caller's vector is filled.
   // Each rail carries bytes in proportion to the lower rate of its two interfaces.
   void rails_between(Rank from, Rank to, std::vector<int>& rails) const;
-  // All that both machines are on, whoever uses them.
+  // All that both machines are on, whoever uses them. As a bond has it, two machines use one kind of
+  // network: where RDMA reaches over some of these rails, the others are not among them.
   void rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const;
+  // Are there rails which rails_of_machines() leaves out for RDMA?
+  [[nodiscard]] bool goes_rdma_before(Rank from, Rank to) const;
+  // Has a rail that reaches from one rank's machine to the other's RDMA on both?
+  [[nodiscard]] bool is_rdma(int rail, Rank from, Rank to) const;
 
  private:
   friend class RailChooser;
+  [[nodiscard]] int machine_of(Rank rank) const {
+    return machine_of_[static_cast<std::size_t>(rank)];
+  }
   struct Choice {
     std::vector<int> rails;
     std::string reason;
@@ -102,6 +110,7 @@ class RailUse {
   std::vector<int> choice_of_;   // by rank
   std::vector<int> machine_of_;  // by rank
   std::vector<Rail> rails_;
+  std::vector<std::vector<bool>> has_rdma_;  // by rail and machine
 };
 
 // The ranks that a machine has share out its interfaces, in the order of their seats: free seats
@@ -129,8 +138,9 @@ struct MappedEdge {
   Rank from = kNoRank;
   Rank to = kNoRank;
   EdgeReason reason = EdgeReason::memory;
-  int level = 0;          // where that is the reason
-  std::vector<Way> ways;  // by rail; none: memory
+  int level = 0;                  // where that is the reason
+  std::vector<Way> ways;          // by rail; none: memory
+  bool goes_rdma_before = false;  // rails of other networks are left out
   // Until one message is there: while all edges carry one, and with nothing else under way.
   double us = 0;
   double alone_us = 0;
