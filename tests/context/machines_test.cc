@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "verbs/ib/ib.h"
+#include "verbs/ucx/ucx.h"
+
 namespace weft {
 namespace {
 
@@ -227,6 +230,12 @@ TEST(Machines, OnePolicyHoldsForTheJob) {
   EXPECT_EQ(status.text(),
             "rank 2 has WEFT_RAILS=all and rank 0 near: all ranks of a job need the same");
   EXPECT_TRUE(check_policies(std::span(records).first(2)).ok());
+}
+
+// What the map counts ways by.
+TEST(Pieces, AreThoseOfTheTransports) {
+  EXPECT_EQ(static_cast<double>(IbOptions{}.piece_bytes), kRdmaPieceBytes);
+  EXPECT_EQ(static_cast<double>(UcxOptions{}.piece_bytes), kOtherPieceBytes);
 }
 
 // Ranks of two containers may have one kernel; ranks of one machine have one name for it.

@@ -35,7 +35,8 @@ class Mapper {
     find(edge.from, edge.to);
     if (!route_.exists()) return without_way(edge);
     traffic_.add(route_);
-    MappedEdge mapped{edge.from, edge.to, route_.reason, 0, route_.ways, false, 0, 0};
+    MappedEdge mapped{edge.from, edge.to, route_.reason, 0, route_.ways, false, route_.is_short,
+                      0,         0};
     if (route_.reason != EdgeReason::memory)
       mapped.goes_rdma_before = map.use.goes_rdma_before(edge.from, edge.to);
     if (levels_) name_level(map.use, mapped);
@@ -106,7 +107,7 @@ Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph, const Plac
                   fmt::format("{} has {} ranks, the placement {}", graph.name(), graph.size(),
                               placement.seat.size()));
   }
-  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, placement, options.policy));
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, placement, options));
   RailMap map{.use = routes.use(), .edges = {}, .loads = {}};
   Mapper mapper(cluster, graph, routes, placement, options.bytes);
   for (const Edge& edge : graph.edges()) WEFT_RETURN_IF_ERROR(mapper.add(edge, map));
@@ -125,7 +126,8 @@ std::string reason_text(const MappedEdge& edge, const Cluster& cluster) {
     rails.push_back(cluster.rails[static_cast<std::size_t>(way.rail)].name);
   const std::string names =
       fmt::format("{} {}", rails.size() == 1 ? "rail" : "rails", fmt::join(rails, ", "));
-  const char* const why = edge.goes_rdma_before ? "; RDMA goes before other networks" : "";
+  std::string why = edge.goes_rdma_before ? "; RDMA goes before other networks" : "";
+  if (edge.is_short) why += "; a message has no more pieces";
   switch (edge.reason) {
     case EdgeReason::memory:
       return "one machine: memory";

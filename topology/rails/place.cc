@@ -12,7 +12,7 @@ namespace {
 
 Result<PlacementCost> cost_of(const Cluster& cluster, const Graph& graph,
                               const Placement& placement, const MapOptions& options) {
-  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, placement, options.policy));
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, placement, options));
   Traffic traffic(routes, options.bytes);
   PlacementCost cost;
   Route route;
@@ -79,8 +79,7 @@ Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
   consider(std::move(greedy), found.greedy);
   // Where seats stay free, what a machine's ranks use depends on how many there are. The swaps are
   // led by what they would use with all seats taken; what they find is judged by what they use.
-  WEFT_ASSIGN(const Routes routes,
-              Routes::make(cluster, Placement::identity(seats), search.map.policy));
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, Placement::identity(seats), search.map));
   Swaps swaps(routes, graph, seats_by_switch(cluster, seats), found.placement, search);
   swaps.run();
   found.swaps = swaps.tried();

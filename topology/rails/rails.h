@@ -121,6 +121,11 @@ class RailUse {
 [[nodiscard]] Result<RailUse> choose_rails(const Cluster& cluster, const Placement& placement,
                                            RailPolicy policy = RailPolicy::automatic);
 
+// Transports cut a message into pieces of at most so many bytes (IbOptions, UcxOptions), and a piece
+// takes one rail: a message has no more ways than pieces.
+inline constexpr double kRdmaPieceBytes = 1 << 18;
+inline constexpr double kOtherPieceBytes = 1 << 19;
+
 // A rail that carries this part of an edge's bytes.
 struct Way {
   int rail = 0;
@@ -141,6 +146,7 @@ struct MappedEdge {
   int level = 0;                  // where that is the reason
   std::vector<Way> ways;          // by rail; none: memory
   bool goes_rdma_before = false;  // rails of other networks are left out
+  bool is_short = false;          // rails are left out as the message has fewer pieces
   // Until one message is there: while all edges carry one, and with nothing else under way.
   double us = 0;
   double alone_us = 0;
@@ -179,7 +185,7 @@ struct RailMap {
 };
 
 // Within one machine, edges go through memory; between machines on rails_between(), as the engine
-// sends. Errors: those of choose_rails, and invalid_argument for a placement of another size than
+// sends: on the fastest of them, the first of equal ones, where a message has fewer pieces. Errors: those of choose_rails, and invalid_argument for a placement of another size than
 // the graph and for an edge without a way. O(edges * rails).
 [[nodiscard]] Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph,
                                         const Placement& placement, const MapOptions& options);

@@ -20,6 +20,7 @@ struct Route {
   int to_machine = 0;
   int to_seat = 0;
   EdgeReason reason = EdgeReason::memory;
+  bool is_short = false;
   std::vector<Way> ways;
   std::vector<int> rails;  // scratch
 
@@ -29,7 +30,8 @@ struct Route {
 class Routes {
  public:
   // Between the seats that somebody has. Keeps a reference to the cluster.
-  static Result<Routes> make(const Cluster& cluster, const Placement& placement, RailPolicy policy);
+  static Result<Routes> make(const Cluster& cluster, const Placement& placement,
+                             const MapOptions& options);
 
   // Both seats are taken.
   void find(Seats seats, Route& route) const;
@@ -56,11 +58,14 @@ class Routes {
   [[nodiscard]] const RailUse& use() const { return use_; }
 
  private:
-  Routes(const Cluster& cluster, const Placement& placement, RailUse use);
+  Routes(const Cluster& cluster, const Placement& placement, RailUse use, double bytes);
+  // The fastest ways, the first of equal ones, as many as a message has pieces.
+  void keep_one_for_each_piece(bool is_rdma, Route& route) const;
 
   const Cluster* cluster_;
   Links links_;
   RailUse use_;
+  double bytes_;                 // of a message
   std::vector<int> machine_of_;  // by seat
   std::vector<Rank> rank_at_;    // by seat; kNoRank: free
 };
