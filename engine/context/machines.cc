@@ -84,8 +84,8 @@ std::unordered_set<std::string_view> shared_networks(std::span<const MachineReco
   return shared;
 }
 
-// The rails of one kind that reach somebody: those on networks that another machine has, too. A rank
-// of which no network is known elsewhere has all: bonds then pair rails by their places.
+// The rails of one kind that reach somebody: those on networks that another machine has, too. A
+// rank of which no network is known elsewhere has all: bonds then pair rails by their places.
 Places connecting(std::span<const MachineRecord> records, const std::vector<int>& machine_of,
                   std::string_view kind) {
   const std::unordered_set<std::string_view> shared = shared_networks(records, machine_of, kind);
@@ -106,8 +106,8 @@ int fewest(const Places& places) {
   return static_cast<int>(least);
 }
 
-// Of ranks of one machine: which of these rails each uses, counted among them alone; nothing: all, or
-// these have not opened the same interfaces, as somebody chose them by hand.
+// Of ranks of one machine: which of these rails each uses, counted among them alone; nothing: all,
+// or these have not opened the same interfaces, as somebody chose them by hand.
 std::vector<std::vector<int>> shared_out(std::span<const MachineRecord> records,
                                          const std::vector<Rank>& ranks, const Places& places) {
   const auto rails_at = [&](Rank rank) {

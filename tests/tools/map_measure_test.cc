@@ -63,8 +63,9 @@ TEST(LapPlan, SlowMessagesAreSentFewerTimes) {
   EXPECT_EQ(counted, LapPlan::kLeastCounted);
 }
 
-// Machines 0, 2 and 4 are below one leaf, where all three ranks of a line would like to sit; but the
-// job has machines 0, 1 and 2: ranks that call themselves different ones, connected by the loopback.
+// Machines 0, 2 and 4 are below one leaf, where all three ranks of a line would like to sit; but
+// the job has machines 0, 1 and 2: ranks that call themselves different ones, connected by the
+// loopback.
 TEST_F(MapMeasure, FoundSeatsAreThoseOfTheJob) {
   if (!WEFT_HAS_UCX) GTEST_SKIP() << "needs UCX between machines";
   std::ofstream(cluster()) << R"(

@@ -73,7 +73,8 @@ TEST_F(Map, AFasterPolicyIsTold) {
   EXPECT_FALSE(mentions(all.out, "--rails"));
 }
 
-// Rank 8 is alone on its machine, so both of its interfaces are its own; rank 7 has one of them too.
+// Rank 8 is alone on its machine, so both of its interfaces are its own; rank 7 has one of them
+// too.
 TEST_F(Map, FreeSeatsTakeNoShareOfAMachine) {
   const std::string asked =
       "map --cluster " WEFT_CLUSTERS

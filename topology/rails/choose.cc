@@ -1,5 +1,5 @@
-// Which rails the ranks of each machine use. Machines with equally many ranks that are equal else are
-// decided once.
+// Which rails the ranks of each machine use. Machines with equally many ranks that are equal else
+// are decided once.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

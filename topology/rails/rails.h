@@ -85,8 +85,8 @@ class RailUse {
   // all that both machines are on; empty: no way between them. The caller's vector is filled.
   // Each rail carries bytes in proportion to the lower rate of its two interfaces.
   void rails_between(Rank from, Rank to, std::vector<int>& rails) const;
-  // All that both machines are on, whoever uses them. As a bond has it, two machines use one kind of
-  // network: where RDMA reaches over some of these rails, the others are not among them.
+  // All that both machines are on, whoever uses them. As a bond has it, two machines use one kind
+  // of network: where RDMA reaches over some of these rails, the others are not among them.
   void rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const;
   // Are there rails which rails_of_machines() leaves out for RDMA?
   [[nodiscard]] bool goes_rdma_before(Rank from, Rank to) const;
@@ -114,15 +114,15 @@ class RailUse {
 };
 
 // The ranks that a machine has share out its interfaces, in the order of their seats: free seats
-// count for nothing, and who sits where does not matter. A rail on which a machine reaches nobody is
-// left out. invalid_argument for seats that do not exist or are taken twice; unavailable for a rail
-// whose interface the machine does not have (any more). O(ranks * rails), and for each kind of
+// count for nothing, and who sits where does not matter. A rail on which a machine reaches nobody
+// is left out. invalid_argument for seats that do not exist or are taken twice; unavailable for a
+// rail whose interface the machine does not have (any more). O(ranks * rails), and for each kind of
 // machine O(ranks * interfaces^3).
 [[nodiscard]] Result<RailUse> choose_rails(const Cluster& cluster, const Placement& placement,
                                            RailPolicy policy = RailPolicy::automatic);
 
-// Transports cut a message into pieces of at most so many bytes (IbOptions, UcxOptions), and a piece
-// takes one rail: a message has no more ways than pieces.
+// Transports cut a message into pieces of at most so many bytes (IbOptions, UcxOptions), and a
+// piece takes one rail: a message has no more ways than pieces.
 inline constexpr double kRdmaPieceBytes = 1 << 18;
 inline constexpr double kOtherPieceBytes = 1 << 19;
 
@@ -185,8 +185,9 @@ struct RailMap {
 };
 
 // Within one machine, edges go through memory; between machines on rails_between(), as the engine
-// sends: on the fastest of them, the first of equal ones, where a message has fewer pieces. Errors: those of choose_rails, and invalid_argument for a placement of another size than
-// the graph and for an edge without a way. O(edges * rails).
+// sends: on the fastest of them, the first of equal ones, where a message has fewer pieces. Errors:
+// those of choose_rails, and invalid_argument for a placement of another size than the graph and
+// for an edge without a way. O(edges * rails).
 [[nodiscard]] Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph,
                                         const Placement& placement, const MapOptions& options);
 

@@ -27,8 +27,8 @@ struct Reach {
   std::vector<Members> reaches;
   std::vector<Members> carries;
 };
-// `ranks`: by machine. O(machines * rails), or where machines have networks of both kinds the square
-// of how many kinds of them there are.
+// `ranks`: by machine. O(machines * rails), or where machines have networks of both kinds the
+// square of how many kinds of them there are.
 [[nodiscard]] Reach reach_of(const Cluster& cluster, const std::vector<int>& ranks,
                              const std::vector<Members>& has_rdma);
 
