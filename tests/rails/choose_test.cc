@@ -223,6 +223,7 @@ TEST(RailUse, RdmaGoesBeforeOtherNetworks) {
   EXPECT_EQ(all.reason_of(0),
             "all rails of its machine; not rails eth2, eth3: RDMA reaches the same machines");
   EXPECT_TRUE(all.goes_rdma_before(0, 4));
+  EXPECT_EQ(all.rails_beside(4), (Rails{0, 1}));
   const RailUse near = choose(cluster);
   EXPECT_EQ(rails_of(near, 0), Rails{0});
   EXPECT_EQ(rails_of(near, 1), Rails{1});
@@ -241,6 +242,8 @@ TEST(RailUse, OtherNetworksReachWhomRdmaDoesNot) {
   EXPECT_EQ(rails_of(use, 0), (Rails{0, 2}));
   EXPECT_EQ(rails_of(use, 1), (Rails{1, 3}));
   EXPECT_EQ(rails_of(use, 4), Rails{2});
+  EXPECT_EQ(use.rails_beside(1), (Rails{0, 1, 2, 3}));
+  EXPECT_EQ(use.rails_beside(5), (Rails{2, 3}));
   EXPECT_EQ(between(use, 0, 2), Rails{0});
   EXPECT_EQ(between(use, 0, 4), Rails{2});
   EXPECT_TRUE(use.goes_rdma_before(0, 2));

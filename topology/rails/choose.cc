@@ -96,6 +96,7 @@ class RailChooser {
       use_.choice_of_[static_cast<std::size_t>(rank)] =
           next_choice[static_cast<std::size_t>(machine)]++;
     }
+    use_.carries_ = std::move(reach_.carries);
     return std::move(use_);
   }
 

@@ -88,6 +88,8 @@ class RailUse {
   // All that both machines are on, whoever uses them. As a bond has it, two machines use one kind
   // of network: where RDMA reaches over some of these rails, the others are not among them.
   void rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const;
+  // All over which the rank's machine sends to another one, ascending.
+  [[nodiscard]] std::vector<int> rails_beside(Rank rank) const;
   // Are there rails which rails_of_machines() leaves out for RDMA?
   [[nodiscard]] bool goes_rdma_before(Rank from, Rank to) const;
   // Has a rail that reaches from one rank's machine to the other's RDMA on both?
@@ -111,6 +113,7 @@ class RailUse {
   std::vector<int> machine_of_;  // by rank
   std::vector<Rail> rails_;
   std::vector<std::vector<bool>> has_rdma_;  // by rail and machine
+  std::vector<std::vector<bool>> carries_;   // the same: does the machine send over the rail?
 };
 
 // The ranks that a machine has share out its interfaces, in the order of their seats: free seats

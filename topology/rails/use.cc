@@ -58,6 +58,15 @@ void RailUse::rails_of_machines(Rank from, Rank to, std::vector<int>& rails) con
   find_rails_between(rails_, has_rdma_, machine_of(from), machine_of(to), rails);
 }
 
+std::vector<int> RailUse::rails_beside(Rank rank) const {
+  std::vector<int> rails;
+  for (std::size_t rail = 0; rail < carries_.size(); ++rail) {
+    if (carries_[rail][static_cast<std::size_t>(machine_of(rank))])
+      rails.push_back(static_cast<int>(rail));
+  }
+  return rails;
+}
+
 bool RailUse::is_rdma(int rail, Rank from, Rank to) const {
   return is_rdma_between(has_rdma_[static_cast<std::size_t>(rail)], machine_of(from),
                          machine_of(to));
