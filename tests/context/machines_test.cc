@@ -195,6 +195,7 @@ TEST(Machines, ANetworkOfOneMachineIsNotSharedOut) {
   EXPECT_EQ(machines.used[1], Numbers{1});
   EXPECT_EQ(machines.used[2], Numbers{2});
   EXPECT_EQ(machines.used[3], Numbers{2});
+  ASSERT_EQ(machines.layout.near.size(), records.size());
   EXPECT_EQ(machines.layout.near[2], 1) << "counted without the first";
   std::vector<MachineRecord> all = records;
   for (MachineRecord& record : all) record.policy = RailPolicy::all;
