@@ -10,6 +10,7 @@
 #include <iterator>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/context/hash.h"
 
@@ -52,7 +53,9 @@ std::optional<RailRecord> rail_record(std::string_view line) {
   return rail;
 }
 
-// The places of a record's rails of one kind.
+// By rank: the places of rails in its record.
+using Places = std::vector<std::vector<int>>;
+
 std::vector<int> places_of(const MachineRecord& record, std::string_view kind) {
   std::vector<int> places;
   for (std::size_t place = 0; place < record.rails.size(); ++place) {
@@ -61,26 +64,57 @@ std::vector<int> places_of(const MachineRecord& record, std::string_view kind) {
   return places;
 }
 
-std::vector<RailRecord> rails_of(const MachineRecord& record, std::string_view kind) {
-  std::vector<RailRecord> rails;
-  std::ranges::copy_if(record.rails, std::back_inserter(rails),
-                       [kind](const RailRecord& rail) { return rail.kind == kind; });
-  return rails;
+const RailRecord& rail_at(const MachineRecord& record, int place) {
+  return record.rails[static_cast<std::size_t>(place)];
 }
 
-int fewest(std::span<const MachineRecord> records, std::string_view kind) {
+// Networks of one kind that several machines have.
+std::unordered_set<std::string_view> shared_networks(std::span<const MachineRecord> records,
+                                                     const std::vector<int>& machine_of,
+                                                     std::string_view kind) {
+  std::unordered_map<std::string_view, int> first;  // machine
+  std::unordered_set<std::string_view> shared;
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    for (const RailRecord& rail : records[rank].rails) {
+      if (rail.kind != kind) continue;
+      const int machine = machine_of[rank];
+      if (first.emplace(rail.rail, machine).first->second != machine) shared.insert(rail.rail);
+    }
+  }
+  return shared;
+}
+
+// The rails of one kind that reach somebody: those on networks that another machine has, too. A
+// rank of which no network is known elsewhere has all: bonds then pair rails by their places.
+Places connecting(std::span<const MachineRecord> records, const std::vector<int>& machine_of,
+                  std::string_view kind) {
+  const std::unordered_set<std::string_view> shared = shared_networks(records, machine_of, kind);
+  Places places;
+  for (const MachineRecord& record : records) {
+    const std::vector<int> all = places_of(record, kind);
+    std::vector<int>& own = places.emplace_back();
+    std::ranges::copy_if(all, std::back_inserter(own),
+                         [&](int place) { return shared.contains(rail_at(record, place).rail); });
+    if (own.empty()) own = all;
+  }
+  return places;
+}
+
+int fewest(const Places& places) {
   std::size_t least = kMostRails;
-  for (const MachineRecord& record : records)
-    least = std::min(least, rails_of(record, kind).size());
+  for (const std::vector<int>& own : places) least = std::min(least, own.size());
   return static_cast<int>(least);
 }
 
-// Of ranks of one machine: which rails of the kind each uses, counted among those alone; nothing:
-// all, or these have not opened the same interfaces, as somebody chose them by hand.
+// Of ranks of one machine: which of these rails each uses, counted among them alone; nothing: all,
+// or these have not opened the same interfaces, as somebody chose them by hand.
 std::vector<std::vector<int>> shared_out(std::span<const MachineRecord> records,
-                                         const std::vector<Rank>& ranks, std::string_view kind) {
+                                         const std::vector<Rank>& ranks, const Places& places) {
   const auto rails_at = [&](Rank rank) {
-    return rails_of(records[static_cast<std::size_t>(rank)], kind);
+    const auto at = static_cast<std::size_t>(rank);
+    std::vector<RailRecord> rails;
+    for (const int place : places[at]) rails.push_back(rail_at(records[at], place));
+    return rails;
   };
   const std::vector<RailRecord> first = rails_at(ranks.front());
   std::vector<std::vector<int>> far;
@@ -112,12 +146,12 @@ std::string ranks_text(std::span<const Rank> ranks) {
   return text;
 }
 
-void share_out(std::span<const MachineRecord> records, std::string_view kind, Machines& machines) {
+void share_out(std::span<const MachineRecord> records, const Places& places, Machines& machines) {
   for (const std::vector<Rank>& beside : machines.ranks) {
-    const std::vector<std::vector<int>> shares = shared_out(records, beside, kind);
+    const std::vector<std::vector<int>> shares = shared_out(records, beside, places);
     for (std::size_t place = 0; place < beside.size(); ++place) {
       const auto rank = static_cast<std::size_t>(beside[place]);
-      const std::vector<int> all = places_of(records[rank], kind);
+      const std::vector<int>& all = places[rank];
       if (shares.empty()) {
         std::ranges::copy(all, std::back_inserter(machines.used[rank]));
       } else {
@@ -128,17 +162,16 @@ void share_out(std::span<const MachineRecord> records, std::string_view kind, Ma
   }
 }
 
-// The names of a rank's rails of one kind, as bonds number them (Endpoint::prefer_rail).
-std::vector<std::string> names_of(const MachineRecord& record, std::string_view kind) {
+// The names of these rails of a rank, as bonds number them (Endpoint::prefer_rail).
+std::vector<std::string> names_of(const MachineRecord& record, const std::vector<int>& places) {
   std::vector<std::string> names;
-  for (const RailRecord& rail : rails_of(record, kind)) names.push_back(rail.rail);
+  for (const int place : places) names.push_back(rail_at(record, place).rail);
   std::ranges::sort(names);
   return names;
 }
 
-// The one rail of the kind that a rank uses, as bonds number them, if it need not use all.
-int near_rail(const MachineRecord& record, const std::vector<int>& used, std::string_view kind) {
-  std::vector<int> places = places_of(record, kind);
+// The one of these rails that a rank uses, as bonds number them, if it need not use all.
+int near_rail(const MachineRecord& record, const std::vector<int>& used, std::vector<int> places) {
   int own = kAnyRail;
   for (const int place : used) {
     if (!std::ranges::binary_search(places, place)) continue;
@@ -147,19 +180,19 @@ int near_rail(const MachineRecord& record, const std::vector<int>& used, std::st
   }
   if (own == kAnyRail || places.size() < 2) return kAnyRail;
   std::ranges::stable_sort(places, {}, [&record](int place) -> const std::string& {
-    return record.rails[static_cast<std::size_t>(place)].rail;
+    return rail_at(record, place).rail;
   });
   return static_cast<int>(std::ranges::find(places, own) - places.begin());
 }
 
 // Layout::near, or nothing.
 std::vector<int> near_of(std::span<const MachineRecord> records, const Machines& machines,
-                         std::string_view kind) {
-  const std::vector<std::string> names = names_of(records.front(), kind);
+                         const Places& places) {
+  const std::vector<std::string> names = names_of(records.front(), places.front());
   std::vector<int> near;
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
-    if (names_of(records[rank], kind) != names) return {};
-    near.push_back(near_rail(records[rank], machines.used[rank], kind));
+    if (names_of(records[rank], places[rank]) != names) return {};
+    near.push_back(near_rail(records[rank], machines.used[rank], places[rank]));
   }
   const bool is_known = std::ranges::any_of(near, [](int rail) { return rail != kAnyRail; });
   return is_known ? near : std::vector<int>();
@@ -253,13 +286,16 @@ Machines machines_of(std::span<const MachineRecord> records) {
     machines.ranks[static_cast<std::size_t>(known->second)].push_back(static_cast<Rank>(rank));
   }
   machines.used.resize(records.size());
-  for (const std::string_view kind : kKinds) share_out(records, kind, machines);
+  std::optional<Places> between;  // of the kind that ranks use between each other
+  for (const std::string_view kind : kKinds) {
+    Places places = connecting(records, machines.layout.machine, kind);
+    share_out(records, places, machines);
+    if (!between && fewest(places) > 0) between = std::move(places);
+  }
   for (std::vector<int>& used : machines.used) std::ranges::sort(used);
-  const auto connects = [&records](std::string_view kind) { return fewest(records, kind) > 0; };
-  const auto* const kind = std::ranges::find_if(kKinds, connects);
-  if (kind == std::end(kKinds)) return machines;
-  machines.layout.rails = fewest(records, *kind);
-  machines.layout.near = near_of(records, machines, *kind);
+  if (!between) return machines;
+  machines.layout.rails = fewest(*between);
+  machines.layout.near = near_of(records, machines, *between);
   return machines;
 }
 

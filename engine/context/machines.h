@@ -46,8 +46,8 @@ struct Machines {
   std::vector<std::vector<Rank>> ranks;  // of each machine, ascending
   std::vector<std::string> names;
   // By rank: the rails that it uses, ascending, by their place in its record. Those of each kind
-  // are shared out to the ranks of a machine as RailPolicy says, where these have opened the same;
-  // else a rank uses all that it has.
+  // that reach another machine are shared out to the ranks of a machine as RailPolicy says, where
+  // these have opened the same; else a rank uses all of them.
   std::vector<std::vector<int>> used;
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
@@ -67,8 +67,8 @@ struct Machines {
 
 // From the records of all ranks, by rank. Machines are numbered by their lowest rank. Rails are
 // those of the kind that ranks use between each other, the first that all have, as many as the rank
-// with the fewest has; 1 where nothing is known. Layout::near is told where all ranks have rails of
-// the same names and some need not use all.
+// with the fewest has that reach another machine; 1 where nothing is known. Layout::near is told
+// where all ranks have such rails of the same names and some need not use all.
 [[nodiscard]] Machines machines_of(std::span<const MachineRecord> records);
 
 }  // namespace weft

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "verbs/ib/ib.h"
+#include "verbs/ucx/ucx.h"
+
 namespace weft {
 namespace {
 
@@ -156,14 +161,57 @@ TEST(Machines, RailsAreKnownByTheirNames) {
 // What one has and another has not cannot be counted alike; each machine shares its own out.
 TEST(Machines, RailsOfOtherNamesHaveNoCommonNumbers) {
   const Machines more = at_distances(RailPolicy::automatic, {{3, 1}, {1, 3}}, {{3, 3, 1}});
-  EXPECT_EQ(more.layout.near, Numbers());
-  EXPECT_EQ(more.used, (Table{{1}, {0}, {0, 1, 2}})) << "the one rank there has them all";
+  EXPECT_EQ(more.layout.near, (Numbers{1, 0, kAnyRail})) << "those that both machines have";
+  EXPECT_EQ(more.used, (Table{{1}, {0}, {0, 1}})) << "the third is on b alone";
   const std::vector<MachineRecord> elsewhere = {
       rank_of("a", {{"ib", "x", "1", 1}, {"ib", "y", "2", 9}}),
       rank_of("a", {{"ib", "x", "1", 9}, {"ib", "y", "2", 1}}),
       rank_of("b", {{"ib", "x", "1", 1}, {"ib", "y", "3", 9}})};
   EXPECT_EQ(machines_of(elsewhere).layout.near, Numbers());
-  EXPECT_EQ(machines_of(elsewhere).layout.rails, 2);
+  EXPECT_EQ(machines_of(elsewhere).layout.rails, 1);
+  const std::vector<MachineRecord> by_twos = {
+      rank_of("a", {{"ib", "x", "1", 1}, {"ib", "y", "2", 9}}),
+      rank_of("b", {{"ib", "x", "2", 1}, {"ib", "y", "3", 9}}),
+      rank_of("c", {{"ib", "x", "3", 1}, {"ib", "y", "1", 9}})};
+  EXPECT_EQ(machines_of(by_twos).layout.near, Numbers());
+  EXPECT_EQ(machines_of(by_twos).layout.rails, 2);
+}
+
+// A bridge of containers, a cable to a disk: whoever had that as its share would have nothing to
+// send over, and its neighbors the more.
+TEST(Machines, ANetworkOfOneMachineIsNotSharedOut) {
+  const auto rank = [](const char* machine, int near) {
+    return rank_of(machine,
+                   {{"ucx", "docker0", std::string("of ") + machine, near == 0 ? 1 : 9, 100'000},
+                    {"ucx", "eth0", "10.0.0.0/24", near == 1 ? 1 : 9, 100'000},
+                    {"ucx", "eth1", "10.0.1.0/24", near == 2 ? 1 : 9, 100'000}},
+                   RailPolicy::near);
+  };
+  const std::vector<MachineRecord> records = {rank("a", 0), rank("a", 1), rank("a", 2),
+                                              rank("b", 2), rank("b", 1)};
+  const Machines machines = machines_of(records);
+  EXPECT_EQ(machines.layout.rails, 2);
+  for (const Numbers& used : machines.used) EXPECT_EQ(std::ranges::count(used, 0), 0);
+  EXPECT_EQ(machines.used[1], Numbers{1});
+  EXPECT_EQ(machines.used[2], Numbers{2});
+  EXPECT_EQ(machines.used[3], Numbers{2});
+  ASSERT_EQ(machines.layout.near.size(), records.size());
+  EXPECT_EQ(machines.layout.near[2], 1) << "counted without the first";
+  std::vector<MachineRecord> all = records;
+  for (MachineRecord& record : all) record.policy = RailPolicy::all;
+  EXPECT_EQ(machines_of(all).used, Table(5, {1, 2}));
+}
+
+// Networks without a name in common are paired by their places, so each may reach somebody; and of
+// one machine alone it is shown what its ranks would use.
+TEST(Machines, WhereNoNetworkIsKnownElsewhereAllAreSharedOut) {
+  const std::vector<MachineRecord> records = {
+      rank_of("a", {{"ib", "x", "1", 1}, {"ib", "y", "2", 9}}),
+      rank_of("a", {{"ib", "x", "1", 9}, {"ib", "y", "2", 1}}),
+      rank_of("b", {{"ib", "x", "3", 1}, {"ib", "y", "4", 9}})};
+  EXPECT_EQ(machines_of(records).used, (Table{{0}, {1}, {0, 1}}));
+  EXPECT_EQ(machines_of(records).layout.rails, 2);
+  EXPECT_EQ(machines_of(std::span(records).first(2)).used, (Table{{0}, {1}}));
 }
 
 // Somebody has given each rank its interfaces by hand: WEFT_INTERFACES.
@@ -183,6 +231,12 @@ TEST(Machines, OnePolicyHoldsForTheJob) {
   EXPECT_EQ(status.text(),
             "rank 2 has WEFT_RAILS=all and rank 0 near: all ranks of a job need the same");
   EXPECT_TRUE(check_policies(std::span(records).first(2)).ok());
+}
+
+// What the map counts ways by.
+TEST(Pieces, AreThoseOfTheTransports) {
+  EXPECT_EQ(static_cast<double>(IbOptions{}.piece_bytes), kRdmaPieceBytes);
+  EXPECT_EQ(static_cast<double>(UcxOptions{}.piece_bytes), kOtherPieceBytes);
 }
 
 // Ranks of two containers may have one kernel; ranks of one machine have one name for it.

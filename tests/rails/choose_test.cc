@@ -214,6 +214,46 @@ TEST(RailUse, ARailWithoutCompanyIsLeftOut) {
   EXPECT_EQ(between(choose(cluster), 0, 2), Rails{});
 }
 
+// As in a bond: two machines use one kind of network.
+TEST(RailUse, RdmaGoesBeforeOtherNetworks) {
+  const Cluster cluster = with_rdma(fabric({.machines = 3, .ranks = 2, .rails = 4}), 2);
+  const RailUse all = choose(cluster, RailPolicy::all);
+  EXPECT_EQ(rails_of(all, 0), (Rails{0, 1}));
+  EXPECT_EQ(between(all, 0, 4), (Rails{0, 1}));
+  EXPECT_EQ(all.reason_of(0),
+            "all rails of its machine; not rails eth2, eth3: RDMA reaches the same machines");
+  EXPECT_TRUE(all.goes_rdma_before(0, 4));
+  EXPECT_EQ(all.rails_beside(4), (Rails{0, 1}));
+  const RailUse near = choose(cluster);
+  EXPECT_EQ(rails_of(near, 0), Rails{0});
+  EXPECT_EQ(rails_of(near, 1), Rails{1});
+  EXPECT_EQ(between(near, 0, 3), (Rails{0, 1})) << "none in common, but these have RDMA";
+  // A machine alone in the world shows all that it has.
+  const auto alone = choose_rails(cluster, Placement::identity(2), RailPolicy::all);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(rails_of(*alone, 1), (Rails{0, 1, 2, 3}));
+}
+
+TEST(RailUse, OtherNetworksReachWhomRdmaDoesNot) {
+  Cluster cluster = with_rdma(fabric({.machines = 3, .ranks = 2, .rails = 4}), 2);
+  for (Rail* rail : {&cluster.rails[0], &cluster.rails[1]}) rail->nics[2] = -1;
+  const RailUse use = choose(cluster);
+  // Each kind is shared out by itself.
+  EXPECT_EQ(rails_of(use, 0), (Rails{0, 2}));
+  EXPECT_EQ(rails_of(use, 1), (Rails{1, 3}));
+  EXPECT_EQ(rails_of(use, 4), Rails{2});
+  EXPECT_EQ(use.rails_beside(1), (Rails{0, 1, 2, 3}));
+  EXPECT_EQ(use.rails_beside(5), (Rails{2, 3}));
+  EXPECT_EQ(between(use, 0, 2), Rails{0});
+  EXPECT_EQ(between(use, 0, 4), Rails{2});
+  EXPECT_TRUE(use.goes_rdma_before(0, 2));
+  EXPECT_FALSE(use.goes_rdma_before(0, 4));
+  // A card with RDMA at one end only is an interface like others.
+  Cluster half = with_rdma(fabric({.machines = 2, .ranks = 1, .rails = 2}), 2);
+  half.machines[1].hardware = fabric({.machines = 2, .rails = 2}).machines[0].hardware;
+  EXPECT_EQ(between(choose(half, RailPolicy::all), 0, 1), (Rails{0, 1}));
+}
+
 TEST(RailUse, SeatsDecide) {
   const Cluster cluster = eight_gpus({"", ""});
   Placement placement = Placement::identity(16);
@@ -223,6 +263,38 @@ TEST(RailUse, SeatsDecide) {
   EXPECT_EQ(rails_of(*use, 3), Rails{4});
   EXPECT_EQ(rails_of(*use, 12), Rails{3});
   EXPECT_EQ(between(*use, 3, 4), Rails{4});
+}
+
+// As in the engine: who is alone on a machine has all of it, whatever there is room for.
+TEST(RailUse, FreeSeatsTakeNoShare) {
+  const Cluster cluster = eight_gpus({"", "", ""});
+  const auto chosen = [&cluster](std::vector<int> seats) {
+    const auto use = choose_rails(cluster, {std::move(seats)}, RailPolicy::near);
+    EXPECT_TRUE(use.ok()) << use.status().to_string();
+    return use.value();
+  };
+  const RailUse nine = chosen(Placement::identity(9).seat);
+  EXPECT_EQ(rails_of(nine, 7), Rails{7});
+  EXPECT_EQ(rails_of(nine, 8).size(), 8U);
+  EXPECT_EQ(between(nine, 7, 8), Rails{7});
+  EXPECT_EQ(nine.reason_of(8).find("share it"), std::string::npos) << nine.reason_of(8);
+  // Two ranks of a machine are its local ranks 0 and 1, in the order of their seats.
+  const RailUse few = chosen({14, 0, 11});
+  EXPECT_EQ(rails_of(few, 1).size(), 8U);
+  EXPECT_EQ(rails_of(few, 2), (Rails{0, 1, 2, 3}));
+  EXPECT_EQ(rails_of(few, 0), (Rails{4, 5, 6, 7}));
+}
+
+TEST(RailUse, AMachineWithoutRanksIsNoCompany) {
+  Cluster cluster = fabric({.machines = 3, .ranks = 2, .rails = 2});
+  cluster.rails[1].nics = {1, -1, 1};
+  const auto rails_of_first = [&cluster](int ranks) {
+    const auto use = choose_rails(cluster, Placement::identity(ranks), RailPolicy::all);
+    return use.ok() ? rails_of(use.value(), 0) : Rails{};
+  };
+  EXPECT_EQ(rails_of_first(5), (Rails{0, 1}));
+  EXPECT_EQ(rails_of_first(4), Rails{0});
+  EXPECT_EQ(rails_of_first(2), (Rails{0, 1})) << "alone in the world";
 }
 
 TEST(RailUse, MistakesAreNamed) {

@@ -30,6 +30,17 @@ Cluster fabric(FabricShape shape) {
   return cluster;
 }
 
+Cluster with_rdma(Cluster cluster, int rails) {
+  Machine machine = *cluster.machines.front().hardware;
+  for (int rail = 0; rail < rails; ++rail) {
+    const int nic = cluster.rails[static_cast<std::size_t>(rail)].nics.front();
+    machine.nics[static_cast<std::size_t>(nic)].rdma = fmt::format("mlx5_{}", rail);
+  }
+  const auto shared = std::make_shared<const Machine>(machine);
+  for (ClusterMachine& one : cluster.machines) one.hardware = shared;
+  return cluster;
+}
+
 Cluster tree(TreeShape shape) {
   Cluster cluster = fabric(
       {.machines = shape.leaves * shape.machines_per_leaf, .ranks = shape.ranks, .rails = 1});

@@ -17,7 +17,10 @@ struct FabricShape {
 };
 [[nodiscard]] Cluster fabric(FabricShape shape);
 
-// The same with one rail, whose leaves are oversubscribed.
+// The same cluster, with RDMA on its first so many rails.
+[[nodiscard]] Cluster with_rdma(Cluster cluster, int rails);
+
+// A fabric with one rail, whose leaves are oversubscribed.
 struct TreeShape {
   int leaves = 4;
   int machines_per_leaf = 4;

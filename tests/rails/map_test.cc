@@ -13,9 +13,10 @@ namespace {
 constexpr double kBytes = 1'000'000;  // 80 us at 100 Gbit/s
 constexpr double kUs = 80;
 
-RailMap map_of(const Cluster& cluster, const Graph& graph, RailPolicy policy = RailPolicy::near) {
+RailMap map_of(const Cluster& cluster, const Graph& graph, RailPolicy policy = RailPolicy::near,
+               double bytes = kBytes) {
   auto map = map_graph(cluster, graph, Placement::identity(graph.size()),
-                       {.policy = policy, .bytes = kBytes});
+                       {.policy = policy, .bytes = bytes});
   EXPECT_TRUE(map.ok()) << map.status().to_string();
   return std::move(map).value();
 }
@@ -50,6 +51,37 @@ TEST(Map, SeveralRailsShareByRate) {
   EXPECT_DOUBLE_EQ(map.edges[0].ways[0].share, 1.0 / 3);
   EXPECT_DOUBLE_EQ(map.edges[0].ways[1].share, 2.0 / 3);
   EXPECT_DOUBLE_EQ(map.us, kUs / 3 + 2);
+}
+
+// A piece takes one rail, and transports cut messages into pieces: 256 KiB over RDMA, else 512 KiB.
+TEST(Map, AMessageHasNoMoreWaysThanPieces) {
+  Cluster plain = fabric({.machines = 2, .ranks = 1, .rails = 4});
+  plain.rails[2].gbit_per_s = {200, 200};
+  const Cluster rdma = with_rdma(plain, 4);
+  const auto rails_of = [](const Cluster& cluster, double bytes) {
+    const RailMap map = map_of(cluster, *ring_graph(2, RingStyle::next), RailPolicy::all, bytes);
+    std::vector<int> rails;
+    double all = 0;
+    for (const Way& way : map.edges[0].ways) {
+      rails.push_back(way.rail);
+      all += way.share;
+    }
+    EXPECT_DOUBLE_EQ(all, 1);
+    return rails;
+  };
+  using Rails = std::vector<int>;
+  EXPECT_EQ(rails_of(plain, 1), Rails{2}) << "the fastest";
+  EXPECT_EQ(rails_of(plain, 512 << 10), Rails{2});
+  EXPECT_EQ(rails_of(plain, (512 << 10) + 1), (Rails{0, 2}));
+  EXPECT_EQ(rails_of(plain, 3 * (512 << 10)), (Rails{0, 1, 2}));
+  EXPECT_EQ(rails_of(plain, 2 << 20), (Rails{0, 1, 2, 3}));
+  EXPECT_EQ(rails_of(rdma, 256 << 10), Rails{2});
+  EXPECT_EQ(rails_of(rdma, 512 << 10), (Rails{0, 2}));
+  EXPECT_EQ(rails_of(rdma, 1 << 20), (Rails{0, 1, 2, 3}));
+  const RailMap map = map_of(plain, *ring_graph(2, RingStyle::next), RailPolicy::all, 1000);
+  EXPECT_DOUBLE_EQ(map.us, 0.04 + 2);
+  EXPECT_EQ(reason_text(map.edges[0], plain),
+            "both ranks use rail eth2; a message has no more pieces");
 }
 
 TEST(Map, RanksOfOneMachineReadMemory) {
@@ -122,6 +154,19 @@ TEST(Map, LinksUpwardsOfAGivenRate) {
   EXPECT_TRUE(map_graph(cluster, *ring_graph(4), Placement::identity(4), {}).ok());
 }
 
+// Four times as fast, plain Ethernet would have most of the bytes by its rate.
+TEST(Map, RdmaCarriesAllWhereItReaches) {
+  Cluster cluster = with_rdma(fabric({.machines = 2, .ranks = 1, .rails = 2}), 1);
+  cluster.rails[1].gbit_per_s = {400, 400};
+  const RailMap map = map_of(cluster, *ring_graph(2, RingStyle::next));
+  ASSERT_EQ(map.edges[0].ways.size(), 1U);
+  EXPECT_EQ(map.edges[0].ways[0].rail, 0);
+  EXPECT_DOUBLE_EQ(map.us, kUs + 2);
+  EXPECT_DOUBLE_EQ(load(map, "rail eth1: machine 0 sends"), 0);
+  EXPECT_EQ(reason_text(map.edges[0], cluster),
+            "both ranks use rail eth0; RDMA goes before other networks");
+}
+
 constexpr RailPolicy kPolicies[] = {RailPolicy::automatic, RailPolicy::near, RailPolicy::all};
 
 TEST(Map, LevelsOfABcubeHaveTheirRailsWhereItIsCabledAsOne) {
@@ -159,8 +204,9 @@ TEST(Map, EdgesOfABcubeTakeAllRailsThatReach) {
   // A slow rail has little to carry.
   Cluster uneven = fabric({.machines = 16, .ranks = 1, .rails = 4});
   uneven.rails[1].gbit_per_s.assign(16, 1);
-  const RailMap map = map_of(uneven, *bcube_graph({.base = 4, .digits = 2}), RailPolicy::automatic);
-  EXPECT_NEAR(map.us, 6 * kUs * 100 / 301 + 2, 1e-9);
+  const RailMap map =
+      map_of(uneven, *bcube_graph({.base = 4, .digits = 2}), RailPolicy::automatic, 4 * kBytes);
+  EXPECT_NEAR(map.us, 6 * 4 * kUs * 100 / 301 + 2, 1e-9);
 }
 
 TEST(Map, EachGpuSendsOverItsInterface) {

@@ -22,12 +22,13 @@ FoundPlacement place(const Cluster& cluster, const Graph& graph) {
 }
 
 // The found placement is one, and costs what it is said to cost.
-void check(const Cluster& cluster, const Graph& graph, const FoundPlacement& found) {
+void check(const Cluster& cluster, const Graph& graph, const FoundPlacement& found,
+           const MapOptions& options = {}) {
   std::vector<int> seats = found.placement.seat;
   std::ranges::sort(seats);
   EXPECT_EQ(std::ranges::adjacent_find(seats), seats.end());
   EXPECT_FALSE(found.identity.is_below(found.found)) << graph.name();
-  const auto map = map_graph(cluster, graph, found.placement, {});
+  const auto map = map_graph(cluster, graph, found.placement, options);
   ASSERT_TRUE(map.ok()) << map.status().to_string();
   EXPECT_DOUBLE_EQ(map->us, found.found.us);
   EXPECT_EQ(map->between_switches, found.found.between_switches);
@@ -178,6 +179,21 @@ TEST(Placement, FewerRanksThanSeats) {
   const FoundPlacement found = place(cluster, graph);
   check(cluster, graph, found);
   EXPECT_EQ(found.found.between_switches, std::vector<double>{0});
+}
+
+// Two ranks of a machine share out two interfaces, one has both: spread over the machines, each
+// message goes twice as fast as between pairs.
+TEST(Placement, FreeSeatsLeaveTheirInterfacesToTheOthers) {
+  Cluster cluster = fabric({.machines = 4, .ranks = 2, .rails = 2});
+  const Graph graph = *ring_graph(4, RingStyle::next);
+  PlacementSearch search;
+  search.map = {.policy = RailPolicy::near, .bytes = 1e6};
+  search.most_swaps = kSwaps;
+  cluster.memory.gbyte_per_s = 1;  // slower than any network
+  const auto found = place_ranks(cluster, graph, search);
+  ASSERT_TRUE(found.ok());
+  check(cluster, graph, *found, search.map);
+  EXPECT_DOUBLE_EQ(found->found.us, 40 + 2);
 }
 
 TEST(Placement, EqualSeedsGiveEqualPlacementsAndTheSearchCanBeStopped) {

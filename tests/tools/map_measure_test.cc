@@ -63,9 +63,11 @@ TEST(LapPlan, SlowMessagesAreSentFewerTimes) {
   EXPECT_EQ(counted, LapPlan::kLeastCounted);
 }
 
-// Machines 0, 2 and 4 are below one leaf, where all three ranks of a line would like to sit; but the
-// job has machines 0, 1 and 2.
+// Machines 0, 2 and 4 are below one leaf, where all three ranks of a line would like to sit; but
+// the job has machines 0, 1 and 2: ranks that call themselves different ones, connected by the
+// loopback.
 TEST_F(MapMeasure, FoundSeatsAreThoseOfTheJob) {
+  if (!WEFT_HAS_UCX) GTEST_SKIP() << "needs UCX between machines";
   std::ofstream(cluster()) << R"(
 [[machine]]
 name = "node"
@@ -82,9 +84,9 @@ oversubscription = 3
 )";
   std::ofstream(file("nic.toml")) << "[[nic]]\nname = \"mlx5_0\"\nmbit_per_s = 100_000\n";
   const Ran ran = run_weft(
-      "run -n 3 --no-tag -- {weft} map --graph tree:k=1 --ranks 3 --measure --place "
-      "--swaps 1000 --cluster " +
-      cluster() + " --json -");
+      "run -n 3 --no-tag -- sh -c 'WEFT_HOST=node$WEFT_RANK WEFT_INTERFACES=lo exec {weft} map "
+      "--graph tree:k=1 --ranks 3 --measure --place --swaps 1000 --cluster " +
+      cluster() + " --json -'");
   EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors.front());
   std::string text;
   for (const std::string& line : ran.out) text += line + "\n";
@@ -94,6 +96,26 @@ oversubscription = 3
   for (const nlohmann::json& rank : map["ranks"]) EXPECT_LT(rank["seat"], 3);
   for (const nlohmann::json& edge : map["edges"])
     EXPECT_GT(edge.value("measured_us", 0.0), 0) << edge;
+}
+
+// A file of two machines, a job on one: shared memory would be shown as what a rail takes.
+TEST_F(MapMeasure, RanksOnOtherMachinesAreAnError) {
+  std::ofstream(file("nic.toml")) << "[[nic]]\nname = \"mlx5_0\"\nmbit_per_s = 100_000\n";
+  std::ofstream(file("two.toml")) << "[[machine]]\nname = \"node\"\ncount = 2\n"
+                                     "like = \"synthetic:core:4 pu:1\"\ncorrect = \"nic.toml\"\n"
+                                     "ranks = 1\n[[rail]]\nnics = [\"mlx5_0\"]\n";
+  const Ran together =
+      run_weft("run -n 2 -- {weft} map --graph ring --measure --cluster " + file("two.toml"));
+  EXPECT_EQ(together.exit_status, 2);
+  EXPECT_TRUE(mentions(together.errors, "rank 1 is on the machine of rank 0, but "));
+  EXPECT_TRUE(mentions(together.errors, "two.toml has it on node1"));
+  const Ran apart = run_weft(
+      "run -n 3 -- sh -c 'WEFT_HOST=h$((WEFT_RANK / 2)) exec {weft} map --graph ring --measure "
+      "--cluster " +
+      cluster() + "'");
+  EXPECT_EQ(apart.exit_status, 2);
+  EXPECT_TRUE(mentions(apart.errors, "rank 2 is on a machine without lower ranks, but "));
+  EXPECT_TRUE(mentions(apart.errors, "here.toml has it on here"));
 }
 
 TEST_F(MapMeasure, AnotherNumberOfRanksIsAnError) {

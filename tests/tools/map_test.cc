@@ -1,6 +1,7 @@
 // weft map: graphs on clusters, as tables, JSON and drawings.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,25 @@ TEST_F(Map, AFasterPolicyIsTold) {
   const Ran all = run_weft(map + " --rails all");
   EXPECT_TRUE(mentions(all.out, "one exchange takes 1048.58 us"));
   EXPECT_FALSE(mentions(all.out, "--rails"));
+}
+
+// Rank 8 is alone on its machine, so both of its interfaces are its own; rank 7 has one of them
+// too.
+TEST_F(Map, FreeSeatsTakeNoShareOfAMachine) {
+  const std::string asked =
+      "map --cluster " WEFT_CLUSTERS
+      "/four-machines.toml --graph ring:style=2 --ranks 9 --rails near --bytes 64M --json ";
+  EXPECT_EQ(run_weft(asked + path("map.json")).exit_status, 0);
+  const nlohmann::json map = nlohmann::json::parse(content("map.json"), nullptr, false);
+  ASSERT_TRUE(map.is_object());
+  EXPECT_EQ(map["ranks"][8]["reason"].get<std::string>().find("ranks share it"), std::string::npos)
+      << map["ranks"][8];
+  EXPECT_EQ(map["ranks"][8]["rails"].size(), 2U);
+  const auto edge = std::ranges::find_if(
+      map["edges"], [](const nlohmann::json& one) { return one["from"] == 7 && one["to"] == 8; });
+  ASSERT_NE(edge, map["edges"].end());
+  EXPECT_EQ((*edge)["ways"].size(), 1U);
+  EXPECT_NEAR((*edge)["us"], 1344, 1);
 }
 
 TEST_F(Map, PlaceFindsBetterSeats) {

@@ -337,6 +337,34 @@ TEST(Predict, AMachineOfAKindIsCorrected) {
       << "a cluster file has corrections of its own";
 }
 
+// Plain Ethernet beside RDMA carries nothing, and is no rail that algorithms could use.
+TEST(Predict, RdmaGoesBeforeOtherNetworks) {
+  const Folder folder;
+  folder.write("nics.toml",
+               "[[nic]]\nname = \"mlx5_0\"\nrdma = \"mlx5_0\"\nmbit_per_s = 100_000\n"
+               "[[nic]]\nname = \"mlx5_1\"\nrdma = \"mlx5_1\"\nmbit_per_s = 100_000\n"
+               "[[nic]]\nname = \"eth0\"\nmbit_per_s = 100_000\n");
+  const std::string rdma =
+      "[[machine]]\ncount = 4\nlike = \"synthetic:core:4 pu:1\"\ncorrect = \"nics.toml\"\n"
+      "ranks = 2\n[[rail]]\nnics = [\"mlx5_0\"]\n[[rail]]\nnics = [\"mlx5_1\"]\n";
+  folder.write("rdma.toml", rdma);
+  folder.write("both.toml", "[[rail]]\nnics = [\"eth0\"]\n" + rdma);
+  for (const std::string rails : {"near", "all"}) {
+    const auto times = [&](const std::string& cluster) {
+      std::vector<double> us;
+      const Ran ran = run_weft(
+          "predict --operation allreduce --algorithm multi_ring,hierarchical "
+          "--sizes 64M --json --cluster " +
+          folder.path(cluster) + " --rails " + rails);
+      EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors.front());
+      for (const nlohmann::json& row : objects(ran)) us.push_back(row.value("us", 0.0));
+      return us;
+    };
+    EXPECT_EQ(times("rdma.toml").size(), 2U);
+    EXPECT_EQ(times("both.toml"), times("rdma.toml")) << rails;
+  }
+}
+
 TEST(Predict, RanksOfWhichEachIsLikeAnyOther) {
   const Ran ran = run_weft("predict --cluster " WEFT_CLUSTERS
                            "/ethernet.toml --ranks 8 --operation neighbor_allreduce --sizes 1M "

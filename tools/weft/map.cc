@@ -109,6 +109,8 @@ Status measure(const MapArguments& asked, ShownMap& shown) {
                         "launcher (weft run -n {} -- weft map …)",
                         shown.graph.size(), context->size(), shown.graph.size())};
   }
+  WEFT_ASSIGN(const Context::Placement job, context->placement());
+  WEFT_RETURN_IF_ERROR(check_places(shown.cluster, context->size(), job.layout));
   WEFT_ASSIGN(shown.placement, agreed_placement(*context, shown.placement));
   WEFT_ASSIGN(shown.measured_us,
               measure_edges(*context, edges_between_seats(shown.graph, shown.placement),

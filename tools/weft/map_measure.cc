@@ -2,6 +2,8 @@
 // receiver's one-byte answer, and takes off what an answer needs.
 #include "tools/weft/map_measure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -97,6 +99,22 @@ class EdgeMeasure {
 };
 
 }  // namespace
+
+Status check_places(const Cluster& cluster, int ranks, const Layout& job) {
+  Rank elsewhere = 0;
+  while (elsewhere < ranks && job.machine_of(elsewhere) == cluster.machine_of(elsewhere))
+    ++elsewhere;
+  if (elsewhere == ranks) return {};
+  Rank beside = 0;
+  while (job.machine_of(beside) != job.machine_of(elsewhere)) ++beside;
+  const std::string here = beside == elsewhere ? std::string("a machine without lower ranks")
+                                               : fmt::format("the machine of rank {}", beside);
+  const auto machine = static_cast<std::size_t>(cluster.machine_of(elsewhere));
+  return {Code::invalid_argument,
+          fmt::format("--measure: rank {} is on {}, but {} has it on {}: the file must list the "
+                      "machines of the job in the order of its ranks",
+                      elsewhere, here, cluster.source, cluster.machines[machine].name)};
+}
 
 Result<std::vector<double>> measure_edges(Context& context, const std::vector<Edge>& edges,
                                           std::size_t bytes) {

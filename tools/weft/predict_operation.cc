@@ -73,26 +73,26 @@ std::vector<int> machines_by_rank(const PredictScene& scene) {
   return machines;
 }
 
-// Rails that every machine is on, as the engine counts them.
-int common_rails(const Cluster& cluster) {
-  std::size_t fewest = cluster.rails.size();
-  for (int machine = 0; machine < std::ssize(cluster.machines); ++machine) {
-    const auto has = [machine](const Rail& rail) { return rail.has(machine); };
-    fewest = std::min<std::size_t>(
-        fewest, static_cast<std::size_t>(std::ranges::count_if(cluster.rails, has)));
-  }
+// As many as the machine with the fewest sends over, as the engine counts them.
+int common_rails(const PredictScene& scene) {
+  std::size_t fewest = scene.cluster.rails.size();
+  for (Rank rank = 0; rank < scene.ranks(); ++rank)
+    fewest = std::min(fewest, scene.rails.rails_beside(rank).size());
   return std::max(1, static_cast<int>(fewest));
 }
 
-// Layout::near, where ranks use what is near them and not all, and all machines are on all rails.
+// Layout::near, where ranks use what is near them and not all, and all machines send over the same
+// rails.
 std::vector<int> near_of(const PredictScene& scene) {
   std::vector<int> near;
-  if (scene.layout.rails != std::ssize(scene.cluster.rails)) return near;
+  const std::vector<int> all = scene.rails.rails_beside(0);
   bool is_known = false;
   for (Rank rank = 0; rank < scene.ranks(); ++rank) {
+    if (scene.rails.rails_beside(rank) != all) return {};
     const auto own = scene.rails.rails_of(rank);
     const bool is_one = own.size() == 1;
-    near.push_back(is_one ? own.front() : kAnyRail);
+    const auto place = std::ranges::find(all, is_one ? own.front() : kAnyRail) - all.begin();
+    near.push_back(is_one ? static_cast<int>(place) : kAnyRail);
     is_known |= is_one;
   }
   if (!is_known) near.clear();
@@ -187,7 +187,7 @@ Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy 
   const int ranks = scene.ranks();
   WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
   scene.layout.machine = machines_by_rank(scene);
-  scene.layout.rails = common_rails(scene.cluster);
+  scene.layout.rails = common_rails(scene);
   scene.layout.near = near_of(scene);
   const bool between_machines = operation == Kind::hierarchical_neighbor_allreduce;
   scene.steps.emplace_back();

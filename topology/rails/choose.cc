@@ -1,33 +1,34 @@
-// Which rails the ranks of each machine use. Equal machines are decided once.
+// Which rails the ranks of each machine use. Machines with equally many ranks that are equal else
+// are decided once.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <numeric>
 
 #include "topology/rails/near.h"
 #include "topology/rails/rails.h"
+#include "topology/rails/reach.h"
 
 namespace weft {
 namespace {
 
-using Kind = std::tuple<const Machine*, int, std::vector<RailNic>>;
+// What the ranks of a machine choose from.
+struct Offer {
+  const Machine* machine;
+  int ranks;
+  std::vector<RailNic> rdma;
+  std::vector<RailNic> others;
+  std::vector<int> left_out;  // rails whose machines RDMA reaches, too
+  friend auto operator<=>(const Offer&, const Offer&) = default;
+};
 
-// By rail and machine: is there another machine that this one reaches? A machine alone in the world
-// keeps its rails, to show what its ranks would use.
-std::vector<std::vector<bool>> machines_with_company(const Cluster& cluster) {
-  std::vector<std::vector<bool>> company;
-  const int machines = static_cast<int>(cluster.machines.size());
-  for (const Rail& rail : cluster.rails) {
-    std::map<int, int> members;  // of a part
-    for (int m = 0; m < machines; ++m) members[rail.part_of(m)] += rail.has(m) ? 1 : 0;
-    std::vector<bool> has_company;
-    for (int m = 0; m < machines; ++m)
-      has_company.push_back(rail.has(m) && (machines == 1 || members[rail.part_of(m)] > 1));
-    company.push_back(std::move(has_company));
-  }
-  return company;
+// By machine.
+std::vector<int> ranks_of_machines(const Cluster& cluster, const Placement& placement) {
+  std::vector<int> ranks(cluster.machines.size(), 0);
+  for (const int seat : placement.seat) ++ranks[static_cast<std::size_t>(cluster.machine_of(seat))];
+  return ranks;
 }
 
 Status check(const Cluster& cluster, const Placement& placement) {
@@ -78,62 +79,110 @@ class RailChooser {
       : cluster_(cluster),
         placement_(placement),
         policy_(policy),
-        company_(machines_with_company(cluster)) {}
+        ranks_(ranks_of_machines(cluster, placement)) {
+    use_.rails_ = cluster.rails;
+    use_.has_rdma_ = rdma_of(cluster);
+    reach_ = reach_of(cluster, ranks_, use_.has_rdma_);
+  }
 
+  // The ranks of a machine share out its rails in the order of their seats, as a launcher numbers
+  // them there.
   RailUse choose() {
-    std::vector<int> first_choice;  // by machine: that of its first seat
+    std::vector<int> next_choice;  // by machine
     for (std::size_t m = 0; m < cluster_.machines.size(); ++m)
-      first_choice.push_back(first_choice_of(m));
-    for (const int seat : placement_.seat) {
-      const auto machine = static_cast<std::size_t>(cluster_.machine_of(seat));
-      use_.machine_of_.push_back(static_cast<int>(machine));
-      use_.choice_of_.push_back(first_choice[machine] + seat -
-                                cluster_.machines[machine].first_rank);
+      next_choice.push_back(ranks_[m] == 0 ? 0 : first_choice_of(m));
+    std::vector<Rank> by_seat(placement_.seat.size());
+    std::iota(by_seat.begin(), by_seat.end(), 0);
+    std::ranges::sort(by_seat, {}, [this](Rank rank) { return seat_of(rank); });
+    use_.machine_of_.resize(by_seat.size());
+    use_.choice_of_.resize(by_seat.size());
+    for (const Rank rank : by_seat) {
+      const int machine = cluster_.machine_of(seat_of(rank));
+      use_.machine_of_[static_cast<std::size_t>(rank)] = machine;
+      use_.choice_of_[static_cast<std::size_t>(rank)] =
+          next_choice[static_cast<std::size_t>(machine)]++;
     }
-    use_.rails_ = cluster_.rails;
+    use_.carries_ = std::move(reach_.carries);
     return std::move(use_);
   }
 
  private:
-  [[nodiscard]] Kind kind_of(std::size_t machine) const {
-    std::vector<RailNic> interfaces;
+  [[nodiscard]] int seat_of(Rank rank) const {
+    return placement_.seat[static_cast<std::size_t>(rank)];
+  }
+
+  [[nodiscard]] Offer offer_of(std::size_t machine) const {
+    Offer offer{cluster_.machines[machine].hardware.get(), ranks_[machine], {}, {}, {}};
     for (std::size_t r = 0; r < cluster_.rails.size(); ++r) {
       const Rail& rail = cluster_.rails[r];
-      if (company_[r][machine])
-        interfaces.push_back({static_cast<int>(r), rail.nics[machine], rail.gbit_per_s[machine]});
+      const RailNic own{static_cast<int>(r), rail.nics[machine], rail.gbit_per_s[machine]};
+      if (reach_.carries[r][machine]) {
+        (use_.has_rdma_[r][machine] ? offer.rdma : offer.others).push_back(own);
+      } else if (reach_.reaches[r][machine]) {
+        offer.left_out.push_back(own.rail);
+      }
     }
-    const ClusterMachine& known = cluster_.machines[machine];
-    return {known.hardware.get(), known.ranks, std::move(interfaces)};
+    return offer;
   }
 
   int first_choice_of(std::size_t machine) {
-    const Kind kind = kind_of(machine);
-    const auto [place, is_new] = known_.emplace(kind, static_cast<int>(use_.choices_.size()));
+    const Offer offer = offer_of(machine);
+    const auto [place, is_new] = known_.emplace(offer, static_cast<int>(use_.choices_.size()));
     if (!is_new) return place->second;
-    const auto& [hardware, ranks, interfaces] = kind;
-    std::vector<NearRails> near = near_rails(*hardware, ranks, interfaces, policy_);
-    for (NearRails& each : near)
-      use_.choices_.push_back({std::move(each.rails), std::move(each.reason)});
-    if (near.empty()) use_all(ranks, interfaces);
+    // As the engine does: what is of one kind is shared out by itself.
+    const std::vector<NearRails> rdma = shares_of(offer, offer.rdma);
+    const std::vector<NearRails> others = shares_of(offer, offer.others);
+    for (std::size_t rank = 0; rank < rdma.size(); ++rank) {
+      NearRails both = joined(rdma[rank], others[rank]);
+      if (both.rails.empty()) both.reason = "no rail of its machine reaches another";
+      both.reason += why_left_out(offer);
+      use_.choices_.push_back({std::move(both.rails), std::move(both.reason)});
+    }
     return place->second;
   }
 
-  void use_all(int ranks, const std::vector<RailNic>& interfaces) {
-    RailUse::Choice choice;
-    for (const RailNic& one : interfaces) choice.rails.push_back(one.rail);
-    choice.reason = interfaces.empty() ? "no rail of its machine reaches another"
-                    : policy_ == RailPolicy::all
-                        ? "all rails of its machine"
-                        : "all rails of its machine: none is known to be nearer than another";
-    use_.choices_.insert(use_.choices_.end(), static_cast<std::size_t>(ranks), choice);
+  // By local rank.
+  [[nodiscard]] std::vector<NearRails> shares_of(const Offer& offer,
+                                                 const std::vector<RailNic>& interfaces) const {
+    std::vector<NearRails> near = near_rails(*offer.machine, offer.ranks, interfaces, policy_);
+    if (!near.empty()) return near;
+    NearRails all;
+    for (const RailNic& one : interfaces) all.rails.push_back(one.rail);
+    all.reason = interfaces.empty() ? ""
+                 : policy_ == RailPolicy::all
+                     ? "all rails of its machine"
+                     : "all rails of its machine: none is known to be nearer than another";
+    return std::vector<NearRails>(static_cast<std::size_t>(offer.ranks), all);
+  }
+
+  static NearRails joined(NearRails both, const NearRails& others) {
+    std::ranges::copy(others.rails, std::back_inserter(both.rails));
+    std::ranges::sort(both.rails);
+    if (both.reason.empty()) {
+      both.reason = others.reason;
+    } else if (!others.reason.empty() && others.reason != both.reason) {
+      both.reason += "; " + others.reason;
+    }
+    return both;
+  }
+
+  // "; not rail 2: RDMA reaches the same machines".
+  [[nodiscard]] std::string why_left_out(const Offer& offer) const {
+    if (offer.left_out.empty()) return {};
+    std::vector<std::string> names;
+    for (const int rail : offer.left_out)
+      names.push_back(cluster_.rails[static_cast<std::size_t>(rail)].name);
+    return fmt::format("; not {} {}: RDMA reaches the same machines",
+                       names.size() == 1 ? "rail" : "rails", fmt::join(names, ", "));
   }
 
   const Cluster& cluster_;
   const Placement& placement_;
   RailPolicy policy_;
-  std::vector<std::vector<bool>> company_;
+  std::vector<int> ranks_;  // by machine
   RailUse use_;
-  std::map<Kind, int> known_;
+  Reach reach_;
+  std::map<Offer, int> known_;
 };
 
 Result<RailUse> choose_rails(const Cluster& cluster, const Placement& placement,

@@ -35,7 +35,10 @@ class Mapper {
     find(edge.from, edge.to);
     if (!route_.exists()) return without_way(edge);
     traffic_.add(route_);
-    MappedEdge mapped{edge.from, edge.to, route_.reason, 0, route_.ways, 0, 0};
+    MappedEdge mapped{edge.from, edge.to, route_.reason, 0, route_.ways, false, route_.is_short,
+                      0,         0};
+    if (route_.reason != EdgeReason::memory)
+      mapped.goes_rdma_before = map.use.goes_rdma_before(edge.from, edge.to);
     if (levels_) name_level(map.use, mapped);
     map.edges.push_back(std::move(mapped));
     return {};
@@ -104,9 +107,8 @@ Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph, const Plac
                   fmt::format("{} has {} ranks, the placement {}", graph.name(), graph.size(),
                               placement.seat.size()));
   }
-  WEFT_ASSIGN(RailUse use, choose_rails(cluster, placement, options.policy));
-  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, options.policy));
-  RailMap map{.use = std::move(use), .edges = {}, .loads = {}};
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, placement, options));
+  RailMap map{.use = routes.use(), .edges = {}, .loads = {}};
   Mapper mapper(cluster, graph, routes, placement, options.bytes);
   for (const Edge& edge : graph.edges()) WEFT_RETURN_IF_ERROR(mapper.add(edge, map));
   for (MappedEdge& edge : map.edges) {
@@ -124,15 +126,17 @@ std::string reason_text(const MappedEdge& edge, const Cluster& cluster) {
     rails.push_back(cluster.rails[static_cast<std::size_t>(way.rail)].name);
   const std::string names =
       fmt::format("{} {}", rails.size() == 1 ? "rail" : "rails", fmt::join(rails, ", "));
+  std::string why = edge.goes_rdma_before ? "; RDMA goes before other networks" : "";
+  if (edge.is_short) why += "; a message has no more pieces";
   switch (edge.reason) {
     case EdgeReason::memory:
       return "one machine: memory";
     case EdgeReason::level:
-      return fmt::format("level {} of a BCube: {}", edge.level, names);
+      return fmt::format("level {} of a BCube: {}{}", edge.level, names, why);
     case EdgeReason::both_use:
-      return fmt::format("both ranks use {}", names);
+      return fmt::format("both ranks use {}{}", names, why);
     case EdgeReason::both_on:
-      return fmt::format("no rail that both ranks use: both machines have {}", names);
+      return fmt::format("no rail that both ranks use: both machines have {}{}", names, why);
   }
   return {};
 }

@@ -10,9 +10,10 @@
 namespace weft {
 namespace {
 
-PlacementCost cost_of(const Routes& routes, const Graph& graph, const Placement& placement,
-                      double bytes) {
-  Traffic traffic(routes, bytes);
+Result<PlacementCost> cost_of(const Cluster& cluster, const Graph& graph,
+                              const Placement& placement, const MapOptions& options) {
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, placement, options));
+  Traffic traffic(routes, options.bytes);
   PlacementCost cost;
   Route route;
   const auto find = [&](const Edge& edge) {
@@ -58,30 +59,33 @@ Result<FoundPlacement> place_ranks(const Cluster& cluster, const Graph& graph,
                                    const PlacementSearch& search) {
   FoundPlacement found;
   found.placement = Placement::identity(graph.size());
-  const double bytes = search.map.bytes;
-  WEFT_RETURN_IF_ERROR(choose_rails(cluster, found.placement, search.map.policy).status());
+  const auto cost = [&](const Placement& placement) {
+    return cost_of(cluster, graph, placement, search.map);
+  };
+  WEFT_ASSIGN(found.identity, cost(found.placement));
   const int seats = search.seats == 0 ? cluster.ranks() : std::min(search.seats, cluster.ranks());
   if (seats < graph.size()) {
     return Status(Code::invalid_argument,
                   fmt::format("{} seats are too few for {} ranks", seats, graph.size()));
   }
-  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, search.map.policy));
-  found.identity = cost_of(routes, graph, found.placement, bytes);
   found.found = found.identity;
-  const auto consider = [&found](Placement placement, const PlacementCost& cost) {
-    if (!cost.is_below(found.found)) return;
+  const auto consider = [&found](Placement placement, const PlacementCost& costs) {
+    if (!costs.is_below(found.found)) return;
     found.placement = std::move(placement);
-    found.found = cost;
+    found.found = costs;
   };
   Placement greedy = greedy_placement(cluster, graph, seats);
-  found.greedy = cost_of(routes, graph, greedy, bytes);
+  WEFT_ASSIGN(found.greedy, cost(greedy));
   consider(std::move(greedy), found.greedy);
+  // Where seats stay free, what a machine's ranks use depends on how many there are. The swaps are
+  // led by what they would use with all seats taken; what they find is judged by what they use.
+  WEFT_ASSIGN(const Routes routes, Routes::make(cluster, Placement::identity(seats), search.map));
   Swaps swaps(routes, graph, seats_by_switch(cluster, seats), found.placement, search);
   swaps.run();
   found.swaps = swaps.tried();
   Placement swapped = swaps.best();
-  const PlacementCost cost = cost_of(routes, graph, swapped, bytes);
-  consider(std::move(swapped), cost);
+  WEFT_ASSIGN(const PlacementCost swapped_cost, cost(swapped));
+  consider(std::move(swapped), swapped_cost);
   return found;
 }
 

@@ -85,11 +85,21 @@ class RailUse {
   // all that both machines are on; empty: no way between them. The caller's vector is filled.
   // Each rail carries bytes in proportion to the lower rate of its two interfaces.
   void rails_between(Rank from, Rank to, std::vector<int>& rails) const;
-  // All that both machines are on, whoever uses them.
+  // All that both machines are on, whoever uses them. As a bond has it, two machines use one kind
+  // of network: where RDMA reaches over some of these rails, the others are not among them.
   void rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const;
+  // All over which the rank's machine sends to another one, ascending.
+  [[nodiscard]] std::vector<int> rails_beside(Rank rank) const;
+  // Are there rails which rails_of_machines() leaves out for RDMA?
+  [[nodiscard]] bool goes_rdma_before(Rank from, Rank to) const;
+  // Has a rail that reaches from one rank's machine to the other's RDMA on both?
+  [[nodiscard]] bool is_rdma(int rail, Rank from, Rank to) const;
 
  private:
   friend class RailChooser;
+  [[nodiscard]] int machine_of(Rank rank) const {
+    return machine_of_[static_cast<std::size_t>(rank)];
+  }
   struct Choice {
     std::vector<int> rails;
     std::string reason;
@@ -102,14 +112,22 @@ class RailUse {
   std::vector<int> choice_of_;   // by rank
   std::vector<int> machine_of_;  // by rank
   std::vector<Rail> rails_;
+  std::vector<std::vector<bool>> has_rdma_;  // by rail and machine
+  std::vector<std::vector<bool>> carries_;   // the same: does the machine send over the rail?
 };
 
-// What a seat uses does not depend on who sits there; a rail on which a machine reaches nobody is
-// left out. invalid_argument for seats that do not exist or are taken twice; unavailable for a rail
-// whose interface the machine does not have (any more). O(ranks * rails), and for each kind of
+// The ranks that a machine has share out its interfaces, in the order of their seats: free seats
+// count for nothing, and who sits where does not matter. A rail on which a machine reaches nobody
+// is left out. invalid_argument for seats that do not exist or are taken twice; unavailable for a
+// rail whose interface the machine does not have (any more). O(ranks * rails), and for each kind of
 // machine O(ranks * interfaces^3).
 [[nodiscard]] Result<RailUse> choose_rails(const Cluster& cluster, const Placement& placement,
                                            RailPolicy policy = RailPolicy::automatic);
+
+// Transports cut a message into pieces of at most so many bytes (IbOptions, UcxOptions), and a
+// piece takes one rail: a message has no more ways than pieces.
+inline constexpr double kRdmaPieceBytes = 1 << 18;
+inline constexpr double kOtherPieceBytes = 1 << 19;
 
 // A rail that carries this part of an edge's bytes.
 struct Way {
@@ -128,8 +146,10 @@ struct MappedEdge {
   Rank from = kNoRank;
   Rank to = kNoRank;
   EdgeReason reason = EdgeReason::memory;
-  int level = 0;          // where that is the reason
-  std::vector<Way> ways;  // by rail; none: memory
+  int level = 0;                  // where that is the reason
+  std::vector<Way> ways;          // by rail; none: memory
+  bool goes_rdma_before = false;  // rails of other networks are left out
+  bool is_short = false;          // rails are left out as the message has fewer pieces
   // Until one message is there: while all edges carry one, and with nothing else under way.
   double us = 0;
   double alone_us = 0;
@@ -168,8 +188,9 @@ struct RailMap {
 };
 
 // Within one machine, edges go through memory; between machines on rails_between(), as the engine
-// sends. Errors: those of choose_rails, and invalid_argument for a placement of another size than
-// the graph and for an edge without a way. O(edges * rails).
+// sends: on the fastest of them, the first of equal ones, where a message has fewer pieces. Errors:
+// those of choose_rails, and invalid_argument for a placement of another size than the graph and
+// for an edge without a way. O(edges * rails).
 [[nodiscard]] Result<RailMap> map_graph(const Cluster& cluster, const Graph& graph,
                                         const Placement& placement, const MapOptions& options);
 

@@ -20,6 +20,7 @@ struct Route {
   int to_machine = 0;
   int to_seat = 0;
   EdgeReason reason = EdgeReason::memory;
+  bool is_short = false;
   std::vector<Way> ways;
   std::vector<int> rails;  // scratch
 
@@ -28,9 +29,11 @@ struct Route {
 
 class Routes {
  public:
-  // Keeps a reference to the cluster.
-  static Result<Routes> make(const Cluster& cluster, RailPolicy policy);
+  // Between the seats that somebody has. Keeps a reference to the cluster.
+  static Result<Routes> make(const Cluster& cluster, const Placement& placement,
+                             const MapOptions& options);
 
+  // Both seats are taken.
   void find(Seats seats, Route& route) const;
   [[nodiscard]] double latency_us(const Route& route) const;
   // Calls visit(link, share) for everything that the edge's bytes pass.
@@ -52,14 +55,19 @@ class Routes {
   }
   [[nodiscard]] const Links& links() const { return links_; }
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
+  [[nodiscard]] const RailUse& use() const { return use_; }
 
  private:
-  Routes(const Cluster& cluster, RailUse use);
+  Routes(const Cluster& cluster, const Placement& placement, RailUse use, double bytes);
+  // The fastest ways, the first of equal ones, as many as a message has pieces.
+  void keep_one_for_each_piece(bool is_rdma, Route& route) const;
 
   const Cluster* cluster_;
   Links links_;
-  RailUse use_;                  // by seat
+  RailUse use_;
+  double bytes_;                 // of a message
   std::vector<int> machine_of_;  // by seat
+  std::vector<Rank> rank_at_;    // by seat; kNoRank: free
 };
 
 }  // namespace weft

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "topology/rails/rails.h"
+#include "topology/rails/reach.h"
 
 namespace weft {
 
@@ -43,21 +45,41 @@ Result<RailPolicy> rail_policy(std::string_view text) {
 }
 
 void RailUse::rails_between(Rank from, Rank to, std::vector<int>& rails) const {
-  rails.clear();
-  const int a = machine_of_[static_cast<std::size_t>(from)];
-  const int b = machine_of_[static_cast<std::size_t>(to)];
-  std::ranges::set_intersection(rails_of(from), rails_of(to), std::back_inserter(rails));
-  std::erase_if(rails,
-                [&](int rail) { return !rails_[static_cast<std::size_t>(rail)].reaches(a, b); });
-  if (rails.empty()) rails_of_machines(from, to, rails);
+  rails_of_machines(from, to, rails);
+  const auto is_used = [&](int rail) {
+    return std::ranges::binary_search(rails_of(from), rail) &&
+           std::ranges::binary_search(rails_of(to), rail);
+  };
+  if (std::ranges::none_of(rails, is_used)) return;
+  std::erase_if(rails, std::not_fn(is_used));
 }
 
 void RailUse::rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const {
-  rails.clear();
-  const int a = machine_of_[static_cast<std::size_t>(from)];
-  const int b = machine_of_[static_cast<std::size_t>(to)];
-  for (std::size_t rail = 0; rail < rails_.size(); ++rail)
-    if (rails_[rail].reaches(a, b)) rails.push_back(static_cast<int>(rail));
+  find_rails_between(rails_, has_rdma_, machine_of(from), machine_of(to), rails);
+}
+
+std::vector<int> RailUse::rails_beside(Rank rank) const {
+  std::vector<int> rails;
+  for (std::size_t rail = 0; rail < carries_.size(); ++rail) {
+    if (carries_[rail][static_cast<std::size_t>(machine_of(rank))])
+      rails.push_back(static_cast<int>(rail));
+  }
+  return rails;
+}
+
+bool RailUse::is_rdma(int rail, Rank from, Rank to) const {
+  return is_rdma_between(has_rdma_[static_cast<std::size_t>(rail)], machine_of(from),
+                         machine_of(to));
+}
+
+bool RailUse::goes_rdma_before(Rank from, Rank to) const {
+  bool has_rdma = false;
+  bool has_other = false;
+  for (int rail = 0; rail < std::ssize(rails_); ++rail) {
+    if (!rails_[static_cast<std::size_t>(rail)].reaches(machine_of(from), machine_of(to))) continue;
+    (is_rdma(rail, from, to) ? has_rdma : has_other) = true;
+  }
+  return has_rdma && has_other;
 }
 
 }  // namespace weft
