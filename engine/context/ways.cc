@@ -89,6 +89,7 @@ bool have_names_of_their_own(const std::vector<NetworkRail>& rails) {
 // Its errors name it, and who chose it.
 BondMember with_name(NetworkRail rail, bool is_named) {
   BondMember member = std::move(rail.member);
+  member.device = rail.name;
   const std::string whose =
       is_named ? fmt::format("WEFT_INTERFACES names {}, which", rail.name) : rail.name;
   member.open = [open = std::move(member.open),

@@ -24,6 +24,26 @@ TEST(Pairing, SeveralOnOneRailPairInTheirOrder) {
   EXPECT_EQ(pair_members(two, three), (Pairs{{0, 0}, {1, 1}}));
 }
 
+// Two fabrics with the default prefix, one rank without the port on the first.
+TEST(Pairing, SeveralOnOneRailPairByTheirDevicesFirst) {
+  const BondAddress two =
+      with({{"ib", "fe80::/64", "", "mlx5_0"}, {"ib", "fe80::/64", "", "mlx5_1"}});
+  const BondAddress one = with({{"ib", "fe80::/64", "", "mlx5_1"}});
+  EXPECT_EQ(pair_members(two, one), (Pairs{{1, 0}}));
+  EXPECT_EQ(pair_members(one, two), (Pairs{{0, 1}}));
+  const BondAddress other =
+      with({{"ib", "fe80::/64", "", "mlx5_1"}, {"ib", "fe80::/64", "", "bnxt_0"}});
+  EXPECT_EQ(pair_members(two, other), (Pairs{{0, 1}, {1, 0}}));
+}
+
+TEST(Pairing, WhereNoNameAgreesByDeviceThenByNumber) {
+  const BondAddress low =
+      with({{"ib", "10.0.0.0/31", "", "mlx5_0"}, {"ib", "10.0.1.0/31", "", "mlx5_1"}});
+  const BondAddress high =
+      with({{"ib", "10.0.1.2/31", "", "mlx5_1"}, {"ib", "10.0.2.2/31", "", "mlx5_2"}});
+  EXPECT_EQ(pair_members(low, high), (Pairs{{0, 1}, {1, 0}}));
+}
+
 TEST(Pairing, WhereNoNameAgreesByNumber) {
   const BondAddress low = with({{"ib", "a", ""}, {"ib", "b", ""}});
   const BondAddress high = with({{"ib", "", ""}});
@@ -44,14 +64,15 @@ TEST(Pairing, KindsDoNotMix) {
 }
 
 TEST(Pairing, AnAddressComesBackAsItWas) {
-  const BondAddress sent{"memory",
-                         {{"ib", "10.0.0.0/24", "x"}, {"ucx", "", std::string(900, 'y')}}};
+  const BondAddress sent{
+      "memory", {{"ib", "10.0.0.0/24", "x", "mlx5_0"}, {"ucx", "", std::string(900, 'y')}}};
   const Result<BondAddress> got = decode(encode(sent), 3);
   ASSERT_TRUE(got.ok()) << got.status().to_string();
   ASSERT_EQ(got->networks.size(), 2U);
   EXPECT_EQ(got->memory, "memory");
   EXPECT_EQ(got->networks[0].kind, "ib");
   EXPECT_EQ(got->networks[0].rail, "10.0.0.0/24");
+  EXPECT_EQ(got->networks[0].device, "mlx5_0");
   EXPECT_EQ(got->networks[1].address.size(), 900U);
   const std::string whole = encode(sent);
   for (std::size_t cut = 0; cut < whole.size(); ++cut) (void)decode(whole.substr(0, cut), 3).ok();

@@ -90,7 +90,7 @@ def spoiled(netem):
 
 
 class Job:
-    """`each` ranks per host, host h with the interfaces of its own ports on the first `rails`, or on those that `rails` names
+    """`each` ranks per host, or as many as it names for each; host h with the interfaces of its own ports on the first `rails`, or on those that `rails` names
     for it: as RDMA devices, or as what `kinds` are. The program is started by `before`."""
 
     count = 0
@@ -98,11 +98,12 @@ class Job:
     def __init__(self, *words, hosts=HOSTS, rails=RAILS, each=1, kinds=("rx_",), before=(), **variables):
         Job.count += 1
         self.ranks = []
-        for rank in range(hosts * each):
-            host, local = divmod(rank, each)
+        counts = [each] * hosts if isinstance(each, int) else each
+        places = [(host, local) for host in range(hosts) for local in range(counts[host])]
+        for rank, (host, local) in enumerate(places):
             own = range(rails) if isinstance(rails, int) else rails[host]
-            environment = dict(os.environ, WEFT_RANK=str(rank), WEFT_SIZE=str(hosts * each), WEFT_HOST=f"host{host}",
-                               WEFT_LOCAL_RANK=str(local), WEFT_LOCAL_SIZE=str(each), WEFT_LOCAL_CORES="1",
+            environment = dict(os.environ, WEFT_RANK=str(rank), WEFT_SIZE=str(len(places)), WEFT_HOST=f"host{host}",
+                               WEFT_LOCAL_RANK=str(local), WEFT_LOCAL_SIZE=str(counts[host]), WEFT_LOCAL_CORES="1",
                                WEFT_RENDEZVOUS=f"127.0.0.1:{PORT + Job.count}", WEFT_JOB_KEY="key of cluster_test",
                                WEFT_INTERFACES=",".join(f"{kind}h{host}r{rail}" for kind in kinds for rail in own),
                                **variables)
@@ -135,6 +136,10 @@ class ClusterTest(ClusterCase):
         sent = [carried(0, rail) - before[rail] for rail in range(RAILS)]
         for each in sent:  # and headers, acknowledgements, packets that were sent twice
             self.assertTrue(rounds * size / 2 < each < 1.5 * rounds * size / 2, sent)
+
+    def test_machines_with_different_numbers_of_ranks(self):
+        for operation in ("hierarchical_neighbor_allreduce", "allreduce:hierarchical"):
+            self.assertEqual(self.assert_right(Job(operation, "ring", 400_000, 1, 0, hosts=2, each=(3, 1))), "", operation)
 
     def test_allreduce_in_machines_first(self):
         self.assertEqual(self.assert_right(Job("allreduce:hierarchical", "ring", 1_000_000, 1, 0, hosts=2, each=2)), "")

@@ -29,22 +29,51 @@ bool take(std::string_view& bytes, std::string& part) {
   return true;
 }
 
-// Members on rails of equal name, each once.
-std::vector<std::pair<std::size_t, std::size_t>> pair_rails(const BondAddress& low,
-                                                            std::span<const std::size_t> ours,
-                                                            const BondAddress& high,
-                                                            std::span<const std::size_t> theirs) {
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  std::vector<bool> taken(high.networks.size());
-  for (const std::size_t l : ours) {
-    const auto same = std::ranges::find_if(theirs, [&](std::size_t h) {
-      return !taken[h] && low.networks[l].rail == high.networks[h].rail;
-    });
-    if (same == theirs.end()) continue;
-    taken[*same] = true;
-    pairs.emplace_back(l, *same);
+// Members of one kind, which are taken pair by pair.
+class Pairing {
+ public:
+  Pairing(const BondAddress& low, const BondAddress& high, const std::string& kind)
+      : low_(low), high_(high) {
+    for (std::size_t l = 0; l < low.networks.size(); ++l)
+      if (low.networks[l].kind == kind) ours_.push_back(l);
+    for (std::size_t h = 0; h < high.networks.size(); ++h)
+      if (high.networks[h].kind == kind) theirs_.push_back(h);
   }
-  return pairs;
+
+  // The first that is free on the other side and belongs to it, for each that is.
+  template <typename Belong>
+  void take(Belong belong) {
+    for (const std::size_t l : std::vector(ours_)) {
+      const auto other = std::ranges::find_if(
+          theirs_, [&](std::size_t h) { return belong(low_.networks[l], high_.networks[h]); });
+      if (other == theirs_.end()) continue;
+      pairs_.emplace_back(l, *other);
+      theirs_.erase(other);
+      std::erase(ours_, l);
+    }
+  }
+  [[nodiscard]] bool is_possible() const { return !ours_.empty() && !theirs_.empty(); }
+  [[nodiscard]] bool has_found() const { return !pairs_.empty(); }
+  // In low's order.
+  std::vector<std::pair<std::size_t, std::size_t>> pairs() && {
+    std::ranges::sort(pairs_);
+    return std::move(pairs_);
+  }
+
+ private:
+  const BondAddress& low_;
+  const BondAddress& high_;
+  std::vector<std::size_t> ours_;
+  std::vector<std::size_t> theirs_;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs_;
+};
+
+bool share_rail(const MemberAddress& a, const MemberAddress& b) {
+  return a.rail == b.rail;
+}
+
+bool share_device(const MemberAddress& a, const MemberAddress& b) {
+  return a.device == b.device;
 }
 
 }  // namespace
@@ -56,6 +85,7 @@ std::string encode(const BondAddress& address) {
     put(bytes, member.kind);
     put(bytes, member.rail);
     put(bytes, member.address);
+    put(bytes, member.device);
   }
   return bytes;
 }
@@ -73,7 +103,8 @@ Result<BondAddress> decode(std::string_view bytes, Rank peer) {
   if (!take(bytes, address.memory)) return wrong("is cut short");
   while (!bytes.empty()) {
     MemberAddress member;
-    if (!take(bytes, member.kind) || !take(bytes, member.rail) || !take(bytes, member.address))
+    if (!take(bytes, member.kind) || !take(bytes, member.rail) || !take(bytes, member.address) ||
+        !take(bytes, member.device))
       return wrong("is cut short");
     if (address.networks.size() == kMostMembers) return wrong("names too many interfaces");
     address.networks.push_back(std::move(member));
@@ -83,22 +114,16 @@ Result<BondAddress> decode(std::string_view bytes, Rank peer) {
 
 std::vector<std::pair<std::size_t, std::size_t>> pair_members(const BondAddress& low,
                                                               const BondAddress& high) {
-  const auto of_kind = [](const BondAddress& address, const std::string& kind) {
-    std::vector<std::size_t> members;
-    for (std::size_t m = 0; m < address.networks.size(); ++m) {
-      if (address.networks[m].kind == kind) members.push_back(m);
-    }
-    return members;
-  };
   for (const MemberAddress& first : low.networks) {
-    const std::vector<std::size_t> ours = of_kind(low, first.kind);
-    const std::vector<std::size_t> theirs = of_kind(high, first.kind);
-    if (theirs.empty()) continue;
-    auto pairs = pair_rails(low, ours, high, theirs);
-    if (!pairs.empty()) return pairs;
-    for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k)
-      pairs.emplace_back(ours[k], theirs[k]);
-    return pairs;
+    Pairing pairing(low, high, first.kind);
+    if (!pairing.is_possible()) continue;
+    pairing.take(
+        [](const auto& a, const auto& b) { return share_rail(a, b) && share_device(a, b); });
+    pairing.take(share_rail);
+    if (pairing.has_found()) return std::move(pairing).pairs();
+    pairing.take(share_device);
+    pairing.take([](const auto&, const auto&) { return true; });
+    return std::move(pairing).pairs();
   }
   return {};
 }

@@ -15,9 +15,10 @@ namespace weft::bond {
 inline constexpr std::size_t kMostMembers = 16;
 
 struct MemberAddress {
-  std::string kind;     // of network
-  std::string rail;     // of a network; shared memory has none
-  std::string address;  // as the member gave it
+  std::string kind;      // of network
+  std::string rail;      // of a network; shared memory has none
+  std::string address;   // as the member gave it
+  std::string device{};  // its interface; empty: not told
 };
 
 struct BondAddress {
@@ -30,9 +31,10 @@ struct BondAddress {
 [[nodiscard]] Result<BondAddress> decode(std::string_view bytes, Rank peer);
 
 // Which members make paths, as (low's member, high's member) in the order in which both ranks
-// number them, all of one kind: the first in low's order that high has, too. Rails of equal name
-// first, each member once; where no name agrees, members of equal number. `low` is the rank with
-// the smaller number, so that both sides find the same.
+// number them, all of one kind: the first in low's order that high has, too. Each member once: on
+// rails of equal name, and where no name agrees all; of these on devices of equal name first, as one
+// name is mostly one place in each machine, then in their order. `low` is the rank with the smaller
+// number, so that both sides find the same.
 [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> pair_members(
     const BondAddress& low, const BondAddress& high);
 

@@ -47,13 +47,14 @@ struct BondMember {
   // Only members of the same kind ("ib", "ucx") make a path. Two ranks use one kind, the first of
   // those that both have: others would share its wires.
   std::string kind;
-  // Members whose rails have the same name reach each other. Where no names agree, the k-th network
-  // of one rank is tried with the k-th of the other.
+  // Members whose rails have the same name reach each other; where no names agree, all are thought
+  // to. Several that do are paired by the names of their devices, then in their order.
   std::string rail;
   std::function<Result<std::unique_ptr<Interface>>(AddressResolver resolver)> open;
   // The NUMA node for the memory that it shares with peers or its card; -1: wherever the kernel puts
   // it. A wish: the kernel may refuse it.
   int node = -1;
+  std::string device{};  // the interface's name; empty: not told
 };
 
 struct BondOptions {

@@ -69,7 +69,8 @@ Status BondInterface::open_networks(std::vector<BondMember> networks) {
     const std::size_t most = interface.piece_bytes();
     piece_bytes_ = networks_.empty() ? most : std::min(piece_bytes_, most);
     networks_.push_back({std::move(networks[k].kind), std::move(networks[k].rail),
-                         *std::move(opened), networks[k].node, Status{}});
+                         *std::move(opened), networks[k].node, std::move(networks[k].device),
+                         Status{}});
   }
   return networks_.empty() ? first : Status();
 }
@@ -81,7 +82,8 @@ BondAddress BondInterface::own_address() const {
   BondAddress address;
   if (memory_) address.memory = memory_->address();
   for (const Member& member : networks_)
-    address.networks.push_back({member.kind, member.rail, member.interface->address()});
+    address.networks.push_back(
+        {member.kind, member.rail, member.interface->address(), member.device});
   return address;
 }
 

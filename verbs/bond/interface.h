@@ -322,6 +322,7 @@ class BondInterface final : public Interface {
     std::string rail;
     std::unique_ptr<Interface> interface;
     int node = -1;
+    std::string device;
     Status link;
   };
 

@@ -20,14 +20,16 @@ constexpr std::size_t kGiveBack = 16;
 std::size_t IbInterface::take_messages() {
   std::array<ibv_wc, kAtOnce> completions;
   const std::uint32_t returned = returned_;
-  int count = static_cast<int>(take_early_arrivals(completions));
-  if (count == 0) count = library_.poll_cq(arrivals_queue_.get(), kAtOnce, completions.data());
+  const std::size_t early = take_early_arrivals(completions);
+  const int count = early != 0
+                        ? static_cast<int>(early)
+                        : library_.poll_cq(arrivals_queue_.get(), kAtOnce, completions.data());
   if (count < 0) [[unlikely]] {
     warn_once(counted(count, name_ + ": its receive completions"));
     return 0;
   }
   // Nothing is left in the queue of peers whose windows came back before it was found empty.
-  if (count < kAtOnce && early_arrivals_.empty()) {
+  if (early == 0 && count < kAtOnce) {
     windows_ -= returned;
     returned_ -= returned;
   }

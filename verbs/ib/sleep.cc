@@ -43,8 +43,9 @@ bool IbInterface::progress() {
   const bool looks = ++turns_ % kTurnsPerLook == 0;
   bool news = looks || !pumping_.empty() || !starved_.empty() || !connecting_.empty();
   if (!pumping_.empty()) pump_all();
-  const std::size_t arrivals = take_messages();
+  std::size_t arrivals = take_messages();
   const std::size_t ends = take_completions();
+  while (!early_arrivals_.empty()) arrivals += take_messages();  // nothing would tell of them again
   const std::size_t moved = arrivals + ends;
   if (datagrams_failed_ && may_revive_datagrams(arrivals, ends)) [[unlikely]]
     revive_datagrams();
