@@ -27,9 +27,9 @@ struct WirePlan {
 
 // How the two ports reach each other: what a peer's measurement has to be told.
 struct WirePath {
-  WireDevice device;   // ours
-  int gid_index = -1;  // -1: none needed
-  int mtu = 0;         // the smaller of both ports'; 0: not known
+  WireDevice device;    // ours
+  int gid_index = -1;   // -1: none needed
+  int mtu = 0;          // the smaller of both ports'; 0: not known
   int mbit_per_s = -1;  // of our port; -1: not known
   int service_level = 0;
   int traffic_class = 0;
