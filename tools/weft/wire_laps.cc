@@ -14,7 +14,8 @@ namespace {
 // What a peer writes into our memory wakes nobody.
 constexpr std::int64_t kNapNs = 1'000'000;
 
-// Turns until `done`; an error once the path has failed or nothing has come of it for too long.
+// Turns until `done`, which is asked again after it was: it has to stay so. An error once the path
+// has failed or nothing has come of it for too long.
 template <class Predicate>
 Status turn_until(WireSide& side, Predicate done, std::int64_t longest_sleep_ns) {
   Backoff backoff(side.policy());
@@ -162,8 +163,11 @@ class Stream {
 Status send_message(WireSide& side, const WireTask& task) {
   for (std::size_t i = 0; i < pieces_of(side, task); ++i) {
     const std::span<const std::byte> piece = piece_at(side, task, i);
+    bool is_posted = false;
     WEFT_RETURN_IF_ERROR(turn_until(side, [&] {
-      return side.peer().post_piece(kWireChannel, WireHeader{}, piece) == Posted::posted;
+      is_posted =
+          is_posted || side.peer().post_piece(kWireChannel, WireHeader{}, piece) == Posted::posted;
+      return is_posted;
     }));
   }
   return {};
@@ -186,8 +190,10 @@ Status write_turn(WireSide& side, const WireTask& task) {
     return Status(Code::exhausted, "no place for a single write");
   side.interface().progress();  // it leaves
   Completion completion;
+  bool has_ended = false;
   WEFT_RETURN_IF_ERROR(turn_until(side, [&] {
-    return side.interface().poll({&completion, 1}) == 1;
+    has_ended = has_ended || side.interface().poll({&completion, 1}) == 1;
+    return has_ended;
   }));
   return completion.status;
 }
