@@ -14,13 +14,15 @@ namespace {
 // What a peer writes into our memory wakes nobody.
 constexpr std::int64_t kNapNs = 1'000'000;
 
-// Turns until `done`, which is asked again after it was: it has to stay so. An error once the path
-// has failed or nothing has come of it for too long.
+// Turns until `done`, which is asked until it is and not again: it may take what it waits for. An
+// error once the path has failed or nothing has come of it for too long.
 template <class Predicate>
 Status turn_until(WireSide& side, Predicate done, std::int64_t longest_sleep_ns) {
   Backoff backoff(side.policy());
   std::int64_t since_ns = 0;  // the first slow look: reading the clock may cost as much as a turn
-  while (!done()) {
+  bool is_done = false;
+  const auto ask = [&] { return is_done = is_done || done(); };
+  while (!ask()) {
     side.interface().progress();
     const Backoff::Next next = backoff.next();
     if (next == Backoff::Next::again) continue;
@@ -29,7 +31,7 @@ Status turn_until(WireSide& side, Predicate done, std::int64_t longest_sleep_ns)
     if (since_ns == 0) since_ns = now;
     if (now - since_ns > std::int64_t{kWirePatienceMs} * 1'000'000)
       return Status(Code::timed_out, fmt::format("nothing moved for {} s", kWirePatienceMs / 1000));
-    if (next == Backoff::Next::sleep) side.interface().sleep(longest_sleep_ns, done);
+    if (next == Backoff::Next::sleep) side.interface().sleep(longest_sleep_ns, ask);
   }
   return {};
 }
@@ -163,11 +165,8 @@ class Stream {
 Status send_message(WireSide& side, const WireTask& task) {
   for (std::size_t i = 0; i < pieces_of(side, task); ++i) {
     const std::span<const std::byte> piece = piece_at(side, task, i);
-    bool is_posted = false;
     WEFT_RETURN_IF_ERROR(turn_until(side, [&] {
-      is_posted =
-          is_posted || side.peer().post_piece(kWireChannel, WireHeader{}, piece) == Posted::posted;
-      return is_posted;
+      return side.peer().post_piece(kWireChannel, WireHeader{}, piece) == Posted::posted;
     }));
   }
   return {};
@@ -190,10 +189,8 @@ Status write_turn(WireSide& side, const WireTask& task) {
     return Status(Code::exhausted, "no place for a single write");
   side.interface().progress();  // it leaves
   Completion completion;
-  bool has_ended = false;
   WEFT_RETURN_IF_ERROR(turn_until(side, [&] {
-    has_ended = has_ended || side.interface().poll({&completion, 1}) == 1;
-    return has_ended;
+    return side.interface().poll({&completion, 1}) == 1;
   }));
   return completion.status;
 }
