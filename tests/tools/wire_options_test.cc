@@ -70,16 +70,18 @@ TEST(WirePerftest, MeasuresTheSameTask) {
   task.iterations = 100;
   task.bytes = 65536;
   const WirePath path{{"rx_h0r0", 1}, 1, 4096, 10'000};
-  EXPECT_EQ(
-      perftest_command(task, path, 7000, "10.0.0.2"),
-      (std::vector<std::string>{"ib_write_bw", "-d",    "rx_h0r0", "-i", "1",  "-p", "7000",
-                                "-n",          "100",   "-F",      "-x", "1",  "-m", "4096",
-                                "-s",          "65536", "-t",      "64", "-l", "16", "10.0.0.2"}));
+  EXPECT_EQ(perftest_command(task, path, 7000, "10.0.0.2"),
+            (std::vector<std::string>{"ib_write_bw", "-d", "rx_h0r0", "-i",   "1",       "-p",
+                                      "7000",        "-n", "100",     "-F",   "-u",      "18",
+                                      "-x",          "1",  "-m",      "4096", "-s",      "65536",
+                                      "-t",          "64", "-l",      "16",   "10.0.0.2"}));
   WirePath told = path;
   told.service_level = 3;
   told.traffic_class = 104;
+  told.timeout = 20;
   const std::vector<std::string> words = perftest_command(task, told, 7000, "");
-  for (const auto& [option, value] : {std::pair{"-S", "3"}, std::pair{"--tclass", "104"}}) {
+  for (const auto& [option, value] :
+       {std::pair{"-S", "3"}, std::pair{"--tclass", "104"}, std::pair{"-u", "20"}}) {
     const auto found = std::ranges::find(words, option);
     ASSERT_NE(found, words.end()) << option;
     EXPECT_EQ(*std::next(found), value);

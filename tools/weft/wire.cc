@@ -28,7 +28,7 @@ reports a constant, whatever it can do. CPU: of both processes. Over --transport
 side's processor does one-sided work.
 
 --against perftest runs ib_write_bw, ib_read_lat, … on the same ports with the same size, depth,
-list and packets, in turn with ours, --rounds times; ratio is the median of ours / theirs, of
+list, packets and retry timer, in turn with ours, --rounds times; ratio is the median of ours / theirs, of
 averages, or of median times with --depth 1, and half of the rounds lie between the last two.
 
 Examples:

@@ -80,6 +80,7 @@ std::vector<std::string> perftest_command(const WireTask& task, const WirePath& 
   const auto add = [&](const char* option, auto value) {
     words.insert(words.end(), {option, fmt::format("{}", value)});
   };
+  add("-u", path.timeout);
   if (path.gid_index >= 0) add("-x", path.gid_index);
   if (path.mtu > 0) add("-m", path.mtu);
   if (path.service_level != 0) add("-S", path.service_level);

@@ -64,6 +64,7 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
     side->path_.mbit_per_s = port->mbit_per_s;
     side->path_.service_level = config.ib_service_level;
     side->path_.traffic_class = config.ib_traffic_class;
+    side->path_.timeout = config.ib_timeout;
     gids = port->gids;
     std::erase_if(gids, [&config](const RdmaGid& gid) {
       return config.ib_gid_index >= 0 && gid.index != config.ib_gid_index;

@@ -33,6 +33,7 @@ struct WirePath {
   int mbit_per_s = -1;  // of our port; -1: not known
   int service_level = 0;
   int traffic_class = 0;
+  int timeout = 18;  // WEFT_IB_TIMEOUT
 };
 
 class WireSide {
