@@ -14,26 +14,9 @@ namespace {
 // What a peer writes into our memory wakes nobody.
 constexpr std::int64_t kNapNs = 1'000'000;
 
-// Turns until `done`, which is asked until it is and not again: it may take what it waits for. An
-// error once the path has failed or nothing has come of it for too long.
 template <class Predicate>
 Status turn_until(WireSide& side, Predicate done, std::int64_t longest_sleep_ns) {
-  Backoff backoff(side.policy());
-  std::int64_t since_ns = 0;  // the first slow look: reading the clock may cost as much as a turn
-  bool is_done = false;
-  const auto ask = [&] { return is_done = is_done || done(); };
-  while (!ask()) {
-    side.interface().progress();
-    const Backoff::Next next = backoff.next();
-    if (next == Backoff::Next::again) continue;
-    WEFT_RETURN_IF_ERROR(side.peer().failure());
-    const std::int64_t now = now_ns();
-    if (since_ns == 0) since_ns = now;
-    if (now - since_ns > std::int64_t{kWirePatienceMs} * 1'000'000)
-      return Status(Code::timed_out, fmt::format("nothing moved for {} s", kWirePatienceMs / 1000));
-    if (next == Backoff::Next::sleep) side.interface().sleep(longest_sleep_ns, ask);
-  }
-  return {};
+  return turn_until(side.interface(), side.peer(), side.policy(), longest_sleep_ns, done);
 }
 
 template <class Predicate>

@@ -7,13 +7,13 @@
 
 #include "tools/weft/wire_line.h"
 #include "tools/weft/wire_options.h"
+#include "tools/weft/wire_wait.h"
 #include "verbs/device/device.h"
 #include "verbs/progress/progress.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
 
-inline constexpr std::int64_t kWirePatienceMs = 60'000;  // without anything that moves
 inline constexpr std::uint32_t kWireChannel = 1;
 
 // What rank 0 wants and rank 1 opens its interface for.
