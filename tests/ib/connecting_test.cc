@@ -329,6 +329,34 @@ TEST(IbConnecting, OfPathsThatFailedAgainAndAgainNothingIsLeft) {
   }
 }
 
+// Who only tried whether a peer answers leaves nothing there, unless the peer has taken its end.
+TEST(IbConnecting, AConnectionThatIsNotNeededLeavesNothingAtThePeer) {
+  Ranks ranks(2);
+  ranks.open_all();
+  const auto connected = [&]() -> Endpoint& {
+    Endpoint& tried = *must(ranks.at(0).reconnect(1, ranks.at(1).address()));
+    EXPECT_TRUE(ranks.eventually([&] { return tried.connected(); }));
+    return tried;
+  };
+  const auto drop = [&](Endpoint& tried) {
+    tried.abandon(Status(Code::unavailable, "only tried", 1));
+    ranks.at(0).forget(tried);
+  };
+  const auto held = [&] { return ranks.fabric.reliable_pairs("scripted1").size(); };
+  for (int round = 0; round < 3; ++round) {
+    Endpoint& tried = connected();
+    EXPECT_GT(held(), 0U);
+    drop(tried);
+    ASSERT_TRUE(ranks.eventually([&] { return held() == 0; }));
+  }
+  Endpoint& tried = connected();
+  Endpoint& back = ranks.link(1, 0);
+  drop(tried);
+  for (int turns = 0; turns < 50; ++turns) ranks.turn();
+  EXPECT_TRUE(back.failure().ok());
+  EXPECT_GT(held(), 0U);
+}
+
 TEST(IbConnecting, WhereNobodyAnswersNothingBlocksAndPostsWait) {
   Ranks ranks(2);
   ranks.fabric.datagrams = [](const ScriptedDatagram&) { return Fate::drop; };

@@ -133,6 +133,13 @@ class SimInterface final : public Interface {
     if (newest.failure().ok()) return &newest;
     return &endpoint(peer, there, endpoints_[there].size());
   }
+  [[nodiscard]] Endpoint* heard_from(Rank, std::string_view address) override {
+    const auto found = endpoints_.find(std::stoul(std::string(address)));
+    if (found == endpoints_.end()) return nullptr;
+    SimEndpoint& newest = *found->second.back();
+    const bool speaks = newest.failure().ok() && newest.front(kControlChannel).header != nullptr;
+    return speaks ? &newest : nullptr;
+  }
   [[nodiscard]] Status link() const override {
     return network_.is_cut_ && !network_.is_secret_ ? unavailable("no carrier") : Status();
   }
@@ -278,7 +285,7 @@ void SimEndpoint::stretch(double factor) {
 }
 
 bool SimEndpoint::connected() const {
-  return own_.network_.is_connected_;
+  return own_.network_.is_connected_ && own_.network_.reaches_(own_.number_, there_);
 }
 
 // Lets in what `from` sent to us and is due, and what it released of ours.
@@ -286,6 +293,7 @@ void SimEndpoint::deliver(SimEndpoint& from) {
   const std::uint64_t now = own_.network_.turn_;
   const bool haunted = late_ && (!failure_.ok() || !from.failure_.ok());
   if (silent_ && !haunted) return;
+  if (!own_.network_.reaches_(there_, own_.number_)) return;
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     Channel& theirs = from.channels_[c];
     while (!theirs.flying.empty() && theirs.flying.front().due <= now) {

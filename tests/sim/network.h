@@ -6,11 +6,13 @@
 // too early shows. Paths can be cut: nothing of what is on its way arrives then, or it arrives
 // late, after the cut was noticed; the ends may learn of the cut or only feel silence. A network
 // may carry only so much per turn and direction between two interfaces, and that may change while
-// something is on its way.
+// something is on its way. A rank may have several interfaces to it, and not all of two ranks need to
+// reach each other.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <random>
 #include <vector>
@@ -51,6 +53,9 @@ class SimNetwork {
   void pass() { ++turn_; }
   // What is on its way slows down, too.
   void set_rate(double bytes_per_turn);
+  // Which interfaces reach each other, by their numbers in the order of opening; asked for both ways.
+  using Reach = std::function<bool(std::size_t from, std::size_t to)>;
+  void set_reach(Reach reaches) { reaches_ = std::move(reaches); }
   // Whether the ends know of each other: said by connected(), and nothing else.
   void set_connected(bool connected) { is_connected_ = connected; }
   void set_delay(std::uint64_t longest) { options_.longest_delay = longest; }
@@ -69,6 +74,7 @@ class SimNetwork {
   std::uint64_t delivered_ = 0;
   bool is_cut_ = false;
   bool is_connected_ = true;
+  Reach reaches_ = [](std::size_t, std::size_t) { return true; };
   bool is_secret_ = false;                 // the link looks well all the same
   std::vector<SimInterface*> interfaces_;  // by number; null once closed
 };

@@ -50,6 +50,18 @@ TEST(Pairing, WhereNoNameAgreesByNumber) {
   EXPECT_EQ(pair_members(low, high), (Pairs{{0, 0}}));
 }
 
+// Of one rail, or all where no names agree; never of two rails.
+TEST(Pairing, OtherPairsAreThoseThatNamesAllow) {
+  const BondAddress two = with({{"ib", "a", ""}, {"ib", "a", ""}});
+  EXPECT_EQ(other_pairs(two, two), (Pairs{{0, 1}, {1, 0}}));
+  const BondAddress one = with({{"ib", "a", ""}, {"ib", "b", ""}, {"ucx", "a", ""}});
+  EXPECT_EQ(other_pairs(two, one), (Pairs{{1, 0}}));
+  EXPECT_EQ(other_pairs(one, two), (Pairs{{0, 1}}));
+  EXPECT_TRUE(other_pairs(one, one).empty());
+  const BondAddress elsewhere = with({{"ib", "c", ""}, {"ib", "d", ""}});
+  EXPECT_EQ(other_pairs(two, elsewhere), (Pairs{{0, 1}, {1, 0}}));
+}
+
 TEST(Pairing, TheFirstKindThatBothHaveIsTheOnlyOne) {
   const BondAddress both = with({{"ib", "a", ""}, {"ucx", "a", ""}, {"ucx", "b", ""}});
   EXPECT_EQ(pair_members(both, both), (Pairs{{0, 0}}));

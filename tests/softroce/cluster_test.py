@@ -4,6 +4,7 @@ byte of every result is checked by the ranks themselves.
 usage: cluster_test.py CLUSTER_PROGRAM ClusterTest|ShapedTest[.NAME]; needs 4 hosts on 2 rails, ShapedTest with rates."""
 
 import contextlib
+import ipaddress
 import json
 import os
 import re
@@ -64,11 +65,12 @@ def wait_until(predicate):
         select.select([], [], [], POLL_S)  # counters tell nobody of a change
 
 
-def move(port, network, old, new):
-    """Gives a port another address of its network, as the harness does: the hosts have one kernel."""
+def move(port, old, new):
+    """Gives a port another address, of whatever network, as the harness does: the hosts have one kernel."""
+    left, network = (ipaddress.ip_interface(f"{each}/24").network.with_prefixlen for each in (old, new))
     rules = subprocess.run(["ip", "rule"], capture_output=True, text=True, check=True).stdout.splitlines()
     (table,) = [line.split()[-1] for line in rules if f"from {old} " in line]
-    tell("ip", "rule", "del", "pref", "10", "iif", "lo", "from", old, "to", network, "lookup", table)
+    tell("ip", "rule", "del", "pref", "10", "iif", "lo", "from", old, "to", left, "lookup", table)
     tell("ip", "address", "del", f"{old}/24", "dev", port)
     tell("ip", "address", "add", f"{new}/24", "dev", port, "noprefixroute")
     tell("ip", "route", "add", "local", new, "dev", port, "table", table)
@@ -221,15 +223,33 @@ class ClusterTest(ClusterCase):
         for place in (0, 1, 3, 4, 5):
             self.assertGreater(sent[place], 100_000, sent)
 
+    def test_ports_that_do_not_reach_each_other(self):
+        """All addresses are of one network, and host 1 has its ports in the other order: nothing tells the rails apart."""
+        moves = [(f"h{host}r{rail}", f"10.{rail}.0.{host + 1}", f"10.9.0.{10 * rail + host + 1}")
+                 for host in range(2) for rail in range(RAILS)]
+        before = [carried(host, rail) for host in range(2) for rail in range(RAILS)]
+        for port, old, new in moves:
+            move(port, old, new)
+        try:
+            said = self.assert_right(Job("neighbor_allreduce", "ring", 1_000_000, 3, hosts=2, rails=((0, 1), (1, 0))))
+        finally:
+            for port, old, new in moves:
+                move(port, new, old)
+        self.assertRegex(said, 
+                         "path to rank 1: ib:rx_h0r0/1 does not reach rx_h1r1 .*; it is led from ib:rx_h0r0/1 to rx_h1r0 now")
+        now = [carried(host, rail) for host in range(2) for rail in range(RAILS)]
+        for here, there in zip(before, now):
+            self.assertGreater(there - here, 1_000_000)
+
     def test_a_port_gets_another_address(self):
         before = carried(1, 1)
         job = Job("neighbor_allreduce", "ring", 4_000_000, 40, hosts=2)
         wait_until(lambda: carried(1, 1) - before > 1_000_000)
-        move("h1r1", "10.1.0.0/24", "10.1.0.2", "10.1.0.77")
+        move("h1r1", "10.1.0.2", "10.1.0.77")
         try:
             said = self.assert_right(job)
         finally:
-            move("h1r1", "10.1.0.0/24", "10.1.0.77", "10.1.0.2")
+            move("h1r1", "10.1.0.77", "10.1.0.2")
         self.assertRegex(said, r"ib:rx_h1r1/1: its addresses \(GIDs\) are .*10\.1\.0\.77 now")
         self.assertIn("over ib:rx_h1r1/1 is back", said)
 

@@ -55,7 +55,7 @@ class Pairing {
   [[nodiscard]] bool is_possible() const { return !ours_.empty() && !theirs_.empty(); }
   [[nodiscard]] bool has_found() const { return !pairs_.empty(); }
   // In low's order.
-  std::vector<std::pair<std::size_t, std::size_t>> pairs() && {
+  std::vector<MemberPair> pairs() && {
     std::ranges::sort(pairs_);
     return std::move(pairs_);
   }
@@ -65,7 +65,7 @@ class Pairing {
   const BondAddress& high_;
   std::vector<std::size_t> ours_;
   std::vector<std::size_t> theirs_;
-  std::vector<std::pair<std::size_t, std::size_t>> pairs_;
+  std::vector<MemberPair> pairs_;
 };
 
 bool share_rail(const MemberAddress& a, const MemberAddress& b) {
@@ -112,8 +112,7 @@ Result<BondAddress> decode(std::string_view bytes, Rank peer) {
   return address;
 }
 
-std::vector<std::pair<std::size_t, std::size_t>> pair_members(const BondAddress& low,
-                                                              const BondAddress& high) {
+std::vector<MemberPair> pair_members(const BondAddress& low, const BondAddress& high) {
   for (const MemberAddress& first : low.networks) {
     Pairing pairing(low, high, first.kind);
     if (!pairing.is_possible()) continue;
@@ -126,6 +125,24 @@ std::vector<std::pair<std::size_t, std::size_t>> pair_members(const BondAddress&
     return std::move(pairing).pairs();
   }
   return {};
+}
+
+std::vector<MemberPair> other_pairs(const BondAddress& low, const BondAddress& high) {
+  const std::vector<MemberPair> made = pair_members(low, high);
+  if (made.empty()) return {};
+  const MemberAddress& one = low.networks[made.front().first];
+  const bool by_rail = share_rail(one, high.networks[made.front().second]);
+  std::vector<MemberPair> others;
+  for (std::size_t l = 0; l < low.networks.size(); ++l) {
+    for (std::size_t h = 0; h < high.networks.size(); ++h) {
+      const MemberAddress& ours = low.networks[l];
+      const MemberAddress& theirs = high.networks[h];
+      if (ours.kind != one.kind || theirs.kind != one.kind) continue;
+      if (by_rail && !share_rail(ours, theirs)) continue;
+      if (std::ranges::find(made, MemberPair{l, h}) == made.end()) others.emplace_back(l, h);
+    }
+  }
+  return others;
 }
 
 }  // namespace weft::bond

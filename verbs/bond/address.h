@@ -30,12 +30,15 @@ struct BondAddress {
 // Checks every length; `peer` is for the error's text.
 [[nodiscard]] Result<BondAddress> decode(std::string_view bytes, Rank peer);
 
-// Which members make paths, as (low's member, high's member) in the order in which both ranks
-// number them, all of one kind: the first in low's order that high has, too. Each member once: on
-// rails of equal name, and where no name agrees all; of these on devices of equal name first, as one
-// name is mostly one place in each machine, then in their order. `low` is the rank with the smaller
-// number, so that both sides find the same.
-[[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> pair_members(
-    const BondAddress& low, const BondAddress& high);
+using MemberPair = std::pair<std::size_t, std::size_t>;  // low's member, high's member
+
+// Which members make paths, in the order in which both ranks number them, all of one kind: the first
+// in low's order that high has, too. Each member once: on rails of equal name, and where no name
+// agrees all; of these on devices of equal name first, as one name is mostly one place in each
+// machine, then in their order. `low` is the rank with the smaller number, so that both sides find
+// the same.
+[[nodiscard]] std::vector<MemberPair> pair_members(const BondAddress& low, const BondAddress& high);
+// Which could make paths as well, as far as names tell: where these do not reach each other.
+[[nodiscard]] std::vector<MemberPair> other_pairs(const BondAddress& low, const BondAddress& high);
 
 }  // namespace weft::bond

@@ -25,6 +25,9 @@
 // when it has held for that long all is forgotten. An end that finds a path connected anew by its
 // peer does not wait.
 //
+// Names do not always tell which ports reach each other. A path that was never connected is led over
+// other ports, as soon as some are found that do (ports.cc); the peer sees a path that comes back.
+//
 // So a path that was only slow or silent is a reserve. When the last one that lives fails, is silent
 // or has no link, those that wait connect again at once, and the peer is failed if none has come back
 // in 10 * return_ms, or none can.
@@ -47,8 +50,9 @@ struct BondMember {
   // Only members of the same kind ("ib", "ucx") make a path. Two ranks use one kind, the first of
   // those that both have: others would share its wires.
   std::string kind;
-  // Members whose rails have the same name reach each other; where no names agree, all are thought
-  // to. Several that do are paired by the names of their devices, then in their order.
+  // Members whose rails have the same name may reach each other; where no names agree, all may.
+  // Several are paired by the names of their devices, then in their order, and otherwise where these
+  // turn out not to reach each other.
   std::string rail;
   std::function<Result<std::unique_ptr<Interface>>(AddressResolver resolver)> open;
   // The NUMA node for the memory that it shares with peers or its card; -1: wherever the kernel puts

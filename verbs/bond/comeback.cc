@@ -101,7 +101,9 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   path.questions = 0;
   path.probed_ns = path.echoed_ns = path.answered_elsewhere_ns = 0;
   recovered_ = true;
+  // Before what else waits to be said over it: the first word names the path (follow_ports()).
   say(PathNote::What::probe, index, index);
+  std::rotate(notes_.rbegin(), std::next(notes_.rbegin()), notes_.rend());
 }
 
 // The peer has to say over the path itself what it took before, where that is not known yet: no

@@ -91,19 +91,41 @@ std::string BondInterface::address() const {
   return encode(own_address());
 }
 
-// The address of the peer's interface that our `member` is paired with.
+// The address of the peer's interface that has spoken to our `member`: the one it is paired with, or
+// another that the peer tries.
 Result<std::string> BondInterface::address_for(std::size_t member, Rank peer) {
   WEFT_ASSIGN(const std::string whole, resolver_(peer));
-  WEFT_ASSIGN(BondAddress theirs, decode(whole, peer));
-  const bool low = options_.rank < peer;
-  const BondAddress ours = own_address();
-  for (const auto& [l, h] : low ? pair_members(ours, theirs) : pair_members(theirs, ours)) {
-    if ((low ? l : h) == member) return std::move(theirs.networks[low ? h : l].address);
+  WEFT_ASSIGN(const BondAddress theirs, decode(whole, peer));
+  const auto own = static_cast<int>(member);
+  for (const Ports& ports : ports_to(peer, theirs, other_pairs)) {
+    if (ports.member == own && ports.interface->heard_from(peer, ports.address) != nullptr)
+      return ports.address;
+  }
+  for (const Ports& ports : ports_to(peer, theirs, pair_members)) {
+    if (ports.member == own) return ports.address;
   }
   return Status(Code::mismatch,
                 fmt::format("rank {} spoke on {}, which has no rail to it", peer,
                             networks_[member].interface->name()),
                 peer);
+}
+
+std::vector<Ports> BondInterface::ports_to(Rank peer, const BondAddress& theirs,
+                                           const Pairs& pairs) const {
+  const bool is_low = options_.rank < peer;
+  const BondAddress ours = own_address();
+  std::vector<Ports> found;
+  for (const auto& [low, high] : is_low ? pairs(ours, theirs) : pairs(theirs, ours)) {
+    const std::size_t own = is_low ? low : high;
+    const std::size_t other = is_low ? high : low;
+    const Member& member = networks_[own];
+    const MemberAddress& there = theirs.networks[other];
+    found.push_back({member.interface.get(), there.address, member.rail, static_cast<int>(own),
+                     static_cast<int>(other),
+                     there.device.empty() ? fmt::format("interface {}", other) : there.device,
+                     member.node});
+  }
+  return found;
 }
 
 // Memory first. That a peer is on another machine is the one reason to go by network; any other
@@ -133,36 +155,29 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
                                                        : options_.no_networks);
   }
   if (theirs.networks.empty()) add_reason("network", "that rank has no network interface");
-  const bool low = options_.rank < peer;
-  const BondAddress ours = own_address();
   std::vector<Path> paths;
-  for (const auto& [l, h] : low ? pair_members(ours, theirs) : pair_members(theirs, ours)) {
-    const Member& member = networks_[low ? l : h];
-    Interface& interface = *member.interface;
-    const MemoryPreference beside(member.node);
-    Result<Endpoint*> connected = interface.connect(peer, theirs.networks[low ? h : l].address);
+  for (Ports& ports : ports_to(peer, theirs, pair_members)) {
+    Path& path = paths.emplace_back(Path{std::move(ports)});
+    const MemoryPreference beside(path.node);
+    Result<Endpoint*> connected = path.interface->connect(peer, path.address);
     if (!connected.ok()) {
       // Both ranks must number the same paths, so one that cannot be made is an error and no
       // detour.
-      add_reason(interface.name(), connected.status().text());
+      add_reason(path.interface->name(), connected.status().text());
       return Status(connected.status().code(),
                     fmt::format("no path to rank {} ({})", peer, reasons), peer);
     }
-    Path& path = paths.emplace_back();
-    path.interface = &interface;
     path.endpoint = *connected;
-    path.address = theirs.networks[low ? h : l].address;
-    path.rail = member.rail;
-    path.member = static_cast<int>(low ? l : h);
-    path.peer_member = static_cast<int>(low ? h : l);
-    path.node = member.node;
   }
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);
   }
-  if (paths.size() == 1) return paths[0].endpoint;
+  if (paths.size() == 1 && ports_to(peer, theirs, other_pairs).empty()) return paths[0].endpoint;
   std::unique_ptr<BondEndpoint>& known = endpoints_[peer];
-  if (known) replaced_.push_back(std::move(known));
+  if (known) {
+    known->end_trials();
+    replaced_.push_back(std::move(known));
+  }
   for (const Path& path : paths) owners_.erase(path.endpoint);
   known = std::make_unique<BondEndpoint>(*this, peer, std::string(address), std::move(paths));
   for (const Path& path : known->paths()) owners_.emplace(path.endpoint, known.get());

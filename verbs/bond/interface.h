@@ -34,15 +34,28 @@ static_assert(sizeof(PathNote) == 8);
   return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0;
 }
 
-// One rail to the peer.
-struct Path {
+// A port of ours and one of the peer's that may reach it.
+struct Ports {
   Interface* interface = nullptr;
+  std::string address;  // of the peer's end
+  std::string rail;     // its name
+  int member = 0;       // of the bond: our interface
+  int peer_member = 0;  // … and the peer's
+  std::string peer_name;
+  int node = -1;  // BondMember::node
+};
+
+// Two that no path consists of (ports.cc).
+struct SparePorts {
+  Ports ports;
+  Endpoint* trial = nullptr;      // while they are tried
+  std::int64_t connected_ns = 0;  // since when it is connected; 0: it is not
+};
+
+// One rail to the peer.
+struct Path : Ports {
   Endpoint* endpoint = nullptr;
-  std::string address;           // of the peer's end
-  std::string rail;              // its name
-  int member = 0;                // of the bond: our interface
-  int peer_member = 0;           // … and the peer's
-  int node = -1;                 // BondMember::node
+  bool joined = false;           // was connected once: its ports reach each other
   bool is_used = true;           // Endpoint::use_members()
   std::uint16_t generation = 0;  // how often it was connected again
   std::uint16_t lived = 0;       // the last one in which it lived: what we gave up and fence
@@ -159,7 +172,9 @@ class BondEndpoint final : public Endpoint {
   }
   // Now and then: links, rates, silence.
   void look(std::int64_t now);
-  // The peer has connected a path anew, perhaps.
+  // It is not looked at any more.
+  void end_trials();
+  // The peer has connected a path anew, perhaps over other ports.
   void look_for_returns(std::int64_t now);
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
@@ -237,6 +252,7 @@ class BondEndpoint final : public Endpoint {
 
   // reserve.cc
   [[nodiscard]] bool lives() const;
+  void expect_return(const Status& why, std::int64_t now);
   [[nodiscard]] bool is_last(std::size_t path) const;
   void seek_reserve(std::int64_t now);
   void turn_to_reserve(const Status& why, std::int64_t now);
@@ -257,6 +273,21 @@ class BondEndpoint final : public Endpoint {
   void come_back(std::size_t path);
   void hear_of_past(std::size_t from, const PathNote& note);
   void hear_of_future(std::size_t from, const PathNote& note);
+
+  // ports.cc
+  void look_for_ports(std::int64_t now);
+  [[nodiscard]] bool tries_ports() const;
+  void find_spares();
+  void begin_round();
+  bool begin_trial(SparePorts& spare);
+  void judge_trial(SparePorts& spare, std::int64_t now);
+  Endpoint* take_trial(SparePorts& spare);
+  void end_trial(SparePorts& spare);
+  void follow_ports(std::int64_t now);
+  [[nodiscard]] bool are_free(const Ports& ports) const;
+  [[nodiscard]] std::size_t path_to_lead(const Ports& ports) const;
+  void lead_over(std::size_t path, SparePorts& spare, Endpoint& endpoint, std::int64_t now);
+
   void post_missing();
   void look_for_silence(std::size_t path, std::int64_t now);
   [[nodiscard]] bool owes(std::size_t path) const;
@@ -266,6 +297,9 @@ class BondEndpoint final : public Endpoint {
   Rank peer_;
   std::string address_;
   std::vector<Path> paths_;
+  std::vector<SparePorts> spares_;  // while a path was never connected
+  std::size_t round_ = 0;           // of trials, and until when it lasts
+  std::int64_t round_until_ns_ = 0;
   std::vector<Channel> channels_;
   struct Note {
     PathNote note;
@@ -312,6 +346,14 @@ class BondInterface final : public Interface {
   // A path of this endpoint's was connected again.
   void own(const Endpoint& path, BondEndpoint& whole) { owners_[&path] = &whole; }
   void disown(const Endpoint& path) { owners_.erase(&path); }
+  // Ours and the peer's as pair_members() or other_pairs() puts them together.
+  using Pairs = std::vector<MemberPair>(const BondAddress& low, const BondAddress& high);
+  [[nodiscard]] std::vector<Ports> ports_to(Rank peer, const BondAddress& theirs,
+                                            const Pairs& pairs) const;
+  // Ports that are tried, of all peers: each takes queue pairs, and places of a receive queue that
+  // peers may need. Whether there may be one more.
+  [[nodiscard]] bool add_trial();
+  void drop_trial() { --trials_; }
   // Of a member, as the last look found it.
   [[nodiscard]] const Status& link_of(const Interface& member) const;
 
@@ -343,6 +385,7 @@ class BondInterface final : public Interface {
   std::unordered_map<Rank, std::unique_ptr<BondEndpoint>> endpoints_;
   std::vector<std::unique_ptr<BondEndpoint>> replaced_;
   std::unordered_map<const Endpoint*, BondEndpoint*> owners_;  // of paths
+  std::size_t trials_ = 0;
   std::uint32_t turns_ = 0;
   std::int64_t looked_ns_ = 0;
 };

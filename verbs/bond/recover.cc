@@ -62,6 +62,7 @@ void BondEndpoint::look(std::int64_t now) {
       if (!is_last(p)) look_for_slowness(p, now);
     }
   }
+  look_for_ports(now);
   look_for_reserve(now);
 }
 
@@ -307,7 +308,7 @@ void BondEndpoint::abandon(const Status& why) {
 }
 
 std::string BondEndpoint::describe() const {
-  std::string text = fmt::format("{} rails:", paths_.size());
+  std::string text = paths_.size() == 1 ? "1 rail:" : fmt::format("{} rails:", paths_.size());
   for (const Path& path : paths_) {
     text += fmt::format(" {}", path.interface->path_to(*path.endpoint));
     if (!path.live)

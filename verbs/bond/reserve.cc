@@ -33,10 +33,15 @@ void BondEndpoint::seek_reserve(std::int64_t now) {
   }
 }
 
-// The peer's end may not know of it: it hears that we connect again, and does so, too.
-void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
+// The peer is failed for this reason if no path has come back in time.
+void BondEndpoint::expect_return(const Status& why, std::int64_t now) {
   last_ = why;
   reserve_until_ns_ = now + kPatience * bond_.options().return_ms * 1'000'000;
+}
+
+// The peer's end may not know of it: it hears that we connect again, and does so, too.
+void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
+  expect_return(why, now);
   seek_reserve(now);
   look_for_reserve(now);
   if (!failure_.ok()) return;
@@ -64,6 +69,10 @@ void BondEndpoint::look_for_reserve(std::int64_t now) {
 }
 
 void BondEndpoint::look_for_returns(std::int64_t now) {
+  if (!tries_ports()) {
+    find_spares();
+    follow_ports(now);
+  }
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live) look_for_return(p, now);
   }

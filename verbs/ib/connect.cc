@@ -93,6 +93,16 @@ Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
   return raw;
 }
 
+Endpoint* IbInterface::heard_from(Rank peer, std::string_view bytes) {
+  const Result<Address> address = decode(bytes, peer);
+  if (!address.ok()) return nullptr;
+  const auto found = known_.find(address->nonce);
+  if (found == known_.end() || found->second->peer() != peer) return nullptr;
+  IbEndpoint& endpoint = *found->second;
+  if (!endpoint.failure().ok() || endpoint.front(kControlChannel).header == nullptr) return nullptr;
+  return &endpoint;
+}
+
 // Where the peer was the first to begin anew, its endpoint is there already.
 Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
@@ -127,9 +137,15 @@ void IbInterface::replace(std::uint64_t nonce) {
 }
 
 // With it go all that were there before the one that is used now: the caller may have been given
-// some that it never took.
+// some that it never took. One that was not connected again stays known, so that what still comes
+// for it makes no stranger.
 void IbInterface::forget(Endpoint& failed) {
-  const auto& gone = static_cast<IbEndpoint&>(failed);
+  auto& gone = static_cast<IbEndpoint&>(failed);
+  if (const auto found = known_.find(gone.nonce());
+      found != known_.end() && found->second.get() == &gone) {
+    gone.be_forgotten();
+    gone.say_dropped();
+  }
   for (const auto& old : replaced_) {
     if (old->peer() == gone.peer() && old->nonce() == gone.nonce()) old->be_forgotten();
   }

@@ -225,7 +225,7 @@ bool IbInterface::meant_for_us(const Greeting& greeting) const {
          greeting.channels == options_.channels && greeting.slots == options_.slots &&
          greeting.payload_bytes == fields_.payload_bytes &&
          greeting.piece_bytes == fields_.piece_bytes &&
-         (greeting.level == Level::closed || greeting.queue_pairs == ib_.queue_pairs) &&
+         (greeting.level >= Level::closed || greeting.queue_pairs == ib_.queue_pairs) &&
          gid_index_of(greeting.receiver, static_cast<GidKind>(greeting.kind)) >= 0;
 }
 
@@ -240,7 +240,17 @@ void IbInterface::take_datagram(const ibv_wc& completion) {
     return warn_once(Status(Code::mismatch, name_ + ": a datagram was dropped: it is not of this "
                                                     "job and interface, or its options differ"));
   }
-  if (IbEndpoint* from = greeted_by(greeting); from != nullptr) from->take_greeting(greeting);
+  IbEndpoint* const from = greeted_by(greeting);
+  if (from == nullptr) return;
+  greeting.level == Level::dropped ? drop_stranger(*from) : from->take_greeting(greeting);
+}
+
+// One that was given out is its user's, who will find that it does not carry.
+void IbInterface::drop_stranger(IbEndpoint& endpoint) {
+  if (endpoint.given_out()) return;
+  unlist(&endpoint);
+  --strangers_;
+  known_.erase(endpoint.nonce());
 }
 
 // Who meets a closed interface is told so.
@@ -260,7 +270,7 @@ void IbInterface::answer_closed(const Greeting& greeting) {
 // A stranger gets an endpoint of its own; so does a peer that begins anew. What is of an earlier
 // incarnation came late.
 IbEndpoint* IbInterface::greeted_by(const Greeting& greeting) {
-  if (closed_ && greeting.level != Level::closed) answer_closed(greeting);
+  if (closed_ && greeting.level < Level::closed) answer_closed(greeting);
   if (closed_) return nullptr;
   const auto found = known_.find(greeting.from);
   const auto rank = static_cast<Rank>(greeting.rank);
@@ -268,7 +278,7 @@ IbEndpoint* IbInterface::greeted_by(const Greeting& greeting) {
   if (is_known && found->second->peer() != rank) return nullptr;
   if (is_known && greeting.incarnation <= found->second->incarnation())
     return greeting.incarnation == found->second->incarnation() ? found->second.get() : nullptr;
-  if (greeting.level == Level::closed) return nullptr;
+  if (greeting.level >= Level::closed) return nullptr;
   Result<IbEndpoint*> stranger = make_stranger(rank, greeting.from, greeting.incarnation);
   if (stranger.ok()) return *stranger;
   warn_once(stranger.status());
@@ -352,15 +362,28 @@ bool IbEndpoint::may_answer(const Greeting& greeting) {
   return handle.ok() && *handle != nullptr;
 }
 
-void IbEndpoint::greet(std::int64_t now) {
+// For the peer, along the pair of addresses that we use.
+Greeting IbEndpoint::addressed(Level level) const {
   Greeting greeting = interface_.new_greeting();
-  greeting.level = level_;
+  greeting.level = level;
   greeting.to = nonce_;
   greeting.incarnation = incarnation_;
   greeting.choice = choice_;
   greeting.sender = pair_.own;
   greeting.receiver = pair_.peer;
   greeting.kind = static_cast<std::uint8_t>(pair_.kind);
+  return greeting;
+}
+
+// Lost, it leaves the peer an end that nobody uses until that interface closes.
+void IbEndpoint::say_dropped() {
+  if (pair_.gid_index < 0 || interface_.closed()) return;
+  (void)interface_.send_greeting(addressed(Level::dropped), pair_.gid_index, peer_datagrams_,
+                                 peer_lid_);
+}
+
+void IbEndpoint::greet(std::int64_t now) {
+  Greeting greeting = addressed(level_);
   greeting.queue_pairs = static_cast<std::uint8_t>(queues_.size());
   for (std::size_t q = 0; q < queues_.size(); ++q) {
     greeting.numbers[q] = queues_[q].pair->qp_num;

@@ -132,6 +132,7 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
   // After a failure: nobody asks anything of it any more; once its work was told, it may go.
   void be_forgotten() { forgotten_ = true; }
+  void say_dropped();
   [[nodiscard]] bool may_go() const { return forgotten_ && !at_work_; }
   [[nodiscard]] bool given_out() const { return given_out_; }
   void give_out() { given_out_ = true; }
@@ -265,6 +266,7 @@ class IbEndpoint final : public Endpoint {
   void say(const Control& control);
 
   // greet.cc
+  [[nodiscard]] Greeting addressed(Level level) const;
   void greet(std::int64_t now);
   void join(const Greeting& greeting);
   void confirm();
@@ -369,6 +371,7 @@ class IbInterface final : public Interface {
   [[nodiscard]] std::string path_to(const Endpoint& endpoint) const override;
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
+  [[nodiscard]] Endpoint* heard_from(Rank peer, std::string_view address) override;
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
   void forget(Endpoint& failed) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
@@ -492,6 +495,7 @@ class IbInterface final : public Interface {
   // greet.cc
   void take_datagram(const ibv_wc& completion);
   IbEndpoint* greeted_by(const Greeting& greeting);
+  void drop_stranger(IbEndpoint& endpoint);
   void answer_closed(const Greeting& greeting);
   Result<IbEndpoint*> make_stranger(Rank peer, std::uint64_t nonce, std::uint32_t incarnation);
   // The endpoint of that nonce becomes one of the past.

@@ -148,6 +148,7 @@ enum class Level : std::uint8_t {
   ready = 1,      // I am connected to yours
   confirmed = 2,  // … and you to mine: this pair of addresses stays, you may send
   closed = 3,     // my interface is closed
+  dropped = 4,    // I do not need this connection: nor do you, if nobody has taken your end
 };
 
 struct Greeting {

@@ -162,13 +162,16 @@ class Interface {
   // at once. A rank that opened a new interface has a new address and so another endpoint; the old
   // one stays until this interface goes.
   virtual Result<Endpoint*> connect(Rank peer, std::string_view address) = 0;
+  // The endpoint to that address if it works and something waits on its control channel, also of a
+  // peer that we never connected to; else nullptr. Connects nothing.
+  [[nodiscard]] virtual Endpoint* heard_from(Rank, std::string_view) { return nullptr; }
   // A new endpoint in place of one that failed, whose arrivals are given up. The peer's end is
   // made anew, too, when it hears of this. `unavailable` where the transport has no such thing.
   virtual Result<Endpoint*> reconnect(Rank peer, std::string_view) {
     return Status(Code::unavailable, std::string(name()) + " does not connect again", peer);
   }
-  // The caller uses a failed endpoint no more that reconnect() has replaced; what is left of it may
-  // go. Its one-sided work is still told by poll().
+  // The caller uses a failed endpoint no more; what is left of it may go, at the peer too where
+  // nobody has taken its end. Its one-sided work is still told by poll().
   virtual void forget(Endpoint&) {}
   // How peers name [pointer, pointer+bytes): in place if it is registered for that, else by process
   // address.
