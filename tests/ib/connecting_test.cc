@@ -357,6 +357,26 @@ TEST(IbConnecting, AConnectionThatIsNotNeededLeavesNothingAtThePeer) {
   EXPECT_GT(held(), 0U);
 }
 
+// What would have told it was lost, and the peer, who slept, hears old questions alone.
+TEST(IbConnecting, ALatePeerLearnsThatAConnectionIsNotNeeded) {
+  Ranks ranks(2);
+  ranks.open_all();
+  int asked = 0;
+  int dropped = 0;
+  ranks.fabric.datagrams = [&](const ScriptedDatagram& datagram) {
+    Greeting greeting;
+    std::memcpy(&greeting, datagram.bytes.data(), sizeof greeting);
+    if (greeting.level == Level::asking) ++asked;
+    return greeting.level == Level::dropped && dropped++ == 0 ? Fate::drop : Fate::deliver;
+  };
+  Endpoint& tried = *must(ranks.at(0).reconnect(1, ranks.at(1).address()));
+  ASSERT_TRUE(eventually(ranks.at(0), [&] { return asked > 0; }));
+  tried.abandon(Status(Code::unavailable, "only tried", 1));
+  ranks.at(0).forget(tried);
+  ASSERT_TRUE(ranks.eventually([&] { return dropped > 1; }));
+  EXPECT_TRUE(ranks.eventually([&] { return ranks.fabric.reliable_pairs("scripted1").empty(); }));
+}
+
 TEST(IbConnecting, WhereNobodyAnswersNothingBlocksAndPostsWait) {
   Ranks ranks(2);
   ranks.fabric.datagrams = [](const ScriptedDatagram&) { return Fate::drop; };

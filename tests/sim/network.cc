@@ -126,6 +126,7 @@ class SimInterface final : public Interface {
   Result<Endpoint*> connect(Rank peer, std::string_view address) override {
     return &endpoint(peer, std::stoul(std::string(address)));
   }
+  [[nodiscard]] bool reconnects() const override { return network_.options_.reconnects; }
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override {
     if (!network_.options_.reconnects) return unavailable("it does not connect again");
     const std::size_t there = std::stoul(std::string(address));

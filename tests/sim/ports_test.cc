@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 
@@ -14,6 +15,7 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t kSilenceMs = 30;
+constexpr std::int64_t kReturnMs = 20;
 constexpr int kSilenceTurns = static_cast<int>(kSilenceMs * 1'000'000 / kTurnNs);
 
 // Whether a port of rank 0 and one of rank 1 reach each other now.
@@ -44,6 +46,10 @@ class Ports {
     }
   }
 
+  [[nodiscard]] Interface& end(Rank rank) { return *ends_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Endpoint& from(Rank rank) {
+    return *end(rank).connect(1 - rank, end(1 - rank).address()).value();
+  }
   // Until all messages have come and all is known of it, `most` turns at most.
   [[nodiscard]] bool run(int most) {
     for (int turn = 0; turn < most && !testing::Test::HasFatalFailure(); ++turn) {
@@ -57,6 +63,23 @@ class Ports {
     simulated_ns() += kTurnNs;
     ends_[random_() % 2]->progress();
     streams_[random_() % streams_.size()]->turn();
+  }
+
+  // One rank turns, and nobody posts or takes.
+  void turn(Rank rank) {
+    simulated_ns() += kTurnNs;
+    end(rank).progress();
+  }
+
+  [[nodiscard]] bool all_live() {
+    const std::string text = paths(0) + paths(1);
+    return text.find("given up") == std::string::npos &&
+           text.find("coming back") == std::string::npos;
+  }
+  // Whether both have paths that are led and not proven yet.
+  [[nodiscard]] bool are_led() {
+    return paths(0).find("coming back") != std::string::npos &&
+           paths(1).find("coming back") != std::string::npos;
   }
 
   [[nodiscard]] SimNetwork& network() { return network_; }
@@ -73,10 +96,6 @@ class Ports {
  private:
   static constexpr std::uint32_t kMessages = 300;
 
-  [[nodiscard]] Interface& end(Rank rank) { return *ends_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] Endpoint& from(Rank rank) {
-    return *end(rank).connect(1 - rank, end(1 - rank).address()).value();
-  }
   void open(Rank rank, std::size_t ports) {
     const auto r = static_cast<std::size_t>(rank);
     InterfaceOptions options;
@@ -96,7 +115,7 @@ class Ports {
     bond.channels = kSimChannels;
     bond.payload_bytes = kSimPayload;
     bond.silence_ms = kSilenceMs;
-    bond.return_ms = 20;
+    bond.return_ms = kReturnMs;
     bond.clock = [] { return simulated_ns(); };
     ends_[r] = open_bond(bond, nullptr, std::move(members), [this](Rank peer) {
                  return Result<std::string>(end(peer).address());
@@ -166,6 +185,52 @@ TEST(PortsTest, ThoseThatWerePairedComeFirst) {
     EXPECT_TRUE(ranks.run(turns_for(2)));
     for (const Rank rank : {0, 1})
       EXPECT_EQ(ranks.paths(rank).find("2 rails: sim0"), 0U) << ranks.paths(rank);
+  }
+}
+
+// It waits for its peer as long as the peer needs.
+TEST(PortsTest, ThePeerIsBusyWhileItsPathIsLed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const bool has_two = seed % 2 == 0;
+    Ports ranks(seed, has_two ? 2 : 1, 2,
+                [](std::size_t ours, std::size_t theirs) { return ours != theirs; });
+    for (int turn = 0; turn < 50 * kSilenceTurns; ++turn) ranks.turn(0);
+    EXPECT_TRUE(ranks.run(turns_for(2))) << ranks.paths(0) << "; " << ranks.paths(1);
+  }
+}
+
+// Nobody calls for a long time right after paths were led, while another lives or not: they are led
+// and proven all the same.
+TEST(PortsTest, NothingHappensWhileAPathIsLed) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Cables cables = seed % 2 == 0 ? Cables{0, 1, 3} : Cables{1, 2, 0};
+    Ports ranks(seed, 3, 4,
+                [&cables](std::size_t ours, std::size_t theirs) { return cables[ours] == theirs; });
+    ranks.network().set_delay(1000);  // the first words over it are still on their way
+    for (int turn = 0; !ranks.are_led() && turn < turns_for(3); ++turn) ranks.step();
+    ASSERT_TRUE(ranks.are_led());
+    ranks.network().set_delay(10);
+    simulated_ns() += 20 * kReturnMs * 1'000'000;
+    EXPECT_TRUE(ranks.run(turns_for(3))) << ranks.paths(0) << "; " << ranks.paths(1);
+    for (int turn = 0; turn < 20 * kSilenceTurns; ++turn) ranks.step();
+    EXPECT_TRUE(ranks.all_live()) << ranks.paths(0) << "; " << ranks.paths(1);
+  }
+}
+
+// Which members are used is asked of the paths as they are, not as they were paired.
+TEST(PortsTest, TheMembersThatAreUsedAreThoseOfNow) {
+  Ports ranks(3, 2, 2, [](std::size_t ours, std::size_t theirs) { return ours != theirs; });
+  for (const Rank rank : {0, 1})
+    ranks.from(rank).use_members(std::array{rank}, std::array{1 - rank});
+  EXPECT_TRUE(ranks.run(turns_for(2)));
+  EXPECT_TRUE(ranks.all_live());
+  for (const Rank rank : {0, 1}) {
+    const std::string paths = ranks.paths(rank);
+    const std::string unused = "sim" + std::to_string(1 - rank);
+    EXPECT_EQ(paths.find(unused + " ("), std::string::npos) << paths;
+    EXPECT_NE(paths.find("Mbit/s"), std::string::npos) << paths;
   }
 }
 

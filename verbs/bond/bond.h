@@ -32,8 +32,8 @@
 // or has no link, those that wait connect again at once, and the peer is failed if none has come back
 // in 10 * return_ms, or none can.
 //
-// A peer that shares our memory, or that one rail alone reaches, has the member's own endpoint: no
-// numbering, no copies. Threads and lifetime as in transport.h; members live as long as the bond.
+// A peer that shares our memory, or that no two ports but one of each can reach, has the member's own
+// endpoint: no numbering, no copies. Threads and lifetime as in transport.h; members live as long as the bond.
 #pragma once
 
 #include <functional>

@@ -117,6 +117,7 @@ void BondEndpoint::hear_of_proof(std::size_t index) {
 void BondEndpoint::come_back(std::size_t index) {
   Path& path = paths_[index];
   path.returning = path.proven = path.resolved = path.stands = path.wanted = false;
+  path.joined = true;
   path.lived = path.generation;
   // As fast as the fastest, until it is measured.
   double rate = lives() ? 0 : path.rate;

@@ -128,6 +128,13 @@ std::vector<Ports> BondInterface::ports_to(Rank peer, const BondAddress& theirs,
   return found;
 }
 
+std::vector<Ports> BondInterface::ports_to_try(Rank peer, const BondAddress& theirs) const {
+  std::vector<Ports> found = ports_to(peer, theirs, other_pairs);
+  for (Ports& ports : ports_to(peer, theirs, pair_members)) found.push_back(std::move(ports));
+  std::erase_if(found, [](const Ports& ports) { return !ports.interface->reconnects(); });
+  return found;
+}
+
 // Memory first. That a peer is on another machine is the one reason to go by network; any other
 // error of the shared memory is told instead of taking a slower way in silence.
 Result<Endpoint*> BondInterface::connect(Rank peer, std::string_view address) {
@@ -172,7 +179,8 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);
   }
-  if (paths.size() == 1 && ports_to(peer, theirs, other_pairs).empty()) return paths[0].endpoint;
+  // One path is its endpoint, unless it may have to be led over other ports.
+  if (paths.size() == 1 && ports_to_try(peer, theirs).size() < 2) return paths[0].endpoint;
   std::unique_ptr<BondEndpoint>& known = endpoints_[peer];
   if (known) {
     known->end_trials();

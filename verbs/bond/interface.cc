@@ -8,8 +8,7 @@
 namespace weft::bond {
 namespace {
 
-// Between two looks at links, rates and silence; the clock is read once in so many turns.
-constexpr std::int64_t kLookNs = 10'000'000;
+// The clock is read once in so many turns.
 constexpr std::uint32_t kTurnsPerClock = 32;
 
 }  // namespace
@@ -64,10 +63,10 @@ Result<Endpoint*> BondInterface::attention() {
       WEFT_ASSIGN(const std::string address, resolver_(asker->peer()));
       WEFT_ASSIGN(whole, connect(asker->peer(), address));
     }
-    if (whole != asker) {
-      auto& bonded = static_cast<BondEndpoint&>(*whole);
-      bonded.progress();  // it may be a note about a path
-      if (!owners_.contains(asker)) bonded.look_for_returns(now());
+    const auto bonded = endpoints_.find(asker->peer());
+    if (bonded != endpoints_.end() && bonded->second.get() == whole) {
+      bonded->second->progress();  // it may be a note about a path
+      if (!owners_.contains(asker)) bonded->second->look_for_returns(now());
     }
     if (whole->front(kControlChannel).header != nullptr) return whole;
   }

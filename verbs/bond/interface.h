@@ -12,6 +12,9 @@ namespace weft::bond {
 
 class BondInterface;
 
+// Between two looks at links, rates and silence.
+inline constexpr std::int64_t kLookNs = 10'000'000;
+
 // What two bonds tell each other about a path between them: a notice of kind `path` on the control
 // channel of a path that lives, outside of the numbered stream. Frozen with the wire version.
 struct PathNote {
@@ -48,8 +51,8 @@ struct Ports {
 // Two that no path consists of (ports.cc).
 struct SparePorts {
   Ports ports;
-  Endpoint* trial = nullptr;      // while they are tried
-  std::int64_t connected_ns = 0;  // since when it is connected; 0: it is not
+  Endpoint* trial = nullptr;  // while they are tried
+  int looks = 0;              // that have found it connected
 };
 
 // One rail to the peer.
@@ -222,6 +225,7 @@ class BondEndpoint final : public Endpoint {
   void look_for_slowness(std::size_t path, std::int64_t now);
 
   // post.cc
+  void choose_used();
   Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
               bool piece);
   [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
@@ -252,7 +256,7 @@ class BondEndpoint final : public Endpoint {
 
   // reserve.cc
   [[nodiscard]] bool lives() const;
-  void expect_return(const Status& why, std::int64_t now);
+  void wait_for_return(const Status& why);
   [[nodiscard]] bool is_last(std::size_t path) const;
   void seek_reserve(std::int64_t now);
   void turn_to_reserve(const Status& why, std::int64_t now);
@@ -278,8 +282,10 @@ class BondEndpoint final : public Endpoint {
   void look_for_ports(std::int64_t now);
   [[nodiscard]] bool tries_ports() const;
   void find_spares();
-  void begin_round();
-  bool begin_trial(SparePorts& spare);
+  bool end_round();
+  bool begin_round();
+  enum class Trial : std::uint8_t { begun, no_place, impossible };
+  Trial begin_trial(SparePorts& spare);
   void judge_trial(SparePorts& spare, std::int64_t now);
   Endpoint* take_trial(SparePorts& spare);
   void end_trial(SparePorts& spare);
@@ -298,7 +304,7 @@ class BondEndpoint final : public Endpoint {
   std::string address_;
   std::vector<Path> paths_;
   std::vector<SparePorts> spares_;  // while a path was never connected
-  std::size_t round_ = 0;           // of trials, and until when it lasts
+  int round_ = 0;                   // of trials, and until when it lasts
   std::int64_t round_until_ns_ = 0;
   std::vector<Channel> channels_;
   struct Note {
@@ -307,6 +313,8 @@ class BondEndpoint final : public Endpoint {
   };
   std::deque<Note> notes_;  // to be sent
   std::size_t missing_ = 0;
+  std::vector<int> used_;  // Endpoint::use_members(): ours, and the peer's
+  std::vector<int> peer_used_;
   bool uses_all_ = true;    // of its paths, as long as they live
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
   // No path lives: why the last one does not, and until when those that may return are waited for.
@@ -350,6 +358,8 @@ class BondInterface final : public Interface {
   using Pairs = std::vector<MemberPair>(const BondAddress& low, const BondAddress& high);
   [[nodiscard]] std::vector<Ports> ports_to(Rank peer, const BondAddress& theirs,
                                             const Pairs& pairs) const;
+  // All that can be tried for a path, those of other_pairs() first.
+  [[nodiscard]] std::vector<Ports> ports_to_try(Rank peer, const BondAddress& theirs) const;
   // Ports that are tried, of all peers: each takes queue pairs, and places of a receive queue that
   // peers may need. Whether there may be one more.
   [[nodiscard]] bool add_trial();

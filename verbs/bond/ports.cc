@@ -33,14 +33,13 @@ bool BondEndpoint::tries_ports() const {
 
 void BondEndpoint::look_for_ports(std::int64_t now) {
   for (Path& path : paths_) path.joined |= path.endpoint->connected();
-  if (!failure_.ok() || std::ranges::all_of(paths_, &Path::joined)) {
-    return end_trials();
-  }
-  const bool is_first = round_until_ns_ == 0;
-  if (is_first || now >= round_until_ns_) {
-    round_until_ns_ = now + kPatience * bond_.options().silence_ms * 1'000'000;
-    if (!is_first) begin_round();
-  }
+  const bool has_left =
+      std::ranges::any_of(paths_, [](const Path& path) { return path.endpoint->peer_closed(); });
+  if (has_left || !failure_.ok() || std::ranges::all_of(paths_, &Path::joined)) return end_trials();
+  const std::int64_t patience_ns = kPatience * bond_.options().silence_ms * 1'000'000;
+  if (round_until_ns_ == 0) round_until_ns_ = now + patience_ns;
+  // What a round leaves others may take before the next one begins, at another look.
+  if (now >= round_until_ns_ && !end_round() && begin_round()) round_until_ns_ = now + patience_ns;
   for (SparePorts& spare : spares_) judge_trial(spare, now);
   if (!tries_ports()) follow_ports(now);
 }
@@ -54,8 +53,12 @@ void BondEndpoint::find_spares() {
   if (!spares_.empty()) return;
   const Result<BondAddress> theirs = decode(address_, peer_);
   if (!theirs.ok()) return;
-  for (Ports& ports : bond_.ports_to(peer_, *theirs, other_pairs))
-    spares_.push_back({std::move(ports)});
+  for (Ports& ports : bond_.ports_to_try(peer_, *theirs)) {
+    const bool is_taken = std::ranges::any_of(paths_, [&ports](const Path& path) {
+      return path.member == ports.member && path.peer_member == ports.peer_member;
+    });
+    if (!is_taken) spares_.push_back({std::move(ports)});
+  }
 }
 
 // Those of a path that was connected once are its own for good: a path that failed comes back, and
@@ -66,47 +69,67 @@ bool BondEndpoint::are_free(const Ports& ports) const {
   });
 }
 
-// In a round each port has one other to try, and after as many rounds as ports each had every one.
-// Rounds that have nothing to try take no time.
-void BondEndpoint::begin_round() {
-  find_spares();
-  if (!tries_ports()) return;
-  bool tries = false;
-  for (std::size_t k = 0; k < kMostMembers && !tries; ++k) {
-    round_ = (round_ + 1) % kMostMembers;
-    for (SparePorts& spare : spares_) {
-      const auto apart = static_cast<std::size_t>(spare.ports.peer_member - spare.ports.member);
-      if (spare.connected_ns != 0) continue;
-      end_trial(spare);
-      if (apart % kMostMembers == round_ && are_free(spare.ports)) tries |= begin_trial(spare);
-    }
+// Of those that nobody answered. False: there are none.
+bool BondEndpoint::end_round() {
+  bool ended = false;
+  for (SparePorts& spare : spares_) {
+    if (spare.trial == nullptr || spare.looks != 0) continue;
+    end_trial(spare);
+    ended = true;
   }
+  return ended;
 }
 
-bool BondEndpoint::begin_trial(SparePorts& spare) {
-  if (!bond_.link_of(*spare.ports.interface).ok()) return false;
-  if (!bond_.add_trial()) return false;
+// In a round each port has one other to try, and after as many rounds as ports each had every one.
+// Rounds that have nothing to try take no time. False: there is no place for trials now.
+bool BondEndpoint::begin_round() {
+  find_spares();
+  if (!tries_ports()) return true;
+  int ports = 1;  // of the rank that has more
+  for (const SparePorts& spare : spares_)
+    ports = std::max({ports, spare.ports.member + 1, spare.ports.peer_member + 1});
+  for (int k = 1; k <= ports; ++k) {
+    const int round = (round_ + k) % ports;
+    bool tries = false;
+    for (SparePorts& spare : spares_) {
+      const int apart = spare.ports.peer_member - spare.ports.member + ports;
+      if (spare.trial != nullptr || apart % ports != round || !are_free(spare.ports)) continue;
+      const Trial trial = begin_trial(spare);
+      if (trial == Trial::no_place) return tries;
+      tries |= trial == Trial::begun;
+      round_ = round;
+    }
+    if (tries) return true;
+  }
+  return true;
+}
+
+BondEndpoint::Trial BondEndpoint::begin_trial(SparePorts& spare) {
+  if (!bond_.link_of(*spare.ports.interface).ok()) return Trial::impossible;
+  if (!bond_.add_trial()) return Trial::no_place;
   const MemoryPreference beside(spare.ports.node);
   const Result<Endpoint*> tried = spare.ports.interface->reconnect(peer_, spare.ports.address);
-  if (tried.ok())
-    spare.trial = *tried;
-  else
+  if (!tried.ok()) {
     bond_.drop_trial();
-  return tried.ok();
+    return Trial::impossible;
+  }
+  spare.trial = *tried;
+  return Trial::begun;
 }
 
-// A peer that was slow to start may answer here a moment before it does where it should.
+// A peer that was slow to start may answer here a moment before it does where it should. The moment
+// is counted in looks: whoever was not running for a while has heard of nothing.
 void BondEndpoint::judge_trial(SparePorts& spare, std::int64_t now) {
   if (spare.trial == nullptr) return;
   if (!spare.trial->failure().ok() || !are_free(spare.ports)) return end_trial(spare);
   if (!spare.trial->connected()) return;
-  if (spare.connected_ns == 0) spare.connected_ns = now;
-  if (now - spare.connected_ns < bond_.options().silence_ms * 1'000'000) return;
-  lead_over(path_to_lead(spare.ports), spare, *spare.trial, now);
+  if (++spare.looks * kLookNs <= bond_.options().silence_ms * 1'000'000) return;
+  const std::size_t path = path_to_lead(spare.ports);
+  path == kNowhere ? end_trial(spare) : lead_over(path, spare, *spare.trial, now);
 }
 
 Endpoint* BondEndpoint::take_trial(SparePorts& spare) {
-  spare.connected_ns = 0;
+  spare.looks = 0;
   if (spare.trial != nullptr) bond_.drop_trial();
   return std::exchange(spare.trial, nullptr);
 }
@@ -149,8 +172,9 @@ std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
   return most;
 }
 
-// As if the path had been given up without a fault and were sought by the peer. Where something that
-// came over it is looked at just now, it is led elsewhere a little later.
+// As if the path had been given up without a fault and were sought by the peer. The peer may be busy
+// and answer late: that is no reason to fail it, as there was none before. Where something that came
+// over the path is looked at just now, it is led elsewhere a little later.
 void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& endpoint,
                              std::int64_t now) {
   Path& path = paths_[index];
@@ -159,11 +183,17 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
       fmt::format("{} does not reach {} of rank {}", path.interface->name(), path.peer_name, peer_),
       peer_);
   path.endpoint->abandon(why);
-  path.live = path.returning = path.proven = false;
+  const bool was_live = std::exchange(path.live, false);
+  path.returning = path.proven = false;
   path.stands = true;
   path.tried_ns = now;
   path.try_ns = now + bond_.options().return_ms * 1'000'000;
-  if (!lives()) expect_return(why, now);
+  if (!lives()) {
+    path.wanted = true;
+    if (was_live) wait_for_return(why);
+  } else if (!path.resolved) {
+    say(PathNote::What::fence, index, kNowhere);
+  }
   keep_aside(index);
   if (!is_drained(index)) return;
   log(LogLevel::warning,
@@ -173,6 +203,7 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
   begin_anew(index, endpoint);
   std::swap(static_cast<Ports&>(path), spare.ports);
   path.joined = true;
+  choose_used();
 }
 
 }  // namespace weft::bond

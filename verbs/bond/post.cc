@@ -66,11 +66,17 @@ void BondEndpoint::prefer_rail(std::uint32_t channel, int rail) {
 }
 
 void BondEndpoint::use_members(std::span<const int> ours, std::span<const int> theirs) {
+  used_.assign(ours.begin(), ours.end());
+  peer_used_.assign(theirs.begin(), theirs.end());
+  choose_used();
+}
+
+void BondEndpoint::choose_used() {
   const auto is_one_of = [](std::span<const int> members, int member) {
     return std::ranges::find(members, member) != members.end();
   };
   for (Path& path : paths_)
-    path.is_used = is_one_of(ours, path.member) && is_one_of(theirs, path.peer_member);
+    path.is_used = is_one_of(used_, path.member) && is_one_of(peer_used_, path.peer_member);
   uses_all_ = std::ranges::none_of(paths_, &Path::is_used);
   for (Path& path : paths_) path.is_used |= uses_all_;
 }

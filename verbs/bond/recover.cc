@@ -141,7 +141,10 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
     path.try_ns = now + path.wait_ns;
   }
   if (!lives()) return was_live ? turn_to_reserve(why, now) : look_for_reserve(now);
-  if (!was_live) return;
+  if (!was_live) {
+    if (!path.resolved) say(PathNote::What::fence, index, kNowhere);
+    return;
+  }
   log(LogLevel::warning,
       fmt::format("path to rank {} over {} given up, its pieces go over the other "
                   "rails: {}",

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "verbs/bond/interface.h"
 
@@ -33,15 +34,16 @@ void BondEndpoint::seek_reserve(std::int64_t now) {
   }
 }
 
-// The peer is failed for this reason if no path has come back in time.
-void BondEndpoint::expect_return(const Status& why, std::int64_t now) {
+// For as long as it takes, as nothing has failed; the operation's deadline bounds it.
+void BondEndpoint::wait_for_return(const Status& why) {
   last_ = why;
-  reserve_until_ns_ = now + kPatience * bond_.options().return_ms * 1'000'000;
+  reserve_until_ns_ = std::numeric_limits<std::int64_t>::max();
 }
 
 // The peer's end may not know of it: it hears that we connect again, and does so, too.
 void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
-  expect_return(why, now);
+  last_ = why;
+  reserve_until_ns_ = now + kPatience * bond_.options().return_ms * 1'000'000;
   seek_reserve(now);
   look_for_reserve(now);
   if (!failure_.ok()) return;

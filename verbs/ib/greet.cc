@@ -253,10 +253,10 @@ void IbInterface::drop_stranger(IbEndpoint& endpoint) {
   known_.erase(endpoint.nonce());
 }
 
-// Who meets a closed interface is told so.
-void IbInterface::answer_closed(const Greeting& greeting) {
+// Who meets a closed interface is told so, or a connection that is not needed any more.
+void IbInterface::answer(const Greeting& greeting, Level level) {
   Greeting answer = new_greeting();
-  answer.level = Level::closed;
+  answer.level = level;
   answer.to = greeting.from;
   answer.sender = greeting.receiver;
   answer.receiver = greeting.sender;
@@ -268,16 +268,22 @@ void IbInterface::answer_closed(const Greeting& greeting) {
 }
 
 // A stranger gets an endpoint of its own; so does a peer that begins anew. What is of an earlier
-// incarnation came late.
+// incarnation came late. An end that we forgot has nothing to say, so who still speaks to it is told
+// once more: what was said first may be lost.
 IbEndpoint* IbInterface::greeted_by(const Greeting& greeting) {
-  if (closed_ && greeting.level < Level::closed) answer_closed(greeting);
+  if (closed_ && greeting.level < Level::closed) answer(greeting, Level::closed);
   if (closed_) return nullptr;
   const auto found = known_.find(greeting.from);
   const auto rank = static_cast<Rank>(greeting.rank);
   const bool is_known = found != known_.end();
   if (is_known && found->second->peer() != rank) return nullptr;
-  if (is_known && greeting.incarnation <= found->second->incarnation())
+  if (is_known && greeting.level == Level::dropped)
+    return greeting.incarnation >= found->second->incarnation() ? found->second.get() : nullptr;
+  if (is_known && greeting.incarnation <= found->second->incarnation()) {
+    if (found->second->forgotten() && greeting.level < Level::closed)
+      answer(greeting, Level::dropped);
     return greeting.incarnation == found->second->incarnation() ? found->second.get() : nullptr;
+  }
   if (greeting.level >= Level::closed) return nullptr;
   Result<IbEndpoint*> stranger = make_stranger(rank, greeting.from, greeting.incarnation);
   if (stranger.ok()) return *stranger;
@@ -375,7 +381,7 @@ Greeting IbEndpoint::addressed(Level level) const {
   return greeting;
 }
 
-// Lost, it leaves the peer an end that nobody uses until that interface closes.
+// To the addresses that were used last; to others when the peer speaks from there.
 void IbEndpoint::say_dropped() {
   if (pair_.gid_index < 0 || interface_.closed()) return;
   (void)interface_.send_greeting(addressed(Level::dropped), pair_.gid_index, peer_datagrams_,

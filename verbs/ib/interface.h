@@ -132,6 +132,7 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
   // After a failure: nobody asks anything of it any more; once its work was told, it may go.
   void be_forgotten() { forgotten_ = true; }
+  [[nodiscard]] bool forgotten() const { return forgotten_; }
   void say_dropped();
   [[nodiscard]] bool may_go() const { return forgotten_ && !at_work_; }
   [[nodiscard]] bool given_out() const { return given_out_; }
@@ -372,6 +373,7 @@ class IbInterface final : public Interface {
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] Endpoint* heard_from(Rank peer, std::string_view address) override;
+  [[nodiscard]] bool reconnects() const override { return true; }
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
   void forget(Endpoint& failed) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
@@ -496,7 +498,7 @@ class IbInterface final : public Interface {
   void take_datagram(const ibv_wc& completion);
   IbEndpoint* greeted_by(const Greeting& greeting);
   void drop_stranger(IbEndpoint& endpoint);
-  void answer_closed(const Greeting& greeting);
+  void answer(const Greeting& greeting, Level level);
   Result<IbEndpoint*> make_stranger(Rank peer, std::uint64_t nonce, std::uint32_t incarnation);
   // The endpoint of that nonce becomes one of the past.
   void replace(std::uint64_t nonce);

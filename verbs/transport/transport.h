@@ -165,6 +165,8 @@ class Interface {
   // The endpoint to that address if it works and something waits on its control channel, also of a
   // peer that we never connected to; else nullptr. Connects nothing.
   [[nodiscard]] virtual Endpoint* heard_from(Rank, std::string_view) { return nullptr; }
+  // Whether this transport has the following.
+  [[nodiscard]] virtual bool reconnects() const { return false; }
   // A new endpoint in place of one that failed, whose arrivals are given up. The peer's end is
   // made anew, too, when it hears of this. `unavailable` where the transport has no such thing.
   virtual Result<Endpoint*> reconnect(Rank peer, std::string_view) {
