@@ -248,6 +248,10 @@ class BondEndpoint final : public Endpoint {
   void fence(std::size_t path);
   void resolve(const PathNote& note, std::span<const std::byte> counts);
   void ask_open_fences();
+  void post_missing();
+  void look_for_silence(std::size_t path, std::int64_t now);
+  [[nodiscard]] bool owes(std::size_t path) const;
+  [[nodiscard]] bool waits_for_a_fence() const;
   void say(PathNote::What what, std::size_t path, std::size_t over);
   void send_notes();
   [[nodiscard]] bool carries_notes(std::size_t path) const {
@@ -293,11 +297,6 @@ class BondEndpoint final : public Endpoint {
   [[nodiscard]] bool are_free(const Ports& ports) const;
   [[nodiscard]] std::size_t path_to_lead(const Ports& ports) const;
   void lead_over(std::size_t path, SparePorts& spare, Endpoint& endpoint, std::int64_t now);
-
-  void post_missing();
-  void look_for_silence(std::size_t path, std::int64_t now);
-  [[nodiscard]] bool owes(std::size_t path) const;
-  [[nodiscard]] bool waits_for_a_fence() const;
 
   BondInterface& bond_;
   Rank peer_;
