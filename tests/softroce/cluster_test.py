@@ -311,11 +311,12 @@ class ClusterTest(ClusterCase):
 
 class ShapedTest(ClusterCase):
     def test_every_operation_over_both_rails(self):
-        """Here, as without a rate it is the processor that says how much goes over which."""
+        """Here, as without a rate it is the processor that says how much goes over which. Twice, as it has a say all the same:
+        the rail that had less took 1.4 to 6 of 12 MB each time."""
         operations = ("neighbor_allreduce", "neighbor_allgather", "allreduce:ring", "allreduce:bcube",
                       "allreduce:halving_doubling", "broadcast")
         before = [carried(0, rail) for rail in range(RAILS)]
-        job = Job("+".join(operations), "exponential", 1_000_000, 1, 0)
+        job = Job("+".join(operations), "exponential", 1_000_000, 2, 0)
         self.assertEqual(self.assert_right(job), "")
         self.assertEqual(len(job.out.splitlines()), len(operations))
         for rail in range(RAILS):

@@ -8,7 +8,8 @@
 namespace weft::bond {
 namespace {
 
-// The clock is read once in so many turns.
+// Between two looks at links, rates and silence; the clock is read once in so many turns.
+constexpr std::int64_t kLookNs = 10'000'000;
 constexpr std::uint32_t kTurnsPerClock = 32;
 
 }  // namespace

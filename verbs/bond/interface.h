@@ -12,9 +12,6 @@ namespace weft::bond {
 
 class BondInterface;
 
-// Between two looks at links, rates and silence.
-inline constexpr std::int64_t kLookNs = 10'000'000;
-
 // What two bonds tell each other about a path between them: a notice of kind `path` on the control
 // channel of a path that lives, outside of the numbered stream. Frozen with the wire version.
 struct PathNote {
@@ -51,8 +48,8 @@ struct Ports {
 // Two that no path consists of (ports.cc).
 struct SparePorts {
   Ports ports;
-  Endpoint* trial = nullptr;  // while they are tried
-  int looks = 0;              // that have found it connected
+  Endpoint* trial = nullptr;     // while they are tried
+  std::int64_t answered_ns = 0;  // for how long it was seen connected
 };
 
 // One rail to the peer.
@@ -290,7 +287,7 @@ class BondEndpoint final : public Endpoint {
   bool begin_round();
   enum class Trial : std::uint8_t { begun, no_place, impossible };
   Trial begin_trial(SparePorts& spare);
-  void judge_trial(SparePorts& spare, std::int64_t now);
+  void judge_trial(SparePorts& spare, std::int64_t passed_ns, std::int64_t now);
   Endpoint* take_trial(SparePorts& spare);
   void end_trial(SparePorts& spare);
   void follow_ports(std::int64_t now);
@@ -305,6 +302,7 @@ class BondEndpoint final : public Endpoint {
   std::vector<SparePorts> spares_;  // while a path was never connected
   int round_ = 0;                   // of trials, and until when it lasts
   std::int64_t round_until_ns_ = 0;
+  std::int64_t looked_ns_ = 0;  // at ports
   std::vector<Channel> channels_;
   struct Note {
     PathNote note;

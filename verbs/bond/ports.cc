@@ -40,7 +40,8 @@ void BondEndpoint::look_for_ports(std::int64_t now) {
   if (round_until_ns_ == 0) round_until_ns_ = now + patience_ns;
   // What a round leaves others may take before the next one begins, at another look.
   if (now >= round_until_ns_ && !end_round() && begin_round()) round_until_ns_ = now + patience_ns;
-  for (SparePorts& spare : spares_) judge_trial(spare, now);
+  const std::int64_t passed_ns = now - std::exchange(looked_ns_, now);
+  for (SparePorts& spare : spares_) judge_trial(spare, passed_ns, now);
   if (!tries_ports()) follow_ports(now);
 }
 
@@ -73,7 +74,7 @@ bool BondEndpoint::are_free(const Ports& ports) const {
 bool BondEndpoint::end_round() {
   bool ended = false;
   for (SparePorts& spare : spares_) {
-    if (spare.trial == nullptr || spare.looks != 0) continue;
+    if (spare.trial == nullptr || spare.trial->connected()) continue;
     end_trial(spare);
     ended = true;
   }
@@ -81,24 +82,28 @@ bool BondEndpoint::end_round() {
 }
 
 // In a round each port has one other to try, and after as many rounds as ports each had every one.
-// Rounds that have nothing to try take no time. False: there is no place for trials now.
+// Rounds that have nothing to try take no time. Where there is no place for all of a round, the next
+// begins with what is left. False: there is no place for trials now.
 bool BondEndpoint::begin_round() {
   find_spares();
   if (!tries_ports()) return true;
   int ports = 1;  // of the rank that has more
   for (const SparePorts& spare : spares_)
     ports = std::max({ports, spare.ports.member + 1, spare.ports.peer_member + 1});
-  for (int k = 1; k <= ports; ++k) {
-    const int round = (round_ + k) % ports;
+  for (int k = 0; k < ports; ++k) {
+    const int round = (round_ + 1) % ports;
     bool tries = false;
-    for (SparePorts& spare : spares_) {
-      const int apart = spare.ports.peer_member - spare.ports.member + ports;
-      if (spare.trial != nullptr || apart % ports != round || !are_free(spare.ports)) continue;
-      const Trial trial = begin_trial(spare);
-      if (trial == Trial::no_place) return tries;
+    for (auto spare = spares_.begin(); spare != spares_.end(); ++spare) {
+      const int apart = spare->ports.peer_member - spare->ports.member + ports;
+      if (spare->trial != nullptr || apart % ports != round || !are_free(spare->ports)) continue;
+      const Trial trial = begin_trial(*spare);
+      if (trial == Trial::no_place) {
+        std::rotate(spares_.begin(), spare, spares_.end());
+        return tries;
+      }
       tries |= trial == Trial::begun;
-      round_ = round;
     }
+    round_ = round;
     if (tries) return true;
   }
   return true;
@@ -117,19 +122,21 @@ BondEndpoint::Trial BondEndpoint::begin_trial(SparePorts& spare) {
   return Trial::begun;
 }
 
-// A peer that was slow to start may answer here a moment before it does where it should. The moment
-// is counted in looks: whoever was not running for a while has heard of nothing.
-void BondEndpoint::judge_trial(SparePorts& spare, std::int64_t now) {
+// A peer that was slow to start may answer here a moment before it does where it should. No look is
+// most of that moment: whoever was not running for a while has heard of nothing.
+void BondEndpoint::judge_trial(SparePorts& spare, std::int64_t passed_ns, std::int64_t now) {
+  const std::int64_t moment_ns = bond_.options().silence_ms * 1'000'000;
   if (spare.trial == nullptr) return;
   if (!spare.trial->failure().ok() || !are_free(spare.ports)) return end_trial(spare);
   if (!spare.trial->connected()) return;
-  if (++spare.looks * kLookNs <= bond_.options().silence_ms * 1'000'000) return;
+  spare.answered_ns += std::min(passed_ns, moment_ns / 4);
+  if (spare.answered_ns < moment_ns) return;
   const std::size_t path = path_to_lead(spare.ports);
   path == kNowhere ? end_trial(spare) : lead_over(path, spare, *spare.trial, now);
 }
 
 Endpoint* BondEndpoint::take_trial(SparePorts& spare) {
-  spare.looks = 0;
+  spare.answered_ns = 0;
   if (spare.trial != nullptr) bond_.drop_trial();
   return std::exchange(spare.trial, nullptr);
 }
@@ -184,7 +191,7 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
       peer_);
   path.endpoint->abandon(why);
   const bool was_live = std::exchange(path.live, false);
-  path.returning = path.proven = false;
+  path.returning = path.proven = path.joined = false;
   path.stands = true;
   path.tried_ns = now;
   path.try_ns = now + bond_.options().return_ms * 1'000'000;
