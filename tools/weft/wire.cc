@@ -28,8 +28,9 @@ reports a constant, whatever it can do. CPU: of both processes. Over --transport
 side's processor does one-sided work.
 
 --against perftest runs ib_write_bw, ib_read_lat, … on the same ports with the same size, depth,
-list, packets and retry timer, in turn with ours, --rounds times; ratio is the median of ours / theirs, of
-averages, or of median times with --depth 1, and half of the rounds lie between the last two.
+list, packets and retry timer, in turn with ours, --rounds times; ratio is the median of ours /
+theirs, of averages, or of median times with --depth 1, and half of the rounds lie between the last
+two.
 
 Examples:
   weft perf wire --op write --sizes 64K,1M --device mlx5_0 --peer-device mlx5_1 --against perftest

@@ -25,15 +25,16 @@
 // when it has held for that long all is forgotten. An end that finds a path connected anew by its
 // peer does not wait.
 //
-// Names do not always tell which ports reach each other. A path that was never connected is led over
-// other ports, as soon as some are found that do (ports.cc); the peer sees a path that comes back.
-//
 // So a path that was only slow or silent is a reserve. When the last one that lives fails, is silent
 // or has no link, those that wait connect again at once, and the peer is failed if none has come back
 // in 10 * return_ms, or none can.
 //
-// A peer that shares our memory, or that no two ports but one of each can reach, has the member's own
-// endpoint: no numbering, no copies. Threads and lifetime as in transport.h; members live as long as the bond.
+// Names do not always tell which ports reach each other. A path that was never connected is led over
+// other ports, as soon as some are found that do (ports.cc); the peer sees a path that comes back.
+//
+// A peer that shares our memory, or to which names leave one pair of ports alone, has the member's
+// own endpoint: no numbering, no copies. Threads and lifetime as in transport.h; members live as long
+// as the bond.
 #pragma once
 
 #include <functional>
