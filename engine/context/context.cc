@@ -1,45 +1,29 @@
-// The public face: each call fills an invocation and hands it to the core.
+// context: the public face. Each call fills a Request and hands it to the core.
 #include "engine/context/context.h"
 
 #include "engine/context/core.h"
 
 namespace weft {
-namespace {
-
-Asking asking_of(const Input& x, const Output& y, const NeighborWeights& weights) {
-  const bool names_all = weights.self && weights.sources && weights.destinations;
-  const bool names_none = !weights.self && !weights.sources && !weights.destinations;
-  return {.is_whole = (names_all || names_none) && !weights.push_sum,
-          .collective = Collective::neighbor_allreduce,
-          .input = x,
-          .output = y,
-          .weights = names_all ? &weights : nullptr};
-}
-
-}  // namespace
-
 Handle::Handle(std::shared_ptr<PendingOperation> operation) : operation_(std::move(operation)) {}
 
 bool Handle::test() {
   if (operation_ == nullptr || operation_->done.load(std::memory_order_acquire)) return true;
-  const auto core = operation_->core.lock();
-  return core == nullptr || core->test(*operation_);
+  const auto lane = operation_->lane.lock();
+  return lane == nullptr || lane->test(*operation_);
 }
 
 Status Handle::wait() {
   if (operation_ == nullptr) return Status(Code::invalid_argument, "wait: the handle is empty");
   if (operation_->done.load(std::memory_order_acquire)) return operation_->status;
-  if (const auto core = operation_->core.lock()) return core->wait(*operation_);
+  if (const auto lane = operation_->lane.lock()) return lane->wait(*operation_);
   return Status(Code::closed, "wait: the context of this operation was closed");
 }
 
-void Handle::then(std::function<void(const Status&)> call) {
-  const auto core = operation_ == nullptr ? nullptr : operation_->core.lock();
-  if (core != nullptr) {
-    core->then(operation_, std::move(call));
-  } else {
-    call(wait());
-  }
+Status Handle::then(std::function<void(const Status&)> call) {
+  if (operation_ == nullptr) return Status(Code::invalid_argument, "then: the handle is empty");
+  if (const auto lane = operation_->lane.lock()) return lane->then(operation_, std::move(call));
+  call(wait());  // nothing is left to wait for
+  return {};
 }
 
 Context::Context(std::shared_ptr<Core> core) : core_(std::move(core)) {}
@@ -115,178 +99,137 @@ std::string Context::explain() const {
   return core_->explain();
 }
 
-Status Context::neighbor_allreduce(const Input& x, const Output& y,
-                                   const NeighborWeights& weights) {
-  return core_->run(asking_of(x, y, weights), [&](Invocation& r) {
-    return core_->invoke_neighbor_allreduce(r, x, y, weights);
-  });
+Status Context::run(const Request& request) {
+  return core_->run(request);
 }
-Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y,
-                                                 const NeighborWeights& weights) {
-  return core_->start(
-      [&](Invocation& r) { return core_->invoke_neighbor_allreduce(r, x, y, weights); });
+Result<Handle> Context::start(const Request& request) {
+  return core_->start(request);
 }
 
-Status Context::hierarchical_neighbor_allreduce(const Input& x, const Output& y,
-                                                const NeighborWeights& machine_weights) {
-  return core_->run(
-      [&](Invocation& r) { return core_->invoke_hierarchical(r, x, y, machine_weights); });
+Status Context::neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& weights) {
+  return run({.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
 }
-Result<Handle> Context::hierarchical_neighbor_allreduce_start(
-    const Input& x, const Output& y, const NeighborWeights& machine_weights) {
-  return core_->start(
-      [&](Invocation& r) { return core_->invoke_hierarchical(r, x, y, machine_weights); });
+Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y, const NeighborWeights& weights) {
+  return start({.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
 }
 
-Status Context::neighbor_allgather(const Input& x, const Output& y,
-                                   std::span<const std::size_t> counts) {
-  return core_->run(
-      [&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
+Status Context::hierarchical_neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& machine_weights) {
+  return run({.collective = Collective::hierarchical_neighbor_allreduce, .input = x, .output = y, .weights = machine_weights});
 }
-Result<Handle> Context::neighbor_allgather_start(const Input& x, const Output& y,
-                                                 std::span<const std::size_t> counts) {
-  return core_->start(
-      [&](Invocation& r) { return core_->invoke_neighbor_allgather(r, x, y, counts); });
+Result<Handle> Context::hierarchical_neighbor_allreduce_start(const Input& x, const Output& y, const NeighborWeights& machine_weights) {
+  return start({.collective = Collective::hierarchical_neighbor_allreduce, .input = x, .output = y, .weights = machine_weights});
 }
 
-Status Context::allreduce(const Input& x, const Output& y, ReduceOp op,
-                          AllreduceAlgorithm algorithm) {
-  return core_->run(Asking{true, Collective::allreduce, x, y, kNoRank, op, algorithm},
-                    [&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
+Status Context::neighbor_allgather(const Input& x, const Output& y, std::span<const std::size_t> counts) {
+  return run({.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
 }
-Result<Handle> Context::allreduce_start(const Input& x, const Output& y, ReduceOp op,
-                                        AllreduceAlgorithm algorithm) {
-  return core_->start(
-      [&](Invocation& r) { return core_->invoke_allreduce(r, x, y, op, algorithm); });
+Result<Handle> Context::neighbor_allgather_start(const Input& x, const Output& y, std::span<const std::size_t> counts) {
+  return start({.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
+}
+
+Status Context::allreduce(const Input& x, const Output& y, ReduceOp op, AllreduceAlgorithm algorithm) {
+  return run({.collective = Collective::allreduce, .input = x, .output = y, .op = op, .algorithm = algorithm});
+}
+Result<Handle> Context::allreduce_start(const Input& x, const Output& y, ReduceOp op, AllreduceAlgorithm algorithm) {
+  return start({.collective = Collective::allreduce, .input = x, .output = y, .op = op, .algorithm = algorithm});
 }
 
 Status Context::local_allreduce(const Input& x, const Output& y, ReduceOp op) {
-  return core_->run(Asking{true, Collective::local_allreduce, x, y, kNoRank, op},
-                    [&](Invocation& r) { return core_->invoke_local_allreduce(r, x, y, op); });
+  return run({.collective = Collective::local_allreduce, .input = x, .output = y, .op = op});
 }
 Result<Handle> Context::local_allreduce_start(const Input& x, const Output& y, ReduceOp op) {
-  return core_->start([&](Invocation& r) { return core_->invoke_local_allreduce(r, x, y, op); });
+  return start({.collective = Collective::local_allreduce, .input = x, .output = y, .op = op});
 }
 
 Status Context::broadcast(const Input& x, const Output& y, Rank root) {
-  return core_->run(Asking{true, Collective::broadcast, x, y, root},
-                    [&](Invocation& r) { return core_->invoke_broadcast(r, x, y, root); });
+  return run({.collective = Collective::broadcast, .input = x, .output = y, .root = root});
 }
 Result<Handle> Context::broadcast_start(const Input& x, const Output& y, Rank root) {
-  return core_->start([&](Invocation& r) { return core_->invoke_broadcast(r, x, y, root); });
+  return start({.collective = Collective::broadcast, .input = x, .output = y, .root = root});
 }
 
 Status Context::barrier() {
-  return core_->run(Asking{true, Collective::barrier, {}, {}},
-                    [&](Invocation& r) { return core_->invoke_barrier(r); });
+  return run({.collective = Collective::barrier});
 }
 Result<Handle> Context::barrier_start() {
-  return core_->start([&](Invocation& r) { return core_->invoke_barrier(r); });
+  return start({.collective = Collective::barrier});
 }
 
 Status Context::allgather(const Input& x, const Output& y, std::span<const std::size_t> counts) {
-  return core_->run(Asking{counts.empty(), Collective::allgather, x, y},
-                    [&](Invocation& r) { return core_->invoke_allgather(r, x, y, counts); });
+  return run({.collective = Collective::allgather, .input = x, .output = y, .counts = counts});
 }
-Result<Handle> Context::allgather_start(const Input& x, const Output& y,
-                                        std::span<const std::size_t> counts) {
-  return core_->start([&](Invocation& r) { return core_->invoke_allgather(r, x, y, counts); });
+Result<Handle> Context::allgather_start(const Input& x, const Output& y, std::span<const std::size_t> counts) {
+  return start({.collective = Collective::allgather, .input = x, .output = y, .counts = counts});
 }
 
-Status Context::reduce_scatter(const Input& x, const Output& y, ReduceOp op,
-                               std::span<const std::size_t> counts) {
-  return core_->run(
-      Asking{counts.empty(), Collective::reduce_scatter, x, y, kNoRank, op},
-      [&](Invocation& r) { return core_->invoke_reduce_scatter(r, x, y, op, counts); });
+Status Context::reduce_scatter(const Input& x, const Output& y, ReduceOp op, std::span<const std::size_t> counts) {
+  return run({.collective = Collective::reduce_scatter, .input = x, .output = y, .op = op, .counts = counts});
 }
-Result<Handle> Context::reduce_scatter_start(const Input& x, const Output& y, ReduceOp op,
-                                             std::span<const std::size_t> counts) {
-  return core_->start(
-      [&](Invocation& r) { return core_->invoke_reduce_scatter(r, x, y, op, counts); });
+Result<Handle> Context::reduce_scatter_start(const Input& x, const Output& y, ReduceOp op, std::span<const std::size_t> counts) {
+  return start({.collective = Collective::reduce_scatter, .input = x, .output = y, .op = op, .counts = counts});
 }
 
 Status Context::reduce(const Input& x, const Output& y, Rank root, ReduceOp op) {
-  return core_->run(Asking{true, Collective::reduce, x, y, root, op},
-                    [&](Invocation& r) { return core_->invoke_reduce(r, x, y, root, op); });
+  return run({.collective = Collective::reduce, .input = x, .output = y, .op = op, .root = root});
 }
 Result<Handle> Context::reduce_start(const Input& x, const Output& y, Rank root, ReduceOp op) {
-  return core_->start([&](Invocation& r) { return core_->invoke_reduce(r, x, y, root, op); });
+  return start({.collective = Collective::reduce, .input = x, .output = y, .op = op, .root = root});
 }
 
-Status Context::gather(const Input& x, const Output& y, Rank root,
-                       std::span<const std::size_t> counts) {
-  return core_->run(Asking{counts.empty(), Collective::gather, x, y, root},
-                    [&](Invocation& r) { return core_->invoke_gather(r, x, y, root, counts); });
+Status Context::gather(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
+  return run({.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
 }
-Result<Handle> Context::gather_start(const Input& x, const Output& y, Rank root,
-                                     std::span<const std::size_t> counts) {
-  return core_->start([&](Invocation& r) { return core_->invoke_gather(r, x, y, root, counts); });
+Result<Handle> Context::gather_start(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
+  return start({.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
 }
 
-Status Context::scatter(const Input& x, const Output& y, Rank root,
-                        std::span<const std::size_t> counts) {
-  return core_->run(Asking{counts.empty(), Collective::scatter, x, y, root},
-                    [&](Invocation& r) { return core_->invoke_scatter(r, x, y, root, counts); });
+Status Context::scatter(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
+  return run({.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
 }
-Result<Handle> Context::scatter_start(const Input& x, const Output& y, Rank root,
-                                      std::span<const std::size_t> counts) {
-  return core_->start([&](Invocation& r) { return core_->invoke_scatter(r, x, y, root, counts); });
+Result<Handle> Context::scatter_start(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
+  return start({.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
 }
 
 Status Context::alltoall(const Input& x, const Output& y) {
-  return alltoallv(x, y, {}, {});
+  return run({.collective = Collective::alltoall, .input = x, .output = y});
 }
 Result<Handle> Context::alltoall_start(const Input& x, const Output& y) {
-  return alltoallv_start(x, y, {}, {});
+  return start({.collective = Collective::alltoall, .input = x, .output = y});
 }
-Status Context::alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts,
-                          std::span<const std::size_t> receive_counts) {
-  return core_->run(
-      Asking{send_counts.empty() && receive_counts.empty(), Collective::alltoall, x, y},
-      [&](Invocation& r) { return core_->invoke_alltoall(r, x, y, send_counts, receive_counts); });
+
+Status Context::alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts, std::span<const std::size_t> receive_counts) {
+  return run({.collective = Collective::alltoall, .input = x, .output = y, .counts = send_counts, .receive_counts = receive_counts});
 }
-Result<Handle> Context::alltoallv_start(const Input& x, const Output& y,
-                                        std::span<const std::size_t> send_counts,
-                                        std::span<const std::size_t> receive_counts) {
-  return core_->start(
-      [&](Invocation& r) { return core_->invoke_alltoall(r, x, y, send_counts, receive_counts); });
+Result<Handle> Context::alltoallv_start(const Input& x, const Output& y, std::span<const std::size_t> send_counts, std::span<const std::size_t> receive_counts) {
+  return start({.collective = Collective::alltoall, .input = x, .output = y, .counts = send_counts, .receive_counts = receive_counts});
 }
 
 Status Context::send(const Input& x, Rank to) {
-  return core_->run_partial([&](Invocation& r) { return core_->invoke_send(r, x, to); });
+  return run({.collective = Collective::send, .input = x, .peer = to});
 }
 Result<Handle> Context::send_start(const Input& x, Rank to) {
-  return core_->start_partial([&](Invocation& r) { return core_->invoke_send(r, x, to); });
+  return start({.collective = Collective::send, .input = x, .peer = to});
 }
 
 Status Context::recv(const Output& y, Rank from) {
-  return core_->run_partial([&](Invocation& r) { return core_->invoke_recv(r, y, from); });
+  return run({.collective = Collective::send, .output = y, .peer = from, .receives = true});
 }
 Result<Handle> Context::recv_start(const Output& y, Rank from) {
-  return core_->start_partial([&](Invocation& r) { return core_->invoke_recv(r, y, from); });
+  return start({.collective = Collective::send, .output = y, .peer = from, .receives = true});
 }
 
-Status Context::pair_average(const Input& x, const Output& y, Rank peer, double self_weight,
-                             double pair_weight) {
-  return core_->run_partial([&](Invocation& r) {
-    return core_->invoke_pair_average(r, x, y, peer, self_weight, pair_weight);
-  });
+Status Context::pair_average(const Input& x, const Output& y, Rank peer, double self_weight, double pair_weight) {
+  return run({.collective = Collective::pair_average, .input = x, .output = y, .peer = peer, .self_weight = self_weight, .pair_weight = pair_weight});
 }
-Result<Handle> Context::pair_average_start(const Input& x, const Output& y, Rank peer,
-                                           double self_weight, double pair_weight) {
-  return core_->start_partial([&](Invocation& r) {
-    return core_->invoke_pair_average(r, x, y, peer, self_weight, pair_weight);
-  });
+Result<Handle> Context::pair_average_start(const Input& x, const Output& y, Rank peer, double self_weight, double pair_weight) {
+  return start({.collective = Collective::pair_average, .input = x, .output = y, .peer = peer, .self_weight = self_weight, .pair_weight = pair_weight});
 }
 
 Status Context::group_average(const Input& x, const Output& y, std::span<const Rank> ranks) {
-  return core_->run_partial(
-      [&](Invocation& r) { return core_->invoke_group_average(r, x, y, ranks); });
+  return run({.collective = Collective::group_average, .input = x, .output = y, .group = ranks});
 }
-Result<Handle> Context::group_average_start(const Input& x, const Output& y,
-                                            std::span<const Rank> ranks) {
-  return core_->start_partial(
-      [&](Invocation& r) { return core_->invoke_group_average(r, x, y, ranks); });
+Result<Handle> Context::group_average_start(const Input& x, const Output& y, std::span<const Rank> ranks) {
+  return start({.collective = Collective::group_average, .input = x, .output = y, .group = ranks});
 }
 
 Result<std::unique_ptr<Context>> Context::split(int color, int key) {

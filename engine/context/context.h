@@ -32,79 +32,13 @@
 #include "engine/bootstrap/bootstrap.h"
 #include "engine/config/config.h"
 #include "engine/kernels/kernels.h"
+#include "engine/request/request.h"
 #include "scheduler/plan/plan.h"
 #include "topology/graph/graph.h"
 #include "verbs/base/base.h"
 #include "verbs/memory/memory.h"
 
 namespace weft {
-
-// Typed memory, read only or writable. `count` elements.
-struct Input {
-  const void* data = nullptr;
-  std::size_t count = 0;
-  DataType type = DataType::f32;
-  friend bool operator==(const Input&, const Input&) = default;
-};
-struct Output {
-  void* data = nullptr;
-  std::size_t count = 0;
-  DataType type = DataType::f32;
-  friend bool operator==(const Output&, const Output&) = default;
-};
-
-template <typename T>
-inline constexpr DataType data_type_of = DataType::u8;
-template <>
-inline constexpr DataType data_type_of<float> = DataType::f32;
-template <>
-inline constexpr DataType data_type_of<double> = DataType::f64;
-template <>
-inline constexpr DataType data_type_of<std::int8_t> = DataType::i8;
-template <>
-inline constexpr DataType data_type_of<std::uint8_t> = DataType::u8;
-template <>
-inline constexpr DataType data_type_of<std::int32_t> = DataType::i32;
-template <>
-inline constexpr DataType data_type_of<std::uint32_t> = DataType::u32;
-template <>
-inline constexpr DataType data_type_of<std::int64_t> = DataType::i64;
-template <>
-inline constexpr DataType data_type_of<std::uint64_t> = DataType::u64;
-
-template <typename T>
-[[nodiscard]] Input in(const T* data, std::size_t count) {
-  return {data, count, data_type_of<T>};
-}
-template <typename T>
-[[nodiscard]] Output out(T* data, std::size_t count) {
-  return {data, count, data_type_of<T>};
-}
-
-// A weight for one neighbor.
-struct NeighborWeight {
-  Rank rank = kNoRank;
-  double weight = 1.0;
-};
-
-// Weights of one call of neighbor_allreduce (SEMANTICS: Operations). Absent parts follow the graph:
-//  - nothing given: the graph's weights if it was set as weighted, else uniform 1/(in-degree+1).
-//  - self + sources (pull): any subset of the graph's in-neighbors; the others' data is not used.
-//  - self + destinations (push): s_ij for any subset of the graph's out-neighbors; the in-neighbors
-//    that push to this rank in this step need not be known here, and count with the weight that
-//    they gave.
-//  - self, sources and destinations: edges need not be in the graph.
-struct NeighborWeights {
-  std::optional<double> self;
-  std::optional<std::span<const NeighborWeight>> sources;
-  std::optional<std::span<const NeighborWeight>> destinations;
-  // A step of push-sum (SEMANTICS: Push-sum, SGP): self and destinations must sum to 1 within 1e-6,
-  // else mass would be made or lost; anything else is invalid_argument.
-  bool push_sum = false;
-};
-
-// How the elements of several ranks become one.
-enum class ReduceOp : std::uint8_t { sum, average, min, max, product, bit_and, bit_or, bit_xor };
 
 // A started operation. Copyable reference to shared state; waiting again gives the same answer. A
 // handle may outlive the context (it then reports `closed`).
@@ -117,9 +51,10 @@ class Handle {
   [[nodiscard]] bool test();
   // Blocks until done, at most the operation's deadline.
   Status wait();
-  // Runs `call` once, on the completion thread, when the operation is done (at once if it is
-  // already).
-  void then(std::function<void(const Status&)> call);
+  // Runs `call` once, on the context's completion thread, when the operation is done; at once if it
+  // is done already. A callback may start operations, destroy the context, and throw: an exception is
+  // logged as an error. An error, and no call, where the thread cannot be started.
+  Status then(std::function<void(const Status&)> call);
 
  private:
   std::shared_ptr<PendingOperation> operation_;
@@ -177,6 +112,10 @@ class Context {
   Status set_machine_graph(Graph graph, bool weighted = false);
   // None: not set.
   [[nodiscard]] std::optional<Graph> machine_graph() const;
+
+  // Any operation, as a value that says all of it: what the functions below are made of.
+  Status run(const Request& request);
+  Result<Handle> start(const Request& request);
 
   Status neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& weights = {});
   Result<Handle> neighbor_allreduce_start(const Input& x, const Output& y,

@@ -1,9 +1,12 @@
-// Opening and closing a context: heap, interface, channels, address exchange.
+// core: opening and closing a context, and the way of a call.
 #include "engine/context/core.h"
 
 #include <fmt/core.h>
 
 #include <fstream>
+#include <utility>
+
+#include "engine/context/operands.h"
 
 namespace weft {
 namespace {
@@ -26,33 +29,64 @@ ForeignForm foreign_form(ForeignPath path) {
   return path == ForeignPath::cma ? ForeignForm::process : ForeignForm::staged;
 }
 
-}  // namespace
-
-void Invocation::clear() {
-  plan = nullptr;
-  call = {};
-  in.clear();
-  out.clear();
-  receive_weights.clear();
-  send_weights.clear();
-  given.clear();
-  given_input.clear();
+ExecutionOptions execution_options(const Config& config, std::uint16_t number,
+                                   const Interface& interface) {
+  ExecutionOptions options;
+  options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
+  options.foreign = foreign_form(config.foreign);
+  options.check_graph = config.topo_check;
+  options.streaming_bytes =
+      streaming_bytes(config.local_size > 0 ? config.local_size : config.size);
+  options.slots = static_cast<std::uint32_t>(config.slots);
+  options.piece_bytes = interface.piece_bytes() / 64 * 64;
+  options.job = interface_options(config).job;
+  options.context = number;
+  return options;
 }
 
-Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware)
+LaneOptions lane_options(const Config& config, std::uint16_t number, const Ways& ways) {
+  const int here = config.local_size > 0 ? config.local_size : config.size;
+  const int cores = config.local_cores > 0 ? config.local_cores : usable_cores();
+  const std::int64_t yield_ns = config.yield_us < 0 ? -1 : config.yield_us * 1000;
+  LaneOptions options;
+  options.execution = execution_options(config, number, *ways.interface);
+  options.channels = static_cast<std::uint32_t>(config.channels);
+  options.policy = wait_policy(here, cores, config.spin_ns, yield_ns);
+  options.has_networks = config.transports.networks();
+  options.has_thread = config.progress == ProgressMode::thread;
+  options.place = ways.place;
+  return options;
+}
+
+HeapOptions heap_options(const Config& config) {
+  return {config.shm_dir, static_cast<std::size_t>(config.heap_mib) << 20,
+          config.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic};
+}
+
+}  // namespace
+
+Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
+                    Ways ways)
     : config_(config),
       roster_(std::move(roster)),
       number_(number),
       hardware_(std::move(hardware)),
-      graph_(*exponential_graph(roster_.size())),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
-      membership_({.on_change =
-                       [this] {
-                         if (interface_) interface_->wake();
-                       },
-                   .has_left = [this](Rank rank) { return has_left(rank); }}) {
-  ring_ = &trace_.add_lane("lane");
-}
+      lane_(lane_options(config, number, ways), std::move(ways.interface), trace_.add_lane("lane"),
+            membership_, *this),
+      machines_(config_, roster_, number,
+                [this](const Status& policies) { machines_read(policies); }),
+      rails_(config_, machines_, std::move(ways.rails), std::move(ways.reasons)),
+      peers_(config_, AddressBook(roster_, number, config.deadline_ms), lane_.interface(), rails_,
+             membership_),
+      plans_(peers_, trace_, lane_),
+      edges_(config_, peers_, *exponential_graph(config.size)),
+      binder_(config_, plans_, peers_, edges_, machines_, machine_graph_),
+      control_(config_, {interface_options(config).job, number}, lane_, peers_),
+      failures_(config_, roster_, lane_, control_, rails_, membership_),
+      last_requests_(lane_.admission().channels()),
+      membership_({.on_change = [this] { lane_.wake(); },
+                   .has_left = [this](Rank rank) { return peers_.has_left(rank); }}) {}
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
                                                            std::shared_ptr<Store> store) {
@@ -64,63 +98,34 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
   Config decided = config;
   decided.size = roster.size();
   decided.transports = chosen_transports(decided);
-  return open_at(decided, std::move(roster), number, {});
+  return open_at(std::move(decided), std::move(roster), number, {});
 }
 
-Result<std::shared_ptr<Context::Core>> Context::Core::open_at(const Config& config, Roster roster,
+Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Roster roster,
                                                               std::uint16_t number,
                                                               Hardware hardware) {
-  std::shared_ptr<Core> core(new Core(config, std::move(roster), number, std::move(hardware)));
-  WEFT_RETURN_IF_ERROR(core->join());
+  config.rank = roster.rank();
+  config.size = roster.size();
+  WEFT_RETURN_IF_ERROR(configure_heap(heap_options(config)));
+  MachineRecord machine = this_machine(config.host);
+  InterfaceOptions options = interface_options(config);
+  options.context = number;
+  options.machine = machine.identity;
+  const AddressBook addresses(roster, number, config.deadline_ms);
+  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware, [addresses](Rank rank) {
+                return addresses.address_of(rank);
+              }));
+  if (!ways.memory_place.ok()) ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
+  std::shared_ptr<Core> core(
+      new Core(config, std::move(roster), number, std::move(hardware), std::move(ways)));
+  WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
 }
 
-ExecutionOptions Context::Core::execution_options(std::uint32_t channel) {
-  ExecutionOptions options;
-  options.channel = channel;
-  options.payload_bytes = static_cast<std::size_t>(config_.eager_bytes);
-  options.foreign = foreign_form(config_.foreign);
-  options.check_graph = config_.topo_check;
-  options.streaming_bytes =
-      streaming_bytes(config_.local_size > 0 ? config_.local_size : config_.size);
-  options.slots = static_cast<std::uint32_t>(config_.slots);
-  options.piece_bytes = interface_->piece_bytes() / 64 * 64;
-  options.job = job_;
-  options.context = number_;
-  options.scratch = &scratch_;
-  options.trace = ring_;
-  return options;
-}
-
-Status Context::Core::join() {
-  config_.rank = roster_.rank();
-  config_.size = roster_.size();
-  WEFT_RETURN_IF_ERROR(configure_heap(
-      {config_.shm_dir, static_cast<std::size_t>(config_.heap_mib) << 20,
-       config_.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic}));
-  const int here = config_.local_size > 0 ? config_.local_size : config_.size;
-  const int cores = config_.local_cores > 0 ? config_.local_cores : usable_cores();
-  policy_ = wait_policy(here, cores, config_.spin_ns,
-                        config_.yield_us < 0 ? -1 : config_.yield_us * 1000);
-  InterfaceOptions options = interface_options(config_);
-  job_ = options.job;
-  options.context = number_;
-  MachineRecord machine = this_machine(config_.host);
-  options.machine = machine.identity;
-  WEFT_ASSIGN(Ways ways, open_ways(config_, options, hardware_,
-                                   [this](Rank rank) { return address_of(rank); }));
-  interface_ = std::move(ways.interface);
-  place_ = std::move(ways.place);
-  if (!ways.memory_place.ok()) place_.reason += "; memory is not: " + ways.memory_place.to_string();
-  rails_ = std::move(ways.rails);
-  rail_reasons_ = std::move(ways.reasons);
-  for (std::uint32_t channel = 1; channel + 1 < options.channels; ++channel) {
-    slots_.push_back(std::make_unique<Slot>(execution_options(channel)));
-  }
-  running_.reserve(slots_.size());
+Status Context::Core::join(MachineRecord machine) {
   roster_.add(&membership_);
-  WEFT_RETURN_IF_ERROR(tell_machine(std::move(machine)));
-  return tell_address();
+  WEFT_RETURN_IF_ERROR(machines_.tell(std::move(machine), rails_.opened()));
+  return peers_.addresses().tell(lane_.interface().address());
 }
 
 Context::Core::~Core() {
@@ -128,85 +133,124 @@ Context::Core::~Core() {
 }
 
 void Context::Core::close() {
-  if (!interface_ || closed_) return;
-  closed_ = true;
-  stop_lane_thread();
-  take_lane();
-  fail_all(Status(Code::closed, "the context was closed", config_.rank));
-  advance_all();
-  interface_->close();
-  token_.release();
-  stop_completion_thread();
+  if (std::exchange(closed_, true)) return;
+  lane_.close([this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
   roster_.hub().remove(&membership_);
-  if (trace_.on()) {
-    if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok()) {
-      log(LogLevel::error, status.to_string());
-    }
+  if (!trace_.on()) return;
+  if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok())
+    log(LogLevel::error, status.to_string());
+}
+
+Status Context::Core::run(const Request& request) {
+  const Lane::Hold hold(lane_);
+  if (lane_.has_failed()) return lane_.failure();
+  if (lane_.admission().is_next_slot_free()) {
+    LaneSlot& next = lane_.admission().next_slot();
+    if (last_requests_.repeats(next, request, plans_.generation())) return lane_.repeat(next);
   }
+  std::shared_ptr<PendingOperation> operation = lane_.blocking_operation();
+  if (Status status = binder_.bind(request, operation->invocation); !status.ok()) {
+    lane_.keep(std::move(operation));
+    return status;
+  }
+  LaneSlot& next = lane_.admission().next_slot();
+  const bool begins_there =
+      lane_.admission().is_next_slot_free() && !is_of_some_ranks(request.collective);
+  lane_.admit(operation);
+  if (begins_there) last_requests_.remember(next, request, plans_.generation());
+  return lane_.drive_to_end(std::move(operation));
+}
+
+Result<Handle> Context::Core::start(const Request& request) {
+  std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
+  const Lane::Hold hold(lane_);
+  if (lane_.has_failed()) return lane_.failure();
+  WEFT_RETURN_IF_ERROR(lane_.start_thread());
+  WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
+  lane_.admit(operation);
+  lane_.leave();
+  return Handle(std::move(operation));
+}
+
+void Context::Core::machines_read(const Status& policies) {
+  if (!policies.ok()) return failures_.fail(policies);  // whoever asked, and whatever for
+  peers_.choose_rails();
 }
 
 Status Context::Core::set_graph(Graph graph, bool weighted) {
   if (graph.size() != config_.size) {
-    return Status(Code::invalid_argument, fmt::format("set_graph: {} has {} ranks, the job has {}",
-                                                      graph.name(), graph.size(), config_.size));
+    return invalid(fmt::format("set_graph: {} has {} ranks, the job has {}", graph.name(),
+                               graph.size(), config_.size));
   }
-  take_lane();
-  wait_for_all();  // they hold the old graph's peers and weights
-  graph_ = std::move(graph);
-  weighted_ = weighted;
-  graph_connected_ = false;
-  for (auto& slot : slots_) slot->asked.is_whole = false;
-  token_.release();
+  const Lane::Hold hold(lane_);
+  lane_.drive_until_none_of_all();  // they hold the old graph's peers and weights
+  edges_.set(std::move(graph), weighted);
+  last_requests_.forget();
   return {};
 }
 
+Status Context::Core::set_machine_graph(Graph graph, bool weighted) {
+  const Lane::Hold hold(lane_);
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  if (graph.size() != all->count()) {
+    return invalid(fmt::format("set_machine_graph: {} has {} machines, the job has {}",
+                               graph.name(), graph.size(), all->describe()));
+  }
+  machine_graph_.set(std::move(graph), weighted);
+  return {};
+}
+
+std::optional<Graph> Context::Core::machine_graph() {
+  const Lane::Hold hold(lane_);
+  return machine_graph_.graph();
+}
+
+Result<Context::Placement> Context::Core::placement() {
+  const Lane::Hold hold(lane_);
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  Placement placement;
+  placement.local_rank = all->place_of(config_.rank);
+  placement.local_size = static_cast<int>(all->ranks_beside(config_.rank).size());
+  placement.machine_rank = all->layout.machine_of(config_.rank);
+  placement.machine_size = all->count();
+  placement.is_homogeneous = all->is_homogeneous();
+  placement.layout = all->layout;
+  return placement;
+}
+
 Context::Usage Context::Core::usage() {
-  take_lane();
+  const Lane::Hold hold(lane_);
   Usage usage;
-  usage.connected_peers = contacts_.size();
-  usage.endpoint_bytes = interface_->endpoint_bytes();
+  usage.connected_peers = peers_.all().size();
+  usage.endpoint_bytes = lane_.interface().endpoint_bytes();
   usage.plans_cached = plans_.size();
-  usage.operations = completed_;
-  usage.allocations = allocations_ + scratch_.allocations();
-  usage.scratch_bytes = scratch_.bytes();
-  for (const auto& [rank, contact] : contacts_) {
+  usage.operations = lane_.completed();
+  usage.allocations = lane_.allocations() + plans_.allocations();
+  usage.scratch_bytes = lane_.scratch_bytes();
+  for (const auto& [rank, contact] : peers_.all()) {
     if (!contact->endpoint->shares_memory()) usage.network_bytes += contact->sent_bytes;
   }
-  for (const auto& slot : slots_) {
-    usage.scratch_bytes += slot->execution.scratch_bytes();
-    usage.allocations += slot->execution.allocations();
-  }
-  for (const auto& slot : partial_slots_) {
-    usage.scratch_bytes += slot->execution.scratch_bytes();
-    usage.allocations += slot->execution.allocations();
-  }
-  token_.release();
   return usage;
 }
 
 std::string Context::Core::explain() {
-  take_lane();
-  std::string text;
-  if (last_slot_ == nullptr) {
-    text = "no operation has run yet\n";
-  } else {
-    const Plan& plan = last_slot_->invocation.plan->plan;
-    text = fmt::format("{}: {} ({})\n", plan.operation, plan.algorithm, plan.reason);
-    text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
-                        interface_->name());
-    if (!place_.reason.empty()) text += fmt::format("  lane: {}\n", place_.reason);
-    if (machines_) {
-      text += fmt::format("  {}\n", machines_->describe());
-      for (const std::string& rail : used_rails()) text += fmt::format("  {}\n", rail);
-    } else if (choose_again_ns_ != 0) {
-      text += fmt::format("  uses all rails until all ranks have joined: {} of {} have\n",
-                          machine_records_.size(), config_.size);
-    }
-    text += last_slot_->execution.describe();
-    text += describe_paths(last_slot_->execution.call());
+  const Lane::Hold hold(lane_);
+  const LaneSlot* last = lane_.last();
+  if (last == nullptr) return "no operation has run yet\n";
+  const Plan& plan = *last->invocation.plan;
+  std::string text = fmt::format("{}: {} ({})\n", plan.operation, plan.algorithm, plan.reason);
+  text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
+                      lane_.interface().name());
+  if (!lane_.place().reason.empty()) text += fmt::format("  lane: {}\n", lane_.place().reason);
+  if (const Machines* all = machines_.known()) {
+    text += fmt::format("  {}\n", all->describe());
+    for (const std::string& rail : rails_.describe()) text += fmt::format("  {}\n", rail);
+  } else if (rails_.is_waiting()) {
+    text += fmt::format("  uses all rails until all ranks have joined: {} of {} have\n",
+                        machines_.ranks_read(), config_.size);
   }
-  token_.release();
-  return text;
+  text += last->execution.describe();
+  return text + peers_.describe_paths(last->execution.call());
 }
 
 }  // namespace weft

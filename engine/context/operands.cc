@@ -19,10 +19,19 @@ bool overlap(const Input& x, const Output& y) {
   return overlap(x.data, x.count * size, y.data, y.count * size);
 }
 
+Status check_count(std::string_view what, std::string_view which, std::size_t count,
+                   DataType type) {
+  if (is_count_of_memory(count, type)) return {};
+  return invalid(fmt::format("{}: the {} cannot have {} elements of {}", what, which, count,
+                             name(type)));
+}
+
 Status check_pointers(std::string_view what, const Input& x, const Output& y) {
   if (x.type != y.type)
     return invalid(
         fmt::format("{}: the input is {}, the output {}", what, name(x.type), name(y.type)));
+  WEFT_RETURN_IF_ERROR(check_count(what, "input", x.count, x.type));
+  WEFT_RETURN_IF_ERROR(check_count(what, "output", y.count, y.type));
   if (x.count != 0 && x.data == nullptr) return invalid(fmt::format("{}: the input is null", what));
   if (y.count != 0 && y.data == nullptr)
     return invalid(fmt::format("{}: the output is null", what));
@@ -67,6 +76,19 @@ Result<bool> check_part(std::string_view what, const Input& x, const Output& y, 
       what, own.offset));
 }
 
+Status lay_out(std::string_view what, std::vector<Range>& parts, DataType type, std::size_t number,
+               std::span<const std::size_t> counts, std::size_t each) {
+  std::size_t offset = 0;
+  for (std::size_t part = 0; part < number; ++part) {
+    const std::size_t count = counts.empty() ? each : counts[part];
+    WEFT_RETURN_IF_ERROR(check_count(what, "part of a rank", count, type));
+    parts.push_back({offset, count});
+    offset += count;
+    WEFT_RETURN_IF_ERROR(check_count(what, "ranks' parts together", offset, type));
+  }
+  return {};
+}
+
 Status check_weight(std::string_view what, double weight, Rank rank) {
   if (std::isfinite(weight)) return {};
   return invalid(fmt::format("{}: the weight for rank {} is {}", what, rank, weight));
@@ -92,7 +114,7 @@ Status check_push_sum(std::string_view what, const NeighborWeights& weights, std
                   what, who, number, sum));
 }
 
-void bind(Call& call, Collective collective, const Input& x, const Output& y) {
+void bind_operands(Call& call, Collective collective, const Input& x, const Output& y) {
   call.collective = collective;
   call.type = y.type;
   call.input = x.data;

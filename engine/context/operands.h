@@ -1,10 +1,13 @@
 // operands: what all calls check about their memory and operators. Internal to the module.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "engine/context/core.h"
+#include "engine/execute/execute.h"
+#include "engine/request/request.h"
 
 namespace weft {
 
@@ -20,7 +23,9 @@ inline Status check_same_count(std::string_view what, const Input& x, const Outp
   const auto from = reinterpret_cast<std::uintptr_t>(x.data);
   const auto to = reinterpret_cast<std::uintptr_t>(y.data);
   const std::size_t bytes = x.count * size_of(x.type);
-  const bool is_right = x.type == y.type && x.count == y.count && from != 0 && to != 0 &&
+  constexpr std::size_t kAnyType = std::size_t{1} << 60;  // whatever the type, no overflow
+  const bool is_right = x.type == y.type && x.count == y.count && x.count < kAnyType &&
+                        from != 0 && to != 0 &&
                         (from == to || from + bytes <= to || to + bytes <= from);
   return is_right ? Status() : why_not_same_count(what, x, y);
 }
@@ -28,6 +33,14 @@ inline Status check_same_count(std::string_view what, const Input& x, const Outp
 // The same for an operation whose input is a rank's block of the output, or whose output is its
 // block of the input: apart, or in that very place. True: in place.
 Result<bool> check_part(std::string_view what, const Input& x, const Output& y, const Range& own);
+
+// Parts one after another, `parts` of them: as counted, or of `each` elements where nothing is counted.
+Status lay_out(std::string_view what, std::vector<Range>& parts, DataType type, std::size_t number,
+               std::span<const std::size_t> counts, std::size_t each);
+// The elements of parts that lie one after another; at least one part.
+[[nodiscard]] inline std::size_t end_of(const std::vector<Range>& parts) {
+  return parts.back().offset + parts.back().count;
+}
 
 // Weights that are no numbers have no meaning, and neither have weights of integers.
 Status check_weight(std::string_view what, double weight, Rank rank);
@@ -37,6 +50,6 @@ Status check_weighted(std::string_view what, DataType type);
 Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
                       Rank number);
 
-void bind(Call& call, Collective collective, const Input& x, const Output& y);
+void bind_operands(Call& call, Collective collective, const Input& x, const Output& y);
 
 }  // namespace weft

@@ -34,18 +34,15 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) 
   std::vector<Choice> choices(static_cast<std::size_t>(config_.size));
   const Input mine{&own, 2, DataType::i32};
   const Output all{choices.data(), 2 * choices.size(), DataType::i32};
-  std::uint32_t number = 0;
-  WEFT_RETURN_IF_ERROR(run([&](Invocation& invocation) {
-    number = splits_++;
-    return invoke_allgather(invocation, mine, all, {});
-  }));
+  const std::uint32_t number = splits_++;
+  WEFT_RETURN_IF_ERROR(run({.collective = Collective::allgather, .input = mine, .output = all}));
   if (own.color == kNoColor) return std::shared_ptr<Core>();
   Config config = config_;
   // The cores are shared with the ranks of other colors as before.
   if (config.local_size == 0) config.local_size = config.size;
   const std::string name = fmt::format("{}/split/{}/{}/", number_, number, own.color);
   if (!config.trace.empty()) config.trace += fmt::format(".split{}-{}", number, own.color);
-  return open_at(config, roster_.among(ranks_of(own.color, choices), name), number_, hardware_);
+  return open_at(std::move(config), roster_.among(ranks_of(own.color, choices), name), number_, hardware_);
 }
 
 }  // namespace weft

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/context/lane_place.h"
+#include "engine/lane/lane.h"
 #include "engine/context/machines.h"
 #include "engine/context/networks.h"
 #include "engine/context/workplace.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/context/lane_place.h"
+#include "engine/lane/lane.h"
 
 namespace weft {
 namespace {

@@ -22,44 +22,6 @@ void set_numbers(WireHeader& header, std::uint32_t operation, std::uint32_t epoc
 
 }  // namespace
 
-std::string_view name(Collective collective) {
-  switch (collective) {
-    case Collective::neighbor_allreduce:
-      return "neighbor_allreduce";
-    case Collective::neighbor_allgather:
-      return "neighbor_allgather";
-    case Collective::allreduce:
-      return "allreduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::barrier:
-      return "barrier";
-    case Collective::allgather:
-      return "allgather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::gather:
-      return "gather";
-    case Collective::scatter:
-      return "scatter";
-    case Collective::alltoall:
-      return "alltoall";
-    case Collective::send:
-      return "send/recv";
-    case Collective::pair_average:
-      return "pair_average";
-    case Collective::group_average:
-      return "group_average";
-    case Collective::hierarchical_neighbor_allreduce:
-      return "hierarchical_neighbor_allreduce";
-    case Collective::local_allreduce:
-      return "local_allreduce";
-  }
-  return "unknown operation";
-}
-
 Execution::Execution(const ExecutionOptions& options) : options_(options) {
   header_.job = options.job;
   header_.context = options.context;

@@ -34,38 +34,13 @@
 
 #include "engine/execute/scratch.h"
 #include "engine/kernels/kernels.h"
+#include "engine/request/request.h"
 #include "engine/trace/trace.h"
 #include "scheduler/plan/plan.h"
 #include "verbs/memory/memory.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
-
-// Which operation; travels on the wire, frozen.
-enum class Collective : std::uint8_t {
-  neighbor_allreduce = 1,
-  neighbor_allgather = 2,
-  allreduce = 3,
-  broadcast = 4,
-  barrier = 5,
-  allgather = 6,
-  reduce_scatter = 7,
-  reduce = 8,
-  gather = 9,
-  scatter = 10,
-  alltoall = 11,
-  // Of some ranks only; the others take no notice.
-  send = 12,  // and its recv
-  pair_average = 13,
-  group_average = 14,
-  // Of all ranks again.
-  hierarchical_neighbor_allreduce = 15,
-  local_allreduce = 16,
-};
-[[nodiscard]] std::string_view name(Collective collective);
-[[nodiscard]] constexpr bool is_of_some_ranks(Collective collective) {
-  return collective >= Collective::send && collective <= Collective::group_average;
-}
 
 // A rank that this one is connected to.
 struct Contact {

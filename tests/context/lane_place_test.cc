@@ -1,5 +1,5 @@
 // Where a lane belongs, on machines as the kernel could describe them.
-#include "engine/context/lane_place.h"
+#include "engine/lane/lane.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// lane_place: see the header.
-#include "engine/context/lane_place.h"
+// place: NUMA nodes and cores, as the kernel lists them.
+#include "engine/lane/place.h"
 
 #include <fmt/format.h>
 #include <sched.h>

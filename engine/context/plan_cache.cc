@@ -1,14 +1,17 @@
-// The plan cache: a shape is planned once, then looked up.
+// plan_cache: hashing, adding, emptying.
+#include "engine/context/plan_cache.h"
+
 #include <fmt/core.h>
 
-#include "engine/context/core.h"
+#include <utility>
 
 namespace weft {
 namespace {
 
-// More shapes than this at once are not a training loop's; the cache then starts anew.
+// No training loop has more shapes than this at once; a cache that reaches it starts anew.
 constexpr std::size_t kMostPlans = 1024;
 
+// Neighbor operations and operations of some ranks name their peers at each call.
 bool names_its_peers(Collective collective) {
   return collective != Collective::neighbor_allreduce &&
          collective != Collective::neighbor_allgather && !is_of_some_ranks(collective);
@@ -16,7 +19,7 @@ bool names_its_peers(Collective collective) {
 
 }  // namespace
 
-std::size_t Context::Core::PlanKeyHash::operator()(const PlanKey& key) const {
+std::size_t PlanCache::Hash::operator()(const PlanKey& key) const {
   std::uint64_t hash = 0;
   const auto mix = [&hash](std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15;
@@ -30,24 +33,20 @@ std::size_t Context::Core::PlanKeyHash::operator()(const PlanKey& key) const {
   return hash;
 }
 
-// Peers that the plan itself names (operations over all ranks) are connected here; neighbor
-// operations and those of some ranks name theirs at each call.
-Result<const CachedPlan*> Context::Core::new_plan(const PlanKey& key, Planned planned) {
+Result<const CachedPlan*> PlanCache::add(const PlanKey& key, Planned planned) {
   auto cached = std::make_unique<CachedPlan>();
   cached->plan = std::move(planned.plan);
-  cached->view = planned.view;
+  cached->view = std::move(planned.view);
   if (names_its_peers(key.collective)) {
-    WEFT_RETURN_IF_ERROR(contacts(planned.view.in, cached->in));
-    WEFT_RETURN_IF_ERROR(contacts(planned.view.out, cached->out));
+    WEFT_RETURN_IF_ERROR(peers_.contacts(cached->view.in, cached->in));
+    WEFT_RETURN_IF_ERROR(peers_.contacts(cached->view.out, cached->out));
   }
   cached->trace_name =
       trace_.operation_name(fmt::format("{} {}", cached->plan.operation, cached->plan.algorithm));
-  // Plans in use cannot go; they are few, and the cache is emptied when nothing runs.
-  if (plans_.size() >= kMostPlans && running_.empty() && queue_.empty() && partial_queue_.empty()) {
+  if (plans_.size() >= kMostPlans && lane_.is_idle()) {
+    lane_.forget_last();
     plans_.clear();
-    machine_sets_.clear();
-    ++plans_dropped_;
-    last_slot_ = nullptr;  // its operation's plan is gone
+    ++generation_;
   }
   ++allocations_;
   return plans_.insert_or_assign(key, std::move(cached)).first->second.get();

@@ -1,8 +1,8 @@
-// lane_place: where a lane's thread and the memory that it shares belong: beside its network
+// place: where a lane's thread and the memory that it shares belong: beside its network
 // interfaces, where these are all on one NUMA node of several, or beside those that are on the node
 // where the rank works. A card that writes to another node's memory, and a thread that polls there,
 // cross the link between the sockets for every message.
-// Internal to the module.
+
 #pragma once
 
 #include <span>

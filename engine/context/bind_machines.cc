@@ -1,0 +1,73 @@
+// binder: operations that know machines: averages between machines, reductions inside them.
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "engine/context/binder.h"
+#include "engine/context/operands.h"
+
+namespace weft {
+
+// The machines are the neighbors: edges and weights of a call are those of machines. The plan says
+// which ranks stand for an edge, and each of these ranks uses its machine's weight.
+Status Binder::hierarchical_neighbor_allreduce(const Request& request, Invocation& invocation) {
+  constexpr std::string_view kName = "hierarchical_neighbor_allreduce";
+  const Input& x = request.input;
+  const Output& y = request.output;
+  WEFT_RETURN_IF_ERROR(check_same_count(kName, x, y));
+  WEFT_RETURN_IF_ERROR(check_weighted(kName, x.type));
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  WEFT_RETURN_IF_ERROR(machines_.hierarchical());
+  const Layout& layout = all->layout;
+  const int own = layout.machine_of(config_.rank);
+  WEFT_ASSIGN(const MachineGraph::Step* step,
+              machine_graph_.bind(kName, request.weights, own, all->count()));
+  Call& call = invocation.call;
+  bind_operands(call, Collective::hierarchical_neighbor_allreduce, x, y);
+  WEFT_RETURN_IF_ERROR(bind_reduction(kName, call, x.type, ReduceOp::average,
+                                      static_cast<int>(all->ranks_beside(config_.rank).size())));
+  call.self_weight = step->self;
+  PlanKey key;
+  key.collective = Collective::hierarchical_neighbor_allreduce;
+  key.in_place = is_in_place(x, y);
+  key.position = machine_graph_.number_of_step();
+  WEFT_RETURN_IF_ERROR(plan_everybody(invocation, key, [&] {
+    View view{own, all->count(), {}, {}};
+    for (const NeighborWeight& edge : step->in) view.in.push_back(edge.rank);
+    for (const NeighborWeight& edge : step->out) view.out.push_back(edge.rank);
+    return plan_hierarchical_neighbor_allreduce(config_.rank, layout, view, Shape{key.in_place});
+  }));
+  call.checks_graph = true;  // the graph of machines
+  MachineGraph::weigh_edges(call.in, step->in, layout, own, invocation.receive_weights);
+  MachineGraph::weigh_edges(call.out, step->out, layout, own, invocation.send_weights);
+  call.receive_weights = invocation.receive_weights;
+  call.send_weights = invocation.send_weights;
+  return {};
+}
+
+// An allreduce among the ranks of each machine. Ranks of other machines play no part in it.
+Status Binder::local_allreduce(const Request& request, Invocation& invocation) {
+  const Input& x = request.input;
+  const Output& y = request.output;
+  WEFT_RETURN_IF_ERROR(check_same_count("local_allreduce", x, y));
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  const std::vector<Rank>& beside = all->ranks_beside(config_.rank);
+  const auto size = static_cast<int>(beside.size());
+  bind_operands(invocation.call, Collective::local_allreduce, x, y);
+  WEFT_RETURN_IF_ERROR(
+      bind_reduction("local_allreduce", invocation.call, x.type, request.op, size));
+  PlanKey key;
+  key.collective = Collective::local_allreduce;
+  key.in_place = is_in_place(x, y);
+  key.bytes = x.count * size_of(x.type);
+  return plan_everybody(invocation, key, [&] {
+    Planned planned =
+        plan_allreduce(all->place_of(config_.rank), size, key.bytes, Shape{key.in_place});
+    planned.plan.operation = "local_allreduce";
+    for (Rank& place : planned.view.in) place = beside[static_cast<std::size_t>(place)];
+    for (Rank& place : planned.view.out) place = beside[static_cast<std::size_t>(place)];
+    return planned;
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,134 @@
+// binder: operations between neighbors of the graph, and what all families share.
+#include "engine/context/binder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/context/operands.h"
+
+namespace weft {
+namespace {
+
+Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
+  switch (collective) {
+    case Collective::neighbor_allreduce:
+      return plan_neighbor_allreduce(view, shape);
+    case Collective::pair_average:
+      return plan_pair_average(view, shape);
+    case Collective::send:
+      return view.in.empty() ? plan_send(view) : plan_receive(view);
+    default:
+      return plan_neighbor_allgather(view, shape);
+  }
+}
+
+}  // namespace
+
+Status Binder::bind(const Request& request, Invocation& invocation) {
+  switch (request.collective) {
+    case Collective::neighbor_allreduce:
+      return neighbor_allreduce(request, invocation);
+    case Collective::neighbor_allgather:
+      return neighbor_allgather(request, invocation);
+    case Collective::allreduce:
+      return allreduce(request, invocation);
+    case Collective::broadcast:
+      return broadcast(request, invocation);
+    case Collective::barrier:
+      return barrier(invocation);
+    case Collective::allgather:
+      return allgather(request, invocation);
+    case Collective::reduce_scatter:
+      return reduce_scatter(request, invocation);
+    case Collective::reduce:
+      return reduce(request, invocation);
+    case Collective::gather:
+      return gather(request, invocation);
+    case Collective::scatter:
+      return scatter(request, invocation);
+    case Collective::alltoall:
+      return alltoall(request, invocation);
+    case Collective::send:
+      return request.receives ? recv(request, invocation) : send(request, invocation);
+    case Collective::pair_average:
+      return pair_average(request, invocation);
+    case Collective::group_average:
+      return group_average(request, invocation);
+    case Collective::hierarchical_neighbor_allreduce:
+      return hierarchical_neighbor_allreduce(request, invocation);
+    case Collective::local_allreduce:
+      return local_allreduce(request, invocation);
+  }
+  return invalid(fmt::format("no operation has the number {}",
+                             static_cast<unsigned>(request.collective)));
+}
+
+void Binder::use(const CachedPlan& plan, Invocation& invocation) {
+  invocation.plan = &plan.plan;
+  invocation.trace_name = plan.trace_name;
+  invocation.call.in = plan.in;
+  invocation.call.out = plan.out;
+  invocation.call.checks_graph = false;  // all ranks take part: no graphs could differ
+}
+
+// The plan of a neighbor operation depends on the degrees and on this rank's place among its
+// in-neighbors, because sums run in rank order.
+Status Binder::plan_neighbors(Invocation& invocation, Collective collective, bool in_place) {
+  const Call& call = invocation.call;
+  PlanKey key;
+  key.collective = collective;
+  key.in_place = in_place;
+  key.in = static_cast<std::uint32_t>(call.in.size());
+  key.out = static_cast<std::uint32_t>(call.out.size());
+  for (const Contact* contact : call.in) key.position += contact->rank < config_.rank ? 1 : 0;
+  WEFT_ASSIGN(const CachedPlan* plan, plans_.get(key, [&]() -> Planned {
+                View view{config_.rank, config_.size, {}, {}};
+                for (const Contact* contact : call.in) view.in.push_back(contact->rank);
+                for (const Contact* contact : call.out) view.out.push_back(contact->rank);
+                Plan made = plan_of_neighbors(collective, view, Shape{in_place});
+                return {std::move(view), std::move(made)};
+              }));
+  invocation.plan = &plan->plan;
+  invocation.trace_name = plan->trace_name;
+  return {};
+}
+
+Status Binder::neighbor_allreduce(const Request& request, Invocation& invocation) {
+  const Input& x = request.input;
+  const Output& y = request.output;
+  WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
+  WEFT_RETURN_IF_ERROR(check_weighted("neighbor_allreduce", x.type));
+  bind_operands(invocation.call, Collective::neighbor_allreduce, x, y);
+  WEFT_RETURN_IF_ERROR(edges_.bind(invocation, request.weights));
+  return plan_neighbors(invocation, Collective::neighbor_allreduce, is_in_place(x, y));
+}
+
+Status Binder::neighbor_allgather(const Request& request, Invocation& invocation) {
+  const Input& x = request.input;
+  const Output& y = request.output;
+  const std::span<const std::size_t> counts = request.counts;
+  WEFT_RETURN_IF_ERROR(check_memory("neighbor_allgather", x, y));
+  if (is_in_place(x, y))
+    return invalid("neighbor_allgather: input and output must not be the same memory");
+  bind_operands(invocation.call, Collective::neighbor_allgather, x, y);
+  WEFT_RETURN_IF_ERROR(edges_.bind(invocation));
+  const std::size_t degree = invocation.call.in.size();
+  if (!counts.empty() && counts.size() != degree) {
+    return invalid(
+        fmt::format("neighbor_allgather: {} counts for {} in-neighbors", counts.size(), degree));
+  }
+  WEFT_RETURN_IF_ERROR(
+      lay_out("neighbor_allgather", invocation.given, x.type, degree, counts, x.count));
+  const std::size_t all = invocation.given.empty() ? 0 : end_of(invocation.given);
+  if (all != y.count) {
+    return invalid(fmt::format(
+        "neighbor_allgather: the in-neighbors' parts have {} elements, the output {}", all,
+        y.count));
+  }
+  invocation.call.given = invocation.given;
+  return plan_neighbors(invocation, Collective::neighbor_allgather, false);
+}
+
+}  // namespace weft

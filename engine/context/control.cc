@@ -1,0 +1,120 @@
+// control: the notices of the control channel.
+#include "engine/context/control.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <string>
+
+namespace weft {
+namespace {
+
+// Peers that are answered at one look, at most.
+constexpr int kMostAnswers = 16;
+
+// A failure as it travels, with the text behind it.
+struct FailureNote {
+  std::uint32_t code;
+  std::int32_t rank;
+};
+
+Status failure_in(const Notice& notice, Rank from) {
+  FailureNote note;
+  std::memcpy(&note, notice.payload, sizeof note);
+  const std::string text(reinterpret_cast<const char*>(notice.payload) + sizeof note,
+                         notice.header->bytes - sizeof note);
+  const bool is_known = note.code >= 1 && note.code <= static_cast<std::uint32_t>(Code::system);
+  return Status(is_known ? static_cast<Code>(note.code) : Code::closed,
+                fmt::format("{} (told by rank {})", text, from), note.rank);
+}
+
+bool is_failure(const WireHeader& header) {
+  return header.kind == NoticeKind::failure && header.form == PieceForm::payload &&
+         header.bytes >= sizeof(FailureNote) && header.bytes <= kControlBytes;
+}
+
+}  // namespace
+
+WireHeader Control::header_of(NoticeKind kind) const {
+  WireHeader header;
+  header.kind = kind;
+  header.job = identity_.job;
+  header.context = identity_.context;
+  return header;
+}
+
+Status Control::listen() {
+  for (int answered = 0; answered < kMostAnswers; ++answered) {
+    Result<Endpoint*> asked = lane_.interface().attention();
+    if (!asked.ok()) {
+      log(LogLevel::warning, asked.status().to_string());
+      return {};
+    }
+    if (*asked == nullptr) return {};
+    Result<Contact*> known = peers_.connected((*asked)->peer());
+    if (known.ok()) WEFT_RETURN_IF_ERROR(listen_to(**known));
+  }
+  return {};
+}
+
+Status Control::listen_to(Contact& contact) {
+  Endpoint& endpoint = *contact.endpoint;
+  while (true) {
+    const Notice notice = endpoint.front(kControlChannel);
+    if (notice.header == nullptr) return {};
+    const WireHeader header = *notice.header;
+    const Status told = is_failure(header) ? failure_in(notice, contact.rank) : Status();
+    endpoint.release(kControlChannel);
+    WEFT_RETURN_IF_ERROR(told);
+    if (header.kind == NoticeKind::query) WEFT_RETURN_IF_ERROR(answer(contact, header));
+  }
+}
+
+// A peer waits for this rank in an operation. If that operation is over here, or runs, and the peer
+// had no part in it, the two graphs differ; both ranks learn it from this answer.
+Status Control::answer(Contact& contact, const WireHeader& header) {
+  const std::uint64_t next = lane_.admission().next_operation();
+  // The number travels modulo 2^32; the operation meant is the one nearest to this rank's next one.
+  const auto ahead = static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
+  if (ahead >= 0) return {};  // this rank is not there yet
+  const std::uint64_t operation = next + static_cast<std::uint64_t>(std::int64_t{ahead});
+  if (contact.newest != ~std::uint64_t{0} && contact.took_part_in(operation)) return {};
+  const std::string what =
+      fmt::format("{} (operation {})", name(static_cast<Collective>(header.collective)), operation);
+  const bool sends = (header.flags & kFlagSends) != 0;
+  return Status(Code::mismatch,
+                sends ? fmt::format("{}: rank {} sends to rank {}, which has no edge from it", what,
+                                    contact.rank, config_.rank)
+                      : fmt::format("{}: rank {} expects data from rank {}, which has no edge to it",
+                                    what, contact.rank, config_.rank),
+                contact.rank);
+}
+
+void Control::ask_missing(LaneSlot& slot) {
+  slot.execution.missing(missing_);
+  for (const Execution::Missing& missing : missing_) {
+    // One question at a time: the control channel keeps room for a failure.
+    Endpoint& endpoint = *missing.contact->endpoint;
+    if (endpoint.posted(kControlChannel) != endpoint.released(kControlChannel)) continue;
+    WireHeader header = header_of(NoticeKind::query);
+    header.flags = missing.what == Execution::Missing::What::data ? 0 : kFlagSends;
+    header.collective = static_cast<std::uint8_t>(slot.invocation.call.collective);
+    header.operation = slot.invocation.call.operation;
+    (void)endpoint.post_notice(kControlChannel, header, {});
+  }
+}
+
+void Control::tell_failure(const Status& status) {
+  const FailureNote note{static_cast<std::uint32_t>(status.code()), status.rank()};
+  std::string payload(reinterpret_cast<const char*>(&note), sizeof note);
+  payload += status.text().substr(0, kControlBytes - sizeof note);
+  WireHeader header = header_of(NoticeKind::failure);
+  header.form = PieceForm::payload;  // a bond keeps only what is said to be a payload
+  header.bytes = static_cast<std::uint32_t>(payload.size());
+  for (const auto& [rank, contact] : peers_.all()) {
+    (void)contact->endpoint->post_notice(kControlChannel, header,
+                                         std::as_bytes(std::span(payload.data(), payload.size())));
+  }
+}
+
+}  // namespace weft

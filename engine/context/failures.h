@@ -1,0 +1,57 @@
+// failures: what ends a context, and how it is noticed. Deaths, closed connections, deadlines, and
+// failures that peers tell of are looked at about once per millisecond of waiting, never while data
+// flows. The first failure is the context's for good: it ends all operations, the peers are told, and
+// later calls return it. Internal to the module.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/context/control.h"
+#include "engine/context/rail_selection.h"
+#include "engine/context/roster.h"
+#include "engine/lane/lane.h"
+#include "engine/membership/membership.h"
+
+namespace weft {
+
+// Belongs to the holder of the lane's token.
+class Failures {
+ public:
+  Failures(const Config& config, const Roster& roster, Lane& lane, Control& control,
+           RailSelection& rails, const Membership& membership)
+      : config_(config),
+        roster_(roster),
+        lane_(lane),
+        control_(control),
+        rails_(rails),
+        membership_(membership) {}
+
+  // Fails the context, unless it has failed before. `touched_output`: the operation that failed may
+  // have written to its output.
+  void fail(const Status& status, bool touched_output = false);
+  // Looks at everything that could end the context.
+  void look_around();
+
+ private:
+  bool check_gone();
+  bool check_paths();
+  bool check_left(LaneSlot& slot);
+  bool check_deadline(LaneSlot& slot, std::int64_t now);
+  [[nodiscard]] Rank missing_and_gone(LaneSlot& slot);
+  [[nodiscard]] Status waited_too_long(LaneSlot& slot);
+  bool listen();
+
+  const Config& config_;
+  const Roster& roster_;
+  Lane& lane_;
+  Control& control_;
+  RailSelection& rails_;
+  const Membership& membership_;
+  Epoch membership_epoch_ = 0;               // of the last look
+  std::vector<Execution::Missing> missing_;  // scratch
+};
+
+}  // namespace weft

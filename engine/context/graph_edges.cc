@@ -1,0 +1,186 @@
+// graph_edges: connecting the graph's peers, and binding the weights of a call.
+#include "engine/context/graph_edges.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "engine/context/operands.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kName = "neighbor_allreduce";
+
+// A weight of -0.0 means 0, not kUnused.
+double as_weight(double given) {
+  return given + 0.0;
+}
+
+// Gives some of the graph's edges their weights of this call, and marks the others as unused.
+Status weigh_some(std::span<const NeighborWeight> named, std::span<Contact* const> edges,
+                  std::vector<double>& values, const char* list, auto&& no_such_edge) {
+  values.assign(edges.size(), kUnused);
+  for (const NeighborWeight& each : named) {
+    WEFT_RETURN_IF_ERROR(check_weight(kName, each.weight, each.rank));
+    const auto found = std::ranges::lower_bound(edges, each.rank, {}, &Contact::rank);
+    if (found == edges.end() || (*found)->rank != each.rank) return no_such_edge(each.rank);
+    double& value = values[static_cast<std::size_t>(found - edges.begin())];
+    if (!is_unused(value))
+      return invalid(fmt::format("{}: {} names rank {} twice", kName, list, each.rank));
+    value = as_weight(each.weight);
+  }
+  return {};
+}
+
+}  // namespace
+
+void GraphEdges::set(Graph graph, bool weighted) {
+  graph_ = std::move(graph);
+  weighted_ = weighted;
+  is_connected_ = false;
+}
+
+Status GraphEdges::connect() {
+  in_.clear();
+  out_.clear();
+  weights_.clear();
+  for (const Peer& peer : graph_.in_edges(config_.rank)) {
+    WEFT_ASSIGN(Contact * found, peers_.contact(peer.rank));
+    in_.push_back(found);
+  }
+  for (const Peer& peer : graph_.out_edges(config_.rank)) {
+    WEFT_ASSIGN(Contact * found, peers_.contact(peer.rank));
+    out_.push_back(found);
+  }
+  const double uniform = 1.0 / static_cast<double>(in_.size() + 1);
+  for (const Peer& peer : graph_.in_edges(config_.rank))
+    weights_.push_back(weighted_ ? peer.weight : uniform);
+  self_weight_ = weighted_ ? graph_.self_weight(config_.rank) : uniform;
+  is_connected_ = true;
+  return {};
+}
+
+Status GraphEdges::bind(Invocation& invocation) {
+  if (!is_connected_) WEFT_RETURN_IF_ERROR(connect());
+  invocation.call.in = in_;
+  invocation.call.out = out_;
+  return {};
+}
+
+Status GraphEdges::bind(Invocation& invocation, const NeighborWeights& weights) {
+  if ((weights.sources || weights.destinations) && !weights.self)
+    return invalid(fmt::format("{}: src_weights and dst_weights need a self_weight", kName));
+  if (weights.push_sum)
+    WEFT_RETURN_IF_ERROR(check_push_sum(kName, weights, "rank", config_.rank));
+  if (weights.destinations && weights.sources) {
+    WEFT_RETURN_IF_ERROR(bind_edges_of_call(invocation, weights));
+  } else if (weights.destinations) {
+    WEFT_RETURN_IF_ERROR(bind_push(invocation, *weights.destinations));
+  } else if (weights.sources) {
+    WEFT_RETURN_IF_ERROR(bind_pull(invocation, *weights.sources));
+  } else {
+    WEFT_RETURN_IF_ERROR(bind(invocation));
+    invocation.call.receive_weights = weights_;
+    invocation.call.self_weight = self_weight_;
+  }
+  if (!weights.self) return {};
+  invocation.call.self_weight = *weights.self;
+  return check_weight(kName, *weights.self, config_.rank);
+}
+
+// Weights for some of the graph's in-neighbors. The other in-neighbors still send, and their data is
+// not used.
+Status GraphEdges::bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources) {
+  WEFT_RETURN_IF_ERROR(bind(invocation));
+  const auto no_edge = [&](Rank rank) {
+    return invalid(fmt::format(
+        "{}: src_weights names rank {}, which is no in-neighbor of rank {} in {}", kName, rank,
+        config_.rank, graph_.name()));
+  };
+  WEFT_RETURN_IF_ERROR(weigh_some(sources, invocation.call.in, invocation.receive_weights,
+                                  "src_weights", no_edge));
+  invocation.call.receive_weights = invocation.receive_weights;
+  return {};
+}
+
+// Pure push over the graph: only the senders know who pushes in this step. So every out-neighbor hears
+// from this rank, the chosen ones with data and the others that there is none, and data counts with the
+// weight that its sender gave.
+Status GraphEdges::bind_push(Invocation& invocation, std::span<const NeighborWeight> targets) {
+  WEFT_RETURN_IF_ERROR(bind(invocation));
+  const auto no_edge = [&](Rank rank) {
+    return invalid(
+        fmt::format("{}: dst_weights names rank {}, which is no out-neighbor of rank {} in {}; give "
+                    "src_weights too for edges outside of the graph",
+                    kName, rank, config_.rank, graph_.name()));
+  };
+  WEFT_RETURN_IF_ERROR(
+      weigh_some(targets, invocation.call.out, invocation.send_weights, "dst_weights", no_edge));
+  invocation.call.send_weights = invocation.send_weights;
+  return {};
+}
+
+// The peers of this call alone, ascending by rank, with their weights.
+Status GraphEdges::bind_side(std::span<const NeighborWeight> list, const char* what,
+                             std::vector<Contact*>& peers, std::vector<double>& values) {
+  if (!std::ranges::is_sorted(list, {}, &NeighborWeight::rank)) {
+    sorted_.assign(list.begin(), list.end());
+    std::ranges::sort(sorted_, {}, &NeighborWeight::rank);
+    list = sorted_;
+  }
+  Rank previous = kNoRank;
+  for (const NeighborWeight& entry : list) {
+    if (!std::isfinite(entry.weight)) [[unlikely]]
+      return check_weight(kName, entry.weight, entry.rank);
+    if (entry.rank < 0 || entry.rank >= config_.size || entry.rank == config_.rank) {
+      return invalid(
+          fmt::format("{}: {} names rank {}; it must be another of the ranks 0…{}", kName, what,
+                      entry.rank, config_.size - 1));
+    }
+    if (entry.rank == previous)
+      return invalid(fmt::format("{}: {} names rank {} twice", kName, what, entry.rank));
+    previous = entry.rank;
+    Contact* found = peers_.recent(entry.rank);
+    if (found == nullptr) {
+      WEFT_ASSIGN(found, peers_.contact(entry.rank));
+    }
+    peers.push_back(found);
+    values.push_back(as_weight(entry.weight));
+  }
+  return {};
+}
+
+// Sources and destinations of this call alone; the edges need not be in the graph.
+Status GraphEdges::bind_edges_of_call(Invocation& invocation, const NeighborWeights& weights) {
+  WEFT_RETURN_IF_ERROR(
+      bind_side(*weights.sources, "src_weights", invocation.in, invocation.receive_weights));
+  WEFT_RETURN_IF_ERROR(
+      bind_side(*weights.destinations, "dst_weights", invocation.out, invocation.send_weights));
+  invocation.call.in = invocation.in;
+  invocation.call.out = invocation.out;
+  invocation.call.receive_weights = invocation.receive_weights;
+  invocation.call.send_weights = invocation.send_weights;
+  return {};
+}
+
+bool GraphEdges::rebind(Invocation& invocation, const NeighborWeights& weights) {
+  const auto rebind_side = [](std::span<const NeighborWeight> list,
+                              const std::vector<Contact*>& peers, std::vector<double>& values) {
+    if (list.size() != peers.size()) return false;
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      if (list[k].rank != peers[k]->rank || !std::isfinite(list[k].weight)) return false;
+      values[k] = as_weight(list[k].weight);
+    }
+    return true;
+  };
+  if (!std::isfinite(*weights.self)) return false;
+  invocation.call.self_weight = *weights.self;
+  return rebind_side(*weights.sources, invocation.in, invocation.receive_weights) &&
+         rebind_side(*weights.destinations, invocation.out, invocation.send_weights);
+}
+
+}  // namespace weft

@@ -1,0 +1,43 @@
+// last_requests: comparing.
+#include "engine/context/last_requests.h"
+
+#include "engine/context/graph_edges.h"
+
+namespace weft {
+namespace {
+
+// Whether a Last says all of the request. Requests with counts, for example, say more.
+bool is_simple(const Request& request) {
+  const bool are_weights_simple = request.weights.names_all() || request.weights.names_none();
+  return request.counts.empty() && request.receive_counts.empty() && are_weights_simple &&
+         !request.weights.push_sum && !is_of_some_ranks(request.collective) &&
+         request.collective != Collective::hierarchical_neighbor_allreduce;
+}
+
+}  // namespace
+
+bool LastRequests::repeats(LaneSlot& slot, const Request& request, std::uint64_t plans) const {
+  const Last& last = last_[slot.channel - 1];
+  const bool names_all = request.weights.names_all();
+  const bool is_same = last.is_valid && last.collective == request.collective &&
+                       last.op == request.op && last.algorithm == request.algorithm &&
+                       last.input == request.input && last.root == request.root &&
+                       last.output == request.output && last.names_all == names_all &&
+                       last.bindings == slot.bindings && last.plans == plans &&
+                       is_simple(request);
+  if (!is_same) return false;
+  return !names_all || GraphEdges::rebind(slot.invocation, request.weights);
+}
+
+void LastRequests::remember(const LaneSlot& slot, const Request& request, std::uint64_t plans) {
+  last_[slot.channel - 1] = {is_simple(request), request.collective, slot.bindings,
+                             request.op,         plans,              request.algorithm,
+                             request.input,      request.root,       request.output,
+                             request.weights.names_all()};
+}
+
+void LastRequests::forget() {
+  for (Last& last : last_) last.is_valid = false;
+}
+
+}  // namespace weft

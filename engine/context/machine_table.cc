@@ -1,0 +1,87 @@
+// machine_table: reading the records.
+#include "engine/context/machine_table.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace weft {
+namespace {
+
+// Whether an algorithm is made for machines or rails.
+bool needs_layout(AllreduceAlgorithm algorithm) {
+  switch (algorithm) {
+    case AllreduceAlgorithm::bcube:
+    case AllreduceAlgorithm::torus:
+    case AllreduceAlgorithm::multi_ring:
+    case AllreduceAlgorithm::hierarchical:
+      return true;
+    default:
+      return false;
+  }
+}
+
+RailPolicy rail_policy_of(RailChoice choice) {
+  switch (choice) {
+    case RailChoice::automatic:
+      return RailPolicy::automatic;
+    case RailChoice::near:
+      return RailPolicy::near;
+    case RailChoice::all:
+      return RailPolicy::all;
+  }
+  return RailPolicy::all;
+}
+
+}  // namespace
+
+MachineTable::MachineTable(const Config& config, const Roster& roster, std::uint16_t context,
+                           std::function<void(const Status&)> on_read)
+    : config_(config), roster_(roster), context_(context), on_read_(std::move(on_read)) {}
+
+std::string MachineTable::key_of(Rank rank) const {
+  return fmt::format("context/{}/machine/{}", context_, rank);
+}
+
+Status MachineTable::tell(MachineRecord own, std::vector<RailRecord> rails) const {
+  own.policy = rail_policy_of(config_.rails);
+  own.rails = std::move(rails);
+  return roster_.put(key_of(config_.rank), own.to_text());
+}
+
+Result<const Machines*> MachineTable::read_by(Deadline deadline) {
+  if (machines_) return &*machines_;
+  const std::size_t known = records_.size();
+  while (std::ssize(records_) < config_.size) {
+    const auto rank = static_cast<Rank>(records_.size());
+    // A store gives what it has after the deadline, too; reading all of that would take too long.
+    if (deadline.passed() && records_.size() != known)
+      return Status(Code::timed_out, "the machines of all ranks are not known yet");
+    WEFT_ASSIGN(const std::string text, roster_.get_from(rank, key_of(rank), deadline));
+    Result<MachineRecord> record = machine_record(text);
+    if (!record.ok()) {
+      return Status(Code::mismatch,
+                    fmt::format("rank {} says of its machine: {}", rank, record.status().text()),
+                    rank);
+    }
+    records_.push_back(std::move(*record));
+  }
+  if (Status policies = check_policies(records_); !policies.ok()) {
+    on_read_(policies);
+    return policies;
+  }
+  machines_ = machines_of(records_);
+  hierarchical_ = check_hierarchical_neighbor_allreduce(machines_->layout);
+  on_read_({});
+  return &*machines_;
+}
+
+Result<const Layout*> MachineTable::layout_for(AllreduceAlgorithm algorithm) {
+  static const Layout kTogether;
+  const bool is_wanted = needs_layout(algorithm) || config_.transports.networks();
+  if (!is_wanted || config_.size == 1) return &kTogether;
+  WEFT_ASSIGN(const Machines* all, get());
+  return all->count() == 1 ? &kTogether : &all->layout;
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// plan_cache: a shape is planned once, then looked up. A plan is a shape: peers are edge indices and
+// weights are bound at each call, so a graph that changes with every step uses few plans. Internal to
+// the module.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/context/peers.h"
+#include "engine/execute/execute.h"
+#include "engine/lane/lane.h"
+#include "engine/trace/trace.h"
+#include "scheduler/plan/plan.h"
+
+namespace weft {
+
+// A plan, and its peers where the plan itself names them (operations of all ranks).
+struct CachedPlan {
+  Plan plan;
+  View view;  // as planned; of a group_average: places in the group
+  std::vector<Contact*> in, out;
+  std::uint16_t trace_name = 0;
+};
+
+// What a plan depends on. Operations leave at zero what theirs do not depend on.
+struct PlanKey {
+  Collective collective{};
+  std::uint8_t algorithm = 0;
+  bool in_place = false;
+  std::uint32_t in = 0, out = 0, position = 0;
+  Rank root = kNoRank;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
+// Belongs to the holder of the lane's token.
+class PlanCache {
+ public:
+  PlanCache(Peers& peers, Trace& trace, Lane& lane)
+      : peers_(peers), trace_(trace), lane_(lane) {}
+
+  // The plan of that shape, made by `make` if it is not there: a function that gives a Planned, or
+  // a Result of it. It stays valid until the cache is emptied, which happens only while nothing runs.
+  template <typename Make>
+  [[nodiscard]] Result<const CachedPlan*> get(const PlanKey& key, Make&& make) {
+    if (last_ != nullptr && last_key_ == key) return last_;
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) {
+      last_ = found->second.get();
+    } else {
+      last_ = nullptr;
+      WEFT_ASSIGN(last_, add(key, make()));
+    }
+    last_key_ = key;
+    return last_;
+  }
+
+  [[nodiscard]] std::size_t size() const { return plans_.size(); }
+  // How often the cache was emptied. Whoever keeps a plan beyond its operation compares this.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const PlanKey& key) const;
+  };
+  [[nodiscard]] Result<const CachedPlan*> add(const PlanKey& key, Planned planned);
+
+  Peers& peers_;
+  Trace& trace_;
+  Lane& lane_;
+  std::unordered_map<PlanKey, std::unique_ptr<const CachedPlan>, Hash> plans_;
+  PlanKey last_key_;
+  const CachedPlan* last_ = nullptr;
+  std::uint64_t generation_ = 0;
+  std::uint64_t allocations_ = 0;
+};
+
+}  // namespace weft

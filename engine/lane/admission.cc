@@ -1,0 +1,120 @@
+// admission: the slots, and the claims on streams.
+#include "engine/lane/admission.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+namespace {
+
+ExecutionOptions on_channel(ExecutionOptions options, std::uint32_t channel) {
+  options.channel = channel;
+  return options;
+}
+
+}  // namespace
+
+void Invocation::clear() {
+  plan = nullptr;
+  trace_name = 0;
+  call = {};
+  in.clear();
+  out.clear();
+  receive_weights.clear();
+  send_weights.clear();
+  given.clear();
+  given_input.clear();
+}
+
+Admission::Admission(const ExecutionOptions& options, std::uint32_t channels)
+    : options_(on_channel(options, channels + 1)) {
+  for (std::uint32_t channel = 1; channel <= channels; ++channel)
+    slots_.push_back(std::make_unique<LaneSlot>(on_channel(options, channel), false));
+}
+
+void Admission::wait(std::shared_ptr<PendingOperation> operation) {
+  const bool of_some = is_of_some_ranks(operation->invocation.call.collective);
+  (of_some ? by_stream_ : in_order_).push_back(std::move(operation));
+  is_by_stream_changed_ |= of_some;
+}
+
+void Admission::count(LaneSlot& slot) {
+  if (slot.is_of_some_ranks) {
+    slot.number = stream_operations_++;
+  } else {
+    slot.number = next_operation_++;
+    next_slot_ = next_slot_ + 1 < slots_.size() ? next_slot_ + 1 : 0;
+  }
+}
+
+void Admission::ended(LaneSlot& slot) {
+  if (!slot.is_of_some_ranks) return;
+  idle_stream_slots_.push_back(&slot);
+  is_by_stream_changed_ = true;
+}
+
+// Claims the streams of a call for this look. True if none of them was claimed before.
+bool Admission::claim(const Call& call) {
+  bool is_free = true;
+  const auto take = [&](std::uint64_t& claimed) {
+    is_free &= claimed != looks_;
+    claimed = looks_;
+  };
+  // Where credits check the graph, notices travel in both directions.
+  const bool both_ways = call.checks_graph;
+  for (Contact* contact : call.in) {
+    take(contact->claimed_in);
+    if (both_ways) take(contact->claimed_out);
+  }
+  for (Contact* contact : call.out) {
+    const bool is_mutual = both_ways && std::ranges::find(call.in, contact) != call.in.end();
+    if (is_mutual) continue;
+    take(contact->claimed_out);
+    if (both_ways) take(contact->claimed_in);
+  }
+  return is_free;
+}
+
+void Admission::claim_running(const std::vector<LaneSlot*>& running) {
+  ++looks_;
+  for (const LaneSlot* slot : running) {
+    if (slot->is_of_some_ranks) claim(slot->invocation.call);
+  }
+}
+
+LaneSlot& Admission::idle_slot() {
+  if (idle_stream_slots_.empty()) {
+    stream_slots_.push_back(std::make_unique<LaneSlot>(options_, true));
+    return *stream_slots_.back();
+  }
+  LaneSlot& slot = *idle_stream_slots_.back();
+  idle_stream_slots_.pop_back();
+  return slot;
+}
+
+std::vector<std::shared_ptr<PendingOperation>> Admission::withdraw() {
+  std::vector<std::shared_ptr<PendingOperation>> all;
+  for (auto* queue : {&in_order_, &by_stream_}) {
+    std::ranges::move(*queue, std::back_inserter(all));
+    queue->clear();
+  }
+  return all;
+}
+
+std::uint64_t Admission::allocations() const {
+  std::uint64_t sum = stream_slots_.size();
+  for (const auto* slots : {&slots_, &stream_slots_}) {
+    for (const auto& slot : *slots) sum += slot->execution.allocations();
+  }
+  return sum;
+}
+
+std::size_t Admission::scratch_bytes() const {
+  std::size_t sum = 0;
+  for (const auto* slots : {&slots_, &stream_slots_}) {
+    for (const auto& slot : *slots) sum += slot->execution.scratch_bytes();
+  }
+  return sum;
+}
+
+}  // namespace weft

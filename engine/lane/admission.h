@@ -1,0 +1,127 @@
+// admission: which operation may begin now, and in which slot. Operations of all ranks and
+// operations of some ranks come in by one door, wait() or a slot that is free, and differ in the rule
+// by which they may begin:
+//
+//  - Operations of all ranks begin in the order of their calls. Operation n runs on channel
+//    1 + n % channels at every rank, so a channel's messages belong to one operation at a time and
+//    need no matching. An operation waits until the operation before it on its channel has ended.
+//  - Operations of some ranks (send, recv, pair_average, group_average) have no place in the order
+//    that all ranks share, because the other ranks do not call them. All of them use one channel, the
+//    last. Between two ranks that channel is one ordered stream in each direction. An operation holds
+//    the streams that it uses, from its call to its end: a send holds the stream to its receiver, a
+//    recv the stream from its sender, an average both streams to and from every member that it talks
+//    to. An operation whose streams are free begins at once, whatever else waits. An operation that
+//    shares a stream with an earlier one waits for that one.
+//
+// So the only order that matters for operations of some ranks is the order, in each direction, of
+// those that two ranks share: the k-th of one rank is the k-th of the other. A rank that calls them in
+// another order finds the wrong operation, group, type or size at the front of a stream, which is an
+// error at both ranks. Operations that wait for one another in a circle end by the deadline.
+//
+// Belongs to the holder of the lane's token.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/execute/execute.h"
+#include "engine/lane/operation.h"
+
+namespace weft {
+
+// Where one operation at a time runs.
+struct LaneSlot {
+  LaneSlot(const ExecutionOptions& options, bool of_some)
+      : execution(options), channel(options.channel), is_of_some_ranks(of_some) {}
+
+  Execution execution;
+  Invocation invocation;                        // of what runs here, or ran last
+  std::shared_ptr<PendingOperation> operation;  // that runs here; null: a repeated blocking call
+  std::int64_t deadline_ns = 0;                 // 0: not yet seen waiting
+  std::uint64_t number = 0;    // counts all operations of all ranks, or all those of some ranks
+  std::uint64_t bindings = 0;  // how many invocations this slot was given
+  std::uint32_t queries = 0;   // rounds of the slow path that found the operation waiting
+  const std::uint32_t channel;
+  const bool is_of_some_ranks;
+
+  [[nodiscard]] bool is_running() const { return execution.state() == Execution::State::running; }
+};
+
+class Admission {
+ public:
+  // `options` of every execution; the channel is set here. Operations of all ranks use the channels
+  // 1 … channels, operations of some ranks use channel channels + 1.
+  Admission(const ExecutionOptions& options, std::uint32_t channels);
+
+  // The slot of the next operation of all ranks.
+  [[nodiscard]] LaneSlot& next_slot() { return *slots_[next_slot_]; }
+  // Whether an operation of all ranks that is called now begins at once.
+  [[nodiscard]] bool is_next_slot_free() {
+    return in_order_.empty() && !next_slot().is_running();
+  }
+
+  // Takes the operation in; begin_ready() hands it out.
+  void wait(std::shared_ptr<PendingOperation> operation);
+  // Hands `begin(slot, operation)` each waiting operation that may begin, in the order of the calls.
+  // `running`: the slots of the lane that run.
+  template <typename Begin>
+  void begin_ready(const std::vector<LaneSlot*>& running, Begin&& begin) {
+    while (!in_order_.empty() && !next_slot().is_running()) {
+      std::shared_ptr<PendingOperation> operation = std::move(in_order_.front());
+      in_order_.pop_front();
+      begin(next_slot(), std::move(operation));
+    }
+    if (!is_by_stream_changed_) return;
+    is_by_stream_changed_ = false;
+    if (by_stream_.empty()) return;
+    claim_running(running);
+    std::size_t waiting = 0;
+    for (std::shared_ptr<PendingOperation>& operation : by_stream_) {
+      if (claim(operation->invocation.call)) {
+        begin(idle_slot(), std::move(operation));
+      } else {
+        std::swap(by_stream_[waiting++], operation);
+      }
+    }
+    by_stream_.resize(waiting);
+  }
+  // Gives the operation that begins in the slot its number.
+  void count(LaneSlot& slot);
+  // The slot's operation has ended.
+  void ended(LaneSlot& slot);
+  // Takes out everything that waits.
+  [[nodiscard]] std::vector<std::shared_ptr<PendingOperation>> withdraw();
+
+  [[nodiscard]] bool is_empty() const { return in_order_.empty() && by_stream_.empty(); }
+  [[nodiscard]] bool has_waiting_in_order() const { return !in_order_.empty(); }
+  // How many operations of all ranks have begun: the number of the next one.
+  [[nodiscard]] std::uint64_t next_operation() const { return next_operation_; }
+  [[nodiscard]] std::size_t channels() const { return slots_.size(); }
+  [[nodiscard]] std::uint64_t allocations() const;
+  [[nodiscard]] std::size_t scratch_bytes() const;
+
+ private:
+  bool claim(const Call& call);
+  void claim_running(const std::vector<LaneSlot*>& running);
+  LaneSlot& idle_slot();
+
+  const ExecutionOptions options_;
+  // Operations of all ranks.
+  std::vector<std::unique_ptr<LaneSlot>> slots_;  // by channel
+  std::deque<std::shared_ptr<PendingOperation>> in_order_;
+  std::uint64_t next_operation_ = 0;
+  std::size_t next_slot_ = 0;  // next_operation_ modulo the slots, without the division
+  // Operations of some ranks. As many run at once as there are streams: never more than two for
+  // each peer.
+  std::vector<std::unique_ptr<LaneSlot>> stream_slots_;
+  std::vector<LaneSlot*> idle_stream_slots_;
+  std::deque<std::shared_ptr<PendingOperation>> by_stream_;
+  bool is_by_stream_changed_ = false;  // an operation came or ended since the last look
+  std::uint64_t stream_operations_ = 0;
+  std::uint64_t looks_ = 0;  // of claim(): a contact's stream is claimed if it has this number
+};
+
+}  // namespace weft

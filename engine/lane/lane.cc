@@ -1,0 +1,339 @@
+// lane: beginning, advancing and finishing operations, and waiting for them.
+#include "engine/lane/lane.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+namespace {
+
+// How often a caller that only tests has the observer look around.
+constexpr std::int64_t kLookNs = 1'000'000;
+// The longest sleep of a lane that runs nothing and only keeps what a peer has yet to answer, for
+// example a note between two bonds. The peer may be idle, too, and take no turn for hours; its answer
+// wakes the lane. Nobody waits for that answer, so the lane does not poll before it sleeps.
+constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
+
+ExecutionOptions with_lane(ExecutionOptions options, ScratchPool& scratch, TraceRing& trace) {
+  options.scratch = &scratch;
+  options.trace = &trace;
+  return options;
+}
+
+}  // namespace
+
+// A caller that drives the lane. It is counted with the token held, so without the locked
+// instruction that would stall the hot path; the lane's thread only looks at the count.
+class Lane::Waiting {
+ public:
+  explicit Waiting(std::atomic<int>& count) : count_(count) { add(1); }
+  ~Waiting() { add(-1); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  void add(int change) {
+    count_.store(count_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+  }
+  std::atomic<int>& count_;
+};
+
+Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, TraceRing& trace,
+           const Membership& membership, LaneObserver& observer)
+    : options_(options),
+      interface_(std::move(interface)),
+      trace_(trace),
+      membership_(membership),
+      observer_(observer),
+      admission_(with_lane(options.execution, scratch_, trace), options.channels),
+      thread_({.has_waiter = [this] { return waiters_.load(std::memory_order_relaxed) != 0; },
+               .waits = [this] { return waits_.load(std::memory_order_relaxed); },
+               .drive = [this](const std::atomic<bool>& stopping) { drive_for_thread(stopping); }},
+              options.place) {
+  running_.reserve(admission_.channels());
+}
+
+Lane::~Lane() {
+  close([] {});
+}
+
+std::shared_ptr<PendingOperation> Lane::new_operation(const std::shared_ptr<Lane>& self) {
+  auto operation = std::make_shared<PendingOperation>(self);
+  operation->has_handle = true;
+  return operation;
+}
+
+std::shared_ptr<PendingOperation> Lane::blocking_operation() {
+  std::shared_ptr<PendingOperation> operation = std::exchange(spare_, nullptr);
+  if (operation == nullptr) {
+    ++allocations_;
+    operation = std::make_shared<PendingOperation>(std::weak_ptr<Lane>());
+  }
+  operation->invocation.clear();
+  operation->status = {};
+  operation->done.store(false, std::memory_order_relaxed);
+  return operation;
+}
+
+void Lane::admit(std::shared_ptr<PendingOperation> operation) {
+  if (failed_) return completions_.complete(operation, failure_);
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  admission_.wait(std::move(operation));
+  begin_ready();
+}
+
+void Lane::begin_ready() {
+  if (failed_) return;
+  admission_.begin_ready(running_,
+                         [this](LaneSlot& slot, std::shared_ptr<PendingOperation> operation) {
+                           std::swap(slot.invocation, operation->invocation);
+                           slot.operation = std::move(operation);
+                           ++slot.bindings;
+                           begin(slot, false);
+                         });
+}
+
+// Gives the operation its number, and the slot's execution the work: the slot's invocation, or what
+// the execution ran last, once again.
+void Lane::begin(LaneSlot& slot, bool is_again) {
+  admission_.count(slot);
+  slot.queries = 0;
+  slot.deadline_ns = 0;
+  last_ = &slot;
+  Call& call = slot.invocation.call;
+  call.epoch = membership_.epoch();
+  if (!slot.is_of_some_ranks) {
+    call.operation = static_cast<std::uint32_t>(slot.number);
+    for (Contact* contact : call.in) contact->took_part(slot.number);
+    for (Contact* contact : call.out) contact->took_part(slot.number);
+  }
+  trace_.add(Event::operation_begin, call.operation, kNoRank, slot.invocation.trace_name);
+  Status status = is_again
+                      ? slot.execution.start_again(call.operation, call.epoch, call.self_weight)
+                      : slot.execution.start(*slot.invocation.plan, call);
+  if (!status.ok()) slot.execution.fail(std::move(status));
+  running_.push_back(&slot);
+  stirred_ = true;
+}
+
+// One turn of everything in flight. True if anything moved.
+bool Lane::advance_all() {
+  take_turn();
+  return advance_running();
+}
+
+// The network's turn. Shared memory needs no turn and gives no news: its executions look each time.
+void Lane::take_turn() {
+  stirred_ |= !options_.has_networks || interface_->progress();
+}
+
+bool Lane::advance_running() {
+  stirred_ = false;
+  for (std::size_t i = 0; i < running_.size();) {
+    const std::size_t before = running_.size();
+    stirred_ |= advance(i);
+    if (running_.size() == before) ++i;
+  }
+  return stirred_;
+}
+
+// Moves one of running_, which leaves running_ when it is done. True if it moved.
+bool Lane::advance(std::size_t index) {
+  LaneSlot& slot = *running_[index];
+  slot.execution.advance();
+  if (slot.is_running()) return slot.execution.moved();
+  running_[index] = running_.back();
+  running_.pop_back();
+  finish(slot);
+  return true;
+}
+
+void Lane::advance_once(LaneSlot& slot) {
+  take_turn();
+  slot.execution.advance();
+}
+
+void Lane::finish(LaneSlot& slot) {
+  const Status& status = slot.execution.status();
+  trace_.add(Event::operation_end, slot.invocation.call.operation, status.rank(),
+             static_cast<std::uint16_t>(status.code()));
+  ++completed_;
+  if (!status.ok()) observer_.operation_failed(status, slot.execution.touched_output());
+  admission_.ended(slot);
+  if (slot.operation == nullptr) return;
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  completions_.complete(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
+}
+
+// The last turn before the caller does something else: what was posted leaves, and the peers learn
+// what this rank has released.
+void Lane::flush() {
+  if (options_.has_networks && !interface_->flushed()) take_turn();
+}
+
+void Lane::leave() {
+  advance_all();
+  begin_ready();
+  flush();
+  if (options_.has_thread) thread_.call();
+}
+
+// Whether an operation waits for a rank that shares this core: that rank must run before anything
+// else helps.
+bool Lane::needs_core() {
+  return std::ranges::any_of(
+      running_, [](LaneSlot* slot) { return slot->execution.waits_for_this_core(); });
+}
+
+// Polls until done() holds. The token is held on entry and on return, and lent meanwhile to others
+// that want it.
+template <typename Done>
+void Lane::drive(Done&& done) {
+  Backoff backoff(options_.policy);
+  bool core_wanted = false;
+  while (true) {
+    take_turn();
+    const bool looks = stirred_;  // an operation that stood still moves only after news
+    if (looks) advance_running();
+    begin_ready();
+    if (done()) return flush();
+    if (stirred_) {
+      backoff.reset();
+      continue;
+    }
+    if (token_.wanted()) {
+      flush();
+      token_.lend();
+      if (done()) return;
+    }
+    const bool idle = running_.empty();
+    if (looks) core_wanted = needs_core();
+    switch (idle ? Backoff::Next::sleep : backoff.next(core_wanted)) {
+      case Backoff::Next::again:
+        break;
+      case Backoff::Next::slow:
+        observer_.look_around();
+        break;
+      case Backoff::Next::sleep:
+        observer_.look_around();
+        trace_.add(Event::sleep, 0);
+        interface_->sleep(idle ? kIdleSleepNs : options_.policy.sleep_ns,
+                          [&] { return advance_all() || done() || token_.wanted(); });
+        trace_.add(Event::wake, 0);
+        stirred_ = true;
+        break;
+    }
+  }
+}
+
+// The same for a caller, who hands what is left over to the thread when it goes.
+template <typename Done>
+void Lane::wait_until(Done&& done) {
+  {
+    const Waiting waiting(waiters_);
+    drive(done);
+  }
+  hand_over();
+}
+
+void Lane::hand_over() {
+  waits_.store(waits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (!options_.has_thread) return;
+  const bool is_flushed = !options_.has_networks || interface_->flushed();
+  if (in_flight_.load(std::memory_order_relaxed) == 0 && is_flushed) return;
+  // A thread that the kernel refuses is missed only until the next call of this context.
+  if (const Status status = thread_.start(); !status.ok()) {
+    log(LogLevel::warning, status.to_string());
+  } else {
+    thread_.call();
+  }
+}
+
+Status Lane::drive_to_end(std::shared_ptr<PendingOperation> operation) {
+  wait_until([&] { return operation->done.load(std::memory_order_relaxed); });
+  Status status = operation->status;
+  keep(std::move(operation));
+  return status;
+}
+
+Status Lane::repeat(LaneSlot& slot) {
+  begin(slot, true);
+  wait_until([&] { return !slot.is_running(); });
+  return slot.execution.status().ok() ? Status() : failure_;
+}
+
+void Lane::drive_until_none_of_all() {
+  wait_until([this] {
+    return failed_ || (!admission_.has_waiting_in_order() &&
+                       std::ranges::all_of(running_, &LaneSlot::is_of_some_ranks));
+  });
+}
+
+void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
+  token_.acquire();  // a caller that sleeps with the token is not woken for the thread
+  const Hold hold(token_, std::adopt_lock);
+  drive([&] {
+    return stopping.load(std::memory_order_relaxed) ||
+           (in_flight_.load(std::memory_order_relaxed) == 0 && interface_->flushed()) ||
+           waiters_.load(std::memory_order_relaxed) != 0;
+  });
+}
+
+bool Lane::test(PendingOperation& operation) {
+  if (operation.done.load(std::memory_order_acquire)) return true;
+  if (token_.try_acquire()) {
+    const Hold hold(token_, std::adopt_lock);
+    advance_all();
+    begin_ready();
+    flush();
+    if (const std::int64_t now = now_ns(); now - looked_ns_ >= kLookNs) {
+      looked_ns_ = now;
+      observer_.look_around();
+    }
+  }
+  return operation.done.load(std::memory_order_acquire);
+}
+
+Status Lane::wait(PendingOperation& operation) {
+  if (!operation.done.load(std::memory_order_acquire)) {
+    const Hold hold(*this);
+    wait_until([&] { return operation.done.load(std::memory_order_acquire); });
+  }
+  return operation.status;
+}
+
+void Lane::fail(const Status& status) {
+  failed_ = true;
+  failure_ = status;
+  for (LaneSlot* slot : running_) slot->execution.fail(failure_);
+  for (const std::shared_ptr<PendingOperation>& operation : admission_.withdraw()) {
+    in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    completions_.complete(operation, failure_);
+  }
+}
+
+bool Lane::touches_output() const {
+  return std::ranges::any_of(running_,
+                             [](LaneSlot* slot) { return slot->execution.touched_output(); });
+}
+
+void Lane::close(const std::function<void()>& last_words) {
+  thread_.stop([this] { wake(); });
+  if (!std::exchange(closed_, true)) {
+    const Hold hold(*this);
+    last_words();
+    advance_all();
+    interface_->close();
+  }
+  completions_.stop();
+}
+
+std::uint64_t Lane::allocations() const {
+  return allocations_ + scratch_.allocations() + admission_.allocations();
+}
+
+std::size_t Lane::scratch_bytes() const {
+  return scratch_.bytes() + admission_.scratch_bytes();
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// lane_thread: the thread of a lane, which moves bytes while nobody waits. It starts when it is first
+// called, and sleeps while nothing is in flight and while a caller waits, because that caller drives
+// the lane.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "engine/lane/place.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+
+// What the thread asks its lane, and has it do.
+struct LaneWork {
+  std::function<bool()> has_waiter;  // whether a caller drives the lane now
+  std::function<std::uint32_t()> waits;  // how many waits of callers have ended so far
+  // Drives the lane until nothing is left to do, a caller waits, or `stopping` is set.
+  std::function<void(const std::atomic<bool>& stopping)> drive;
+};
+
+class LaneThread {
+ public:
+  LaneThread(LaneWork work, LanePlace place) : work_(std::move(work)), place_(std::move(place)) {}
+  ~LaneThread() { stop(); }
+  LaneThread(const LaneThread&) = delete;
+  LaneThread& operator=(const LaneThread&) = delete;
+
+  // Starts the thread if it does not run yet. An error where the kernel gives none.
+  Status start();
+  // Something is in flight that nobody waits for. The thread must have been started.
+  void call();
+  // Ends the thread. `wake` makes a thread that sleeps inside drive() look at `stopping`.
+  void stop(const std::function<void()>& wake = [] {});
+
+ private:
+  void loop();
+  void let_callers_go_on(std::unique_lock<std::mutex>& lock);
+
+  const LaneWork work_;
+  const LanePlace place_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  bool called_ = false;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace weft
