@@ -3,6 +3,7 @@
 //
 // Each call runs its own threads on the given cores for a few milliseconds and returns a median.
 // Nothing else should run meanwhile. A core that may not be used leaves the threads where they are.
+// Where threads cannot be started, a figure that needs two of them is 0.
 #pragma once
 
 #include <cstddef>
