@@ -1,11 +1,10 @@
 // binder: operations between neighbors of the graph, and what all families share.
-#include "engine/context/binder.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "engine/context/binder.h"
 #include "engine/context/operands.h"
 
 namespace weft {
@@ -27,6 +26,14 @@ Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
 }  // namespace
 
 Status Binder::bind(const Request& request, Invocation& invocation) {
+  WEFT_RETURN_IF_ERROR(bind_operation(request, invocation));
+  invocation.call.agreement = agreement_of(request);
+  invocation.call.looks_for_strays =
+      has_root(request.collective) || request.collective == Collective::barrier;
+  return {};
+}
+
+Status Binder::bind_operation(const Request& request, Invocation& invocation) {
   switch (request.collective) {
     case Collective::neighbor_allreduce:
       return neighbor_allreduce(request, invocation);
@@ -61,8 +68,8 @@ Status Binder::bind(const Request& request, Invocation& invocation) {
     case Collective::local_allreduce:
       return local_allreduce(request, invocation);
   }
-  return invalid(fmt::format("no operation has the number {}",
-                             static_cast<unsigned>(request.collective)));
+  return invalid(
+      fmt::format("no operation has the number {}", static_cast<unsigned>(request.collective)));
 }
 
 void Binder::use(const CachedPlan& plan, Invocation& invocation) {
@@ -84,12 +91,12 @@ Status Binder::plan_neighbors(Invocation& invocation, Collective collective, boo
   key.out = static_cast<std::uint32_t>(call.out.size());
   for (const Contact* contact : call.in) key.position += contact->rank < config_.rank ? 1 : 0;
   WEFT_ASSIGN(const CachedPlan* plan, plans_.get(key, [&]() -> Planned {
-                View view{config_.rank, config_.size, {}, {}};
-                for (const Contact* contact : call.in) view.in.push_back(contact->rank);
-                for (const Contact* contact : call.out) view.out.push_back(contact->rank);
-                Plan made = plan_of_neighbors(collective, view, Shape{in_place});
-                return {std::move(view), std::move(made)};
-              }));
+    View view{config_.rank, config_.size, {}, {}};
+    for (const Contact* contact : call.in) view.in.push_back(contact->rank);
+    for (const Contact* contact : call.out) view.out.push_back(contact->rank);
+    Plan made = plan_of_neighbors(collective, view, Shape{in_place});
+    return {std::move(view), std::move(made)};
+  }));
   invocation.plan = &plan->plan;
   invocation.trace_name = plan->trace_name;
   return {};
@@ -123,9 +130,9 @@ Status Binder::neighbor_allgather(const Request& request, Invocation& invocation
       lay_out("neighbor_allgather", invocation.given, x.type, degree, counts, x.count));
   const std::size_t all = invocation.given.empty() ? 0 : end_of(invocation.given);
   if (all != y.count) {
-    return invalid(fmt::format(
-        "neighbor_allgather: the in-neighbors' parts have {} elements, the output {}", all,
-        y.count));
+    return invalid(
+        fmt::format("neighbor_allgather: the in-neighbors' parts have {} elements, the output {}",
+                    all, y.count));
   }
   invocation.call.given = invocation.given;
   return plan_neighbors(invocation, Collective::neighbor_allgather, false);

@@ -70,7 +70,8 @@ Status Binder::reduce_scatter(const Request& request, Invocation& invocation) {
   const Range own = invocation.given_input[static_cast<std::size_t>(config_.rank)];
   WEFT_ASSIGN(const bool in_place, check_part("reduce_scatter", x, y, own));
   bind_operands(invocation.call, Collective::reduce_scatter, x, y);
-  WEFT_RETURN_IF_ERROR(bind_reduction("reduce_scatter", invocation.call, x.type, request.op, config_.size));
+  WEFT_RETURN_IF_ERROR(
+      bind_reduction("reduce_scatter", invocation.call, x.type, request.op, config_.size));
   invocation.call.given_input = invocation.given_input;
   PlanKey key;
   key.collective = Collective::reduce_scatter;

@@ -109,8 +109,8 @@ Status Binder::group_average(const Request& request, Invocation& invocation) {
   key.position = static_cast<std::uint32_t>(place);
   key.bytes = x.count * size_of(x.type);
   WEFT_ASSIGN(const CachedPlan* plan, plans_.get(key, [&] {
-                return plan_group_average(place, size, key.bytes, Shape{key.in_place});
-              }));
+    return plan_group_average(place, size, key.bytes, Shape{key.in_place});
+  }));
   invocation.plan = &plan->plan;
   invocation.trace_name = plan->trace_name;
   const auto connect = [&](const std::vector<Rank>& places,

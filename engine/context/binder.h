@@ -33,6 +33,7 @@ class Binder {
   [[nodiscard]] Status bind(const Request& request, Invocation& invocation);
 
  private:
+  Status bind_operation(const Request& request, Invocation& invocation);
   // bind_neighbor.cc
   Status neighbor_allreduce(const Request& request, Invocation& invocation);
   Status neighbor_allgather(const Request& request, Invocation& invocation);

@@ -7,6 +7,7 @@ namespace weft {
 Handle::Handle(std::shared_ptr<PendingOperation> operation) : operation_(std::move(operation)) {}
 
 bool Handle::test() {
+  if (is_forked_child()) return true;
   if (operation_ == nullptr || operation_->done.load(std::memory_order_acquire)) return true;
   const auto lane = operation_->lane.lock();
   return lane == nullptr || lane->test(*operation_);
@@ -14,6 +15,7 @@ bool Handle::test() {
 
 Status Handle::wait() {
   if (operation_ == nullptr) return Status(Code::invalid_argument, "wait: the handle is empty");
+  if (is_forked_child()) return forked_child_error("wait");
   if (operation_->done.load(std::memory_order_acquire)) return operation_->status;
   if (const auto lane = operation_->lane.lock()) return lane->wait(*operation_);
   return Status(Code::closed, "wait: the context of this operation was closed");
@@ -21,6 +23,7 @@ Status Handle::wait() {
 
 Status Handle::then(std::function<void(const Status&)> call) {
   if (operation_ == nullptr) return Status(Code::invalid_argument, "then: the handle is empty");
+  if (is_forked_child()) return forked_child_error("then");
   if (const auto lane = operation_->lane.lock()) return lane->then(operation_, std::move(call));
   call(wait());  // nothing is left to wait for
   return {};
@@ -29,17 +32,25 @@ Status Handle::then(std::function<void(const Status&)> call) {
 Context::Context(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
 Context::~Context() {
-  if (core_) core_->close();
+  if (is_forked_child()) {
+    (void)new std::shared_ptr<Core>(
+        std::move(core_));  // its threads and connections are the parent's
+  } else if (core_) {
+    core_->close();
+  }
 }
 
 Result<std::unique_ptr<Context>> Context::create(const Config& config,
                                                  std::shared_ptr<Store> store) {
+  if (is_forked_child()) return forked_child_error("Context::create");
   if (store == nullptr) return Status(Code::invalid_argument, "Context::create: the store is null");
+  mark_process();
   WEFT_ASSIGN(std::shared_ptr<Core> core, Core::open(config, std::move(store)));
   return std::unique_ptr<Context>(new Context(std::move(core)));
 }
 
 Result<std::unique_ptr<Context>> Context::from_environment() {
+  if (is_forked_child()) return forked_child_error("Context::from_environment");
   WEFT_ASSIGN(Config config, Config::from_environment());
   set_log(config.log, config.rank);
   WEFT_ASSIGN(std::shared_ptr<Store> store, open_store(config));
@@ -56,6 +67,7 @@ const Config& Context::config() const {
   return core_->config();
 }
 Status Context::set_graph(Graph graph, bool weighted) {
+  if (is_forked_child()) return forked_child_error("set_graph");
   return core_->set_graph(std::move(graph), weighted);
 }
 const Graph& Context::graph() const {
@@ -63,12 +75,14 @@ const Graph& Context::graph() const {
 }
 namespace {
 Context::Placement placement_or_none(Context::Core& core) {
+  if (is_forked_child()) return {};
   Result<Context::Placement> placement = core.placement();
   return placement.ok() ? *std::move(placement) : Context::Placement();
 }
 }  // namespace
 
 Result<Context::Placement> Context::placement() const {
+  if (is_forked_child()) return forked_child_error("placement");
   return core_->placement();
 }
 int Context::local_rank() const {
@@ -87,51 +101,83 @@ bool Context::is_homogeneous() const {
   return placement_or_none(*core_).is_homogeneous;
 }
 Status Context::set_machine_graph(Graph graph, bool weighted) {
+  if (is_forked_child()) return forked_child_error("set_machine_graph");
   return core_->set_machine_graph(std::move(graph), weighted);
 }
 std::optional<Graph> Context::machine_graph() const {
+  if (is_forked_child()) return std::nullopt;
   return core_->machine_graph();
 }
 Context::Usage Context::usage() const {
+  if (is_forked_child()) return {};
   return core_->usage();
 }
 std::string Context::explain() const {
+  if (is_forked_child()) return forked_child_error("explain").to_string();
   return core_->explain();
 }
 
 Status Context::run(const Request& request) {
+  if (is_forked_child()) return forked_child_error(name(request.collective));
   return core_->run(request);
 }
 Result<Handle> Context::start(const Request& request) {
+  if (is_forked_child()) return forked_child_error(name(request.collective));
   return core_->start(request);
 }
 
-Status Context::neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& weights) {
-  return run({.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
+Status Context::neighbor_allreduce(const Input& x, const Output& y,
+                                   const NeighborWeights& weights) {
+  return run(
+      {.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
 }
-Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y, const NeighborWeights& weights) {
-  return start({.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
-}
-
-Status Context::hierarchical_neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& machine_weights) {
-  return run({.collective = Collective::hierarchical_neighbor_allreduce, .input = x, .output = y, .weights = machine_weights});
-}
-Result<Handle> Context::hierarchical_neighbor_allreduce_start(const Input& x, const Output& y, const NeighborWeights& machine_weights) {
-  return start({.collective = Collective::hierarchical_neighbor_allreduce, .input = x, .output = y, .weights = machine_weights});
+Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y,
+                                                 const NeighborWeights& weights) {
+  return start(
+      {.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
 }
 
-Status Context::neighbor_allgather(const Input& x, const Output& y, std::span<const std::size_t> counts) {
-  return run({.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
+Status Context::hierarchical_neighbor_allreduce(const Input& x, const Output& y,
+                                                const NeighborWeights& machine_weights) {
+  return run({.collective = Collective::hierarchical_neighbor_allreduce,
+              .input = x,
+              .output = y,
+              .weights = machine_weights});
 }
-Result<Handle> Context::neighbor_allgather_start(const Input& x, const Output& y, std::span<const std::size_t> counts) {
-  return start({.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
+Result<Handle> Context::hierarchical_neighbor_allreduce_start(
+    const Input& x, const Output& y, const NeighborWeights& machine_weights) {
+  return start({.collective = Collective::hierarchical_neighbor_allreduce,
+                .input = x,
+                .output = y,
+                .weights = machine_weights});
 }
 
-Status Context::allreduce(const Input& x, const Output& y, ReduceOp op, AllreduceAlgorithm algorithm) {
-  return run({.collective = Collective::allreduce, .input = x, .output = y, .op = op, .algorithm = algorithm});
+Status Context::neighbor_allgather(const Input& x, const Output& y,
+                                   std::span<const std::size_t> counts) {
+  return run(
+      {.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
 }
-Result<Handle> Context::allreduce_start(const Input& x, const Output& y, ReduceOp op, AllreduceAlgorithm algorithm) {
-  return start({.collective = Collective::allreduce, .input = x, .output = y, .op = op, .algorithm = algorithm});
+Result<Handle> Context::neighbor_allgather_start(const Input& x, const Output& y,
+                                                 std::span<const std::size_t> counts) {
+  return start(
+      {.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
+}
+
+Status Context::allreduce(const Input& x, const Output& y, ReduceOp op,
+                          AllreduceAlgorithm algorithm) {
+  return run({.collective = Collective::allreduce,
+              .input = x,
+              .output = y,
+              .op = op,
+              .algorithm = algorithm});
+}
+Result<Handle> Context::allreduce_start(const Input& x, const Output& y, ReduceOp op,
+                                        AllreduceAlgorithm algorithm) {
+  return start({.collective = Collective::allreduce,
+                .input = x,
+                .output = y,
+                .op = op,
+                .algorithm = algorithm});
 }
 
 Status Context::local_allreduce(const Input& x, const Output& y, ReduceOp op) {
@@ -158,15 +204,26 @@ Result<Handle> Context::barrier_start() {
 Status Context::allgather(const Input& x, const Output& y, std::span<const std::size_t> counts) {
   return run({.collective = Collective::allgather, .input = x, .output = y, .counts = counts});
 }
-Result<Handle> Context::allgather_start(const Input& x, const Output& y, std::span<const std::size_t> counts) {
+Result<Handle> Context::allgather_start(const Input& x, const Output& y,
+                                        std::span<const std::size_t> counts) {
   return start({.collective = Collective::allgather, .input = x, .output = y, .counts = counts});
 }
 
-Status Context::reduce_scatter(const Input& x, const Output& y, ReduceOp op, std::span<const std::size_t> counts) {
-  return run({.collective = Collective::reduce_scatter, .input = x, .output = y, .op = op, .counts = counts});
+Status Context::reduce_scatter(const Input& x, const Output& y, ReduceOp op,
+                               std::span<const std::size_t> counts) {
+  return run({.collective = Collective::reduce_scatter,
+              .input = x,
+              .output = y,
+              .op = op,
+              .counts = counts});
 }
-Result<Handle> Context::reduce_scatter_start(const Input& x, const Output& y, ReduceOp op, std::span<const std::size_t> counts) {
-  return start({.collective = Collective::reduce_scatter, .input = x, .output = y, .op = op, .counts = counts});
+Result<Handle> Context::reduce_scatter_start(const Input& x, const Output& y, ReduceOp op,
+                                             std::span<const std::size_t> counts) {
+  return start({.collective = Collective::reduce_scatter,
+                .input = x,
+                .output = y,
+                .op = op,
+                .counts = counts});
 }
 
 Status Context::reduce(const Input& x, const Output& y, Rank root, ReduceOp op) {
@@ -176,18 +233,26 @@ Result<Handle> Context::reduce_start(const Input& x, const Output& y, Rank root,
   return start({.collective = Collective::reduce, .input = x, .output = y, .op = op, .root = root});
 }
 
-Status Context::gather(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
-  return run({.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
+Status Context::gather(const Input& x, const Output& y, Rank root,
+                       std::span<const std::size_t> counts) {
+  return run(
+      {.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
 }
-Result<Handle> Context::gather_start(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
-  return start({.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
+Result<Handle> Context::gather_start(const Input& x, const Output& y, Rank root,
+                                     std::span<const std::size_t> counts) {
+  return start(
+      {.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
 }
 
-Status Context::scatter(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
-  return run({.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
+Status Context::scatter(const Input& x, const Output& y, Rank root,
+                        std::span<const std::size_t> counts) {
+  return run(
+      {.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
 }
-Result<Handle> Context::scatter_start(const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts) {
-  return start({.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
+Result<Handle> Context::scatter_start(const Input& x, const Output& y, Rank root,
+                                      std::span<const std::size_t> counts) {
+  return start(
+      {.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
 }
 
 Status Context::alltoall(const Input& x, const Output& y) {
@@ -197,11 +262,22 @@ Result<Handle> Context::alltoall_start(const Input& x, const Output& y) {
   return start({.collective = Collective::alltoall, .input = x, .output = y});
 }
 
-Status Context::alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts, std::span<const std::size_t> receive_counts) {
-  return run({.collective = Collective::alltoall, .input = x, .output = y, .counts = send_counts, .receive_counts = receive_counts});
+Status Context::alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts,
+                          std::span<const std::size_t> receive_counts) {
+  return run({.collective = Collective::alltoall,
+              .input = x,
+              .output = y,
+              .counts = send_counts,
+              .receive_counts = receive_counts});
 }
-Result<Handle> Context::alltoallv_start(const Input& x, const Output& y, std::span<const std::size_t> send_counts, std::span<const std::size_t> receive_counts) {
-  return start({.collective = Collective::alltoall, .input = x, .output = y, .counts = send_counts, .receive_counts = receive_counts});
+Result<Handle> Context::alltoallv_start(const Input& x, const Output& y,
+                                        std::span<const std::size_t> send_counts,
+                                        std::span<const std::size_t> receive_counts) {
+  return start({.collective = Collective::alltoall,
+                .input = x,
+                .output = y,
+                .counts = send_counts,
+                .receive_counts = receive_counts});
 }
 
 Status Context::send(const Input& x, Rank to) {
@@ -218,21 +294,35 @@ Result<Handle> Context::recv_start(const Output& y, Rank from) {
   return start({.collective = Collective::send, .output = y, .peer = from, .receives = true});
 }
 
-Status Context::pair_average(const Input& x, const Output& y, Rank peer, double self_weight, double pair_weight) {
-  return run({.collective = Collective::pair_average, .input = x, .output = y, .peer = peer, .self_weight = self_weight, .pair_weight = pair_weight});
+Status Context::pair_average(const Input& x, const Output& y, Rank peer, double self_weight,
+                             double pair_weight) {
+  return run({.collective = Collective::pair_average,
+              .input = x,
+              .output = y,
+              .peer = peer,
+              .self_weight = self_weight,
+              .pair_weight = pair_weight});
 }
-Result<Handle> Context::pair_average_start(const Input& x, const Output& y, Rank peer, double self_weight, double pair_weight) {
-  return start({.collective = Collective::pair_average, .input = x, .output = y, .peer = peer, .self_weight = self_weight, .pair_weight = pair_weight});
+Result<Handle> Context::pair_average_start(const Input& x, const Output& y, Rank peer,
+                                           double self_weight, double pair_weight) {
+  return start({.collective = Collective::pair_average,
+                .input = x,
+                .output = y,
+                .peer = peer,
+                .self_weight = self_weight,
+                .pair_weight = pair_weight});
 }
 
 Status Context::group_average(const Input& x, const Output& y, std::span<const Rank> ranks) {
   return run({.collective = Collective::group_average, .input = x, .output = y, .group = ranks});
 }
-Result<Handle> Context::group_average_start(const Input& x, const Output& y, std::span<const Rank> ranks) {
+Result<Handle> Context::group_average_start(const Input& x, const Output& y,
+                                            std::span<const Rank> ranks) {
   return start({.collective = Collective::group_average, .input = x, .output = y, .group = ranks});
 }
 
 Result<std::unique_ptr<Context>> Context::split(int color, int key) {
+  if (is_forked_child()) return forked_child_error("split");
   WEFT_ASSIGN(std::shared_ptr<Core> core, core_->split(color, key));
   if (core == nullptr) return std::unique_ptr<Context>();
   return std::unique_ptr<Context>(new Context(std::move(core)));

@@ -17,7 +17,8 @@
 // be waited for on any thread. Callbacks run on the context's completion thread. Several contexts
 // may live in a process. Memory handed to an operation belongs to it until it is done: the input
 // must not be written, the output not be touched. Inputs are never modified unless input and output
-// are the same memory. On an error the output's content is unspecified when Status::text() says so,
+// are the same memory. In a child that was forked from a process with a context every call is an error,
+// and destroying what is there does nothing. On an error the output's content is unspecified when Status::text() says so,
 // else untouched.
 #pragma once
 

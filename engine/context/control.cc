@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -78,16 +79,64 @@ Status Control::answer(Contact& contact, const WireHeader& header) {
   const auto ahead = static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
   if (ahead >= 0) return {};  // this rank is not there yet
   const std::uint64_t operation = next + static_cast<std::uint64_t>(std::int64_t{ahead});
-  if (contact.newest != ~std::uint64_t{0} && contact.took_part_in(operation)) return {};
   const std::string what =
       fmt::format("{} (operation {})", name(static_cast<Collective>(header.collective)), operation);
+  if (contact.newest != ~std::uint64_t{0} && contact.took_part_in(operation))
+    return compare(lane_.admission().slot_of(operation), header, contact.rank, what);
   const bool sends = (header.flags & kFlagSends) != 0;
   return Status(Code::mismatch,
-                sends ? fmt::format("{}: rank {} sends to rank {}, which has no edge from it", what,
-                                    contact.rank, config_.rank)
-                      : fmt::format("{}: rank {} expects data from rank {}, which has no edge to it",
-                                    what, contact.rank, config_.rank),
+                sends
+                    ? fmt::format("{}: rank {} sends to rank {}, which has no edge from it", what,
+                                  contact.rank, config_.rank)
+                    : fmt::format("{}: rank {} expects data from rank {}, which has no edge to it",
+                                  what, contact.rank, config_.rank),
                 contact.rank);
+}
+
+// A peer that has an edge with this rank may wait in vain because the two disagree otherwise.
+Status Control::compare(const LaneSlot* slot, const WireHeader& header, Rank from,
+                        const std::string& what) {
+  if (slot == nullptr) return {};
+  const Call& call = slot->invocation.call;
+  const auto collective = static_cast<Collective>(header.collective);
+  if (call.collective != collective) {
+    return Status(Code::mismatch,
+                  fmt::format("{}: rank {} calls {}, this rank {}", what, from, name(collective),
+                              name(call.collective)),
+                  from);
+  }
+  if (call.agreement == header.agreement) return {};
+  return Status(
+      Code::mismatch,
+      fmt::format("{}: {}", what, disagreement(collective, call.agreement, from, header.agreement)),
+      from);
+}
+
+Status Control::find_stray() const {
+  const std::uint64_t next = lane_.admission().next_operation();
+  for (const auto& slot : lane_.admission().slots()) {
+    if (slot->bindings == 0) continue;
+    const Call& call = slot->invocation.call;
+    for (const auto& [rank, contact] : peers_.all()) {
+      const Notice notice = contact->endpoint->front(slot->channel);
+      if (notice.header == nullptr) continue;
+      const WireHeader& header = *notice.header;
+      const auto ahead =
+          static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
+      const bool is_edge = std::ranges::find(call.in, contact.get()) != call.in.end() ||
+                           std::ranges::find(call.out, contact.get()) != call.out.end();
+      if (ahead >= 0 || (slot->is_running() && is_edge)) continue;
+      const std::string what = fmt::format(
+          "{} (operation {})", name(static_cast<Collective>(header.collective)), header.operation);
+      WEFT_RETURN_IF_ERROR(
+          compare(header.operation == call.operation ? slot.get() : nullptr, header, rank, what));
+      return Status(
+          Code::mismatch,
+          fmt::format("{}: rank {} sends to this rank, which expects nothing from it", what, rank),
+          rank);
+    }
+  }
+  return {};
 }
 
 void Control::ask_missing(LaneSlot& slot) {
@@ -99,6 +148,7 @@ void Control::ask_missing(LaneSlot& slot) {
     WireHeader header = header_of(NoticeKind::query);
     header.flags = missing.what == Execution::Missing::What::data ? 0 : kFlagSends;
     header.collective = static_cast<std::uint8_t>(slot.invocation.call.collective);
+    header.agreement = slot.invocation.call.agreement;
     header.operation = slot.invocation.call.operation;
     (void)endpoint.post_notice(kControlChannel, header, {});
   }

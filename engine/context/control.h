@@ -2,8 +2,7 @@
 // the peer takes part in an operation, and the failure of a context. Internal to the module.
 #pragma once
 
-#include <functional>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/config/config.h"
@@ -26,12 +25,17 @@ class Control {
   [[nodiscard]] Status listen();
   // Asks every peer that the operation of the slot waits for whether this rank is its peer, too.
   void ask_missing(LaneSlot& slot);
+  // A notice on the channel of an operation that is over here, or has no edge from its sender: the
+  // ranks disagree about the operation, for example about its root. `mismatch`, or ok: none.
+  [[nodiscard]] Status find_stray() const;
   // Tells every peer that this context has failed.
   void tell_failure(const Status& status);
 
  private:
   [[nodiscard]] Status listen_to(Contact& contact);
   [[nodiscard]] Status answer(Contact& contact, const WireHeader& header);
+  [[nodiscard]] static Status compare(const LaneSlot* slot, const WireHeader& header, Rank from,
+                                      const std::string& what);
   [[nodiscard]] WireHeader header_of(NoticeKind kind) const;
 
   const Config& config_;

@@ -112,10 +112,10 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Ros
   options.context = number;
   options.machine = machine.identity;
   const AddressBook addresses(roster, number, config.deadline_ms);
-  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware, [addresses](Rank rank) {
-                return addresses.address_of(rank);
-              }));
-  if (!ways.memory_place.ok()) ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
+  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware,
+                                   [addresses](Rank rank) { return addresses.address_of(rank); }));
+  if (!ways.memory_place.ok())
+    ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
   std::shared_ptr<Core> core(
       new Core(config, std::move(roster), number, std::move(hardware), std::move(ways)));
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
@@ -134,7 +134,8 @@ Context::Core::~Core() {
 
 void Context::Core::close() {
   if (std::exchange(closed_, true)) return;
-  lane_.close([this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
+  lane_.close(
+      [this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
   roster_.hub().remove(&membership_);
   if (!trace_.on()) return;
   if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok())

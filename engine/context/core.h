@@ -35,7 +35,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of this rank's color; null for none. Collective.
   Result<std::shared_ptr<Core>> split(int color, int key);
-  ~Core();
+  ~Core() override;
 
   // Leaves the job. Operations in flight fail with `closed`.
   void close();
@@ -64,6 +64,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
 
   void look_around() override { failures_.look_around(); }
+  Status look_for_strays() override { return control_.find_stray(); }
   void operation_failed(const Status& status, bool touched_output) override {
     failures_.fail(status, touched_output);
   }

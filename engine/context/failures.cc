@@ -23,6 +23,7 @@ void Failures::look_around() {
   roster_.hub().tell_events();
   if (listen() || lane_.has_failed() || check_gone()) return;
   if (const Status status = rails_.ask_again(); !status.ok()) return fail(status);
+  if (const Status status = control_.find_stray(); !status.ok()) return fail(status);
   const std::int64_t now = now_ns();
   // Failing empties no slot, so the list of running slots stays as it is.
   for (LaneSlot* slot : lane_.running()) {
@@ -86,10 +87,10 @@ bool Failures::check_left(LaneSlot& slot) {
   if (listen() || lane_.has_failed()) return true;
   const Rank rank = slot.is_running() ? missing_and_gone(slot) : kNoRank;
   if (rank == kNoRank) return false;
-  fail(Status(Code::peer_left,
-              fmt::format("{}: rank {} closed its context while this rank needed it", label(slot),
-                          rank),
-              rank));
+  fail(Status(
+      Code::peer_left,
+      fmt::format("{}: rank {} closed its context while this rank needed it", label(slot), rank),
+      rank));
   return true;
 }
 
@@ -131,19 +132,19 @@ Status Failures::waited_too_long(LaneSlot& slot) {
         break;
     }
   }
-  return Status(Code::timed_out,
-                fmt::format("{}: rank {} waited {} ms (WEFT_DEADLINE_MS) for {}", label(slot),
-                            config_.rank, config_.deadline_ms,
-                            whom.empty() ? std::string("its peers") : whom),
-                first);
+  return Status(
+      Code::timed_out,
+      fmt::format("{}: rank {} waited {} ms (WEFT_DEADLINE_MS) for {}", label(slot), config_.rank,
+                  config_.deadline_ms, whom.empty() ? std::string("its peers") : whom),
+      first);
 }
 
 void Failures::fail(const Status& status, bool touched_output) {
   if (lane_.has_failed()) return;
   Status failure = status;
   if (touched_output || lane_.touches_output()) {
-    failure = Status(status.code(),
-                     fmt::format("{}; the output holds partial data", status.text()), status.rank());
+    failure = Status(status.code(), fmt::format("{}; the output holds partial data", status.text()),
+                     status.rank());
   }
   if (status.code() != Code::closed) {
     lane_.trace().add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));

@@ -74,8 +74,7 @@ Status GraphEdges::bind(Invocation& invocation) {
 Status GraphEdges::bind(Invocation& invocation, const NeighborWeights& weights) {
   if ((weights.sources || weights.destinations) && !weights.self)
     return invalid(fmt::format("{}: src_weights and dst_weights need a self_weight", kName));
-  if (weights.push_sum)
-    WEFT_RETURN_IF_ERROR(check_push_sum(kName, weights, "rank", config_.rank));
+  if (weights.push_sum) WEFT_RETURN_IF_ERROR(check_push_sum(kName, weights, "rank", config_.rank));
   if (weights.destinations && weights.sources) {
     WEFT_RETURN_IF_ERROR(bind_edges_of_call(invocation, weights));
   } else if (weights.destinations) {
@@ -97,12 +96,12 @@ Status GraphEdges::bind(Invocation& invocation, const NeighborWeights& weights) 
 Status GraphEdges::bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources) {
   WEFT_RETURN_IF_ERROR(bind(invocation));
   const auto no_edge = [&](Rank rank) {
-    return invalid(fmt::format(
-        "{}: src_weights names rank {}, which is no in-neighbor of rank {} in {}", kName, rank,
-        config_.rank, graph_.name()));
+    return invalid(
+        fmt::format("{}: src_weights names rank {}, which is no in-neighbor of rank {} in {}",
+                    kName, rank, config_.rank, graph_.name()));
   };
-  WEFT_RETURN_IF_ERROR(weigh_some(sources, invocation.call.in, invocation.receive_weights,
-                                  "src_weights", no_edge));
+  WEFT_RETURN_IF_ERROR(
+      weigh_some(sources, invocation.call.in, invocation.receive_weights, "src_weights", no_edge));
   invocation.call.receive_weights = invocation.receive_weights;
   return {};
 }
@@ -113,10 +112,10 @@ Status GraphEdges::bind_pull(Invocation& invocation, std::span<const NeighborWei
 Status GraphEdges::bind_push(Invocation& invocation, std::span<const NeighborWeight> targets) {
   WEFT_RETURN_IF_ERROR(bind(invocation));
   const auto no_edge = [&](Rank rank) {
-    return invalid(
-        fmt::format("{}: dst_weights names rank {}, which is no out-neighbor of rank {} in {}; give "
-                    "src_weights too for edges outside of the graph",
-                    kName, rank, config_.rank, graph_.name()));
+    return invalid(fmt::format(
+        "{}: dst_weights names rank {}, which is no out-neighbor of rank {} in {}; give "
+        "src_weights too for edges outside of the graph",
+        kName, rank, config_.rank, graph_.name()));
   };
   WEFT_RETURN_IF_ERROR(
       weigh_some(targets, invocation.call.out, invocation.send_weights, "dst_weights", no_edge));
@@ -137,9 +136,8 @@ Status GraphEdges::bind_side(std::span<const NeighborWeight> list, const char* w
     if (!std::isfinite(entry.weight)) [[unlikely]]
       return check_weight(kName, entry.weight, entry.rank);
     if (entry.rank < 0 || entry.rank >= config_.size || entry.rank == config_.rank) {
-      return invalid(
-          fmt::format("{}: {} names rank {}; it must be another of the ranks 0…{}", kName, what,
-                      entry.rank, config_.size - 1));
+      return invalid(fmt::format("{}: {} names rank {}; it must be another of the ranks 0…{}",
+                                 kName, what, entry.rank, config_.size - 1));
     }
     if (entry.rank == previous)
       return invalid(fmt::format("{}: {} names rank {} twice", kName, what, entry.rank));

@@ -46,9 +46,9 @@ class GraphEdges {
   Peers& peers_;
   Graph graph_;
   bool weighted_ = false;
-  bool is_connected_ = false;         // at the first operation on the graph
-  std::vector<Contact*> in_, out_;    // of the graph
-  std::vector<double> weights_;       // receive weights, by in-edge
+  bool is_connected_ = false;       // at the first operation on the graph
+  std::vector<Contact*> in_, out_;  // of the graph
+  std::vector<double> weights_;     // receive weights, by in-edge
   double self_weight_ = 1.0;
   std::vector<NeighborWeight> sorted_;  // scratch of bind_side()
 };

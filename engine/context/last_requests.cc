@@ -23,16 +23,21 @@ bool LastRequests::repeats(LaneSlot& slot, const Request& request, std::uint64_t
                        last.op == request.op && last.algorithm == request.algorithm &&
                        last.input == request.input && last.root == request.root &&
                        last.output == request.output && last.names_all == names_all &&
-                       last.bindings == slot.bindings && last.plans == plans &&
-                       is_simple(request);
+                       last.bindings == slot.bindings && last.plans == plans && is_simple(request);
   if (!is_same) return false;
   return !names_all || GraphEdges::rebind(slot.invocation, request.weights);
 }
 
 void LastRequests::remember(const LaneSlot& slot, const Request& request, std::uint64_t plans) {
-  last_[slot.channel - 1] = {is_simple(request), request.collective, slot.bindings,
-                             request.op,         plans,              request.algorithm,
-                             request.input,      request.root,       request.output,
+  last_[slot.channel - 1] = {is_simple(request),
+                             request.collective,
+                             slot.bindings,
+                             request.op,
+                             plans,
+                             request.algorithm,
+                             request.input,
+                             request.root,
+                             request.output,
                              request.weights.names_all()};
 }
 

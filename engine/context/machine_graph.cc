@@ -14,7 +14,8 @@ namespace {
 // Sets of machines that are numbered at once, at most; a training loop has a few.
 constexpr std::size_t kMostSets = 1024;
 
-Status check_machine_weight(std::string_view what, std::string_view list, const NeighborWeight& each) {
+Status check_machine_weight(std::string_view what, std::string_view list,
+                            const NeighborWeight& each) {
   if (std::isfinite(each.weight)) return {};
   return invalid(
       fmt::format("{}: the weight of machine {} in {} is {}", what, each.rank, list, each.weight));
@@ -25,8 +26,9 @@ Status named_twice(std::string_view what, std::string_view list, Rank machine) {
 }
 
 // Gives the graph's edges that a call names their weights. The other edges are not used.
-Status name_some(std::string_view what, std::string_view list, std::span<const NeighborWeight> named,
-                 std::vector<NeighborWeight>& edges, Rank own) {
+Status name_some(std::string_view what, std::string_view list,
+                 std::span<const NeighborWeight> named, std::vector<NeighborWeight>& edges,
+                 Rank own) {
   for (NeighborWeight& edge : edges) edge.weight = kUnused;
   for (const NeighborWeight& each : named) {
     WEFT_RETURN_IF_ERROR(check_machine_weight(what, list, each));

@@ -40,9 +40,8 @@ class MachineGraph {
   [[nodiscard]] std::uint32_t number_of_step();
   // Gives each edge between ranks the weight of the edge between their machines. Edges inside machine
   // `own` have weight 1.
-  static void weigh_edges(std::span<Contact* const> ranks,
-                          std::span<const NeighborWeight> machines, const Layout& layout, int own,
-                          std::vector<double>& weights);
+  static void weigh_edges(std::span<Contact* const> ranks, std::span<const NeighborWeight> machines,
+                          const Layout& layout, int own, std::vector<double>& weights);
 
  private:
   Status use_graph(std::string_view what, Rank own);

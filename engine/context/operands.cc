@@ -22,8 +22,8 @@ bool overlap(const Input& x, const Output& y) {
 Status check_count(std::string_view what, std::string_view which, std::size_t count,
                    DataType type) {
   if (is_count_of_memory(count, type)) return {};
-  return invalid(fmt::format("{}: the {} cannot have {} elements of {}", what, which, count,
-                             name(type)));
+  return invalid(
+      fmt::format("{}: the {} cannot have {} elements of {}", what, which, count, name(type)));
 }
 
 Status check_pointers(std::string_view what, const Input& x, const Output& y) {

@@ -24,9 +24,8 @@ inline Status check_same_count(std::string_view what, const Input& x, const Outp
   const auto to = reinterpret_cast<std::uintptr_t>(y.data);
   const std::size_t bytes = x.count * size_of(x.type);
   constexpr std::size_t kAnyType = std::size_t{1} << 60;  // whatever the type, no overflow
-  const bool is_right = x.type == y.type && x.count == y.count && x.count < kAnyType &&
-                        from != 0 && to != 0 &&
-                        (from == to || from + bytes <= to || to + bytes <= from);
+  const bool is_right = x.type == y.type && x.count == y.count && x.count < kAnyType && from != 0 &&
+                        to != 0 && (from == to || from + bytes <= to || to + bytes <= from);
   return is_right ? Status() : why_not_same_count(what, x, y);
 }
 

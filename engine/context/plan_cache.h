@@ -38,8 +38,7 @@ struct PlanKey {
 // Belongs to the holder of the lane's token.
 class PlanCache {
  public:
-  PlanCache(Peers& peers, Trace& trace, Lane& lane)
-      : peers_(peers), trace_(trace), lane_(lane) {}
+  PlanCache(Peers& peers, Trace& trace, Lane& lane) : peers_(peers), trace_(trace), lane_(lane) {}
 
   // The plan of that shape, made by `make` if it is not there: a function that gives a Planned, or
   // a Result of it. It stays valid until the cache is emptied, which happens only while nothing runs.

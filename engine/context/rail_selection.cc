@@ -86,7 +86,8 @@ std::vector<std::string> RailSelection::describe() const {
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config_.rank)];
   if (used.size() == rails_.size()) return lines;
   for (const int rail : used)
-    lines.push_back(fmt::format("uses rail {}: {}", rail, reasons_[static_cast<std::size_t>(rail)]));
+    lines.push_back(
+        fmt::format("uses rail {}: {}", rail, reasons_[static_cast<std::size_t>(rail)]));
   return lines;
 }
 

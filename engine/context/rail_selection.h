@@ -47,9 +47,9 @@ class RailSelection {
   MachineTable& machines_;
   const std::vector<RailRecord> rails_;
   const std::vector<std::string> reasons_;
-  bool uses_all_ = false;        // for good: the machine records cannot be read
-  std::int64_t ask_at_ns_ = 0;   // when missing records are asked for again; 0: nobody asked yet
-  std::int64_t ask_wait_ns_ = 0; // how long after the last time
+  bool uses_all_ = false;         // for good: the machine records cannot be read
+  std::int64_t ask_at_ns_ = 0;    // when missing records are asked for again; 0: nobody asked yet
+  std::int64_t ask_wait_ns_ = 0;  // how long after the last time
 };
 
 }  // namespace weft

@@ -42,7 +42,8 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) 
   if (config.local_size == 0) config.local_size = config.size;
   const std::string name = fmt::format("{}/split/{}/{}/", number_, number, own.color);
   if (!config.trace.empty()) config.trace += fmt::format(".split{}-{}", number, own.color);
-  return open_at(std::move(config), roster_.among(ranks_of(own.color, choices), name), number_, hardware_);
+  return open_at(std::move(config), roster_.among(ranks_of(own.color, choices), name), number_,
+                 hardware_);
 }
 
 }  // namespace weft

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/lane/lane.h"
 #include "engine/context/machines.h"
 #include "engine/context/networks.h"
 #include "engine/context/workplace.h"
+#include "engine/lane/lane.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {

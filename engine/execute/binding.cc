@@ -207,6 +207,7 @@ Range Execution::range_of(const Slice& slice, std::size_t elements) const {
 void Execution::bind_header() {
   header_.collective = static_cast<std::uint8_t>(call_.collective);
   header_.data_type = static_cast<std::uint8_t>(call_.type);
+  header_.agreement = call_.agreement;
   header_.epoch = call_.epoch;
   header_.operation = call_.operation;
 }

@@ -148,9 +148,9 @@ bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
   const PieceForm form = bytes <= kInlineBytes ? PieceForm::inlined : PieceForm::payload;
   const int credit = !check_graph_ ? header.flags & kFlagCredit : edge.mutual ? kFlagCredit : 0;
   return header.operation == call_.operation && header.bytes == bytes &&
-         header.collective == header_.collective && header.data_type == header_.data_type &&
-         header.kind == NoticeKind::data && header.form == form &&
-         header.flags == (kFlagLast | credit);
+         header.agreement == header_.agreement && header.collective == header_.collective &&
+         header.data_type == header_.data_type && header.kind == NoticeKind::data &&
+         header.form == form && header.flags == (kFlagLast | credit);
 }
 
 // A step whose messages, if it takes any, are there.

@@ -175,6 +175,10 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
         "order, or one has an edge that the other has not",
         label(), peer, label(static_cast<Collective>(head.collective), head.operation)));
   }
+  if (head.agreement != call_.agreement) {
+    return differ(fmt::format(
+        "{}: {}", label(), disagreement(call_.collective, call_.agreement, peer, head.agreement)));
+  }
   if (head.kind != NoticeKind::data) {
     return differ(
         fmt::format("{}: this rank expects data from rank {}, but rank {} has no edge "
@@ -280,6 +284,14 @@ bool Execution::take_credits() {
       fail(Status(Code::mismatch,
                   fmt::format("{}: rank {} sends data to this rank, which has no edge from it",
                               label(), peer.peer()),
+                  peer.peer()));
+      return false;
+    }
+    if (notice.header->agreement != call_.agreement) {
+      fail(Status(Code::mismatch,
+                  fmt::format("{}: {}", label(),
+                              disagreement(call_.collective, call_.agreement, peer.peer(),
+                                           notice.header->agreement)),
                   peer.peer()));
       return false;
     }

@@ -112,7 +112,11 @@ struct Call {
   std::span<const double> send_weights;     // by out-edge; empty: 1
   std::span<const Range> given;             // the output's blocks where its partition is `given`
   std::span<const Range> given_input;       // the input's
-  bool checks_graph = true;  // false: no credits, so a copied message waits for nobody
+  bool checks_graph = true;     // false: no credits, so a copied message waits for nobody
+  std::uint16_t agreement = 0;  // agreement_of() the request
+  // Where ranks that disagree may not hear each other in this operation: a root for example only
+  // sends. Its end is the time to look for notices that belong to no operation.
+  bool looks_for_strays = false;
 };
 // A receive weight that means: take the message and do not use it; a send weight that means: say
 // that there is no data. Negative zero is never a weight of a caller's.

@@ -213,7 +213,6 @@ Posted Execution::post_piece(const Sending& send, OutEdge& out, std::uint32_t pi
 // What a piece says to the peer of one edge: its weight, and with the first the credit.
 void Execution::address(WireHeader& head, std::size_t edge, bool is_last) const {
   const OutEdge& out = out_[edge];
-  head.edge = static_cast<std::uint16_t>(edge);
   head.weight = send_weight(edge);
   head.flags = static_cast<std::uint8_t>((is_last ? kFlagLast : 0) |
                                          (!out.spoken && out.mutual ? kFlagCredit : 0) |

@@ -59,9 +59,7 @@ class Admission {
   // The slot of the next operation of all ranks.
   [[nodiscard]] LaneSlot& next_slot() { return *slots_[next_slot_]; }
   // Whether an operation of all ranks that is called now begins at once.
-  [[nodiscard]] bool is_next_slot_free() {
-    return in_order_.empty() && !next_slot().is_running();
-  }
+  [[nodiscard]] bool is_next_slot_free() { return in_order_.empty() && !next_slot().is_running(); }
 
   // Takes the operation in; begin_ready() hands it out.
   void wait(std::shared_ptr<PendingOperation> operation);
@@ -88,6 +86,13 @@ class Admission {
     }
     by_stream_.resize(waiting);
   }
+  // The slot that runs the operation of all ranks of that number, or ran it last; nullptr: none.
+  [[nodiscard]] const LaneSlot* slot_of(std::uint64_t operation) const {
+    const LaneSlot& slot = *slots_[operation % slots_.size()];
+    return slot.bindings != 0 && slot.number == operation ? &slot : nullptr;
+  }
+  // The slots of operations of all ranks, by channel.
+  [[nodiscard]] const std::vector<std::unique_ptr<LaneSlot>>& slots() const { return slots_; }
   // Gives the operation that begins in the slot its number.
   void count(LaneSlot& slot);
   // The slot's operation has ended.

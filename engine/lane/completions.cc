@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <thread>
 #include <utility>
 
 namespace weft {
@@ -29,7 +28,7 @@ struct Completions::Queue {
   std::condition_variable wanted;
   std::deque<std::shared_ptr<PendingOperation>> operations;
   bool stopping = false;
-  std::thread thread;
+  Thread thread;
 };
 
 Completions::Completions() : queue_(std::make_shared<Queue>()) {}
@@ -63,7 +62,7 @@ Status Completions::add(const std::shared_ptr<PendingOperation>& operation,
   const std::lock_guard lock(queue_->mutex);
   if (queue_->stopping) return Status(Code::closed, "the context was closed");
   if (!queue_->thread.joinable()) {
-    queue_->thread = std::thread([queue = queue_] { run(queue); });
+    WEFT_ASSIGN(queue_->thread, start_thread("weft-callbacks", [queue = queue_] { run(queue); }));
   }
   const std::lock_guard guard(operation->mutex);
   operation->calls.push_back(std::move(call));
@@ -91,19 +90,14 @@ void Completions::complete(const std::shared_ptr<PendingOperation>& operation, S
 }
 
 void Completions::stop() {
-  std::thread thread;
+  Thread thread;
   {
     const std::lock_guard lock(queue_->mutex);
     queue_->stopping = true;
     queue_->wanted.notify_one();
     thread = std::move(queue_->thread);
   }
-  if (!thread.joinable()) return;
-  if (thread.get_id() == std::this_thread::get_id()) {
-    thread.detach();
-  } else {
-    thread.join();
-  }
+  thread.join();
 }
 
 }  // namespace weft

@@ -154,6 +154,10 @@ void Lane::advance_once(LaneSlot& slot) {
 }
 
 void Lane::finish(LaneSlot& slot) {
+  if (slot.invocation.call.looks_for_strays && slot.execution.status().ok()) {
+    if (Status strays = observer_.look_for_strays(); !strays.ok())
+      slot.execution.fail(std::move(strays));
+  }
   const Status& status = slot.execution.status();
   trace_.add(Event::operation_end, slot.invocation.call.operation, status.rank(),
              static_cast<std::uint16_t>(status.code()));
@@ -181,8 +185,8 @@ void Lane::leave() {
 // Whether an operation waits for a rank that shares this core: that rank must run before anything
 // else helps.
 bool Lane::needs_core() {
-  return std::ranges::any_of(
-      running_, [](LaneSlot* slot) { return slot->execution.waits_for_this_core(); });
+  return std::ranges::any_of(running_,
+                             [](LaneSlot* slot) { return slot->execution.waits_for_this_core(); });
 }
 
 // Polls until done() holds. The token is held on entry and on return, and lent meanwhile to others

@@ -37,14 +37,15 @@ namespace weft {
 // The context that a lane belongs to, as the lane sees it. Called by the holder of the token.
 class LaneObserver {
  public:
+  virtual ~LaneObserver() = default;
   // Time to look at what is unlikely: deaths, deadlines, peers that ask. About once per millisecond
   // of waiting, never while data flows.
   virtual void look_around() = 0;
+  // An operation that looks for strays has run: whether notices are there that belong to no
+  // operation, because the ranks disagree about one.
+  virtual Status look_for_strays() = 0;
   // An operation of the lane ended badly. The observer decides what becomes of the others: fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
-
- protected:
-  ~LaneObserver() = default;
 };
 
 struct LaneOptions {

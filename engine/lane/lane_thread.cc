@@ -21,7 +21,8 @@ constexpr std::chrono::microseconds kLongestGrace(3200);
 
 Status LaneThread::start() {
   const std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
+  if (thread_.joinable()) return {};
+  WEFT_ASSIGN(thread_, start_thread("weft-lane", [this] { loop(); }));
   return {};
 }
 
@@ -65,7 +66,7 @@ void LaneThread::stop(const std::function<void()>& wake) {
     wanted_.notify_one();
   }
   wake();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 }  // namespace weft

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <thread>
+#include <utility>
 
 #include "engine/lane/place.h"
 #include "verbs/base/base.h"
@@ -17,7 +17,7 @@ namespace weft {
 
 // What the thread asks its lane, and has it do.
 struct LaneWork {
-  std::function<bool()> has_waiter;  // whether a caller drives the lane now
+  std::function<bool()> has_waiter;      // whether a caller drives the lane now
   std::function<std::uint32_t()> waits;  // how many waits of callers have ended so far
   // Drives the lane until nothing is left to do, a caller waits, or `stopping` is set.
   std::function<void(const std::atomic<bool>& stopping)> drive;
@@ -47,7 +47,7 @@ class LaneThread {
   std::condition_variable wanted_;
   bool called_ = false;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace weft

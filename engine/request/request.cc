@@ -1,6 +1,8 @@
 // request: names, and the bound on counts.
 #include "engine/request/request.h"
 
+#include <fmt/core.h>
+
 #include <limits>
 
 namespace weft {
@@ -63,6 +65,53 @@ std::string_view name(ReduceOp op) {
       return "bit_xor";
   }
   return "unknown operator";
+}
+
+namespace {
+
+constexpr unsigned kOperatorBits = 4;
+constexpr std::uint16_t kOperatorMask = (1U << kOperatorBits) - 1;
+constexpr unsigned kChoices = 1U << (16 - kOperatorBits);
+
+bool has_operator(Collective collective) {
+  return collective == Collective::allreduce || collective == Collective::local_allreduce ||
+         collective == Collective::reduce || collective == Collective::reduce_scatter;
+}
+
+std::string operator_text(std::uint16_t agreement) {
+  const unsigned number = agreement & kOperatorMask;
+  const bool is_known = number > 0 && number <= static_cast<unsigned>(ReduceOp::bit_xor) + 1;
+  return is_known ? std::string(name(static_cast<ReduceOp>(number - 1))) : "no operator";
+}
+
+}  // namespace
+
+bool has_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce ||
+         collective == Collective::gather || collective == Collective::scatter;
+}
+
+std::uint16_t agreement_of(const Request& request) {
+  unsigned op = 0;
+  unsigned choice = 0;
+  if (has_operator(request.collective)) op = static_cast<unsigned>(request.op) + 1;
+  if (has_root(request.collective)) choice = static_cast<unsigned>(request.root) + 1;
+  if (request.collective == Collective::allreduce)
+    choice = static_cast<unsigned>(request.algorithm) + 1;
+  return static_cast<std::uint16_t>(choice % kChoices << kOperatorBits | op);
+}
+
+std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
+                         std::uint16_t theirs) {
+  if ((ours & kOperatorMask) != (theirs & kOperatorMask)) {
+    return fmt::format("rank {} reduces with {}, this rank with {}", peer, operator_text(theirs),
+                       operator_text(ours));
+  }
+  if (has_root(collective)) {
+    return fmt::format("rank {} names rank {} as the root, this rank names rank {}", peer,
+                       int{theirs >> kOperatorBits} - 1, int{ours >> kOperatorBits} - 1);
+  }
+  return fmt::format("rank {} asks for another algorithm than this rank", peer);
 }
 
 bool is_count_of_memory(std::size_t count, DataType type) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -92,7 +93,8 @@ template <typename T>
 }
 // A type that has a DataType. in() and out() of any other type (bool, short, a struct) do not compile.
 template <typename T>
-concept Element = known_data_type<T>().has_value();
+concept Element = known_data_type<T>()
+.has_value();
 template <Element T>
 inline constexpr DataType data_type_of = *known_data_type<T>();
 
@@ -151,16 +153,26 @@ struct Request {
   Output output{};
   ReduceOp op = ReduceOp::average;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
-  Rank root = kNoRank;                            // broadcast, reduce, gather, scatter
-  Rank peer = kNoRank;                            // send, recv, pair_average
-  bool receives = false;                          // recv, where the collective is `send`
-  std::span<const std::size_t> counts{};          // elements of each rank's part; alltoallv: to each
+  Rank root = kNoRank;                    // broadcast, reduce, gather, scatter
+  Rank peer = kNoRank;                    // send, recv, pair_average
+  bool receives = false;                  // recv, where the collective is `send`
+  std::span<const std::size_t> counts{};  // elements of each rank's part; alltoallv: to each
   std::span<const std::size_t> receive_counts{};  // alltoallv: elements from each rank
   std::span<const Rank> group{};                  // group_average: its members
   double self_weight = 0.5;                       // pair_average
   double pair_weight = 0.5;
   NeighborWeights weights{};  // neighbor_allreduce; hierarchical_neighbor_allreduce: by machines
 };
+
+// Whether one rank has a part of its own in the operation, which Request::root names.
+[[nodiscard]] bool has_root(Collective collective);
+// What the ranks of an operation must have in common beyond its kind, type and sizes: the operator, the
+// root, the algorithm. It travels in every header, and frozen: the operator + 1 (0: none) in bits 0 to
+// 3, and in bits 4 to 15, modulo 4096, the root + 1, or for an allreduce the algorithm + 1.
+[[nodiscard]] std::uint16_t agreement_of(const Request& request);
+// A sentence on how two ranks differ: "rank 3 reduces with max, this rank with sum".
+[[nodiscard]] std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
+                                       std::uint16_t theirs);
 
 // Whether a count of elements makes a size in bytes that memory can have: at most half of the
 // address space, so that sums of two sizes do not overflow either.

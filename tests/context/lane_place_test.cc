@@ -1,12 +1,12 @@
 // Where a lane belongs, on machines as the kernel could describe them.
-#include "engine/lane/lane.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include "engine/lane/lane.h"
 
 namespace weft {
 namespace {

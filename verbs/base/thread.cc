@@ -35,8 +35,11 @@ SignalsBlocked::SignalsBlocked() {
 
 void Thread::join() {
   if (!thread_) return;
-  invariant(!is_current(), "a thread cannot wait for its own end");
-  pthread_join(*thread_, nullptr);
+  if (is_current()) {
+    pthread_detach(*thread_);
+  } else {
+    pthread_join(*thread_, nullptr);
+  }
   thread_.reset();
 }
 

@@ -43,7 +43,7 @@ class Thread {
   [[nodiscard]] bool is_current() const {
     return thread_ && pthread_equal(*thread_, pthread_self()) != 0;
   }
-  // Waits until the thread has ended. No thread: returns at once.
+  // Waits until the thread has ended; the thread itself is let go instead. No thread: returns at once.
   void join();
 
  private:

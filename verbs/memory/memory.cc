@@ -143,11 +143,13 @@ Status configure_heap(const HeapOptions& options) {
 }
 
 Result<void*> allocate(std::size_t bytes) {
+  if (is_forked_child()) return forked_child_error("allocate");
   WEFT_ASSIGN(Heap * made, heap());
   return made->allocate(bytes);
 }
 
 void deallocate(void* pointer) {
+  if (is_forked_child()) return;  // the memory is the parent's
   if (pointer == nullptr) return;
   Heap* made = process_heap().heap.load(std::memory_order_acquire);
   invariant(made != nullptr, "weft::deallocate before any weft::allocate");

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::uint8_t kWireVersion = 5;
+inline constexpr std::uint8_t kWireVersion = 6;
 
 // What a notice means.
 enum class NoticeKind : std::uint8_t {
@@ -47,8 +47,8 @@ struct WireHeader {
   std::uint16_t path = 0;  // which of the paths between the two carried it
   std::uint32_t job = 0;   // hash of the job's key
   std::uint16_t context = 0;
-  std::uint16_t edge =
-      0;  // index of the edge among the sender's out-edges: degrees stay below 65,536
+  std::uint16_t agreement =
+      0;  // what the ranks of an operation must have in common: agreement_of()
   std::uint32_t epoch = 0;
   std::uint32_t operation = 0;  // number of the operation in its context, modulo 2^32
   std::uint32_t piece = 0;      // number of the piece in its message
@@ -72,7 +72,7 @@ static_assert(offsetof(WireHeader, data_type) == 5);
 static_assert(offsetof(WireHeader, path) == 6);
 static_assert(offsetof(WireHeader, job) == 8);
 static_assert(offsetof(WireHeader, context) == 12);
-static_assert(offsetof(WireHeader, edge) == 14);
+static_assert(offsetof(WireHeader, agreement) == 14);
 static_assert(offsetof(WireHeader, epoch) == 16);
 static_assert(offsetof(WireHeader, operation) == 20);
 static_assert(offsetof(WireHeader, piece) == 24);
