@@ -1,0 +1,140 @@
+// Ranks that disagree about a parameter which must be equal, and counts that no memory has: an error
+// that names it instead of wrong data.
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/context/outcomes.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kCount = 5;
+
+// The operation, and then a barrier: a rank whose part was over before it heard of the others learns
+// there at the latest that they disagree.
+Status then_barrier(Context& context, const Request& request) {
+  const Status status = context.run(request);
+  return status.ok() ? context.barrier() : status;
+}
+
+void expect_disagreement(const std::vector<Status>& statuses,
+                         std::initializer_list<const char*> words) {
+  bool is_told = false;
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), Code::mismatch) << status.to_string();
+    bool names_all = true;
+    for (const char* word : words) names_all &= status.text().find(word) != std::string_view::npos;
+    is_told |= names_all;
+  }
+  EXPECT_TRUE(is_told) << "nobody says what differs: " << statuses[0].to_string();
+}
+
+class Rooted : public testing::TestWithParam<std::pair<Collective, int>> {};
+
+TEST_P(Rooted, RanksThatNameDifferentRootsAllFail) {
+  const auto [collective, ranks] = GetParam();
+  const auto statuses = outcomes(ranks, [&, what = collective](Context& context) {
+    const std::size_t all = kCount * static_cast<std::size_t>(context.size());
+    Array<float> x(all, false), y(all, false);
+    const bool is_scatter = what == Collective::scatter, is_gather = what == Collective::gather;
+    return then_barrier(context, {.collective = what,
+                                  .input = in(x.data(), is_scatter ? all : kCount),
+                                  .output = out(y.data(), is_gather ? all : kCount),
+                                  .op = ReduceOp::sum,
+                                  .root = context.rank() == 1 ? 1 : 0});
+  });
+  expect_disagreement(statuses, {"root"});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operations, Rooted,
+    testing::Values(std::pair{Collective::broadcast, 2}, std::pair{Collective::broadcast, 3},
+                    std::pair{Collective::scatter, 2}, std::pair{Collective::scatter, 3},
+                    std::pair{Collective::gather, 2}, std::pair{Collective::gather, 3},
+                    std::pair{Collective::reduce, 2}, std::pair{Collective::reduce, 3}),
+    [](const auto& info) {
+      return std::string(name(info.param.first)) + std::to_string(info.param.second);
+    });
+
+class Reduced : public testing::TestWithParam<Collective> {};
+
+TEST_P(Reduced, RanksThatReduceDifferentlyAllFail) {
+  const auto statuses = outcomes(3, [](Context& context) {
+    const std::size_t all = 3 * kCount;
+    const bool is_scatter = GetParam() == Collective::reduce_scatter;
+    Array<float> x(all, false), y(all, false);
+    return then_barrier(context, {.collective = GetParam(),
+                                  .input = in(x.data(), all),
+                                  .output = out(y.data(), is_scatter ? kCount : all),
+                                  .op = context.rank() == 1 ? ReduceOp::max : ReduceOp::sum,
+                                  .root = 0});
+  });
+  expect_disagreement(statuses, {"max", "sum"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, Reduced,
+                         testing::Values(Collective::allreduce, Collective::local_allreduce,
+                                         Collective::reduce, Collective::reduce_scatter),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+TEST(Algorithm, MustBeTheSameOnAllRanks) {
+  const auto statuses = outcomes(2, [](Context& context) {
+    Array<float> x(64, false), y(64, false);
+    return then_barrier(context,
+                        {.collective = Collective::allreduce,
+                         .input = in(x.data(), 64),
+                         .output = out(y.data(), 64),
+                         .op = ReduceOp::sum,
+                         .algorithm = context.rank() == 0 ? AllreduceAlgorithm::ring
+                                                          : AllreduceAlgorithm::automatic});
+  });
+  for (const Status& status : statuses) EXPECT_EQ(status.code(), Code::mismatch);
+}
+
+// Counts whose bytes overflow, of every operation.
+TEST(Counts, ThatNoMemoryHasAreInvalidInEveryOperation) {
+  const auto statuses = outcomes(2, [](Context& context) {
+    constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+    std::vector<float> x(64), y(64);
+    const std::vector<Rank> group{0, 1};
+    for (const std::size_t count : {std::size_t{1} << 62, (std::size_t{1} << 62) + 1, kMost}) {
+      for (std::uint8_t number = 1; number <= 16; ++number) {
+        const auto what = static_cast<Collective>(number);
+        if (what == Collective::barrier) continue;
+        for (const bool receives : {false, true}) {
+          if (receives && what != Collective::send) continue;
+          const Status status = context.run({.collective = what,
+                                             .input = in(x.data(), count),
+                                             .output = out(y.data(), count),
+                                             .op = ReduceOp::sum,
+                                             .root = context.rank(),
+                                             .peer = 1 - context.rank(),
+                                             .receives = receives,
+                                             .group = group});
+          EXPECT_EQ(status.code(), Code::invalid_argument)
+              << name(what) << " of " << count << ": " << status.to_string();
+        }
+      }
+      const std::vector<std::size_t> counts{count, count};
+      for (const Collective what : {Collective::allgather, Collective::gather, Collective::scatter,
+                                    Collective::reduce_scatter, Collective::alltoall}) {
+        const Status status = context.run({.collective = what,
+                                           .input = in(x.data(), 4),
+                                           .output = out(y.data(), 4),
+                                           .op = ReduceOp::sum,
+                                           .root = context.rank(),
+                                           .counts = counts,
+                                           .receive_counts = counts});
+        EXPECT_EQ(status.code(), Code::invalid_argument)
+            << name(what) << " with counts of " << count << ": " << status.to_string();
+      }
+    }
+    return context.barrier();  // nothing has moved, and nothing has failed
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+}  // namespace
+}  // namespace weft
