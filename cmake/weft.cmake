@@ -5,8 +5,13 @@ add_library(weft_options INTERFACE)
 target_compile_features(weft_options INTERFACE cxx_std_20)
 target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(weft_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror
-  -fno-omit-frame-pointer)
+  -Wall -Wextra -Wpedantic -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror -fno-omit-frame-pointer)
+if(WEFT_UNITY)
+  # Names that are private to one source are known to those that are compiled with it.
+  target_compile_options(weft_options INTERFACE -Wno-subobject-linkage)
+else()
+  target_compile_options(weft_options INTERFACE -Wshadow)
+endif()
 
 # The modules that every message passes through (MESSAGE_PATH) are also compiled to a form from which programs can
 # inline them into each other: a call of a few bytes costs a tenth less. Objects hold both forms, so that tests link fast.

@@ -71,6 +71,17 @@ Status Control::listen_to(Contact& contact) {
   }
 }
 
+// The peer has an edge to this rank, if it sends, or from it, and this rank has no such edge.
+Status Control::no_edge(const std::string& what, bool sends, Rank peer) const {
+  return Status(Code::mismatch,
+                sends
+                    ? fmt::format("{}: rank {} sends to rank {}, which has no edge from it", what,
+                                  peer, config_.rank)
+                    : fmt::format("{}: rank {} expects data from rank {}, which has no edge to it",
+                                  what, peer, config_.rank),
+                peer);
+}
+
 // A peer waits for this rank in an operation. If that operation is over here, or runs, and the peer
 // had no part in it, the two graphs differ; both ranks learn it from this answer.
 Status Control::answer(Contact& contact, const WireHeader& header) {
@@ -83,14 +94,7 @@ Status Control::answer(Contact& contact, const WireHeader& header) {
       fmt::format("{} (operation {})", name(static_cast<Collective>(header.collective)), operation);
   if (contact.newest != ~std::uint64_t{0} && contact.took_part_in(operation))
     return compare(lane_.admission().slot_of(operation), header, contact.rank, what);
-  const bool sends = (header.flags & kFlagSends) != 0;
-  return Status(Code::mismatch,
-                sends
-                    ? fmt::format("{}: rank {} sends to rank {}, which has no edge from it", what,
-                                  contact.rank, config_.rank)
-                    : fmt::format("{}: rank {} expects data from rank {}, which has no edge to it",
-                                  what, contact.rank, config_.rank),
-                contact.rank);
+  return no_edge(what, (header.flags & kFlagSends) != 0, contact.rank);
 }
 
 // A peer that has an edge with this rank may wait in vain because the two disagree otherwise.
@@ -130,10 +134,7 @@ Status Control::find_stray() const {
           "{} (operation {})", name(static_cast<Collective>(header.collective)), header.operation);
       WEFT_RETURN_IF_ERROR(
           compare(header.operation == call.operation ? slot.get() : nullptr, header, rank, what));
-      return Status(
-          Code::mismatch,
-          fmt::format("{}: rank {} sends to this rank, which expects nothing from it", what, rank),
-          rank);
+      return no_edge(what, header.kind != NoticeKind::credit, rank);
     }
   }
   return {};

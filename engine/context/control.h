@@ -34,6 +34,7 @@ class Control {
  private:
   [[nodiscard]] Status listen_to(Contact& contact);
   [[nodiscard]] Status answer(Contact& contact, const WireHeader& header);
+  [[nodiscard]] Status no_edge(const std::string& what, bool sends, Rank peer) const;
   [[nodiscard]] static Status compare(const LaneSlot* slot, const WireHeader& header, Rank from,
                                       const std::string& what);
   [[nodiscard]] WireHeader header_of(NoticeKind kind) const;

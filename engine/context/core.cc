@@ -66,14 +66,13 @@ HeapOptions heap_options(const Config& config) {
 }  // namespace
 
 Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
-                    Ways ways)
+                    const LaneOptions& lane, Ways ways)
     : config_(config),
       roster_(std::move(roster)),
       number_(number),
       hardware_(std::move(hardware)),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
-      lane_(lane_options(config, number, ways), std::move(ways.interface), trace_.add_lane("lane"),
-            membership_, *this),
+      lane_(lane, std::move(ways.interface), trace_.add_lane("lane"), membership_, *this),
       machines_(config_, roster_, number,
                 [this](const Status& policies) { machines_read(policies); }),
       rails_(config_, machines_, std::move(ways.rails), std::move(ways.reasons)),
@@ -116,8 +115,9 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Ros
                                    [addresses](Rank rank) { return addresses.address_of(rank); }));
   if (!ways.memory_place.ok())
     ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
+  const LaneOptions lane = lane_options(config, number, ways);
   std::shared_ptr<Core> core(
-      new Core(config, std::move(roster), number, std::move(hardware), std::move(ways)));
+      new Core(config, std::move(roster), number, std::move(hardware), lane, std::move(ways)));
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
 }

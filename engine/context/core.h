@@ -57,7 +57,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   std::string explain();
 
  private:
-  Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware, Ways ways);
+  Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
+       const LaneOptions& lane, Ways ways);
   static Result<std::shared_ptr<Core>> open_at(Config config, Roster roster, std::uint16_t number,
                                                Hardware hardware);
   Status join(MachineRecord machine);

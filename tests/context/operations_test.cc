@@ -351,7 +351,7 @@ TEST(Handles, AnOperationGoesOnByItselfAfterABlockingCall) {
     std::promise<Status> came;
     Result<Handle> handle = context.recv_start(out(&result, 1), 1);
     ASSERT_TRUE(handle.ok()) << handle.status().to_string();
-    handle->then([&](const Status& status) { came.set_value(status); });
+    ASSERT_TRUE(handle->then([&](const Status& status) { came.set_value(status); }).ok());
     ASSERT_TRUE(context.barrier().ok());
     // Nobody calls the context any more.
     std::future<Status> coming = came.get_future();
@@ -422,12 +422,13 @@ TEST(Handles, CallbackRunsOnceWithoutAnybodyWaiting) {
     float x = static_cast<float>(context.rank()), y = 0;
     auto handle = context.neighbor_allreduce_start(in(&x, 1), out(&y, 1));
     ASSERT_TRUE(handle.ok());
-    handle->then([&](const Status& status) {
+    const Status taken = handle->then([&](const Status& status) {
       EXPECT_TRUE(status.ok());
       const std::lock_guard lock(mutex);
       ++calls;
       changed.notify_one();
     });
+    ASSERT_TRUE(taken.ok()) << taken.to_string();
     std::unique_lock lock(mutex);
     EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return calls == 1; }));
     EXPECT_FLOAT_EQ(y, 0.5F);

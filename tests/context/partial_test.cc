@@ -176,11 +176,12 @@ TEST(Partial, ProgressesWithoutAnybodyWaiting) {
     auto sent = context.send_start(in(x.data(), x.size()), peer);
     auto received = context.recv_start(out(y.data(), y.size()), peer);
     ASSERT_TRUE(sent.ok() && received.ok());
-    received->then([&](const Status& status) {
+    const Status taken = received->then([&](const Status& status) {
       EXPECT_TRUE(status.ok());
       done.store(true);
       done.notify_one();
     });
+    ASSERT_TRUE(taken.ok()) << taken.to_string();
     done.wait(false);
     EXPECT_FLOAT_EQ(y[299'999], static_cast<float>(peer + 5));
     expect_ok(sent->wait());
