@@ -16,6 +16,10 @@ std::string label(const LaneSlot& slot) {
   return fmt::format("{} (operation {})", name(slot.invocation.call.collective), slot.number);
 }
 
+// Looks that must find a needed rank gone. A rank that left may have failed because of a third rank.
+// That rank's note names the cause, and gets this long to arrive.
+constexpr std::uint32_t kLooksAtDeparture = 16;
+
 }  // namespace
 
 void Failures::look_around() {
@@ -86,7 +90,7 @@ bool Failures::check_left(LaneSlot& slot) {
   // A rank that left because it failed has said why.
   if (listen() || lane_.has_failed()) return true;
   const Rank rank = slot.is_running() ? missing_and_gone(slot) : kNoRank;
-  if (rank == kNoRank) return false;
+  if (rank == kNoRank || ++slot.departures < kLooksAtDeparture) return false;
   fail(Status(
       Code::peer_left,
       fmt::format("{}: rank {} closed its context while this rank needed it", label(slot), rank),

@@ -41,9 +41,10 @@ struct LaneSlot {
   Invocation invocation;                        // of what runs here, or ran last
   std::shared_ptr<PendingOperation> operation;  // that runs here; null: a repeated blocking call
   std::int64_t deadline_ns = 0;                 // 0: not yet seen waiting
-  std::uint64_t number = 0;    // counts all operations of all ranks, or all those of some ranks
-  std::uint64_t bindings = 0;  // how many invocations this slot was given
-  std::uint32_t queries = 0;   // rounds of the slow path that found the operation waiting
+  std::uint64_t number = 0;      // counts all operations of all ranks, or all those of some ranks
+  std::uint64_t bindings = 0;    // how many invocations this slot was given
+  std::uint32_t departures = 0;  // rounds of the slow path that found a needed rank gone
+  std::uint32_t queries = 0;     // rounds of the slow path that found the operation waiting
   const std::uint32_t channel;
   const bool is_of_some_ranks;
 

@@ -97,7 +97,7 @@ void Lane::begin_ready() {
 // the execution ran last, once again.
 void Lane::begin(LaneSlot& slot, bool is_again) {
   admission_.count(slot);
-  slot.queries = 0;
+  slot.queries = slot.departures = 0;
   slot.deadline_ns = 0;
   last_ = &slot;
   Call& call = slot.invocation.call;
