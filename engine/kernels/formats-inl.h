@@ -3,7 +3,7 @@
 //   kBytes                   bytes of an element in memory,
 //   load(d, from)            as many elements as d has lanes, from any address,
 //   store(d, v, to)          the reverse,
-//   load_pair(d, from, a, b)   twice as many, into two vectors, in any order,
+//   load_pair(d, from, a, b)   twice as many, into two vectors, in an order of its own,
 //   store_pair(d, a, b, to)    the reverse,
 //   stream_pair(d, a, b, to)   store_pair past the caches, to an address aligned to the size of d.
 // The file is compiled once per instruction set (Highway's foreach_target), which explains the
