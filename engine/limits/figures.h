@@ -28,7 +28,7 @@ struct CorePair {
 [[nodiscard]] double futex_wake_us(CorePair cores);
 // Bytes copied per nanosecond by one core. Both buffers were written before.
 [[nodiscard]] double memcpy_gbps(std::size_t bytes);
-// The same by process_vm_readv; no_permission where the kernel refuses it.
+// Bytes read per nanosecond by process_vm_readv. no_permission if the kernel refuses it.
 [[nodiscard]] Result<double> readv_gbps(std::size_t bytes);
 
 }  // namespace weft

@@ -17,8 +17,8 @@ namespace weft {
 
 // j -> j + d mod n for every d in 1…n-1 that is a power of base (base^0 included).
 Result<Graph> exponential_graph(int n, int base = 2);
-// The same for every d such that d (if d <= n/2) or n - d (else) is a power of base. The graph is
-// symmetric.
+// j -> j + d mod n for every d in 1…n-1 such that d (if d <= n/2) or n - d (else) is a power of base.
+// The graph is symmetric.
 Result<Graph> symmetric_exponential_graph(int n, int base = 4);
 
 struct GridShape {

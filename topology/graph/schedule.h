@@ -65,8 +65,8 @@ Schedule one_peer(const Graph& graph);
 // SGP (Assran et al., ICML 2019): to (r + 2^(k mod c)) mod n, c = ceil(log2 n); weights 1/2. For n
 // = 2^m the product of m steps is exactly averaging.
 Result<Schedule> one_peer_exponential(int n);
-// The same with two peers, at hops number k and k+1 of the cycle. Weights 1/3, or 1/2 if the cycle
-// has only one hop.
+// Like one_peer_exponential with two peers, at hops number k and k+1 of the cycle. Weights 1/3, or
+// 1/2 if the cycle has only one hop.
 Result<Schedule> two_peer_exponential(int n);
 // Pairs that exchange both ways (D-PSGD in the SGP paper): odd rank r with rank (r + 2^(1 + k mod
 // m) - 1) mod n, where m = max(1, ceil(log2 n)). Weights 1/2. n is even, or 1. The paper's

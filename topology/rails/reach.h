@@ -10,7 +10,7 @@ namespace weft {
 
 using Members = std::vector<bool>;  // of a rail: true for each machine that belongs to it
 
-// By rail: the machines whose interface on it has RDMA.
+// For each rail: the machines whose interface on it has RDMA.
 [[nodiscard]] std::vector<Members> rdma_of(const Cluster& cluster);
 
 [[nodiscard]] inline bool is_rdma_between(const Members& has_rdma, int from, int to) {
