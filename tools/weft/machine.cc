@@ -19,7 +19,7 @@ void line(std::string_view what, const std::string& text) {
   fmt::print("{:<11} {}\n", what, text);
 }
 
-std::string or_unknown(const std::string& text) {
+std::string or_absent(const std::string& text) {
   return text.empty() ? "not offered" : text;
 }
 
@@ -37,9 +37,9 @@ void print_machine(const Machine& machine) {
   const HugePageState& huge = machine.huge_pages;
   line("huge pages",
        fmt::format("{} each, {} reserved, {} free; transparent: {}, shared memory: {}",
-                   amount(huge.page_bytes), huge.reserved, huge.free, or_unknown(huge.anonymous),
-                   or_unknown(huge.shared)));
-  for (const std::string& what : machine.untold) line("not told", what);
+                   amount(huge.page_bytes), huge.reserved, huge.free, or_absent(huge.anonymous),
+                   or_absent(huge.shared)));
+  for (const std::string& what : machine.unreadable) line("unknown", what);
 }
 
 void print_interface(const NetworkInterface& interface) {

@@ -244,7 +244,7 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--cluster", to.cluster, "TOML file (docs/cluster.md)");
   CLI::Option* like =
       command->add_option("--like", to.like, "Instead: machines like this file, or \"this\"");
-  command->add_option("--correct", to.correct, "With --like: TOML file, what that does not tell");
+  command->add_option("--correct", to.correct, "With --like: TOML file, what that does not say");
   command->add_option("--machines", to.machines, "With --like: so many")->needs(like);
   command->add_option("--per-machine", to.per_machine, "With --like: ranks of each")->needs(like);
   command->add_option("--latency", to.latency_us, "With --like: microseconds of a message")

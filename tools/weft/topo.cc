@@ -64,7 +64,7 @@ void add_topo(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<TopoArguments>();
   TopoArguments& to = *arguments;
   command->add_option("--from", to.from, "hwloc or NCCL XML, or synthetic:… [this machine]");
-  command->add_option("--correct", to.correct, "TOML file: what the source does not tell");
+  command->add_option("--correct", to.correct, "TOML file: what the source does not say");
   CLI::Option* json = command->add_flag("--json", to.json, "One JSON object");
   command->add_option("--svg", to.svg, "Draw it to this file instead")->excludes(json);
   command->add_flag("--xml", to.xml, "Write it as hwloc XML instead")

@@ -96,7 +96,7 @@ std::string summary_of(const Machine& machine) {
       machine.cores > 0
           ? fmt::format("{} cores, {} hardware threads", machine.cores, machine.threads)
       : machine.threads > 0 ? fmt::format("{} hardware threads", machine.threads)
-                            : "cores not told";
+                            : "cores unknown";
   return fmt::format("{}{} package(s), {}", machine.cpu.empty() ? "" : machine.cpu + ", ",
                      machine.packages, cores);
 }

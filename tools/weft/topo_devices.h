@@ -23,18 +23,18 @@ struct ShownDevice {
 
 // "48 KiB", "1.5 MiB", "512 GiB".
 [[nodiscard]] std::string amount_text(std::uint64_t bytes);
-// "32 x L1 48 KiB, 2 x L3 105 MiB (16 cores each)"; empty: not told.
+// "32 x L1 48 KiB, 2 x L3 105 MiB (16 cores each)"; empty: unknown.
 [[nodiscard]] std::string caches_text(const Machine& machine);
 // "0-15, 32-47".
 [[nodiscard]] std::string ranges_text(const std::vector<int>& numbers);
 
-// ", 63.0 GB/s"; empty: not told.
+// ", 63.0 GB/s"; empty: unknown.
 [[nodiscard]] std::string rate_text(double gbyte_per_s);
 
 // "Intel(R) …, 2 package(s), 32 cores, 64 hardware threads".
 [[nodiscard]] std::string summary_of(const Machine& machine);
 
-// Sentences about what was taken for granted: devices whose node was not told.
+// Sentences about what was taken for granted: devices whose node was unknown.
 [[nodiscard]] std::vector<std::string> assumed_in(const Machine& machine);
 
 }  // namespace weft

@@ -86,6 +86,7 @@ std::string machine_json(const Machine& machine) {
   for (const GpuLink& link : machine.gpu_links) {
     links.push_back({{"gpu", link.gpu},
                      {"peer", known(link.peer)},
+                     {"kind", name(link.kind)},
                      {"lanes", link.lanes},
                      {"gbyte_per_s", known(link.gbyte_per_s)}});
   }
@@ -99,7 +100,8 @@ std::string machine_json(const Machine& machine) {
                     {"nics", nics},
                     {"gpus", gpus},
                     {"gpu_links", links},
-                    {"unknown", unknown_in(machine)}};
+                    {"unknown", unknown_in(machine)},
+                    {"left_out", machine.left_out}};
   // Names may have any byte; JSON may not.
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -118,7 +118,8 @@ Drawn draw_footer(const Machine& machine) {
                   fitted(fmt::format("{}: {}", what, fmt::join(all, "; ")), 2 * kNodeWidth, 11));
   };
   add("taken to be", assumed_in(machine));
-  add("not told", unknown_in(machine));
+  add("unknown", unknown_in(machine));
+  add("left out", machine.left_out);
   return footer;
 }
 

@@ -72,9 +72,10 @@ Drawn draw_gpu_links(const Machine& machine) {
   const std::vector<GpuLink> links = once_each(machine);
   const double arcs = highest_arc(links, centers);
   const double row = 30 + arcs;
-  Drawn drawn{kGpuStep * static_cast<double>(centers.size()), row + 30,
-              svg::text(0, 16, "class=\"head\"", "NVLink") +
-                  svg::text(70, 16, "class=\"small\"", arcs > 0 ? "numbers are lanes" : "")};
+  Drawn drawn{
+      kGpuStep * static_cast<double>(centers.size()), row + 30,
+      svg::text(0, 16, "class=\"head\"", std::string(name(machine.gpu_links.front().kind))) +
+          svg::text(70, 16, "class=\"small\"", arcs > 0 ? "numbers are lanes" : "")};
   bool has_switch = false;
   for (const GpuLink& link : links) {
     const auto from = centers.find(link.gpu), to = centers.find(link.peer);

@@ -94,8 +94,8 @@ std::vector<Drawn> caches_of(const Machine& machine, int cores) {
 
 Drawn draw_node(const Machine& machine, const NumaNode& node) {
   const double inner = kNodeWidth - 2 * kPad;
-  const std::string memory = node.bytes != 0 ? amount_text(node.bytes) : "memory not told";
-  const std::string cores = node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores not told";
+  const std::string memory = node.bytes != 0 ? amount_text(node.bytes) : "memory unknown";
+  const std::string cores = node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores unknown";
   const std::string own = own_caches(machine);
   Drawn drawn{kNodeWidth, 0};
   drawn.elements =

@@ -76,7 +76,7 @@ class Tree {
     return {center, y - kGap};
   }
 
-  // Not on PCI, or not told where.
+  // Not on PCI, or at an unknown place.
   Below draw_loose(std::span<const ShownDevice> devices, double y) {
     Below last{y, y - kGap};
     for (const ShownDevice& device : devices) last = draw_card(device, kStep, last.bottom + kGap);

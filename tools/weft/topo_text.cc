@@ -54,9 +54,9 @@ std::string tree(const Machine& machine) {
   std::string text;
   for (const NumaNode& node : machine.nodes) {
     const std::string cores =
-        node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores not told";
+        node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores unknown";
     const std::string memory =
-        node.bytes > 0 ? fmt::format("{} GiB", node.bytes >> 30) : "memory not told";
+        node.bytes > 0 ? fmt::format("{} GiB", node.bytes >> 30) : "memory unknown";
     text += fmt::format("node {}: {}, {}", node.index, cores, memory);
     if (node.package >= 0) text += fmt::format(", package {}", node.package);
     if (!node.processors.empty())
@@ -72,9 +72,9 @@ std::string links(const Machine& machine) {
   std::string text;
   for (const GpuLink& link : machine.gpu_links) {
     text += fmt::format(
-        "GPU {} to {}: {} NVLink lanes{}\n", link.gpu,
+        "GPU {} to {}: {} {} lanes{}\n", link.gpu,
         link.peer == GpuLink::kSwitch ? "the NVSwitch" : fmt::format("GPU {}", link.peer),
-        link.lanes, rate_text(link.gbyte_per_s));
+        link.lanes, name(link.kind), rate_text(link.gbyte_per_s));
   }
   return text;
 }
@@ -110,8 +110,10 @@ std::string machine_text(const Machine& machine) {
   const std::vector<std::string> assumed = assumed_in(machine), unknown = unknown_in(machine);
   if (!assumed.empty()) text += fmt::format("\ntaken to be: {}\n", fmt::join(assumed, "; "));
   if (!unknown.empty())
-    text += fmt::format("\nnot told: {} (of devices, --correct FILE says it)\n",
+    text += fmt::format("\nunknown: {} (of devices, --correct FILE says it)\n",
                         fmt::join(unknown, "; "));
+  if (!machine.left_out.empty())
+    text += fmt::format("\nleft out: {}\n", fmt::join(machine.left_out, "; "));
   return text;
 }
 

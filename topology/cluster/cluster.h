@@ -130,7 +130,7 @@ struct Cluster {
 // Errors name the file and the line. Paths in it are relative to its folder.
 [[nodiscard]] Result<Cluster> read_cluster(const std::string& path);
 // `count` machines of one kind with `ranks` ranks each, where the k-th network interfaces of all
-// make rail k. Interfaces whose rate is not told are left out, and those whose wire another one has
+// make rail k. Interfaces whose rate is unknown are left out, and those whose wire another one has
 // (parts of a bond, virtual functions beside their card); with none left, an error.
 [[nodiscard]] Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int count,
                                               int ranks);

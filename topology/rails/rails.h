@@ -51,7 +51,7 @@ enum class RailPolicy : std::uint8_t {
 // "auto", "near" or "all".
 [[nodiscard]] Result<RailPolicy> rail_policy(std::string_view name);
 
-// What a rank works with: a GPU, else the NUMA node of its cores, by their index; -1: not told.
+// What a rank works with: a GPU, else the NUMA node of its cores, by their index; -1: unknown.
 struct Workplace {
   int gpu = -1;
   int node = -1;
@@ -59,9 +59,9 @@ struct Workplace {
 };
 // As launchers bind local rank `rank` of `ranks`: GPUs in turn; without any, the cores in blocks.
 [[nodiscard]] Workplace usual_workplace(const Machine& machine, int rank, int ranks);
-// "GPU 3", "node 1"; empty where neither is told, or the machine has none of that index.
+// "GPU 3", "node 1"; empty where neither is known, or the machine has none of that index.
 [[nodiscard]] std::string name(const Machine& machine, Workplace place);
-// Less is nearer, equal is equally near; all 0 where the place is not told. For comparing
+// Less is nearer, equal is equally near; all 0 where the place is unknown. For comparing
 // interfaces of one machine as seen from one place.
 [[nodiscard]] int how_far(const Machine& machine, Workplace place, const Nic& nic);
 // "mlx5_3 and GPU 3 are below one PCI switch".

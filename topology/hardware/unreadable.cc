@@ -1,5 +1,5 @@
-// What this machine's /sys tells, found out before hwloc looks: where a folder of nodes is empty, hwloc
-// ends the process, and where there is none of processors, it prints words of its own.
+// What this machine's /sys lacks, found out before hwloc looks: hwloc ends the process where the folder
+// of nodes is empty, and prints words of its own where there is no folder of processors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ bool has_node(const fs::path& folder) {
   return false;
 }
 
-std::string processors_untold(const std::string& sys) {
-  if (std::string why = why_untold(kProcessors, sys); !why.empty()) return why;
+std::string why_no_processors(const std::string& sys) {
+  if (std::string why = why_unreadable(kProcessors, sys); !why.empty()) return why;
   const fs::path folder = fs::path(sys) / kProcessors;
   int first = 0;  // which is online, where processor 0 is not
   std::ifstream(folder / "online") >> first;
@@ -55,7 +55,7 @@ std::string processors_untold(const std::string& sys) {
 }
 
 // A kernel may be made without nodes, and has no folder of them.
-std::string nodes_untold(const std::string& sys) {
+std::string why_no_nodes(const std::string& sys) {
   const fs::path folder = fs::path(sys) / kNodes;
   std::error_code error;  // as good as absent
   if (!fs::exists(folder, error) || has_node(folder)) return {};
@@ -63,30 +63,30 @@ std::string nodes_untold(const std::string& sys) {
 }
 
 // A machine may have a bus with nothing on it.
-std::string cards_untold(const std::string& sys) {
-  if (std::string why = why_untold("bus", sys); !why.empty()) return why;
+std::string why_no_cards(const std::string& sys) {
+  if (std::string why = why_unreadable("bus", sys); !why.empty()) return why;
   const fs::path folder = fs::path(sys) / kCards;
   std::error_code error;
-  return !fs::exists(folder, error) || fs::is_empty(folder, error) ? "" : why_untold(kCards, sys);
+  return !fs::exists(folder, error) || fs::is_empty(folder, error) ? "" : why_unreadable(kCards, sys);
 }
 
 }  // namespace
 
 bool can_hwloc_read_processors(const std::string& sys) {
-  return processors_untold(sys).empty() && nodes_untold(sys).empty();
+  return why_no_processors(sys).empty() && why_no_nodes(sys).empty();
 }
 
-std::vector<std::string> untold_by(const std::string& sys) {
-  std::vector<std::string> untold;
-  const auto tell = [&untold](std::string_view what, const std::string& why) {
-    if (!why.empty()) untold.push_back(fmt::format("{}, because {}", what, why));
+std::vector<std::string> unreadable_in(const std::string& sys) {
+  std::vector<std::string> unreadable;
+  const auto add = [&unreadable](std::string_view what, const std::string& why) {
+    if (!why.empty()) unreadable.push_back(fmt::format("{}, because {}", what, why));
   };
-  tell("which network interfaces there are", why_untold("class/net", sys));
-  tell("which GPUs and other cards are on PCI", cards_untold(sys));
-  tell("cores, caches and NUMA nodes beyond what the processor says of itself",
-       processors_untold(sys));
-  tell("NUMA nodes", nodes_untold(sys));
-  return untold;
+  add("which network interfaces there are", why_unreadable("class/net", sys));
+  add("which GPUs and other cards are on PCI", why_no_cards(sys));
+  add("cores, caches and NUMA nodes beyond what the processor says of itself",
+       why_no_processors(sys));
+  add("NUMA nodes", why_no_nodes(sys));
+  return unreadable;
 }
 
 }  // namespace weft::hardware

@@ -18,10 +18,10 @@ class PartOfSys : public FakeSys {
     write("bus/pci/devices/0000:00:01.0/class", "0x020000");
     add_netdev("lo");
   }
-  [[nodiscard]] std::vector<std::string> untold() const { return untold_by(sys_); }
+  [[nodiscard]] std::vector<std::string> unreadable() const { return unreadable_in(sys_); }
   // The one phrase, without the folder's name.
   [[nodiscard]] std::string phrase() const {
-    const std::vector<std::string> all = untold();
+    const std::vector<std::string> all = unreadable();
     EXPECT_EQ(all.size(), 1U);
     std::string text = all.empty() ? "" : all[0];
     if (const std::size_t at = text.find(sys_.string()); at != std::string::npos)
@@ -32,7 +32,7 @@ class PartOfSys : public FakeSys {
 };
 
 TEST_F(PartOfSys, AWholeOneLeavesNothingOut) {
-  EXPECT_TRUE(untold().empty());
+  EXPECT_TRUE(unreadable().empty());
   EXPECT_TRUE(can_hwloc_read_processors(sys_));
 }
 
@@ -44,7 +44,7 @@ TEST_F(PartOfSys, NodesWithoutAnyAreNotForHwloc) {
   EXPECT_EQ(phrase(), "NUMA nodes, because SYS/devices/system/node has none");
   remove("devices/system/node");  // a kernel that knows none
   EXPECT_TRUE(can_hwloc_read_processors(sys_));
-  EXPECT_TRUE(untold().empty());
+  EXPECT_TRUE(unreadable().empty());
 }
 
 TEST_F(PartOfSys, ProcessorsMayBeOfflineOrNotTold) {
@@ -59,7 +59,7 @@ TEST_F(PartOfSys, ProcessorsMayBeOfflineOrNotTold) {
 
 TEST_F(PartOfSys, CardsMayBeNoneButNotLost) {
   remove("bus/pci/devices/0000:00:01.0");
-  EXPECT_TRUE(untold().empty());  // a machine without PCI devices
+  EXPECT_TRUE(unreadable().empty());  // a machine without PCI devices
   std::filesystem::create_symlink("../nowhere", sys_ / "bus/pci/devices/0000:00:02.0");
   EXPECT_EQ(phrase(),
             "which GPUs and other cards are on PCI, because 0000:00:02.0 in "
