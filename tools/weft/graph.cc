@@ -1,4 +1,4 @@
-// weft graph: what a graph or a schedule is, in words and as a drawing.
+// weft graph: what a graph or a schedule is, in words, as JSON and as a drawing.
 #include "topology/graph/graph.h"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/graph_json.h"
 #include "tools/weft/save.h"
 
 namespace weft {
@@ -15,6 +16,7 @@ struct Arguments {
   std::string name;
   int ranks = 0;
   std::string svg;
+  bool json = false;
 };
 
 std::string known_names() {
@@ -29,7 +31,8 @@ std::string known_names() {
 Examples:
   weft graph exponential 8
   weft graph ring:style=1 6 --svg ring.svg
-  weft graph one_peer:exponential 8)";
+  weft graph one_peer:exponential 8
+  weft graph exponential 8 --json)";
 }
 
 int fail(const Status& status) {
@@ -41,9 +44,23 @@ void print(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print("{}\n", line);
 }
 
-Status run_schedule(const Arguments& arguments, const Schedule& schedule) {
-  WEFT_ASSIGN(const std::vector<std::string> lines, describe(schedule));
-  print(lines);
+Status show(const Arguments& arguments, const Graph& graph) {
+  if (arguments.json) {
+    fmt::print("{}", graph_json(graph));
+  } else {
+    print(describe(graph));
+  }
+  return arguments.svg.empty() ? Status() : save(arguments.svg, to_svg(graph));
+}
+
+Status show(const Arguments& arguments, const Schedule& schedule) {
+  if (arguments.json) {
+    WEFT_ASSIGN(const std::string text, schedule_json(schedule));
+    fmt::print("{}", text);
+  } else {
+    WEFT_ASSIGN(const std::vector<std::string> lines, describe(schedule));
+    print(lines);
+  }
   if (arguments.svg.empty()) return {};
   WEFT_ASSIGN(const Graph all, union_graph(schedule));
   return save(arguments.svg, to_svg(all));
@@ -51,15 +68,13 @@ Status run_schedule(const Arguments& arguments, const Schedule& schedule) {
 
 int run(const Arguments& arguments) {
   const Result<Graph> graph = make_graph(arguments.name, arguments.ranks);
-  Status status;
   if (graph.ok()) {
-    print(describe(*graph));
-    if (!arguments.svg.empty()) status = save(arguments.svg, to_svg(*graph));
-  } else {
-    const Result<Schedule> schedule = make_schedule(arguments.name, arguments.ranks);
-    status = schedule.ok() ? run_schedule(arguments, *schedule) : graph.status();
+    const Status shown = show(arguments, *graph);
+    return shown.ok() ? 0 : fail(shown);
   }
-  return status.ok() ? 0 : fail(status);
+  const Result<Schedule> schedule = make_schedule(arguments.name, arguments.ranks);
+  const Status shown = schedule.ok() ? show(arguments, *schedule) : graph.status();
+  return shown.ok() ? 0 : fail(shown);
 }
 
 }  // namespace
@@ -70,6 +85,8 @@ void add_graph(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("name", arguments->name, "Which one, with its arguments")->required();
   command->add_option("ranks", arguments->ranks, "Number of ranks")->required();
+  command->add_flag("--json", arguments->json,
+                    "One JSON object on one line: edges, weights with all digits, mixing");
   command->add_option("--svg", arguments->svg,
                       "Also draw it to this file (a schedule: all its steps at once)");
   command->footer(known_names());
