@@ -87,7 +87,7 @@ Config as_asked(const PerfOptions& options, Config config, Rank rank) {
 Status run_rank(const PerfOptions& options, const Config& given,
                 const std::shared_ptr<Store>& store) {
   const Config config = as_asked(options, given, store->rank());
-  if (options.asked.operation == "limits") return perf_limits(options, store);
+  if (options.asked.operation == "limits") return perf_limits(options, config, store);
   if (options.asked.operation == "idle") return perf_idle(options, config, store);
   if (options.asked.in_flight != 0) return perf_in_flight(options, config, store);
   return perf_operation(options, config, store);

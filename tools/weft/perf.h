@@ -17,7 +17,8 @@ Status perf_operation(const PerfOptions& options, const Config& config,
 Status perf_in_flight(const PerfOptions& options, const Config& config,
                       const std::shared_ptr<Store>& store);
 // `weft perf limits`: the machine's own figures and the floor of neighbor_allreduce.
-Status perf_limits(const PerfOptions& options, const std::shared_ptr<Store>& store);
+Status perf_limits(const PerfOptions& options, const Config& config,
+                   const std::shared_ptr<Store>& store);
 // `weft perf idle`: the CPU time of an engine that is not used.
 Status perf_idle(const PerfOptions& options, const Config& config,
                  const std::shared_ptr<Store>& store);

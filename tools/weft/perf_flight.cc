@@ -93,8 +93,8 @@ class FlightPerf {
 
 Status perf_in_flight(const PerfOptions& options, const Config& config,
                       const std::shared_ptr<Store>& store) {
-  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
+  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   Status status = FlightPerf(options, *context, *seat).run();
   if (!status.ok()) seat->give_up();
   return status;

@@ -51,8 +51,8 @@ void print(const PerfOptions& options, double share) {
 
 Status perf_idle(const PerfOptions& options, const Config& config,
                  const std::shared_ptr<Store>& store) {
-  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
+  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   WEFT_RETURN_IF_ERROR(context->set_graph(options.graph));
   const float x = 1;
   float y = 0;

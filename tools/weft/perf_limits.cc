@@ -1,6 +1,8 @@
-// The machine alone: no context, no engine.
+// The machine alone. The context that is there does nothing: it has made the shared heap as the
+// settings say.
 #include <fmt/format.h>
 
+#include "engine/context/context.h"
 #include "tools/weft/perf.h"
 #include "tools/weft/perf_contenders.h"
 #include "tools/weft/perf_measure.h"
@@ -28,6 +30,13 @@ Status print_floor(const PerfOptions& options, std::size_t bytes, Seat& seat) {
   const std::size_t count = options.count(bytes);
   WEFT_ASSIGN(const Tensors tensors,
               Tensors::make(seat, options.type, count, count, options.foreign()));
+  std::string why;
+  WEFT_ASSIGN(const bool readable, seat.can_read(tensors.inputs, why));
+  if (!readable) {
+    if (seat.leads())
+      fmt::print("{:>6} {:>12} {:>12} {:>9}  {}\n", bytes_text(bytes), "-", "-", "-", why);
+    return {};
+  }
   FloorCalls cached(options, false, seat, tensors);
   FloorCalls streaming(options, true, seat, tensors);
   std::vector<Contender> contenders{{cached.subject(), nullptr, false, {}}};
@@ -65,7 +74,9 @@ Status print_all(const PerfOptions& options, Seat& seat) {
 
 }  // namespace
 
-Status perf_limits(const PerfOptions& options, const std::shared_ptr<Store>& store) {
+Status perf_limits(const PerfOptions& options, const Config& config,
+                   const std::shared_ptr<Store>& store) {
+  WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
   WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   Status status = print_all(options, *seat);
   if (!status.ok()) seat->give_up();

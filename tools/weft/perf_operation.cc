@@ -69,29 +69,34 @@ class OperationPerf {
       return Counts{usage.allocations, usage.network_bytes};
     };
     std::vector<Contender> contenders{{calls.subject(), nullptr, false, counts}};
-    const bool has_limit = has_limit_here();
+    Row row;
+    row.bytes = bytes;
+    WEFT_ASSIGN(const bool has_limit, has_limit_of(tensors, row));
     if (has_limit) contenders.push_back({cached.subject(), nullptr, false, {}});
     const bool streams = has_limit && bytes >= kStreamingFrom;
     if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
     if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
     if (!options_.asked.against.empty()) contenders.push_back({{}, peer_.get(), true, {}});
-    Row row;
-    row.bytes = bytes;
     if (seat_.leads()) row.ping_pong_ns = ping_pong_ns(first_cores());
     const Contest contest{options_.collective, bytes, options_.asked.seconds,
                           options_.asked.in_process};
     WEFT_ASSIGN(std::vector<Score> scores, measure(contest, contenders, seat_));
-    if (seat_.leads()) sort_out(scores, streams, row);
+    if (seat_.leads()) sort_out(scores, has_limit, streams, row);
     return row;
   }
 
-  // The floor is that of shared memory.
-  [[nodiscard]] bool has_limit_here() const {
-    return has_floor(options_.collective) && options_.asked.transport == "shm";
+  // The floor is that of shared memory. Memory that Weft did not allocate can be read only where the
+  // kernel permits it; the engine has another way then, which is no limit.
+  Result<bool> has_limit_of(const Tensors& tensors, Row& row) {
+    if (!has_floor(options_.collective) || options_.asked.transport != "shm") return false;
+    if (!options_.foreign()) return true;
+    WEFT_ASSIGN(const bool inputs, seat_.can_read(tensors.inputs, row.no_limit));
+    WEFT_ASSIGN(const bool outputs, seat_.can_read(tensors.outputs, row.no_limit));
+    return inputs && outputs;
   }
 
   // The scores by name, taken from the end; of the two floors the faster one is the limit.
-  void sort_out(std::vector<Score>& scores, bool streams, Row& row) const {
+  void sort_out(std::vector<Score>& scores, bool has_limit, bool streams, Row& row) const {
     const auto last = [&scores] {
       Score score = std::move(scores.back());
       scores.pop_back();
@@ -99,7 +104,7 @@ class OperationPerf {
     };
     if (!options_.asked.against.empty()) row.peer = last();
     if (options_.asked.dynamic) row.fixed = last();
-    if (has_limit_here()) row.limit = last();
+    if (has_limit) row.limit = last();
     if (streams) {
       Score cached = last();
       if (median(cached.laps_us) < median(row.limit->laps_us)) row.limit = std::move(cached);
@@ -117,8 +122,8 @@ class OperationPerf {
 
 Status perf_operation(const PerfOptions& options, const Config& config,
                       const std::shared_ptr<Store>& store) {
-  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
+  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   Status status = OperationPerf(options, *context, *seat).run();
   if (!status.ok()) seat->give_up();
   return status;

@@ -54,6 +54,7 @@ void Report::row(const Row& row) const {
   if (options_->asked.json != "-") {
     fmt::print("{}\n", text(row));
     std::fflush(stdout);
+    if (!row.no_limit.empty()) fmt::print(stderr, "weft perf: no limit: {}\n", row.no_limit);
   }
   if (json_) {
     fmt::print(json_.get(), "{}\n", json(row));
@@ -112,6 +113,7 @@ std::string Report::json(const Row& row) const {
     object["limit_us"] = median(row.limit->laps_us);
     object["share"] = paired_ratio(*row.limit, row.own);
   }
+  if (!row.no_limit.empty()) object["no_limit"] = row.no_limit;
   if (row.fixed) {
     object["static_p50_us"] = median(row.fixed->laps_us);
     object["dynamic_ratio"] = paired_ratio(row.own, *row.fixed);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -73,6 +74,17 @@ Result<std::vector<std::string>> Seat::gather(std::string mine) {
 
 Result<Segments> Seat::show(const void* mine, std::size_t bytes) {
   return Segments::exchange(store_, next_key(), mine, bytes, Deadline::after_ms(kPatienceMs));
+}
+
+Result<bool> Seat::can_read(const Segments& shown, std::string& why) {
+  const Status own = shown.check_readable();
+  WEFT_ASSIGN(const std::vector<std::string> reasons,
+              gather(own.ok() ? std::string() : std::string(own.text())));
+  const auto is_given = [](const std::string& reason) { return !reason.empty(); };
+  const auto reason = std::ranges::find_if(reasons, is_given);
+  if (reason != reasons.end()) why = *reason;
+  WEFT_ASSIGN(const int readable, announce(reason == reasons.end() ? 1 : 0));
+  return readable != 0;
 }
 
 Result<Tensor> Tensor::make(std::size_t bytes, bool foreign) {

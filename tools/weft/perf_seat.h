@@ -15,7 +15,8 @@ namespace weft {
 
 class Seat {
  public:
-  // Takes the rank's place; collective.
+  // Takes the rank's place; collective. The seat's memory is in the shared heap, which the rank's
+  // context makes by its settings: the context comes first.
   static Result<std::unique_ptr<Seat>> take(Store& store);
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
@@ -33,6 +34,9 @@ class Seat {
   [[nodiscard]] Result<std::vector<std::string>> gather(std::string mine);
   // This rank's memory shown to all, and theirs to it.
   [[nodiscard]] Result<Segments> show(const void* mine, std::size_t bytes);
+  // Whether every rank can read what all showed. Collective, and the same at all ranks; who leads
+  // has the reason in `why`.
+  [[nodiscard]] Result<bool> can_read(const Segments& shown, std::string& why);
   // The others shall not wait for this rank any more.
   void give_up() { meeting_->abandon(rank()); }
 
