@@ -76,8 +76,8 @@ class Pruner {
     const std::string_view version = topology.attribute("version").as_string();
     if (version.empty() || version.starts_with("1.")) return {};
     if (!version.starts_with("2.") && !version.starts_with("3.")) {
-      return file_.wrong(
-          topology, fmt::format("version {} of hwloc's format is not known", version.substr(0, 24)));
+      return file_.wrong(topology, fmt::format("version {} of hwloc's format is not known",
+                                               version.substr(0, 24)));
     }
     format_ = version.starts_with("3.") ? HwlocFormat::third : HwlocFormat::second;
     return {};

@@ -67,7 +67,8 @@ std::string why_no_cards(const std::string& sys) {
   if (std::string why = why_unreadable("bus", sys); !why.empty()) return why;
   const fs::path folder = fs::path(sys) / kCards;
   std::error_code error;
-  return !fs::exists(folder, error) || fs::is_empty(folder, error) ? "" : why_unreadable(kCards, sys);
+  return !fs::exists(folder, error) || fs::is_empty(folder, error) ? ""
+                                                                   : why_unreadable(kCards, sys);
 }
 
 }  // namespace
@@ -84,7 +85,7 @@ std::vector<std::string> unreadable_in(const std::string& sys) {
   add("which network interfaces there are", why_unreadable("class/net", sys));
   add("which GPUs and other cards are on PCI", why_no_cards(sys));
   add("cores, caches and NUMA nodes beyond what the processor says of itself",
-       why_no_processors(sys));
+      why_no_processors(sys));
   add("NUMA nodes", why_no_nodes(sys));
   return unreadable;
 }

@@ -36,6 +36,7 @@ class OperationPerf {
       WEFT_ASSIGN(const Row row, measure_size(bytes));
       if (report) report->row(row);
     }
+    if (report) WEFT_RETURN_IF_ERROR(report->done());
     if (seat_.leads() && options_.asked.explain)
       fmt::print(stderr, "rank 0: {}", context_.explain());
     return {};

@@ -25,6 +25,8 @@ struct PerfArguments {
   int hosts = 1;
   std::string against;
   std::string json;
+  std::string svg;   // draw the rows to this file
+  std::string from;  // draw the rows of this file instead of measuring
   double seconds = 1;
   int in_flight = 0;  // 0: not asked
   bool dynamic = false;

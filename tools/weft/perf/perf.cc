@@ -10,6 +10,8 @@
 
 #include "tools/weft/commands.h"
 #include "tools/weft/common/job.h"
+#include "tools/weft/common/save.h"
+#include "tools/weft/perf/plot.h"
 #include "tools/weft/wire/wire.h"
 
 namespace weft {
@@ -34,6 +36,8 @@ Examples:
   weft perf neighbor_allreduce --transport ucx --sizes 4K --in-flight 1000
   weft perf hierarchical_neighbor_allreduce --hosts 2 --transport automatic --check
   weft perf allreduce --algorithm halving_doubling --sizes 64K
+  weft perf allreduce --against openmpi --json all.json --svg all.svg
+  weft perf --from all.json --svg all.svg                 drawn, not measured
   weft perf neighbor_allreduce --memory-use               bytes per rank by degree
   weft perf limits --ranks 2
   weft perf idle --seconds 10
@@ -107,7 +111,18 @@ int join(PerfArguments arguments, Config config) {
   return status.code() == Code::peer_left ? 1 : fail(status);
 }
 
+// Rows that were measured before.
+Status draw(const PerfArguments& arguments) {
+  WEFT_ASSIGN(const std::vector<std::string> rows, read_rows(arguments.from));
+  WEFT_ASSIGN(const std::string picture, perf_svg(rows, arguments.from));
+  return save(arguments.svg, picture);
+}
+
 int run(const PerfArguments& arguments) {
+  if (!arguments.from.empty()) {
+    const Status drawn = draw(arguments);
+    return drawn.ok() ? 0 : fail(drawn);
+  }
   const Result<Config> config = Config::from_environment();
   if (!config.ok()) return fail(config.status());
   if (config->launcher != Launcher::alone) return join(arguments, *config);
@@ -148,6 +163,9 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("--memory", to.memory, "Buffers: weft (weft::allocate) or foreign");
   command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i32, i64");
   add_measuring_options(*command, to, "openmpi, openmpi-huge");
+  CLI::Option* svg = command->add_option("--svg", to.svg, "Draw the rows to this file");
+  command->add_option("--from", to.from, "Draw the rows of this file, which --json wrote")
+      ->needs(svg);
   command->add_option("--in-flight", to.in_flight, "Start so many operations before waiting");
   command->add_flag("--explain", to.explain, "Say which path each peer got, and why");
   command->add_flag("--dynamic", to.dynamic, "Give other weights at every call");

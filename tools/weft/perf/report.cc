@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "tools/weft/common/save.h"
+#include "tools/weft/perf/plot.h"
+
 namespace weft {
 namespace {
 
@@ -50,16 +53,24 @@ void Report::head() const {
   std::fflush(stdout);
 }
 
-void Report::row(const Row& row) const {
+void Report::row(const Row& row) {
   if (options_->asked.json != "-") {
     fmt::print("{}\n", text(row));
     std::fflush(stdout);
     if (!row.no_limit.empty()) fmt::print(stderr, "weft perf: no limit: {}\n", row.no_limit);
   }
+  if (!json_ && options_->asked.svg.empty()) return;
+  rows_.push_back(json(row));
   if (json_) {
-    fmt::print(json_.get(), "{}\n", json(row));
+    fmt::print(json_.get(), "{}\n", rows_.back());
     std::fflush(json_.get());
   }
+}
+
+Status Report::done() const {
+  if (options_->asked.svg.empty()) return {};
+  WEFT_ASSIGN(const std::string picture, perf_svg(rows_, options_->asked.operation));
+  return save(options_->asked.svg, picture);
 }
 
 std::string Report::text(const Row& row) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/weft/perf/measure.h"
 #include "tools/weft/perf/options.h"
@@ -28,7 +29,9 @@ class Report {
   static Result<Report> open(const PerfOptions& options);
 
   void head() const;
-  void row(const Row& row) const;
+  void row(const Row& row);
+  // Draws the rows where a picture is asked for.
+  [[nodiscard]] Status done() const;
 
  private:
   struct Close {
@@ -41,6 +44,7 @@ class Report {
   [[nodiscard]] std::string text(const Row& row) const;
 
   const PerfOptions* options_;
+  std::vector<std::string> rows_;  // as JSON
   std::unique_ptr<std::FILE, Close> json_;
 };
 

@@ -1,190 +1,53 @@
-// Curves: the axes, and names beside their ends.
+// Predictions as curves over the number of ranks, or over the size.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
+#include "tools/weft/common/chart.h"
 #include "tools/weft/perf/options.h"
 #include "tools/weft/predict/report.h"
-#include "topology/canvas/canvas.h"
 
 namespace weft {
 namespace {
 
-constexpr double kLeft = 80;
-constexpr double kTop = 64;
-constexpr double kWidth = 560;
-constexpr double kHeight = 360;
-constexpr double kLegend = 270;
+std::string count_text(double count) {
+  return fmt::format("{}", static_cast<std::size_t>(count));
+}
 
-struct Curve {
-  std::string label;
-  std::vector<Point> values;  // ranks or bytes, microseconds
-};
+std::string size_text(double bytes) {
+  return bytes_text(static_cast<std::size_t>(bytes));
+}
 
-// Of a curve, beside its end.
-struct Name {
-  double y = 0;
-  std::size_t curve = 0;
-  friend auto operator<=>(const Name&, const Name&) = default;
-};
-
-struct Axis {
-  double least = 1;
-  double most = 10;
-  bool is_linear = false;
-  [[nodiscard]] double part(double value) const {
-    if (is_linear) return (value - least) / (most - least);
-    return most > least ? std::log(value / least) / std::log(most / least) : 0.5;
-  }
-};
-
-class Chart {
- public:
-  Chart(const std::vector<PredictRow>& rows, double compute_us) {
-    std::set<int> ranks;
-    std::set<std::size_t> sizes;
-    for (const PredictRow& row : rows) {
-      ranks.insert(row.ranks);
-      sizes.insert(row.bytes);
-    }
-    over_sizes_ = ranks.size() == 1 && sizes.size() > 1;
-    const bool names_size = !over_sizes_ && sizes.size() > 1;
-    for (const PredictRow& row : rows) add(row, names_size, compute_us);
-    for (Curve& curve : curves_) std::ranges::sort(curve.values, {}, &Point::x);
-    y_label_ = compute_us > 0 ? "time of an iteration" : "time";
-    find_axes();
-  }
-
-  std::string draw(const std::string& title) const {
-    const std::vector<Name> names = place_names();
-    const double lowest = names.empty() ? 0 : names.back().y;
-    Canvas svg(kLeft + kWidth + kLegend, std::max(kTop + kHeight + 60, lowest + 16));
-    svg.text({16, 26}, title, 15, Anchor::start, "#222", true);
-    draw_grid(svg);
-    for (std::size_t i = 0; i < curves_.size(); ++i) draw_curve(svg, i);
-    draw_names(svg, names);
-    return svg.document();
-  }
-
- private:
-  void add(const PredictRow& row, bool names_size, double compute_us) {
-    std::string label = row.operation;
-    if (row.operation != row.algorithm) label += fmt::format(" {}", row.algorithm);
-    if (names_size) label += fmt::format(" {}", bytes_text(row.bytes));
-    auto curve = std::ranges::find(curves_, label, &Curve::label);
-    if (curve == curves_.end()) curve = curves_.insert(curves_.end(), {label, {}});
-    const double x = over_sizes_ ? static_cast<double>(row.bytes) : row.ranks;
-    if (x > 0 && row.us + compute_us > 0) curve->values.push_back({x, row.us + compute_us});
-  }
-
-  void find_axes() {
-    double x[2] = {HUGE_VAL, 0}, y[2] = {HUGE_VAL, 0};
-    for (const Curve& curve : curves_) {
-      for (const Point& value : curve.values) {
-        x[0] = std::min(x[0], value.x), x[1] = std::max(x[1], value.x);
-        y[0] = std::min(y[0], value.y), y[1] = std::max(y[1], value.y);
-      }
-    }
-    if (x[1] == 0) return;
-    x_ = {x[0], x[1]};
-    y_ = {y[0] / 1.3, y[1] * 1.3};
-    // What differs by less than a factor of five is shown in proportion, from zero.
-    if (y[1] < 5 * y[0]) y_ = {0, y[1] * 1.15, true};
-  }
-
-  [[nodiscard]] Point place(const Point& value) const {
-    return {kLeft + kWidth * x_.part(value.x), kTop + kHeight * (1 - y_.part(value.y))};
-  }
-
-  void draw_grid(Canvas& svg) const {
-    std::set<double> columns;
-    for (const Curve& curve : curves_)
-      for (const Point& value : curve.values) columns.insert(value.x);
-    double last = -100;
-    for (const double x : columns) {
-      const double at = place({x, y_.least}).x;
-      svg.line({at, kTop}, {at, kTop + kHeight}, "#eef0f2");
-      if (at - last < 34) continue;  // no room for its number
-      last = at;
-      const auto whole = static_cast<std::size_t>(x);
-      svg.text({at, kTop + kHeight + 16},
-               over_sizes_ ? bytes_text(whole) : fmt::format("{}", whole), 11, Anchor::middle,
-               "#555");
-    }
-    for (const double us : levels()) {
-      const double y = place({x_.least, us}).y;
-      svg.line({kLeft, y}, {kLeft + kWidth, y}, "#e4e7eb");
-      svg.text({kLeft - 8, y + 4}, us_text(us), 11, Anchor::end, "#555");
-    }
-    svg.line({kLeft, kTop}, {kLeft, kTop + kHeight}, "#8a929b");
-    svg.line({kLeft, kTop + kHeight}, {kLeft + kWidth, kTop + kHeight}, "#8a929b");
-    svg.text({kLeft + kWidth / 2, kTop + kHeight + 40}, over_sizes_ ? "bytes" : "ranks", 12,
-             Anchor::middle);
-    svg.text({16, kTop - 12}, y_label_, 12);
-  }
-
-  [[nodiscard]] std::vector<double> levels() const {
-    if (y_.is_linear) return round_steps(y_.most, 6);
-    std::vector<double> all;
-    for (double power = std::pow(10, std::floor(std::log10(y_.least))); power <= y_.most;
-         power *= 10) {
-      for (const int digit : {1, 2, 5}) {
-        const double us = power * digit;
-        if (us >= y_.least && us <= y_.most) all.push_back(us);
-      }
-    }
-    return all;
-  }
-
-  void draw_curve(Canvas& svg, std::size_t number) const {
-    const Curve& curve = curves_[number];
-    const std::string_view color = line_color(static_cast<int>(number));
-    std::vector<Point> points;
-    for (const Point& value : curve.values) points.push_back(place(value));
-    svg.polyline(points, color);
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      svg.disc(points[i], 3, color,
-               fmt::format("{}, {}: {}", curve.label, static_cast<std::size_t>(curve.values[i].x),
-                           us_text(curve.values[i].y)));
-    }
-  }
-
-  // Each name as near to the end of its curve as the others let it, from the top down. Many curves
-  // take more room than the axes.
-  [[nodiscard]] std::vector<Name> place_names() const {
-    std::vector<Name> names;
-    for (std::size_t i = 0; i < curves_.size(); ++i)
-      if (!curves_[i].values.empty()) names.push_back({place(curves_[i].values.back()).y, i});
-    std::ranges::sort(names);
-    double free_from = kTop;
-    for (Name& name : names) {
-      name.y = std::max(name.y, free_from);
-      free_from = name.y + 15;
-    }
-    return names;
-  }
-
-  void draw_names(Canvas& svg, const std::vector<Name>& names) const {
-    for (const auto& [y, number] : names) {
-      svg.text({kLeft + kWidth + 12, y + 4}, curves_[number].label, 12, Anchor::start,
-               line_color(static_cast<int>(number)));
-    }
-  }
-
-  bool over_sizes_ = false;
-  std::vector<Curve> curves_;
-  std::string y_label_;
-  Axis x_;
-  Axis y_;
-};
+std::string label_of(const PredictRow& row, bool names_size) {
+  std::string label = row.operation;
+  if (row.operation != row.algorithm) label += fmt::format(" {}", row.algorithm);
+  if (names_size) label += fmt::format(" {}", bytes_text(row.bytes));
+  return label;
+}
 
 }  // namespace
 
 std::string draw_curves(const std::vector<PredictRow>& rows, const std::string& title,
                         double compute_us) {
-  return Chart(rows, compute_us).draw(title);
+  std::set<int> ranks;
+  std::set<std::size_t> sizes;
+  for (const PredictRow& row : rows) {
+    ranks.insert(row.ranks);
+    sizes.insert(row.bytes);
+  }
+  const bool over_sizes = ranks.size() == 1 && sizes.size() > 1;
+  std::vector<Curve> curves;
+  for (const PredictRow& row : rows) {
+    const std::string label = label_of(row, !over_sizes && sizes.size() > 1);
+    auto curve = std::ranges::find(curves, label, &Curve::label);
+    if (curve == curves.end()) curve = curves.insert(curves.end(), {label, {}});
+    const double x = over_sizes ? static_cast<double>(row.bytes) : row.ranks;
+    if (x > 0 && row.us + compute_us > 0) curve->values.push_back({x, row.us + compute_us});
+  }
+  return draw_chart(std::move(curves), {title, over_sizes ? "bytes" : "ranks",
+                                        compute_us > 0 ? "time of an iteration" : "time",
+                                        over_sizes ? size_text : count_text, us_text});
 }
 
 }  // namespace weft
