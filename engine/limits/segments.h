@@ -24,6 +24,9 @@ class Segments {
 
   // By rank. For this rank it is the memory itself.
   [[nodiscard]] const std::vector<Sight>& sights() const { return sights_; }
+  // Whether this rank can read all of them: what is not mapped, the kernel may refuse. Each has a
+  // byte at least.
+  [[nodiscard]] Status check_readable() const;
 
  private:
   std::vector<Sight> sights_;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "verbs/base/base.h"
+
 namespace weft {
 
 struct Sight {
@@ -11,5 +13,8 @@ struct Sight {
   std::uint64_t address = 0;    // in its process
   std::int32_t process = 0;
 };
+
+// Copies bytes that are not mapped, with process_vm_readv. The kernel may forbid it.
+Status read_from(const Sight& from, std::size_t offset, std::byte* to, std::size_t bytes);
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // Which transports and devices `weft selftest` takes, and what it says of those that it does not.
-#include "tools/weft/selftest_targets.h"
-
 #include <gtest/gtest.h>
+
+#include "tools/weft/selftest/targets.h"
 
 namespace weft {
 namespace {

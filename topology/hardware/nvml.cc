@@ -116,7 +116,7 @@ void ask(const Nvml& nvml, Machine& machine) {
   for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].index = static_cast<int>(i);
   machine.gpus = std::move(gpus);
   for (std::size_t i = 0; i < all.size(); ++i) add_links(nvml, all, i, machine);
-  machine.are_gpu_links_told = !all.empty();
+  machine.are_gpu_links_known = !all.empty();
 }
 
 void ask_nvml(Machine& machine) {

@@ -73,7 +73,7 @@ std::string dead_end(const NetworkInterface& interface, const fs::path& folder) 
 
 void judge(NetworkInterface& interface, const fs::path& folder) {
   if (!device::is_there(folder)) {
-    interface.reason = "is not told of: " + folder.string() + " leads nowhere";
+    interface.reason = "unknown, because " + folder.string() + " leads nowhere";
     return;
   }
   interface.reason = dead_end(interface, folder);
@@ -101,7 +101,7 @@ void find_addresses(std::vector<NetworkInterface>& interfaces) {
 
 }  // namespace
 
-std::string why_untold(const std::string& folder, const std::string& sys) {
+std::string why_unreadable(const std::string& folder, const std::string& sys) {
   const fs::path root(sys), whole = root / folder;
   const auto is_in_root = [&root](const char* name) { return device::is_there(root / name); };
   if (!is_in_root("class") && !is_in_root("devices") && !is_in_root("bus"))
@@ -122,7 +122,7 @@ std::string why_untold(const std::string& folder, const std::string& sys) {
 
 // The kernel lists one at least, the loopback.
 std::string why_no_interfaces(const std::string& sys) {
-  const std::string why = why_untold("class/net", sys);
+  const std::string why = why_unreadable("class/net", sys);
   if (why.empty()) return "no network interface is up and has an IPv4 address";
   return "which network interfaces there are is not known, because " + why;
 }

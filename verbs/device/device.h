@@ -102,7 +102,8 @@ struct RdmaSources {
 // Why sysfs does not tell what it should have in a folder ("class/net"), in which it always has
 // something: it is not mounted, the folder is not there or empty, or what is in it leads nowhere, as
 // where a container covers parts of it. Empty: it tells.
-[[nodiscard]] std::string why_untold(const std::string& folder, const std::string& sys = "/sys");
+[[nodiscard]] std::string why_unreadable(const std::string& folder,
+                                         const std::string& sys = "/sys");
 
 // A GID of which index, bytes, kind and netdev are known, with the rest: its address on that
 // interface, and whether it can be used.
