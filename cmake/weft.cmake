@@ -137,6 +137,17 @@ function(weft_test name label)
   endif()
 endfunction()
 
+# weft_perf_case(TEST CASE): the case CASE of the program of a weft_test depends on the machine's speed: it is a test of its
+# own, with the label perf. Not under a sanitizer, which has a speed of its own.
+function(weft_perf_case test case)
+  set_tests_properties(${test} PROPERTIES ENVIRONMENT GTEST_FILTER=-${case})
+  if(NOT WEFT_SANITIZE)
+    add_test(NAME ${test}_perf COMMAND ${test} --gtest_filter=${case})
+    set_tests_properties(${test}_perf PROPERTIES
+      LABELS perf TIMEOUT 120 RUN_SERIAL ON PASS_REGULAR_EXPRESSION "  PASSED  . 1 test")
+  endif()
+endfunction()
+
 # weft_softroce_test(NAME SOURCES ... [LINK ...]): a GoogleTest program that needs RDMA devices: a guest of
 # tests/softroce runs it.
 function(weft_softroce_test name)
