@@ -20,6 +20,7 @@ import predicted  # pylint: disable=wrong-import-position
 MBIT = 100
 RETRY_S = 4.096e-6 * 2 ** 18  # until a packet without an answer is sent again: WEFT_IB_TIMEOUT
 PREDICTED = "512K"
+LIMIT_S = 250  # of one command of a prediction
 SECONDS = 8  # of each operation: its channels take up to 250 ms more at first
 WEFT = ""
 
@@ -91,7 +92,7 @@ def rows_here(tool):
     def cluster_rows(runs, _cluster, hosts, rates, *words, ranks=1):
         with shaped(*rates):
             job = Job(*words, "--json", "-", program=str(runs.weft), hosts=hosts, rails=len(rates), each=ranks)
-            statuses, texts = job.end()
+            statuses, texts = job.end(LIMIT_S)
         if any(statuses):
             raise RuntimeError(f"{words}: {''.join(texts)}")
         return tool.documents(job.out)
