@@ -19,8 +19,10 @@ constexpr std::int64_t kLongestWait = 64;
 
 }  // namespace
 
-// Whether all that has come over the path was taken. After it was abandoned nothing more comes.
+// Whether nothing of the path's connection is needed any more: all notices that came over it were
+// taken, and the caller knows how all one-sided work on it ended. After it was abandoned no more comes.
 bool BondEndpoint::is_drained(std::size_t path) const {
+  if (paths_[path].endpoint->at_work()) return false;
   for (std::uint32_t c = 0; c < channels_.size(); ++c) {
     const Channel& state = channels_[c];
     if (state.taken[path] < std::min(state.bound[path], paths_[path].endpoint->arrived(c)))
@@ -90,6 +92,7 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
     state.taken[index] = state.settled[index] = 0;
     state.bound[index] = ~std::uint64_t{0};
   }
+  if (worked_on_ == path.endpoint) worked_on_ = nullptr;
   bond_.disown(*path.endpoint);
   path.interface->forget(*std::exchange(path.endpoint, &endpoint));
   bond_.own(endpoint, *this);

@@ -162,6 +162,9 @@ class BondEndpoint final : public Endpoint {
   Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
+  [[nodiscard]] bool at_work() const override {
+    return worked_on_ != nullptr && worked_on_->at_work();
+  }
   void abandon(const Status& why) override;
 
   // Part of every turn: takes notes about paths, posts again what a fence showed to be missing.
@@ -227,6 +230,7 @@ class BondEndpoint final : public Endpoint {
               bool piece);
   [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
   [[nodiscard]] bool is_worth(std::size_t path, std::int64_t now) const;
+  [[nodiscard]] Endpoint* path_of_work(std::uint64_t bytes);
   Posted post_on(std::size_t path, std::uint32_t channel, Sent& sent);
   static void count_settled(Path& path, Sent& sent, std::int64_t now);
   void settle(Channel& state, std::uint32_t channel, std::int64_t now);
@@ -310,7 +314,8 @@ class BondEndpoint final : public Endpoint {
   };
   std::deque<Note> notes_;  // to be sent
   std::size_t missing_ = 0;
-  std::vector<int> used_;  // Endpoint::use_members(): ours, and the peer's
+  Endpoint* worked_on_ = nullptr;  // the path that took one-sided work last
+  std::vector<int> used_;          // Endpoint::use_members(): ours, and the peer's
   std::vector<int> peer_used_;
   bool uses_all_ = true;    // of its paths, as long as they live
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path

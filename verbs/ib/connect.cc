@@ -59,7 +59,8 @@ IbEndpoint::IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce,
       nonce_(nonce),
       incarnation_(incarnation),
       outgoing_(interface.options().channels),
-      incoming_(interface.options().channels) {}
+      incoming_(interface.options().channels),
+      order_(interface.completions()) {}
 
 IbEndpoint::~IbEndpoint() {
   fail(Status(Code::closed, "its endpoint is gone"));

@@ -328,26 +328,11 @@ RemoteBuffer IbInterface::describe(const void* pointer, std::size_t bytes) const
   return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
 }
 
-void IbInterface::begin_work(IbEndpoint& endpoint, bool is_first) {
-  ++outstanding_;
-  if (is_first) at_work_.push_back(&endpoint);
-}
-
-void IbInterface::end_work(std::uint64_t ticket, Status status) {
-  --outstanding_;
-  completions_.push() = {ticket, std::move(status)};
-}
-
 std::size_t IbInterface::poll(std::span<Completion> completions) {
   const auto told =
       std::erase_if(at_work_, [](IbEndpoint* endpoint) { return !endpoint->collect(); });
   if (told != 0 && !replaced_.empty()) drop_forgotten();
-  std::size_t count = 0;
-  while (count < completions.size() && !completions_.empty()) {
-    completions[count++] = std::move(completions_.front());
-    completions_.pop();
-  }
-  return count;
+  return completions_.poll(completions);
 }
 
 void IbInterface::warn_once(const Status& status) {

@@ -14,7 +14,6 @@
 
 #include "verbs/device/device.h"
 #include "verbs/ib/answers.h"
-#include "verbs/ib/backlog.h"
 #include "verbs/ib/ib.h"
 #include "verbs/ib/layout.h"
 #include "verbs/ib/objects.h"
@@ -116,6 +115,7 @@ class IbEndpoint final : public Endpoint {
   Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
+  [[nodiscard]] bool at_work() const override { return order_.at_work(); }
 
   // Connecting (connect.cc, greet.cc).
   Status prepare();
@@ -218,11 +218,9 @@ class IbEndpoint final : public Endpoint {
     std::unique_ptr<RingKind[]> slots;  // which ring each arrival lies in
   };
   struct Work {
-    ibv_wr_opcode what = IBV_WR_RDMA_READ;
+    WorkRequest request;
     std::uint64_t ticket = 0;
     std::span<std::byte> local;
-    std::uint64_t word = 0;   // where in the peer's heap …
-    std::uint64_t reach = 0;  // … and how much of it may be touched
     std::uint64_t begun = 0;  // bytes in work requests
     std::uint64_t last = 0;   // number of the last work request, on queue pair 0
     std::uint64_t expected = 0;
@@ -287,17 +285,17 @@ class IbEndpoint final : public Endpoint {
   [[nodiscard]] bool take_grant(const Control& grant);
 
   // one_sided.cc
-  [[nodiscard]] Work* new_work(ibv_wr_opcode what, const RemoteBuffer& remote,
-                               std::uint64_t ticket);
-  Posted post_work(Work& work, const RemoteBuffer& remote);
-  [[nodiscard]] Status judge(const Work& work, const RemoteBuffer& remote) const;
-  [[nodiscard]] Status name_local(Work& work);
+  [[nodiscard]] Work* new_work(const WorkRequest& request, std::uint64_t ticket);
+  Posted post_work(Work& work);
+  [[nodiscard]] Status admit(Work& work) const;
+  [[nodiscard]] Status name_local(Work& work) const;
   [[nodiscard]] Scratch& scratch() const { return *reinterpret_cast<Scratch*>(scratch_.data()); }
   [[nodiscard]] bool works_ahead() const { return begun_ < works_.size(); }
   void pump_works();
+  void flush_behind(const Status& why);
+  [[nodiscard]] bool must_wait(WorkKind kind) const;
   [[nodiscard]] bool begin(Work& work, PostList& list);
   [[nodiscard]] const Chunk* chunk_at(std::uint64_t word);
-  [[nodiscard]] Status no(const Work& work, Code code, const char* why) const;
   void add_part(Work& work, const Chunk& chunk, PostList& list);
   void hand_over_works(PostList& list);
   [[nodiscard]] bool take_exposed(const Control& control);
@@ -352,6 +350,8 @@ class IbEndpoint final : public Endpoint {
   std::size_t swaps_ = 0;           // of them compare-and-swaps …
   std::uint64_t swaps_posted_ = 0;  // … and of all that ever were
   bool at_work_ = false;            // there are some whose end was not collected
+  WorkOrder order_;
+  std::uint64_t last_fetch_ = 0;  // work request of the last read or atomic operation
   bool enlisted_ = false;
   std::map<std::uint64_t, Chunk> chunks_;  // of the peer's heap
   std::uint64_t touched_ = 0;              // the chunk that was looked for last …
@@ -454,12 +454,10 @@ class IbInterface final : public Interface {
   [[nodiscard]] bool only_host_memory() const { return !ib_.device_memory.exporter; }
   // A chunk of our heap for a peer to reach; 0: not in the heap.
   [[nodiscard]] Control expose(std::uint64_t chunk);
-  [[nodiscard]] bool has_room() const { return completions_.size() + outstanding_ < kCompletions; }
-  void begin_work(IbEndpoint& endpoint, bool is_first);
-  void end_work(std::uint64_t ticket, Status status);
+  [[nodiscard]] Completions& completions() { return completions_; }
+  // The endpoint has one-sided work, whose ends poll() collects.
+  void collect_later(IbEndpoint& endpoint) { at_work_.push_back(&endpoint); }
   void warn_once(const Status& status);
-
-  static constexpr std::size_t kCompletions = 1024;
 
  private:
   // Completions looked at in one turn: a lane has other interfaces too.
@@ -581,8 +579,7 @@ class IbInterface final : public Interface {
   std::vector<IbEndpoint*> reporters_;
   std::vector<IbEndpoint*> at_work_;
   std::deque<IbEndpoint*> askers_;
-  Backlog<Completion> completions_;
-  std::size_t outstanding_ = 0;
+  Completions completions_;
   std::size_t endpoint_bytes_ = 0;
   std::uint64_t arrivals_ = 0;
   std::uint32_t turns_ = 0;
