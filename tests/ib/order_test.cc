@@ -1,5 +1,5 @@
-// One-sided work over RDMA: what a failure on our side does to the work behind it, and which requests
-// the device has to hold back so that work takes effect in the order of posting.
+// One-sided work over RDMA: what a failure on our side does to the work behind it, and which
+// requests the device has to hold back so that work takes effect in the order of posting.
 #include <algorithm>
 #include <cerrno>
 

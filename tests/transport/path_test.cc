@@ -132,8 +132,8 @@ class BondedPair {
   std::array<Side, 2> sides_;
 };
 
-// Posts a large write, keeps its path busy with a piece, and posts a word behind it: another path would
-// deliver the word first.
+// Posts a large write, keeps its path busy with a piece, and posts a word behind it: another path
+// would deliver the word first.
 void publish(BondedPair& pair, std::span<const std::byte> data, const std::uint64_t& round,
              std::span<std::byte> target) {
   static const std::vector<std::byte> piece = numbered_payload(1, 20'001);
@@ -173,8 +173,8 @@ TEST_P(Path, OneSidedWorkKeepsItsOrderWherePiecesTakeBothRails) {
   }
 }
 
-// What was posted before the path broke and is not known to have failed must not be overtaken by what
-// takes the other rail.
+// What was posted before the path broke and is not known to have failed must not be overtaken by
+// what takes the other rail.
 TEST_P(Path, OneSidedWorkLeavesABrokenRailOnlyWhenItsFailureIsKnown) {
   if (GetParam().name == "shm") GTEST_SKIP() << "memory has no path that could be given up";
   BondedPair pair(GetParam());

@@ -1,5 +1,5 @@
-// Conformance: the one-sided work of one endpoint takes effect in the order in which it was posted, and
-// work that fails ends what was posted behind it until its completion was polled.
+// Conformance: the one-sided work of one endpoint takes effect in the order in which it was posted,
+// and work that fails ends what was posted behind it until its completion was polled.
 #include <algorithm>
 #include <atomic>
 #include <deque>

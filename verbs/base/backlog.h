@@ -1,6 +1,6 @@
-// Backlog: a queue for the data path. Its memory grows to the most items that ever waited and is kept,
-// so that a steady stream allocates nothing (a std::deque takes and gives back a block for every few
-// items). Not thread safe.
+// Backlog: a queue for the data path. Its memory grows to the most items that ever waited and is
+// kept, so that a steady stream allocates nothing (a std::deque takes and gives back a block for
+// every few items). Not thread safe.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// base: the words that every module uses. Status and Result, ranks, invariants, time, log; a hash, a
-// queue for the data path, and the loader of shared libraries. Free functions are thread safe, objects
-// belong to whoever made them; nothing here owns a thread.
+// base: the words that every module uses. Status and Result, ranks, invariants, time, log; a hash,
+// a queue for the data path, and the loader of shared libraries. Free functions are thread safe,
+// objects belong to whoever made them; nothing here owns a thread.
 #pragma once
 
 #include "verbs/base/backlog.h"

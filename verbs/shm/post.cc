@@ -179,7 +179,8 @@ Status ShmEndpoint::may_work() {
   return order_.is_broken() ? order_.behind() : Status();
 }
 
-// The work was done, or refused, before post_…() returns, so all of it ends in the order of posting.
+// The work was done, or refused, before post_…() returns, so all of it ends in the order of
+// posting.
 Posted ShmEndpoint::end_work(std::uint64_t ticket, Status status) {
   const std::uint64_t work = order_.begin();
   if (!status.ok()) order_.fail(work, status);
@@ -191,7 +192,8 @@ Posted ShmEndpoint::post_write(std::span<const std::byte> local, const RemoteBuf
                                std::uint64_t ticket) {
   if (!interface_.completions().has_room()) return Posted::full;
   Status status = may_work();
-  // The const is cast away for one function that serves both directions; a write only reads `local`.
+  // The const is cast away for one function that serves both directions; a write only reads
+  // `local`.
   if (status.ok()) {
     status = move(const_cast<std::byte*>(local.data()), {WorkKind::write, remote, local.size()});
   }

@@ -1,6 +1,6 @@
-// One-sided work: a write, a read or a compare-and-swap on a peer's memory, as all transports see it:
-// what it names, why it is refused, how its completions wait for poll(), and what a failure does to
-// the work that was posted behind it. Transports build on this; programs use transport.h.
+// One-sided work: a write, a read or a compare-and-swap on a peer's memory, as all transports see
+// it: what it names, why it is refused, how its completions wait for poll(), and what a failure
+// does to the work that was posted behind it. Transports build on this; programs use transport.h.
 //
 // Threads: everything here belongs to the lane of its interface, but for the pure functions.
 #pragma once
@@ -49,16 +49,16 @@ inline constexpr std::uint64_t kUnknownHeap = ~std::uint64_t{0};
 // whatever the request says. A request of no bytes touches nothing, wherever it points.
 [[nodiscard]] Verdict judge(const WorkRequest& work, std::uint64_t heap_bytes);
 
-// The Status of work that was not done: "writing 16 bytes at 0x40 of rank 3: outside its shared heap".
-// `over` is the transport for people ("RDMA").
+// The Status of work that was not done: "writing 16 bytes at 0x40 of rank 3: outside its shared
+// heap". `over` is the transport for people ("RDMA").
 [[nodiscard]] Status refusal(const WorkRequest& work, Rank peer, Verdict verdict,
                              std::string_view over);
 [[nodiscard]] Status refusal(const WorkRequest& work, Rank peer, Code code, std::string_view why);
 
 // Copies between memory of ours and memory that a peer reads or writes at the same time, in this
-// process or another. Eight aligned bytes move as one word: `publish` stores it after everything that
-// was copied before (release), `fetch` loads it before everything that is copied later (acquire). So
-// a reader that finds a published word finds what was published before it.
+// process or another. Eight aligned bytes move as one word: `publish` stores it after everything
+// that was copied before (release), `fetch` loads it before everything that is copied later
+// (acquire). So a reader that finds a published word finds what was published before it.
 void publish(std::byte* shared, const std::byte* from, std::size_t bytes);
 void fetch(std::byte* to, const std::byte* shared, std::size_t bytes);
 
@@ -91,8 +91,9 @@ class Completions {
 };
 
 // The one-sided work of one endpoint, in the order in which it was posted. A failure breaks that
-// order: work behind the failed one is not done. The break lasts until poll() has told of the failure,
-// because only then can the caller know of it; what is posted from then on is a new sequence.
+// order: work behind the failed one is not done. The break lasts until poll() has told of the
+// failure, because only then can the caller know of it; what is posted from then on is a new
+// sequence.
 //
 //   posted:   a  b  c  d       poll() tells: a ok, b failed      posted: e
 //   b fails:  c and d, and what is posted now, end with behind()         e is done

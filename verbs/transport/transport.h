@@ -1,33 +1,37 @@
-// transport: the contract between Weft and a network. Shared memory (verbs/shm), RDMA verbs (verbs/ib)
-// and UCX (verbs/ucx) keep it, and the engine above knows nothing else. The conformance suite in
-// tests/transport is its exact meaning; `weft selftest` runs that suite on a user's own devices.
+// transport: the contract between Weft and a network. Shared memory (verbs/shm), RDMA verbs
+// (verbs/ib) and UCX (verbs/ucx) keep it, and the engine above knows nothing else. The conformance
+// suite in tests/transport is its exact meaning; `weft selftest` runs that suite on a user's own
+// devices.
 //
 // An Interface is one way out of this rank: a NIC port, or the host's shared memory. It gives its
-// address as bytes. connect() takes the bytes of a peer's interface and returns an Endpoint at once,
-// without an answer from the peer.
+// address as bytes. connect() takes the bytes of a peer's interface and returns an Endpoint at
+// once, without an answer from the peer.
 //
 // Notices. An endpoint has `channels` independent streams of notices in each direction. A notice is
-// a 64-byte header and an optional payload. Each stream is ordered and holds at most `slots` notices
-// that the receiver has not released (where memory is shared, `payload_slots` of them with a payload).
+// a 64-byte header and an optional payload. Each stream is ordered and holds at most `slots`
+// notices that the receiver has not released (where memory is shared, `payload_slots` of them with
+// a payload).
 //
 //  - A post answers `posted` or `full`. `full` is normal and ends when the peer releases.
 //  - front() shows the oldest notice of a channel that was not released. release() gives its slot
-//    back, and the sender sees that in released(). A release also says that what the notice pointed to
-//    (a view, a process address) was read: its owner may overwrite it. So every notice that was posted
-//    returns exactly one credit: by the peer's release or, after a failure, by close().
-//  - Where peers cannot read our memory in place, large payloads travel as pieces: the transport reads
-//    them from the caller's memory, and settled() tells when it no longer does.
-//  - Channel 0 is the control channel. A notice there makes the peer's attention() return the endpoint
-//    to us, even if the peer has never connected to us.
+//    back, and the sender sees that in released(). A release also says that what the notice pointed
+//    to (a view, a process address) was read: its owner may overwrite it. So every notice that was
+//    posted returns exactly one credit: by the peer's release or, after a failure, by close().
+//  - Where peers cannot read our memory in place, large payloads travel as pieces: the transport
+//    reads them from the caller's memory, and settled() tells when it no longer does.
+//  - Channel 0 is the control channel. A notice there makes the peer's attention() return the
+//    endpoint to us, even if the peer has never connected to us.
 //
-// One-sided work is a write, a read or a compare-and-swap on the peer's memory. Each ends with exactly
-// one completion in poll(), good or failed; completions of one endpoint come in the order of posting.
+// One-sided work is a write, a read or a compare-and-swap on the peer's memory. Each ends with
+// exactly one completion in poll(), good or failed; completions of one endpoint come in the order
+// of posting.
 //
 //  - Order. The one-sided work of one endpoint takes effect in the order in which it was posted, of
-//    whatever kind and size. A peer that sees a later write sees all earlier ones; a read returns what
-//    the earlier writes left and nothing of the later ones. What a peer *sees* is 8 aligned bytes that
-//    were written as one write and that it reads as one word with acquire order. For example, data
-//    and then a word with its number is a publication: a peer that reads the number has the data.
+//    whatever kind and size. A peer that sees a later write sees all earlier ones; a read returns
+//    what the earlier writes left and nothing of the later ones. What a peer *sees* is 8 aligned
+//    bytes that were written as one write and that it reads as one word with acquire order. For
+//    example, data and then a word with its number is a publication: a peer that reads the number
+//    has the data.
 //  - Failure. Work that fails (memory out of bounds, memory that could not be registered, an atomic
 //    operation that the device lacks) ends what stands behind it: the work posted behind it is not
 //    done, and each piece of it completes with an error of its own. This lasts until poll() has
@@ -36,9 +40,10 @@
 //  - No order holds between one-sided work and notices, between channels, or between endpoints. To
 //    announce a write by a notice, post the notice after the write has completed.
 //
-// Failure of a path (a cable, an interface, the peer's end): failure() says why, and nothing more moves
-// on that endpoint. It never blocks: posting a notice answers full, one-sided work completes with the
-// failure, and notices that had arrived whole stay readable. reconnect() makes an endpoint in its place.
+// Failure of a path (a cable, an interface, the peer's end): failure() says why, and nothing more
+// moves on that endpoint. It never blocks: posting a notice answers full, one-sided work completes
+// with the failure, and notices that had arrived whole stay readable. reconnect() makes an endpoint
+// in its place.
 //
 // Threads: an Interface and its Endpoints belong to one lane; only the holder of the lane's token
 // calls them. wake() alone may be called from any thread. Lifetime: endpoints live as long as their
@@ -115,9 +120,9 @@ class Endpoint {
   // Pieces of this memory will follow: what lending it costs can be paid once for all of it. A
   // hint; what goes wrong is told by post_piece().
   virtual void expect_pieces(std::span<const std::byte>) {}
-  // Pieces of a channel should take the rail of this number, modulo how many lead to the peer, until
-  // told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a rail
-  // that fails or falls behind the others ends. kAnyRail: whichever is free.
+  // Pieces of a channel should take the rail of this number, modulo how many lead to the peer,
+  // until told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a
+  // rail that fails or falls behind the others ends. kAnyRail: whichever is free.
   virtual void prefer_rail(std::uint32_t, int) {}
   // Where several interfaces were opened as one, and nothing else was asked for: the notices take
   // what leads from these of ours to those of the peer's, each numbered in the order of opening, as
@@ -194,8 +199,8 @@ class Interface {
 
   // One turn of this interface: takes in arrivals, releases and completions, which some transports
   // show only after it. Cheap when there is nothing to do. It returns false if nothing has arrived,
-  // left or failed since the last turn; a caller that has looked at its endpoints since then need not
-  // look again.
+  // left or failed since the last turn; a caller that has looked at its endpoints since then need
+  // not look again.
   virtual bool progress() = 0;
   // Whether nothing waits to be sent from here. While this is false somebody must call progress(),
   // because a peer may wait for what has not left.

@@ -269,8 +269,8 @@ void UcxEndpoint::disconnect() {
   flush();  // nowhere: what waited is given up
 }
 
-// What the socket still takes goes first. UCX 1.13 that is cut off in the middle of a write leaves a
-// connection behind that ends the process when the peer's end comes while it can be written to.
+// What the socket still takes goes first. UCX 1.13 that is cut off in the middle of a write leaves
+// a connection behind that ends the process when the peer's end comes while it can be written to.
 void UcxEndpoint::abandon(const Status& why) {
   if (working()) interface_.let_go(*this);
   if (failure_.ok()) failure_ = why;

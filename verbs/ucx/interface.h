@@ -221,7 +221,8 @@ class UcxEndpoint final : public Endpoint {
     bool receiving = false;  // UCX writes `local`
     UcxEndpoint* endpoint = nullptr;
   };
-  // What we owe for one-sided work of the peer that was begun. Answers leave in the order of the work.
+  // What we owe for one-sided work of the peer that was begun. Answers leave in the order of the
+  // work.
   struct Answer {
     AnswerMessage message;
     WorkRequest work;
@@ -252,8 +253,8 @@ class UcxEndpoint final : public Endpoint {
   void count_told(std::uint32_t channel);
   // The slot for the channel's next notice; nullptr for full.
   [[nodiscard]] Sent* next_slot(Outgoing& out) const;
-  // Puts a message into the batch, all but its header; where that belongs, or nullptr if there is no
-  // room until UCX has sent earlier ones.
+  // Puts a message into the batch, all but its header; where that belongs, or nullptr if there is
+  // no room until UCX has sent earlier ones.
   [[nodiscard]] std::byte* append(std::size_t header_bytes, std::span<const std::byte> payload);
   // The batch being filled; nullptr where there is none.
   [[nodiscard]] Batch* filling() const;
@@ -280,7 +281,7 @@ class UcxEndpoint final : public Endpoint {
   void begin_work(const WorkMessage& work, const Arriving& data, bool& taken);
   [[nodiscard]] Verdict admit(const WorkMessage& work, std::byte*& region) const;
   [[nodiscard]] bool keep(const WorkMessage& work, const Arriving& data, bool& taken);
-  void let_go(const Waiting& work);
+  void free_kept(const Waiting& work);
   void drop_waiting();
   static void landed_write(void* request, ucs_status_t status, std::size_t bytes, void* answer);
   static void landed_read(void* request, ucs_status_t status, std::size_t bytes, void* work);

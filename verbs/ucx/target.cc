@@ -1,12 +1,12 @@
 // One-sided work of a peer: our lane does it, inside of our shared heap alone, and answers.
 //
 // Work is begun in the order of its places. Most of it is over when it was begun; what UCX goes on
-// moving (the data of a large write, the answer to a read) is not. So bulk, which is large writes and
-// reads, waits only for unfinished work on the same bytes, and streams at full speed. Everything else
-// can be a word that is published or taken, and waits for all work before it.
+// moving (the data of a large write, the answer to a read) is not. So bulk, which is large writes
+// and reads, waits only for unfinished work on the same bytes, and streams at full speed.
+// Everything else can be a word that is published or taken, and waits for all work before it.
 //
-// A work that is refused ends its sequence: what its origin posted behind it, before it could know, is
-// refused, too.
+// A work that is refused ends its sequence: what its origin posted behind it, before it could know,
+// is refused, too.
 #include <algorithm>
 #include <cstring>
 
@@ -101,19 +101,19 @@ void UcxEndpoint::proceed() {
     ++next_place_;
     bool taken = false;
     begin_work(next.message, next.data, taken);
-    if (!taken) let_go(next);
+    if (!taken) free_kept(next);
   }
   proceeding_ = false;
 }
 
 // UCX's memory that was kept for the work.
-void UcxEndpoint::let_go(const Waiting& work) {
+void UcxEndpoint::free_kept(const Waiting& work) {
   if (work.is_here && work.data.bytes != 0 && work.copy.empty())
     library_.am_data_release(interface_.worker(), work.data.data);
 }
 
 void UcxEndpoint::drop_waiting() {
-  for (const Waiting& work : std::exchange(waiting_, {})) let_go(work);
+  for (const Waiting& work : std::exchange(waiting_, {})) free_kept(work);
 }
 
 // What may be done with the work, and where its region is.
