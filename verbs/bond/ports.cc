@@ -1,8 +1,8 @@
-// Ports that do not reach each other. Names alone paired them, so both work and hear nothing: the rank
-// with the smaller number tries others for paths that were never connected, and the first pair over
-// which the peer answers takes the place of one that does not. To the peer the path comes back over
-// other ports, by the same notes as every path that comes back; what either had posted on it is
-// fenced and posted again.
+// Ports that do not reach each other. Names alone paired them, so both work and hear nothing: the
+// rank with the smaller number tries others for paths that were never connected, and the first pair
+// over which the peer answers takes the place of one that does not. To the peer the path comes back
+// over other ports, by the same notes as every path that comes back; what either had posted on it
+// is fenced and posted again.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -82,8 +82,8 @@ bool BondEndpoint::end_round() {
 }
 
 // In a round each port has one other to try, and after as many rounds as ports each had every one.
-// Rounds that have nothing to try take no time. Where there is no place for all of a round, the next
-// begins with what is left. False: there is no place for trials now.
+// Rounds that have nothing to try take no time. Where there is no place for all of a round, the
+// next begins with what is left. False: there is no place for trials now.
 bool BondEndpoint::begin_round() {
   find_spares();
   if (!tries_ports()) return true;
@@ -179,9 +179,9 @@ std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
   return most;
 }
 
-// As if the path had been given up without a fault and were sought by the peer. The peer may be busy
-// and answer late: that is no reason to fail it, as there was none before. Where something that came
-// over the path is looked at just now, it is led elsewhere a little later.
+// As if the path had been given up without a fault and were sought by the peer. The peer may be
+// busy and answer late: that is no reason to fail it, as there was none before. Where something
+// that came over the path is looked at just now, it is led elsewhere a little later.
 void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& endpoint,
                              std::int64_t now) {
   Path& path = paths_[index];
@@ -190,15 +190,15 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
       fmt::format("{} does not reach {} of rank {}", path.interface->name(), path.peer_name, peer_),
       peer_);
   path.endpoint->abandon(why);
-  const bool was_live = std::exchange(path.live, false);
-  path.returning = path.proven = path.joined = false;
-  path.stands = true;
-  path.tried_ns = now;
-  path.try_ns = now + bond_.options().return_ms * 1'000'000;
+  const bool was_live = path.leave();
+  path.joined = false;
+  path.comeback.stands = true;
+  path.comeback.tried_ns = now;
+  path.comeback.try_ns = now + bond_.options().return_ms * 1'000'000;
   if (!lives()) {
-    path.wanted = true;
+    path.comeback.wanted = true;
     if (was_live) wait_for_return(why);
-  } else if (!path.resolved) {
+  } else if (!path.resolved()) {
     say(PathNote::What::fence, index, kNowhere);
   }
   keep_aside(index);

@@ -1,5 +1,5 @@
-// When no path is left that carries: those that were only slow, or are on their way back, are wanted
-// at once.
+// When no path is left that carries: those that were only slow, or are on their way back, are
+// wanted at once.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool BondEndpoint::lives() const {
 }
 
 bool BondEndpoint::is_last(std::size_t path) const {
-  return paths_[path].live && std::ranges::count(paths_, true, &Path::live) == 1;
+  return paths_[path].live() && std::ranges::count(paths_, true, &Path::live) == 1;
 }
 
 // The last path that lives is not given up for silence: its network may recover, and the
@@ -28,9 +28,10 @@ bool BondEndpoint::is_last(std::size_t path) const {
 void BondEndpoint::seek_reserve(std::int64_t now) {
   const std::int64_t between_ns = bond_.options().return_ms * 1'000'000;
   for (Path& path : paths_) {
-    if (path.live || path.returning) continue;
-    path.wanted = true;
-    path.try_ns = std::min(path.try_ns, std::max(now, path.tried_ns + between_ns));
+    if (path.live() || path.returning()) continue;
+    path.comeback.wanted = true;
+    path.comeback.try_ns =
+        std::min(path.comeback.try_ns, std::max(now, path.comeback.tried_ns + between_ns));
   }
 }
 
@@ -56,9 +57,9 @@ void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
 // there. While something that came over it is not taken we cannot tell.
 bool BondEndpoint::may_return(std::size_t index) {
   const Path& path = paths_[index];
-  if (path.returning) return true;
+  if (path.returning()) return true;
   if (!path.interface->link().ok()) return false;  // now: it decides whether the peer is lost
-  if (path.stands) return true;
+  if (path.comeback.stands) return true;
   keep_aside(index);
   return !is_drained(index) || is_sought(index);
 }
@@ -76,7 +77,7 @@ void BondEndpoint::look_for_returns(std::int64_t now) {
     follow_ports(now);
   }
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (!paths_[p].live) look_for_return(p, now);
+    if (!paths_[p].live()) look_for_return(p, now);
   }
 }
 
