@@ -47,11 +47,11 @@ bool IbInterface::progress() {
   const std::size_t ends = take_completions();
   while (!early_arrivals_.empty()) arrivals += take_messages();  // nothing would tell of them again
   const std::size_t moved = arrivals + ends;
-  if (datagrams_failed_ && may_revive_datagrams(arrivals, ends)) [[unlikely]]
-    revive_datagrams();
+  if (datagrams_.has_ended()) [[unlikely]]
+    revive_datagrams(arrivals, ends);
   if (routes_->has_answers()) [[unlikely]]
     routes_->take_answers();
-  if (datagrams_sent_ == datagrams_retired_) routes_->drop_old();
+  if (datagrams_.is_idle()) routes_->drop_old();
   if (!starved_.empty()) {
     std::erase_if(starved_, [this](IbEndpoint* endpoint) {
       if (endpoint->starved()) return false;
@@ -187,9 +187,9 @@ bool IbInterface::arm() {
 // Greetings are repeated although nothing happens, and a peer writes what we wait for without a
 // message.
 bool IbInterface::set_alarm() {
-  if (connecting_.empty() && starved_.empty() && !datagrams_failed_) return true;
+  if (connecting_.empty() && starved_.empty() && !datagrams_.has_ended()) return true;
   std::int64_t ns = now_ns() + (starved_.empty() ? kLongestAlarmNs : kNapNs);
-  if (datagrams_failed_) ns = std::min(ns, std::max(datagrams_again_ns_, now_ns()));
+  if (datagrams_.has_ended()) ns = std::min(ns, std::max(datagrams_.again_ns(), now_ns()));
   for (const IbEndpoint* endpoint : connecting_) ns = std::min(ns, endpoint->next_ns());
   itimerspec when{};
   when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
