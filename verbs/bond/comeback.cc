@@ -1,5 +1,5 @@
-// A path that comes back: its interface connects again, and it carries pieces once a probe over it
-// was echoed over it and nothing is owed on it any more.
+// A path that comes back: its interface connects again, a probe over the new connection is echoed
+// over it, and the peer's count of what it took before has come. Then the path is live.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -32,8 +32,9 @@ bool BondEndpoint::is_drained(std::size_t path) const {
   return true;
 }
 
-// Both ends do this, each in its own time, or as soon as the other has. What we have taken is kept
-// for a peer who still asks; what it posted beyond that it posts again on another path.
+// Both ends connect a path again, each when it is due, or as soon as it finds that the other has.
+// How many notices were taken from the old connection is kept for a peer that still asks; what the
+// peer had posted beyond that, it posts again on another path.
 void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t wait_ns = bond_.options().return_ms * 1'000'000;
@@ -55,7 +56,7 @@ void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   if (again.ok() && *again != path.endpoint && (*again)->failure().ok()) begin_anew(index, **again);
 }
 
-// Whether the peer has connected it again. What came before must have been taken.
+// Whether the peer has connected the path again: its interface then has a newer endpoint.
 bool BondEndpoint::is_sought(std::size_t index) const {
   const Path& path = paths_[index];
   const Result<Endpoint*> newest = path.interface->connect(peer_, path.address);
@@ -66,7 +67,8 @@ std::int64_t BondEndpoint::longest_wait_ns() const {
   return kLongestWait * bond_.options().return_ms * 1'000'000;
 }
 
-// Only the first try waits longer; the others come each return_ms, so that those of both ends meet.
+// Only the first try waits longer. Later tries come every return_ms, so that tries of both ends
+// meet.
 std::int64_t BondEndpoint::wait_before_return(const Path& path, bool judged,
                                               std::int64_t now) const {
   const std::int64_t least = bond_.options().return_ms * 1'000'000;
@@ -111,8 +113,8 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   std::rotate(notes_.rbegin(), std::next(notes_.rbegin()), notes_.rend());
 }
 
-// The peer has to say over the path itself what it took before, where that is not known yet: no
-// other may be there.
+// The echo came. If the peer's count is not known yet, it is asked for over this path, as there may
+// be no other.
 void BondEndpoint::hear_of_proof(std::size_t index) {
   Path& path = paths_[index];
   if (path.resolved()) return come_back(index);
@@ -144,8 +146,8 @@ void BondEndpoint::come_back(std::size_t index) {
   }
 }
 
-// The peer has moved on in this generation, or in one that never carried anything; of what it
-// posted in an earlier one it may still ask how much we took, as our answer may have been lost.
+// A note about an earlier generation. Only one still matters: the peer asks how much we took in it,
+// because our answer may have been lost.
 void BondEndpoint::hear_of_past(std::size_t from, const PathNote& note) {
   if (note.what != PathNote::What::fence ||
       is_newer(note.generation, paths_[note.path].generation.now))
@@ -153,7 +155,8 @@ void BondEndpoint::hear_of_past(std::size_t from, const PathNote& note) {
   notes_.push_back({{PathNote::What::fenced, note.path, note.generation}, from});
 }
 
-// The peer has tried more often than we have; the connection is the same.
+// The peer has tried more often than we have, so its generation is higher; the connection is the
+// same.
 void BondEndpoint::hear_of_future(std::size_t from, const PathNote& note) {
   Path& path = paths_[note.path];
   if (!path.returning() || note.what != PathNote::What::probe || from != note.path) return;

@@ -91,8 +91,8 @@ std::string BondInterface::address() const {
   return encode(own_address());
 }
 
-// The address of the peer's interface that has spoken to our `member`: the one it is paired with, or
-// another that the peer tries.
+// The address of the peer's interface that has spoken to our `member`: the one it is paired with,
+// or another that the peer tries.
 Result<std::string> BondInterface::address_for(std::size_t member, Rank peer) {
   WEFT_ASSIGN(const std::string whole, resolver_(peer));
   WEFT_ASSIGN(const BondAddress theirs, decode(whole, peer));

@@ -37,8 +37,8 @@ BondEndpoint::BondEndpoint(BondInterface& bond, Rank peer, std::string address,
   }
 }
 
-// A peer closes its interfaces one after the other: what it posted on the last may come long after
-// the goodbye of the first.
+// A peer closes its interfaces one after the other. What it posted on the last one may come long
+// after the goodbye on the first.
 bool BondEndpoint::peer_closed() const {
   return std::ranges::any_of(paths_,
                              [](const Path& path) { return path.endpoint->peer_closed(); }) &&
@@ -81,7 +81,8 @@ void BondEndpoint::choose_used() {
   for (Path& path : paths_) path.is_used |= uses_all_;
 }
 
-// Whether pieces that should take the path do so: while no other is known to be much faster.
+// Whether the preferred path takes the pieces that prefer it: while no other is known to be much
+// faster.
 bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
   if (path == kNowhere || !paths_[path].live()) return false;
   return std::ranges::none_of(paths_, [&](const Path& other) {
@@ -90,8 +91,9 @@ bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
   });
 }
 
-// The path that would be done with `bytes` more first, of those in use if they carry well. It may
-// be full: then it is waited for, since every other would deliver later.
+// The path that would deliver `bytes` more first; only paths that the caller wants used are looked
+// at, if all of them carry well. The path may be full: then the caller waits for it, since every
+// other would deliver later.
 std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
   std::size_t best = kNowhere;
   double soonest = 0;
@@ -287,7 +289,8 @@ bool BondEndpoint::keep(std::uint32_t channel, std::size_t path, const Notice& n
   return true;
 }
 
-// All that has come over a path whose connection goes, but what the caller looks at just now.
+// Keeps all that has come over a path whose connection ends, but for the notice that the caller is
+// looking at.
 void BondEndpoint::keep_aside(std::size_t path) {
   for (std::uint32_t c = 0; c < channels_.size(); ++c) {
     const Channel& state = channels_[c];

@@ -63,8 +63,8 @@ void Flow::forget(double new_rate, std::int64_t now) {
   counted_ns = now;
 }
 
-// Where not, the others are tried: what they carry then tells whether it is the paths in use that
-// have grown slow, or the peer.
+// Whether all paths that the caller wants used carry well. If not, the other paths take pieces,
+// too: what they carry tells whether the used paths have grown slow, or the peer.
 bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
   return std::ranges::all_of(paths_, [now](const Path& path) {
     if (!path.is_used) return true;
@@ -73,9 +73,9 @@ bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
   });
 }
 
-// A path that was found slow may be fast again, but takes no piece that would tell. So while it
-// carries none, it is thought twice as fast each return_ms, until it is what it once was; or, where
-// little is known of it, what the fastest is.
+// A path that was found slow may be fast again, but it is given no piece that would show it. So
+// while it carries none, its estimate doubles every return_ms, up to what it once carried; or, if
+// little is known of it, up to what the fastest path carries.
 void BondEndpoint::measure(std::int64_t now) {
   const std::int64_t patience_ns = bond_.options().return_ms * 1'000'000;
   for (Path& path : paths_) {
@@ -121,9 +121,9 @@ void BondEndpoint::close_sample(Path& path, std::int64_t now) {
   path.flow.held = 0;
 }
 
-// Of a sample in which the path had half a piece to carry on average, at least: one with less says
-// how long a piece takes, and not what the path could do. Where no other path shows more, the
-// sample says nothing.
+// Counts a sample in which the path had at least half a piece to carry on average. A sample with
+// less shows how long a piece takes, and not what the path could do. If no other path carries more,
+// the sample shows nothing either.
 void BondEndpoint::count_slowness(Path& path, std::int64_t now) {
   const double share = bond_.options().slow_share;
   if (path.flow.latest >= share * path.flow.best) {
@@ -147,8 +147,9 @@ double BondEndpoint::rate_beside(const Path& path, std::int64_t now) const {
   return most;
 }
 
-// A receiver that took nothing for a while makes the one path that had pieces then look slow. So
-// it is asked over the others, and what counts is a sample that began after its answer.
+// A receiver that took nothing for a while makes the one path look slow that had pieces at that
+// time. So the receiver is asked over the other paths, and only a sample counts that began after
+// its answer.
 void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
   const std::int64_t slow_ns = bond_.options().slow_ms * 1'000'000;
   Path& path = paths_[index];

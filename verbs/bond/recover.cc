@@ -10,21 +10,23 @@ namespace weft::bond {
 
 namespace {
 
-// A peer that answers nothing is asked about once a minute in the end.
+// The time between two questions doubles so often: a peer that answers nothing is asked about once
+// a minute in the end.
 constexpr int kMostDoublings = 7;
-// How many times longer a path may be silent before it is connected; and while no other can be said
-// to carry.
+// A path may be silent so many times longer before it is connected, and so many times longer while
+// no other path is known to carry.
 constexpr std::int64_t kConnectingPatience = 10;
 constexpr std::int64_t kPatience = 4;
 
-// Whether its answer alone says that another path does not carry: one that came back has to carry
-// something itself first. Else two that are slow would be given up in turns, and what one of them
-// had half carried would begin anew on the other for ever.
+// Whether an answer over this path is evidence that another path, which does not answer, carries
+// nothing. A path that came back is a witness only after it has carried pieces itself. Otherwise
+// two slow paths would be given up in turns: what one of them had half carried would begin anew on
+// the other, for ever.
 bool is_witness(const Path& path) {
   return path.comeback.back_ns == 0 || path.flow.measured || path.flow.carried != 0;
 }
 
-// What a note about a fence says behind the time.
+// Whether a note about a fence says that nothing failed on the path (the word behind the wait).
 bool is_told_to_stand(std::span<const std::byte> told) {
   std::uint64_t stands = 0;
   if (told.size() < 2 * sizeof stands) return false;
@@ -83,11 +85,12 @@ bool BondEndpoint::owes(std::size_t path) const {
          });
 }
 
-// A path on which nothing moves is asked, and so are the others. If one of them answers and it does
-// not, for as long again, it is given up; if none does, the peer is busy, perhaps for hours, and is
-// asked less and less often. That a piece is settled shows that the path carries; that a question
-// is shows nothing, as what is small is settled when it was copied. Before it is connected it has
-// longer: its neighbor may have to be looked up, and the peer may be slow to start.
+// A path on which nothing moves is asked by a probe, and the same question is sent over the other
+// paths. If another path brings the answer and this one does not for as long again, this one is
+// given up. If none does, the peer is busy, perhaps for hours, and is asked less and less often. A
+// settled piece shows that the path carries; a settled question shows nothing, because what is
+// small counts as settled once it was copied. A path that is not connected yet is given more time:
+// its neighbor may have to be looked up, and the peer may be slow to start.
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t silence_ns =
@@ -130,8 +133,8 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
       true);
 }
 
-// One that was only returning has carried nothing of ours: it is tried again later, in silence.
-// `judged`: nothing failed, we found it slow or silent; it may look well to a probe once more.
+// A path that was only returning has carried nothing of ours; it is tried again later, without a
+// line in the log. `judged`: nothing failed, but we found the path slow or silent.
 void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   if (!carries_notes(index)) return;
   Path& path = paths_[index];
@@ -156,15 +159,17 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   ask_open_fences();
 }
 
-// Notes that went over a path which failed since may be lost.
+// Says all fences again that were not answered: the notes may have gone over a path that has failed
+// since.
 void BondEndpoint::ask_open_fences() {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live() && !paths_[p].resolved()) say(PathNote::What::fence, p, kNowhere);
   }
 }
 
-// A notice of the stream whose turn has not come is kept aside: the one before it may be lost until
-// the fence that comes behind it is heard.
+// Takes the notes about paths that stand at the front of the control channels. A notice of the
+// stream that stands before them and whose turn has not come is kept aside: the notice before it
+// may be lost, and the fence that brings it again would wait behind this one.
 bool BondEndpoint::take_notes() {
   bool news = false;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
@@ -223,8 +228,8 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
   }
 }
 
-// What has come whole over the path will be taken in its turn, and nothing that it delivers from
-// now on.
+// What has arrived whole over the path will be taken in its turn; what it delivers from now on will
+// not.
 void BondEndpoint::fence(std::size_t path) {
   if (is_fenced(path)) return;
   for (std::uint32_t c = 0; c < channels_.size(); ++c)
@@ -232,7 +237,7 @@ void BondEndpoint::fence(std::size_t path) {
   recovered_ = true;
 }
 
-// What the fence did not find has to be posted again; what it found will be taken.
+// The peer has counted what it took from the path. What is not in the count is posted again.
 void BondEndpoint::resolve(const PathNote& note, std::span<const std::byte> counts) {
   const std::size_t path = note.path;
   if (paths_[path].live() || paths_[path].resolved() ||
