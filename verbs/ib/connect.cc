@@ -85,7 +85,7 @@ Endpoint* IbInterface::heard_from(Rank peer, std::string_view bytes) {
   return &endpoint;
 }
 
-// Where the peer was the first to begin anew, its endpoint is there already.
+// If the peer was the first to connect anew, the endpoint exists already.
 Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
   const auto found = known_.find(address.nonce);
@@ -118,9 +118,9 @@ void IbInterface::replace(std::uint64_t nonce) {
   known.reset();  // nobody has seen it
 }
 
-// With it go all that were there before the one that is used now: the caller may have been given
-// some that it never took. One that was not connected again stays known, so that what still comes
-// for it makes no stranger.
+// Forgets the endpoint and all earlier ones to the same interface: the caller may have been offered
+// some that it never took. An endpoint that was not connected again stays known, so that late
+// greetings for it make no stranger.
 void IbInterface::forget(Endpoint& failed) {
   auto& gone = static_cast<IbEndpoint&>(failed);
   if (const auto found = known_.find(gone.nonce());
@@ -141,7 +141,7 @@ void IbInterface::drop_forgotten() {
   std::erase_if(replaced_, [](const auto& old) { return old->may_go(); });
 }
 
-// An asker whose notice was taken by front() before we came here is passed over; so is one whose
+// An endpoint whose notice was taken by front() in the meantime is passed over; so is one whose
 // rank has another interface by now.
 Result<Endpoint*> IbInterface::attention() {
   while (!askers_.empty()) {

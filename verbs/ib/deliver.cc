@@ -1,5 +1,4 @@
-// The receiving side of the data path. Every message is checked before it changes anything: peers
-// are not trusted with indices and sizes. Notices stay where the device wrote them.
+// Completions: whose each one is, and the buffers of the shared receive queue.
 #include <arpa/inet.h>
 #include <fmt/core.h>
 
@@ -58,8 +57,9 @@ std::size_t IbInterface::take_early_arrivals(std::span<ibv_wc> completions) {
   return count;
 }
 
-// Drivers remove the completions of a queue pair that is reset, and with them would go the places
-// of the receive queue that they name: what has come is fetched before.
+// Drivers remove the completions of a queue pair that is reset. The places of the receive queue
+// that those completions name would be lost with them, so everything that has come is fetched
+// before.
 void IbInterface::fetch_arrivals() {
   std::array<ibv_wc, kAtOnce> completions;
   for (std::uint32_t most = receive_depth_; most != 0;) {  // each took a place, but for datagrams

@@ -133,7 +133,7 @@ void IbInterface::take_datagram(const ibv_wc& completion) {
   greeting->level == Level::dropped ? drop_stranger(*from) : from->take_greeting(*greeting);
 }
 
-// One that was given out is its user's, who will find that it does not carry.
+// An endpoint that was given out belongs to its user, who will find that it does not carry.
 void IbInterface::drop_stranger(IbEndpoint& endpoint) {
   if (endpoint.given_out()) return;
   unlist(&endpoint);
@@ -141,7 +141,8 @@ void IbInterface::drop_stranger(IbEndpoint& endpoint) {
   known_.erase(endpoint.nonce());
 }
 
-// Who meets a closed interface is told so, or a connection that is not needed any more.
+// An answer that comes from no endpoint: this interface is closed, or the connection is not needed
+// any more.
 void IbInterface::answer(const Greeting& greeting, Level level) {
   Greeting answer = new_greeting();
   answer.level = level;
@@ -155,9 +156,9 @@ void IbInterface::answer(const Greeting& greeting, Level level) {
   if (!sent.ok()) warn_once(sent.status());
 }
 
-// A stranger gets an endpoint of its own; so does a peer that begins anew. What is of an earlier
-// incarnation came late. An end that we forgot has nothing to say, so who still speaks to it is
-// told once more: what was said first may be lost.
+// The endpoint that a greeting is for. A stranger gets a new one, and so does a peer that connects
+// anew. A greeting of an earlier incarnation came late and is for none. A peer that still greets an
+// endpoint that was forgotten here is told so again, as the first word of it may have been lost.
 IbEndpoint* IbInterface::greeted_by(const Greeting& greeting) {
   if (closed_ && greeting.level < Level::closed) answer(greeting, Level::closed);
   if (closed_) return nullptr;

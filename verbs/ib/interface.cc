@@ -36,7 +36,8 @@ Result<Buffer> IbInterface::make_buffer(std::size_t bytes, int access) {
   return made;
 }
 
-// Devices differ in how much they take inside of a work request; what they take they say.
+// Devices differ in how many bytes they take inside a work request, and refuse a queue pair that
+// asks for more. So less is asked for until one is made; it says what it takes.
 Result<Owned<ibv_qp>> IbInterface::make_pair() {
   ibv_qp_init_attr how{};
   how.send_cq = sends_queue_.get();
@@ -127,8 +128,8 @@ void IbInterface::bury(Owned<ibv_qp> pair) {
                 [dead = std::make_shared<Owned<ibv_qp>>(std::move(pair))] { dead->reset(); });
 }
 
-// What was posted before leaves first, and the peers are told. Those that have closed take nothing
-// more, and may have left what they had already got without an answer.
+// What was posted before leaves first, then the peers are told. A peer that has closed takes
+// nothing more, and may never acknowledge what it got before; it is not waited for.
 void IbInterface::close() {
   if (closed_ || process_ != getpid()) return;
   progress();
@@ -154,7 +155,8 @@ void IbInterface::close() {
   }
 }
 
-// A forked child has the objects of its parent, who still uses the device: it lets them lie.
+// A forked child has copies of its parent's objects, and the parent still uses the device. The
+// child leaves them alone: nothing is destroyed.
 IbInterface::~IbInterface() {
   if (process_ == getpid()) {
     if (descriptor_.valid()) close();
