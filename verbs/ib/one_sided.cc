@@ -105,12 +105,13 @@ Posted OneSided::post(Work& work) {
 
 // What can be known of the work before anything of it is sent.
 Status OneSided::admit(Work& work) const {
-  const Verdict verdict = judge(work.request, kUnknownHeap);
-  if (verdict != Verdict::done) return refusal(work.request, endpoint_.peer(), verdict, kOver);
+  const WorkVerdict verdict = check_bounds(work.request, kUnknownHeap);
+  if (verdict != WorkVerdict::done)
+    return refusal_of(work.request, endpoint_.peer(), verdict, kOver);
   if (work.request.kind == WorkKind::compare_swap &&
       interface_.device().atomic_cap == IBV_ATOMIC_NONE) {
-    return refusal(work.request, endpoint_.peer(), Code::unavailable,
-                   "the device has no atomic operations");
+    return refusal_of(work.request, endpoint_.peer(), Code::unavailable,
+                      "the device has no atomic operations");
   }
   return work.local.empty() ? Status() : name_local(work);
 }
@@ -155,13 +156,13 @@ bool OneSided::begin(Work& work, PostList& list) {
   while (work.begun < work.local.size()) {
     const Chunk* chunk = chunk_at(remote.word + work.begun);
     if (chunk == nullptr) return false;
-    if (judge(work.request, heap_bytes_) != Verdict::done) {
-      work.status = refusal(work.request, endpoint_.peer(), Verdict::outside, kOver);
+    if (check_bounds(work.request, heap_bytes_) != WorkVerdict::done) {
+      work.status = refusal_of(work.request, endpoint_.peer(), WorkVerdict::outside, kOver);
       return true;
     }
     if (chunk->key == 0) {
       chunks_[touched_] = {};  // who asks next asks anew
-      work.status = refusal(work.request, endpoint_.peer(), Code::exhausted, kUnregistered);
+      work.status = refusal_of(work.request, endpoint_.peer(), Code::exhausted, kUnregistered);
       return true;
     }
     if (list.full()) hand_over(list);

@@ -141,15 +141,15 @@ Status ShmEndpoint::move(std::byte* local, const WorkRequest& work) const {
   const RemoteBuffer& remote = work.remote;
   const bool is_write = work.kind == WorkKind::write;
   if (remote.form != PieceForm::process) {
-    const Verdict verdict = judge(work, kUnknownHeap);
-    if (verdict != Verdict::done) return refusal(work, peer_, verdict, kOver);
+    const WorkVerdict verdict = check_bounds(work, kUnknownHeap);
+    if (verdict != WorkVerdict::done) return refusal_of(work, peer_, verdict, kOver);
     if (work.bytes == 0) return {};
     auto* const there = static_cast<std::byte*>(heap_->at(remote.word, remote.bytes));
-    if (there == nullptr) return refusal(work, peer_, Verdict::outside, kOver);
-    is_write ? publish(there, local, work.bytes) : fetch(local, there, work.bytes);
+    if (there == nullptr) return refusal_of(work, peer_, WorkVerdict::outside, kOver);
+    is_write ? publish_bytes(there, local, work.bytes) : fetch_bytes(local, there, work.bytes);
     return {};
   }
-  if (work.bytes > remote.bytes) return refusal(work, peer_, Verdict::longer, kOver);
+  if (work.bytes > remote.bytes) return refusal_of(work, peer_, WorkVerdict::longer, kOver);
   std::size_t done = 0;
   while (done < work.bytes) {
     iovec here{local + done, work.bytes - done};
@@ -164,7 +164,7 @@ Status ShmEndpoint::move(std::byte* local, const WorkRequest& work) const {
       if (error == ESRCH) return Status(Code::peer_died, what + ": it has ended", peer_);
       return system_error(what, error);
     }
-    if (moved == 0) return refusal(work, peer_, Code::invalid_argument, "not mapped there");
+    if (moved == 0) return refusal_of(work, peer_, Code::invalid_argument, "not mapped there");
     done += static_cast<std::size_t>(moved);
   }
   return {};
@@ -211,10 +211,10 @@ Posted ShmEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& re
 Status ShmEndpoint::compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                                  std::uint64_t desired, std::uint64_t* found) const {
   const WorkRequest work{WorkKind::compare_swap, remote, sizeof expected};
-  const Verdict verdict = judge(work, kUnknownHeap);
-  if (verdict != Verdict::done) return refusal(work, peer_, verdict, "shared memory");
+  const WorkVerdict verdict = check_bounds(work, kUnknownHeap);
+  if (verdict != WorkVerdict::done) return refusal_of(work, peer_, verdict, "shared memory");
   auto* const word = static_cast<std::uint64_t*>(heap_->at(remote.word, remote.bytes));
-  if (word == nullptr) return refusal(work, peer_, Verdict::outside, "shared memory");
+  if (word == nullptr) return refusal_of(work, peer_, WorkVerdict::outside, "shared memory");
   *found = expected;
   std::atomic_ref<std::uint64_t>(*word).compare_exchange_strong(*found, desired,
                                                                 std::memory_order_acq_rel);

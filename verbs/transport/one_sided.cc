@@ -23,31 +23,31 @@ const char* doing(WorkKind kind) {
   return "compare-and-swap of";
 }
 
-Code code_of(Verdict verdict) {
+Code code_of(WorkVerdict verdict) {
   switch (verdict) {
-    case Verdict::private_memory:
+    case WorkVerdict::private_memory:
       return Code::no_permission;
-    case Verdict::lost:
-    case Verdict::behind:
+    case WorkVerdict::lost:
+    case WorkVerdict::behind:
       return Code::unavailable;
     default:
       return Code::invalid_argument;
   }
 }
 
-std::string sentence(Verdict verdict, std::string_view over) {
+std::string sentence(WorkVerdict verdict, std::string_view over) {
   switch (verdict) {
-    case Verdict::outside:
+    case WorkVerdict::outside:
       return "outside its shared heap";
-    case Verdict::longer:
+    case WorkVerdict::longer:
       return "longer than the region";
-    case Verdict::no_region:
+    case WorkVerdict::no_region:
       return "not a region";
-    case Verdict::private_memory:
+    case WorkVerdict::private_memory:
       return fmt::format("its private memory is not reached over {}", over);
-    case Verdict::misaligned:
+    case WorkVerdict::misaligned:
       return "not 8 aligned bytes of its shared heap";
-    case Verdict::behind:
+    case WorkVerdict::behind:
       return "not done, as work that was posted before it failed";
     default:
       return "the data did not arrive";
@@ -60,31 +60,31 @@ bool is_word(const std::byte* shared, std::size_t bytes) {
 
 }  // namespace
 
-Verdict judge(const WorkRequest& work, std::uint64_t heap_bytes) {
+WorkVerdict check_bounds(const WorkRequest& work, std::uint64_t heap_bytes) {
   const RemoteBuffer& remote = work.remote;
   const bool is_swap = work.kind == WorkKind::compare_swap;
-  if (remote.form == PieceForm::process) return Verdict::private_memory;
-  if (remote.form != PieceForm::view) return Verdict::no_region;
+  if (remote.form == PieceForm::process) return WorkVerdict::private_memory;
+  if (remote.form != PieceForm::view) return WorkVerdict::no_region;
   if (is_swap && (remote.bytes < sizeof(Word) || remote.word % sizeof(Word) != 0))
-    return Verdict::misaligned;
-  if (work.bytes > remote.bytes) return Verdict::longer;
-  if (work.bytes == 0 && !is_swap) return Verdict::done;
+    return WorkVerdict::misaligned;
+  if (work.bytes > remote.bytes) return WorkVerdict::longer;
+  if (work.bytes == 0 && !is_swap) return WorkVerdict::done;
   const bool is_inside = remote.word <= heap_bytes && remote.bytes <= heap_bytes - remote.word;
-  return is_inside ? Verdict::done : Verdict::outside;
+  return is_inside ? WorkVerdict::done : WorkVerdict::outside;
 }
 
-Status refusal(const WorkRequest& work, Rank peer, Code code, std::string_view why) {
+Status refusal_of(const WorkRequest& work, Rank peer, Code code, std::string_view why) {
   return Status(code,
                 fmt::format("{} {} bytes at {:#x} of rank {}: {}", doing(work.kind), work.bytes,
                             work.remote.word, peer, why),
                 peer);
 }
 
-Status refusal(const WorkRequest& work, Rank peer, Verdict verdict, std::string_view over) {
-  return refusal(work, peer, code_of(verdict), sentence(verdict, over));
+Status refusal_of(const WorkRequest& work, Rank peer, WorkVerdict verdict, std::string_view over) {
+  return refusal_of(work, peer, code_of(verdict), sentence(verdict, over));
 }
 
-void publish(std::byte* shared, const std::byte* from, std::size_t bytes) {
+void publish_bytes(std::byte* shared, const std::byte* from, std::size_t bytes) {
   if (!is_word(shared, bytes)) {
     if (bytes != 0) std::memcpy(shared, from, bytes);
     return;
@@ -94,7 +94,7 @@ void publish(std::byte* shared, const std::byte* from, std::size_t bytes) {
   std::atomic_ref<Word>(*reinterpret_cast<Word*>(shared)).store(word, std::memory_order_release);
 }
 
-void fetch(std::byte* to, const std::byte* shared, std::size_t bytes) {
+void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes) {
   if (!is_word(shared, bytes)) {
     if (bytes != 0) std::memcpy(to, shared, bytes);
     return;

@@ -31,7 +31,7 @@ struct WorkRequest {
 };
 
 // What became of the work. The values travel on the wire (verbs/ucx).
-enum class Verdict : std::uint8_t {
+enum class WorkVerdict : std::uint8_t {
   done = 0,
   outside = 1,         // not inside the shared heap
   longer = 2,          // more bytes than the region has
@@ -47,20 +47,21 @@ inline constexpr std::uint64_t kUnknownHeap = ~std::uint64_t{0};
 
 // Whether the work stays inside the bounds of the peer's shared heap. No sum here can overflow,
 // whatever the request says. A request of no bytes touches nothing, wherever it points.
-[[nodiscard]] Verdict judge(const WorkRequest& work, std::uint64_t heap_bytes);
+[[nodiscard]] WorkVerdict check_bounds(const WorkRequest& work, std::uint64_t heap_bytes);
 
 // The Status of work that was not done: "writing 16 bytes at 0x40 of rank 3: outside its shared
 // heap". `over` is the transport for people ("RDMA").
-[[nodiscard]] Status refusal(const WorkRequest& work, Rank peer, Verdict verdict,
-                             std::string_view over);
-[[nodiscard]] Status refusal(const WorkRequest& work, Rank peer, Code code, std::string_view why);
+[[nodiscard]] Status refusal_of(const WorkRequest& work, Rank peer, WorkVerdict verdict,
+                                std::string_view over);
+[[nodiscard]] Status refusal_of(const WorkRequest& work, Rank peer, Code code,
+                                std::string_view why);
 
 // Copies between memory of ours and memory that a peer reads or writes at the same time, in this
-// process or another. Eight aligned bytes move as one word: `publish` stores it after everything
-// that was copied before (release), `fetch` loads it before everything that is copied later
+// process or another. Eight aligned bytes move as one word: `publish_bytes` stores it after everything
+// that was copied before (release), `fetch_bytes` loads it before everything that is copied later
 // (acquire). So a reader that finds a published word finds what was published before it.
-void publish(std::byte* shared, const std::byte* from, std::size_t bytes);
-void fetch(std::byte* to, const std::byte* shared, std::size_t bytes);
+void publish_bytes(std::byte* shared, const std::byte* from, std::size_t bytes);
+void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes);
 
 // The end of one-sided work.
 struct Completion {

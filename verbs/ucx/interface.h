@@ -275,11 +275,11 @@ class UcxEndpoint final : public Endpoint {
                    std::uint64_t* found, std::uint64_t ticket);
   // Small data in the message itself, large data straight into the receiver's memory.
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;
-  void end(Work& work, Verdict verdict);
+  void end(Work& work, WorkVerdict verdict);
   [[nodiscard]] static WorkRequest request_of(const WorkMessage& work);
   [[nodiscard]] bool may_begin(const WorkMessage& work, bool rendezvous) const;
   void begin_work(const WorkMessage& work, const Arriving& data, bool& taken);
-  [[nodiscard]] Verdict admit(const WorkMessage& work, std::byte*& region) const;
+  [[nodiscard]] WorkVerdict admit(const WorkMessage& work, std::byte*& region) const;
   [[nodiscard]] bool keep(const WorkMessage& work, const Arriving& data, bool& taken);
   void free_kept(const Waiting& work);
   void drop_waiting();

@@ -83,7 +83,7 @@ static_assert(offsetof(WorkMessage, sequence) == 96 && offsetof(WorkMessage, for
 struct AnswerMessage {
   Message message;
   std::uint64_t found = 0;
-  Verdict verdict = Verdict::done;
+  WorkVerdict verdict = WorkVerdict::done;
   std::array<std::uint8_t, 7> unused{};
 };
 static_assert(sizeof(AnswerMessage) == 64 && offsetof(AnswerMessage, verdict) == 56);

@@ -81,7 +81,8 @@ bool UcxEndpoint::take_answer(const AnswerMessage& answer, const Arriving& data,
   Work& work = work_[number - first_work_];
   if (work.answered) return true;
   const bool read = work.message.message.kind == MessageKind::read;
-  if (data.bytes != (read && answer.verdict == Verdict::done ? work.local.size() : 0)) return false;
+  if (data.bytes != (read && answer.verdict == WorkVerdict::done ? work.local.size() : 0))
+    return false;
   work.answered = true;
   end(work, answer.verdict);
   if (work.found != nullptr && work.status.ok()) *work.found = answer.found;
@@ -99,15 +100,15 @@ void UcxEndpoint::landed_read(void* request, ucs_status_t status, std::size_t, v
   auto& work = *static_cast<Work*>(what);
   if (request != nullptr) work.endpoint->library_.request_free(request);
   work.receiving = false;
-  if (status != UCS_OK) work.endpoint->end(work, Verdict::lost);
+  if (status != UCS_OK) work.endpoint->end(work, WorkVerdict::lost);
 }
 
 // The work number of an order counts from 1, the number in a message from 0.
-void UcxEndpoint::end(Work& work, Verdict verdict) {
-  if (verdict == Verdict::done) return;
-  work.status = verdict == Verdict::behind
+void UcxEndpoint::end(Work& work, WorkVerdict verdict) {
+  if (verdict == WorkVerdict::done) return;
+  work.status = verdict == WorkVerdict::behind
                     ? order_.behind()
-                    : refusal(request_of(work.message), peer_, verdict, "UCX");
+                    : refusal_of(request_of(work.message), peer_, verdict, "UCX");
   order_.fail(work.message.message.number + 1, work.status);
 }
 

@@ -117,13 +117,13 @@ void UcxEndpoint::drop_waiting() {
 }
 
 // What may be done with the work, and where its region is.
-Verdict UcxEndpoint::admit(const WorkMessage& work, std::byte*& region) const {
-  if (failed_sequence_ == work.sequence) return Verdict::behind;
+WorkVerdict UcxEndpoint::admit(const WorkMessage& work, std::byte*& region) const {
+  if (failed_sequence_ == work.sequence) return WorkVerdict::behind;
   const Result<HeapIdentity> heap = heap_identity();
   const WorkRequest request = request_of(work);
-  const Verdict verdict = judge(request, heap.ok() ? heap->bytes : 0);
+  const WorkVerdict verdict = check_bounds(request, heap.ok() ? heap->bytes : 0);
   const bool touches = work.bytes != 0 || request.kind == WorkKind::compare_swap;
-  if (verdict == Verdict::done && touches)
+  if (verdict == WorkVerdict::done && touches)
     region = static_cast<std::byte*>(heap_address(work.word));
   return verdict;
 }
@@ -136,10 +136,10 @@ void UcxEndpoint::begin_work(const WorkMessage& work, const Arriving& data, bool
   answer.sequence = work.sequence;
   answer.message.message = message(MessageKind::answer, kControlChannel, work.message.number);
   std::byte* region = nullptr;
-  const Verdict verdict = admit(work, region);
+  const WorkVerdict verdict = admit(work, region);
   answer.message.verdict = verdict;
   answer.ready = true;
-  if (verdict != Verdict::done) {
+  if (verdict != WorkVerdict::done) {
     failed_sequence_ = work.sequence;
   } else if (work.message.kind == MessageKind::compare_swap) {
     answer.message.found = compare_swap(region, work.expected, work.desired);
@@ -150,7 +150,7 @@ void UcxEndpoint::begin_work(const WorkMessage& work, const Arriving& data, bool
     taken = true;
     return receive(data.data, region, data.bytes, landed_write, &answer);
   } else {
-    publish(region, static_cast<const std::byte*>(data.data), data.bytes);
+    publish_bytes(region, static_cast<const std::byte*>(data.data), data.bytes);
   }
   send_answers();
 }
@@ -160,7 +160,7 @@ void UcxEndpoint::landed_write(void* request, ucs_status_t status, std::size_t, 
   UcxEndpoint& endpoint = *answer.endpoint;
   if (request != nullptr) endpoint.library_.request_free(request);
   if (status != UCS_OK) {
-    answer.message.verdict = Verdict::lost;
+    answer.message.verdict = WorkVerdict::lost;
     endpoint.failed_sequence_ = answer.sequence;
   }
   answer.ready = true;
