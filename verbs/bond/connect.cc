@@ -164,7 +164,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
   if (theirs.networks.empty()) add_reason("network", "that rank has no network interface");
   std::vector<Path> paths;
   for (Ports& ports : ports_to(peer, theirs, pair_members)) {
-    Path& path = paths.emplace_back(Path{std::move(ports)});
+    Path& path = paths.emplace_back(std::move(ports));
     const MemoryPreference beside(path.node);
     Result<Endpoint*> connected = path.interface->connect(peer, path.address);
     if (!connected.ok()) {

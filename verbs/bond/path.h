@@ -22,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "verbs/transport/transport.h"
 
@@ -134,6 +135,8 @@ struct Silence {
 };
 
 struct Path : Ports {
+  explicit Path(Ports ports) : Ports(std::move(ports)) {}
+
   Endpoint* endpoint = nullptr;
   bool joined = false;  // was connected once: its ports reach each other
   bool is_used = true;  // Endpoint::use_members()
