@@ -1,9 +1,13 @@
-// base: the words that every module uses. Status and Result, ranks, invariants, time, log.
-// Values and free functions only; thread safe; nothing here owns a thread or a file.
+// base: the words that every module uses. Status and Result, ranks, invariants, time, log; a hash,
+// a queue for the data path, and the loader of shared libraries. Free functions are thread safe,
+// objects belong to whoever made them; nothing here owns a thread.
 #pragma once
 
+#include "verbs/base/backlog.h"
 #include "verbs/base/clock.h"
+#include "verbs/base/dynamic_library.h"
 #include "verbs/base/fd.h"
+#include "verbs/base/hash.h"
 #include "verbs/base/ids.h"
 #include "verbs/base/invariant.h"
 #include "verbs/base/log.h"

@@ -96,7 +96,8 @@ UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce
       peer_(peer),
       nonce_(nonce),
       outgoing_(interface.options().channels),
-      incoming_(interface.options().channels) {
+      incoming_(interface.options().channels),
+      order_(interface.completions()) {
   interface.count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
 }
 

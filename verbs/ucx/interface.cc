@@ -216,25 +216,17 @@ RemoteBuffer UcxInterface::describe(const void* pointer, std::size_t bytes) cons
   return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
 }
 
-void UcxInterface::begin_work(UcxEndpoint& endpoint) {
-  ++outstanding_;
-  if (std::find(at_work_.begin(), at_work_.end(), &endpoint) == at_work_.end())
-    at_work_.push_back(&endpoint);
+void UcxInterface::collect_later(UcxEndpoint& endpoint) {
+  if (std::ranges::find(at_work_, &endpoint) == at_work_.end()) at_work_.push_back(&endpoint);
 }
 
-void UcxInterface::end_work(std::uint64_t ticket, Status status) {
-  --outstanding_;
-  completions_.push_back({ticket, std::move(status)});
+void UcxInterface::proceed_later(UcxEndpoint& endpoint) {
+  if (std::ranges::find(stalled_, &endpoint) == stalled_.end()) stalled_.push_back(&endpoint);
 }
 
 std::size_t UcxInterface::poll(std::span<Completion> completions) {
   std::erase_if(at_work_, [](UcxEndpoint* endpoint) { return !endpoint->collect(); });
-  std::size_t count = 0;
-  while (count < completions.size() && !completions_.empty()) {
-    completions[count++] = std::move(completions_.front());
-    completions_.pop_front();
-  }
-  return count;
+  return completions_.poll(completions);
 }
 
 void UcxInterface::warn_once(const Status& status) {
@@ -277,8 +269,8 @@ void UcxEndpoint::disconnect() {
   flush();  // nowhere: what waited is given up
 }
 
-// What the socket still takes goes first. UCX 1.13 that is cut off in the middle of a write leaves a
-// connection behind that ends the process when the peer's end comes while it can be written to.
+// What the socket still takes goes first. UCX 1.13 that is cut off in the middle of a write leaves
+// a connection behind that ends the process when the peer's end comes while it can be written to.
 void UcxEndpoint::abandon(const Status& why) {
   if (working()) interface_.let_go(*this);
   if (failure_.ok()) failure_ = why;

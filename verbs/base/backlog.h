@@ -1,13 +1,13 @@
-// Backlog: what waits its turn, oldest first. Its memory grows to the most that ever waited and
-// stays, so that a steady stream allocates nothing (a std::deque takes and gives back a block for
-// every few). Internal to the module.
+// Backlog: a queue for the data path. Its memory grows to the most items that ever waited and is
+// kept, so that a steady stream allocates nothing (a std::deque takes and gives back a block for
+// every few items). Not thread safe.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 #include <vector>
 
-namespace weft::ib {
+namespace weft {
 
 template <typename Item>
 class Backlog {
@@ -15,18 +15,19 @@ class Backlog {
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] Item& front() { return (*this)[0]; }
-  // The one before which `place` others wait. Moves with the next push().
+  // The item before which `place` others wait. The next push() may move it.
   [[nodiscard]] Item& operator[](std::size_t place) {
     return items_[(first_ + place) & (items_.size() - 1)];
   }
-  // A new one, the last.
+  // Adds an item at the end.
   Item& push() {
     if (size_ == items_.size()) grow();
     Item& last = (*this)[size_++];
     last = Item();
     return last;
   }
-  // The oldest goes; what it owns stays until its place is used again, so let go of it before.
+  // Removes the oldest item. What that item owns is freed only when its place is used again, so a
+  // caller releases it before.
   void pop() {
     ++first_;
     --size_;
@@ -47,4 +48,4 @@ class Backlog {
   std::size_t size_ = 0;
 };
 
-}  // namespace weft::ib
+}  // namespace weft
