@@ -12,7 +12,6 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "engine/bootstrap/net.h"
 #include "engine/bootstrap/reception.h"
@@ -77,7 +76,7 @@ class RendezvousServer::Loop {
   int present_ = 0;
   std::condition_variable present_changed_;
   std::atomic<bool> stop_{false};
-  std::thread thread_;
+  Thread thread_;
 };
 
 Status RendezvousServer::Loop::open() {
@@ -93,7 +92,7 @@ Status RendezvousServer::Loop::open() {
   if (!epoll_.valid()) return system_error("epoll_create", errno);
   WEFT_RETURN_IF_ERROR(watch(listener_.get(), kListenerId, EPOLLIN, EPOLL_CTL_ADD));
   WEFT_RETURN_IF_ERROR(watch(wake_.get(), kWakeId, EPOLLIN, EPOLL_CTL_ADD));
-  thread_ = std::thread([this] { run(); });
+  WEFT_ASSIGN(thread_, start_thread("weft-server", [this] { run(); }));
   return {};
 }
 

@@ -22,14 +22,14 @@ Result<std::shared_ptr<TcpStore>> TcpStore::open(const ConnectOptions& options, 
   WEFT_ASSIGN(Fd wake, net::make_wake_fd());
   std::shared_ptr<TcpStore> store(
       new TcpStore(options, std::move(joined), std::move(event_fd), std::move(wake)));
-  store->thread_ = std::thread([raw = store.get()] { raw->run(); });
+  WEFT_ASSIGN(store->thread_, start_thread("weft-store", [raw = store.get()] { raw->run(); }));
   return store;
 }
 
 TcpStore::~TcpStore() {
   stop_ = true;
   net::wake(wake_);
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 Status TcpStore::send(const Request& request, Deadline) {

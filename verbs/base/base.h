@@ -1,5 +1,5 @@
-// base: the words that every module uses. Status and Result, ranks, invariants, time, log.
-// Values and free functions only; thread safe; nothing here owns a thread or a file.
+// base: the words that every module uses. Status and Result, ranks, invariants, time, threads, log.
+// Values and free functions; thread safe. Only Fd and Thread own something of the system.
 #pragma once
 
 #include "verbs/base/clock.h"
@@ -8,3 +8,4 @@
 #include "verbs/base/invariant.h"
 #include "verbs/base/log.h"
 #include "verbs/base/status.h"
+#include "verbs/base/thread.h"

@@ -1,8 +1,6 @@
 // Registering a large region ahead, in chunks and by several threads.
 #include <algorithm>
 #include <atomic>
-#include <system_error>
-#include <thread>
 
 #include "verbs/memory/registrations.h"
 
@@ -83,14 +81,14 @@ std::vector<Result<Registered>> Registrations::call_backend(const std::vector<Pa
                               missing[i].bytes());
     }
   };
-  std::vector<std::thread> others;
-  try {
-    while (others.size() + 1 < missing.size()) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // Too many threads in this process: fewer do the work.
+  std::vector<Thread> others;  // where no more can be started, fewer do the work
+  while (others.size() + 1 < missing.size()) {
+    Result<Thread> other = start_thread("weft-register", work);
+    if (!other.ok()) break;
+    others.push_back(*std::move(other));
   }
   work();
-  for (std::thread& other : others) other.join();
+  for (Thread& other : others) other.join();
   return given;
 }
 
