@@ -5,8 +5,9 @@
 // its variable, what it accepts and what it means; parsing, `weft config` and the documentation are
 // made from it, so they cannot disagree.
 //
-// A value that is not understood and a WEFT_* name that does not exist are errors: a typing mistake
-// must not pass in silence and cost a day.
+// A value that is not understood is an error: a typing mistake must not pass in silence and cost a
+// day. A WEFT_* name that does not exist may as well be a setting of another version of Weft in the
+// same process or job. A library warns of it; Weft's own commands, which are of one version, refuse.
 //
 // Values and free functions; thread safe as far as nobody calls setenv(3) at the same time.
 #pragma once
@@ -58,6 +59,12 @@ enum class RailChoice : std::uint8_t {
 enum class ServedBy : std::uint8_t {
   rank0,     // the rendezvous server lives in rank 0's process
   launcher,  // whoever started the ranks (`weft run`) holds it
+};
+
+// What a WEFT_* name that does not exist leads to.
+enum class UnknownNames : std::uint8_t {
+  warn,    // one warning for each in the log; the rest is read
+  refuse,  // an error
 };
 
 struct IbOptions;  // verbs/ib
@@ -123,10 +130,11 @@ struct Config {
   LogLevel log = LogLevel::warning;
 
   // The environment of this process, read and checked as a whole.
-  [[nodiscard]] static Result<Config> from_environment();
+  [[nodiscard]] static Result<Config> from_environment(UnknownNames unknown = UnknownNames::warn);
   // The same from "NAME=value" entries. Beside WEFT_ those of other launchers count: PMIX_, and
   // torchrun's.
-  [[nodiscard]] static Result<Config> from_entries(const std::vector<std::string>& entries);
+  [[nodiscard]] static Result<Config> from_entries(const std::vector<std::string>& entries,
+                                                   UnknownNames unknown = UnknownNames::warn);
 
   // Do the fields agree with each other? from_environment() has asked; whoever fills a Config by
   // hand gets the same answer from open_store().
