@@ -73,7 +73,10 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(const Config& conf
                                                               Hardware hardware) {
   std::shared_ptr<Core> core(new Core(config, std::move(roster), number, std::move(hardware)));
   const LogScope scope(core->voice_);
-  WEFT_RETURN_IF_ERROR(core->join());
+  if (Status joined = core->join(); !joined.ok()) {
+    core->roster_.hub().store().set_failure(joined);
+    return joined;
+  }
   return core;
 }
 
