@@ -104,6 +104,7 @@ struct Config {
   int ib_retries = 7;                  // … so often
   int ib_rnr_timer = 12;               // what a receiver without room asks for, as verbs number it
   int ib_receive_depth = 8192;         // messages of all peers that wait for our next turn
+  bool memory_hooks = false;           // patch the C library to keep registrations of any memory
   std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
   std::int64_t path_silence_ms =
       500;  // a rail that carries nothing for so long is asked, then left
