@@ -74,7 +74,9 @@ std::string errno_text(int error) {
 }
 
 Status system_error(std::string_view what, int error) {
-  return Status(code_of_errno(error), std::string(what) + ": " + errno_text(error));
+  std::string text = std::string(what) + ": " + errno_text(error);
+  if (error == EMFILE) text += " (RLIMIT_NOFILE; raise it with `ulimit -n`)";
+  return Status(code_of_errno(error), std::move(text));
 }
 
 void invariant_failed(const char* text, const char* file, unsigned line) {

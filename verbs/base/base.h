@@ -3,6 +3,7 @@
 #pragma once
 
 #include "verbs/base/clock.h"
+#include "verbs/base/descriptors.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/ids.h"
 #include "verbs/base/invariant.h"
