@@ -25,8 +25,6 @@ Sink& sink() {
 }
 
 constinit std::atomic<LogVoice> voice_of_process{LogVoice{}};
-constinit thread_local LogVoice voice_of_thread{};
-constinit thread_local bool is_in_scope = false;
 
 void print(const LogRecord& record) {
   const std::string rank = record.rank == kNoRank ? "" : fmt::format("[{}]", record.rank);
@@ -41,16 +39,11 @@ std::string_view name(LogLevel level) {
   return kNames[static_cast<std::size_t>(level)];
 }
 
-LogScope::LogScope(LogVoice voice)
-    : before_(std::exchange(voice_of_thread, voice)), was_set_(std::exchange(is_in_scope, true)) {}
-
-LogScope::~LogScope() {
-  voice_of_thread = before_;
-  is_in_scope = was_set_;
-}
+constinit thread_local const LogVoice* log_scope::current = nullptr;
 
 LogVoice log_voice() {
-  return is_in_scope ? voice_of_thread : voice_of_process.load(std::memory_order_relaxed);
+  if (log_scope::current != nullptr) return *log_scope::current;
+  return voice_of_process.load(std::memory_order_relaxed);
 }
 
 void set_log(LogLevel lowest, Rank rank) {
