@@ -10,6 +10,12 @@
 #include "engine/bootstrap/net.h"
 
 namespace weft {
+namespace {
+
+// How long a rank that leaves and takes the rendezvous with it stays for those that have not come.
+constexpr std::int64_t kLatecomersMs = 2000;
+
+}  // namespace
 
 TcpStore::TcpStore(const ConnectOptions& options, Joined joined, Fd event_fd, Fd wake)
     : StoreClient(options.rank, options.size, options.put_deadline_ms, std::move(event_fd)),
@@ -22,14 +28,14 @@ Result<std::shared_ptr<TcpStore>> TcpStore::open(const ConnectOptions& options, 
   WEFT_ASSIGN(Fd wake, net::make_wake_fd());
   std::shared_ptr<TcpStore> store(
       new TcpStore(options, std::move(joined), std::move(event_fd), std::move(wake)));
-  store->thread_ = std::thread([raw = store.get()] { raw->run(); });
+  WEFT_ASSIGN(store->thread_, start_thread("weft-store", [raw = store.get()] { raw->run(); }));
   return store;
 }
 
 TcpStore::~TcpStore() {
   stop_ = true;
   net::wake(wake_);
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 Status TcpStore::send(const Request& request, Deadline) {
@@ -45,7 +51,7 @@ Status TcpStore::send(const Request& request, Deadline) {
 Status TcpStore::goodbye(Deadline deadline) {
   WEFT_RETURN_IF_ERROR(StoreClient::goodbye(deadline));
   if (server_ == nullptr) return {};
-  return server_->wait_until_empty(deadline);
+  return server_->wait_until_empty(deadline, Deadline::after_ms(kLatecomersMs));
 }
 
 void TcpStore::run() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <thread>
 
 #include "engine/bootstrap/store_client.h"
 #include "engine/bootstrap/wire.h"
@@ -49,7 +48,7 @@ class TcpStore final : public StoreClient {
       outgoing_;  // frames that callers left; bounded by their number, each waits for its reply
   std::string sending_;  // the thread's: taken from outgoing_
   std::atomic<bool> stop_{false};
-  std::thread thread_;
+  Thread thread_;
 };
 
 // Connects, proves and is welcomed, trying again until the deadline while nobody is there.

@@ -205,6 +205,11 @@ std::vector<Variable> make_table() {
             "limit"),
       whole("WEFT_IB_RECEIVE_DEPTH", &Config::ib_receive_depth, "messages", {64, 32'768},
             "entries in the receive queue of an RDMA port, which all peers share"),
+      choice<bool>(
+          "WEFT_MEMORY_HOOKS", &Config::memory_hooks, {{"off", false}, {"on", true}},
+          "patch the memory functions of the C library (UCX's libucm), so that RDMA sends any "
+          "memory without a copy and not only memory from weft::allocate; mremap with "
+          "MREMAP_FIXED then fails in the whole process"),
       text("WEFT_UCX_TRANSPORTS", &Config::ucx_transports, "UCX's names with commas between them",
            is_list, "UCX transports that may be used on a network interface"),
       whole("WEFT_PATH_SILENCE_MS", &Config::path_silence_ms, "milliseconds", {1, 3'600'000},

@@ -42,6 +42,7 @@ void Invocation::clear() {
 Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware)
     : config_(config),
       roster_(std::move(roster)),
+      voice_{config.log, roster_.hub().store().rank()},
       number_(number),
       hardware_(std::move(hardware)),
       graph_(*exponential_graph(roster_.size())),
@@ -71,7 +72,11 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(const Config& conf
                                                               std::uint16_t number,
                                                               Hardware hardware) {
   std::shared_ptr<Core> core(new Core(config, std::move(roster), number, std::move(hardware)));
-  WEFT_RETURN_IF_ERROR(core->join());
+  const LogScope scope(core->voice_);
+  if (Status joined = core->join(); !joined.ok()) {
+    core->roster_.hub().store().set_failure(joined);
+    return joined;
+  }
   return core;
 }
 
@@ -130,6 +135,7 @@ Context::Core::~Core() {
 void Context::Core::close() {
   if (!interface_ || closed_) return;
   closed_ = true;
+  const LogScope scope(voice_);
   stop_lane_thread();
   take_lane();
   fail_all(Status(Code::closed, "the context was closed", config_.rank));

@@ -413,6 +413,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core> {
 
   Config config_;
   Roster roster_;
+  const LogVoice voice_;  // of what is logged for this context; the rank is the job's
   std::uint16_t number_;
   std::uint32_t splits_ = 0;
   std::uint32_t job_ = 0;

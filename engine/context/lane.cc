@@ -128,6 +128,7 @@ void Context::Core::enqueue(std::shared_ptr<PendingOperation> operation) {
 // it meanwhile.
 template <typename Done>
 void Context::Core::drive(Done&& done) {
+  const LogScope scope(voice_);
   Backoff backoff(policy_);
   bool core_wanted = false;
   while (true) {

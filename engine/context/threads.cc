@@ -30,6 +30,7 @@ void Context::Core::wake_thread() {
 // Sleeps while nothing is in flight or waits to go out, and while a caller waits: that caller
 // drives the lane.
 void Context::Core::lane_loop() {
+  const LogScope scope(voice_);
   if (Status status = bind_thread(place_); !status.ok()) log(LogLevel::warning, status.to_string());
   while (true) {
     {

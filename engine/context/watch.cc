@@ -215,6 +215,7 @@ Status Context::Core::waited_too_long(Slot& slot) {
 // The first failure is the context's for ever: it ends all operations, and the peers are told.
 void Context::Core::fail_all(const Status& status, bool touched) {
   if (failed_) return;
+  const LogScope scope(voice_);
   failed_ = true;
   for (Slot* slot : running_) touched |= slot->execution.touched_output();
   failure_ = touched ? Status(status.code(),

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/limits/laps.h"
@@ -48,19 +48,34 @@ void yield(Word& word, std::uint32_t turn) {
   while (word.turn.load(std::memory_order_acquire) != turn) sched_yield();
 }
 
+// Runs each function on a thread of its own, or neither: false where the threads cannot be started.
+bool run_both(const std::function<void()>& first, const std::function<void()>& second) {
+  std::promise<bool> both_started;
+  const std::shared_future<bool> go = both_started.get_future().share();
+  const auto started = [&go](const std::function<void()>& function) {
+    return start_thread("weft-figure", [go, &function] {
+      if (go.get()) function();
+    });
+  };
+  const Result<Thread> one = started(first);
+  const Result<Thread> other = started(second);
+  both_started.set_value(one.ok() && other.ok());
+  return one.ok() && other.ok();  // after both have ended
+}
+
 // Nanoseconds per one-way hand-over between threads on two cores.
 double hand_over_ns(CorePair cores, int rounds, Wait wait) {
   Word word;
-  std::thread other([&] {
+  const auto answer = [&] {
     move_to(cores.second);
     for (int i = 0; i < rounds; ++i) {
       wait(word, 1);
       word.turn.store(0, std::memory_order_release);
     }
-  });
+  };
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::thread one([&] {
+  const auto ask = [&] {
     move_to(cores.first);
     begin = now_ns();
     for (int i = 0; i < rounds; ++i) {
@@ -68,9 +83,8 @@ double hand_over_ns(CorePair cores, int rounds, Wait wait) {
       wait(word, 0);
     }
     end = now_ns();
-  });
-  one.join();
-  other.join();
+  };
+  if (!run_both(answer, ask)) return 0;
   return static_cast<double>(end - begin) / rounds / 2;
 }
 
@@ -90,14 +104,14 @@ double wake_once_us(CorePair cores) {
   Word word;
   std::atomic<bool> sleeps{false};
   std::int64_t awake = 0;
-  std::thread sleeper([&] {
+  const auto sleep = [&] {
     move_to(cores.second);
     sleeps.store(true);
     while (word.turn.load(std::memory_order_acquire) == 0) futex(word, FUTEX_WAIT_PRIVATE, 0);
     awake = now_ns();
-  });
+  };
   std::int64_t begin = 0;
-  std::thread waker([&] {
+  const auto wake = [&] {
     move_to(cores.first);
     while (!sleeps.load()) sched_yield();
     // The sleeper enters the kernel a moment after it says so; a millisecond is far more than it
@@ -106,9 +120,8 @@ double wake_once_us(CorePair cores) {
     begin = now_ns();
     word.turn.store(1, std::memory_order_release);
     futex(word, FUTEX_WAKE_PRIVATE, 1);
-  });
-  waker.join();
-  sleeper.join();
+  };
+  if (!run_both(sleep, wake)) return 0;
   return static_cast<double>(awake - begin) / 1e3;
 }
 

@@ -3,7 +3,8 @@
 // minute and far from each other in the next.
 //
 // Each call runs threads of its own on the given cores for a few milliseconds and returns a median.
-// Nothing else should run meanwhile. If a core may not be used, the thread stays where it is.
+// Nothing else should run meanwhile. If a core may not be used, the thread stays where it is. Where
+// threads cannot be started, a figure that needs two of them is 0.
 #pragma once
 
 #include <cstddef>

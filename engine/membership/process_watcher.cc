@@ -1,8 +1,6 @@
 // ProcessWatcher by pidfd_open(2) and epoll(7).
 #include "engine/membership/process_watcher.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -11,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <string>
-#include <system_error>
 #include <utility>
 
 namespace weft {
@@ -39,28 +36,12 @@ Status cannot_watch(pid_t pid, int error) {
   }
 }
 
-// A thread made in this object's life blocks all signals: the program's handlers run on its own
-// threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 Result<std::shared_ptr<ProcessWatcher>> ProcessWatcher::shared() {
-  static std::mutex mutex;
-  static std::weak_ptr<ProcessWatcher> current;
+  // Never destroyed: a static context may be the last that uses them.
+  static auto& mutex = *new std::mutex;
+  static auto& current = *new std::weak_ptr<ProcessWatcher>;
   const std::lock_guard lock(mutex);
   if (std::shared_ptr<ProcessWatcher> watcher = current.lock()) return watcher;
   WEFT_ASSIGN(std::shared_ptr<ProcessWatcher> watcher, start());
@@ -75,24 +56,13 @@ Result<std::shared_ptr<ProcessWatcher>> ProcessWatcher::start() {
   if (!stop.valid()) return system_error("watch processes: eventfd", errno);
   std::shared_ptr<ProcessWatcher> watcher(new ProcessWatcher(std::move(epoll), std::move(stop)));
   WEFT_RETURN_IF_ERROR(watcher->add_to_epoll(watcher->stop_, kNoWatch));
-  WEFT_RETURN_IF_ERROR(watcher->start_thread());
+  WEFT_ASSIGN(watcher->thread_, start_thread("weft-watch", [raw = watcher.get()] { raw->run(); }));
   return watcher;
-}
-
-Status ProcessWatcher::start_thread() {
-  const SignalsBlocked blocked;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    return Status(Code::exhausted, std::string("watch processes: thread: ") + error.what());
-  }
-  pthread_setname_np(thread_.native_handle(), "weft-watch");
-  return {};
 }
 
 ProcessWatcher::~ProcessWatcher() {
   if (!thread_.joinable()) return;  // it could not be started
-  invariant(thread_.get_id() != std::this_thread::get_id(), "a callback must not own the watcher");
+  invariant(!thread_.is_current(), "a callback must not own the watcher");
   invariant(::eventfd_write(stop_.get(), 1) == 0, "an empty eventfd takes a one");
   thread_.join();
 }
@@ -134,8 +104,7 @@ void ProcessWatcher::forget(WatchId id) {
 void ProcessWatcher::unwatch(WatchId id) {
   forget(id);
   std::unique_lock lock(mutex_);
-  if (std::this_thread::get_id() == thread_.get_id())
-    return;  // in a callback: it is the one running
+  if (thread_.is_current()) return;  // in a callback: it is the one running
   reported_.wait(lock, [&] { return reporting_ != id; });
 }
 

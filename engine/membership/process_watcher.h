@@ -14,7 +14,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 
 #include "engine/bootstrap/bootstrap.h"
@@ -48,7 +47,6 @@ class ProcessWatcher {
 
   ProcessWatcher(Fd epoll, Fd stop) : epoll_(std::move(epoll)), stop_(std::move(stop)) {}
   static Result<std::shared_ptr<ProcessWatcher>> start();
-  [[nodiscard]] Status start_thread();
   [[nodiscard]] Status add_to_epoll(const Fd& fd, WatchId id);
   Watch take(std::unordered_map<WatchId, Watch>::iterator watch);
   void run();
@@ -61,7 +59,7 @@ class ProcessWatcher {
   std::unordered_map<WatchId, Watch> watches_;
   WatchId last_id_ = kNoWatch;
   WatchId reporting_ = kNoWatch;  // the watch whose on_exit is running
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace weft

@@ -108,6 +108,16 @@ def environment(root):
     return matches(root, paths, pattern, "only engine/config reads the environment")
 
 
+def threads(root):
+    """Weft's threads start in one place, verbs/base/thread.cc. Tests and examples stand for programs of users."""
+    pattern = re.compile(r"\bstd::(thread\b(?!::hardware_concurrency)|jthread\b|async\b)|\bpthread_create\b")
+    folders = [folder for folder in LEVELS if folder not in ("tests", "examples")]
+    # The lane's two threads come next.
+    allowed = {"verbs/base/thread.cc", "verbs/base/thread.h", "engine/context/core.h", "engine/context/threads.cc"}
+    paths = [path for path in files(root, CODE, folders) if str(path) not in allowed]
+    return matches(root, paths, pattern, "threads start by start_thread (verbs/base/thread.h)")
+
+
 def sources(root):
     """Every source is listed in the CMakeLists.txt of its folder, or of one above it."""
     def listed(path):
@@ -139,4 +149,4 @@ def links(root):
             if not (root / path.parent / target).exists()]
 
 
-RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, sources, layout, links)}
+RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, threads, sources, layout, links)}

@@ -68,6 +68,13 @@ class RulesTest(unittest.TestCase):
         self.write("engine/context/context.cc", 'Config::from_environment();\nstd::getenv("A");\n')
         self.expect("environment", "engine/context/context.cc:2")
 
+    def test_thread_that_is_not_ours(self):
+        self.write("verbs/base/thread.cc", "pthread_create(&thread, nullptr, run, nullptr);\n")
+        self.write("engine/bootstrap/server.cc", "Thread thread;\nstd::thread other;\n")
+        self.write("verbs/progress/progress.cc", "std::thread::hardware_concurrency();\nstd::async(f);\n")
+        self.write("tests/base/thread_test.cc", "std::thread other;\n")
+        self.expect("threads", "server.cc:2", "progress.cc:2")
+
     def test_source_that_is_not_built(self):
         self.write("verbs/shm/CMakeLists.txt", "weft_module(verbs shm SOURCES shm.cc parts/ring.cc)\n")
         for path in ("shm.cc", "parts/ring.cc", "forgotten.cc"):

@@ -51,8 +51,9 @@ Status IbEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {
 }
 
 const Status& IbEndpoint::process_access() const {
-  static const Status none(Code::unavailable,
-                           "over RDMA no rank reads memory of another that is not registered");
+  // Never destroyed: a static context may be the last that uses it.
+  static const Status& none = *new Status(
+      Code::unavailable, "over RDMA no rank reads memory of another that is not registered");
   return none;
 }
 

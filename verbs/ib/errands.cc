@@ -2,7 +2,6 @@
 #include "verbs/ib/errands.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 namespace weft::ib {
@@ -12,7 +11,7 @@ Errands::~Errands() {
     const std::scoped_lock lock(mutex_);
     ends_ = true;
   }
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void Errands::add(Need need, std::function<void()> errand) {
@@ -29,10 +28,11 @@ void Errands::add(Need need, std::function<void()> errand) {
 
 // The one before found nothing more to do, and has ended or is about to.
 void Errands::start() {
-  if (thread_.joinable()) thread_.join();
-  try {
-    thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error&) {
+  thread_.join();
+  Result<Thread> started = start_thread("weft-errands", [this] { work(); });
+  if (started.ok()) {
+    thread_ = *std::move(started);
+  } else {
     work();  // here, then
   }
 }

@@ -10,7 +10,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
+
+#include "verbs/base/base.h"
 
 namespace weft::ib {
 
@@ -39,7 +40,7 @@ class Errands {
   std::deque<Errand> waiting_;
   bool works_ = false;  // the thread looks for more
   bool ends_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace weft::ib

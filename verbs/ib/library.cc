@@ -63,7 +63,8 @@ Result<Library> load() {
 }  // namespace
 
 Result<const Library*> library() {
-  static const Result<Library> once = load();
+  // Never destroyed: a static context may be the last that uses it.
+  static const auto& once = *new const Result<Library>(load());
   if (!once.ok()) return once.status();
   return &once.value();
 }

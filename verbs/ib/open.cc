@@ -108,10 +108,15 @@ Status IbInterface::open_device() {
   WEFT_RETURN_IF_ERROR(made(domain_.get(), name_ + ": a protection domain"));
   registrar_ = std::make_unique<Registrar>(library_, context_.get(), domain_.get(), name_,
                                            ib_.device_memory.exporter);
-  registrations_ = std::make_unique<Registrations>(*registrar_, registration_options(ib_));
+  registrations_ = std::make_unique<Registrations>(
+      *registrar_, registration_options(ib_),
+      ib_.memory_hooks ? announce_unmaps()
+                       : Status(Code::unavailable, "memory hooks are off (WEFT_MEMORY_HOOKS)"));
   if (!registrations_->is_coherent()) {
-    log(LogLevel::info, fmt::format("{}: pieces are copied before they are sent: {}", name_,
-                                    registrations_->coherence().text()));
+    log(LogLevel::info,
+        fmt::format("{}: pieces of memory that is not from weft::allocate are copied before they "
+                    "are sent: {}",
+                    name_, registrations_->coherence().text()));
   }
   return {};
 }

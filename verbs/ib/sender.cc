@@ -69,9 +69,11 @@ Status Sender::copy_in(std::byte* to, std::span<const std::byte> payload) {
 }
 
 // Sends the payload from where it is, if that can be registered; else it is copied, and once a
-// warning says why.
+// warning says why. Host memory whose registration would not be kept is copied too: registering it
+// for one piece costs more. Memory of another device is never kept, and the processor cannot copy it.
 bool Sender::lend(std::span<const std::byte> payload, Sent& sent) {
-  if (!interface_.registrations().is_coherent()) return false;
+  const bool kept = interface_.registrations().keeps(payload.data(), payload.size());
+  if (!kept && interface_.only_host_memory()) return false;
   Result<Registrations::Use> use = interface_.registrations().find(payload.data(), payload.size());
   if (!use.ok()) {
     interface_.warn_once(use.status());

@@ -1,8 +1,6 @@
 // Registering a large region ahead, in chunks and by several threads.
 #include <algorithm>
 #include <atomic>
-#include <system_error>
-#include <thread>
 
 #include "verbs/memory/registrations.h"
 
@@ -11,7 +9,7 @@ namespace weft {
 // The threads do what they can; what they could not, the ordinary way does or explains, with room
 // made by evicting others. Chunks that are ready are held, or they would be what is evicted.
 Status Registrations::prepare(const void* address, std::size_t bytes) {
-  if (!is_coherent()) return {};
+  if (!keeps(address, bytes)) return {};
   const auto start = reinterpret_cast<std::uintptr_t>(address);
   if (watch_.changed()) forget_changed();
   std::vector<Use> held;
@@ -83,14 +81,14 @@ std::vector<Result<Registered>> Registrations::call_backend(const std::vector<Pa
                               missing[i].bytes());
     }
   };
-  std::vector<std::thread> others;
-  try {
-    while (others.size() + 1 < missing.size()) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // Too many threads in this process: fewer do the work.
+  std::vector<Thread> others;  // where no more can be started, fewer do the work
+  while (others.size() + 1 < missing.size()) {
+    Result<Thread> other = start_thread("weft-register", work);
+    if (!other.ok()) break;
+    others.push_back(*std::move(other));
   }
   work();
-  for (std::thread& other : others) other.join();
+  for (Thread& other : others) other.join();
   return given;
 }
 

@@ -33,6 +33,10 @@ constexpr std::int64_t kLastWritesMs = 20;
 // How long none may after one that could not.
 constexpr std::int64_t kStuckNs = 1'000'000'000;
 
+// UCX 1.13 aborts the process where a worker cannot open what it needs. The first one of a process
+// takes 7 descriptors and has one or two more open for a moment.
+constexpr int kWorkerDescriptors = 12;
+
 // UCX's settings that differ from its defaults. Those of TCP bound how long a dead host goes
 // unnoticed while nothing is underway (15 s), and let no lane wait for a host that does not answer;
 // the registration cache would patch the process's memory functions, and TCP registers nothing. A
@@ -116,6 +120,8 @@ Result<std::unique_ptr<Interface>> UcxInterface::open(Rank rank, const Interface
                   fmt::format("a ucx interface needs a rank (not {}) and a device (not \"{}\")",
                               rank, ucx.device));
   }
+  WEFT_RETURN_IF_ERROR(check_descriptors("opening ucx:" + ucx.device, kWorkerDescriptors));
+  const SignalsBlocked blocked;  // in the threads that UCX starts
   WEFT_ASSIGN(const Library* library, ucx::library());
   std::unique_ptr<UcxInterface> interface(
       new UcxInterface(rank, options, ucx, *library, std::move(resolver)));

@@ -82,7 +82,8 @@ Result<Library> load() {
 }
 
 const Result<Library>& loaded() {
-  static const Result<Library> once = load();
+  // Never destroyed: a static context may be the last that uses it.
+  static const auto& once = *new const Result<Library>(load());
   return once;
 }
 

@@ -67,7 +67,8 @@ pmix_info_t attribute(std::string_view key, pmix_data_type_t type) {
 }  // namespace
 
 Result<const Library*> library() {
-  static const Result<Library> loaded = load();
+  // Never destroyed: a static context may be the last that uses it.
+  static const auto& loaded = *new const Result<Library>(load());
   if (!loaded.ok()) return loaded.status();
   return &*loaded;
 }

@@ -85,9 +85,9 @@ Status Job::start() {
   if (options_.pmix || is_asked_for_pmix(common)) WEFT_RETURN_IF_ERROR(start_pmix(common));
   // Every rank would refuse a bad variable; once is enough.
   const auto settings = with_settings(common, {{"WEFT_LAUNCHER", "weft"}});
-  WEFT_ASSIGN(const Config config, Config::from_entries(settings));
+  WEFT_ASSIGN(const Config config, Config::from_entries(settings, UnknownNames::refuse));
   set_log(config.log, kNoRank);
-  WEFT_RETURN_IF_ERROR(Config::from_entries(common).status());
+  WEFT_RETURN_IF_ERROR(Config::from_entries(common, UnknownNames::refuse).status());
 
   const bool fits = options_.ranks <= cores;
   const bool bind =

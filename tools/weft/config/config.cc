@@ -39,7 +39,7 @@ int show_config(bool markdown) {
     return 0;
   }
   const std::vector<std::string> entries = environment();
-  const Result<Config> config = Config::from_entries(entries);
+  const Result<Config> config = Config::from_entries(entries, UnknownNames::refuse);
   if (!config.ok()) {
     fmt::print(stderr, "weft config: {}\n", config.status().text());
     return kUsageError;

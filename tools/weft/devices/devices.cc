@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/config/config.h"
 #include "tools/weft/commands.h"
 #include "tools/weft/common/rdma_ports.h"
 
@@ -53,6 +54,12 @@ int run(const Arguments& arguments) {
     fmt::print(stderr, "weft devices: --peer {}\n", peer.status().text());
     return kUsageError;
   }
+  const Result<Config> config = Config::from_environment(UnknownNames::refuse);
+  if (!config.ok()) {
+    fmt::print(stderr, "weft devices: {}\n", config.status().text());
+    return kUsageError;
+  }
+  report.memory_hooks = config->memory_hooks;
   report.interfaces = discover_interfaces();
   report.ports = rdma_ports();
   if (report.ports.empty()) report.no_rdma = why_no_rdma();

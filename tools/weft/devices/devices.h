@@ -20,6 +20,7 @@ struct DeviceReport {
   std::vector<NetworkInterface> interfaces;
   std::vector<RdmaPort> ports;
   std::string no_rdma;             // why `ports` is empty
+  bool memory_hooks = false;       // WEFT_MEMORY_HOOKS
   std::string peer;                // the address asked for; empty: none
   std::vector<RankedGid> ranking;  // towards it, best first; points into `ports`
 };

@@ -85,7 +85,9 @@ Json to_array(const std::vector<T>& values) {
 }  // namespace
 
 std::string devices_json(const DeviceReport& report) {
-  Json object{{"interfaces", to_array(report.interfaces)}, {"rdma_ports", to_array(report.ports)}};
+  Json object{{"interfaces", to_array(report.interfaces)},
+              {"rdma_ports", to_array(report.ports)},
+              {"memory_hooks", report.memory_hooks}};
   if (report.ports.empty()) object["no_rdma"] = report.no_rdma;
   if (!report.peer.empty())
     object["peer"] = {{"address", report.peer}, {"ranking", to_array(report.ranking)}};

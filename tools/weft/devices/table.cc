@@ -114,6 +114,13 @@ void print_tables(const DeviceReport& report) {
   } else {
     print_ports(report.ports);
     print_gids(report.ports);
+    fmt::print(
+        "\nmemory hooks: {}\n",
+        report.memory_hooks
+            ? "on (WEFT_MEMORY_HOOKS): the C library is patched; RDMA sends any memory from "
+              "where it is, and mremap with MREMAP_FIXED fails in the whole process"
+            : "off (WEFT_MEMORY_HOOKS): the C library is left alone; memory that is not from "
+              "weft::allocate is copied before RDMA sends it");
   }
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "engine/context/context.h"
 #include "tools/weft/perf/perf.h"
@@ -78,15 +77,21 @@ Status run_as_threads(int ranks, const Config& config,
                       const std::function<Status(const std::shared_ptr<Store>&)>& rank) {
   WEFT_ASSIGN(std::vector<std::shared_ptr<Store>> stores, make_local_stores(ranks));
   std::vector<Status> ends(stores.size());
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r) {
-    threads.emplace_back([&, r] {
-      const auto index = static_cast<std::size_t>(r);
-      ends[index] = rank(stores[index]);
-      (void)stores[index]->goodbye(Deadline::after_ms(config.deadline_ms));
+  std::vector<Thread> threads;
+  for (std::size_t r = 0; r < stores.size(); ++r) {
+    const auto leave = [&, r] { (void)stores[r]->goodbye(Deadline::after_ms(config.deadline_ms)); };
+    Result<Thread> started = start_thread("weft-rank", [&, r, leave] {
+      ends[r] = rank(stores[r]);
+      leave();
     });
+    if (started.ok()) {
+      threads.push_back(*std::move(started));
+    } else {
+      ends[r] = started.status();
+      leave();
+    }
   }
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.join();
   const auto is_own = [](const Status& end) { return !end.ok() && end.code() != Code::peer_left; };
   const auto first = std::ranges::find_if(ends, is_own);
   if (first != ends.end()) return *first;

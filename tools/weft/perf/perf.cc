@@ -123,7 +123,7 @@ int run(const PerfArguments& arguments) {
     const Status drawn = draw(arguments);
     return drawn.ok() ? 0 : fail(drawn);
   }
-  const Result<Config> config = Config::from_environment();
+  const Result<Config> config = Config::from_environment(UnknownNames::refuse);
   if (!config.ok()) return fail(config.status());
   if (config->launcher != Launcher::alone) return join(arguments, *config);
   const Result<PerfOptions> options = understand(arguments);

@@ -37,7 +37,6 @@ Kind ucx(const std::vector<NetworkInterface>& interfaces) {
   Kind kind{"ucx", {}, interfaces.empty() ? why_no_interfaces() : ""};
   for (const NetworkInterface& interface : interfaces) {
     Candidate candidate{interface.name, {}, interface.usable ? "" : interface.reason};
-    if (interface.usable && interface.ip.empty()) candidate.unusable = "has no IPv4 address";
     if (interface.kind == "loopback") candidate = {interface.name, {}, {}, true};
     kind.candidates.push_back(candidate);
   }

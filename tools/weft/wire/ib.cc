@@ -10,7 +10,7 @@ namespace weft {
 Result<std::unique_ptr<Interface>> open_wire_ib(Rank self, const InterfaceOptions& options,
                                                 const WireDevice& device) {
   if (device.name.empty()) return Status(Code::unavailable, why_no_rdma());
-  WEFT_ASSIGN(const Config config, Config::from_environment());
+  WEFT_ASSIGN(const Config config, Config::from_environment(UnknownNames::refuse));
   IbOptions ib = ib_options(config);
   ib.device = device.name;
   ib.port = device.port;

@@ -53,7 +53,7 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
   std::unique_ptr<WireSide> side(new WireSide(self, line));
   side->path_.device = device;
   if (plan.over_ucx && device.name.empty()) side->path_.device.name = "lo";
-  WEFT_ASSIGN(const Config config, Config::from_environment());
+  WEFT_ASSIGN(const Config config, Config::from_environment(UnknownNames::refuse));
   side->policy_ = wait_policy(2, usable_cores(), config.spin_ns,
                               config.yield_us < 0 ? -1 : config.yield_us * 1000);
   std::vector<RdmaGid> gids;

@@ -8,7 +8,7 @@ namespace weft {
 
 Result<std::unique_ptr<Interface>> open_wire_ucx(Rank self, const InterfaceOptions& options,
                                                  const WireDevice& device) {
-  WEFT_ASSIGN(const Config config, Config::from_environment());
+  WEFT_ASSIGN(const Config config, Config::from_environment(UnknownNames::refuse));
   UcxOptions ucx;
   ucx.device = device.name;
   ucx.transports = config.ucx_transports;
