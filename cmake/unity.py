@@ -89,7 +89,7 @@ def grouped(root, most, targets):
 def main():
     root, most, listed = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     lines = [line.split(";") for line in listed.read_text(encoding="utf-8").splitlines()]
-    for found in grouped(root, most, [(folder, name, [path for path in paths if path]) for folder, name, *paths in lines]):
+    for found in grouped(root, most, [(folder, name, paths) for folder, name, *paths in lines]):
         print(*found)
 
 

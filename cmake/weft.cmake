@@ -1,17 +1,24 @@
 # How every module, test and program of Weft is declared, so that one warning level, one include root and
 # one naming rule hold for all of them.
 
+# What a module's users need as well.
 add_library(weft_options INTERFACE)
 target_compile_features(weft_options INTERFACE cxx_std_20)
 target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(weft_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror -fno-omit-frame-pointer)
+
+# What concerns our own sources only: linked as PRIVATE, so that it does not reach the targets of a project that uses Weft.
 if(WEFT_UNITY)
-  # Names that are private to one source are known to those that are compiled with it.
-  target_compile_options(weft_options INTERFACE -Wno-subobject-linkage)
+  set(shadow -Wno-subobject-linkage)  # names that are private to a source are known to those that are compiled with it
 else()
-  target_compile_options(weft_options INTERFACE -Wshadow)
+  set(shadow -Wshadow)
 endif()
+if(WEFT_WERROR)
+  set(error -Werror)
+endif()
+add_library(weft_flags INTERFACE)
+target_compile_options(weft_flags INTERFACE
+  -Wall -Wextra -Wpedantic ${shadow} -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual ${error}
+  -fno-omit-frame-pointer)
 
 # The modules that every message passes through (MESSAGE_PATH) are also compiled to a form from which programs can
 # inline them into each other: a call of a few bytes costs a tenth less. Objects hold both forms, so that tests link fast.
@@ -31,18 +38,29 @@ function(weft_read_once name)
   file(CONFIGURE OUTPUT ${name}.cc CONTENT "")
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
-  target_link_libraries(${name} PRIVATE weft_options fmt::fmt)
+  target_link_libraries(${name} PRIVATE weft_flags weft_options fmt::fmt)
   target_precompile_headers(${name} PRIVATE ${weft_common_headers})
 endfunction()
-weft_read_once(weft_module_headers)
-weft_read_once(weft_message_path_headers OPTIONS ${weft_both_forms})
+if(NOT WEFT_SANITIZE)
+  weft_read_once(weft_module_headers)
+  weft_read_once(weft_message_path_headers OPTIONS ${weft_both_forms})
+endif()
 
-# weft_program(NAME [INLINED] SOURCES ... [LINK ...]): an executable in bin/; INLINED, with the message path
-# inlined, for those that are measured: linking them takes a minute.
+# Under a sanitizer most of a compilation is the optimization of what the sanitizer adds, so these are not optimized: a test
+# runs through them quickly all the same. Precompiled headers are optimized, and unity builds need none.
+set(weft_not_optimized_when_sanitized
+  verbs_device topology_canvas topology_cluster topology_hardware topology_svg topology_text topology_toml engine_bootstrap
+  engine_config engine_limits engine_membership engine_trace)
+
+# weft_program(NAME [INLINED] [OPTIMIZED] SOURCES ... [LINK ...]): an executable in bin/; INLINED, with the message path
+# inlined, for those that are measured: linking them takes a minute. OPTIMIZED: under a sanitizer, too.
 function(weft_program name)
-  cmake_parse_arguments(ARG "INLINED" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "INLINED;OPTIMIZED" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE weft_options ${ARG_LINK})
+  if(WEFT_SANITIZE AND NOT ARG_OPTIMIZED)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
+  target_link_libraries(${name} PRIVATE weft_flags weft_options ${ARG_LINK})
   if(ARG_INLINED)
     target_link_options(${name} PRIVATE ${weft_inlined})
   else()
@@ -55,8 +73,12 @@ endfunction()
 function(weft_module layer name)
   cmake_parse_arguments(ARG "MESSAGE_PATH" "" "SOURCES;LINK" ${ARGN})
   add_library(weft_${layer}_${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(weft_${layer}_${name} PUBLIC weft_options ${ARG_LINK})
-  if(ARG_MESSAGE_PATH)
+  target_link_libraries(weft_${layer}_${name} PRIVATE weft_flags PUBLIC weft_options ${ARG_LINK})
+  if(WEFT_SANITIZE)
+    if("${layer}_${name}" IN_LIST weft_not_optimized_when_sanitized)
+      target_compile_options(weft_${layer}_${name} PRIVATE -O0)
+    endif()
+  elseif(ARG_MESSAGE_PATH)
     target_compile_options(weft_${layer}_${name} PRIVATE ${weft_both_forms})
     target_precompile_headers(weft_${layer}_${name} REUSE_FROM weft_message_path_headers)
   else()
@@ -71,7 +93,7 @@ if(WEFT_TESTS)
   add_library(weft_gtest_header OBJECT ${CMAKE_CURRENT_BINARY_DIR}/gtest_header.cc)
   set_target_properties(weft_gtest_header PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(weft_gtest_header PRIVATE -fPIE -O0)  # as the programs that use it
-  target_link_libraries(weft_gtest_header PRIVATE GTest::gtest weft_options)
+  target_link_libraries(weft_gtest_header PRIVATE GTest::gtest weft_flags weft_options)
   target_precompile_headers(weft_gtest_header PRIVATE <gtest/gtest.h>)
 endif()
 
@@ -81,13 +103,13 @@ function(weft_gtest_objects name)
   add_library(${name} OBJECT ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIE -O0)  # as weft_gtest_header
-  target_link_libraries(${name} PUBLIC weft_options ${ARG_LINK} GTest::gtest)
+  target_link_libraries(${name} PRIVATE weft_flags PUBLIC weft_options ${ARG_LINK} GTest::gtest)
   target_precompile_headers(${name} REUSE_FROM weft_gtest_header)
 endfunction()
 
 function(weft_gtest_program name)
   cmake_parse_arguments(ARG "OPTIMIZED" "" "SOURCES;LINK" ${ARGN})
-  weft_program(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  weft_program(${name} OPTIMIZED SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
   if(NOT ARG_OPTIMIZED)
     target_compile_options(${name} PRIVATE -O0)
     target_precompile_headers(${name} REUSE_FROM weft_gtest_header)
@@ -115,7 +137,18 @@ function(weft_test name label)
   endif()
 endfunction()
 
-# weft_softroce_test(NAME SOURCES ... [LINK ...]): a GoogleTest program that needs RDMA devices: a suite of
+# weft_perf_case(TEST CASE): the case CASE of the program of a weft_test depends on the machine's speed: it is a test of its
+# own, with the label perf. Not under a sanitizer, which has a speed of its own.
+function(weft_perf_case test case)
+  set_tests_properties(${test} PROPERTIES ENVIRONMENT GTEST_FILTER=-${case})
+  if(NOT WEFT_SANITIZE)
+    add_test(NAME ${test}_perf COMMAND ${test} --gtest_filter=${case})
+    set_tests_properties(${test}_perf PROPERTIES
+      LABELS perf TIMEOUT 120 RUN_SERIAL ON PASS_REGULAR_EXPRESSION "  PASSED  . 1 test")
+  endif()
+endfunction()
+
+# weft_softroce_test(NAME SOURCES ... [LINK ...]): a GoogleTest program that needs RDMA devices: a guest of
 # tests/softroce runs it.
 function(weft_softroce_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})

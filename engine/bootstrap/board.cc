@@ -9,6 +9,13 @@
 #include "engine/bootstrap/missing.h"
 
 namespace weft {
+namespace {
+
+constexpr std::size_t kMostStrangers = 4;      // that an error names
+constexpr std::size_t kLongestFailure = 2048;  // bytes of a rank's reason to leave
+
+}  // namespace
+
 Board::Board(int size, Outbox& outbox)
     : outbox_(outbox), members_(static_cast<std::size_t>(size)) {}
 
@@ -23,6 +30,11 @@ Status Board::may_join(Rank rank) const {
     case Seat::present:
       return Status(Code::mismatch, fmt::format("rank {} has joined already", rank), rank);
     case Seat::left:
+      if (is_over()) return {};
+      if (std::ranges::none_of(members_, [](const Member& m) { return m.seat == Seat::died; })) {
+        return not_yet(rank);
+      }
+      break;
     case Seat::died:
       break;
   }
@@ -35,9 +47,41 @@ Status Board::may_join(Rank rank) const {
 
 void Board::join(Rank rank) {
   invariant(may_join(rank).ok(), "only a rank that may join joins");
+  if (is_over()) start_anew();
   member(rank).seat = Seat::present;
   ++present_;
   for (const Rank other : gone_in_order_) outbox_.event(rank, event_of(other));
+}
+
+Status Board::not_yet(Rank rank) const {
+  std::vector<Rank> staying;
+  for (Rank other = 0; other < size(); ++other) {
+    if (member(other).seat != Seat::left) staying.push_back(other);
+  }
+  return Status(Code::unavailable,
+                fmt::format("rank {} has left; it may join again when {} left too", rank,
+                            list_ranks(staying) + (staying.size() == 1 ? " has" : " have")));
+}
+
+int Board::expected() const {
+  return static_cast<int>(std::ranges::count(members_, Seat::expected, &Member::seat));
+}
+
+bool Board::is_over() const {
+  return std::ranges::all_of(members_, [](const Member& m) { return m.seat == Seat::left; });
+}
+
+// A process that has ended since its rank left will not join again.
+void Board::start_anew() {
+  std::vector<Member> before(members_.size());
+  before.swap(members_);
+  values_.clear();
+  stored_bytes_ = 0;
+  gone_in_order_.clear();
+  for (Rank rank = 0; rank < size(); ++rank) {
+    const std::string& end = before[static_cast<std::size_t>(rank)].end;
+    if (!end.empty()) died(rank, end);
+  }
 }
 
 bool Board::is_present(Rank rank) const {
@@ -56,7 +100,7 @@ void Board::handle(Rank rank, Request request) {
     case Request::Kind::give_up:
       return give_up(rank, request.id);
     case Request::Kind::leave:
-      return leave(rank, request.id);
+      return leave(rank, request);
   }
 }
 
@@ -163,13 +207,33 @@ void Board::give_up(Rank rank, RequestId id) {
   if (waiters.empty()) waiting_.erase(waiting);
 }
 
-void Board::leave(Rank rank, RequestId id) {
-  answer(rank, id, {});
-  go(rank, Seat::left, "said goodbye");
+void Board::leave(Rank rank, const Request& request) {
+  answer(rank, request.id, {});
+  member(rank).failure = request.value.substr(0, kLongestFailure);
+  go(rank, Seat::left, request.value.empty() ? "said goodbye" : member(rank).failure);
 }
 
 void Board::died(Rank rank, const std::string& reason) {
-  if (in_range(rank) && !gone(rank)) go(rank, Seat::died, reason);
+  if (!in_range(rank)) return;
+  if (member(rank).seat == Seat::left) member(rank).end = reason;
+  if (!gone(rank)) go(rank, Seat::died, reason);
+}
+
+void Board::refused(Rank rank, const std::string& reason) {
+  if (!in_range(rank) || member(rank).seat != Seat::expected) return;
+  member(rank).was_refused = true;
+  go(rank, Seat::died, reason);
+}
+
+void Board::note_stranger(std::string what) {
+  if (strangers_.size() == kMostStrangers || std::ranges::count(strangers_, what) != 0) return;
+  strangers_.push_back(std::move(what));
+}
+
+std::string Board::strangers() const {
+  std::string text;
+  for (const std::string& stranger : strangers_) text += "; " + stranger;
+  return text;
 }
 
 void Board::go(Rank rank, Seat seat, const std::string& reason) {
@@ -218,7 +282,13 @@ void Board::fail_gets_from(Rank rank, const Status& status) {
 std::optional<Status> Board::gone(Rank rank) const {
   const Member& m = member(rank);
   if (m.seat == Seat::left)
-    return Status(Code::peer_left, fmt::format("rank {} has left the job", rank), rank);
+    return Status(
+        Code::peer_left,
+        fmt::format("rank {} has left the job{}{}", rank, m.failure.empty() ? "" : ": ", m.failure),
+        rank);
+  if (m.seat == Seat::died && m.was_refused) {
+    return Status(Code::mismatch, fmt::format("rank {} could not join: {}", rank, m.reason), rank);
+  }
   if (m.seat == Seat::died) {
     return Status(Code::peer_died, fmt::format("rank {} died: {}", rank, m.reason), rank);
   }
@@ -236,6 +306,7 @@ Status Board::missing_in_fence() const {
   if (!never.empty()) text += list_ranks(never) + " never joined the job";
   if (!never.empty() && !late.empty()) text += "; ";
   if (!late.empty()) text += list_ranks(late) + " did not come to it";
+  if (!never.empty()) text += strangers();
   std::vector<Rank> all = never;
   all.insert(all.end(), late.begin(), late.end());
   return Status(Code::timed_out, std::move(text), only_one(all));
@@ -244,17 +315,18 @@ Status Board::missing_in_fence() const {
 Status Board::missing_for_get(Rank from, const std::string& key) const {
   if (from != kNoRank) {
     const bool joined = member(from).seat != Seat::expected;
-    return Status(Code::timed_out,
-                  fmt::format("get '{}': rank {} {}", key, from,
-                              joined ? "has not put it" : "never joined the job"),
-                  from);
+    return Status(
+        Code::timed_out,
+        fmt::format("get '{}': rank {} {}{}", key, from,
+                    joined ? "has not put it" : "never joined the job", joined ? "" : strangers()),
+        from);
   }
   std::vector<Rank> never;
   for (Rank rank = 0; rank < size(); ++rank) {
     if (member(rank).seat == Seat::expected) never.push_back(rank);
   }
   std::string text = fmt::format("get '{}': nobody has put it", key);
-  if (!never.empty()) text += "; " + list_ranks(never) + " never joined the job";
+  if (!never.empty()) text += "; " + list_ranks(never) + " never joined the job" + strangers();
   return Status(Code::timed_out, std::move(text), only_one(never));
 }
 

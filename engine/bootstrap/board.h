@@ -25,7 +25,7 @@ struct Request {
   RequestId id;         // of this request; for give_up: of the get or fence that is given up
   Rank from = kNoRank;  // get: who will put it
   std::string key;
-  std::string value;
+  std::string value;  // put: what; leave: why, if the rank could not take part
 };
 
 struct Reply {
@@ -46,7 +46,8 @@ class Board {
   // `outbox` outlives the board.
   Board(int size, Outbox& outbox);
 
-  // May this rank join? An error names why not.
+  // May this rank join? An error names why not; unavailable: not yet, since others have not left
+  // what this rank has left.
   [[nodiscard]] Status may_join(Rank rank) const;
   // It joins (may_join said yes), and is told who is gone already.
   void join(Rank rank);
@@ -55,15 +56,28 @@ class Board {
   void handle(Rank rank, Request request);
   // The rank has ended without goodbye, or will never come. Ignored when it is gone already.
   void died(Rank rank, const std::string& reason);
+  // The rank has proved that it belongs to the job and cannot join, so it will never come: the
+  // others learn why. Ignored when the rank is there, or gone.
+  void refused(Rank rank, const std::string& reason);
+  // Somebody without the job's key was refused. That proves nothing, so nobody's wait ends; but an
+  // error that names a missing rank repeats it, up to a bound.
+  void note_stranger(std::string what);
 
   [[nodiscard]] bool is_present(Rank rank) const;
+  // All ranks were here and have left. The next that joins finds the board as it was at first.
+  [[nodiscard]] bool is_over() const;
   [[nodiscard]] int present() const { return present_; }
+  // Ranks that have neither joined nor died.
+  [[nodiscard]] int expected() const;
 
  private:
   enum class Seat : std::uint8_t { expected, present, left, died };
   struct Member {
     Seat seat = Seat::expected;
     std::string reason;                               // how it went
+    std::string failure;                              // left: since it could not take part
+    bool was_refused = false;                         // died: as it could not join
+    std::string end;                                  // of its process, after it had left
     std::optional<RequestId> fence;                   // it is in the fence, and asked with this id
     std::unordered_map<RequestId, std::string> gets;  // gets that wait, and their keys
   };
@@ -77,7 +91,7 @@ class Board {
   void get(Rank rank, const Request& request);
   void fence(Rank rank, RequestId id);
   void give_up(Rank rank, RequestId id);
-  void leave(Rank rank, RequestId id);
+  void leave(Rank rank, const Request& request);
 
   Member& member(Rank rank) { return members_[static_cast<std::size_t>(rank)]; }
   const Member& member(Rank rank) const { return members_[static_cast<std::size_t>(rank)]; }
@@ -91,10 +105,13 @@ class Board {
   std::optional<Status> gone(Rank rank) const;
   StoreEvent event_of(Rank rank) const;
   void go(Rank rank, Seat seat, const std::string& reason);
+  [[nodiscard]] Status not_yet(Rank rank) const;
+  void start_anew();
   void release_fence(const Status& status);
   void release_gets(const std::string& key, const std::string& value);
   void fail_gets_from(Rank rank, const Status& status);
   void forget_waits_of(Rank rank);
+  [[nodiscard]] std::string strangers() const;
   Status missing_in_fence() const;
   Status missing_for_get(Rank from, const std::string& key) const;
 
@@ -103,6 +120,7 @@ class Board {
   int present_ = 0;
   int in_fence_ = 0;
   std::vector<Rank> gone_in_order_;  // the first is the cause of the others more often than not
+  std::vector<std::string> strangers_;
   std::size_t stored_bytes_ = 0;
   std::unordered_map<std::string, std::string> values_;
   std::unordered_map<std::string, std::vector<Waiter>> waiting_;

@@ -9,7 +9,9 @@
 // Rules of the table:
 //  - A key is written once. Putting the same bytes again is allowed, other bytes are an error, so
 //    every rank gets the same answer for ever. Users prefix their keys ("shm/3/segment").
-//  - A rank joins once. Its number is not given to anyone else after it left or died.
+//  - A rank joins once. Its number is not given to anyone else after it left or died. When all ranks
+//    have left, and none has died, they may all join anew and find an empty table: a program may
+//    end Weft and start it again. Who comes before the last has left waits for it.
 //  - Everything has a bound: key, value, all values together, waits in flight, strangers at the
 //    door.
 //
@@ -23,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,7 +84,15 @@ class Store {
 
   // Leaves the job: the others get a `left` event. Afterwards everything returns `closed`. The rank
   // that hosts the rendezvous waits here, at most until the deadline, for the others to leave too.
+  // If some have not even come, it stays two seconds for them: they learn at once that it has left,
+  // and not at their deadline that nobody answers.
   virtual Status goodbye(Deadline deadline) = 0;
+  // This rank cannot take part in the job after all: its goodbye tells the others why (not over
+  // PMIx).
+  void set_failure(const Status& why) {
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_.empty()) failure_ = why.text();
+  }
 
   // Readable (poll, epoll) while next_event() has something. Owned by the store.
   [[nodiscard]] virtual int event_fd() const = 0;
@@ -92,8 +103,17 @@ class Store {
   // the calls, which is the same on all ranks because making a context is collective.
   [[nodiscard]] std::uint16_t next_context() { return contexts_.fetch_add(1); }
 
+ protected:
+  // What set_failure() was told first; empty: nothing.
+  [[nodiscard]] std::string failure() const {
+    const std::lock_guard lock(failure_mutex_);
+    return failure_;
+  }
+
  private:
   std::atomic<std::uint16_t> contexts_{0};
+  mutable std::mutex failure_mutex_;
+  std::string failure_;
 };
 
 // n stores that share one table; element r is for rank r, used by any thread.
@@ -122,8 +142,9 @@ class RendezvousServer {
   // Somebody who watches the processes (`weft run`) has seen this rank end. Known before the
   // connection breaks when a child of the rank holds it open, and at all when it never joined.
   void declare_dead(Rank rank, std::string reason);
-  // Waits until every rank that has joined has left or died.
-  Status wait_until_empty(Deadline deadline);
+  // Waits until every rank that has joined has left or died; and until `latecomers`, if it comes
+  // first, for those that have not joined yet.
+  Status wait_until_empty(Deadline deadline, Deadline latecomers = Deadline::at_ns(0));
 
  private:
   class Loop;
@@ -166,7 +187,8 @@ class PmixServer {
 // The store of the launcher that the configuration names: a seat at the rendezvous, where rank 0
 // starts the server unless the launcher did; a PMIx server's; or a local one for a rank alone. What
 // only the launcher knows (over PMIx: rank, size, ranks of this machine, the job's key) is written
-// into `config`. One call per process: contexts share the store.
+// into `config`. Contexts share the store. A process has one at a time: over PMIx, who asks while it
+// is open gets the same; after its goodbye comes the next, on all ranks alike.
 [[nodiscard]] Result<std::shared_ptr<Store>> open_store(Config& config);
 
 // 64 hexadecimal digits from the kernel's random source: a key for one job.

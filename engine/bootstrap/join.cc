@@ -79,16 +79,20 @@ void pause(int pause_ms, Deadline deadline) {
 }  // namespace
 
 Result<Joined> join_rendezvous(const ConnectOptions& options, Deadline deadline) {
+  if (Status status = net::check_loopback(options.address); !status.ok())
+    return with_address(options.address, status);
+  Status reason;  // why the last attempt that was not cut short by the deadline failed
   for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Result<Joined> joined = attempt(options, deadline);
     if (joined.ok()) return joined;
-    if (joined.status().code() != Code::unavailable)
-      return with_address(options.address, joined.status());
+    const bool was_cut_short = joined.status().code() == Code::timed_out && !reason.ok();
+    if (!was_cut_short) reason = joined.status();
+    if (reason.code() != Code::unavailable) return with_address(options.address, reason);
     if (deadline.passed()) {
       return with_address(
           options.address,
           Status(Code::timed_out,
-                 fmt::format("nobody to join until the deadline ({})", joined.status().text())));
+                 fmt::format("no way to join until the deadline ({})", reason.text())));
     }
     pause(pause_ms, deadline);
   }

@@ -2,11 +2,13 @@
 #include "engine/bootstrap/net.h"
 
 #include <fmt/format.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -102,6 +104,30 @@ Result<Fd> connect_to(const addrinfo& where, const Address& address, Deadline de
   return socket;
 }
 
+bool loopback_is_down() {
+  const Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  return any.valid() && ::ioctl(any.get(), SIOCGIFFLAGS, &request) == 0 &&
+         (request.ifr_flags & IFF_UP) == 0;
+}
+
+// The kernel binds a socket to addresses of its own machine alone, of which 127.0.0.0/8 always is.
+// Without its interface ::1 is none any more.
+bool is_of_this_machine(const addrinfo& where) {
+  if (where.ai_family == AF_INET6) {
+    const auto& ip = reinterpret_cast<const sockaddr_in6*>(where.ai_addr)->sin6_addr;
+    if (IN6_IS_ADDR_LOOPBACK(&ip)) return true;
+  }
+  sockaddr_storage any_port{};
+  std::memcpy(&any_port, where.ai_addr, where.ai_addrlen);
+  (any_port.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(any_port).sin6_port
+                                  : reinterpret_cast<sockaddr_in&>(any_port).sin_port) = 0;
+  const Fd socket = open_socket(where);
+  return socket.valid() &&
+         ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any_port), where.ai_addrlen) == 0;
+}
+
 bool would_block(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
 }
@@ -136,6 +162,17 @@ Result<std::uint16_t> port_of(const Fd& socket) {
   return ntohs(port);
 }
 
+Status check_loopback(const Address& address) {
+  if (!loopback_is_down()) return {};
+  const Result<Addresses> list = resolve(address, 0);
+  if (!list.ok()) return {};  // connecting says so, and tries again
+  for (const addrinfo* where = list->get(); where != nullptr; where = where->ai_next) {
+    if (!is_of_this_machine(*where)) return {};
+  }
+  return Status(Code::unavailable,
+                "it is on this machine, whose loopback interface is down (ip link set lo up)");
+}
+
 Result<Fd> connect_once(const Address& address, Deadline deadline) {
   WEFT_ASSIGN(const Addresses list, resolve(address, 0));
   Status last = not_there(address, EADDRNOTAVAIL);
@@ -160,6 +197,17 @@ Result<Fd> accept_one(const Fd& listener) {
     // A connection that broke while it waited in the queue is nobody's error.
     if (errno != EINTR && errno != ECONNABORTED) return system_error("accept", errno);
   }
+}
+
+std::string peer_host(const Fd& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, NI_MAXHOST> host{};
+  const bool is_known =
+      ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host.data(), host.size(), nullptr,
+                    0, NI_NUMERICHOST) == 0;
+  return is_known ? host.data() : "an unknown address";
 }
 
 Result<Flow> receive(const Fd& socket, std::string& into) {

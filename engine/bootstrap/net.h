@@ -16,10 +16,16 @@ namespace weft::net {
 [[nodiscard]] Result<Fd> listen_on(const Address& address, int backlog);
 // The port that a listening socket got.
 [[nodiscard]] Result<std::uint16_t> port_of(const Fd& socket);
+// Can this machine reach its own addresses? An error when `address` is one of them and the loopback
+// interface, which all traffic of a machine with itself takes, is down: no waiting helps then.
+[[nodiscard]] Status check_loopback(const Address& address);
 // One attempt. `unavailable` when nobody is there (yet): refused, unreachable, unresolved, silent.
 [[nodiscard]] Result<Fd> connect_once(const Address& address, Deadline deadline);
 // The next connection, set up like connect_once()'s; an invalid Fd when none is waiting.
 [[nodiscard]] Result<Fd> accept_one(const Fd& listener);
+
+// The number of the host at the other end, or "an unknown address".
+[[nodiscard]] std::string peer_host(const Fd& socket);
 
 enum class Flow : std::uint8_t {
   more,     // something moved, and there may be more

@@ -17,9 +17,10 @@ constexpr std::size_t kMaxBacklog = 2 * kMaxStoreWaits * kMaxStoreValue;
 Reception::Reception(const RendezvousOptions& options)
     : options_(options), board_(options.size, *this) {}
 
-Status Reception::open(ConnectionId id) {
+Status Reception::open(ConnectionId id, std::string from) {
   WEFT_ASSIGN(const wire::Nonce nonce, proof::fresh_nonce());
   Session& session = sessions_[id];
+  session.from = std::move(from);
   session.nonce = nonce;
   send(id, session, wire::encode_challenge(nonce));
   return {};
@@ -61,20 +62,29 @@ void Reception::greet(ConnectionId id, Session& session, const wire::Frame& fram
   board_.join(hello->rank);
 }
 
-Result<wire::Welcome> Reception::admit(const Session& session, const wire::Hello& hello) const {
+Result<wire::Welcome> Reception::admit(const Session& session, const wire::Hello& hello) {
   const proof::Claim claim{hello.rank, hello.size, session.nonce, hello.nonce};
   WEFT_ASSIGN(const wire::Proof expected, proof::make(options_.job_key, proof::Side::rank, claim));
   // The key comes first: a stranger learns nothing about the job.
   if (!proof::equal(expected, hello.proof)) {
+    board_.note_stranger(fmt::format(
+        "a process at {} that took itself for rank {} was refused: it has another WEFT_JOB_KEY",
+        session.from, hello.rank));
     return Status(
         Code::no_permission,
         "the job key is not this job's: WEFT_JOB_KEY differs, or another job uses this address");
   }
   if (hello.size != static_cast<std::uint32_t>(options_.size)) {
-    return Status(Code::mismatch, fmt::format("rank {} expects {} ranks; this job has {}",
-                                              hello.rank, hello.size, options_.size));
+    Status other_size(Code::mismatch, fmt::format("rank {} expects {} ranks; this job has {}",
+                                                  hello.rank, hello.size, options_.size));
+    board_.refused(hello.rank,
+                   fmt::format("{} (it came from {})", other_size.text(), session.from));
+    return other_size;
   }
   WEFT_RETURN_IF_ERROR(board_.may_join(hello.rank));
+  if (options_.host_rank != kNoRank && board_.is_over()) {
+    return Status(Code::unavailable, "this rendezvous ends with its job; the next one may follow");
+  }
   WEFT_ASSIGN(const wire::Proof ours, proof::make(options_.job_key, proof::Side::server, claim));
   return wire::Welcome{options_.host_rank, ours};
 }

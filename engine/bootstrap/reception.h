@@ -24,8 +24,8 @@ class Reception : private Board::Outbox {
 
   explicit Reception(const RendezvousOptions& options);
 
-  // A connection was accepted: greets it with a challenge.
-  Status open(ConnectionId id);
+  // A connection was accepted from the address `from`: greets it with a challenge.
+  Status open(ConnectionId id, std::string from);
   void received(ConnectionId id, std::string_view bytes);
   // The connection is no more; if it was a rank's that did not say goodbye, the rank died of
   // `reason`.
@@ -40,11 +40,13 @@ class Reception : private Board::Outbox {
   // Connections whose output or stage has changed since the last call.
   [[nodiscard]] std::set<ConnectionId> take_touched() { return std::exchange(touched_, {}); }
   [[nodiscard]] int present() const { return board_.present(); }
+  [[nodiscard]] int expected() const { return board_.expected(); }
 
  private:
   struct Session {
     Stage stage = Stage::stranger;
     Rank rank = kNoRank;
+    std::string from;
     wire::Nonce nonce{};  // ours
     wire::FrameReader reader{wire::kMaxStrangerBody};
     std::string output;
@@ -52,7 +54,7 @@ class Reception : private Board::Outbox {
 
   void take_frame(ConnectionId id, Session& session, const wire::Frame& frame);
   void greet(ConnectionId id, Session& session, const wire::Frame& frame);
-  [[nodiscard]] Result<wire::Welcome> admit(const Session& session, const wire::Hello& hello) const;
+  [[nodiscard]] Result<wire::Welcome> admit(const Session& session, const wire::Hello& hello);
   void refuse(ConnectionId id, Session& session, const Status& why);
   void send(ConnectionId id, Session& session, std::string_view bytes);
 

@@ -37,7 +37,7 @@ class RendezvousServer::Loop {
   Status open();
   [[nodiscard]] const Address& address() const { return address_; }
   void declare_dead(Rank rank, std::string reason);
-  Status wait_until_empty(Deadline deadline);
+  Status wait_until_empty(Deadline deadline, Deadline latecomers);
 
  private:
   struct Connection {
@@ -74,6 +74,7 @@ class RendezvousServer::Loop {
   std::mutex mutex_;  // guards what follows, shared with other threads
   std::vector<std::pair<Rank, std::string>> declarations_;
   int present_ = 0;
+  int expected_ = options_.size;
   std::condition_variable present_changed_;
   std::atomic<bool> stop_{false};
   Thread thread_;
@@ -158,7 +159,7 @@ void RendezvousServer::Loop::take_connections() {
     if (!socket->valid()) return;
     const ConnectionId id = next_id_++;
     if (!watch(socket->get(), id, EPOLLIN, EPOLL_CTL_ADD).ok()) continue;
-    if (!reception_.open(id).ok()) continue;
+    if (!reception_.open(id, net::peer_host(*socket)).ok()) continue;
     connections_.emplace(id, Connection{*std::move(socket), 0});
     restart_patience(id);
     if (waiting_.size() > static_cast<std::size_t>(options_.size) + kStrangers) {
@@ -224,8 +225,9 @@ void RendezvousServer::Loop::settle() {
     }
   }
   const std::lock_guard lock(mutex_);
-  if (present_ == reception_.present()) return;
+  if (present_ == reception_.present() && expected_ == reception_.expected()) return;
   present_ = reception_.present();
+  expected_ = reception_.expected();
   present_changed_.notify_all();
 }
 
@@ -259,10 +261,15 @@ void RendezvousServer::Loop::declare_dead(Rank rank, std::string reason) {
   net::wake(wake_);
 }
 
-Status RendezvousServer::Loop::wait_until_empty(Deadline deadline) {
-  const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns())};
+Status RendezvousServer::Loop::wait_until_empty(Deadline deadline, Deadline latecomers) {
+  const auto at = [](std::int64_t ns) {
+    return std::chrono::steady_clock::time_point{std::chrono::nanoseconds(ns)};
+  };
   std::unique_lock lock(mutex_);
-  if (present_changed_.wait_until(lock, until, [&] { return present_ == 0; })) return {};
+  (void)present_changed_.wait_until(lock, at(std::min(deadline.ns(), latecomers.ns())),
+                                    [&] { return expected_ == 0; });
+  if (present_changed_.wait_until(lock, at(deadline.ns()), [&] { return present_ == 0; }))
+    return {};
   return Status(Code::timed_out, fmt::format("{} ranks have not left the job", present_));
 }
 
@@ -282,8 +289,8 @@ const Address& RendezvousServer::address() const {
 void RendezvousServer::declare_dead(Rank rank, std::string reason) {
   loop_->declare_dead(rank, std::move(reason));
 }
-Status RendezvousServer::wait_until_empty(Deadline deadline) {
-  return loop_->wait_until_empty(deadline);
+Status RendezvousServer::wait_until_empty(Deadline deadline, Deadline latecomers) {
+  return loop_->wait_until_empty(deadline, latecomers);
 }
 
 }  // namespace weft

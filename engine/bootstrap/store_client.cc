@@ -53,7 +53,7 @@ Status StoreClient::goodbye(Deadline deadline) {
     const std::lock_guard lock(mutex_);
     left_ = true;
   }
-  const Status status = ask({Request::Kind::leave, 0, kNoRank, {}, {}}, deadline).status;
+  const Status status = ask({Request::Kind::leave, 0, kNoRank, {}, failure()}, deadline).status;
   const std::lock_guard lock(mutex_);
   broken_ = Status(Code::closed, "this rank has left the job", rank_);
   for (auto& [id, reply] : open_) {

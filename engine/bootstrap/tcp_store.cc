@@ -10,6 +10,12 @@
 #include "engine/bootstrap/net.h"
 
 namespace weft {
+namespace {
+
+// How long a rank that leaves and takes the rendezvous with it stays for those that have not come.
+constexpr std::int64_t kLatecomersMs = 2000;
+
+}  // namespace
 
 TcpStore::TcpStore(const ConnectOptions& options, Joined joined, Fd event_fd, Fd wake)
     : StoreClient(options.rank, options.size, options.put_deadline_ms, std::move(event_fd)),
@@ -45,7 +51,7 @@ Status TcpStore::send(const Request& request, Deadline) {
 Status TcpStore::goodbye(Deadline deadline) {
   WEFT_RETURN_IF_ERROR(StoreClient::goodbye(deadline));
   if (server_ == nullptr) return {};
-  return server_->wait_until_empty(deadline);
+  return server_->wait_until_empty(deadline, Deadline::after_ms(kLatecomersMs));
 }
 
 void TcpStore::run() {

@@ -171,7 +171,7 @@ std::string encode_request(const Request& request) {
     case Request::Kind::leave:
       break;
   }
-  return Writer(Type::leave).u32(request.id).finish();
+  return Writer(Type::leave).u32(request.id).bytes(cut(request.value)).finish();
 }
 
 std::string encode_reply(const Reply& reply) {
@@ -248,6 +248,7 @@ Result<Request> decode_request(const Frame& frame) {
       break;
     case Type::leave:
       request.kind = Request::Kind::leave;
+      request.value = in.rest();
       break;
     default:
       return malformed("request");

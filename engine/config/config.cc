@@ -34,13 +34,16 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-Status unknown(std::string_view name) {
+bool is_known(std::string_view name) {
+  return std::ranges::find(variables(), name, &Variable::name) != variables().end();
+}
+
+std::string unknown(std::string_view name) {
   const auto& known = variables();
   const auto closest = std::ranges::min_element(
       known, {}, [&](const Variable& v) { return distance(name, v.name); });
-  return Status(Code::invalid_argument,
-                fmt::format("{}: no such variable; did you mean {}? (`weft config` lists them)",
-                            name.substr(0, kLongestShown), closest->name));
+  return fmt::format("{}: no such variable; did you mean {}? (`weft config` lists them)",
+                     name.substr(0, kLongestShown), closest->name);
 }
 
 Status not_accepted(const Variable& variable, std::string_view value) {
@@ -57,21 +60,31 @@ Status read_entry(std::string_view entry, Config& config) {
   const std::string_view value =
       name.size() < entry.size() ? entry.substr(name.size() + 1) : std::string_view{};
   const auto found = std::ranges::find(variables(), name, &Variable::name);
-  if (found == variables().end()) return unknown(name);
   return found->read(value, config) ? Status{} : not_accepted(*found, value);
 }
 
 }  // namespace
 
-Result<Config> Config::from_environment() {
-  return from_entries(environment());
+Result<Config> Config::from_environment(UnknownNames unknown_names) {
+  return from_entries(environment(), unknown_names);
 }
 
-Result<Config> Config::from_entries(const std::vector<std::string>& entries) {
+Result<Config> Config::from_entries(const std::vector<std::string>& entries,
+                                    UnknownNames unknown_names) {
   Config config;
+  std::vector<std::string> warnings;  // said once the level of the log is known
   for (const std::string& entry : entries) {
-    if (entry.starts_with(kPrefix)) WEFT_RETURN_IF_ERROR(read_entry(entry, config));
+    if (!entry.starts_with(kPrefix)) continue;
+    if (is_known(name_of(entry))) {
+      WEFT_RETURN_IF_ERROR(read_entry(entry, config));
+    } else if (unknown_names == UnknownNames::refuse) {
+      return Status(Code::invalid_argument, unknown(name_of(entry)));
+    } else {
+      warnings.push_back(unknown(name_of(entry)));
+    }
   }
+  const LogScope scope({config.log, log_voice().rank});
+  for (const std::string& warning : warnings) weft::log(LogLevel::warning, warning);
   WEFT_RETURN_IF_ERROR(find_launcher(entries, config));
   WEFT_RETURN_IF_ERROR(config.check());
   return config;

@@ -5,8 +5,9 @@
 // its variable, what it accepts and what it means; parsing, `weft config` and the documentation are
 // made from it, so they cannot disagree.
 //
-// A value that is not understood and a WEFT_* name that does not exist are errors: a typing mistake
-// must not pass in silence and cost a day.
+// A value that is not understood is an error: a typing mistake must not pass in silence and cost a
+// day. A WEFT_* name that does not exist may as well be a setting of another version of Weft in the
+// same process or job. A library warns of it; Weft's own commands, which are of one version, refuse.
 //
 // Values and free functions; thread safe as far as nobody calls setenv(3) at the same time.
 #pragma once
@@ -60,6 +61,12 @@ enum class ServedBy : std::uint8_t {
   launcher,  // whoever started the ranks (`weft run`) holds it
 };
 
+// What a WEFT_* name that does not exist leads to.
+enum class UnknownNames : std::uint8_t {
+  warn,    // one warning for each in the log; the rest is read
+  refuse,  // an error
+};
+
 struct IbOptions;  // verbs/ib
 
 struct Config {
@@ -97,6 +104,7 @@ struct Config {
   int ib_retries = 7;                  // … so often
   int ib_rnr_timer = 12;               // what a receiver without room asks for, as verbs number it
   int ib_receive_depth = 8192;         // messages of all peers that wait for our next turn
+  bool memory_hooks = false;           // patch the C library to keep registrations of any memory
   std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
   std::int64_t path_silence_ms =
       500;  // a rail that carries nothing for so long is asked, then left
@@ -123,10 +131,11 @@ struct Config {
   LogLevel log = LogLevel::warning;
 
   // The environment of this process, read and checked as a whole.
-  [[nodiscard]] static Result<Config> from_environment();
+  [[nodiscard]] static Result<Config> from_environment(UnknownNames unknown = UnknownNames::warn);
   // The same from "NAME=value" entries. Beside WEFT_ those of other launchers count: PMIX_, and
   // torchrun's.
-  [[nodiscard]] static Result<Config> from_entries(const std::vector<std::string>& entries);
+  [[nodiscard]] static Result<Config> from_entries(const std::vector<std::string>& entries,
+                                                   UnknownNames unknown = UnknownNames::warn);
 
   // Do the fields agree with each other? from_environment() has asked; whoever fills a Config by
   // hand gets the same answer from open_store().

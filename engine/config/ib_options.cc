@@ -16,6 +16,7 @@ IbOptions ib_options(const Config& config) {
   ib.retries = config.ib_retries;
   ib.rnr_timer = config.ib_rnr_timer;
   ib.receive_depth = static_cast<std::uint32_t>(config.ib_receive_depth);
+  ib.memory_hooks = config.memory_hooks;
   return ib;
 }
 

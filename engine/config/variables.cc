@@ -121,13 +121,14 @@ Variable secret(Variable variable) {
 std::vector<Variable> make_table() {
   constexpr std::int64_t kMostRanks = 1 << 20;
   return {
-      choice<Launcher>("WEFT_LAUNCHER", &Config::launcher,
-                       {{"automatic", Launcher::automatic},
-                        {"weft", Launcher::weft},
-                        {"pmix", Launcher::pmix},
-                        {"torchrun", Launcher::torchrun},
-                        {"alone", Launcher::alone}},
-                       "who started this process; automatic: whoever's variables are set"),
+      choice<Launcher>(
+          "WEFT_LAUNCHER", &Config::launcher,
+          {{"automatic", Launcher::automatic},
+           {"weft", Launcher::weft},
+           {"pmix", Launcher::pmix},
+           {"torchrun", Launcher::torchrun},
+           {"alone", Launcher::alone}},
+          "the launcher that started this process; automatic: the one whose variables are set"),
       whole("WEFT_RANK", &Config::rank, "", {0, kMostRanks - 1}, "number of this rank in the job"),
       whole("WEFT_SIZE", &Config::size, "ranks", {1, kMostRanks}, "ranks in the job"),
       whole("WEFT_LOCAL_RANK", &Config::local_rank, "", {0, kMostRanks - 1},
@@ -142,9 +143,10 @@ std::vector<Variable> make_table() {
            "identity of this machine: ranks with the same one share memory; empty: the kernel's"),
       text("WEFT_RENDEZVOUS", &Config::rendezvous, "host:port with a port from 1 to 65535",
            is_address, "where the ranks meet; empty: a job of one rank"),
-      choice<ServedBy>("WEFT_RENDEZVOUS_SERVER", &Config::served_by,
-                       {{"rank0", ServedBy::rank0}, {"launcher", ServedBy::launcher}},
-                       "who holds the rendezvous: rank 0's process, or the launcher (`weft run`)"),
+      choice<ServedBy>(
+          "WEFT_RENDEZVOUS_SERVER", &Config::served_by,
+          {{"rank0", ServedBy::rank0}, {"launcher", ServedBy::launcher}},
+          "the process that serves the rendezvous: rank 0, or the launcher (`weft run`)"),
       secret(text("WEFT_JOB_KEY", &Config::job_key, "16 to 256 characters", is_key,
                   "secret that admits a rank to the job; the same for all of them")),
       choice<Transports>(
@@ -157,101 +159,112 @@ std::vector<Variable> make_table() {
            {"shm,ucx", Transports{.automatic = false, .shm = true, .ib = false, .ucx = true}},
            {"ib,ucx", Transports{.automatic = false, .shm = false, .ib = true, .ucx = true}},
            {"shm,ib,ucx", Transports{.automatic = false, .shm = true, .ib = true, .ucx = true}}},
-          "ways to other ranks; automatic: shared memory inside a machine; where the job may span "
-          "machines RDMA verbs between ranks that have a usable port, and else UCX"),
-      text(
-          "WEFT_INTERFACES", &Config::interfaces, "names of interfaces with commas between them",
-          is_list,
-          "network interfaces and RDMA devices (mlx5_0, or mlx5_0:2 for its second port) to use as "
-          "rails; empty: all that are up and have an address"),
+          "transports to other ranks; automatic: shared memory inside a machine; between machines "
+          "RDMA verbs if both ranks have a usable port, else UCX"),
+      text("WEFT_INTERFACES", &Config::interfaces, "names of interfaces with commas between them",
+           is_list,
+           "network interfaces and RDMA devices to use (eth0, mlx5_0, or mlx5_0:2 for its second "
+           "port); empty: all that are up and have an address"),
       choice<RailChoice>(
           "WEFT_RAILS", &Config::rails,
           {{"auto", RailChoice::automatic}, {"near", RailChoice::near}, {"all", RailChoice::all}},
-          "the rails that carry what a rank sends while they work well; near: those near its GPU "
-          "or "
-          "cores, shared out to the ranks of the machine; auto: near where one is nearer than "
-          "another, else all"),
+          "which interfaces a rank uses while they work well; near: those near its GPU or cores, "
+          "divided among the ranks of the machine; all: all of them; auto: near if one interface "
+          "is nearer than another, else all"),
       whole("WEFT_GPU", &Config::gpu, "", {-1, 65'535},
-            "the GPU that this rank works with, from which near is counted; -1: none; auto: by "
-            "local rank, where the launcher tells it",
+            "number of the GPU that this rank works with, which decides which interfaces are near; "
+            "-1: none; auto: the local rank, if the launcher sets it",
             Word{"auto", Config::kUsualGpu}),
       text("WEFT_HARDWARE", &Config::hardware, "the path of a file", is_path,
-           "corrects what is found out about this machine (docs/hardware.md)"),
+           "file that corrects what Weft finds out about this machine (docs/hardware.md)"),
       whole("WEFT_IB_GID_INDEX", &Config::ib_gid_index, "", {0, 255},
-            "which of an RDMA port's addresses (GIDs) is used; auto: the best that proves to reach "
-            "the peer",
+            "index of the address (GID) to use on each RDMA port; auto: the best one over which "
+            "the peer answers",
             Word{"auto", -1}),
       whole("WEFT_IB_QUEUE_PAIRS", &Config::ib_queue_pairs, "queue pairs", {1, 4},
-            "connections per peer and RDMA port, the same on all ranks; if several, the first "
-            "carries the engine's own notes and the others data"),
+            "connections (queue pairs) per peer and RDMA port, the same on all ranks; if there are "
+            "several, the first carries control messages and the others data"),
       whole("WEFT_IB_MTU", &Config::ib_mtu, "bytes", {256, 4096},
-            "bytes of an RDMA packet, a power of two; auto: the smaller of both ports'",
+            "size of an RDMA packet, a power of two; auto: the smaller MTU of the two ports",
             Word{"auto", 0}),
       whole("WEFT_IB_TRAFFIC_CLASS", &Config::ib_traffic_class, "", {0, 255},
             "traffic class of RDMA packets (RoCE: DSCP x 4 + ECN)"),
       whole("WEFT_IB_SERVICE_LEVEL", &Config::ib_service_level, "", {0, 15},
             "service level of RDMA packets"),
       whole("WEFT_IB_UDP_SOURCE_PORT", &Config::ib_udp_source_port, "", {49152, 65535},
-            "UDP source port of a peer's first RDMA connection (RoCE v2); the others take the next "
-            "ones; auto: the driver's choice",
+            "UDP source port of the first RDMA connection to a peer (RoCE v2); further connections "
+            "take the next numbers; auto: the driver chooses",
             Word{"auto", 0}),
       whole("WEFT_IB_TIMEOUT", &Config::ib_timeout, "", {1, 31},
-            "an RDMA packet without an answer is sent again after 4.096 us x 2^this"),
+            "time after which an unacknowledged RDMA packet is sent again: 4.096 us x 2^value"),
       whole("WEFT_IB_RETRIES", &Config::ib_retries, "times", {0, 7},
-            "how often, before the path has failed"),
+            "how often an RDMA packet is sent again before the path counts as failed"),
       whole("WEFT_IB_RNR_TIMER", &Config::ib_rnr_timer, "", {0, 31},
-            "for how long a receiver without room lets a sender wait, as InfiniBand numbers it (1: "
-            "0.01 ms, 12: 0.64 ms, 31: 492 ms, 0: 655 ms); the sender tries again for ever"),
+            "time that a sender waits when the receiver has no room, in InfiniBand's numbering (1: "
+            "0.01 ms, 12: 0.64 ms, 31: 492 ms, 0: 655 ms); the sender then tries again, without "
+            "limit"),
       whole("WEFT_IB_RECEIVE_DEPTH", &Config::ib_receive_depth, "messages", {64, 32'768},
-            "places in the receive queue of an RDMA port, which all peers share"),
+            "entries in the receive queue of an RDMA port, which all peers share"),
+      choice<bool>(
+          "WEFT_MEMORY_HOOKS", &Config::memory_hooks, {{"off", false}, {"on", true}},
+          "patch the memory functions of the C library (UCX's libucm), so that RDMA sends any "
+          "memory without a copy and not only memory from weft::allocate; mremap with "
+          "MREMAP_FIXED then fails in the whole process"),
       text("WEFT_UCX_TRANSPORTS", &Config::ucx_transports, "UCX's names with commas between them",
-           is_list, "what UCX may use on a network interface"),
-      whole(
-          "WEFT_PATH_SILENCE_MS", &Config::path_silence_ms, "milliseconds", {1, 3'600'000},
-          "a rail that carries nothing for so long while it should is asked; as long again without "
-          "an answer, and the other rails take its pieces"),
+           is_list, "UCX transports that may be used on a network interface"),
+      whole("WEFT_PATH_SILENCE_MS", &Config::path_silence_ms, "milliseconds", {1, 3'600'000},
+            "time after which a path that has data to carry and carries none is probed; if no "
+            "answer comes for as long again, the other paths take its data"),
       whole("WEFT_DEADLINE_MS", &Config::deadline_ms, "milliseconds", {1, 86'400'000},
-            "bound of every wait that is given none of its own"),
+            "deadline of every wait for which the program gives none"),
       choice<ProgressMode>("WEFT_PROGRESS", &Config::progress,
                            {{"thread", ProgressMode::thread}, {"waiter", ProgressMode::waiter}},
-                           "who moves bytes: a thread per interface, or only callers that wait"),
+                           "who moves data: thread: a thread of the context and callers that wait; "
+                           "waiter: only callers that wait"),
       whole("WEFT_SPIN_NS", &Config::spin_ns, "nanoseconds", {0, 1'000'000'000},
-            "how long a wait spins before it yields; auto: by ranks per core", Word{"auto", -1}),
+            "time that a wait spins before it yields; auto: by the number of ranks per core",
+            Word{"auto", -1}),
       whole("WEFT_YIELD_US", &Config::yield_us, "microseconds", {0, 1'000'000},
-            "how long a wait then yields before it sleeps; auto: by ranks per core",
+            "time that a wait then yields before it sleeps; auto: by the number of ranks per core",
             Word{"auto", -1}),
       whole("WEFT_CHANNELS", &Config::channels, "operations", {1, 1024},
-            "operations in flight per context; one more waits for its turn"),
+            "operations that run at the same time in a context; further ones wait for a free "
+            "channel"),
       whole("WEFT_SLOTS", &Config::slots, "slots", {2, 256},
-            "eager slots per channel and in-neighbor, a power of two"),
+            "places for messages that wait at a receiver of the same machine, per channel and "
+            "sender, a power of two"),
       whole("WEFT_RAIL_SLOTS", &Config::rail_slots, "slots", {2, 256},
-            "notices and pieces under way per rail, channel and peer of a network, a power of two"),
+            "messages and pieces that may be under way over a network, per interface, channel and "
+            "peer, a power of two"),
       whole("WEFT_EAGER_BYTES", &Config::eager_bytes, "bytes", {0, (1 << 20) - 64},
-            "largest message that is copied to the peer's slot instead of being read in place"),
+            "largest message that is copied to the receiver; the receiver reads larger ones from "
+            "the sender's memory"),
       whole("WEFT_HEAP_MIB", &Config::heap_mib, "MiB", {0, 1 << 24},
-            "address space for weft::allocate, used as touched; 0: as much as physical memory"),
+            "address space for weft::allocate; memory is taken only as it is allocated; 0: the "
+            "size of physical memory"),
       text("WEFT_SHM_DIR", &Config::shm_dir, "an absolute path", is_directory_path,
-           "directory for shared segments; empty: anonymous memory files"),
+           "directory for the shared memory file; empty: an anonymous memory file"),
       choice<HugePageUse>("WEFT_HUGE_PAGES", &Config::huge_pages,
                           {{"auto", HugePageUse::automatic}, {"off", HugePageUse::off}},
-                          "huge pages for shared segments where the kernel offers them"),
+                          "huge pages for shared memory, if the kernel offers them"),
       choice<ForeignPath>(
           "WEFT_FOREIGN", &Config::foreign,
           {{"auto", ForeignPath::automatic},
            {"cma", ForeignPath::cma},
            {"staging", ForeignPath::staging}},
-          "how memory that Weft did not allocate is read: process_vm_readv or copies"),
+          "how ranks of a machine read memory that Weft did not allocate: cma: process_vm_readv; "
+          "staging: through copies in shared memory; auto: the faster one"),
       choice<bool>("WEFT_TOPO_CHECK", &Config::topo_check, {{"1", true}, {"0", false}},
-                   "check that both ends of every edge agree before data moves"),
+                   "check that both ends of every edge know the edge, in operations over a graph"),
       text("WEFT_TRACE", &Config::trace, "a path", is_path,
-           "file for the timeline (Chrome trace), the rank added to its name; empty: off"),
+           "file for the timeline (Chrome trace); the rank is added to its name; empty: none"),
       choice<LogLevel>("WEFT_LOG", &Config::log,
                        {{"debug", LogLevel::debug},
                         {"info", LogLevel::info},
                         {"warning", LogLevel::warning},
                         {"error", LogLevel::error},
                         {"off", LogLevel::off}},
-                       "lowest level of the messages on standard error"),
+                       "lowest level of messages that are written to standard error"),
   };
 }
 

@@ -13,12 +13,9 @@ namespace {
 // The same at all members of a group, and nearly always different for different groups. The
 // collective, the sizes and the streams themselves tell the rest apart.
 std::uint32_t identity_of(std::span<const Rank> members) {
-  std::uint32_t hash = 0x811c9dc5;
-  for (const Rank rank : members) {
-    hash = (hash ^ static_cast<std::uint32_t>(rank)) * 0x01000193;
-    hash ^= hash >> 15;
-  }
-  return hash;
+  const std::uint64_t hash =
+      fnv1a64({reinterpret_cast<const char*>(members.data()), members.size_bytes()});
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ Result<std::unique_ptr<Context>> Context::create(const Config& config,
 Result<std::unique_ptr<Context>> Context::from_environment() {
   if (is_forked_child()) return forked_child_error("Context::from_environment");
   WEFT_ASSIGN(Config config, Config::from_environment());
-  set_log(config.log, config.rank);
+  // Under PMIx the server tells the rank later.
+  const LogScope scope({config.log, config.launcher == Launcher::pmix ? kNoRank : config.rank});
   WEFT_ASSIGN(std::shared_ptr<Store> store, open_store(config));
   return create(config, std::move(store));
 }

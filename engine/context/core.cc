@@ -44,7 +44,8 @@ ExecutionOptions execution_options(const Config& config, std::uint16_t number,
   return options;
 }
 
-LaneOptions lane_options(const Config& config, std::uint16_t number, const Ways& ways) {
+LaneOptions lane_options(const Config& config, std::uint16_t number, LogVoice voice,
+                         const Ways& ways) {
   const int here = config.local_size > 0 ? config.local_size : config.size;
   const int cores = config.local_cores > 0 ? config.local_cores : usable_cores();
   const std::int64_t yield_ns = config.yield_us < 0 ? -1 : config.yield_us * 1000;
@@ -55,6 +56,7 @@ LaneOptions lane_options(const Config& config, std::uint16_t number, const Ways&
   options.has_networks = config.transports.networks();
   options.has_thread = config.progress == ProgressMode::thread;
   options.place = ways.place;
+  options.voice = voice;
   return options;
 }
 
@@ -105,6 +107,19 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Ros
                                                               Hardware hardware) {
   config.rank = roster.rank();
   config.size = roster.size();
+  const LogVoice voice{config.log, roster.hub().store().rank()};  // the rank in the job
+  const LogScope scope(voice);
+  Result<std::shared_ptr<Core>> joined =
+      open_and_join(config, roster, number, std::move(hardware), voice);
+  if (!joined.ok()) roster.hub().store().set_failure(joined.status());
+  return joined;
+}
+
+Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config& config,
+                                                                    const Roster& roster,
+                                                                    std::uint16_t number,
+                                                                    Hardware hardware,
+                                                                    LogVoice voice) {
   WEFT_RETURN_IF_ERROR(configure_heap(heap_options(config)));
   MachineRecord machine = this_machine(config.host);
   InterfaceOptions options = interface_options(config);
@@ -115,9 +130,9 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Ros
                                    [addresses](Rank rank) { return addresses.address_of(rank); }));
   if (!ways.memory_place.ok())
     ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
-  const LaneOptions lane = lane_options(config, number, ways);
+  const LaneOptions lane = lane_options(config, number, voice, ways);
   std::shared_ptr<Core> core(
-      new Core(config, std::move(roster), number, std::move(hardware), lane, std::move(ways)));
+      new Core(config, roster, number, std::move(hardware), lane, std::move(ways)));
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
 }
@@ -138,6 +153,7 @@ void Context::Core::close() {
       [this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
   roster_.hub().remove(&membership_);
   if (!trace_.on()) return;
+  const LogScope scope(lane_.voice());
   if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok())
     log(LogLevel::error, status.to_string());
 }

@@ -61,6 +61,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
        const LaneOptions& lane, Ways ways);
   static Result<std::shared_ptr<Core>> open_at(Config config, Roster roster, std::uint16_t number,
                                                Hardware hardware);
+  static Result<std::shared_ptr<Core>> open_and_join(const Config& config, const Roster& roster,
+                                                     std::uint16_t number, Hardware hardware,
+                                                     LogVoice voice);
   Status join(MachineRecord machine);
   std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
 

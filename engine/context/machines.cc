@@ -12,8 +12,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "engine/context/hash.h"
-
 namespace weft {
 namespace {
 
@@ -231,12 +229,12 @@ Result<MachineRecord> machine_record(std::string_view text) {
 }
 
 MachineRecord this_machine(const std::string& host) {
-  if (!host.empty()) return {fnv1a(host), {}, {}, host};
+  if (!host.empty()) return {fnv1a64(host), {}, {}, host};
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  return {fnv1a(std::string(name) + boot), {}, {}, name};
+  return {fnv1a64(std::string(name) + boot), {}, {}, name};
 }
 
 int Machines::place_of(Rank rank) const {

@@ -34,8 +34,7 @@ Result<std::vector<NetworkInterface>> named(std::span<WantedName> names,
     wanted.found = true;
     if (found->ip.empty()) {
       return Status(Code::unavailable,
-                    fmt::format("WEFT_INTERFACES names {}, which has no IPv4 address ({})",
-                                wanted.name, found->reason));
+                    fmt::format("WEFT_INTERFACES names {}, which {}", wanted.name, found->reason));
     }
     chosen.push_back(*found);
   }
@@ -53,9 +52,8 @@ Result<Rails> ucx_rails(const Config& config, const InterfaceOptions& options,
   if (!names.empty()) {
     WEFT_ASSIGN(chosen, named(names, devices));
   } else {
-    std::ranges::copy_if(devices, std::back_inserter(chosen), [](const NetworkInterface& device) {
-      return device.usable && !device.ip.empty();
-    });
+    std::ranges::copy_if(devices, std::back_inserter(chosen),
+                         [](const NetworkInterface& device) { return device.usable; });
     if (chosen.empty()) {
       std::ranges::copy_if(devices, std::back_inserter(chosen), [](const NetworkInterface& device) {
         return device.kind == "loopback" && !device.ip.empty();

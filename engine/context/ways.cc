@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "engine/context/hash.h"
 #include "engine/context/networks.h"
 #include "engine/context/workplace.h"
 #include "verbs/bond/bond.h"
@@ -112,7 +111,7 @@ InterfaceOptions interface_options(const Config& config) {
   options.payload_slots = static_cast<std::uint32_t>(config.slots);
   options.slots = options.payload_slots * kNoticesPerSlot;
   options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
-  options.job = static_cast<std::uint32_t>(fnv1a(config.job_key));
+  options.job = static_cast<std::uint32_t>(fnv1a64(config.job_key));
   return options;
 }
 

@@ -75,7 +75,7 @@ RailDistance distance_to(const Machine& machine, Workplace place, const std::str
 
 std::string how_near(const Machine& machine, Workplace place, const std::string& interface) {
   const Nic* nic = nic_named(machine.nics, interface);
-  return nic == nullptr ? interface + ", how near is not told" : how_near(machine, place, *nic);
+  return nic == nullptr ? interface + ", distance unknown" : how_near(machine, place, *nic);
 }
 
 }  // namespace weft

@@ -3,10 +3,11 @@
 //   kBytes                   bytes of an element in memory,
 //   load(d, from)            as many elements as d has lanes, from any address,
 //   store(d, v, to)          the reverse,
-//   load_pair(d, from, a, b)   twice as many, into two vectors, in an order of the format's choice,
+//   load_pair(d, from, a, b)   twice as many, into two vectors, in an order of its own,
 //   store_pair(d, a, b, to)    the reverse,
-//   stream_pair(d, a, b, to)   the same past the caches, to an address aligned to d's bytes.
-// Compiled once per instruction set (Highway's foreach_target), hence the unusual include guard.
+//   stream_pair(d, a, b, to)   store_pair past the caches, to an address aligned to the size of d.
+// The file is compiled once per instruction set (Highway's foreach_target), which explains the
+// unusual include guard.
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -27,9 +28,8 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether this is Highway's portable fallback, whose f16 conversions truncate and whose
-// multiply-add is not fused; there the scalar functions of the language and of half.h take their
-// place, lane by lane.
+// True in Highway's portable fallback. Its f16 conversions truncate, and its multiply-add is not
+// fused. There the scalar functions of the language and of half.h are used instead, lane by lane.
 inline constexpr bool kEmulated = HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128;
 
 // Elements as they lie in memory, one per lane.

@@ -1,23 +1,23 @@
-// kernels: the arithmetic on tensors. combine() reduces k arrays of one element type into one,
-// element by element, in the order in which the terms are given: the sum, average, minimum … of a
-// collective, and the weighted sum w_0 x_0 + w_1 x_1 + … of a neighbor_allreduce in a single pass
-// over memory.
+// kernels: the arithmetic on tensors. combine() reduces k arrays of one element type into one
+// array, element by element, in the order in which the terms are given. It computes the sum,
+// average, minimum and so on of a collective, and the weighted sum w_0 x_0 + w_1 x_1 + … of a
+// neighbor_allreduce, in a single pass over memory.
 //
 // Free functions over memory of the caller; thread safe; nothing is allocated or kept. The
 // instruction set is chosen at run time, so that one binary serves every x86.
 //
 // Promises:
-// - The bits of an element depend on its inputs, the weights and the order of the terms only: not
-//   on its index, on alignment, on count, on how a caller cuts the work, on how the result is
-//   stored, or on the machine. The one exception is a NaN, of which the sign and the payload are
-//   not promised.
+// - The bits of an element depend only on its inputs, the weights and the order of the terms. They
+//   do not depend on its index, the alignment, the count, how a caller cuts the work, how the
+//   result is stored, or the machine. The only exception is a NaN, whose sign and payload are not
+//   promised.
 // - f32 and f64 accumulate in their own type: weight_0 * x_0 rounded, then one fused multiply-add
 //   per term. f16 and bf16 accumulate in f32 in the same way and round once, to nearest, ties to
 //   even. The weight is rounded to the type that accumulates. With all weights 1 the weighted sum
 //   is the sum.
 // - Integers wrap: sum and product are modulo 2^bits.
-// - min and max of floating types give NaN when any term is NaN. +0 and -0 are equal; of equals the
-//   later term's bits are taken.
+// - min and max of floating types give NaN if any term is NaN. +0 and -0 are equal. Of equal terms
+//   the bits of the later one are taken.
 // - The default floating-point environment is assumed (round to nearest, no flush to zero).
 #pragma once
 
@@ -53,8 +53,8 @@ inline constexpr std::size_t kDataTypes = 10;
 // The type of that name, or invalid_argument with the names there are.
 [[nodiscard]] Result<DataType> data_type(std::string_view name);
 
-// What is done with the k values of an element. An average is a weighted_sum with weights 1/n. The
-// values travel on the wire and are frozen.
+// How the k values of an element become one. An average is a weighted_sum with weights 1/n. The
+// values of this enum travel on the wire and are frozen.
 enum class Reduction : std::uint8_t {
   weighted_sum = 0,
   sum = 1,
@@ -69,8 +69,8 @@ inline constexpr std::size_t kReductions = 8;
 
 [[nodiscard]] std::string_view name(Reduction reduction);
 
-// invalid_argument, naming both, for what has no meaning: weighted sums of integers and bit
-// operations on floating types. Every other pair is ok.
+// invalid_argument, naming both, for the pairs that have no meaning: weighted sums of integers, and
+// bit operations on floating types. Every other pair is ok.
 [[nodiscard]] Status check_reduction(DataType type, Reduction reduction);
 
 // One input of a combine: `count` elements at data. The weight is used by weighted_sum alone.
@@ -79,10 +79,11 @@ struct Term {
   double weight;
 };
 
-// How the result is written. streaming bypasses the caches, which saves reading the destination
-// before it is overwritten and keeps other data cached: for outputs that are larger than the caches
-// and not read soon. When combine() returns they are ordered before every later store, as ordinary
-// stores are; for outputs that are small the fence costs more (~0.1 us) than is gained.
+// How the result is written. `streaming` bypasses the caches. It saves reading the destination
+// before it is overwritten, and keeps other data in the cache. Use it for outputs that are larger
+// than the caches and not read soon. When combine() returns, streaming stores are ordered before
+// every later store, as ordinary stores are. For small outputs the fence costs more (about 0.1 us)
+// than streaming saves.
 enum class StoreKind : std::uint8_t { cached, streaming };
 
 // destination[i] = reduction over the terms of term[i], for i < count. At least one term. The
@@ -92,11 +93,11 @@ using CombineFunction = void (*)(std::span<const Term> terms, void* destination,
                                  StoreKind store);
 
 // The function for a pair that passes check_reduction(), chosen for this CPU. Look it up once, at
-// setup; the result stays valid for ever and a call through it is all that a message of a few bytes
-// pays.
+// setup: the result stays valid for ever, and a message of a few bytes then costs only a call
+// through it.
 [[nodiscard]] CombineFunction select_combine(DataType type, Reduction reduction);
 
-// select_combine() and the call in one, where a few nanoseconds do not matter.
+// select_combine() and the call in one. Use it where a few nanoseconds do not matter.
 void combine(DataType type, Reduction reduction, std::span<const Term> terms, void* destination,
              std::size_t count, StoreKind store = StoreKind::cached);
 

@@ -1,8 +1,8 @@
-// The loop over elements and terms, for any format and operation. Blocks of vectors come first;
-// what is left over is done with ever smaller vectors, down to one element, by the same operation:
-// no element is read or written twice, so a destination may be one of the terms, and nothing
-// outside is touched. Compiled once per instruction set (Highway's foreach_target), hence the
-// unusual include guard.
+// The loop over elements and terms, for any format and operation. It processes blocks of vectors
+// first, and the rest with smaller and smaller vectors, down to one element, by the same operation.
+// No element is read or written twice, so the destination may be one of the terms, and nothing
+// outside of the arrays is touched. The file is compiled once per instruction set (Highway's
+// foreach_target), which explains the unusual include guard.
 #include <cstddef>
 #include <cstdint>
 
@@ -21,7 +21,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 
-// The terms, when their number is known at compile time: a copy that lives in registers.
+// The terms, if their number is known at compile time: a copy that fits in registers.
 template <std::size_t kTerms>
 class Terms {
  public:
@@ -40,7 +40,7 @@ class Terms {
   double weight_[kTerms];
 };
 
-// Any number of terms: a reference to the caller's.
+// Any number of terms: a reference to the caller's array.
 inline constexpr std::size_t kAny = 0;
 template <>
 class Terms<kAny> {
@@ -68,7 +68,7 @@ HWY_INLINE hn::Vec<D> reduce(D d, const Terms<kTerms>& terms, std::size_t at) {
   return total;
 }
 
-// The bytes [at, end), fewer than a vector of the tag `d`, in halves of it.
+// Processes the bytes [at, end), fewer than a vector of tag `d`, with vectors of half the size.
 template <class Format, class Operation, class D, std::size_t kTerms>
 HWY_INLINE void partial_vectors(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
                                 std::size_t at, std::size_t end) {
@@ -83,7 +83,7 @@ HWY_INLINE void partial_vectors(D d, const Terms<kTerms>& terms, std::uint8_t* d
   }
 }
 
-// The bytes [at, end), a few: vector by vector, then parts of one.
+// Processes the few bytes [at, end): vector by vector, then with smaller vectors.
 template <class Format, class Operation, class D, std::size_t kTerms>
 HWY_INLINE void few(D d, const Terms<kTerms>& terms, std::uint8_t* destination, std::size_t at,
                     std::size_t end) {
@@ -103,9 +103,10 @@ HWY_INLINE void put_pair(D d, V a, V b, std::uint8_t* to) {
   }
 }
 
-// The CPU follows two or three streams of data by itself, and there prefetching costs more than it
-// gives. Of many it loses track: asking this far ahead then makes 16-bit types up to twice as fast,
-// f32 a tenth faster in the last cache and a sixth slower a little beyond it (Zen 5, 8 terms).
+// The CPU prefetches two or three streams of data by itself, and there a prefetch instruction costs
+// more than it saves. It does not follow many streams. Prefetching this far ahead then makes 16-bit
+// types up to twice as fast. It makes f32 a tenth faster if the data fit in the last-level cache,
+// and a sixth slower if they are a little larger (Zen 5, 8 terms).
 inline constexpr std::size_t kPrefetchBytes = 1024;
 inline constexpr std::size_t kLineBytes = 64;
 
@@ -118,8 +119,8 @@ HWY_INLINE void prefetch(const std::uint8_t* from, std::size_t bytes) {
   }
 }
 
-// kPairs pairs of vectors from byte `at`, with the terms in the inner loop: that hides the latency
-// of the arithmetic and spreads the cost of fetching pointer and weight.
+// Processes kPairs pairs of vectors from byte `at`, with the terms in the outer loop. This hides
+// the latency of the arithmetic, and loads each term's pointer and weight once for all pairs.
 template <StoreKind kStore, class Format, class Operation, std::size_t kPairs, class D,
           std::size_t kTerms>
 HWY_INLINE void block(D d, const Terms<kTerms>& terms, std::uint8_t* destination, std::size_t at) {
@@ -157,8 +158,9 @@ HWY_INLINE std::size_t blocks(D d, const Terms<kTerms>& terms, std::uint8_t* des
   return at;
 }
 
-// Blocks from byte `at` on, as long as they fit before `end`. Returns where it stopped. The more
-// terms there are, the more is read from each before the next: the memory likes long runs.
+// Processes blocks from byte `at` on, as long as they fit before `end`, and returns where it
+// stopped. With many terms a block is larger, so that more is read from each term at a time: long
+// sequential reads are faster.
 template <StoreKind kStore, class Format, class Operation, class D, std::size_t kTerms>
 HWY_INLINE std::size_t many(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
                             std::size_t at, std::size_t end) {
@@ -168,9 +170,9 @@ HWY_INLINE std::size_t many(D d, const Terms<kTerms>& terms, std::uint8_t* desti
   return blocks<kStore, Format, Operation, 2>(d, terms, destination, at, end);
 }
 
-// The same past the caches: ordinary stores up to the first aligned byte, and a fence behind. What
-// can not be aligned, because the destination is not even aligned to its elements, is left to the
-// caller.
+// Like many(), with stores that bypass the caches: ordinary stores up to the first aligned byte,
+// then streaming stores, then a fence. If the destination is not even aligned to its elements, it
+// cannot be aligned; the function then does nothing and returns 0.
 template <class Format, class Operation, class D, std::size_t kTerms>
 HWY_INLINE std::size_t many_streaming(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
                                       std::size_t end) {
@@ -198,8 +200,8 @@ HWY_INLINE void combine_known(std::span<const Term> terms, void* destination, st
   few<Format, Operation>(d, known, to, at, end);
 }
 
-// A CombineFunction. Two and three terms, self and one or two neighbors, are the most common, and
-// gain up to half from code of their own while the data is in the nearest cache.
+// A CombineFunction. Two and three terms (this rank and one or two neighbors) are the most common.
+// With code of their own they are up to 1.5 times as fast while the data are in the nearest cache.
 template <class Format, class Operation>
 void combine_all(std::span<const Term> terms, void* destination, std::size_t count,
                  StoreKind store) {

@@ -1,7 +1,7 @@
-// The arithmetic of each reduction on one vector: first() takes the first term, next() adds another
-// one to what there is. Lanes do not mix, so an element's bits do not depend on where in a vector
-// it is. Compiled once per instruction set (Highway's foreach_target), hence the unusual include
-// guard.
+// The arithmetic of each reduction on one vector. first() takes the first term, next() combines
+// another term with the result so far. Lanes do not mix, so the bits of an element do not depend on
+// its place in a vector. The file is compiled once per instruction set (Highway's foreach_target),
+// which explains the unusual include guard.
 #include <cmath>
 #include <cstddef>
 
@@ -47,7 +47,7 @@ struct WeightedSum {
   }
 };
 
-// The others know no weights and start with the first term as it is.
+// All other operations have no weights and start with the first term unchanged.
 struct Unweighted {
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V first(D, double, V x) {

@@ -275,7 +275,7 @@ void Lane::drive_until_none_of_all() {
 
 void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
   token_.acquire();  // a caller that sleeps with the token is not woken for the thread
-  const Hold hold(token_, std::adopt_lock);
+  const Hold hold(*this, std::adopt_lock);
   drive([&] {
     return stopping.load(std::memory_order_relaxed) ||
            (in_flight_.load(std::memory_order_relaxed) == 0 && interface_->flushed()) ||
@@ -286,7 +286,7 @@ void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
 bool Lane::test(PendingOperation& operation) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   if (token_.try_acquire()) {
-    const Hold hold(token_, std::adopt_lock);
+    const Hold hold(*this, std::adopt_lock);
     advance_all();
     begin_ready();
     flush();

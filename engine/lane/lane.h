@@ -55,24 +55,26 @@ struct LaneOptions {
   bool has_networks = true;  // false: shared memory alone, which needs no turn of progress()
   bool has_thread = true;    // false: operations move only while a caller waits or tests
   LanePlace place;           // of the thread
+  LogVoice voice;            // of what is logged for the lane
 };
 
 class Lane {
  public:
   // The right to drive the lane, for as long as the guard lives. Whoever sleeps with the token is
-  // woken and lends it.
+  // woken and lends it. What the holder logs is said by the lane's voice.
   class Hold {
    public:
-    explicit Hold(Lane& lane) : token_(lane.token_) {
+    explicit Hold(Lane& lane) : scope_(lane.options_.voice), token_(lane.token_) {
       token_.acquire([&lane] { lane.interface_->wake(); });
     }
     // Of a token that the caller has taken already.
-    Hold(LaneToken& token, std::adopt_lock_t) : token_(token) {}
+    Hold(Lane& lane, std::adopt_lock_t) : scope_(lane.options_.voice), token_(lane.token_) {}
     ~Hold() { token_.release(); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
    private:
+    const LogScope scope_;
     LaneToken& token_;
   };
 
@@ -84,6 +86,7 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
 
   [[nodiscard]] Interface& interface() { return *interface_; }
+  [[nodiscard]] LogVoice voice() const { return options_.voice; }
   [[nodiscard]] const LanePlace& place() const { return options_.place; }
   void wake() { interface_->wake(); }
 

@@ -2,12 +2,8 @@
 // cost.
 #include "engine/limits/floor.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <string>
 
 namespace weft {
 namespace {
@@ -15,22 +11,6 @@ namespace {
 // Piece of foreign memory per source: several of them and the output fit a core's second-level
 // cache, and the system call's fixed cost is a few percent of the copy.
 constexpr std::size_t kForeignPiece = 128 << 10;
-
-Status read_process(const Sight& from, std::size_t offset, std::byte* to, std::size_t bytes) {
-  while (bytes != 0) {
-    const iovec local{to, bytes};
-    const iovec remote{reinterpret_cast<void*>(from.address + offset), bytes};
-    const ssize_t got = process_vm_readv(from.process, &local, 1, &remote, 1, 0);
-    if (got <= 0) {
-      return system_error("process_vm_readv from process " + std::to_string(from.process),
-                          got < 0 ? errno : EFAULT);
-    }
-    to += got;
-    offset += static_cast<std::size_t>(got);
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return {};
-}
 
 Reduction reduction_for(const Recipe& recipe, DataType type) {
   const bool copies = recipe.concatenates || recipe.sources.size() == 1;
@@ -124,8 +104,7 @@ Status Floor::combine_range(std::size_t first, std::size_t count, bool streaming
       const std::byte* data = from.mapped + first * element_bytes_;
       if (from.mapped == nullptr) {
         std::byte* bounce = scratch_.data() + i * kForeignPiece;
-        WEFT_RETURN_IF_ERROR(
-            read_process(from, first * element_bytes_, bounce, now * element_bytes_));
+        WEFT_RETURN_IF_ERROR(read_from(from, first * element_bytes_, bounce, now * element_bytes_));
         data = bounce;
       }
       terms_[i] = {data, source.weight};
@@ -139,7 +118,7 @@ Status Floor::combine_range(std::size_t first, std::size_t count, bool streaming
 Status Floor::copy(const Sight& from, std::size_t first, std::size_t count, std::byte* to,
                    bool streaming) {
   if (from.mapped == nullptr) {
-    return read_process(from, first * element_bytes_, to, count * element_bytes_);
+    return read_from(from, first * element_bytes_, to, count * element_bytes_);
   }
   const Term term{from.mapped + first * element_bytes_, 1};
   combine_({&term, 1}, to, count, streaming ? StoreKind::streaming : StoreKind::cached);

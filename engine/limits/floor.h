@@ -1,14 +1,18 @@
-// Floor: the least that a collective costs on this machine, by doing only what it cannot do
-// without.
+// Floor: the least that a collective costs on this machine. It does only what no implementation can
+// avoid.
 //
-// Small messages (up to kBatchedBytes) are exchanged back to back: each rank copies its input into
-// one of two slots of its board, says so with one word, waits for its sources' words and combines.
-// Larger ones are combined right from the sources' buffers, which the caller's meeting knows to be
-// written; nothing else happens. Memory that cannot be mapped is read with process_vm_readv, a
-// cache-sized piece of every source at a time. An allreduce of larger messages reduces a share per
-// rank, meets, and collects the shares.
+//  - Small messages (up to kBatchedBytes) are exchanged back to back. Each rank copies its input
+//    into one of two slots of its board, announces it with one word, waits for the words of its
+//    sources and combines.
+//  - Larger messages are combined straight from the sources' buffers. The caller's Meeting
+//    guarantees that these are written; nothing else happens.
+//  - Memory that cannot be mapped is read with process_vm_readv, a cache-sized piece of every
+//    source at a time.
+//  - An allreduce of larger messages reduces one share at each rank, meets, and collects the
+//    shares.
 //
-// One Floor per rank, used by its thread; it owns only scratch. All ranks run the same calls.
+// There is one Floor per rank, used by the rank's thread. It owns only scratch memory. All ranks
+// make the same calls.
 #pragma once
 
 #include <atomic>
@@ -23,8 +27,9 @@
 
 namespace weft {
 
-// What each rank shows to the others for small messages: a word that counts its messages, the first
-// ones so small that they ride in the word's cache line, and two slots, used in turn.
+// What each rank shows to the others for small messages: two slots, used in turn. Each has a word
+// with the number of the message, room for a message that fits in the word's cache line, and room
+// for a larger one.
 struct FloorBoard {
   static constexpr std::size_t kInline = 56;
   struct Slot {
@@ -36,7 +41,8 @@ struct FloorBoard {
 };
 static_assert(sizeof(FloorBoard::Slot) == 64 + kBatchedBytes);
 
-// Below this both kinds of stores stay in the caches, and streaming ones are never faster.
+// Outputs below this size stay in the caches with both kinds of stores; streaming stores are never
+// faster for them.
 inline constexpr std::size_t kStreamingFrom = 256 << 10;
 
 class Floor {
@@ -47,7 +53,7 @@ class Floor {
     std::size_t count = 0;  // elements of an input
     Rank rank = 0;
   };
-  // By rank; `boards` mapped by all.
+  // The memory of each rank. All ranks map the boards.
   struct Places {
     std::vector<Sight> boards;
     std::vector<Sight> inputs;
@@ -56,7 +62,7 @@ class Floor {
 
   Floor(const Spec& spec, Recipe recipe, Places places, Meeting& meeting);
 
-  // The collective, `times` times. `streaming`: with stores that bypass the caches.
+  // Runs the collective `times` times. If `streaming`, with stores that bypass the caches.
   Status run(int times, bool streaming);
 
  private:
@@ -78,8 +84,8 @@ class Floor {
   CombineFunction combine_;
   std::size_t element_bytes_;
   std::vector<Term> terms_;
-  std::vector<std::byte> scratch_;  // foreign pieces, one per source
-  std::uint64_t number_ = 0;        // of the last small message on the board, whoever put it there
+  std::vector<std::byte> scratch_;  // pieces of foreign memory, one per source
+  std::uint64_t number_ = 0;        // of the last small message, also if another Floor put it there
 };
 
 }  // namespace weft

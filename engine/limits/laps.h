@@ -1,13 +1,13 @@
-// Laps: how anything is timed. A lap is one call of an operation, or for messages so small that a
-// clock would disturb them a batch of calls back to back.
+// Laps: how every operation is timed. A lap is one call of an operation. For messages so small that
+// reading a clock would disturb the call, a lap is a batch of calls back to back.
 //
-//   every owner rewrites its input; all ranks meet; [ the operation, on all ranks at once ]; all
+//   every rank rewrites its input; all ranks meet; [ the operation, on all ranks at once ]; all
 //   meet
 //
-// Only what is in brackets is timed. The time of a lap is its *span*: from the moment the first
-// rank begins to the moment the last one is done, on the clock that the machine's processes share.
-// So work that waits for a core counts, whoever does it. Batches do not rewrite: their calls follow
-// each other as in Open MPI's and everyone's latency loops.
+// Only what is in brackets is timed. The time of a lap is its *span*: from the moment when the
+// first rank begins to the moment when the last one is done, on the clock that all processes of the
+// machine share. Work that waits for a core thus counts. In a batch inputs are not rewritten: its
+// calls follow each other, as in the latency loops of Open MPI and others.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ namespace weft {
 
 // Messages up to this size are timed in batches: one page, the size that transports copy to slots.
 inline constexpr std::size_t kBatchedBytes = 4096;
-// Calls of a batch. A hundred microseconds of the fastest exchange there is (0.1 us and more), so
-// that the skew of the meeting before it, a few tenths of a microsecond, is lost in it.
+// Calls in a batch. Even with the fastest exchange (0.1 us) a batch takes 50 us. The skew of the
+// meeting before it, a few tenths of a microsecond, hardly counts then.
 inline constexpr int kBatch = 500;
 
-// Part of one rank's measurement: what to do in a lap. `lap` numbers the data.
+// What one rank does in a lap. `lap` numbers the data.
 struct Subject {
   std::function<void(std::uint64_t lap)> rewrite;  // fills this rank's input; empty: keep it
   std::function<Status(int times)> run;            // the operation
@@ -48,21 +48,21 @@ struct Lap {
 };
 struct Laps {
   std::vector<Lap> laps;
-  std::int64_t cpu_ns = 0;  // of this process, all threads, in the timed parts
+  std::int64_t cpu_ns = 0;  // processor time of all threads of this process in the timed parts
 };
 
 // Runs a trial; all ranks call it with the same trial at the same time.
 [[nodiscard]] Result<Laps> time_laps(const Trial& trial, const Subject& subject, Meeting& meeting);
 
-// Laps as the bytes that ranks send each other; mismatch when they are not a record of such a
-// trial.
+// Converts laps to the bytes that ranks send each other, and back. `mismatch` if the bytes are not
+// such a record.
 [[nodiscard]] std::string to_bytes(const Laps& laps);
 [[nodiscard]] Result<Laps> laps_from_bytes(std::string_view bytes);
 
 // Microseconds per call of each lap, from all ranks' records of one trial.
 [[nodiscard]] std::vector<double> spans_us(std::span<const Laps> ranks, int batch);
 
-// The value below which `fraction` of the samples lie. 0 when there are none.
+// The value below which `fraction` of the samples lie. 0 if there are no samples.
 [[nodiscard]] double quantile(std::vector<double> samples, double fraction);
 [[nodiscard]] inline double median(std::vector<double> samples) {
   return quantile(std::move(samples), 0.5);

@@ -1,11 +1,12 @@
 // Meeting: a barrier in memory that all ranks of a measurement map, processes or threads.
 //
-// It is no part of what is measured: it lines the ranks up before a timed lap and keeps them from
-// rewriting inputs that others still read. Everything that is compared meets here, so all see the
-// same skew. Waiting spins while every rank has a core of its own and yields at once where it has
-// not, because a spinning rank there keeps the one it waits for from running.
+// A meeting is not part of what is measured. It lines up the ranks before a timed lap, and keeps
+// them from rewriting inputs that others still read. All operations that are compared use it, so
+// all have the same skew. A waiting rank spins if every rank has a core of its own. Otherwise it
+// yields at once, because a spinning rank would keep the rank that it waits for from running.
 //
-// One Meeting object per rank, used by one thread; the shared memory belongs to the caller.
+// There is one Meeting object per rank, used by one thread. The shared memory belongs to the
+// caller.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@ namespace weft {
 
 class Meeting {
  public:
-  // What all ranks share: zeroed before the first use, 64-byte aligned.
+  // The memory that all ranks share. It must be zero before the first use, and 64-byte aligned.
   struct Shared {
     alignas(64) std::atomic<std::uint32_t> arrived;
     alignas(64) std::atomic<std::uint32_t> phase;
@@ -29,25 +30,25 @@ class Meeting {
   Meeting(Shared& shared, int size, bool yields)
       : shared_(&shared), size_(static_cast<std::uint32_t>(size)), yields_(yields) {}
 
-  // Returns when all ranks are here; timed_out after a minute, peer_left when one gave up.
+  // Returns when all ranks have called it. timed_out after a minute; peer_left if a rank gave up.
   Status wait();
-  // Tells the others that `rank` will not come any more.
+  // Tells the others that `rank` gives up.
   void abandon(Rank rank);
-  // Waits, by the same rule and with the same errors, until `ready()`.
+  // Waits until `ready()`, in the same way and with the same errors as wait().
   template <class Ready>
   Status wait_until(Ready ready) const {
     if (ready()) return {};
     const Deadline deadline = Deadline::after_ms(kPatienceMs);
     for (int turn = 1; !ready(); ++turn) {
       pause();
-      // The clock is read this seldom, so that what is waited for is seen at once.
+      // The clock is read only now and then, so that a change is seen at once.
       if (turn % 4096 == 0) WEFT_RETURN_IF_ERROR(check(deadline));
     }
     return {};
   }
 
  private:
-  // Far above any lap; a rank that stays away longer has failed without a word.
+  // Much longer than any lap. A rank that stays away longer has failed silently.
   static constexpr std::int64_t kPatienceMs = 60'000;
 
   void pause() const;
@@ -58,14 +59,14 @@ class Meeting {
   bool yields_;
 };
 
-// More ranks than cores that this process may use?
+// True if there are more ranks than cores that this process may use.
 [[nodiscard]] bool oversubscribed(int ranks);
-// Binds the calling thread, and those it starts, to the core of its turn: number `index` modulo
-// their count. A thread that its launcher has bound to one core already stays there.
+// Binds the calling thread, and the threads that it starts, to the allowed core number `index`
+// modulo their count. A thread that its launcher has already bound to one core stays there.
 Status bind_to_core(int index);
 // Lets the calling thread run on every core again.
 Status unbind();
-// Is the calling thread bound to one core of several?
+// True if the calling thread is bound to one core of several.
 [[nodiscard]] bool is_bound_to_core();
 // The cores that the machine has online.
 [[nodiscard]] int core_count();

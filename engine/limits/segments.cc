@@ -63,4 +63,12 @@ Result<Segments> Segments::exchange(Store& store, const std::string& name, const
   return all;
 }
 
+Status Segments::check_readable() const {
+  for (const Sight& sight : sights_) {
+    std::byte first{};
+    if (sight.mapped == nullptr) WEFT_RETURN_IF_ERROR(read_from(sight, 0, &first, 1));
+  }
+  return {};
+}
+
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Which operation is measured, and what it asks of one rank: whose inputs become its output, and
+// Which operation is measured, and what one rank does in it: which inputs become its output, and
 // how.
 #pragma once
 
@@ -30,7 +30,7 @@ enum class Workload : std::uint8_t {
 // The operation of that name, or invalid_argument with the names there are.
 [[nodiscard]] Result<Workload> workload(std::string_view name);
 
-// One rank's part, by what is read and not by how.
+// What one rank reads in an operation, without saying how.
 struct Recipe {
   struct Source {
     Rank rank = 0;
@@ -40,19 +40,20 @@ struct Recipe {
       sources;                // ascending by rank; the rank itself included where its input counts
   std::vector<Rank> readers;  // the other ranks that read this rank's input
   bool concatenates = false;  // the sources follow each other in the output, unweighted
-  // An input has so many equal blocks, and this rank uses the one of its own number.
+  // Each input has this many equal blocks, and this rank uses the block with its own number.
   std::uint32_t blocks = 1;
 };
 
 [[nodiscard]] Recipe recipe(Workload collective, const Graph& graph, Rank rank);
-// Of an operation over a graph of machines, whose recipe for our machine this is: each machine is
-// the average of its ranks. `machine_of`: by rank.
+// The recipe of a rank in an operation over a graph of machines. `machines` is the recipe of the
+// rank's machine. The value of a machine is the average over its ranks. `machine_of` has the
+// machine of each rank.
 [[nodiscard]] Recipe over_machines(const Recipe& machines, const std::vector<int>& machine_of);
 
-// Whether Floor knows the least that it costs.
+// True if Floor can measure the least cost of this operation.
 [[nodiscard]] bool has_floor(Workload collective);
 
-// Elements of the output for an input whose blocks have `count`.
+// The number of output elements if each block of an input has `count` elements.
 [[nodiscard]] std::size_t output_count(const Recipe& recipe, std::size_t count);
 
 }  // namespace weft

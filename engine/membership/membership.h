@@ -1,19 +1,22 @@
-// membership: who of the ranks that concern us is still there.
+// membership: which ranks of a context are still present.
 //
-// A context tells its Membership what it learns from outside (a goodbye on a connection, an event
-// of the Store) by mark_left() and mark_died(), and names the local processes to watch; their end
-// is noticed through pidfds, within the time of a thread switch and without any polling. Each rank
-// moves at most once: from present to left or to died. A rank that left may end as it likes; that
-// is no death.
+// A Membership learns of changes in two ways. Its context reports what it hears from outside, such
+// as a goodbye on a connection or an event of the Store, by mark_left() and mark_died(). And the
+// context names processes of this machine to watch(). The end of such a process is noticed through
+// a pidfd, within the time of a thread switch and without polling.
 //
-// The hot path compares one word: epoch() moves with every change, and only then is there a reason
-// to ask failure() or left(). Memory grows with the ranks watched or gone, not with the size of the
-// job.
+// The state of a rank changes at most once: from present to left, or from present to died. The
+// process of a rank that has left may end in any way; that is no death.
 //
-// Threads: every function may be called by any thread. The callbacks run without a lock held, on
-// the thread that makes the change: the caller of mark_… or watch(), or the process's watcher
-// thread, which all Memberships share and which lives while one of them does that has called
-// watch(). A Membership must not be destroyed by a callback. After the destructor no callback runs.
+// The hot path compares one word: epoch() grows with every change. Only after a change is there a
+// reason to call failure() or left(). Memory grows with the number of ranks that are watched or
+// gone, not with the size of the job.
+//
+// Threads: every function may be called by any thread. Callbacks run without a lock held, on the
+// thread that makes the change. This is the caller of mark_left(), mark_died() or watch(), or the
+// watcher thread of the process. All Memberships share the watcher thread; it runs as long as a
+// Membership exists that has called watch(). A callback must not destroy the Membership. No
+// callback runs after the destructor.
 #pragma once
 
 #include <sys/types.h>
@@ -34,12 +37,13 @@ namespace weft {
 class ProcessWatcher;
 
 struct MembershipCallbacks {
-  // Something changed: wake the sleepers, so that they look at epoch(). Short; does not block.
+  // Called after a change. Wakes sleeping waiters, so that they look at epoch(). It must be short
+  // and must not block.
   std::function<void()> on_change;
-  // A watched process has ended. Did its rank leave before that, in a way that mark_left() has not
-  // been told yet? A goodbye that travels by socket may arrive after the end of its sender, so
-  // whoever says goodbye that way answers this from a word in shared memory, or by reading the
-  // socket now.
+  // Called when a watched process has ended. Returns true if the rank had said goodbye before, and
+  // mark_left() has not reported that yet. A goodbye that travels by socket may arrive after the
+  // end of its sender. The callback therefore looks at a word in shared memory, or reads the socket
+  // now.
   std::function<bool(Rank)> has_left;
 };
 
@@ -50,11 +54,11 @@ class Membership {
   Membership& operator=(const Membership&) = delete;
   ~Membership();
 
-  // Notices the end of a process of this machine (and of our pid namespace) in which a rank lives,
-  // from now on: a process that has ended already is a death at once and no error. A rank is
-  // watched once (else invalid_argument); one that is gone is not watched any more. An error means
-  // that the kernel gives no pidfd (no_permission, unavailable, exhausted): the rank is then known
-  // by events only.
+  // From now on notices the end of the rank's process. The process must be on this machine and in
+  // our pid namespace. If it has ended already, the rank counts as died at once; that is no error.
+  // A rank can be watched once (else invalid_argument). A rank that is gone is not watched. Another
+  // error means that the kernel gives no pidfd (no_permission, unavailable, exhausted). The death
+  // of such a rank is reported by events only.
   Status watch(Rank rank, pid_t pid);
 
   // The rank ended without leaving; `reason` completes "rank 2 died: …".
@@ -62,9 +66,10 @@ class Membership {
   // The rank said goodbye.
   void mark_left(Rank rank);
 
-  // How many changes there were. Relaxed: who sees a new value finds the change by the calls below.
+  // The number of changes so far. The load is relaxed: a caller that sees a new value finds the
+  // change by the functions below.
   [[nodiscard]] Epoch epoch() const { return epoch_.load(std::memory_order_relaxed); }
-  // Ok, or for ever the first death: peer_died, with the rank.
+  // Ok, or peer_died with the rank that died first. Once it is an error it stays the same.
   [[nodiscard]] Status failure() const;
   [[nodiscard]] bool left(Rank rank) const;
   [[nodiscard]] bool died(Rank rank) const;
@@ -73,7 +78,7 @@ class Membership {
   enum class State : std::uint8_t { present, left, died };
   struct Member {
     State state = State::present;
-    std::uint64_t watch = 0;  // of the watcher; kept when the rank is gone, for the destructor
+    std::uint64_t watch = 0;  // the watcher's id; the destructor needs it also if the rank is gone
   };
 
   void process_ended(Rank rank, pid_t pid);

@@ -39,8 +39,9 @@ Status cannot_watch(pid_t pid, int error) {
 }  // namespace
 
 Result<std::shared_ptr<ProcessWatcher>> ProcessWatcher::shared() {
-  static std::mutex mutex;
-  static std::weak_ptr<ProcessWatcher> current;
+  // Never destroyed: a static context may be the last that uses them.
+  static auto& mutex = *new std::mutex;
+  static auto& current = *new std::weak_ptr<ProcessWatcher>;
   const std::lock_guard lock(mutex);
   if (std::shared_ptr<ProcessWatcher> watcher = current.lock()) return watcher;
   WEFT_ASSIGN(std::shared_ptr<ProcessWatcher> watcher, start());

@@ -1,10 +1,10 @@
-// ProcessWatcher: one thread per process that sleeps until another process of this machine ends.
-// Private to membership.
+// ProcessWatcher: a thread that sleeps until a watched process of this machine ends. Each process
+// has at most one watcher. Private to membership.
 //
-// shared() starts it for the first user and hands the same one to the others; the last user's
-// pointer stops the thread and closes everything. It must not be that thread's own pointer, so no
-// callback owns one. A pidfd names a process for good, other than its number, which the kernel
-// gives out again.
+// shared() starts the watcher for the first user and returns the same one to all others. When the
+// last pointer to it is destroyed, the thread stops and everything is closed. The watcher thread
+// itself must not destroy the last pointer, so no callback owns one. The watcher uses pidfds
+// because a pidfd always means the same process, while the kernel reuses process numbers.
 #pragma once
 
 #include <sys/types.h>
@@ -30,13 +30,13 @@ class ProcessWatcher {
   ProcessWatcher& operator=(const ProcessWatcher&) = delete;
   ~ProcessWatcher();
 
-  // Calls `on_exit` once, on the watcher's thread, when the process ends, be it a zombie already.
-  // peer_died: there is no such process (any more), and on_exit will not be called.
+  // Calls `on_exit` once, on the watcher's thread, when the process ends. A zombie counts as ended.
+  // peer_died means that there is no such process, or no more; on_exit is then not called.
   [[nodiscard]] Result<WatchId> watch(pid_t pid, std::function<void()> on_exit);
-  // Ends a watch, if it has not ended. An on_exit that is running goes on; no other call follows.
+  // Ends a watch. An on_exit that is running continues, but none begins later.
   void forget(WatchId id);
-  // The same, and waits until on_exit is not running, unless that very on_exit is the caller. The
-  // caller holds no lock that on_exit takes.
+  // Ends a watch, and waits until its on_exit is not running, unless that on_exit is the caller.
+  // The caller must not hold a lock that on_exit takes.
   void unwatch(WatchId id);
 
  private:
@@ -53,12 +53,12 @@ class ProcessWatcher {
   void report(WatchId id);
 
   const Fd epoll_;
-  const Fd stop_;  // eventfd; readable: the thread shall return
+  const Fd stop_;  // eventfd; when it is readable the thread returns
   std::mutex mutex_;
   std::condition_variable reported_;
   std::unordered_map<WatchId, Watch> watches_;
   WatchId last_id_ = kNoWatch;
-  WatchId reporting_ = kNoWatch;  // whose on_exit is running
+  WatchId reporting_ = kNoWatch;  // the watch whose on_exit is running
   Thread thread_;
 };
 

@@ -21,8 +21,8 @@ struct ChromeInput {
       operation_names;  // by the argument of operation_begin; [0] is the default
 };
 
-// An end whose begin was overwritten is left out; a begin without an end lasts to the last record
-// and says "unfinished": that is what one looks for after a hang.
+// An end whose begin was overwritten is left out. A begin without an end lasts to the last record
+// and is marked "unfinished"; after a hang, these are the operations to look for.
 [[nodiscard]] std::string chrome_json(const ChromeInput& input);
 
 }  // namespace weft

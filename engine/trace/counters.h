@@ -1,8 +1,8 @@
-// Counters: what a lane has done since it started, always on.
+// Counters: what a lane has done since it started. They are always on.
 //
-// Written by the owner of the lane only, so that counting is a load, an add and a store, without a
-// locked instruction; read by any thread at any time. A reader sees each counter at some recent
-// value, not all of them at one instant.
+// Only the owner of the lane writes them. Counting is therefore a load, an add and a store, without
+// a locked instruction. Any thread may read them at any time. A reader sees a recent value of each
+// counter, but not the values of all counters at one instant.
 #pragma once
 
 #include <atomic>
@@ -25,14 +25,14 @@ class Counter {
 };
 
 struct alignas(64) Counters {
-  Counter operations;      // ended, well or badly
+  Counter operations;      // that have ended, with or without an error
   Counter bytes_sent;      // payload, headers not included
-  Counter bytes_combined;  // written by combines
-  Counter notices;         // received: data of a peer became visible
-  Counter full;            // posts that found no room
-  Counter yields;          // of the core, while waiting
-  Counter sleeps;          // in the kernel, until something arrives
-  Counter wakes;           // of a sleeping peer, by us
+  Counter bytes_combined;  // output bytes of combines
+  Counter notices;         // notices received
+  Counter full;            // posts that found no free slot
+  Counter yields;          // how often a waiter yielded its core
+  Counter sleeps;          // how often a waiter slept in the kernel
+  Counter wakes;           // how often this lane woke a sleeping peer
 };
 static_assert(sizeof(Counters) == 64, "a lane's counters are one cache line, shared with no other");
 

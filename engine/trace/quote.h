@@ -1,6 +1,6 @@
-// quoted("a"): the text in double quotes, for JSON and for Prometheus labels. Both escape the
-// quote, the backslash and the line feed alike; other control characters, which only JSON could
-// name, become spaces. Private to trace.
+// quoted("a"): the text in double quotes, for JSON and for Prometheus labels. Both formats escape
+// the quote, the backslash and the line feed in the same way. Other control characters can be
+// written only in JSON, so they become spaces. Private to trace.
 #pragma once
 
 #include <string>

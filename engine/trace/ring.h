@@ -1,13 +1,13 @@
-// TraceRing: what a lane did lately, as 16-byte records in a ring of fixed size.
+// TraceRing: the latest events of a lane, as 16-byte records in a ring of fixed size.
 //
-// The producer is one thread at a time: the owner of the lane. add() never blocks, allocates or
-// calls the kernel (the clock is read in user space); when the ring is full it overwrites the
-// oldest record. A ring without memory is off: add() is then one predictable branch.
+// The producer is the owner of the lane, one thread at a time. add() never blocks or allocates, and
+// never calls the kernel (the clock is read in user space). If the ring is full, add() overwrites
+// the oldest record. A ring without memory is off: add() is then one predictable branch.
 //
-// Any thread may take a snapshot at any time, also while the producer runs: every word is atomic
-// and records that were overwritten during the copy are left out, so a snapshot has no torn record
-// and no gap. It holds at most capacity - 1 records, because the oldest slot may just be being
-// overwritten.
+// Any thread may take a snapshot at any time, also while the producer runs. Every word is atomic,
+// and records that were overwritten during the copy are left out. So a snapshot has no half-written
+// record and no gap. It holds at most capacity - 1 records, because the producer may be overwriting
+// the oldest one.
 #pragma once
 
 #include <array>
@@ -23,31 +23,31 @@
 
 namespace weft {
 
-// What happened. The numbers are frozen: tools read rings of crashed processes by them. The
-// argument is the number of the plan's step, unless said otherwise.
+// The kinds of events. The numbers are frozen, because tools use them to read the rings of crashed
+// processes. A record's argument is the number of the plan's step, unless stated otherwise.
 enum class Event : std::uint8_t {
   operation_begin = 0,  // argument: Trace::operation_name()
   operation_end = 1,    // argument: the Code with which it ended
-  send_posted = 2,      // peer: to whom
+  send_posted = 2,      // peer: the receiver
   combine_begin = 3,    // one combine at a time per operation and lane
   combine_end = 4,
-  wait_begin = 5,  // peer: for whom; one wait at a time per operation and lane
+  wait_begin = 5,  // peer: the rank waited for; one wait at a time per operation and lane
   wait_end = 6,
-  full = 7,   // peer: whose ring or slots have no room
+  full = 7,   // peer: the rank to which no slot is free
   sleep = 8,  // the lane's owner is going to sleep
   wake = 9,
-  error = 10,  // peer: at whom; argument: Code
+  error = 10,  // peer: the rank concerned; argument: Code
 };
 inline constexpr int kEvents = 11;
 [[nodiscard]] std::string_view name(Event event);
 
-// One event. 56 bits of nanoseconds reach 2.2 years after the machine's start. A peer is the low
-// half of a Rank; kNoPeer means none.
+// One event. 56 bits of nanoseconds last 2.2 years from the machine's start. `peer` is the low half
+// of a Rank; kNoPeer means none.
 struct Record {
   static constexpr std::uint16_t kNoPeer = 0xffff;
 
   std::uint64_t time_and_event = 0;  // now_ns() * 256 + event
-  std::uint32_t operation = 0;       // the context's running number
+  std::uint32_t operation = 0;       // number of the operation in its context
   std::uint16_t peer = kNoPeer;
   std::uint16_t argument = 0;
 
@@ -96,8 +96,8 @@ class alignas(64) TraceRing {
   std::atomic<std::uint64_t> written_{0};  // records ever added; changed by the producer only
 };
 
-// The words are released one by one, so that a reader who sees a word of record i also sees that
-// written_ has reached i. Plain moves on x86.
+// Each word is stored with release order. A reader that sees a word of record i therefore also sees
+// that written_ has reached i. On x86 these are plain moves.
 inline void TraceRing::append(const Record& record) {
   const std::uint64_t index = written_.load(std::memory_order_relaxed);
   const auto words = std::bit_cast<Words>(record);

@@ -9,7 +9,8 @@
 //   weft::Status written = trace.write_chrome("trace-{rank}.json", rank);
 //
 // A Trace belongs to one context and outlives its lanes. add_lane() is called at setup, by one
-// thread, before anybody writes a file; everything else by any thread at any time.
+// thread, before any thread writes a file. All other functions may be called by any thread at any
+// time.
 #pragma once
 
 #include <cstddef>
@@ -41,15 +42,15 @@ class Trace {
   // A ring for a lane, shown under this name. It lives as long as the trace and does not move.
   TraceRing& add_lane(std::string name);
 
-  // The number of a name ("neighbor_allreduce direct"): the argument of operation_begin. The same
-  // text gives the same number. 0, shown as "operation", when the trace is off or has too many
-  // names. Takes a lock: for the path that makes a plan, not for the one that runs it.
+  // The number of a name such as "neighbor_allreduce direct", for the argument of operation_begin.
+  // Equal texts have equal numbers. The number is 0, shown as "operation", if the trace is off or
+  // has too many names. The function takes a lock: call it when a plan is made, not when it runs.
   [[nodiscard]] std::uint16_t operation_name(std::string_view name);
 
-  // Writes the timeline to trace_path(path, rank), over what was there. The process is the rank.
-  // Its threads are the lanes, with combines as spans and other events as instants. Operations and
-  // waits have tracks of their own, because several may be open on one lane. Times are microseconds
-  // of now_ns(), so the files of one machine's ranks can be put together:
+  // Writes the timeline to trace_path(path, rank) and replaces the file. In the file the rank is a
+  // process and its lanes are threads. Combines are spans, other events are instants. Operations
+  // and waits have tracks of their own, because several may be open on one lane. Times are
+  // microseconds of now_ns(), so the files of one machine's ranks can be merged:
   //   jq -s '{traceEvents: map(.traceEvents) | add}' trace-*.json
   Status write_chrome(std::string_view path, Rank rank) const;
 

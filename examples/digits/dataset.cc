@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kDarkest = 16;  // dark cells of a 4 x 4 block
 
-// A whole number from 0 to `largest`?
+// True for a whole number from 0 to `largest`.
 bool is_count(double value, int largest) {
   return value >= 0 && value <= largest && value == std::floor(value);
 }

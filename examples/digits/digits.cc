@@ -1,13 +1,13 @@
-// digits: ranks learn to read handwriting, each from its own images, by talking to their neighbors
-// only.
+// digits: ranks learn to read handwritten digits. Each rank has its own images and talks only to
+// its neighbors.
 //
 //   weft run -n 4 -- digits examples/data/digits.csv [GRAPH]
 //
-// Decentralized SGD, adapt-then-combine: every rank takes a gradient step on a mini-batch of its
-// own images, then averages its model with its in-neighbors': x_i := sum_j w_ij (x_j - step * g_j).
-// No rank sees all images and none holds all models. For comparison, each rank also learns without
-// its neighbors, and rank 0 centrally: from all images, with as many steps, each on a batch as
-// large as those of all ranks together.
+// The method is decentralized SGD, adapt-then-combine: every rank takes a gradient step on a
+// mini-batch of its own images, then averages its model with those of its in-neighbors: x_i :=
+// sum_j w_ij (x_j - step * g_j). No rank sees all images, and none holds all models. For
+// comparison, each rank also learns without its neighbors. Rank 0 also learns centrally: from all
+// images, with the same number of steps, each on a batch as large as those of all ranks together.
 //
 // Exits with 1 if a rank reads less than 93% of the held-out images, or if the models do not agree.
 #include <algorithm>
@@ -95,7 +95,7 @@ weft::Result<double> consensus_distance(weft::Context& context, const float* mod
   return largest;
 }
 
-// Every rank's value of `mine`, known to all.
+// The values of `mine` of all ranks.
 weft::Result<std::vector<double>> gather(weft::Context& context, double mine) {
   std::vector<double> own(static_cast<std::size_t>(context.size()));
   std::vector<double> all(own.size());
@@ -146,7 +146,7 @@ void print_report(const weft::Context& context, const Task& task, const Outcome&
       outcome.distance);
 }
 
-// All ranks come to the same verdict, because they judge the same numbers.
+// All ranks reach the same verdict, because all judge the same numbers.
 weft::Status judge(const Outcome& outcome) {
   const auto failed = [](const char* what, double is, const char* expected, double limit) {
     std::array<char, 128> text{};
@@ -168,7 +168,7 @@ weft::Status run(const std::string& path, const std::string& graph_name) {
   WEFT_ASSIGN(const auto context, weft::Context::from_environment());
   WEFT_ASSIGN(const Task task, read_task(path, context->size()));
   WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(graph_name, context->size()));
-  WEFT_RETURN_IF_ERROR(context->set_graph(graph, true));  // by its own weights w_ij
+  WEFT_RETURN_IF_ERROR(context->set_graph(graph, true));  // with the graph's weights w_ij
   WEFT_ASSIGN(const Outcome outcome, learn(*context, task));
   if (context->rank() == 0) print_report(*context, task, outcome);
   return judge(outcome);

@@ -24,7 +24,7 @@ Scores scores(Model model, std::span<const float> image) {
   return result;
 }
 
-// The largest score is taken off first, so that exp cannot overflow.
+// The largest score is subtracted first, so that exp cannot overflow.
 Scores probabilities(Model model, std::span<const float> image) {
   Scores result = scores(model, image);
   const float largest = *std::ranges::max_element(result);

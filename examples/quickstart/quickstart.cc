@@ -1,4 +1,5 @@
-// quickstart: every rank averages a number with its neighbors until all hold the mean.
+// quickstart: each rank averages a number with its neighbors, again and again, until all ranks hold
+// the mean.
 //
 //   weft run -n 4 -- quickstart
 #include <cstdio>

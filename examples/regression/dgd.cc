@@ -1,17 +1,18 @@
-// dgd: decentralized gradient descent fits a linear model to samples that no rank has all of.
+// dgd: decentralized gradient descent fits a linear model to samples. Each rank has only a part of
+// them.
 //
 //   weft run -n 4 -- dgd examples/data/diabetes.csv [GRAPH]
 //
-// Each rank averages its model with its in-neighbors' and goes down its own gradient, in one of two
-// orders (BlueFog, equations 22 and 23; GAMMA is the step length):
+// Each rank averages its model with those of its in-neighbors and takes a step along its own
+// gradient, in one of two orders (BlueFog, equations 22 and 23; GAMMA is the step length):
 //   adapt while communicating   x_i := sum_j w_ij x_j - GAMMA g_i(x_i)
 //   adapt, then communicate     x_i := sum_j w_ij (x_j - GAMMA g_j(x_j))
-// The first computes its gradient while the models travel. Neither reaches the solution: where the
-// ranks would agree on it, their own gradients do not vanish, only the mean of these does, and each
-// step pulls them apart again. They settle at a distance proportional to GAMMA, which the program
-// shows by halving it. exact_diffusion takes that bias away.
+// The first order computes the gradient while the models travel. Neither order reaches the
+// solution. At the solution the mean of the ranks' gradients is 0, but the gradient of each rank is
+// not, so each step pulls the ranks apart again. They settle at a distance that is proportional to
+// GAMMA. The program shows this by halving GAMMA. exact_diffusion removes this bias.
 //
-// Exits with 1 if the distance is more than GAMMA, or half the GAMMA does not bring it near half.
+// Exits with 1 if the distance is more than GAMMA, or if half of GAMMA does not bring it near half.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -24,7 +25,7 @@ namespace {
 
 constexpr double kStepLength = 0.12;
 constexpr double kTravel = 800;      // iterations times step length; slow directions shrink by e^-7
-constexpr double kRemainder = 1e-3;  // e^-7: what is then left of the way
+constexpr double kRemainder = 1e-3;  // e^-7: the part of the initial distance that is then left
 constexpr double kLargestRatio = 0.7;  // of the distances with half and with the whole step length
 
 enum class Order { while_communicating, then_communicate };
@@ -88,7 +89,7 @@ weft::Result<Distances> descend(Descent& descent, Progress progress, Order order
   return progress.distances();
 }
 
-// The second descent goes on where the first has settled.
+// The second descent begins where the first has settled.
 weft::Status compare(weft::Context& context, const Task& task, Order order) {
   const std::string name =
       order == Order::while_communicating ? "adapt while communicating" : "adapt, then communicate";

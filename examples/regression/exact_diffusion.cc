@@ -1,16 +1,17 @@
-// exact_diffusion: fits a linear model to samples that no rank has all of, and gets to the very
-// model that one machine with all samples would find.
+// exact_diffusion: fits a linear model to samples, of which each rank has only a part. It finds
+// exactly the model that one rank with all samples would find.
 //
 //   weft run -n 4 -- exact_diffusion examples/data/diabetes.csv [GRAPH]
 //
-// BlueFog, appendix A: each rank goes down its own gradient, adds what the last averaging took away
-// from it, and averages with its in-neighbors (g_i its gradient, GAMMA the step length):
+// The method is in BlueFog, appendix A. Each rank takes a step along its own gradient, adds what
+// the last averaging took away from its model, and averages with its in-neighbors. g_i is the
+// gradient of rank i, GAMMA the step length:
 //   psi_i := x_i - GAMMA g_i(x_i)
 //   phi_i := psi_i + x_i - the last psi_i
 //   x_i   := sum_j w_ij phi_j
-// Where it rests the ranks agree and the mean of their gradients vanishes, for any GAMMA that is
-// small enough: what keeps dgd at a distance is summed up in the correction and cancels. It asks
-// more of the weights than dgd does; weights.h says what and why.
+// When the iteration comes to rest, the ranks agree and the mean of their gradients is 0, for any
+// GAMMA that is small enough. The bias that keeps dgd at a distance accumulates in the correction
+// and cancels. The method needs more from the weights than dgd does; weights.h says what and why.
 //
 // Exits with 1 if a rank's model is not the solution to 6 digits.
 #include <algorithm>
@@ -32,7 +33,7 @@ constexpr double kLargestDistance = 1e-6;
 weft::Result<Distances> diffuse(weft::Context& context, const Task& task) {
   WEFT_ASSIGN(const auto x, examples::make_tensor<double>(kFeatures));
   WEFT_ASSIGN(const auto phi, examples::make_tensor<double>(kFeatures));
-  std::vector<double> last_psi(kFeatures);  // as x begins
+  std::vector<double> last_psi(kFeatures);  // begins with the same values as x
   std::vector<double> slope(kFeatures);
   Progress progress(context, task, "exact diffusion", kIterations);
   for (std::size_t k = 1; k <= kIterations; ++k) {

@@ -1,5 +1,5 @@
-// Reading, and the textbook formulas. The normal equations square the condition number: with 20 for
-// these features, double precision leaves about 13 digits.
+// Reads samples, and has the textbook formulas. The normal equations square the condition number.
+// It is 20 for these features, so double precision leaves about 13 digits.
 #include "examples/regression/samples.h"
 
 #include <algorithm>

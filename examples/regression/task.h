@@ -1,6 +1,6 @@
-// task: what a rank is given, and how far the ranks have come. The loss of a model x is
-// |A x - b|^2 / 2m over all m samples. Rank i of n sees its own samples only and calls n times its
-// part of that sum its own loss f_i; the mean of the f_i is the loss.
+// task: the samples of a rank, and how near the ranks are to the solution. The loss of a model x is
+// |A x - b|^2 / 2m over all m samples. Rank i of n sees only its own samples. Its own loss f_i is n
+// times its part of that sum, so that the mean of all f_i is the loss.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace regression {
 struct Task {
   Samples mine;
   double scale = 0;              // f_i is scale/2 * |A_i x - b_i|^2
-  std::vector<double> solution;  // of all samples, in closed form; nobody descends by it
+  std::vector<double> solution;  // for all samples, in closed form; only for comparison
 };
 
 // The part of rank `rank` of `ranks` of the file. An error if there are not enough samples for all.
 weft::Result<Task> read_task(const std::string& path, int rank, int ranks);
 
-// Both are the largest of any rank, relative to the length of the solution.
+// The largest distances of any rank, relative to the length of the solution.
 struct Distances {
-  double solution = 0;   // of a rank's model from the solution
-  double consensus = 0;  // of a rank's model from the mean of all models
+  double solution = 0;   // between a rank's model and the solution
+  double consensus = 0;  // between a rank's model and the mean of all models
 };
 // Collective.
 weft::Result<Distances> measure(weft::Context& context, const Task& task, Model mine);
@@ -36,9 +36,9 @@ class Progress {
   Progress(weft::Context& context, const Task& task, const std::string& title,
            std::size_t iterations);
   [[nodiscard]] std::size_t iterations() const { return iterations_; }
-  // Every rank calls it after every iteration, the first being number 1.
+  // Every rank calls this after every iteration. The first iteration is number 1.
   weft::Status after(std::size_t iteration, Model mine);
-  // As last measured.
+  // The distances as last measured.
   [[nodiscard]] const Distances& distances() const { return distances_; }
 
  private:

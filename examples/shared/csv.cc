@@ -1,4 +1,4 @@
-// One number after the other, nothing skipped: a line is taken whole or refused.
+// Parses number after number. A line is accepted as a whole or refused.
 #include "examples/shared/csv.h"
 
 #include <charconv>

@@ -1,5 +1,5 @@
-// csv: files of numbers, one row per line after a header line, separated by commas. Strict: what is
-// not such a file is an error that names the line. Values and pure functions.
+// csv: files of numbers, separated by commas, one row per line after a header line. Reading is
+// strict: any deviation from this is an error that names the line. Values and pure functions.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ struct Table {
 // The table in the stream, at least one row of `columns` numbers (one or more).
 weft::Result<Table> read_csv(std::istream& stream, std::size_t columns);
 
-// "line 3: expected …", for what is wrong with row 1 of a table.
+// "line 3: expected …": the error for row 1 of a table.
 [[nodiscard]] weft::Status wrong_row(std::size_t row, const std::string& expected);
 
-// What `read` makes of the file at `path`; its errors get the path in front.
+// The result of `read` for the file at `path`. Errors begin with the path.
 template <typename Read>
 auto read_file(const std::string& path, Read read)
     -> decltype(read(std::declval<std::istream&>())) {

@@ -1,5 +1,5 @@
-// Tensor: an array that the other ranks of this machine can read in place, so that no operation has
-// to copy it first.
+// Tensor: an array in shared memory. Other ranks of this machine read it in place, so no operation
+// has to copy it first.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-// The allreduce algorithms behind plan_allreduce, each for two ranks or more. Internal.
-// All give every rank the same bits: a block is combined in one defined order wherever it is
-// combined.
+// The allreduce algorithms behind plan_allreduce(), each for two ranks or more. Internal. All ranks
+// get the same bits, because each block is combined in one defined order, wherever that happens.
 #pragma once
 
 #include <string>
@@ -22,8 +21,8 @@ struct AllreduceChoice {
 [[nodiscard]] Planned plan_allreduce_halving_doubling(Rank rank, int size, Shape shape,
                                                       std::string reason);
 
-// These add to the reason how they make use of the layout, which must be one that their checks
-// allow.
+// The following planners append to the reason how they use the layout. Their check must have
+// accepted it.
 [[nodiscard]] Planned plan_allreduce_multi_ring(Rank rank, int size, std::size_t bytes, Shape shape,
                                                 const Layout& layout, const std::string& reason);
 [[nodiscard]] Status check_bcube(int size);

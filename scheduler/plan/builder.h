@@ -1,8 +1,8 @@
-// builder: how planners write plans down. Internal to the module.
+// builder: how planners write plans. Internal to the module.
 //
-// A PlanBuilder appends steps to one Plan and is used up by finish(). It belongs to the planner's
-// thread and checks what a planner could get wrong by itself (indices, order of hazards); what
-// concerns several ranks is verify()'s business.
+// A PlanBuilder appends steps to one Plan; finish() ends it. It belongs to the planner's thread. It
+// checks mistakes that concern one rank alone (indices, order of hazards). verify() checks what
+// concerns several ranks.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ class PlanBuilder {
   PlanBuilder(std::string_view operation, std::string_view algorithm, const View& view);
 
   void partition(Buffer buffer, Partition::Kind kind, std::uint32_t blocks);
-  // Input and output in the same even blocks: what every reduction over all ranks uses.
+  // Cuts input and output into the same even blocks, as every reduction over all ranks does.
   void partition_evenly(std::uint32_t blocks);
 
-  // Appends a send and returns its step index, to be named as a hazard. Earlier edges are served
-  // first.
+  // Appends a send and returns its step index, by which hazards name it. Edges are served in the
+  // order given.
   std::uint32_t send(Slice slice, const std::vector<std::uint32_t>& edges);
   void combine(Combining combining, Slice slice, const std::vector<Operand>& operands,
                const std::vector<std::uint32_t>& hazards = {});
-  // What the edge carries should take this rail.
+  // Asks for a rail for the messages of this edge.
   void keep_to_rail(std::uint32_t edge, int rail);
   [[nodiscard]] Plan finish(std::string reason) &&;
 
@@ -40,15 +40,16 @@ class PlanBuilder {
 [[nodiscard]] std::vector<std::uint32_t> every_edge(const std::vector<Rank>& peers);
 // The index of `peer` in an ascending list that contains it.
 [[nodiscard]] std::uint32_t edge_to(const std::vector<Rank>& peers, Rank peer);
-// A view with the same peers in both directions, sorted here; and the one of all other ranks.
+// A view with the same peers in both directions, which need not be sorted; and the view of all
+// ranks.
 [[nodiscard]] View symmetric_view(Rank rank, int size, std::vector<Rank> peers);
 [[nodiscard]] View complete_view(Rank rank, int size);
 // The view with its peers ascending, each once.
 [[nodiscard]] View sorted(View view);
 // The rank `hops` before `rank`, counted around a ring.
 [[nodiscard]] Rank behind(Rank rank, int hops, int size);
-// All other ranks, beginning with the next one: neighbors in time are then spread over the ranks,
-// and not everybody's first read falls on rank 0.
+// All other ranks, beginning with the next one. If all ranks read in this order, their first reads
+// are spread over the ranks instead of all falling on rank 0.
 [[nodiscard]] std::vector<Rank> others_clockwise(Rank rank, int size);
 
 [[nodiscard]] Slice blocks_of(Buffer buffer, std::uint32_t first, std::uint32_t last);

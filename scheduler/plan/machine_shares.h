@@ -1,12 +1,13 @@
-// machine_shares: which rank of a machine has which share of the tensor, so that machines exchange
-// share by share: what the hierarchical operations have in common. Internal.
+// machine_shares: which rank of a machine owns which share of the tensor. Hierarchical operations
+// exchange shares between machines, from owner to owner. Internal.
 //
-// The tensor is cut in as many blocks as the least common multiple B of the machines' rank counts:
-// of a machine with L ranks the l-th has the blocks l B/L … (l+1) B/L - 1. A segment is a run of
-// blocks that has one owner on every machine. Where all machines have as many ranks, a share is one
-// segment, and its owners are those with the same place on their machines.
+// The tensor is cut into B blocks. B is the least common multiple of the machines' numbers of
+// ranks. On a machine with L ranks, the l-th rank owns blocks l B/L … (l+1) B/L - 1. A segment is a
+// run of consecutive blocks that has one owner on every machine. Example: on machines of 2 and of 3
+// ranks, B is 6, and the segments are blocks 0-1, 2, 3 and 4-5. If all machines have the same
+// number of ranks, each share is one segment, and its owners have the same local rank.
 //
-// Values, of cost linear in the ranks. A MachineShares is immutable.
+// Values; the cost is linear in the number of ranks. A MachineShares is immutable.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,9 @@ namespace weft {
 
 class MachineShares {
  public:
-  // Of a layout that names all ranks' machines and that check() allows.
+  // The layout names the machine of every rank, and check() has accepted it.
   explicit MachineShares(const Layout& layout);
-  // Whether all machines can be served by blocks of one size, and what is wrong with those that
-  // cannot.
+  // Ok if blocks of one size fit all machines; else the error says which machines do not fit.
   [[nodiscard]] static Status check(const Layout& layout);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(machine_.size()); }
@@ -36,13 +36,14 @@ class MachineShares {
   }
   // Ascending.
   [[nodiscard]] std::vector<Rank> ranks_of(int machine) const;
-  // A rank's place among those of its machine.
+  // The local rank.
   [[nodiscard]] int place_of(Rank rank) const;
   // "4 ranks", "2 to 8 ranks": how many the machines have.
   [[nodiscard]] std::string text() const;
 
   [[nodiscard]] std::uint32_t blocks() const { return blocks_; }
-  // The segments of a rank's share, in order. Slices of no particular buffer.
+  // The segments of a rank's share, in order. Only the slices' block numbers count, not their
+  // buffer.
   [[nodiscard]] std::vector<Slice> segments_of(Rank rank) const;
   [[nodiscard]] Rank owner(int machine, const Slice& segment) const;
 
@@ -50,41 +51,43 @@ class MachineShares {
   [[nodiscard]] int begin_of(int machine) const {
     return first_[static_cast<std::size_t>(machine)];
   }
-  // Of one rank's share on a machine.
+  // Blocks in the share of each rank of a machine.
   [[nodiscard]] std::uint32_t share_blocks(int machine) const {
     return blocks_ / static_cast<std::uint32_t>(ranks_on(machine));
   }
 
   std::vector<int> machine_;  // by rank
-  std::vector<int> first_;    // by machine, and one more: where its ranks begin in ranks_
+  std::vector<int> first_;    // by machine, and the end: where its ranks begin in ranks_
   std::vector<Rank> ranks_;   // by machine, then ascending
   std::vector<int> counts_;   // the different numbers of ranks, ascending
   std::uint32_t blocks_ = 1;
 };
 
-// A tensor of `blocks` blocks, reduced to our share among the ranks of our machine, and gathered.
+// A tensor of `blocks` blocks, reduced inside our machine so that each rank holds its share, and
+// gathered again inside the machine.
 [[nodiscard]] TensorPart inside_machine(const MachineShares& shares, Rank rank,
                                         std::uint32_t blocks, Shape shape, TensorPart::Sums sums);
 
-// An exchange of shares between machines. Weight::Kind::edge of the others is that of the in-edge
-// from whoever owns the segment there.
+// An exchange of shares between machines. Where `others` is Weight::Kind::edge, it is the weight of
+// the in-edge from the rank that owns the segment on the other machine.
 struct SharesExchange {
   const MachineShares* shares;
-  Buffer own;                 // where our share is before; nobody writes there any more
+  Buffer own;                 // where our share is before the exchange; not written during it
   std::vector<int> from, to;  // machines, ascending, without our own
   Combining combining;
   Weight::Kind self, others;
 };
 
-// The output's blocks of our share := our share and those of the machines `from`, in the order of
-// the machines, segment by segment.
+// For each segment of our share: output := our share combined with those of the machines `from`, in
+// the order of the machines.
 void exchange_shares(PlanBuilder& plan, const View& view, const SharesExchange& exchange);
-// The rank's edges to other machines over the rail that is near it; where no distances are known on
-// its machine, over a rail of its own, or one that as many ranks share as any other; where that does
-// not come out even, over all.
+// Chooses a rail for the rank's edges to other machines:
+//  - the rail that is near the rank, if distances are known on its machine;
+//  - else a rail of its own, or one that as many ranks share as any other rail;
+//  - else, if ranks and rails do not divide evenly, all rails.
 void keep_to_near_rail(PlanBuilder& plan, const View& view, const MachineShares& shares,
                        const Layout& layout);
-// Adds whom exchange_shares() talks to; in no order.
+// Adds the peers of exchange_shares() to the view, in no particular order.
 void add_share_peers(View& view, const SharesExchange& exchange);
 
 }  // namespace weft

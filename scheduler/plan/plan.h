@@ -1,26 +1,25 @@
 // plan: a collective as plain data.
 //
-// A Plan is one rank's straight-line program for one collective: send this slice along those edges,
-// combine what arrives with what is here into that slice, and so on. It is a *shape*: peers are
-// indices into the rank's View, sizes are fractions of the operand, weights are names bound at each
-// call. So one plan serves every call with the same shape, whatever the ranks, sizes and weights of
-// the moment, and the same plan is moved by the executor, proved by the verifier, timed by the
-// simulator and drawn.
+// A Plan is one rank's program for one collective, without branches and loops: send this slice
+// along those edges, combine what arrives with local data into that slice, and so on. A plan is a
+// *shape*: peers are indices into the rank's View, sizes are fractions of the operand, and weights
+// are names that are bound at each call. One plan therefore serves every call of the same shape,
+// for any ranks, sizes and weights. The executor runs the plan, the verifier proves it correct, the
+// simulator predicts its time, and the tools draw it.
 //
 // How a program runs (the contract between planners and everything that consumes plans):
-//  - Steps start in order. A combine ends before the next step starts. A send *starts* at its place
-//    and proceeds in the background: its source must not be written again until the send's readers
-//    are done.
-//  - Messages between two ranks arrive in the order sent; the k-th message that rank i's program
-//    sends to rank j is the k-th that rank j's program takes from rank i, and both name the same
-//    number of elements.
-//  - Between ranks of one machine a large message is *read in place* by its receiver while the
-//    receiver's combine runs. A combine that overwrites a slice which was sent before therefore
-//    lists that send as a hazard: it waits until all readers of that send are done. verify() proves
-//    that no hazard is missing.
-//  - The plan ends when all steps ended and all sends' readers are done.
+//  - Steps start in order. A combine ends before the next step starts. A send starts in its turn
+//    and proceeds in the background. Its source must not be written again until all readers of the
+//    send are done.
+//  - Messages between two ranks arrive in the order sent. The k-th message that rank i's program
+//    sends to rank j is the k-th that rank j's program takes from rank i, and both steps name the
+//    same number of elements.
+//  - Between ranks of one machine the receiver reads a large message in place, while its combine
+//    runs. If a combine overwrites a slice that was sent before, it lists that send as a hazard and
+//    waits until all readers of the send are done. verify() proves that no hazard is missing.
+//  - The plan ends when all steps have ended and the readers of all sends are done.
 //
-// Values only, no thread, no clock; everything here is thread safe for concurrent reading.
+// Values only, without threads and clocks. Any number of threads may read them at the same time.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +33,8 @@
 
 namespace weft {
 
-// Whom a rank talks to in one operation: in-peers may send to it, out-peers are sent to; both
-// ascending.
+// The peers of a rank in one operation, in ascending order. `in` may send to this rank; this rank
+// sends to `out`.
 struct View {
   Rank rank = 0;
   int size = 1;
@@ -46,11 +45,12 @@ struct View {
 enum class Buffer : std::uint8_t { input, output, scratch };
 inline constexpr int kBuffers = 3;
 
-// How a buffer is cut in blocks. even: block b of `blocks` over n elements is [b*n/blocks,
-// (b+1)*n/blocks), in 64-byte units where n allows (see block_range), so that two ranks agree
-// without talking. given: the caller states each block's elements (gatherings and scatterings with
-// unequal parts); a given scratch is cut as the buffer that it is a scratch of. none: the plan does
-// not use the buffer.
+// How a buffer is cut into blocks.
+//  - even: block b of `blocks` blocks over n elements is [b*n/blocks, (b+1)*n/blocks), in units of
+//    64 bytes if n allows it (see block_range). Two ranks thus agree without talking.
+//  - given: the caller states the elements of each block, as in a gather of unequal parts. A
+//    scratch buffer with this kind is cut like the buffer that Plan::scratch_of names.
+//  - none: the plan does not use the buffer.
 struct Partition {
   enum class Kind : std::uint8_t { none, even, given };
   Kind kind = Kind::none;
@@ -62,14 +62,14 @@ struct Range {
   std::size_t count = 0;   // elements
 };
 
-// Block `block` of `blocks` even parts of `elements`. Blocks are contiguous, disjoint, cover
-// everything and differ by at most one grain; cuts lie on multiples of `grain` elements (one cache
-// line) except the end.
+// Block `block` of `blocks` even parts of `elements`. The blocks are contiguous and disjoint, cover
+// all elements, and differ by at most one grain. Each cut is at a multiple of `grain` elements (one
+// cache line); only the end need not be.
 [[nodiscard]] Range block_range(std::size_t elements, std::size_t grain, std::uint32_t blocks,
                                 std::uint32_t block);
 
-// Blocks first … last-1 of a buffer. first == last is the empty slice: a message that carries only
-// its notice.
+// Blocks first … last-1 of a buffer. If first == last the slice is empty: its message consists of
+// the notice only.
 struct Slice {
   Buffer buffer = Buffer::input;
   std::uint32_t first = 0;
@@ -99,15 +99,19 @@ struct Operand {
   Weight weight;
 };
 
-// What a combine does with its terms. copy: the one term, unweighted. weighted: the weighted sum.
-// reduce: the reduction operator of the call (sum, min, …) with the weights ignored, or, where the
-// call's operator is an average or a sum of floating type, the weighted sum.
+// What a combine does with its terms.
+//  - copy: it has one term, and copies it without a weight.
+//  - weighted: the weighted sum.
+//  - reduce: the reduction operator of the call (sum, min, …), without the weights. If the operator
+//    is an average, or a sum of a floating type, the weighted sum.
 enum class Combining : std::uint8_t { copy, weighted, reduce };
 
-// send: `slice` goes to each of edges[first … first+count). combine: slice := operands[first …
-// first+count) in that order (planners list them in rank order, so results have the same bits in
-// every run), after the readers of the sends steps[hazards[hazard_first …
-// hazard_first+hazard_count)] are done. A combine whose slice is empty only waits for its messages.
+// One step of a plan.
+//  - send: `slice` goes to each of edges[first … first+count).
+//  - combine: slice := operands[first … first+count), combined in this order. Planners list
+//    operands in rank order, so that results have the same bits in every run. The combine starts
+//    when the readers of the sends steps[hazards[hazard_first … hazard_first+hazard_count)] are
+//    done. If its slice is empty it only waits for its messages.
 struct Step {
   enum class Kind : std::uint8_t { send, combine };
   Kind kind = Kind::send;
@@ -125,18 +129,19 @@ struct Plan {
   std::string reason;          // why this algorithm, for people
   std::uint32_t in_degree = 0;
   std::uint32_t out_degree = 0;
-  Partition partition[kBuffers];  // by Buffer. An even scratch has as many elements as `scratch_of`
+  Partition partition[kBuffers];  // by Buffer; an even scratch is as large as `scratch_of`
   Buffer scratch_of = Buffer::input;
   std::vector<Step> steps;
   std::vector<std::uint32_t> edges;  // indices into View::out
   std::vector<Operand> operands;
   std::vector<std::uint32_t> hazards;  // indices of send steps
-  // By out-edge: which of Layout::rails its large messages should take, so that edges that are used
-  // at once do not share one; or kAnyRail. Empty: that for all.
+  // By out-edge: the number (below Layout::rails) of the rail that its large messages should take,
+  // so that edges which are used at the same time do not share a rail; or kAnyRail. Empty: kAnyRail
+  // for all edges.
   std::vector<int> rails;
-  // Says of the steps above: all sends stand before the first combine that takes a message, and
-  // each edge carries one message at most. So where sends are copied at once, a rank posts what it
-  // has, waits for all that it gets, and is done.
+  // True if all sends stand before the first combine that takes a message, and each edge carries at
+  // most one message. If all messages are small enough to be copied, a rank can then post what it
+  // has, wait for everything that it gets, and combine.
   bool is_one_round = false;
 
   [[nodiscard]] const Partition& partition_of(Buffer b) const {
@@ -144,8 +149,8 @@ struct Plan {
   }
 };
 
-// A plan together with the peers that its edge indices mean: what planners of operations over all
-// ranks give.
+// A plan together with the peers that its edge indices stand for. Planners of operations over all
+// ranks return it.
 struct Planned {
   View view;
   Plan plan;
@@ -153,17 +158,19 @@ struct Planned {
 
 // How the caller's memory is used; part of the plan's shape.
 struct Shape {
-  // Input and output are the same memory; where one is a rank's block of the other (allgather,
-  // reduce_scatter, gather and scatter at the root) it lies there.
+  // Input and output are the same memory. In operations where one is a rank's block of the other
+  // (allgather, reduce_scatter, gather and scatter at the root), it lies in that block.
   bool in_place = false;
 };
 
-// Where the ranks are, for algorithms that make use of it; the same at all ranks.
+// Which ranks are on which machine, for algorithms that use this. All ranks have the same value.
 struct Layout {
-  std::vector<int> machine;  // by rank; numbered by their lowest rank. Empty: all on one
-  int rails = 1;             // that connect the machines: so many ways can be busy at once
-  // By rank: the one of them that is near the rank and that it has as few others on as can be, or
-  // kAnyRail where there is no such one. Empty: nothing is known of distances.
+  // By rank: the number of its machine. Machines are numbered in the order of their lowest ranks.
+  // Empty: all ranks are on one machine.
+  std::vector<int> machine;
+  int rails = 1;  // number of rails that connect the machines and can be busy at the same time
+  // By rank: the rail that is near the rank and that as few other ranks as possible use; or
+  // kAnyRail if there is none. Empty: no distances are known.
   std::vector<int> near = {};
 
   [[nodiscard]] int machine_of(Rank rank) const {
@@ -174,19 +181,20 @@ struct Layout {
 
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
-  direct,  // everyone reads everyone: one phase, (n-1) M in, for small messages
-  split,   // rank r reduces block r of everybody, everybody copies it: two phases, 2 M (n-1)/n
+  direct,  // each rank reads all others: one phase, (n-1) M bytes in; for small messages
+  split,   // rank r reduces block r of all ranks, all ranks copy it: two phases, 2 M (n-1)/n bytes
   ring,    // 2(n-1) phases with one neighbor each
-  halving_doubling,  // 2 log2 n phases; extra ranks of a size that is no power of two fold in first
+  halving_doubling,  // 2 log2 n phases; ranks beyond a power of two give away their input first
   bcube,         // n = a^b: b parts at once, each over the b levels in another order (Canary, 4.4)
-  torus,         // rings along each dimension, a part at once for each
-  multi_ring,    // a ring for each rail, over another order of the ranks where there is one
-  hierarchical,  // reduced to shares inside each machine, shares between machines, gathered inside
+  torus,         // rings along each dimension, with one part of the tensor for each dimension
+  multi_ring,    // one ring for each rail, if possible over different orders of the ranks
+  hierarchical,  // shares are reduced inside each machine, then between machines, then gathered
 };
 [[nodiscard]] std::string_view name(AllreduceAlgorithm algorithm);
-// An algorithm's name as name() gives it, "mesh" (what Canary calls split), or "auto".
+// Accepts what name() returns, "mesh" (Canary's name for split), and "auto".
 [[nodiscard]] Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view name);
-// Whether an algorithm can be used with so many ranks, placed so; the error says what it needs.
+// Ok if an algorithm can be used with `size` ranks on these machines; else the error says what it
+// needs.
 [[nodiscard]] Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& layout);
 
 // neighbor_allreduce: y = w_ii x + sum over in-edges of w_ij x_j, in rank order. A pure function of
@@ -194,53 +202,54 @@ enum class AllreduceAlgorithm : std::uint8_t {
 [[nodiscard]] Plan plan_neighbor_allreduce(const View& view, Shape shape);
 // neighbor_allgather: output block k := the input of in-edge k. Output partition `given`.
 [[nodiscard]] Plan plan_neighbor_allgather(const View& view, Shape shape);
-// allreduce over ranks 0 … size-1. `automatic` chooses by bytes, size and layout and says why in
-// Plan::reason. What check_allreduce() refuses must not be asked for.
+// allreduce over ranks 0 … size-1. `automatic` chooses by bytes, size and layout, and gives its
+// reason in Plan::reason. Call it only with what check_allreduce() accepts.
 [[nodiscard]] Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
                                      AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic,
                                      const Layout& layout = {});
-// hierarchical_neighbor_allreduce: x averaged inside each machine, then y := the weighted sum of
-// the machines' means over the machine's in-neighbors, the same bits on all ranks of a machine.
-// `machines`: rank is our machine, in and out its neighbors among machines. Weight::Kind::self is
-// the machine's own weight; the weight of an edge to a rank of another machine is that of the
-// machine; edges inside the machine have none. Machines may have different numbers of ranks, as far
-// as the check allows; the scale is 1 / the number of the own machine's.
+// hierarchical_neighbor_allreduce: x is averaged inside each machine. Then y := the weighted sum of
+// the machines' means over the machine's in-neighbors, with the same bits on all ranks of a
+// machine. In `machines`, `rank` is our machine, and `in` and `out` are its neighbors among
+// machines. Weight::Kind::self is the machine's own weight. An edge to a rank of another machine
+// has the weight of that machine; an edge inside the machine has none. Weight::Kind::scale is 1 /
+// the number of ranks on our machine. Machines may have different numbers of ranks, as far as the
+// check allows.
 [[nodiscard]] Status check_hierarchical_neighbor_allreduce(const Layout& layout);
 [[nodiscard]] Planned plan_hierarchical_neighbor_allreduce(Rank rank, const Layout& layout,
                                                            const View& machines, Shape shape);
-// broadcast of the root's input to everybody's output; the root's own output included unless in
-// place.
+// broadcast of the root's input to the output of all ranks, including the root's unless in place.
 [[nodiscard]] Planned plan_broadcast(Rank rank, int size, Rank root, std::size_t bytes,
                                      Shape shape);
-// barrier: nobody leaves before everybody came; messages are empty.
+// barrier: no rank ends before all ranks have begun. Its messages are empty.
 [[nodiscard]] Planned plan_barrier(Rank rank, int size);
 
-// allgather: output block r := the input of rank r, at every rank; `bytes` of the output. Output
-// partition `given`, a block for each rank.
+// allgather: output block r := the input of rank r, at every rank. `bytes` is the size of the
+// output. The output's partition is `given`, with a block for each rank.
 [[nodiscard]] Planned plan_allgather(Rank rank, int size, std::size_t bytes, Shape shape);
-// reduce_scatter: output := the reduction of everybody's input block `rank`; `bytes` of the input.
-// Input partition `given`, a block for each rank.
+// reduce_scatter: output := the reduction of input block `rank` of all ranks. `bytes` is the size
+// of the input. The input's partition is `given`, with a block for each rank.
 [[nodiscard]] Planned plan_reduce_scatter(Rank rank, int size, std::size_t bytes, Shape shape);
-// reduce: the root's output := the reduction of everybody's input. The others have no output.
+// reduce: the root's output := the reduction of the inputs of all ranks. The others have no output.
 [[nodiscard]] Planned plan_reduce(Rank rank, int size, Rank root, std::size_t bytes, Shape shape);
 // gather: the root's output block r := the input of rank r. The others have no output.
 [[nodiscard]] Planned plan_gather(Rank rank, int size, Rank root, Shape shape);
 // scatter: output := the root's input block `rank`. The others' input is not used.
 [[nodiscard]] Planned plan_scatter(Rank rank, int size, Rank root, Shape shape);
-// alltoall: output block r := rank r's input block `rank`. Both partitions `given`, a block for
-// each rank. In place needs equal blocks in both directions between each two ranks.
+// alltoall: output block r := rank r's input block `rank`. Both partitions are `given`, with a
+// block for each rank. In place needs equal blocks in both directions between each two ranks.
 [[nodiscard]] Planned plan_alltoall(Rank rank, int size, Shape shape);
 
-// Operations of some ranks; the others have no part in them.
-// send: the input to the one out-peer. receive: the one in-peer's input to the output.
+// Subset operations: only the ranks concerned have a plan.
+// send: the input goes to the one out-peer. receive: the one in-peer's input becomes the output.
 [[nodiscard]] Plan plan_send(const View& view);
 [[nodiscard]] Plan plan_receive(const View& view);
 // pair_average: y = w_ii x + w_ij x_j with the one peer, in rank order.
 [[nodiscard]] Plan plan_pair_average(const View& view, Shape shape);
-// group_average: the mean over `size` ranks. The view counts places in the group, not ranks.
+// group_average: the mean over the `size` ranks of a group. The view has places in the group
+// instead of ranks.
 [[nodiscard]] Planned plan_group_average(int place, int size, std::size_t bytes, Shape shape);
 
-// A plan as lines for people: one for the plan, one for each step. `view` names the peers.
+// A plan as text for people: one line for the plan and one for each step. `view` names the peers.
 [[nodiscard]] std::string to_text(const Plan& plan, const View& view);
 
 }  // namespace weft

@@ -1,15 +1,19 @@
-// tensor_part: a part of the tensor on its way through an allreduce by stages: the body that bcube,
-// torus, the rings and hierarchical share. Internal.
+// tensor_part: one part of a tensor in an allreduce by stages. The algorithms bcube, torus, ring,
+// multi_ring and hierarchical are made of such parts. Internal.
 //
-// A part is a run of blocks. At each stage this rank is in a group of ranks that all hold sums over
-// the same window of those blocks. The window is cut in a share for each member, and each member is
-// left with its share, reduced over the group: that is the window of the next stage. The share of
-// the last stage is complete, and the stages give their shares back in reverse order.
+// A part is a run of consecutive blocks. Example: 4 ranks in two stages of 2 members, a part of 4
+// blocks. In stage 1 ranks 0 and 1 both hold blocks 0-3; rank 0 keeps the sum of blocks 0-1, and
+// rank 1 that of 2-3. In stage 2 ranks 0 and 2 both hold blocks 0-1; rank 0 keeps the sum of block
+// 0, now over all ranks, and rank 2 that of block 1. Then the stages are gathered in reverse order.
 //
-// A stage is made in moves, some of them on the way to the shares and as many on the way back. A
-// move is a few sends and the combines of what comes. All ranks make the moves of all parts in the
-// same order (plan_parts), so on every edge the k-th message sent is the k-th taken, and nobody
-// waits for a move that comes later than its own.
+// In general, the blocks that a rank holds before a stage are the stage's window. All members of
+// the stage hold sums over the same window. It is cut into one share for each member. Each member
+// keeps its own share, reduced over the members. That share is the window of the next stage.
+//
+// A stage consists of moves: some reduce, and as many gather later. A move is a few sends and the
+// combines of what arrives. All ranks make the moves of all parts in the same order (plan_parts).
+// So on every edge the k-th message sent is the k-th taken, and no rank waits for a message of a
+// move that comes later in the order than its own.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +28,23 @@ namespace weft {
 class TensorPart {
  public:
   enum class Passing : std::uint8_t {
-    direct,  // everybody to everybody in one move, combined in the order of the members
-    ring,    // member i to member i+1, in as many moves as there are other members
+    direct,  // each member to all others in one move; combined in the order of the members
+    ring,    // member i to member i+1, in one move fewer than there are members
   };
   struct Stage {
     Passing passing = Passing::direct;
     std::vector<Rank> members;  // member i keeps share i
     int place = 0;              // this rank among them
   };
-  // What the first stage makes of its window.
+  // How the first stage combines its window, and where the sums go.
   struct Sums {
     Combining combining = Combining::reduce;
-    Buffer buffer = Buffer::output;  // scratch: of a part with one stage
+    Buffer buffer = Buffer::output;  // scratch is possible for a part with one stage
   };
 
-  // `window`: the part's blocks where they are at first. In the input they are raw, and the first
-  // to combine a contribution scales it; in the output they are sums already. Their number is a
-  // multiple of the product of the stages' members.
+  // `window` says where the part's blocks are at first. In the input they are raw: the first
+  // combine of a contribution applies the scale. In the output they are sums already. The number of
+  // blocks is a multiple of the product of the stages' numbers of members.
   TensorPart(Slice window, std::vector<Stage> stages, Shape shape, Sums sums);
   TensorPart(Slice window, std::vector<Stage> stages, Shape shape)
       : TensorPart(window, std::move(stages), shape, Sums{}) {}
@@ -52,7 +56,7 @@ class TensorPart {
     send(plan, view, move);
     combine(plan, view, move);
   }
-  // Adds whom the part talks to; in no order.
+  // Adds the part's peers to the view, in no particular order.
   void add_peers(View& view) const;
 
  private:
@@ -62,19 +66,19 @@ class TensorPart {
     std::vector<std::uint32_t> sent;  // by share (direct) or by phase (ring): the step that sent it
 
     [[nodiscard]] int length() const { return static_cast<int>(stage.members.size()); }
-    // The share `hops` places after ours, as it is in `buffer`.
+    // The share of the member `hops` places after ours, as a slice of `buffer`.
     [[nodiscard]] Slice share(int hops, Buffer buffer) const;
     [[nodiscard]] Rank member(int hops) const;
   };
   struct Move {
     std::size_t window;
     int phase;   // of a ring
-    bool gives;  // on the way back
+    bool gives;  // a move that gathers
   };
 
   [[nodiscard]] bool is_raw(const Window& window) const;
   [[nodiscard]] Weight weight_of(const Window& window) const;
-  // What must be waited for before a share that comes back is written over the one that was sent.
+  // The sends that must end before a gathered share is written over the one that was sent.
   [[nodiscard]] std::vector<std::uint32_t> hazards(const Window& window, bool sent_a_sum,
                                                    std::uint32_t sent) const;
   void send_directly(PlanBuilder& plan, const View& view, Window& window, bool gives) const;
@@ -90,19 +94,20 @@ class TensorPart {
   bool in_place_;
 };
 
-// The stage among the ranks that differ from `rank` in one digit only, which counts `stride` ranks
-// and has `length` values.
+// The stage among the ranks that differ from `rank` in one digit only. The digit has `length`
+// values, and ranks whose digits differ by 1 are `stride` apart.
 [[nodiscard]] TensorPart::Stage stage_along(Rank rank, int stride, int length,
                                             TensorPart::Passing passing);
 // The view of a rank that talks to the peers of these parts.
 [[nodiscard]] View view_of_parts(Rank rank, int size, std::span<const TensorPart> parts);
-// Into how many parts each of `parts` is cut once more, where its first message has so many bytes.
-// Parts at work at the same time should be short: a rank takes messages in the order of its program,
-// and those of the next part wait meanwhile in slots, which hold a few pieces and no more. A part
-// alone stays whole.
+// Into how many smaller parts each of `parts` parts is cut, if its first message has
+// `message_bytes`. Parts that are under way at the same time should be short: a rank takes messages
+// in the order of its program, and the messages of the next part wait meanwhile in slots, which
+// hold only a few pieces. A single part is not cut.
 [[nodiscard]] std::uint32_t slices_of(std::size_t parts, std::size_t message_bytes);
-// All parts' moves, in turn. A part's next message is sent as soon as it is there, before anything
-// else is waited for, so that all edges have something to carry. The parts have as many moves each.
+// Plans the moves of all parts, in turn. The next message of a part is sent as soon as it exists,
+// before the program waits for anything else, so that all edges have data to carry. All parts have
+// the same number of moves.
 void plan_parts(PlanBuilder& plan, const View& view, std::span<TensorPart> parts);
 
 }  // namespace weft

@@ -20,8 +20,8 @@ struct Extent {
   return a.first < b.last && b.first < a.last;
 }
 
-// One rank's three buffers in one address space, so that input and output being the same memory is
-// nothing special: they have the same addresses. Immutable. Keeps references to the plan and sizes.
+// One rank's three buffers in one address space. In place, input and output simply have the same
+// addresses. Immutable. Keeps references to the plan and the sizes.
 class Layout {
  public:
   Layout(const Planned& program, const Sizes& sizes, Shape shape);

@@ -11,11 +11,12 @@ namespace weft::verifier {
 // "rank 3 step 2: …", the form of all faults of one step.
 [[nodiscard]] Status fault(Code code, Rank rank, std::size_t step, const std::string& what);
 
-// Every index lies in its list, so that the passes below need no checks of their own; a copy has
-// one term; no combine takes two messages of one edge.
+// Checks that every index lies in its list, that a copy has one term, and that no combine takes two
+// messages of one edge. The other passes rely on this.
 [[nodiscard]] Status check_indices(const Planned& program);
 
-// The memory rules of verify.h: what is read was written, what is written is not being read.
+// Checks the memory rules of verify.h: what is read was written before, and what is written is not
+// being read.
 [[nodiscard]] Status check_memory(const Planned& program, const Layout& layout, Shape shape);
 
 }  // namespace weft::verifier

@@ -14,8 +14,8 @@
 
 namespace weft::verifier {
 
-// The ranks that can perhaps take a step, handed out in the order asked for. A rank is in it at
-// most once.
+// The ranks that may be able to take a step. next() hands them out in the given order. A rank is in
+// it at most once.
 class Ready {
  public:
   Ready(std::size_t ranks, Order order, std::uint64_t seed);
@@ -31,19 +31,20 @@ class Ready {
   std::vector<bool> is_in_;
 };
 
-// One run. Receivers read messages in place, out of the sender's memory, when their combine runs.
-// Keeps references to all that it is given.
+// One run of all plans. A receiver reads a message in place, in the sender's memory, when its
+// combine runs. Keeps references to all arguments.
 class Run {
  public:
   Run(std::span<const Planned> programs, const Wires& wires, std::span<const Layout> layouts,
       const Expectation& expectation);
 
-  // Runs all programs to their ends, or says who waits for whom, or whose messages do not match.
+  // Runs all programs to their ends. An error says which rank waits for which, or whose messages do
+  // not match.
   [[nodiscard]] Status run();
   [[nodiscard]] const Value& at(std::size_t rank, std::size_t element) const {
     return ranks_[rank].memory[element];
   }
-  // Barriers only: is it certain that `rank` ends after `other` began?
+  // Barriers only: true if `rank` certainly ends after `other` has begun.
   [[nodiscard]] bool heard_of(std::size_t rank, std::size_t other) const {
     return ranks_[rank].heard[other];
   }
@@ -52,18 +53,19 @@ class Run {
   struct Channel {                     // one edge, kept at its receiver
     std::vector<std::uint32_t> sends;  // the sender's steps, in order
     std::size_t taken = 0;
-    bool has_come = false;  // the receiver, to the combine that takes the first message
+    bool has_come = false;  // the receiver is at the combine that takes the first message
   };
   struct State {
     std::uint32_t step = 0;
-    std::uint32_t met = 0;    // how many of the step's hazards and operands need no more waiting
-    std::vector<Channel> in;  // by in-edge
-    std::vector<std::uint32_t> readers;  // by step: a send's messages that are not taken yet
-    // A lone send to several ranks: how many of them have not come to the combine that takes it.
+    std::uint32_t met = 0;               // how many of the step's hazards and operands are ready
+    std::vector<Channel> in;             // by in-edge
+    std::vector<std::uint32_t> readers;  // by step: messages of a send that are not taken yet
+    // For a plan's only send, to several ranks: how many of these are not yet at the combine that
+    // takes it.
     std::uint32_t absent = 0;
     std::vector<Value> memory;
     std::vector<bool> heard;                  // barrier: ranks known to have begun
-    std::vector<std::vector<bool>> heard_at;  // barrier, by step: what a send tells
+    std::vector<std::vector<bool>> heard_at;  // barrier, by step: the `heard` that a send carries
   };
 
   struct Wait {

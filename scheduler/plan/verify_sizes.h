@@ -1,5 +1,5 @@
 // verify_sizes: how many elements each rank's input and output have in a symbolic run, and where
-// they are cut when the caller says so. Internal to the verifier.
+// `given` partitions are cut. Internal to the verifier.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace weft::verifier {
 
-// One rank's. Cuts: block b of a given partition is elements cuts[b] … cuts[b+1]-1.
+// The sizes of one rank. Block b of a `given` partition has elements cuts[b] … cuts[b+1]-1.
 struct Sizes {
   std::size_t input = 0;
   std::size_t output = 0;
   std::vector<std::size_t> input_cuts;
   std::vector<std::size_t> output_cuts;
   bool may_be_in_place = true;
-  std::size_t own_offset = 0;  // in place: of the smaller of input and output in the larger
+  // In place: the offset of the smaller of input and output in the larger one.
+  std::size_t own_offset = 0;
 
   [[nodiscard]] std::size_t of(Buffer buffer) const {
     return buffer == Buffer::output ? output : input;
@@ -28,13 +29,13 @@ struct Sizes {
   }
 };
 
-// By rank. Even partitions get enough elements for every block to have one, and everything is
-// uneven, empty blocks among it, so that taking one block for another shows as a wrong size or a
-// wrong value.
+// Sizes by rank. An even partition gets at least one element for every block. All sizes are uneven,
+// and some blocks are empty, so that a confusion of two blocks shows as a wrong size or a wrong
+// value.
 [[nodiscard]] std::vector<Sizes> choose_sizes(std::span<const Planned> programs,
                                               const Expectation& expectation);
 
-// A given partition must have as many blocks as were given.
+// Checks that a `given` partition has as many blocks as the sizes have cuts.
 [[nodiscard]] Status check_given(const Planned& program, const Sizes& sizes);
 
 }  // namespace weft::verifier

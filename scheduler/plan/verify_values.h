@@ -15,21 +15,23 @@ using Field = std::uint64_t;
 [[nodiscard]] Field add(Field a, Field b);
 [[nodiscard]] Field subtract(Field a, Field b);
 [[nodiscard]] Field multiply(Field a, Field b);
-// A new word of a digest: order matters.
+// Adds a word to a digest. The order of the words matters.
 [[nodiscard]] std::uint64_t mix(std::uint64_t digest, std::uint64_t word);
 
-// One element, carried through three calls of the same plan at once.
+// The value of one element, in three calls of the same plan at once.
 struct Value {
-  Field average = 0;  // a call whose operator is an average: weights apply
-  Field product =
-      1;  // a call whose operator is a product: weights do not, and each source must come once
-  std::uint64_t bits =
-      0;  // the expression itself, its order included: equal means equal bits in floating point
+  Field average = 0;  // in a call whose operator is an average: weights apply
+  // In a call whose operator is a product: weights do not apply, and each source must come once.
+  Field product = 1;
+  // A digest of the expression and its order. If two are equal, floating-point results have equal
+  // bits.
+  std::uint64_t bits = 0;
 };
 
-// The random numbers that stand for inputs and weights; pure functions of the seed. Where ranks are
-// on machines (`machine`, by rank; empty: they are not), the ranks of a machine have its scale and
-// its weights, and an edge inside it has a weight that belongs in no result.
+// The random numbers that stand for inputs and weights; pure functions of the seed. `machine` has
+// the machine of each rank; empty if machines do not matter. If it is given, all ranks of a machine
+// have the scale and the weights of the machine, and an edge inside a machine has a weight that no
+// right result contains.
 class Symbols {
  public:
   Symbols(std::uint64_t seed, std::span<const int> machine);
@@ -37,16 +39,16 @@ class Symbols {
   [[nodiscard]] Field input(Rank rank, std::size_t element) const;
   // What `weight` means in the plan of `view`'s rank.
   [[nodiscard]] Field weight(const View& view, const Weight& weight) const;
-  // The weight that `to` gives to what comes from `from`, itself included.
+  // The weight that `to` applies to data from `from`, which may be `to` itself.
   [[nodiscard]] Field edge(Rank to, Rank from) const;
-  // Of `rank` among `size` ranks, or among those of its machine. The scale of one rank is 1, as an
-  // average of one is.
+  // The scale for an average over `size` ranks, or over the ranks of the machine of `rank`. It is 1
+  // for one rank.
   [[nodiscard]] Field scale(Rank rank, int size) const;
   [[nodiscard]] Value input_value(Rank rank, std::size_t element) const;
 
  private:
   [[nodiscard]] Field draw(std::uint64_t kind, std::uint64_t a, std::uint64_t b) const;
-  // Whose weights a rank has: its machine's or its own.
+  // The number whose weights a rank uses: its machine's or its own.
   [[nodiscard]] std::uint64_t owner_of_weights(Rank rank) const;
 
   std::uint64_t seed_;

@@ -1,4 +1,4 @@
-// verify_wires: which out-edge is which in-edge. Internal to the verifier.
+// verify_wires: connects each out-edge with the in-edge at its other end. Internal to the verifier.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace weft::verifier {
 // wires[r][e]: the index of rank r's out-edge e among its peer's in-edges.
 using Wires = std::vector<std::vector<std::uint32_t>>;
 
-// Fails, naming the edge, when one of its ends does not have it.
+// An error names an edge that only one of its ends has.
 [[nodiscard]] Result<Wires> connect(std::span<const Planned> programs);
 
 }  // namespace weft::verifier

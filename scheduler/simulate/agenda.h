@@ -1,7 +1,7 @@
 // agenda: which of the flows under way ends first. Internal to the module.
 //
-// A heap with four children a node, so that a million flows are ten levels deep, over numbers of
-// the caller's whose times may change.
+// A heap of numbers, which the caller gives, ordered by time. The time of a number may change. Each
+// node has four children, so that the heap of a million flows is ten levels deep.
 #pragma once
 
 #include <algorithm>

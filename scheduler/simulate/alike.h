@@ -1,9 +1,10 @@
-// alike: whether ranks r and r + p do the same, shifted. Internal to the module.
+// alike: whether ranks r and r + p do the same, shifted by p. Internal to the module.
 //
-// Where plans only know distances around the ring of ranks, and the machines, too, look the same
-// from every p-th rank on, every p-th rank has the same history. One group of p ranks is then
-// simulated, whose messages to other groups come back as those of the others. So a ring of 10,000
-// ranks, which exchanges 200 million messages, costs as much as its 20,000 phases.
+// Suppose that plans depend only on distances between ranks, and that the machines look the same
+// from every p-th rank on. Then every p-th rank has the same history. The simulator runs only one
+// group of p ranks. A message of this group to another group comes back as the message that the
+// other group would send. A ring of 10,000 ranks exchanges 200 million messages, but costs only as
+// much as its 20,000 phases.
 #pragma once
 
 #include <string>
@@ -13,12 +14,12 @@
 namespace weft::simulator {
 
 struct Alike {
-  int ranks = 1;    // of a group; all: nothing is alike
-  std::string why;  // or why not
+  int ranks = 1;    // ranks of a group; the number of all ranks if none are alike
+  std::string why;  // why ranks are alike or not
 };
 
-// Plans are compared for all ranks, or, where that took too long, for ranks spread over all; `why`
-// says which.
+// Compares the plans of all ranks. If that would take too long, it compares those of a sample
+// spread over all ranks; `why` says which was done.
 [[nodiscard]] Alike find_alike(const SimulatedJob& job, const SimulateOptions& options);
 
 }  // namespace weft::simulator

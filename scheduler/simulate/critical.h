@@ -7,8 +7,8 @@
 
 namespace weft::simulator {
 
-// The chain of works and transfers that ends when `rank` does, from the run that `play` made;
-// longest first. One entry for each kind and link.
+// The chain of computations and transfers that ends when `rank` does, in the run of `play`. One
+// entry for each kind and link, the longest first.
 [[nodiscard]] std::vector<Cause> critical_path(const Play& play, const Programs& programs,
                                                Rank rank);
 

@@ -17,8 +17,8 @@ inline constexpr std::string_view kCombineColor = "#f4b942";
   return rail < 0 ? kMemoryColor : line_color(rail);
 }
 
-// Colors and their meanings in one line from `at` on: memory if it is used, the rails, and what
-// else is given.
+// Draws colors and their meanings in one line that begins at `at`: memory if it is used, the rails,
+// and combining if asked for.
 void draw_legend(Canvas& svg, Point at, const Simulation& simulation, const Cluster& cluster,
                  bool with_combining);
 

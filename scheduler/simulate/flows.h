@@ -1,7 +1,7 @@
 // flows: what is being carried at the moment, and which ends next. Internal to the module.
 //
-// A flow takes one path or several at once: pieces go wherever there is room, so its parts end
-// together and its rate is the sum of theirs.
+// A flow takes one path or several at once. Its pieces go wherever there is room, so all parts of a
+// flow end together, and its rate is the sum of their rates.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace weft::simulator {
 
 class Flows {
  public:
-  // What a flow is for: a message by number, or a rank that reads memory.
+  // What a flow belongs to: a message, or a rank that reads memory.
   struct Owner {
     std::uint32_t number = 0;
     bool is_reader = false;
   };
   struct Ended {
     Owner owner;
-    std::uint32_t link = 0;  // that held it up last
+    std::uint32_t link = 0;  // the link that limited the flow last
   };
 
   // At most `paths` paths a flow. `most_on_path`, `slack`: see Shares.
@@ -31,7 +31,7 @@ class Flows {
       : shares_(Shares::make(table, most_on_path, slack)), paths_(paths) {}
 
   void start(Owner owner, double bytes, std::span<const Path> paths, double now);
-  // After everything that starts and ends at one instant.
+  // Brings rates up to date. Call it after everything that starts and ends at one instant.
   void settle(double now);
   [[nodiscard]] double crowding(const Path& path) const { return shares_->crowding(path); }
   [[nodiscard]] bool empty() const { return agenda_.empty(); }
@@ -43,7 +43,7 @@ class Flows {
     Owner owner;
     double remaining = 0;
     double rate = 0;
-    double since_us = 0;  // has had that rate
+    double since_us = 0;  // since when it has this rate
     std::uint32_t paths = 0;
   };
   struct Part {
@@ -57,9 +57,9 @@ class Flows {
   std::unique_ptr<Shares> shares_;
   Agenda agenda_;
   std::size_t paths_;
-  std::size_t strands_ = 0;  // that there is room for
+  std::size_t strands_ = 0;  // number of strands for which there is room
   std::vector<Flow> flows_;
-  std::vector<Part> parts_;  // flow f's are f * paths_ …
+  std::vector<Part> parts_;  // those of flow f begin at f * paths_
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> changed_;
 };

@@ -1,11 +1,12 @@
-// links: what the bytes between two ranks share with others. Internal to the module.
+// links: the links that bytes between two ranks share with others. Internal to the module.
 //
-// A link is an entry of one table; a path is the links between two ranks on one rail. Interfaces
-// carry both directions at once. The links upwards of a level are left out where they can carry all
-// that comes from below, and so bound nothing; likewise a machine's memory.
+// A link is an entry of one table. A path is the list of links between two ranks on one rail. An
+// interface has one link for each direction. The links upwards of a level are left out if they can
+// carry everything that comes from below, since they then limit nothing. The same holds for a
+// machine's memory.
 //
-// With alike ranks the table has the links of the first group only; a path to a machine of another
-// group ends at its like.
+// If ranks are alike, the table has only the links of the first group. A path to a machine of
+// another group ends at the corresponding machine of the first.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace weft::simulator {
 
-// Two interfaces, and up and down at each level.
+// A path has two interfaces, and one link up and one down at each level.
 inline constexpr std::size_t kMostLinks = 2 + 2 * kMostSwitchLevels;
 
 struct Path {
@@ -27,32 +28,33 @@ struct Path {
 
 class Links {
  public:
-  // Of `alike` ranks, which are whole machines.
+  // Makes the links of the first `alike` ranks, which fill whole machines.
   Links(const SimulatedJob& job, const SimulateOptions& options, int alike);
 
   [[nodiscard]] std::vector<Link>& table() { return table_; }
   [[nodiscard]] bool share_memory(Rank from, Rank to) const {
     return machine_of(from) == machine_of(to);
   }
-  // The rails between two ranks of different machines; none: there is no path.
+  // The rails between two ranks of different machines. Empty if there is no path.
   void rails_between(Rank from, Rank to, std::vector<int>& rails) const {
     job_.rails.rails_between(from, to, rails);
   }
-  // All that their machines are on: what Plan::rails numbers.
+  // All rails that both machines are on. The numbers in Plan::rails index this list.
   void rails_of_machines(Rank from, Rank to, std::vector<int>& rails) const {
     job_.rails.rails_of_machines(from, to, rails);
   }
-  // What the sender's interface on the rail carries.
+  // The rate of the sender's interface on the rail.
   [[nodiscard]] double bytes_per_us(Rank from, int rail) const {
     const RailBase& base = rails_[static_cast<std::size_t>(rail)];
     return table_[base.out + folded(machine_of(from))].bytes_per_us;
   }
   [[nodiscard]] Path path(Rank from, Rank to, int rail) const;
-  // Of the longest path.
+  // The number of links of the longest path.
   [[nodiscard]] std::size_t most_on_path() const { return most_on_path_; }
-  // Least over the rails between two ranks, or their memory's.
+  // The latency between two ranks on a rail, or that of their memory.
   [[nodiscard]] double latency_us(Rank from, Rank to, int rail) const;
-  // Reading another rank's memory: whether ranks of one machine hold each other up, and how.
+  // Whether ranks of one machine slow each other down when they read each other's memory; and the
+  // links that such a read uses.
   [[nodiscard]] bool is_memory_shared() const { return memory_base_ != kNone; }
   [[nodiscard]] Path memory_path(Rank reader) const;
 
@@ -66,7 +68,7 @@ class Links {
   struct RailBase {
     std::uint32_t out = 0;
     std::uint32_t in = 0;
-    std::vector<LevelBase> levels;  // that bound anything, from the leaves upwards
+    std::vector<LevelBase> levels;  // those that limit anything, from the leaves upwards
   };
 
   [[nodiscard]] int machine_of(Rank rank) const { return machine_[static_cast<std::size_t>(rank)]; }
@@ -81,7 +83,7 @@ class Links {
 
   const SimulatedJob& job_;
   std::vector<int> machine_;  // by rank
-  int machines_ = 1;          // that are simulated
+  int machines_ = 1;          // number of machines that are simulated
   std::vector<RailBase> rails_;
   std::size_t most_on_path_ = 2;
   std::uint32_t memory_base_ = kNone;

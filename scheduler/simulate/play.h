@@ -1,8 +1,8 @@
-// play: all ranks' programs on the links. Internal to the module.
+// play: runs the programs of all ranks on the links. Internal to the module.
 //
-// Time goes from instant to instant at which a flow ends or a rank posts or begins to read shared
-// memory. What nobody else can hold up (latency, combining) is worked out ahead when it begins, so
-// it costs no event.
+// Time moves from event to event. An event is a flow that ends, or a rank that posts or begins to
+// read shared memory. What no other rank can slow down (latency, combining) is computed when it
+// begins, and needs no event.
 #pragma once
 
 #include <queue>
@@ -16,10 +16,10 @@ namespace weft::simulator {
 
 class Play {
  public:
-  // Refers to all that it is given; the programs keep what happened.
+  // Keeps references to all arguments. The results of the run are stored in the programs.
   Play(const SimulatedJob& job, const SimulateOptions& options, Links& links, Programs& programs);
 
-  // Runs to the end, or names a rank that waits for ever.
+  // Runs to the end. An error names a rank that would wait for ever.
   [[nodiscard]] Status run();
   // When a rank's last step ended, and when its last message was released.
   [[nodiscard]] double end_us(Rank rank) const { return of(rank).clock; }
@@ -33,7 +33,7 @@ class Play {
     std::uint32_t step = 0;
     std::uint32_t missing = 0;  // messages and releases that the combine waits for
     std::uint32_t phase = 0;
-    double clock = 0;  // its last step ended, or will end
+    double clock = 0;  // when its last step ended, or will end
     double slowdown = 1;
     double last_release_us = 0;
     std::uint32_t last_released = kNone;
@@ -45,7 +45,7 @@ class Play {
       return a.time != b.time ? a.time > b.time : a.rank > b.rank;
     }
   };
-  // When a combine can begin, and when the last piece from a network is there.
+  // When a combine can begin, and when the last piece from a network has arrived.
   struct Ready {
     double begin_us = 0;
     double arrival_us = 0;
@@ -83,7 +83,7 @@ class Play {
   std::vector<State> states_;
   std::vector<Rank> runnable_;
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
-  std::vector<int> rails_;  // of the message that starts
+  std::vector<int> rails_;  // scratch: rails of the message that starts
   std::vector<Path> paths_;
   Status status_;
 };

@@ -1,12 +1,12 @@
-// programs: all ranks' plans, compiled for a run. Internal to the module.
+// programs: the plans of all ranks, compiled for a run. Internal to the module.
 //
-// A plan's steps lose what a run does not need, and the plan is dropped at once: the plans of ten
-// thousand ranks would not fit. Sends that follow each other become one burst. Every message has a
-// number; a channel has the messages from one rank to another, in order, and takings name the
-// messages that they take.
+// A compiled step has only what a run needs. Each plan is dropped as soon as it is compiled,
+// because the plans of ten thousand ranks would not fit in memory. Consecutive sends become one
+// burst. Every message has a number. A channel lists the messages from one rank to another, in
+// order. A combine names the messages that it takes.
 //
-// With alike ranks only the first group is compiled. What its rank r takes from rank q is what r's
-// like gets from q's like in that group.
+// If ranks are alike, only the first group is compiled. A message from a rank outside of the group
+// stands for the message that the corresponding ranks inside of the group exchange.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,23 @@ inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 struct Message {
   std::uint64_t bytes = 0;
   std::uint32_t channel = 0;
-  std::uint32_t poster = 0;  // the burst that it is of
-  // Of the run.
+  std::uint32_t poster = 0;  // the burst to which it belongs
+  // Results of the run.
   std::uint32_t phase = 0;
   std::uint32_t taker = kNone;  // the combine that took it
-  std::uint32_t link = kNone;   // that held it up last
-  std::int32_t rail = -1;       // the first that carried it; -1: memory
+  std::uint32_t link = kNone;   // the link that limited it last
+  std::int32_t rail = -1;       // the first rail that carried it; -1: memory
   bool has_left = false;
   bool is_released = false;
-  bool is_awaited = false;          // by its receiver's combine
-  bool is_release_awaited = false;  // by its sender's
+  bool is_awaited = false;          // a combine of the receiver waits for it
+  bool is_release_awaited = false;  // a combine of the sender waits for its release
   double begin_us = 0;
   double left_us = 0;
   double arrival_us = 0;
-  double release_us = 0;  // its source may be overwritten
+  double release_us = 0;  // from when its source may be overwritten
 };
 
-// Messages first, first + 1, …
+// `count` entries that begin at `first`.
 struct Messages {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -46,7 +46,7 @@ struct Messages {
 
 struct Channel {
   Rank from = 0;
-  Rank to = 0;              // with alike ranks this one may not be simulated, but its like is
+  Rank to = 0;              // may be outside of the simulated group
   int rail = kAnyRail;      // Plan::rails
   std::uint32_t first = 0;  // into Programs::order
   std::uint32_t count = 0;
@@ -58,18 +58,18 @@ struct Channel {
 
 struct Step {
   enum class Kind : std::uint8_t { burst, combine };
-  // What the end of a combine waited for, last of all.
+  // What a combine waited for last.
   enum class Wait : std::uint8_t { own, arrival, announcement, release };
   Kind kind = Kind::burst;
   Wait wait = Wait::own;
-  std::uint32_t message = kNone;  // that was waited for
-  Messages messages{};            // burst: posted. combine: range of Programs::takes
-  Messages hazards{};             // combine: range of Programs::hazards
-  std::uint32_t locals = 0;       // combine: terms that are here
-  std::uint64_t bytes = 0;        // combine: of each term
-  // Of the run.
+  std::uint32_t message = kNone;  // the message that it waited for
+  Messages messages{};       // burst: the messages that it posts. combine: range of Programs::takes
+  Messages hazards{};        // combine: range of Programs::hazards
+  std::uint32_t locals = 0;  // combine: number of local terms
+  std::uint64_t bytes = 0;   // combine: size of each term
+  // Results of the run.
   double begin_us = 0;
-  double work_us = 0;  // combine: something was there to work on
+  double work_us = 0;  // combine: when there was something to work on
   double end_us = 0;
 };
 
@@ -96,7 +96,8 @@ struct Programs {
   }
 };
 
-// `equalized`: see Sizes. Fails, naming the ranks, where messages and takings do not match or there are too many.
+// `equalized`: see Sizes. It is an error if sent and taken messages do not match, or if there are
+// too many. The error names the ranks.
 [[nodiscard]] Result<Programs> compile(const SimulatedJob& job, const SimulateOptions& options,
                                        int alike, bool equalized);
 

@@ -1,4 +1,5 @@
-// sizes: bytes of a plan's slices, cut as the executor cuts them. Internal to the module.
+// sizes: the sizes of a plan's slices in bytes, cut as the executor cuts them. Internal to the
+// module.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@ namespace weft::simulator {
 
 class Sizes {
  public:
-  // `equalized`: equal numbers of blocks have equal sizes, those of the largest. So what is alike
-  // happens at one instant, although a block may be a cache line longer at one rank than at another.
+  // If `equalized`, all blocks have the size of the largest block. Ranks that are alike then act at
+  // the same instant, although in truth a block may be one cache line longer at one rank than at
+  // another.
   Sizes(const Plan& plan, const OperandBytes& bytes, bool equalized)
       : plan_(plan), bytes_(bytes), equalized_(equalized) {}
   [[nodiscard]] std::uint64_t bytes_of(const Slice& slice) const;

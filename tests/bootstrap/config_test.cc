@@ -11,7 +11,7 @@ namespace {
 using Entries = std::vector<std::string>;
 
 std::string error_of(const Entries& entries) {
-  return std::string(Config::from_entries(entries).status().text());
+  return std::string(Config::from_entries(entries, UnknownNames::refuse).status().text());
 }
 
 TEST(Config, AnEmptyEnvironmentGivesTheDefaults) {
@@ -126,6 +126,21 @@ TEST(Config, AnUnknownVariableNamesTheClosestKnownOne) {
                 .find("WEFT_DEADLINE: no such variable; did you mean WEFT_DEADLINE_MS?"),
             std::string::npos);
   EXPECT_NE(error_of({"WEFT_RNAK=0"}).find("did you mean WEFT_RANK?"), std::string::npos);
+}
+
+// The host's process may hold another version of Weft, whose settings they are.
+TEST(Config, AnUnknownVariableIsAWarningInALibrary) {
+  std::vector<std::string> said;
+  set_log_sink([&said](const LogRecord& record) { said.emplace_back(record.text); });
+  const Result<Config> config =
+      Config::from_entries({"WEFT_OF_TOMORROW=1", "WEFT_DEADLINE_MS=7"}, UnknownNames::warn);
+  const bool is_silent = Config::from_entries({"WEFT_OF_TOMORROW=1", "WEFT_LOG=off"}).ok();
+  set_log_sink({});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->deadline_ms, 7);
+  EXPECT_TRUE(is_silent);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].find("WEFT_OF_TOMORROW: no such variable"), std::string::npos) << said[0];
 }
 
 TEST(Config, TheKeyIsNeverRepeated) {

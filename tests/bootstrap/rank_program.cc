@@ -5,6 +5,7 @@
 //   late          rank 0 waits for what the others put and a fence they enter too late; prints the
 //                 errors, then meets them
 //   die RANK      after the fence that rank is killed; the others wait for the event and print it
+//   again         leaves the job and joins it anew, three times; one line for each
 //   absent RANK   that rank exits with status 5 without joining; the others meet it in a fence
 #include <poll.h>
 #include <signal.h>
@@ -100,10 +101,28 @@ int die(Store& store, Rank victim, Deadline deadline) {
   return event->kind == StoreEvent::Kind::died ? 0 : 6;
 }
 
+// What a program does that ends Weft and starts it again.
+int again(Config& config, Deadline deadline) {
+  for (int round = 0; round < 3; ++round) {
+    Result<std::shared_ptr<Store>> store = open_store(config);
+    if (!store.ok()) return report(store.status());
+    // Over PMIx a second context of the process shares the seat.
+    if (config.launcher == Launcher::pmix && open_store(config).value() != *store) return 7;
+    if (Status status = exchange_round(**store, round, deadline); !status.ok())
+      return report(status);
+    if (Status fence = (*store)->fence(deadline); !fence.ok()) return report(fence);
+    if (Status left = (*store)->goodbye(deadline); !left.ok()) return report(left);
+    std::printf("round %d\n", round);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 int run(const std::string& what, Rank rank_argument) {
   Result<Config> config = Config::from_environment();
   if (!config.ok()) return report(config.status());
   if (what == "absent" && config->rank == rank_argument) return 5;
+  if (what == "again") return again(*config, Deadline::after_ms(config->deadline_ms));
   const auto store = open_store(*config);
   if (!store.ok()) return report(store.status());
   const Deadline deadline = Deadline::after_ms(config->deadline_ms);

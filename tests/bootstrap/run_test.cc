@@ -378,6 +378,14 @@ TEST_P(WeftRunOver, RanksGetWhatTheOthersPut) {
                    "[2] exchanged with 3 others", "[3] exchanged with 3 others"}));
 }
 
+TEST_P(WeftRunOver, RanksMayLeaveAndJoinAgain) {
+  Weft weft(ranks_of(3, {"again"}), launcher());
+  EXPECT_EQ(weft.wait(), 0) << weft.err;
+  EXPECT_EQ(weft.sorted_lines(),
+            (Words{"[0] round 0", "[0] round 1", "[0] round 2", "[1] round 0", "[1] round 1",
+                   "[1] round 2", "[2] round 0", "[2] round 1", "[2] round 2"}));
+}
+
 TEST_P(WeftRunOver, ARankThatIsLateIsNamedAndWaitedForAgain) {
   Weft weft(ranks_of(3, {"late"}), launcher());
   EXPECT_EQ(weft.wait(), 0) << weft.err;

@@ -1,4 +1,5 @@
 // The rendezvous over TCP: joining, being refused, hosting, and losing the server.
+#include "engine/bootstrap/board.h"
 #include "tests/bootstrap/stores.h"
 
 namespace weft::testing {
@@ -80,6 +81,100 @@ TEST(Rendezvous, NamesRanksThatNeverJoined) {
   EXPECT_EQ(get.text(), "get 'x': rank 3 never joined the job");
   EXPECT_TRUE(
       contains(two->get("y", Deadline::after_ms(1)).status().text(), "ranks 1, 3 never joined"));
+}
+
+// It has the job's key, so it is the rank that the others wait for, and it will never come.
+TEST(Rendezvous, ARankRefusedForItsSizeIsNamedToTheOthersAtOnce) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  const auto store = join(*server, 0, 2);
+  EXPECT_EQ(refusal(rank_options(*server, 1, 3)).code(), Code::mismatch);
+  EXPECT_EQ(wait_for_event(*store).rank, 1);
+  for (const Status& status :
+       {store->fence(patient()), store->get_from(1, "x", patient()).status()}) {
+    EXPECT_EQ(status.code(), Code::mismatch);
+    EXPECT_EQ(status.rank(), 1);
+    EXPECT_EQ(status.text(),
+              "rank 1 could not join: rank 1 expects 3 ranks; this job has 2 (it came from "
+              "127.0.0.1)");
+  }
+}
+
+TEST(Rendezvous, AProcessWithAnotherKeyIsNamedWithTheMissingRank) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  const auto store = join(*server, 0, 2);
+  ConnectOptions options = rank_options(*server, 1, 2);
+  options.job_key = "another key, of another job";
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(refusal(options).code(), Code::no_permission);
+  const std::string said =
+      "rank 1 never joined the job; a process at 127.0.0.1 that took itself for rank 1 was "
+      "refused: "
+      "it has another WEFT_JOB_KEY";
+  EXPECT_EQ(store->fence(Deadline::after_ms(1)).text(), "fence: " + said);
+  EXPECT_EQ(store->get_from(1, "x", Deadline::after_ms(1)).status().text(), "get 'x': " + said);
+  EXPECT_NE(join(*server, 1, 2), nullptr);
+}
+
+// A rank that fails before the others have come: they learn it when they do, and why.
+TEST(Rendezvous, ARankThatCouldNotTakePartTellsThoseThatComeLater) {
+  RendezvousOptions options = server_options(2);
+  options.host_rank = 0;
+  const auto server = RendezvousServer::start(options).value();
+  const auto zero = join(*server, 0, 2);
+  zero->set_failure(Status(Code::unavailable, "no interface eth7"));
+  ASSERT_TRUE(zero->goodbye(patient()).ok());
+  constexpr std::int64_t kStayMs = 20;
+  const std::int64_t before = now_ns();
+  EXPECT_TRUE(server->wait_until_empty(patient(), Deadline::after_ms(kStayMs)).ok());
+  EXPECT_GE(now_ns() - before, kStayMs * 1'000'000) << "rank 1 may still come";
+  std::thread host([&] { EXPECT_TRUE(server->wait_until_empty(patient(), patient()).ok()); });
+  const auto one = join(*server, 1, 2);
+  for (const Status& status : {one->fence(patient()), one->get_from(0, "x", patient()).status()}) {
+    EXPECT_EQ(status.code(), Code::peer_left);
+    EXPECT_EQ(status.text(), "rank 0 has left the job: no interface eth7");
+  }
+  ASSERT_TRUE(one->goodbye(patient()).ok());
+  host.join();
+}
+
+TEST(Rendezvous, AllRanksMayJoinAnewWhenAllHaveLeft) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  auto zero = join(*server, 0, 2);
+  auto one = join(*server, 1, 2);
+  ASSERT_TRUE(zero->put("x", "old").ok());
+  ASSERT_TRUE(zero->goodbye(patient()).ok());
+  zero.reset();
+  std::thread waiting([&] { zero = join(*server, 0, 2); });
+  ASSERT_TRUE(one->goodbye(patient()).ok());
+  waiting.join();
+  one = join(*server, 1, 2);
+  ASSERT_TRUE(one->put("x", "new").ok());
+  EXPECT_EQ(zero->get_from(1, "x", patient()).value(), "new");
+  std::thread other([&] { EXPECT_TRUE(one->fence(patient()).ok()); });
+  EXPECT_TRUE(zero->fence(patient()).ok());
+  other.join();
+}
+
+TEST(Rendezvous, ARankThatIsBackEarlyIsToldForWhomItWaits) {
+  struct Nobody : Board::Outbox {
+    void reply(Rank, const Reply&) override {}
+    void event(Rank, const StoreEvent&) override {}
+  } nobody;
+  Board board(2, nobody);
+  for (const Rank rank : {0, 1}) board.join(rank);
+  board.handle(0, {Request::Kind::leave, 1, kNoRank, {}, {}});
+  const Status early = board.may_join(0);
+  EXPECT_EQ(early.code(), Code::unavailable) << "which is tried again";
+  EXPECT_EQ(early.text(), "rank 0 has left; it may join again when rank 1 has left too");
+  board.handle(1, {Request::Kind::leave, 1, kNoRank, {}, {}});
+  EXPECT_TRUE(board.may_join(0).ok());
+}
+
+TEST(Rendezvous, AProcessThatEndedAfterItsGoodbyeIsMissedByTheNextJob) {
+  const auto server = RendezvousServer::start(server_options(2)).value();
+  for (const Rank rank : {0, 1}) ASSERT_TRUE(join(*server, rank, 2)->goodbye(patient()).ok());
+  server->declare_dead(1, "it exited with status 0");
+  const auto zero = join(*server, 0, 2);
+  EXPECT_EQ(zero->fence(patient()).text(), "rank 1 died: it exited with status 0");
 }
 
 TEST(Rendezvous, ARankDeclaredDeadEndsTheWaitsForIt) {

@@ -328,9 +328,9 @@ TEST_F(Clusters, AVirtualFunctionCountsWhereItsCardDoesNot) {
 TEST_F(Clusters, WithoutARateTheReasonIsTheOneThatItIs) {
   Machine machine;
   machine.source = "a machine";
-  machine.untold = {"which network interfaces there are, because /sys is not mounted"};
+  machine.unreadable = {"which network interfaces there are, because /sys is not mounted"};
   EXPECT_EQ(uniform_cluster(std::make_shared<const Machine>(machine), 2, 1).status().text(),
-            "a machine: no network interface with a known rate (not told: which network interfaces "
+            "a machine: no network interface with a known rate (unknown: which network interfaces "
             "there are, because /sys is not mounted); correct it with a file (docs/hardware.md)");
 }
 

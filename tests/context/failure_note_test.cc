@@ -39,7 +39,6 @@ void ask_about_an_old_operation(Endpoint& peer) {
 }
 
 TEST(FailureNote, IsSaidToCarryItsText) {
-  set_log(LogLevel::off, kNoRank);
   Config config = test_config();
   config.transports = {.automatic = false, .shm = true};
   const auto stores = make_local_stores(2).value();

@@ -35,7 +35,6 @@ using RankBody = std::function<void(Context&)>;
 // Each rank with the configuration that `config_of` gives it.
 inline void run_job_with(int ranks, const std::function<Config(Rank)>& config_of,
                          const RankBody& body) {
-  set_log(LogLevel::off, kNoRank);
   Result<std::vector<std::shared_ptr<Store>>> stores = make_local_stores(ranks);
   ASSERT_TRUE(stores.ok());
   std::vector<std::thread> threads;

@@ -127,7 +127,6 @@ TEST(Split, AFailureStaysInItsPart) {
 // Rank 3's store goes without a goodbye. Its fellow in the part learns that, under the part's
 // numbers; the other part goes on, though the whole is broken there too.
 TEST(Split, ADeathConcernsOnlyThePartsOfTheRank) {
-  set_log(LogLevel::off, kNoRank);
   auto stores = make_local_stores(4);
   ASSERT_TRUE(stores.ok());
   std::latch died(1), done(3);

@@ -33,9 +33,8 @@ class OpenedRails : public testing::Test {
     bond.channels = options.channels;
     bond.payload_bytes = options.payload_bytes;
     testing::internal::CaptureStderr();
-    set_log(LogLevel::warning, kNoRank);
+    const LogScope scope({LogLevel::warning, kNoRank});
     Status status = open_rails(config, bond, nullptr, std::move(rails), {}, ways_);
-    set_log(LogLevel::off, kNoRank);
     said_ = testing::internal::GetCapturedStderr();
     return status;
   }

@@ -88,7 +88,7 @@ TEST(Workplace, DistancesAreThoseOfTheMachine) {
   EXPECT_EQ(distance_to(machine, {}, "eth0").far, distance_to(machine, {}, "eth1").far);
   EXPECT_EQ(how_near(machine, gpu, "mlx5_1"), "mlx5_1 and GPU 1 are below one host bridge");
   EXPECT_EQ(how_near(machine, {-1, 0}, "mlx5_1"), "mlx5_1 and node 0 are across NUMA nodes");
-  EXPECT_EQ(how_near(machine, {}, "mlx5_1"), "mlx5_1, how near is not told");
+  EXPECT_EQ(how_near(machine, {}, "mlx5_1"), "mlx5_1, distance unknown");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <array>
 #include <fstream>
 
-#include "tools/weft/topo.h"
+#include "tools/weft/topo/topo.h"
 #include "topology/cluster/cluster.h"
 #include "topology/hardware/hardware.h"
 

@@ -40,6 +40,7 @@ gpu = 0
 peer = 1
 lanes = 4
 gbyte_per_s = 100
+kind = "xgmi"
 [[gpu_link]]
 gpu = 1
 lanes = 18
@@ -117,6 +118,14 @@ TEST(Export, TellsFourPackagesSeveralDomainsAndPortsApart) {
             Nearness::same_device);
   EXPECT_TRUE(nic(*machine, "mlx5_1").is_virtual_function);
   EXPECT_EQ(nic(*machine, "mlx5_0").bond, "bond0");
+}
+
+TEST(Export, KeepsWhatWasLeftOut) {
+  const std::string from = WEFT_CORPUS "/hwloc/v2-by-v3.xml";
+  const Result<Machine> machine = read_machine(from);
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  EXPECT_FALSE(machine->left_out.empty());
+  EXPECT_EQ(read_back(export_machine(from), *machine), *machine);
 }
 
 TEST(Export, WhatItCannotWriteItSays) {

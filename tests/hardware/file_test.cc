@@ -30,13 +30,13 @@ TEST(MachineFile, SaysWhatItDoesNotTell) {
   const std::vector<std::string> unknown = unknown_in(*machine);
   ASSERT_EQ(unknown.size(), 2U);
   EXPECT_TRUE(unknown[0].starts_with("the rate of eno1, mlx5_0"));
-  EXPECT_EQ(unknown[1], "whether NVLink connects the GPUs");
+  EXPECT_EQ(unknown[1], "whether NVLink or xGMI connects the GPUs");
 }
 
 TEST(MachineFile, WithoutSysNobodyKnowsTheInterfaces) {
   Machine machine;
   EXPECT_TRUE(unknown_in(machine).empty());
-  machine.untold = hardware::untold_by("/nowhere");
+  machine.unreadable = hardware::unreadable_in("/nowhere");
   ASSERT_FALSE(unknown_in(machine).empty());
   EXPECT_EQ(unknown_in(machine)[0],
             "which network interfaces there are, because /nowhere is not mounted");

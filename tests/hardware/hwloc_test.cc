@@ -77,6 +77,39 @@ TEST(HwlocXml, ACardWithTwoPortsIsTwoInterfaces) {
             Nearness::same_device);
 }
 
+// Its third format has device types as bit masks and one field more in `pci_type`.
+TEST(HwlocXml, OfVersion3) {
+  const Result<Machine> machine = read_machine(WEFT_CORPUS "/hwloc/v3.xml");
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  EXPECT_EQ(machine->cores, 1);
+  EXPECT_EQ(machine->gpus.size(), 1U);
+  ASSERT_EQ(machine->nics.size(), 2U);
+  EXPECT_EQ(nic(*machine, "mlx5_0").netdev, "ib0");
+  EXPECT_EQ(nic(*machine, "eth0").rdma, "");
+  EXPECT_TRUE(machine->left_out.empty());
+}
+
+TEST(HwlocXml, OfVersion2AsHwloc3WritesIt) {
+  const Result<Machine> machine = read_machine(WEFT_CORPUS "/hwloc/v2-by-v3.xml");
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  EXPECT_EQ(nic(*machine, "eth0").place.address, "0000:02:00.0");
+  EXPECT_TRUE(machine->gpus.empty());
+  EXPECT_EQ(
+      machine->left_out,
+      (std::vector<std::string>{"0000:03:00.0 (a display of the server's own, no accelerator)",
+                                "NVLinkBandwidth (a matrix of links, which Weft does not read)"}));
+}
+
+TEST(HwlocXml, ACardWithoutAnInterfaceIsNamed) {
+  const TextFile file(with(
+      R"(<object type="Bridge" bridge_type="0-1" bridge_pci="0001:[10-11]"><object type="PCIDev" pci_busid="0001:10:00.0" pci_type="0200 [15b3:101d] [0000:0000] 00"/></object>)"));
+  const Result<Machine> machine = read_machine(file.path());
+  ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+  EXPECT_EQ(machine->left_out,
+            (std::vector<std::string>{
+                "0001:10:00.0 (a network card for which the system has no interface)"}));
+}
+
 TEST(HwlocXml, WhatHwlocCouldNotBearIsToldWithItsLine) {
   ASSERT_TRUE(read_machine(TextFile(with("")).path()).ok());
   std::string deep;
@@ -116,8 +149,8 @@ TEST(HwlocXml, WhatHwlocCouldNotBearIsToldWithItsLine) {
 
 TEST(HwlocXml, WhatIsNoMachineIsToldWithItsLine) {
   EXPECT_EQ(complaint("<topology/>"), "1: <topology> has no <object>");
-  EXPECT_EQ(complaint("<topology version=\"3.0\"><object/></topology>"),
-            "1: version 3.0 of hwloc's format is not known");
+  EXPECT_EQ(complaint("<topology version=\"4.0\"><object/></topology>"),
+            "1: version 4.0 of hwloc's format is not known");
   EXPECT_EQ(complaint("<svg/>"), "1: <svg> is neither hwloc's <topology> nor NCCL's <system>");
   EXPECT_EQ(complaint("<topology>\n<object"), "2: Error parsing start element tag");
   EXPECT_EQ(complaint(std::string("<topology>\n") + kMachine + "</object></topology>"),

@@ -88,7 +88,7 @@ TEST(NvmlGpus, ALibraryThatRefusesTellsNothing) {
   machine.gpus.resize(2);
   ask(nvml, machine);
   EXPECT_EQ(machine.gpus.size(), 2U);
-  EXPECT_FALSE(machine.are_gpu_links_told);
+  EXPECT_FALSE(machine.are_gpu_links_known);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 // Opening over devices that refuse or offer less: an error names the device and what was tried,
 // and nothing leaks.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "tests/ib/pair.h"
@@ -62,6 +65,20 @@ TEST(IbOpen, ADeviceThatIsNotThereIsToldWithThoseThatAre) {
   EXPECT_EQ(status.code(), Code::unavailable);
   for (const char* part : {"mlx5_9", "scripted0", "scripted1"})
     EXPECT_NE(status.text().find(part), std::string_view::npos) << status.to_string();
+}
+
+// The hooks that would see other memory go are the host's to ask for: with them this call fails.
+TEST(IbOpen, LeavesTheFunctionsOfTheCLibraryAlone) {
+  Ranks ranks(1);
+  ASSERT_TRUE(ranks.try_open(0).ok());
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory =
+      mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  void* const second = static_cast<std::byte*>(memory) + bytes;
+  EXPECT_EQ(mremap(memory, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, second), second)
+      << errno_text(errno);
+  munmap(second, bytes);
 }
 
 TEST(IbOpen, APortThatIsDown) {

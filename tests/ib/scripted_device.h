@@ -56,6 +56,7 @@ struct ScriptedWork {
   ibv_wr_opcode opcode = IBV_WR_SEND;
   std::size_t bytes = 0;
   bool inlined = false;
+  bool fenced = false;
 };
 
 // A dma-buf as it was registered.

@@ -208,7 +208,7 @@ Fabric::Step Fabric::step(ScriptedQueuePair& pair) {
     ScriptedQueuePair* peer = peer_of(pair);
     if (works)
       status = works({pair.context->device->name, pair.qp_num, send.request.opcode, bytes_of(send),
-                      !send.inlined.empty()});
+                      !send.inlined.empty(), (send.request.send_flags & IBV_SEND_FENCE) != 0});
     if (status == IBV_WC_SUCCESS)
       status = peer == nullptr ? IBV_WC_RETRY_EXC_ERR : move(pair, send, *peer);
     if (status == kNoReceive && peer != nullptr && peer->srq != nullptr &&

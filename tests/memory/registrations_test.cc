@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/memory/fake_device.h"
+#include "verbs/memory/memory.h"
 
 namespace weft {
 namespace {
@@ -240,6 +241,23 @@ TEST_F(RegistrationsTest, WithoutCoherenceARegistrationLastsAsLongAsItsUse) {
     EXPECT_EQ(device_.live().size(), 1u);
   }
   EXPECT_TRUE(all.prepare(reinterpret_cast<const void*>(page(0)), kPage).ok());
+  EXPECT_TRUE(device_.live().empty());
+  EXPECT_EQ(all.counts().kept, 0u);
+}
+
+// The heap tells of its own changes, so what is in it is kept without hooks too.
+TEST_F(RegistrationsTest, WithoutCoherenceHeapMemoryIsKeptUntilItIsGivenBack) {
+  constexpr std::size_t kBytes = std::size_t{4} << 20;  // blocks as large give their pages back
+  Registrations& all = open({}, Status(Code::unavailable, "no hooks"));
+  void* const memory = allocate(kBytes).value();
+  EXPECT_TRUE(all.keeps(memory, kBytes));
+  EXPECT_FALSE(all.keeps(&memory, sizeof memory));
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uint32_t first = found(all, address, kBytes).lkey();
+  EXPECT_EQ(found(all, address, 1).lkey(), first);
+  EXPECT_EQ(all.counts().kept, 1u);
+  deallocate(memory);
+  (void)touch(0, 1);
   EXPECT_TRUE(device_.live().empty());
   EXPECT_EQ(all.counts().kept, 0u);
 }

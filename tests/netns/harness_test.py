@@ -1,5 +1,6 @@
-"""tools/netns from outside: rates hold, cuts cut, and nothing is left however a run ends. Exits with 77 where
-namespaces are not possible."""
+"""tools/netns from outside: rates hold, cuts cut, and nothing is left however a run ends.
+
+usage: harness_test.py RatesTest|HarnessTest. Exits with 77 where namespaces are not possible."""
 
 import json
 import os
@@ -33,7 +34,7 @@ def names_of(pid):
     return [line for line in listed.splitlines() if line.startswith(f"weft-{pid}-")]
 
 
-class HarnessTest(unittest.TestCase):
+class RatesTest(unittest.TestCase):
     def traffic(self, *rails):
         """Mbit/s by (host, rail)."""
         done = netns("-n", 2, "-r", 2, "--rates", MBIT, "--each", sys.executable, HERE / "traffic.py", 4, *rails)
@@ -57,6 +58,8 @@ class HarnessTest(unittest.TestCase):
     def test_two_rails_carry_twice_as_much(self):
         self.check_rates(0, 1)
 
+
+class HarnessTest(unittest.TestCase):
     def test_cut_and_mend(self):
         done = netns("-n", 2, "-r", 2, sys.executable, HERE / "cut.py")
         self.assertEqual(done.returncode, 0, done.stderr)

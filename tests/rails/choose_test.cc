@@ -75,7 +75,7 @@ TEST(NearRails, MoreInterfacesThanRanksAreSharedOut) {
   const RailUse one = choose(fabric({.machines = 2, .ranks = 1, .rails = 3}));
   EXPECT_EQ(rails_of(one, 0), (Rails{0, 1, 2}));
   EXPECT_EQ(one.reason_of(0),
-            "eth0, how near is not told; eth1, how near is not told; eth2, how near is not told");
+            "eth0, distance unknown; eth1, distance unknown; eth2, distance unknown");
   const RailUse two = choose(fabric({.machines = 2, .ranks = 2, .rails = 4}));
   Rails all = rails_of(two, 0);
   std::ranges::copy(two.rails_of(1), std::back_inserter(all));

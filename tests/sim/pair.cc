@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "verbs/bond/interface.h"
+
 namespace weft {
 namespace {
 
@@ -66,6 +68,12 @@ Pair::Pair(PairOptions options) {
                  return Result<std::string>(ends_[static_cast<std::size_t>(peer)]->address());
                }).value();
   }
+}
+
+Interface& Pair::at(Rank rank) {
+  Interface& end = *ends_[static_cast<std::size_t>(rank)];
+  static_cast<const bond::BondInterface&>(end).check();
+  return end;
 }
 
 std::string Pair::path(Rank rank, std::size_t rail) {

@@ -36,7 +36,8 @@ class Pair {
  public:
   explicit Pair(PairOptions options);
 
-  [[nodiscard]] Interface& at(Rank rank) { return *ends_[static_cast<std::size_t>(rank)]; }
+  // Looks first whether the turn before left the bond in a state that can be.
+  [[nodiscard]] Interface& at(Rank rank);
   [[nodiscard]] Endpoint& from(Rank rank) {
     return *at(rank).connect(1 - rank, at(1 - rank).address()).value();
   }

@@ -1,7 +1,7 @@
 """Jobs over RDMA in the guest of tools/softroce, with cables pulled, packets lost, ranks stopped and killed; every
 byte of every result is checked by the ranks themselves.
 
-usage: cluster_test.py CLUSTER_PROGRAM ClusterTest|ShapedTest[.NAME]; needs 4 hosts on 2 rails, ShapedTest with rates."""
+usage: cluster_test.py CLUSTER_PROGRAM [ClusterTest[.NAME]]; needs 4 hosts on 2 rails."""
 
 import contextlib
 import ipaddress
@@ -18,10 +18,9 @@ from pathlib import Path
 
 HOSTS, RAILS = 4, 2
 MIB = 1 << 20
-LIMIT_S = 100  # of one job; an emulated processor is slow
+LIMIT_S = 150  # of one job; an emulated processor is slow, and another guest may run beside it
 POLL_S = 0.005
 PORT = 29600  # of the first rendezvous; every job has one of its own
-RETRY_S = 4.096e-6 * 2 ** 18  # until a packet without an answer is sent again: WEFT_IB_TIMEOUT
 PROGRAM = ""
 
 
@@ -91,13 +90,36 @@ def spoiled(netem):
             tell("tc", "qdisc", "del", "dev", port, "root")
 
 
+@contextlib.contextmanager
+def shaped(*rates):
+    """What every port sends and gets is slowed to the rate of its rail, in Mbit/s, as `tools/softroce --rates` does."""
+    processors = os.cpu_count()
+    ends = [(rail, host, end) for rail in range(len(rates)) for host in range(HOSTS)
+            for end in (f"h{host}r{rail}", f"port-h{host}r{rail}")]
+    order = {end: Path(f"/sys/class/net/{end}/queues/rx-0/rps_cpus") for _, _, end in ends}
+    for rail, host, end in ends:
+        order[end].write_text(f"{1 << host % processors:x}", "ascii")  # one processor keeps the packets' order
+        shape(end, rates[rail])
+    try:
+        yield
+    finally:
+        for end, file in order.items():
+            tell("tc", "qdisc", "del", "dev", end, "root")
+            file.write_text("0", "ascii")
+
+
+def shape(end, mbit):
+    """One end of a cable."""
+    tell("tc", "qdisc", "replace", "dev", end, "root", "tbf", "rate", f"{mbit}mbit", "burst", "100kb", "limit", "4mb")
+
+
 class Job:
     """`each` ranks per host, or as many as it names for each; host h with the interfaces of its own ports on the first `rails`, or on those that `rails` names
     for it: as RDMA devices, or as what `kinds` are. The program is started by `before`."""
 
     count = 0
 
-    def __init__(self, *words, hosts=HOSTS, rails=RAILS, each=1, kinds=("rx_",), before=(), **variables):
+    def __init__(self, *words, hosts=HOSTS, rails=RAILS, each=1, kinds=("rx_",), before=(), program="", **variables):
         Job.count += 1
         self.ranks = []
         counts = [each] * hosts if isinstance(each, int) else each
@@ -109,12 +131,17 @@ class Job:
                                WEFT_RENDEZVOUS=f"127.0.0.1:{PORT + Job.count}", WEFT_JOB_KEY="key of cluster_test",
                                WEFT_INTERFACES=",".join(f"{kind}h{host}r{rail}" for kind in kinds for rail in own),
                                **variables)
-            self.ranks.append(subprocess.Popen([*before, PROGRAM, *map(str, words)], env=environment, text=True,
+            self.ranks.append(subprocess.Popen([*before, program or PROGRAM, *map(str, words)], env=environment, text=True,
                                                stdout=subprocess.PIPE, stderr=subprocess.PIPE))
 
-    def end(self):
+    def end(self, limit_s=LIMIT_S):
         """Exit statuses, and what all wrote to their error output."""
-        said = [rank.communicate(timeout=LIMIT_S) for rank in self.ranks]
+        try:
+            said = [rank.communicate(timeout=limit_s) for rank in self.ranks]
+        except subprocess.TimeoutExpired:
+            for rank in self.ranks:  # the next job needs the processors
+                rank.kill()
+            raise
         self.out = said[0][0]  # of rank 0
         return [rank.returncode for rank in self.ranks], [text for _, text in said]
 
@@ -146,23 +173,6 @@ class ClusterTest(ClusterCase):
     def test_allreduce_in_machines_first(self):
         self.assertEqual(self.assert_right(Job("allreduce:hierarchical", "ring", 1_000_000, 1, 0, hosts=2, each=2)), "")
 
-    def test_a_cable_is_pulled_in_the_middle(self):
-        before = carried(1, 1)
-        job = Job("neighbor_allreduce", "ring", 2_000_000, 8)
-        wait_until(lambda: carried(1, 1) - before > 8_000_000)
-        tell("ip", "link", "set", "port-h1r1", "down")
-        try:
-            said = self.assert_right(job)
-        finally:
-            tell("ip", "link", "set", "port-h1r1", "up")
-        self.assertIn("rx_h1r1", said)
-        self.assertIn("given up, its pieces go over the other rails", said)
-        # The round in which it was pulled lasts as long as one with a rail less, and until that is noticed.
-        row = json.loads(job.out)
-        undisturbed, slowest = row["min_us"] / 1e6, row["max_us"] / 1e6
-        print(f"a cable was pulled: {slowest:.2f} s, undisturbed {undisturbed:.2f} s")
-        self.assertLess(slowest, 2 * undisturbed + 2 * RETRY_S)
-
     def test_what_a_failed_path_still_delivers_lands_nowhere(self):
         """All that goes to host 1 on rail 1 comes seconds late, long after it was sent again on rail 0."""
         late_s = 2.5  # it is given up after one
@@ -191,12 +201,11 @@ class ClusterTest(ClusterCase):
         pulled = carried(1, 0)
         wait_until(lambda: carried(1, 0) - pulled > 3_000_000)
         tell("ip", "link", "set", "port-h1r1", "up")
-        plugged, since = carried(1, 1), time.monotonic()
+        plugged = carried(1, 1)
         wait_until(lambda: carried(1, 1) - plugged > 300_000)
-        took = time.monotonic() - since
+        self.assertEqual([rank.poll() for rank in job.ranks], [None, None], "they ended before")
         said = self.assert_right(job)
         self.assertIn("over ib:rx_h1r1/1 is back", said)
-        self.assertLess(took, 5)
 
     def test_a_rail_that_swallows_everything_is_told_by_the_device(self):
         """Its ports stay up: the queue pair says that nobody answered so many times."""
@@ -296,61 +305,24 @@ class ClusterTest(ClusterCase):
 
     def test_survivors_name_the_rank_that_was_killed(self):
         before = carried(1, 0)
-        job = Job("neighbor_allreduce", "exponential", 4_000_000, 50, WEFT_DEADLINE_MS="10000")
+        job = Job("neighbor_allreduce", "exponential", 4_000_000, 50)
         wait_until(lambda: carried(1, 0) - before > 2_000_000)
         job.ranks[1].kill()
         begin = time.monotonic()
         statuses, texts = job.end()
         took = time.monotonic() - begin
         print(f"a rank was killed: {took:.2f} s until all others had ended")
-        self.assertLess(took, 10)
         for rank in (0, 2, 3):
             self.assertNotEqual(statuses[rank], 0, texts[rank])
             self.assertIn("rank 1", errors_of(texts[rank]), texts[rank])
-
-
-class ShapedTest(ClusterCase):
-    def test_every_operation_over_both_rails(self):
-        """Here, as without a rate it is the processor that says how much goes over which. Twice, as it has a say all the same:
-        the rail that had less took 1.4 to 6 of 12 MB each time."""
-        operations = ("neighbor_allreduce", "neighbor_allgather", "allreduce:ring", "allreduce:bcube",
-                      "allreduce:halving_doubling", "broadcast")
-        before = [carried(0, rail) for rail in range(RAILS)]
-        job = Job("+".join(operations), "exponential", 1_000_000, 2, 0)
-        self.assertEqual(self.assert_right(job), "")
-        self.assertEqual(len(job.out.splitlines()), len(operations))
-        for rail in range(RAILS):
-            self.assertGreater(carried(0, rail) - before[rail], 2_000_000, f"rail {rail}")
-
-    def test_a_rail_that_grows_slow_is_left_until_it_is_fast_again(self):
-        def shape(mbit):
-            for port in ("h1r1", "port-h1r1"):
-                tell("tc", "qdisc", "change", "dev", port, "root", "tbf", "rate", f"{mbit}mbit", "burst", "100kb",
-                     "limit", "4mb")
-
-        before = [carried(1, rail) for rail in range(RAILS)]
-        job = Job("neighbor_allreduce", "ring", 4_000_000, 50, hosts=2)
-        wait_until(lambda: carried(1, 1) - before[1] > 20_000_000)
-        shape(2)
-        try:
-            slowed, other = time.monotonic(), carried(1, 0)
-            wait_until(lambda: carried(1, 0) - other > 30_000_000)
-            took = time.monotonic() - slowed
-        finally:
-            shape(100)
-        fast = carried(1, 1)
-        wait_until(lambda: carried(1, 1) - fast > 10_000_000)
-        said = self.assert_right(job)
-        print(f"a rail grew slow: 30 MB over the other within {took:.2f} s")
-        self.assertRegex(said, "path to rank . over ib:rx_h[01]r1/1 given up, its pieces go over the other rails")
-        self.assertIn("over ib:rx_h1r1/1 is back", said)
-        self.assertLess(took, 10)
+            self.assertNotIn("timed_out", errors_of(texts[rank]), "it was not told, and waited for its deadline")
 
     def test_the_packets_of_a_slow_wire_keep_their_order(self):
-        """Otherwise all that is sent twice, and now and then a timeout, would be part of what is measured here."""
-        before = overtaken()
-        self.assert_right(Job("neighbor_allreduce", "ring", 4_000_000, 5))
-        self.assertEqual(overtaken(), before)
+        """Otherwise all that is sent twice, and now and then a timeout, would be part of what is measured there."""
+        with shaped(100, 100):
+            before = overtaken()
+            self.assert_right(Job("neighbor_allreduce", "ring", 4_000_000, 1))
+            self.assertEqual(overtaken(), before)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import cluster_test
 LIMIT_S = 100  # of one command; the self-test has more
 SELFTEST_S = 150
 WIRE_PORT = 18600
-# Between processes; the rest of the suite: softroce_transport, in one process.
+# Between processes; the rest of the suite: test_transport_ib, in one process.
 SELFTEST = "Faults,Path,Order,AKilledPeer,SharedMemoryIsRead,ACounterThat,ACountUnderALock,StrangersOf"
 IDLE_S = 5
 MOST_THREADS, MOST_DESCRIPTORS, MOST_CORE = 2, 10, 0.01  # of an interface; of a rank

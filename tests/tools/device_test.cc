@@ -13,7 +13,7 @@ namespace {
 using Interfaces = FakeSys;
 
 TEST_F(Interfaces, NoneIsNoError) {
-  EXPECT_TRUE(discover_interfaces(sys_).empty());
+  EXPECT_TRUE(discover_interfaces(sys_, {}).empty());
 }
 
 TEST_F(Interfaces, SayWhyTheyAreNotUsable) {
@@ -29,7 +29,7 @@ TEST_F(Interfaces, SayWhyTheyAreNotUsable) {
   add("eth1", "1", "down", "0");
   add("eth2", "1", "unknown", "0");
   add("lo", "772", "unknown", "1");
-  const std::vector<NetworkInterface> found = discover_interfaces(sys_);
+  const std::vector<NetworkInterface> found = discover_interfaces(sys_, {});
   ASSERT_EQ(found.size(), 4U);
   EXPECT_TRUE(found[0].usable);
   EXPECT_EQ(found[0].kind, "ethernet");
@@ -42,11 +42,36 @@ TEST_F(Interfaces, SayWhyTheyAreNotUsable) {
   EXPECT_FALSE(found[3].usable);
 }
 
+InterfaceAddress address(const std::string& netdev, const std::string& text) {
+  const GidAddress parsed = parse_gid(text, GidKind::roce_v2).value();
+  return {netdev, parsed.bytes, parsed.prefix_bits};
+}
+
+// TCP takes IPv4 where both are, and no link-local address.
+TEST_F(Interfaces, AreUsableByAnAddressOfEitherKind) {
+  for (const char* name : {"eth0", "eth1", "eth2", "eth3"}) add_netdev(name);
+  const auto found =
+      discover_interfaces(sys_, {address("eth0", "fe80::1/64"), address("eth0", "fd09::1/64"),
+                                 address("eth1", "fd09::2/64"), address("eth1", "10.0.0.2/24"),
+                                 address("eth2", "fe80::2/64")});
+  ASSERT_EQ(found.size(), 4U);
+  EXPECT_EQ(found[0].ip, "fd09::1/64");
+  EXPECT_EQ(found[0].network, "fd09::/64");
+  EXPECT_TRUE(found[0].usable) << found[0].reason;
+  EXPECT_EQ(found[1].ip, "10.0.0.2/24");
+  EXPECT_EQ(found[1].network, "10.0.0.0/24");
+  for (std::size_t i : {2U, 3U}) {
+    EXPECT_EQ(found[i].ip, "");
+    EXPECT_FALSE(found[i].usable);
+    EXPECT_TRUE(says(found[i].reason, "ip addr add")) << found[i].reason;
+  }
+}
+
 TEST_F(Interfaces, TellWhereOnPciTheyAreThroughWhateverLiesBetween) {
   add_netdev("eth0");
   link("class/net/eth0/device", "devices/pci0000:00/0000:00:03.0/virtio2");
   add_netdev("veth0");
-  const std::vector<NetworkInterface> found = discover_interfaces(sys_);
+  const std::vector<NetworkInterface> found = discover_interfaces(sys_, {});
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].pci, "0000:00:03.0");
   EXPECT_EQ(found[0].state, "up");
@@ -74,7 +99,7 @@ TEST_F(Interfaces, VirtualOnesAreToldApartAndLeadSomewhereOrSayWhyNot) {
   write("devices/virtual/net/docker0/bridge/bridge_id", "8000");
   add("vlan7", "0x1003");
   write("class/net/vlan7/uevent", "DEVTYPE=vlan\nINTERFACE=vlan7");
-  const std::vector<NetworkInterface> found = discover_interfaces(sys_);
+  const std::vector<NetworkInterface> found = discover_interfaces(sys_, {});
   ASSERT_EQ(found.size(), 6U);
   const std::vector<std::string> kinds{"bond", "dummy", "tun", "veth", "veth", "vlan"};
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -97,7 +122,7 @@ TEST_F(Interfaces, BondsAndVirtualFunctionsAreToldApart) {
   link("class/net/eth1/device", "devices/pci0000:00/0000:00:03.1");
   link("devices/pci0000:00/0000:00:03.1/physfn", "devices/pci0000:00/0000:00:03.0");
   write("class/net/bonding_masters", "bond0");  // a list, no interface
-  const std::vector<NetworkInterface> found = discover_interfaces(sys_);
+  const std::vector<NetworkInterface> found = discover_interfaces(sys_, {});
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].bond, "bond0");
   EXPECT_FALSE(found[0].is_virtual_function);

@@ -7,7 +7,7 @@
 
 #include "tests/tools/command.h"
 #include "tests/tools/folder.h"
-#include "tools/weft/lap_plan.h"
+#include "tools/weft/map/lap_plan.h"
 
 namespace weft {
 namespace {

@@ -72,13 +72,13 @@ class WithPartOfSys : public testing::Test {
   }
 };
 
-TEST_F(WithPartOfSys, NodesThatAreNotToldEndNoProgram) {
+TEST_F(WithPartOfSys, NodesThatAreUnknownEndNoProgram) {
   const std::string folder = "/sys/devices/system/node";
   const std::string why = "NUMA nodes, because " + folder + " has none";
   const Ran topo = covered(folder, "{weft} topo");
   EXPECT_EQ(topo.exit_status, 0);
   EXPECT_TRUE(topo.errors.empty());
-  EXPECT_TRUE(mentions(topo.out, "not told: " + why));
+  EXPECT_TRUE(mentions(topo.out, "unknown: " + why));
   const Ran machine = covered(folder, "{weft} machine");
   EXPECT_EQ(machine.exit_status, 0);
   EXPECT_TRUE(mentions(machine.out, why));
@@ -91,7 +91,7 @@ TEST_F(WithPartOfSys, NodesThatAreNotToldEndNoProgram) {
   EXPECT_EQ(ranks.exit_status, 0);
 }
 
-TEST_F(WithPartOfSys, ProcessorsThatAreNotToldAreSaidInOurWords) {
+TEST_F(WithPartOfSys, ProcessorsThatAreUnknownAreSaidInOurWords) {
   const std::string folder = "/sys/devices/system/cpu";
   const Ran ran = covered(folder, "{weft} topo");
   EXPECT_EQ(ran.exit_status, 0);
@@ -99,7 +99,7 @@ TEST_F(WithPartOfSys, ProcessorsThatAreNotToldAreSaidInOurWords) {
   EXPECT_TRUE(mentions(ran.out, "because " + folder + " is empty"));
 }
 
-TEST_F(WithPartOfSys, InterfacesWithoutTheirFoldersAreNotTold) {
+TEST_F(WithPartOfSys, InterfacesWithoutTheirFoldersAreUnknown) {
   const Ran topo = covered("/sys/devices", "{weft} topo");
   EXPECT_EQ(topo.exit_status, 0);
   EXPECT_TRUE(topo.errors.empty());
@@ -107,16 +107,16 @@ TEST_F(WithPartOfSys, InterfacesWithoutTheirFoldersAreNotTold) {
   EXPECT_TRUE(mentions(topo.out, "lo in /sys/class/net lead nowhere"));
   const Ran devices = covered("/sys/devices", "{weft} devices");
   EXPECT_EQ(devices.exit_status, 0);
-  EXPECT_TRUE(mentions(devices.out, "is not told of: /sys/class/net/lo leads nowhere"));
+  EXPECT_TRUE(mentions(devices.out, "unknown, because /sys/class/net/lo leads nowhere"));
   EXPECT_FALSE(mentions(devices.out, "has no carrier"));
 }
 
 // Every network has its loopback.
-TEST_F(WithPartOfSys, NoInterfaceAtAllIsNotTold) {
+TEST_F(WithPartOfSys, NoInterfaceAtAllIsUnknown) {
   const Ran topo = covered("/sys/class/net", "{weft} topo");
   EXPECT_EQ(topo.exit_status, 0);
   const std::string why = "because /sys/class/net is empty";
-  EXPECT_TRUE(mentions(topo.out, "not told: which network interfaces there are, " + why));
+  EXPECT_TRUE(mentions(topo.out, "unknown: which network interfaces there are, " + why));
   EXPECT_TRUE(mentions(covered("/sys/class/net", "{weft} devices").out, why));
   EXPECT_TRUE(
       mentions(covered("/sys/class/net", "{weft} predict --like this --machines 4").errors, why));

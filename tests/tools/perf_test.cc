@@ -60,6 +60,35 @@ INSTANTIATE_TEST_SUITE_P(
                     "broadcast --ranks 3 --sizes 4,64K --check", "barrier --ranks 3",
                     "allgather --ranks 3 --sizes 4,64K --check"));
 
+// What docs/errors.md recommends where the shared heap cannot be made.
+TEST(Perf, HeapsAreAsTheSettingsSay) {
+  for (const char* setting :
+       {"WEFT_HEAP_MIB=512", "WEFT_SHM_DIR=/dev/shm", "WEFT_HUGE_PAGES=off"}) {
+    for (const char* what : {"neighbor_allreduce --sizes 4K", "limits --sizes 4K",
+                             "neighbor_allreduce --sizes 4K --in-flight 4", "idle",
+                             "neighbor_allreduce --sizes 4K --in-process"}) {
+      const Ran ran =
+          run_line(std::string(setting) + " {weft} perf " + what + " --ranks 2 --seconds 0.01");
+      EXPECT_EQ(ran.exit_status, 0)
+          << setting << " " << what << (ran.errors.empty() ? "" : ran.errors[0]);
+    }
+  }
+}
+
+// As in a container without the right to trace.
+TEST(Perf, WithoutProcessVmReadvARowHasNoLimit) {
+  const std::string line = WEFT_WITHOUT_READV " {weft} perf ";
+  const std::string rest = " --ranks 2 --memory foreign --sizes 64K --seconds 0.02";
+  const Ran ran = run_line(line + "neighbor_allreduce --check" + rest);
+  EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
+  EXPECT_TRUE(mentions(ran.out, "   64K "));
+  EXPECT_TRUE(mentions(ran.out, "          -      - "));
+  EXPECT_TRUE(mentions(ran.errors, "no limit: process_vm_readv from process"));
+  const Ran limits = run_line(line + "limits" + rest);
+  EXPECT_EQ(limits.exit_status, 0);
+  EXPECT_TRUE(mentions(limits.out, "   64K            -"));
+}
+
 TEST(Perf, OperationsWithoutALimitAreCheckedAllTheSame) {
   for (const char* operation : {"reduce_scatter", "reduce", "gather", "scatter", "alltoall"}) {
     for (const nlohmann::json& row :

@@ -50,7 +50,7 @@ TEST(Topo, EachGpuHasItsNearNetworkInterfaces) {
   EXPECT_TRUE(mentions(ran.out, "host bridge 0000:10"));
   EXPECT_TRUE(mentions(ran.out, "mlx5_0 (ib0): rate unknown [0000:14:00.0, 63.0 GB/s]"));
   EXPECT_TRUE(mentions(ran.out, "mlx5_0     PIX     PIX    NODE    NODE     SYS     SYS     SYS"));
-  EXPECT_TRUE(mentions(ran.out, "not told: the rate of eno1, mlx5_0"));
+  EXPECT_TRUE(mentions(ran.out, "unknown: the rate of eno1, mlx5_0"));
 }
 
 TEST(Topo, AFileOfNccl) {
@@ -62,6 +62,17 @@ TEST(Topo, AFileOfNccl) {
   const Ran map = run_weft("map --cluster " WEFT_CLUSTERS "/nvlink.toml --graph exponential");
   EXPECT_EQ(map.exit_status, 0);
   EXPECT_TRUE(mentions(map.out, "mlx5_3 and GPU 3 are below one PCI switch"));
+}
+
+TEST(Topo, WhatAReaderLeavesOutIsSaid) {
+  const std::string from = "topo --from " WEFT_CORPUS "/nccl/self-link.xml";
+  EXPECT_TRUE(mentions(run_weft(from).out,
+                       "left out: GPU 0 to 0001:00:00.0 (a link from a GPU to itself)"));
+  EXPECT_EQ(json_of(run_weft(from + " --json"))["left_out"].size(), 1U);
+  EXPECT_NE(picture_of(from).find("left out: GPU 0 to 0001:00:00.0"), std::string::npos);
+  const Ran amd = run_weft("topo --from " WEFT_CORPUS "/nccl/xgmi.xml");
+  EXPECT_TRUE(mentions(amd.out, "GPU 0 to GPU 1: 2 xGMI lanes, 92.0 GB/s"));
+  EXPECT_TRUE(mentions(amd.out, "node 0: cores unknown, memory unknown"));
 }
 
 TEST(Topo, JsonHasTheSame) {

@@ -1,11 +1,12 @@
 // The data of measurements: a check that lets a wrong element pass would check nothing.
+#include "tools/weft/perf/values.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
 #include "engine/kernels/kernels.h"
-#include "tools/weft/perf_values.h"
 
 namespace weft {
 namespace {

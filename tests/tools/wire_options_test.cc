@@ -1,11 +1,10 @@
 // What `weft perf wire` understands, what it asks of perftest, and what it reads in its tables.
-#include "tools/weft/wire_options.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "tools/weft/wire_perftest.h"
+#include "tools/weft/wire/options.h"
+#include "tools/weft/wire/perftest.h"
 
 namespace weft {
 namespace {

@@ -1,9 +1,8 @@
 // How a side of `weft perf wire` waits.
-#include "tools/weft/wire_wait.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/sim/network.h"
+#include "tools/weft/wire/wait.h"
 
 namespace weft {
 namespace {

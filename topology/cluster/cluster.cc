@@ -2,8 +2,10 @@
 #include "topology/cluster/cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace weft {
 
@@ -102,13 +104,14 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
     cluster.rails.push_back(std::move(rail));
   }
   if (cluster.rails.empty() && count > 1) {
-    const std::string untold =
-        machine->untold.empty() ? "" : fmt::format(" (not told: {})", machine->untold.front());
+    const std::string why = machine->unreadable.empty()
+                                ? ""
+                                : fmt::format(" (unknown: {})", machine->unreadable.front());
     return Status(
         Code::unavailable,
         fmt::format("{}: no network interface with a known rate{}; correct it with a file "
                     "(docs/hardware.md)",
-                    machine->source, untold));
+                    machine->source, why));
   }
   return cluster;
 }
@@ -125,6 +128,23 @@ std::string describe(const Rail& rail, int level) {
   return fmt::format("{} machines a {}{}, {}", own.machines, of, apart, up);
 }
 
+namespace {
+
+// What the files of the machines have and Weft does not take, a line for each kind of machine.
+std::string left_out_of(const Cluster& cluster) {
+  std::string text;
+  std::set<const Machine*> seen;
+  for (const ClusterMachine& machine : cluster.machines) {
+    const Machine& hardware = *machine.hardware;
+    if (!hardware.left_out.empty() && seen.insert(&hardware).second)
+      text +=
+          fmt::format("left out of {}: {}\n", hardware.source, fmt::join(hardware.left_out, "; "));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string describe(const Cluster& cluster) {
   std::string text = fmt::format("{}: {} machines, {} ranks\n", cluster.source,
                                  cluster.machines.size(), cluster.ranks());
@@ -138,7 +158,7 @@ std::string describe(const Cluster& cluster) {
     for (int level = 0; level < rail.depth(); ++level) text += ", " + describe(rail, level);
     text += "\n";
   }
-  return text;
+  return text + left_out_of(cluster);
 }
 
 }  // namespace weft

@@ -1,11 +1,12 @@
-// cluster: the machines of a job and what connects them, as a value: from a TOML file, so that a
-// cluster that is not at hand can be planned for. docs/cluster.md has the format.
+// cluster: the machines of a job and what connects them, as a value. It is read from a TOML file,
+// so that one can plan for a cluster that does not exist yet. docs/cluster.md describes the format.
 //
-// Ranks are numbered machine by machine. A rail is the set of interfaces, at most one per machine,
-// that reach each other directly. Its switches are a tree: machines below leaves, leaves below the
-// switches of level 1, and so on; one top connects those of the highest level. A switch's links
-// upwards may carry less than the machines below it could ask for (oversubscription). Without a top
-// the switches of the highest level are apart: a level of a BCube.
+// Ranks are numbered machine by machine. A rail is a set of interfaces, at most one per machine,
+// that reach each other directly. Its switches form a tree: machines are below leaves, leaves below
+// the switches of level 1, and so on. One top connects the switches of the highest level. The links
+// of a switch upwards may carry less than the machines below it can send (oversubscription).
+// Without a top the switches of the highest level are not connected; the rail is then a level of a
+// BCube.
 #pragma once
 
 #include <memory>
@@ -28,15 +29,15 @@ struct ClusterMachine {
 
 inline constexpr std::size_t kMostSwitchLevels = 8;
 
-// Switches of a rail with equally many machines below them.
+// The switches of one level of a rail. Each has the same number of machines below it.
 struct SwitchLevel {
-  int machines = 1;  // below each: a multiple of the level below's
-  // What the machines below a switch can send over what its links upwards carry; at least 1.
+  int machines = 1;  // machines below each switch: a multiple of the number of the level below
+  // What the machines below a switch can send, divided by what its links upwards carry; at least 1.
   double oversubscription = 1;
-  double gbit_per_s = 0;  // what these links carry, each way; 0: as oversubscription says
-  double latency_us = 0;  // more, for what goes up through this level and down again
-  // By switch, what the machines below it can send together, where a job leaves some of them out.
-  // Empty: the sum of their rates.
+  double gbit_per_s = 0;  // what the links upwards carry, each way; 0: as oversubscription says
+  double latency_us = 0;  // added for bytes that go up through this level and down again
+  // By switch: what the machines below it can send together, if a job leaves some of them out.
+  // Empty: the sum of the machines' rates.
   std::vector<double> below_gbit_per_s{};
 };
 // "leaf 3" of level 0, "level 1, switch 3".
@@ -44,23 +45,23 @@ struct SwitchLevel {
 
 struct Rail {
   std::string name;
-  // By machine: which of its network interfaces (Machine::nics), or -1: none on this rail.
+  // By machine: the index in Machine::nics of its interface on this rail, or -1 if it has none.
   std::vector<int> nics;
-  // By machine, one way.
+  // By machine: the rate of that interface, one way.
   std::vector<double> gbit_per_s;
   double latency_us = 0;            // from memory to memory, below one leaf
-  std::vector<SwitchLevel> levels;  // from the leaves upwards; none: all are below one switch
-  int stride = 1;                   // the machines of a leaf are so many apart
-  bool has_top = true;  // else a machine reaches those below its switch of the highest level only
+  std::vector<SwitchLevel> levels;  // from the leaves upwards; empty: all machines below one switch
+  int stride = 1;                   // distance between the machines of a leaf
+  bool has_top = true;  // false: a machine reaches only those below its switch of the highest level
 
   [[nodiscard]] bool has(int machine) const { return nics[static_cast<std::size_t>(machine)] >= 0; }
-  // Of as many machines in a row as `stride` leaves have, each leaf has those with one remainder by
-  // the stride.
+  // The leaf of a machine. Example: stride 4, 4 machines a leaf. Of machines 0 to 15, leaf 0 has 0,
+  // 4, 8 and 12, leaf 1 has 1, 5, 9 and 13, and so on.
   [[nodiscard]] int leaf_of(int machine) const {
     if (levels.empty()) return 0;
     return machine / stride / levels.front().machines * stride + machine % stride;
   }
-  // Leaves that follow each other are below one switch of a higher level.
+  // The switch of a level that is above a leaf. Consecutive leaves are below one switch.
   [[nodiscard]] int switch_above(int level, int leaf) const {
     if (level == 0) return leaf;
     return leaf / (levels[static_cast<std::size_t>(level)].machines / levels.front().machines);
@@ -68,13 +69,13 @@ struct Rail {
   [[nodiscard]] int switch_of(int level, int machine) const {
     return switch_above(level, leaf_of(machine));
   }
-  // Switches of the level below that are below one of this level.
+  // How many switches of the level below are below one switch of this level.
   [[nodiscard]] int fan_in(int level) const {
     const auto at = static_cast<std::size_t>(level);
     return levels[at].machines / levels[at - 1].machines;
   }
   [[nodiscard]] int depth() const { return static_cast<int>(levels.size()); }
-  // Machines of one part reach each other.
+  // The part of the rail to which a machine belongs. Machines of one part reach each other.
   [[nodiscard]] int part_of(int machine) const {
     return has_top || levels.empty() ? 0 : switch_of(depth() - 1, machine);
   }
@@ -102,8 +103,8 @@ struct Rail {
     });
     return us;
   }
-  // By switch of a level: what the machines below it can send together, and what its links upwards
-  // carry, each way.
+  // For each switch of a level: what the machines below it can send together; and what its links
+  // upwards carry, each way.
   [[nodiscard]] std::vector<double> below_switches(int level) const;
   [[nodiscard]] std::vector<double> up_from_switches(int level) const;
 };
@@ -112,8 +113,8 @@ struct Rail {
 
 // Memory that the ranks of a machine share.
 struct SharedMemory {
-  double gbyte_per_s = 10;         // of one rank that reads another's
-  double machine_gbyte_per_s = 0;  // of all ranks of a machine together; 0: no bound
+  double gbyte_per_s = 10;         // rate of one rank that reads another rank's memory
+  double machine_gbyte_per_s = 0;  // rate of all ranks of a machine together; 0: no bound
   double latency_us = 0.5;
 };
 
@@ -127,14 +128,15 @@ struct Cluster {
   [[nodiscard]] int machine_of(Rank rank) const;
 };
 
-// Errors name the file and the line. Paths in it are relative to its folder.
+// Errors name the file and the line. Paths in the file are relative to its folder.
 [[nodiscard]] Result<Cluster> read_cluster(const std::string& path);
-// `count` machines of one kind with `ranks` ranks each, where the k-th network interfaces of all
-// make rail k. Interfaces whose rate is not told are left out, and those whose wire another one has
-// (parts of a bond, virtual functions beside their card); with none left, an error.
+// `count` machines of one kind with `ranks` ranks each. Rail k consists of the k-th network
+// interface of each machine. Interfaces of unknown rate are left out, and so are those that share
+// the wire of another one (parts of a bonded interface, virtual functions beside their card). If
+// none is left, it is an error.
 [[nodiscard]] Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int count,
                                               int ranks);
-// Machines, ranks and rails, a line each.
+// A text with one line each for the machines, the ranks and the rails.
 [[nodiscard]] std::string describe(const Cluster& cluster);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// Internal to make_graph and make_schedule: the text "name:key=value,…" taken apart. A first
-// argument without a key is that of the kind's first key ("grid:4x4" is "grid:shape=4x4").
+// Parses the text "name:key=value,…" for make_graph and make_schedule. Internal. If the first
+// argument has no key, it belongs to the kind's first key: "grid:4x4" is "grid:shape=4x4".
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct NameAndRest {
 
 class Arguments {
  public:
-  // `keys` are those that `kind` knows; any other is an error that lists them.
+  // `keys` are the keys that `kind` knows. Any other key is an error that lists them.
   static Result<Arguments> parse(std::string_view kind, std::string_view text,
                                  const std::vector<std::string_view>& keys);
 

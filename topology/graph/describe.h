@@ -1,5 +1,5 @@
-// What a graph or a schedule is, as lines of text for a person: size, properties, mixing figures,
-// then every rank's (or every step's) edges and weights.
+// Describes a graph or a schedule as lines of text for people: size, properties, mixing figures,
+// then the edges and weights of every rank (or of every step).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace weft {
 
 [[nodiscard]] std::vector<std::string> describe(const Graph& graph);
-// Lists the steps of the cover; a mismatch where the views contradict each other.
+// Lists the steps of the cover. `mismatch` if the views of two ranks contradict each other.
 Result<std::vector<std::string>> describe(const Schedule& schedule);
 
 }  // namespace weft

@@ -1,8 +1,9 @@
-// Graph: a weighted directed graph over the ranks 0…size-1, and LocalView, the part one rank needs.
+// Graph: a weighted directed graph over the ranks 0…size-1. LocalView: the part that one rank
+// needs.
 //
-// A Graph is immutable and cheap to copy: copies share one storage, so it may be kept by every
-// context and thread. Stored sparsely, once by receiver and once by sender, each row in ascending
-// rank order: that is the order in which sums run and in which results are concatenated.
+// A Graph is immutable and cheap to copy: copies share one storage, so every context and thread may
+// keep one. It is stored sparsely, once by receiver and once by sender. Each row is in ascending
+// rank order, which is also the order of sums and of concatenated results.
 //
 // Invariants: no self edge (that is the self weight), no edge twice, no edge of weight 0, finite
 // weights.
@@ -37,8 +38,9 @@ struct Peer {
   friend bool operator==(const Peer&, const Peer&) = default;
 };
 
-// What one rank knows of a graph or of one step of a schedule; `in` and `out` ascend in rank.
-// in[x].weight is w_(rank,x), applied to what x sent; out[y].weight is w_(y,rank), which y applies.
+// What one rank knows of a graph, or of one step of a schedule. `in` and `out` are in ascending
+// rank order. The weight of an in-peer x is w_(rank,x), which this rank applies to what x sent. The
+// weight of an out-peer y is w_(y,rank), which y applies.
 struct LocalView {
   Rank rank = 0;
   int size = 1;
@@ -49,51 +51,53 @@ struct LocalView {
   friend bool operator==(const LocalView&, const LocalView&) = default;
 };
 
-// Bounds, so that a number typed on a command line cannot ask for all memory: a hundred times the
-// largest cluster we simulate, and the edges of about 11,000 fully connected ranks (some 4 GiB of
-// peers).
+// Bounds, so that a number on a command line cannot ask for all memory. The first is a hundred
+// times the largest cluster that is simulated. The second is the edges of about 11,000 fully
+// connected ranks (some 4 GiB of peers).
 inline constexpr int kMostRanks = 1 << 20;
 inline constexpr std::int64_t kMostEdges = std::int64_t{1} << 27;
 
-// ok when n is 1…kMostRanks and n ranks of `degree` edges each stay within kMostEdges.
+// Ok if n is 1…kMostRanks, and n ranks with `degree` edges each have at most kMostEdges edges.
 Status check_graph_size(int n, std::int64_t degree);
 
 class Graph {
  public:
-  // The graph of these edges; self_weights[r] is w_rr, one per rank. An edge of weight 0 is checked
-  // like any other and then dropped, since neighbors are those with w_ij != 0. Errors name the
-  // first bad edge: "edge 3 -> 9: rank 9 is outside 0…7". Time and memory O(n + edges).
+  // The graph with these edges. self_weights[r] is w_rr, one for each rank. An edge of weight 0 is
+  // checked like any other and then dropped, because neighbors are the ranks with w_ij != 0. Errors
+  // name the first bad edge: "edge 3 -> 9: rank 9 is outside 0…7". Time and memory O(n + edges).
   static Result<Graph> from_edges(int n, const std::vector<Edge>& edges,
                                   const std::vector<double>& self_weights, std::string name);
   // The graph of a dense W, row-major: weights[i * n + j] is w_ij.
   static Result<Graph> from_matrix(int n, const std::vector<double>& weights, std::string name);
 
-  // Copies share the storage. There is no move on purpose: a graph moved from would be no graph.
+  // Copies share the storage. There is no move on purpose: a moved-from graph would be invalid.
   Graph(const Graph&) = default;
   Graph& operator=(const Graph&) = default;
   ~Graph() = default;
 
   [[nodiscard]] int size() const { return static_cast<int>(storage_->self_weights.size()); }
   [[nodiscard]] std::int64_t edge_count() const { return std::ssize(storage_->in.peers); }
-  // For people and tools; generators give the text from which make_graph makes the same graph
-  // again.
+  // A name for people and tools. The name of a generated graph is the text from which make_graph
+  // makes the same graph again.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] Graph renamed(std::string name) const { return Graph(storage_, std::move(name)); }
 
-  // Those who send to `rank`, and those to whom it sends; valid while any copy of this graph lives.
+  // The ranks that send to `rank`, and those to which it sends. Valid while any copy of this graph
+  // lives.
   [[nodiscard]] std::span<const Peer> in_edges(Rank rank) const { return row(storage_->in, rank); }
   [[nodiscard]] std::span<const Peer> out_edges(Rank rank) const {
     return row(storage_->out, rank);
   }
   [[nodiscard]] double self_weight(Rank rank) const;
-  // w_(to,from): the self weight when both are equal, 0 when there is no such edge. O(log degree).
+  // w_(to,from). It is the self weight if both are equal, and 0 if there is no such edge. O(log
+  // degree).
   [[nodiscard]] double weight(Rank to, Rank from) const;
   // Every edge, ascending by receiver, then by sender.
   [[nodiscard]] std::vector<Edge> edges() const;
   [[nodiscard]] const std::vector<double>& self_weights() const { return storage_->self_weights; }
   [[nodiscard]] LocalView local_view(Rank rank) const;
 
-  // Same size, edges and weights; the name does not count.
+  // Equal if size, edges and weights are equal. The name does not count.
   friend bool operator==(const Graph& a, const Graph& b);
 
  private:

@@ -1,7 +1,7 @@
-// A drawing of a graph as one SVG document: ranks on a circle, clockwise from the top; an edge in
-// one direction is a curve with one arrow head, edges in both directions one curve with two.
-// Hovering shows an edge's weight. Readable to about 64 ranks of moderate degree. Takes any name
-// (escaped).
+// Draws a graph as one SVG document. Ranks are on a circle, clockwise from the top. An edge in one
+// direction is a curve with one arrow head; edges in both directions are one curve with two.
+// Hovering over an edge shows its weight. Readable up to about 64 ranks of moderate degree. The
+// name may contain any characters; they are escaped.
 #pragma once
 
 #include <string>

@@ -1,13 +1,13 @@
 // graph: the logical graphs that ranks talk on, their weights, and their schedules over time.
 //
-// An edge (j -> i) says that j may send to i; its weight w_ij is what i multiplies j's data by, and
-// w_ii what it multiplies its own by. Pull (row-stochastic) weights sum to 1 over a receiver, push
-// (column-stochastic) weights over a sender; standard ones do both.
+// An edge (j -> i) means that j may send to i. Rank i multiplies the data of j by the edge's weight
+// w_ij, and its own data by w_ii. The pull (row-stochastic) weights of a receiver sum to 1; so do
+// the push (column-stochastic) weights of a sender. Standard weights satisfy both.
 //
-// Everything here is a value or a pure function of values: no thread, file, clock or environment,
-// equal results on every platform, and safe to use from any thread. Every rank can compute its own
-// part alone. Wrong arguments are a Status that names them; a rank outside 0…size-1 handed to an
-// accessor is a bug.
+// Everything here is a value or a pure function of values. It uses no thread, file, clock or
+// environment, gives equal results on every platform, and may be used from any thread. Every rank
+// can compute its own part alone. Wrong arguments give a Status that names them. Passing an
+// accessor a rank outside 0…size-1 is a bug.
 #pragma once
 
 #include "topology/graph/describe.h"

@@ -1,18 +1,19 @@
 // Mixing: how fast repeated averaging with W brings all ranks to one value.
 //
-// sigma2 is the largest singular value of P W P, P = I - 11'/n: the most by which one application
-// leaves any disagreement, in the 2-norm. For doubly stochastic W that is the second largest
-// singular value of W, and k rounds leave at most sigma2^k. For other W one round may enlarge a
-// disagreement (sigma2 >= 1, a gap below 0) although many rounds mix; `rounds` is then the figure
-// to read. For a schedule W is the product over a period.
+// sigma2 is the largest singular value of P W P with P = I - 11'/n. It bounds the factor by which
+// one round (one application of W) changes a disagreement between the ranks, in the 2-norm. For
+// doubly stochastic W it is the second largest singular value of W, and k rounds leave at most the
+// fraction sigma2^k. For other W one round may enlarge a disagreement (sigma2 >= 1, spectral gap
+// below 0) although many rounds mix. In that case `rounds` is the figure to read. For a schedule, W
+// is the product over a period.
 //
-// rounds counts applications of W until the disagreement is `distance` times the first one,
-// measured on z = W…W x / W…W 1 for one fixed pseudo-random x: the plain iterate for row-stochastic
-// W, push-sum's ratio for column-stochastic W. No value: not within kMostMixingRounds (not
-// connected, for instance).
+// `rounds` is the number of rounds until the disagreement is `distance` times the initial one. It
+// is measured on z = W…W x / W…W 1 for one fixed pseudo-random x. For row-stochastic W this is the
+// plain iterate, for column-stochastic W push-sum's ratio. It has no value if kMostMixingRounds
+// rounds are not enough, for example because the graph is not connected.
 //
-// Cost: at most kMostLanczosSteps products with W and its transpose, and `rounds` products with W;
-// a second or two at several thousand ranks.
+// Cost: at most kMostLanczosSteps products with W and its transpose, and `rounds` products with W.
+// That is a second or two for several thousand ranks.
 #pragma once
 
 #include <optional>
@@ -22,12 +23,12 @@
 
 namespace weft {
 
-// The Krylov space is the whole space up to this n, so sigma2 is exact there; above, extreme
-// singular values converge far sooner than this unless thousands of them crowd at 1 (a ring of
-// thousands).
+// Up to this n the Krylov space is the whole space, so sigma2 is exact. Above it, the extreme
+// singular values converge in far fewer steps, unless thousands of them lie close to 1 (as in a
+// ring of thousands of ranks).
 inline constexpr int kMostLanczosSteps = 400;
 inline constexpr int kMostMixingRounds = 10'000;
-// Longer periods are refused: a product of so many steps says nothing about any one of them.
+// Longer periods are refused, because a product of so many steps says nothing about a single step.
 inline constexpr std::uint64_t kMostMixingPeriod = 4096;
 
 struct Mixing {
@@ -39,7 +40,8 @@ struct Mixing {
 inline constexpr double kMixedDistance = 1e-3;
 
 [[nodiscard]] double sigma2(const Graph& graph);
-// invalid_argument when the period exceeds kMostMixingPeriod; mismatch when the views contradict.
+// invalid_argument if the period exceeds kMostMixingPeriod; mismatch if the views contradict each
+// other.
 Result<double> sigma2(const Schedule& schedule);
 
 [[nodiscard]] Mixing mixing(const Graph& graph, double distance = kMixedDistance);

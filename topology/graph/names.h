@@ -12,7 +12,7 @@ namespace weft {
 // One line of help.
 struct NamedKind {
   std::string_view name;
-  std::string_view alias;      // BlueFog's name for it; empty when it has none
+  std::string_view alias;      // BlueFog's name for it; empty if it has none
   std::string_view arguments;  // "base=2": keys with their defaults; the first key may be left out
   std::string_view description;
 };
@@ -24,8 +24,9 @@ struct NamedKind {
 // unknown name is an error that lists the known ones.
 Result<Graph> make_graph(std::string_view spec, int n);
 
-// "one_peer_exponential", "inner_outer_ring:local=4", and "one_peer:GRAPH" with any graph of above,
-// "one_peer:ring:style=1". n counts machines for machine_exponential, ranks for all others.
+// "one_peer_exponential", "inner_outer_ring:local=4", and "one_peer:GRAPH" with any text that
+// make_graph accepts, such as "one_peer:ring:style=1". n is the number of machines for
+// machine_exponential, and the number of ranks for all others.
 Result<Schedule> make_schedule(std::string_view spec, int n);
 
 }  // namespace weft

@@ -1,12 +1,12 @@
-// What a graph is: pure questions about its edges and its weights, O(ranks + edges) each.
+// Properties of a graph's edges and weights. Pure functions, O(ranks + edges) each.
 #pragma once
 
 #include "topology/graph/digraph.h"
 
 namespace weft {
 
-// Sums of weights count as 1 within this: weights that were rounded to float on their way still
-// pass.
+// A sum of weights counts as 1 if it differs by at most this much. Weights that were rounded to
+// float thus still pass.
 inline constexpr double kStochasticTolerance = 1e-6;
 
 // All ranks have the same in-degree and the same out-degree.
@@ -18,7 +18,7 @@ inline constexpr double kStochasticTolerance = 1e-6;
 [[nodiscard]] int max_in_degree(const Graph& graph);
 [[nodiscard]] int max_out_degree(const Graph& graph);
 
-// ok, or an invalid_argument that names the first offending row or column: "column 3 sums to 0.75".
+// Ok, or an invalid_argument that names the first wrong row or column: "column 3 sums to 0.75".
 Status check_row_stochastic(const Graph& graph, double tolerance = kStochasticTolerance);
 Status check_column_stochastic(const Graph& graph, double tolerance = kStochasticTolerance);
 Status check_doubly_stochastic(const Graph& graph, double tolerance = kStochasticTolerance);

@@ -1,4 +1,5 @@
-// Internal to the generators: edges without weights, and a graph made of them under a weight rule.
+// Edges without weights, and the graph that a weight rule makes of them. Internal to the
+// generators.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace weft {
 
-// Edges whose weights are still to be computed; 1 stands for "there is an edge".
+// Edges whose weights are not computed yet. Weight 1 means that there is an edge.
 class Structure {
  public:
   explicit Structure(int n) : n_(n) {}

@@ -1,5 +1,5 @@
-// Weight rules: the same edges with weights computed from degrees. Weights of one's own come in
-// through Graph::from_edges and Graph::from_matrix.
+// Weight rules compute the weights of a graph's edges from the degrees. A caller that has weights
+// of its own uses Graph::from_edges or Graph::from_matrix.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-// Degrees below do not count the rank itself.
+// In these formulas a degree does not count the rank itself.
 enum class WeightRule : std::uint8_t {
   uniform,              // w_ij = w_ii = 1/(in-degree(i) + 1): row-stochastic
   metropolis_hastings,  // w_ij = 1/(1 + max(degree(i), degree(j))), w_ii = the rest: doubly
@@ -20,8 +20,8 @@ enum class WeightRule : std::uint8_t {
 [[nodiscard]] std::string_view name(WeightRule rule);
 Result<WeightRule> weight_rule(std::string_view name);
 
-// The graph's edges under the rule; the name stays. Metropolis–Hastings needs every edge to have
-// its reverse, and says which edge has none.
+// The same edges with the weights of the rule, and the same name. Metropolis–Hastings needs the
+// reverse of every edge; the error names an edge that has none.
 Result<Graph> reweighted(const Graph& graph, WeightRule rule);
 
 }  // namespace weft

@@ -193,6 +193,15 @@ Result<std::string> take_gpu(TomlTable& table, Machine& machine) {
   return fmt::format("GPU {}", index);
 }
 
+Status take_kind(TomlTable& table, GpuLinkKind& kind) {
+  WEFT_ASSIGN(const std::optional<std::string> given, table.text("kind"));
+  if (!given) return {};
+  if (*given != "nvlink" && *given != "xgmi")
+    return table.wrong("kind", fmt::format("'{}' is neither \"nvlink\" nor \"xgmi\"", *given));
+  kind = *given == "xgmi" ? GpuLinkKind::xgmi : GpuLinkKind::nvlink;
+  return {};
+}
+
 Result<std::string> take_link(TomlTable& table, Machine& machine) {
   GpuLink link;
   link.gpu = -1;
@@ -200,6 +209,7 @@ Result<std::string> take_link(TomlTable& table, Machine& machine) {
   WEFT_RETURN_IF_ERROR(take(table, "peer", link.peer, 0, kMostIndex));
   WEFT_RETURN_IF_ERROR(take(table, "lanes", link.lanes, 1, 1024));
   WEFT_RETURN_IF_ERROR(take(table, "gbyte_per_s", link.gbyte_per_s));
+  WEFT_RETURN_IF_ERROR(take_kind(table, link.kind));
   const auto known = [&machine](int index) {
     return std::ranges::count(machine.gpus, index, &Gpu::index) != 0;
   };
@@ -211,7 +221,7 @@ Result<std::string> take_link(TomlTable& table, Machine& machine) {
     return each.gpu == link.gpu && each.peer == link.peer;
   });
   machine.gpu_links.push_back(link);
-  machine.are_gpu_links_told = true;
+  machine.are_gpu_links_known = true;
   WEFT_RETURN_IF_ERROR(table.done());
   return fmt::format(
       "GPU {} to {}", link.gpu,

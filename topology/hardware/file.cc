@@ -1,4 +1,4 @@
-// Machines from files, told apart by what is in them, and back into one.
+// Machines from files, whose content says which format they have, and back into a file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,11 @@ Result<Machine> machine_in(const std::string& from) {
   WEFT_ASSIGN(const XmlFile file, xml_in(from));
   if (is_nccl(file)) return read_nccl(file);
   WEFT_ASSIGN(const Topology topology, topology_in(file, from, Notes::kept));
-  return machine_of(topology.get());
+  Machine machine = machine_of(topology.get());
+  LeftOut left_out;
+  note_left_out(file, left_out);
+  for (std::string& phrase : left_out.phrases()) machine.left_out.push_back(std::move(phrase));
+  return machine;
 }
 
 // What a machine is written into: all of hwloc's, nothing of ours.

@@ -7,10 +7,12 @@
 //   this machine                      hwloc, /proc, /sys, and NVML where it is there
 //   an hwloc XML file (lstopo, ours)  all but the rates of network interfaces, unless we wrote it
 //   an hwloc synthetic string         packages, nodes, caches and cores: no device
-//   a topology file of NCCL           sockets, PCI, network interfaces with rates, GPUs, NVLink
+//   a topology file of NCCL or RCCL   sockets, PCI, network interfaces with rates, GPUs, and the
+//                                     links between them (NVLink, xGMI)
 //
-// What a source does not tell is -1, 0 or empty, and unknown_in() has a sentence for it;
-// correct_machine() fills it in from a small file of the user's.
+// What a source does not say is -1, 0 or empty, and unknown_in() has a sentence for it;
+// correct_machine() fills it in from a small file of the user's. What a file says and Weft does not
+// take is in Machine::left_out.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +37,8 @@ struct NumaNode {
   int index = 0;
   std::uint64_t bytes = 0;
   int cores = 0;
-  int package = -1;  // -1: of no single one, or not told
-  // The hardware threads of its cores by the kernel's numbers, upwards; empty: not told.
+  int package = -1;  // -1: of no single one, or unknown
+  // The hardware threads of its cores by the kernel's numbers, upwards; empty: unknown.
   std::vector<int> processors{};
 
   [[nodiscard]] bool operator==(const NumaNode&) const = default;
@@ -55,7 +57,7 @@ struct HugePageState {
 // A PCI bridge on the way from a processor to a device: a root port, or a port of a switch.
 struct PciBridge {
   std::string address;     // "0000:17:00.0"
-  double gbyte_per_s = 0;  // of the link above it; 0: not told
+  double gbyte_per_s = 0;  // of the link above it; 0: unknown
 
   [[nodiscard]] bool operator==(const PciBridge&) const = default;
 };
@@ -63,29 +65,29 @@ struct PciBridge {
 // Where a device sits.
 struct PciPlace {
   std::string address;             // "0000:3b:00.0"; empty: not on PCI
-  double gbyte_per_s = 0;          // of its own link; 0: not told
+  double gbyte_per_s = 0;          // of its own link; 0: unknown
   std::string host_bridge;         // "0000:3a": domain and bus below it
   std::vector<PciBridge> bridges;  // from the host bridge down
   int numa_node = -1;
   int package = -1;
-  bool is_node_assumed = false;  // it was not told, but the machine has only this one
+  bool is_node_assumed = false;  // it was unknown, but the machine has only this one
 
   [[nodiscard]] bool operator==(const PciPlace&) const = default;
 };
 
-// One way out: a port of an RDMA device and its network interface, where it has one of them only
-// that.
+// One way out: a port of an RDMA device with its network interface. Either may be missing.
 struct Nic {
   std::string rdma;    // "mlx5_0"
   int port = 1;        // of the RDMA device
   std::string netdev;  // "ens1f0"
   int mbit_per_s = -1;
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
-  std::string physical_function;     // whose it is: "0000:18:00.0"; empty: its own, or not told
+  std::string physical_function;     // whose it is: "0000:18:00.0"; empty: its own, or unknown
   std::string bond;                  // the bonded interface that it is a part of
   PciPlace place;
 
-  [[nodiscard]] std::string name() const;  // "mlx5_0", "mlx5_0:2", "ens1f0"
+  // "mlx5_0", "mlx5_0:2", "ens1f0"; a PCI address where a file has no name for it
+  [[nodiscard]] std::string name() const;
   [[nodiscard]] bool operator==(const Nic&) const = default;
 };
 
@@ -98,13 +100,17 @@ struct Gpu {
   [[nodiscard]] bool operator==(const Gpu&) const = default;
 };
 
-// A direct connection of a GPU: NVLink, to another GPU or to a switch of them.
+enum class GpuLinkKind : std::uint8_t { nvlink, xgmi };
+[[nodiscard]] std::string_view name(GpuLinkKind kind);  // "NVLink", "xGMI"
+
+// A direct connection of a GPU to another GPU, or to a switch of them.
 struct GpuLink {
   static constexpr int kSwitch = -1;
   int gpu = 0;             // Gpu::index
   int peer = kSwitch;      // Gpu::index
   int lanes = 0;           // links side by side
-  double gbyte_per_s = 0;  // of all of them, one way
+  double gbyte_per_s = 0;  // of all of them, one way; 0: unknown
+  GpuLinkKind kind = GpuLinkKind::nvlink;
 
   [[nodiscard]] bool operator==(const GpuLink&) const = default;
 };
@@ -122,10 +128,13 @@ struct Machine {
   std::vector<Nic> nics;  // by name
   std::vector<Gpu> gpus;  // by index
   std::vector<GpuLink> gpu_links;
-  bool are_gpu_links_told = false;  // if not, that there are none means nothing
+  bool are_gpu_links_known = false;  // if not, there may be links although gpu_links is empty
   // What the kernel could not be asked for, a phrase each with the reason: "NUMA nodes, because
-  // /sys is not mounted". That there is none of it means nothing.
-  std::vector<std::string> untold;
+  // /sys is not mounted". The machine may have it although it is not here.
+  std::vector<std::string> unreadable;
+  // What a file has and this value does not, a phrase each with the reason: "0000:03:00.0 (a display
+  // of the server's own, no accelerator)".
+  std::vector<std::string> left_out;
 
   [[nodiscard]] bool operator==(const Machine&) const = default;
 };
@@ -143,7 +152,7 @@ struct Machine {
 // machine does not have is added. Errors name the file and the line.
 [[nodiscard]] Status correct_machine(Machine& machine, const std::string& path);
 
-// What the source did not tell where a plan would need it, a phrase each: "the rate of eth0, eth1".
+// What the source does not say where a plan would need it, a phrase each: "the rate of eth0, eth1".
 [[nodiscard]] std::vector<std::string> unknown_in(const Machine& machine);
 
 // How near two devices are, nearest first; the names that `nvidia-smi topo` uses in parentheses.
@@ -160,7 +169,7 @@ enum class Nearness : std::uint8_t {
 
 struct Distance {
   Nearness nearness = Nearness::machine;
-  double gbyte_per_s = 0;  // of the slowest PCI link between them; 0: one is not told
+  double gbyte_per_s = 0;  // of the slowest PCI link between them; 0: one is unknown
   int bridges = 0;         // that a byte crosses
 };
 [[nodiscard]] Distance distance(const PciPlace& a, const PciPlace& b);
@@ -168,9 +177,9 @@ struct Distance {
 [[nodiscard]] Nearness distance(const PciPlace& device, const NumaNode& node);
 // To a core, by the number that the kernel has for one of its hardware threads.
 [[nodiscard]] Nearness distance(const PciPlace& device, const Machine& machine, int processor);
-// The node of such a thread; null: not told.
+// The node of such a thread; null: unknown.
 [[nodiscard]] const NumaNode* node_of(const Machine& machine, int processor);
-// The threads of the device's node; empty: not told.
+// The threads of the device's node; empty: unknown.
 [[nodiscard]] std::vector<int> processors_near(const Machine& machine, const PciPlace& device);
 
 }  // namespace weft

@@ -3,18 +3,12 @@
 
 #include <algorithm>
 
+#include "topology/hardware/left_out.h"
+#include "topology/hardware/pci_class.h"
 #include "topology/hardware/sources.h"
 
 namespace weft::hardware {
 namespace {
-
-// PCI classes and vendors, as the PCI ID database has them.
-constexpr unsigned kDisplay = 0x03;
-constexpr unsigned kOtherDisplay = 0x0380;
-constexpr unsigned kAccelerator = 0x1200;
-constexpr unsigned kNvidia = 0x10de;
-constexpr unsigned kAmd = 0x1002;
-constexpr unsigned kIntel = 0x8086;
 
 Result<Topology> made() {
   hwloc_topology_t raw = nullptr;
@@ -107,13 +101,6 @@ PciPlace place_of(hwloc_topology_t topology, hwloc_obj_t device) {
   return place;
 }
 
-bool is_gpu(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& device) {
-  if (device.class_id == kAccelerator) return true;
-  if (device.class_id >> 8 != kDisplay) return false;
-  return device.vendor_id == kNvidia || device.vendor_id == kAmd ||
-         (device.vendor_id == kIntel && device.class_id == kOtherDisplay);
-}
-
 // The devices of the operating system below a PCI device: names by kind, in order.
 std::vector<std::string> names_below(hwloc_obj_t device, hwloc_obj_osdev_type_t kind) {
   std::vector<std::string> names;
@@ -125,8 +112,9 @@ std::vector<std::string> names_below(hwloc_obj_t device, hwloc_obj_osdev_type_t 
   return names;
 }
 
-// A card with one RDMA device and several network interfaces has a port for each.
-void add_nics(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
+// A card with one RDMA device and several network interfaces has a port for each. The result is how
+// many interfaces were added.
+std::size_t add_nics(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
   const std::vector<std::string> rdma = names_below(device, HWLOC_OBJ_OSDEV_OPENFABRICS);
   const std::vector<std::string> nets = names_below(device, HWLOC_OBJ_OSDEV_NETWORK);
   const std::size_t ports = std::max(rdma.size(), nets.size());
@@ -138,6 +126,7 @@ void add_nics(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
     nic.place = place_of(topology, device);
     machine.nics.push_back(std::move(nic));
   }
+  return ports;
 }
 
 void add_gpu(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
@@ -146,6 +135,28 @@ void add_gpu(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
   gpu.model = info(device, "PCIDevice");
   gpu.place = place_of(topology, device);
   machine.gpus.push_back(std::move(gpu));
+}
+
+void add_device(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine,
+                LeftOut& left_out) {
+  const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci = device->attr->pcidev;
+  const bool has_interface = add_nics(topology, device, machine) != 0;
+  switch (kind_of({pci.class_id, pci.vendor_id, pci.linkspeed})) {
+    case PciKind::accelerator:
+      add_gpu(topology, device, machine);
+      break;
+    case PciKind::display:
+      left_out.add("a display of the server's own, no accelerator", address_of(pci));
+      break;
+    case PciKind::ethernet:
+    case PciKind::infiniband:
+      if (!has_interface)
+        left_out.add("a network card for which the system has no interface", address_of(pci));
+      break;
+    case PciKind::bridge:
+    case PciKind::other:
+      break;
+  }
 }
 
 Status not_a_machine(const std::string& name) {
@@ -207,11 +218,11 @@ Machine machine_of(hwloc_topology_t topology) {
   machine.nodes = nodes_of(topology);
   for (const NumaNode& node : machine.nodes) machine.memory_bytes += node.bytes;
   if (take_notes(topology, machine)) return machine;
+  LeftOut left_out;
   hwloc_obj_t device = nullptr;
-  while ((device = hwloc_get_next_pcidev(topology, device)) != nullptr) {
-    add_nics(topology, device, machine);
-    if (is_gpu(device->attr->pcidev)) add_gpu(topology, device, machine);
-  }
+  while ((device = hwloc_get_next_pcidev(topology, device)) != nullptr)
+    add_device(topology, device, machine, left_out);
+  machine.left_out = left_out.phrases();
   return machine;
 }
 

@@ -39,8 +39,33 @@ constexpr std::array kAttributes{
     HwlocAttribute{"pci_busid", HwlocValue::address},
     HwlocAttribute{"pci_type", HwlocValue::ids},
     HwlocAttribute{"pci_link_speed", HwlocValue::rate},
-    HwlocAttribute{"osdev_type", HwlocValue::number, 6},
+    HwlocAttribute{"osdev_type", HwlocValue::os_device},
 };
+
+// What a device of the operating system is: a number in the first two formats, one bit for each thing
+// that it is in the third. A network interface of InfiniBand is both a network and an RDMA device
+// there.
+constexpr std::int64_t kMostOsDevice = 6;
+constexpr std::int64_t kMostOsDeviceBits = (1 << 16) - 1;
+struct OsDevice {
+  unsigned bit;  // of the third format
+  const char* number;
+};
+// The most specific first; whatever else it may be, Weft takes it for storage, which it does not use.
+constexpr std::array kOsDevices{OsDevice{1 << 5, "3"},   // RDMA device
+                                OsDevice{1 << 4, "2"},   // network interface
+                                OsDevice{1 << 3, "5"},   // co-processor
+                                OsDevice{1 << 2, "1"},   // GPU
+                                OsDevice{1 << 6, "4"}};  // DMA engine
+constexpr const char* kStorage = "0";
+
+std::string as_number(std::string_view bits) {
+  unsigned of = 0;
+  std::from_chars(bits.data(), bits.data() + bits.size(), of);
+  const auto found =
+      std::ranges::find_if(kOsDevices, [of](const OsDevice& each) { return (of & each.bit) != 0; });
+  return found == kOsDevices.end() ? kStorage : found->number;
+}
 
 // "0x0000ffff,,0x1", "0xf...f".
 bool is_set(std::string_view text) {
@@ -76,7 +101,8 @@ std::span<const HwlocAttribute> hwloc_attributes() {
   return kAttributes;
 }
 
-Status check_value(const XmlFile& file, pugi::xml_node at, const HwlocAttribute& attribute) {
+Status check_value(const XmlFile& file, HwlocFormat format, pugi::xml_node at,
+                   const HwlocAttribute& attribute) {
   const std::string_view value = at.attribute(attribute.name).value();
   const auto wrong = [&](std::string_view what) {
     return file.wrong(at, fmt::format("{}: {}", attribute.name, what));
@@ -97,9 +123,26 @@ Status check_value(const XmlFile& file, pugi::xml_node at, const HwlocAttribute&
     case HwlocValue::buses:
       return has_form(value, "x:[x-x]") ? Status() : wrong("no buses on PCI");
     case HwlocValue::ids:
-      return has_form(value, "x [x:x] [x:x] x") ? Status() : wrong("no class and makers on PCI");
+      return has_form(value, "x [x:x] [x:x] x") || has_form(value, "x [x:x] [x:x] x x")
+                 ? Status()
+                 : wrong("no class and makers on PCI");
+    case HwlocValue::os_device:
+      return file
+          .integer(at, attribute.name, 0,
+                   format == HwlocFormat::third ? kMostOsDeviceBits : kMostOsDevice, 0)
+          .status();
   }
   return {};
+}
+
+std::string in_second_format(HwlocFormat format, const HwlocAttribute& attribute,
+                             std::string_view value) {
+  if (attribute.kind == HwlocValue::os_device && format == HwlocFormat::third)
+    return as_number(value);
+  // hwloc 3 writes one field more than hwloc 2 reads: the programming interface.
+  if (attribute.kind == HwlocValue::ids && std::ranges::count(value, ' ') == 4)
+    value = value.substr(0, value.rfind(' '));
+  return std::string(value);
 }
 
 }  // namespace weft::hardware

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "topology/hardware/xml.h"
 
@@ -13,7 +15,20 @@ namespace weft::hardware {
 // hwloc keeps a bit for each number below the highest, in every object.
 inline constexpr std::int64_t kMostHwlocIndex = 8191;
 
-enum class HwlocValue : std::uint8_t { text, number, set, rate, bridge, address, buses, ids };
+// The format of a file, by its version: 1, 2 or 3.
+enum class HwlocFormat : std::uint8_t { first, second, third };
+
+enum class HwlocValue : std::uint8_t {
+  text,
+  number,
+  set,
+  rate,
+  bridge,
+  address,
+  buses,
+  ids,
+  os_device,
+};
 
 struct HwlocAttribute {
   const char* name;
@@ -24,7 +39,10 @@ struct HwlocAttribute {
 // Others are left out.
 [[nodiscard]] std::span<const HwlocAttribute> hwloc_attributes();
 // Whether the object's attribute, which it has, is of its kind.
-[[nodiscard]] Status check_value(const XmlFile& file, pugi::xml_node object,
+[[nodiscard]] Status check_value(const XmlFile& file, HwlocFormat format, pugi::xml_node object,
                                  const HwlocAttribute& attribute);
+// A value that was checked, as the second format has it.
+[[nodiscard]] std::string in_second_format(HwlocFormat format, const HwlocAttribute& attribute,
+                                           std::string_view value);
 
 }  // namespace weft::hardware

@@ -1,7 +1,8 @@
-// hwloc's XML, before hwloc sees it. Its own parser recurses as deep as a file says, takes memory
-// for the highest number that a processor has in it, says no line, and which of two parsers it is
-// depends on the plugins that are installed. So a file is parsed and checked here, and hwloc is
-// given what is left: objects and their <info>, written anew.
+// hwloc's XML, before hwloc sees it. hwloc's own parser recurses as deep as a file says, takes memory
+// for the highest number of a processor, and names no line; which of its two parsers is used depends
+// on the plugins that are installed. So a file is parsed and checked here. hwloc gets a new text with
+// the objects and their <info>, in its first format or its second: the library may be one of version
+// 2, which does not read the third.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,11 +56,8 @@ class Pruner {
     const pugi::xml_node topology = file_.root();
     pugi::xml_document to;
     pugi::xml_node root = to.append_child("topology");
-    const std::string_view version = topology.attribute("version").as_string();
-    if (!version.empty()) root.append_attribute("version") = topology.attribute("version").value();
-    if (!version.empty() && !version.starts_with("1.") && !version.starts_with("2."))
-      return file_.wrong(topology, fmt::format("version {} of hwloc's format is not known",
-                                               version.substr(0, 24)));
+    WEFT_RETURN_IF_ERROR(take_format(topology));
+    if (format_ != HwlocFormat::first) root.append_attribute("version") = "2.0";
     const pugi::xml_node machine = topology.child("object");
     if (!machine) return file_.wrong(topology, "<topology> has no <object>");
     WEFT_RETURN_IF_ERROR(copy(machine, root, 0));
@@ -67,12 +65,24 @@ class Pruner {
       return file_.wrong(machine, "no object of type PU: a machine has processors");
     std::ostringstream text;
     text << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc"
-         << (version.starts_with("2.") ? "2" : "") << ".dtd\">\n";
+         << (format_ == HwlocFormat::first ? "" : "2") << ".dtd\">\n";
     root.print(text, "", pugi::format_raw);
     return std::move(text).str();
   }
 
  private:
+  // Without a version it is the first.
+  Status take_format(pugi::xml_node topology) {
+    const std::string_view version = topology.attribute("version").as_string();
+    if (version.empty() || version.starts_with("1.")) return {};
+    if (!version.starts_with("2.") && !version.starts_with("3.")) {
+      return file_.wrong(topology, fmt::format("version {} of hwloc's format is not known",
+                                               version.substr(0, 24)));
+    }
+    format_ = version.starts_with("3.") ? HwlocFormat::third : HwlocFormat::second;
+    return {};
+  }
+
   Status copy(pugi::xml_node from, pugi::xml_node parent, int depth) {
     const std::string_view name = from.attribute("name").as_string();
     if (!keeps_notes_ && name.starts_with(kNotePrefix)) return {};
@@ -93,8 +103,9 @@ class Pruner {
   Status copy_attribute(pugi::xml_node from, pugi::xml_node to, const HwlocAttribute& attribute) {
     const pugi::xml_attribute given = from.attribute(attribute.name);
     if (!given) return {};
-    WEFT_RETURN_IF_ERROR(check_value(file_, from, attribute));
-    to.append_attribute(attribute.name) = given.value();
+    WEFT_RETURN_IF_ERROR(check_value(file_, format_, from, attribute));
+    to.append_attribute(attribute.name) =
+        in_second_format(format_, attribute, given.value()).c_str();
     return {};
   }
 
@@ -161,12 +172,23 @@ class Pruner {
 
   const XmlFile& file_;
   bool keeps_notes_;
+  HwlocFormat format_ = HwlocFormat::first;
   int objects_ = 0;
   int infos_ = 0;
   bool has_processor_ = false;
 };
 
 }  // namespace
+
+// hwloc has such links as distances: "NVLinkBandwidth" and "XGMIBandwidth".
+void note_left_out(const XmlFile& file, LeftOut& left_out) {
+  for (const pugi::xml_node each : file.root().children()) {
+    const bool is_distances = std::string_view(each.name()).starts_with("distances");
+    const Result<std::string> name = file.text(each, "name");
+    if (is_distances && name.ok() && name->ends_with("Bandwidth"))
+      left_out.add("a matrix of links, which Weft does not read", *name);
+  }
+}
 
 Result<std::string> pruned_xml(const XmlFile& file, Notes notes) {
   return Pruner(file, notes).pruned();

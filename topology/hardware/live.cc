@@ -99,7 +99,8 @@ Machine hardware::live_machine(hwloc_topology_t topology) {
   if (machine.nodes.size() == 1) machine.nodes.front().bytes = machine.memory_bytes;
   machine.huge_pages = huge_pages();
   machine.nics = ways_out(topology);
-  machine.untold = untold_by();
+  machine.left_out.clear();  // of its cards, this machine tells what they are for
+  machine.unreadable = unreadable_in();
   ask_nvml(machine);
   for (Gpu& gpu : machine.gpus)
     gpu.place = placed(topology, gpu.place.address, gpu.place.numa_node);

@@ -1,16 +1,20 @@
 // Topology files of NCCL (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE): <system> has <cpu numaid=…> with
 // nested <pci busid=… link_speed="16 GT/s" link_width="16">, in which <gpu dev=…> has <nvlink
-// target=… count=…>, and <nic> has <net name=… speed=…>.
+// target=… count=…>, and <nic> has <net name=… speed=…>. RCCL's files are the same with <xgmi>. Files
+// that clouds ship have neither <gpu> nor <nic>: there a <pci> without anything in it is what its
+// class says.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <map>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "topology/hardware/nccl_links.h"
+#include "topology/hardware/pci_class.h"
 #include "topology/hardware/sources.h"
 #include "topology/hardware/xml.h"
 
@@ -20,11 +24,11 @@ namespace {
 // As deep as NCCL's own parser goes, and more than any machine.
 constexpr int kDeepest = 32;
 constexpr int kMostIndex = 65'535;
-constexpr int kUntoldNode = -1;  // as in virtual machines
+constexpr int kUnknownNode = -1;  // as in virtual machines
 constexpr int kNoNode = -2;
-constexpr std::size_t kMostLinks = 1 << 16;
 constexpr int kMostLanes = 1024;
 constexpr int kMaskWord = 32;  // bits
+constexpr std::size_t kMostOthers = 16, kLongestName = 32;
 constexpr int kMostPort = 255;
 constexpr int kMostMbit = 100'000'000;   // 100 Tbit/s
 constexpr double kMostTransfers = 1024;  // GT/s: four generations ahead
@@ -32,42 +36,36 @@ constexpr double kMostTransfers = 1024;  // GT/s: four generations ahead
 constexpr double kOldCode = 8.0 / 10;     // up to 5 GT/s
 constexpr double kNewCode = 128.0 / 130;  // from 8 GT/s
 constexpr double kOldCodeMost = 5.0;
-// NVLink by compute capability: one link, one way.
-constexpr int kBlackwell = 100, kVolta = 70;
-constexpr double kNvlinkBlackwell = 50.0, kNvlinkVolta = 25.0, kNvlinkPascal = 20.0;
-// The class of a target that is a switch, and of a bridge, as sysfs writes them.
-constexpr std::string_view kSwitchClass = "0x0680";
+// The class of a bridge, as sysfs writes it.
 constexpr std::string_view kBridgeClass = "0x0604";
 
 class Reader {
  public:
-  explicit Reader(const XmlFile& file) : file_(file) {}
+  explicit Reader(const XmlFile& file) : file_(file), links_(file) {}
 
   Result<Machine> read() {
+    note_others(file_.root(), {"cpu"});
     for (const pugi::xml_node cpu : file_.root().children("cpu"))
       WEFT_RETURN_IF_ERROR(add_cpu(cpu));
     if (seen_.empty()) return file_.wrong(file_.root(), "<system> has no <cpu>");
-    resolve_links();
-    machine_.are_gpu_links_told = true;
+    // Where devices are known by their class alone, the file has no links either.
+    machine_.are_gpu_links_known = unnumbered_.empty();
+    number_gpus();
+    links_.resolve(machine_, left_out_);
+    for (const std::string& name : others_)
+      left_out_.add("an element that Weft does not read", fmt::format("<{}>", name));
+    machine_.left_out = left_out_.phrases();
     return std::move(machine_);
   }
 
  private:
-  struct Target {
-    int gpu;
-    std::string address;
-    bool is_switch;
-    int lanes;
-    double gbyte_per_s;
-  };
-
   Result<int> integer(pugi::xml_node node, const char* key, int least, int most, int otherwise) {
     WEFT_ASSIGN(const std::int64_t number, file_.integer(node, key, least, most, otherwise));
     return static_cast<int>(number);
   }
 
   Status add_cpu(pugi::xml_node cpu) {
-    WEFT_ASSIGN(const int node, integer(cpu, "numaid", kUntoldNode, kMostIndex, kNoNode));
+    WEFT_ASSIGN(const int node, integer(cpu, "numaid", kUnknownNode, kMostIndex, kNoNode));
     if (node == kNoNode) return file_.wrong(cpu, "<cpu> needs numaid");
     if (machine_.nodes.size() == kMostDevices)
       return file_.wrong(cpu, "more <cpu> than any machine has");
@@ -76,11 +74,12 @@ class Reader {
       return file_.wrong(cpu, fmt::format("numaid: there are two <cpu> of {}", node));
     WEFT_ASSIGN(const std::string kind, file_.text(cpu, "arch"));
     if (machine_.cpu.empty()) machine_.cpu = kind;
+    note_others(cpu, {"pci", "nic"});
     PciPlace place;
     place.package = machine_.packages++;
     place.numa_node = node;
     WEFT_ASSIGN(std::vector<int> processors, processors_of(cpu));
-    if (node != kUntoldNode)
+    if (node != kUnknownNode)
       machine_.nodes.push_back({node, 0, 0, place.package, std::move(processors)});
     return add_below(cpu, place, 0);
   }
@@ -133,9 +132,7 @@ class Reader {
     for (const pugi::xml_node pci : parent.children("pci")) {
       WEFT_ASSIGN(const PciPlace here, place_of(pci, place));
       WEFT_RETURN_IF_ERROR(add_below(pci, here, depth + 1));
-      for (const pugi::xml_node gpu : pci.children("gpu")) WEFT_RETURN_IF_ERROR(add_gpu(gpu, here));
-      for (const pugi::xml_node nic : pci.children("nic"))
-        WEFT_RETURN_IF_ERROR(add_nets(nic, here));
+      WEFT_RETURN_IF_ERROR(add_devices(pci, here));
     }
     if (std::strcmp(parent.name(), "cpu") != 0) return {};
     for (const pugi::xml_node nic : parent.children("nic"))
@@ -152,8 +149,8 @@ class Reader {
           pci, fmt::format("busid: '{}' is no PCI address (\"0000:3b:00.0\")", text.substr(0, 40)));
     }
     WEFT_ASSIGN(const double rate, link_rate(pci));
-    above.host_bridge = above.numa_node == kUntoldNode ? "of a node that is not told"
-                                                       : fmt::format("node {}", above.numa_node);
+    above.host_bridge = above.numa_node == kUnknownNode ? "of an unknown node"
+                                                        : fmt::format("node {}", above.numa_node);
     const std::string_view kind = pci.attribute("class").as_string();
     if (kind.starts_with(kBridgeClass) || pci.child("pci")) {
       above.bridges.push_back({*std::move(address), rate});
@@ -164,39 +161,86 @@ class Reader {
     return above;
   }
 
+  // What the function of a card is: what the file says of it, or else what its class says.
+  Status add_devices(pugi::xml_node pci, const PciPlace& place) {
+    note_others(pci, {"pci", "gpu", "nic"});
+    for (const pugi::xml_node gpu : pci.children("gpu")) WEFT_RETURN_IF_ERROR(add_gpu(gpu, place));
+    for (const pugi::xml_node nic : pci.children("nic")) WEFT_RETURN_IF_ERROR(add_nets(nic, place));
+    const bool is_described = pci.child("gpu") || pci.child("nic").child("net");
+    return is_described || pci.child("pci") ? Status() : add_by_class(pci, place);
+  }
+
+  Status add_by_class(pugi::xml_node pci, const PciPlace& place) {
+    const std::optional<unsigned> kind = class_in(pci.attribute("class").as_string());
+    if (!kind) {
+      left_out_.add("a PCI device of unknown class", place.address);
+      return {};
+    }
+    const unsigned vendor = vendor_in(pci.attribute("vendor").as_string());
+    const unsigned device = vendor_in(pci.attribute("device").as_string());
+    switch (kind_of({*kind, vendor, place.gbyte_per_s})) {
+      case PciKind::accelerator:
+        unnumbered_.push_back(place);
+        break;
+      case PciKind::ethernet:
+        return add_unnamed(pci, place, is_efa(vendor, device));
+      case PciKind::infiniband:
+        return add_unnamed(pci, place, true);
+      case PciKind::display:
+        left_out_.add("a display of the server's own, no accelerator", place.address);
+        break;
+      case PciKind::bridge:
+        break;
+      case PciKind::other:
+        left_out_.add("neither an accelerator nor a network interface",
+                      fmt::format("{} of class 0x{:04x}", place.address, *kind));
+    }
+    return {};
+  }
+
+  // An interface goes by its PCI address where the file has no name for it.
+  Status add_unnamed(pugi::xml_node pci, const PciPlace& place, bool is_rdma) {
+    Nic nic;
+    (is_rdma ? nic.rdma : nic.netdev) = place.address;
+    nic.place = place;
+    return add_nic(pci, std::move(nic), "busid: there are two interfaces at");
+  }
+
+  // The driver numbers GPUs by their PCI addresses. The numbers that <gpu> has are taken.
+  void number_gpus() {
+    std::ranges::sort(unnumbered_, {}, &PciPlace::address);
+    int next = 0;
+    for (PciPlace& place : unnumbered_) {
+      while (has_gpu(next)) ++next;
+      Gpu gpu;
+      gpu.index = next++;
+      gpu.place = std::move(place);
+      machine_.gpus.push_back(std::move(gpu));
+    }
+  }
+
+  [[nodiscard]] bool has_gpu(int index) const {
+    return std::ranges::count(machine_.gpus, index, &Gpu::index) != 0;
+  }
+
   Status add_gpu(pugi::xml_node node, const PciPlace& place) {
     Gpu gpu;
     const int next = static_cast<int>(machine_.gpus.size());
     WEFT_ASSIGN(gpu.index, integer(node, "dev", 0, kMostIndex, next));
-    if (std::ranges::count(machine_.gpus, gpu.index, &Gpu::index) != 0)
+    if (has_gpu(gpu.index))
       return file_.wrong(node, fmt::format("dev: there are two <gpu> of {}", gpu.index));
     if (machine_.gpus.size() == kMostDevices)
       return file_.wrong(node, "more <gpu> than any machine has");
+    note_others(node, {"nvlink", "xgmi"});
     gpu.place = place;
-    WEFT_ASSIGN(const int capability, integer(node, "sm", 0, kMostIndex, 0));
-    for (const pugi::xml_node link : node.children("nvlink"))
-      WEFT_RETURN_IF_ERROR(add_link(link, gpu.index, capability));
+    WEFT_RETURN_IF_ERROR(links_.add(node, gpu.index, place.address));
     machine_.gpus.push_back(std::move(gpu));
-    return {};
-  }
-
-  Status add_link(pugi::xml_node link, int gpu, int capability) {
-    const double each = capability >= kBlackwell ? kNvlinkBlackwell
-                        : capability >= kVolta   ? kNvlinkVolta
-                                                 : kNvlinkPascal;
-    const std::string_view kind = link.attribute("tclass").as_string();
-    if (targets_.size() == kMostLinks)
-      return file_.wrong(link, "more <nvlink> than any machine has");
-    WEFT_ASSIGN(const int lanes, integer(link, "count", 1, kMostLanes, 1));
-    // A switch that is not told has something else there, which is no GPU's.
-    WEFT_ASSIGN(const std::string target, file_.text(link, "target"));
-    targets_.push_back({gpu, pci_address(target).value_or(target), kind.starts_with(kSwitchClass),
-                        lanes, lanes * each});
     return {};
   }
 
   // One per port, also where several share an RDMA device.
   Status add_nets(pugi::xml_node nic, const PciPlace& place) {
+    note_others(nic, {"net"});
     for (const pugi::xml_node net : nic.children("net")) {
       Nic found;
       WEFT_ASSIGN(const std::string name, file_.text(net, "name"));
@@ -209,13 +253,29 @@ class Reader {
       WEFT_ASSIGN(const int rate, integer(net, "speed", 0, kMostMbit, 0));
       found.mbit_per_s = rate > 0 ? rate : -1;
       found.place = place;
-      if (machine_.nics.size() == kMostDevices)
-        return file_.wrong(net, "more <net> than any machine has");
-      if (std::ranges::count(machine_.nics, found.name(), &Nic::name) != 0)
-        return file_.wrong(net, fmt::format("name: there are two <net> called {}", found.name()));
-      machine_.nics.push_back(std::move(found));
+      WEFT_RETURN_IF_ERROR(add_nic(net, std::move(found), "name: there are two <net> called"));
     }
     return {};
+  }
+
+  // `twice` is the complaint about an interface whose name another one has.
+  Status add_nic(pugi::xml_node node, Nic nic, std::string_view twice) {
+    if (machine_.nics.size() == kMostDevices)
+      return file_.wrong(node, "more <net> than any machine has");
+    if (std::ranges::count(machine_.nics, nic.name(), &Nic::name) != 0)
+      return file_.wrong(node, fmt::format("{} {}", twice, nic.name()));
+    machine_.nics.push_back(std::move(nic));
+    return {};
+  }
+
+  // Elements that have no meaning here, once each.
+  void note_others(pugi::xml_node parent, std::initializer_list<std::string_view> known) {
+    for (const pugi::xml_node child : parent.children()) {
+      const std::string_view name = child.name();
+      if (child.type() == pugi::node_element && std::ranges::count(known, name) == 0 &&
+          others_.size() < kMostOthers)
+        others_.emplace(name.substr(0, kLongestName));
+    }
   }
 
   // "16.0 GT/s PCIe" and a width, or nothing.
@@ -231,28 +291,14 @@ class Reader {
     return transfers * code / 8 * lanes;
   }
 
-  // Links to one and the same peer are one connection of several lanes, those to switches too.
-  void resolve_links() {
-    std::map<std::pair<int, int>, GpuLink> links;  // by GPU and peer
-    for (const Target& target : targets_) {
-      const auto peer = std::ranges::find(machine_.gpus, target.address,
-                                          [](const Gpu& gpu) { return gpu.place.address; });
-      if (!target.is_switch && peer == machine_.gpus.end()) continue;  // a CPU's own
-      const int to = target.is_switch ? GpuLink::kSwitch : peer->index;
-      GpuLink& link = links[{target.gpu, to}];
-      link.gpu = target.gpu;
-      link.peer = to;
-      link.lanes += target.lanes;
-      link.gbyte_per_s += target.gbyte_per_s;
-    }
-    for (const auto& [ends, link] : links) machine_.gpu_links.push_back(link);
-  }
-
   const XmlFile& file_;
   Machine machine_;
   std::set<int> seen_;  // <cpu>, by numaid
   std::string host_;
-  std::vector<Target> targets_;
+  std::vector<PciPlace> unnumbered_;  // GPUs that only their class tells
+  NcclLinks links_;
+  LeftOut left_out_;
+  std::set<std::string> others_;  // names of elements that are not read
 };
 
 }  // namespace

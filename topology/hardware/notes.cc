@@ -15,11 +15,14 @@ constexpr const char* kNic = "weft:nic";
 constexpr const char* kGpu = "weft:gpu";
 constexpr const char* kLink = "weft:gpu-link";
 constexpr const char* kAll = "weft:devices";
+constexpr const char* kXgmi = "xgmi";
 
-constexpr const char* kUntold = "untold";  // one for each phrase
+// One for each phrase.
+constexpr const char* kUnreadable = "untold";
+constexpr const char* kLeftOut = "left_out";
 
 constexpr std::size_t kMostBridges = 64;
-constexpr std::size_t kMostUntold = 16;
+constexpr std::size_t kMostPhrases = 16;
 constexpr double kMostGbyte = 1e6;
 
 void add(hwloc_obj_t note, const char* key, const std::string& text) {
@@ -136,15 +139,21 @@ void take_gpu(hwloc_topology_t topology, hwloc_obj_t note, Machine& machine) {
 }
 
 void take_link(hwloc_obj_t note, Machine& machine) {
+  const GpuLinkKind kind = text_of(note, "kind") == kXgmi ? GpuLinkKind::xgmi : GpuLinkKind::nvlink;
   machine.gpu_links.push_back({number_of(note, "gpu", 0), number_of(note, "peer", GpuLink::kSwitch),
-                               number_of(note, "lanes", 0), number_of(note, "gbyte_per_s", 0.0)});
-  machine.are_gpu_links_told = true;
+                               number_of(note, "lanes", 0), number_of(note, "gbyte_per_s", 0.0),
+                               kind});
+  machine.are_gpu_links_known = true;
 }
 
-void take_untold(hwloc_obj_t note, Machine& machine) {
-  for (unsigned i = 0; i < note->infos_count && machine.untold.size() < kMostUntold; ++i) {
-    const hwloc_info_s& info = note->infos[i];
-    if (std::string_view(info.name) == kUntold) machine.untold.emplace_back(info.value);
+void take_phrases(hwloc_obj_t note, Machine& machine) {
+  const auto take = [](const hwloc_info_s& info, const char* key, std::vector<std::string>& into) {
+    if (std::string_view(info.name) == key && into.size() < kMostPhrases)
+      into.emplace_back(info.value);
+  };
+  for (unsigned i = 0; i < note->infos_count; ++i) {
+    take(note->infos[i], kUnreadable, machine.unreadable);
+    take(note->infos[i], kLeftOut, machine.left_out);
   }
 }
 
@@ -153,8 +162,9 @@ void take_untold(hwloc_obj_t note, Machine& machine) {
 void put_notes(hwloc_topology_t topology, const Machine& machine) {
   hwloc_obj_t all = new_note(topology, kAll);
   if (all == nullptr) return;
-  add(all, "links_told", machine.are_gpu_links_told ? 1 : 0);
-  for (const std::string& what : machine.untold) add(all, kUntold, what);
+  add(all, "links_told", machine.are_gpu_links_known ? 1 : 0);
+  for (const std::string& what : machine.unreadable) add(all, kUnreadable, what);
+  for (const std::string& what : machine.left_out) add(all, kLeftOut, what);
   for (const Nic& nic : machine.nics) {
     hwloc_obj_t note = new_note(topology, kNic);
     if (note == nullptr) return;
@@ -182,6 +192,7 @@ void put_notes(hwloc_topology_t topology, const Machine& machine) {
     add(note, "peer", link.peer);
     add(note, "lanes", link.lanes);
     add(note, "gbyte_per_s", link.gbyte_per_s);
+    if (link.kind == GpuLinkKind::xgmi) add(note, "kind", kXgmi);
   }
 }
 
@@ -196,8 +207,8 @@ bool take_notes(hwloc_topology_t topology, Machine& machine) {
     if (kind == kGpu) take_gpu(topology, note, machine);
     if (kind == kLink) take_link(note, machine);
     if (kind == kAll) {
-      machine.are_gpu_links_told = number_of(note, "links_told", 0) != 0;
-      take_untold(note, machine);
+      machine.are_gpu_links_known = number_of(note, "links_told", 0) != 0;
+      take_phrases(note, machine);
     }
   }
   return any;

@@ -1,13 +1,13 @@
 // GPUs and NVLink from NVIDIA's management library.
 #include "topology/hardware/nvml.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "topology/hardware/sources.h"
+#include "verbs/base/base.h"
 
 namespace weft::hardware {
 namespace {
@@ -17,25 +17,21 @@ constexpr std::uint32_t kMostGpus = 64;
 // One link, one way, by version: 1 (P100), 2 to 4 (V100 to H100), 5 (B200).
 constexpr double kFirstRate = 20.0, kRate = 25.0, kFifthRate = 50.0;
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 // The library stays loaded: it is the driver's, and other users of it may come.
 bool load(Nvml& nvml) {
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  return library != nullptr && find(library, "nvmlInit_v2", nvml.init) &&
-         find(library, "nvmlShutdown", nvml.shutdown) &&
-         find(library, "nvmlDeviceGetCount_v2", nvml.count) &&
-         find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
-         find(library, "nvmlDeviceGetName", nvml.model) &&
-         find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
-         find(library, "nvmlDeviceGetPciInfo_v3", nvml.pci) &&
-         find(library, "nvmlDeviceGetNvLinkState", nvml.link_state) &&
-         find(library, "nvmlDeviceGetNvLinkVersion", nvml.link_version) &&
-         find(library, "nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_peer);
+  return DynamicLibrary("libnvidia-ml.so.1")
+      .find("nvmlInit_v2", nvml.init)
+      .find("nvmlShutdown", nvml.shutdown)
+      .find("nvmlDeviceGetCount_v2", nvml.count)
+      .find("nvmlDeviceGetHandleByIndex_v2", nvml.by_index)
+      .find("nvmlDeviceGetName", nvml.model)
+      .find("nvmlDeviceGetMemoryInfo", nvml.memory)
+      .find("nvmlDeviceGetPciInfo_v3", nvml.pci)
+      .find("nvmlDeviceGetNvLinkState", nvml.link_state)
+      .find("nvmlDeviceGetNvLinkVersion", nvml.link_version)
+      .find("nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_peer)
+      .status("NVML cannot be used here")
+      .ok();
 }
 
 // As the kernel writes it.
@@ -116,7 +112,7 @@ void ask(const Nvml& nvml, Machine& machine) {
   for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].index = static_cast<int>(i);
   machine.gpus = std::move(gpus);
   for (std::size_t i = 0; i < all.size(); ++i) add_links(nvml, all, i, machine);
-  machine.are_gpu_links_told = !all.empty();
+  machine.are_gpu_links_known = !all.empty();
 }
 
 void ask_nvml(Machine& machine) {

@@ -20,7 +20,7 @@ std::size_t common_bridges(const PciPlace& a, const PciPlace& b) {
 }
 
 // The slowest link on the way up from a device to its first `common` bridges; nothing if one of
-// them is not told.
+// them is unknown.
 double slowest_link(const PciPlace& place, std::size_t common) {
   double slowest = place.gbyte_per_s;
   for (std::size_t i = common; i < place.bridges.size(); ++i)
@@ -109,6 +109,10 @@ std::string_view description(Nearness nearness) {
       return "across NUMA nodes";
   }
   return {};
+}
+
+std::string_view name(GpuLinkKind kind) {
+  return kind == GpuLinkKind::xgmi ? "xGMI" : "NVLink";
 }
 
 std::string Nic::name() const {

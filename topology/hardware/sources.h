@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "topology/hardware/hardware.h"
+#include "topology/hardware/left_out.h"
 #include "topology/hardware/xml.h"
 
 namespace weft::hardware {
@@ -45,6 +46,8 @@ void put_notes(hwloc_topology_t topology, const Machine& machine);
 // hwloc's takes it; with our notes, or without.
 enum class Notes : bool { dropped, kept };
 [[nodiscard]] Result<std::string> pruned_xml(const XmlFile& file, Notes notes);
+// What such a file says of links between GPUs, which pruned_xml leaves out.
+void note_left_out(const XmlFile& file, LeftOut& left_out);
 
 // nccl.cc
 [[nodiscard]] Result<Machine> read_nccl(const XmlFile& file);
@@ -56,14 +59,14 @@ enum class Notes : bool { dropped, kept };
 [[nodiscard]] std::optional<std::string> pci_address(std::string_view text);
 [[nodiscard]] std::optional<std::string> pci_bus(std::string_view text);
 
-// told.cc: this machine's /sys.
+// unreadable.cc: this machine's /sys.
 // Whether hwloc can read processors and nodes there; else it must not look.
 [[nodiscard]] bool can_hwloc_read_processors(const std::string& sys = "/sys");
-// What it does not tell, for Machine::untold.
-[[nodiscard]] std::vector<std::string> untold_by(const std::string& sys = "/sys");
+// What cannot be read there, for Machine::unreadable.
+[[nodiscard]] std::vector<std::string> unreadable_in(const std::string& sys = "/sys");
 
 // settle.cc: what is the same for all sources.
-// Sorts devices, and puts those whose node is not told on the machine's only one.
+// Sorts devices, and puts those whose node is unknown on the machine's only one.
 void settle(Machine& machine);
 // Whether there are two of one name; the error's text has no file.
 [[nodiscard]] Status check_names(const Machine& machine);

@@ -1,4 +1,4 @@
-// Internal to the module: is a graph a BCube, and of which level is an edge?
+// Recognizes a BCube, and the level of its edges. Internal to the module.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,10 @@
 
 namespace weft {
 
-// Two levels or more; one level is a full graph like any other.
+// The shape if the graph is a BCube of two levels or more. (One level is just a fully connected
+// graph.)
 [[nodiscard]] std::optional<BcubeShape> bcube_shape(const Graph& graph);
-// The digit in which two ranks differ, 0 the lowest; -1 unless there is exactly one.
+// The digit in which two ranks differ; 0 is the lowest. -1 unless they differ in exactly one.
 [[nodiscard]] int bcube_level(BcubeShape shape, Rank a, Rank b);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Internal to the module: everything of a cluster that bytes can be too many for, numbered.
+// All parts of a cluster that can limit a transfer, as numbered links. Internal to the module.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ class Links {
   explicit Links(const Cluster& cluster);
 
   [[nodiscard]] std::size_t size() const { return gbit_per_s_.size(); }
-  // 0: no bound.
+  // 0 means no bound.
   [[nodiscard]] double gbit_per_s(std::size_t link) const { return gbit_per_s_[link]; }
-  // Which one it is, with its name and rate, and no load.
+  // The kind, name and rate of a link, without a load.
   [[nodiscard]] LinkLoad describe(std::size_t link) const;
 
   [[nodiscard]] std::size_t sends(int rail, int machine) const {
@@ -34,14 +34,14 @@ class Links {
   [[nodiscard]] std::size_t down(int rail, int level, int number) const {
     return up(rail, level, number) + 1;
   }
-  // Of a level.
+  // The number of switches of a level.
   [[nodiscard]] int switches(int rail, int level) const {
     return static_cast<int>(up(rail, level + 1, 0) - up(rail, level, 0)) / 2;
   }
   [[nodiscard]] std::size_t memory(int machine) const {
     return first_.back() + static_cast<std::size_t>(machine);
   }
-  // What one rank copies out of others' memory.
+  // The link for what one rank reads from other ranks' memory.
   [[nodiscard]] std::size_t reads(int seat) const {
     return memory(machines_) + static_cast<std::size_t>(seat);
   }
@@ -52,8 +52,8 @@ class Links {
 
   const Cluster& cluster_;
   int machines_;
-  std::vector<std::size_t> first_;  // of each rail; then, of memory
-  // Of each rail and level; then where the rail ends.
+  std::vector<std::size_t> first_;  // first link of each rail; then, of memory
+  // First upward link of each rail and level; then the end of the rail.
   std::vector<std::array<std::size_t, kMostSwitchLevels + 1>> first_up_;
   std::vector<double> gbit_per_s_;
 };

@@ -118,7 +118,7 @@ int how_far(const Machine& machine, Workplace place, const Nic& nic) {
 
 std::string how_near(const Machine& machine, Workplace place, const Nic& nic) {
   const std::string here = name(machine, place);
-  if (here.empty() || !is_told(nic)) return nic.name() + ", how near is not told";
+  if (here.empty() || !is_told(nic)) return nic.name() + ", distance unknown";
   const Gpu* gpu = gpu_at(machine, place);
   const Nearness near = gpu != nullptr ? distance(nic.place, gpu->place).nearness
                                        : distance(nic.place, *node_at(machine, place));

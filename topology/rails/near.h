@@ -1,4 +1,4 @@
-// Internal to the module: what the ranks of one machine use, and why.
+// Which interfaces the ranks of one machine use, and why. Internal to the module.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace weft {
 
-// A machine's way onto a rail.
+// A machine's interface on a rail.
 struct RailNic {
   int rail;
-  int nic;  // of Machine::nics
+  int nic;  // index into Machine::nics
   double gbit_per_s;
   friend auto operator<=>(const RailNic&, const RailNic&) = default;
 };
@@ -20,7 +20,8 @@ struct NearRails {
   std::vector<int> rails;  // ascending
   std::string reason;
 };
-// By local rank. `interfaces`: those of the machine, by rail. Nothing: all ranks use all of them.
+// The result has an entry for each local rank. It is empty if all ranks use all interfaces.
+// `interfaces` are those of the machine, by rail.
 [[nodiscard]] std::vector<NearRails> near_rails(const Machine& machine, int ranks,
                                                 const std::vector<RailNic>& interfaces,
                                                 RailPolicy policy);

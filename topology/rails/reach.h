@@ -1,5 +1,5 @@
-// Internal to the module: over which rails a machine sends. As a bond has it, two machines use one
-// kind of network: where RDMA reaches over some of their rails, the others carry nothing.
+// Over which rails a machine sends. Internal to the module. Two machines use one kind of network,
+// as in a bond: if RDMA connects them over some of their rails, their other rails carry nothing.
 #pragma once
 
 #include <vector>
@@ -8,27 +8,29 @@
 
 namespace weft {
 
-using Members = std::vector<bool>;  // of a rail, by machine
+using Members = std::vector<bool>;  // of a rail: true for each machine that belongs to it
 
-// By rail: the machines whose interface on it has RDMA.
+// For each rail: the machines whose interface on it has RDMA.
 [[nodiscard]] std::vector<Members> rdma_of(const Cluster& cluster);
 
 [[nodiscard]] inline bool is_rdma_between(const Members& has_rdma, int from, int to) {
   return has_rdma[static_cast<std::size_t>(from)] && has_rdma[static_cast<std::size_t>(to)];
 }
 
-// The rails that carry bytes between two machines, ascending: those that reach, of one kind.
+// The rails that carry bytes between two machines, ascending: those that connect them, of one kind
+// of network.
 void find_rails_between(const std::vector<Rail>& rails, const std::vector<Members>& has_rdma,
                         int from, int to, std::vector<int>& found);
 
-// By rail: machines that reach another one over it, and those that send over it. A machine without
-// ranks does neither. One that has all of them keeps its rails, to show what they would use.
+// For each rail: the machines that reach another machine over it (`reaches`), and those that send
+// over it (`carries`). A machine without ranks does neither. If one machine has all ranks, it keeps
+// its rails, so that tools can show what its ranks would use.
 struct Reach {
   std::vector<Members> reaches;
   std::vector<Members> carries;
 };
-// `ranks`: by machine. O(machines * rails), or where machines have networks of both kinds the
-// square of how many kinds of them there are.
+// `ranks` has the number of ranks of each machine. O(machines * rails). If machines have networks
+// of both kinds, also the square of the number of different machines.
 [[nodiscard]] Reach reach_of(const Cluster& cluster, const std::vector<int>& ranks,
                              const std::vector<Members>& has_rdma);
 

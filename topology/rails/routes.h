@@ -1,4 +1,4 @@
-// Internal to the module: the ways of edges between seats, and the links that they use.
+// The rails of edges between seats, and the links that these use. Internal to the module.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ struct Seats {
   int to;
 };
 
-// The way of one edge; reused, so that finding the next allocates nothing.
+// How one edge is carried. The object is reused, so that finding the next route allocates nothing.
 struct Route {
   int from_machine = 0;
   int to_machine = 0;
@@ -29,14 +29,14 @@ struct Route {
 
 class Routes {
  public:
-  // Between the seats that somebody has. Keeps a reference to the cluster.
+  // Routes between the seats that are taken. Keeps a reference to the cluster.
   static Result<Routes> make(const Cluster& cluster, const Placement& placement,
                              const MapOptions& options);
 
-  // Both seats are taken.
+  // Finds the route between two seats, which must be taken.
   void find(Seats seats, Route& route) const;
   [[nodiscard]] double latency_us(const Route& route) const;
-  // Calls visit(link, share) for everything that the edge's bytes pass.
+  // Calls visit(link, share) for each link that the edge's bytes pass.
   template <class Visit>
   void visit_links(const Route& route, Visit visit) const {
     if (route.reason == EdgeReason::memory) {
@@ -59,13 +59,13 @@ class Routes {
 
  private:
   Routes(const Cluster& cluster, const Placement& placement, RailUse use, double bytes);
-  // The fastest ways, the first of equal ones, as many as a message has pieces.
+  // Keeps the fastest rails, the first of equal ones, but no more than a message has pieces.
   void keep_one_for_each_piece(bool is_rdma, Route& route) const;
 
   const Cluster* cluster_;
   Links links_;
   RailUse use_;
-  double bytes_;                 // of a message
+  double bytes_;                 // size of a message
   std::vector<int> machine_of_;  // by seat
   std::vector<Rank> rank_at_;    // by seat; kNoRank: free
 };

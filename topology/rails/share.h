@@ -1,21 +1,25 @@
-// Internal to the module: the interfaces of one machine, shared out to its ranks.
+// Divides the interfaces of one machine among its ranks. Internal to the module.
 #pragma once
 
 #include <vector>
 
 namespace weft {
 
-// far[rank][interface]: how far apart they are; rates: of the interfaces. Each rank gets one
-// interface, or, where there are more of them than ranks, as many as there are for each; those left
-// over go one each to the ranks nearest to them, so that all are used. Result by rank, ascending.
-// Interfaces that are more than eight times slower than the fastest get nobody: a message cut over
-// all would gain less than their latency costs.
-// First, the interface with the most ranks per rate has as few as can be; then, the sum of distances
-// is least; ties go to the lower number.
+// far[rank][interface] is their distance; `rates` has the rates of the interfaces. The result has
+// the interfaces of each rank, ascending.
+//
+// Each rank gets one interface. If there are more interfaces than ranks, each rank gets an equal
+// number, and those left over go one each to the ranks nearest to them, so that all are used. Among
+// all choices, the interface with the most ranks per rate has as few ranks as possible. Among these
+// choices, the sum of distances is smallest. Ties go to the lower number.
+//
+// Interfaces more than eight times slower than the fastest are not used: a message that is cut over
+// all interfaces would gain less from them than their latency costs.
 [[nodiscard]] std::vector<std::vector<int>> share_interfaces(
     const std::vector<std::vector<int>>& far, const std::vector<double>& rates);
 
-// Whether some interface fit for a share is nearer to a rank than another one.
+// True if, among the interfaces that are fast enough to be used, one is nearer to a rank than
+// another.
 [[nodiscard]] bool is_one_nearer(const std::vector<std::vector<int>>& far,
                                  const std::vector<double>& rates);
 

@@ -1,6 +1,7 @@
-// Internal to the module: the local search. Two seats change their ranks if that lowers the strain
-// on the links, or raises it by less than a threshold that falls to nothing: threshold accepting
-// (Dueck and Scheuer, 1990), which needs no exponential and so gives the same on every machine.
+// The local search for a placement. Internal to the module. Two seats exchange their ranks if that
+// lowers the strain on the links (Traffic::strain), or raises it by less than a threshold that
+// falls to 0. This is threshold accepting (Dueck and Scheuer, 1990). It needs no exponential
+// function, and so gives the same result on every machine.
 #pragma once
 
 #include <random>
@@ -12,17 +13,17 @@ namespace weft {
 
 class Swaps {
  public:
-  // Keeps references. `seats`: all of them, near ones near each other.
+  // Keeps references. `seats` has all seats, in the order of seats_by_switch().
   Swaps(const Routes& routes, const Graph& graph, std::vector<int> seats, const Placement& start,
         const PlacementSearch& search);
 
   void run();
   [[nodiscard]] int tried() const { return tried_; }
-  // That of least strain; call it once, after run().
+  // The placement with the least strain. Call it once, after run().
   [[nodiscard]] Placement best();
 
  private:
-  // Places in seats_.
+  // Two indices into seats_.
   struct Pair {
     std::size_t a;
     std::size_t b;
@@ -51,7 +52,7 @@ class Swaps {
   Route route_;
   std::mt19937_64 random_;
   int tried_ = 0;
-  std::vector<Pair> since_best_;  // swaps to take back
+  std::vector<Pair> since_best_;  // swaps made since the best placement, to be undone
 };
 
 }  // namespace weft

@@ -1,8 +1,6 @@
-// The parts of base that need the operating system: error text, clocks, the log's sink.
+// The parts of base that need the operating system: error text and clocks.
 #include "verbs/base/base.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <time.h>
 
 #include <algorithm>
@@ -18,33 +16,6 @@ std::int64_t clock_ns(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-std::shared_ptr<spdlog::logger>& logger() {
-  static std::shared_ptr<spdlog::logger> instance = [] {
-    auto made =
-        std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("weft %l: %v");
-    made->set_level(spdlog::level::warn);
-    return made;
-  }();
-  return instance;
-}
-
-spdlog::level::level_enum to_spdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warning:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-    case LogLevel::off:
-      return spdlog::level::off;
-  }
-  return spdlog::level::off;
 }
 
 Code code_of_errno(int error) {
@@ -103,7 +74,9 @@ std::string errno_text(int error) {
 }
 
 Status system_error(std::string_view what, int error) {
-  return Status(code_of_errno(error), std::string(what) + ": " + errno_text(error));
+  std::string text = std::string(what) + ": " + errno_text(error);
+  if (error == EMFILE) text += " (RLIMIT_NOFILE; raise it with `ulimit -n`)";
+  return Status(code_of_errno(error), std::move(text));
 }
 
 void invariant_failed(const char* text, const char* file, unsigned line) {
@@ -122,16 +95,6 @@ int Deadline::left_ms() const {
   constexpr std::int64_t kLongest = 1 << 30;  // poll(2) takes an int; twelve days are enough
   const std::int64_t left = (at_ns_ - now_ns() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongest));
-}
-
-void set_log(LogLevel lowest, Rank rank) {
-  logger()->set_level(to_spdlog(lowest));
-  logger()->set_pattern(rank == kNoRank ? std::string("weft %l: %v")
-                                        : "weft[" + std::to_string(rank) + "] %l: %v");
-}
-
-void log(LogLevel level, std::string_view text) {
-  logger()->log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
 }
 
 }  // namespace weft

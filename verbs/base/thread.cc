@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "verbs/base/log.h"
+
 namespace weft {
 namespace {
 
@@ -12,12 +14,14 @@ constexpr std::size_t kLongestName = 15;  // TASK_COMM_LEN without its end
 
 struct Start {
   std::string name;
+  LogVoice voice;
   std::function<void()> function;
 };
 
 void* run(void* argument) {
   const std::unique_ptr<Start> start(static_cast<Start*>(argument));
   pthread_setname_np(pthread_self(), start->name.c_str());
+  const LogScope scope(start->voice);
   start->function();
   return nullptr;
 }
@@ -45,7 +49,7 @@ void Thread::join() {
 
 Result<Thread> start_thread(const char* name, std::function<void()> function) {
   invariant(std::strlen(name) <= kLongestName, "the kernel keeps 15 characters of a thread's name");
-  auto start = std::make_unique<Start>(Start{name, std::move(function)});
+  auto start = std::make_unique<Start>(Start{name, log_voice(), std::move(function)});
   const SignalsBlocked blocked;
   pthread_t thread{};
   if (const int error = pthread_create(&thread, nullptr, run, start.get()); error != 0) {

@@ -4,7 +4,8 @@
 //   A thread's own faults (SIGSEGV, SIGBUS, …) stay unblocked, so that the host's reporter of
 //   crashes sees them;
 // - has a name that tells whose it is: "weft-lane", in `top -H` and in debuggers;
-// - is started by a call that returns an error where the system has no thread left (`ulimit -u`).
+// - is started by a call that returns an error where the system has no thread left (`ulimit -u`);
+// - logs for whom its starter logged (log.h).
 //
 // The function must not throw. Thread safe. A rule of tests/style keeps other ways out.
 #pragma once

@@ -1,40 +1,50 @@
-// bond: several interfaces as one. Pieces to a peer are spread over all rails that reach it; when a
-// rail fails or grows slow its pieces travel on the others.
+// bond: several interfaces as one. Notices to a peer are spread over all paths that reach it, where
+// a path is one interface of ours and one of the peer's; when a path fails or grows slow, its
+// notices travel on the others.
 //
-// Every notice of a channel has a number (WireHeader::stamp) and is posted on the path that will
-// deliver it first, by what each path carried lately and what it still has to carry. So fast rails
-// take more, and a rail takes nothing that another would deliver sooner. The receiver takes notices
-// by number from whichever path has the next one.
+// Spreading. Every notice of a channel has a number (WireHeader::stamp). A notice is posted on the
+// path that will deliver it first, judged by what each path carried lately and by what it still has
+// to carry. So fast paths take more, and a path takes nothing that another would deliver sooner.
+// The receiver takes notices in the order of their numbers, from whichever path has the next one.
 //
-// A path that is given up (it failed, its link is down, it is silent while another answers, or it
-// has grown slow) is *fenced*: the sender says so over a live path, the receiver takes what has arrived whole, looks
-// at that path never again and answers how much it took; only the rest is posted once more. So
-// every notice arrives exactly once, whatever the dead path still delivers.
+// Giving up. A path is given up when it has failed, when its link is down, when it is silent while
+// another path answers, or when it has grown slow. The sender says so over a live path (*fence*).
+// The receiver takes what has arrived whole on the path that was given up, looks at it no more, and
+// answers how many notices it took there; the sender posts the rest again elsewhere. So every
+// notice arrives exactly once, whatever the dead path still delivers.
 //
-// A path has grown slow when, for `slow_ms` and in half of that time with pieces under way, it
-// carried less than `slow_share` of what it had carried for long and of what another path carries,
-// although there was enough to carry; and when it still does after the peer answered over another
-// path. So rails that are unequal by nature are left alone, as are paths with little to do, and a
-// receiver that is slow to take is blamed on no path. The last path that lives is never given up
-// for silence or slowness.
+// Slowness. A path has grown slow if both hold:
+//  - For `slow_ms`, and for half of that time with pieces under way, it carried less than
+//    `slow_share` of what it had carried for long, and less than that share of what another path
+//    carries now.
+//  - That is still so after the peer has answered over another path.
+// So paths that are unequal by nature are left alone, as are paths with little to do, and no path
+// is blamed for a receiver that takes slowly. The last live path is never given up for silence or
+// slowness.
 //
-// A path returns: its interface connects again, a probe goes there and its echo comes back, and once
-// the peer has said what it took before, the path takes pieces again. Each time is another
-// generation of the path, so that a late word about an earlier one changes nothing. One that is slow
-// or silent again soon after its return waits twice as long the next time, at most 64 * return_ms;
-// when it has held for that long all is forgotten. An end that finds a path connected anew by its
-// peer does not wait.
+// Coming back. A path that was given up is connected again after a while; a probe is sent over it,
+// and when the echo has come, and the peer's count of what it took before, the path takes pieces
+// again. Each connection is another *generation* of the path, so that a late note about an earlier
+// one changes nothing. A path that is slow or silent again soon after its return waits twice as
+// long the next time, at most 64 * return_ms; once it has held for that long, the waits are
+// forgotten. An end that finds a path connected anew by its peer does not wait. path.h has the
+// states.
 //
-// So a path that was only slow or silent is a reserve. When the last one that lives fails, is silent
-// or has no link, those that wait connect again at once, and the peer is failed if none has come back
-// in 10 * return_ms, or none can.
+// Reserves. A path that was given up only as slow or silent is a reserve. When the last live path
+// fails, is silent or loses its link, the reserves are connected again at once. The peer is failed
+// if none of them has come back in 10 * return_ms, or none can.
 //
-// Names do not always tell which ports reach each other. A path that was never connected is led over
-// other ports, as soon as some are found that do (ports.cc); the peer sees a path that comes back.
+// Ports. Names do not always tell which ports reach each other. A path that was never connected is
+// led over other ports as soon as some are found that reach each other (ports.cc). To the peer this
+// is a path that comes back.
 //
-// A peer that shares our memory, or to which names leave one pair of ports alone, has the member's
-// own endpoint: no numbering, no copies. Threads and lifetime as in transport.h; members live as long
-// as the bond.
+// One-sided work to a peer stays on one path while any of it is under way, since order holds on one
+// path only. If that path fails, the work under way completes with the failure; what is posted
+// after poll() has told of it takes another path.
+//
+// A peer that shares our memory, or to which names leave one pair of ports alone, gets that
+// member's own endpoint: no numbering, no copies. Threads and lifetime as in transport.h; members
+// live as long as the bond.
 #pragma once
 
 #include <functional>
@@ -52,12 +62,12 @@ struct BondMember {
   // those that both have: others would share its wires.
   std::string kind;
   // Members whose rails have the same name may reach each other; where no names agree, all may.
-  // Several are paired by the names of their devices, then in their order, and otherwise where these
-  // turn out not to reach each other.
+  // Where several members may, they are paired by the names of their devices, then in their order;
+  // pairs that turn out not to reach each other are made anew.
   std::string rail;
   std::function<Result<std::unique_ptr<Interface>>(AddressResolver resolver)> open;
-  // The NUMA node for the memory that it shares with peers or its card; -1: wherever the kernel puts
-  // it. A wish: the kernel may refuse it.
+  // The NUMA node for the memory that the member shares with peers or with its card; -1: wherever
+  // the kernel puts it. The kernel may refuse the node.
   int node = -1;
   std::string device{};  // the interface's name; empty: not told
 };
@@ -67,28 +77,28 @@ struct BondOptions {
   std::uint32_t channels = 9;        // as the members'
   std::uint32_t slots = 4;           // as the members'
   std::size_t payload_bytes = 4032;  // as the members'
-  // A path that carried nothing for so long although it should is asked whether it still works; as
-  // long again, and it is given up.
+  // A path that has carried nothing for so long although it should is asked whether it still works.
+  // If it does not answer for as long again, it is given up.
   std::int64_t silence_ms = 500;
-  // A path that carries less than this share of its own earlier rate and of another path's present
-  // one for so long is given up. A sixteenth is beyond what ports shared with others or crowded
-  // switches do to a rail, and a rail that far behind the others would be given nothing anyway.
+  // A path that carries less than slow_share of its own earlier rate, and of another path's present
+  // rate, for slow_ms is given up. Shared ports and crowded switches do not slow a rail down to a
+  // sixteenth, and a rail that far behind the others would be given nothing anyway.
   double slow_share = 1.0 / 16;
   std::int64_t slow_ms = 2000;
-  // After so long a path that was given up is tried again, as long as its interface has a link.
+  // A path that was given up is tried again after so long, if its interface has a link.
   std::int64_t return_ms = 1000;
   std::int64_t (*clock)() = now_ns;  // nanoseconds; tests give one of their own
   std::string no_networks;           // why there are none, for errors
-  // Told of each network that cannot be opened, by its place in the list, which the bond then does
-  // without: interfaces that nobody named may be gone since they were found. What is not `unavailable`
-  // (too little may be pinned) is an error all the same, as is it if no network is left. Null: each
-  // has to open.
+  // Called for each network that cannot be opened, with its place in the list; the bond then does
+  // without it, because interfaces that no user named may be gone since they were found. Opening
+  // the bond still fails if the reason is not `unavailable` (for example, too little memory may be
+  // pinned), or if no network is left. Null: each network has to open.
   std::function<void(std::size_t network, const Status& why)> left_out = nullptr;
 };
 
-// Opens all members. `memory` is asked first for every peer (ranks of one machine share it); may be
-// null. A peer whose address none of the members can connect to is `unavailable`, each member's
-// reason in the text.
+// Opens all members. `memory` may be null; else it is tried first for every peer, as ranks of one
+// machine share memory. connect() to a peer that no member reaches is `unavailable`, with each
+// member's reason in the text.
 [[nodiscard]] Result<std::unique_ptr<Interface>> open_bond(const BondOptions& options,
                                                            const BondMember* memory,
                                                            std::vector<BondMember> networks,

@@ -91,8 +91,8 @@ std::string BondInterface::address() const {
   return encode(own_address());
 }
 
-// The address of the peer's interface that has spoken to our `member`: the one it is paired with, or
-// another that the peer tries.
+// The address of the peer's interface that has spoken to our `member`: the one it is paired with,
+// or another that the peer tries.
 Result<std::string> BondInterface::address_for(std::size_t member, Rank peer) {
   WEFT_ASSIGN(const std::string whole, resolver_(peer));
   WEFT_ASSIGN(const BondAddress theirs, decode(whole, peer));
@@ -164,7 +164,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
   if (theirs.networks.empty()) add_reason("network", "that rank has no network interface");
   std::vector<Path> paths;
   for (Ports& ports : ports_to(peer, theirs, pair_members)) {
-    Path& path = paths.emplace_back(Path{std::move(ports)});
+    Path& path = paths.emplace_back(std::move(ports));
     const MemoryPreference beside(path.node);
     Result<Endpoint*> connected = path.interface->connect(peer, path.address);
     if (!connected.ok()) {

@@ -7,6 +7,7 @@
 
 #include "verbs/bond/address.h"
 #include "verbs/bond/bond.h"
+#include "verbs/bond/path.h"
 
 namespace weft::bond {
 
@@ -18,7 +19,7 @@ struct PathNote {
   enum class What : std::uint32_t {
     fence = 1,   // I gave up path `path`: take what has come there and say how much; after it the
                  // nanoseconds (64 bits) before which I do not try it again, and 1 (64 bits) if
-                 // nothing failed there (Path::stands)
+                 // nothing failed there (Comeback::stands)
     fenced = 2,  // taken: `taken` notices per channel follow
     probe = 3,   // does this path work?
     echo = 4,    // it does
@@ -34,94 +35,12 @@ static_assert(sizeof(PathNote) == 8);
   return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0;
 }
 
-// A port of ours and one of the peer's that may reach it.
-struct Ports {
-  Interface* interface = nullptr;
-  std::string address;  // of the peer's end
-  std::string rail;     // its name
-  int member = 0;       // of the bond: our interface
-  int peer_member = 0;  // … and the peer's
-  std::string peer_name;
-  int node = -1;  // BondMember::node
-};
-
-// Two that no path consists of (ports.cc).
+// Two ports of which no path consists (ports.cc).
 struct SparePorts {
   Ports ports;
-  Endpoint* trial = nullptr;     // while they are tried
-  std::int64_t answered_ns = 0;  // for how long it was seen connected
+  Endpoint* trial = nullptr;     // the connection over them, while they are tried
+  std::int64_t answered_ns = 0;  // for how long that was seen connected
 };
-
-// One rail to the peer.
-struct Path : Ports {
-  Endpoint* endpoint = nullptr;
-  bool joined = false;           // was connected once: its ports reach each other
-  bool is_used = true;           // Endpoint::use_members()
-  std::uint16_t generation = 0;  // how often it was connected again
-  std::uint16_t lived = 0;       // the last one in which it lived: what we gave up and fence
-  std::uint16_t before = 0;      // the last one before this that we took from (Channel::before)
-  bool took = false;             // from this one: notices of the stream
-  bool live = true;              // we post on it
-  bool fenced = false;           // we take no more from it than had come
-  bool stands = false;           // given up though nothing failed: slow or silent; or sought since
-  // Given up and connected again, for notes about paths alone: until a probe was echoed over it
-  // (proven), and the peer has said what it took before.
-  bool returning = false;
-  bool proven = false;
-  bool wanted = false;  // nothing else carries: it is tried although the peer has not said that
-  // When it is tried again; how long it waits for that when it is given up; when that was tried
-  // last; when it was back.
-  std::int64_t try_ns = 0;
-  std::int64_t wait_ns = 0;
-  std::int64_t tried_ns = 0;
-  std::int64_t back_ns = 0;
-  // How fast it carries, in bytes per nanosecond; taken to be equal for all until measured.
-  double rate = 1.0;
-  bool measured = false;
-  double latest = 0;  // in the last sample
-  double best = 0;    // … and has carried for long: learned in a second, forgotten in a minute
-  std::uint64_t seen = 0;     // bytes in all samples
-  std::uint64_t backlog = 0;  // bytes posted and not settled
-  // A sample of the rate: bytes of pieces that settled, and how long there were any under way. The
-  // time in between does not count: a fast path often waits for a slow one.
-  std::uint32_t pieces = 0;  // under way
-  std::uint64_t carried = 0;
-  std::int64_t busy_ns = 0;  // before `counted_ns`
-  double held = 0;           // the backlog summed over that time, byte * ns
-  bool fell_back = false;    // the last sample that says what it can do was far below its best
-  std::int64_t counted_ns = 0;
-  bool connects = true;  // time in which nothing could leave says nothing of the path
-  // Slowness: the time with pieces under way in samples that were slow, since when there was none
-  // that was not, where the last of them began, and when the peer was asked whether it is there.
-  std::int64_t slow_ns = 0;
-  std::int64_t slow_since_ns = 0;
-  std::int64_t slow_sample_ns = 0;
-  double slow_rate = 0;  // in it
-  std::int64_t asked_ns = 0;
-  // Silence: how much it had released and settled when it last moved, and when that was; when it
-  // was asked last (0: not since), when it answered, and when another path answered for it.
-  std::uint64_t moved = 0;
-  std::int64_t moved_ns = 0;
-  int questions = 0;  // since then
-  std::int64_t probed_ns = 0;
-  std::int64_t echoed_ns = 0;
-  std::int64_t answered_elsewhere_ns = 0;
-  bool is_witnessed = false;  // by one that carries
-  bool resolved = false;      // given up, and the peer said what it took
-  bool in_doubt = false;      // connected again before it did
-};
-
-// rate.cc
-// How long the path has carried pieces in this sample.
-[[nodiscard]] inline std::int64_t busy_ns(const Path& path, std::int64_t now) {
-  return path.busy_ns + (path.pieces == 0 || path.connects ? 0 : now - path.counted_ns);
-}
-// Counts the time up to now; before pieces or backlog change.
-void count_time(Path& path, std::int64_t now);
-// What a path is worth now: what was measured, or less when it fell far behind that since.
-[[nodiscard]] double rate_now(const Path& path, std::int64_t now);
-// A new beginning: nothing is known of the path but what it once carried.
-void forget_rate(Path& path, double rate, std::int64_t now);
 
 class BondEndpoint final : public Endpoint {
  public:
@@ -162,6 +81,9 @@ class BondEndpoint final : public Endpoint {
   Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
+  [[nodiscard]] bool at_work() const override {
+    return worked_on_ != nullptr && worked_on_->at_work();
+  }
   void abandon(const Status& why) override;
 
   // Part of every turn: takes notes about paths, posts again what a fence showed to be missing.
@@ -178,9 +100,12 @@ class BondEndpoint final : public Endpoint {
   void look_for_returns(std::int64_t now);
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
+  // Aborts if the paths or the figures about them contradict each other. For tests, after any turn.
+  void check() const;
 
  private:
   static constexpr std::size_t kNowhere = ~std::size_t{0};
+  static constexpr std::uint64_t kUnbound = ~std::uint64_t{0};
 
   // A notice that the peer has not released.
   struct Sent {
@@ -208,7 +133,7 @@ class BondEndpoint final : public Endpoint {
     std::map<std::uint32_t, Kept> kept;  // by stamp
     bool shown = false;                  // that number, from where it lies on its path
     // By path: notices taken from it, and how many may be: all, or what had come when it was
-    // fenced. How many were taken in generation Path::before. And its settled() as settle() knows it.
+    // fenced. How many were taken in Generations::before. And its settled() as settle() knows it.
     std::vector<std::uint64_t> taken, bound, before, settled;
   };
 
@@ -227,6 +152,7 @@ class BondEndpoint final : public Endpoint {
               bool piece);
   [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
   [[nodiscard]] bool is_worth(std::size_t path, std::int64_t now) const;
+  [[nodiscard]] Endpoint* path_of_work(std::uint64_t bytes);
   Posted post_on(std::size_t path, std::uint32_t channel, Sent& sent);
   static void count_settled(Path& path, Sent& sent, std::int64_t now);
   void settle(Channel& state, std::uint32_t channel, std::int64_t now);
@@ -252,8 +178,15 @@ class BondEndpoint final : public Endpoint {
   void say(PathNote::What what, std::size_t path, std::size_t over);
   void send_notes();
   [[nodiscard]] bool carries_notes(std::size_t path) const {
-    return paths_[path].live || paths_[path].returning;
+    return paths_[path].live() || paths_[path].returning();
   }
+  // Whether no more is taken from the path than had come when the peer gave it up.
+  [[nodiscard]] bool is_fenced(std::size_t path) const {
+    return channels_.front().bound[path] != kUnbound;
+  }
+
+  // check.cc
+  void check_path(std::size_t path) const;
 
   // reserve.cc
   [[nodiscard]] bool lives() const;
@@ -310,7 +243,8 @@ class BondEndpoint final : public Endpoint {
   };
   std::deque<Note> notes_;  // to be sent
   std::size_t missing_ = 0;
-  std::vector<int> used_;  // Endpoint::use_members(): ours, and the peer's
+  Endpoint* worked_on_ = nullptr;  // the path that took one-sided work last
+  std::vector<int> used_;          // Endpoint::use_members(): ours, and the peer's
   std::vector<int> peer_used_;
   bool uses_all_ = true;    // of its paths, as long as they live
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
@@ -345,6 +279,9 @@ class BondInterface final : public Interface {
   void close() override;
   [[nodiscard]] std::size_t endpoint_bytes() const override;
   [[nodiscard]] std::string path_to(const Endpoint& endpoint) const override;
+
+  // Aborts if the state of a path is one that cannot be. For tests, after any turn.
+  void check() const;
 
   [[nodiscard]] const BondOptions& options() const { return options_; }
   [[nodiscard]] std::int64_t now() const { return options_.clock(); }

@@ -1,8 +1,8 @@
-// Ports that do not reach each other. Names alone paired them, so both work and hear nothing: the rank
-// with the smaller number tries others for paths that were never connected, and the first pair over
-// which the peer answers takes the place of one that does not. To the peer the path comes back over
-// other ports, by the same notes as every path that comes back; what either had posted on it is
-// fenced and posted again.
+// Ports that do not reach each other. Names alone paired them, so both work and hear nothing: the
+// rank with the smaller number tries others for paths that were never connected, and the first pair
+// over which the peer answers takes the place of one that does not. To the peer the path comes back
+// over other ports, by the same notes as every path that comes back; what either had posted on it
+// is fenced and posted again.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -62,15 +62,15 @@ void BondEndpoint::find_spares() {
   }
 }
 
-// Those of a path that was connected once are its own for good: a path that failed comes back, and
-// the ports that it was paired with belong to no other.
+// The ports of a path that was connected once are its own for good: if the path fails, it comes
+// back over them.
 bool BondEndpoint::are_free(const Ports& ports) const {
   return std::ranges::none_of(paths_, [&ports](const Path& path) {
     return path.joined && (path.member == ports.member || path.peer_member == ports.peer_member);
   });
 }
 
-// Of those that nobody answered. False: there are none.
+// Ends the trials that nobody answered. False: there are none.
 bool BondEndpoint::end_round() {
   bool ended = false;
   for (SparePorts& spare : spares_) {
@@ -81,9 +81,10 @@ bool BondEndpoint::end_round() {
   return ended;
 }
 
-// In a round each port has one other to try, and after as many rounds as ports each had every one.
-// Rounds that have nothing to try take no time. Where there is no place for all of a round, the next
-// begins with what is left. False: there is no place for trials now.
+// In a round each port tries one port of the peer; after as many rounds as there are ports, each
+// has tried every one. A round with nothing to try takes no time. If there is no place for all
+// trials of a round, the next round begins with those left. False: there is no place for trials
+// now.
 bool BondEndpoint::begin_round() {
   find_spares();
   if (!tries_ports()) return true;
@@ -122,8 +123,10 @@ BondEndpoint::Trial BondEndpoint::begin_trial(SparePorts& spare) {
   return Trial::begun;
 }
 
-// A peer that was slow to start may answer here a moment before it does where it should. No look is
-// most of that moment: whoever was not running for a while has heard of nothing.
+// A peer that is slow to start may answer over these ports a moment before it answers over those
+// that were paired by name, which are better. So an answer has to hold for that moment. One look
+// counts for a quarter of it at most, because a rank that was not running for a while has heard of
+// nothing else.
 void BondEndpoint::judge_trial(SparePorts& spare, std::int64_t passed_ns, std::int64_t now) {
   const std::int64_t moment_ns = bond_.options().silence_ms * 1'000'000;
   if (spare.trial == nullptr) return;
@@ -165,7 +168,8 @@ void BondEndpoint::follow_ports(std::int64_t now) {
   }
 }
 
-// Of those that were never connected the one that has most in common with these ports.
+// The path to be led over these ports: of those that were never connected, the one that has most in
+// common with the ports.
 std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
   const auto likeness = [&](std::size_t p) {
     if (paths_[p].member == ports.member) return 3;
@@ -179,9 +183,9 @@ std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
   return most;
 }
 
-// As if the path had been given up without a fault and were sought by the peer. The peer may be busy
-// and answer late: that is no reason to fail it, as there was none before. Where something that came
-// over the path is looked at just now, it is led elsewhere a little later.
+// As if the path had been given up without a fault and were sought by the peer. The peer may be
+// busy and answer late: that is no reason to fail it, as there was none before. Where something
+// that came over the path is looked at just now, it is led elsewhere a little later.
 void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& endpoint,
                              std::int64_t now) {
   Path& path = paths_[index];
@@ -190,15 +194,15 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
       fmt::format("{} does not reach {} of rank {}", path.interface->name(), path.peer_name, peer_),
       peer_);
   path.endpoint->abandon(why);
-  const bool was_live = std::exchange(path.live, false);
-  path.returning = path.proven = path.joined = false;
-  path.stands = true;
-  path.tried_ns = now;
-  path.try_ns = now + bond_.options().return_ms * 1'000'000;
+  const bool was_live = path.leave();
+  path.joined = false;
+  path.comeback.stands = true;
+  path.comeback.tried_ns = now;
+  path.comeback.try_ns = now + bond_.options().return_ms * 1'000'000;
   if (!lives()) {
-    path.wanted = true;
+    path.comeback.wanted = true;
     if (was_live) wait_for_return(why);
-  } else if (!path.resolved) {
+  } else if (!path.resolved()) {
     say(PathNote::What::fence, index, kNowhere);
   }
   keep_aside(index);

@@ -31,24 +31,24 @@ BondEndpoint::BondEndpoint(BondInterface& bond, Rank peer, std::string address,
   for (Channel& channel : channels_) {
     channel.sent.resize(window);
     channel.taken.resize(paths_.size());
-    channel.bound.resize(paths_.size(), ~std::uint64_t{0});
+    channel.bound.resize(paths_.size(), kUnbound);
     channel.before.resize(paths_.size());
     channel.settled.resize(paths_.size());
   }
 }
 
-// A peer closes its interfaces one after the other: what it posted on the last may come long after
-// the goodbye of the first.
+// A peer closes its interfaces one after the other. What it posted on the last one may come long
+// after the goodbye on the first.
 bool BondEndpoint::peer_closed() const {
   return std::ranges::any_of(paths_,
                              [](const Path& path) { return path.endpoint->peer_closed(); }) &&
          std::ranges::none_of(
-             paths_, [](const Path& path) { return path.live && !path.endpoint->peer_closed(); });
+             paths_, [](const Path& path) { return path.live() && !path.endpoint->peer_closed(); });
 }
 
 void BondEndpoint::expect_pieces(std::span<const std::byte> memory) {
   for (const Path& path : paths_) {
-    if (path.live) path.endpoint->expect_pieces(memory);
+    if (path.live()) path.endpoint->expect_pieces(memory);
   }
 }
 
@@ -81,25 +81,27 @@ void BondEndpoint::choose_used() {
   for (Path& path : paths_) path.is_used |= uses_all_;
 }
 
-// Whether pieces that should take the path do so: while no other is known to be much faster.
+// Whether the preferred path takes the pieces that prefer it: while no other is known to be much
+// faster.
 bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
-  if (path == kNowhere || !paths_[path].live) return false;
+  if (path == kNowhere || !paths_[path].live()) return false;
   return std::ranges::none_of(paths_, [&](const Path& other) {
-    return other.live && other.measured &&
-           rate_now(other, now) > kMuchFaster * rate_now(paths_[path], now);
+    return other.live() && other.flow.measured &&
+           other.flow.rate_at(now) > kMuchFaster * paths_[path].flow.rate_at(now);
   });
 }
 
-// The path that would be done with `bytes` more first, of those in use if they carry well. It may be
-// full: then it is waited for, since every other would deliver later.
+// The path that would deliver `bytes` more first; only paths that the caller wants used are looked
+// at, if all of them carry well. The path may be full: then the caller waits for it, since every
+// other would deliver later.
 std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
   std::size_t best = kNowhere;
   double soonest = 0;
   const bool is_any = uses_all_ || !do_used_carry_well(now);
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     const Path& path = paths_[p];
-    if (!path.live || (!is_any && !path.is_used)) continue;
-    const double done = static_cast<double>(path.backlog + bytes) / rate_now(path, now);
+    if (!path.live() || (!is_any && !path.is_used)) continue;
+    const double done = static_cast<double>(path.flow.backlog + bytes) / path.flow.rate_at(now);
     if (best != kNowhere && done >= soonest) continue;
     best = p;
     soonest = done;
@@ -111,14 +113,14 @@ std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
 void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t now) {
   bool any = false;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (paths_[p].in_doubt) continue;
+    if (paths_[p].in_doubt()) continue;
     const std::uint64_t settled = paths_[p].endpoint->settled(channel);
     any |= std::exchange(state.settled[p], settled) != settled;
   }
   if (!any) return;
   for (std::uint64_t n = state.released; n < state.posted; ++n) {
     Sent& sent = state.sent[n % state.sent.size()];
-    if (sent.settled || sent.missing || paths_[sent.path].in_doubt) continue;
+    if (sent.settled || sent.missing || paths_[sent.path].in_doubt()) continue;
     if (state.settled[sent.path] >= sent.path_number) count_settled(paths_[sent.path], sent, now);
   }
 }
@@ -126,10 +128,10 @@ void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t no
 void BondEndpoint::count_settled(Path& path, Sent& sent, std::int64_t now) {
   sent.settled = true;
   count_time(path, now);
-  path.backlog -= sent.payload.size();
+  path.flow.backlog -= sent.payload.size();
   if (!sent.piece) return;
-  path.carried += sent.payload.size();
-  --path.pieces;
+  path.flow.carried += sent.payload.size();
+  --path.flow.pieces;
 }
 
 Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sent) {
@@ -140,9 +142,9 @@ Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sen
   if (posted == Posted::full) return Posted::full;
   const std::int64_t now = bond_.now();
   count_time(path, now);
-  if (path.backlog == 0) path.moved_ns = now;
-  if (sent.piece) ++path.pieces;
-  path.backlog += sent.payload.size();
+  if (path.flow.backlog == 0) path.silence.moved_ns = now;
+  if (sent.piece) ++path.flow.pieces;
+  path.flow.backlog += sent.payload.size();
   sent.path = static_cast<std::uint32_t>(index);
   sent.path_number = path.endpoint->posted(channel);
   sent.taken = sent.missing = sent.settled = false;
@@ -163,10 +165,10 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   // Half of a path's slots for what is under way, half for what has come but waits for a slower
   // path.
   const std::uint64_t most = bond_.options().slots / 2 * bond_.piece_bytes();
-  if (piece && paths_[path].backlog + payload.size() > most) {
+  if (piece && paths_[path].flow.backlog + payload.size() > most) {
     // The backlog is that of all channels, and this one may be the only one that still posts.
     for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
-    if (paths_[path].backlog + payload.size() > most) return Posted::full;
+    if (paths_[path].flow.backlog + payload.size() > most) return Posted::full;
   }
   Sent& sent = state.sent[state.posted % state.sent.size()];
   sent.header = header;
@@ -199,7 +201,7 @@ std::uint64_t BondEndpoint::released(std::uint32_t channel) {
   for (; state.released < state.posted; ++state.released) {
     Sent& sent = state.sent[state.released % state.sent.size()];
     Path& path = paths_[sent.path];
-    const bool done = sent.taken || (!sent.missing && !path.in_doubt &&
+    const bool done = sent.taken || (!sent.missing && !path.in_doubt() &&
                                      path.endpoint->released(channel) >= sent.path_number);
     if (!done) break;
     if (!sent.settled) count_settled(path, sent, bond_.now());
@@ -257,7 +259,7 @@ Notice BondEndpoint::front_on(std::uint32_t channel, std::size_t path) {
 void BondEndpoint::release_on(std::uint32_t channel, std::size_t path) {
   paths_[path].endpoint->release(channel);
   ++channels_[channel].taken[path];
-  paths_[path].took = true;
+  paths_[path].generation.took = true;
 }
 
 // After a fence a notice may be posted again behind later ones that fill its new path. Those are
@@ -287,7 +289,8 @@ bool BondEndpoint::keep(std::uint32_t channel, std::size_t path, const Notice& n
   return true;
 }
 
-// All that has come over a path whose connection goes, but what the caller looks at just now.
+// Keeps all that has come over a path whose connection ends, but for the notice that the caller is
+// looking at.
 void BondEndpoint::keep_aside(std::size_t path) {
   for (std::uint32_t c = 0; c < channels_.size(); ++c) {
     const Channel& state = channels_[c];
@@ -300,7 +303,7 @@ void BondEndpoint::keep_aside(std::size_t path) {
   }
 }
 
-// Memory is shared with nobody on this way; one-sided work takes the first path that lives.
+// No path of a bonded endpoint shares memory; the first one says so.
 const Status& BondEndpoint::process_access() const {
   return paths_.front().endpoint->process_access();
 }
@@ -313,25 +316,34 @@ Status BondEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& re
   return paths_.front().endpoint->read_now(local, remote);
 }
 
+// Order holds on one path alone. So one-sided work takes one path as long as there is some whose
+// end the caller does not know; then the best one. After a failure of the bond its first path tells
+// of it.
+Endpoint* BondEndpoint::path_of_work(std::uint64_t bytes) {
+  if (worked_on_ != nullptr && worked_on_->at_work()) return worked_on_;
+  const std::size_t path = failure_.ok() ? choose(bytes, bond_.now()) : 0;
+  worked_on_ = path == kNowhere ? nullptr : paths_[path].endpoint;
+  return worked_on_;
+}
+
 Posted BondEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
                                 std::uint64_t ticket) {
-  const std::size_t path = choose(local.size(), bond_.now());
-  return path == kNowhere ? Posted::full : paths_[path].endpoint->post_write(local, remote, ticket);
+  Endpoint* const path = path_of_work(local.size());
+  return path == nullptr ? Posted::full : path->post_write(local, remote, ticket);
 }
 
 Posted BondEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
                                std::uint64_t ticket) {
-  const std::size_t path = choose(local.size(), bond_.now());
-  return path == kNowhere ? Posted::full : paths_[path].endpoint->post_read(local, remote, ticket);
+  Endpoint* const path = path_of_work(local.size());
+  return path == nullptr ? Posted::full : path->post_read(local, remote, ticket);
 }
 
 Posted BondEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                                        std::uint64_t desired, std::uint64_t* found,
                                        std::uint64_t ticket) {
-  const std::size_t path = choose(sizeof desired, bond_.now());
-  return path == kNowhere
-             ? Posted::full
-             : paths_[path].endpoint->post_compare_swap(remote, expected, desired, found, ticket);
+  Endpoint* const path = path_of_work(sizeof desired);
+  return path == nullptr ? Posted::full
+                         : path->post_compare_swap(remote, expected, desired, found, ticket);
 }
 
 }  // namespace weft::bond

@@ -13,8 +13,8 @@ namespace {
 // right before a piece does.
 constexpr std::uint64_t kSampleBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kSampleNs = 100'000'000;
-// What is known of a path that has carried less in all is little: it may have stood still because the
-// peer was not there yet.
+// What is known of a path that has carried less in all is little: it may have stood still because
+// the peer was not there yet.
 constexpr std::uint64_t kKnownBytes = std::uint64_t{4} << 20;
 // How much a path may lag behind its rate before it is thought slower, between two samples.
 constexpr std::uint64_t kLagBytes = std::uint64_t{1} << 20;
@@ -35,101 +35,104 @@ std::string megabits(double rate) {
 }  // namespace
 
 void count_time(Path& path, std::int64_t now) {
-  if (path.connects) {
-    path.connects = !path.endpoint->connected();
-  } else if (path.pieces != 0) {
-    path.busy_ns += now - path.counted_ns;
-    path.held += static_cast<double>(path.backlog) * static_cast<double>(now - path.counted_ns);
+  if (path.flow.connects) {
+    path.flow.connects = !path.endpoint->connected();
+  } else if (path.flow.pieces != 0) {
+    path.flow.busy_ns += now - path.flow.counted_ns;
+    path.flow.held +=
+        static_cast<double>(path.flow.backlog) * static_cast<double>(now - path.flow.counted_ns);
   }
-  path.counted_ns = now;
+  path.flow.counted_ns = now;
 }
 
-double rate_now(const Path& path, std::int64_t now) {
-  const auto busy = static_cast<double>(busy_ns(path, now));
-  const auto carried = static_cast<double>(path.carried + kLagBytes);
-  if (path.pieces == 0 || path.rate * busy <= carried) return path.rate;
-  return std::max(kLeastRate, carried / busy);
+double Flow::rate_at(std::int64_t now) const {
+  const auto busy = static_cast<double>(busy_until(now));
+  const auto most = static_cast<double>(carried + kLagBytes);
+  if (pieces == 0 || rate * busy <= most) return rate;
+  return std::max(kLeastRate, most / busy);
 }
 
-void forget_rate(Path& path, double rate, std::int64_t now) {
-  path.rate = rate;
-  path.measured = false;
-  path.backlog = path.carried = 0;
-  path.pieces = 0;
-  path.busy_ns = path.slow_ns = path.asked_ns = 0;
-  path.held = 0;
-  path.fell_back = false;
-  path.counted_ns = now;
+void Flow::forget(double new_rate, std::int64_t now) {
+  rate = new_rate;
+  measured = false;
+  backlog = carried = 0;
+  pieces = 0;
+  busy_ns = 0;
+  held = 0;
+  fell_back = false;
+  counted_ns = now;
 }
 
-// Where not, the others are tried: what they carry then tells whether it is the paths in use that
-// have grown slow, or the peer.
+// Whether all paths that the caller wants used carry well. If not, the other paths take pieces,
+// too: what they carry tells whether the used paths have grown slow, or the peer.
 bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
   return std::ranges::all_of(paths_, [now](const Path& path) {
     if (!path.is_used) return true;
-    return path.live && !path.fell_back &&
-           rate_now(path, now) >= kWell * std::min(path.rate, path.best);
+    return path.live() && !path.flow.fell_back &&
+           path.flow.rate_at(now) >= kWell * std::min(path.flow.rate, path.flow.best);
   });
 }
 
-// A path that was found slow may be fast again, but takes no piece that would tell. So while it
-// carries none, it is thought twice as fast each return_ms, until it is what it once was; or, where
-// little is known of it, what the fastest is.
+// A path that was found slow may be fast again, but it is given no piece that would show it. So
+// while it carries none, its estimate doubles every return_ms, up to what it once carried; or, if
+// little is known of it, up to what the fastest path carries.
 void BondEndpoint::measure(std::int64_t now) {
   const std::int64_t patience_ns = bond_.options().return_ms * 1'000'000;
   for (Path& path : paths_) {
-    if (!path.live) continue;
-    if (path.connects) count_time(path, now);
-    const std::int64_t busy = busy_ns(path, now);
-    if (path.carried >= kSampleBytes || (busy >= kSampleNs && path.carried != 0)) {
+    if (!path.live()) continue;
+    if (path.flow.connects) count_time(path, now);
+    const std::int64_t busy = path.flow.busy_until(now);
+    if (path.flow.carried >= kSampleBytes || (busy >= kSampleNs && path.flow.carried != 0)) {
       close_sample(path, now);
-    } else if (path.pieces == 0 && now - path.counted_ns >= patience_ns) {
-      path.rate = std::max(path.rate, std::min(highest_rate(path), 2 * path.rate));
-      path.counted_ns = now;
+    } else if (path.flow.pieces == 0 && now - path.flow.counted_ns >= patience_ns) {
+      path.flow.rate = std::max(path.flow.rate, std::min(highest_rate(path), 2 * path.flow.rate));
+      path.flow.counted_ns = now;
     }
   }
 }
 
 // What a path may be thought to carry without evidence.
 double BondEndpoint::highest_rate(const Path& path) const {
-  double most = path.best;
-  if (path.seen >= kKnownBytes) return most;
+  double most = path.flow.best;
+  if (path.flow.seen >= kKnownBytes) return most;
   for (const Path& other : paths_) {
-    if (other.live) most = std::max(most, other.rate);
+    if (other.live()) most = std::max(most, other.flow.rate);
   }
   return most;
 }
 
 void BondEndpoint::close_sample(Path& path, std::int64_t now) {
   count_time(path, now);
-  const auto busy = static_cast<double>(path.busy_ns);
-  path.latest = static_cast<double>(path.carried) / busy;
-  path.rate = std::max(kLeastRate, path.measured ? (3 * path.rate + path.latest) / 4 : path.latest);
-  path.measured = true;
-  path.best += (path.rate - path.best) *
-               std::min(1.0, busy / (path.rate > path.best ? kLearnNs : kForgetNs));
-  if (path.held / busy >= static_cast<double>(bond_.piece_bytes()) / 2) {
-    path.fell_back = path.latest < kWell * path.best;
+  const auto busy = static_cast<double>(path.flow.busy_ns);
+  path.flow.latest = static_cast<double>(path.flow.carried) / busy;
+  path.flow.rate =
+      std::max(kLeastRate,
+               path.flow.measured ? (3 * path.flow.rate + path.flow.latest) / 4 : path.flow.latest);
+  path.flow.measured = true;
+  path.flow.best += (path.flow.rate - path.flow.best) *
+                    std::min(1.0, busy / (path.flow.rate > path.flow.best ? kLearnNs : kForgetNs));
+  if (path.flow.held / busy >= static_cast<double>(bond_.piece_bytes()) / 2) {
+    path.flow.fell_back = path.flow.latest < kWell * path.flow.best;
     count_slowness(path, now);
   }
-  path.seen += path.carried;
-  path.carried = 0;
-  path.busy_ns = 0;
-  path.held = 0;
+  path.flow.seen += path.flow.carried;
+  path.flow.carried = 0;
+  path.flow.busy_ns = 0;
+  path.flow.held = 0;
 }
 
-// Of a sample in which the path had half a piece to carry on average, at least: one with less says
-// how long a piece takes, and not what the path could do. Where no other path shows more, the
-// sample says nothing.
+// Counts a sample in which the path had at least half a piece to carry on average. A sample with
+// less shows how long a piece takes, and not what the path could do. If no other path carries more,
+// the sample shows nothing either.
 void BondEndpoint::count_slowness(Path& path, std::int64_t now) {
   const double share = bond_.options().slow_share;
-  if (path.latest >= share * path.best) {
-    path.slow_ns = path.asked_ns = 0;
-  } else if (path.latest < share * rate_beside(path, now)) {
-    path.slow_sample_ns = now - path.busy_ns;
-    if (path.slow_ns == 0) path.slow_since_ns = path.slow_sample_ns;
-    path.slow_ns += path.busy_ns;
-    path.slow_rate = path.latest;
+  if (path.flow.latest >= share * path.flow.best) {
+    path.slow = {};
+  } else if (path.flow.latest < share * rate_beside(path, now)) {
+    path.slow.sample_ns = now - path.flow.busy_ns;
+    if (path.slow.ns == 0) path.slow.since_ns = path.slow.sample_ns;
+    path.slow.ns += path.flow.busy_ns;
+    path.slow.rate = path.flow.latest;
   }
 }
 
@@ -137,28 +140,29 @@ void BondEndpoint::count_slowness(Path& path, std::int64_t now) {
 double BondEndpoint::rate_beside(const Path& path, std::int64_t now) const {
   double most = 0;
   for (const Path& other : paths_) {
-    if (&other == &path || !other.live || !other.measured) continue;
-    const double rate = std::min(other.latest, rate_now(other, now));
-    if (rate >= kWell * other.best) most = std::max(most, rate);
+    if (&other == &path || !other.live() || !other.flow.measured) continue;
+    const double rate = std::min(other.flow.latest, other.flow.rate_at(now));
+    if (rate >= kWell * other.flow.best) most = std::max(most, rate);
   }
   return most;
 }
 
-// A receiver that took nothing for a while makes the one path that had pieces then look slow. So
-// it is asked over the others, and what counts is a sample that began after its answer.
+// A receiver that took nothing for a while makes the one path look slow that had pieces at that
+// time. So the receiver is asked over the other paths, and only a sample counts that began after
+// its answer.
 void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
   const std::int64_t slow_ns = bond_.options().slow_ms * 1'000'000;
   Path& path = paths_[index];
-  if (path.slow_ns < slow_ns / 2 || now - path.slow_since_ns < slow_ns) return;
-  if (path.asked_ns == 0) {
+  if (path.slow.ns < slow_ns / 2 || now - path.slow.since_ns < slow_ns) return;
+  if (path.slow.asked_ns == 0) {
     for (std::size_t p = 0; p < paths_.size(); ++p) {
-      if (paths_[p].live && p != index) say(PathNote::What::probe, index, p);
+      if (paths_[p].live() && p != index) say(PathNote::What::probe, index, p);
     }
-    path.asked_ns = now;
+    path.slow.asked_ns = now;
     return;
   }
-  if (path.answered_elsewhere_ns < path.asked_ns ||
-      path.slow_sample_ns < path.answered_elsewhere_ns)
+  if (path.silence.answered_elsewhere_ns < path.slow.asked_ns ||
+      path.slow.sample_ns < path.silence.answered_elsewhere_ns)
     return;
   const double beside = rate_beside(path, now);
   if (beside == 0) return;
@@ -166,8 +170,8 @@ void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
           Status(Code::timed_out,
                  fmt::format("{} has grown slow: it carries {} Mbit/s to rank {}, earlier {}, "
                              "while another rail carries {}",
-                             path.interface->name(), megabits(path.slow_rate), peer_,
-                             megabits(path.best), megabits(beside)),
+                             path.interface->name(), megabits(path.slow.rate), peer_,
+                             megabits(path.flow.best), megabits(beside)),
                  peer_),
           true);
 }

@@ -10,21 +10,23 @@ namespace weft::bond {
 
 namespace {
 
-// A peer that answers nothing is asked about once a minute in the end.
+// The time between two questions doubles so often: a peer that answers nothing is asked about once
+// a minute in the end.
 constexpr int kMostDoublings = 7;
-// How many times longer a path may be silent before it is connected; and while no other can be said
-// to carry.
+// A path may be silent so many times longer before it is connected, and so many times longer while
+// no other path is known to carry.
 constexpr std::int64_t kConnectingPatience = 10;
 constexpr std::int64_t kPatience = 4;
 
-// Whether its answer alone says that another path does not carry: one that came back has to carry
-// something itself first. Else two that are slow would be given up in turns, and what one of them had
-// half carried would begin anew on the other for ever.
+// Whether an answer over this path is evidence that another path, which does not answer, carries
+// nothing. A path that came back is a witness only after it has carried pieces itself. Otherwise
+// two slow paths would be given up in turns: what one of them had half carried would begin anew on
+// the other, for ever.
 bool is_witness(const Path& path) {
-  return path.back_ns == 0 || path.measured || path.carried != 0;
+  return path.comeback.back_ns == 0 || path.flow.measured || path.flow.carried != 0;
 }
 
-// What a note about a fence says behind the time.
+// Whether a note about a fence says that nothing failed on the path (the word behind the wait).
 bool is_told_to_stand(std::span<const std::byte> told) {
   std::uint64_t stands = 0;
   if (told.size() < 2 * sizeof stands) return false;
@@ -53,7 +55,7 @@ void BondEndpoint::look(std::int64_t now) {
   for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
   measure(now);
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (!paths_[p].live) {
+    if (!paths_[p].live()) {
       look_for_return(p, now);
     } else if (const Status& link = bond_.link_of(*paths_[p].interface); !link.ok()) {
       is_last(p) ? seek_reserve(now) : give_up(p, link);
@@ -67,8 +69,9 @@ void BondEndpoint::look(std::int64_t now) {
 }
 
 bool BondEndpoint::waits_for_a_fence() const {
-  return std::ranges::any_of(
-      paths_, [](const Path& path) { return !path.live && !path.returning && !path.resolved; });
+  return std::ranges::any_of(paths_, [](const Path& path) {
+    return !path.live() && !path.returning() && !path.resolved();
+  });
 }
 
 // Whether the path still has to deliver something.
@@ -82,67 +85,71 @@ bool BondEndpoint::owes(std::size_t path) const {
          });
 }
 
-// A path on which nothing moves is asked, and so are the others. If one of them answers and it does
-// not, for as long again, it is given up; if none does, the peer is busy, perhaps for hours, and is
-// asked less and less often. That a piece is settled shows that the path carries; that a question is
-// shows nothing, as what is small is settled when it was copied. Before it is connected it has longer:
+// A path on which nothing moves is asked by a probe, and the same question is sent over the other
+// paths. If another path brings the answer and this one does not for as long again, this one is
+// given up. If none does, the peer is busy, perhaps for hours, and is asked less and less often. A
+// settled piece shows that the path carries; a settled question shows nothing, because what is
+// small counts as settled once it was copied. A path that is not connected yet is given more time:
 // its neighbor may have to be looked up, and the peer may be slow to start.
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t silence_ns =
-      (path.connects ? kConnectingPatience : 1) * bond_.options().silence_ms * 1'000'000;
+      (path.flow.connects ? kConnectingPatience : 1) * bond_.options().silence_ms * 1'000'000;
   std::uint64_t moved = path.endpoint->released(kControlChannel);
   for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
     moved += path.endpoint->released(c) + path.endpoint->settled(c);
-  const bool is_first = path.moved_ns == 0;
-  if (is_first || moved != path.moved || !owes(index) || path.echoed_ns > path.probed_ns) {
-    path.moved = moved;
-    path.moved_ns = now;
-    path.questions = 0;
-    path.probed_ns = path.echoed_ns = 0;
+  const bool is_first = path.silence.moved_ns == 0;
+  if (is_first || moved != path.silence.moved || !owes(index) ||
+      path.silence.echoed_ns > path.silence.probed_ns) {
+    path.silence.moved = moved;
+    path.silence.moved_ns = now;
+    path.silence.forget_questions();
     return;
   }
-  const std::int64_t asked_ns = path.questions == 0 ? path.moved_ns : path.probed_ns;
-  const bool is_answered = path.questions != 0 && path.answered_elsewhere_ns >= path.probed_ns;
-  if (!is_answered && now - asked_ns >= silence_ns << std::min(path.questions, kMostDoublings)) {
+  const std::int64_t asked_ns =
+      path.silence.questions == 0 ? path.silence.moved_ns : path.silence.probed_ns;
+  const bool is_answered =
+      path.silence.questions != 0 && path.silence.answered_elsewhere_ns >= path.silence.probed_ns;
+  if (!is_answered && now - asked_ns >= silence_ns
+                                            << std::min(path.silence.questions, kMostDoublings)) {
     for (std::size_t p = 0; p < paths_.size(); ++p) {
-      if (paths_[p].live) say(PathNote::What::probe, index, p);
+      if (paths_[p].live()) say(PathNote::What::probe, index, p);
     }
-    ++path.questions;
-    path.probed_ns = now;
-    path.is_witnessed = false;
+    ++path.silence.questions;
+    path.silence.probed_ns = now;
+    path.silence.is_witnessed = false;
   }
-  if (path.questions == 0 || now - path.moved_ns < 2 * silence_ns) return;
+  if (path.silence.questions == 0 || now - path.silence.moved_ns < 2 * silence_ns) return;
   if (is_last(index)) return seek_reserve(now);
-  if (!is_answered || now - path.answered_elsewhere_ns < silence_ns) return;
-  if (!path.is_witnessed && now - path.moved_ns < kPatience * silence_ns) return;
-  give_up(index,
-          Status(Code::timed_out,
-                 fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
-                             "answers",
-                             path.interface->name(), peer_, (now - path.moved_ns) / 1'000'000),
-                 peer_),
-          true);
+  if (!is_answered || now - path.silence.answered_elsewhere_ns < silence_ns) return;
+  if (!path.silence.is_witnessed && now - path.silence.moved_ns < kPatience * silence_ns) return;
+  give_up(
+      index,
+      Status(Code::timed_out,
+             fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
+                         "answers",
+                         path.interface->name(), peer_, (now - path.silence.moved_ns) / 1'000'000),
+             peer_),
+      true);
 }
 
-// One that was only returning has carried nothing of ours: it is tried again later, in silence.
-// `judged`: nothing failed, we found it slow or silent; it may look well to a probe once more.
+// A path that was only returning has carried nothing of ours; it is tried again later, without a
+// line in the log. `judged`: nothing failed, but we found the path slow or silent.
 void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   if (!carries_notes(index)) return;
   Path& path = paths_[index];
   const std::int64_t now = bond_.now();
-  const bool was_live = std::exchange(path.live, false);
-  path.returning = path.proven = false;
+  const bool was_live = path.leave();
   path.endpoint->abandon(why);
-  path.try_ns = now + bond_.options().return_ms * 1'000'000;
+  path.comeback.try_ns = now + bond_.options().return_ms * 1'000'000;
   if (was_live) {
-    path.stands = judged;
-    path.wait_ns = wait_before_return(path, judged, now);
-    path.try_ns = now + path.wait_ns;
+    path.comeback.stands = judged;
+    path.comeback.wait_ns = wait_before_return(path, judged, now);
+    path.comeback.try_ns = now + path.comeback.wait_ns;
   }
   if (!lives()) return was_live ? turn_to_reserve(why, now) : look_for_reserve(now);
   if (!was_live) {
-    if (!path.resolved) say(PathNote::What::fence, index, kNowhere);
+    if (!path.resolved()) say(PathNote::What::fence, index, kNowhere);
     return;
   }
   log(LogLevel::warning,
@@ -152,15 +159,17 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   ask_open_fences();
 }
 
-// Notes that went over a path which failed since may be lost.
+// Says all fences again that were not answered: the notes may have gone over a path that has failed
+// since.
 void BondEndpoint::ask_open_fences() {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (!paths_[p].live && !paths_[p].resolved) say(PathNote::What::fence, p, kNowhere);
+    if (!paths_[p].live() && !paths_[p].resolved()) say(PathNote::What::fence, p, kNowhere);
   }
 }
 
-// A notice of the stream whose turn has not come is kept aside: the one before it may be lost until
-// the fence that comes behind it is heard.
+// Takes the notes about paths that stand at the front of the control channels. A notice of the
+// stream that stands before them and whose turn has not come is kept aside: the notice before it
+// may be lost, and the fence that brings it again would wait behind this one.
 bool BondEndpoint::take_notes() {
   bool news = false;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
@@ -193,12 +202,12 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
                           std::span<const std::byte> counts) {
   Path& path = paths_[note.path];
   if (note.what == PathNote::What::fenced) return resolve(note, counts);
-  if (is_newer(note.generation, path.generation)) hear_of_future(from, note);
-  if (note.generation != path.generation) return hear_of_past(from, note);
+  if (is_newer(note.generation, path.generation.now)) hear_of_future(from, note);
+  if (note.generation != path.generation.now) return hear_of_past(from, note);
   switch (note.what) {
     case PathNote::What::fence:
       fence(note.path);
-      path.stands |= is_told_to_stand(counts);
+      path.comeback.stands |= is_told_to_stand(counts);
       give_up(note.path,
               Status(Code::unavailable, fmt::format("rank {} gave the path up", peer_), peer_),
               is_told_to_stand(counts));
@@ -211,30 +220,30 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
       say(PathNote::What::echo, note.path, from);
       break;
     case PathNote::What::echo:
-      (from == note.path ? path.echoed_ns : path.answered_elsewhere_ns) = bond_.now();
-      path.is_witnessed |= from != note.path && is_witness(paths_[from]);
-      if (from == note.path && path.returning) hear_of_proof(note.path);
+      (from == note.path ? path.silence.echoed_ns : path.silence.answered_elsewhere_ns) =
+          bond_.now();
+      path.silence.is_witnessed |= from != note.path && is_witness(paths_[from]);
+      if (from == note.path && path.returning()) hear_of_proof(note.path);
       break;
   }
 }
 
-// What has come whole over the path will be taken in its turn, and nothing that it delivers from
-// now on.
+// What has arrived whole over the path will be taken in its turn; what it delivers from now on will
+// not.
 void BondEndpoint::fence(std::size_t path) {
-  if (paths_[path].fenced) return;
+  if (is_fenced(path)) return;
   for (std::uint32_t c = 0; c < channels_.size(); ++c)
     channels_[c].bound[path] = paths_[path].endpoint->arrived(c);
-  paths_[path].fenced = recovered_ = true;
+  recovered_ = true;
 }
 
-// What the fence did not find has to be posted again; what it found will be taken.
+// The peer has counted what it took from the path. What is not in the count is posted again.
 void BondEndpoint::resolve(const PathNote& note, std::span<const std::byte> counts) {
   const std::size_t path = note.path;
-  if (paths_[path].live || paths_[path].resolved || note.generation != paths_[path].lived ||
+  if (paths_[path].live() || paths_[path].resolved() ||
+      note.generation != paths_[path].generation.lived ||
       counts.size() != channels_.size() * sizeof(std::uint64_t))
     return;
-  paths_[path].resolved = true;
-  paths_[path].in_doubt = false;
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     std::uint64_t taken = 0;
     std::memcpy(&taken, counts.data() + c * sizeof taken, sizeof taken);
@@ -247,8 +256,10 @@ void BondEndpoint::resolve(const PathNote& note, std::span<const std::byte> coun
       missing_ += sent.missing ? 1 : 0;
     }
   }
-  paths_[path].backlog = paths_[path].pieces = 0;
-  if (paths_[path].proven) come_back(path);
+  Path& counted = paths_[path];
+  counted.flow.backlog = counted.flow.pieces = 0;
+  if (counted.state() == PathState::early_proven) return come_back(path);
+  counted.enter(counted.returning() ? PathState::probing : PathState::counted);
 }
 
 void BondEndpoint::post_missing() {
@@ -266,7 +277,8 @@ void BondEndpoint::post_missing() {
 
 void BondEndpoint::say(PathNote::What what, std::size_t path, std::size_t over) {
   const Path& about = paths_[path];
-  const std::uint16_t generation = what == PathNote::What::fence ? about.lived : about.generation;
+  const std::uint16_t generation =
+      what == PathNote::What::fence ? about.generation.lived : about.generation.now;
   notes_.push_back({{what, static_cast<std::uint16_t>(path), generation}, over});
 }
 
@@ -286,14 +298,15 @@ void BondEndpoint::send_notes() {
       text.insert(text.end(), bytes, bytes + sizeof(std::uint64_t));
     };
     if (note.note.what == PathNote::What::fence) {
-      add(paths_[p].wait_ns);
-      add(static_cast<std::uint64_t>(paths_[p].stands));
+      add(paths_[p].comeback.wait_ns);
+      add(static_cast<std::uint64_t>(paths_[p].comeback.stands));
     }
     if (note.note.what == PathNote::What::fenced) {
       for (const Channel& state : channels_) {
-        const std::uint64_t taken = note.note.generation == paths_[p].generation ? state.bound[p]
-                                    : note.note.generation == paths_[p].before   ? state.before[p]
-                                                                                 : 0;
+        const std::uint64_t taken =
+            note.note.generation == paths_[p].generation.now      ? state.bound[p]
+            : note.note.generation == paths_[p].generation.before ? state.before[p]
+                                                                  : 0;
         add(taken);
       }
     }
@@ -314,13 +327,14 @@ std::string BondEndpoint::describe() const {
   std::string text = paths_.size() == 1 ? "1 rail:" : fmt::format("{} rails:", paths_.size());
   for (const Path& path : paths_) {
     text += fmt::format(" {}", path.interface->path_to(*path.endpoint));
-    if (!path.live)
-      text += path.returning ? " (coming back)"
-                             : fmt::format(" (given up: {})", path.endpoint->failure().text());
-    else if (path.measured && path.slow_ns != 0)
-      text += fmt::format(" ({:.0f} Mbit/s, earlier {:.0f})", path.rate * 8000, path.best * 8000);
-    else if (path.measured)
-      text += fmt::format(" ({:.0f} Mbit/s)", path.rate * 8000);
+    if (!path.live())
+      text += path.returning() ? " (coming back)"
+                               : fmt::format(" (given up: {})", path.endpoint->failure().text());
+    else if (path.flow.measured && path.slow.ns != 0)
+      text += fmt::format(" ({:.0f} Mbit/s, earlier {:.0f})", path.flow.rate * 8000,
+                          path.flow.best * 8000);
+    else if (path.flow.measured)
+      text += fmt::format(" ({:.0f} Mbit/s)", path.flow.rate * 8000);
   }
   return text;
 }

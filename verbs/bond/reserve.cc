@@ -1,5 +1,5 @@
-// When no path is left that carries: those that were only slow, or are on their way back, are wanted
-// at once.
+// When no live path is left: paths that were only slow, or are on their way back, are tried at
+// once.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,27 +20,29 @@ bool BondEndpoint::lives() const {
 }
 
 bool BondEndpoint::is_last(std::size_t path) const {
-  return paths_[path].live && std::ranges::count(paths_, true, &Path::live) == 1;
+  return paths_[path].live() && std::ranges::count(paths_, true, &Path::live) == 1;
 }
 
-// The last path that lives is not given up for silence: its network may recover, and the
-// operation's deadline bounds the wait. But those that wait for their return are not let wait.
+// The last live path is not given up for silence: its network may recover, and the operation's
+// deadline bounds the wait. But paths that wait for their return are tried now.
 void BondEndpoint::seek_reserve(std::int64_t now) {
   const std::int64_t between_ns = bond_.options().return_ms * 1'000'000;
   for (Path& path : paths_) {
-    if (path.live || path.returning) continue;
-    path.wanted = true;
-    path.try_ns = std::min(path.try_ns, std::max(now, path.tried_ns + between_ns));
+    if (path.live() || path.returning()) continue;
+    path.comeback.wanted = true;
+    path.comeback.try_ns =
+        std::min(path.comeback.try_ns, std::max(now, path.comeback.tried_ns + between_ns));
   }
 }
 
-// For as long as it takes, as nothing has failed; the operation's deadline bounds it.
+// Nothing has failed, so this may take as long as it needs; the operation's deadline bounds it.
 void BondEndpoint::wait_for_return(const Status& why) {
   last_ = why;
   reserve_until_ns_ = std::numeric_limits<std::int64_t>::max();
 }
 
-// The peer's end may not know of it: it hears that we connect again, and does so, too.
+// The peer may not know that the path failed. It hears that we connect again, and then does so,
+// too.
 void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
   last_ = why;
   reserve_until_ns_ = now + kPatience * bond_.options().return_ms * 1'000'000;
@@ -52,13 +54,13 @@ void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
                   why.text()));
 }
 
-// Whether the path may carry again soon: it was only slow, it is on its way, or the peer seeks us
-// there. While something that came over it is not taken we cannot tell.
+// Whether the path may carry again soon: it was only slow, it is on its way back, or the peer has
+// connected it again. That last is not known while something that came over the path is not taken.
 bool BondEndpoint::may_return(std::size_t index) {
   const Path& path = paths_[index];
-  if (path.returning) return true;
+  if (path.returning()) return true;
   if (!path.interface->link().ok()) return false;  // now: it decides whether the peer is lost
-  if (path.stands) return true;
+  if (path.comeback.stands) return true;
   keep_aside(index);
   return !is_drained(index) || is_sought(index);
 }
@@ -76,7 +78,7 @@ void BondEndpoint::look_for_returns(std::int64_t now) {
     follow_ports(now);
   }
   for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (!paths_[p].live) look_for_return(p, now);
+    if (!paths_[p].live()) look_for_return(p, now);
   }
 }
 

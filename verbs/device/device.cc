@@ -73,7 +73,7 @@ std::string dead_end(const NetworkInterface& interface, const fs::path& folder) 
 
 void judge(NetworkInterface& interface, const fs::path& folder) {
   if (!device::is_there(folder)) {
-    interface.reason = "is not told of: " + folder.string() + " leads nowhere";
+    interface.reason = "unknown, because " + folder.string() + " leads nowhere";
     return;
   }
   interface.reason = dead_end(interface, folder);
@@ -88,20 +88,30 @@ void judge(NetworkInterface& interface, const fs::path& folder) {
   }
 }
 
-// Fills in the first IPv4 address of each interface.
-void find_addresses(std::vector<NetworkInterface>& interfaces) {
-  for (const InterfaceAddress& address : interface_addresses()) {
-    if (!device::is_ipv4(address.bytes)) continue;
-    const auto found = std::ranges::find(interfaces, address.netdev, &NetworkInterface::name);
-    if (found == interfaces.end() || !found->ip.empty()) continue;
-    found->ip = device::ip_text(address.bytes) + '/' + std::to_string(address.prefix_bits);
-    found->network = device::subnet_text(address.bytes, address.prefix_bits);
+// The address that UCX's TCP takes of an interface: IPv4 first. It needs one that names the interface
+// by itself, so link-local IPv6 is none.
+void find_address(NetworkInterface& interface, const std::vector<InterfaceAddress>& addresses) {
+  const InterfaceAddress* chosen = nullptr;
+  for (const InterfaceAddress& address : addresses) {
+    const bool is_v4 = device::is_ipv4(address.bytes);
+    if (address.netdev != interface.name || (!is_v4 && device::is_link_local(address.bytes)))
+      continue;
+    if (chosen == nullptr || (is_v4 && !device::is_ipv4(chosen->bytes))) chosen = &address;
+  }
+  if (chosen != nullptr) {
+    interface.ip = device::ip_text(chosen->bytes) + '/' + std::to_string(chosen->prefix_bits);
+    interface.network = device::subnet_text(chosen->bytes, chosen->prefix_bits);
+  } else if (interface.usable) {
+    interface.usable = false;
+    interface.reason =
+        "has no address that TCP could use: give it an IPv4 or a global IPv6 address "
+        "(ip addr add)";
   }
 }
 
 }  // namespace
 
-std::string why_untold(const std::string& folder, const std::string& sys) {
+std::string why_unreadable(const std::string& folder, const std::string& sys) {
   const fs::path root(sys), whole = root / folder;
   const auto is_in_root = [&root](const char* name) { return device::is_there(root / name); };
   if (!is_in_root("class") && !is_in_root("devices") && !is_in_root("bus"))
@@ -122,12 +132,13 @@ std::string why_untold(const std::string& folder, const std::string& sys) {
 
 // The kernel lists one at least, the loopback.
 std::string why_no_interfaces(const std::string& sys) {
-  const std::string why = why_untold("class/net", sys);
-  if (why.empty()) return "no network interface is up and has an IPv4 address";
+  const std::string why = why_unreadable("class/net", sys);
+  if (why.empty()) return "no network interface is up and has an IPv4 or a global IPv6 address";
   return "which network interfaces there are is not known, because " + why;
 }
 
-std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
+std::vector<NetworkInterface> discover_interfaces(const std::string& sys,
+                                                  const std::vector<InterfaceAddress>& addresses) {
   std::vector<NetworkInterface> found;
   std::error_code error;
   for (const fs::path& folder : device::entries(fs::path(sys) / "class" / "net")) {
@@ -147,9 +158,9 @@ std::vector<NetworkInterface> discover_interfaces(const std::string& sys) {
     if (device::is_there(folder / "master" / "bonding"))
       interface.bond = device::target_name(folder / "master");
     judge(interface, folder);
+    if (!addresses.empty()) find_address(interface, addresses);
     found.push_back(std::move(interface));
   }
-  find_addresses(found);
   return found;
 }
 

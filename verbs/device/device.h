@@ -18,8 +18,9 @@ struct NetworkInterface {
   std::string kind;  // "ethernet", "infiniband": a card; "loopback", "bridge"; "bond", "vlan" and
                      // other words of the kernel's, "tun", "veth", "dummy", else "virtual"
   std::string address;  // of the link layer
-  std::string ip;       // first IPv4 address with its prefix, "10.0.0.1/24"; empty: none
-  std::string network;  // of that address, "10.0.0.0/24"
+  std::string ip;       // first IPv4 address, else first IPv6 one that is not link-local, with its
+                        // prefix: "10.0.0.1/24", "fd09::1/64"; empty: none
+  std::string network;  // of that address: "10.0.0.0/24", "fd09::/64"
   std::string state;    // "up", "down", "unknown", …
   std::string pci;      // "0000:3b:00.0"; empty: not on PCI
   int mtu = 0;
@@ -28,8 +29,8 @@ struct NetworkInterface {
   std::string bond;                  // the bonded interface that it is a part of; empty: none
   bool is_virtual_function = false;  // of a card that is shared by SR-IOV
   std::string physical_function;     // whose it is: "0000:3b:00.0"; empty: its own, or not told
-  bool usable = false;
-  std::string reason;  // why, or why not
+  bool usable = false;               // by TCP, towards other machines
+  std::string reason;                // why, or why not
 
   // Not made up by the kernel.
   [[nodiscard]] bool is_card() const { return kind == "ethernet" || kind == "infiniband"; }
@@ -93,8 +94,11 @@ struct RdmaSources {
 // Whether an interface carries traffic at this moment; one system call. `unavailable` says why not.
 [[nodiscard]] Status carrier(const std::string& interface);
 
-// By name. `sys`: where sysfs is mounted; tests give a folder of their own.
-[[nodiscard]] std::vector<NetworkInterface> discover_interfaces(const std::string& sys = "/sys");
+// By name. `sys`: where sysfs is mounted; tests give a folder of their own, and addresses. Empty
+// addresses: not known, and nothing is concluded from it.
+[[nodiscard]] std::vector<NetworkInterface> discover_interfaces(
+    const std::string& sys = "/sys",
+    const std::vector<InterfaceAddress>& addresses = interface_addresses());
 
 // What it means that there is none, or none that can be used.
 [[nodiscard]] std::string why_no_interfaces(const std::string& sys = "/sys");
@@ -102,7 +106,8 @@ struct RdmaSources {
 // Why sysfs does not tell what it should have in a folder ("class/net"), in which it always has
 // something: it is not mounted, the folder is not there or empty, or what is in it leads nowhere, as
 // where a container covers parts of it. Empty: it tells.
-[[nodiscard]] std::string why_untold(const std::string& folder, const std::string& sys = "/sys");
+[[nodiscard]] std::string why_unreadable(const std::string& folder,
+                                         const std::string& sys = "/sys");
 
 // A GID of which index, bytes, kind and netdev are known, with the rest: its address on that
 // interface, and whether it can be used.

@@ -116,7 +116,7 @@ RdmaGid judged(RdmaGid gid, const RdmaSources& from) {
   } else if (gid.link_local) {
     gid.reason = "link-local: only within one Ethernet segment";
   } else {
-    gid.reason = gid.netdev.empty() ? "its network interface is not told" : "is set and up";
+    gid.reason = gid.netdev.empty() ? "its network interface is unknown" : "is set and up";
   }
   return gid;
 }

@@ -1,18 +1,14 @@
-// Connecting: checking a peer's address, finding or making the endpoint to its interface, its queue
-// pairs and memory. No step waits for the peer.
+// Connecting at the interface: checking a peer's address, finding or making the endpoint to its
+// interface, and letting go of one that failed. No step waits for the peer.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "verbs/ib/interface.h"
 
 namespace weft::ib {
 namespace {
-
-// A packet number has so many bits.
-constexpr std::uint32_t kPacketBits = 0xffffff;
 
 Result<Address> decode(std::string_view bytes, Rank peer) {
   const auto wrong = [&](std::string_view what) {
@@ -49,20 +45,6 @@ Status check(const Address& theirs, const Address& ours, Rank peer) {
 std::uint64_t checksum(Address address) {
   address.checksum = 0;
   return weft::checksum({{reinterpret_cast<const char*>(&address), sizeof address}});
-}
-
-IbEndpoint::IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce,
-                       std::uint32_t incarnation)
-    : interface_(interface),
-      library_(interface.library()),
-      peer_(peer),
-      nonce_(nonce),
-      incarnation_(incarnation),
-      outgoing_(interface.options().channels),
-      incoming_(interface.options().channels) {}
-
-IbEndpoint::~IbEndpoint() {
-  fail(Status(Code::closed, "its endpoint is gone"));
 }
 
 Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
@@ -103,7 +85,7 @@ Endpoint* IbInterface::heard_from(Rank peer, std::string_view bytes) {
   return &endpoint;
 }
 
-// Where the peer was the first to begin anew, its endpoint is there already.
+// If the peer was the first to connect anew, the endpoint exists already.
 Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer));
   const auto found = known_.find(address.nonce);
@@ -136,9 +118,9 @@ void IbInterface::replace(std::uint64_t nonce) {
   known.reset();  // nobody has seen it
 }
 
-// With it go all that were there before the one that is used now: the caller may have been given
-// some that it never took. One that was not connected again stays known, so that what still comes
-// for it makes no stranger.
+// Forgets the endpoint and all earlier ones to the same interface: the caller may have been offered
+// some that it never took. An endpoint that was not connected again stays known, so that late
+// greetings for it make no stranger.
 void IbInterface::forget(Endpoint& failed) {
   auto& gone = static_cast<IbEndpoint&>(failed);
   if (const auto found = known_.find(gone.nonce());
@@ -159,72 +141,7 @@ void IbInterface::drop_forgotten() {
   std::erase_if(replaced_, [](const auto& old) { return old->may_go(); });
 }
 
-// Queue pairs that receive, not connected yet; and the memory that every connection needs.
-Status IbEndpoint::prepare() {
-  granted_ = interface_.grant_window();
-  reserved_ = granted_;
-  if (granted_ == 0) {
-    return Status(Code::exhausted,
-                  fmt::format("{}: its receive queue has no place for rank {}: raise "
-                              "WEFT_IB_RECEIVE_DEPTH (16 for each peer at least) or lower "
-                              "WEFT_CHANNELS and WEFT_RAIL_SLOTS",
-                              interface_.name(), peer_),
-                  peer_);
-  }
-  WEFT_ASSIGN(scratch_, interface_.make_buffer(sizeof(Scratch),
-                                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  std::random_device random;
-  for (std::size_t q = 0; q < interface_.ib().queue_pairs; ++q) {
-    Queue& queue = queues_.emplace_back();
-    WEFT_ASSIGN(queue.pair, interface_.make_pair());
-    queue.first_packet = random() & kPacketBits;
-    WEFT_RETURN_IF_ERROR(to_init(queue));
-    interface_.add_queue(queue.pair->qp_num, *this, q);
-  }
-  return {};
-}
-
-// Which address pairs may reach the peer, best first; the first one that brings an answer is used.
-Status IbEndpoint::aim(const Address& address) {
-  know(address);
-  rank_pairs();
-  peer_datagrams_ = address.datagrams;
-  peer_lid_ = address.lid;
-  if (!candidates_.empty()) return {};
-  return Status(Code::unavailable,
-                fmt::format("{}: none of its addresses (GIDs) is of a kind that rank {} has, too",
-                            interface_.name(), peer_),
-                peer_);
-}
-
-void IbEndpoint::know(const Address& address) {
-  peer_gids_.assign(address.gids.begin(), address.gids.begin() + address.gid_count);
-}
-
-void IbEndpoint::rank_pairs() {
-  std::vector<GidAddress> theirs;
-  for (const WireGid& gid : peer_gids_)
-    theirs.push_back({gid.bytes, static_cast<GidKind>(gid.kind), gid.prefix_bits});
-  candidates_ = rank_gid_pairs(interface_.gids(), theirs);
-  std::erase_if(candidates_, [](const GidPair& pair) { return pair.score < 0; });
-}
-
-void IbEndpoint::aim_like(const IbEndpoint& failed) {
-  peer_gids_ = failed.peer_gids_;
-  rank_pairs();
-  peer_datagrams_ = failed.peer_datagrams_;
-  peer_lid_ = failed.peer_lid_;
-  prefer_pair_of(failed);
-}
-
-void IbEndpoint::prefer_pair_of(const IbEndpoint& failed) {
-  if (!failed.peer_ready_) return;
-  const auto worked = std::ranges::find(candidates_, failed.pair_,
-                                        [this](const GidPair& pair) { return route_of(pair); });
-  if (worked != candidates_.end()) std::rotate(candidates_.begin(), worked, std::next(worked));
-}
-
-// An asker whose notice was taken by front() before we came here is passed over; so is one whose
+// An endpoint whose notice was taken by front() in the meantime is passed over; so is one whose
 // rank has another interface by now.
 Result<Endpoint*> IbInterface::attention() {
   while (!askers_.empty()) {

@@ -1,9 +1,10 @@
-// Errands: what the kernel may take seconds for, done beside the lane by a thread that is there while
-// there is something to do: destroying a queue pair whose packets wait for a neighbor, looking up a
-// neighbor who does not answer. One after the other: what is slow here waits for one and the same
-// cable. Internal to the module.
+// Errands: what the kernel may take seconds for, done beside the lane by a thread that is there
+// while there is something to do: destroying a queue pair whose packets wait for a neighbor,
+// looking up a neighbor who does not answer. One after the other: what is slow here waits for one
+// and the same cable. Internal to the module.
 //
-// Threads: the owner's adds; an errand runs on the other one, or in add() where no thread can be had.
+// Threads: the owner's adds; an errand runs on the other one, or in add() where no thread can be
+// had.
 #pragma once
 
 #include <deque>

@@ -67,6 +67,9 @@ struct IbOptions {
   // For Soft-RoCE 7 means without end: packets that overtake each other need it.
   int retries = 7;
   int rnr_timer = 12;  // for how long a receiver without room lets senders wait; 12: 0.64 ms
+  // Patch the C library so that registrations of any memory can be kept. Without it only those of
+  // Weft's heap are, and pieces of other memory are copied before they are sent.
+  bool memory_hooks = false;
   DeviceMemory device_memory;
 };
 

@@ -3,8 +3,8 @@
 //
 // Every channel of a connection has up to two rings of slots at the receiver: one for notices, one
 // for pieces, which is made when the sender first asks for it. Notice number n of a channel lies in
-// slot n modulo `slots` of one of the two. The sender holds a copy of the notice ring, from which it
-// writes; so a slot's place on both sides follows from its number.
+// slot n modulo `slots` of one of the two. The sender holds a copy of the notice ring, from which
+// it writes; so a slot's place on both sides follows from its number.
 //
 //   offset 0        48       64          128
 //   slot   [unused ][ Prefix ][ WireHeader ][ payload … ]

@@ -1,15 +1,8 @@
 // Loading libibverbs.
 #include "verbs/ib/library.h"
 
-#include <dlfcn.h>
-#include <fmt/core.h>
-
-#include <string>
-
 namespace weft::ib {
 namespace {
-
-constexpr const char* kFile = "libibverbs.so.1";
 
 // Newer drivers fill a longer structure than the exported function knows; this asks them directly.
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes) {
@@ -24,39 +17,10 @@ int query_device_ex(ibv_context* context, ibv_device_attr_ex* attributes) {
   return extended->query_device_ex(context, nullptr, attributes, sizeof *attributes);
 }
 
-// Finds functions by their names; after the first that is missing the rest is not looked for.
-class Loader {
- public:
-  Loader() : loaded_(dlopen(kFile, RTLD_NOW | RTLD_LOCAL)) {
-    if (loaded_ == nullptr) missing_ = dlerror();
-  }
-  template <typename Function>
-  Loader& find(const char* name, Function& function) {
-    if (!missing_.empty()) return *this;
-    function = reinterpret_cast<Function>(dlsym(loaded_, name));
-    if (function == nullptr) missing_ = fmt::format("{} has no {}", kFile, name);
-    return *this;
-  }
-  // One that older libraries lack: nullptr then.
-  template <typename Function>
-  Loader& find_newer(const char* name, Function& function) {
-    if (loaded_ != nullptr) function = reinterpret_cast<Function>(dlsym(loaded_, name));
-    return *this;
-  }
-  [[nodiscard]] Status status() const {
-    if (missing_.empty()) return {};
-    return Status(Code::unavailable, fmt::format("RDMA verbs cannot be used here: {}", missing_));
-  }
-
- private:
-  void* loaded_;  // stays so: drivers leave threads and handlers behind
-  std::string missing_;
-};
-
 Result<Library> load() {
   Library table{};
-  WEFT_RETURN_IF_ERROR(Loader()
-                           .find("ibv_get_device_list", table.get_device_list)
+  DynamicLibrary file("libibverbs.so.1");
+  WEFT_RETURN_IF_ERROR(file.find("ibv_get_device_list", table.get_device_list)
                            .find("ibv_free_device_list", table.free_device_list)
                            .find("ibv_get_device_name", table.get_device_name)
                            .find("ibv_open_device", table.open_device)
@@ -85,7 +49,7 @@ Result<Library> load() {
                            .find("ibv_ack_async_event", table.ack_async_event)
                            .find("ibv_wc_status_str", table.wc_status_str)
                            .find("ibv_event_type_str", table.event_type_str)
-                           .status());
+                           .status("RDMA verbs cannot be used here"));
   table.query_port = query_port;
   table.query_device_ex = query_device_ex;
   table.poll_cq = ibv_poll_cq;
@@ -99,7 +63,8 @@ Result<Library> load() {
 }  // namespace
 
 Result<const Library*> library() {
-  static const Result<Library> once = load();
+  // Never destroyed: a static context may be the last that uses it.
+  static const auto& once = *new const Result<Library>(load());
   if (!once.ok()) return once.status();
   return &once.value();
 }

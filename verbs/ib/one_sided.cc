@@ -1,170 +1,179 @@
-// One-sided work: the device does it, at the peer without the peer's time. The peer's heap is
-// reached chunk by chunk; only the first touch of a chunk asks its lane to register it.
-//
-// What was posted since the last turn goes to the device in lists. On a reliable queue pair a
-// completion says that all before it has ended, data landed; so only the last of a list has one,
-// and one for every quarter of the queue.
+// One-sided work: bounds, chunks of the peer's heap, and work requests.
+#include "verbs/ib/one_sided.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "verbs/ib/endpoint.h"
 #include "verbs/ib/interface.h"
-#include "verbs/memory/memory.h"
 
 namespace weft::ib {
 namespace {
 
-constexpr const char* kOutside = "outside its shared heap";
-constexpr const char* kUnregistered =
+constexpr std::string_view kOver = "RDMA";
+constexpr std::string_view kUnregistered =
     "it could not register that memory, most likely for want of locked memory (ulimit -l there)";
 // So much has a completion of its own: its time on the wire is longer than what a completion costs,
 // and who waits for it would wait for the rest of its list.
 constexpr std::uint64_t kOwnCompletion = 16 << 10;
 
-const char* doing(ibv_wr_opcode what) {
-  switch (what) {
-    case IBV_WR_RDMA_WRITE:
-      return "writing";
-    case IBV_WR_RDMA_READ:
-      return "reading";
-    default:
-      return "compare-and-swap of";
+ibv_wr_opcode opcode_of(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::write:
+      return IBV_WR_RDMA_WRITE;
+    case WorkKind::read:
+      return IBV_WR_RDMA_READ;
+    case WorkKind::compare_swap:
+      break;
   }
-}
-
-bool is_swap(ibv_wr_opcode what) {
-  return what == IBV_WR_ATOMIC_CMP_AND_SWP;
+  return IBV_WR_ATOMIC_CMP_AND_SWP;
 }
 
 }  // namespace
 
-Posted IbEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                              std::uint64_t ticket) {
-  Work* work = new_work(IBV_WR_RDMA_WRITE, remote, ticket);
+OneSided::OneSided(IbEndpoint& endpoint)
+    : endpoint_(endpoint),
+      interface_(endpoint.interface()),
+      queues_(endpoint.queues()),
+      order_(interface_.completions()) {}
+
+Posted OneSided::write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                       std::uint64_t ticket) {
+  Work* work = new_work({WorkKind::write, remote, local.size()}, ticket);
   if (work == nullptr) return Posted::full;
   // The const is cast away for one record that serves both directions; a write only reads `local`.
   work->local = {const_cast<std::byte*>(local.data()), local.size()};
-  return post_work(*work, remote);
+  return post(*work);
 }
 
-Posted IbEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                             std::uint64_t ticket) {
-  Work* work = new_work(IBV_WR_RDMA_READ, remote, ticket);
+Posted OneSided::read(std::span<std::byte> local, const RemoteBuffer& remote,
+                      std::uint64_t ticket) {
+  Work* work = new_work({WorkKind::read, remote, local.size()}, ticket);
   if (work == nullptr) return Posted::full;
   work->local = local;
-  return post_work(*work, remote);
+  return post(*work);
 }
 
-Posted IbEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                                     std::uint64_t desired, std::uint64_t* found,
-                                     std::uint64_t ticket) {
+Posted OneSided::compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                              std::uint64_t desired, std::uint64_t* found, std::uint64_t ticket) {
   if (swaps_ == Scratch::kSwaps) return Posted::full;
-  Work* work = new_work(IBV_WR_ATOMIC_CMP_AND_SWP, remote, ticket);
+  Work* work = new_work({WorkKind::compare_swap, remote, sizeof desired}, ticket);
   if (work == nullptr) return Posted::full;
   ++swaps_;
-  std::uint64_t& answer = scratch().found[swaps_posted_++ % Scratch::kSwaps];
+  std::uint64_t& answer = endpoint_.scratch().found[swaps_posted_++ % Scratch::kSwaps];
   work->local = std::as_writable_bytes(std::span(&answer, 1));
   work->expected = expected;
   work->desired = desired;
   work->found = found;
-  return post_work(*work, remote);
+  return post(*work);
 }
 
 // Nullptr: there is no place.
-IbEndpoint::Work* IbEndpoint::new_work(ibv_wr_opcode what, const RemoteBuffer& remote,
-                                       std::uint64_t ticket) {
-  if (!interface_.has_room()) return nullptr;
-  interface_.begin_work(*this, !std::exchange(at_work_, true));
+OneSided::Work* OneSided::new_work(const WorkRequest& request, std::uint64_t ticket) {
+  if (!interface_.completions().has_room()) return nullptr;
+  order_.begin();
+  if (!std::exchange(is_listed_, true)) interface_.collect_later(endpoint_);
   Work& work = works_.push();
-  work.what = what;
+  work.request = request;
   work.ticket = ticket;
-  work.word = remote.word;
-  work.reach = remote.bytes;
   return &work;
 }
 
-Posted IbEndpoint::post_work(Work& work, const RemoteBuffer& remote) {
+Posted OneSided::post(Work& work) {
+  const bool is_over = interface_.closed() || !endpoint_.failure().ok();
   if (interface_.closed()) {
     work.status = Status(Code::closed, "flushed by close");
-  } else if (!failure_.ok()) {
-    work.status = failure_;
+  } else if (!endpoint_.failure().ok()) {
+    work.status = endpoint_.failure();
+  } else if (order_.is_broken()) {
+    work.status = order_.behind();
   } else {
-    work.status = judge(work, remote);
+    work.status = admit(work);
+    if (!work.status.ok()) order_.fail(order_.ended() + works_.size(), work.status);
   }
-  if (work.status.ok() && !work.local.empty()) work.status = name_local(work);
   if (!work.status.ok()) work.begun = work.local.size();
-  if (interface_.closed() || !failure_.ok()) {
+  if (is_over) {
     begun_ = works_.size();  // nobody pumps any more
     return Posted::posted;
   }
-  interface_.pump_later(*this);
-  if (interface_.armed()) pump();
+  interface_.pump_later(endpoint_);
+  if (interface_.armed()) endpoint_.pump();
   return Posted::posted;
 }
 
+// What can be known of the work before anything of it is sent.
+Status OneSided::admit(Work& work) const {
+  const WorkVerdict verdict = check_bounds(work.request, kUnknownHeap);
+  if (verdict != WorkVerdict::done)
+    return refusal_of(work.request, endpoint_.peer(), verdict, kOver);
+  if (work.request.kind == WorkKind::compare_swap &&
+      interface_.device().atomic_cap == IBV_ATOMIC_NONE) {
+    return refusal_of(work.request, endpoint_.peer(), Code::unavailable,
+                      "the device has no atomic operations");
+  }
+  return work.local.empty() ? Status() : name_local(work);
+}
+
 // What fits into a work request is copied there; the device never looks at where it was.
-Status IbEndpoint::name_local(Work& work) {
-  const bool inside = work.what == IBV_WR_RDMA_WRITE && interface_.only_host_memory() &&
+Status OneSided::name_local(Work& work) const {
+  const bool is_swap = work.request.kind == WorkKind::compare_swap;
+  const bool inside = work.request.kind == WorkKind::write && interface_.only_host_memory() &&
                       work.local.size() <= interface_.inline_bytes();
-  if (is_swap(work.what)) work.key = scratch_.lkey();
-  if (is_swap(work.what) || inside) return {};
+  if (is_swap) work.key = endpoint_.scratch_key();
+  if (is_swap || inside) return {};
   WEFT_ASSIGN(work.use, interface_.registrations().find(work.local.data(), work.local.size()));
   work.key = work.use->lkey();
   return {};
 }
 
-Status IbEndpoint::no(const Work& work, Code code, const char* why) const {
-  return Status(code,
-                fmt::format("{} {} bytes at {:#x} of rank {}: {}", doing(work.what),
-                            work.local.size(), work.word, peer_, why),
-                peer_);
-}
-
-Status IbEndpoint::judge(const Work& work, const RemoteBuffer& remote) const {
-  if (remote.form == PieceForm::process)
-    return no(work, Code::no_permission, "its private memory is not reached over RDMA");
-  if (remote.form != PieceForm::view) return no(work, Code::invalid_argument, "not a region");
-  if (is_swap(work.what) && (remote.bytes < sizeof *work.found || remote.word % 8 != 0))
-    return no(work, Code::invalid_argument, "not 8 aligned bytes of its shared heap");
-  if (work.local.size() > remote.bytes)
-    return no(work, Code::invalid_argument, "longer than the region");
-  if (remote.word + remote.bytes < remote.word) return no(work, Code::invalid_argument, kOutside);
-  if (is_swap(work.what) && interface_.device().atomic_cap == IBV_ATOMIC_NONE)
-    return no(work, Code::unavailable, "the device has no atomic operations");
-  return {};
-}
-
 // In the order in which it was asked for: what waits for a chunk holds back what is behind it.
-void IbEndpoint::pump_works() {
+void OneSided::pump() {
   PostList list;
-  while (failure_.ok() && begun_ < works_.size() && begin(works_[begun_], list)) ++begun_;
-  hand_over_works(list);
+  while (endpoint_.failure().ok() && begun_ < works_.size() && begin(works_[begun_], list)) {
+    ++begun_;
+    if (const Work& work = works_[begun_ - 1]; !work.status.ok()) flush_behind(work.status);
+  }
+  hand_over(list);
+}
+
+// Work `begun_` is the first behind one that failed. Only what was posted before the failure was
+// known is here; post() refuses the rest.
+void OneSided::flush_behind(const Status& why) {
+  order_.fail(order_.ended() + begun_, why);
+  for (; begun_ < works_.size(); ++begun_) {
+    Work& work = works_[begun_];
+    if (!work.status.ok()) continue;
+    work.status = order_.behind();
+    work.begun = work.local.size();
+  }
 }
 
 // True once all of it is in the list or was handed over, or none of it may be any more.
-bool IbEndpoint::begin(Work& work, PostList& list) {
+bool OneSided::begin(Work& work, PostList& list) {
+  const RemoteBuffer& remote = work.request.remote;
   while (work.begun < work.local.size()) {
-    const Chunk* chunk = chunk_at(work.word + work.begun);
+    const Chunk* chunk = chunk_at(remote.word + work.begun);
     if (chunk == nullptr) return false;
-    if (work.word + work.reach > heap_bytes_) {
-      work.status = no(work, Code::invalid_argument, kOutside);
+    if (check_bounds(work.request, heap_bytes_) != WorkVerdict::done) {
+      work.status = refusal_of(work.request, endpoint_.peer(), WorkVerdict::outside, kOver);
       return true;
     }
     if (chunk->key == 0) {
       chunks_[touched_] = {};  // who asks next asks anew
-      work.status = no(work, Code::exhausted, kUnregistered);
+      work.status = refusal_of(work.request, endpoint_.peer(), Code::exhausted, kUnregistered);
       return true;
     }
-    if (list.full()) hand_over_works(list);
-    if (!failure_.ok() || !has_room(0, list.count() + 1)) return false;
+    if (list.full()) hand_over(list);
+    if (!endpoint_.failure().ok() || !queues_.has_room(0, list.count() + 1)) return false;
     add_part(work, *chunk, list);
   }
   return true;
 }
 
 // The chunk of the peer's heap that `word` lies in; nullptr: the peer is being asked for it.
-const IbEndpoint::Chunk* IbEndpoint::chunk_at(std::uint64_t word) {
+const OneSided::Chunk* OneSided::chunk_at(std::uint64_t word) {
   const std::uint64_t number = word / kChunkBytes;
   if (last_chunk_ == nullptr || touched_ != number) {
     touched_ = number;
@@ -175,18 +184,18 @@ const IbEndpoint::Chunk* IbEndpoint::chunk_at(std::uint64_t word) {
   Control expose;
   expose.kind = ControlKind::expose;
   expose.chunk = number;
-  say(expose);
+  endpoint_.sender().say(expose);
   return nullptr;
 }
 
-void IbEndpoint::add_part(Work& work, const Chunk& chunk, PostList& list) {
-  const std::uint64_t place = (work.word + work.begun) % kChunkBytes;
+void OneSided::add_part(Work& work, const Chunk& chunk, PostList& list) {
+  const std::uint64_t place = (work.request.remote.word + work.begun) % kChunkBytes;
   const std::uint64_t remote = chunk.address + place;
   const std::uint64_t bytes = std::min(kChunkBytes - place, work.local.size() - work.begun);
   ibv_send_wr& request = list.add();
   list.part(request, work.local.data() + work.begun, bytes, work.key);
-  request.opcode = work.what;
-  if (is_swap(work.what)) {
+  request.opcode = opcode_of(work.request.kind);
+  if (work.request.kind == WorkKind::compare_swap) {
     request.wr.atomic.remote_addr = remote;
     request.wr.atomic.rkey = chunk.key;
     request.wr.atomic.compare_add = work.expected;
@@ -195,62 +204,40 @@ void IbEndpoint::add_part(Work& work, const Chunk& chunk, PostList& list) {
     request.wr.rdma.remote_addr = remote;
     request.wr.rdma.rkey = chunk.key;
   }
-  finish(queues_[0], request, bytes, bytes >= kOwnCompletion);
+  if (must_wait(work.request.kind)) request.send_flags |= IBV_SEND_FENCE;
+  queues_.finish(0, request, bytes, bytes >= kOwnCompletion);
   if (!interface_.only_host_memory()) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
   work.last = queues_[0].posted;
+  if (work.request.kind != WorkKind::write) last_fetch_ = work.last;
   work.begun += bytes;
 }
 
-void IbEndpoint::hand_over_works(PostList& list) {
-  if (list.count() == 0) return;
-  list.last().send_flags |= IBV_SEND_SIGNALED;
-  queues_[0].unsignalled = 0;
-  hand_over(0, list);
+// A queue pair begins requests in order, but it may answer a read or an atomic operation after it
+// has done a write behind it (InfiniBand's table of ordering). A fence holds back whatever changes
+// memory until all reads and atomic operations before it have ended.
+bool OneSided::must_wait(WorkKind kind) const {
+  return kind != WorkKind::read && last_fetch_ > queues_[0].retired;
 }
 
-bool IbEndpoint::take_exposed(const Control& control) {
+void OneSided::hand_over(PostList& list) {
+  if (list.count() == 0) return;
+  queues_.signal_last(0, list);
+  queues_.hand_over(0, list);
+}
+
+bool OneSided::take_exposed(const Control& control) {
   const auto found = chunks_.find(control.chunk);
   if (found == chunks_.end() || !found->second.asked || found->second.known) return false;
   found->second = {true, true, control.key, control.address};
   heap_bytes_ = control.heap_bytes;
-  interface_.pump_later(*this);
+  interface_.pump_later(endpoint_);
   return true;
 }
 
-// Whole chunks of the heap only; what a rank asks for stays registered, and so its pages stay.
-Control IbInterface::expose(std::uint64_t chunk) {
-  Control answer;
-  answer.kind = ControlKind::exposed;
-  answer.chunk = chunk;
-  const Result<HeapIdentity> heap = heap_identity();
-  if (heap.ok()) answer.heap_bytes = heap->bytes;
-  if (chunk >= answer.heap_bytes / kChunkBytes) return answer;
-  void* memory = heap_address(chunk * kChunkBytes);
-  const auto [place, is_new] = exposed_.try_emplace(chunk);
-  Exposed& exposed = place->second;
-  if (is_new) {
-    exposed.pages = HeapHold(chunk * kChunkBytes, kChunkBytes);
-    Result<Owned<ibv_mr>> made =
-        registrar_->add_host(memory, kChunkBytes,
-                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-    if (!made.ok()) {
-      exposed_.erase(place);
-      warn_once(made.status());
-      return answer;
-    }
-    exposed.region = std::move(made).value();
-  }
-  answer.address = reinterpret_cast<std::uintptr_t>(memory);
-  answer.key = exposed.region->rkey;
-  return answer;
-}
-
-void IbEndpoint::flush_work(const Status& status) {
+void OneSided::flush(const Status& status) {
   for (std::size_t place = 0; place < works_.size(); ++place) {
     Work& work = works_[place];
-    if (!work.status.ok() || (work.begun == work.local.size() && work.last <= retired_whole()))
-      continue;
+    if (!work.status.ok() || (work.begun == work.local.size() && work.last <= retired())) continue;
     work.status = status;
     work.last = 0;
   }
@@ -258,24 +245,24 @@ void IbEndpoint::flush_work(const Status& status) {
 }
 
 // Without a failure all of queue pair 0 that is retired has ended well.
-std::uint64_t IbEndpoint::retired_whole() const {
-  return queues_.empty() ? 0 : queues_[0].retired;
+std::uint64_t OneSided::retired() const {
+  return queues_.size() == 0 ? 0 : queues_[0].retired;
 }
 
-bool IbEndpoint::collect() {
+bool OneSided::collect() {
   while (!works_.empty()) {
     Work& work = works_.front();
-    if (begun_ == 0 || work.last > retired_whole()) return true;
-    if (is_swap(work.what)) {
+    if (begun_ == 0 || work.last > retired()) return true;
+    if (work.found != nullptr) {
       --swaps_;
       if (work.status.ok()) std::memcpy(work.found, work.local.data(), sizeof *work.found);
     }
     work.use.reset();
-    interface_.end_work(work.ticket, std::move(work.status));
+    order_.end(work.ticket, std::move(work.status));
     works_.pop();
     --begun_;
   }
-  at_work_ = false;
+  is_listed_ = false;
   return false;
 }
 

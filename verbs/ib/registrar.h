@@ -6,8 +6,9 @@
 //                              device sends, writes and reads on demand
 //   what is refused            an error that says why: a sender then copies it to memory of ours
 //
-// Pinned first, because a page on demand may have to be brought while a peer waits. On demand before
-// others are dropped to make room: those would be pinned again at their next use, over and over.
+// Pinned first, because a page on demand may have to be brought while a peer waits. On demand
+// before others are dropped to make room: those would be pinned again at their next use, over and
+// over.
 //
 // Threads: add() and remove() from several at once. Internal to the module.
 #pragma once

@@ -1,6 +1,7 @@
-// Routes: the ways of datagrams, an address handle for each pair of addresses. The kernel looks up the
-// neighbor to make one, which takes a second where nobody answers; so an errand asks, and the lane
-// goes on. A route that may have changed is used until there is another. Internal to the module.
+// Routes: the ways of datagrams, an address handle for each pair of addresses. The kernel looks up
+// the neighbor to make one, which takes a second where nobody answers; so an errand asks, and the
+// lane goes on. A route that may have changed is used until there is another. Internal to the
+// module.
 //
 // Threads: the owner's; the answers come from that of the errands.
 #pragma once

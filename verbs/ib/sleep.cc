@@ -38,7 +38,8 @@ bool is_of_queue_pair(ibv_event_type type) {
 
 }  // namespace
 
-// News are also what the peer may have written without a message, and what events may have told.
+// A turn also counts as news if the peer may have written without a message, or if events of the
+// device were looked at: both can change what endpoints show.
 bool IbInterface::progress() {
   const bool looks = ++turns_ % kTurnsPerLook == 0;
   bool news = looks || !pumping_.empty() || !starved_.empty() || !connecting_.empty();
@@ -47,11 +48,11 @@ bool IbInterface::progress() {
   const std::size_t ends = take_completions();
   while (!early_arrivals_.empty()) arrivals += take_messages();  // nothing would tell of them again
   const std::size_t moved = arrivals + ends;
-  if (datagrams_failed_ && may_revive_datagrams(arrivals, ends)) [[unlikely]]
-    revive_datagrams();
+  if (datagrams_.has_ended()) [[unlikely]]
+    revive_datagrams(arrivals, ends);
   if (routes_->has_answers()) [[unlikely]]
     routes_->take_answers();
-  if (datagrams_sent_ == datagrams_retired_) routes_->drop_old();
+  if (datagrams_.is_idle()) routes_->drop_old();
   if (!starved_.empty()) {
     std::erase_if(starved_, [this](IbEndpoint* endpoint) {
       if (endpoint->starved()) return false;
@@ -80,8 +81,8 @@ void IbInterface::pump_later(IbEndpoint& endpoint) {
   if (endpoint.enlist()) pumping_.push_back(&endpoint);
 }
 
-// What asks for more while it is served is served at the next turn. Two lists change places, so
-// that both keep their memory.
+// An endpoint that asks for more while it is served is served again at the next turn. The two lists
+// swap, so that both keep their memory.
 void IbInterface::pump_all() {
   served_.swap(pumping_);
   for (IbEndpoint* endpoint : served_) {
@@ -157,7 +158,7 @@ void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
   }
 }
 
-// Once it is gone its descriptors are readable for ever, and there is nothing to read.
+// The descriptors of a device that is gone are readable for ever, and there is nothing to read.
 void IbInterface::leave_device() {
   is_gone_ = true;
   for (const int fd : {channel_->fd, context_->async_fd})
@@ -171,8 +172,8 @@ void IbInterface::look_at_port() {
   if (library_.query_port(context_.get(), port, &now) == 0) port_ = now;
 }
 
-// What is posted from here on leaves at once: the caller looks once more at what has come, and then
-// sleeps without a turn.
+// From here on everything that is posted leaves at once, because the caller looks once more at what
+// has come and then sleeps without another turn.
 bool IbInterface::arm() {
   armed_ = true;
   report_releases();
@@ -184,12 +185,12 @@ bool IbInterface::arm() {
   return safe;
 }
 
-// Greetings are repeated although nothing happens, and a peer writes what we wait for without a
-// message.
+// An alarm ends the sleep for what no event of the device announces: greetings that are to be
+// repeated, and the word that a peer writes without a message.
 bool IbInterface::set_alarm() {
-  if (connecting_.empty() && starved_.empty() && !datagrams_failed_) return true;
+  if (connecting_.empty() && starved_.empty() && !datagrams_.has_ended()) return true;
   std::int64_t ns = now_ns() + (starved_.empty() ? kLongestAlarmNs : kNapNs);
-  if (datagrams_failed_) ns = std::min(ns, std::max(datagrams_again_ns_, now_ns()));
+  if (datagrams_.has_ended()) ns = std::min(ns, std::max(datagrams_.again_ns(), now_ns()));
   for (const IbEndpoint* endpoint : connecting_) ns = std::min(ns, endpoint->next_ns());
   itimerspec when{};
   when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};

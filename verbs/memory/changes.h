@@ -34,8 +34,8 @@ namespace weft {
 void announce_change(const void* address, std::size_t bytes) noexcept;
 
 // Makes the calls of this process that unmap memory or give its pages back announce themselves:
-// munmap, mmap and mremap, madvise, brk, shmdt. Done once; it patches the C library's code, so call
-// it at setup. Not ok: why not all changes are announced; unavailable without libucm, system where
+// munmap, mmap and mremap, madvise, brk, shmdt. Done once; it patches the C library's code for the
+// whole process, host included, so call it at setup and only where it was asked for. Not ok: why not all changes are announced; unavailable without libucm, system where
 // its hooks see nothing.
 [[nodiscard]] Status announce_unmaps();
 

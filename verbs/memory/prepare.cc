@@ -9,7 +9,7 @@ namespace weft {
 // The threads do what they can; what they could not, the ordinary way does or explains, with room
 // made by evicting others. Chunks that are ready are held, or they would be what is evicted.
 Status Registrations::prepare(const void* address, std::size_t bytes) {
-  if (!is_coherent()) return {};
+  if (!keeps(address, bytes)) return {};
   const auto start = reinterpret_cast<std::uintptr_t>(address);
   if (watch_.changed()) forget_changed();
   std::vector<Use> held;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string>
 
+#include "verbs/memory/memory.h"
+
 namespace weft {
 
 Registrations::Registrations(RegistrationBackend& backend, const RegistrationOptions& options,
@@ -21,6 +23,10 @@ Registrations::Registrations(RegistrationBackend& backend, const RegistrationOpt
 Registrations::~Registrations() {
   while (!by_start_.empty()) forget(by_start_.begin()->second.get());
   invariant(left_ == 0, "a registration is in use when its Registrations end");
+}
+
+bool Registrations::keeps(const void* address, std::size_t bytes) const {
+  return is_coherent() || heap_offset(address, bytes) != kNotInHeap;
 }
 
 RegistrationCounts Registrations::counts() const {
@@ -63,9 +69,9 @@ Result<Registrations::Use> Registrations::add(const Pages& pages) {
   return given.status();
 }
 
-// Nothing where nothing is kept, and when all that is kept is in use: then this one is not kept.
+// Nothing where the pages are not kept, and when all that is kept is in use: then these are not.
 std::optional<std::size_t> Registrations::watch_with_room(const Pages& pages) {
-  if (!is_coherent()) return std::nullopt;
+  if (!keeps(reinterpret_cast<const void*>(pages.start), pages.bytes())) return std::nullopt;
   do {
     if (const auto range = watch_.begin(pages.start, pages.end)) return range;
   } while (evict_one());

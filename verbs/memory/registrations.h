@@ -16,8 +16,9 @@
 //
 // Kept registrations are dropped when their pages go (changes.h), when a new one covers them, and
 // the least recently used idle one when room is needed. What is in use leaves the cache when its
-// pages go or it is covered, and is deregistered with its last Use. Where unmapping cannot be seen
-// (coherence()), nothing is kept: each find() registers, and the end of its Use deregisters.
+// pages go or it is covered, and is deregistered with its last Use. The process's own heap always
+// announces its changes, other memory only where hooks see the calls that unmap it (coherence()).
+// What nobody announces is not kept: each find() registers it, and the end of its Use deregisters.
 //
 // Bounds: limit_bytes; and Watch::kMostRanges registrations are kept.
 //
@@ -125,10 +126,13 @@ class Registrations {
     return look_up(start, bytes);
   }
   // Registers a region ahead, so that find() of any piece up to kMostPiece in it finds it there.
-  // Does nothing where nothing is kept.
+  // Does nothing where the region is not kept.
   Status prepare(const void* address, std::size_t bytes);
 
-  // Ok: registrations are kept. Else the reason why each lasts only as long as its Use.
+  // Whether a registration of this memory is kept after its Use: heap memory, and where hooks see
+  // all changes any memory.
+  [[nodiscard]] bool keeps(const void* address, std::size_t bytes) const;
+  // Ok: all registrations are kept. Else the reason why only the heap's are.
   [[nodiscard]] const Status& coherence() const { return coherence_; }
   [[nodiscard]] bool is_coherent() const { return coherence_.ok(); }
   [[nodiscard]] RegistrationCounts counts() const;

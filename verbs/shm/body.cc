@@ -29,7 +29,8 @@ struct Left {
 };
 
 Left& left() {
-  static Left all;
+  // Never destroyed: a static context may be the last that uses it.
+  static Left& all = *new Left;
   return all;
 }
 

@@ -157,7 +157,8 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
       payload_stride_(interface.geometry().payload_bytes),
       peer_hall_(peer_hall),
       ring_(ring),
-      heap_(std::move(heap)) {
+      heap_(std::move(heap)),
+      order_(interface.completions()) {
   const Geometry& geometry = interface.geometry();
   outgoing_.resize(geometry.channels);
   payload_ends_.resize(std::size_t{geometry.channels} * geometry.payload_slots);

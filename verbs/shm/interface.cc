@@ -129,18 +129,8 @@ RemoteBuffer ShmInterface::describe(const void* pointer, std::size_t bytes) cons
   return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
 }
 
-Posted ShmInterface::complete(std::uint64_t ticket, Status status) {
-  completions_.push_back({ticket, std::move(status)});
-  return Posted::posted;
-}
-
 std::size_t ShmInterface::poll(std::span<Completion> completions) {
-  std::size_t count = 0;
-  while (count < completions.size() && !completions_.empty()) {
-    completions[count++] = std::move(completions_.front());
-    completions_.pop_front();
-  }
-  return count;
+  return completions_.poll(completions);
 }
 
 }  // namespace shm

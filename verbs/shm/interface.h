@@ -1,7 +1,6 @@
 // The classes behind shm.h. Internal to the module.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -77,6 +76,7 @@ class ShmEndpoint final : public Endpoint {
   Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
+  [[nodiscard]] bool at_work() const override { return order_.at_work(); }
 
  private:
   // Memory does not fail; a peer that dies is seen by who watches processes.
@@ -107,7 +107,13 @@ class ShmEndpoint final : public Endpoint {
 
   bool find_incoming();
   Status probe_process_access() const;
-  Status move(void* local, std::size_t bytes, const RemoteBuffer& remote, bool write) const;
+  // ok, or why one-sided work that is posted now is not done.
+  [[nodiscard]] Status may_work();
+  // The work that was just posted has ended like that.
+  Posted end_work(std::uint64_t ticket, Status status);
+  Status move(std::byte* local, const WorkRequest& work) const;
+  Status compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
+                      std::uint64_t* found) const;
 
   ShmInterface& interface_;
   Rank peer_;
@@ -129,6 +135,7 @@ class ShmEndpoint final : public Endpoint {
   std::shared_ptr<const PeerHeap> heap_;
   Bell bell_;
   Status process_access_;
+  WorkOrder order_;
 };
 
 class ShmInterface final : public Interface {
@@ -160,10 +167,8 @@ class ShmInterface final : public Interface {
   [[nodiscard]] bool owns(const Ring& ring) const {
     return ring.peer_nonce == identity_.nonce && ring.peer_hall == hall_offset_;
   }
-  // One-sided work ends where it is posted; its completion waits here for poll(). Without room
-  // posting answers full.
-  [[nodiscard]] bool has_room() const { return completions_.size() < kCompletions; }
-  Posted complete(std::uint64_t ticket, Status status);
+  // One-sided work ends where it is posted; its completion waits here for poll().
+  [[nodiscard]] Completions& completions() { return completions_; }
   [[nodiscard]] bool closed() const { return closed_; }
 
  private:
@@ -171,9 +176,6 @@ class ShmInterface final : public Interface {
   [[nodiscard]] bool is_ours() const;
   Result<OwnRing> make_ring(const Address& address);
   std::optional<Rank> next_asker();
-
-  // Completions that nobody polled yet.
-  static constexpr std::size_t kCompletions = 1024;
 
   Rank rank_;
   InterfaceOptions options_;
@@ -190,7 +192,7 @@ class ShmInterface final : public Interface {
   // Endpoints to interfaces that a peer has replaced; users may still hold them.
   std::vector<std::unique_ptr<ShmEndpoint>> replaced_;
   std::size_t ring_bytes_ = 0;
-  std::deque<Completion> completions_;
+  Completions completions_;
   Fd bell_heard_, bell_held_;  // our bell's two ends, once somebody asked for the descriptor
   std::mutex bell_mutex_;      // wake() may come from any thread
   Bell own_bell_;

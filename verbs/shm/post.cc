@@ -136,88 +136,98 @@ const std::byte* ShmEndpoint::view(const RemoteBuffer& remote) {
   return nullptr;
 }
 
-Status ShmEndpoint::move(void* local, std::size_t bytes, const RemoteBuffer& remote,
-                         bool write) const {
-  const auto outside = [&](const char* what) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{} {} bytes at {:#x} of rank {}: {}", write ? "writing" : "reading",
-                              bytes, remote.word, peer_, what),
-                  peer_);
-  };
-  if (bytes > remote.bytes) return outside("longer than the region");
-  if (bytes == 0) return {};
-  if (remote.form == PieceForm::view) {
-    void* there = heap_->at(remote.word, remote.bytes);
-    if (there == nullptr) return outside("outside its shared heap");
-    std::memcpy(write ? there : local, write ? local : there, bytes);
+Status ShmEndpoint::move(std::byte* local, const WorkRequest& work) const {
+  constexpr std::string_view kOver = "shared memory";
+  const RemoteBuffer& remote = work.remote;
+  const bool is_write = work.kind == WorkKind::write;
+  if (remote.form != PieceForm::process) {
+    const WorkVerdict verdict = check_bounds(work, kUnknownHeap);
+    if (verdict != WorkVerdict::done) return refusal_of(work, peer_, verdict, kOver);
+    if (work.bytes == 0) return {};
+    auto* const there = static_cast<std::byte*>(heap_->at(remote.word, remote.bytes));
+    if (there == nullptr) return refusal_of(work, peer_, WorkVerdict::outside, kOver);
+    is_write ? publish_bytes(there, local, work.bytes) : fetch_bytes(local, there, work.bytes);
     return {};
   }
-  if (remote.form != PieceForm::process) return outside("not a region");
+  if (work.bytes > remote.bytes) return refusal_of(work, peer_, WorkVerdict::longer, kOver);
   std::size_t done = 0;
-  while (done < bytes) {
-    iovec here{static_cast<std::byte*>(local) + done, bytes - done};
-    iovec there{reinterpret_cast<void*>(remote.word + done), bytes - done};
-    const ssize_t moved = write ? process_vm_writev(process_, &here, 1, &there, 1, 0)
-                                : process_vm_readv(process_, &here, 1, &there, 1, 0);
+  while (done < work.bytes) {
+    iovec here{local + done, work.bytes - done};
+    iovec there{reinterpret_cast<void*>(remote.word + done), work.bytes - done};
+    const ssize_t moved = is_write ? process_vm_writev(process_, &here, 1, &there, 1, 0)
+                                   : process_vm_readv(process_, &here, 1, &there, 1, 0);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) {
       const int error = errno;
       const std::string what = fmt::format("{} the memory of rank {} (process {})",
-                                           write ? "writing" : "reading", peer_, process_);
+                                           is_write ? "writing" : "reading", peer_, process_);
       if (error == ESRCH) return Status(Code::peer_died, what + ": it has ended", peer_);
       return system_error(what, error);
     }
-    if (moved == 0) return outside("not mapped there");
+    if (moved == 0) return refusal_of(work, peer_, Code::invalid_argument, "not mapped there");
     done += static_cast<std::size_t>(moved);
   }
   return {};
 }
 
 Status ShmEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& remote) {
-  return move(local.data(), local.size(), remote, false);
+  return move(local.data(), {WorkKind::read, remote, local.size()});
+}
+
+Status ShmEndpoint::may_work() {
+  if (interface_.closed()) return Status(Code::closed, "flushed by close");
+  return order_.is_broken() ? order_.behind() : Status();
+}
+
+// The work was done, or refused, before post_…() returns, so all of it ends in the order of
+// posting.
+Posted ShmEndpoint::end_work(std::uint64_t ticket, Status status) {
+  const std::uint64_t work = order_.begin();
+  if (!status.ok()) order_.fail(work, status);
+  order_.end(ticket, std::move(status));
+  return Posted::posted;
 }
 
 Posted ShmEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
                                std::uint64_t ticket) {
-  if (!interface_.has_room()) return Posted::full;
-  if (interface_.closed())
-    return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
+  if (!interface_.completions().has_room()) return Posted::full;
+  Status status = may_work();
   // The const is cast away for one function that serves both directions; a write only reads
   // `local`.
-  return interface_.complete(
-      ticket, move(const_cast<std::byte*>(local.data()), local.size(), remote, true));
+  if (status.ok()) {
+    status = move(const_cast<std::byte*>(local.data()), {WorkKind::write, remote, local.size()});
+  }
+  return end_work(ticket, std::move(status));
 }
 
 Posted ShmEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
                               std::uint64_t ticket) {
-  if (!interface_.has_room()) return Posted::full;
-  if (interface_.closed())
-    return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
-  return interface_.complete(ticket, move(local.data(), local.size(), remote, false));
+  if (!interface_.completions().has_room()) return Posted::full;
+  Status status = may_work();
+  if (status.ok()) status = move(local.data(), {WorkKind::read, remote, local.size()});
+  return end_work(ticket, std::move(status));
+}
+
+Status ShmEndpoint::compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                                 std::uint64_t desired, std::uint64_t* found) const {
+  const WorkRequest work{WorkKind::compare_swap, remote, sizeof expected};
+  const WorkVerdict verdict = check_bounds(work, kUnknownHeap);
+  if (verdict != WorkVerdict::done) return refusal_of(work, peer_, verdict, "shared memory");
+  auto* const word = static_cast<std::uint64_t*>(heap_->at(remote.word, remote.bytes));
+  if (word == nullptr) return refusal_of(work, peer_, WorkVerdict::outside, "shared memory");
+  *found = expected;
+  std::atomic_ref<std::uint64_t>(*word).compare_exchange_strong(*found, desired,
+                                                                std::memory_order_acq_rel);
+  return {};
 }
 
 Posted ShmEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                                       std::uint64_t desired, std::uint64_t* found,
                                       std::uint64_t ticket) {
-  if (!interface_.has_room()) return Posted::full;
-  if (interface_.closed())
-    return interface_.complete(ticket, Status(Code::closed, "flushed by close"));
-  auto* word = remote.form == PieceForm::view && remote.bytes >= 8 && remote.word % 8 == 0
-                   ? static_cast<std::uint64_t*>(heap_->at(remote.word, remote.bytes))
-                   : nullptr;
-  if (word == nullptr) {
-    return interface_.complete(
-        ticket,
-        Status(Code::invalid_argument,
-               fmt::format(
-                   "compare-and-swap at {:#x} of rank {}: not 8 aligned bytes of its shared heap",
-                   remote.word, peer_),
-               peer_));
-  }
-  *found = expected;
-  std::atomic_ref<std::uint64_t>(*word).compare_exchange_strong(*found, desired,
-                                                                std::memory_order_acq_rel);
-  return interface_.complete(ticket, {});
+  if (!interface_.completions().has_room()) return Posted::full;
+  Status status = may_work();
+  if (status.ok()) status = compare_swap(remote, expected, desired, found);
+  return end_work(ticket, std::move(status));
 }
 
 }  // namespace weft::shm

@@ -4,12 +4,6 @@
 #include <fmt/core.h>
 
 namespace weft {
-namespace {
-
-constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325;
-constexpr std::uint64_t kFnvPrime = 0x100000001b3;
-
-}  // namespace
 
 Status differ(Rank peer, std::string_view setting, std::uint64_t there, std::uint64_t here) {
   return Status(Code::mismatch,
@@ -35,9 +29,7 @@ Status check_agreed(const AgreedOptions& theirs, const AgreedOptions& ours, Rank
 
 std::uint64_t checksum(std::initializer_list<std::string_view> parts) {
   std::uint64_t sum = kFnvBasis;
-  for (const std::string_view part : parts) {
-    for (const char byte : part) sum = (sum ^ static_cast<unsigned char>(byte)) * kFnvPrime;
-  }
+  for (const std::string_view part : parts) sum = fnv1a64(part, sum);
   return sum;
 }
 

@@ -1,29 +1,52 @@
-// transport: the contract that every transport keeps (shm here; ib and ucx follow it), so that
-// engines above know only it. One conformance suite (tests/transport) runs over all of them.
+// transport: the contract between Weft and a network. Shared memory (verbs/shm), RDMA verbs
+// (verbs/ib) and UCX (verbs/ucx) keep it, and the engine above knows nothing else. The conformance
+// suite in tests/transport is its exact meaning; `weft selftest` runs that suite on a user's own
+// devices.
 //
 // An Interface is one way out of this rank: a NIC port, or the host's shared memory. It gives its
-// address as bytes; connect() to a peer's bytes makes an Endpoint and needs no answer from the
-// peer. An endpoint carries `channels` independent, ordered streams of *notices* (64-byte header,
-// optional payload) in each direction, each stream holding at most `slots` notices that the
-// receiver has not released; where memory is shared, `payload_slots` of them with a payload.
+// address as bytes. connect() takes the bytes of a peer's interface and returns an Endpoint at
+// once, without an answer from the peer.
 //
-//  - Posting answers `posted` or `full`; full is normal and clears when the peer releases.
-//  - front() shows the oldest unreleased arrival of a channel; release() gives its slot back, and
-//    the peer sees that in released(). Releasing also acknowledges what the notice pointed to (a
-//    view, a process address): its owner may overwrite it. So every posted notice returns exactly
-//    one credit, by the peer's release or, after a failure, by close().
-//  - A transport whose peers cannot read our memory in place takes large payloads as pieces: it
-//    reads them from the caller's memory while they travel, and settled() says when that is over.
-//  - A path can fail (a cable, an interface, a peer's end): failure() says so, and nothing more
-//    moves on that endpoint. A failed endpoint never blocks: posting answers full, and arrivals
-//    that were whole stay readable. reconnect() makes another in its place.
-//  - One-sided work (write, read, compare_swap) completes through poll(), good or flushed, exactly
-//    once.
-//  - Channel 0 is the control channel: a notice there makes the peer's attention() return this
-//    endpoint even if the peer has never heard of us.
+// Notices. An endpoint has `channels` independent streams of notices in each direction. A notice is
+// a 64-byte header and an optional payload. Each stream is ordered and holds at most `slots`
+// notices that the receiver has not released (where memory is shared, `payload_slots` of them with
+// a payload).
 //
-// Threads: an Interface and its Endpoints belong to one lane: whoever holds the lane's token calls
-// them. wake() alone may be called from anywhere. Lifetime: endpoints live as long as their
+//  - A post answers `posted` or `full`. `full` is normal and ends when the peer releases.
+//  - front() shows the oldest notice of a channel that was not released. release() gives its slot
+//    back, and the sender sees that in released(). A release also says that what the notice pointed
+//    to (a view, a process address) was read: its owner may overwrite it. So every notice that was
+//    posted returns exactly one credit: by the peer's release or, after a failure, by close().
+//  - Where peers cannot read our memory in place, large payloads travel as pieces: the transport
+//    reads them from the caller's memory, and settled() tells when it no longer does.
+//  - Channel 0 is the control channel. A notice there makes the peer's attention() return the
+//    endpoint to us, even if the peer has never connected to us.
+//
+// One-sided work is a write, a read or a compare-and-swap on the peer's memory. Each ends with
+// exactly one completion in poll(), good or failed; completions of one endpoint come in the order
+// of posting.
+//
+//  - Order. The one-sided work of one endpoint takes effect in the order in which it was posted, of
+//    whatever kind and size. A peer that sees a later write sees all earlier ones; a read returns
+//    what the earlier writes left and nothing of the later ones. What a peer *sees* is 8 aligned
+//    bytes that were written as one write and that it reads as one word with acquire order. For
+//    example, data and then a word with its number is a publication: a peer that reads the number
+//    has the data.
+//  - Failure. Work that fails (memory out of bounds, memory that could not be registered, an atomic
+//    operation that the device lacks) ends what stands behind it: the work posted behind it is not
+//    done, and each piece of it completes with an error of its own. This lasts until poll() has
+//    returned the completion of the failed work. What is posted after that is done as usual, since
+//    only then its poster can know. Work that failed may have been done in part.
+//  - No order holds between one-sided work and notices, between channels, or between endpoints. To
+//    announce a write by a notice, post the notice after the write has completed.
+//
+// Failure of a path (a cable, an interface, the peer's end): failure() says why, and nothing more
+// moves on that endpoint. It never blocks: posting a notice answers full, one-sided work completes
+// with the failure, and notices that had arrived whole stay readable. reconnect() makes an endpoint
+// in its place.
+//
+// Threads: an Interface and its Endpoints belong to one lane; only the holder of the lane's token
+// calls them. wake() alone may be called from any thread. Lifetime: endpoints live as long as their
 // interface.
 #pragma once
 
@@ -38,6 +61,7 @@
 #include "verbs/base/base.h"
 #include "verbs/transport/address.h"
 #include "verbs/transport/header.h"
+#include "verbs/transport/one_sided.h"
 
 namespace weft {
 
@@ -53,19 +77,6 @@ inline constexpr std::size_t kAddressBytes = 1024;
 struct Notice {
   const WireHeader* header = nullptr;
   const std::byte* payload = nullptr;
-};
-
-// Memory as a peer names it on the wire: {form, word} of WireHeader.
-struct RemoteBuffer {
-  PieceForm form = PieceForm::view;  // view or process
-  std::uint64_t word = 0;
-  std::size_t bytes = 0;
-};
-
-// The end of one-sided work.
-struct Completion {
-  std::uint64_t ticket = 0;  // as posted
-  Status status;             // closed: flushed by teardown
 };
 
 struct InterfaceOptions {
@@ -109,9 +120,9 @@ class Endpoint {
   // Pieces of this memory will follow: what lending it costs can be paid once for all of it. A
   // hint; what goes wrong is told by post_piece().
   virtual void expect_pieces(std::span<const std::byte>) {}
-  // Pieces of a channel should take the rail of this number, modulo how many lead to the peer, until
-  // told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a rail
-  // that fails or falls behind the others ends. kAnyRail: whichever is free.
+  // Pieces of a channel should take the rail of this number, modulo how many lead to the peer,
+  // until told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a
+  // rail that fails or falls behind the others ends. kAnyRail: whichever is free.
   virtual void prefer_rail(std::uint32_t, int) {}
   // Where several interfaces were opened as one, and nothing else was asked for: the notices take
   // what leads from these of ours to those of the peer's, each numbered in the order of opening, as
@@ -137,7 +148,9 @@ class Endpoint {
   // Reads the peer's memory before it returns: for transports whose caller moves the bytes itself.
   // `unavailable` where a read needs the peer's or a device's time; post_read() is for those.
   virtual Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) = 0;
-  // One-sided work on the peer's memory. Out-of-range is a failed completion, never a fault.
+  // One-sided work on the peer's memory, in the order that the top of this file promises. `full`:
+  // too much work has no completion yet, or completions were not polled. Memory out of bounds is a
+  // failed completion, never a fault. `local` and `found` stay as they are until the completion.
   virtual Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
                             std::uint64_t ticket) = 0;
   virtual Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
@@ -146,6 +159,8 @@ class Endpoint {
   virtual Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                                    std::uint64_t desired, std::uint64_t* found,
                                    std::uint64_t ticket) = 0;
+  // Whether one-sided work was posted here whose completion poll() has not returned yet.
+  [[nodiscard]] virtual bool at_work() const { return false; }
 };
 
 class Interface {
@@ -182,14 +197,15 @@ class Interface {
   // The largest payload of post_piece(); at least InterfaceOptions::payload_bytes.
   [[nodiscard]] virtual std::size_t piece_bytes() const = 0;
 
-  // Lets arrivals, releases and completions in: on a transport that needs it nothing of theirs
-  // shows before. Cheap when there is nothing. False: since the last turn nothing came, left or
-  // failed, so who has looked since need not look again.
+  // One turn of this interface: takes in arrivals, releases and completions, which some transports
+  // show only after it. Cheap when there is nothing to do. It returns false if nothing has arrived,
+  // left or failed since the last turn; a caller that has looked at its endpoints since then need
+  // not look again.
   virtual bool progress() = 0;
-  // Whether nothing of ours waits to go out. While it says no, somebody must call progress(): a
-  // peer may be waiting for what is still here.
+  // Whether nothing waits to be sent from here. While this is false somebody must call progress(),
+  // because a peer may wait for what has not left.
   [[nodiscard]] virtual bool flushed() const { return true; }
-  // Ends of one-sided work, oldest first; how many were written.
+  // Completions of one-sided work, oldest first; returns how many were written to the span.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
   // An endpoint whose control channel has an arrival, or nullptr. Peers that were never connected
   // are connected through the resolver given at opening.
@@ -208,9 +224,9 @@ class Interface {
   [[nodiscard]] virtual bool arm() = 0;
   virtual void disarm() = 0;
 
-  // Tells the peers that nothing more will come; flushes one-sided work (each ticket completes with
-  // `closed`), takes no more: work posted later is flushed too, notices answer full, and released()
-  // counts every notice, as nobody will release them to us any more.
+  // Tells the peers that nothing more will come. One-sided work that has not ended completes with
+  // `closed`, and so does work that is posted later. Posting a notice answers full from now on, and
+  // released() counts every notice, as no peer will release them any more.
   virtual void close() = 0;
   // Bytes of rings and slots that this interface holds for its endpoints.
   [[nodiscard]] virtual std::size_t endpoint_bytes() const = 0;

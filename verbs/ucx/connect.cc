@@ -10,6 +10,11 @@
 namespace weft::ucx {
 namespace {
 
+// UCX 1.13 aborts the process where an endpoint cannot open its socket, or one more that it asks the
+// kernel by for a moment. Its thread may accept connections of other peers meanwhile: the rest is
+// for those.
+constexpr int kEndpointDescriptors = 8;
+
 // The address and, behind it, UCX's own.
 Result<Address> decode(std::string_view bytes, Rank peer) {
   const auto wrong = [&](std::string_view what) {
@@ -65,6 +70,9 @@ Result<Endpoint*> UcxInterface::connect(Rank peer, std::string_view bytes) {
 
 // Answers to work that came before this end was connected leave at once.
 Status UcxEndpoint::open(std::string_view worker_address) {
+  WEFT_RETURN_IF_ERROR(
+      check_descriptors(fmt::format("connecting to rank {} over {}", peer_, interface_.name()),
+                        kEndpointDescriptors));
   ucp_ep_params_t how{};
   how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                    UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -96,7 +104,8 @@ UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce
       peer_(peer),
       nonce_(nonce),
       outgoing_(interface.options().channels),
-      incoming_(interface.options().channels) {
+      incoming_(interface.options().channels),
+      order_(interface.completions()) {
   interface.count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
 }
 

@@ -189,7 +189,9 @@ void UcxEndpoint::drop_pieces() {
     for (Arrival& arrival : std::span(in.arrivals.get(), interface_.options().slots))
       give_back(arrival);
   }
+  drop_waiting();
 }
+
 // Lets UCX move the data of a rendezvous; `landed` is called when that ended, maybe before this
 // returns.
 void UcxEndpoint::receive(void* data, std::byte* into, std::size_t bytes, Landed landed,

@@ -33,6 +33,10 @@ constexpr std::int64_t kLastWritesMs = 20;
 // How long none may after one that could not.
 constexpr std::int64_t kStuckNs = 1'000'000'000;
 
+// UCX 1.13 aborts the process where a worker cannot open what it needs. The first one of a process
+// takes 7 descriptors and has one or two more open for a moment.
+constexpr int kWorkerDescriptors = 12;
+
 // UCX's settings that differ from its defaults. Those of TCP bound how long a dead host goes
 // unnoticed while nothing is underway (15 s), and let no lane wait for a host that does not answer;
 // the registration cache would patch the process's memory functions, and TCP registers nothing. A
@@ -116,6 +120,8 @@ Result<std::unique_ptr<Interface>> UcxInterface::open(Rank rank, const Interface
                   fmt::format("a ucx interface needs a rank (not {}) and a device (not \"{}\")",
                               rank, ucx.device));
   }
+  WEFT_RETURN_IF_ERROR(check_descriptors("opening ucx:" + ucx.device, kWorkerDescriptors));
+  const SignalsBlocked blocked;  // in the threads that UCX starts
   WEFT_ASSIGN(const Library* library, ucx::library());
   std::unique_ptr<UcxInterface> interface(
       new UcxInterface(rank, options, ucx, *library, std::move(resolver)));
@@ -216,25 +222,17 @@ RemoteBuffer UcxInterface::describe(const void* pointer, std::size_t bytes) cons
   return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
 }
 
-void UcxInterface::begin_work(UcxEndpoint& endpoint) {
-  ++outstanding_;
-  if (std::find(at_work_.begin(), at_work_.end(), &endpoint) == at_work_.end())
-    at_work_.push_back(&endpoint);
+void UcxInterface::collect_later(UcxEndpoint& endpoint) {
+  if (std::ranges::find(at_work_, &endpoint) == at_work_.end()) at_work_.push_back(&endpoint);
 }
 
-void UcxInterface::end_work(std::uint64_t ticket, Status status) {
-  --outstanding_;
-  completions_.push_back({ticket, std::move(status)});
+void UcxInterface::proceed_later(UcxEndpoint& endpoint) {
+  if (std::ranges::find(stalled_, &endpoint) == stalled_.end()) stalled_.push_back(&endpoint);
 }
 
 std::size_t UcxInterface::poll(std::span<Completion> completions) {
   std::erase_if(at_work_, [](UcxEndpoint* endpoint) { return !endpoint->collect(); });
-  std::size_t count = 0;
-  while (count < completions.size() && !completions_.empty()) {
-    completions[count++] = std::move(completions_.front());
-    completions_.pop_front();
-  }
-  return count;
+  return completions_.poll(completions);
 }
 
 void UcxInterface::warn_once(const Status& status) {
@@ -277,8 +275,8 @@ void UcxEndpoint::disconnect() {
   flush();  // nowhere: what waited is given up
 }
 
-// What the socket still takes goes first. UCX 1.13 that is cut off in the middle of a write leaves a
-// connection behind that ends the process when the peer's end comes while it can be written to.
+// What the socket still takes goes first. UCX 1.13 that is cut off in the middle of a write leaves
+// a connection behind that ends the process when the peer's end comes while it can be written to.
 void UcxEndpoint::abandon(const Status& why) {
   if (working()) interface_.let_go(*this);
   if (failure_.ok()) failure_ = why;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <new>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -124,6 +125,7 @@ class UcxEndpoint final : public Endpoint {
   Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
+  [[nodiscard]] bool at_work() const override { return order_.at_work(); }
 
   // Setup and teardown (connect.cc, interface.cc). The peer's own word of where it is, for answers
   // and for the goodbye if we never connect to it ourselves.
@@ -157,11 +159,15 @@ class UcxEndpoint final : public Endpoint {
   // Sends what the batch holds, and our releases with it.
   void flush();
 
-  // One-sided work (one_sided.cc): both ends.
+  // One-sided work of the peer (target.cc), which is begun in the order of its places.
   [[nodiscard]] bool take_work(const WorkMessage& work, const Arriving& data, bool& taken);
-  [[nodiscard]] bool take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken);
+  // Begins what waited for work before it.
+  void proceed();
+  [[nodiscard]] bool has_waiting_work() const { return !waiting_.empty(); }
   void send_answers();
   [[nodiscard]] bool owes_answers() const { return !answers_.empty(); }
+  // One-sided work of ours (one_sided.cc).
+  [[nodiscard]] bool take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken);
   // Moves finished work, oldest first, to the interface's completions; whether any is left.
   bool collect();
   // Ends all work that was not answered.
@@ -215,14 +221,29 @@ class UcxEndpoint final : public Endpoint {
     bool receiving = false;  // UCX writes `local`
     UcxEndpoint* endpoint = nullptr;
   };
-  // What we owe for one-sided work of the peer. Answers leave in the order in which the work came.
+  // What we owe for one-sided work of the peer that was begun. Answers leave in the order of the
+  // work.
   struct Answer {
     AnswerMessage message;
+    WorkRequest work;
+    std::uint32_t sequence = 0;
     std::span<const std::byte> data;
     bool ready = false;
     bool sent = false;
     Pending pending;  // UCX reads the message and the data
     UcxEndpoint* endpoint = nullptr;
+
+    // Whether memory of ours is still written or read for it.
+    [[nodiscard]] bool touches_memory() const {
+      return !ready || (!data.empty() && (!sent || pending));
+    }
+  };
+  // Work of the peer that has come and waits for its turn; an empty place, if it has not come.
+  struct Waiting {
+    bool is_here = false;
+    WorkMessage message;
+    Arriving data;                // UCX's memory …
+    std::vector<std::byte> copy;  // … or ours
   };
 
   [[nodiscard]] bool working() const { return native_ != nullptr && broken_ == UCS_OK; }
@@ -232,8 +253,8 @@ class UcxEndpoint final : public Endpoint {
   void count_told(std::uint32_t channel);
   // The slot for the channel's next notice; nullptr for full.
   [[nodiscard]] Sent* next_slot(Outgoing& out) const;
-  // Puts a message into the batch, all but its header; where that belongs, or nullptr if there is no
-  // room until UCX has sent earlier ones.
+  // Puts a message into the batch, all but its header; where that belongs, or nullptr if there is
+  // no room until UCX has sent earlier ones.
   [[nodiscard]] std::byte* append(std::size_t header_bytes, std::span<const std::byte> payload);
   // The batch being filled; nullptr where there is none.
   [[nodiscard]] Batch* filling() const;
@@ -254,7 +275,14 @@ class UcxEndpoint final : public Endpoint {
                    std::uint64_t* found, std::uint64_t ticket);
   // Small data in the message itself, large data straight into the receiver's memory.
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;
-  [[nodiscard]] Status ended(const Work& work, Verdict verdict) const;
+  void end(Work& work, WorkVerdict verdict);
+  [[nodiscard]] static WorkRequest request_of(const WorkMessage& work);
+  [[nodiscard]] bool may_begin(const WorkMessage& work, bool rendezvous) const;
+  void begin_work(const WorkMessage& work, const Arriving& data, bool& taken);
+  [[nodiscard]] WorkVerdict admit(const WorkMessage& work, std::byte*& region) const;
+  [[nodiscard]] bool keep(const WorkMessage& work, const Arriving& data, bool& taken);
+  void free_kept(const Waiting& work);
+  void drop_waiting();
   static void landed_write(void* request, ucs_status_t status, std::size_t bytes, void* answer);
   static void landed_read(void* request, ucs_status_t status, std::size_t bytes, void* work);
 
@@ -278,7 +306,13 @@ class UcxEndpoint final : public Endpoint {
   std::vector<const Piece*> held_pieces_;  // that it has
   std::deque<Work> work_;
   std::uint64_t first_work_ = 0;  // number of the oldest
+  WorkOrder order_;
+  std::uint64_t works_sent_ = 0;
   std::deque<Answer> answers_;
+  std::deque<Waiting> waiting_;                   // by place …
+  std::uint64_t next_place_ = 0;                  // … from this one on
+  std::optional<std::uint32_t> failed_sequence_;  // of the peer's work: the rest of it is not done
+  bool proceeding_ = false;
   std::string hello_;
   Message greeting_;
   Pending greeting_pending_;
@@ -303,7 +337,7 @@ class UcxInterface final : public Interface {
   [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override {
-    return sending_ == 0 && filled_.empty() && reporters_.empty();
+    return sending_ == 0 && filled_.empty() && reporters_.empty() && stalled_.empty();
   }
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;
@@ -344,15 +378,14 @@ class UcxInterface final : public Interface {
   // The stranger is connected, where it said that it is, for the answers that it waits for.
   void answer_later(UcxEndpoint& stranger);
   [[nodiscard]] std::string_view own_address() const { return address_; }
-  // One-sided work without room is not taken: its completions have a bound.
-  [[nodiscard]] bool has_room() const { return completions_.size() + outstanding_ < kCompletions; }
+  [[nodiscard]] Completions& completions() { return completions_; }
+  // The endpoint has work of its peer that waits for work before it.
+  void proceed_later(UcxEndpoint& endpoint);
   // Waits, with a bound, until UCX has let go of a disconnected endpoint's memory.
   void wait_closed(const UcxEndpoint& endpoint);
   void let_go(const UcxEndpoint& endpoint);
-  void begin_work(UcxEndpoint& endpoint);
-  void end_work(std::uint64_t ticket, Status status);
-
-  static constexpr std::size_t kCompletions = 1024;
+  // The endpoint has one-sided work, whose ends poll() collects.
+  void collect_later(UcxEndpoint& endpoint);
 
  private:
   UcxInterface(Rank rank, const InterfaceOptions& options, const UcxOptions& ucx,
@@ -374,6 +407,7 @@ class UcxInterface final : public Interface {
   void flush_batches();
   void answer_strangers();
   void fail_broken();
+  void proceed_stalled();
   void warn_once(const Status& status);
   void wait_for_event(std::int64_t timeout_ns);
   // Progress until `done` or until the deadline, asleep in between; whether it was done.
@@ -411,8 +445,8 @@ class UcxInterface final : public Interface {
   std::vector<UcxEndpoint*> failing_;
   std::vector<UcxEndpoint*> unanswered_;
   std::vector<UcxEndpoint*> at_work_;  // with one-sided work outstanding
-  std::deque<Completion> completions_;
-  std::size_t outstanding_ = 0;
+  std::vector<UcxEndpoint*> stalled_;  // with work of their peers that waits for its turn
+  Completions completions_;
   std::size_t endpoint_bytes_ = 0;
   Pool payloads_;
   Pool pieces_;

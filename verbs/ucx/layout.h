@@ -71,27 +71,19 @@ struct WorkMessage {
   std::uint64_t bytes = 0;   // of them to write or read
   std::uint64_t expected = 0;
   std::uint64_t desired = 0;
+  std::uint64_t place = 0;     // in the order of the work that its origin sent here, from 0
+  std::uint32_t sequence = 0;  // WorkOrder::sequence() of the origin
   PieceForm form = PieceForm::view;
-  std::array<std::uint8_t, 7> unused{};
+  std::array<std::uint8_t, 3> unused{};
 };
-static_assert(sizeof(WorkMessage) == 96 && offsetof(WorkMessage, word) == 48);
-static_assert(offsetof(WorkMessage, desired) == 80 && offsetof(WorkMessage, form) == 88);
-
-// How one-sided work ended at its target.
-enum class Verdict : std::uint8_t {
-  done = 0,
-  outside = 1,     // not inside the shared heap
-  longer = 2,      // more bytes than the region has
-  no_region = 3,   // neither a view nor a process address
-  private_ = 4,    // a process address: memory that a peer may not name is not touched
-  misaligned = 5,  // not 8 aligned bytes
-  lost = 6,        // the data did not arrive
-};
+static_assert(sizeof(WorkMessage) == 104 && offsetof(WorkMessage, word) == 48);
+static_assert(offsetof(WorkMessage, desired) == 80 && offsetof(WorkMessage, place) == 88);
+static_assert(offsetof(WorkMessage, sequence) == 96 && offsetof(WorkMessage, form) == 100);
 
 struct AnswerMessage {
   Message message;
   std::uint64_t found = 0;
-  Verdict verdict = Verdict::done;
+  WorkVerdict verdict = WorkVerdict::done;
   std::array<std::uint8_t, 7> unused{};
 };
 static_assert(sizeof(AnswerMessage) == 64 && offsetof(AnswerMessage, verdict) == 56);

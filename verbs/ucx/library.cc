@@ -1,7 +1,6 @@
 // Loading UCX, and turning its answers into Status.
 #include "verbs/ucx/library.h"
 
-#include <dlfcn.h>
 #include <fmt/core.h>
 #include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
@@ -14,6 +13,8 @@
 
 namespace weft::ucx {
 namespace {
+
+constexpr const char* kUnusable = "UCX cannot be used here";
 
 std::string& words() {
   thread_local std::string last;
@@ -28,31 +29,6 @@ ucs_log_func_rc_t keep_words(const char*, unsigned, const char*, ucs_log_level_t
   if (std::vsnprintf(text.data(), text.size(), format, rest) > 0) words() = text.data();
   return UCS_LOG_FUNC_RC_STOP;
 }
-
-// Finds functions by their names; after the first that is missing the rest is not looked for.
-class Loader {
- public:
-  explicit Loader(const char* file) : file_(file), loaded_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
-    if (loaded_ == nullptr) missing_ = dlerror();
-  }
-  template <typename Function>
-  Loader& find(const char* name, Function& function) {
-    if (!missing_.empty()) return *this;
-    function = reinterpret_cast<Function>(dlsym(loaded_, name));
-    if (function == nullptr) missing_ = fmt::format("{} has no {}", file_, name);
-    return *this;
-  }
-  // The libraries stay loaded: UCX's threads and the signals that it took cannot be taken back.
-  [[nodiscard]] Status status() const {
-    if (missing_.empty()) return {};
-    return Status(Code::unavailable, fmt::format("UCX cannot be used here: {}", missing_));
-  }
-
- private:
-  const char* file_;
-  void* loaded_;
-  std::string missing_;
-};
 
 Status check_version(const Library& table) {
   unsigned major = 0;
@@ -69,14 +45,14 @@ Result<Library> load() {
   Library table{};
   decltype(&ucs_debug_disable_signal) disable_signal = nullptr;
   decltype(&ucs_log_push_handler) push_log_handler = nullptr;
-  WEFT_RETURN_IF_ERROR(Loader("libucs.so.0")
+  WEFT_RETURN_IF_ERROR(DynamicLibrary("libucs.so.0")
                            .find("ucs_status_string", table.status_string)
                            .find("ucs_debug_disable_signal", disable_signal)
                            .find("ucs_log_push_handler", push_log_handler)
-                           .status());
+                           .status(kUnusable));
   push_log_handler(keep_words);
   for (const int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) disable_signal(signal);
-  WEFT_RETURN_IF_ERROR(Loader("libucp.so.0")
+  WEFT_RETURN_IF_ERROR(DynamicLibrary("libucp.so.0")
                            .find("ucp_get_version", table.get_version)
                            .find("ucp_config_read", table.config_read)
                            .find("ucp_config_modify", table.config_modify)
@@ -100,13 +76,14 @@ Result<Library> load() {
                            .find("ucp_am_recv_data_nbx", table.am_recv_data)
                            .find("ucp_am_data_release", table.am_data_release)
                            .find("ucp_request_free", table.request_free)
-                           .status());
+                           .status(kUnusable));
   WEFT_RETURN_IF_ERROR(check_version(table));
   return table;
 }
 
 const Result<Library>& loaded() {
-  static const Result<Library> once = load();
+  // Never destroyed: a static context may be the last that uses it.
+  static const auto& once = *new const Result<Library>(load());
   return once;
 }
 

@@ -32,6 +32,7 @@ bool UcxInterface::progress() {
     ++rounds;
   arrivals_told_ = arrivals_;
   if (!unanswered_.empty()) answer_strangers();
+  if (!stalled_.empty()) proceed_stalled();
   if (rounds != 0) idle_calls_ = 0;
   if (rounds != 0 && ++busy_calls_ < kBusyCalls && !urgent_) return true;
   busy_calls_ = 0;
@@ -40,6 +41,11 @@ bool UcxInterface::progress() {
   const bool fails = !failing_.empty();
   if (fails) fail_broken();
   return rounds != 0 || came || flushes || fails;
+}
+
+void UcxInterface::proceed_stalled() {
+  for (UcxEndpoint* endpoint : stalled_) endpoint->proceed();
+  std::erase_if(stalled_, [](UcxEndpoint* endpoint) { return !endpoint->has_waiting_work(); });
 }
 
 void UcxInterface::flush_batches() {

@@ -1,7 +1,6 @@
-// dlopen, and the small pieces of PMIx's C that both its client and its server need.
+// Loading PMIx, and the small pieces of PMIx's C that both its client and its server need.
 #include "engine/bootstrap/pmix/library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,38 +13,29 @@ namespace {
 // Versions 2 to 5 have kept this name and the layout of what we exchange with it.
 constexpr const char* kFile = "libpmix.so.2";
 
-template <typename Function>
-Status find(void* file, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(file, name));
-  if (function != nullptr) return {};
-  return Status(Code::unavailable, fmt::format("{} lacks {}", kFile, name));
-}
-
 Result<Library> load() {
   // Global: PMIx's own plugins look for its symbols. Never closed: its thread runs in it.
-  void* file = ::dlopen(kFile, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-  if (file == nullptr) {
-    return Status(Code::unavailable, fmt::format("PMIx is not installed here: {}", ::dlerror()));
-  }
+  DynamicLibrary file(kFile, DynamicLibrary::Symbols::global);
   Library all{};
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Error_string", all.error_string));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Init", all.init));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Finalize", all.finalize));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Put", all.put));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Commit", all.commit));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Get", all.get));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Get_nb", all.get_nb));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Fence_nb", all.fence_nb));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Notify_event", all.notify_event));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Register_event_handler", all.register_event_handler));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_Deregister_event_handler", all.deregister_event_handler));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_server_init", all.server_init));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_server_finalize", all.server_finalize));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_server_register_nspace", all.server_register_nspace));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_server_register_client", all.server_register_client));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_server_setup_fork", all.server_setup_fork));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_generate_regex", all.generate_regex));
-  WEFT_RETURN_IF_ERROR(find(file, "PMIx_generate_ppn", all.generate_ppn));
+  WEFT_RETURN_IF_ERROR(file.find("PMIx_Error_string", all.error_string)
+                           .find("PMIx_Init", all.init)
+                           .find("PMIx_Finalize", all.finalize)
+                           .find("PMIx_Put", all.put)
+                           .find("PMIx_Commit", all.commit)
+                           .find("PMIx_Get", all.get)
+                           .find("PMIx_Get_nb", all.get_nb)
+                           .find("PMIx_Fence_nb", all.fence_nb)
+                           .find("PMIx_Notify_event", all.notify_event)
+                           .find("PMIx_Register_event_handler", all.register_event_handler)
+                           .find("PMIx_Deregister_event_handler", all.deregister_event_handler)
+                           .find("PMIx_server_init", all.server_init)
+                           .find("PMIx_server_finalize", all.server_finalize)
+                           .find("PMIx_server_register_nspace", all.server_register_nspace)
+                           .find("PMIx_server_register_client", all.server_register_client)
+                           .find("PMIx_server_setup_fork", all.server_setup_fork)
+                           .find("PMIx_generate_regex", all.generate_regex)
+                           .find("PMIx_generate_ppn", all.generate_ppn)
+                           .status("PMIx is not installed here"));
   return all;
 }
 
@@ -77,7 +67,8 @@ pmix_info_t attribute(std::string_view key, pmix_data_type_t type) {
 }  // namespace
 
 Result<const Library*> library() {
-  static const Result<Library> loaded = load();
+  // Never destroyed: a static context may be the last that uses it.
+  static const auto& loaded = *new const Result<Library>(load());
   if (!loaded.ok()) return loaded.status();
   return &*loaded;
 }

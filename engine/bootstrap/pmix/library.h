@@ -8,6 +8,7 @@
 #include <pmix.h>
 #include <pmix_server.h>
 
+#include <array>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -89,5 +90,11 @@ void on_registered(pmix_status_t status, std::size_t reference, void* shared);
 // What a rank tells the others about itself; numbers of the range that PMIx leaves to its users.
 inline constexpr pmix_status_t kLeft = PMIX_EXTERNAL_ERR_BASE - 871;
 inline constexpr pmix_status_t kDied = PMIX_EXTERNAL_ERR_BASE - 872;
+
+// Ends of processes, as versions 3 to 5 name them, and of the connection to the server.
+inline constexpr std::array kDeaths{PMIX_ERR_PROC_ABORTED,      PMIX_ERR_PROC_ABORTED_BY_SIG,
+                                    PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_PROC_TERMINATED,
+                                    PMIX_EVENT_PROC_TERMINATED, kDied};
+inline constexpr std::array kLosses{PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER};
 
 }  // namespace weft::pmix

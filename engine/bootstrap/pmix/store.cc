@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 
@@ -22,27 +20,18 @@ constexpr std::int64_t kFirstPauseMs = 1;
 constexpr std::int64_t kLongestPauseMs = 50;
 // How long the server of this machine may take for what it knows itself, such as who is missing.
 constexpr std::int64_t kLastWordsMs = 1000;
-constexpr std::int64_t kServerMs = 10'000;
 // Keys of our own beside the caller's, which never begin like them.
 constexpr const char* kJobKey = "launch/job key";
 constexpr const char* kGoodbye = "launch/goodbye";
 
-// Ends of processes, as versions 3 to 5 name them.
-constexpr std::array kDeaths{PMIX_ERR_PROC_ABORTED,      PMIX_ERR_PROC_ABORTED_BY_SIG,
-                             PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_PROC_TERMINATED,
-                             PMIX_EVENT_PROC_TERMINATED, pmix::kDied};
-constexpr std::array kLosses{PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER};
-
-// PMIx calls a function without a word about whose it is. The store of this process, while it
-// lives, and whether there ever was one: a rank joins its job once.
-std::mutex store_mutex;
-PmixStore* store_of_process = nullptr;
-bool has_joined = false;
-
-// A name that PMIx takes for nobody else's: those that begin with "pmix" are its own, and are never
-// asked of a rank.
-std::string name_of(const std::string& key) {
-  return "weft/" + key;
+// A process has one store at a time. Never destroyed: a static context may be its last user.
+struct Current {
+  std::mutex mutex;
+  std::weak_ptr<PmixStore> store;
+};
+Current& current() {
+  static Current& instance = *new Current;
+  return instance;
 }
 
 std::chrono::steady_clock::time_point steady(Deadline deadline) {
@@ -54,58 +43,49 @@ int server_seconds(Deadline deadline) {
   return static_cast<int>(deadline.left_ms() / 1000) + 2;
 }
 
-void on_event(std::size_t, pmix_status_t code, const pmix_proc_t* source, pmix_info_t infos[],
-              std::size_t count, pmix_info_t*, std::size_t,
-              pmix_event_notification_cbfunc_fn_t done, void* data) {
-  pmix_proc_t affected = source == nullptr ? pmix::process("", 0) : *source;
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string_view key = infos[i].key;
-    const pmix_value_t& value = infos[i].value;
-    if (key == PMIX_EVENT_AFFECTED_PROC && value.type == PMIX_PROC) affected = *value.data.proc;
-    if (key == PMIX_EVENT_TEXT_MESSAGE && value.type == PMIX_STRING && value.data.string != nullptr)
-      text = value.data.string;
-  }
-  {
-    const std::lock_guard lock(store_mutex);
-    if (store_of_process != nullptr) store_of_process->take_event(code, affected, text);
-  }
-  // Others in this process (MPI) may want to know as well.
-  if (done != nullptr) done(PMIX_EVENT_NO_ACTION_TAKEN, nullptr, 0, nullptr, nullptr, data);
-}
-
 }  // namespace
 
-PmixStore::PmixStore(const pmix::Library& library, const pmix_proc_t& self, Fd event_fd)
-    : library_(library), self_(self), events_(std::move(event_fd)) {}
+PmixStore::PmixStore(PmixSeat& seat, Fd event_fd)
+    : seat_(seat),
+      library_(seat.library()),
+      self_(seat.self()),
+      session_(seat.session()),
+      events_(std::move(event_fd)) {}
 
+// Who asks while a store is open shares it; after its goodbye there is a new one.
 Result<std::shared_ptr<Store>> PmixStore::open(Config& config) {
-  WEFT_ASSIGN(const pmix::Library* library, pmix::library());
-  WEFT_ASSIGN(Fd event_fd, EventQueue::make_fd());
-  {
-    const std::lock_guard lock(store_mutex);
-    if (std::exchange(has_joined, true)) {
-      return Status(Code::mismatch, "PMIx: this process has joined its job before");
-    }
+  const std::lock_guard lock(current().mutex);
+  if (const std::shared_ptr<PmixStore> store = current().store.lock();
+      store && !store->has_left()) {
+    WEFT_RETURN_IF_ERROR(store->learn(config));
+    config.job_key = store->job_key_;
+    return std::shared_ptr<Store>(store);
   }
-  pmix_proc_t self = pmix::process("", 0);
-  const pmix_status_t status = library->init(&self, nullptr, 0);
-  if (status != PMIX_SUCCESS) return pmix::failure(*library, "join the job", status);
-  std::shared_ptr<PmixStore> store(new PmixStore(*library, self, std::move(event_fd)));
+  WEFT_ASSIGN(PmixSeat * seat, PmixSeat::of_process());
+  WEFT_ASSIGN(Fd event_fd, EventQueue::make_fd());
+  std::shared_ptr<PmixStore> store(new PmixStore(*seat, std::move(event_fd)));
   WEFT_RETURN_IF_ERROR(store->learn(config));
-  WEFT_RETURN_IF_ERROR(store->listen());
+  seat->attach(*store);
   WEFT_RETURN_IF_ERROR(store->agree_on_key(config));
+  store->job_key_ = config.job_key;
+  current().store = store;
   return std::shared_ptr<Store>(std::move(store));
 }
 
 PmixStore::~PmixStore() {
   if (broken_.ok()) (void)tell(pmix::kDied, Deadline::after_ms(kLastWordsMs));
-  {
-    const std::lock_guard lock(store_mutex);
-    store_of_process = nullptr;
-  }
-  if (handler_) (void)library_.deregister_event_handler(*handler_, nullptr, nullptr);
-  (void)library_.finalize(nullptr, 0);
+  seat_.detach(*this, !job_key_.empty());
+}
+
+bool PmixStore::has_left() const {
+  const std::lock_guard lock(bell_->mutex);
+  return has_left_;
+}
+
+// A name that PMIx takes for nobody else's: those that begin with "pmix" are its own, and are never
+// asked of a rank. The session keeps apart what a rank puts before and after it has left.
+std::string PmixStore::name_of(const std::string& key) const {
+  return fmt::format("weft/{}/{}", session_, key);
 }
 
 // A number that the server gave this process when it joined.
@@ -133,23 +113,6 @@ Status PmixStore::learn(Config& config) {
     config.local_rank = static_cast<Rank>(*local_rank);
     config.local_size = static_cast<int>(*local_size);
   }
-  return {};
-}
-
-Status PmixStore::listen() {
-  {
-    const std::lock_guard lock(store_mutex);
-    store_of_process = this;
-  }
-  std::vector<pmix_status_t> codes{pmix::kLeft};
-  codes.insert(codes.end(), kDeaths.begin(), kDeaths.end());
-  codes.insert(codes.end(), kLosses.begin(), kLosses.end());
-  const auto answer = new_answer();
-  library_.register_event_handler(codes.data(), codes.size(), nullptr, 0, &on_event,
-                                  &pmix::on_registered, pmix::share(answer));
-  const pmix_status_t status = pmix::await(*answer, Deadline::after_ms(kServerMs));
-  if (status != PMIX_SUCCESS) return pmix::failure(library_, "ask for events", status);
-  handler_ = answer->reference;
   return {};
 }
 
@@ -360,9 +323,12 @@ Status PmixStore::goodbye(Deadline deadline) {
     const std::lock_guard lock(bell_->mutex);
     if (!broken_.ok()) return broken_;
     broken_ = Status(Code::closed, "this rank has left the job", rank());
+    has_left_ = true;
     bell_->rung.notify_all();
   }
-  return tell(pmix::kLeft, deadline);
+  const Status told = tell(pmix::kLeft, deadline);
+  seat_.detach(*this, true);
+  return told;
 }
 
 // Tells the ranks of this machine that this one has gone. Not all: Open MPI 4.1's mpirun passes a
@@ -370,7 +336,9 @@ Status PmixStore::goodbye(Deadline deadline) {
 Status PmixStore::tell(pmix_status_t code, Deadline deadline) const {
   const auto answer = new_answer();
   answer->process = self_;
+  answer->key = std::to_string(session_);
   answer->infos = {pmix::process_name(PMIX_EVENT_AFFECTED_PROC, answer->process),
+                   pmix::text(PMIX_EVENT_TEXT_MESSAGE, answer->key),
                    pmix::flag(PMIX_EVENT_NON_DEFAULT)};
   void* shared = pmix::share(answer);
   pmix_status_t status =
@@ -390,7 +358,7 @@ void PmixStore::take_event(pmix_status_t code, const pmix_proc_t& affected,
   const std::lock_guard lock(bell_->mutex);
   if (!broken_.ok()) return;
   const bool is_ours = std::string_view(affected.nspace) == self_.nspace;
-  const bool is_loss = std::ranges::find(kLosses, code) != kLosses.end();
+  const bool is_loss = std::ranges::find(pmix::kLosses, code) != pmix::kLosses.end();
   const auto most = static_cast<std::size_t>(size_) + 1;
   if (is_loss && (!is_ours || affected.rank == self_.rank)) {
     broken_ = Status(Code::closed, "the PMIx server is gone");

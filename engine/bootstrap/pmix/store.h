@@ -2,7 +2,7 @@
 //
 // What a rank puts stays with the server of its machine and is fetched from there when somebody
 // asks for it by the rank's number, so nothing is collective but the fence. Deaths and goodbyes
-// arrive as PMIx events. One per process: PMIx knows a process once.
+// arrive as PMIx events. A process has one at a time, and after its goodbye another (seat.h).
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "engine/bootstrap/event_queue.h"
-#include "engine/bootstrap/pmix/library.h"
+#include "engine/bootstrap/pmix/seat.h"
 
 namespace weft {
 
@@ -39,12 +39,13 @@ class PmixStore final : public Store {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  PmixStore(const pmix::Library& library, const pmix_proc_t& self, Fd event_fd);
+  PmixStore(PmixSeat& seat, Fd event_fd);
   Status learn(Config& config);
-  Status listen();
   Status agree_on_key(Config& config);
   [[nodiscard]] std::optional<std::uint32_t> fact(pmix_rank_t rank, const char* key) const;
 
+  [[nodiscard]] bool has_left() const;
+  [[nodiscard]] std::string name_of(const std::string& key) const;
   [[nodiscard]] std::shared_ptr<pmix::Answer> new_answer() const { return pmix::new_answer(bell_); }
   [[nodiscard]] std::shared_ptr<pmix::Answer> ask(Rank from, const std::string& key,
                                                   Deadline deadline, bool at_once) const;
@@ -59,10 +60,12 @@ class PmixStore final : public Store {
   [[nodiscard]] Status missing_in_fence() const;
   Status tell(pmix_status_t code, Deadline deadline) const;
 
+  PmixSeat& seat_;
   const pmix::Library& library_;
   const pmix_proc_t self_;
+  const std::uint32_t session_;
   int size_ = 1;
-  std::optional<std::size_t> handler_;  // of events, as PMIx numbers it
+  std::string job_key_;  // empty until this store is a seat in the job
   const std::shared_ptr<pmix::Bell> bell_ = std::make_shared<pmix::Bell>();
   EventQueue events_;
   std::unordered_map<std::string, std::string> own_;  // what this rank has put
@@ -73,6 +76,7 @@ class PmixStore final : public Store {
   bool in_fence_ = false;                // a thread of this rank waits for it
   std::uint32_t fences_ = 0;
   Status broken_;
+  bool has_left_ = false;
 };
 
 }  // namespace weft

@@ -1,0 +1,53 @@
+"""tools/times: labels are told beside their budgets, and one that took too long is a failure."""
+
+import importlib.machinery
+import importlib.util
+import json
+import unittest
+from pathlib import Path
+
+PATH = Path(__file__).resolve().parent.parent.parent / "tools" / "times"
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("times", str(PATH))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+times = load()
+
+
+class TimesTest(unittest.TestCase):
+    def test_budgets_are_those_of_the_documentation(self):
+        text = times.BUDGETS.read_text(encoding="utf-8")
+        plain, sanitized = times.budgets(text, False), times.budgets(text, True)
+        self.assertEqual(sorted(plain), ["gpu", "netns", "perf", "ranks", "sim", "softroce", "unit"])
+        self.assertEqual(sorted(sanitized), ["ranks", "sim", "unit"])
+        for label, seconds in sanitized.items():
+            self.assertGreater(seconds, plain[label])
+
+    def test_labels_and_who_runs_alone(self):
+        listed = {"tests": [{"name": "a", "properties": [{"name": "LABELS", "value": ["unit"]}]}, {"name": "b"},
+                            {"name": "c", "properties": [{"name": "LABELS", "value": ["ranks"]},
+                                                         {"name": "RUN_SERIAL", "value": True}]}]}
+        self.assertEqual(times.declared(json.dumps(listed)),
+                         {"a": ("unit", False), "b": ("", False), "c": ("ranks", True)})
+
+    def test_tests_that_run_at_once_share_the_time(self):
+        tests = {"a": ("unit", False), "b": ("unit", False), "c": ("ranks", True)}
+        self.assertEqual(times.used(tests, [("a", 10.0), ("b", 6.0), ("c", 7.0)], 2), {"unit": (2, 8.0), "ranks": (1, 7.0)})
+
+    def test_one_and_a_half_times_the_budget_is_too_long(self):
+        lines, is_kept = times.report({"unit": (3, 59), "sim": (1, 89), "ranks": (1, 5)}, {"unit": 60, "sim": 60})
+        self.assertEqual((is_kept, [line.split()[0] for line in lines]), (True, ["unit", "sim", "ranks"]))
+        for line, end in zip(lines, ("59 s of   60 s  kept", "89 s of   60 s  over", "5 s no budget")):
+            self.assertTrue(line.endswith(end), line)
+        lines, is_kept = times.report({"unit": (3, 91)}, {"unit": 60})
+        self.assertFalse(is_kept)
+        self.assertIn("failed: more than 1.5 times as long", lines[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

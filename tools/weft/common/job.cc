@@ -1,0 +1,321 @@
+// The loop around the ranks' processes.
+#include "tools/weft/common/job.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "tools/weft/common/stragglers.h"
+
+namespace weft {
+namespace {
+
+constexpr int kDeadlineStatus = 124;  // as timeout(1) has it
+constexpr std::int64_t kKillMs =
+    10'000;  // how long killed ranks may take to end before we go without them
+
+// How a process ended, and the exit status that stands for it.
+struct End {
+  std::string how;
+  int status;
+};
+
+End end_of(const siginfo_t& info) {
+  if (info.si_code == CLD_EXITED) {
+    return {fmt::format("exited with status {}", info.si_status), info.si_status};
+  }
+  return {fmt::format("was killed by signal {} ({}){}", info.si_status, ::strsignal(info.si_status),
+                      info.si_code == CLD_DUMPED ? ", core dumped" : ""),
+          128 + info.si_status};
+}
+
+Result<Fd> open_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&set, signal);
+  // Before any thread is made, so that all inherit it and the signals come to the descriptor alone.
+  if (::pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0)
+    return system_error("pthread_sigmask", errno);
+  ::signal(SIGPIPE, SIG_IGN);
+  Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return system_error("signalfd", errno);
+  return fd;
+}
+
+// The ranks were told to use PMIx.
+bool is_asked_for_pmix(const std::vector<std::string>& entries) {
+  return std::ranges::find(entries, "WEFT_LAUNCHER=pmix") != entries.end();
+}
+
+}  // namespace
+
+Job::Job(const JobOptions& options) : options_(options), stdout_(1), stderr_(2) {}
+
+Job::~Job() {
+  if (phase_ != Phase::over) (void)end_all(pids());
+}
+
+Status Job::start() {
+  WEFT_RETURN_IF_ERROR(become_parent(options_.ranks));
+  WEFT_ASSIGN(signals_, open_signals());
+  RendezvousOptions rendezvous;
+  rendezvous.size = options_.ranks;
+  WEFT_ASSIGN(rendezvous.job_key, make_job_key());
+  WEFT_ASSIGN(rendezvous_, RendezvousServer::start(rendezvous));
+
+  const std::vector<int> cpus = usable_cpus();
+  const auto cores = static_cast<int>(cpus.size());
+  const std::string size = std::to_string(options_.ranks);
+  std::vector<std::string> common =
+      with_settings(environment(), {{"WEFT_RANK", "0"},
+                                    {"WEFT_SIZE", size},
+                                    {"WEFT_LOCAL_RANK", "0"},
+                                    {"WEFT_LOCAL_SIZE", size},
+                                    {"WEFT_LOCAL_CORES", std::to_string(std::max(cores, 1))},
+                                    {"WEFT_RENDEZVOUS", rendezvous_->address().to_string()},
+                                    {"WEFT_RENDEZVOUS_SERVER", "launcher"},
+                                    {"WEFT_JOB_KEY", rendezvous.job_key}});
+  if (options_.pmix || is_asked_for_pmix(common)) WEFT_RETURN_IF_ERROR(start_pmix(common));
+  // Every rank would refuse a bad variable; once is enough.
+  const auto settings = with_settings(common, {{"WEFT_LAUNCHER", "weft"}});
+  WEFT_ASSIGN(const Config config, Config::from_entries(settings, UnknownNames::refuse));
+  set_log(config.log, kNoRank);
+  WEFT_RETURN_IF_ERROR(Config::from_entries(common, UnknownNames::refuse).status());
+
+  const bool fits = options_.ranks <= cores;
+  const bool bind =
+      cores > 0 && options_.binding != Binding::none && (fits || options_.binding == Binding::core);
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    const int cpu = bind ? cpus[static_cast<std::size_t>(rank % cores)] : -1;
+    WEFT_RETURN_IF_ERROR(start_rank(rank, common, cpu));
+  }
+  if (options_.deadline_ms > 0) job_ends_ = Deadline::after_ms(options_.deadline_ms);
+  return {};
+}
+
+// For programs that know PMIx and not Weft. Ours use the rendezvous unless WEFT_LAUNCHER says pmix.
+Status Job::start_pmix(std::vector<std::string>& environment) {
+  WEFT_ASSIGN(pmix_, PmixServer::start(options_.ranks));
+  WEFT_ASSIGN(const auto settings, pmix_->environment_of(0));
+  environment = with_settings(std::move(environment), settings);
+  return {};
+}
+
+Status Job::start_rank(Rank rank, const std::vector<std::string>& environment, int cpu) {
+  const std::string number = std::to_string(rank);
+  ChildOptions child;
+  child.command = options_.command;
+  child.environment =
+      with_settings(environment, {{"WEFT_RANK", number}, {"WEFT_LOCAL_RANK", number}});
+  if (pmix_ != nullptr) {
+    WEFT_ASSIGN(const auto settings, pmix_->environment_of(rank));
+    child.environment = with_settings(std::move(child.environment), settings);
+  }
+  child.cpu = cpu;
+  WEFT_ASSIGN(Child started, start_child(child));
+  const std::string tag = options_.tag ? fmt::format("[{}] ", rank) : "";
+  processes_.push_back({std::move(started), Tagger(tag), Tagger(tag)});
+  ++running_;
+  return {};
+}
+
+int Job::run() {
+  while (phase_ != Phase::over) turn();
+  return exit_status_.value_or(0);
+}
+
+void Job::turn() {
+  // Descriptors first, then what each means: the order of the two passes below is the same.
+  std::vector<pollfd> fds{{signals_.get(), POLLIN, 0},
+                          {stdout_.pending.empty() ? -1 : stdout_.fd(), POLLOUT, 0},
+                          {stderr_.pending.empty() ? -1 : stderr_.fd(), POLLOUT, 0}};
+  for (const Process& process : processes_) {
+    fds.push_back({process.ended ? -1 : process.child.pidfd.get(), POLLIN, 0});
+    fds.push_back({stdout_.has_room() ? process.child.out.get() : -1, POLLIN, 0});
+    fds.push_back({stderr_.has_room() ? process.child.err.get() : -1, POLLIN, 0});
+  }
+  if (::poll(fds.data(), fds.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
+    say(system_error("poll", errno).to_string());
+    return enter(Phase::over, 0);
+  }
+  if (fds[0].revents != 0) read_signals();
+  if (fds[1].revents != 0) flush(stdout_);
+  if (fds[2].revents != 0) flush(stderr_);
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    const auto rank = static_cast<Rank>(i);
+    if (fds[3 * i + 4].revents != 0 || fds[3 * i + 5].revents != 0 || phase_ == Phase::draining)
+      read_output(rank);
+    if (fds[3 * i + 3].revents != 0) note_end(rank);
+  }
+  advance();
+}
+
+void Job::advance() {
+  const bool time_is_over = phase_ends_ && phase_ends_->passed();
+  if (job_ends_ && job_ends_->passed()) give_up_on_deadline();
+  switch (phase_) {
+    case Phase::running:
+      break;
+    case Phase::reporting:
+      if (!time_is_over || all_ended()) break;
+      say(fmt::format("stopping {}", running_ranks()));
+      signal_all(SIGTERM);
+      enter(Phase::stopping, options_.grace_ms);
+      break;
+    case Phase::stopping:
+      if (!time_is_over || all_ended()) break;
+      say(fmt::format("killing {}", running_ranks()));
+      signal_all(SIGKILL);
+      enter(Phase::killing, kKillMs);
+      break;
+    case Phase::killing:
+      if (time_is_over) running_ = 0;  // the kernel cannot end them; nor shall they hold us
+      break;
+    case Phase::draining:
+      if (!has_open_streams() && stdout_.pending.empty() && stderr_.pending.empty())
+        phase_ = Phase::over;
+      return;
+    case Phase::over:
+      return;
+  }
+  if (!all_ended()) return;
+  if (const int left = end_all(pids()); left > 0)
+    say(fmt::format("{} processes could not be killed", left));
+  phase_ = Phase::draining;
+  phase_ends_.reset();
+  job_ends_.reset();
+}
+
+void Job::enter(Phase phase, std::int64_t ms) {
+  phase_ = phase;
+  phase_ends_ = Deadline::after_ms(ms);
+}
+
+int Job::poll_timeout_ms() const {
+  // All writers are gone: what the pipes hold can be read at once, if there is room for it.
+  if (phase_ == Phase::draining) {
+    const bool can_read = has_open_streams() && stdout_.has_room() && stderr_.has_room();
+    return can_read || (stdout_.pending.empty() && stderr_.pending.empty()) ? 0 : -1;
+  }
+  int timeout = -1;
+  for (const auto& deadline : {phase_ends_, job_ends_}) {
+    if (deadline)
+      timeout = timeout < 0 ? deadline->left_ms() : std::min(timeout, deadline->left_ms());
+  }
+  return timeout;
+}
+
+void Job::read_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    const auto signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) {
+      reap_adopted(pids());
+    } else {
+      interrupt(signal);
+    }
+  }
+}
+
+// Somebody wants the job to end: the first time the ranks are told, the second time they are
+// killed.
+void Job::interrupt(int signal) {
+  if (!exit_status_) exit_status_ = 128 + signal;
+  if (phase_ == Phase::draining) {
+    phase_ = Phase::over;  // the output that nobody reads is not worth waiting for
+  } else if (phase_ == Phase::running || phase_ == Phase::reporting) {
+    signal_all(signal == SIGPIPE ? SIGTERM : signal);
+    enter(Phase::stopping, options_.grace_ms);
+  } else if (phase_ == Phase::stopping) {
+    phase_ends_ = Deadline::after_ms(0);
+  }
+}
+
+void Job::give_up_on_deadline() {
+  job_ends_.reset();
+  if (phase_ != Phase::running) return;
+  say(fmt::format("the job has not ended after {} s; stopping {}",
+                  static_cast<double>(options_.deadline_ms) / 1000, running_ranks()));
+  exit_status_ = kDeadlineStatus;
+  signal_all(SIGTERM);
+  enter(Phase::stopping, options_.grace_ms);
+}
+
+void Job::note_end(Rank rank) {
+  Process& process = processes_[static_cast<std::size_t>(rank)];
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(process.child.pid), &info, WEXITED | WNOHANG | WNOWAIT) !=
+          0 ||
+      info.si_pid == 0) {
+    return;
+  }
+  process.ended = true;
+  --running_;
+  const End end = end_of(info);
+  // The others hear of it by number even when this rank never joined, or a child of it lives on.
+  rendezvous_->declare_dead(rank, "it " + end.how);
+  if (pmix_ != nullptr) pmix_->declare_dead(rank, end.status, "it " + end.how);
+  if (end.status == 0 || (phase_ != Phase::running && phase_ != Phase::reporting)) return;
+  say(fmt::format("rank {} (pid {}) {}", rank, process.child.pid, end.how));
+  if (!exit_status_) exit_status_ = end.status;
+  if (phase_ == Phase::running) enter(Phase::reporting, options_.grace_ms);
+}
+
+void Job::read_output(Rank rank) {
+  Process& process = processes_[static_cast<std::size_t>(rank)];
+  read_stream(process.child.out, process.out, stdout_);
+  read_stream(process.child.err, process.err, stderr_);
+}
+
+void Job::read_stream(Fd& stream, Tagger& tagger, Sink& sink) {
+  if (!stream.valid() || !sink.has_room()) return;
+  std::array<char, 16 << 10> bytes;
+  const ssize_t count = ::read(stream.get(), bytes.data(), bytes.size());
+  if (count > 0) return tagger.feed({bytes.data(), static_cast<std::size_t>(count)}, sink.pending);
+  const bool is_empty = count < 0 && (errno == EAGAIN || errno == EINTR);
+  if (is_empty && phase_ != Phase::draining) return;
+  tagger.end(sink.pending);
+  stream.reset();
+}
+
+void Job::flush(Sink& sink) {
+  if (!sink.flush()) interrupt(SIGPIPE);  // as for any program whose reader is gone
+}
+
+void Job::signal_all(int signal) {
+  for (const Process& process : processes_) {
+    if (!process.ended) ::kill(-process.child.pid, signal);
+  }
+}
+
+void Job::say(const std::string& text) {
+  stderr_.pending += fmt::format("weft run: {}\n", text);
+}
+
+bool Job::has_open_streams() const {
+  return std::ranges::any_of(
+      processes_, [](const Process& p) { return p.child.out.valid() || p.child.err.valid(); });
+}
+
+std::vector<pid_t> Job::pids() const {
+  std::vector<pid_t> result;
+  for (const Process& process : processes_) result.push_back(process.child.pid);
+  return result;
+}
+
+std::string Job::running_ranks() const {
+  std::string text;
+  for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
+    if (!processes_[rank].ended) text += fmt::format("{}{}", text.empty() ? "" : ", ", rank);
+  }
+  return (running_ == 1 ? "rank " : "ranks ") + text;
+}
+
+}  // namespace weft

@@ -1,0 +1,63 @@
+// weft config: the variables, their values here and now, and what they mean.
+#include "engine/config/config.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "tools/weft/commands.h"
+
+namespace weft {
+namespace {
+
+std::string shown(const Variable& variable, const Config& config) {
+  const std::string value = variable.show(config);
+  if (value.empty()) return "(empty)";
+  return variable.secret ? "(set)" : value;
+}
+
+void print_table(const Config& config, const std::vector<std::string>& entries) {
+  for (const Variable& variable : variables()) {
+    fmt::print("{:<24}{:<14}{:<13}{}\n", variable.name, shown(variable, config),
+               is_set(entries, variable.name) ? "environment" : "default", variable.meaning);
+  }
+  fmt::print("launcher                {}\n", config.launch());
+}
+
+void print_markdown() {
+  fmt::print("| variable | default | accepted | meaning |\n|---|---|---|---|\n");
+  for (const Variable& variable : variables()) {
+    fmt::print("| `{}` | {} | {} | {} |\n", variable.name, shown(variable, Config{}),
+               variable.accepted, variable.meaning);
+  }
+}
+
+int show_config(bool markdown) {
+  if (markdown) {
+    print_markdown();
+    return 0;
+  }
+  const std::vector<std::string> entries = environment();
+  const Result<Config> config = Config::from_entries(entries, UnknownNames::refuse);
+  if (!config.ok()) {
+    fmt::print(stderr, "weft config: {}\n", config.status().text());
+    return kUsageError;
+  }
+  print_table(*config, entries);
+  return 0;
+}
+
+}  // namespace
+
+void add_config(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("config", "Show every WEFT_ variable: value, source, meaning");
+  const auto markdown = std::make_shared<bool>(false);
+  command->add_flag("--markdown", *markdown,
+                    "The table of the documentation: defaults and what is accepted");
+  command->callback(
+      [&action, markdown] { action = [markdown] { return show_config(*markdown); }; });
+}
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// What `weft devices` found, and its two forms: tables for people, JSON for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "verbs/device/device.h"
+
+namespace weft {
+
+// A GID, whose it is, and how well it suits the peer.
+struct RankedGid {
+  const RdmaPort* port = nullptr;
+  const RdmaGid* gid = nullptr;
+  int score = -1;  // gid_score; below 0: no packet gets there
+  std::string reason{};
+};
+
+struct DeviceReport {
+  std::vector<NetworkInterface> interfaces;
+  std::vector<RdmaPort> ports;
+  std::string no_rdma;             // why `ports` is empty
+  bool memory_hooks = false;       // WEFT_MEMORY_HOOKS
+  std::string peer;                // the address asked for; empty: none
+  std::vector<RankedGid> ranking;  // towards it, best first; points into `ports`
+};
+
+// The ranking alone where a peer is asked for, else everything else.
+void print_tables(const DeviceReport& report);
+// One object with all of it.
+[[nodiscard]] std::string devices_json(const DeviceReport& report);
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// A graph or a schedule as one JSON object. Weights have all their digits: a program that reads them
+// has the same doubles.
+#pragma once
+
+#include <string>
+
+#include "topology/graph/graph.h"
+
+namespace weft {
+
+[[nodiscard]] std::string graph_json(const Graph& graph);
+// With every step of one period's cover.
+[[nodiscard]] Result<std::string> schedule_json(const Schedule& schedule);
+
+}  // namespace weft

@@ -1,0 +1,181 @@
+// weft map: which interfaces a graph's edges take on a cluster, and where its ranks should sit.
+#include "tools/weft/map/map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "engine/context/context.h"
+#include "tools/weft/commands.h"
+#include "tools/weft/common/place.h"
+#include "tools/weft/common/save.h"
+#include "tools/weft/map/measure.h"
+#include "tools/weft/perf/options.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kExamples = R"(
+Cluster files: docs/cluster.md; graphs and schedules: weft graph --help; how rails are chosen and what
+the times mean: docs/mapping.md.
+
+Examples:
+  weft map --cluster cluster.toml --graph exponential
+  weft map --cluster cluster.toml --graph ring --rails all --bytes 16M --svg map.svg
+  weft map --cluster cluster.toml --graph exponential --place --seconds 30 --all
+  weft map --cluster cluster.toml --graph bcube:a=4 --ranks 16 --json map.json
+  weft run -n 4 --no-tag -- weft map --cluster cluster.toml --graph ring --measure --place)";
+
+// A JSON object takes 3 KB for each edge while it is made.
+constexpr std::size_t kMostWritten = 500'000;
+
+struct MapArguments {
+  std::string cluster{};
+  std::string graph = "exponential";
+  std::string rails = "auto";
+  std::string bytes = "1M";
+  std::string json{};
+  std::string svg{};
+  int ranks = 0;
+  PlaceArguments place{};
+  bool all = false;
+  bool measure = false;
+};
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft map: {}\n", status.to_string());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+Status show(const MapArguments& asked, const ShownMap& shown) {
+  if (!asked.svg.empty()) {
+    const auto used = std::ranges::count(used_machines(shown), true);
+    if (used > kMostDrawn) {
+      return {Code::invalid_argument,
+              fmt::format("--svg draws at most {} machines with ranks, not {}", kMostDrawn, used)};
+    }
+    WEFT_RETURN_IF_ERROR(save(asked.svg, map_svg(shown)));
+  }
+  if (!asked.json.empty() && shown.map.edges.size() > kMostWritten) {
+    return {Code::invalid_argument, fmt::format("--json writes at most {} edges, not {}",
+                                                kMostWritten, shown.map.edges.size())};
+  }
+  if (asked.json != "-") fmt::print("{}", map_text(shown, asked.all));
+  if (asked.json.empty()) return {};
+  if (asked.json != "-") return save(asked.json, map_json(shown));
+  fmt::print("{}", map_json(shown));
+  return {};
+}
+
+Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const Graph& graph) {
+  WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.bytes));
+  WEFT_ASSIGN(const RailPolicy policy, rail_policy(asked.rails));
+  const MapOptions options{.policy = policy, .bytes = static_cast<double>(bytes)};
+  std::optional<FoundPlacement> found;
+  if (asked.place.is_asked) {
+    // Of a job, somebody sits only where it has a rank.
+    const int seats = asked.measure ? graph.size() : 0;
+    WEFT_ASSIGN(found, search_seats(asked.place, cluster, graph, options, seats));
+  }
+  const Placement placement = found ? found->placement : Placement::identity(graph.size());
+  WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
+  ShownMap shown{cluster, graph, options, placement, std::move(found), std::move(map), {}, {}};
+  for (const RailPolicy other : {RailPolicy::near, RailPolicy::all}) {
+    if (other == policy) continue;
+    WEFT_ASSIGN(const RailMap by_other,
+                map_graph(cluster, graph, placement, {.policy = other, .bytes = options.bytes}));
+    shown.other_us.emplace_back(other, by_other.us);
+  }
+  return shown;
+}
+
+// Searches that time ended differ from rank to rank: rank 0's counts.
+Result<Placement> agreed_placement(Context& context, const Placement& own) {
+  Placement agreed = own;
+  WEFT_RETURN_IF_ERROR(context.broadcast(in(own.seat.data(), own.seat.size()),
+                                         out(agreed.seat.data(), agreed.seat.size()), 0));
+  return agreed;
+}
+
+// Every rank maps, so that a mistake is found before anyone waits for anyone; rank 0 shows. The
+// launcher has seated the job's ranks, so each plays the rank of the graph that is to sit there.
+Status measure(const MapArguments& asked, ShownMap& shown) {
+  WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::from_environment());
+  if (context->size() != shown.graph.size()) {
+    return {Code::invalid_argument,
+            fmt::format("--measure: the graph has {} ranks, the job {}; start the ranks with a "
+                        "launcher (weft run -n {} -- weft map …)",
+                        shown.graph.size(), context->size(), shown.graph.size())};
+  }
+  WEFT_ASSIGN(const Context::Placement job, context->placement());
+  WEFT_RETURN_IF_ERROR(check_places(shown.cluster, context->size(), job.layout));
+  WEFT_ASSIGN(shown.placement, agreed_placement(*context, shown.placement));
+  WEFT_ASSIGN(shown.measured_us,
+              measure_edges(*context, edges_between_seats(shown.graph, shown.placement),
+                            static_cast<std::size_t>(shown.options.bytes)));
+  return context->rank() == 0 ? show(asked, shown) : Status{};
+}
+
+Status run(const MapArguments& asked) {
+  WEFT_ASSIGN(const Cluster cluster, read_cluster(asked.cluster));
+  if (asked.ranks > cluster.ranks()) {
+    return {Code::invalid_argument, fmt::format("--ranks {}: {} has room for {}", asked.ranks,
+                                                asked.cluster, cluster.ranks())};
+  }
+  WEFT_ASSIGN(const Graph graph,
+              all_edges(asked.graph, asked.ranks == 0 ? cluster.ranks() : asked.ranks));
+  WEFT_ASSIGN(ShownMap shown, map_of(asked, cluster, graph));
+  return asked.measure ? measure(asked, shown) : show(asked, shown);
+}
+
+void add_options(CLI::App& command, MapArguments& to) {
+  command.add_option("--cluster", to.cluster, "Cluster file (TOML)")->required();
+  command.add_option("--graph", to.graph, "Graph or schedule (all its edges) [exponential]");
+  command.add_option("--ranks", to.ranks, "Ranks of the graph [as many as the cluster has]")
+      ->check(CLI::Range(1, kMostRanks));
+  command
+      .add_option("--rails", to.rails,
+                  "near: each rank its nearest; all: those of its machine; "
+                  "auto: near where distances differ [auto]")
+      ->check(CLI::IsMember({"auto", "near", "all"}));
+  command.add_option("--bytes", to.bytes, "Of a message, with K, M, G or nothing [1M]");
+  add_place_options(command, to.place);
+  command.add_flag("--measure", to.measure,
+                   "Also time each edge, alone: run it as a job's ranks, with a launcher");
+  command.add_flag("--all", to.all, "Every line of long tables");
+  add_json_option(command, to.json, "One JSON object");
+  command.add_option("--svg", to.svg, "File for a drawing");
+}
+
+}  // namespace
+
+std::vector<bool> used_machines(const ShownMap& shown) {
+  std::vector<bool> used(shown.cluster.machines.size());
+  for (Rank rank = 0; rank < shown.graph.size(); ++rank)
+    used[static_cast<std::size_t>(shown.placement.machine_of(rank, shown.cluster))] = true;
+  return used;
+}
+
+std::string interface_name(const Cluster& cluster, int rail, int machine) {
+  const auto m = static_cast<std::size_t>(machine);
+  const int nic = cluster.rails[static_cast<std::size_t>(rail)].nics[m];
+  return cluster.machines[m].hardware->nics[static_cast<std::size_t>(nic)].name();
+}
+
+void add_map(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "map", "Show which interfaces a graph's edges take on a cluster, and how long that takes");
+  const auto arguments = std::make_shared<MapArguments>();
+  add_options(*command, *arguments);
+  command->footer(kExamples);
+  command->callback([&action, arguments] {
+    action = [arguments] {
+      const Status status = run(*arguments);
+      return status.ok() ? 0 : fail(status);
+    };
+  });
+}
+
+}  // namespace weft

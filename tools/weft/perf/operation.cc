@@ -1,0 +1,133 @@
+// One operation, size by size.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/context/context.h"
+#include "tools/weft/perf/contenders.h"
+#include "tools/weft/perf/measure.h"
+#include "tools/weft/perf/perf.h"
+#include "tools/weft/perf/report.h"
+
+namespace weft {
+namespace {
+
+// Results compared without meetings in between, before anything is timed.
+constexpr int kFreeLaps = 20;
+constexpr int kFreeLapsLarge = 3;
+constexpr std::size_t kLarge = 1 << 20;
+
+class OperationPerf {
+ public:
+  OperationPerf(const PerfOptions& options, Context& context, Seat& seat)
+      : options_(options), context_(context), seat_(seat) {}
+
+  Status run() {
+    WEFT_RETURN_IF_ERROR(options_.is_over_machines()
+                             ? context_.set_machine_graph(options_.graph, true)
+                             : context_.set_graph(options_.graph, true));
+    if (seat_.leads()) WEFT_RETURN_IF_ERROR(open_peer());
+    std::optional<Report> report;
+    if (seat_.leads()) {
+      WEFT_ASSIGN(report, Report::open(options_));
+      report->head();
+    }
+    for (const std::size_t bytes : options_.sizes) {
+      WEFT_ASSIGN(const Row row, measure_size(bytes));
+      if (report) report->row(row);
+    }
+    if (report) WEFT_RETURN_IF_ERROR(report->done());
+    if (seat_.leads() && options_.asked.explain)
+      fmt::print(stderr, "rank 0: {}", context_.explain());
+    return {};
+  }
+
+ private:
+  Status open_peer() {
+    const PerfArguments& asked = options_.asked;
+    if (asked.against.empty()) return {};
+    const std::size_t most = std::max<std::size_t>(std::ranges::max(options_.sizes), sizeof(float));
+    WEFT_ASSIGN(
+        peer_, PeerJob::start({asked.against, asked.graph, asked.ranks, most, is_bound_to_core()}));
+    return {};
+  }
+
+  Result<Row> measure_size(std::size_t bytes) {
+    const std::size_t count = options_.count(bytes);
+    const Recipe own = options_.recipe_of(seat_.rank());
+    WEFT_ASSIGN(const Tensors tensors, Tensors::make(seat_, options_.type, own.blocks * count,
+                                                     output_count(own, count), options_.foreign()));
+    OwnCalls calls(options_, options_.asked.dynamic, context_, tensors);
+    OwnCalls fixed(options_, false, context_, tensors);
+    FloorCalls cached(options_, false, seat_, tensors);
+    FloorCalls streaming(options_, true, seat_, tensors);
+    if (options_.asked.check) {
+      WEFT_RETURN_IF_ERROR(
+          check_running_free(calls.subject(), bytes < kLarge ? kFreeLaps : kFreeLapsLarge));
+    }
+    const auto counts = [this] {
+      const Context::Usage usage = context_.usage();
+      return Counts{usage.allocations, usage.network_bytes};
+    };
+    std::vector<Contender> contenders{{calls.subject(), nullptr, false, counts}};
+    Row row;
+    row.bytes = bytes;
+    WEFT_ASSIGN(const bool has_limit, has_limit_of(tensors, row));
+    if (has_limit) contenders.push_back({cached.subject(), nullptr, false, {}});
+    const bool streams = has_limit && bytes >= kStreamingFrom;
+    if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
+    if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
+    if (!options_.asked.against.empty()) contenders.push_back({{}, peer_.get(), true, {}});
+    if (seat_.leads()) row.ping_pong_ns = ping_pong_ns(first_cores());
+    const Contest contest{options_.collective, bytes, options_.asked.seconds,
+                          options_.asked.in_process};
+    WEFT_ASSIGN(std::vector<Score> scores, measure(contest, contenders, seat_));
+    if (seat_.leads()) sort_out(scores, has_limit, streams, row);
+    return row;
+  }
+
+  // The floor is that of shared memory. Memory that Weft did not allocate can be read only where the
+  // kernel permits it; the engine has another way then, which is no limit.
+  Result<bool> has_limit_of(const Tensors& tensors, Row& row) {
+    if (!has_floor(options_.collective) || options_.asked.transport != "shm") return false;
+    if (!options_.foreign()) return true;
+    WEFT_ASSIGN(const bool inputs, seat_.can_read(tensors.inputs, row.no_limit));
+    WEFT_ASSIGN(const bool outputs, seat_.can_read(tensors.outputs, row.no_limit));
+    return inputs && outputs;
+  }
+
+  // The scores by name, taken from the end; of the two floors the faster one is the limit.
+  void sort_out(std::vector<Score>& scores, bool has_limit, bool streams, Row& row) const {
+    const auto last = [&scores] {
+      Score score = std::move(scores.back());
+      scores.pop_back();
+      return score;
+    };
+    if (!options_.asked.against.empty()) row.peer = last();
+    if (options_.asked.dynamic) row.fixed = last();
+    if (has_limit) row.limit = last();
+    if (streams) {
+      Score cached = last();
+      if (median(cached.laps_us) < median(row.limit->laps_us)) row.limit = std::move(cached);
+    }
+    row.own = last();
+  }
+
+  const PerfOptions& options_;
+  Context& context_;
+  Seat& seat_;
+  std::unique_ptr<PeerJob> peer_;
+};
+
+}  // namespace
+
+Status perf_operation(const PerfOptions& options, const Config& config,
+                      const std::shared_ptr<Store>& store) {
+  WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
+  WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
+  Status status = OperationPerf(options, *context, *seat).run();
+  if (!status.ok()) seat->give_up();
+  return status;
+}
+
+}  // namespace weft

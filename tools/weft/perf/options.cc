@@ -1,0 +1,202 @@
+// The command line's words turned into values.
+#include "tools/weft/perf/options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+
+namespace weft {
+namespace {
+
+constexpr int kMostPerfRanks = 256;  // processes on one machine
+constexpr int kMostInFlight = 100'000;
+constexpr std::size_t kMostBytes = std::size_t{1} << 34;  // of one rank's input
+
+Status invalid(std::string text) {
+  return Status(Code::invalid_argument, std::move(text));
+}
+
+Status one_of(std::string_view option, std::string_view given,
+              std::initializer_list<std::string_view> known) {
+  std::string list;
+  for (const std::string_view word : known) {
+    if (word == given) return {};
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", word);
+  }
+  return invalid(fmt::format("--{} {}: there are {}", option, given, list));
+}
+
+Result<std::vector<std::size_t>> sizes_from(std::string_view list, std::size_t element) {
+  std::vector<std::size_t> sizes;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const std::string_view word = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    WEFT_ASSIGN(const std::size_t bytes, bytes_from(word));
+    if (bytes > kMostBytes) return invalid(fmt::format("--sizes {}: more than 16G", word));
+    if (bytes % element != 0) {
+      return invalid(
+          fmt::format("--sizes {}: not a whole number of elements of {} bytes", word, element));
+    }
+    sizes.push_back(bytes);
+  }
+  if (sizes.empty()) return invalid("--sizes is empty");
+  return sizes;
+}
+
+// The weights of edge from -> to at a step: each step another, all positive, rows still summing to
+// 1.
+double turned(double weight, Rank from, Rank to, std::uint64_t step) {
+  const std::uint64_t turn =
+      (static_cast<std::uint64_t>(from) + 3 * static_cast<std::uint64_t>(to) + step) % 4;
+  return weight * (0.5 + static_cast<double>(turn) / 8);
+}
+
+// Machines played by one have a network between them, and memory inside.
+Status check_hosts(const PerfArguments& asked) {
+  if (asked.hosts < 1 || asked.hosts > asked.ranks) {
+    return invalid(fmt::format("--hosts {}: expected 1…{}, the ranks", asked.hosts, asked.ranks));
+  }
+  if (asked.hosts == 1 || asked.transport != "shm") return {};
+  return invalid(
+      fmt::format("--hosts {}: --transport shm ends at a machine; automatic goes on over "
+                  "a network",
+                  asked.hosts));
+}
+
+// The graph's edges with weights that change every step.
+Schedule rotating(const Graph& graph) {
+  return Schedule({graph.name() + " rotating", graph.size(), 4, 4},
+                  [graph](std::uint64_t step, Rank rank) {
+                    LocalView view = graph.local_view(rank);
+                    view.self_weight = 1;
+                    for (Peer& peer : view.in) {
+                      peer.weight = turned(peer.weight, peer.rank, rank, step);
+                      view.self_weight -= peer.weight;
+                    }
+                    for (Peer& peer : view.out) {
+                      peer.weight = turned(peer.weight, rank, peer.rank, step);
+                    }
+                    return view;
+                  });
+}
+
+struct GraphAndSchedule {
+  Graph graph;
+  Schedule schedule;
+};
+
+Result<GraphAndSchedule> talk(const PerfArguments& asked, Workload collective) {
+  const int nodes =
+      collective == Workload::hierarchical_neighbor_allreduce ? asked.hosts : asked.ranks;
+  const Result<Graph> graph = make_graph(asked.graph, nodes);
+  if (graph.ok()) return GraphAndSchedule{*graph, rotating(*graph)};
+  if (!asked.dynamic) return graph.status();
+  const Result<Schedule> schedule = make_schedule(asked.graph, nodes);
+  if (!schedule.ok()) return graph.status();
+  WEFT_ASSIGN(const Graph first, step_graph(*schedule, 0));
+  return GraphAndSchedule{first, *schedule};
+}
+
+Status check_combination(const PerfArguments& asked, Workload collective, DataType type) {
+  const bool is_weighted = collective == Workload::neighbor_allreduce ||
+                           collective == Workload::hierarchical_neighbor_allreduce;
+  if (asked.dynamic && !is_weighted) {
+    return invalid(fmt::format("--dynamic: {} has no weights", asked.operation));
+  }
+  if (asked.in_place && !is_weighted && collective != Workload::allreduce &&
+      collective != Workload::broadcast) {
+    return invalid(fmt::format("--in-place: {} is not measured in such a form", asked.operation));
+  }
+  if (!asked.against.empty() && type != DataType::f32) {
+    return invalid("--against: peers are measured with --type f32");
+  }
+  if (!asked.against.empty() && asked.dynamic) {
+    return invalid("--against: peers have no --dynamic form");
+  }
+  if (!asked.against.empty() && collective == Workload::hierarchical_neighbor_allreduce) {
+    return invalid(fmt::format("--against: peers have no {}", asked.operation));
+  }
+  if (asked.algorithm != "auto" && collective != Workload::allreduce) {
+    return invalid(fmt::format("--algorithm: {} has none to choose", asked.operation));
+  }
+  if (is_weighted) {
+    return check_reduction(type, Reduction::weighted_sum);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::size_t> bytes_from(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  constexpr std::string_view kUnits = "KMG";
+  const std::size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
+  if (error != std::errc() || unit.size() > 1 || (!unit.empty() && power == 0) ||
+      number > std::numeric_limits<std::size_t>::max() >> (10 * power)) {
+    return invalid(fmt::format("'{}' is no size: a number of bytes with K, M, G or nothing", text));
+  }
+  return number << (10 * power);
+}
+
+std::string bytes_text(std::size_t bytes) {
+  constexpr std::array kUnits = {"", "K", "M", "G"};
+  std::size_t power = 0;
+  while (power + 1 < kUnits.size() && bytes >= 1024 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++power;
+  }
+  return fmt::format("{}{}", bytes, kUnits[power]);
+}
+
+Result<PerfOptions> understand(const PerfArguments& asked) {
+  if (asked.operation.empty()) return invalid("OPERATION is missing; weft perf --help names them");
+  if (asked.ranks < 1 || asked.ranks > kMostPerfRanks) {
+    return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
+  }
+  // What is no operation itself is about that of the main job.
+  const bool about_main = asked.operation == "limits" || asked.operation == "idle";
+  WEFT_ASSIGN(const Workload operation,
+              workload(about_main ? name(Workload::neighbor_allreduce) : asked.operation));
+  WEFT_ASSIGN(const DataType type, data_type(asked.type));
+  WEFT_RETURN_IF_ERROR(one_of("transport", asked.transport, {"shm", "ib", "ucx", "automatic"}));
+  if (asked.in_flight < 0 || asked.in_flight > kMostInFlight) {
+    return invalid(fmt::format("--in-flight {}: expected 1…{}", asked.in_flight, kMostInFlight));
+  }
+  if (asked.in_flight != 0 && operation != Workload::neighbor_allreduce)
+    return invalid("--in-flight: only neighbor_allreduce is measured so");
+  if (!asked.svg.empty() && (about_main || asked.in_flight != 0 || asked.memory_use))
+    return invalid("--svg: only the rows of an operation are drawn");
+  WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign"}));
+  WEFT_RETURN_IF_ERROR(one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i32", "i64"}));
+  if (!asked.against.empty()) {
+    WEFT_RETURN_IF_ERROR(one_of("against", asked.against, {"openmpi", "openmpi-huge"}));
+  }
+  WEFT_RETURN_IF_ERROR(check_combination(asked, operation, type));
+  WEFT_RETURN_IF_ERROR(check_hosts(asked));
+  WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(asked.algorithm));
+  WEFT_ASSIGN(const GraphAndSchedule found, talk(asked, operation));
+  std::vector<std::size_t> sizes{0};
+  if (operation != Workload::barrier) {
+    WEFT_ASSIGN(sizes, sizes_from(asked.sizes, size_of(type)));
+  }
+  return PerfOptions{operation, algorithm,        found.graph, found.schedule,
+                     type,      std::move(sizes), asked};
+}
+
+Recipe PerfOptions::recipe_of(Rank rank) const {
+  return in_ranks(recipe(collective, graph, is_over_machines() ? machine_of(rank) : rank));
+}
+
+Recipe PerfOptions::in_ranks(Recipe found) const {
+  if (!is_over_machines()) return found;
+  std::vector<int> machines;
+  for (Rank rank = 0; rank < asked.ranks; ++rank) machines.push_back(machine_of(rank));
+  return over_machines(found, machines);
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// What `weft perf` was asked to measure, understood and checked before any rank starts.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/limits/limits.h"
+#include "scheduler/plan/plan.h"
+#include "topology/graph/graph.h"
+
+namespace weft {
+
+// As typed on the command line.
+struct PerfArguments {
+  std::string operation;
+  std::string graph = "exponential";
+  int ranks = 4;
+  std::string sizes = "4,64,1K,4K,16K,64K,256K,1M,4M,16M,64M";
+  std::string transport = "shm";
+  std::string memory = "weft";
+  std::string type = "f32";
+  std::string algorithm = "auto";
+  int hosts = 1;
+  std::string against;
+  std::string json;
+  std::string svg;   // draw the rows to this file
+  std::string from;  // draw the rows of this file instead of measuring
+  double seconds = 1;
+  int in_flight = 0;  // 0: not asked
+  bool dynamic = false;
+  bool in_place = false;
+  bool check = false;
+  bool explain = false;
+  bool memory_use = false;
+  bool in_process = false;
+};
+
+struct PerfOptions {
+  Workload collective = Workload::neighbor_allreduce;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Graph graph;        // of the ranks, or the machines; of step 0 when the weights change every step
+  Schedule schedule;  // read when `dynamic`
+  DataType type = DataType::f32;
+  std::vector<std::size_t> sizes;  // bytes of one rank's input, or of its block for each rank
+  PerfArguments asked;
+
+  [[nodiscard]] bool foreign() const { return asked.memory == "foreign"; }
+  // Ranks are put on machines in order, as evenly as can be.
+  [[nodiscard]] int machine_of(Rank rank) const { return rank * asked.hosts / asked.ranks; }
+  [[nodiscard]] bool is_over_machines() const {
+    return collective == Workload::hierarchical_neighbor_allreduce;
+  }
+  // What a rank's sources make of the graph, or of a step's view of it.
+  [[nodiscard]] Recipe recipe_of(Rank rank) const;
+  [[nodiscard]] Recipe in_ranks(Recipe recipe) const;
+  [[nodiscard]] std::size_t count(std::size_t bytes) const { return bytes / size_of(type); }
+};
+
+// Everything understood, or an invalid_argument that names what is wrong.
+[[nodiscard]] Result<PerfOptions> understand(const PerfArguments& arguments);
+
+// "4", "64K", "1M", "2G": powers of 1024; and back.
+[[nodiscard]] Result<std::size_t> bytes_from(std::string_view text);
+[[nodiscard]] std::string bytes_text(std::size_t bytes);
+
+}  // namespace weft

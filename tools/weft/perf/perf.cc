@@ -1,0 +1,184 @@
+// weft perf: measures an operation next to the machine's limit and to other libraries.
+#include "tools/weft/perf/perf.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "tools/weft/commands.h"
+#include "tools/weft/common/job.h"
+#include "tools/weft/common/save.h"
+#include "tools/weft/perf/plot.h"
+#include "tools/weft/wire/wire.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kExamples = R"(
+OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast, barrier, allgather,
+reduce_scatter, reduce, gather, scatter, alltoall or hierarchical_neighbor_allreduce (--graph is then that
+of the --hosts machines) (sizes of the last are those of a block per rank, as
+for scatter and reduce_scatter); or limits, for the machine's own figures; or idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here, rank r on core r modulo
+their number. Every rank's input is rewritten before each timed call (up to 4K: calls go back to back); a time
+is from the first rank's begin to the last one's end. The limit and the peer are timed by the same code, in
+turn with Weft's operation; share and speedup are medians of those rounds' ratios.
+
+Examples:
+  weft perf neighbor_allreduce --ranks 4 --check
+  weft perf neighbor_allreduce --ranks 2 --graph ring --sizes 64K,1M --against openmpi --json out.json
+  weft perf neighbor_allreduce --against openmpi-huge     its buffers in huge pages, like ours
+  weft perf neighbor_allreduce --dynamic --sizes 4        weights that change at every call
+  weft perf neighbor_allreduce --memory foreign           buffers that Weft did not allocate
+  weft perf neighbor_allreduce --transport ucx --explain  over the network, and which way
+  weft perf neighbor_allreduce --transport ucx --sizes 4K --in-flight 1000
+  weft perf hierarchical_neighbor_allreduce --hosts 2 --transport automatic --check
+  weft perf allreduce --algorithm halving_doubling --sizes 64K
+  weft perf allreduce --against openmpi --json all.json --svg all.svg
+  weft perf --from all.json --svg all.svg                 drawn, not measured
+  weft perf neighbor_allreduce --memory-use               bytes per rank by degree
+  weft perf limits --ranks 2
+  weft perf idle --seconds 10
+  weft perf wire --op write                               one path between two processes: weft perf wire --help
+  weft run -n 4 -- weft perf allreduce)";
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft perf: {}\n", status.to_string());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+// This program with its own arguments, to be started once per rank.
+Result<std::vector<std::string>> own_command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < all.size(); at += words.back().size() + 1) {
+    words.emplace_back(all.c_str() + at);
+  }
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  if (words.empty() || length < 0) return system_error("read /proc/self/exe", errno);
+  words[0].assign(path.data(), static_cast<std::size_t>(length));
+  return words;
+}
+
+int start_ranks(int ranks) {
+  const Result<std::vector<std::string>> command = own_command_line();
+  if (!command.ok()) return fail(command.status());
+  JobOptions options;
+  options.ranks = ranks;
+  options.binding = Binding::core;
+  options.tag = false;
+  options.command = *command;
+  Job job(options);
+  if (const Status status = job.start(); !status.ok()) return fail(status);
+  return job.run();
+}
+
+// A transport that is asked for here is the only one, and ranks are on the machines asked for.
+Config as_asked(const PerfOptions& options, Config config, Rank rank) {
+  if (options.asked.hosts > 1) config.host = fmt::format("host{}", options.machine_of(rank));
+  if (options.asked.transport == "shm") config.transports = {.automatic = false, .shm = true};
+  if (options.asked.transport == "ucx")
+    config.transports = {.automatic = false, .shm = false, .ucx = true};
+  if (options.asked.transport == "ib")
+    config.transports = {.automatic = false, .shm = false, .ib = true};
+  return config;
+}
+
+Status run_rank(const PerfOptions& options, const Config& given,
+                const std::shared_ptr<Store>& store) {
+  const Config config = as_asked(options, given, store->rank());
+  if (options.asked.operation == "limits") return perf_limits(options, config, store);
+  if (options.asked.operation == "idle") return perf_idle(options, config, store);
+  if (options.asked.in_flight != 0) return perf_in_flight(options, config, store);
+  return perf_operation(options, config, store);
+}
+
+// One rank of a job that somebody started: `weft run`, or start_ranks above.
+int join(PerfArguments arguments, Config config) {
+  const Result<std::shared_ptr<Store>> store = open_store(config);
+  if (!store.ok()) return fail(store.status());
+  arguments.ranks = config.size;
+  const Result<PerfOptions> options = understand(arguments);
+  if (!options.ok()) return config.rank == 0 ? fail(options.status()) : kUsageError;
+  const Status status = run_rank(*options, config, *store);
+  const Status left = (*store)->goodbye(Deadline::after_ms(config.deadline_ms));
+  if (status.ok()) return left.ok() ? 0 : fail(left);
+  // Who only lost a rank that failed leaves the word to that rank.
+  return status.code() == Code::peer_left ? 1 : fail(status);
+}
+
+// Rows that were measured before.
+Status draw(const PerfArguments& arguments) {
+  WEFT_ASSIGN(const std::vector<std::string> rows, read_rows(arguments.from));
+  WEFT_ASSIGN(const std::string picture, perf_svg(rows, arguments.from));
+  return save(arguments.svg, picture);
+}
+
+int run(const PerfArguments& arguments) {
+  if (!arguments.from.empty()) {
+    const Status drawn = draw(arguments);
+    return drawn.ok() ? 0 : fail(drawn);
+  }
+  const Result<Config> config = Config::from_environment(UnknownNames::refuse);
+  if (!config.ok()) return fail(config.status());
+  if (config->launcher != Launcher::alone) return join(arguments, *config);
+  const Result<PerfOptions> options = understand(arguments);
+  if (!options.ok()) return fail(options.status());
+  Status status;
+  if (arguments.memory_use) {
+    status = perf_memory_use(*options, *config);
+  } else if (arguments.in_process) {
+    status = run_as_threads(arguments.ranks, *config, [&](const std::shared_ptr<Store>& store) {
+      return run_rank(*options, *config, store);
+    });
+  } else {
+    return start_ranks(arguments.ranks);
+  }
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace
+
+void add_perf(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "perf", "Measure an operation next to the machine's limit and other libraries");
+  command->option_defaults()->always_capture_default();
+  const auto arguments = std::make_shared<PerfArguments>();
+  PerfArguments& to = *arguments;
+  command->add_option("operation", to.operation, "What to measure");
+  command->add_option("--graph", to.graph, "Graph, as `weft graph` names them");
+  command->add_option("-n,--ranks", to.ranks, "Number of ranks");
+  command->add_option("--hosts", to.hosts,
+                      "Machines that the ranks here play, each with its share");
+  command->add_option("--algorithm", to.algorithm,
+                      "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
+                      "multi_ring, hierarchical");
+  command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
+  command->add_option("--transport", to.transport,
+                      "shm, ucx, or automatic: as a program without settings");
+  command->add_option("--memory", to.memory, "Buffers: weft (weft::allocate) or foreign");
+  command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i32, i64");
+  add_measuring_options(*command, to, "openmpi, openmpi-huge");
+  CLI::Option* svg = command->add_option("--svg", to.svg, "Draw the rows to this file");
+  command->add_option("--from", to.from, "Draw the rows of this file, which --json wrote")
+      ->needs(svg);
+  command->add_option("--in-flight", to.in_flight, "Start so many operations before waiting");
+  command->add_flag("--explain", to.explain, "Say which path each peer got, and why");
+  command->add_flag("--dynamic", to.dynamic, "Give other weights at every call");
+  command->add_flag("--in-place", to.in_place, "Input and output are the same memory");
+  command->add_flag("--check", to.check, "Compare every result with a double-precision reference");
+  command->add_flag("--memory-use", to.memory_use, "Bytes that a rank holds, by degree");
+  command->add_flag("--in-process", to.in_process, "Ranks are threads of one process");
+  command->footer(kExamples);
+  add_wire(*command, action);
+  // Also called when `wire` was; that has left its own action then.
+  command->callback([&action, arguments, command] {
+    if (command->get_subcommands().empty()) action = [arguments] { return run(*arguments); };
+  });
+}
+
+}  // namespace weft

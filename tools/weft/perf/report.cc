@@ -1,0 +1,141 @@
+// Columns and keys.
+#include "tools/weft/perf/report.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "tools/weft/common/save.h"
+#include "tools/weft/perf/plot.h"
+
+namespace weft {
+namespace {
+
+double gbps(std::size_t bytes, double us) {
+  return us > 0 ? static_cast<double>(bytes) / us / 1e3 : 0;
+}
+
+// What each rank gave to ranks of other machines, in one call.
+std::vector<double> network_bytes_each(const Score& score) {
+  std::vector<double> bytes;
+  for (const std::uint64_t all : score.network_bytes)
+    bytes.push_back(static_cast<double>(all) / score.calls);
+  return bytes;
+}
+
+}  // namespace
+
+Result<Report> Report::open(const PerfOptions& options) {
+  Report report(options);
+  const std::string& path = options.asked.json;
+  if (path.empty()) return report;
+  report.json_.reset(path == "-" ? stdout : std::fopen(path.c_str(), "w"));
+  if (!report.json_) return system_error("open " + path, errno);
+  return report;
+}
+
+void Report::head() const {
+  if (options_->asked.json == "-") return;
+  const PerfArguments& asked = options_->asked;
+  const CorePair cores = first_cores();
+  const std::string hosts = asked.hosts == 1 ? "" : fmt::format(" on {} hosts", asked.hosts);
+  const std::string by = asked.algorithm == "auto" ? "" : fmt::format(" by {}", asked.algorithm);
+  fmt::print("{}{}{} over {}, {} ranks{} {} {} cores, {}, {} memory{}; ping-pong {:.0f} ns\n",
+             asked.operation, by, asked.dynamic ? " with weights that change every call" : "",
+             asked.graph, asked.ranks, hosts, is_bound_to_core() ? "bound to" : "on", core_count(),
+             asked.type, asked.memory, asked.in_place ? ", in place" : "", ping_pong_ns(cores));
+  fmt::print("{:>6} {:>10} {:>10} {:>10} {:>7} {:>10} {:>6} {:>9}", "bytes", "min us", "p50 us",
+             "p99 us", "GB/s", "limit us", "share", "CPU s/GiB");
+  if (asked.dynamic) fmt::print(" {:>10} {:>6}", "static us", "ratio");
+  if (!asked.against.empty()) fmt::print(" {:>12} {:>8}", asked.against, "speedup");
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+void Report::row(const Row& row) {
+  if (options_->asked.json != "-") {
+    fmt::print("{}\n", text(row));
+    std::fflush(stdout);
+    if (!row.no_limit.empty()) fmt::print(stderr, "weft perf: no limit: {}\n", row.no_limit);
+  }
+  if (!json_ && options_->asked.svg.empty()) return;
+  rows_.push_back(json(row));
+  if (json_) {
+    fmt::print(json_.get(), "{}\n", rows_.back());
+    std::fflush(json_.get());
+  }
+}
+
+Status Report::done() const {
+  if (options_->asked.svg.empty()) return {};
+  WEFT_ASSIGN(const std::string picture, perf_svg(rows_, options_->asked.operation));
+  return save(options_->asked.svg, picture);
+}
+
+std::string Report::text(const Row& row) const {
+  const double p50 = median(row.own.laps_us);
+  std::string line = fmt::format("{:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>7.2f}",
+                                 bytes_text(row.bytes), quantile(row.own.laps_us, 0), p50,
+                                 quantile(row.own.laps_us, 0.99), gbps(row.bytes, p50));
+  line += row.limit ? fmt::format(" {:>10.2f} {:>6.2f}", median(row.limit->laps_us),
+                                  paired_ratio(*row.limit, row.own))
+                    : fmt::format(" {:>10} {:>6}", "-", "-");
+  line += fmt::format(" {:>9.3f}", row.own.cpu_s_per_gib);
+  if (row.fixed) {
+    line += fmt::format(" {:>10.2f} {:>6.2f}", median(row.fixed->laps_us),
+                        paired_ratio(row.own, *row.fixed));
+  }
+  if (row.peer) {
+    line += fmt::format(" {:>12.2f} {:>8.2f}", median(row.peer->laps_us),
+                        paired_ratio(*row.peer, row.own));
+  }
+  return line;
+}
+
+std::string Report::json(const Row& row) const {
+  const PerfArguments& asked = options_->asked;
+  const double p50 = median(row.own.laps_us);
+  nlohmann::ordered_json object{
+      {"op", asked.operation},
+      {"graph", asked.graph},
+      {"algorithm", asked.algorithm},
+      {"ranks", asked.ranks},
+      {"hosts", asked.hosts},
+      {"cores", core_count()},
+      {"binding", is_bound_to_core() ? "core" : "none"},
+      {"transport", asked.transport},
+      {"memory", asked.memory},
+      {"type", asked.type},
+      {"dynamic", asked.dynamic},
+      {"in_place", asked.in_place},
+      {"checked", asked.check},
+      {"bytes", row.bytes},
+      {"min_us", quantile(row.own.laps_us, 0)},
+      {"p50_us", p50},
+      {"p99_us", quantile(row.own.laps_us, 0.99)},
+      {"GBps", gbps(row.bytes, p50)},
+      {"cpu_s_per_GiB", row.own.cpu_s_per_gib},
+      {"allocations", row.own.allocations},
+      {"network_bytes", network_bytes_each(row.own)},
+      {"ping_pong_ns", row.ping_pong_ns},
+  };
+  if (row.limit) {
+    object["limit_us"] = median(row.limit->laps_us);
+    object["share"] = paired_ratio(*row.limit, row.own);
+  }
+  if (!row.no_limit.empty()) object["no_limit"] = row.no_limit;
+  if (row.fixed) {
+    object["static_p50_us"] = median(row.fixed->laps_us);
+    object["dynamic_ratio"] = paired_ratio(row.own, *row.fixed);
+  }
+  if (row.peer) {
+    object["peer"] = asked.against;
+    object["peer_p50_us"] = median(row.peer->laps_us);
+    object["peer_cpu_s_per_GiB"] = row.peer->cpu_s_per_gib;
+    object["speedup"] = paired_ratio(*row.peer, row.own);
+  }
+  return object.dump();
+}
+
+}  // namespace weft

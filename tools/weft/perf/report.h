@@ -1,0 +1,51 @@
+// What rank 0 tells: a row of the table for people, a JSON object for programs.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/weft/perf/measure.h"
+#include "tools/weft/perf/options.h"
+
+namespace weft {
+
+// One size's scores by what they mean.
+struct Row {
+  std::size_t bytes = 0;
+  Score own;
+  std::optional<Score> limit;
+  std::string no_limit;        // why the machine has none; empty: the operation has none
+  std::optional<Score> fixed;  // the same operation with static weights, beside --dynamic
+  std::optional<Score> peer;
+  double ping_pong_ns = 0;
+};
+
+class Report {
+ public:
+  // Opens the JSON file if one is asked for ("-": standard output, without the table).
+  static Result<Report> open(const PerfOptions& options);
+
+  void head() const;
+  void row(const Row& row);
+  // Draws the rows where a picture is asked for.
+  [[nodiscard]] Status done() const;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const {
+      if (file != stdout) std::fclose(file);
+    }
+  };
+  explicit Report(const PerfOptions& options) : options_(&options) {}
+  [[nodiscard]] std::string json(const Row& row) const;
+  [[nodiscard]] std::string text(const Row& row) const;
+
+  const PerfOptions* options_;
+  std::vector<std::string> rows_;  // as JSON
+  std::unique_ptr<std::FILE, Close> json_;
+};
+
+}  // namespace weft

@@ -1,0 +1,304 @@
+// Operations as plans, and their limits.
+#include "tools/weft/predict/operation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace weft {
+namespace {
+
+constexpr std::array<std::string_view, 12> kNames = {"neighbor_allreduce",
+                                                     "neighbor_allgather",
+                                                     "hierarchical_neighbor_allreduce",
+                                                     "allreduce",
+                                                     "broadcast",
+                                                     "allgather",
+                                                     "reduce_scatter",
+                                                     "reduce",
+                                                     "gather",
+                                                     "scatter",
+                                                     "alltoall",
+                                                     "barrier"};
+
+// A schedule's steps that are looked at; their mean is told.
+constexpr std::uint64_t kMostSteps = 32;
+
+using Kind = PredictedOperation;
+
+View view_of(const LocalView& local) {
+  View view{local.rank, local.size, {}, {}};
+  for (const Peer& peer : local.in) view.in.push_back(peer.rank);
+  for (const Peer& peer : local.out) view.out.push_back(peer.rank);
+  return view;
+}
+
+template <typename Local>
+std::vector<View> views(int size, Local local) {
+  std::vector<View> all;
+  for (Rank rank = 0; rank < size; ++rank) all.push_back(view_of(local(rank)));
+  return all;
+}
+
+Result<std::vector<std::vector<View>>> steps_of(std::string_view name, int size) {
+  const Result<Graph> graph = make_graph(name, size);
+  if (graph.ok())
+    return std::vector<std::vector<View>>{
+        views(size, [&](Rank rank) { return graph->local_view(rank); })};
+  const Result<Schedule> schedule = make_schedule(name, size);
+  if (!schedule.ok()) return graph.status();
+  std::vector<std::vector<View>> steps;
+  for (std::uint64_t step = 0; step < std::min(schedule->cover(), kMostSteps); ++step)
+    steps.push_back(views(size, [&](Rank rank) { return schedule->local_view(step, rank); }));
+  return steps;
+}
+
+double machine_bytes_per_us(const Cluster& cluster, std::size_t machine) {
+  double gbit = 0;
+  for (const Rail& rail : cluster.rails) gbit += rail.gbit_per_s[machine];
+  return gbit * 125;
+}
+
+// By rank; plans number machines by their lowest one.
+std::vector<int> machines_by_rank(const PredictScene& scene) {
+  std::vector<int> number(scene.cluster.machines.size(), -1);
+  std::vector<int> machines;
+  int next = 0;
+  for (Rank rank = 0; rank < scene.ranks(); ++rank) {
+    int& own = number[static_cast<std::size_t>(scene.placement.machine_of(rank, scene.cluster))];
+    if (own < 0) own = next++;
+    machines.push_back(own);
+  }
+  return machines;
+}
+
+// As many as the machine with the fewest sends over, as the engine counts them.
+int common_rails(const PredictScene& scene) {
+  std::size_t fewest = scene.cluster.rails.size();
+  for (Rank rank = 0; rank < scene.ranks(); ++rank)
+    fewest = std::min(fewest, scene.rails.rails_beside(rank).size());
+  return std::max(1, static_cast<int>(fewest));
+}
+
+// Layout::near, where ranks use what is near them and not all, and all machines send over the same
+// rails.
+std::vector<int> near_of(const PredictScene& scene) {
+  std::vector<int> near;
+  const std::vector<int> all = scene.rails.rails_beside(0);
+  bool is_known = false;
+  for (Rank rank = 0; rank < scene.ranks(); ++rank) {
+    if (scene.rails.rails_beside(rank) != all) return {};
+    const auto own = scene.rails.rails_of(rank);
+    const bool is_one = own.size() == 1;
+    const auto place = std::ranges::find(all, is_one ? own.front() : kAnyRail) - all.begin();
+    near.push_back(is_one ? static_cast<int>(place) : kAnyRail);
+    is_known |= is_one;
+  }
+  if (!is_known) near.clear();
+  return near;
+}
+
+// Each machine that holds some ranks, but not all, must give away or take in as many bytes, and all
+// machines together must take in `together`.
+double ideal_of_all_us(const Cluster& cluster, double bytes, double together) {
+  if (cluster.machines.size() < 2) return 0;
+  double slowest = machine_bytes_per_us(cluster, 0);
+  double all = slowest;
+  for (std::size_t machine = 1; machine < cluster.machines.size(); ++machine) {
+    const double rate = machine_bytes_per_us(cluster, machine);
+    slowest = std::min(slowest, rate);
+    all += rate;
+  }
+  return std::max(bytes / slowest, together / all);
+}
+
+// Messages that must enter or leave a machine, one for each edge of the graph.
+double ideal_of_graph_us(const PredictScene& scene, std::size_t bytes) {
+  const auto machines = scene.cluster.machines.size();
+  const auto machine_of = [&](Rank rank) {
+    return static_cast<std::size_t>(scene.placement.machine_of(rank, scene.cluster));
+  };
+  double all = 0;
+  for (const std::vector<View>& step : scene.steps) {
+    std::vector<double> in(machines), out(machines);
+    for (const View& view : step) {
+      const std::size_t own = machine_of(view.rank);
+      for (const Rank peer : view.out) {
+        const std::size_t other = machine_of(peer);
+        if (other == own) continue;
+        out[own] += static_cast<double>(bytes);
+        in[other] += static_cast<double>(bytes);
+      }
+    }
+    double most = 0;
+    for (std::size_t machine = 0; machine < machines; ++machine) {
+      const double rate = machine_bytes_per_us(scene.cluster, machine);
+      if (rate > 0) most = std::max(most, std::max(in[machine], out[machine]) / rate);
+    }
+    all += most;
+  }
+  return all / static_cast<double>(scene.steps.size());
+}
+
+}  // namespace
+
+std::string_view name(PredictedOperation operation) {
+  return kNames[static_cast<std::size_t>(operation)];
+}
+
+Result<PredictedOperation> predicted_operation(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found != kNames.end()) return static_cast<Kind>(found - kNames.begin());
+  std::string known;
+  for (const std::string_view one : kNames)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", one);
+  return Status(Code::invalid_argument, fmt::format("--operation {}: there are {}", name, known));
+}
+
+bool is_on_graph(PredictedOperation operation) {
+  return operation == Kind::neighbor_allreduce || operation == Kind::neighbor_allgather ||
+         operation == Kind::hierarchical_neighbor_allreduce;
+}
+
+bool has_algorithms(PredictedOperation operation) {
+  return operation == Kind::allreduce;
+}
+
+std::string PredictedCase::text() const {
+  const std::string_view what = name(operation);
+  return has_algorithms(operation) ? fmt::format("{} {}", what, by.name) : std::string(what);
+}
+
+Status check(const PredictedCase& of, const PredictScene& scene) {
+  switch (of.operation) {
+    case Kind::allreduce:
+      return check_allreduce(of.by.algorithm, scene.ranks(), scene.layout);
+    case Kind::hierarchical_neighbor_allreduce:
+      return check_hierarchical_neighbor_allreduce(scene.layout);
+    default:
+      return {};
+  }
+}
+
+Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy policy,
+                               std::string_view graph, PredictedOperation operation) {
+  PredictScene scene{std::move(cluster), std::move(placement), {}, {}, {}};
+  const int ranks = scene.ranks();
+  WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
+  scene.layout.machine = machines_by_rank(scene);
+  scene.layout.rails = common_rails(scene);
+  scene.layout.near = near_of(scene);
+  const bool between_machines = operation == Kind::hierarchical_neighbor_allreduce;
+  scene.steps.emplace_back();
+  if (is_on_graph(operation)) {
+    WEFT_ASSIGN(scene.steps,
+                steps_of(graph, between_machines ? static_cast<int>(scene.cluster.machines.size())
+                                                 : ranks));
+  }
+  return scene;
+}
+
+std::function<Planned(Rank)> plans_of(const PredictedCase& of, const PredictScene& scene,
+                                      std::size_t step) {
+  const int size = scene.ranks();
+  const std::vector<View>& views = scene.steps[step];
+  const auto view = [&views](Rank rank) { return views[static_cast<std::size_t>(rank)]; };
+  const std::size_t bytes = of.bytes;
+  const AllreduceAlgorithm algorithm = of.by.algorithm;
+  switch (of.operation) {
+    case Kind::neighbor_allreduce:
+      return [=](Rank rank) {
+        return Planned{view(rank), plan_neighbor_allreduce(view(rank), {})};
+      };
+    case Kind::neighbor_allgather:
+      return [=](Rank rank) {
+        return Planned{view(rank), plan_neighbor_allgather(view(rank), {})};
+      };
+    case Kind::hierarchical_neighbor_allreduce:
+      return [=, &scene](Rank rank) {
+        return plan_hierarchical_neighbor_allreduce(rank, scene.layout,
+                                                    view(scene.layout.machine_of(rank)), {});
+      };
+    case Kind::allreduce:
+      return [=, &scene](Rank rank) {
+        return plan_allreduce(rank, size, bytes, {}, algorithm, scene.layout);
+      };
+    case Kind::broadcast:
+      return [=](Rank rank) { return plan_broadcast(rank, size, 0, bytes, {}); };
+    case Kind::allgather:
+      return [=](Rank rank) {
+        return plan_allgather(rank, size, bytes * static_cast<std::size_t>(size), {});
+      };
+    case Kind::reduce_scatter:
+      return [=](Rank rank) {
+        return plan_reduce_scatter(rank, size, bytes * static_cast<std::size_t>(size), {});
+      };
+    case Kind::reduce:
+      return [=](Rank rank) { return plan_reduce(rank, size, 0, bytes, {}); };
+    case Kind::gather:
+      return [=](Rank rank) { return plan_gather(rank, size, 0, {}); };
+    case Kind::scatter:
+      return [=](Rank rank) { return plan_scatter(rank, size, 0, {}); };
+    case Kind::alltoall:
+      return [=](Rank rank) { return plan_alltoall(rank, size, {}); };
+    case Kind::barrier:
+      return [=](Rank rank) { return plan_barrier(rank, size); };
+  }
+  return {};
+}
+
+OperandBytes operands_of(const PredictedCase& of, const PredictScene&) {
+  const std::size_t bytes = of.operation == Kind::barrier ? 0 : of.bytes;
+  return {bytes, bytes, bytes};
+}
+
+double bus_bytes(const PredictedCase& of, const PredictScene& scene) {
+  const auto bytes = static_cast<double>(operands_of(of, scene).input);
+  const double n = scene.ranks();
+  switch (of.operation) {
+    case Kind::neighbor_allreduce:
+    case Kind::neighbor_allgather: {
+      double degrees = 0;
+      for (const std::vector<View>& step : scene.steps) {
+        const auto in = [](const View& view) { return view.in.size(); };
+        degrees += static_cast<double>(std::ranges::max(step, {}, in).in.size());
+      }
+      return bytes * degrees / static_cast<double>(scene.steps.size());
+    }
+    case Kind::allreduce:
+      return 2 * bytes * (n - 1) / n;
+    case Kind::allgather:
+    case Kind::reduce_scatter:
+    case Kind::gather:
+    case Kind::scatter:
+    case Kind::alltoall:
+      return bytes * (n - 1);
+    default:
+      return bytes;
+  }
+}
+
+double ideal_us(const PredictedCase& of, const PredictScene& scene) {
+  const auto machines = static_cast<double>(scene.cluster.machines.size());
+  const auto bytes = static_cast<double>(of.bytes);
+  switch (of.operation) {
+    case Kind::neighbor_allreduce:
+    case Kind::neighbor_allgather:
+      return ideal_of_graph_us(scene, of.bytes);
+    case Kind::allreduce:
+      // A machine's own input must leave it, and the others' must enter it, in M bytes at least.
+      // For each byte of the result all machines must learn of all others', which takes 2(n-1)
+      // messages of a byte one way ("gossip", Harary and Schwenk 1974), whoever sends them. With
+      // equal rates that is the 2 M (n-1)/n of each machine.
+      return ideal_of_all_us(scene.cluster, bytes, 2 * bytes * (machines - 1));
+    case Kind::broadcast:
+    case Kind::reduce:
+      // The root sends (takes in) M bytes, each other machine takes in (sends) as many.
+      return ideal_of_all_us(scene.cluster, bytes, bytes * (machines - 1));
+    default:
+      return 0;
+  }
+}
+
+}  // namespace weft

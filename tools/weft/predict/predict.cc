@@ -1,0 +1,288 @@
+// weft predict: how long operations will take on a cluster, from its description alone.
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "tools/weft/commands.h"
+#include "tools/weft/common/place.h"
+#include "tools/weft/common/range.h"
+#include "tools/weft/common/save.h"
+#include "tools/weft/perf/options.h"
+#include "tools/weft/predict/report.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kExamples = R"(
+Operations: neighbor_allreduce, neighbor_allgather, hierarchical_neighbor_allreduce (its graph is one of
+machines), allreduce, broadcast, allgather, reduce_scatter, reduce, gather, scatter, alltoall, barrier.
+A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
+
+bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of M, M for each in-neighbor.
+of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, or those of all machines
+together, over their rates) over the time. docs/simulation.md has the model.
+
+--place searches for the seats that `weft map --place` finds, for --graph and a message of the first of
+--sizes; all operations then run there, and identity us is what they take where ranks sit in order.
+
+Examples:
+  weft predict --cluster examples/clusters/two-leaves.toml
+  weft predict --cluster c.toml --operation allreduce --algorithm auto,ring,bcube --explain
+  weft predict --cluster c.toml --graph one_peer_exponential --ranks 4,8,16,32 --svg curves.svg
+  weft predict --like node.xml --machines 1024 --per-machine 8 --sizes 64M --ranks 64,512,8192
+  weft predict --cluster c.toml --straggler 3:+500us,5:x2 --run-svg run.svg --sizes 1M
+  weft predict --cluster c.toml --graph grid --place --operation neighbor_allreduce
+  weft predict --cluster c.toml --ranks 8 --plan-svg plan.svg --operation allreduce --sizes 1M)";
+
+// Above this a drawing has nothing to show that one of fewer ranks has not.
+constexpr std::uint64_t kMostDrawn = 2'000'000;
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft predict: {}\n", status.to_string());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+std::string title_of(const PredictRow& row) {
+  return fmt::format("{}{} of {} on {} ranks: {:.1f} us", row.operation,
+                     row.algorithm == row.operation ? "" : fmt::format(" {}", row.algorithm),
+                     bytes_text(row.bytes), row.ranks, row.us);
+}
+
+class Prediction {
+ public:
+  Prediction(PredictOptions options, PredictReport report)
+      : options_(std::move(options)), report_(std::move(report)) {}
+
+  Status run() {
+    report_.head(options_.cluster);
+    for (const PredictedOperation operation : options_.operations)
+      for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
+    WEFT_RETURN_IF_ERROR(report_.close());
+    const PredictArguments& asked = options_.asked;
+    if (rows_.empty()) return Status(Code::invalid_argument, "nothing that can be predicted");
+    if (asked.svg.empty()) return {};
+    return save(asked.svg,
+                draw_curves(rows_, asked.title.empty() ? options_.cluster.source : asked.title,
+                            asked.compute_ms * 1e3));
+  }
+
+ private:
+  Status run(PredictedOperation operation, int ranks) {
+    const Cluster cluster = first_ranks(options_.cluster, ranks);
+    WEFT_ASSIGN(const Placement placement, placement_on(cluster));
+    WEFT_ASSIGN(const PredictScene scene,
+                set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
+    for (const AskedAlgorithm& algorithm : options_.algorithms) {
+      WEFT_RETURN_IF_ERROR(run_sizes({operation, algorithm, 0}, scene));
+      if (!has_algorithms(operation)) break;
+    }
+    return {};
+  }
+
+  // What cannot be done is said, and leaves the others to be predicted.
+  Status run_sizes(PredictedCase of, const PredictScene& scene) {
+    if (const Status possible = check(of, scene); !possible.ok()) {
+      leave_out(of, scene, possible);
+      return {};
+    }
+    for (const std::size_t bytes : options_.sizes) {
+      of.bytes = bytes;
+      WEFT_RETURN_IF_ERROR(run(of, scene));
+    }
+    return {};
+  }
+
+  // Once, whatever the sizes.
+  void leave_out(const PredictedCase& of, const PredictScene& scene, const Status& why) {
+    const std::string line =
+        fmt::format("left out: {} on {} ranks: {}", of.text(), scene.ranks(), why.text());
+    if (said_.insert(line).second) fmt::print(stderr, "weft predict: {}\n", line);
+  }
+
+  // Searched for once for each number of ranks.
+  Result<Placement> placement_on(const Cluster& cluster) {
+    const int ranks = cluster.ranks();
+    if (!options_.asked.place.is_asked) return Placement::identity(ranks);
+    if (const auto known = placements_.find(ranks); known != placements_.end())
+      return known->second;
+    WEFT_ASSIGN(const Graph graph, all_edges(options_.asked.graph, ranks));
+    const MapOptions map{.policy = options_.policy,
+                         .bytes = static_cast<double>(options_.sizes.front())};
+    WEFT_ASSIGN(const FoundPlacement found,
+                search_seats(options_.asked.place, cluster, graph, map));
+    report_.placement(ranks, found);
+    placements_.emplace(ranks, found.placement);
+    return found.placement;
+  }
+
+  // The mean over a schedule's steps, with every rank in its own seat; 0: not all ranks that talk to
+  // each other can from there.
+  Result<double> identity_us(const PredictedCase& of, const PredictScene& placed) {
+    const Placement identity = Placement::identity(placed.ranks());
+    WEFT_ASSIGN(const PredictScene scene, set_scene(placed.cluster, identity, options_.policy,
+                                                    options_.asked.graph, of.operation));
+    double us = 0;
+    for (std::size_t step = 0; step < scene.steps.size(); ++step) {
+      const Result<Simulation> simulation =
+          simulate(job_of(of, scene, step), simulated_with(scene));
+      if (simulation.status().code() == Code::unavailable) return 0.0;
+      if (!simulation.ok()) return simulation.status();
+      us += simulation->total_us / static_cast<double>(scene.steps.size());
+    }
+    return us;
+  }
+
+  static SimulatedJob job_of(const PredictedCase& of, const PredictScene& scene, std::size_t step) {
+    return {scene.cluster, scene.placement,           scene.rails,
+            scene.ranks(), plans_of(of, scene, step), operands_of(of, scene)};
+  }
+
+  // Stragglers beyond the ranks are none.
+  [[nodiscard]] SimulateOptions simulated_with(const PredictScene& scene) const {
+    SimulateOptions simulated = options_.simulate;
+    std::erase_if(simulated.stragglers,
+                  [&](const Straggler& straggler) { return straggler.rank >= scene.ranks(); });
+    return simulated;
+  }
+
+  Status run(const PredictedCase& of, const PredictScene& scene) {
+    const bool draws = !options_.asked.run_svg.empty() || !options_.asked.plan_svg.empty();
+    SimulateOptions simulated = simulated_with(scene);
+    if (draws) {
+      simulated.keep_bars = true;
+      simulated.collapse = false;
+      simulated.most_messages = kMostDrawn;
+    }
+    PredictRow row;
+    for (std::size_t step = 0; step < scene.steps.size(); ++step) {
+      const SimulatedJob job = job_of(of, scene, step);
+      const Result<Simulation> simulated_run = simulate(job, simulated);
+      if (simulated_run.status().code() == Code::unavailable) {
+        leave_out(of, scene, simulated_run.status());
+        return {};
+      }
+      WEFT_RETURN_IF_ERROR(simulated_run.status());
+      const Simulation& simulation = *simulated_run;
+      row.us += simulation.total_us / static_cast<double>(scene.steps.size());
+      if (step == 0) fill(row, of, scene, job, simulation);
+      if (step == 0 && options_.asked.explain) fill_details(row, scene, simulation);
+      if (draws && step == 0) WEFT_RETURN_IF_ERROR(draw(row, scene, simulation));
+    }
+    if (options_.asked.place.is_asked) row.identity_us = row.us;
+    if (scene.placement.seat != Placement::identity(scene.ranks()).seat) {
+      WEFT_ASSIGN(row.identity_us, identity_us(of, scene));
+    }
+    report_.row(row);
+    rows_.push_back(std::move(row));
+    return {};
+  }
+
+  static void fill(PredictRow& row, const PredictedCase& of, const PredictScene& scene,
+                   const SimulatedJob& job, const Simulation& simulation) {
+    const Plan plan = job.plan(0).plan;
+    row.operation = name(of.operation);
+    row.algorithm =
+        plan.algorithm == name(of.by.algorithm) ? of.by.name : std::string(plan.algorithm);
+    row.reason = plan.reason;
+    row.ranks = scene.ranks();
+    row.bytes = operands_of(of, scene).input;
+    row.bus_bytes = bus_bytes(of, scene);
+    row.ideal_us = ideal_us(of, scene);
+    row.messages = simulation.messages;
+    row.alike = simulation.alike;
+    row.alike_reason = simulation.why;
+    row.path = explain(simulation, scene.cluster);
+    if (const Link* link = busiest(simulation)) {
+      row.busiest = name(*link, scene.cluster);
+      row.busiest_share = link->bytes / (link->bytes_per_us * simulation.total_us);
+    }
+  }
+
+  static void fill_details(PredictRow& row, const PredictScene& scene,
+                           const Simulation& simulation) {
+    row.phases = simulation.phases;
+    for (const Link& link : simulation.links) {
+      if (link.bytes > 0) row.links.emplace_back(name(link, scene.cluster), link);
+    }
+  }
+
+  // Of the last that is predicted.
+  Status draw(const PredictRow& row, const PredictScene& scene, const Simulation& simulation) {
+    const PredictArguments& asked = options_.asked;
+    if (!asked.run_svg.empty())
+      WEFT_RETURN_IF_ERROR(save(asked.run_svg, draw_run(simulation, scene.cluster, title_of(row))));
+    if (asked.plan_svg.empty()) return {};
+    return save(asked.plan_svg, draw_plan(simulation, scene.cluster, title_of(row)));
+  }
+
+  PredictOptions options_;
+  PredictReport report_;
+  std::vector<PredictRow> rows_;
+  std::map<int, Placement> placements_;  // by the number of ranks
+  std::set<std::string> said_;           // what was left out
+};
+
+int run(const PredictArguments& asked) {
+  Result<PredictOptions> options = understand(asked);
+  if (!options.ok()) return fail(options.status());
+  Result<PredictReport> report = PredictReport::open(*options);
+  if (!report.ok()) return fail(report.status());
+  const Status status = Prediction(std::move(options).value(), std::move(report).value()).run();
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("predict", "Predict how long operations take on a cluster, and draw it");
+  command->option_defaults()->always_capture_default();
+  const auto arguments = std::make_shared<PredictArguments>();
+  PredictArguments& to = *arguments;
+  command->add_option("--cluster", to.cluster, "TOML file (docs/cluster.md)");
+  CLI::Option* like =
+      command->add_option("--like", to.like, "Instead: machines like this file, or \"this\"");
+  command->add_option("--correct", to.correct, "With --like: TOML file, what that does not say");
+  command->add_option("--machines", to.machines, "With --like: so many")->needs(like);
+  command->add_option("--per-machine", to.per_machine, "With --like: ranks of each")->needs(like);
+  command->add_option("--latency", to.latency_us, "With --like: microseconds of a message")
+      ->check(number_in(0.0, 1e9))
+      ->needs(like);
+  command->add_option("--operation", to.operations, "Which, separated by commas");
+  command->add_option("--algorithm", to.algorithms,
+                      "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
+                      "multi_ring, hierarchical");
+  command->add_option("--graph", to.graph, "Graph or schedule, as `weft graph` names them");
+  command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 64K,1M");
+  command->add_option("-n,--ranks", to.ranks, "The cluster's first so many: 4,8,16 [all]");
+  command->add_option("--rails", to.rails,
+                      "What ranks use: auto, near, all; as the engine's WEFT_RAILS");
+  command->add_option("--straggler", to.stragglers, "RANK:+500us begins late, RANK:x2 is slower");
+  command->add_option("--message-us", to.message_us, "A processor's time per message and end")
+      ->check(number_in(0.0, 1e6));
+  command
+      ->add_option("--combine", to.combine_gbyte_per_s,
+                   "GB/s that a rank reads while combining; 0: as it reads others' memory")
+      ->check(number_in(0.0, 1e6));
+  command->add_option("--piece", to.piece,
+                      "Bytes of the pieces that messages go in: 512K [256K where a rail is one of "
+                      "RDMA, else 512K]");
+  command->add_option("--compute", to.compute_ms, "Milliseconds of an iteration besides")
+      ->check(number_in(0.0, 1e9));
+  add_place_options(*command, to.place);
+  command->add_flag("--every-rank", to.every_rank, "Simulate all ranks, also those that are alike");
+  CLI::Option* svg = command->add_option("--svg", to.svg, "Curves of the times, to this file");
+  command->add_option("--title", to.title, "Above the curves")->needs(svg);
+  command->add_option("--run-svg", to.run_svg, "The last run, rank by rank, to this file");
+  command->add_option("--plan-svg", to.plan_svg, "Who sends to whom in the last run");
+  add_json_option(*command, to.json, "One JSON object per line");
+  command->add_flag(
+      "--explain", to.explain,
+      "Say why the algorithm, and what the time goes into; in JSON, every phase and link");
+  command->footer(kExamples);
+  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace weft

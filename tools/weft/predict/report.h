@@ -1,0 +1,68 @@
+// What `weft predict` says: a table, JSON lines, and curves. Internal to the command.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/weft/predict/options.h"
+
+namespace weft {
+
+struct PredictRow {
+  std::string operation;
+  std::string algorithm;  // that was chosen
+  std::string reason;     // why
+  int ranks = 0;
+  std::size_t bytes = 0;
+  double us = 0;           // of a schedule: the mean over its steps
+  double identity_us = 0;  // the same in the seats of the identity; 0: it cannot be done there
+  double bus_bytes = 0;
+  double ideal_us = 0;  // 0: not known
+  std::uint64_t messages = 0;
+  int alike = 0;
+  std::string alike_reason;
+  std::string busiest;  // link; empty: nothing was carried
+  double busiest_share = 0;
+  std::string path;  // what the critical path is made of
+  // With --explain: of the first step.
+  std::vector<Phase> phases;
+  std::vector<std::pair<std::string, Link>> links;  // those that carried something, by name
+};
+
+class PredictReport {
+ public:
+  [[nodiscard]] static Result<PredictReport> open(const PredictOptions& options);
+  void head(const Cluster& cluster) const;
+  // Before the rows of so many ranks.
+  void placement(int ranks, const FoundPlacement& found) const;
+  void row(const PredictRow& row) const;
+  // All rows have been written, or why not.
+  [[nodiscard]] Status close();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const {
+      if (file != stdout) std::fclose(file);
+    }
+  };
+
+  std::unique_ptr<std::FILE, Close> json_;
+  std::string path_;  // of that
+  bool has_table_ = true;
+  bool explains_ = false;
+  std::size_t width_ = 18;  // of the first column
+  double compute_us_ = 0;
+  bool is_placed_ = false;
+  std::string graph_;  // that seats are searched for
+};
+
+// Times as curves over the ranks, or over sizes where there is one number of ranks: a curve for
+// each operation and algorithm, and size. Logarithmic axes, but
+// for times that hardly differ.
+[[nodiscard]] std::string draw_curves(const std::vector<PredictRow>& rows, const std::string& title,
+                                      double compute_us);
+
+}  // namespace weft

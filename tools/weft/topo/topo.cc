@@ -1,0 +1,77 @@
+// weft topo: a machine's network interfaces and GPUs, and how near they are to each other.
+#include "tools/weft/topo/topo.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "tools/weft/commands.h"
+#include "tools/weft/common/save.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kExamples = R"(
+Distances are those of `nvidia-smi topo`: PIX below one PCI switch, PXB across switches, PHB below one
+host bridge, NODE on one NUMA node, SYS across nodes.
+
+Examples:
+  weft topo
+  weft topo --from machine.xml --correct rates.toml
+  weft topo --from "synthetic:pack:2 core:8 pu:1" --json
+  weft topo --svg machine.svg
+  weft topo --xml > machine.xml
+  weft topo --from "synthetic:pack:2 core:8 pu:1" --correct devices.toml --xml > machine.xml)";
+
+struct TopoArguments {
+  std::string from{};
+  std::string correct{};
+  std::string svg{};
+  bool json = false;
+  bool xml = false;
+};
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft topo: {}\n", status.to_string());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+Status write_xml(const TopoArguments& asked) {
+  WEFT_ASSIGN(const std::string xml, export_machine(asked.from, asked.correct));
+  fmt::print("{}", xml);
+  return {};
+}
+
+Status show(const TopoArguments& asked) {
+  Result<Machine> machine = asked.from.empty() ? discover_machine() : read_machine(asked.from);
+  if (!machine.ok()) return machine.status();
+  if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, asked.correct));
+  if (!asked.svg.empty()) return save(asked.svg, machine_svg(*machine));
+  fmt::print("{}", asked.json ? machine_json(*machine) : machine_text(*machine));
+  return {};
+}
+
+int run(const TopoArguments& asked) {
+  const Status status = asked.xml ? write_xml(asked) : show(asked);
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace
+
+void add_topo(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "topo", "Show which network interfaces and GPUs a machine has, and how near they are");
+  const auto arguments = std::make_shared<TopoArguments>();
+  TopoArguments& to = *arguments;
+  command->add_option("--from", to.from, "hwloc or NCCL XML, or synthetic:… [this machine]");
+  command->add_option("--correct", to.correct, "TOML file: what the source does not say");
+  CLI::Option* json = command->add_flag("--json", to.json, "One JSON object");
+  command->add_option("--svg", to.svg, "Draw it to this file instead")->excludes(json);
+  command->add_flag("--xml", to.xml, "Write it as hwloc XML instead")
+      ->excludes(json)
+      ->excludes("--svg");
+  command->footer(kExamples);
+  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace weft

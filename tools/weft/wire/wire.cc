@@ -1,0 +1,135 @@
+// The command: its options, and who starts the two sides.
+#include "tools/weft/wire/wire.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "tools/weft/wire/perftest.h"
+#include "tools/weft/wire/rounds.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kMeetMs = 60'000;
+constexpr std::int64_t kGoodbyeMs = 10'000;
+
+constexpr const char* kExamples = R"(
+Operations: write, read and atomic (compare-and-swap) go to the other side's memory without its
+time; notice is what the engine sends: the receiver sees it and releases it. With --depth 1 a time
+is that of one operation alone: write and notice are answered alike and half of the round trip
+counts, as ib_write_lat and ib_send_lat have it. MB are 2^20 bytes, as perftest has them. peak: the
+best run of --depth operations. line: the average by the rate that the port reports; Soft-RoCE
+reports a constant, whatever it can do. CPU: of both processes. Over --transport ucx the other
+side's processor does one-sided work.
+
+--against perftest runs ib_write_bw, ib_read_lat, … on the same ports with the same size, depth,
+list, packets and retry timer, in turn with ours, --rounds times; ratio is the median of ours /
+theirs, of averages, or of median times with --depth 1, and half of the rounds lie between the last
+two.
+
+Examples:
+  weft perf wire --op write --sizes 64K,1M --device mlx5_0 --peer-device mlx5_1 --against perftest
+  weft perf wire --op write --depth 1 --sizes 8             latency
+  weft perf wire --op notice --transport ucx --device eth0
+  weft perf wire --listen 18600 --device mlx5_0             on one machine, and on another:
+  weft perf wire --peer host1:18600 --op read --device mlx5_0)";
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft perf wire: {}\n", status.to_string());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+// The other side learns why this one ends, unless it was the other one that said so.
+Status told(Line& line, Status status) {
+  if (!status.ok()) line.fail(status);
+  return status;
+}
+
+// Rank 1, a child of rank 0, which alone speaks to people.
+[[noreturn]] void be_child(pid_t parent, const WireDevice& device, Line& line) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  ::_exit(told(line, follow_wire(device, line)).ok() ? 0 : 1);
+}
+
+// Ends by itself once rank 0 has said so, or once the line is gone.
+void end_child(pid_t child) {
+  for (const Deadline patience = Deadline::after_ms(kGoodbyeMs); !patience.passed();) {
+    if (::waitpid(child, nullptr, WNOHANG) == child) return;
+    ::usleep(1000);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+Status run_both(const WireOptions& options) {
+  WEFT_ASSIGN(auto ends, Line::make_pair());
+  auto lead = std::make_unique<Line>(std::move(ends.first));
+  auto follow = std::make_unique<Line>(std::move(ends.second));
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return system_error("fork", errno);
+  if (child == 0) {
+    lead.reset();
+    be_child(parent, options.peer_device, *follow);
+  }
+  follow.reset();
+  const Status status = told(*lead, lead_wire(options, *lead, "127.0.0.1"));
+  lead.reset();
+  end_child(child);
+  return status;
+}
+
+Status run_here(const WireOptions& options) {
+  const WireArguments& asked = options.asked;
+  if (asked.listen != 0) {
+    WEFT_ASSIGN(Line line, Line::listen_at(asked.listen, Deadline::after_ms(kMeetMs)));
+    return told(line, follow_wire(options.device, line));
+  }
+  if (options.against_perftest) {
+    WireTask task;
+    task.op = options.op;
+    task.depth = options.depth;
+    WEFT_RETURN_IF_ERROR(perftest_is_here(task));
+  }
+  if (asked.peer.empty()) return run_both(options);
+  WEFT_ASSIGN(Line line, Line::connect_to(asked.peer, Deadline::after_ms(kMeetMs)));
+  return told(line, lead_wire(options, line, asked.peer.substr(0, asked.peer.rfind(':'))));
+}
+
+int run(const WireArguments& arguments) {
+  const Result<WireOptions> options = understand(arguments);
+  if (!options.ok()) return fail(options.status());
+  const Status status = run_here(*options);
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace
+
+void add_wire(CLI::App& perf, Action& action) {
+  CLI::App* command =
+      perf.add_subcommand("wire", "Measure one path between two processes, next to perftest");
+  const auto arguments = std::make_shared<WireArguments>();
+  WireArguments& to = *arguments;
+  command->add_option("--op", to.op, "write, read, notice (or send), atomic");
+  command->add_option("--sizes", to.sizes, "Bytes of an operation: 8,64K,1M");
+  command->add_option("--depth", to.depth, "Operations under way; 1: latency [128; atomic: 1]");
+  command->add_option("--list", to.list, "Operations posted before a doorbell");
+  command->add_option("--rounds", to.rounds,
+                      "Into which --seconds are cut; each has its own ratio");
+  command->add_option("--transport", to.transport, "ib or ucx");
+  command->add_option("--device", to.device, "Of this side: rx_h0r0 or mlx5_0:2; ucx: eth0");
+  command->add_option("--peer-device", to.peer_device, "Of the other side, on this machine");
+  command->add_option("--listen", to.listen, "Be the other side for a command with --peer");
+  command->add_option("--peer", to.peer, "HOST:PORT where the other side listens");
+  add_measuring_options(*command, to, "perftest");
+  command->footer(kExamples);
+  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// Datagrams: the queue pair that carries Greetings to and from all peers, and its memory. A
+// datagram may be lost, on the wire or because there is no place for it here; whoever needs an
+// answer sends it again.
+//
+// A datagram that the device cannot send, as its route or its address is gone, ends the queue pair
+// for all others. It is then revived: reset, and prepared as if it were new. What still comes of
+// its earlier life is known by the number of that life, which stands in the upper half of every
+// wr_id.
+//
+// Owner: the IbInterface, in whose lane everything here runs; an object lives as long as it.
+// Invariants: at most kSends datagrams are with the device; every receive buffer is with the device
+// or is being read. Internal to the module.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "verbs/ib/layout.h"
+#include "verbs/ib/objects.h"
+
+namespace weft::ib {
+
+class Datagrams {
+ public:
+  // A datagram begins with so many bytes of routing header.
+  static constexpr std::size_t kRouteBytes = 40;
+  static constexpr std::size_t kBytes = 256;
+  static_assert(kRouteBytes + sizeof(Greeting) <= kBytes);
+  static constexpr std::uint64_t kReceives = 128;  // that may wait to be read
+  static constexpr std::uint64_t kSends = 64;      // that the device has not sent
+  static constexpr std::size_t kMemory = (kReceives + kSends) * kBytes;
+
+  // `name` is that of the interface, for errors.
+  Datagrams(const Library& library, std::string name, int port)
+      : library_(library), name_(std::move(name)), port_(port) {}
+
+  // `memory`: kMemory bytes that the device may write.
+  Status open(ibv_pd* domain, ibv_cq* sends, ibv_cq* arrivals, Buffer memory);
+  // Of the queue pair.
+  [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
+
+  // A datagram that finds no place is lost like one on the wire.
+  Status send(const Greeting& greeting, ibv_ah* route, std::uint32_t queue_pair);
+  // A datagram has come: its greeting, if it is as long as one, and the buffer goes back to the
+  // device. `given`: why it does not.
+  std::optional<Greeting> take(const ibv_wc& completion, Status& given);
+  // The device has sent one, or failed to.
+  void retire() { ++retired_; }
+  // Whether the completion is of an earlier life.
+  [[nodiscard]] bool is_stale(const ibv_wc& completion) const;
+  // Whether no datagram is under way.
+  [[nodiscard]] bool is_idle() const { return sent_ == retired_; }
+
+  // The queue pair carries nothing more until it is revived.
+  void end() { has_ended_ = true; }
+  [[nodiscard]] bool has_ended() const { return has_ended_; }
+  // When it may be tried to revive it.
+  [[nodiscard]] std::int64_t again_ns() const { return again_ns_; }
+  Status revive(std::int64_t now);
+  // The process is a fork's child: the queue pair is its parent's.
+  void let_lie();
+
+ private:
+  Status prepare();
+  Status give(std::uint64_t place);
+  [[nodiscard]] std::uint64_t id_of(std::uint64_t place) const;
+
+  const Library& library_;
+  std::string name_;
+  int port_;
+  Buffer memory_;
+  Owned<ibv_qp> pair_;
+  std::uint32_t life_ = 0;
+  bool has_ended_ = false;
+  std::int64_t again_ns_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t retired_ = 0;
+};
+
+}  // namespace weft::ib

@@ -1,0 +1,154 @@
+// An endpoint: its parts put together, its life, and its end.
+#include "verbs/ib/endpoint.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+
+IbEndpoint::IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce,
+                       std::uint32_t incarnation)
+    : interface_(interface),
+      peer_(peer),
+      nonce_(nonce),
+      incarnation_(incarnation),
+      conversation_(*this, interface.nonce(), nonce),
+      queues_(*this),
+      receiver_(*this),
+      sender_(*this),
+      works_(*this) {}
+
+IbEndpoint::~IbEndpoint() {
+  fail(Status(Code::closed, "its endpoint is gone"));
+}
+
+Posted IbEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
+                               std::span<const std::byte> payload) {
+  return sender_.post(channel, header, payload, RingKind::notices);
+}
+
+Posted IbEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
+                              std::span<const std::byte> payload) {
+  const bool small = payload.size() <= interface_.most_payload(RingKind::notices);
+  return sender_.post(channel, header, payload, small ? RingKind::notices : RingKind::pieces);
+}
+
+// In chunks by several threads where it is large. What was not registered here is tried again piece
+// by piece, and told then.
+void IbEndpoint::expect_pieces(std::span<const std::byte> memory) {
+  if (!failure_.ok() || memory.empty()) return;
+  (void)interface_.registrations().prepare(memory.data(), memory.size());
+}
+
+Status IbEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {
+  return Status(
+      Code::unavailable,
+      fmt::format("{}: reading rank {}'s memory needs the device's time", interface_.name(), peer_),
+      peer_);
+}
+
+const Status& IbEndpoint::process_access() const {
+  // Never destroyed: a static context may be the last that uses it.
+  static const Status& none = *new Status(
+      Code::unavailable, "over RDMA no rank reads memory of another that is not registered");
+  return none;
+}
+
+void IbEndpoint::pump() {
+  if (!connected_ || !failure_.ok()) return;
+  sender_.pump();
+  if (works_.waits_to_go()) works_.pump();
+}
+
+bool IbEndpoint::starved() {
+  if (!failure_.ok() || !connected_ || sender_.has_window()) return false;
+  sender_.look_at_window();
+  return waits_to_go() && !sender_.has_window();
+}
+
+void IbEndpoint::retire(std::size_t q, std::uint64_t number) {
+  if (queues_.retire(q, number) && waits_to_go()) interface_.pump_later(*this);
+}
+
+void IbEndpoint::say_goodbye() {
+  if (failure_.ok() && connected_ && !peer_closed()) sender_.say_goodbye();
+}
+
+// What comes over the queue pairs was sent by a peer that has confirmed, whatever datagram was
+// lost.
+void IbEndpoint::count_received() {
+  if (!connected_) [[unlikely]]
+    conversation_.confirm();
+  receiver_.count_received();
+  if (receiver_.owes_received()) interface_.pump_later(*this);
+}
+
+bool IbEndpoint::take_control(const Control& control) {
+  if (control.version != kWireVersion) return false;
+  sender_.take_received(control.received);
+  switch (control.kind) {
+    case ControlKind::releases:
+      if (control.count > Control::kReleases) return false;
+      for (std::size_t r = 0; r < control.count; ++r) {
+        if (!sender_.has_channel(control.releases[r].channel)) return false;
+        sender_.take_released(control.releases[r].channel, control.releases[r].released);
+      }
+      return true;
+    case ControlKind::goodbye:
+      peer_closed_.store(true, std::memory_order_release);
+      receiver_.give_back();  // what it sent has arrived
+      return true;
+    case ControlKind::want:
+      return receiver_.grant(control);
+    case ControlKind::grant:
+      return sender_.take_grant(control);
+    case ControlKind::expose:
+      sender_.say(interface_.expose(control.chunk));
+      return true;
+    case ControlKind::exposed:
+      return works_.take_exposed(control);
+  }
+  return false;
+}
+
+void IbEndpoint::broke(const ibv_wc& completion) {
+  if (!failure_.ok()) return;
+  fail(failed(interface_.library(), completion, {path(), peer_}));
+}
+
+// The queue pairs are ended: the device touches no memory of the caller any more, and nothing
+// arrives. That is so once they are reset, too, and their destruction may last.
+void IbEndpoint::fail(const Status& why) {
+  if (!failure_.ok()) return;
+  failure_ =
+      peer_closed() ? Status(Code::peer_left, path() + ": it closed its interface", peer_) : why;
+  works_.flush(failure_);
+  receiver_.give_back();
+  queues_.end();
+  if (conversation_.pair().gid_index >= 0) interface_.routes().mistrust(conversation_.pair().peer);
+  sender_.end();
+}
+
+std::string IbEndpoint::path() const {
+  const RoutePair& pair = conversation_.pair();
+  const std::string to = fmt::format("{} to rank {}", interface_.name(), peer_);
+  if (pair.gid_index < 0) return to + " (not connected yet)";
+  const auto local = std::ranges::find_if(interface_.gids(), [&pair](const RdmaGid& gid) {
+    return gid.index == pair.gid_index && gid.bytes == pair.own;
+  });
+  const auto remote = std::ranges::find_if(peer_gids_, [&pair](const WireGid& gid) {
+    return gid.bytes == pair.peer && static_cast<GidKind>(gid.kind) == pair.kind;
+  });
+  std::string reason;
+  if (local != interface_.gids().end() && remote != peer_gids_.end()) {
+    reason = ": " + relation_of(*local, {remote->bytes, static_cast<GidKind>(remote->kind),
+                                         remote->prefix_bits});
+  }
+  return fmt::format("{} (GID {}, {} to {}{}{})", to, pair.gid_index, ip_of(pair.own),
+                     ip_of(pair.peer), reason, connected_ ? "" : "; not connected yet");
+}
+
+}  // namespace weft::ib

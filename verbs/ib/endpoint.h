@@ -1,0 +1,189 @@
+// IbEndpoint: the connection to one peer's interface. It puts together what has a duty of its own:
+// the protocol that connects (Conversation), the queue pairs (Queues), what is sent (Sender), what
+// has come (Receiver) and one-sided work (OneSided).
+//
+// An endpoint begins as a stranger when a Greeting comes from an interface that we were not
+// connected to; connect() then gives it out. Owner: the IbInterface, in whose lane everything here
+// runs. It lives as long as the interface, or until it has failed, was forgotten and has told the
+// ends of its work. Invariants: failure() never becomes ok again, and after it no queue pair is
+// left; nothing is sent before connected(). Internal to the module.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "verbs/ib/conversation.h"
+#include "verbs/ib/one_sided.h"
+#include "verbs/ib/queues.h"
+#include "verbs/ib/receiver.h"
+#include "verbs/ib/sender.h"
+
+namespace weft::ib {
+
+// An endpoint's own small things that the device reads or writes.
+struct Scratch {
+  static constexpr std::size_t kControls = 16;
+  static constexpr std::size_t kSwaps = 128;
+
+  Words words;                                           // the peer writes them
+  alignas(kLine) std::uint32_t received = 0;             // on its way to the peer's words
+  alignas(kLine) std::array<Control, kControls> said{};  // on their way
+  std::array<std::uint64_t, kSwaps> found{};             // by compare-and-swaps under way
+};
+
+class IbEndpoint final : public Endpoint, private Conversation::Side {
+ public:
+  IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce, std::uint32_t incarnation);
+  ~IbEndpoint() override;
+
+  [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] bool peer_closed() const override {
+    return peer_closed_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] const Status& failure() const override { return failure_; }
+  void abandon(const Status& why) override { fail(why); }
+  [[nodiscard]] bool connected() const override { return connected_; }
+  [[nodiscard]] bool shares_memory() const override { return false; }
+  Posted post_notice(std::uint32_t channel, const WireHeader& header,
+                     std::span<const std::byte> payload) override;
+  Posted post_piece(std::uint32_t channel, const WireHeader& header,
+                    std::span<const std::byte> payload) override;
+  void expect_pieces(std::span<const std::byte> memory) override;
+  [[nodiscard]] Notice front(std::uint32_t channel) override { return receiver_.front(channel); }
+  void release(std::uint32_t channel) override { receiver_.release(channel); }
+  [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override {
+    return receiver_.arrived(channel);
+  }
+  [[nodiscard]] std::uint64_t posted(std::uint32_t channel) const override {
+    return sender_.posted(channel);
+  }
+  [[nodiscard]] std::uint64_t released(std::uint32_t channel) override {
+    return sender_.released(channel);
+  }
+  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override {
+    return sender_.settled(channel);
+  }
+  [[nodiscard]] const Status& process_access() const override;
+  [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }
+  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
+  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                    std::uint64_t ticket) override {
+    return works_.write(local, remote, ticket);
+  }
+  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
+                   std::uint64_t ticket) override {
+    return works_.read(local, remote, ticket);
+  }
+  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                           std::uint64_t desired, std::uint64_t* found,
+                           std::uint64_t ticket) override {
+    return works_.compare_swap(remote, expected, desired, found, ticket);
+  }
+  [[nodiscard]] bool at_work() const override { return works_.at_work(); }
+
+  // For its parts.
+  [[nodiscard]] IbInterface& interface() const { return interface_; }
+  [[nodiscard]] Queues& queues() { return queues_; }
+  [[nodiscard]] Sender& sender() { return sender_; }
+  [[nodiscard]] Receiver& receiver() { return receiver_; }
+  [[nodiscard]] Scratch& scratch() const { return *reinterpret_cast<Scratch*>(scratch_.data()); }
+  [[nodiscard]] std::uint32_t scratch_key() const { return scratch_.lkey(); }
+
+  // Connecting. The memory and the queue pairs that every connection needs:
+  Status prepare();
+  // Where the peer may be reached; what it says of its addresses.
+  Status aim(const Address& address);
+  void know(const Address& address);
+  // The same peer's interface again, to where the failed endpoint was connected.
+  void aim_like(const IbEndpoint& failed);
+  // The pair of addresses that worked for it is tried first.
+  void prefer_pair_of(const IbEndpoint& failed);
+  // Which pairs may reach the peer: when our addresses or the peer's became known.
+  void rank_pairs();
+  void lead(std::int64_t now);
+  void take_greeting(const Greeting& greeting);
+  [[nodiscard]] bool connecting() const { return !conversation_.is_confirmed() && !is_over(); }
+  [[nodiscard]] std::int64_t next_ns() const { return conversation_.next_ns(); }
+  [[nodiscard]] std::uint32_t incarnation() const { return incarnation_; }
+  [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
+  [[nodiscard]] std::string path() const;
+
+  // Who has it.
+  [[nodiscard]] bool given_out() const { return given_out_; }
+  void give_out() { given_out_ = true; }
+  // After a failure: nobody asks anything of it any more; once its work was told, it may go.
+  void be_forgotten() { forgotten_ = true; }
+  [[nodiscard]] bool forgotten() const { return forgotten_; }
+  void say_dropped();
+  [[nodiscard]] bool may_go() const { return forgotten_ && !works_.is_listed(); }
+
+  // What goes out.
+  void pump();
+  [[nodiscard]] bool waits_to_go() const {
+    return failure_.ok() && (sender_.waits_to_go() || works_.waits_to_go());
+  }
+  // Whether it waits for places in the peer's receive queue, after a look at what the peer wrote.
+  [[nodiscard]] bool starved();
+  [[nodiscard]] bool lacks_window() const { return connected_ && !sender_.has_window(); }
+  void retire(std::size_t queue, std::uint64_t number);
+  // Nothing waits, and all that will have a completion has had it.
+  [[nodiscard]] bool idle() const { return !waits_to_go() && queues_.idle(); }
+  void say_goodbye();
+
+  // What comes in. False: the message breaks the protocol.
+  [[nodiscard]] bool take_notice(const Immediate& immediate) {
+    return receiver_.take_notice(immediate);
+  }
+  [[nodiscard]] bool take_control(const Control& control);
+  void count_received();
+  void report_releases() { receiver_.report_releases(); }
+  bool collect() { return works_.collect(); }
+  void flush_work(const Status& status) { works_.flush(status); }
+
+  // A path that broke.
+  void broke(const ibv_wc& completion);
+  void fail(const Status& why) override;
+
+  // Whether it was not among those to be served at the next turn; now it is.
+  [[nodiscard]] bool enlist() { return !std::exchange(enlisted_, true); }
+  void delist() { enlisted_ = false; }
+
+ private:
+  // Conversation::Side
+  [[nodiscard]] RoutePair route_back(const Greeting& greeting) const override;
+  Result<bool> knows_way(const RoutePair& pair, const PeerPort& port) override;
+  Result<bool> greet() override;
+  [[nodiscard]] Status connect(const Greeting& greeting, bool anew) override;
+  void confirmed() override;
+  [[nodiscard]] bool is_over() const override { return !failure_.ok() || peer_closed(); }
+  void warn(const Status& status) override;
+
+  [[nodiscard]] Greeting addressed(Level level) const;
+  // The same with our queue pairs, and where we keep Words for the peer.
+  [[nodiscard]] Greeting introduction(Level level) const;
+  Result<bool> send(const Greeting& greeting);
+
+  IbInterface& interface_;
+  Rank peer_;
+  std::uint64_t nonce_;  // of the peer's interface
+  std::uint32_t incarnation_;
+  Status failure_;
+  std::atomic<bool> peer_closed_ = false;
+  bool connected_ = false;  // the peer is connected to our queue pairs, and stays so
+  bool given_out_ = false;  // by connect()
+  bool forgotten_ = false;  // by whom it was given to
+  bool enlisted_ = false;
+
+  std::vector<WireGid> peer_gids_;
+  Conversation conversation_;
+  Buffer scratch_;  // one Scratch
+  Queues queues_;
+  Receiver receiver_;
+  Sender sender_;
+  OneSided works_;
+};
+
+}  // namespace weft::ib

@@ -1,0 +1,32 @@
+// Exposures: the chunks of our shared heap that peers may read and write. A chunk is registered
+// when a peer first asks for it, and stays registered, so its pages stay, too.
+//
+// Owner: the IbInterface, in whose lane everything here runs; registrations end with this object.
+// Internal to the module.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "verbs/ib/layout.h"
+#include "verbs/ib/registrar.h"
+#include "verbs/memory/memory.h"
+
+namespace weft::ib {
+
+class Exposures {
+ public:
+  // What a peer is told that asks for a chunk. Key 0: the chunk is not in the heap; or it could not
+  // be registered, then `why` is not ok.
+  [[nodiscard]] Control expose(std::uint64_t chunk, Registrar& registrar, Status& why);
+
+ private:
+  struct Exposed {
+    HeapHold pages;
+    Owned<ibv_mr> region;  // ends first
+  };
+
+  std::map<std::uint64_t, Exposed> chunks_;
+};
+
+}  // namespace weft::ib

@@ -1,0 +1,95 @@
+// OneSided: writes, reads and compare-and-swaps of one connection, which the peer's device does
+// without the peer's time. The peer's heap is reached chunk by chunk; only the first touch of a
+// chunk asks the peer's lane to register it.
+//
+// What was posted since the last turn goes to the device in lists, all on queue pair 0, so in
+// order. On a reliable queue pair a completion says that all before it has ended, data landed; so
+// only the last request of a list has one, and one in every quarter of the queue.
+//
+// Owner: an IbEndpoint, in whose lane everything here runs; an object lives as long as its
+// endpoint. Invariants: work is begun and ended in the order of posting; work behind a failure is
+// never begun (WorkOrder). Internal to the module.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "verbs/ib/queues.h"
+#include "verbs/memory/memory.h"
+
+namespace weft::ib {
+
+class OneSided {
+ public:
+  explicit OneSided(IbEndpoint& endpoint);
+
+  Posted write(std::span<const std::byte> local, const RemoteBuffer& remote, std::uint64_t ticket);
+  Posted read(std::span<std::byte> local, const RemoteBuffer& remote, std::uint64_t ticket);
+  Posted compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
+                      std::uint64_t* found, std::uint64_t ticket);
+
+  // Whether there is work that was not handed to the device.
+  [[nodiscard]] bool waits_to_go() const { return begun_ < works_.size(); }
+  void pump();
+  // Moves what has ended to the interface's completions; whether any work is left.
+  bool collect();
+  // Whether work waits for collect(), or poll() has not told of all of it.
+  [[nodiscard]] bool is_listed() const { return is_listed_; }
+  [[nodiscard]] bool at_work() const { return order_.at_work(); }
+  // Ends all work that the device has not done well.
+  void flush(const Status& status);
+  // The peer tells of a chunk. False: it breaks the protocol.
+  [[nodiscard]] bool take_exposed(const Control& control);
+
+ private:
+  struct Work {
+    WorkRequest request;
+    std::uint64_t ticket = 0;
+    std::span<std::byte> local;
+    std::uint64_t begun = 0;  // bytes in work requests
+    std::uint64_t last = 0;   // number of the last work request, on queue pair 0
+    std::uint64_t expected = 0;
+    std::uint64_t desired = 0;
+    std::uint64_t* found = nullptr;         // of a compare-and-swap, whose `local` is in scratch
+    std::uint32_t key = 0;                  // of `local`
+    std::optional<Registrations::Use> use;  // of `local`, if that is the caller's
+    Status status;
+  };
+  struct Chunk {
+    bool asked = false;
+    bool known = false;
+    std::uint32_t key = 0;  // known and 0: not in the heap
+    std::uint64_t address = 0;
+  };
+
+  [[nodiscard]] Work* new_work(const WorkRequest& request, std::uint64_t ticket);
+  Posted post(Work& work);
+  [[nodiscard]] Status admit(Work& work) const;
+  [[nodiscard]] Status name_local(Work& work) const;
+  void flush_behind(const Status& why);
+  [[nodiscard]] bool begin(Work& work, PostList& list);
+  [[nodiscard]] const Chunk* chunk_at(std::uint64_t word);
+  void add_part(Work& work, const Chunk& chunk, PostList& list);
+  [[nodiscard]] bool must_wait(WorkKind kind) const;
+  void hand_over(PostList& list);
+  [[nodiscard]] std::uint64_t retired() const;
+
+  IbEndpoint& endpoint_;
+  IbInterface& interface_;
+  Queues& queues_;
+  Backlog<Work> works_;
+  std::size_t begun_ = 0;           // of them wholly handed to the device
+  std::size_t swaps_ = 0;           // of them compare-and-swaps …
+  std::uint64_t swaps_posted_ = 0;  // … and of all that ever were
+  bool is_listed_ = false;          // among those whose ends poll() collects
+  WorkOrder order_;
+  std::uint64_t last_fetch_ = 0;           // work request of the last read or atomic operation
+  std::map<std::uint64_t, Chunk> chunks_;  // of the peer's heap
+  std::uint64_t touched_ = 0;              // the chunk that was looked for last …
+  Chunk* last_chunk_ = nullptr;            // … and what is known of it
+  std::uint64_t heap_bytes_ = 0;           // known with the first chunk
+};
+
+}  // namespace weft::ib

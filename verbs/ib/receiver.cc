@@ -1,0 +1,134 @@
+// The receiving side of the data path. Notices stay where the device wrote them.
+#include "verbs/ib/receiver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "verbs/ib/endpoint.h"
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+
+Receiver::Receiver(IbEndpoint& endpoint)
+    : endpoint_(endpoint),
+      interface_(endpoint.interface()),
+      incoming_(interface_.options().channels) {}
+
+std::uint32_t Receiver::reserve() {
+  granted_ = reserved_ = interface_.grant_window();
+  return granted_;
+}
+
+void Receiver::give_back() {
+  interface_.return_window(std::exchange(reserved_, 0));
+}
+
+std::uint32_t Receiver::tell_released(std::uint32_t channel) {
+  Incoming& in = incoming_[channel];
+  in.reported = in.next;
+  return static_cast<std::uint32_t>(in.next);
+}
+
+// Notices of a channel come over one queue pair, so in order.
+bool Receiver::take_notice(const Immediate& immediate) {
+  const std::uint32_t slots = interface_.options().slots;
+  const auto ring = static_cast<std::size_t>(immediate.ring);
+  if (immediate.channel >= incoming_.size() || ring >= kRings) return false;
+  Incoming& in = incoming_[immediate.channel];
+  if (!in.rings[ring] || in.arrived - in.next >= slots ||
+      immediate.slot != (in.arrived & (slots - 1)))
+    return false;
+  const std::byte* slot =
+      in.rings[ring].data() + immediate.slot * interface_.slot_bytes(immediate.ring);
+  Prefix prefix;
+  std::memcpy(&prefix, slot + kPrefixAt, sizeof prefix);
+  WireHeader header;
+  std::memcpy(&header, slot + kHeaderAt, sizeof header);
+  if (prefix.number != static_cast<std::uint32_t>(in.arrived) ||
+      prefix.bytes > interface_.most_payload(immediate.ring) ||
+      (header.form == PieceForm::payload && header.bytes > prefix.bytes))
+    return false;
+  in.slots[immediate.slot] = immediate.ring;
+  ++in.arrived;
+  endpoint_.sender().take_released(immediate.channel, prefix.released);
+  endpoint_.sender().take_received(prefix.received);
+  interface_.count_arrival();
+  if (immediate.channel == kControlChannel) interface_.ask_attention(endpoint_);
+  return true;
+}
+
+// A ring that we cannot make is answered, too: the peer would wait for it for ever.
+bool Receiver::grant(const Control& want) {
+  const auto ring = static_cast<std::size_t>(want.ring);
+  if (want.channel >= incoming_.size() || ring >= kRings) return false;
+  Incoming& in = incoming_[want.channel];
+  const std::uint32_t slots = interface_.options().slots;
+  if (!in.rings[ring]) {
+    Result<Buffer> made = interface_.make_buffer(slots * interface_.slot_bytes(want.ring),
+                                                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (!made.ok()) {
+      interface_.warn_once(made.status());
+      Control none = want;
+      none.kind = ControlKind::grant;
+      endpoint_.sender().say(none);
+      return true;
+    }
+    in.rings[ring] = std::move(made).value();
+    if (in.slots == nullptr) in.slots = std::make_unique<RingKind[]>(slots);
+  }
+  Control answer = want;
+  answer.kind = ControlKind::grant;
+  answer.address = in.rings[ring].address();
+  answer.key = in.rings[ring].rkey();
+  endpoint_.sender().say(answer);
+  return true;
+}
+
+Notice Receiver::front(std::uint32_t channel) const {
+  const Incoming& in = incoming_[channel];
+  if (in.next == in.arrived) return {};
+  const std::size_t place = in.next & (interface_.options().slots - 1);
+  const RingKind ring = in.slots[place];
+  const std::byte* slot =
+      in.rings[static_cast<std::size_t>(ring)].data() + place * interface_.slot_bytes(ring);
+  return {reinterpret_cast<const WireHeader*>(slot + kHeaderAt), slot + kPayloadAt};
+}
+
+// Reports go with the next notice of the channel; soon when half of the slots are free again and
+// the peer does not know; else when nothing else moves.
+void Receiver::release(std::uint32_t channel) {
+  Incoming& in = incoming_[channel];
+  ++in.next;
+  if (!endpoint_.failure().ok()) return;  // nobody to tell
+  const std::uint32_t slots = interface_.options().slots;
+  if (in.next - in.reported >= std::max(slots / 2, 1U)) interface_.report_soon();
+  if (!std::exchange(in.waiting, true)) {
+    if (unreported_.empty()) interface_.report_later(endpoint_);
+    unreported_.push_back(channel);
+  }
+  if (!interface_.armed()) return;
+  report_releases();
+  endpoint_.pump();
+}
+
+void Receiver::report_releases() {
+  if (!endpoint_.failure().ok()) return unreported_.clear();
+  Control report;
+  for (const std::uint32_t channel : unreported_) {
+    Incoming& in = incoming_[channel];
+    in.waiting = false;
+    if (in.reported == in.next) continue;
+    if (report.count == Control::kReleases) {
+      endpoint_.sender().say(report);
+      report = {};
+    }
+    report.releases[report.count++] = {static_cast<std::uint16_t>(channel), 0,
+                                       static_cast<std::uint32_t>(in.next)};
+    in.reported = in.next;
+  }
+  unreported_.clear();
+  if (report.count != 0 && endpoint_.failure().ok()) endpoint_.sender().say(report);
+}
+
+}  // namespace weft::ib

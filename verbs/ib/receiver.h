@@ -1,0 +1,76 @@
+// Receiver: what a connection gets from the peer. Notices stay in the ring where the device wrote
+// them until they are released; here is how many have come, and what the peer was told of it.
+//
+// Every message is checked before it changes anything: peers are not trusted with indices and
+// sizes.
+//
+// Owner: an IbEndpoint, in whose lane everything here runs; an object lives as long as its
+// endpoint. Invariants, for each channel: reported <= next <= arrived <= next + slots. Internal to
+// the module.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "verbs/ib/layout.h"
+#include "verbs/ib/objects.h"
+
+namespace weft::ib {
+
+class IbInterface;
+class IbEndpoint;
+
+class Receiver {
+ public:
+  explicit Receiver(IbEndpoint& endpoint);
+
+  // Takes places of the shared receive queue for the peer's messages; how many, 0 if none are left.
+  std::uint32_t reserve();
+  // The peer sends nothing more: its places go back.
+  void give_back();
+  [[nodiscard]] std::uint32_t granted() const { return granted_; }
+
+  // False: the message breaks the protocol.
+  [[nodiscard]] bool take_notice(const Immediate& immediate);
+  [[nodiscard]] bool grant(const Control& want);
+
+  [[nodiscard]] Notice front(std::uint32_t channel) const;
+  void release(std::uint32_t channel);
+  [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) const {
+    return incoming_[channel].arrived;
+  }
+
+  // A message of the peer was taken out of the receive queue.
+  void count_received() { ++received_; }
+  [[nodiscard]] std::uint32_t received() const { return received_; }
+  // Whether the peer may soon wait for places of which it does not know that they are free.
+  [[nodiscard]] bool owes_received() const { return received_ - told_received_ >= granted_ / 2; }
+  // The peer is told of all that was received.
+  void told_received() { told_received_ = received_; }
+  // What was released on the channel; a notice of ours tells the peer.
+  [[nodiscard]] std::uint32_t tell_released(std::uint32_t channel);
+  void report_releases();
+
+ private:
+  struct Incoming {
+    std::uint64_t next = 0;  // to be released
+    std::uint64_t arrived = 0;
+    std::uint64_t reported = 0;  // what the peer knows of `next`
+    bool waiting = false;        // among `unreported_`
+    std::array<Buffer, kRings> rings;
+    std::unique_ptr<RingKind[]> slots;  // which ring each arrival lies in
+  };
+
+  IbEndpoint& endpoint_;
+  IbInterface& interface_;
+  std::uint32_t granted_ = 0;   // messages that the peer may have in our receive queue
+  std::uint32_t reserved_ = 0;  // of that, not given back yet
+  std::uint32_t received_ = 0;
+  std::uint32_t told_received_ = 0;
+  std::vector<Incoming> incoming_;
+  std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know
+};
+
+}  // namespace weft::ib

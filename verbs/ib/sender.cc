@@ -1,0 +1,302 @@
+// The sending side of the data path. What is posted is copied into our image of the peer's ring at
+// once; it is handed to the device at the next turn, many work requests with one doorbell.
+#include "verbs/ib/sender.h"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "verbs/ib/endpoint.h"
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+
+Sender::Sender(IbEndpoint& endpoint)
+    : endpoint_(endpoint),
+      interface_(endpoint.interface()),
+      queues_(endpoint.queues()),
+      control_numbers_(Scratch::kControls),
+      outgoing_(interface_.options().channels) {}
+
+void Sender::aim(const Greeting& greeting) {
+  window_ = greeting.window;
+  words_ = greeting.words;
+  words_key_ = greeting.words_key;
+}
+
+// A ring of ours that cannot be made ends the path with the reason: it will not be better later.
+Posted Sender::post(std::uint32_t channel, const WireHeader& header,
+                    std::span<const std::byte> payload, RingKind ring) {
+  if (interface_.closed() || !endpoint_.failure().ok()) [[unlikely]]
+    return Posted::full;
+  Outgoing& out = outgoing_[channel];
+  const std::uint32_t slots = interface_.options().slots;
+  if (out.posted - released(channel) == slots) return Posted::full;
+  Sent sent{ring, static_cast<std::uint32_t>(payload.size()), nullptr, 0, std::nullopt};
+  const bool lent = ring == RingKind::pieces && lend(payload, sent);
+  const RingKind from = lent ? RingKind::notices : ring;
+  Buffer& copy = out.local[static_cast<std::size_t>(from)];
+  if (!copy) [[unlikely]] {
+    if (const Status made = make_copy(out, from); !made.ok()) {
+      endpoint_.fail(made);
+      return Posted::full;
+    }
+  }
+  const std::size_t place = out.posted & (slots - 1);
+  std::byte* slot = copy.data() + place * interface_.slot_bytes(from);
+  std::memcpy(slot + kHeaderAt, &header, sizeof header);
+  if (!lent && !payload.empty()) {
+    if (const Status copied = copy_in(slot + kPayloadAt, payload); !copied.ok()) {
+      endpoint_.fail(copied);
+      return Posted::full;
+    }
+  }
+  out.slots[place] = std::move(sent);
+  ++out.posted;
+  wait_to_go(channel);
+  if (interface_.armed()) endpoint_.pump();
+  return Posted::posted;
+}
+
+Status Sender::copy_in(std::byte* to, std::span<const std::byte> payload) {
+  if (!interface_.only_host_memory())
+    return interface_.ib().device_memory.copy({to, payload.size()}, payload.data());
+  std::memcpy(to, payload.data(), payload.size());
+  return {};
+}
+
+// Sends the payload from where it is, if that can be registered; else it is copied, and once a
+// warning says why. Host memory whose registration would not be kept is copied too: registering it
+// for one piece costs more. Memory of another device is never kept, and the processor cannot copy it.
+bool Sender::lend(std::span<const std::byte> payload, Sent& sent) {
+  const bool kept = interface_.registrations().keeps(payload.data(), payload.size());
+  if (!kept && interface_.only_host_memory()) return false;
+  Result<Registrations::Use> use = interface_.registrations().find(payload.data(), payload.size());
+  if (!use.ok()) {
+    interface_.warn_once(use.status());
+    return false;
+  }
+  sent.lent = payload.data();
+  sent.use = std::move(use).value();
+  return true;
+}
+
+Status Sender::make_copy(Outgoing& out, RingKind ring) {
+  const std::uint32_t slots = interface_.options().slots;
+  if (out.slots == nullptr) out.slots = std::make_unique<Sent[]>(slots);
+  WEFT_ASSIGN(out.local[static_cast<std::size_t>(ring)],
+              interface_.make_buffer(slots * interface_.slot_bytes(ring), 0));
+  return {};
+}
+
+void Sender::wait_to_go(std::uint32_t channel) {
+  Outgoing& out = outgoing_[channel];
+  if (!std::exchange(out.waiting, true)) waiting_.push_back(channel);
+  interface_.pump_later(endpoint_);
+}
+
+// What cannot go now waits for an answer of the peer, for a completion, or for a place in the
+// peer's receive queue (starved()); each of them brings us back.
+void Sender::pump() {
+  if (endpoint_.receiver().owes_received()) report_received();
+  if (!waiting_.empty()) pump_channels();
+  if (!controls_.empty()) pump_controls();
+}
+
+void Sender::pump_channels() {
+  PostList list;
+  for (std::size_t q = 0; q < queues_.size() && endpoint_.failure().ok(); ++q) {
+    for (const std::uint32_t channel : waiting_) {
+      if (queues_.of_channel(channel) == q) pump_channel(channel, list);
+    }
+    queues_.hand_over(q, list);
+  }
+  std::erase_if(waiting_, [this](std::uint32_t channel) {
+    Outgoing& out = outgoing_[channel];
+    out.waiting = out.sent != out.posted;
+    return !out.waiting;
+  });
+}
+
+void Sender::pump_channel(std::uint32_t channel, PostList& list) {
+  Outgoing& out = outgoing_[channel];
+  const std::size_t q = queues_.of_channel(channel);
+  while (endpoint_.failure().ok() && out.sent != out.posted) {
+    const Sent& sent = out.slots[out.sent & (interface_.options().slots - 1)];
+    Remote& remote = out.remote[static_cast<std::size_t>(sent.ring)];
+    if (remote.state == Remote::State::unknown) ask_for_ring(remote, channel, sent.ring);
+    if (remote.state != Remote::State::granted) return;
+    if (list.full()) queues_.hand_over(q, list);
+    if (!endpoint_.failure().ok() || !queues_.has_room(q, list.count() + 1) || !has_window())
+      return;
+    write_notice(out, channel, list);
+  }
+}
+
+void Sender::ask_for_ring(Remote& remote, std::uint32_t channel, RingKind ring) {
+  Control want;
+  want.kind = ControlKind::want;
+  want.ring = ring;
+  want.channel = channel;
+  say(want);
+  remote.state = Remote::State::asked;
+}
+
+// What we have taken from the peer, written to where it looks when it has no place left: without a
+// message, so that it gets through although both sides wait for places.
+void Sender::report_received() {
+  if (!queues_.has_room(0, 1)) return;
+  std::uint32_t& received = endpoint_.scratch().received;
+  received = endpoint_.receiver().received();
+  PostList list;
+  ibv_send_wr& request = list.add();
+  list.part(request, &received, sizeof received, endpoint_.scratch_key());
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.remote_addr = words_ + offsetof(Words, received);
+  request.wr.rdma.rkey = words_key_;
+  queues_.finish(0, request, sizeof received, false);
+  endpoint_.receiver().told_received();
+  queues_.hand_over(0, list);
+}
+
+void Sender::write_notice(Outgoing& out, std::uint32_t channel, PostList& list) {
+  const std::size_t place = out.sent & (interface_.options().slots - 1);
+  Sent& sent = out.slots[place];
+  const RingKind from = sent.lent != nullptr ? RingKind::notices : sent.ring;
+  const Buffer& copy = out.local[static_cast<std::size_t>(from)];
+  std::byte* head = copy.data() + place * interface_.slot_bytes(from) + kPrefixAt;
+  const Prefix prefix{static_cast<std::uint32_t>(out.sent), sent.bytes,
+                      endpoint_.receiver().tell_released(channel), endpoint_.receiver().received()};
+  std::memcpy(head, &prefix, sizeof prefix);
+  ibv_send_wr& request = list.add();
+  const std::size_t bytes = kHeadBytes + sent.bytes;
+  const bool lent = sent.lent != nullptr;
+  list.part(request, head, lent ? kHeadBytes : bytes, copy.lkey());
+  if (lent) list.part(request, sent.lent, sent.bytes, sent.use->lkey());
+  const Remote& remote = out.remote[static_cast<std::size_t>(sent.ring)];
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(encode({sent.ring, channel, static_cast<std::uint32_t>(place)}));
+  request.wr.rdma.remote_addr =
+      remote.address + place * interface_.slot_bytes(sent.ring) + kPrefixAt;
+  request.wr.rdma.rkey = remote.key;
+  const std::size_t q = queues_.of_channel(channel);
+  queues_.finish(q, request, bytes, sent.ring == RingKind::pieces);
+  sent.number = queues_[q].posted;
+  ++out.sent;
+  ++messages_;
+}
+
+void Sender::say(const Control& control) {
+  controls_.push() = control;
+  interface_.pump_later(endpoint_);
+}
+
+// Each is sent from a place of its own until its completion came, where it does not fit into the
+// work request.
+void Sender::pump_controls() {
+  PostList list;
+  while (endpoint_.failure().ok() && !controls_.empty()) {
+    const std::size_t place = controls_sent_ % Scratch::kControls;
+    if (list.full()) queues_.hand_over(0, list);
+    if (!endpoint_.failure().ok() || !queues_.has_room(0, list.count() + 1) || !has_window() ||
+        control_numbers_[place] > queues_[0].retired)
+      break;
+    Control& control = endpoint_.scratch().said[place];
+    control = controls_.front();
+    controls_.pop();
+    control.received = endpoint_.receiver().received();
+    ibv_send_wr& request = list.add();
+    list.part(request, &control, sizeof control, endpoint_.scratch_key());
+    request.opcode = IBV_WR_SEND;
+    queues_.finish(0, request, sizeof control, true);
+    control_numbers_[place] = queues_[0].posted;
+    ++controls_sent_;
+    ++messages_;
+  }
+  queues_.hand_over(0, list);
+}
+
+void Sender::take_released(std::uint32_t channel, std::uint32_t released) {
+  Outgoing& out = outgoing_[channel];
+  const std::uint32_t more = released - static_cast<std::uint32_t>(out.released);
+  // Queue pairs are not ordered among each other: an older count is no error and says nothing new.
+  if (more <= out.sent - out.released) out.released += more;
+}
+
+void Sender::take_received(std::uint32_t received) {
+  if (received - peer_received_ <= messages_ - peer_received_) peer_received_ = received;
+}
+
+// A release may come before the completion of what was released; its memory is in use until then.
+std::uint64_t Sender::released(std::uint32_t channel) {
+  const Outgoing& out = outgoing_[channel];
+  return interface_.closed() ? out.posted : std::min(out.released, settled(channel));
+}
+
+// Small notices are settled at once, they were copied; pieces, copied ones too, when the device has
+// sent them or may no more: by that a bond sees which rail is behind.
+std::uint64_t Sender::settled(std::uint32_t channel) {
+  Outgoing& out = outgoing_[channel];
+  const Queue& queue = queues_[queues_.of_channel(channel)];
+  for (; out.settled < out.posted; ++out.settled) {
+    Sent& sent = out.slots[out.settled & (interface_.options().slots - 1)];
+    const bool sending =
+        sent.ring == RingKind::pieces && (sent.number == 0 || sent.number > queue.retired);
+    if (sending && endpoint_.failure().ok()) break;
+    sent.use.reset();
+  }
+  return out.settled;
+}
+
+// The last on every queue pair, so that its completion says that all before has arrived.
+void Sender::say_goodbye() {
+  if (!endpoint_.failure().ok() || !endpoint_.connected() || endpoint_.peer_closed()) return;
+  PostList list;
+  for (std::size_t q = 1; q < queues_.size(); ++q) {
+    if (!queues_.has_room(q, 1)) continue;  // it stands still
+    ibv_send_wr& request = list.add();
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.wr.rdma.remote_addr = words_;
+    request.wr.rdma.rkey = words_key_;
+    queues_.finish(q, request, 0, true);
+    queues_.hand_over(q, list);
+  }
+  Control goodbye;
+  goodbye.kind = ControlKind::goodbye;
+  say(goodbye);
+}
+
+// The peer writes this word when we may wait for places, and it sends no message with it.
+void Sender::look_at_window() {
+  std::uint32_t& word = endpoint_.scratch().words.received;
+  take_received(std::atomic_ref<std::uint32_t>(word).load(std::memory_order_acquire));
+}
+
+void Sender::end() {
+  for (Outgoing& out : outgoing_) {
+    for (std::uint32_t s = 0; out.slots != nullptr && s < interface_.options().slots; ++s)
+      out.slots[s].use.reset();
+    out.local = {};
+  }
+}
+
+bool Sender::take_grant(const Control& grant) {
+  const auto ring = static_cast<std::size_t>(grant.ring);
+  if (grant.channel >= outgoing_.size() || ring >= kRings) return false;
+  Remote& remote = outgoing_[grant.channel].remote[ring];
+  if (remote.state != Remote::State::asked) return false;
+  if (grant.address == 0) {
+    endpoint_.fail(Status(Code::exhausted,
+                          endpoint_.path() + ": the peer has no memory that it can register for it",
+                          endpoint_.peer()));
+    return true;
+  }
+  remote = {Remote::State::granted, grant.key, grant.address};
+  interface_.pump_later(endpoint_);
+  return true;
+}
+
+}  // namespace weft::ib

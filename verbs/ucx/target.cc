@@ -1,0 +1,186 @@
+// One-sided work of a peer: our lane does it, inside of our shared heap alone, and answers.
+//
+// Work is begun in the order of its places. Most of it is over when it was begun; what UCX goes on
+// moving (the data of a large write, the answer to a read) is not. So bulk, which is large writes
+// and reads, waits only for unfinished work on the same bytes, and streams at full speed.
+// Everything else can be a word that is published or taken, and waits for all work before it.
+//
+// A work that is refused ends its sequence: what its origin posted behind it, before it could know,
+// is refused, too.
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/memory/memory.h"
+#include "verbs/ucx/interface.h"
+
+namespace weft::ucx {
+namespace {
+
+WorkKind kind_of(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::write:
+      return WorkKind::write;
+    case MessageKind::read:
+      return WorkKind::read;
+    default:
+      return WorkKind::compare_swap;
+  }
+}
+
+// Whether two ranges of the heap share a byte. No sum that could overflow.
+bool overlap(const WorkRequest& a, const WorkRequest& b) {
+  return a.remote.word >= b.remote.word ? a.remote.word - b.remote.word < b.bytes
+                                        : b.remote.word - a.remote.word < a.bytes;
+}
+
+std::uint64_t compare_swap(std::byte* word, std::uint64_t expected, std::uint64_t desired) {
+  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word))
+      .compare_exchange_strong(expected, desired, std::memory_order_acq_rel);
+  return expected;
+}
+
+}  // namespace
+
+WorkRequest UcxEndpoint::request_of(const WorkMessage& work) {
+  return {kind_of(work.message.kind), {work.form, work.word, work.region}, work.bytes};
+}
+
+// A peer has at most so much work outstanding; answers that wait for UCX to let go may add as many.
+bool UcxEndpoint::take_work(const WorkMessage& work, const Arriving& data, bool& taken) {
+  while (!answers_.empty() && answers_.front().sent && !answers_.front().pending)
+    answers_.pop_front();
+  const bool has_data = work.message.kind == MessageKind::write;
+  if (answers_.size() >= 2 * Completions::kMost || data.bytes != (has_data ? work.bytes : 0))
+    return false;
+  if (work.place != next_place_ || !may_begin(work, data.rendezvous))
+    return keep(work, data, taken);
+  if (!waiting_.empty() && waiting_.front().is_here) return false;
+  if (!waiting_.empty()) waiting_.pop_front();
+  ++next_place_;
+  begin_work(work, data, taken);
+  proceed();
+  return true;
+}
+
+bool UcxEndpoint::may_begin(const WorkMessage& work, bool rendezvous) const {
+  const WorkRequest request = request_of(work);
+  const bool is_bulk = rendezvous || request.kind == WorkKind::read;
+  return std::ranges::none_of(answers_, [&](const Answer& answer) {
+    return answer.touches_memory() && (!is_bulk || overlap(request, answer.work));
+  });
+}
+
+bool UcxEndpoint::keep(const WorkMessage& work, const Arriving& data, bool& taken) {
+  const std::uint64_t place = work.place - next_place_;
+  if (place >= Completions::kMost) return false;
+  if (waiting_.size() <= place) waiting_.resize(place + 1);
+  Waiting& waiting = waiting_[place];
+  if (waiting.is_here) return false;
+  waiting.is_here = true;
+  waiting.message = work;
+  waiting.data = data;
+  taken = data.bytes != 0 && (data.rendezvous || data.can_be_kept);
+  if (!taken && data.bytes != 0) {
+    const auto* bytes = static_cast<const std::byte*>(data.data);
+    waiting.copy.assign(bytes, bytes + data.bytes);
+    waiting.data.data = waiting.copy.data();
+  }
+  interface_.proceed_later(*this);
+  return true;
+}
+
+// A callback of UCX may come back here; the outer call then goes on.
+void UcxEndpoint::proceed() {
+  if (!failure_.ok()) return drop_waiting();
+  if (proceeding_) return;
+  proceeding_ = true;
+  while (!waiting_.empty() && waiting_.front().is_here &&
+         may_begin(waiting_.front().message, waiting_.front().data.rendezvous)) {
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++next_place_;
+    bool taken = false;
+    begin_work(next.message, next.data, taken);
+    if (!taken) free_kept(next);
+  }
+  proceeding_ = false;
+}
+
+// UCX's memory that was kept for the work.
+void UcxEndpoint::free_kept(const Waiting& work) {
+  if (work.is_here && work.data.bytes != 0 && work.copy.empty())
+    library_.am_data_release(interface_.worker(), work.data.data);
+}
+
+void UcxEndpoint::drop_waiting() {
+  for (const Waiting& work : std::exchange(waiting_, {})) free_kept(work);
+}
+
+// What may be done with the work, and where its region is.
+WorkVerdict UcxEndpoint::admit(const WorkMessage& work, std::byte*& region) const {
+  if (failed_sequence_ == work.sequence) return WorkVerdict::behind;
+  const Result<HeapIdentity> heap = heap_identity();
+  const WorkRequest request = request_of(work);
+  const WorkVerdict verdict = check_bounds(request, heap.ok() ? heap->bytes : 0);
+  const bool touches = work.bytes != 0 || request.kind == WorkKind::compare_swap;
+  if (verdict == WorkVerdict::done && touches)
+    region = static_cast<std::byte*>(heap_address(work.word));
+  return verdict;
+}
+
+// `taken`: UCX moves the data, and keeps them until then.
+void UcxEndpoint::begin_work(const WorkMessage& work, const Arriving& data, bool& taken) {
+  Answer& answer = answers_.emplace_back();
+  answer.endpoint = this;
+  answer.work = request_of(work);
+  answer.sequence = work.sequence;
+  answer.message.message = message(MessageKind::answer, kControlChannel, work.message.number);
+  std::byte* region = nullptr;
+  const WorkVerdict verdict = admit(work, region);
+  answer.message.verdict = verdict;
+  answer.ready = true;
+  if (verdict != WorkVerdict::done) {
+    failed_sequence_ = work.sequence;
+  } else if (work.message.kind == MessageKind::compare_swap) {
+    answer.message.found = compare_swap(region, work.expected, work.desired);
+  } else if (work.message.kind == MessageKind::read) {
+    answer.data = {region, work.bytes};
+  } else if (data.rendezvous) {
+    answer.ready = false;
+    taken = true;
+    return receive(data.data, region, data.bytes, landed_write, &answer);
+  } else {
+    publish_bytes(region, static_cast<const std::byte*>(data.data), data.bytes);
+  }
+  send_answers();
+}
+
+void UcxEndpoint::landed_write(void* request, ucs_status_t status, std::size_t, void* what) {
+  auto& answer = *static_cast<Answer*>(what);
+  UcxEndpoint& endpoint = *answer.endpoint;
+  if (request != nullptr) endpoint.library_.request_free(request);
+  if (status != UCS_OK) {
+    answer.message.verdict = WorkVerdict::lost;
+    endpoint.failed_sequence_ = answer.sequence;
+  }
+  answer.ready = true;
+  endpoint.send_answers();
+  endpoint.proceed();
+}
+
+void UcxEndpoint::send_answers() {
+  if (!connected()) {
+    interface_.answer_later(*this);
+    return;
+  }
+  for (Answer& answer : answers_) {
+    if (answer.sent) continue;
+    if (!answer.ready) return;
+    answer.sent = true;
+    if (!working()) continue;
+    send(&answer.message, sizeof answer.message, answer.data, protocol_for(answer.data.size()),
+         answer.pending);
+  }
+}
+
+}  // namespace weft::ucx
