@@ -6,10 +6,10 @@
 #include <set>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/common/place.h"
 #include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
-#include "tools/weft/perf/options.h"
 #include "tools/weft/predict/report.h"
 
 namespace weft {
