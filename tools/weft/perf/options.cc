@@ -44,15 +44,15 @@ Result<std::vector<std::size_t>> sizes_from(std::string_view list, std::size_t e
   return sizes;
 }
 
-// The weights of edge from -> to at a step: each step another, all positive, rows still summing to
-// 1.
+// The weight of edge from -> to at a step. It differs from step to step and stays positive; the self
+// weight keeps the sum of a row at 1.
 double turned(double weight, Rank from, Rank to, std::uint64_t step) {
   const std::uint64_t turn =
       (static_cast<std::uint64_t>(from) + 3 * static_cast<std::uint64_t>(to) + step) % 4;
   return weight * (0.5 + static_cast<double>(turn) / 8);
 }
 
-// Machines played by one have a network between them, and memory inside.
+// Ranks of different played machines use a network, ranks of one machine use memory.
 Status check_hosts(const PerfArguments& asked) {
   if (asked.hosts < 1 || asked.hosts > asked.ranks) {
     return invalid(fmt::format("--hosts {}: expected 1…{}, the ranks", asked.hosts, asked.ranks));
@@ -133,7 +133,7 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   if (asked.ranks < 1 || asked.ranks > kMostPerfRanks) {
     return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
   }
-  // What is no operation itself is about that of the main job.
+  // These two name no operation; they use neighbor_allreduce.
   const bool about_main = asked.operation == "limits" || asked.operation == "idle";
   WEFT_ASSIGN(const Workload operation,
               workload(about_main ? name(Workload::neighbor_allreduce) : asked.operation));
