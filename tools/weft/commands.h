@@ -1,7 +1,6 @@
-// The subcommands of `weft`. Each lives in the source file of its name and adds itself to the
-// command line with one function: it declares its options and, when it is the one that was called,
-// leaves what is to be done in `action`. Nothing runs before the whole command line has been
-// understood.
+// The subcommands of `weft`. Each has a folder of its name and one function that adds it to the
+// command line. The function declares the options. If the subcommand was called, it stores what is to
+// be done in `action`. Nothing runs before the whole command line has been understood.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -16,7 +16,7 @@ constexpr double kWidth = 560;
 constexpr double kHeight = 360;
 constexpr double kLeastLegend = 270, kLetter = 7;
 
-// Of a curve, beside its end.
+// The name of a curve, beside its end.
 struct Name {
   double y = 0;
   std::size_t curve = 0;
@@ -65,7 +65,7 @@ class Chart {
     if (x[1] == 0) return;
     x_ = {x[0], x[1]};
     y_ = {y[0] / 1.3, y[1] * 1.3};
-    // What differs by less than a factor of five is shown in proportion, from zero.
+    // Values within a factor of five of each other are drawn on a linear axis that begins at zero.
     if (y[1] < 5 * y[0]) y_ = {0, y[1] * 1.15, true};
   }
 
@@ -132,8 +132,8 @@ class Chart {
     }
   }
 
-  // Each name as near to the end of its curve as the others let it, from the top down. Many curves
-  // take more room than the axes.
+  // From the top down, each name as near to the end of its curve as the names above it permit. The
+  // names of many curves take more room than the axes.
   [[nodiscard]] std::vector<Name> place_names() const {
     std::vector<Name> names;
     for (std::size_t i = 0; i < curves_.size(); ++i)

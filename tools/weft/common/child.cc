@@ -27,7 +27,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-// What the child tells through a pipe that closes when exec succeeds.
+// What the child writes to a pipe that closes when exec succeeds.
 struct Failure {
   enum Step : int { bind, streams, exec } step;
   int error;
@@ -89,7 +89,7 @@ Status explain(const Failure& failure, const ChildOptions& options) {
                   failure.error == ENOENT && !has_path ? " in any directory of PATH" : ""));
 }
 
-// Blocks until the child has either called exec (the pipe closes) or told why not.
+// Blocks until the child has either called exec (the pipe closes) or written why not.
 Status hear_from(const Fd& failures, const ChildOptions& options) {
   Failure failure{};
   for (;;) {

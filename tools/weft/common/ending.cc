@@ -1,4 +1,4 @@
-// Its pidfd tells the end, not its streams: a grandchild may hold those open.
+// The pidfd shows the end of a process. Its streams do not: a grandchild may hold them open.
 #include "tools/weft/common/ending.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// The search's options, its bounds, and what is told of it.
+// The options of the search, its bounds, and the lines about its result.
 #include "tools/weft/common/place.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The RDMA ports of this machine: as their drivers tell of them where the build has libibverbs'
-// headers, else as sysfs does.
+// The RDMA ports of this machine. The drivers describe them if the build has libibverbs' headers;
+// otherwise sysfs does.
 #pragma once
 
 #include <vector>

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// Waits for those of our children that are no rank and have ended, so that no zombies gather.
+// Waits for children that are not ranks and have ended, so that no zombies remain.
 void reap_adopted(const std::vector<pid_t>& ranks);
 
 // Kills the process groups of `ranks` (ended, but not waited for: so their numbers cannot be

@@ -1,4 +1,4 @@
-// The rail that is listed first stands next to the machines.
+// The first rail of the cluster is drawn next to the machines.
 #include "tools/weft/map/layout.h"
 
 #include <algorithm>

@@ -9,10 +9,10 @@
 
 #include "engine/context/context.h"
 #include "tools/weft/commands.h"
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/common/place.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/map/measure.h"
-#include "tools/weft/perf/options.h"
 
 namespace weft {
 namespace {

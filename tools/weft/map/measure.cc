@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-// Whoever waits for a later edge waits at most a deadline, also where this one is slow at times.
+// A rank that waits for a later edge waits at most one deadline, also if this edge is slow at times.
 constexpr std::int64_t kEdgesPerDeadline = 6;
 
 struct Message {

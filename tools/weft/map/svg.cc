@@ -46,7 +46,7 @@ std::string box_element(const Box& box, std::string_view style, double size, std
   return text.empty() ? rect : rect + text_at({box.middle(), box.y + 14}, size, text, "middle");
 }
 
-// As wide and as red as this share of the busiest link's time.
+// The width and the color of a link whose time is this share of the busiest link's.
 std::string line_element(Point a, Point b, double share, std::string_view title) {
   const auto mix = [share](int idle, int busy) {
     return static_cast<int>(std::lround(idle + share * (busy - idle)));

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/common/place.h"
 #include "tools/weft/map/map.h"
-#include "tools/weft/perf/options.h"
 
 namespace weft {
 namespace {

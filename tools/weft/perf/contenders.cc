@@ -68,7 +68,7 @@ Status OwnCalls::run(int times) {
   return {};
 }
 
-// None where they stay as they are.
+// Empty if the weights do not change.
 NeighborWeights OwnCalls::next_weights() {
   if (steps_.empty()) return {};
   const Step& step = steps_[next_step_];
@@ -127,7 +127,7 @@ Subject FloorCalls::subject() {
     fill(options_.type, tensors_.x.data(), tensors_.count, rank_, lap);
   };
   subject.run = [this](int times) { return floor_.run(times, streaming_); };
-  // A limit that computes something else would be none.
+  // A floor that computes something else would be no limit.
   if (options_.asked.check) {
     subject.check = [this](std::uint64_t lap) {
       return compare(options_.type, tensors_.y.data(), tensors_.count, recipe_, rank_, lap);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/context/context.h"
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/perf/contenders.h"
 #include "tools/weft/perf/measure.h"
 #include "tools/weft/perf/perf.h"

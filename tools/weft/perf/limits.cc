@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/context/context.h"
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/perf/contenders.h"
 #include "tools/weft/perf/measure.h"
 #include "tools/weft/perf/perf.h"

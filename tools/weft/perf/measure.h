@@ -1,6 +1,6 @@
-// One size measured: rounds in which every contender has a turn, so that whatever the machine does
-// meanwhile, near cores or far ones, a busy neighbor, it does to all. Ratios are medians of the
-// rounds' ratios; times are medians of all laps.
+// Measuring one size. Every contender has a turn in every round, so that what the machine does
+// meanwhile (near or far cores, a busy neighbor) affects all of them. A ratio is the median of the
+// rounds' ratios; a time is the median of all laps.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ struct Counts {
   }
 };
 
-// Somebody to be timed. Either every rank has a part in it (subject), or it is a job of its own
-// that rank 0 asks (peer).
+// What is timed. Either every rank has a part in it (subject), or it is a job of its own that rank 0
+// asks (peer).
 struct Contender {
   Subject subject;
   PeerJob* peer = nullptr;         // set at rank 0 only
@@ -53,8 +53,8 @@ struct Contest {
 [[nodiscard]] Result<std::vector<Score>> measure(const Contest& contest,
                                                  std::vector<Contender>& contenders, Seat& seat);
 
-// Laps without meetings between them, so that ranks run ahead of each other: each rewrites its
-// input, runs and checks the result.
+// Laps without meetings between them, so that ranks may run ahead of each other. In each lap a rank
+// rewrites its input, runs the operation and checks the result.
 Status check_running_free(const Subject& subject, int laps);
 
 // The median over rounds of numerator / denominator.

@@ -1,5 +1,5 @@
-// Memory by degree: the same operation among ever more ranks. A ring keeps its degree, so its bytes
-// must not grow; the graph that was asked for shows growth by degree.
+// Memory by degree: the same operation among more and more ranks. The degree of a ring stays the same,
+// so its bytes must not grow. The graph of --graph shows the growth with the degree.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Result<Held> hold(const Graph& graph, const Config& config, const std::shared_pt
     WEFT_RETURN_IF_ERROR(context->neighbor_allreduce({x.data(), count}, {y.data(), count}));
   }
   const Context::Usage usage = context->usage();
-  // No barrier, which would connect ranks that are no neighbors: they meet at the store.
+  // Ranks meet at the store. A barrier would connect ranks that are no neighbors.
   WEFT_RETURN_IF_ERROR(store->fence(Deadline::after_ms(config.deadline_ms)));
   return Held{usage.connected_peers, usage.endpoint_bytes, usage.scratch_bytes};
 }

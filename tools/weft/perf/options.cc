@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <charconv>
-#include <limits>
+#include "tools/weft/common/bytes.h"
 
 namespace weft {
 namespace {
@@ -46,15 +44,15 @@ Result<std::vector<std::size_t>> sizes_from(std::string_view list, std::size_t e
   return sizes;
 }
 
-// The weights of edge from -> to at a step: each step another, all positive, rows still summing to
-// 1.
+// The weight of edge from -> to at a step. It differs from step to step and stays positive; the self
+// weight keeps the sum of a row at 1.
 double turned(double weight, Rank from, Rank to, std::uint64_t step) {
   const std::uint64_t turn =
       (static_cast<std::uint64_t>(from) + 3 * static_cast<std::uint64_t>(to) + step) % 4;
   return weight * (0.5 + static_cast<double>(turn) / 8);
 }
 
-// Machines played by one have a network between them, and memory inside.
+// Ranks of different played machines use a network, ranks of one machine use memory.
 Status check_hosts(const PerfArguments& asked) {
   if (asked.hosts < 1 || asked.hosts > asked.ranks) {
     return invalid(fmt::format("--hosts {}: expected 1…{}, the ranks", asked.hosts, asked.ranks));
@@ -130,35 +128,12 @@ Status check_combination(const PerfArguments& asked, Workload collective, DataTy
 
 }  // namespace
 
-Result<std::size_t> bytes_from(std::string_view text) {
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  constexpr std::string_view kUnits = "KMG";
-  const std::size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
-  if (error != std::errc() || unit.size() > 1 || (!unit.empty() && power == 0) ||
-      number > std::numeric_limits<std::size_t>::max() >> (10 * power)) {
-    return invalid(fmt::format("'{}' is no size: a number of bytes with K, M, G or nothing", text));
-  }
-  return number << (10 * power);
-}
-
-std::string bytes_text(std::size_t bytes) {
-  constexpr std::array kUnits = {"", "K", "M", "G"};
-  std::size_t power = 0;
-  while (power + 1 < kUnits.size() && bytes >= 1024 && bytes % 1024 == 0) {
-    bytes /= 1024;
-    ++power;
-  }
-  return fmt::format("{}{}", bytes, kUnits[power]);
-}
-
 Result<PerfOptions> understand(const PerfArguments& asked) {
   if (asked.operation.empty()) return invalid("OPERATION is missing; weft perf --help names them");
   if (asked.ranks < 1 || asked.ranks > kMostPerfRanks) {
     return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
   }
-  // What is no operation itself is about that of the main job.
+  // These two name no operation; they use neighbor_allreduce.
   const bool about_main = asked.operation == "limits" || asked.operation == "idle";
   WEFT_ASSIGN(const Workload operation,
               workload(about_main ? name(Workload::neighbor_allreduce) : asked.operation));

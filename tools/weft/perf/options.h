@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/limits/limits.h"
@@ -60,9 +59,5 @@ struct PerfOptions {
 
 // Everything understood, or an invalid_argument that names what is wrong.
 [[nodiscard]] Result<PerfOptions> understand(const PerfArguments& arguments);
-
-// "4", "64K", "1M", "2G": powers of 1024; and back.
-[[nodiscard]] Result<std::size_t> bytes_from(std::string_view text);
-[[nodiscard]] std::string bytes_text(std::size_t bytes);
 
 }  // namespace weft

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/common/chart.h"
-#include "tools/weft/perf/options.h"
 #include "topology/text/text.h"
 
 namespace weft {

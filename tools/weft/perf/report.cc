@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/perf/plot.h"
 

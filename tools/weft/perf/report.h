@@ -1,4 +1,4 @@
-// What rank 0 tells: a row of the table for people, a JSON object for programs.
+// What rank 0 prints: a row of a table for people, a JSON object for programs.
 #pragma once
 
 #include <cstdio>

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// Longer than any trial, a peer's included, so that only a lost rank runs into it.
+// Longer than any trial, also one of a peer, so that only a lost rank takes so long.
 constexpr std::int64_t kPatienceMs = 180'000;
 
 // Floors work in whole cache lines, whatever the tensor's size.

@@ -32,12 +32,12 @@ class Seat {
   [[nodiscard]] Result<int> announce(int number);
   // Every rank's bytes, by rank, at rank 0; empty elsewhere.
   [[nodiscard]] Result<std::vector<std::string>> gather(std::string mine);
-  // This rank's memory shown to all, and theirs to it.
+  // Shows this rank's memory to all ranks, and the memory of all ranks to this one.
   [[nodiscard]] Result<Segments> show(const void* mine, std::size_t bytes);
-  // Whether every rank can read what all showed. Collective, and the same at all ranks; who leads
-  // has the reason in `why`.
+  // Whether every rank can read the memory that all ranks showed. Collective; all ranks get the same
+  // answer. If it is no, rank 0 gets the reason in `why`.
   [[nodiscard]] Result<bool> can_read(const Segments& shown, std::string& why);
-  // The others shall not wait for this rank any more.
+  // Ends the waiting of the other ranks for this one.
   void give_up() { meeting_->abandon(rank()); }
 
  private:
@@ -77,7 +77,7 @@ struct Tensors {
   Segments inputs;
   Segments outputs;
 
-  // Workload.
+  // Collective.
   static Result<Tensors> make(Seat& seat, DataType type, std::size_t count,
                               std::size_t output_count, bool foreign);
 };

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/common/chart.h"
-#include "tools/weft/perf/options.h"
 #include "tools/weft/predict/report.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tools/weft/perf/options.h"
+#include "tools/weft/common/bytes.h"
 #include "verbs/ib/ib.h"
 #include "verbs/ucx/ucx.h"
 

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/common/bytes.h"
 #include "tools/weft/common/place.h"
 #include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
-#include "tools/weft/perf/options.h"
 #include "tools/weft/predict/report.h"
 
 namespace weft {
@@ -36,7 +36,7 @@ Examples:
   weft predict --cluster c.toml --graph grid --place --operation neighbor_allreduce
   weft predict --cluster c.toml --ranks 8 --plan-svg plan.svg --operation allreduce --sizes 1M)";
 
-// Above this a drawing has nothing to show that one of fewer ranks has not.
+// A drawing of more ranks would show nothing new.
 constexpr std::uint64_t kMostDrawn = 2'000'000;
 
 int fail(const Status& status) {
@@ -81,7 +81,7 @@ class Prediction {
     return {};
   }
 
-  // What cannot be done is said, and leaves the others to be predicted.
+  // An operation that cannot run there is named; the others are predicted.
   Status run_sizes(PredictedCase of, const PredictScene& scene) {
     if (const Status possible = check(of, scene); !possible.ok()) {
       leave_out(of, scene, possible);
@@ -139,7 +139,7 @@ class Prediction {
             scene.ranks(), plans_of(of, scene, step), operands_of(of, scene)};
   }
 
-  // Stragglers beyond the ranks are none.
+  // Stragglers whose rank does not exist are left out.
   [[nodiscard]] SimulateOptions simulated_with(const PredictScene& scene) const {
     SimulateOptions simulated = options_.simulate;
     std::erase_if(simulated.stragglers,

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "tools/weft/perf/options.h"
+#include "tools/weft/common/bytes.h"
 
 namespace weft {
 namespace {

@@ -37,7 +37,7 @@ Result<Ending> run_suite(const std::vector<std::string>& words, Deadline deadlin
   return await_end(child, deadline);
 }
 
-// How a check that neither passed nor was skipped has ended; empty: it said itself what failed.
+// How the process of a failed check ended; empty: the check has printed what failed.
 std::string bad_end(const Ending& ending, double seconds) {
   if (!ending.in_time)
     return fmt::format("out of time: it was ended after {} s (--seconds)\n", seconds);

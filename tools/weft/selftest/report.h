@@ -1,5 +1,4 @@
-// What `weft selftest` tells: a line per check, and how it went in all; or JSON objects, one a
-// line.
+// What `weft selftest` prints: a line for each check and a summary, or one JSON object a line.
 #pragma once
 
 #include "tools/weft/selftest/check.h"
@@ -10,7 +9,7 @@ class SelftestReport {
  public:
   explicit SelftestReport(bool json) : json_(json) {}
 
-  // Before the target's first check; the whole story of one that is left out.
+  // Called before the first check of a target. For a target that is left out nothing follows.
   void target(const SelftestTarget& target);
   void result(const SelftestTarget& target, const CheckResult& result);
   // After the last one.

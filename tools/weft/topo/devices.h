@@ -18,7 +18,7 @@ struct ShownDevice {
   int node;              // that the machine has; -1: none that is known
 };
 
-// By node, host bridge, bridges and address: whoever shares a bridge stands together.
+// Sorted by node, host bridge, bridges and address, so that devices below one bridge are neighbors.
 [[nodiscard]] std::vector<ShownDevice> devices_of(const Machine& machine);
 
 // "48 KiB", "1.5 MiB", "512 GiB".
@@ -34,7 +34,7 @@ struct ShownDevice {
 // "Intel(R) …, 2 package(s), 32 cores, 64 hardware threads".
 [[nodiscard]] std::string summary_of(const Machine& machine);
 
-// Sentences about what was taken for granted: devices whose node was unknown.
+// Sentences about assumptions: which devices of unknown node are shown on the only node.
 [[nodiscard]] std::vector<std::string> assumed_in(const Machine& machine);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// The parts of a machine's picture. Each is drawn at the origin, with its size, and put in its place
-// by whoever asked for it. Internal to the command.
+// The parts of a machine's picture. Each part is drawn at the origin and has a size; the caller puts
+// it in its place. Internal to the command.
 #pragma once
 
 #include <string>
@@ -25,10 +25,10 @@ struct Drawn {
 // Width of a node's box, and of all that stands in it.
 inline constexpr double kNodeWidth = 470;
 
-// topo_picture_nodes.cc: memory, caches and cores of a node.
+// picture_nodes.cc: memory, caches and cores of a node.
 [[nodiscard]] Drawn draw_node(const Machine& machine, const NumaNode& node);
 
-// topo_picture_pci.cc: the tree of the devices of a node (-1: of none); empty: it has none.
+// picture_pci.cc: the tree of a node's devices (-1: those on no node); empty: it has none.
 // `colors`: by position, of each GPU and NIC; equal ones are below one switch.
 struct AffinityColors {
   std::vector<std::string_view> gpus;
@@ -38,14 +38,14 @@ struct AffinityColors {
 [[nodiscard]] Drawn draw_devices(const std::vector<ShownDevice>& devices, int node,
                                  const AffinityColors& colors);
 
-// Of GPUs, and of network interfaces, that are drawn in rows: more would be no picture, and
-// `weft topo --json` has all.
+// GPUs or network interfaces that are drawn in a row at most. With more nobody could read the picture;
+// `weft topo --json` has all of them.
 inline constexpr std::size_t kMostShown = 64;
 
-// topo_picture_links.cc: NVLink; empty: no link is known.
+// picture_links.cc: links between GPUs; empty: no link is known.
 [[nodiscard]] Drawn draw_gpu_links(const Machine& machine);
 
-// topo_picture_distances.cc
+// picture_distances.cc
 // Network interfaces down, GPUs and nodes across; empty: there is no interface.
 [[nodiscard]] Drawn draw_distances(const Machine& machine);
 

@@ -31,7 +31,7 @@ std::string arc(double from, double to, double y, const GpuLink& link) {
                    "class=\"small\" text-anchor=\"middle\"", fmt::format("{}", link.lanes));
 }
 
-// Told from both ends it is one connection.
+// A link that both GPUs report is one connection.
 std::vector<GpuLink> once_each(const Machine& machine) {
   std::map<std::pair<int, int>, GpuLink> links;
   for (const GpuLink& link : machine.gpu_links) {

@@ -8,11 +8,11 @@
 namespace weft {
 
 // The tree of nodes, host bridges, switches and devices; how near network interfaces and GPUs are
-// to each other and to the nodes; what is not known.
+// to each other and to the nodes; what is unknown and what was left out.
 [[nodiscard]] std::string machine_text(const Machine& machine);
 // A picture of the same: an SVG document.
 [[nodiscard]] std::string machine_svg(const Machine& machine);
-// One JSON object; what the source does not tell is null.
+// One JSON object; what the source does not say is null.
 [[nodiscard]] std::string machine_json(const Machine& machine);
 
 }  // namespace weft

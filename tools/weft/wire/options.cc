@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 
-#include "tools/weft/perf/options.h"
+#include "tools/weft/common/bytes.h"
 
 namespace weft {
 namespace {

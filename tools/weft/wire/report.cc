@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/limits/limits.h"
-#include "tools/weft/perf/options.h"
+#include "tools/weft/common/bytes.h"
 
 namespace weft {
 namespace {
