@@ -25,11 +25,14 @@ Result<std::shared_ptr<Store>> open_local() {
 }
 
 Status cannot_host(const Address& address, const Status& why) {
-  return Status(why.code(),
-                fmt::format("rank 0 cannot hold the rendezvous at {}: {}; if another job has it, "
-                            "give this one another WEFT_RENDEZVOUS",
-                            address.to_string(), why.text()),
-                0);
+  const bool may_be_taken = why.code() == Code::system;
+  return Status(
+      why.code(),
+      fmt::format("rank 0 cannot hold the rendezvous at {}: {}{}", address.to_string(), why.text(),
+                  may_be_taken ? "; if another job has it, give this one another "
+                                 "WEFT_RENDEZVOUS"
+                               : ""),
+      0);
 }
 
 // Rank 0 of a plain environment: the server first, then a seat at it.
