@@ -28,7 +28,8 @@ void open_without_threads() {
 }
 
 TEST(ThreadRefused, IsAnErrorOfFromEnvironment) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a program of its own: a forked child is refused
+  GTEST_FLAG_SET(death_test_style,
+                 "threadsafe");  // a program of its own: a forked child is refused
   EXPECT_EXIT(open_without_threads(), testing::ExitedWithCode(0), "");
 }
 
