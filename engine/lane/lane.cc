@@ -76,7 +76,7 @@ std::shared_ptr<PendingOperation> Lane::blocking_operation() {
 }
 
 void Lane::admit(std::shared_ptr<PendingOperation> operation) {
-  if (failed_) return completions_.complete(operation, failure_);
+  if (failed_) return callbacks_.complete(operation, failure_);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   admission_.wait(std::move(operation));
   begin_ready();
@@ -166,7 +166,7 @@ void Lane::finish(LaneSlot& slot) {
   admission_.ended(slot);
   if (slot.operation == nullptr) return;
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
-  completions_.complete(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
+  callbacks_.complete(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
 }
 
 // The last turn before the caller does something else: what was posted leaves, and the peers learn
@@ -312,7 +312,7 @@ void Lane::fail(const Status& status) {
   for (LaneSlot* slot : running_) slot->execution.fail(failure_);
   for (const std::shared_ptr<PendingOperation>& operation : admission_.withdraw()) {
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    completions_.complete(operation, failure_);
+    callbacks_.complete(operation, failure_);
   }
 }
 
@@ -329,7 +329,7 @@ void Lane::close(const std::function<void()>& last_words) {
     advance_all();
     interface_->close();
   }
-  completions_.stop();
+  callbacks_.stop();
 }
 
 std::uint64_t Lane::allocations() const {

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "engine/lane/admission.h"
-#include "engine/lane/completions.h"
+#include "engine/lane/callbacks.h"
 #include "engine/lane/lane_thread.h"
 #include "engine/lane/operation.h"
 #include "engine/lane/place.h"
@@ -117,7 +117,7 @@ class Lane {
   Status wait(PendingOperation& operation);
   Status then(const std::shared_ptr<PendingOperation>& operation,
               std::function<void(const Status&)> call) {
-    return completions_.add(operation, std::move(call));
+    return callbacks_.add(operation, std::move(call));
   }
 
   // What runs, for the observer. token.
@@ -195,7 +195,7 @@ class Lane {
   std::atomic<std::uint32_t> waits_{0};  // that have ended
   std::atomic<int> in_flight_{0};        // operations admitted and not done
 
-  Completions completions_;
+  Callbacks callbacks_;
   LaneThread thread_;
 };
 

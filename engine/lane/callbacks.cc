@@ -1,5 +1,5 @@
-// completions: the queue of operations whose callbacks wait, and the thread that empties it.
-#include "engine/lane/completions.h"
+// callbacks: the queue of operations whose callbacks wait, and the thread that empties it.
+#include "engine/lane/callbacks.h"
 
 #include <fmt/core.h>
 
@@ -23,7 +23,7 @@ void run_callback(const std::function<void(const Status&)>& call, const Status& 
 
 }  // namespace
 
-struct Completions::Queue {
+struct Callbacks::Queue {
   std::mutex mutex;
   std::condition_variable wanted;
   std::deque<std::shared_ptr<PendingOperation>> operations;
@@ -31,13 +31,13 @@ struct Completions::Queue {
   Thread thread;
 };
 
-Completions::Completions() : queue_(std::make_shared<Queue>()) {}
+Callbacks::Callbacks() : queue_(std::make_shared<Queue>()) {}
 
-Completions::~Completions() {
+Callbacks::~Callbacks() {
   stop();
 }
 
-void Completions::run(const std::shared_ptr<Queue>& queue) {
+void Callbacks::run(const std::shared_ptr<Queue>& queue) {
   std::unique_lock lock(queue->mutex);
   while (true) {
     queue->wanted.wait(lock, [&] { return queue->stopping || !queue->operations.empty(); });
@@ -57,8 +57,8 @@ void Completions::run(const std::shared_ptr<Queue>& queue) {
   }
 }
 
-Status Completions::add(const std::shared_ptr<PendingOperation>& operation,
-                        std::function<void(const Status&)> call) {
+Status Callbacks::add(const std::shared_ptr<PendingOperation>& operation,
+                      std::function<void(const Status&)> call) {
   const std::lock_guard lock(queue_->mutex);
   if (queue_->stopping) return Status(Code::closed, "the context was closed");
   if (!queue_->thread.joinable()) {
@@ -72,7 +72,7 @@ Status Completions::add(const std::shared_ptr<PendingOperation>& operation,
   return {};
 }
 
-void Completions::complete(const std::shared_ptr<PendingOperation>& operation, Status status) {
+void Callbacks::complete(const std::shared_ptr<PendingOperation>& operation, Status status) {
   if (!operation->has_handle) {  // nobody else knows it
     operation->status = std::move(status);
     operation->done.store(true, std::memory_order_release);
@@ -89,7 +89,7 @@ void Completions::complete(const std::shared_ptr<PendingOperation>& operation, S
   queue_->wanted.notify_one();
 }
 
-void Completions::stop() {
+void Callbacks::stop() {
   Thread thread;
   {
     const std::lock_guard lock(queue_->mutex);

@@ -1,4 +1,4 @@
-// completions: the thread that runs the callbacks of operations. It starts with the first callback,
+// callbacks: the thread that runs the callbacks of operations. It starts with the first callback,
 // and no callback ever runs on a thread that moves bytes.
 //
 // A callback is the user's code. One that throws is caught, and its exception is logged as an error.
@@ -16,12 +16,12 @@
 
 namespace weft {
 
-class Completions {
+class Callbacks {
  public:
-  Completions();
-  ~Completions();
-  Completions(const Completions&) = delete;
-  Completions& operator=(const Completions&) = delete;
+  Callbacks();
+  ~Callbacks();
+  Callbacks(const Callbacks&) = delete;
+  Callbacks& operator=(const Callbacks&) = delete;
 
   // Runs `call` on the thread once the operation is done, at once if it is done already. An error,
   // and no call, where the thread cannot be started, and `closed` after stop().
