@@ -62,7 +62,8 @@ LaneOptions lane_options(const Config& config, std::uint16_t number, LogVoice vo
 
 HeapOptions heap_options(const Config& config) {
   return {config.shm_dir, static_cast<std::size_t>(config.heap_mib) << 20,
-          config.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic};
+          config.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic,
+          config.local_size > 0 ? config.local_size : config.size};
 }
 
 }  // namespace

@@ -184,11 +184,9 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Ha
   return ways;
 }
 
-Result<std::optional<std::int32_t>> process_behind(std::string_view address) {
+Result<std::shared_ptr<const PeerHeap>> heap_behind(std::string_view address) {
   WEFT_ASSIGN(const std::string memory, memory_address(address));
-  if (memory.empty()) return std::optional<std::int32_t>();
-  WEFT_ASSIGN(const std::int32_t process, shm_process(memory));
-  return std::optional(process);
+  return shm_heap(memory);
 }
 
 }  // namespace weft

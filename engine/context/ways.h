@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "engine/context/networks.h"
 #include "engine/context/workplace.h"
 #include "engine/lane/lane.h"
+#include "verbs/memory/memory.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -48,7 +48,7 @@ struct Ways {
 [[nodiscard]] Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
                                      Hardware& hardware, AddressResolver resolver);
 
-// The process behind a peer's address, if it may share this machine's memory.
-[[nodiscard]] Result<std::optional<std::int32_t>> process_behind(std::string_view address);
+// The heap behind the address of a peer that shares this machine's memory, mapped here.
+[[nodiscard]] Result<std::shared_ptr<const PeerHeap>> heap_behind(std::string_view address);
 
 }  // namespace weft
