@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/bootstrap/bootstrap.h"
 #include "engine/config/config.h"
 #include "engine/context/machines.h"
 #include "engine/context/networks.h"
@@ -21,6 +22,10 @@ namespace weft {
 // Config::transports of a job, with `automatic` decided: networks are opened where the job may span
 // machines.
 [[nodiscard]] Transports chosen_transports(const Config& config);
+// The same, agreed among all ranks where `weft run` started them on one machine: each may still be in
+// a container with a host name of its own, or have its own WEFT_HOST. Then all open networks, and the
+// rank whose name is another says so. Collective.
+[[nodiscard]] Result<Transports> agreed_transports(const Config& config, Store& store);
 
 // What all ways have in common, but for the context's number and the machine.
 [[nodiscard]] InterfaceOptions interface_options(const Config& config);
