@@ -241,7 +241,7 @@ std::vector<Variable> make_table() {
             "the sender's memory"),
       whole("WEFT_HEAP_MIB", &Config::heap_mib, "MiB", {0, 1 << 24},
             "address space for weft::allocate; memory is taken only as it is allocated; 0: the "
-            "size of physical memory"),
+            "size of physical memory, less if `ulimit -v` leaves little"),
       text("WEFT_SHM_DIR", &Config::shm_dir, "an absolute path", is_directory_path,
            "directory for the shared memory file; empty: an anonymous memory file"),
       choice<HugePageUse>("WEFT_HUGE_PAGES", &Config::huge_pages,

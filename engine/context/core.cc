@@ -62,7 +62,8 @@ LaneOptions lane_options(const Config& config, std::uint16_t number, LogVoice vo
 
 HeapOptions heap_options(const Config& config) {
   return {config.shm_dir, static_cast<std::size_t>(config.heap_mib) << 20,
-          config.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic};
+          config.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic,
+          config.local_size > 0 ? config.local_size : config.size};
 }
 
 }  // namespace
@@ -94,11 +95,12 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
   WEFT_RETURN_IF_ERROR(config.check());
   const std::uint16_t number = store->next_context();
   Roster roster(Hub::of(store));
-  store.reset();
   // Decided for the job as a whole: contexts that are split off keep to it.
   Config decided = config;
   decided.size = roster.size();
-  decided.transports = chosen_transports(decided);
+  decided.rank = roster.rank();
+  WEFT_ASSIGN(decided.transports, agreed_transports(decided, *store));
+  store.reset();
   return open_at(std::move(decided), std::move(roster), number, {});
 }
 

@@ -52,11 +52,12 @@ Result<Contact*> Peers::connected(Rank rank) {
 
 // Has the end of a peer's process noticed at once, where the peer is a process of this machine.
 Status Peers::watch(const Contact& contact, std::string_view address) {
-  WEFT_ASSIGN(const std::optional<std::int32_t> process, process_behind(address));
-  if (!contact.endpoint->shares_memory() || !process || *process == getpid()) return {};
+  if (!contact.endpoint->shares_memory()) return {};
+  WEFT_ASSIGN(const std::shared_ptr<const PeerHeap> heap, heap_behind(address));
+  if (heap->is_own()) return {};
   // Without a watch the store still tells the end of that process, only later.
-  if (Status status = membership_.watch(contact.rank, *process); !status.ok())
-    log(LogLevel::warning, status.to_string());
+  const Status status = membership_.watch(contact.rank, heap->life(), heap->process());
+  if (!status.ok()) log(LogLevel::warning, status.to_string());
   return {};
 }
 

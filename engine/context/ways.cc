@@ -121,6 +121,30 @@ Transports chosen_transports(const Config& config) {
   return {true, true, networks, networks};
 }
 
+Result<Transports> agreed_transports(const Config& config, Store& store) {
+  const Transports chosen = chosen_transports(config);
+  const bool is_weft_run = config.launcher == Launcher::weft &&
+                           config.served_by == ServedBy::launcher && !config.rendezvous.empty();
+  if (!is_weft_run || !config.transports.automatic || config.size == 1) return chosen;
+  const Deadline deadline = Deadline::after_ms(config.deadline_ms);
+  const MachineRecord here = this_machine(config.host);
+  const std::string own = fmt::format("{:x}", here.identity);
+  if (config.rank == 0) WEFT_RETURN_IF_ERROR(store.put("machine/of rank 0", own));
+  WEFT_ASSIGN(const std::string first, store.get_from(0, "machine/of rank 0", deadline));
+  if (first != own) {
+    log(config.host.empty() ? LogLevel::warning : LogLevel::info,
+        fmt::format("this rank is on {}, rank 0 on a machine of another name: they talk over a "
+                    "network",
+                    here.name));
+    WEFT_RETURN_IF_ERROR(store.put("machine/there are several", "yes"));
+  }
+  WEFT_RETURN_IF_ERROR(store.fence(deadline));
+  const Status several = store.get("machine/there are several", Deadline::after_ms(0)).status();
+  if (several.ok()) return Transports{true, true, true, true};
+  if (several.code() != Code::timed_out) return several;
+  return chosen;
+}
+
 Status open_rails(const Config& config, BondOptions bond, const BondMember* memory,
                   std::vector<NetworkRail> rails, AddressResolver resolver, Ways& ways) {
   struct Gone {
@@ -184,11 +208,9 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Ha
   return ways;
 }
 
-Result<std::optional<std::int32_t>> process_behind(std::string_view address) {
+Result<std::shared_ptr<const PeerHeap>> heap_behind(std::string_view address) {
   WEFT_ASSIGN(const std::string memory, memory_address(address));
-  if (memory.empty()) return std::optional<std::int32_t>();
-  WEFT_ASSIGN(const std::int32_t process, shm_process(memory));
-  return std::optional(process);
+  return shm_heap(memory);
 }
 
 }  // namespace weft

@@ -4,16 +4,17 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/bootstrap/bootstrap.h"
 #include "engine/config/config.h"
 #include "engine/context/machines.h"
 #include "engine/context/networks.h"
 #include "engine/context/workplace.h"
 #include "engine/lane/lane.h"
+#include "verbs/memory/memory.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -21,6 +22,10 @@ namespace weft {
 // Config::transports of a job, with `automatic` decided: networks are opened where the job may span
 // machines.
 [[nodiscard]] Transports chosen_transports(const Config& config);
+// The same, agreed among all ranks where `weft run` started them on one machine: each may still be in
+// a container with a host name of its own, or have its own WEFT_HOST. Then all open networks, and the
+// rank whose name is another says so. Collective.
+[[nodiscard]] Result<Transports> agreed_transports(const Config& config, Store& store);
 
 // What all ways have in common, but for the context's number and the machine.
 [[nodiscard]] InterfaceOptions interface_options(const Config& config);
@@ -48,7 +53,7 @@ struct Ways {
 [[nodiscard]] Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
                                      Hardware& hardware, AddressResolver resolver);
 
-// The process behind a peer's address, if it may share this machine's memory.
-[[nodiscard]] Result<std::optional<std::int32_t>> process_behind(std::string_view address);
+// The heap behind the address of a peer that shares this machine's memory, mapped here.
+[[nodiscard]] Result<std::shared_ptr<const PeerHeap>> heap_behind(std::string_view address);
 
 }  // namespace weft

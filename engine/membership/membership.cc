@@ -1,8 +1,11 @@
 // Membership: the states of ranks. How the end of a process is noticed is in process_watcher.
 #include "engine/membership/membership.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,20 @@ Membership::~Membership() {
 }
 
 Status Membership::watch(Rank rank, pid_t pid) {
+  return watch(rank, pid, [&](ProcessWatcher& watcher) {
+    return watcher.watch(pid, [this, rank, pid] { process_ended(rank, pid); });
+  });
+}
+
+Status Membership::watch(Rank rank, const Fd& life, pid_t pid) {
+  return watch(rank, pid, [&](ProcessWatcher& watcher) -> Result<std::uint64_t> {
+    Fd copy(::fcntl(life.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy.valid()) return system_error("nothing tells when its process ends", errno);
+    return watcher.watch(std::move(copy), [this, rank, pid] { process_ended(rank, pid); });
+  });
+}
+
+Status Membership::watch(Rank rank, pid_t pid, const Begin& begin) {
   {
     // Held until the watch is noted: an end that is reported at once waits for this lock in
     // settle().
@@ -38,8 +55,7 @@ Status Membership::watch(Rank rank, pid_t pid) {
     if (watcher_ == nullptr) {
       WEFT_ASSIGN(watcher_, ProcessWatcher::shared());
     }
-    const Result<std::uint64_t> watch =
-        watcher_->watch(pid, [this, rank, pid] { process_ended(rank, pid); });
+    const Result<std::uint64_t> watch = begin(*watcher_);
     if (watch.ok()) {
       member.watch = *watch;
       return {};
@@ -64,10 +80,10 @@ void Membership::mark_left(Rank rank) {
 
 void Membership::process_ended(Rank rank, pid_t pid) {
   if (callbacks_.has_left && callbacks_.has_left(rank)) return mark_left(rank);
-  settle(
-      rank, State::died,
-      Status(Code::peer_died,
-             fmt::format("rank {} (process {}) ended without leaving the job", rank, pid), rank));
+  const std::string process = pid < 0 ? "" : fmt::format(" (process {})", pid);
+  settle(rank, State::died,
+         Status(Code::peer_died,
+                fmt::format("rank {}{} ended without leaving the job", rank, process), rank));
 }
 
 // The first word about a rank stands; a later one changes nothing and tells nobody. Nothing here

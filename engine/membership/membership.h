@@ -60,6 +60,9 @@ class Membership {
   // error means that the kernel gives no pidfd (no_permission, unavailable, exhausted). The death
   // of such a rank is reported by events only.
   Status watch(Rank rank, pid_t pid);
+  // The same by a descriptor that is readable, or hung up, once the process has ended; -1: its pid
+  // means nothing here, as it is in another pid namespace.
+  Status watch(Rank rank, const Fd& life, pid_t pid);
 
   // The rank ended without leaving; `reason` completes "rank 2 died: …".
   void mark_died(Rank rank, std::string_view reason);
@@ -81,6 +84,8 @@ class Membership {
     std::uint64_t watch = 0;  // the watcher's id; the destructor needs it also if the rank is gone
   };
 
+  using Begin = std::function<Result<std::uint64_t>(ProcessWatcher&)>;
+  Status watch(Rank rank, pid_t pid, const Begin& begin);
   void process_ended(Rank rank, pid_t pid);
   void settle(Rank rank, State state, Status failure);
   [[nodiscard]] bool is(Rank rank, State state) const;

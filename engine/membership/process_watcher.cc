@@ -78,6 +78,10 @@ Status ProcessWatcher::add_to_epoll(const Fd& fd, WatchId id) {
 Result<ProcessWatcher::WatchId> ProcessWatcher::watch(pid_t pid, std::function<void()> on_exit) {
   Fd process = open_process(pid);  // the kernel makes it close on exec
   if (!process.valid()) return cannot_watch(pid, errno);
+  return watch(std::move(process), std::move(on_exit));
+}
+
+Result<ProcessWatcher::WatchId> ProcessWatcher::watch(Fd process, std::function<void()> on_exit) {
   // The thread looks for an event's watch under this lock, so it finds the watch of every event.
   const std::lock_guard lock(mutex_);
   const WatchId id = ++last_id_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -12,11 +13,12 @@
 
 namespace {
 
-// Runs a job of faulty ranks and returns each rank's lines. Bounded by --deadline.
-std::map<int, std::string> run_job(const std::string& arguments, const std::string& settings = "") {
-  const std::string command = settings +
-                              " " WEFT_BINARY " run -n 5 --deadline 60 -- " FAULTY_RANK " " +
-                              arguments + " 2>/dev/null";
+// Runs a job of faulty ranks, each started by `starter`, and returns each rank's lines. Bounded by
+// --deadline.
+std::map<int, std::string> run_job(const std::string& arguments, const std::string& settings = "",
+                                   const std::string& starter = "") {
+  const std::string command = settings + " " WEFT_BINARY " run -n 5 --deadline 60 -- " + starter +
+                              " " FAULTY_RANK " " + arguments + " 2>/dev/null";
   std::map<int, std::string> lines;
   FILE* output = popen(command.c_str(), "r");
   std::array<char, 4096> line{};
@@ -57,6 +59,14 @@ TEST(Death, IsNamedWhereverTheRankDies) {
   for (const int culprit : {0, 4}) {
     expect_all_name(run_job("killed " + std::to_string(culprit)), culprit, "peer_died");
   }
+}
+
+// Process 1 of a pid namespace would survive its own SIGKILL: that is a shell, and the rank its child.
+TEST(Death, InAPidNamespaceIsNamedOnEveryOther) {
+  const std::string starter = "unshare --pid --fork sh -c '\"$@\"; exit $?' sh";
+  if (std::system((starter + " true 2>/dev/null").c_str()) != 0)
+    GTEST_SKIP() << "not permitted: unshare --pid";
+  expect_all_name(run_job("killed 2", "", starter), 2, "peer_died");
 }
 
 TEST(Leaving, InTheMiddleOfTheJobIsNamedOnEveryOther) {

@@ -1,4 +1,6 @@
 // The heap as other processes see it, and what a forked child may not do with its parent's.
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,7 +9,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/memory/forbid.h"
 #include "tests/memory/fresh_heap.h"
+#include "verbs/memory/door.h"
 
 namespace weft {
 namespace {
@@ -135,6 +139,101 @@ TEST(Peers, TheHeapOfThisProcessIsItsOwnMapping) {
     identity.bytes = ~std::uint64_t{0};
     EXPECT_EQ(PeerHeap::open(identity).value()->at(std::uint64_t{8} << 20, 1), nullptr)
         << "a lie about the size";
+  });
+}
+
+// As if the peer were in another pid namespace, where its pid means nothing.
+HeapIdentity far_away(HeapIdentity identity) {
+  ++identity.process_space;
+  return identity;
+}
+
+TEST(Peers, ComeThroughTheDoorWhereAPidMeansNothing) {
+  beside_owner([](const Announcement& announced) {
+    const auto heap = PeerHeap::open(far_away(announced.heap));
+    ASSERT_TRUE(heap.ok()) << heap.status().to_string();
+    EXPECT_EQ(mapped(**heap, announced)[0], std::byte{0x5a});
+    EXPECT_EQ((*heap)->process(), -1);
+    EXPECT_FALSE((*heap)->is_own());
+  });
+}
+
+// Who only sees the socket's name, in /proc/net/unix, has no ticket.
+TEST(Peers, GetNothingAtTheDoorWithoutTheTicket) {
+  beside_owner([](const Announcement& announced) {
+    HeapIdentity stranger = far_away(announced.heap);
+    stranger.ticket[1] ^= 1;
+    const Status status = PeerHeap::open(stranger).status();
+    EXPECT_EQ(status.code(), Code::unavailable);
+    EXPECT_NE(status.text().find("refused"), std::string_view::npos) << status.to_string();
+    (void)mapped(*PeerHeap::open(announced.heap).value(), announced);
+  });
+}
+
+TEST(Peers, OfAnotherUserGetNothingAtTheDoor) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  beside_owner([](const Announcement& announced) {
+    const std::shared_ptr<const PeerHeap> before = PeerHeap::open(announced.heap).value();
+    (void)mapped(*before, announced);
+    (void)take(1);
+    ASSERT_EQ(setuid(65'534), 0);
+    HeapIdentity other = far_away(announced.heap);
+    const Status status = knock(other, other.file).status();
+    EXPECT_EQ(status.code(), Code::unavailable);
+    EXPECT_NE(status.text().find("another user"), std::string_view::npos) << status.to_string();
+  });
+}
+
+TEST(Peers, GetNoDescriptorThatWasNotOffered) {
+  beside_owner([](const Announcement& announced) {
+    const auto heap = PeerHeap::open(far_away(announced.heap)).value();
+    (void)mapped(*heap, announced);
+    EXPECT_EQ(heap->descriptor(0).status().code(), Code::unavailable);
+    EXPECT_TRUE(heap->descriptor(announced.heap.file).ok());
+  });
+}
+
+// With a pidfd, and where the owner may not make one by the connection.
+TEST(Peers, LearnTheEndOfAProcessWhosePidMeansNothing) {
+  for (const bool may_make_pidfd : {true, false}) {
+    const Pipe there;
+    FreshProcess owner([&] {
+      const long calls[] = {SYS_pidfd_open};
+      if (!may_make_pidfd && !forbid(calls)) GTEST_SKIP() << "no filters of system calls here";
+      (void)take(1);
+      there.put(Announcement{heap_identity().value(), 0, 0});
+      pause();
+    });
+    const Pipe opened;
+    FreshProcess other([&] {
+      const auto heap = PeerHeap::open(far_away(there.get<Announcement>().heap)).value();
+      pollfd life{heap->life().get(), POLLIN, 0};
+      EXPECT_EQ(poll(&life, 1, 0), 0) << "it lives";
+      opened.put('x');
+      EXPECT_EQ(poll(&life, 1, 20'000), 1) << "it has ended";
+    });
+    (void)opened.get<char>();
+    owner.kill();
+    report(other.join(), may_make_pidfd ? "by a pidfd" : "by the connection");
+  }
+}
+
+TEST(Peers, ThatHaveEndedAreDeadWhereAPidMeansNothing) {
+  const Pipe there;
+  FreshProcess owner([&] {
+    (void)take(1);
+    there.put(Announcement{heap_identity().value(), 0, 0});
+  });
+  const HeapIdentity ended = there.get<Announcement>().heap;
+  report(owner.join(), "owner");
+  in_fresh_process([&] {
+    EXPECT_EQ(PeerHeap::open(far_away(ended)).status().code(), Code::peer_died);
+    HeapIdentity elsewhere = far_away(ended);
+    ++elsewhere.network_space;
+    const Status status = PeerHeap::open(elsewhere).status();
+    EXPECT_EQ(status.code(), Code::unavailable) << "it may live where our sockets do not reach";
+    EXPECT_NE(status.text().find("network namespace"), std::string_view::npos)
+        << status.to_string();
   });
 }
 

@@ -108,9 +108,11 @@ TEST(ShmPeers, LyingSizesAndOffsetsNeverFault) {
 
 TEST(ShmPeers, TheProcessBehindAnAddressIsKnown) {
   beside_rank_1([](RankProcess& rank, Board& board) {
-    EXPECT_EQ(must(shm_process(rank.interface().address())), getpid());
-    EXPECT_NE(must(shm_process(board.get(1))), getpid());
-    EXPECT_EQ(shm_process("short").status().code(), Code::mismatch);
+    EXPECT_TRUE(must(shm_heap(rank.interface().address()))->is_own());
+    const std::shared_ptr<const PeerHeap> other = must(shm_heap(board.get(1)));
+    EXPECT_EQ(other->process(), decoded(board.get(1)).heap.process);
+    EXPECT_TRUE(other->life().valid());
+    EXPECT_EQ(shm_heap("short").status().code(), Code::mismatch);
   });
 }
 
@@ -177,17 +179,19 @@ TEST(ShmPeers, AnotherUsersProcessIsOutOfReach) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   beside_rank_1([](RankProcess& rank, Board& board) {
     become_nobody();
-    expect_error(rank.interface().connect(1, board.get(1)).status(), Code::no_permission, "/proc/");
+    const Status status = rank.interface().connect(1, board.get(1)).status();
+    expect_error(status, Code::unavailable, "/proc/");
+    expect_error(status, Code::unavailable, "another user");
   });
 }
 
-TEST(ShmPeers, AProcessThatMayNotBeTracedIsOutOfReach) {
+TEST(ShmPeers, AProcessThatMayNotBeTracedHandsItsMemoryOut) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   beside_rank_1(
       [](RankProcess& rank, Board& board) {
         become_nobody();
-        expect_error(rank.interface().connect(1, board.get(1)).status(), Code::no_permission,
-                     "/proc/");
+        const Status status = rank.interface().connect(1, board.get(1)).status();
+        EXPECT_TRUE(status.ok()) << status.to_string();
       },
       [] {
         become_nobody();

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -31,49 +32,94 @@ std::uint64_t physical_memory() {
          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// No name is ever linked, so nothing can be left behind; peers open it through /proc/PID/fd.
+// Less address space than this is no help: the error says more.
+constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;
+// Of the address space that is left to a process, what the heaps of a machine's ranks may take
+// together; the rest is the program's.
+constexpr std::uint64_t kShareOfSpace = 2;
+
+// Where the kernel gives no memfd (a filter of system calls forbids it): a tmpfs that Linux systems
+// have.
+constexpr const char* kMemoryDirectory = "/dev/shm";
+
+// No name is ever linked, so nothing can be left behind.
 Result<int> unnamed_file(const std::string& directory) {
-  const int fd = directory.empty()
-                     ? memfd_create("weft", MFD_CLOEXEC)
-                     : ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;
-  return system_error(directory.empty() ? std::string("creating the shared heap (memfd)")
-                                        : "creating the shared heap in " + directory,
-                      errno);
+  return system_error("creating the shared heap in " + directory, errno);
+}
+
+// Sets `backing` to where the file is.
+Result<int> heap_file(const std::string& directory, std::string& backing) {
+  backing = directory;
+  if (!directory.empty()) return unnamed_file(directory);
+  backing = "memfd";
+  if (const int fd = memfd_create("weft", MFD_CLOEXEC); fd >= 0) return fd;
+  const Status why = system_error("creating the shared heap (memfd)", errno);
+  Result<int> file = unnamed_file(kMemoryDirectory);
+  if (!file.ok()) {
+    return Status(why.code(), fmt::format("{}; {}; WEFT_SHM_DIR names another place", why.text(),
+                                          file.status().text()));
+  }
+  log(LogLevel::info, fmt::format("{}; it is in {}", why.text(), kMemoryDirectory));
+  backing = kMemoryDirectory;
+  return file;
+}
+
+// The address space to begin with: what was asked for, or as much as physical memory. Every rank maps
+// the heaps of the others on its machine beside its own, so a limit is shared out among all of them.
+std::uint64_t wanted_bytes(const HeapOptions& options) {
+  if (options.address_bytes != 0) return round_up(options.address_bytes, kHugePage);
+  std::uint64_t bytes = round_up(physical_memory(), kHugePage);
+  const std::uint64_t share = free_address_space() / kShareOfSpace /
+                              static_cast<std::uint64_t>(std::max(options.processes, 1));
+  while (bytes > share && bytes > kLeastBytes) bytes = round_up(bytes / 2, kHugePage);
+  return bytes;
 }
 
 }  // namespace
+
+// The size that nobody asked for is halved until the kernel agrees.
+Status Heap::map_file() {
+  const bool is_asked_for = options_.address_bytes != 0;
+  const std::uint64_t first = wanted_bytes(options_);
+  for (std::uint64_t bytes = first;; bytes = round_up(bytes / 2, kHugePage)) {
+    Result<std::byte*> mapped = map_aligned(identity_.file, bytes, "this process");
+    const bool is_last = is_asked_for || bytes <= kLeastBytes;
+    if (!mapped.ok() && (is_last || mapped.status().code() != Code::exhausted))
+      return mapped.status();
+    if (!mapped.ok()) continue;
+    base_ = *mapped;
+    identity_.bytes = bytes;
+    break;
+  }
+  if (ftruncate(identity_.file, static_cast<off_t>(identity_.bytes)) != 0) {
+    return system_error(
+        fmt::format("giving the shared heap {} MiB of address space", identity_.bytes >> 20),
+        errno);
+  }
+  if (!is_asked_for && identity_.bytes < round_up(physical_memory(), kHugePage)) {
+    log(LogLevel::info,
+        fmt::format("the shared heap has {} MiB of address space, as little is free "
+                    "(ulimit -v); WEFT_HEAP_MIB asks for more",
+                    identity_.bytes >> 20));
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Heap>> Heap::open(const HeapOptions& options) {
   std::unique_ptr<Heap> heap(new Heap);
   heap->options_ = options;
   HeapIdentity& identity = heap->identity_;
   identity.process = getpid();
-  identity.bytes =
-      round_up(options.address_bytes != 0 ? options.address_bytes : physical_memory(), kHugePage);
-  WEFT_ASSIGN(identity.file, unnamed_file(options.directory));
+  identity.process_space = this_process_space();
+  identity.network_space = this_network_space();
+  WEFT_ASSIGN(identity.file, heap_file(options.directory, heap->backing_));
   if (getrandom(&identity.nonce, sizeof identity.nonce, 0) != sizeof identity.nonce) {
     return system_error("drawing the heap's nonce", errno);
   }
   if (fchmod(identity.file, 0600) != 0) return system_error("protecting the shared heap", errno);
-  if (ftruncate(identity.file, static_cast<off_t>(identity.bytes)) != 0) {
-    return system_error(
-        fmt::format("giving the shared heap {} MiB of address space", identity.bytes >> 20), errno);
-  }
-  // Reserve one huge page more than needed, so that the base can be aligned for huge mappings.
-  void* reserved = mmap(nullptr, identity.bytes + kHugePage, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) {
-    return system_error(fmt::format("mapping {} MiB for the shared heap", identity.bytes >> 20),
-                        errno);
-  }
-  auto* aligned =
-      reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(reserved), kHugePage));
-  if (mmap(aligned, identity.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-           identity.file, 0) == MAP_FAILED) {
-    return system_error("mapping the shared heap", errno);
-  }
-  heap->base_ = aligned;
+  WEFT_RETURN_IF_ERROR(heap->map_file());
   heap->large_.give(0, identity.bytes);
   WEFT_ASSIGN(void* mark, heap->allocate(sizeof(HeapMark)));
   invariant(mark == heap->base_, "the heap's mark is its first allocation");
@@ -86,6 +132,14 @@ Heap::~Heap() {
   if (identity_.file >= 0) close(identity_.file);
 }
 
+Status Heap::no_room(std::uint64_t bytes) const {
+  return Status(Code::exhausted,
+                fmt::format("weft::allocate: no {} KiB left in the shared heap of {} MiB; "
+                            "WEFT_HEAP_MIB asks for more{}",
+                            bytes >> 10, identity_.bytes >> 20,
+                            options_.address_bytes == 0 ? " than was to be had by itself" : ""));
+}
+
 Status Heap::commit(std::uint64_t offset, std::uint64_t bytes) {
   int rc = 0;
   do {
@@ -96,14 +150,18 @@ Status Heap::commit(std::uint64_t offset, std::uint64_t bytes) {
   // What was reserved before the failure goes back, so that a failed request costs nothing.
   give_back(offset, bytes);
   return system_error(
-      fmt::format("weft::allocate: reserving {} KiB of shared memory ({})", bytes >> 10,
-                  options_.directory.empty() ? std::string("memfd") : options_.directory),
+      fmt::format("weft::allocate: reserving {} KiB of shared memory ({})", bytes >> 10, backing_),
       error);
 }
 
+// Before commit(): the kernel then clears a huge page where it would copy 512 small ones. One small
+// page in each tells it the NUMA node, as it collapses to where most of the pages are.
 std::uint64_t Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
   if (options_.huge_pages == HugePages::off) return 0;
   (void)madvise(base_ + offset, bytes, MADV_HUGEPAGE);
+  for (std::uint64_t page = offset; page < offset + bytes; page += kHugePage) {
+    (void)fallocate(identity_.file, 0, static_cast<off_t>(page), kPage);
+  }
   return madvise(base_ + offset, bytes, MADV_COLLAPSE) == 0 ? bytes : 0;
 }
 
@@ -112,26 +170,21 @@ Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
   const std::uint64_t alignment = bytes < kPage ? kCacheLine : kPage;
   if (const auto offset = small_.take(bytes, alignment)) return *offset;
   const auto arena = large_.take(kHugePage, kHugePage);
-  if (!arena)
-    return Status(Code::exhausted, "weft::allocate: the shared heap's address space is full");
+  if (!arena) return no_room(kHugePage);
+  const std::uint64_t huge = take_huge_pages(*arena, kHugePage);
   if (Status status = commit(*arena, kHugePage); !status.ok()) {
     large_.give(*arena, kHugePage);
     return status;
   }
   clear_held(*arena, kHugePage);
-  huge_ += take_huge_pages(*arena, kHugePage);
+  huge_ += huge;
   small_.give(*arena, kHugePage);
   return *small_.take(bytes, alignment);
 }
 
 Result<void*> Heap::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes > identity_.bytes) {
-    return Status(Code::exhausted,
-                  fmt::format("weft::allocate: {} bytes exceed the shared heap of {} MiB "
-                              "(WEFT_HEAP_MIB sets it)",
-                              bytes, identity_.bytes >> 20));
-  }
+  if (bytes > identity_.bytes) return no_room(bytes);
   // The rounded size decides between small and large, here and in deallocate(), which knows no
   // other.
   if (const std::uint64_t lines = round_up(bytes == 0 ? 1 : bytes, kCacheLine);
@@ -144,18 +197,13 @@ Result<void*> Heap::allocate(std::size_t bytes) {
   }
   const std::uint64_t size = round_up(bytes, kHugePage);
   const auto offset = large_.take(size, kHugePage);
-  if (!offset) {
-    return Status(Code::exhausted,
-                  fmt::format("weft::allocate: no {} MiB left in the shared heap of {} MiB "
-                              "(WEFT_HEAP_MIB sets it)",
-                              size >> 20, identity_.bytes >> 20));
-  }
+  if (!offset) return no_room(size);
+  const std::uint64_t huge = take_huge_pages(*offset, size);
   if (Status status = commit(*offset, size); !status.ok()) {
     large_.give(*offset, size);
     return status;
   }
   clear_held(*offset, size);
-  const std::uint64_t huge = take_huge_pages(*offset, size);
   blocks_[*offset] = {size, huge};
   huge_ += huge;
   allocated_ += size;
@@ -232,7 +280,7 @@ void Heap::let_go(std::uint64_t offset, std::uint64_t bytes) {
 
 HeapUsage Heap::usage() {
   const std::lock_guard lock(mutex_);
-  return HeapUsage{allocated_, huge_, options_.directory.empty() ? "memfd" : options_.directory};
+  return HeapUsage{allocated_, huge_, backing_};
 }
 
 }  // namespace weft

@@ -3,14 +3,16 @@
 
 #include <map>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
+#include "verbs/memory/door.h"
 #include "verbs/memory/extents.h"
 #include "verbs/memory/memory.h"
+#include "verbs/memory/space.h"
 
 namespace weft {
 
-inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint64_t kCacheLine = 64;
 // Requests from here up get whole huge pages of their own; smaller ones share arenas of one huge
@@ -38,6 +40,8 @@ class Heap {
   void let_go(std::uint64_t offset, std::uint64_t bytes);
 
   [[nodiscard]] const HeapIdentity& identity() const { return identity_; }
+  // Before the identity is announced. Once.
+  void open_door() { weft::open_door(identity_); }
   [[nodiscard]] HeapUsage usage();
   [[nodiscard]] std::byte* base() const { return base_; }
 
@@ -55,16 +59,21 @@ class Heap {
   };
 
   Heap() = default;
+  // Maps a file of as much address space as is asked for, or as can be had.
+  Status map_file();
+  [[nodiscard]] Status no_room(std::uint64_t bytes) const;
   // The pages of a range that nobody uses go back to the kernel, but for those that are held.
   void give_back(std::uint64_t offset, std::uint64_t bytes);
   // … are taken again.
   void clear_held(std::uint64_t offset, std::uint64_t bytes);
   Status commit(std::uint64_t offset, std::uint64_t bytes);
-  // How many of the bytes the kernel put on huge pages: all or none.
+  // How many of the bytes, which are not used yet, the kernel put on huge pages: all or none. What it
+  // could not is left to commit().
   std::uint64_t take_huge_pages(std::uint64_t offset, std::uint64_t bytes);
   Result<std::uint64_t> take_small(std::uint64_t bytes);
 
   HeapOptions options_;
+  std::string backing_;  // "memfd", or the directory of its file
   HeapIdentity identity_;
   std::byte* base_ = nullptr;
   std::mutex mutex_;

@@ -1,16 +1,15 @@
-// The process's one heap and its functions; and the mapping of peers' heaps.
+// The process's one heap and its functions.
 #include "verbs/memory/memory.h"
 
-#include <fcntl.h>
-#include <fmt/core.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <cerrno>
-#include <map>
+#include <mutex>
+#include <string>
 
+#include "verbs/memory/door.h"
 #include "verbs/memory/heap.h"
 
 namespace weft {
@@ -53,78 +52,10 @@ bool equal(const HeapOptions& a, const HeapOptions& b) {
          a.huge_pages == b.huge_pages;
 }
 
-// Which peer heaps this process has mapped, so that ranks of one process share a mapping.
-struct Mappings {
-  std::mutex mutex;
-  std::map<std::pair<std::int32_t, std::uint64_t>, std::weak_ptr<const PeerHeap>> open;
-};
-
-Mappings& mappings() {
-  static auto* instance = new Mappings;
-  return *instance;
-}
-
-Status other_process(const HeapIdentity& identity) {
-  return Status(Code::peer_died,
-                fmt::format("process {} is not the one that was announced", identity.process));
-}
-
-// The peer's file. The identity came over the wire: nothing is mapped before the file agrees with
-// it, because a page past the end of a file is a fault.
-Result<int> open_peer_file(const HeapIdentity& identity) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", identity.process, identity.file);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && errno == ENOENT) {
-    return Status(
-        Code::peer_died,
-        fmt::format("process {} has ended or is in another pid namespace: no shared heap at {}",
-                    identity.process, path));
-  }
-  if (fd < 0) {
-    return system_error(
-        fmt::format("opening the shared heap of process {} ({})", identity.process, path), errno);
-  }
-  struct stat file {};
-  if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || identity.bytes < kHugePage ||
-      identity.bytes % kHugePage != 0 ||
-      static_cast<std::uint64_t>(file.st_size) != identity.bytes) {
-    close(fd);
-    return other_process(identity);
-  }
-  return fd;
-}
-
-Result<std::byte*> map_peer(const HeapIdentity& identity) {
-  WEFT_ASSIGN(const int fd, open_peer_file(identity));
-  void* reserved = mmap(nullptr, identity.bytes + kHugePage, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) {
-    const int error = errno;
-    close(fd);
-    return system_error(fmt::format("mapping the shared heap of process {}", identity.process),
-                        error);
-  }
-  const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(reserved);
-  const std::uintptr_t aligned = (start + kHugePage - 1) & ~(kHugePage - 1);
-  // The slack around the aligned part goes back at once, so that unmapping needs only the part
-  // itself.
-  if (aligned != start) munmap(reserved, aligned - start);
-  munmap(reinterpret_cast<void*>(aligned + identity.bytes), start + kHugePage - aligned);
-  void* mapped = mmap(reinterpret_cast<void*>(aligned), identity.bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
-  const int error = errno;
-  close(fd);
-  if (mapped == MAP_FAILED) {
-    munmap(reinterpret_cast<void*>(aligned), identity.bytes);
-    return system_error(fmt::format("mapping the shared heap of process {}", identity.process),
-                        error);
-  }
-  const auto* mark = static_cast<const HeapMark*>(mapped);
-  if (mark->magic != HeapMark::kMagic || mark->nonce != identity.nonce) {
-    munmap(mapped, identity.bytes);
-    return other_process(identity);
-  }
-  return static_cast<std::byte*>(mapped);
+// "pid:[4026531836]": the number says which namespace; 0 where it cannot be read.
+std::uint64_t namespace_number(const char* link) {
+  struct stat found {};
+  return stat(link, &found) == 0 ? found.st_ino : 0;
 }
 
 }  // namespace
@@ -166,7 +97,34 @@ HeapUsage heap_usage() {
 
 Result<HeapIdentity> heap_identity() {
   WEFT_ASSIGN(Heap * made, heap());
+  static std::once_flag opened;
+  std::call_once(opened, [made] { made->open_door(); });
   return made->identity();
+}
+
+// A pid is a name in /proc only where that shows our own namespace.
+std::uint64_t this_process_space() {
+  std::array<char, 16> self{};
+  if (readlink("/proc/self", self.data(), self.size() - 1) <= 0) return 0;
+  return std::to_string(getpid()) == self.data() ? namespace_number("/proc/self/ns/pid") : 0;
+}
+
+std::uint64_t this_network_space() {
+  return namespace_number("/proc/self/ns/net");
+}
+
+pid_t process_here(const HeapIdentity& identity) {
+  const bool is_shared =
+      identity.process_space != 0 && identity.process_space == this_process_space();
+  return is_shared ? identity.process : -1;
+}
+
+void offer_descriptor(int descriptor) {
+  offer_at_door(descriptor);
+}
+
+void withdraw_descriptor(int descriptor) {
+  withdraw_from_door(descriptor);
 }
 
 std::uint64_t heap_offset(const void* pointer, std::size_t bytes) {
@@ -191,27 +149,6 @@ HeapHold::~HeapHold() {
   if (bytes_ == 0) return;
   Heap* made = process_heap().heap.load(std::memory_order_acquire);
   if (made->identity().process == getpid()) made->let_go(offset_, bytes_);
-}
-
-Result<std::shared_ptr<const PeerHeap>> PeerHeap::open(const HeapIdentity& identity) {
-  Mappings& all = mappings();
-  const std::lock_guard lock(all.mutex);
-  auto& known = all.open[{identity.process, identity.nonce}];
-  if (auto shared = known.lock()) return shared;
-  WEFT_ASSIGN(Heap * own, heap());
-  std::shared_ptr<const PeerHeap> opened;
-  if (own->identity().process == identity.process && own->identity().nonce == identity.nonce) {
-    opened.reset(new PeerHeap(own->base(), own->identity().bytes, false));
-  } else {
-    WEFT_ASSIGN(std::byte * base, map_peer(identity));
-    opened.reset(new PeerHeap(base, identity.bytes, true));
-  }
-  known = opened;
-  return opened;
-}
-
-PeerHeap::~PeerHeap() {
-  if (mapped_) munmap(base_, bytes_);
 }
 
 }  // namespace weft

@@ -15,6 +15,9 @@
 // the process.
 #pragma once
 
+#include <sys/types.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,8 +34,11 @@ enum class HugePages : std::uint8_t { automatic, off };
 
 struct HeapOptions {
   std::string directory;          // empty: memfd. Else a tmpfs or hugetlbfs mount
-  std::size_t address_bytes = 0;  // address space; 0: the machine's physical memory
+  std::size_t address_bytes = 0;  // address space; 0: physical memory, less where a limit is set
   HugePages huge_pages = HugePages::automatic;
+  // Processes of this machine that map each other's heaps: they share a limit of address space out.
+  // Means nothing once the heap exists.
+  int processes = 1;
 };
 
 // Where the heap's memory stands and what it got; for tools.
@@ -52,14 +58,33 @@ Status configure_heap(const HeapOptions& options);
 void deallocate(void* pointer);
 [[nodiscard]] HeapUsage heap_usage();
 
-// The heap as peers see it.
+// What proves to a heap's owner that somebody has its identity; all zero: the owner asks for nothing,
+// as it hands nothing out.
+using HeapTicket = std::array<std::uint64_t, 2>;
+
+// The heap as peers see it. Secret among the ranks of a job: it admits them (door.h).
 struct HeapIdentity {
-  std::int32_t process = 0;  // pid in this pid namespace
+  std::int32_t process = 0;  // pid in its pid namespace
   std::int32_t file = -1;    // descriptor number in that process
   std::uint64_t bytes = 0;   // of address space
-  std::uint64_t nonce = 0;   // tells a heap from another after a pid was reused
+  std::uint64_t nonce = 0;   // tells heaps apart, also when a pid is reused or means something else
+  HeapTicket ticket{};
+  std::uint64_t process_space = 0;  // the pid namespace; 0: /proc does not show it
+  std::uint64_t network_space = 0;  // the network namespace
 };
 [[nodiscard]] Result<HeapIdentity> heap_identity();
+
+// The namespaces of this process, as HeapIdentity has them.
+[[nodiscard]] std::uint64_t this_process_space();
+[[nodiscard]] std::uint64_t this_network_space();
+// The pid by which this process may name the one behind `identity`; -1: a pid would name another, or
+// none, as the two are in different pid namespaces.
+[[nodiscard]] pid_t process_here(const HeapIdentity& identity);
+
+// Peers may ask for a copy of this descriptor, by its number: PeerHeap::descriptor(). Before it is
+// closed it is withdrawn.
+void offer_descriptor(int descriptor);
+void withdraw_descriptor(int descriptor);
 
 inline constexpr std::uint64_t kNotInHeap = ~std::uint64_t{0};
 // Offset of [pointer, pointer+bytes) in this process's heap, or kNotInHeap if any of it lies
@@ -97,6 +122,9 @@ class HeapHold {
 // with the last reference. For our own process it is the heap itself.
 class PeerHeap {
  public:
+  // By /proc where both processes are in one pid namespace and the kernel allows it, else through the
+  // peer's door (door.h). peer_died: that process has ended. unavailable: its memory cannot be shared,
+  // with each way's reason.
   static Result<std::shared_ptr<const PeerHeap>> open(const HeapIdentity& identity);
   ~PeerHeap();
   PeerHeap(const PeerHeap&) = delete;
@@ -106,13 +134,23 @@ class PeerHeap {
   [[nodiscard]] void* at(std::uint64_t offset, std::size_t bytes) const {
     return offset <= bytes_ && bytes <= bytes_ - offset ? base_ + offset : nullptr;
   }
+  [[nodiscard]] bool is_own() const { return !mapped_; }
+  // process_here() of the owner.
+  [[nodiscard]] pid_t process() const { return process_here(identity_); }
+  // Readable, or hung up, once the owner has ended. Invalid for our own process, and where the kernel
+  // gives nothing that tells.
+  [[nodiscard]] const Fd& life() const { return life_; }
+  // A copy of a descriptor that the owner has offered.
+  [[nodiscard]] Result<Fd> descriptor(int number) const;
 
  private:
-  PeerHeap(std::byte* base, std::size_t bytes, bool mapped)
-      : base_(base), bytes_(bytes), mapped_(mapped) {}
+  PeerHeap(std::byte* base, const HeapIdentity& identity, std::size_t bytes, bool mapped)
+      : base_(base), identity_(identity), bytes_(bytes), mapped_(mapped) {}
   std::byte* base_;
+  HeapIdentity identity_;  // as it was announced
   std::size_t bytes_;
   bool mapped_;
+  Fd life_;
 };
 
 }  // namespace weft

@@ -41,6 +41,16 @@ Result<Address> decode(std::string_view bytes, Rank peer, std::uint64_t machine)
   return address;
 }
 
+// Errors name the rank, not its process alone, which may be numbered anew in a container.
+Result<std::shared_ptr<const PeerHeap>> open_heap(const HeapIdentity& identity, Rank peer) {
+  Result<std::shared_ptr<const PeerHeap>> heap = PeerHeap::open(identity);
+  if (heap.ok()) return heap;
+  const Status& why = heap.status();
+  if (why.code() == Code::unavailable)
+    log(LogLevel::warning, fmt::format("a network has to reach rank {}: {}", peer, why.text()));
+  return Status(why.code(), fmt::format("rank {}: {}", peer, why.text()), peer);
+}
+
 Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
   if (theirs == nullptr || theirs->magic != Hall::kMagic ||
       theirs->rank != static_cast<std::uint32_t>(peer)) {
@@ -75,7 +85,7 @@ Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
   WEFT_ASSIGN(const Address address, decode(bytes, peer, options_.machine));
   const auto known = endpoints_.find(peer);
   if (known != endpoints_.end() && known->second->leads_to(address)) return known->second.get();
-  WEFT_ASSIGN(std::shared_ptr<const PeerHeap> heap, PeerHeap::open(address.heap));
+  WEFT_ASSIGN(std::shared_ptr<const PeerHeap> heap, open_heap(address.heap, peer));
   auto* peer_hall = address.hall % kLine == 0
                         ? static_cast<Hall*>(heap->at(address.hall, sizeof(Hall)))
                         : nullptr;
@@ -149,8 +159,8 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
       peer_(peer),
       heap_nonce_(address.heap.nonce),
       hall_offset_(address.hall),
-      process_(address.heap.process),
-      same_process_(address.heap.process == getpid()),
+      process_(heap->process()),
+      same_process_(heap->is_own()),
       shares_core_(interface.hall().core >= 0 && interface.hall().core == peer_hall->core),
       slot_mask_(interface.geometry().slots - 1),
       payload_mask_(interface.geometry().payload_slots - 1),
@@ -158,6 +168,7 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
       peer_hall_(peer_hall),
       ring_(ring),
       heap_(std::move(heap)),
+      bell_(heap_),
       order_(interface.completions()) {
   const Geometry& geometry = interface.geometry();
   outgoing_.resize(geometry.channels);
@@ -214,6 +225,13 @@ void ShmEndpoint::leave() {
 
 Status ShmEndpoint::probe_process_access() const {
   if (same_process_) return {};
+  if (process_ < 0) {
+    return Status(
+        Code::no_permission,
+        fmt::format("the memory of rank {} cannot be read: its process is in another pid namespace",
+                    peer_),
+        peer_);
+  }
   // The kernel checks the permission before the address, so reading address 0 tells one from the
   // other.
   std::byte probe{};

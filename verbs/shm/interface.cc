@@ -16,14 +16,14 @@ Result<std::unique_ptr<Interface>> open_shm(Rank rank, const InterfaceOptions& o
   return shm::ShmInterface::open(rank, options, std::move(resolver));
 }
 
-Result<std::int32_t> shm_process(std::string_view address) {
+Result<std::shared_ptr<const PeerHeap>> shm_heap(std::string_view address) {
   shm::Address decoded;
   if (address.size() != sizeof decoded) {
     return Status(Code::mismatch, fmt::format("an shm address has {} bytes, not {}", sizeof decoded,
                                               address.size()));
   }
   std::memcpy(&decoded, address.data(), sizeof decoded);
-  return decoded.heap.process;
+  return PeerHeap::open(decoded.heap);
 }
 
 namespace shm {
@@ -91,6 +91,7 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
 ShmInterface::~ShmInterface() {
   close();
   if (!is_ours()) return;
+  if (bell_held_.valid()) withdraw_descriptor(bell_held_.get());
   for (auto& [rank, endpoint] : endpoints_) endpoint->leave();
   for (auto& endpoint : replaced_) endpoint->leave();
 }

@@ -17,15 +17,18 @@ class ShmInterface;
 // The writing end of a pipe by which the owner of a hall is woken when it polls descriptors.
 class Bell {
  public:
-  // Opened when it is rung first, through /proc: whoever may map the heap may do that too.
-  void ring(const Hall& hall, std::int32_t process);
+  // Of the process whose heap this is; null: of our own.
+  explicit Bell(std::shared_ptr<const PeerHeap> heap) : heap_(std::move(heap)) {}
+  // Its end is asked for when it is rung first.
+  void ring(const Hall& hall);
 
  private:
+  std::shared_ptr<const PeerHeap> heap_;
   Fd end_;
 };
 
-// Wakes the owner of a hall, which runs in `process`, if it sleeps.
-void wake_owner(Hall& hall, Bell& bell, std::int32_t process);
+// Wakes the owner of a hall, if it sleeps.
+void wake_owner(Hall& hall, Bell& bell);
 
 // One peer. Outgoing ring in our heap, incoming ring found in the peer's once it has made one.
 class ShmEndpoint final : public Endpoint {
@@ -119,7 +122,7 @@ class ShmEndpoint final : public Endpoint {
   Rank peer_;
   std::uint64_t heap_nonce_;
   std::uint64_t hall_offset_;
-  std::int32_t process_;
+  pid_t process_;  // -1: in another pid namespace
   bool same_process_;
   bool shares_core_;
   std::uint32_t slot_mask_;
@@ -195,7 +198,7 @@ class ShmInterface final : public Interface {
   Completions completions_;
   Fd bell_heard_, bell_held_;  // our bell's two ends, once somebody asked for the descriptor
   std::mutex bell_mutex_;      // wake() may come from any thread
-  Bell own_bell_;
+  Bell own_bell_{nullptr};
   bool closed_ = false;
 };
 

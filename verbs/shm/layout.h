@@ -24,7 +24,7 @@ namespace weft::shm {
 
 inline constexpr std::size_t kLine = 64;
 // The version of headers, and of what is laid out here.
-inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 2;
+inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 3;
 // Ranks that a hall has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 

@@ -123,7 +123,7 @@ std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
 
 void ShmEndpoint::wake_peer() {
   if (peer_hall_->sleeping.load(std::memory_order_relaxed) != kAwake) [[unlikely]]
-    wake_owner(*peer_hall_, bell_, process_);
+    wake_owner(*peer_hall_, bell_);
 }
 
 const std::byte* ShmEndpoint::view(const RemoteBuffer& remote) {
@@ -150,6 +150,7 @@ Status ShmEndpoint::move(std::byte* local, const WorkRequest& work) const {
     return {};
   }
   if (work.bytes > remote.bytes) return refusal_of(work, peer_, WorkVerdict::longer, kOver);
+  if (process_ < 0) return process_access_;
   std::size_t done = 0;
   while (done < work.bytes) {
     iovec here{local + done, work.bytes - done};

@@ -2,12 +2,14 @@
 //
 // Small messages are copied into a slot of the pair's ring; large ones that live in the shared heap
 // (weft::allocate) are named by offset and read in place; private memory is read by
-// process_vm_readv where the kernel allows it. One interface per context. Nothing it makes has a
+// process_vm_readv where the kernel allows it. Containers of one host share memory too where they
+// share its network namespace (verbs/memory/door.h). One interface per context. Nothing it makes has a
 // name in the file system.
 #pragma once
 
 #include <memory>
 
+#include "verbs/memory/memory.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -17,7 +19,7 @@ namespace weft {
 Result<std::unique_ptr<Interface>> open_shm(Rank rank, const InterfaceOptions& options,
                                             AddressResolver resolver);
 
-// The process behind an address made by an shm interface: what a death watch needs.
-Result<std::int32_t> shm_process(std::string_view address);
+// The heap behind an address made by an shm interface, mapped here: what a death watch needs.
+Result<std::shared_ptr<const PeerHeap>> shm_heap(std::string_view address);
 
 }  // namespace weft

@@ -48,24 +48,23 @@ bool barrier_everywhere() {
 
 }  // namespace
 
-void Bell::ring(const Hall& hall, std::int32_t process) {
-  if (!end_.valid()) {
-    const std::int32_t number = hall.bell.load(std::memory_order_acquire);
-    if (number < 0) return;
-    const std::string path = fmt::format("/proc/{}/fd/{}", process, number);
-    end_ = Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+void Bell::ring(const Hall& hall) {
+  const std::int32_t number = hall.bell.load(std::memory_order_acquire);
+  if (number < 0) return;
+  if (heap_ && !end_.valid()) {
+    if (Result<Fd> end = heap_->descriptor(number); end.ok()) end_ = *std::move(end);
   }
   // A full pipe wakes as well; an owner that is gone needs no waking.
-  [[maybe_unused]] const ssize_t written = ::write(end_.get(), "", 1);
+  [[maybe_unused]] const ssize_t written = ::write(heap_ ? end_.get() : number, "", 1);
 }
 
-void wake_owner(Hall& hall, Bell& bell, std::int32_t process) {
+void wake_owner(Hall& hall, Bell& bell) {
   switch (hall.sleeping.exchange(kAwake, std::memory_order_acq_rel)) {
     case kOnFutex:
       futex(hall.sleeping, FUTEX_WAKE, INT_MAX, nullptr);
       break;
     case kOnBell:
-      bell.ring(hall, process);
+      bell.ring(hall);
       break;
     default:
       break;
@@ -74,7 +73,7 @@ void wake_owner(Hall& hall, Bell& bell, std::int32_t process) {
 
 void ShmInterface::wake() {
   const std::lock_guard lock(bell_mutex_);
-  wake_owner(*hall_, own_bell_, identity_.process);
+  wake_owner(*hall_, own_bell_);
 }
 
 void ShmInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
@@ -96,6 +95,7 @@ Result<int> ShmInterface::descriptor() {
     }
     bell_heard_ = Fd(ends[0]);
     bell_held_ = Fd(ends[1]);
+    offer_descriptor(ends[1]);
     hall_->bell.store(ends[1], std::memory_order_release);
   }
   return bell_heard_.get();

@@ -39,6 +39,7 @@ struct Launch {
   std::vector<char*> environment;
   cpu_set_t cpus;
   bool bind;
+  bool must_bind;
   pid_t parent;
   int null_in;
   int out;
@@ -59,8 +60,10 @@ rlimit original_files{};
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.parent) ::_exit(127);  // it died before the line above took hold
-  if (launch.bind && ::sched_setaffinity(0, sizeof launch.cpus, &launch.cpus) != 0)
+  if (launch.bind && ::sched_setaffinity(0, sizeof launch.cpus, &launch.cpus) != 0 &&
+      launch.must_bind) {
     fail(launch, Failure::bind);
+  }
   if (::dup2(launch.null_in, 0) < 0 || ::dup2(launch.out, 1) < 0 || ::dup2(launch.err, 2) < 0) {
     fail(launch, Failure::streams);
   }
@@ -112,6 +115,7 @@ Result<Child> start_child(const ChildOptions& options) {
                 pointers(options.environment),
                 {},
                 options.cpu >= 0,
+                options.must_bind,
                 ::getpid(),
                 null_in.get(),
                 out.write.get(),
@@ -132,13 +136,6 @@ Result<Child> start_child(const ChildOptions& options) {
   }
   Child child{pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), std::move(out.read),
               std::move(err.read)};
-  if (!child.pidfd.valid()) {
-    const int error = errno;
-    ::kill(-pid, SIGKILL);
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    return system_error("pidfd_open", error);
-  }
   ::fcntl(child.out.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(child.err.get(), F_SETFL, O_NONBLOCK);
   return child;

@@ -119,6 +119,7 @@ Status Job::start_rank(Rank rank, const std::vector<std::string>& environment, i
     child.environment = with_settings(std::move(child.environment), settings);
   }
   child.cpu = cpu;
+  child.must_bind = options_.binding == Binding::core;
   WEFT_ASSIGN(Child started, start_child(child));
   const std::string tag = options_.tag ? fmt::format("[{}] ", rank) : "";
   processes_.push_back({std::move(started), Tagger(tag), Tagger(tag)});
@@ -217,6 +218,7 @@ void Job::read_signals() {
   while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const auto signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) {
+      note_ends_without_pidfd();
       reap_adopted(pids());
     } else {
       interrupt(signal);
@@ -246,6 +248,15 @@ void Job::give_up_on_deadline() {
   exit_status_ = kDeadlineStatus;
   signal_all(SIGTERM);
   enter(Phase::stopping, options_.grace_ms);
+}
+
+// Where the kernel gives no pidfd (a filter of system calls forbids it), SIGCHLD tells that some rank
+// has ended, and each is looked at.
+void Job::note_ends_without_pidfd() {
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    const Process& process = processes_[i];
+    if (!process.ended && !process.child.pidfd.valid()) note_end(static_cast<Rank>(i));
+  }
 }
 
 void Job::note_end(Rank rank) {

@@ -67,6 +67,7 @@ class Job {
   void enter(Phase phase, std::int64_t ms);
   void read_signals();
   void interrupt(int signal);
+  void note_ends_without_pidfd();
   void note_end(Rank rank);
   void read_output(Rank rank);
   void read_stream(Fd& stream, Tagger& tagger, Sink& sink);

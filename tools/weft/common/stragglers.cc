@@ -36,7 +36,13 @@ bool kill_and_wait(pid_t pid) {
   pollfd one{pidfd.get(), POLLIN, 0};
   while (pidfd.valid() && ::poll(&one, 1, deadline.left_ms()) < 0 && errno == EINTR) {
   }
-  return ::waitpid(pid, nullptr, WNOHANG) == pid;
+  if (pidfd.valid()) return ::waitpid(pid, nullptr, WNOHANG) == pid;
+  // Without a pidfd there is nothing to wait on with a bound: looked at every millisecond.
+  while (!deadline.passed()) {
+    if (const pid_t ended = ::waitpid(pid, nullptr, WNOHANG); ended != 0) return ended == pid;
+    (void)::poll(nullptr, 0, 1);
+  }
+  return false;
 }
 
 }  // namespace

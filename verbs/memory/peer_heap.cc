@@ -1,0 +1,122 @@
+// Peers' heaps, mapped here: how their file is reached, and what is checked before it is mapped.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <mutex>
+
+#include "verbs/memory/door.h"
+#include "verbs/memory/heap.h"
+
+namespace weft {
+namespace {
+
+// The heaps that this process has mapped, by nonce, so that ranks of one process share a mapping.
+struct Mappings {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::weak_ptr<const PeerHeap>> open;
+};
+
+Mappings& mappings() {
+  static auto* instance = new Mappings;
+  return *instance;
+}
+
+Status other_process(const HeapIdentity& identity) {
+  return Status(Code::peer_died,
+                fmt::format("process {} is not the one that was announced", identity.process));
+}
+
+// Through /proc, without the peer's help: inside one pid namespace, where the kernel lets this process
+// trace the peer's.
+Result<Handed> open_in_proc(const HeapIdentity& identity) {
+  if (process_here(identity) < 0) {
+    return Status(Code::unavailable,
+                  fmt::format("process {} is in another pid namespace", identity.process));
+  }
+  const std::string path = fmt::format("/proc/{}/fd/{}", identity.process, identity.file);
+  Handed opened{Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)), {}};
+  if (!opened.descriptor.valid() && errno == ENOENT) {
+    return Status(Code::peer_died, fmt::format("process {} has ended: no shared heap at {}",
+                                               identity.process, path));
+  }
+  if (!opened.descriptor.valid()) {
+    return Status(Code::unavailable, std::string(system_error("opening " + path, errno).text()));
+  }
+  opened.life = Fd(static_cast<int>(syscall(SYS_pidfd_open, identity.process, 0U)));
+  return opened;
+}
+
+Result<Handed> reach(const HeapIdentity& identity) {
+  Result<Handed> opened = open_in_proc(identity);
+  if (opened.ok() && opened->life.valid()) return opened;
+  if (opened.status().code() == Code::peer_died) return opened;
+  Result<Handed> handed = knock(identity, identity.file);
+  if (handed.ok() || handed.status().code() == Code::peer_died) return handed;
+  if (opened.ok()) return opened;  // what tells of the peer's end is missing, its memory is not
+  return Status(Code::unavailable, fmt::format("its memory cannot be shared: {}; {}",
+                                               opened.status().text(), handed.status().text()));
+}
+
+// The identity came over the wire: nothing is mapped before the file agrees with it, because a page
+// past the end of a file is a fault.
+Status check_file(const HeapIdentity& identity, const Fd& file) {
+  struct stat found {};
+  const bool agrees = fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode) &&
+                      identity.bytes >= kHugePage && identity.bytes % kHugePage == 0 &&
+                      static_cast<std::uint64_t>(found.st_size) == identity.bytes;
+  return agrees ? Status() : other_process(identity);
+}
+
+Result<std::byte*> map_file(const HeapIdentity& identity, const Fd& file) {
+  WEFT_RETURN_IF_ERROR(check_file(identity, file));
+  WEFT_ASSIGN(std::byte * base,
+              map_aligned(file.get(), identity.bytes, fmt::format("process {}", identity.process)));
+  const auto* mark = reinterpret_cast<const HeapMark*>(base);
+  if (mark->magic == HeapMark::kMagic && mark->nonce == identity.nonce) return base;
+  munmap(base, identity.bytes);
+  return other_process(identity);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const PeerHeap>> PeerHeap::open(const HeapIdentity& identity) {
+  WEFT_ASSIGN(const HeapIdentity own, heap_identity());
+  Mappings& all = mappings();
+  const std::lock_guard lock(all.mutex);
+  auto& known = all.open[identity.nonce];
+  if (auto shared = known.lock()) return shared;
+  std::shared_ptr<PeerHeap> opened;
+  if (own.nonce == identity.nonce) {
+    opened.reset(new PeerHeap(static_cast<std::byte*>(heap_address(0)), own, own.bytes, false));
+  } else {
+    WEFT_ASSIGN(Handed handed, reach(identity));
+    WEFT_ASSIGN(std::byte * base, map_file(identity, handed.descriptor));
+    opened.reset(new PeerHeap(base, identity, identity.bytes, true));
+    opened->life_ = std::move(handed.life);
+  }
+  known = opened;
+  return std::shared_ptr<const PeerHeap>(std::move(opened));
+}
+
+PeerHeap::~PeerHeap() {
+  if (mapped_) munmap(base_, bytes_);
+}
+
+Result<Fd> PeerHeap::descriptor(int number) const {
+  if (is_own()) return Fd(fcntl(number, F_DUPFD_CLOEXEC, 0));
+  if (process() > 0) {
+    const std::string path = fmt::format("/proc/{}/fd/{}", process(), number);
+    Fd opened(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (opened.valid()) return opened;
+  }
+  WEFT_ASSIGN(Handed handed, knock(identity_, number));
+  return std::move(handed.descriptor);
+}
+
+}  // namespace weft
