@@ -1,6 +1,7 @@
 // Binding: what a shape's buffers, slices and peers are in this call.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -74,12 +75,12 @@ Execution::Execution(const ExecutionOptions& options) : options_(options) {
 
 Execution::~Execution() {
   scratch_pool().give(scratch_);
-  deallocate(staging_.data);
 }
 
 void Execution::end() {
   state_ = State::done;
   scratch_pool().give(std::exchange(scratch_, {}));
+  while (!staged_.empty()) staging().give(drop_staged(staged_.size() - 1));
 }
 
 Status Execution::start(const Plan& plan, const Call& call) {
@@ -92,6 +93,7 @@ Status Execution::start(const Plan& plan, const Call& call) {
   element_ = size_of(call.type);
   bind_edges();
   bind_header();
+  reads_in_step_ = std::ranges::count(plan.steps, Step::Kind::send, &Step::kind) == 1;
   is_brief_ = is_brief();
   if (is_brief_) bind_brief_heads();
   brief_slices_.clear();
@@ -127,7 +129,9 @@ Status Execution::run() {
   cursors_.clear();
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
-  staging_used_ = 0;
+  // Peers may still read the blocks of an operation that failed: they stay out of use.
+  staged_.clear();
+  staged_marks_.clear();
   brief_ = is_brief_;
   brief_posts_ = brief_step_ = brief_heard_ = 0;
   if (!is_bound_) WEFT_RETURN_IF_ERROR(bind_buffers());
@@ -167,16 +171,6 @@ Status Execution::lacks_memory(std::string_view what, const Status& why) const {
   return Status(why.code(), fmt::format("{} for {}: {}", what, name(call_.collective), why.text()));
 }
 
-Status Execution::grow(HeapBlock& block, std::size_t bytes, const char* what) {
-  if (bytes <= block.bytes) return {};
-  Result<void*> memory = allocate(bytes);
-  if (!memory.ok()) return lacks_memory(what, memory.status());
-  deallocate(block.data);
-  block = {static_cast<std::byte*>(*memory), bytes};
-  ++allocations_;
-  return {};
-}
-
 Status Execution::bind_buffers() {
   if (send_of_step_.size() < plan_->steps.size()) send_of_step_.resize(plan_->steps.size());
   if (!plan_->hazards.empty()) read_marks_.assign(plan_->steps.size() * out_.size(), 0);
@@ -191,7 +185,7 @@ Status Execution::bind_buffers() {
       brief_slices_.clear();  // it lies elsewhere each time
     }
   }
-  if (!brief_) return bind_staging();
+  if (!brief_) return {};
   if (brief_slices_.empty()) bind_brief_slices();
   is_bound_ = !has_scratch && plan_->hazards.empty();
   return {};
