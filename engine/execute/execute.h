@@ -298,6 +298,7 @@ class Execution {
   // stage.cc
   [[nodiscard]] StagingPool& staging() { return scratch_pool().staging(); }
   bool stage(Sending& send, std::uint32_t at, Piece& piece);
+  [[nodiscard]] bool waits_for_block(const Sending& send, std::uint32_t at);
   [[nodiscard]] std::byte* block_for(Sending& send);
   [[nodiscard]] bool is_read(std::size_t staged) const;
   [[nodiscard]] bool is_taken(std::size_t staged);

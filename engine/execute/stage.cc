@@ -4,7 +4,8 @@
 // No operation can stand still for want of a block. An edge whose reader has released all that was
 // posted, and for which there is no block, gets its next bytes in a slot, which is its own. An edge
 // whose reader has not, waits for that reader, as it would on any transport. Only the readers of a
-// plan's lone send wait for one another: the verifier proves that they can (scheduler/plan/verify.h).
+// plan's lone send wait for those that are behind: the verifier proves that they can
+// (scheduler/plan/verify.h).
 #include <algorithm>
 #include <cstring>
 
@@ -27,11 +28,7 @@ bool Execution::stage(Sending& send, std::uint32_t at, Piece& piece) {
   if (found == staged_.end()) {
     std::byte* const block = block_for(send);
     if (block == nullptr) {
-      Endpoint& reader = *out_[plan_->edges[send.step->first + at]].endpoint;
-      const bool waits = reads_in_step_
-                             ? send.blocks != 0
-                             : reader.released(options_.channel) != reader.posted(options_.channel);
-      if (waits) return false;
+      if (waits_for_block(send, at)) return false;
       piece.form = Form::copied;
       piece.bytes = std::min<std::uint64_t>(piece.bytes, options_.payload_bytes);
       return true;
@@ -44,6 +41,19 @@ bool Execution::stage(Sending& send, std::uint32_t at, Piece& piece) {
   }
   piece.source = staged_[piece.staged].data + in_block;
   return true;
+}
+
+// Whether an edge for which there is no block will find one, or be asked again, by what its readers
+// do: its own reader has pieces to release, or readers that go in step have yet to be done with a
+// block that this edge is past. The edge that is last of all never waits for the others.
+bool Execution::waits_for_block(const Sending& send, std::uint32_t at) {
+  Endpoint& reader = *out_[plan_->edges[send.step->first + at]].endpoint;
+  if (reader.released(options_.channel) != reader.posted(options_.channel)) return true;
+  const auto index = static_cast<std::size_t>(&send - sends_.data());
+  const std::uint64_t cursor = cursors_[send.first_cursor + at];
+  return reads_in_step_ && std::ranges::any_of(staged_, [&](const Staged& block) {
+           return block.send == index && block.begin < cursor;
+         });
 }
 
 // A block for more of the message, or nullptr. Where readers do not go in step, one that a slow edge
