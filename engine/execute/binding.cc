@@ -93,8 +93,11 @@ Status Execution::start(const Plan& plan, const Call& call) {
   element_ = size_of(call.type);
   bind_edges();
   bind_header();
-  reads_in_step_ = std::ranges::count(plan.steps, Step::Kind::send, &Step::kind) == 1;
   is_brief_ = is_brief();
+  reads_in_step_ = !is_brief_ &&
+                   std::ranges::count(plan.steps, Step::Kind::send, &Step::kind) == 1 &&
+                   std::ranges::count_if(
+                       plan.steps, [this](const Step& step) { return takes_messages(step); }) <= 1;
   if (is_brief_) bind_brief_heads();
   brief_slices_.clear();
   is_bound_ = false;

@@ -355,9 +355,14 @@ class Execution {
       read_marks_;  // [send][out edge]: OutEdge::mark of that send alone, for hazards
   std::uint32_t credit_posts_ = 0;  // in-edges handled by post_credits
   std::uint32_t credit_takes_ = 0;  // out-edges handled by take_credits
+  // Pieces that an edge may have unread while it takes blocks of the staging area: a slow reader
+  // then leaves blocks to the others.
+  static constexpr std::uint32_t kStagedUnread = 8;
   std::vector<Staged> staged_;
   std::vector<std::uint64_t> staged_marks_;  // [staged][out edge]: OutEdge::mark of that piece
-  bool reads_in_step_ = false;  // the plan's only send: its readers may wait for one another
+  // The readers of a message may wait for one another: it is the plan's only one, and the ranks take
+  // all that comes to them in one combine, so none of them reads elsewhere first.
+  bool reads_in_step_ = false;
 
   bool is_brief_ = false;  // the operation can go the brief way, and
   bool brief_ = false;     // has so far

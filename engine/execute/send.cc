@@ -10,8 +10,9 @@ namespace {
 // A piece that is read in place names its length in 32 bits; this leaves room and keeps huge pages
 // whole.
 constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
-// Blocks that a message has in the staging area: one that is filled while others are read.
-constexpr std::uint32_t kStagedRing = 4;
+// Blocks of the staging area that a message may hold while its readers go in step: they stay in the
+// core's second-level cache.
+constexpr std::uint32_t kStagedInStep = 4;
 
 }  // namespace
 
@@ -51,7 +52,7 @@ void Execution::begin_send(const Step& step) {
   const bool large = send.form != Form::inlined && send.form != Form::copied;
   if (large && !any_shares_memory(step)) send.form = Form::carried;
   send.most = largest_piece(step, send.form);
-  send.most_blocks = kStagedRing * (reads_in_step_ ? 1 : step.count);
+  send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
   send.first_cursor = static_cast<std::uint32_t>(cursors_.size());
   // Edges that were served the brief way have their only piece.
   for (std::uint32_t i = 0; i < step.count; ++i)

@@ -16,6 +16,9 @@ namespace weft {
 // Makes `piece` what the edge gets next: the rest of a staged block, or a slot's worth of it. False
 // when the edge has to wait.
 bool Execution::stage(Sending& send, std::uint32_t at, Piece& piece) {
+  Endpoint& reader = *out_[plan_->edges[send.step->first + at]].endpoint;
+  if (reader.posted(options_.channel) - reader.released(options_.channel) >= kStagedUnread)
+    return false;
   const auto index = static_cast<std::size_t>(&send - sends_.data());
   const std::uint64_t cursor = cursors_[send.first_cursor + at];
   const std::uint64_t in_block = cursor % staging().block_bytes();
