@@ -132,9 +132,6 @@ Status Execution::run() {
   cursors_.clear();
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
-  // Peers may still read the blocks of an operation that failed: they stay out of use.
-  staged_.clear();
-  staged_marks_.clear();
   brief_ = is_brief_;
   brief_posts_ = brief_step_ = brief_heard_ = 0;
   if (!is_bound_) WEFT_RETURN_IF_ERROR(bind_buffers());
@@ -255,6 +252,8 @@ std::string Execution::label(Collective collective, std::uint32_t operation) {
 void Execution::fail(Status status) {
   status_ = std::move(status);
   state_ = State::failed;
+  staged_.clear();  // peers may still read the blocks: they stay out of use
+  staged_marks_.clear();
 }
 
 }  // namespace weft
