@@ -1,6 +1,7 @@
 // Binding: what a shape's buffers, slices and peers are in this call.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -36,12 +37,12 @@ Execution::Execution(const ExecutionOptions& options) : options_(options) {
 
 Execution::~Execution() {
   scratch_pool().give(scratch_);
-  deallocate(staging_.data);
 }
 
 void Execution::end() {
   state_ = State::done;
   scratch_pool().give(std::exchange(scratch_, {}));
+  while (!staged_.empty()) staging().give(drop_staged(staged_.size() - 1));
 }
 
 Status Execution::start(const Plan& plan, const Call& call) {
@@ -55,6 +56,10 @@ Status Execution::start(const Plan& plan, const Call& call) {
   bind_edges();
   bind_header();
   is_brief_ = is_brief();
+  reads_in_step_ = !is_brief_ &&
+                   std::ranges::count(plan.steps, Step::Kind::send, &Step::kind) == 1 &&
+                   std::ranges::count_if(
+                       plan.steps, [this](const Step& step) { return takes_messages(step); }) <= 1;
   if (is_brief_) bind_brief_heads();
   brief_slices_.clear();
   is_bound_ = false;
@@ -89,7 +94,6 @@ Status Execution::run() {
   cursors_.clear();
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
-  staging_used_ = 0;
   brief_ = is_brief_;
   brief_posts_ = brief_step_ = brief_heard_ = 0;
   if (!is_bound_) WEFT_RETURN_IF_ERROR(bind_buffers());
@@ -129,16 +133,6 @@ Status Execution::lacks_memory(std::string_view what, const Status& why) const {
   return Status(why.code(), fmt::format("{} for {}: {}", what, name(call_.collective), why.text()));
 }
 
-Status Execution::grow(HeapBlock& block, std::size_t bytes, const char* what) {
-  if (bytes <= block.bytes) return {};
-  Result<void*> memory = allocate(bytes);
-  if (!memory.ok()) return lacks_memory(what, memory.status());
-  deallocate(block.data);
-  block = {static_cast<std::byte*>(*memory), bytes};
-  ++allocations_;
-  return {};
-}
-
 Status Execution::bind_buffers() {
   if (send_of_step_.size() < plan_->steps.size()) send_of_step_.resize(plan_->steps.size());
   if (!plan_->hazards.empty()) read_marks_.assign(plan_->steps.size() * out_.size(), 0);
@@ -153,7 +147,7 @@ Status Execution::bind_buffers() {
       brief_slices_.clear();  // it lies elsewhere each time
     }
   }
-  if (!brief_) return bind_staging();
+  if (!brief_) return {};
   if (brief_slices_.empty()) bind_brief_slices();
   is_bound_ = !has_scratch && plan_->hazards.empty();
   return {};
@@ -221,6 +215,8 @@ std::string Execution::label(Collective collective, std::uint32_t operation) {
 void Execution::fail(Status status) {
   status_ = std::move(status);
   state_ = State::failed;
+  staged_.clear();  // peers may still read the blocks: they stay out of use
+  staged_marks_.clear();
 }
 
 }  // namespace weft

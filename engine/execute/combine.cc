@@ -355,7 +355,7 @@ std::string Execution::describe() const {
                                            "copied to the peer's slot",
                                            "read in place by the peer",
                                            "read from private memory by the peer",
-                                           "staged through a ring in the shared heap",
+                                           "staged in blocks in the shared heap",
                                            "carried in pieces"};
   std::string text;
   const auto add = [&text](std::uint64_t bytes, std::size_t peers, Form form) {
@@ -368,7 +368,12 @@ std::string Execution::describe() const {
     const std::uint64_t bytes = bytes_of(step.slice).count;
     add(bytes, step.count, bytes <= kInlineBytes ? Form::inlined : Form::copied);
   }
-  for (const Sending& send : sends_) add(send.bytes, send.step->count, send.form);
+  for (const Sending& send : sends_) {
+    add(send.bytes, send.step->count, send.form);
+    if (send.copied != 0)
+      text += fmt::format("    {} bytes of it copied to slots, the staging area being full\n",
+                          send.copied);
+  }
   return text;
 }
 

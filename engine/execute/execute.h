@@ -11,8 +11,8 @@
 //   viewed            the source lies in the shared heap and is read in place; free when all
 //                     readers released
 //   process           the receiver reads our private memory (process_vm_readv)
-//   staged            private memory is copied in pieces into a small ring in the shared heap and
-//                     read in place there
+//   staged            private memory is copied block by block into the lane's staging area
+//                     (staging.h) and read in place there; while that is full, into slots
 //   carried           the peer does not share our memory: a network takes it, in pieces, from
 //                     where it is
 //
@@ -161,9 +161,7 @@ class Execution {
   };
   void missing(std::vector<Missing>& into);
 
-  [[nodiscard]] std::size_t scratch_bytes() const {
-    return own_scratch_.bytes() + staging_.bytes + chunks_.size();
-  }
+  [[nodiscard]] std::size_t scratch_bytes() const { return own_scratch_.bytes() + chunks_.size(); }
   [[nodiscard]] std::uint64_t allocations() const {
     return allocations_ + own_scratch_.allocations();
   }
@@ -178,19 +176,26 @@ class Execution {
     const Step* step;
     const std::byte* source;
     std::uint64_t bytes;
-    std::uint64_t most;  // of a piece
-    std::uint32_t pieces;
-    std::uint32_t first_cursor;  // in cursors_: per edge of the step, the piece that it gets next
-    std::uint32_t staged;        // pieces copied to the staging area
-    std::uint32_t first_slot;    // there, and
-    std::uint32_t slots;         // how many this send goes round in
+    std::uint64_t most;          // of a piece
+    std::uint32_t first_cursor;  // in cursors_: per edge of the step, where its next piece begins
+    std::uint32_t blocks;        // of the staging area: those that it holds, and
+    std::uint32_t most_blocks;   // those that it may hold
+    std::uint64_t copied;        // bytes that went into slots because the staging area was full
     Form form;
     bool finished;  // all pieces are posted on all edges
-
-    [[nodiscard]] std::uint64_t begin_of(std::uint32_t piece) const { return piece * most; }
-    [[nodiscard]] std::uint64_t bytes_of(std::uint32_t piece) const {
-      return std::min(bytes - begin_of(piece), most);
-    }
+  };
+  // A block of the staging area.
+  struct Staged {
+    std::byte* data;
+    std::size_t send;     // whose message it holds a part of: index in sends_
+    std::uint64_t begin;  // of that part
+  };
+  // What a notice says of its piece, and where the bytes are.
+  struct Piece {
+    Form form;
+    std::uint64_t bytes;
+    const std::byte* source;
+    std::size_t staged;  // of form `staged`: index in staged_
   };
   // What this operation knows of an edge.
   struct OutEdge {
@@ -224,10 +229,6 @@ class Execution {
     std::uint64_t left;  // bytes of the piece not yet combined
     double weight;
   };
-  struct HeapBlock {
-    std::byte* data = nullptr;
-    std::size_t bytes = 0;
-  };
   // A slice in this call.
   struct Bytes {
     std::byte* data;
@@ -241,7 +242,6 @@ class Execution {
   void prefer_rails();
   [[nodiscard]] Bytes bytes_of(const Slice& slice) const;
   [[nodiscard]] Range range_of(const Slice& slice, std::size_t elements) const;
-  Status grow(HeapBlock& block, std::size_t bytes, const char* what);
   [[nodiscard]] ScratchPool& scratch_pool() {
     return options_.scratch != nullptr ? *options_.scratch : own_scratch_;
   }
@@ -258,23 +258,31 @@ class Execution {
   [[nodiscard]] bool any_shares_memory(const Step& step) const;
   [[nodiscard]] bool all_share_memory(const Step& step) const;
   [[nodiscard]] std::uint64_t largest_piece(const Step& step, Form form) const;
-  [[nodiscard]] std::uint32_t staged_pieces(const Step& step, const Bytes& source) const;
-  Status bind_staging();
   void begin_send(const Step& step);
   [[nodiscard]] Form form_of(const std::byte* source, std::uint64_t bytes) const;
   void pump_sends();
   bool pump(Sending& send);
-  bool stage(Sending& send, std::uint32_t piece);
-  Posted post_piece(const Sending& send, OutEdge& out, std::uint32_t piece);
+  bool post_next(Sending& send, std::uint32_t at);
+  void posted(Sending& send, std::uint32_t edge, const Piece& piece);
+  Posted post(OutEdge& out, WireHeader& head, const Piece& piece);
   [[nodiscard]] double send_weight(std::size_t edge) const {
     return call_.send_weights.empty() ? 1.0 : call_.send_weights[edge];
   }
   void address(WireHeader& head, std::size_t edge, bool is_last) const;
-  Posted post_large(Endpoint& endpoint, const WireHeader& head, std::span<const std::byte> source);
   bool post_credits();
   [[nodiscard]] bool waits_for_slots(std::uint32_t edge) const;
   [[nodiscard]] bool readers_done(std::size_t send_index);
   [[nodiscard]] bool all_readers_done();
+
+  // stage.cc
+  [[nodiscard]] StagingPool& staging() { return scratch_pool().staging(); }
+  bool stage(Sending& send, std::uint32_t at, Piece& piece);
+  [[nodiscard]] bool waits_for_block(const Sending& send, std::uint32_t at);
+  [[nodiscard]] std::byte* block_for(Sending& send);
+  [[nodiscard]] bool is_read(std::size_t staged) const;
+  [[nodiscard]] bool is_taken(std::size_t staged);
+  std::byte* drop_staged(std::size_t staged);
+  void collect_staged();
 
   // brief.cc
   [[nodiscard]] bool is_brief() const;
@@ -317,7 +325,8 @@ class Execution {
   std::uint32_t pc_ = 0;
   // Sends, in the order begun; send_of_step_ maps a step to its index here.
   std::vector<Sending> sends_;
-  std::vector<std::uint32_t> cursors_;
+  static constexpr std::uint64_t kAllPosted = ~std::uint64_t{0};
+  std::vector<std::uint64_t> cursors_;  // Sending::first_cursor; kAllPosted: no piece is left
   std::size_t first_unfinished_ = 0;
   static constexpr std::uint32_t kSentBriefly = ~0U;
   std::vector<std::uint32_t> send_of_step_;
@@ -325,8 +334,14 @@ class Execution {
       read_marks_;  // [send][out edge]: OutEdge::mark of that send alone, for hazards
   std::uint32_t credit_posts_ = 0;  // in-edges handled by post_credits
   std::uint32_t credit_takes_ = 0;  // out-edges handled by take_credits
-  std::uint32_t staging_used_ = 0;  // slots
-  bool staging_is_ring_ = false;
+  // Pieces that an edge may have unread while it takes blocks of the staging area: a slow reader
+  // then leaves blocks to the others.
+  static constexpr std::uint32_t kStagedUnread = 8;
+  std::vector<Staged> staged_;
+  std::vector<std::uint64_t> staged_marks_;  // [staged][out edge]: OutEdge::mark of that piece
+  // The readers of a message may wait for one another: it is the plan's only one, and the ranks take
+  // all that comes to them in one combine, so none of them reads elsewhere first.
+  bool reads_in_step_ = false;
 
   bool is_brief_ = false;  // the operation can go the brief way, and
   bool brief_ = false;     // has so far
@@ -349,8 +364,7 @@ class Execution {
   CombineFunction function_ = nullptr;
 
   ScratchPool own_scratch_;
-  ScratchPool::Block scratch_;  // while it runs; after a failure peers may still read it
-  HeapBlock staging_;
+  ScratchPool::Block scratch_;     // while it runs; after a failure peers may still read it
   std::vector<std::byte> chunks_;  // where process memory is read to, a chunk per source
   std::uint64_t allocations_ = 0;
   CombineFunction functions_[kDataTypes][kReductions] = {};

@@ -6,13 +6,14 @@
 // from one execution to another instead of staying with the channel.
 //
 // Belongs to the lane's owner, as the executions do, and outlives them. Holds as many blocks as
-// operations with scratch ran at once, at most.
+// operations with scratch ran at once, at most, and the lane's staging area.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "engine/execute/staging.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -24,7 +25,7 @@ class ScratchPool {
     std::size_t bytes = 0;
   };
 
-  ScratchPool() = default;
+  explicit ScratchPool(const StagingOptions& staging = {}) : staging_(staging) {}
   ~ScratchPool();
   ScratchPool(const ScratchPool&) = delete;
   ScratchPool& operator=(const ScratchPool&) = delete;
@@ -34,13 +35,17 @@ class ScratchPool {
   // Nobody reads it any more.
   void give(Block block);
 
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }  // those in use, too
-  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
+  [[nodiscard]] StagingPool& staging() { return staging_; }
+
+  // Of the staging area, too, and of what is in use.
+  [[nodiscard]] std::size_t bytes() const { return bytes_ + staging_.bytes(); }
+  [[nodiscard]] std::uint64_t allocations() const { return allocations_ + staging_.allocations(); }
 
  private:
   std::vector<Block> free_;  // by size
   std::size_t bytes_ = 0;
   std::uint64_t allocations_ = 0;
+  StagingPool staging_;
 };
 
 }  // namespace weft
