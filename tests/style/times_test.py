@@ -28,6 +28,11 @@ class TimesTest(unittest.TestCase):
         for label, seconds in sanitized.items():
             self.assertGreater(seconds, plain[label])
 
+    def test_slow_machines_get_more(self):
+        self.assertEqual(times.slowness(times.REFERENCE_S / 2), 1)
+        self.assertEqual(times.slowness(times.REFERENCE_S * 2), 2)
+        self.assertGreaterEqual(times.measured_slowness(), 1)
+
     def test_labels_and_who_runs_alone(self):
         listed = {"tests": [{"name": "a", "properties": [{"name": "LABELS", "value": ["unit"]}]}, {"name": "b"},
                             {"name": "c", "properties": [{"name": "LABELS", "value": ["ranks"]},
