@@ -88,23 +88,23 @@ bool Board::is_present(Rank rank) const {
   return in_range(rank) && member(rank).seat == Seat::present;
 }
 
-void Board::handle(Rank rank, Request request) {
+void Board::handle(Rank rank, BoardRequest request) {
   invariant(is_present(rank), "only a rank that has joined asks");
   switch (request.kind) {
-    case Request::Kind::put:
+    case BoardRequest::Kind::put:
       return put(rank, std::move(request));
-    case Request::Kind::get:
+    case BoardRequest::Kind::get:
       return get(rank, request);
-    case Request::Kind::fence:
+    case BoardRequest::Kind::fence:
       return fence(rank, request.id);
-    case Request::Kind::give_up:
+    case BoardRequest::Kind::give_up:
       return give_up(rank, request.id);
-    case Request::Kind::leave:
+    case BoardRequest::Kind::leave:
       return leave(rank, request);
   }
 }
 
-Status Board::check_put(const Request& request) const {
+Status Board::check_put(const BoardRequest& request) const {
   if (request.key.empty() || request.key.size() > kMaxStoreKey) {
     return Status(Code::invalid_argument, fmt::format("put: a key of {} bytes; 1 to {} are allowed",
                                                       request.key.size(), kMaxStoreKey));
@@ -126,7 +126,7 @@ Status Board::check_put(const Request& request) const {
   return {};
 }
 
-void Board::put(Rank rank, Request request) {
+void Board::put(Rank rank, BoardRequest request) {
   const Status status = check_put(request);
   if (status.ok()) {
     const auto [entry, fresh] = values_.try_emplace(request.key, std::move(request.value));
@@ -145,7 +145,7 @@ void Board::release_gets(const std::string& key, const std::string& value) {
   }
 }
 
-void Board::get(Rank rank, const Request& request) {
+void Board::get(Rank rank, const BoardRequest& request) {
   const auto value = values_.find(request.key);
   if (value != values_.end()) return outbox_.reply(rank, {request.id, {}, value->second});
   if (request.key.empty() || request.key.size() > kMaxStoreKey) {
@@ -207,7 +207,7 @@ void Board::give_up(Rank rank, RequestId id) {
   if (waiters.empty()) waiting_.erase(waiting);
 }
 
-void Board::leave(Rank rank, const Request& request) {
+void Board::leave(Rank rank, const BoardRequest& request) {
   answer(rank, request.id, {});
   member(rank).failure = request.value.substr(0, kLongestFailure);
   go(rank, Seat::left, request.value.empty() ? "said goodbye" : member(rank).failure);

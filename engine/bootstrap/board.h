@@ -19,7 +19,7 @@ namespace weft {
 
 using RequestId = std::uint32_t;  // chosen by the rank; names the reply
 
-struct Request {
+struct BoardRequest {
   enum class Kind : std::uint8_t { put, get, fence, give_up, leave };
   Kind kind;
   RequestId id;         // of this request; for give_up: of the get or fence that is given up
@@ -53,7 +53,7 @@ class Board {
   void join(Rank rank);
   // A joined rank asks. Exactly one reply follows, now or later; a give_up has none of its own but
   // ends the request that it names.
-  void handle(Rank rank, Request request);
+  void handle(Rank rank, BoardRequest request);
   // The rank has ended without goodbye, or will never come. Ignored when it is gone already.
   void died(Rank rank, const std::string& reason);
   // The rank has proved that it belongs to the job and cannot join, so it will never come: the
@@ -87,11 +87,11 @@ class Board {
     Rank from;
   };
 
-  void put(Rank rank, Request request);
-  void get(Rank rank, const Request& request);
+  void put(Rank rank, BoardRequest request);
+  void get(Rank rank, const BoardRequest& request);
   void fence(Rank rank, RequestId id);
   void give_up(Rank rank, RequestId id);
-  void leave(Rank rank, const Request& request);
+  void leave(Rank rank, const BoardRequest& request);
 
   Member& member(Rank rank) { return members_[static_cast<std::size_t>(rank)]; }
   const Member& member(Rank rank) const { return members_[static_cast<std::size_t>(rank)]; }
@@ -101,7 +101,7 @@ class Board {
   void answer(Rank rank, RequestId id, Status status) {
     outbox_.reply(rank, {id, std::move(status), {}});
   }
-  Status check_put(const Request& request) const;
+  Status check_put(const BoardRequest& request) const;
   std::optional<Status> gone(Rank rank) const;
   StoreEvent event_of(Rank rank) const;
   void go(Rank rank, Seat seat, const std::string& reason);

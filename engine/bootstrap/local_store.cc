@@ -18,7 +18,7 @@ class LocalTable : public Board::Outbox {
       : seats_(static_cast<std::size_t>(size), nullptr), board_(size, *this) {}
 
   void sit(Rank rank, LocalStore* store);
-  void handle(Rank rank, const Request& request);
+  void handle(Rank rank, const BoardRequest& request);
   void vacate(Rank rank);
 
   void reply(Rank to, const Reply& reply) override;
@@ -44,7 +44,7 @@ class LocalStore final : public StoreClient {
   // A put into the local table is answered before send() returns.
   static constexpr std::int64_t kPutDeadlineMs = 1000;
 
-  Status send(const Request& request, Deadline) override {
+  Status send(const BoardRequest& request, Deadline) override {
     table_->handle(rank(), request);
     return {};
   }
@@ -58,7 +58,7 @@ void LocalTable::sit(Rank rank, LocalStore* store) {
   board_.join(rank);
 }
 
-void LocalTable::handle(Rank rank, const Request& request) {
+void LocalTable::handle(Rank rank, const BoardRequest& request) {
   const std::lock_guard lock(mutex_);
   // Another thread of the rank may have said goodbye meanwhile; it has ended this request too.
   if (board_.is_present(rank)) board_.handle(rank, request);

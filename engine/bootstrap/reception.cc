@@ -40,9 +40,9 @@ void Reception::received(ConnectionId id, std::string_view bytes) {
 
 void Reception::take_frame(ConnectionId id, Session& session, const wire::Frame& frame) {
   if (session.stage == Stage::stranger) return greet(id, session, frame);
-  Result<Request> request = wire::decode_request(frame);
+  Result<BoardRequest> request = wire::decode_request(frame);
   if (!request.ok()) return refuse(id, session, request.status());
-  const bool leaves = request->kind == Request::Kind::leave;
+  const bool leaves = request->kind == BoardRequest::Kind::leave;
   board_.handle(session.rank, std::move(request).value());
   if (!leaves) return;
   seats_.erase(session.rank);

@@ -29,7 +29,7 @@ Status StoreClient::put(std::string key, std::string bytes) {
                     key.substr(0, kMaxStoreKey), kMaxStoreKey, kMaxStoreValue, key.size(),
                     bytes.size()));
   }
-  Request request{Request::Kind::put, 0, kNoRank, std::move(key), std::move(bytes)};
+  BoardRequest request{BoardRequest::Kind::put, 0, kNoRank, std::move(key), std::move(bytes)};
   return ask(std::move(request), Deadline::after_ms(put_deadline_ms_)).status;
 }
 
@@ -38,13 +38,13 @@ Result<std::string> StoreClient::get_from(Rank from, const std::string& key, Dea
     return Status(Code::invalid_argument,
                   fmt::format("get: a key has 1 to {} bytes", kMaxStoreKey));
   }
-  Reply reply = ask({Request::Kind::get, 0, from, key, {}}, deadline);
+  Reply reply = ask({BoardRequest::Kind::get, 0, from, key, {}}, deadline);
   if (!reply.status.ok()) return reply.status;
   return std::move(reply.value);
 }
 
 Status StoreClient::fence(Deadline deadline) {
-  return ask({Request::Kind::fence, 0, kNoRank, {}, {}}, deadline).status;
+  return ask({BoardRequest::Kind::fence, 0, kNoRank, {}, {}}, deadline).status;
 }
 
 Status StoreClient::goodbye(Deadline deadline) {
@@ -53,7 +53,8 @@ Status StoreClient::goodbye(Deadline deadline) {
     const std::lock_guard lock(mutex_);
     left_ = true;
   }
-  const Status status = ask({Request::Kind::leave, 0, kNoRank, {}, failure()}, deadline).status;
+  const Status status =
+      ask({BoardRequest::Kind::leave, 0, kNoRank, {}, failure()}, deadline).status;
   const std::lock_guard lock(mutex_);
   broken_ = Status(Code::closed, "this rank has left the job", rank_);
   for (auto& [id, reply] : open_) {
@@ -63,7 +64,7 @@ Status StoreClient::goodbye(Deadline deadline) {
   return status;
 }
 
-Reply StoreClient::ask(Request request, Deadline deadline) {
+Reply StoreClient::ask(BoardRequest request, Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (!broken_.ok()) return {0, broken_, {}};
@@ -74,7 +75,7 @@ Reply StoreClient::ask(Request request, Deadline deadline) {
   if (const Status sent = send(request, deadline); !sent.ok()) break_off(sent);
   if (auto reply = await(request.id, deadline)) return *std::move(reply);
   const Deadline last_words = Deadline::after_ms(kLastWordsMs);
-  const Status sent = send({Request::Kind::give_up, request.id, kNoRank, {}, {}}, last_words);
+  const Status sent = send({BoardRequest::Kind::give_up, request.id, kNoRank, {}, {}}, last_words);
   std::optional<Reply> reply;
   if (sent.ok()) reply = await(request.id, last_words);
   const std::lock_guard lock(mutex_);

@@ -33,7 +33,7 @@ class StoreClient : public Store {
   StoreClient(Rank rank, int size, std::int64_t put_deadline_ms, Fd event_fd);
 
   // Sends a request on its way; an error means that it will have no reply.
-  virtual Status send(const Request& request, Deadline deadline) = 0;
+  virtual Status send(const BoardRequest& request, Deadline deadline) = 0;
 
   void deliver(const Reply& reply);
   void deliver(const StoreEvent& event);
@@ -42,7 +42,7 @@ class StoreClient : public Store {
 
  private:
   // A request and its reply; ended by the deadline with an answer that names who is missing.
-  Reply ask(Request request, Deadline deadline);
+  Reply ask(BoardRequest request, Deadline deadline);
   std::optional<Reply> await(RequestId id, Deadline deadline);
 
   const Rank rank_;

@@ -38,7 +38,7 @@ TcpStore::~TcpStore() {
   thread_.join();
 }
 
-Status TcpStore::send(const Request& request, Deadline) {
+Status TcpStore::send(const BoardRequest& request, Deadline) {
   const std::string frame = wire::encode_request(request);
   {
     const std::lock_guard lock(outgoing_mutex_);

@@ -30,7 +30,7 @@ class TcpStore final : public StoreClient {
 
  private:
   TcpStore(const ConnectOptions& options, Joined joined, Fd event_fd, Fd wake);
-  Status send(const Request& request, Deadline deadline) override;
+  Status send(const BoardRequest& request, Deadline deadline) override;
 
   void run();
   Status turn();

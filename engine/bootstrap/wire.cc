@@ -153,22 +153,22 @@ std::string encode_refused(const Status& status) {
       .finish();
 }
 
-std::string encode_request(const Request& request) {
+std::string encode_request(const BoardRequest& request) {
   switch (request.kind) {
-    case Request::Kind::put:
+    case BoardRequest::Kind::put:
       return Writer(Type::put)
           .u32(request.id)
           .u16(static_cast<std::uint16_t>(request.key.size()))
           .bytes(request.key)
           .bytes(request.value)
           .finish();
-    case Request::Kind::get:
+    case BoardRequest::Kind::get:
       return Writer(Type::get).u32(request.id).rank(request.from).bytes(request.key).finish();
-    case Request::Kind::fence:
+    case BoardRequest::Kind::fence:
       return Writer(Type::fence).u32(request.id).finish();
-    case Request::Kind::give_up:
+    case BoardRequest::Kind::give_up:
       return Writer(Type::give_up).u32(request.id).finish();
-    case Request::Kind::leave:
+    case BoardRequest::Kind::leave:
       break;
   }
   return Writer(Type::leave).u32(request.id).bytes(cut(request.value)).finish();
@@ -225,29 +225,29 @@ Status decode_refused(const Frame& frame) {
   return Status(static_cast<Code>(code), in.rest());
 }
 
-Result<Request> decode_request(const Frame& frame) {
+Result<BoardRequest> decode_request(const Frame& frame) {
   Cursor in(frame.body);
-  Request request{};
+  BoardRequest request{};
   request.id = in.u32();
   switch (frame.type) {
     case Type::put:
-      request.kind = Request::Kind::put;
+      request.kind = BoardRequest::Kind::put;
       request.key = in.text(in.u16());
       request.value = in.rest();
       break;
     case Type::get:
-      request.kind = Request::Kind::get;
+      request.kind = BoardRequest::Kind::get;
       request.from = in.rank();
       request.key = in.rest();
       break;
     case Type::fence:
-      request.kind = Request::Kind::fence;
+      request.kind = BoardRequest::Kind::fence;
       break;
     case Type::give_up:
-      request.kind = Request::Kind::give_up;
+      request.kind = BoardRequest::Kind::give_up;
       break;
     case Type::leave:
-      request.kind = Request::Kind::leave;
+      request.kind = BoardRequest::Kind::leave;
       request.value = in.rest();
       break;
     default:

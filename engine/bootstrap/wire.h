@@ -90,7 +90,7 @@ class FrameReader {
 [[nodiscard]] std::string encode_hello(const Hello& hello);
 [[nodiscard]] std::string encode_welcome(const Welcome& welcome);
 [[nodiscard]] std::string encode_refused(const Status& status);
-[[nodiscard]] std::string encode_request(const Request& request);
+[[nodiscard]] std::string encode_request(const BoardRequest& request);
 [[nodiscard]] std::string encode_reply(const Reply& reply);
 [[nodiscard]] std::string encode_event(const StoreEvent& event);
 
@@ -100,7 +100,7 @@ class FrameReader {
 [[nodiscard]] Result<Welcome> decode_welcome(const Frame& frame);
 // The refusal itself, or why the frame is none: an error in either case.
 [[nodiscard]] Status decode_refused(const Frame& frame);
-[[nodiscard]] Result<Request> decode_request(const Frame& frame);
+[[nodiscard]] Result<BoardRequest> decode_request(const Frame& frame);
 [[nodiscard]] Result<Reply> decode_reply(const Frame& frame);
 [[nodiscard]] Result<StoreEvent> decode_event(const Frame& frame);
 

@@ -92,7 +92,7 @@ TEST_F(Hostile, AnOversizedLengthIsRefusedUnread) {
 }
 
 TEST_F(Hostile, ARequestBeforeTheHelloIsRefused) {
-  EXPECT_EQ(told(*server_, wire::encode_request({Request::Kind::leave, 1, 0, {}, {}})).code(),
+  EXPECT_EQ(told(*server_, wire::encode_request({BoardRequest::Kind::leave, 1, 0, {}, {}})).code(),
             Code::invalid_argument);
 }
 
@@ -195,7 +195,7 @@ TEST(Reception, NoSequenceOfRequestsHarmsTheOthers) {
     const Fd odd = join_raw(*server, 1, 2);
     std::string bytes;
     for (int i = 0; i < 300; ++i) {
-      const auto kind = static_cast<Request::Kind>(random() % (i < 299 ? 4 : 5));
+      const auto kind = static_cast<BoardRequest::Kind>(random() % (i < 299 ? 4 : 5));
       const Rank from = static_cast<Rank>(random() % 5) - 2;
       const std::string key(random() % 3 == 0 ? random() % 300 : random() % 2, 'k');
       bytes += wire::encode_request({kind, static_cast<RequestId>(random() % 8), from, key, "v"});
@@ -215,7 +215,7 @@ TEST(Reception, ARankThatNeverReadsIsCutOff) {
   EXPECT_TRUE(good->put("big", std::string(kMaxStoreValue, 'x')).ok());
   const Fd deaf = join_raw(*server, 1, 2);
   for (RequestId id = 1; id <= 400; ++id)
-    say(deaf, wire::encode_request({Request::Kind::get, id, kNoRank, "big", {}}));
+    say(deaf, wire::encode_request({BoardRequest::Kind::get, id, kNoRank, "big", {}}));
   const StoreEvent event = wait_for_event(*good);
   EXPECT_EQ(event.rank, 1);
   EXPECT_TRUE(contains(event.reason, "does not read")) << event.reason;
@@ -225,7 +225,7 @@ TEST(Reception, WaitsOfOneRankAreBounded) {
   const auto server = RendezvousServer::start(server_options(1)).value();
   const Fd greedy = join_raw(*server, 0, 1);
   for (RequestId id = 0; id <= kMaxStoreWaits; ++id) {
-    say(greedy, wire::encode_request({Request::Kind::get, id, kNoRank, "never", {}}));
+    say(greedy, wire::encode_request({BoardRequest::Kind::get, id, kNoRank, "never", {}}));
   }
   std::string bytes;
   ASSERT_TRUE(net::wait_readable(greedy, patient()).value());

@@ -161,11 +161,11 @@ TEST(Rendezvous, ARankThatIsBackEarlyIsToldForWhomItWaits) {
   } nobody;
   Board board(2, nobody);
   for (const Rank rank : {0, 1}) board.join(rank);
-  board.handle(0, {Request::Kind::leave, 1, kNoRank, {}, {}});
+  board.handle(0, {BoardRequest::Kind::leave, 1, kNoRank, {}, {}});
   const Status early = board.may_join(0);
   EXPECT_EQ(early.code(), Code::unavailable) << "which is tried again";
   EXPECT_EQ(early.text(), "rank 0 has left; it may join again when rank 1 has left too");
-  board.handle(1, {Request::Kind::leave, 1, kNoRank, {}, {}});
+  board.handle(1, {BoardRequest::Kind::leave, 1, kNoRank, {}, {}});
   EXPECT_TRUE(board.may_join(0).ok());
 }
 

@@ -19,7 +19,7 @@ Frame frame_of(std::string_view bytes) {
 }
 
 TEST(Wire, TheBytesOfVersionOneAreFrozen) {
-  const Request put{Request::Kind::put, 0x01020304, kNoRank, "k", "vw"};
+  const BoardRequest put{BoardRequest::Kind::put, 0x01020304, kNoRank, "k", "vw"};
   const std::string expected(
       "WEFT\x01\x05\0\0\x09\0\0\0"
       "\x04\x03\x02\x01"
@@ -31,16 +31,18 @@ TEST(Wire, TheBytesOfVersionOneAreFrozen) {
       "WEFT\x01\x07\0\0\x04\0\0\0"
       "\x07\0\0\0",
       16);
-  EXPECT_EQ(encode_request({Request::Kind::fence, 7, kNoRank, {}, {}}), fence);
+  EXPECT_EQ(encode_request({BoardRequest::Kind::fence, 7, kNoRank, {}, {}}), fence);
 }
 
 TEST(Wire, RequestsComeBackAsTheyWent) {
-  for (const auto kind : {Request::Kind::put, Request::Kind::get, Request::Kind::fence,
-                          Request::Kind::give_up, Request::Kind::leave}) {
-    Request request{kind, 77, kNoRank, {}, {}};
-    if (kind == Request::Kind::put) request.key = "key", request.value = std::string("a\0b", 3);
-    if (kind == Request::Kind::get) request.key = "key", request.from = 5;
-    const Request back = decode_request(frame_of(encode_request(request))).value();
+  for (const auto kind :
+       {BoardRequest::Kind::put, BoardRequest::Kind::get, BoardRequest::Kind::fence,
+        BoardRequest::Kind::give_up, BoardRequest::Kind::leave}) {
+    BoardRequest request{kind, 77, kNoRank, {}, {}};
+    if (kind == BoardRequest::Kind::put)
+      request.key = "key", request.value = std::string("a\0b", 3);
+    if (kind == BoardRequest::Kind::get) request.key = "key", request.from = 5;
+    const BoardRequest back = decode_request(frame_of(encode_request(request))).value();
     EXPECT_EQ(back.kind, request.kind);
     EXPECT_EQ(back.id, request.id);
     EXPECT_EQ(back.from, request.from);
@@ -66,8 +68,8 @@ TEST(Wire, RepliesAndEventsComeBackAsTheyWent) {
 }
 
 TEST(Wire, FramesAreCutFromAStreamThatComesByteByByte) {
-  const std::string one = encode_request({Request::Kind::put, 1, kNoRank, "key", "value"});
-  const std::string stream = one + encode_request({Request::Kind::fence, 2, kNoRank, {}, {}});
+  const std::string one = encode_request({BoardRequest::Kind::put, 1, kNoRank, "key", "value"});
+  const std::string stream = one + encode_request({BoardRequest::Kind::fence, 2, kNoRank, {}, {}});
   FrameReader reader(kMaxBody);
   std::vector<Frame> frames;
   for (const char byte : stream) {
@@ -98,7 +100,7 @@ TEST(Wire, EveryTruncationAndEveryExtraByteIsRefused) {
 }
 
 TEST(Wire, HeadersAreCheckedBeforeAnythingIsBelieved) {
-  std::string frame = encode_request({Request::Kind::fence, 1, kNoRank, {}, {}});
+  std::string frame = encode_request({BoardRequest::Kind::fence, 1, kNoRank, {}, {}});
   EXPECT_EQ(first_frame("GET / HTTP/1.1").status().code(), Code::mismatch);
   EXPECT_EQ(first_frame("X").status().code(), Code::mismatch);
   EXPECT_FALSE(first_frame(frame, 3).ok());
