@@ -59,7 +59,7 @@ Result<Thread> start_thread(const char* name, std::function<void()> function) {
                                        "of a container by its pids limit, and each needs a stack "
                                        "of address space: `ulimit -v`)");
   }
-  (void)start.release();  // the thread's
+  (void)start.release();             // the thread's
   pthread_setname_np(thread, name);  // the thread does so, too; whoever looks first sees the name
   return Thread(thread);
 }

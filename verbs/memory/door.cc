@@ -3,8 +3,6 @@
 
 #include <fmt/core.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,8 +14,6 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 namespace weft {
@@ -120,6 +116,7 @@ class Door {
   std::vector<Fd> watchers_;  // without it: connections whose hang-up tells guests of our end
   std::mutex mutex_;          // guards offered_
   std::vector<int> offered_;
+  Thread thread_;
 };
 
 Status Door::open(HeapIdentity& identity) {
@@ -133,21 +130,9 @@ Status Door::open(HeapIdentity& identity) {
     return system_error("listening on a local socket", errno);
   }
   self_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0U)));
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's handlers run on its own threads
-  Status status;
-  try {
-    std::thread thread([this] { run(); });
-    pthread_setname_np(thread.native_handle(), "weft-door");
-    thread.detach();
-  } catch (const std::system_error& error) {
-    status = Status(Code::exhausted, error.what());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (status.ok()) identity.ticket = ticket_;
-  return status;
+  WEFT_ASSIGN(thread_, start_thread("weft-door", [this] { run(); }));
+  identity.ticket = ticket_;
+  return {};
 }
 
 void Door::run() {
