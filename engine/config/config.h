@@ -39,7 +39,7 @@ enum class HugePageUse : std::uint8_t { automatic, off };
 enum class ForeignPath : std::uint8_t {
   automatic,  // what was measured faster: staging
   cma,        // process_vm_readv, or an error
-  staging,    // through a bounded ring in shared memory
+  staging,    // through a bounded area of shared memory
 };
 // Which transports a rank opens.
 struct Transports {
