@@ -21,7 +21,7 @@ Status Binder::hierarchical_neighbor_allreduce(const Request& request, Invocatio
   const Layout& layout = all->layout;
   const int own = layout.machine_of(config_.rank);
   WEFT_ASSIGN(const MachineGraph::Step* step,
-              machine_graph_.bind(kName, request.weights, own, all->count()));
+              machine_graph_.bind(kName, weights_of(request), own, all->count()));
   Call& call = invocation.call;
   bind_operands(call, Collective::hierarchical_neighbor_allreduce, x, y);
   WEFT_RETURN_IF_ERROR(bind_reduction(kName, call, x.type, ReduceOp::average,

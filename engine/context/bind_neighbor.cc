@@ -108,7 +108,7 @@ Status Binder::neighbor_allreduce(const Request& request, Invocation& invocation
   WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
   WEFT_RETURN_IF_ERROR(check_weighted("neighbor_allreduce", x.type));
   bind_operands(invocation.call, Collective::neighbor_allreduce, x, y);
-  WEFT_RETURN_IF_ERROR(edges_.bind(invocation, request.weights));
+  WEFT_RETURN_IF_ERROR(edges_.bind(invocation, weights_of(request)));
   return plan_neighbors(invocation, Collective::neighbor_allreduce, is_in_place(x, y));
 }
 

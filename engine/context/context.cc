@@ -118,6 +118,20 @@ std::string Context::explain() const {
   return core_->explain();
 }
 
+namespace {
+
+// Copies an operand one member at a time. The caller has just stored the members one by one, and a
+// load that is wider than those stores would wait until they have left the core (engine/README.md).
+// CMake keeps the compiler from joining the loads in this file.
+Input by_member(const Input& x) {
+  return {x.data, x.count, x.type};
+}
+Output by_member(const Output& y) {
+  return {y.data, y.count, y.type};
+}
+
+}  // namespace
+
 Status Context::run(const Request& request) {
   if (is_forked_child()) return forked_child_error(name(request.collective));
   return core_->run(request);
@@ -129,70 +143,90 @@ Result<Handle> Context::start(const Request& request) {
 
 Status Context::neighbor_allreduce(const Input& x, const Output& y,
                                    const NeighborWeights& weights) {
-  return run(
-      {.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
+  return run({.collective = Collective::neighbor_allreduce,
+              .input = by_member(x),
+              .output = by_member(y),
+              .weights = &weights});
 }
 Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y,
                                                  const NeighborWeights& weights) {
-  return start(
-      {.collective = Collective::neighbor_allreduce, .input = x, .output = y, .weights = weights});
+  return start({.collective = Collective::neighbor_allreduce,
+                .input = by_member(x),
+                .output = by_member(y),
+                .weights = &weights});
 }
 
 Status Context::hierarchical_neighbor_allreduce(const Input& x, const Output& y,
                                                 const NeighborWeights& machine_weights) {
   return run({.collective = Collective::hierarchical_neighbor_allreduce,
-              .input = x,
-              .output = y,
-              .weights = machine_weights});
+              .input = by_member(x),
+              .output = by_member(y),
+              .weights = &machine_weights});
 }
 Result<Handle> Context::hierarchical_neighbor_allreduce_start(
     const Input& x, const Output& y, const NeighborWeights& machine_weights) {
   return start({.collective = Collective::hierarchical_neighbor_allreduce,
-                .input = x,
-                .output = y,
-                .weights = machine_weights});
+                .input = by_member(x),
+                .output = by_member(y),
+                .weights = &machine_weights});
 }
 
 Status Context::neighbor_allgather(const Input& x, const Output& y,
                                    std::span<const std::size_t> counts) {
-  return run(
-      {.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
+  return run({.collective = Collective::neighbor_allgather,
+              .input = by_member(x),
+              .output = by_member(y),
+              .counts = counts});
 }
 Result<Handle> Context::neighbor_allgather_start(const Input& x, const Output& y,
                                                  std::span<const std::size_t> counts) {
-  return start(
-      {.collective = Collective::neighbor_allgather, .input = x, .output = y, .counts = counts});
+  return start({.collective = Collective::neighbor_allgather,
+                .input = by_member(x),
+                .output = by_member(y),
+                .counts = counts});
 }
 
 Status Context::allreduce(const Input& x, const Output& y, ReduceOp op,
                           AllreduceAlgorithm algorithm) {
   return run({.collective = Collective::allreduce,
-              .input = x,
-              .output = y,
+              .input = by_member(x),
+              .output = by_member(y),
               .op = op,
               .algorithm = algorithm});
 }
 Result<Handle> Context::allreduce_start(const Input& x, const Output& y, ReduceOp op,
                                         AllreduceAlgorithm algorithm) {
   return start({.collective = Collective::allreduce,
-                .input = x,
-                .output = y,
+                .input = by_member(x),
+                .output = by_member(y),
                 .op = op,
                 .algorithm = algorithm});
 }
 
 Status Context::local_allreduce(const Input& x, const Output& y, ReduceOp op) {
-  return run({.collective = Collective::local_allreduce, .input = x, .output = y, .op = op});
+  return run({.collective = Collective::local_allreduce,
+              .input = by_member(x),
+              .output = by_member(y),
+              .op = op});
 }
 Result<Handle> Context::local_allreduce_start(const Input& x, const Output& y, ReduceOp op) {
-  return start({.collective = Collective::local_allreduce, .input = x, .output = y, .op = op});
+  return start({.collective = Collective::local_allreduce,
+                .input = by_member(x),
+                .output = by_member(y),
+                .op = op});
 }
 
 Status Context::broadcast(const Input& x, const Output& y, Rank root) {
-  return run({.collective = Collective::broadcast, .input = x, .output = y, .root = root});
+  return run({.collective = Collective::broadcast,
+              .input = by_member(x),
+              .output = by_member(y),
+              .root = root});
 }
 Result<Handle> Context::broadcast_start(const Input& x, const Output& y, Rank root) {
-  return start({.collective = Collective::broadcast, .input = x, .output = y, .root = root});
+  return start({.collective = Collective::broadcast,
+                .input = by_member(x),
+                .output = by_member(y),
+                .root = root});
 }
 
 Status Context::barrier() {
@@ -203,71 +237,97 @@ Result<Handle> Context::barrier_start() {
 }
 
 Status Context::allgather(const Input& x, const Output& y, std::span<const std::size_t> counts) {
-  return run({.collective = Collective::allgather, .input = x, .output = y, .counts = counts});
+  return run({.collective = Collective::allgather,
+              .input = by_member(x),
+              .output = by_member(y),
+              .counts = counts});
 }
 Result<Handle> Context::allgather_start(const Input& x, const Output& y,
                                         std::span<const std::size_t> counts) {
-  return start({.collective = Collective::allgather, .input = x, .output = y, .counts = counts});
+  return start({.collective = Collective::allgather,
+                .input = by_member(x),
+                .output = by_member(y),
+                .counts = counts});
 }
 
 Status Context::reduce_scatter(const Input& x, const Output& y, ReduceOp op,
                                std::span<const std::size_t> counts) {
   return run({.collective = Collective::reduce_scatter,
-              .input = x,
-              .output = y,
+              .input = by_member(x),
+              .output = by_member(y),
               .op = op,
               .counts = counts});
 }
 Result<Handle> Context::reduce_scatter_start(const Input& x, const Output& y, ReduceOp op,
                                              std::span<const std::size_t> counts) {
   return start({.collective = Collective::reduce_scatter,
-                .input = x,
-                .output = y,
+                .input = by_member(x),
+                .output = by_member(y),
                 .op = op,
                 .counts = counts});
 }
 
 Status Context::reduce(const Input& x, const Output& y, Rank root, ReduceOp op) {
-  return run({.collective = Collective::reduce, .input = x, .output = y, .op = op, .root = root});
+  return run({.collective = Collective::reduce,
+              .input = by_member(x),
+              .output = by_member(y),
+              .op = op,
+              .root = root});
 }
 Result<Handle> Context::reduce_start(const Input& x, const Output& y, Rank root, ReduceOp op) {
-  return start({.collective = Collective::reduce, .input = x, .output = y, .op = op, .root = root});
+  return start({.collective = Collective::reduce,
+                .input = by_member(x),
+                .output = by_member(y),
+                .op = op,
+                .root = root});
 }
 
 Status Context::gather(const Input& x, const Output& y, Rank root,
                        std::span<const std::size_t> counts) {
-  return run(
-      {.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
+  return run({.collective = Collective::gather,
+              .input = by_member(x),
+              .output = by_member(y),
+              .root = root,
+              .counts = counts});
 }
 Result<Handle> Context::gather_start(const Input& x, const Output& y, Rank root,
                                      std::span<const std::size_t> counts) {
-  return start(
-      {.collective = Collective::gather, .input = x, .output = y, .root = root, .counts = counts});
+  return start({.collective = Collective::gather,
+                .input = by_member(x),
+                .output = by_member(y),
+                .root = root,
+                .counts = counts});
 }
 
 Status Context::scatter(const Input& x, const Output& y, Rank root,
                         std::span<const std::size_t> counts) {
-  return run(
-      {.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
+  return run({.collective = Collective::scatter,
+              .input = by_member(x),
+              .output = by_member(y),
+              .root = root,
+              .counts = counts});
 }
 Result<Handle> Context::scatter_start(const Input& x, const Output& y, Rank root,
                                       std::span<const std::size_t> counts) {
-  return start(
-      {.collective = Collective::scatter, .input = x, .output = y, .root = root, .counts = counts});
+  return start({.collective = Collective::scatter,
+                .input = by_member(x),
+                .output = by_member(y),
+                .root = root,
+                .counts = counts});
 }
 
 Status Context::alltoall(const Input& x, const Output& y) {
-  return run({.collective = Collective::alltoall, .input = x, .output = y});
+  return run({.collective = Collective::alltoall, .input = by_member(x), .output = by_member(y)});
 }
 Result<Handle> Context::alltoall_start(const Input& x, const Output& y) {
-  return start({.collective = Collective::alltoall, .input = x, .output = y});
+  return start({.collective = Collective::alltoall, .input = by_member(x), .output = by_member(y)});
 }
 
 Status Context::alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts,
                           std::span<const std::size_t> receive_counts) {
   return run({.collective = Collective::alltoall,
-              .input = x,
-              .output = y,
+              .input = by_member(x),
+              .output = by_member(y),
               .counts = send_counts,
               .receive_counts = receive_counts});
 }
@@ -275,31 +335,33 @@ Result<Handle> Context::alltoallv_start(const Input& x, const Output& y,
                                         std::span<const std::size_t> send_counts,
                                         std::span<const std::size_t> receive_counts) {
   return start({.collective = Collective::alltoall,
-                .input = x,
-                .output = y,
+                .input = by_member(x),
+                .output = by_member(y),
                 .counts = send_counts,
                 .receive_counts = receive_counts});
 }
 
 Status Context::send(const Input& x, Rank to) {
-  return run({.collective = Collective::send, .input = x, .peer = to});
+  return run({.collective = Collective::send, .input = by_member(x), .peer = to});
 }
 Result<Handle> Context::send_start(const Input& x, Rank to) {
-  return start({.collective = Collective::send, .input = x, .peer = to});
+  return start({.collective = Collective::send, .input = by_member(x), .peer = to});
 }
 
 Status Context::recv(const Output& y, Rank from) {
-  return run({.collective = Collective::send, .output = y, .peer = from, .receives = true});
+  return run(
+      {.collective = Collective::send, .output = by_member(y), .peer = from, .receives = true});
 }
 Result<Handle> Context::recv_start(const Output& y, Rank from) {
-  return start({.collective = Collective::send, .output = y, .peer = from, .receives = true});
+  return start(
+      {.collective = Collective::send, .output = by_member(y), .peer = from, .receives = true});
 }
 
 Status Context::pair_average(const Input& x, const Output& y, Rank peer, double self_weight,
                              double pair_weight) {
   return run({.collective = Collective::pair_average,
-              .input = x,
-              .output = y,
+              .input = by_member(x),
+              .output = by_member(y),
               .peer = peer,
               .self_weight = self_weight,
               .pair_weight = pair_weight});
@@ -307,19 +369,25 @@ Status Context::pair_average(const Input& x, const Output& y, Rank peer, double 
 Result<Handle> Context::pair_average_start(const Input& x, const Output& y, Rank peer,
                                            double self_weight, double pair_weight) {
   return start({.collective = Collective::pair_average,
-                .input = x,
-                .output = y,
+                .input = by_member(x),
+                .output = by_member(y),
                 .peer = peer,
                 .self_weight = self_weight,
                 .pair_weight = pair_weight});
 }
 
 Status Context::group_average(const Input& x, const Output& y, std::span<const Rank> ranks) {
-  return run({.collective = Collective::group_average, .input = x, .output = y, .group = ranks});
+  return run({.collective = Collective::group_average,
+              .input = by_member(x),
+              .output = by_member(y),
+              .group = ranks});
 }
 Result<Handle> Context::group_average_start(const Input& x, const Output& y,
                                             std::span<const Rank> ranks) {
-  return start({.collective = Collective::group_average, .input = x, .output = y, .group = ranks});
+  return start({.collective = Collective::group_average,
+                .input = by_member(x),
+                .output = by_member(y),
+                .group = ranks});
 }
 
 Result<std::unique_ptr<Context>> Context::split(int color, int key) {

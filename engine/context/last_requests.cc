@@ -8,9 +8,11 @@ namespace {
 
 // Whether a Last says all of the request. Requests with counts, for example, say more.
 bool is_simple(const Request& request) {
-  const bool are_weights_simple = request.weights.names_all() || request.weights.names_none();
+  const NeighborWeights* weights = request.weights;
+  const bool are_weights_simple =
+      weights == nullptr || ((weights->names_all() || weights->names_none()) && !weights->push_sum);
   return request.counts.empty() && request.receive_counts.empty() && are_weights_simple &&
-         !request.weights.push_sum && !is_of_some_ranks(request.collective) &&
+         !is_of_some_ranks(request.collective) &&
          request.collective != Collective::hierarchical_neighbor_allreduce;
 }
 
@@ -18,14 +20,14 @@ bool is_simple(const Request& request) {
 
 bool LastRequests::repeats(LaneSlot& slot, const Request& request, std::uint64_t plans) const {
   const Last& last = last_[slot.channel - 1];
-  const bool names_all = request.weights.names_all();
+  const bool names_all = request.names_all_peers();
   const bool is_same = last.is_valid && last.collective == request.collective &&
                        last.op == request.op && last.algorithm == request.algorithm &&
                        last.input == request.input && last.root == request.root &&
                        last.output == request.output && last.names_all == names_all &&
                        last.bindings == slot.bindings && last.plans == plans && is_simple(request);
   if (!is_same) return false;
-  return !names_all || GraphEdges::rebind(slot.invocation, request.weights);
+  return !names_all || GraphEdges::rebind(slot.invocation, *request.weights);
 }
 
 void LastRequests::remember(const LaneSlot& slot, const Request& request, std::uint64_t plans) {
@@ -38,7 +40,7 @@ void LastRequests::remember(const LaneSlot& slot, const Request& request, std::u
                              request.input,
                              request.root,
                              request.output,
-                             request.weights.names_all()};
+                             request.names_all_peers()};
 }
 
 void LastRequests::forget() {

@@ -41,6 +41,12 @@ Status lay_out(std::string_view what, std::vector<Range>& parts, DataType type, 
   return parts.back().offset + parts.back().count;
 }
 
+// The weights of a request; none where it has none.
+[[nodiscard]] inline const NeighborWeights& weights_of(const Request& request) {
+  static constexpr NeighborWeights kNone;
+  return request.weights == nullptr ? kNone : *request.weights;
+}
+
 // Weights that are no numbers have no meaning, and neither have weights of integers.
 Status check_weight(std::string_view what, double weight, Rank rank);
 Status check_weighted(std::string_view what, DataType type);

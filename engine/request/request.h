@@ -161,7 +161,10 @@ struct Request {
   std::span<const Rank> group{};                  // group_average: its members
   double self_weight = 0.5;                       // pair_average
   double pair_weight = 0.5;
-  NeighborWeights weights{};  // neighbor_allreduce; hierarchical_neighbor_allreduce: by machines
+  // neighbor_allreduce, and by machines hierarchical_neighbor_allreduce; nullptr: nothing given.
+  const NeighborWeights* weights = nullptr;
+
+  [[nodiscard]] bool names_all_peers() const { return weights != nullptr && weights->names_all(); }
 };
 
 // Whether one rank has a part of its own in the operation, which Request::root names.
