@@ -1,6 +1,7 @@
 // Jobs where the system gives less than usual: containers, filters of system calls, limits. All ranks
 // are right there, too.
 #include "engine/bootstrap/bootstrap.h"
+#include "tests/base/sanitized.h"
 #include "tests/launch/shell.h"
 
 namespace weft {
@@ -73,6 +74,7 @@ TEST(Forbidden, BindingThatWasAskedForIsAnError) {
 }
 
 TEST(Limits, OfAddressSpaceAreSharedOut) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer needs more address space than the limit leaves";
   expect_all_right(shell(std::string(kClean) + "sh -c 'ulimit -v 4000000; exec " WEFT
                                                " run --no-tag -n 4 -- " RANK "'"));
 }

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "tests/base/sanitized.h"
 #include "tests/memory/forbid.h"
 #include "tests/memory/fresh_heap.h"
 #include "verbs/memory/space.h"
@@ -26,6 +27,7 @@ void expect_named(const Status& status, const char* text) {
 }
 
 TEST(Limits, OfAddressSpaceMakeTheHeapSmallerAndLeaveRoomForPeers) {
+  if (kHasThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer maps memory as it runs";
   for (const int processes : {1, 4}) {
     in_fresh_process([processes] {
       limit_address_space(2 * kGiB);
@@ -43,6 +45,7 @@ TEST(Limits, OfAddressSpaceMakeTheHeapSmallerAndLeaveRoomForPeers) {
 }
 
 TEST(Limits, BelowTheLeastHeapAreAnErrorThatNamesThemAndTheSetting) {
+  if (kHasThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer maps memory as it runs";
   in_fresh_process([] {
     limit_address_space(std::uint64_t{40} << 20);
     const Status status = allocate(1).status();
@@ -52,6 +55,7 @@ TEST(Limits, BelowTheLeastHeapAreAnErrorThatNamesThemAndTheSetting) {
 }
 
 TEST(Limits, OfAddressSpaceBelowWhatWasAskedForAreAnErrorThatNamesTheSetting) {
+  if (kHasThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer maps memory as it runs";
   with_heap(heap_of_mib(4096), [] {
     limit_address_space(2 * kGiB);
     expect_named(allocate(1).status(), "WEFT_HEAP_MIB");
