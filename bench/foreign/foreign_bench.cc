@@ -37,6 +37,13 @@ const std::map<std::string, Call> kCalls = {
      [](weft::Context& context, Operands& on) {
        return context.neighbor_allreduce(on.whole(), on.to_whole());
      }},
+    {"neighbor_allgather",
+     [](weft::Context& context, Operands& on) {
+       const std::size_t neighbors = context.graph().in_edges(context.rank()).size();
+       return context.neighbor_allgather(
+           weft::in(on.x.data(), on.x.size() / neighbors),
+           weft::out(on.y.data(), on.x.size() / neighbors * neighbors));
+     }},
     {"allreduce", [](weft::Context& context,
                      Operands& on) { return context.allreduce(on.whole(), on.to_whole()); }},
     {"broadcast", [](weft::Context& context,

@@ -37,7 +37,7 @@ enum class ProgressMode : std::uint8_t {
 };
 enum class HugePageUse : std::uint8_t { automatic, off };
 enum class ForeignPath : std::uint8_t {
-  automatic,  // what was measured faster: staging
+  automatic,  // for each message what costs less
   cma,        // process_vm_readv, or an error
   staging,    // through a bounded area of shared memory
 };

@@ -24,9 +24,15 @@ std::size_t streaming_bytes(int ranks_here) {
 }
 
 ForeignForm foreign_form(ForeignPath path) {
-  // Measured (docs/performance.md): a copy into a ring that stays in cache, read there by all
-  // peers, beats one process_vm_readv per peer on small pages; so `automatic` stages.
-  return path == ForeignPath::cma ? ForeignForm::process : ForeignForm::staged;
+  switch (path) {
+    case ForeignPath::cma:
+      return ForeignForm::process;
+    case ForeignPath::staging:
+      return ForeignForm::staged;
+    case ForeignPath::automatic:
+      break;
+  }
+  return ForeignForm::cheaper;
 }
 
 ExecutionOptions execution_options(const Config& config, std::uint16_t number,

@@ -74,7 +74,8 @@ bool Execution::run_combine(const Step& step) {
       if (source.peer == nullptr) continue;
       if (!source.loaded && !load(source)) return false;
       ready = std::min(ready, source.left);
-      if (source.data == nullptr) ready = std::min(ready, kReadChunk);
+      if (source.data == nullptr && step.combining != Combining::copy)
+        ready = std::min(ready, kReadChunk);
     }
     if (ready != 0) {
       const auto number = static_cast<std::uint16_t>(pc_);
@@ -230,8 +231,12 @@ void Execution::combine_range(const Step& step, std::uint64_t bytes) {
     Source& source = sources_[k];
     if (!source.used) continue;
     const std::byte* data = source.data;
-    if (data == nullptr && !fetch(source, k, bytes)) return;
-    if (data == nullptr) data = chunks_.data() + k * kReadChunk;
+    if (data == nullptr) {
+      std::byte* const here =
+          step.combining == Combining::copy ? destination_ + combined_ : chunk(k);
+      if (!fetch(source, {here, bytes})) return;
+      data = here;
+    }
     terms_.push_back({data, source.weight});
   }
   if (step.slice.buffer == Buffer::output) touched_output_ = true;
@@ -245,14 +250,18 @@ void Execution::combine_range(const Step& step, std::uint64_t bytes) {
   for (Source& source : sources_) consume(source, bytes);
 }
 
-// Reads the next bytes of a peer's private memory into the source's chunk.
-bool Execution::fetch(Source& source, std::size_t index, std::uint64_t bytes) {
+// Where the next bytes of a peer's private memory are read to before they are combined.
+std::byte* Execution::chunk(std::size_t source) {
   if (chunks_.size() < sources_.size() * kReadChunk) {
     chunks_.resize(sources_.size() * kReadChunk);
     ++allocations_;
   }
-  const std::span<std::byte> chunk(chunks_.data() + index * kReadChunk, bytes);
-  Status status = source.peer->read_now(chunk, {source.form, source.word, source.left});
+  return chunks_.data() + source * kReadChunk;
+}
+
+// Reads the next bytes of a peer's private memory.
+bool Execution::fetch(const Source& source, std::span<std::byte> into) {
+  Status status = source.peer->read_now(into, {source.form, source.word, source.left});
   if (status.ok()) return true;
   fail(std::move(status));
   return false;

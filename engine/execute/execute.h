@@ -10,7 +10,8 @@
 //   inlined, copied   into the peer's slot: the source is free at once
 //   viewed            the source lies in the shared heap and is read in place; free when all
 //                     readers released
-//   process           the receiver reads our private memory (process_vm_readv)
+//   process           the receiver reads our private memory, in place if it is in our process, else
+//                     by process_vm_readv
 //   staged            private memory is copied block by block into the lane's staging area
 //                     (staging.h) and read in place there; while that is full, into slots
 //   carried           the peer does not share our memory: a network takes it, in pieces, from
@@ -72,14 +73,18 @@ struct Contact {
 };
 
 // How private (not weft::allocate) memory larger than a slot travels.
-enum class ForeignForm : std::uint8_t { staged, process };
+enum class ForeignForm : std::uint8_t {
+  staged,
+  process,
+  cheaper,  // `process` where the receivers may do that and it costs less
+};
 
 struct ExecutionOptions {
   std::uint32_t channel = 1;
   std::size_t payload_bytes = 4032;  // largest copied message
   // Largest piece for peers that do not share our memory; a multiple of 64.
   std::size_t piece_bytes = std::size_t{256} << 10;
-  ForeignForm foreign = ForeignForm::staged;
+  ForeignForm foreign = ForeignForm::cheaper;
   // Outputs from here up bypass the caches: they would not stay there, and reading a line before
   // overwriting it costs as much as writing it.
   std::size_t streaming_bytes = std::size_t{8} << 20;
@@ -259,7 +264,8 @@ class Execution {
   [[nodiscard]] bool all_share_memory(const Step& step) const;
   [[nodiscard]] std::uint64_t largest_piece(const Step& step, Form form) const;
   void begin_send(const Step& step);
-  [[nodiscard]] Form form_of(const std::byte* source, std::uint64_t bytes) const;
+  [[nodiscard]] Form form_of(const Step& step, const Bytes& source) const;
+  [[nodiscard]] bool is_read_privately(const Step& step, std::uint64_t bytes) const;
   void pump_sends();
   bool pump(Sending& send);
   bool post_next(Sending& send, std::uint32_t at);
@@ -304,7 +310,8 @@ class Execution {
   bool load(Source& source);
   bool check_notice(const Source& source, const WireHeader& header);
   void combine_range(const Step& step, std::uint64_t bytes);
-  bool fetch(Source& source, std::size_t index, std::uint64_t bytes);
+  [[nodiscard]] std::byte* chunk(std::size_t source);
+  bool fetch(const Source& source, std::span<std::byte> into);
   void consume(Source& source, std::uint64_t bytes);
   bool take_credits();
 

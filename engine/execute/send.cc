@@ -13,14 +13,33 @@ constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
 // Blocks of the staging area that a message may hold while its readers go in step: they stay in the
 // core's second-level cache.
 constexpr std::uint32_t kStagedInStep = 4;
+// The least that one receiver reads from private memory itself (measured: docs/performance.md).
+constexpr std::uint64_t kReadPrivately = std::uint64_t{1} << 20;
 
 }  // namespace
 
-Execution::Form Execution::form_of(const std::byte* source, std::uint64_t bytes) const {
-  if (bytes <= kInlineBytes) return Form::inlined;
-  if (bytes <= options_.payload_bytes) return Form::copied;
-  if (heap_offset(source, bytes) != kNotInHeap) return Form::viewed;
-  return options_.foreign == ForeignForm::process ? Form::process : Form::staged;
+Execution::Form Execution::form_of(const Step& step, const Bytes& source) const {
+  if (source.count <= kInlineBytes) return Form::inlined;
+  if (source.count <= options_.payload_bytes) return Form::copied;
+  if (!any_shares_memory(step)) return Form::carried;
+  if (heap_offset(source.data, source.count) != kNotInHeap) return Form::viewed;
+  return is_read_privately(step, source.count) ? Form::process : Form::staged;
+}
+
+// Whether the receivers that share memory read the source where it is. Staging copies once, whatever
+// their number, and the copy stays in cache; process_vm_readv copies for each, and looks every page
+// up. So it pays where there is one receiver and much to read. Within a process nothing is copied.
+bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) const {
+  if (options_.foreign != ForeignForm::cheaper) return options_.foreign == ForeignForm::process;
+  std::size_t readers = 0, readers_here = 0;
+  for (const std::uint32_t edge : edges_of(step)) {
+    Endpoint& peer = *out_[edge].endpoint;
+    if (!peer.shares_memory()) continue;
+    if (!peer.reads_private_memory()) return false;
+    ++readers;
+    if (peer.shares_process()) ++readers_here;
+  }
+  return readers == readers_here || (readers == 1 && bytes >= kReadPrivately);
 }
 
 // Whether any, or every, receiver of the send reads our shared heap in place.
@@ -48,9 +67,7 @@ void Execution::begin_send(const Step& step) {
   send.step = &step;
   send.source = source.data;
   send.bytes = source.count;
-  send.form = form_of(source.data, source.count);
-  const bool large = send.form != Form::inlined && send.form != Form::copied;
-  if (large && !any_shares_memory(step)) send.form = Form::carried;
+  send.form = form_of(step, source);
   send.most = largest_piece(step, send.form);
   send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
   send.first_cursor = static_cast<std::uint32_t>(cursors_.size());

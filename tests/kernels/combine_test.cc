@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/kernels/kernels.h"
+#include "tests/base/sanitized.h"
 #include "tests/kernels/reference.h"
 #include "tests/kernels/targets.h"
 
@@ -126,6 +127,7 @@ class Combine : public testing::TestWithParam<Pair> {};
 TEST_P(Combine, GivesTheReferenceBits) {
   const auto [type, reduction] = GetParam();
   for (const std::size_t k : {1, 2, 3, 5, 8, 17}) {
+    if (kIsSanitized && (k == 2 || k == 5 || k == 8)) continue;  // the same code as the others
     for (const Place place : {Place::own, Place::first, Place::middle, Place::first_twice}) {
       SCOPED_TRACE(std::to_string(k) + " terms, place " + std::to_string(static_cast<int>(place)));
       const Problem problem = make_problem(type, reduction, k, place);

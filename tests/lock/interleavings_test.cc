@@ -4,8 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/sanitized.h"
+
 namespace weft {
 namespace {
+
+// How often each of two ranks takes the lock.
+constexpr int kTwice = searched(2, 1);
 
 constexpr std::uint64_t kEpoch = (std::uint64_t{1} << kEpochBits) - 1;
 
@@ -25,15 +30,15 @@ TEST(Interleavings, ThreeRanksTakeTurns) {
 }
 
 TEST(Interleavings, SwapsAreLostOrLateAndPathsFail) {
-  expect_right({.ranks = {0, 1}, .wants = 2, .cuts = 2});
+  expect_right({.ranks = {0, 1}, .wants = kTwice, .cuts = 2});
 }
 
 TEST(Interleavings, SwapsComeTwice) {
-  expect_right({.ranks = {0, 1}, .wants = 2, .cuts = 1, .repeats = 1});
+  expect_right({.ranks = {0, 1}, .wants = kTwice, .cuts = 1, .repeats = 1});
 }
 
 TEST(Interleavings, DeadlinesPassWhileASwapIsInDoubt) {
-  expect_right({.ranks = {0, 1}, .wants = 2, .cuts = 1, .deadlines = 1});
+  expect_right({.ranks = {0, 1}, .wants = kTwice, .cuts = 1, .deadlines = 1});
 }
 
 TEST(Interleavings, HoldersDie) {
@@ -41,15 +46,15 @@ TEST(Interleavings, HoldersDie) {
 }
 
 TEST(Interleavings, HoldersDieAndSwapsAreLate) {
-  expect_right({.ranks = {0, 1}, .wants = 2, .cuts = 1, .deaths = 1});
+  expect_right({.ranks = {0, 1}, .wants = kTwice, .cuts = 1, .deaths = 1});
 }
 
 TEST(Interleavings, TwoLocksOfOneRank) {
-  expect_right({.ranks = {1, 1}, .wants = 2, .cuts = 1});
+  expect_right({.ranks = {1, 1}, .wants = kTwice, .cuts = 1});
 }
 
 TEST(Interleavings, ManyRanksBySeed) {
-  for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < seeds(2'000); ++seed) {
     const WorldOptions options{.ranks = {0, 1, 2, 3, 4, 4},
                                .wants = 4,
                                .cuts = 6,

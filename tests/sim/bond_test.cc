@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "tests/base/sanitized.h"
 #include "tests/memory/preferred_node.h"
 #include "tests/sim/pair.h"
 #include "verbs/memory/preference.h"
@@ -102,18 +103,19 @@ void run_streams(std::uint64_t seed, std::size_t rails, std::size_t cuts, SimNet
 }
 
 TEST(Bond, DeliversInOrderOverUnequalRails) {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) run_streams(seed, 1 + seed % 4, 0, {});
+  for (std::uint64_t seed = 1; seed <= seeds(60); ++seed) run_streams(seed, 1 + seed % 4, 0, {});
 }
 
 TEST(Bond, LosesNothingWhenRailsAreCut) {
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(150); ++seed) {
     const std::size_t rails = 2 + seed % 3;
     run_streams(seed, rails, 1 + seed % (rails - 1), SimNetwork::Cut::told);
   }
 }
 
 TEST(Bond, GivesUpARailThatIsSilentWhileAnotherAnswers) {
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) run_streams(seed, 2, 1, SimNetwork::Cut::silent);
+  for (std::uint64_t seed = 1; seed <= seeds(8); ++seed)
+    run_streams(seed, 2, 1, SimNetwork::Cut::silent);
 }
 
 // Which a rail that fails ends.
@@ -291,7 +293,8 @@ TEST(Bond, AnIdlePeerIsAskedLessAndLess) {
 }
 
 TEST(Bond, WhatADeadRailStillDeliversLandsNowhere) {
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) run_streams(seed, 2, 1, SimNetwork::Cut::late);
+  for (std::uint64_t seed = 1; seed <= seeds(8); ++seed)
+    run_streams(seed, 2, 1, SimNetwork::Cut::late);
 }
 
 TEST(Bond, ARailThatIsMendedCarriesAgain) {

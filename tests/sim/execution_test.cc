@@ -8,6 +8,7 @@
 #include <random>
 
 #include "engine/execute/execute.h"
+#include "tests/base/sanitized.h"
 #include "tests/sim/network.h"
 #include "verbs/bond/bond.h"
 #include "verbs/shm/shm.h"
@@ -234,20 +235,20 @@ void run_jobs(Ways ways, std::uint64_t seeds, bool cut) {
 }
 
 TEST(Execution, OverSharedMemoryInAnyOrderOfTurns) {
-  run_jobs(Ways::memory, 60, false);
+  run_jobs(Ways::memory, seeds(60), false);
 }
 
 TEST(Execution, OverTwoRailsOfANetwork) {
-  run_jobs(Ways::network, 60, false);
+  run_jobs(Ways::network, seeds(60), false);
 }
 
 TEST(Execution, OverMemoryAndNetworkAtOnce) {
-  run_jobs(Ways::both, 60, false);
+  run_jobs(Ways::both, seeds(60), false);
 }
 
 TEST(Execution, GoesOnWhenARailIsCut) {
-  run_jobs(Ways::network, 30, true);
-  run_jobs(Ways::both, 30, true);
+  run_jobs(Ways::network, seeds(30), true);
+  run_jobs(Ways::both, seeds(30), true);
 }
 
 }  // namespace

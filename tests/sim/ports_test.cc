@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "tests/base/sanitized.h"
 #include "tests/sim/pair.h"
 
 namespace weft {
@@ -143,16 +144,16 @@ void expect_all(std::uint64_t seed, const Cables& cables, std::size_t theirs) {
 }
 
 TEST(PortsTest, NoneIsPairedRightly) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) expect_all(seed, {1, 0}, 2);
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) expect_all(seed, {1, 0}, 2);
 }
 
 TEST(PortsTest, SomeArePairedRightly) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) expect_all(seed, {0, 2, 1}, 3);
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) expect_all(seed, {0, 2, 1}, 3);
 }
 
 // A path of one port, and both of the peer's.
 TEST(PortsTest, OneIsTooMany) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     expect_all(seed, {1}, 2);
     expect_all(seed, {9, 0}, 1);
     expect_all(seed, {2, 0}, 3);
@@ -160,7 +161,7 @@ TEST(PortsTest, OneIsTooMany) {
 }
 
 TEST(PortsTest, AnyOrderOfMany) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     Cables cables(2 + seed % 5);
     std::iota(cables.begin(), cables.end(), 0);
     std::shuffle(cables.begin(), cables.end(), std::mt19937_64(seed));
@@ -171,7 +172,7 @@ TEST(PortsTest, AnyOrderOfMany) {
 // A peer that starts late and answers on other ports a moment before it does on those that were
 // paired keeps the pairs.
 TEST(PortsTest, ThoseThatWerePairedComeFirst) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     bool is_there = false;
     bool is_there_for_others = false;
@@ -190,7 +191,7 @@ TEST(PortsTest, ThoseThatWerePairedComeFirst) {
 
 // It waits for its peer as long as the peer needs.
 TEST(PortsTest, ThePeerIsBusyWhileItsPathIsLed) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const bool has_two = seed % 2 == 0;
     Ports ranks(seed, has_two ? 2 : 1, 2,
@@ -203,7 +204,7 @@ TEST(PortsTest, ThePeerIsBusyWhileItsPathIsLed) {
 // Nobody calls for a long time right after paths were led, while another lives or not: they are led
 // and proven all the same.
 TEST(PortsTest, NothingHappensWhileAPathIsLed) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(40); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Cables cables = seed % 2 == 0 ? Cables{0, 1, 3} : Cables{1, 2, 0};
     Ports ranks(seed, 3, 4,
@@ -236,7 +237,7 @@ TEST(PortsTest, TheMembersThatAreUsedAreThoseOfNow) {
 
 // A path that was led over other ports fails and comes back like any other.
 TEST(PortsTest, WhatWasFoundFailsAndComesBack) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Ports ranks(seed, 2, 2, [](std::size_t ours, std::size_t theirs) { return ours != theirs; });
     for (int turn = 0; ranks.received() < 200 && turn < turns_for(2); ++turn) ranks.step();

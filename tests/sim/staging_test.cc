@@ -105,6 +105,7 @@ class Job {
     InterfaceOptions options;
     options.channels = kChannels;
     options.payload_bytes = 128;
+    options.foreign = ForeignForm::staged;
     for (Rank rank = 0; rank < ranks; ++rank) {
       ends_.push_back(open_shm(rank, options, [this](Rank peer) {
                         return Result(ends_[static_cast<std::size_t>(peer)]->address());

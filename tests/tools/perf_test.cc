@@ -78,10 +78,11 @@ TEST(Perf, HeapsAreAsTheSettingsSay) {
 // As in a container without the right to trace.
 TEST(Perf, WithoutProcessVmReadvARowHasNoLimit) {
   const std::string line = WEFT_WITHOUT_READV " {weft} perf ";
-  const std::string rest = " --ranks 2 --memory foreign --sizes 64K --seconds 0.02";
+  const std::string rest = " --ranks 2 --memory foreign --sizes 64K,64M --seconds 0.02";
   const Ran ran = run_line(line + "neighbor_allreduce --check" + rest);
   EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
   EXPECT_TRUE(mentions(ran.out, "   64K "));
+  EXPECT_TRUE(mentions(ran.out, "   64M "));
   EXPECT_TRUE(mentions(ran.out, "          -      - "));
   EXPECT_TRUE(mentions(ran.errors, "no limit: process_vm_readv from process"));
   const Ran limits = run_line(line + "limits" + rest);
@@ -96,6 +97,17 @@ TEST(Perf, OperationsWithoutALimitAreCheckedAllTheSame) {
       EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
       EXPECT_FALSE(row.contains("share")) << row;
     }
+  }
+}
+
+// Messages of private memory that are staged, and those that the receiver reads by process_vm_readv.
+TEST(Perf, PrivateMemoryArrivesWhicheverWayItTakes) {
+  for (const char* operation :
+       {"neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast", "allgather",
+        "reduce_scatter", "reduce", "gather", "scatter", "alltoall"}) {
+    for (const nlohmann::json& row :
+         rows_of(std::string(operation) + " --ranks 3 --sizes 64K,4M --memory foreign --check"))
+      EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
+#include "tests/base/sanitized.h"
 #include "tests/tools/command.h"
 #include "tests/tools/folder.h"
 
@@ -421,7 +422,7 @@ double children_s() {
 }
 
 TEST(Predict, MillionsOfMessagesInSecondsAndLessThanTwoGiB) {
-  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory and time of their own";
+  if (kIsSanitized) GTEST_SKIP() << "sanitizers take memory and time of their own";
   const double before_s = children_s();
   const std::vector<nlohmann::json> rows =
       of_every_rank(11 * 11 * 11 * 11, 1, "allreduce --algorithm bcube");
@@ -431,7 +432,7 @@ TEST(Predict, MillionsOfMessagesInSecondsAndLessThanTwoGiB) {
 }
 
 TEST(Predict, TenThousandRanks) {
-  if (WEFT_IS_SANITIZED) GTEST_SKIP() << "sanitizers take memory of their own";
+  if (kIsSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const auto messages = [](int ranks_each, const std::string& words) {
     const std::vector<nlohmann::json> rows = of_every_rank(10'000 / ranks_each, ranks_each, words);
     return rows.size() == 1 ? rows[0]["messages"].get<int>() : -1;

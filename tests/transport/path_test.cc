@@ -149,7 +149,7 @@ void publish(BondedPair& pair, std::span<const std::byte> data, const std::uint6
 
 TEST_P(Path, OneSidedWorkKeepsItsOrderWherePiecesTakeBothRails) {
   if (GetParam().name == "shm") GTEST_SKIP() << "memory is one path";
-  constexpr std::size_t kBytes = std::size_t{2} << 20;
+  constexpr std::size_t kBytes = std::size_t{256} << 10;
   BondedPair pair(GetParam());
   SharedBuffer target(kBytes + 8);
   auto& word = *reinterpret_cast<std::uint64_t*>(target.bytes().data() + kBytes);

@@ -179,6 +179,12 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
                     &payload_ends_[std::size_t{c} * geometry.payload_slots]};
   }
   process_access_ = probe_process_access();
+  ring_.ring->reads_private.store(process_access_.ok() ? 1 : 0, std::memory_order_release);
+}
+
+bool ShmEndpoint::reads_private_memory() {
+  if (incoming_.empty() && !find_incoming()) return false;
+  return peer_ring_->reads_private.load(std::memory_order_relaxed) != 0;
 }
 
 // A peer's ring for us may come at any time; its list is searched only when it has grown. The

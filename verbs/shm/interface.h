@@ -70,6 +70,8 @@ class ShmEndpoint final : public Endpoint {
   // What was copied is settled at once; but a view is settled only when its reader released it.
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
   [[nodiscard]] const Status& process_access() const override { return process_access_; }
+  [[nodiscard]] bool reads_private_memory() override;
+  [[nodiscard]] bool shares_process() const override { return same_process_; }
   [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
   Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
   Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,

@@ -24,7 +24,7 @@ namespace weft::shm {
 
 inline constexpr std::size_t kLine = 64;
 // The version of headers, and of what is laid out here.
-inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 3;
+inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 4;
 // Ranks that a hall has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 
@@ -63,11 +63,12 @@ struct Hall {
 // For one hall, not for a rank: a rank that opens a second interface must not find old notices in
 // the ring that was made for its first.
 struct Ring {
-  alignas(kLine) std::uint64_t peer_nonce;  // of the heap with the hall that it is for
-  std::uint64_t peer_hall;                  // offset of that hall
-  std::uint64_t body;                       // offset of its body
-  std::uint64_t next;                       // offset of the ring made before this one, 0 for none
-  std::atomic<std::uint32_t> left;          // 1 once the peer looks at the body no more; it sets
+  alignas(kLine) std::uint64_t peer_nonce;   // of the heap with the hall that it is for
+  std::uint64_t peer_hall;                   // offset of that hall
+  std::uint64_t body;                        // offset of its body
+  std::uint64_t next;                        // offset of the ring made before this one, 0 for none
+  std::atomic<std::uint32_t> reads_private;  // 1: the owner may read the peer's private memory
+  std::atomic<std::uint32_t> left;           // 1 once the peer looks at the body no more; it sets
 };
 // One's own, which a peer finds by its hall.
 struct OwnRing {

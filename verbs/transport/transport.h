@@ -142,6 +142,11 @@ class Endpoint {
 
   // ok, or why this rank may not read the peer's private memory (PieceForm::process).
   [[nodiscard]] virtual const Status& process_access() const = 0;
+  // Whether the peer has said that it may read our private memory. Until its end is connected it has
+  // said nothing.
+  [[nodiscard]] virtual bool reads_private_memory() { return false; }
+  // Whether the peer is in this process, so that it reads our private memory in place.
+  [[nodiscard]] virtual bool shares_process() const { return false; }
   // The peer's memory readable in place, or nullptr where this transport (or that form) has no such
   // thing.
   [[nodiscard]] virtual const std::byte* view(const RemoteBuffer& remote) = 0;
