@@ -13,8 +13,8 @@ constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
 // Blocks of the staging area that a message may hold while its readers go in step: they stay in the
 // core's second-level cache.
 constexpr std::uint32_t kStagedInStep = 4;
-// The least that one receiver reads from private memory itself (measured: docs/performance.md).
-constexpr std::uint64_t kReadPrivately = std::uint64_t{1} << 20;
+// The least that a receiver copies from private memory itself (measured: docs/performance.md).
+constexpr std::uint64_t kReadPrivately = std::uint64_t{64} << 10;
 
 }  // namespace
 
@@ -26,20 +26,18 @@ Execution::Form Execution::form_of(const Step& step, const Bytes& source) const 
   return is_read_privately(step, source.count) ? Form::process : Form::staged;
 }
 
-// Whether the receivers that share memory read the source where it is. Staging copies once, whatever
-// their number, and the copy stays in cache; process_vm_readv copies for each, and looks every page
-// up. So it pays where there is one receiver and much to read. Within a process nothing is copied.
+// Whether the receivers that share memory read the source where it is. Receivers in this process do
+// so in place. By process_vm_readv a receiver copies the bytes to where they belong, while through the
+// staging area they are copied twice. But a receiver that sums would have to copy them for that
+// alone, and again for each sender's message; what was staged it sums from the caches.
 bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) const {
   if (options_.foreign != ForeignForm::cheaper) return options_.foreign == ForeignForm::process;
-  std::size_t readers = 0, readers_here = 0;
-  for (const std::uint32_t edge : edges_of(step)) {
+  const bool is_copied = step.combining == Combining::copy && bytes >= kReadPrivately;
+  return std::ranges::all_of(edges_of(step), [&](std::uint32_t edge) {
     Endpoint& peer = *out_[edge].endpoint;
-    if (!peer.shares_memory()) continue;
-    if (!peer.reads_private_memory()) return false;
-    ++readers;
-    if (peer.shares_process()) ++readers_here;
-  }
-  return readers == readers_here || (readers == 1 && bytes >= kReadPrivately);
+    if (!peer.shares_memory()) return true;
+    return peer.reads_private_memory() && (is_copied || peer.shares_process());
+  });
 }
 
 // Whether any, or every, receiver of the send reads our shared heap in place.

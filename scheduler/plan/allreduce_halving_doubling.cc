@@ -67,7 +67,7 @@ std::vector<Round> halve(PlanBuilder& plan, const View& view, const Core& core) 
     const Buffer source = own_is_raw ? Buffer::input : Buffer::output;
     Round round{edge_to(view.out, partner), keeps_lower ? upper : lower,
                 keeps_lower ? lower : upper, 0, !own_is_raw};
-    round.send = plan.send(moved(round.given, source), {round.edge});
+    round.send = plan.send(moved(round.given, source), {round.edge}, Combining::reduce);
     const Operand own = local(moved(round.kept, source), own_is_raw ? kScale : Weight{});
     const Operand theirs = message(round.edge, theirs_is_raw ? kScale : Weight{});
     // The lower rank's term comes first.
@@ -104,7 +104,8 @@ void plan_core(PlanBuilder& plan, const View& view, const Core& core, Shape shap
 }
 
 void plan_extra(PlanBuilder& plan, const Core& core, Shape shape) {
-  const std::uint32_t sent = plan.send(blocks_of(Buffer::input, 0, core.blocks()), {0});
+  const std::uint32_t sent =
+      plan.send(blocks_of(Buffer::input, 0, core.blocks()), {0}, Combining::reduce);
   plan.combine(Combining::copy, blocks_of(Buffer::output, 0, core.blocks()), {message(0)},
                shape.in_place ? std::vector{sent} : std::vector<std::uint32_t>{});
 }

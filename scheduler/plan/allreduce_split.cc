@@ -14,7 +14,8 @@ Planned plan_allreduce_split(Rank rank, int size, Shape shape, std::string reaso
 
   std::vector<std::uint32_t> raw_sends;  // in the order of `others`
   for (const Rank owner : others) {
-    raw_sends.push_back(plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)}));
+    raw_sends.push_back(
+        plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)}, Combining::reduce));
   }
 
   // Our own block was sent to nobody, so in place it may be overwritten at once.

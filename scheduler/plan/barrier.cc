@@ -31,7 +31,7 @@ Planned plan_one_round(Rank rank, int size) {
   View view = complete_view(rank, size);
   PlanBuilder plan("barrier", "one_round", view);
   if (size > 1) {
-    plan.send(kNothing, every_edge(view.out));
+    plan.send(kNothing, every_edge(view.out), Combining::reduce);
     std::vector<Operand> messages;
     for (const std::uint32_t edge : every_edge(view.in)) messages.push_back(message(edge));
     plan.combine(Combining::reduce, kNothing, messages);

@@ -56,9 +56,11 @@ void PlanBuilder::partition_evenly(std::uint32_t blocks) {
   partition(Buffer::output, Partition::Kind::even, blocks);
 }
 
-std::uint32_t PlanBuilder::send(Slice slice, const std::vector<std::uint32_t>& edges) {
+std::uint32_t PlanBuilder::send(Slice slice, const std::vector<std::uint32_t>& edges,
+                                Combining taken) {
   Step step;
   step.kind = Step::Kind::send;
+  step.combining = taken;
   step.slice = slice;
   step.first = count_of(plan_.edges.size());
   step.count = count_of(edges.size());

@@ -24,8 +24,9 @@ class PlanBuilder {
   void partition_evenly(std::uint32_t blocks);
 
   // Appends a send and returns its step index, by which hazards name it. Edges are served in the
-  // order given.
-  std::uint32_t send(Slice slice, const std::vector<std::uint32_t>& edges);
+  // order given. `taken`: what the receivers do with the message.
+  std::uint32_t send(Slice slice, const std::vector<std::uint32_t>& edges,
+                     Combining taken = Combining::copy);
   void combine(Combining combining, Slice slice, const std::vector<Operand>& operands,
                const std::vector<std::uint32_t>& hazards = {});
   // Asks for a rail for the messages of this edge.

@@ -16,7 +16,7 @@ void exchange(PlanBuilder& plan, const View& view, Shape shape, Combining combin
     plan.partition(Buffer::scratch, Partition::Kind::even, 1);
     plan.combine(Combining::copy, scratch, {local(input)});
   }
-  if (has_readers) plan.send(through_scratch ? scratch : input, every_edge(view.out));
+  if (has_readers) plan.send(through_scratch ? scratch : input, every_edge(view.out), combining);
   // In place, the own term is read where it is written: exactly the same elements, which a combine
   // allows.
   plan.combine(combining, output, in_rank_order(view, local(input, own), messages));

@@ -171,7 +171,7 @@ void exchange_shares(PlanBuilder& plan, const View& view, const SharesExchange& 
   for (const Slice& segment : segments) {
     if (exchange.to.empty()) break;
     plan.send(blocks_of(exchange.own, segment.first, segment.last),
-              edges_to(view, exchange, segment));
+              edges_to(view, exchange, segment), exchange.combining);
   }
   for (const Slice& segment : segments) {
     plan.combine(exchange.combining, blocks_of(Buffer::output, segment.first, segment.last),

@@ -107,7 +107,8 @@ struct Operand {
 enum class Combining : std::uint8_t { copy, weighted, reduce };
 
 // One step of a plan.
-//  - send: `slice` goes to each of edges[first … first+count).
+//  - send: `slice` goes to each of edges[first … first+count). `combining` is that of the combines
+//    that take the message, so that the sender knows how its memory will be read.
 //  - combine: slice := operands[first … first+count), combined in this order. Planners list
 //    operands in rank order, so that results have the same bits in every run. The combine starts
 //    when the readers of the sends steps[hazards[hazard_first … hazard_first+hazard_count)] are

@@ -36,7 +36,7 @@ void plan_direct(PlanBuilder& plan, const View& view, Rank root) {
   const Slice input = block_of(Buffer::input, 0U);
   plan.partition(Buffer::input, Partition::Kind::even, 1);
   if (view.rank != root) {
-    plan.send(input, {0});
+    plan.send(input, {0}, Combining::reduce);
     return;
   }
   plan.partition(Buffer::output, Partition::Kind::even, 1);
@@ -53,7 +53,8 @@ void plan_split(PlanBuilder& plan, const View& view, Rank root, Shape shape) {
   const std::vector<Rank> others = others_clockwise(view.rank, view.size);
   std::vector<std::uint32_t> raw_sends;  // in the order of `others`
   for (const Rank owner : others) {
-    raw_sends.push_back(plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)}));
+    raw_sends.push_back(
+        plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)}, Combining::reduce));
   }
   plan.combine(
       Combining::reduce, block_of(result, view.rank),
@@ -90,7 +91,7 @@ void plan_tree(PlanBuilder& plan, const View& view, const Tree& tree, std::uint3
       }
       plan.combine(Combining::reduce, block_of(result, piece), operands);
     }
-    if (!is_root) plan.send(block_of(result, piece), {0});
+    if (!is_root) plan.send(block_of(result, piece), {0}, Combining::reduce);
   }
 }
 

@@ -17,7 +17,7 @@ constexpr Weight kScale{Weight::Kind::scale, 0};
 // In place the output is our own block of the input, which is sent to nobody.
 void plan_direct(PlanBuilder& plan, const View& view) {
   for (const Rank owner : others_clockwise(view.rank, view.size)) {
-    plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)});
+    plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)}, Combining::reduce);
   }
   plan.combine(
       Combining::reduce, block_of(Buffer::output, 0U),
@@ -28,7 +28,7 @@ void plan_direct(PlanBuilder& plan, const View& view) {
 // live in scratch, a block each, so none is overwritten.
 void plan_ring(PlanBuilder& plan, const View& view) {
   plan.partition(Buffer::scratch, Partition::Kind::given, static_cast<std::uint32_t>(view.size));
-  plan.send(block_of(Buffer::input, behind(view.rank, 1, view.size)), {0});
+  plan.send(block_of(Buffer::input, behind(view.rank, 1, view.size)), {0}, Combining::reduce);
   for (int phase = 0; phase < view.size - 1; ++phase) {
     const Rank block = behind(view.rank, 2 + phase, view.size);
     const bool is_own = phase == view.size - 2;
@@ -36,7 +36,7 @@ void plan_ring(PlanBuilder& plan, const View& view) {
     plan.combine(Combining::reduce, sum,
                  {message(0, phase == 0 ? kScale : Weight{}),
                   local(block_of(Buffer::input, block), kScale)});
-    if (!is_own) plan.send(sum, {0});
+    if (!is_own) plan.send(sum, {0}, Combining::reduce);
   }
 }
 

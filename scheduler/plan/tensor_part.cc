@@ -113,7 +113,8 @@ void TensorPart::send_directly(PlanBuilder& plan, const View& view, Window& wind
   }
   for (int hop = 1; hop < window.length(); ++hop) {
     const std::uint32_t edge = edges[static_cast<std::size_t>(hop - 1)];
-    window.sent.push_back(plan.send(window.share(hop, window.slice.buffer), {edge}));
+    window.sent.push_back(
+        plan.send(window.share(hop, window.slice.buffer), {edge}, sums_.combining));
   }
 }
 
@@ -148,7 +149,7 @@ void TensorPart::send_around(PlanBuilder& plan, const View& view, Window& window
     return;
   }
   const Buffer source = move.phase == 0 ? window.slice.buffer : sums_.buffer;
-  window.sent.push_back(plan.send(window.share(-1 - move.phase, source), {edge}));
+  window.sent.push_back(plan.send(window.share(-1 - move.phase, source), {edge}, sums_.combining));
 }
 
 void TensorPart::combine_around(PlanBuilder& plan, const View& view, const Window& window,

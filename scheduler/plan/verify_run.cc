@@ -194,6 +194,13 @@ Result<const Value*> Run::read(std::size_t rank, const Operand& operand, std::si
                  fmt::format("it takes {} elements from rank {}, whose step {} sends {}", count,
                              sender, sent_at, source.count()));
   }
+  const Combining taken = programs_[rank].plan.steps[state.step].combining;
+  if (taken != programs_[index(sender)].plan.steps[sent_at].combining) {
+    return fault(
+        Code::mismatch, programs_[rank].view.rank, state.step,
+        fmt::format("it takes a message of rank {} otherwise than that rank's step {} says", sender,
+                    sent_at));
+  }
   return ranks_[index(sender)].memory.data() + source.first;
 }
 

@@ -254,8 +254,18 @@ TEST(Result, AMissingAndADoubledShareNameTheirRank) {
 
 TEST(Result, AWeightedSumIsNoReduction) {
   Plans plans = direct_of(4);
-  for (Planned& program : plans) program.plan.steps[1].combining = Combining::weighted;
+  for (Planned& program : plans) {
+    for (Step& step : program.plan.steps) step.combining = Combining::weighted;
+  }
   expect_caught(plans, kAllreduce, Code::invalid_argument, "it must be reduced");
+}
+
+// The sender chooses how its memory is read by what it believes to become of the message.
+TEST(Result, ASenderThatIsWrongAboutItsReceiversIsCaught) {
+  Plans plans = direct_of(4);
+  plans[1].plan.steps[0].combining = Combining::copy;
+  expect_caught(plans, kAllreduce, Code::mismatch,
+                "it takes a message of rank 1 otherwise than that rank's step 0 says");
 }
 
 TEST(Result, AnotherOrderOfTheSumIsCaught) {
