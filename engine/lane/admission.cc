@@ -38,17 +38,7 @@ void Admission::wait(std::shared_ptr<PendingOperation> operation) {
   is_by_stream_changed_ |= of_some;
 }
 
-void Admission::count(LaneSlot& slot) {
-  if (slot.is_of_some_ranks) {
-    slot.number = stream_operations_++;
-  } else {
-    slot.number = next_operation_++;
-    next_slot_ = next_slot_ + 1 < slots_.size() ? next_slot_ + 1 : 0;
-  }
-}
-
-void Admission::ended(LaneSlot& slot) {
-  if (!slot.is_of_some_ranks) return;
+void Admission::stream_ended(LaneSlot& slot) {
   idle_stream_slots_.push_back(&slot);
   is_by_stream_changed_ = true;
 }

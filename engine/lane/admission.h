@@ -64,6 +64,8 @@ class Admission {
 
   // Takes the operation in; begin_ready() hands it out.
   void wait(std::shared_ptr<PendingOperation> operation);
+  // Whether begin_ready() has anything to look at.
+  [[nodiscard]] bool has_news() const { return !in_order_.empty() || is_by_stream_changed_; }
   // Hands `begin(slot, operation)` each waiting operation that may begin, in the order of the calls.
   // `running`: the slots of the lane that run.
   template <typename Begin>
@@ -95,9 +97,18 @@ class Admission {
   // The slots of operations of all ranks, by channel.
   [[nodiscard]] const std::vector<std::unique_ptr<LaneSlot>>& slots() const { return slots_; }
   // Gives the operation that begins in the slot its number.
-  void count(LaneSlot& slot);
+  void count(LaneSlot& slot) {
+    if (slot.is_of_some_ranks) {
+      slot.number = stream_operations_++;
+    } else {
+      slot.number = next_operation_++;
+      next_slot_ = next_slot_ + 1 < slots_.size() ? next_slot_ + 1 : 0;
+    }
+  }
   // The slot's operation has ended.
-  void ended(LaneSlot& slot);
+  void ended(LaneSlot& slot) {
+    if (slot.is_of_some_ranks) stream_ended(slot);
+  }
   // Takes out everything that waits.
   [[nodiscard]] std::vector<std::shared_ptr<PendingOperation>> withdraw();
 
@@ -110,6 +121,7 @@ class Admission {
   [[nodiscard]] std::size_t scratch_bytes() const;
 
  private:
+  void stream_ended(LaneSlot& slot);
   bool claim(const Call& call);
   void claim_running(const std::vector<LaneSlot*>& running);
   LaneSlot& idle_slot();

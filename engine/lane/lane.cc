@@ -83,7 +83,7 @@ void Lane::admit(std::shared_ptr<PendingOperation> operation) {
 }
 
 void Lane::begin_ready() {
-  if (failed_) return;
+  if (failed_ || !admission_.has_news()) return;
   admission_.begin_ready(running_,
                          [this](LaneSlot& slot, std::shared_ptr<PendingOperation> operation) {
                            std::swap(slot.invocation, operation->invocation);
