@@ -105,7 +105,6 @@ class Job {
     InterfaceOptions options;
     options.channels = kChannels;
     options.payload_bytes = 128;
-    options.foreign = ForeignForm::staged;
     for (Rank rank = 0; rank < ranks; ++rank) {
       ends_.push_back(open_shm(rank, options, [this](Rank peer) {
                         return Result(ends_[static_cast<std::size_t>(peer)]->address());
@@ -157,6 +156,7 @@ class Job {
     ExecutionOptions options;
     options.channel = channel;
     options.payload_bytes = 128;
+    options.foreign = ForeignForm::staged;
     options.scratch = pools_[static_cast<std::size_t>(rank)].get();
     options.trace = off;
     return options;

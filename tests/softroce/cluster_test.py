@@ -146,7 +146,17 @@ class Job:
         return [rank.returncode for rank in self.ranks], [text for _, text in said]
 
 
-class ClusterCase(unittest.TestCase):
+class TimedCase(unittest.TestCase):
+    """Prints what each test took: the time of a guest is a large part of that of all tests."""
+
+    def run(self, result=None):
+        begin = time.monotonic()
+        result = super().run(result)
+        print(f"{self._testMethodName}: {time.monotonic() - begin:.0f} s", flush=True)
+        return result
+
+
+class ClusterCase(TimedCase):
     def assert_right(self, job):
         statuses, texts = job.end()
         self.assertEqual(statuses, [0] * len(statuses), "".join(texts))

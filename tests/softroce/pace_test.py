@@ -100,7 +100,7 @@ def rows_here(tool):
     return cluster_rows
 
 
-class PredictionTest(unittest.TestCase):
+class PredictionTest(cluster_test.TimedCase):
     def test_operations_take_as_long_as_predicted(self):
         tool = numbers_tool.load()
         tool.cluster_rows = rows_here(tool)

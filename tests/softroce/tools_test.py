@@ -35,7 +35,7 @@ def rows(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-class SelftestTest(unittest.TestCase):
+class SelftestTest(cluster_test.TimedCase):
     def test_faults_and_order_between_two_hosts(self):
         done = weft("selftest", "--transport", "ib", *PORTS, "--filter", SELFTEST, "--json", limit_s=SELFTEST_S)
         *checks, summary = rows(done.stdout)
@@ -53,7 +53,7 @@ class SelftestTest(unittest.TestCase):
               ", ".join(f"{check['check']} {check['seconds']:.1f} s" for check in slowest))
 
 
-class WireTest(unittest.TestCase):
+class WireTest(cluster_test.TimedCase):
     def measured(self, *words):
         done = weft("perf", "wire", *words, *PORTS, "--seconds", "0.1", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -106,7 +106,7 @@ class WireTest(unittest.TestCase):
         print(f"wire: write of 64K {row['MiBps']:.1f} MiB/s, ib_write_bw {row['peer_MiBps']:.1f}, ratio {row['ratio']:.2f}")
 
 
-class NetworksTest(unittest.TestCase):
+class NetworksTest(cluster_test.TimedCase):
     """Which network a job takes without being told, and what it says where RDMA cannot be had."""
 
     WORDS = ("perf", "neighbor_allreduce", "--graph", "ring", "--transport", "automatic", "--sizes", "64K", "--seconds",
@@ -145,7 +145,7 @@ class NetworksTest(unittest.TestCase):
             self.assertRegex(text, "ib:rx_h.r0/1.*ulimit -l")
 
 
-class DevicesTest(unittest.TestCase):
+class DevicesTest(cluster_test.TimedCase):
     def test_ports_with_their_addresses_and_reasons(self):
         ports = json.loads(weft("devices", "--json").stdout)["rdma_ports"]
         self.assertEqual([port["device"] for port in ports], ["rx_h0r0", "rx_h0r1", "rx_h1r0", "rx_h1r1"])
@@ -176,7 +176,7 @@ class DevicesTest(unittest.TestCase):
             cluster_test.wait_until(lambda: "ACTIVE" in state.read_text("ascii"))
 
 
-class TopologyTest(unittest.TestCase):
+class TopologyTest(cluster_test.TimedCase):
     def test_ports_are_seen_kept_in_a_file_and_planned_with(self):
         names = ["rx_h0r0", "rx_h0r1", "rx_h1r0", "rx_h1r1"]
         seen = json.loads(weft("topo", "--json").stdout)["nics"]
@@ -203,7 +203,7 @@ def held_by(pid):
     return len(list((folder / "task").iterdir())), sorted(descriptors)
 
 
-class IdleTest(unittest.TestCase):
+class IdleTest(cluster_test.TimedCase):
     def idle(self, transport, hosts, rails):
         """What a rank holds while it is idle, connected to its neighbor, and the largest share of a core of all."""
         job = cluster_test.Job("perf", "idle", "--transport", transport, "--seconds", IDLE_S, "--json", "-",
