@@ -1,5 +1,5 @@
-// What each request does to the table, and who is told. Every wait that can no longer succeed is
-// answered at once, with the rank at fault.
+// board: what each request does to the table, and which ranks get replies and events. A wait that
+// can no longer succeed is answered at once, with the rank at fault.
 #include "engine/bootstrap/board.h"
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kMostStrangers = 4;      // that an error names
-constexpr std::size_t kLongestFailure = 2048;  // bytes of a rank's reason to leave
+constexpr std::size_t kMostStrangers = 4;      // how many an error names
+constexpr std::size_t kLongestFailure = 2048;  // the most bytes of a rank's reason to leave
 
 }  // namespace
 
@@ -71,7 +71,8 @@ bool Board::is_over() const {
   return std::ranges::all_of(members_, [](const Member& m) { return m.seat == Seat::left; });
 }
 
-// A process that has ended since its rank left will not join again.
+// Empties the board. If the process of a rank has ended since the rank left, the rank counts as
+// dead from the start, because it will not join again.
 void Board::start_anew() {
   std::vector<Member> before(members_.size());
   before.swap(members_);
@@ -197,7 +198,7 @@ void Board::give_up(Rank rank, RequestId id) {
     return answer(rank, id, status);
   }
   const auto get = asker.gets.extract(id);
-  if (get.empty()) return;  // it was answered while the rank gave up; the answer is on its way
+  if (get.empty()) return;  // the get was answered before the give_up arrived
   const auto waiting = waiting_.find(get.mapped());
   auto& waiters = waiting->second;
   const auto waiter =

@@ -1,9 +1,9 @@
 // Board: the meaning of a Store, as a state machine. Requests and deaths go in; replies and events
-// come out through an Outbox. No thread, socket or clock in it, so the in-process store, the TCP
-// server and the tests all run this one piece.
+// come out through an Outbox. It has no thread, socket or clock, so the in-process store, the TCP
+// server and the tests all use it.
 //
-// Owned and called by one thread at a time (the local table's lock, the server's loop). Calls the
-// Outbox from inside its own functions; the Outbox must not call back.
+// Only one thread at a time may call it: the local table has a lock, the server has one loop. Its
+// functions call the Outbox, which must not call the Board.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@
 
 namespace weft {
 
-using RequestId = std::uint32_t;  // chosen by the rank; names the reply
+using RequestId = std::uint32_t;  // chosen by the rank; its reply has the same id
 
 struct BoardRequest {
   enum class Kind : std::uint8_t { put, get, fence, give_up, leave };
   Kind kind;
-  RequestId id;         // of this request; for give_up: of the get or fence that is given up
-  Rank from = kNoRank;  // get: who will put it
+  RequestId id;         // of this request; give_up: of the get or fence that is given up
+  Rank from = kNoRank;  // get: the rank that will put the key
   std::string key;
-  std::string value;  // put: what; leave: why, if the rank could not take part
+  std::string value;  // put: the value; leave: why the rank could not take part, if it could not
 };
 
 struct Reply {
   RequestId id;
   Status status;
-  std::string value;  // get: what was put
+  std::string value;  // get: the value that was put
 };
 
 class Board {
@@ -46,25 +46,26 @@ class Board {
   // `outbox` outlives the board.
   Board(int size, Outbox& outbox);
 
-  // May this rank join? An error names why not; unavailable: not yet, since others have not left
-  // what this rank has left.
+  // ok, or why this rank may not join. `unavailable`: it may join later, because it has left, and
+  // the board starts anew when all other ranks have left, too.
   [[nodiscard]] Status may_join(Rank rank) const;
-  // It joins (may_join said yes), and is told who is gone already.
+  // Adds a rank for which may_join() is ok. It gets an event for each rank that is gone already.
   void join(Rank rank);
-  // A joined rank asks. Exactly one reply follows, now or later; a give_up has none of its own but
-  // ends the request that it names.
+  // Handles a request of a rank that has joined. Exactly one reply follows, now or later. A give_up
+  // has no reply of its own: it ends the request that it names, which gets its reply.
   void handle(Rank rank, BoardRequest request);
-  // The rank has ended without goodbye, or will never come. Ignored when it is gone already.
+  // The rank has ended without goodbye, or will never join. If it is gone already, only the end of
+  // its process is noted.
   void died(Rank rank, const std::string& reason);
-  // The rank has proved that it belongs to the job and cannot join, so it will never come: the
-  // others learn why. Ignored when the rank is there, or gone.
+  // The rank has proved that it knows the job's key, but cannot join. It will never come, so waits
+  // for it end with the reason. Ignored if the rank is present or gone.
   void refused(Rank rank, const std::string& reason);
-  // Somebody without the job's key was refused. That proves nothing, so nobody's wait ends; but an
-  // error that names a missing rank repeats it, up to a bound.
+  // A process without the job's key was refused. That proves nothing about a rank, so no wait ends.
+  // A later error about a rank that never joined repeats the text. Only a few texts are kept.
   void note_stranger(std::string what);
 
   [[nodiscard]] bool is_present(Rank rank) const;
-  // All ranks were here and have left. The next that joins finds the board as it was at first.
+  // Whether all ranks have left. The next rank that joins finds an empty board.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] int present() const { return present_; }
   // Ranks that have neither joined nor died.
@@ -74,12 +75,12 @@ class Board {
   enum class Seat : std::uint8_t { expected, present, left, died };
   struct Member {
     Seat seat = Seat::expected;
-    std::string reason;                               // how it went
-    std::string failure;                              // left: since it could not take part
-    bool was_refused = false;                         // died: as it could not join
-    std::string end;                                  // of its process, after it had left
-    std::optional<RequestId> fence;                   // it is in the fence, and asked with this id
-    std::unordered_map<RequestId, std::string> gets;  // gets that wait, and their keys
+    std::string reason;                               // left or died: how, as a text
+    std::string failure;                              // left: why it could not take part
+    bool was_refused = false;                         // died: because it could not join
+    std::string end;                                  // left: how its process has ended since
+    std::optional<RequestId> fence;                   // the request with which it is in the fence
+    std::unordered_map<RequestId, std::string> gets;  // the keys of its waiting gets
   };
   struct Waiter {
     Rank rank;
@@ -119,7 +120,7 @@ class Board {
   std::vector<Member> members_;
   int present_ = 0;
   int in_fence_ = 0;
-  std::vector<Rank> gone_in_order_;  // the first is the cause of the others more often than not
+  std::vector<Rank> gone_in_order_;  // the first one is often the cause of the others
   std::vector<std::string> strangers_;
   std::size_t stored_bytes_ = 0;
   std::unordered_map<std::string, std::string> values_;

@@ -1,23 +1,25 @@
-// bootstrap: how the ranks of a job find each other, and how they learn that one is gone.
+// bootstrap: how the ranks of a job find each other, and how they learn that a rank is gone.
 //
-// A Store is a rank's seat at the job's common table: ranks put small values under names, get what
-// others put, meet at fences, and are told when a rank leaves or dies. It carries addresses and
-// agreements, never tensors. Three implementations have one meaning. Two run the same `Board`: in
-// process (`make_local_stores`, ranks as threads) and over TCP (`RendezvousServer`,
-// `connect_store`). The third asks a PMIx server (`mpirun`, `srun`, `weft run`: `PmixServer`).
+// A Store gives a rank access to the job's common table. Ranks put small values under keys, get
+// what others put, meet at fences, and get an event when a rank leaves or dies. The table carries
+// addresses and agreements, never tensors. There are three implementations with the same meaning.
+// Two run the same `Board`: in process (`make_local_stores`, ranks as threads) and over TCP
+// (`RendezvousServer`, `connect_store`). The third uses a PMIx server (`mpirun`, `srun`, or `weft
+// run` with `PmixServer`).
 //
 // Rules of the table:
-//  - A key is written once. Putting the same bytes again is allowed, other bytes are an error, so
-//    every rank gets the same answer for ever. Users prefix their keys ("shm/3/segment").
-//  - A rank joins once. Its number is not given to anyone else after it left or died. When all ranks
-//    have left, and none has died, they may all join anew and find an empty table: a program may
-//    end Weft and start it again. Who comes before the last has left waits for it.
-//  - Everything has a bound: key, value, all values together, waits in flight, strangers at the
-//    door.
+//  - A key is written once. Putting the same bytes again is allowed, other bytes are an error. So
+//    every rank gets the same value at any time. Users prefix their keys ("shm/3/segment").
+//  - A rank joins once. After it has left or died, no other process gets its number.
+//  - If all ranks have left, and none has died, they may all join anew and find an empty table. So
+//    a program may end Weft and start it again. A rank that comes back before the last one has left
+//    waits for that.
+//  - Everything has a bound: the key, the value, all values together, the waits in flight, and the
+//    connections that have not joined.
 //
-// Nobody joins over TCP without the job's key: each side proves by HMAC-SHA256 over both sides'
-// fresh random numbers that it knows the key, which itself never crosses the wire. A PMIx server
-// knows the processes that it started.
+// Nobody joins over TCP without the job's key. Each side proves by HMAC-SHA256, over fresh random
+// numbers of both sides, that it knows the key. The key itself is never sent. A PMIx server knows
+// the processes that it started.
 #pragma once
 
 #include <atomic>
@@ -43,9 +45,9 @@ inline constexpr std::size_t kMaxStoreWaits = 64;          // gets and fences in
 // Something happened to another rank.
 struct StoreEvent {
   enum class Kind : std::uint8_t {
-    left,  // said goodbye
-    died,  // ended without it; the reason says how that was noticed
-    lost,  // the rendezvous itself ended: nothing more will be heard of anybody (rank: kNoRank)
+    left,  // the rank said goodbye
+    died,  // the rank ended without goodbye; the reason says how that was noticed
+    lost,  // the rendezvous itself ended, so no event follows (rank: kNoRank)
   };
   Kind kind;
   Rank rank;
@@ -53,9 +55,8 @@ struct StoreEvent {
 };
 
 // One rank's connection to the job. Every function may be called by any thread at any time. Each
-// wait ends at its deadline, at most one second later when the rendezvous itself is silent. Lives
-// until its last shared_ptr; a store destroyed without goodbye() means to the others that this rank
-// died.
+// wait ends at its deadline, or at most one second later if the rendezvous does not answer. If a
+// store is destroyed without goodbye(), the other ranks take this rank for dead.
 class Store {
  public:
   Store() = default;
@@ -66,29 +67,29 @@ class Store {
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  // Makes `bytes` known to all under `key`. Returns when everybody can get them.
+  // Puts `bytes` under `key`. Returns when all ranks can get them.
   virtual Status put(std::string key, std::string bytes) = 0;
-  // What was put under `key`; waits until somebody has. Not over PMIx, which finds a key by the
-  // rank that put it: invalid_argument.
+  // The value that was put under `key`; waits until a rank has put it. Over PMIx this is
+  // invalid_argument, because PMIx finds a key only by the rank that put it.
   [[nodiscard]] Result<std::string> get(const std::string& key, Deadline deadline) {
     return get_from(kNoRank, key, deadline);
   }
-  // The same, knowing that rank `from` will put it: fails with peer_died or peer_left as soon as
-  // that rank is gone, instead of at the deadline.
+  // get() for a key that rank `from` will put. Fails with peer_died or peer_left as soon as that
+  // rank is gone, instead of at the deadline.
   [[nodiscard]] virtual Result<std::string> get_from(Rank from, const std::string& key,
                                                      Deadline deadline) = 0;
   // Waits until all ranks are in the fence. timed_out names the ranks that are missing; peer_died
-  // and peer_left name one that will never come. A fence that failed is not left half done: this
-  // rank is outside again and may call it anew.
+  // and peer_left name a rank that will never come. After a failed fence this rank is no longer in
+  // it, and may call fence() again.
   virtual Status fence(Deadline deadline) = 0;
 
-  // Leaves the job: the others get a `left` event. Afterwards everything returns `closed`. The rank
-  // that hosts the rendezvous waits here, at most until the deadline, for the others to leave too.
-  // If some have not even come, it stays two seconds for them: they learn at once that it has left,
-  // and not at their deadline that nobody answers.
+  // Leaves the job: the other ranks get a `left` event. Afterwards every function returns `closed`.
+  // The rank that hosts the rendezvous waits here, at most until the deadline, for the others to
+  // leave too. If some have not joined yet, it waits two seconds for them: they then learn at once
+  // that this rank has left, instead of waiting until their deadline for an answer.
   virtual Status goodbye(Deadline deadline) = 0;
-  // This rank cannot take part in the job after all: its goodbye tells the others why (not over
-  // PMIx).
+  // Notes why this rank cannot take part in the job. Its goodbye gives the reason to the others
+  // (not over PMIx).
   void set_failure(const Status& why) {
     const std::lock_guard lock(failure_mutex_);
     if (failure_.empty()) failure_ = why.text();
@@ -96,7 +97,8 @@ class Store {
 
   // Readable (poll, epoll) while next_event() has something. Owned by the store.
   [[nodiscard]] virtual int event_fd() const = 0;
-  // The next event in the order in which they were learnt, or nothing. Does not wait.
+  // The next event, in the order in which the events were received; nothing if there is none. Does
+  // not wait.
   [[nodiscard]] virtual std::optional<StoreEvent> next_event() = 0;
 
   // Numbers the contexts that share this store, so that their keys differ: 0, 1, … in the order of
@@ -104,7 +106,7 @@ class Store {
   [[nodiscard]] std::uint16_t next_context() { return contexts_.fetch_add(1); }
 
  protected:
-  // What set_failure() was told first; empty: nothing.
+  // The text of the first set_failure(); empty: there was none.
   [[nodiscard]] std::string failure() const {
     const std::lock_guard lock(failure_mutex_);
     return failure_;
@@ -116,20 +118,20 @@ class Store {
   std::string failure_;
 };
 
-// n stores that share one table; element r is for rank r, used by any thread.
+// n stores that share one table. Element r is for rank r. Any thread may use them.
 [[nodiscard]] Result<std::vector<std::shared_ptr<Store>>> make_local_stores(int n);
 
 struct RendezvousOptions {
-  std::string bind_host = "127.0.0.1";  // nothing listens on more than it needs
+  std::string bind_host = "127.0.0.1";  // by default, other machines cannot connect
   std::uint16_t port = 0;               // 0: any free port
-  int size = 1;  // ranks of the job; also the bound on connections that joined
+  int size = 1;  // ranks of the job; also the most connections that have joined
   std::string job_key;
-  Rank host_rank = kNoRank;            // the rank whose process this is; kNoRank: no rank's
+  Rank host_rank = kNoRank;            // the rank whose process holds the server; kNoRank: none
   std::int64_t handshake_ms = 10'000;  // a connection that has not joined by then is closed
 };
 
-// The table of one job behind a TCP port. Owns one thread, which sleeps while nothing arrives. Bad
-// input costs the sender its connection and nobody else anything.
+// The table of one job behind a TCP port. Owns one thread, which sleeps while nothing arrives.
+// After bad input, only the sender's connection is closed.
 class RendezvousServer {
  public:
   [[nodiscard]] static Result<std::unique_ptr<RendezvousServer>> start(
@@ -139,11 +141,12 @@ class RendezvousServer {
   ~RendezvousServer();  // closes all connections; the ranks see `lost`
 
   [[nodiscard]] const Address& address() const;  // with the port that was chosen
-  // Somebody who watches the processes (`weft run`) has seen this rank end. Known before the
-  // connection breaks when a child of the rank holds it open, and at all when it never joined.
+  // Reports that the process of this rank has ended, as seen by a launcher that watches the
+  // processes (`weft run`). The server would not notice it by itself if the rank never joined, or
+  // while a child of the rank holds the connection open.
   void declare_dead(Rank rank, std::string reason);
-  // Waits until every rank that has joined has left or died; and until `latecomers`, if it comes
-  // first, for those that have not joined yet.
+  // Waits until every rank that has joined has left or died, at most until `deadline`. Before that,
+  // waits at most until `latecomers` for ranks that have not joined yet.
   Status wait_until_empty(Deadline deadline, Deadline latecomers = Deadline::at_ns(0));
 
  private:
@@ -160,14 +163,14 @@ struct ConnectOptions {
   std::int64_t put_deadline_ms = 60'000;  // put() has no deadline of its own
 };
 
-// Joins the job behind an address. Tries again until the deadline while nobody listens there yet; a
-// refusal (wrong key: no_permission; wrong size, rank taken, other protocol version: mismatch) is
-// final.
+// Joins the job behind an address. While no server listens there, tries again until the deadline. A
+// refusal is final: no_permission for a wrong key; mismatch for a wrong size, a rank that has
+// joined already, or another protocol version.
 [[nodiscard]] Result<std::shared_ptr<Store>> connect_store(const ConnectOptions& options,
                                                            Deadline deadline);
 
-// A PMIx server for a job whose processes are all on this machine. One per process: the library
-// behind it holds one. Calls come from one thread.
+// A PMIx server for a job whose processes are all on this machine. A process can have only one,
+// because the PMIx library holds one. For one thread.
 class PmixServer {
  public:
   // `unavailable` where libpmix is missing.
@@ -177,18 +180,19 @@ class PmixServer {
   PmixServer& operator=(const PmixServer&) = delete;
   virtual ~PmixServer() = default;
 
-  // What a rank's process needs in its environment to find this server: names and values.
+  // The names and values that a rank's process needs in its environment to find this server.
   [[nodiscard]] virtual Result<std::vector<std::pair<std::string, std::string>>> environment_of(
       Rank rank) = 0;
-  // Somebody who watches the processes has seen this rank end.
+  // Reports that the process of this rank has ended.
   virtual void declare_dead(Rank rank, int exit_status, const std::string& reason) = 0;
 };
 
-// The store of the launcher that the configuration names: a seat at the rendezvous, where rank 0
-// starts the server unless the launcher did; a PMIx server's; or a local one for a rank alone. What
-// only the launcher knows (over PMIx: rank, size, ranks of this machine, the job's key) is written
-// into `config`. Contexts share the store. A process has one at a time: over PMIx, who asks while it
-// is open gets the same; after its goodbye comes the next, on all ranks alike.
+// Opens the store of the launcher that the configuration names: at a rendezvous, where rank 0
+// starts the server unless the launcher did; at a PMIx server; or a local one, if the rank is
+// alone. Values that only the launcher knows are written into `config` (over PMIx: the rank, the
+// size, the ranks of this machine and the job's key). Contexts share the store. Over PMIx, a
+// process has one store at a time: a further call returns the same store until its goodbye, and
+// then a new one. All ranks must do this alike.
 [[nodiscard]] Result<std::shared_ptr<Store>> open_store(Config& config);
 
 // 64 hexadecimal digits from the kernel's random source: a key for one job.

@@ -1,4 +1,4 @@
-// A queue and the eventfd that counts it.
+// event_queue: see the header.
 #include "engine/bootstrap/event_queue.h"
 
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
-// The events of a store, in the order in which they were learnt, behind a descriptor that is
-// readable while there are any. Any thread.
+// event_queue: the events of a store, in the order in which they were received. A descriptor is
+// readable while there are any. For any thread.
 #pragma once
 
 #include <deque>
@@ -12,12 +12,13 @@ namespace weft {
 
 class EventQueue {
  public:
-  // An eventfd that counts what is queued, as the constructor takes it.
+  // Makes the eventfd that the constructor takes. It counts the queued events.
   [[nodiscard]] static Result<Fd> make_fd();
   explicit EventQueue(Fd fd) : fd_(std::move(fd)) {}
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // `most`: how many may wait; one more comes from a server gone wrong and is thrown away.
+  // Adds an event. If `most` events are queued already, the event is dropped: a correct server
+  // sends no more than that.
   void push(const StoreEvent& event, std::size_t most);
   [[nodiscard]] std::optional<StoreEvent> next();
 

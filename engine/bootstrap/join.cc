@@ -1,4 +1,4 @@
-// Joining a rendezvous: connect, answer the server's challenge, check its answer to ours.
+// join: joining a rendezvous: connect, answer the server's challenge, and check the server's proof.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -27,7 +27,8 @@ Result<wire::Frame> next_frame(Joined& joined, Deadline deadline) {
     if (!readable) return Status(Code::timed_out, "somebody listens there but does not answer");
     std::string bytes;
     const Result<net::Flow> flow = net::receive(joined.socket, bytes);
-    // A server that goes while we knock: perhaps the last job's. The next attempt will tell.
+    // The server ended during the handshake. It may have been that of the last job, so another
+    // attempt is made.
     if (!flow.ok()) return Status(Code::unavailable, std::string(flow.status().text()));
     if (*flow == net::Flow::ended)
       return Status(Code::unavailable, "the connection was closed at once");
@@ -36,7 +37,7 @@ Result<wire::Frame> next_frame(Joined& joined, Deadline deadline) {
 }
 
 Status send_hello(const Joined& joined, const wire::Hello& hello) {
-  // A fresh connection has room for this one small frame.
+  // The send buffer of a fresh connection has room for this one small frame.
   std::string bytes = wire::encode_hello(hello);
   const Result<net::Flow> flow = net::send(joined.socket, bytes);
   if (!flow.ok()) return Status(Code::unavailable, std::string(flow.status().text()));
@@ -71,7 +72,8 @@ Result<Joined> attempt(const ConnectOptions& options, Deadline deadline) {
   return shake_hands(std::move(socket), options, deadline);
 }
 
-// A server that is not up yet on another machine sends no event that one could wait for.
+// Waits before the next attempt. There is no event to wait for if a server on another machine is
+// not up yet.
 void pause(int pause_ms, Deadline deadline) {
   (void)::poll(nullptr, 0, std::min(pause_ms, deadline.left_ms()));
 }
@@ -81,7 +83,7 @@ void pause(int pause_ms, Deadline deadline) {
 Result<Joined> join_rendezvous(const ConnectOptions& options, Deadline deadline) {
   if (Status status = net::check_loopback(options.address); !status.ok())
     return with_address(options.address, status);
-  Status reason;  // why the last attempt that was not cut short by the deadline failed
+  Status reason;  // the error of the last attempt that did not end only because of the deadline
   for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Result<Joined> joined = attempt(options, deadline);
     if (joined.ok()) return joined;

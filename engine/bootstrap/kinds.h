@@ -1,11 +1,11 @@
-// The kinds of Store that open_store() chooses between, beyond those that everybody may make.
+// kinds: the kinds of Store that only open_store() makes.
 #pragma once
 
 #include "engine/bootstrap/bootstrap.h"
 
 namespace weft {
 
-// The seat that a PMIx server holds for this process; `config` is filled in as by open_store().
+// The store of this process at its PMIx server. Fills in `config` as open_store() describes.
 [[nodiscard]] Result<std::shared_ptr<Store>> open_pmix_store(Config& config);
 
 }  // namespace weft

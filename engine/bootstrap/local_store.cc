@@ -1,7 +1,8 @@
-// The store of ranks that are threads of one process: all of them call one Board under one lock,
-// and its replies go straight to the rank concerned.
+// local_store: the store of ranks that are threads of one process. All ranks call one Board under
+// one lock, and its replies go straight to the rank concerned.
 //
-// Lock order: the table's, then a client's. A client never holds its own while it calls the table.
+// Lock order: first the table's lock, then a client's. A client never holds its own lock while it
+// calls the table.
 #include <fmt/format.h>
 
 #include "engine/bootstrap/store_client.h"
@@ -11,7 +12,7 @@ namespace {
 
 class LocalStore;
 
-// The table and who sits at it. Shared by the stores, so it outlives the last of them.
+// The Board and the stores that use it. The stores share it, so it outlives the last of them.
 class LocalTable : public Board::Outbox {
  public:
   explicit LocalTable(int size)
@@ -60,13 +61,13 @@ void LocalTable::sit(Rank rank, LocalStore* store) {
 
 void LocalTable::handle(Rank rank, const BoardRequest& request) {
   const std::lock_guard lock(mutex_);
-  // Another thread of the rank may have said goodbye meanwhile; it has ended this request too.
+  // Another thread of the rank may have said goodbye meanwhile, which has ended this request, too.
   if (board_.is_present(rank)) board_.handle(rank, request);
 }
 
 void LocalTable::vacate(Rank rank) {
   const std::lock_guard lock(mutex_);
-  board_.died(rank, "its store was destroyed without goodbye");  // ignored when it has left
+  board_.died(rank, "its store was destroyed without goodbye");  // no death if the rank has left
   seats_[static_cast<std::size_t>(rank)] = nullptr;
 }
 

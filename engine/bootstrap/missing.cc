@@ -1,4 +1,4 @@
-// Lists of ranks for the sentences of errors.
+// missing: see the header.
 #include "engine/bootstrap/missing.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Sockets. What the kernel taught us stands at the place where it matters.
+// net: sockets.
 #include "engine/bootstrap/net.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@
 namespace weft::net {
 namespace {
 
-// One address of several may swallow packets in silence; the next one gets its turn after this.
+// If a host has several addresses and one of them does not answer, the next one is tried after this
+// time.
 constexpr std::int64_t kAttemptMs = 5'000;
 constexpr std::size_t kReadBytes = 64 << 10;
 
@@ -42,7 +43,7 @@ Result<Addresses> resolve(const Address& address, int flags) {
 }
 
 void set(const Fd& socket, int level, int option, int value) {
-  // Best effort: none of these options is needed for correctness, only for being quick.
+  // Errors are ignored, because no option is needed for correctness.
   (void)::setsockopt(socket.get(), level, option, &value, sizeof value);
 }
 
@@ -65,8 +66,9 @@ Status not_there(const Address& address, int error) {
   return Status(Code::unavailable, fmt::format("{}: {}", address.to_string(), errno_text(error)));
 }
 
-// A connect to a free port of one's own machine can meet itself: TCP's simultaneous open. While a
-// rank waits for a server that is not up yet this does happen, and would block the server's port.
+// A connect to a free port of one's own machine can connect to itself (TCP's simultaneous open). It
+// happens while a rank tries to connect to a server that is not up yet, and would then occupy the
+// server's port.
 bool is_connected_to_itself(const Fd& socket) {
   sockaddr_storage here{};
   sockaddr_storage there{};
@@ -112,8 +114,9 @@ bool loopback_is_down() {
          (request.ifr_flags & IFF_UP) == 0;
 }
 
-// The kernel binds a socket to addresses of its own machine alone, of which 127.0.0.0/8 always is.
-// Without its interface ::1 is none any more.
+// Whether an address is one of this machine. The kernel binds a socket only to such addresses.
+// 127.0.0.0/8 can always be bound. ::1 cannot be bound while the loopback interface is down, so it
+// is compared.
 bool is_of_this_machine(const addrinfo& where) {
   if (where.ai_family == AF_INET6) {
     const auto& ip = reinterpret_cast<const sockaddr_in6*>(where.ai_addr)->sin6_addr;
@@ -140,7 +143,7 @@ Result<Fd> listen_on(const Address& address, int backlog) {
   for (const addrinfo* where = list.get(); where != nullptr; where = where->ai_next) {
     Fd socket = open_socket(*where);
     if (socket.valid())
-      set(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // the last job's TIME_WAIT is no owner
+      set(socket, SOL_SOCKET, SO_REUSEADDR, 1);  // connections of the last job may be in TIME_WAIT
     if (socket.valid() && ::bind(socket.get(), where->ai_addr, where->ai_addrlen) == 0 &&
         ::listen(socket.get(), backlog) == 0) {
       return socket;
@@ -165,7 +168,7 @@ Result<std::uint16_t> port_of(const Fd& socket) {
 Status check_loopback(const Address& address) {
   if (!loopback_is_down()) return {};
   const Result<Addresses> list = resolve(address, 0);
-  if (!list.ok()) return {};  // connecting says so, and tries again
+  if (!list.ok()) return {};  // connect_once() will report that, and is tried again
   for (const addrinfo* where = list->get(); where != nullptr; where = where->ai_next) {
     if (!is_of_this_machine(*where)) return {};
   }
@@ -194,7 +197,7 @@ Result<Fd> accept_one(const Fd& listener) {
       return socket;
     }
     if (would_block(errno)) return Fd();
-    // A connection that broke while it waited in the queue is nobody's error.
+    // A connection that broke while it waited in the queue is skipped.
     if (errno != EINTR && errno != ECONNABORTED) return system_error("accept", errno);
   }
 }
@@ -233,7 +236,7 @@ Result<Flow> send(const Fd& socket, std::string& from) {
     if (count >= 0) sent += static_cast<std::size_t>(count);
     if (count < 0 && errno != EINTR) error = errno;
   }
-  from.erase(0, sent);  // once: what is left may be long
+  from.erase(0, sent);  // only once, because the rest may be long
   if (error == 0) return Flow::more;
   if (would_block(error)) return Flow::blocked;
   return system_error("connection", error);

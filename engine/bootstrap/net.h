@@ -16,28 +16,31 @@ namespace weft::net {
 [[nodiscard]] Result<Fd> listen_on(const Address& address, int backlog);
 // The port that a listening socket got.
 [[nodiscard]] Result<std::uint16_t> port_of(const Fd& socket);
-// Can this machine reach its own addresses? An error when `address` is one of them and the loopback
-// interface, which all traffic of a machine with itself takes, is down: no waiting helps then.
+// An error if `address` is an address of this machine and the loopback interface is down. All
+// traffic of a machine with itself takes that interface, so trying again would be in vain.
 [[nodiscard]] Status check_loopback(const Address& address);
-// One attempt. `unavailable` when nobody is there (yet): refused, unreachable, unresolved, silent.
+// One attempt to connect. `unavailable` if it may succeed later: the connection was refused, the
+// host is unreachable or does not resolve, or nothing answered.
 [[nodiscard]] Result<Fd> connect_once(const Address& address, Deadline deadline);
-// The next connection, set up like connect_once()'s; an invalid Fd when none is waiting.
+// The next connection, with the same socket options as that of connect_once(); an invalid Fd if
+// none is waiting.
 [[nodiscard]] Result<Fd> accept_one(const Fd& listener);
 
 // The number of the host at the other end, or "an unknown address".
 [[nodiscard]] std::string peer_host(const Fd& socket);
 
 enum class Flow : std::uint8_t {
-  more,     // something moved, and there may be more
-  blocked,  // nothing more moves now: poll
+  more,     // bytes were moved, and there may be more
+  blocked,  // nothing can be moved now: poll
   ended,    // the other side closed in good order
 };
-// Appends what one call brings, at most 64 KiB, to `into`.
+// Appends the bytes of one recv(), at most 64 KiB, to `into`.
 [[nodiscard]] Result<Flow> receive(const Fd& socket, std::string& into);
 // Sends from the front of `from` and removes what was sent.
 [[nodiscard]] Result<Flow> send(const Fd& socket, std::string& from);
 
-// Waits until the socket is readable (or broken, which reading then tells); false at the deadline.
+// Waits until the socket is readable, or broken, which the next read reports. Returns false at the
+// deadline.
 [[nodiscard]] Result<bool> wait_readable(const Fd& socket, Deadline deadline);
 
 [[nodiscard]] Result<Fd> make_wake_fd();

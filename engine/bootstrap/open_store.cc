@@ -1,4 +1,4 @@
-// From a configuration to a seat in the job: the only place that chooses between the kinds of
+// open_store: opens a store as a configuration asks. Only this file chooses between the kinds of
 // Store.
 #include <fmt/format.h>
 
@@ -35,7 +35,8 @@ Status cannot_host(const Address& address, const Status& why) {
       0);
 }
 
-// Rank 0 of a plain environment: the server first, then a seat at it.
+// Opens the store of rank 0 if the launcher has started no server: starts the server, then joins
+// it.
 Result<std::shared_ptr<Store>> open_hosting(const Config& config, ConnectOptions options) {
   RendezvousOptions hosting;
   hosting.bind_host = options.address.host;
@@ -60,7 +61,7 @@ Result<std::shared_ptr<Store>> open_rendezvous(const Config& config) {
   Result<std::shared_ptr<Store>> store =
       connect_store(options, Deadline::after_ms(config.deadline_ms));
   if (store.status().code() != Code::timed_out || config.served_by != ServedBy::rank0) return store;
-  // Whom nobody answers knows at least who was to.
+  // If no server answers, the error names the rank that should have started it.
   return Status(Code::timed_out, fmt::format("{}; rank 0 holds it", store.status().text()), 0);
 }
 

@@ -14,7 +14,8 @@ namespace proof {
 
 Result<wire::Nonce> fresh_nonce() {
   wire::Nonce nonce{};
-  // Up to 256 bytes come whole and are not interrupted once the kernel's source is ready.
+  // Once the kernel's random source is ready, getrandom() returns up to 256 bytes in one piece and
+  // is not interrupted.
   if (::getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
     return system_error("getrandom", errno);
   }

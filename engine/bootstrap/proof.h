@@ -1,6 +1,6 @@
-// Who knows the job's key. Each side proves it over both sides' fresh random numbers, so a recorded
-// proof is of no use later; the two sides' labels differ, so one's proof cannot be sent back as the
-// other's. Pure functions but for the kernel's random source.
+// proof: how rank and server prove to each other that they know the job's key. A proof covers fresh
+// random numbers of both sides, so a recorded proof is of no use later. It also covers the side, so
+// neither side can send the other's proof back as its own. Pure functions, except fresh_nonce().
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ namespace weft::proof {
 
 enum class Side : std::uint8_t { rank, server };
 
-// What both sides agree on when they use this connection.
+// The values that a proof covers besides the side.
 struct Claim {
   Rank rank;
   std::uint32_t size;
@@ -21,7 +21,7 @@ struct Claim {
 
 [[nodiscard]] Result<wire::Nonce> fresh_nonce();
 [[nodiscard]] Result<wire::Proof> make(std::string_view job_key, Side side, const Claim& claim);
-// In time that does not depend on where the two differ.
+// Compares in a time that does not depend on where the two differ.
 [[nodiscard]] bool equal(const wire::Proof& a, const wire::Proof& b);
 
 }  // namespace weft::proof

@@ -1,4 +1,4 @@
-// Who gets in, and what happens to frames that should not be there.
+// reception: admits and refuses connections, and passes frames on to the Board.
 #include "engine/bootstrap/reception.h"
 
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 namespace weft {
 namespace {
 
-// A rank whose unread replies exceed this has stopped reading; it would make the server hold the
-// memory.
+// The most bytes of unread replies. A rank with more has stopped reading, and the server would have
+// to keep them in memory.
 constexpr std::size_t kMaxBacklog = 2 * kMaxStoreWaits * kMaxStoreValue;
 
 }  // namespace
@@ -65,7 +65,7 @@ void Reception::greet(ConnectionId id, Session& session, const wire::Frame& fram
 Result<wire::Welcome> Reception::admit(const Session& session, const wire::Hello& hello) {
   const proof::Claim claim{hello.rank, hello.size, session.nonce, hello.nonce};
   WEFT_ASSIGN(const wire::Proof expected, proof::make(options_.job_key, proof::Side::rank, claim));
-  // The key comes first: a stranger learns nothing about the job.
+  // The key is checked first, so that a process without it learns nothing about the job.
   if (!proof::equal(expected, hello.proof)) {
     board_.note_stranger(fmt::format(
         "a process at {} that took itself for rank {} was refused: it has another WEFT_JOB_KEY",
@@ -130,7 +130,7 @@ void Reception::event(Rank to, const StoreEvent& event) {
 
 void Reception::send_to(Rank to, std::string_view bytes) {
   const auto seat = seats_.find(to);
-  if (seat == seats_.end()) return;  // it is being declared dead at this moment
+  if (seat == seats_.end()) return;  // the rank's connection is closing
   send(seat->second, sessions_.at(seat->second), bytes);
 }
 

@@ -1,11 +1,12 @@
-// Reception: what the rendezvous server says on each connection. Bytes come in and bytes go out; it
-// admits those who prove that they belong to the job, hands their requests to the Board and refuses
-// everybody else with a reason. No system call but fresh nonces, so tests feed it whatever they
-// like.
+// Reception: the rendezvous server's side of the protocol, as bytes in and bytes out for each
+// connection. A rank that proves that it knows the job's key is admitted, and its requests go to
+// the Board. Every other connection is refused with a reason. Reception makes no system calls
+// except for random numbers, so tests can give it any input.
 //
-// A connection passes through: stranger -> joined -> closing, or stranger -> closing. While closing
-// its input is thrown away; the owner of the sockets (the server's loop, whose thread calls
-// everything here) closes it once its output is sent and the other side has had time to read it.
+// The stages of a connection are stranger -> joined -> closing, or stranger -> closing. The input
+// of a closing connection is thrown away. The server's loop owns the sockets, and its thread makes
+// all calls here. It closes a connection when the output is sent and the other side has had time to
+// read it.
 #pragma once
 
 #include <set>
@@ -24,18 +25,18 @@ class Reception : private Board::Outbox {
 
   explicit Reception(const RendezvousOptions& options);
 
-  // A connection was accepted from the address `from`: greets it with a challenge.
+  // Begins a connection that was accepted from the address `from`, with a challenge.
   Status open(ConnectionId id, std::string from);
   void received(ConnectionId id, std::string_view bytes);
-  // The connection is no more; if it was a rank's that did not say goodbye, the rank died of
-  // `reason`.
+  // The connection has ended. If it belonged to a rank that had not said goodbye, the rank has died
+  // with this reason.
   void ended(ConnectionId id, const std::string& reason);
   void declare_dead(Rank rank, const std::string& reason);
 
   [[nodiscard]] Stage stage(ConnectionId id) const { return sessions_.at(id).stage; }
-  // What waits to be sent; the caller removes what it has sent.
+  // The bytes to be sent. The caller removes those that it has sent.
   [[nodiscard]] std::string& output(ConnectionId id) { return sessions_.at(id).output; }
-  // The other side does not read what it asks for: the caller closes the connection and says so.
+  // Whether too many replies are unread by the other side. The caller then closes the connection.
   [[nodiscard]] bool is_overrun(ConnectionId id) const;
   // Connections whose output or stage has changed since the last call.
   [[nodiscard]] std::set<ConnectionId> take_touched() { return std::exchange(touched_, {}); }
@@ -47,7 +48,7 @@ class Reception : private Board::Outbox {
     Stage stage = Stage::stranger;
     Rank rank = kNoRank;
     std::string from;
-    wire::Nonce nonce{};  // ours
+    wire::Nonce nonce{};  // the server's
     wire::FrameReader reader{wire::kMaxStrangerBody};
     std::string output;
   };
@@ -65,7 +66,7 @@ class Reception : private Board::Outbox {
   const RendezvousOptions options_;
   Board board_;
   std::unordered_map<ConnectionId, Session> sessions_;
-  std::unordered_map<Rank, ConnectionId> seats_;  // of the ranks that are present
+  std::unordered_map<Rank, ConnectionId> seats_;  // the connections of the ranks that are present
   std::set<ConnectionId> touched_;
 };
 

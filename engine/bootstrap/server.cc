@@ -1,5 +1,6 @@
-// The server's thread: sockets and time around a Reception. One epoll loop; it wakes only when
-// something arrives, can be sent, or a connection's time to join is over.
+// server: the server's thread, with the sockets and the clock for a Reception. It is one epoll
+// loop, which wakes only if something arrives or can be sent, or if the time of a connection is
+// over.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -22,8 +23,8 @@ namespace {
 constexpr ConnectionId kListenerId = 0;
 constexpr ConnectionId kWakeId = 1;
 constexpr ConnectionId kFirstConnection = 2;
-// Connections that have not joined: all ranks may be at the door at once, and some strangers. One
-// more pushes out the oldest, so that strangers who say nothing cannot keep the ranks out.
+// How many connections more than there are ranks may be waiting to join. If there are more, the
+// oldest is closed, so that strangers that send nothing cannot keep the ranks out.
 constexpr std::size_t kStrangers = 64;
 constexpr std::int64_t kAcceptPauseMs = 100;  // after accept() failed for lack of descriptors
 
@@ -42,7 +43,7 @@ class RendezvousServer::Loop {
  private:
   struct Connection {
     Fd socket;
-    std::int64_t patience_ends_ns;  // a stranger's or a closing one's; no matter once joined
+    std::int64_t patience_ends_ns;  // when it is closed if it has not joined, or is closing
     bool wants_to_send = false;
     bool half_closed = false;
   };
@@ -68,7 +69,7 @@ class RendezvousServer::Loop {
   Fd epoll_;
   ConnectionId next_id_ = kFirstConnection;
   std::map<ConnectionId, Connection> connections_;
-  std::set<ConnectionId> waiting_;    // not joined, or closing: those whose patience ends
+  std::set<ConnectionId> waiting_;    // connections that have not joined, or are closing
   std::int64_t accept_again_ns_ = 0;  // 0: accepting
 
   std::mutex mutex_;  // guards what follows, shared with other threads
@@ -205,14 +206,15 @@ void RendezvousServer::Loop::write(ConnectionId id) {
   if (reception_.stage(id) != Reception::Stage::closing || !output.empty() ||
       connection.half_closed)
     return;
-  // Closing outright while unread bytes are here would reset the connection, and the other side
-  // would lose the last frame, which says why. So: no more from us, then wait for its end.
+  // If bytes are unread here, close() would reset the connection, and the other side could lose the
+  // last frame, which gives the reason. Therefore only the sending half is closed now. The
+  // connection is closed when the other side closes it, or after a time.
   connection.half_closed = true;
   (void)::shutdown(connection.socket.get(), SHUT_WR);
 }
 
-// Sends what this turn produced. Closing a connection may produce more (a death is told), hence the
-// loop; it ends because every round closes connections or touches none.
+// Sends the output of this turn. Closing a connection may produce more output, because the others
+// get an event. The loop ends because every round closes connections or produces no output.
 void RendezvousServer::Loop::settle() {
   for (auto touched = reception_.take_touched(); !touched.empty();
        touched = reception_.take_touched()) {

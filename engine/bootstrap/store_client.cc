@@ -1,4 +1,4 @@
-// Requests out, replies in, and the waiting between.
+// store_client: sends requests and waits for their replies.
 #include "engine/bootstrap/store_client.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,8 @@
 namespace weft {
 namespace {
 
-// How much longer than its deadline a wait stays to hear from the rendezvous who was missing.
+// After its deadline a wait lasts at most this much longer, until the rendezvous has said which
+// ranks are missing.
 constexpr std::int64_t kLastWordsMs = 1000;
 
 std::chrono::steady_clock::time_point steady(Deadline deadline) {
@@ -21,7 +22,7 @@ StoreClient::StoreClient(Rank rank, int size, std::int64_t put_deadline_ms, Fd e
     : rank_(rank), size_(size), put_deadline_ms_(put_deadline_ms), events_(std::move(event_fd)) {}
 
 Status StoreClient::put(std::string key, std::string bytes) {
-  // Refused here as well as by the board: the frame has no room for longer ones.
+  // The board refuses these, too, but a frame has no room for a longer key or value.
   if (key.empty() || key.size() > kMaxStoreKey || bytes.size() > kMaxStoreValue) {
     return Status(
         Code::invalid_argument,
@@ -49,7 +50,7 @@ Status StoreClient::fence(Deadline deadline) {
 
 Status StoreClient::goodbye(Deadline deadline) {
   {
-    // From here on the end of the connection is what we asked for, not an event.
+    // From here on, no event is reported: the connection ends because this rank leaves.
     const std::lock_guard lock(mutex_);
     left_ = true;
   }
@@ -71,7 +72,8 @@ Reply StoreClient::ask(BoardRequest request, Deadline deadline) {
     request.id = ++last_id_;
     open_.emplace(request.id, std::nullopt);
   }
-  // Even a request that cannot be sent is waited for: breaking off answers it, with the reason.
+  // If the request cannot be sent, break_off() answers it with the reason, and await() returns
+  // that.
   if (const Status sent = send(request, deadline); !sent.ok()) break_off(sent);
   if (auto reply = await(request.id, deadline)) return *std::move(reply);
   const Deadline last_words = Deadline::after_ms(kLastWordsMs);
@@ -97,14 +99,15 @@ std::optional<Reply> StoreClient::await(RequestId id, Deadline deadline) {
 void StoreClient::deliver(const Reply& reply) {
   const std::lock_guard lock(mutex_);
   const auto slot = open_.find(reply.id);
-  if (slot == open_.end() || slot->second) return;  // given up, or never asked
+  if (slot == open_.end() || slot->second) return;  // no longer waited for, or never requested
   slot->second = reply;
   delivered_.notify_all();
 }
 
 void StoreClient::deliver(const StoreEvent& event) {
   const std::lock_guard lock(mutex_);
-  // A rank ends once and the rendezvous once; more than that is a server gone wrong.
+  // Each rank ends at most once, and so does the rendezvous. A server that sends more events is
+  // broken, and these are dropped.
   if (!left_) events_.push(event, static_cast<std::size_t>(size_) + 1);
 }
 

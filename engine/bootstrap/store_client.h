@@ -1,10 +1,9 @@
-// StoreClient: what the two kinds of Store share. It turns calls into requests, keeps those that
-// wait for a reply, and queues events behind a descriptor. A kind of Store adds only how a request
-// travels.
+// StoreClient: the common part of the TCP store and the local store. It turns calls into requests,
+// keeps those that wait for a reply, and queues events. The derived class only sends requests.
 //
-// Any thread calls; replies and events are delivered by whoever receives them (the reader thread of
-// the TCP store, another rank's thread in the local store). One mutex guards all of it and is never
-// held while a request travels.
+// Any thread may call. Replies and events are delivered by the thread that receives them: the TCP
+// store's own thread, or in the local store the thread of any rank. One mutex guards everything. It
+// is never held while a request is sent.
 #pragma once
 
 #include <condition_variable>
@@ -32,16 +31,17 @@ class StoreClient : public Store {
  protected:
   StoreClient(Rank rank, int size, std::int64_t put_deadline_ms, Fd event_fd);
 
-  // Sends a request on its way; an error means that it will have no reply.
+  // Sends a request. After an error, no reply will come.
   virtual Status send(const BoardRequest& request, Deadline deadline) = 0;
 
   void deliver(const Reply& reply);
   void deliver(const StoreEvent& event);
-  // Nothing will be received any more: all waits, now and later, end with `why`.
+  // Called when nothing more can be received: all waits, now and later, end with `why`.
   void break_off(const Status& why);
 
  private:
-  // A request and its reply; ended by the deadline with an answer that names who is missing.
+  // Sends a request and waits for its reply. At the deadline gives the request up; the reply then
+  // names the ranks that are missing.
   Reply ask(BoardRequest request, Deadline deadline);
   std::optional<Reply> await(RequestId id, Deadline deadline);
 
@@ -52,7 +52,7 @@ class StoreClient : public Store {
   std::mutex mutex_;
   std::condition_variable delivered_;
   RequestId last_id_ = 0;
-  std::map<RequestId, std::optional<Reply>> open_;  // asked, and the reply once it is there
+  std::map<RequestId, std::optional<Reply>> open_;  // requests, with the reply once it has come
   Status broken_;
   bool left_ = false;
 };

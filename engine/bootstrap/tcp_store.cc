@@ -1,4 +1,4 @@
-// The thread between a rank's calls and its rendezvous connection.
+// tcp_store: the thread that serves a rank's rendezvous connection.
 #include "engine/bootstrap/tcp_store.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,8 @@
 namespace weft {
 namespace {
 
-// How long a rank that leaves and takes the rendezvous with it stays for those that have not come.
+// How long the rank that hosts the rendezvous waits, when it leaves, for ranks that have not
+// joined.
 constexpr std::int64_t kLatecomersMs = 2000;
 
 }  // namespace
@@ -64,7 +65,8 @@ Status TcpStore::turn() {
   const short events = sending_.empty() ? POLLIN : POLLIN | POLLOUT;
   std::array<pollfd, 2> fds{pollfd{joined_.socket.get(), events, 0},
                             pollfd{wake_.get(), POLLIN, 0}};
-  // The welcome may have brought frames behind it, which no poll would report: read() looks first.
+  // Frames may have arrived together with the welcome. poll() does not report these, because they
+  // are in the reader already, so read() comes first.
   WEFT_RETURN_IF_ERROR(read());
   if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return system_error("poll", errno);
   if (fds[1].revents != 0) {
@@ -109,10 +111,11 @@ Status TcpStore::take_frame(const wire::Frame& frame) {
     deliver(event);
     return {};
   }
-  return wire::decode_refused(frame);  // whatever else it is, the connection ends
+  return wire::decode_refused(frame);  // always an error, which ends the connection
 }
 
-// The server is gone. When it lived in a rank's process, that rank is: it cannot say so itself.
+// Called when the connection to the server has ended. If the server was in the process of another
+// rank, that rank has died, too, and the server can no longer report it.
 void TcpStore::lose(const Status& why) {
   const Rank host = joined_.host_rank;
   const std::string reason = fmt::format("the rendezvous {} is gone: {}", server_name_, why.text());

@@ -1,4 +1,5 @@
-// The rank's end of a rendezvous connection: joining, and the thread that keeps the connection.
+// tcp_store: the rank's end of a rendezvous connection: joining, and the thread that serves the
+// connection.
 #pragma once
 
 #include <atomic>
@@ -8,23 +9,23 @@
 
 namespace weft {
 
-// A connection on which the rank has been welcomed.
+// A connection on which the rank has joined.
 struct Joined {
   Fd socket;
-  wire::FrameReader reader;  // with what has arrived behind the welcome
+  wire::FrameReader reader;  // may hold frames that arrived behind the welcome
   Rank host_rank;
 };
 
-// Owns one thread that sends and receives; it sleeps in poll(2) while nothing happens. Callers
-// leave their frames in a buffer and never touch the socket, so a caller's deadline cannot cut a
-// frame in two.
+// Owns one thread that sends and receives. It sleeps in poll(2) while nothing happens. Callers put
+// their frames into a buffer and never touch the socket, so a caller that reaches its deadline
+// leaves no half frame on the connection.
 class TcpStore final : public StoreClient {
  public:
   [[nodiscard]] static Result<std::shared_ptr<TcpStore>> open(const ConnectOptions& options,
                                                               Joined joined);
   ~TcpStore() override;
 
-  // This process holds the server too; goodbye() then waits for the other ranks.
+  // Gives the store the server that this process holds. goodbye() then waits for the other ranks.
   void host(std::unique_ptr<RendezvousServer> server) { server_ = std::move(server); }
   Status goodbye(Deadline deadline) override;
 
@@ -41,17 +42,18 @@ class TcpStore final : public StoreClient {
 
   const std::string server_name_;
   std::unique_ptr<RendezvousServer> server_;  // outlives the connection to it
-  Joined joined_;                             // the thread's
+  Joined joined_;                             // used by the thread only
   Fd wake_;
   std::mutex outgoing_mutex_;
-  std::string
-      outgoing_;  // frames that callers left; bounded by their number, each waits for its reply
-  std::string sending_;  // the thread's: taken from outgoing_
+  // Frames of callers. Bounded by the number of callers, because each waits for its reply.
+  std::string outgoing_;
+  std::string sending_;  // taken from outgoing_; used by the thread only
   std::atomic<bool> stop_{false};
   Thread thread_;
 };
 
-// Connects, proves and is welcomed, trying again until the deadline while nobody is there.
+// Connects to the server, exchanges proofs and joins. While no server is there, tries again until
+// the deadline.
 [[nodiscard]] Result<Joined> join_rendezvous(const ConnectOptions& options, Deadline deadline);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// Frames to bytes and back. The two small classes at the top know byte order and bounds; everything
-// below them reads like the table in wire.h.
+// wire: encodes frames and decodes them. Only the two classes at the top deal with byte order and
+// bounds. The functions below them follow the table in wire.h.
 #include "engine/bootstrap/wire.h"
 
 #include <fmt/format.h>
@@ -43,7 +43,8 @@ class Writer {
   std::string out_;
 };
 
-// Reads past the end give zeros and are remembered: a decoder reads all its fields, then asks once.
+// Reads the fields of a body. A read past the end returns zeros and is remembered, so that a
+// decoder can read all fields and then check complete() once.
 class Cursor {
  public:
   explicit Cursor(std::string_view in) : in_(in) {}
@@ -99,8 +100,7 @@ bool is_code(std::uint8_t value) {
 }  // namespace
 
 Result<std::optional<Frame>> FrameReader::next() {
-  // A stream that does not begin like ours is refused at its first wrong byte, before a length is
-  // read.
+  // Another protocol is refused at its first wrong byte, before a length is read.
   const std::string_view start = std::string_view(buffer_).substr(0, kMagic.size());
   if (start != kMagic.substr(0, start.size())) {
     return Status(Code::mismatch, "the other side does not speak Weft's rendezvous protocol");
@@ -111,7 +111,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   const auto type = static_cast<Type>(header.u8());
   const std::uint16_t zero = header.u16();
   const std::size_t length = header.u32();
-  // A refusal is understood in every version: it says why the two must part.
+  // A refused frame is read in every version, because it says what is wrong.
   if (version != kVersion && type != Type::refused) {
     return Status(Code::mismatch,
                   fmt::format("the other side speaks version {} of the rendezvous protocol, "

@@ -10,13 +10,16 @@
 //   refused    s -> c     code u8, text                            the server closes after it
 //   put        c -> s     id u32, key length u16, key, value
 //   get        c -> s     id u32, from i32, key
-//   fence, give_up, leave c -> s  id u32
+//   fence      c -> s     id u32
+//   give_up    c -> s     id u32                                   of the request that is given up
+//   leave      c -> s     id u32, reason                           empty if the rank has not failed
 //   reply      s -> c     id u32, code u8, rank i32, value (code ok) or text
 //   event      s -> c     kind u8, rank i32, reason
 //
-// The header and the refused frame keep their form in every version, so that two versions can tell
-// each other why they part. Everything that is decoded is checked: lengths before memory is taken,
-// every field against its range, and no byte may be left over. Values and pure functions.
+// The header and the refused frame have the same form in every version of the protocol. So a rank
+// and a server of different versions can say why they do not work together. All input is checked:
+// a length before memory is allocated, every field against its range, and no byte may be left over.
+// Values and pure functions.
 #pragma once
 
 #include <array>
@@ -33,7 +36,8 @@ namespace weft::wire {
 
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 12;
-// The largest body: a put of the largest key and value. What a stranger may send is far smaller.
+// The largest body: a put of the largest key and value. Before a connection has joined, bodies are
+// limited to kMaxStrangerBody.
 inline constexpr std::size_t kMaxBody = 4 + 2 + kMaxStoreKey + kMaxStoreValue;
 inline constexpr std::size_t kMaxStrangerBody = 512;
 inline constexpr std::size_t kMaxText = 1024;  // longer refusals and reasons are cut
@@ -70,15 +74,14 @@ struct Welcome {
   Proof proof;
 };
 
-// Cuts a byte stream into frames. Holds at most one frame's bytes and what one read brought.
+// Cuts a byte stream into frames. Holds at most the bytes of one frame and of one read.
 class FrameReader {
  public:
   explicit FrameReader(std::size_t max_body) : max_body_(max_body) {}
   void set_max_body(std::size_t bytes) { max_body_ = bytes; }
   void append(std::string_view bytes) { buffer_.append(bytes); }
-  // The next whole frame; nothing when more bytes are needed; mismatch for another protocol or
-  // version, invalid_argument for a frame that is too long. After an error the stream has no
-  // meaning.
+  // The next whole frame; nothing if more bytes are needed. mismatch: another protocol or version.
+  // invalid_argument: a frame that is too long. After an error the reader cannot be used further.
   [[nodiscard]] Result<std::optional<Frame>> next();
 
  private:
@@ -98,7 +101,7 @@ class FrameReader {
 [[nodiscard]] Result<Nonce> decode_challenge(const Frame& frame);
 [[nodiscard]] Result<Hello> decode_hello(const Frame& frame);
 [[nodiscard]] Result<Welcome> decode_welcome(const Frame& frame);
-// The refusal itself, or why the frame is none: an error in either case.
+// The refusal as an error, or an error that says why the frame is no refusal.
 [[nodiscard]] Status decode_refused(const Frame& frame);
 [[nodiscard]] Result<BoardRequest> decode_request(const Frame& frame);
 [[nodiscard]] Result<Reply> decode_reply(const Frame& frame);

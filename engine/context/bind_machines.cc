@@ -8,8 +8,9 @@
 
 namespace weft {
 
-// The machines are the neighbors: edges and weights of a call are those of machines. The plan says
-// which ranks stand for an edge, and each of these ranks uses its machine's weight.
+// The neighbors are machines, and so the edges and weights of a call are those of machines. For
+// each edge, the plan says which ranks send and receive; each of these uses the weight of the edge
+// between the machines.
 Status Binder::hierarchical_neighbor_allreduce(const Request& request, Invocation& invocation) {
   constexpr std::string_view kName = "hierarchical_neighbor_allreduce";
   const Input& x = request.input;
@@ -37,7 +38,7 @@ Status Binder::hierarchical_neighbor_allreduce(const Request& request, Invocatio
     for (const NeighborWeight& edge : step->out) view.out.push_back(edge.rank);
     return plan_hierarchical_neighbor_allreduce(config_.rank, layout, view, Shape{key.in_place});
   }));
-  call.checks_graph = true;  // the graph of machines
+  call.checks_graph = true;  // credits check the machine graph
   MachineGraph::weigh_edges(call.in, step->in, layout, own, invocation.receive_weights);
   MachineGraph::weigh_edges(call.out, step->out, layout, own, invocation.send_weights);
   call.receive_weights = invocation.receive_weights;

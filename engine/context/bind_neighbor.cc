@@ -1,4 +1,4 @@
-// binder: operations between neighbors of the graph, and what all families share.
+// binder: operations between neighbors of the graph, and the functions that all families share.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -77,11 +77,11 @@ void Binder::use(const CachedPlan& plan, Invocation& invocation) {
   invocation.trace_name = plan.trace_name;
   invocation.call.in = plan.in;
   invocation.call.out = plan.out;
-  invocation.call.checks_graph = false;  // all ranks take part: no graphs could differ
+  invocation.call.checks_graph = false;  // all ranks take part, so there are no graphs to differ
 }
 
-// The plan of a neighbor operation depends on the degrees and on this rank's place among its
-// in-neighbors, because sums run in rank order.
+// Gets the plan of a neighbor operation. It depends on the degrees, and on how many in-neighbors
+// have a lower rank than this one, because sums are made in rank order.
 Status Binder::plan_neighbors(Invocation& invocation, Collective collective, bool in_place) {
   const Call& call = invocation.call;
   PlanKey key;

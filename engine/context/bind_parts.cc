@@ -1,4 +1,4 @@
-// binder: operations that give and take parts: gatherings, scatterings, reductions to blocks.
+// binder: operations on blocks of ranks: allgather, gather, scatter, alltoall and reduce_scatter.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace weft {
 
-// One part for each rank, one after another: as counted, or of `each` elements.
+// Appends one part for each rank, one after another: of `counts` elements, or of `each` elements if
+// `counts` is empty.
 Status Binder::give_parts(std::string_view what, std::vector<Range>& parts, DataType type,
                           std::span<const std::size_t> counts, std::size_t each) const {
   const auto ranks = static_cast<std::size_t>(config_.size);
@@ -19,7 +20,8 @@ Status Binder::give_parts(std::string_view what, std::vector<Range>& parts, Data
 
 namespace {
 
-// `whole` is what the parts make up, `part` this rank's.
+// Checks that the parts have `whole` elements together, and that this rank's part has `part`
+// elements.
 Status check_counts(std::string_view what, const std::vector<Range>& parts, Rank rank,
                     std::size_t whole, std::size_t part) {
   const std::size_t own = parts[static_cast<std::size_t>(rank)].count;
@@ -136,7 +138,7 @@ Status Binder::scatter(const Request& request, Invocation& invocation) {
   });
 }
 
-// Without counts all blocks are equal.
+// Without counts, this is an alltoall with equal blocks; with counts, an alltoallv.
 Status Binder::alltoall(const Request& request, Invocation& invocation) {
   const Input& x = request.input;
   const Output& y = request.output;

@@ -1,5 +1,5 @@
-// binder: operations of some ranks: send and recv, pairs, groups. How they find their place beside
-// the operations of all ranks is told in engine/lane/admission.h.
+// binder: subset operations: send, recv, pair_average and group_average. engine/lane/admission.h
+// describes when they begin.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-// The same at all members of a group, and nearly always different for different groups. The
-// collective, the sizes and the streams themselves tell the rest apart.
+// A number for a group: the same at all its ranks, and nearly always different for different
+// groups. It stands in the messages, so that a rank finds out if a message is of another group.
 std::uint32_t identity_of(std::span<const Rank> members) {
   const std::uint64_t hash =
       fnv1a64({reinterpret_cast<const char*>(members.data()), members.size_bytes()});
@@ -69,7 +69,7 @@ Status Binder::pair_average(const Request& request, Invocation& invocation) {
   return plan_neighbors(invocation, Collective::pair_average, is_in_place(x, y));
 }
 
-// The group's ranks, ascending, go to group_; `place` is where this rank is among them.
+// Puts the ranks of the group into group_, ascending. `place` becomes this rank's index there.
 Status Binder::place_in_group(std::span<const Rank> ranks, int& place) {
   group_.assign(ranks.begin(), ranks.end());
   std::ranges::sort(group_);

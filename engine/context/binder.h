@@ -1,6 +1,6 @@
-// binder: what a call means. The Binder checks the operands of a Request, finds the peers and weights
-// of this step, chooses the shape of the plan, and fills the Invocation that the lane runs. A file for
-// each family of operations: bind_neighbor.cc, bind_all.cc, bind_parts.cc, bind_machines.cc and
+// binder: turns a Request into an Invocation that the lane can run. The Binder checks the operands,
+// finds the peers and the weights of the call, and gets a plan of the right shape. There is a file
+// for each family of operations: bind_neighbor.cc, bind_all.cc, bind_parts.cc, bind_machines.cc and
 // bind_some.cc. Internal to the module.
 #pragma once
 
@@ -28,8 +28,7 @@ class Binder {
         machines_(machines),
         machine_graph_(machine_graph) {}
 
-  // Fills an invocation that is clear. An error names the operation and what is wrong with its
-  // operands.
+  // Fills a cleared invocation. An error names the operation and what is wrong with its operands.
   [[nodiscard]] Status bind(const Request& request, Invocation& invocation);
 
  private:
@@ -78,7 +77,7 @@ class Binder {
   GraphEdges& edges_;
   MachineTable& machines_;
   MachineGraph& machine_graph_;
-  std::vector<Rank> group_;  // the members of a group, ascending; scratch
+  std::vector<Rank> group_;  // the ranks of a group, ascending; scratch
 };
 
 }  // namespace weft

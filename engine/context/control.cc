@@ -10,10 +10,10 @@
 namespace weft {
 namespace {
 
-// Peers that are answered at one look, at most.
+// The most peers whose control notices one listen() reads.
 constexpr int kMostAnswers = 16;
 
-// A failure as it travels, with the text behind it.
+// The payload of a failure notice. The text of the failure follows it.
 struct FailureNote {
   std::uint32_t code;
   std::int32_t rank;
@@ -71,7 +71,8 @@ Status Control::listen_to(Contact& contact) {
   }
 }
 
-// The peer has an edge to this rank, if it sends, or from it, and this rank has no such edge.
+// The error for an edge that the peer has and this rank has not: from the peer to this rank if
+// `sends`, else from this rank to the peer.
 Status Control::no_edge(const std::string& what, bool sends, Rank peer) const {
   return Status(Code::mismatch,
                 sends
@@ -82,13 +83,14 @@ Status Control::no_edge(const std::string& what, bool sends, Rank peer) const {
                 peer);
 }
 
-// A peer waits for this rank in an operation. If that operation is over here, or runs, and the peer
-// had no part in it, the two graphs differ; both ranks learn it from this answer.
+// Handles the query of a peer that waits for this rank in an operation. If this rank has begun the
+// operation and has no edge with the peer in it, the two graphs differ. The returned error fails
+// this context, which then tells its peers.
 Status Control::answer(Contact& contact, const WireHeader& header) {
   const std::uint64_t next = lane_.admission().next_operation();
   // The number travels modulo 2^32; the operation meant is the one nearest to this rank's next one.
   const auto ahead = static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
-  if (ahead >= 0) return {};  // this rank is not there yet
+  if (ahead >= 0) return {};  // this rank has not begun the operation
   const std::uint64_t operation = next + static_cast<std::uint64_t>(std::int64_t{ahead});
   const std::string what =
       fmt::format("{} (operation {})", name(static_cast<Collective>(header.collective)), operation);
@@ -97,7 +99,8 @@ Status Control::answer(Contact& contact, const WireHeader& header) {
   return no_edge(what, (header.flags & kFlagSends) != 0, contact.rank);
 }
 
-// A peer that has an edge with this rank may wait in vain because the two disagree otherwise.
+// Compares the calls of two ranks that do have an edge. They may call different collectives, or the
+// same one with different roots, operators or algorithms; the peer then waits in vain.
 Status Control::compare(const LaneSlot* slot, const WireHeader& header, Rank from,
                         const std::string& what) {
   if (slot == nullptr) return {};
@@ -143,7 +146,8 @@ Status Control::find_stray() const {
 void Control::ask_missing(LaneSlot& slot) {
   slot.execution.missing(missing_);
   for (const Execution::Missing& missing : missing_) {
-    // One question at a time: the control channel keeps room for a failure.
+    // At most one query to a peer is unreleased, so that its control channel has room for a
+    // failure notice.
     Endpoint& endpoint = *missing.contact->endpoint;
     if (endpoint.posted(kControlChannel) != endpoint.released(kControlChannel)) continue;
     WireHeader header = header_of(NoticeKind::query);
@@ -160,7 +164,7 @@ void Control::tell_failure(const Status& status) {
   std::string payload(reinterpret_cast<const char*>(&note), sizeof note);
   payload += status.text().substr(0, kControlBytes - sizeof note);
   WireHeader header = header_of(NoticeKind::failure);
-  header.form = PieceForm::payload;  // a bond keeps only what is said to be a payload
+  header.form = PieceForm::payload;  // else a bond would not keep the payload
   header.bytes = static_cast<std::uint32_t>(payload.size());
   for (const auto& [rank, contact] : peers_.all()) {
     (void)contact->endpoint->post_notice(kControlChannel, header,

@@ -1,5 +1,6 @@
-// control: what ranks say to each other beside operations, on the control channel: a question whether
-// the peer takes part in an operation, and the failure of a context. Internal to the module.
+// control: the notices of the control channel, which belong to no operation. A query asks a peer
+// whether it takes part in an operation. A failure notice says that a context has failed, and why.
+// Internal to the module.
 #pragma once
 
 #include <string>
@@ -21,12 +22,15 @@ class Control {
   Control(const Config& config, Identity identity, Lane& lane, Peers& peers)
       : config_(config), identity_(identity), lane_(lane), peers_(peers) {}
 
-  // Answers what peers have asked. The failure that they tell of, or that an answer shows; ok: none.
+  // Reads the control notices that have arrived. Returns an error if a peer reports a failure, or
+  // if a query shows that the peer and this rank disagree about an operation.
   [[nodiscard]] Status listen();
-  // Asks every peer that the operation of the slot waits for whether this rank is its peer, too.
+  // Sends a query to every peer for which the slot's operation waits: does the peer have an edge
+  // with this rank, too?
   void ask_missing(LaneSlot& slot);
-  // A notice on the channel of an operation that is over here, or has no edge from its sender: the
-  // ranks disagree about the operation, for example about its root. `mismatch`, or ok: none.
+  // Looks for a notice of an operation that is over on this rank, or that has no edge with the
+  // notice's sender. Such a notice means that the ranks disagree about the operation, for example
+  // about its root: `mismatch`. ok: there is none.
   [[nodiscard]] Status find_stray() const;
   // Tells every peer that this context has failed.
   void tell_failure(const Status& status);

@@ -1,4 +1,4 @@
-// core: opening and closing a context, and the way of a call.
+// core: opening and closing a context, and running calls.
 #include "engine/context/core.h"
 
 #include <fmt/core.h>
@@ -11,9 +11,9 @@
 namespace weft {
 namespace {
 
-// The ranks of a machine share its last cache; each brings an input and an output of about the same
-// size. What does not fit there all together is better written around it (measured:
-// docs/performance.md).
+// The size of an output from which it is written past the caches. The ranks of a machine share the
+// last-level cache, and each has an input and an output of about the same size. If these do not all
+// fit the cache, outputs are written faster past it (measured: docs/performance.md).
 std::size_t streaming_bytes(int ranks_here) {
   constexpr std::size_t kUsualKib = 32 << 10;
   // The kernel's own figure: sysconf() reports the caches of all sockets of the host in some
@@ -101,7 +101,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
   WEFT_RETURN_IF_ERROR(config.check());
   const std::uint16_t number = store->next_context();
   Roster roster(Hub::of(store));
-  // Decided for the job as a whole: contexts that are split off keep to it.
+  // The transports are decided once for the job. Contexts made by split() use the same.
   Config decided = config;
   decided.size = roster.size();
   decided.rank = roster.rank();
@@ -198,7 +198,7 @@ Result<Handle> Context::Core::start(const Request& request) {
 }
 
 void Context::Core::machines_read(const Status& policies) {
-  if (!policies.ok()) return failures_.fail(policies);  // whoever asked, and whatever for
+  if (!policies.ok()) return failures_.fail(policies);  // for whatever purpose they were read
   peers_.choose_rails();
 }
 
@@ -208,7 +208,7 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
                                graph.size(), config_.size));
   }
   const Lane::Hold hold(lane_);
-  lane_.drive_until_none_of_all();  // they hold the old graph's peers and weights
+  lane_.drive_until_none_of_all();  // operations in flight use the old graph's peers and weights
   edges_.set(std::move(graph), weighted);
   last_requests_.forget();
   return {};

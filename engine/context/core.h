@@ -1,5 +1,5 @@
-// core: what is behind a Context. The Core puts the parts of a context together and sends each call
-// its way: the Binder says what the call means, the Lane runs it. Each part has one duty:
+// core: the implementation of a Context. The Core holds the parts of a context and passes each call
+// on: the Binder turns it into an Invocation, and the Lane runs that. Each part has one duty:
 //
 //   Lane           engine/lane: token, interface, executions, thread
 //   Peers          the ranks that this rank is connected to
@@ -8,8 +8,8 @@
 //   PlanCache      plans by shape
 //   GraphEdges     the graph, and the weights of a call on it; MachineGraph: the same for machines
 //   Binder         from a Request to what an execution needs
-//   Control        what ranks say to each other beside operations
-//   Failures       what ends the context
+//   Control        notices between ranks that belong to no operation
+//   Failures       deaths, deadlines and errors, which end the context
 //
 // Internal to the module.
 #pragma once
@@ -33,7 +33,7 @@ namespace weft {
 class Context::Core : public std::enable_shared_from_this<Context::Core>, private LaneObserver {
  public:
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
-  // The core of this rank's color; null for none. Collective.
+  // The core of a new context of the ranks with this color; null for kNoColor. Collective.
   Result<std::shared_ptr<Core>> split(int color, int key);
   ~Core() override;
 
@@ -72,7 +72,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   void operation_failed(const Status& status, bool touched_output) override {
     failures_.fail(status, touched_output);
   }
-  // The machine records of all ranks are there; `policies`: whether they go together.
+  // Called when the machine records of all ranks have been read. `policies` is an error if two
+  // ranks have different rail policies.
   void machines_read(const Status& policies);
 
   const Config config_;
@@ -95,7 +96,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   LastRequests last_requests_;
   bool closed_ = false;
 
-  Membership membership_;  // last: its callbacks use what stands above
+  Membership membership_;  // last, because its callbacks use the members above
 };
 
 }  // namespace weft

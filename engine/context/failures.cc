@@ -1,4 +1,4 @@
-// failures: the slow look around, and the end of a context.
+// failures: look_around(), and ending a context.
 #include "engine/context/failures.h"
 
 #include <fmt/core.h>
@@ -8,16 +8,17 @@
 namespace weft {
 namespace {
 
-// Turns of the interface that let in what a rank said before it left. A network's queue gives a batch
-// at each turn.
+// Turns of the interface that take in the last notices of a rank that has left. One turn takes in
+// one batch of a network's queue.
 constexpr int kLastTurns = 64;
 
 std::string label(const LaneSlot& slot) {
   return fmt::format("{} (operation {})", name(slot.invocation.call.collective), slot.number);
 }
 
-// Looks that must find a needed rank gone. A rank that left may have failed because of a third rank.
-// That rank's note names the cause, and gets this long to arrive.
+// How often look_around() must find that a needed rank has left before the context fails. The rank
+// may have left because of the failure of a third rank. The failure notice that names the cause has
+// this long to arrive.
 constexpr std::uint32_t kLooksAtDeparture = 16;
 
 }  // namespace
@@ -32,17 +33,19 @@ void Failures::look_around() {
   // Failing empties no slot, so the list of running slots stays as it is.
   for (LaneSlot* slot : lane_.running()) {
     if (check_deadline(*slot, now)) return;
-    // Nobody knows which operations of some ranks a peer has still to call; the deadline ends them.
+    // Peers are not asked about subset operations, because a peer may call its part at any later
+    // time. Only the deadline ends these.
     if (slot->is_of_some_ranks) continue;
-    // The peers are asked in rounds 1, 2, 4, 8, … and then in every 64th, so a peer that was slow to
-    // start is asked again, but not all the time.
+    // The peers are asked in rounds 1, 2, 4, 8, … and in every 64th round, so that a peer that
+    // began late is asked again, but not all the time.
     const std::uint32_t round = ++slot->queries;
     if ((round & (round - 1)) == 0 || round % 64 == 0) control_.ask_missing(*slot);
   }
 }
 
-// The deadline counts from the first time that the operation was seen waiting, so the hot path reads
-// no clock. True if the context failed.
+// Fails the context if the operation's deadline has passed, and returns whether it has. The
+// deadline counts from the first time that look_around() found the operation waiting, so that the
+// hot path reads no clock.
 bool Failures::check_deadline(LaneSlot& slot, std::int64_t now) {
   if (slot.deadline_ns == 0) slot.deadline_ns = now + config_.deadline_ms * 1'000'000;
   if (now < slot.deadline_ns) return false;
@@ -50,7 +53,8 @@ bool Failures::check_deadline(LaneSlot& slot, std::int64_t now) {
   return true;
 }
 
-// True if the context failed, because something that is needed is gone.
+// Fails the context if a rank has died, or if a needed rank or path is gone. Returns whether the
+// context has failed.
 bool Failures::check_gone() {
   if (membership_.epoch() != membership_epoch_) {
     membership_epoch_ = membership_.epoch();
@@ -66,7 +70,8 @@ bool Failures::check_gone() {
   return false;
 }
 
-// True if the last path to a rank that is waited for has failed.
+// Fails the context if no path works to a rank for which an operation waits. Returns whether it
+// has.
 bool Failures::check_paths() {
   for (LaneSlot* slot : lane_.running()) {
     slot->execution.missing(missing_);
@@ -81,13 +86,14 @@ bool Failures::check_paths() {
   return false;
 }
 
-// True if a rank that the operation waits for has left, or the context failed for another reason.
+// Fails the context if a rank for which the operation waits has left. Returns whether the context
+// has failed, for this or another reason.
 bool Failures::check_left(LaneSlot& slot) {
   if (missing_and_gone(slot) == kNoRank) return false;
-  // What the rank said and did before it left may have come since the last look. All of that is here
-  // by now, in memory or in the queues of the network.
+  // Notices that the rank sent before it left may have arrived since the last turn. By now all of
+  // them are in memory or in the queues of the network.
   for (int turn = 0; turn < kLastTurns && slot.is_running(); ++turn) lane_.advance_once(slot);
-  // A rank that left because it failed has said why.
+  // A rank that left because it failed has sent a failure notice.
   if (listen() || lane_.has_failed()) return true;
   const Rank rank = slot.is_running() ? missing_and_gone(slot) : kNoRank;
   if (rank == kNoRank || ++slot.departures < kLooksAtDeparture) return false;
@@ -98,7 +104,7 @@ bool Failures::check_left(LaneSlot& slot) {
   return true;
 }
 
-// A rank that the operation waits for and that has left, or kNoRank.
+// A rank that has left and for which the operation waits, or kNoRank.
 Rank Failures::missing_and_gone(LaneSlot& slot) {
   slot.execution.missing(missing_);
   for (const Execution::Missing& missing : missing_) {
@@ -108,7 +114,8 @@ Rank Failures::missing_and_gone(LaneSlot& slot) {
   return kNoRank;
 }
 
-// True if the context failed by what a peer has said.
+// Reads the control notices, and fails the context if they contain or show a failure. Returns
+// whether they do.
 bool Failures::listen() {
   const Status told = control_.listen();
   if (told.ok()) return false;

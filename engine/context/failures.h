@@ -1,7 +1,7 @@
-// failures: what ends a context, and how it is noticed. Deaths, closed connections, deadlines, and
-// failures that peers tell of are looked at about once per millisecond of waiting, never while data
-// flows. The first failure is the context's for good: it ends all operations, the peers are told, and
-// later calls return it. Internal to the module.
+// failures: notices what ends a context, and ends it. look_around() looks for deaths, closed
+// connections, passed deadlines, and failures that peers report. It is called about once per
+// millisecond of waiting, never while data flows. The first failure ends all operations, is sent to
+// the peers, and is returned by all later calls. Internal to the module.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class Failures {
   Control& control_;
   RailSelection& rails_;
   const Membership& membership_;
-  Epoch membership_epoch_ = 0;               // of the last look
+  Epoch membership_epoch_ = 0;               // the epoch that was checked last
   std::vector<Execution::Missing> missing_;  // scratch
 };
 

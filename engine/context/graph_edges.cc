@@ -20,7 +20,7 @@ double as_weight(double given) {
   return given + 0.0;
 }
 
-// Gives some of the graph's edges their weights of this call, and marks the others as unused.
+// Sets the weights of the edges that a call names, and marks the graph's other edges as unused.
 Status weigh_some(std::span<const NeighborWeight> named, std::span<Contact* const> edges,
                   std::vector<double>& values, const char* list, auto&& no_such_edge) {
   values.assign(edges.size(), kUnused);
@@ -91,8 +91,8 @@ Status GraphEdges::bind(Invocation& invocation, const NeighborWeights& weights) 
   return check_weight(kName, *weights.self, config_.rank);
 }
 
-// Weights for some of the graph's in-neighbors. The other in-neighbors still send, and their data is
-// not used.
+// Weights for some of the graph's in-neighbors. The other in-neighbors still send, and their data
+// is not used.
 Status GraphEdges::bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources) {
   WEFT_RETURN_IF_ERROR(bind(invocation));
   const auto no_edge = [&](Rank rank) {
@@ -106,9 +106,9 @@ Status GraphEdges::bind_pull(Invocation& invocation, std::span<const NeighborWei
   return {};
 }
 
-// Pure push over the graph: only the senders know who pushes in this step. So every out-neighbor hears
-// from this rank, the chosen ones with data and the others that there is none, and data counts with the
-// weight that its sender gave.
+// Pure push over the graph: only the sender knows to which out-neighbors it pushes in this step.
+// Therefore every out-neighbor gets a message from this rank. The message contains data, or says
+// that there is none. Data counts with the weight that its sender gave.
 Status GraphEdges::bind_push(Invocation& invocation, std::span<const NeighborWeight> targets) {
   WEFT_RETURN_IF_ERROR(bind(invocation));
   const auto no_edge = [&](Rank rank) {
@@ -123,7 +123,8 @@ Status GraphEdges::bind_push(Invocation& invocation, std::span<const NeighborWei
   return {};
 }
 
-// The peers of this call alone, ascending by rank, with their weights.
+// Binds one side of a call that names its own edges: the peers, ascending by rank, and their
+// weights.
 Status GraphEdges::bind_side(std::span<const NeighborWeight> list, const char* what,
                              std::vector<Contact*>& peers, std::vector<double>& values) {
   if (!std::ranges::is_sorted(list, {}, &NeighborWeight::rank)) {
@@ -152,7 +153,7 @@ Status GraphEdges::bind_side(std::span<const NeighborWeight> list, const char* w
   return {};
 }
 
-// Sources and destinations of this call alone; the edges need not be in the graph.
+// Binds a call that names both sources and destinations. Its edges need not be in the graph.
 Status GraphEdges::bind_edges_of_call(Invocation& invocation, const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(
       bind_side(*weights.sources, "src_weights", invocation.in, invocation.receive_weights));

@@ -1,6 +1,5 @@
-// graph_edges: the context's graph as this rank sees it, and how the peers and weights of a
-// neighbor operation are bound: to the graph's edges, to some of them, or to edges of one call.
-// Internal to the module.
+// graph_edges: the context's graph, and the binding of peers and weights of a neighbor operation.
+// A call uses all edges of the graph, some of them, or edges of its own. Internal to the module.
 #pragma once
 
 #include <span>
@@ -22,16 +21,17 @@ class GraphEdges {
       : config_(config), peers_(peers), graph_(std::move(graph)) {}
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  // `weighted`: the graph's weights count, else uniform ones. Operations that were bound before keep
-  // their peers and weights only until then: none may run.
+  // If `weighted`, neighbor operations use the graph's weights, else uniform ones. No operation
+  // that was bound before may be running, because its peers and weights become invalid.
   void set(Graph graph, bool weighted);
 
   // Fills in the peers of the graph.
   [[nodiscard]] Status bind(Invocation& invocation);
   // Fills in peers, weights and the self weight of a neighbor_allreduce.
   [[nodiscard]] Status bind(Invocation& invocation, const NeighborWeights& weights);
-  // Gives an invocation that names_all() bound before the weights of another call, if these are for
-  // the same ranks in the same order. False: bind it anew, which also finds what is wrong.
+  // Replaces the weights of an invocation that was bound to the edges of one call (names_all()).
+  // The new weights must be for the same ranks in the same order, and finite. Else returns false,
+  // and bind() must be called, which also reports errors.
   [[nodiscard]] static bool rebind(Invocation& invocation, const NeighborWeights& weights);
 
  private:
@@ -46,8 +46,8 @@ class GraphEdges {
   Peers& peers_;
   Graph graph_;
   bool weighted_ = false;
-  bool is_connected_ = false;       // at the first operation on the graph
-  std::vector<Contact*> in_, out_;  // of the graph
+  bool is_connected_ = false;       // true from the first operation on the graph
+  std::vector<Contact*> in_, out_;  // the graph's neighbors of this rank
   std::vector<double> weights_;     // receive weights, by in-edge
   double self_weight_ = 1.0;
   std::vector<NeighborWeight> sorted_;  // scratch of bind_side()

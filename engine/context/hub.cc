@@ -1,4 +1,4 @@
-// The registry of hubs, and the fan-out of a store's events.
+// hub: the registry of hubs, and the reporting of a store's events to all memberships.
 #include "engine/context/hub.h"
 
 #include <algorithm>
@@ -34,12 +34,12 @@ std::shared_ptr<Hub> Hub::of(const std::shared_ptr<Store>& store) {
 }
 
 Hub::~Hub() {
-  // Others may still use the store; then the goodbye is theirs.
+  // If others still hold the store, the goodbye is left to them.
   if (store_.use_count() == 1) (void)store_->goodbye(Deadline::after_ms(kGoodbyeMs));
 }
 
 void Hub::tell(const Listener& listener, const StoreEvent& event) {
-  // A rendezvous that is lost tells nobody anything: transfers go on without it.
+  // The end of the rendezvous is not reported, because transfers continue without it.
   if (event.kind == StoreEvent::Kind::lost) return;
   Rank rank = event.rank;
   if (!listener.ranks.empty()) {

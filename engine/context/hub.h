@@ -1,5 +1,5 @@
-// Hub: one store shared by the contexts of a process. Its events (a rank left, a rank died) are
-// read by whichever context looks first and told to all.
+// Hub: one store that several contexts of a process share. The first context that calls
+// tell_events() reads the store's events (a rank left, a rank died), and all contexts get them.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace weft {
 
-// Thread safe. Lives as long as a context uses its store; the last one says the store's goodbye if
-// nobody else holds the store.
+// Thread safe. A hub lives as long as a context uses its store. The hub's destructor says the
+// store's goodbye if nobody else holds the store.
 class Hub {
  public:
   // The hub of a store: the same for all contexts on it.
@@ -23,11 +23,12 @@ class Hub {
   Hub& operator=(const Hub&) = delete;
 
   [[nodiscard]] Store& store() const { return *store_; }
-  // `ranks`: the job's ranks that the membership counts as 0, 1, …; empty: all, as they are. Of
-  // others it hears nothing.
+  // From now on reports events to the membership, and first those that were read before. `ranks`:
+  // the ranks of the job that have the numbers 0, 1, … in the membership's context; empty: all
+  // ranks of the job, with the same numbers. Events of other ranks are not reported to it.
   void add(Membership* membership, std::vector<Rank> ranks = {});
   void remove(Membership* membership);
-  // Tells the memberships what the store has learnt since the last call. Does not wait.
+  // Reports the store's new events to the memberships. Does not wait.
   void tell_events();
 
  private:
@@ -40,7 +41,7 @@ class Hub {
   static void tell(const Listener& listener, const StoreEvent& event);
 
   std::vector<Listener> listeners_;
-  std::vector<StoreEvent> seen_;  // for those that come later
+  std::vector<StoreEvent> seen_;  // for listeners that are added later
 };
 
 }  // namespace weft

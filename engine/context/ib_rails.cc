@@ -12,7 +12,8 @@
 namespace weft {
 namespace {
 
-// A rank takes no more cores from its neighbors to register a region.
+// The most threads that register a region. More would take cores from the other ranks of the
+// machine.
 constexpr int kMostRegistrationThreads = 4;
 
 NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
@@ -30,7 +31,7 @@ NetworkRail rail_over(const RdmaPort& port, const Config& config, const Interfac
           port.numa_node};
 }
 
-// "mlx5_0" is its first port, "mlx5_0:2" its second.
+// Whether `name` names the port. "mlx5_0" is the first port of the device, "mlx5_0:2" the second.
 bool is_named(const RdmaPort& port, const std::string& name) {
   if (name == port.device) return port.port == 1;
   return name == fmt::format("{}:{}", port.device, port.port);

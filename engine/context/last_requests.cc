@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-// Whether a Last says all of the request. Requests with counts, for example, say more.
+// Whether a Last can hold the whole request. A request with counts, for example, does not fit.
 bool is_simple(const Request& request) {
   const NeighborWeights* weights = request.weights;
   const bool are_weights_simple =

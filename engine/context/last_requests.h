@@ -1,6 +1,6 @@
-// last_requests: what each channel ran last. A blocking call that asks for the same as the last one on
-// its channel is neither checked nor bound anew, which is most of what a call of a few bytes costs.
-// Internal to the module.
+// last_requests: the request that each channel ran last. If a blocking call is equal to the last
+// one on its channel, it is not checked and bound anew. Checking and binding is most of the cost of
+// a call of a few bytes. Internal to the module.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,30 @@ class LastRequests {
  public:
   explicit LastRequests(std::size_t channels) : last_(channels) {}
 
-  // Whether the slot's execution is bound to this very request, but for the values of weights. The
-  // weights of a request that names all its peers are then given to the slot's invocation.
+  // Whether the slot's execution is bound to a request that is equal to this one except for the
+  // values of weights. If it is, and the request names all its peers, the slot's invocation gets
+  // the request's weights.
   [[nodiscard]] bool repeats(LaneSlot& slot, const Request& request, std::uint64_t plans) const;
-  // The slot is bound to the request. `plans`: PlanCache::generation().
+  // Notes that the slot is bound to the request. `plans`: PlanCache::generation().
   void remember(const LaneSlot& slot, const Request& request, std::uint64_t plans);
-  // What requests mean has changed.
+  // Forgets all requests. Needed when the graph changes, because the same request then means
+  // something else.
   void forget();
 
  private:
-  // The small members do not stand together: compilers compare neighbors as one word, which they put
-  // together in memory and read back before it is there.
+  // Small members do not stand side by side. A compiler would compare two of them as one word, and
+  // that load would wait for the narrower stores that wrote them (engine/README.md).
   struct Last {
     bool is_valid = false;
     Collective collective{};
-    std::uint64_t bindings = 0;  // LaneSlot::bindings and PlanCache::generation() then
+    std::uint64_t bindings = 0;  // LaneSlot::bindings at the time of remember()
     ReduceOp op{};
-    std::uint64_t plans = 0;
+    std::uint64_t plans = 0;  // PlanCache::generation() at that time
     AllreduceAlgorithm algorithm{};
     Input input{};
     Rank root = kNoRank;
     Output output{};
-    bool names_all = false;  // its weights
+    bool names_all = false;  // the request's weights name all its peers
   };
 
   std::vector<Last> last_;  // by channel, from channel 1

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Sets of machines that are numbered at once, at most; a training loop has a few.
+// The most sets of machines that are kept with their numbers. A training loop has a few.
 constexpr std::size_t kMostSets = 1024;
 
 Status check_machine_weight(std::string_view what, std::string_view list,
@@ -25,7 +25,7 @@ Status named_twice(std::string_view what, std::string_view list, Rank machine) {
   return invalid(fmt::format("{}: {} names machine {} twice", what, list, machine));
 }
 
-// Gives the graph's edges that a call names their weights. The other edges are not used.
+// Sets the weights of the edges that a call names, and marks the graph's other edges as unused.
 Status name_some(std::string_view what, std::string_view list,
                  std::span<const NeighborWeight> named, std::vector<NeighborWeight>& edges,
                  Rank own) {
@@ -45,7 +45,7 @@ Status name_some(std::string_view what, std::string_view list,
   return {};
 }
 
-// Edges of this call alone.
+// Checks and sorts the edges of a call that names them all. They need not be in the graph.
 Status name_all(std::string_view what, std::string_view list, std::span<const NeighborWeight> named,
                 std::vector<NeighborWeight>& edges, Rank own, int machines) {
   edges.assign(named.begin(), named.end());
@@ -72,7 +72,8 @@ void edges_of(std::span<const Peer> peers, std::vector<NeighborWeight>& edges,
 
 }  // namespace
 
-// The edges of the graph of machines, with its weights or uniform ones. What is sent is not weighted.
+// Uses the edges of the machine graph, with its weights or uniform ones. The send-side weights
+// are 1.
 Status MachineGraph::use_graph(std::string_view what, Rank own) {
   if (!graph_) {
     return invalid(
@@ -121,7 +122,7 @@ std::uint32_t MachineGraph::number_of_step() {
   set_.push_back(kNoRank);
   for (const NeighborWeight& edge : step_.out) set_.push_back(edge.rank);
   if (const auto known = sets_.find(set_); known != sets_.end()) return known->second;
-  // A set that is forgotten gets a new number, and with it a new plan, when it comes again.
+  // If a forgotten set is used again, it gets a new number, and with it a new plan.
   if (sets_.size() >= kMostSets) sets_.clear();
   return sets_.emplace(set_, next_set_++).first->second;
 }

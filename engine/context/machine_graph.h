@@ -1,5 +1,5 @@
-// machine_graph: the graph of machines, for hierarchical operations: which machines a call has edges
-// with, and their weights. Internal to the module.
+// machine_graph: the machine graph of hierarchical operations. It tells with which machines a call
+// has edges, and their weights. Internal to the module.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace weft {
 // Belongs to the holder of the lane's token.
 class MachineGraph {
  public:
-  // The machines of one call, ascending, with their weights.
+  // The edges of one call: the machines, ascending, and their weights.
   struct Step {
     double self = 1.0;
     std::vector<NeighborWeight> in, out;
@@ -31,15 +31,17 @@ class MachineGraph {
     weighted_ = weighted;
   }
 
-  // The machines of this call, as neighbor_allreduce has the ranks of a call. `own` of `machines` is
-  // this rank's. The step stays valid until the next bind().
+  // The edges of a call. Weights choose among machines as those of neighbor_allreduce do among
+  // ranks. `own` is this rank's machine, one of `machines`. The step is valid until the next
+  // bind().
   [[nodiscard]] Result<const Step*> bind(std::string_view what, const NeighborWeights& weights,
                                          Rank own, int machines);
-  // A number for the set of machines that the bound step has edges with. A plan names ranks, and
-  // machines may have different numbers of ranks, so plans are kept by that set.
+  // A number for the set of machines with which the bound step has edges. It is part of the plan's
+  // key: a plan names ranks, and machines may have different numbers of ranks, so each set of
+  // machines needs a plan of its own.
   [[nodiscard]] std::uint32_t number_of_step();
-  // Gives each edge between ranks the weight of the edge between their machines. Edges inside machine
-  // `own` have weight 1.
+  // Appends to `weights`, for each rank, the weight of the edge with the rank's machine. Ranks of
+  // machine `own` get weight 1.
   static void weigh_edges(std::span<Contact* const> ranks, std::span<const NeighborWeight> machines,
                           const Layout& layout, int own, std::vector<double>& weights);
 
@@ -49,8 +51,8 @@ class MachineGraph {
   std::optional<Graph> graph_;
   bool weighted_ = false;
   Step step_;
-  std::vector<Rank> set_;  // the machines of the step, in and out; scratch
-  std::map<std::vector<Rank>, std::uint32_t> sets_;  // that plans were made for, with their numbers
+  std::vector<Rank> set_;  // the in- and out-machines of the step; scratch
+  std::map<std::vector<Rank>, std::uint32_t> sets_;  // the numbers of the sets
   std::uint32_t next_set_ = 0;
 };
 

@@ -54,7 +54,8 @@ Result<const Machines*> MachineTable::read_by(Deadline deadline) {
   const std::size_t known = records_.size();
   while (std::ssize(records_) < config_.size) {
     const auto rank = static_cast<Rank>(records_.size());
-    // A store gives what it has after the deadline, too; reading all of that would take too long.
+    // A get succeeds after the deadline, too, if the store has the value. Reading all values that
+    // the store has would take too long, so the reading stops here.
     if (deadline.passed() && records_.size() != known)
       return Status(Code::timed_out, "the machines of all ranks are not known yet");
     WEFT_ASSIGN(const std::string text, roster_.get_from(rank, key_of(rank), deadline));

@@ -1,7 +1,7 @@
-// machine_table: which ranks are on which machine. Every rank puts one record into the store when it
-// joins. The others read the records when something first needs them, a get for each rank, once in the
-// life of a context; so jobs that never ask pay for the one put. Nobody waits here for a rank that has
-// joined. Internal to the module.
+// machine_table: which ranks are on which machine. Every rank puts one record into the store when
+// it joins. A rank reads the records of all ranks when something first needs them, with a get for
+// each rank, once for each context. A job that never needs them pays only for the put. Reading
+// waits only for ranks that have not joined. Internal to the module.
 #pragma once
 
 #include <functional>
@@ -15,32 +15,34 @@
 
 namespace weft {
 
-// Belongs to the holder of the lane's token. What it knows stays where it is for as long as it lives.
+// Belongs to the holder of the lane's token. Pointers to its Machines stay valid while it lives.
 class MachineTable {
  public:
-  // `on_read` is called once, when the records of all ranks are there: ok, or `mismatch` where two
-  // ranks do not share out their rails by one policy.
+  // `on_read` is called when the records of all ranks have been read: with ok, or with `mismatch`
+  // if two ranks have different rail policies.
   MachineTable(const Config& config, const Roster& roster, std::uint16_t context,
                std::function<void(const Status&)> on_read);
 
   // Puts this rank's record.
   [[nodiscard]] Status tell(MachineRecord own, std::vector<RailRecord> rails) const;
 
-  // Reads what is missing. `timed_out` where a rank has not joined by Config::deadline_ms.
+  // The machines of all ranks. Reads the records that are missing. `timed_out` if a rank has not
+  // joined within Config::deadline_ms.
   [[nodiscard]] Result<const Machines*> get() {
     return read_by(Deadline::after_ms(config_.deadline_ms));
   }
   [[nodiscard]] Result<const Machines*> read_by(Deadline deadline);
-  // Without reading; nullptr: not known yet.
+  // The machines, without reading records; nullptr: not known yet.
   [[nodiscard]] const Machines* known() const { return machines_ ? &*machines_ : nullptr; }
-  // The ranks whose record was read, from rank 0 on.
+  // How many records have been read, those of ranks 0, 1, ….
   [[nodiscard]] std::size_t ranks_read() const { return records_.size(); }
-  // Whether these machines allow hierarchical operations; once they are known.
+  // ok, or why these machines do not allow hierarchical operations. The machines must be known.
   [[nodiscard]] const Status& hierarchical() const { return hierarchical_; }
 
-  // What an allreduce by this algorithm is planned for. Without networks all ranks are on one
-  // machine, and nobody need be asked. The same is found where all ranks are on one machine although
-  // networks are there, so all ranks plan alike.
+  // The layout for which an allreduce by this algorithm is planned. Without networks all ranks are
+  // on one machine, so no record is read unless the algorithm is made for machines or rails. With
+  // networks, ranks that turn out to be on one machine get the same layout, so all ranks plan
+  // alike.
   [[nodiscard]] Result<const Layout*> layout_for(AllreduceAlgorithm algorithm);
 
  private:

@@ -16,13 +16,15 @@ namespace weft {
 namespace {
 
 constexpr int kMostToldMachines = 8;
-// What a record may say: more than any machine has, and little enough to be added up.
+// Bounds for the values of a record. They are more than any machine has, and small enough that sums
+// do not overflow.
 constexpr int kFarthest = 1'000'000;
 constexpr std::size_t kMostRails = 64;
-// Of networks, the one first that ranks use before the other.
+// The kinds of networks. Two ranks that have both use the first.
 constexpr std::string_view kKinds[] = {"ib", "ucx"};
 
-// Takes the text before the next `end`, and that; nothing where there is none.
+// Removes the text before the next `end`, and `end` itself, and returns the text. Returns nothing
+// if there is no `end`.
 std::optional<std::string_view> take_until(std::string_view& text, char end) {
   const std::size_t length = text.find(end);
   if (length == std::string_view::npos) return std::nullopt;
@@ -38,7 +40,7 @@ bool read(std::string_view digits, Number& number, int base = 10) {
   return error == std::errc() && end == digits.data() + digits.size();
 }
 
-// "ib 1002 400000 mlx5_0 10.0.0.0/24".
+// Reads a line such as "ib 1002 400000 mlx5_0 10.0.0.0/24".
 std::optional<RailRecord> rail_record(std::string_view line) {
   RailRecord rail;
   rail.kind = take_until(line, ' ').value_or("");
@@ -51,7 +53,7 @@ std::optional<RailRecord> rail_record(std::string_view line) {
   return rail;
 }
 
-// By rank: the places of rails in its record.
+// By rank: indices of rails in its record.
 using Places = std::vector<std::vector<int>>;
 
 std::vector<int> places_of(const MachineRecord& record, std::string_view kind) {
@@ -66,7 +68,7 @@ const RailRecord& rail_at(const MachineRecord& record, int place) {
   return record.rails[static_cast<std::size_t>(place)];
 }
 
-// Networks of one kind that several machines have.
+// The networks of one kind that several machines have.
 std::unordered_set<std::string_view> shared_networks(std::span<const MachineRecord> records,
                                                      const std::vector<int>& machine_of,
                                                      std::string_view kind) {
@@ -82,8 +84,9 @@ std::unordered_set<std::string_view> shared_networks(std::span<const MachineReco
   return shared;
 }
 
-// The rails of one kind that reach somebody: those on networks that another machine has, too. A
-// rank of which no network is known elsewhere has all: bonds then pair rails by their places.
+// The rails of one kind that reach other machines: those on networks that another machine has, too.
+// If another machine has none of a rank's networks, all rails of the rank count, because bonds then
+// pair rails by their order.
 Places connecting(std::span<const MachineRecord> records, const std::vector<int>& machine_of,
                   std::string_view kind) {
   const std::unordered_set<std::string_view> shared = shared_networks(records, machine_of, kind);
@@ -104,8 +107,9 @@ int fewest(const Places& places) {
   return static_cast<int>(least);
 }
 
-// Of ranks of one machine: which of these rails each uses, counted among them alone; nothing: all,
-// or these have not opened the same interfaces, as somebody chose them by hand.
+// The shares of the ranks of one machine: for each rank, the rails that it uses, as indices into
+// its row of `places`. Empty: every rank uses all of its rails. This is also the result if the
+// ranks have not opened the same interfaces, because a user chose them by name.
 std::vector<std::vector<int>> shared_out(std::span<const MachineRecord> records,
                                          const std::vector<Rank>& ranks, const Places& places) {
   const auto rails_at = [&](Rank rank) {
@@ -123,7 +127,8 @@ std::vector<std::vector<int>> shared_out(std::span<const MachineRecord> records,
     std::vector<int>& row = far.emplace_back();
     for (const RailRecord& rail : own) row.push_back(rail.far);
   }
-  // An interface of unknown rate has no share where others tell theirs: nobody should depend on it.
+  // If the rates of some interfaces are known, an interface of unknown rate gets no share, because
+  // no rank should depend on it.
   std::vector<double> rates;
   for (const RailRecord& rail : first) rates.push_back(std::max(rail.mbit_per_s, 0));
   const auto is_told = [](double rate) { return rate > 0; };
@@ -131,7 +136,7 @@ std::vector<std::vector<int>> shared_out(std::span<const MachineRecord> records,
   return share_rails(far, rates, records[static_cast<std::size_t>(ranks.front())].policy);
 }
 
-// "rank 3", "ranks 0-2, 5".
+// A list such as "rank 3" or "ranks 0-2, 5".
 std::string ranks_text(std::span<const Rank> ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
@@ -160,7 +165,7 @@ void share_out(std::span<const MachineRecord> records, const Places& places, Mac
   }
 }
 
-// The names of these rails of a rank, as bonds number them (Endpoint::prefer_rail).
+// The names of a rank's rails in the order in which bonds number them (Endpoint::prefer_rail).
 std::vector<std::string> names_of(const MachineRecord& record, const std::vector<int>& places) {
   std::vector<std::string> names;
   for (const int place : places) names.push_back(rail_at(record, place).rail);
@@ -168,7 +173,8 @@ std::vector<std::string> names_of(const MachineRecord& record, const std::vector
   return names;
 }
 
-// The one of these rails that a rank uses, as bonds number them, if it need not use all.
+// The bond's number of the rail that the rank uses, if it uses exactly one of several; else
+// kAnyRail.
 int near_rail(const MachineRecord& record, const std::vector<int>& used, std::vector<int> places) {
   int own = kAnyRail;
   for (const int place : used) {
@@ -183,7 +189,8 @@ int near_rail(const MachineRecord& record, const std::vector<int>& used, std::ve
   return static_cast<int>(std::ranges::find(places, own) - places.begin());
 }
 
-// Layout::near, or nothing.
+// The value of Layout::near; empty if the names of the rails differ between ranks, or no rank has a
+// near rail.
 std::vector<int> near_of(std::span<const MachineRecord> records, const Machines& machines,
                          const Places& places) {
   const std::vector<std::string> names = names_of(records.front(), places.front());
@@ -284,7 +291,7 @@ Machines machines_of(std::span<const MachineRecord> records) {
     machines.ranks[static_cast<std::size_t>(known->second)].push_back(static_cast<Rank>(rank));
   }
   machines.used.resize(records.size());
-  std::optional<Places> between;  // of the kind that ranks use between each other
+  std::optional<Places> between;  // the rails of the first kind that all ranks have
   for (const std::string_view kind : kKinds) {
     Places places = connecting(records, machines.layout.machine, kind);
     share_out(records, places, machines);

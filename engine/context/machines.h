@@ -1,5 +1,6 @@
-// machines: which rank of a context is on which machine, as all of its ranks find it from what each
-// has said of itself. Values and pure functions, any thread may call. Internal to the module.
+// machines: which rank of a context is on which machine. Each rank describes its machine in a
+// record, and all ranks compute the same answer from all records. Values and pure functions, which
+// any thread may call. Internal to the module.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +17,16 @@ namespace weft {
 
 // A network interface that a rank has opened.
 struct RailRecord {
-  std::string kind;       // of network: "ib", "ucx"
-  std::string interface;  // "mlx5_0", "eth0": what ranks of one machine know it by
-  std::string rail;       // what ranks of different machines know it by; empty: by its place alone
-  int far = 0;            // from where the rank works: how_far() in topology/rails
-  int mbit_per_s = -1;    // -1: not told
+  std::string kind;       // the kind of network: "ib", "ucx"
+  std::string interface;  // its name on this machine: "mlx5_0", "eth0"
+  std::string rail;       // its network, the same on all machines: "10.0.0.0/24"; empty: unknown
+  int far = 0;            // the distance from the rank: how_far() in topology/rails
+  int mbit_per_s = -1;    // -1: unknown
   friend bool operator==(const RailRecord&, const RailRecord&) = default;
 };
 
-// What a rank says of its machine. As text a line "IDENTITY POLICY RAILS", one for each of so many
-// rails, "KIND FAR MBIT INTERFACE RAIL", and the name.
+// A rank's description of its machine. Its text is a line "IDENTITY POLICY RAILS", where RAILS is
+// the number of rails, then a line "KIND FAR MBIT INTERFACE RAIL" for each rail, then the name.
 struct MachineRecord {
   std::uint64_t identity = 0;  // equal on ranks of one machine
   RailPolicy policy = RailPolicy::automatic;
@@ -35,26 +36,27 @@ struct MachineRecord {
 
   [[nodiscard]] std::string to_text() const;
 };
-// `mismatch`: not a record.
+// Reads a record from its text. `mismatch`: the text is not a record.
 [[nodiscard]] Result<MachineRecord> machine_record(std::string_view text);
 
-// This machine: the kernel's host name and boot, or what the user calls it (Config::host).
+// The record of this machine, without rails. Its identity is made from `host` (Config::host), or,
+// if that is empty, from the kernel's host name and boot id.
 [[nodiscard]] MachineRecord this_machine(const std::string& host);
 
 struct Machines {
   Layout layout;
   std::vector<std::vector<Rank>> ranks;  // of each machine, ascending
   std::vector<std::string> names;
-  // By rank: the rails that it uses, ascending, by their place in its record. Those of each kind
-  // that reach another machine are shared out to the ranks of a machine as RailPolicy says, where
-  // these have opened the same; else a rank uses all of them.
+  // By rank: the rails that it uses, as ascending indices into its record. If the ranks of a
+  // machine have opened the same interfaces, RailPolicy shares them out among these ranks, for each
+  // kind, and only those that reach another machine. Else a rank uses all of those.
   std::vector<std::vector<int>> used;
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] const std::vector<Rank>& ranks_beside(Rank rank) const {
     return ranks[static_cast<std::size_t>(layout.machine_of(rank))];
   }
-  // Where the rank is among the ranks of its machine.
+  // The index of the rank among the ranks of its machine.
   [[nodiscard]] int place_of(Rank rank) const;
   // Whether all machines have the same number of ranks.
   [[nodiscard]] bool is_homogeneous() const;
@@ -62,13 +64,14 @@ struct Machines {
   [[nodiscard]] std::string describe() const;
 };
 
-// `mismatch` names two ranks that do not share out their rails by one policy.
+// `mismatch` names two ranks that have different rail policies.
 [[nodiscard]] Status check_policies(std::span<const MachineRecord> records);
 
-// From the records of all ranks, by rank. Machines are numbered by their lowest rank. Rails are
-// those of the kind that ranks use between each other, the first that all have, as many as the rank
-// with the fewest has that reach another machine; 1 where nothing is known. Layout::near is told
-// where all ranks have such rails of the same names and some need not use all.
+// Computes the machines from the records of all ranks, by rank. Machines are numbered by their
+// lowest rank. Layout::rails and Layout::near are about rails of one kind, the first of "ib" and
+// "ucx" that all ranks have. Layout::rails is the number of such rails that reach another machine,
+// at the rank that has the fewest; 1 if no kind is common to all ranks. Layout::near is filled in
+// if these rails have the same names at all ranks, and some rank uses just one of several.
 [[nodiscard]] Machines machines_of(std::span<const MachineRecord> records);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// Which rails there are: names given by the user find their transport, each with an error of its
-// own if nothing of that name is there.
+// networks: the rails of all transports. If no transport has an interface that WEFT_INTERFACES
+// names, the error says so.
 #include "engine/context/networks.h"
 
 #include <fmt/core.h>

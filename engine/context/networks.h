@@ -1,5 +1,5 @@
-// networks: the rails that this build and this machine can open, one per network interface or RDMA
-// port. Internal to the module; CMake picks the files behind it by what the build has.
+// networks: the rails that this build can open on this machine, one for each network interface or
+// RDMA port. Internal to the module. CMake chooses the source files by the libraries of the build.
 #pragma once
 
 #include <span>
@@ -11,26 +11,26 @@
 
 namespace weft {
 
-// One way to a network, by the name that WEFT_INTERFACES has for it.
+// An interface that can be opened.
 struct NetworkRail {
   BondMember member;
-  std::string name;
-  int numa_node = -1;  // of its card; -1: not told
+  std::string name;    // as in WEFT_INTERFACES
+  int numa_node = -1;  // the node of its card; -1: unknown
 };
 
-// Those of all transports that the configuration asks for, RDMA before UCX. `unavailable` if there
-// are none, or if one that was asked for by name is not there.
+// The rails of all transports that the configuration asks for, RDMA before UCX. `unavailable` if
+// there are none, or if one that was asked for by name is not there.
 [[nodiscard]] Result<std::vector<NetworkRail>> network_rails(const Config& config,
                                                              const InterfaceOptions& options);
 
-// Names of the configuration that a kind of rails was looked up by; each kind marks its own.
+// A name in WEFT_INTERFACES. The transport that has an interface of this name sets `found`.
 struct WantedName {
   std::string name;
   bool found = false;
 };
 
-// The rails of one transport: those named, or all that are usable if no names are given. None is no
-// error where none is named; the text says why there are none.
+// The rails of one transport: those that `names` lists, or all usable ones if `names` is empty. It
+// is no error if there are none; `missing` then says why.
 struct Rails {
   std::vector<NetworkRail> members;
   std::string missing;

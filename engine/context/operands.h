@@ -1,4 +1,4 @@
-// operands: what all calls check about their memory and operators. Internal to the module.
+// operands: the checks of memory, counts and weights that the calls share. Internal to the module.
 #pragma once
 
 #include <span>
@@ -13,11 +13,12 @@ namespace weft {
 
 [[nodiscard]] Status invalid(std::string text);
 
-// Types and pointers are right, and input and output are apart or the very same memory; anything
-// between has no meaning.
+// Checks that the types are equal, that no needed pointer is null, and that input and output do not
+// overlap or begin at the same address.
 Status check_memory(std::string_view what, const Input& x, const Output& y);
 [[nodiscard]] bool is_in_place(const Input& x, const Output& y);
-// And of one size. What is wrong, if anything is, takes longer to find out.
+// check_memory(), and both counts must be equal. check_same_count() first makes a fast test that
+// passes for most calls; why_not_same_count() makes the full one and says what is wrong.
 [[nodiscard]] Status why_not_same_count(std::string_view what, const Input& x, const Output& y);
 inline Status check_same_count(std::string_view what, const Input& x, const Output& y) {
   const auto from = reinterpret_cast<std::uintptr_t>(x.data);
@@ -29,29 +30,33 @@ inline Status check_same_count(std::string_view what, const Input& x, const Outp
   return is_right ? Status() : why_not_same_count(what, x, y);
 }
 
-// The same for an operation whose input is a rank's block of the output, or whose output is its
-// block of the input: apart, or in that very place. True: in place.
+// Checks the memory of an operation in which input or output is this rank's block `own` of the
+// other. They must not overlap, or the smaller one must be exactly that block (in place). Returns
+// whether they are in place.
 Result<bool> check_part(std::string_view what, const Input& x, const Output& y, const Range& own);
 
-// Parts one after another, `parts` of them: as counted, or of `each` elements where nothing is counted.
+// Appends `number` ranges to `parts`, one after another: of `counts` elements, or of `each`
+// elements if `counts` is empty.
 Status lay_out(std::string_view what, std::vector<Range>& parts, DataType type, std::size_t number,
                std::span<const std::size_t> counts, std::size_t each);
-// The elements of parts that lie one after another; at least one part.
+// The sum of the elements of parts that lay_out() made; at least one part.
 [[nodiscard]] inline std::size_t end_of(const std::vector<Range>& parts) {
   return parts.back().offset + parts.back().count;
 }
 
-// The weights of a request; none where it has none.
+// The weights of a request; if it has none, weights that give nothing.
 [[nodiscard]] inline const NeighborWeights& weights_of(const Request& request) {
   static constexpr NeighborWeights kNone;
   return request.weights == nullptr ? kNone : *request.weights;
 }
 
-// Weights that are no numbers have no meaning, and neither have weights of integers.
+// The weight must be finite.
 Status check_weight(std::string_view what, double weight, Rank rank);
+// The type must be floating, because a weighted sum of integers has no meaning.
 Status check_weighted(std::string_view what, DataType type);
-// Push-sum keeps the sum over all: what one of them ("rank", "machine") sends and keeps is what it
-// had.
+// In a step of push-sum, the self weight and the send-side weights of each sender must sum to 1, so
+// that the sum over all senders stays the same. `who` and `number` name the sender: "rank" or
+// "machine".
 Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
                       Rank number);
 

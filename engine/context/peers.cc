@@ -50,12 +50,13 @@ Result<Contact*> Peers::connected(Rank rank) {
   return raw;
 }
 
-// Has the end of a peer's process noticed at once, where the peer is a process of this machine.
+// If the peer is another process of this machine, makes membership_ notice the end of that process
+// at once.
 Status Peers::watch(const Contact& contact, std::string_view address) {
   if (!contact.endpoint->shares_memory()) return {};
   WEFT_ASSIGN(const std::shared_ptr<const PeerHeap> heap, heap_behind(address));
   if (heap->is_own()) return {};
-  // Without a watch the store still tells the end of that process, only later.
+  // Without a watch, the store still reports the end of that process, only later.
   const Status status = membership_.watch(contact.rank, heap->life(), heap->process());
   if (!status.ok()) log(LogLevel::warning, status.to_string());
   return {};

@@ -1,6 +1,6 @@
-// peers: the ranks that this rank is connected to. A peer is connected by the first operation that
-// needs it, or when it asks for something, so memory grows with the ranks talked to and not with the
-// job. Internal to the module.
+// peers: the ranks that this rank is connected to. A rank is connected by the first operation that
+// needs it, or when it sends a control notice. So memory grows with the number of peers, and not
+// with the size of the job. Internal to the module.
 #pragma once
 
 #include <array>
@@ -22,14 +22,14 @@
 
 namespace weft {
 
-// Where a rank puts the address of its interface into the store, and finds those of others. A value;
-// thread safe as the store is.
+// The addresses of the ranks' interfaces in the store. A value; thread safe as the store is.
 class AddressBook {
  public:
   AddressBook(Roster roster, std::uint16_t context, std::int64_t deadline_ms)
       : roster_(std::move(roster)), context_(context), deadline_ms_(deadline_ms) {}
+  // Puts the address of this rank.
   [[nodiscard]] Status tell(std::string address) const;
-  // Waits until the rank has joined, at most the deadline.
+  // Gets the address of a rank. Waits until that rank has joined, at most until the deadline.
   [[nodiscard]] Result<std::string> address_of(Rank rank) const;
 
  private:
@@ -40,7 +40,7 @@ class AddressBook {
   std::int64_t deadline_ms_;
 };
 
-// Belongs to the holder of the lane's token, but for has_left().
+// Belongs to the holder of the lane's token, except has_left().
 class Peers {
  public:
   Peers(const Config& config, AddressBook addresses, Interface& interface, RailSelection& rails,
@@ -51,24 +51,25 @@ class Peers {
         rails_(rails),
         membership_(membership) {}
 
-  // The contact of an operation: connected, with its rails chosen if they can be.
+  // The contact of a rank for an operation: connected, and with its rails chosen if the machines of
+  // all ranks are known.
   [[nodiscard]] Result<Contact*> contact(Rank rank) {
     if (Contact* lately = recent(rank)) return lately;
     return find(rank);
   }
-  // The contact if it was asked for lately, else nullptr.
+  // The rank's contact if it is among those used last, else nullptr.
   [[nodiscard]] Contact* recent(Rank rank) const {
     Contact* lately = recent_[static_cast<std::size_t>(rank) % recent_.size()];
     return lately != nullptr && lately->rank == rank ? lately : nullptr;
   }
   // The contacts of these ranks, added to `into`.
   [[nodiscard]] Status contacts(std::span<const Rank> ranks, std::vector<Contact*>& into);
-  // Of a rank that asks for something; its rails need not be chosen.
+  // The contact of a rank for control notices: connected, but perhaps without rails chosen.
   [[nodiscard]] Result<Contact*> connected(Rank rank);
 
-  // The machines of all ranks are known: chooses the rails to the peers that were connected before.
+  // Chooses the rails to peers that were connected before the machines of all ranks were known.
   void choose_rails();
-  // Whether the rank's connection says that it closed its context. Any thread.
+  // Whether the rank has closed its context, as its connection shows. Any thread.
   [[nodiscard]] bool has_left(Rank rank);
 
   [[nodiscard]] const AddressBook& addresses() const { return addresses_; }
@@ -87,10 +88,10 @@ class Peers {
   Interface& interface_;
   RailSelection& rails_;
   Membership& membership_;
-  std::mutex mutex_;  // for insertion, and for has_left()
+  std::mutex mutex_;  // guards contacts_ between insertion and has_left()
   std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;
-  // The contacts used last, by rank modulo the size: operations on a graph that changes with every
-  // step look up a few of them each time.
+  // The contacts used last, by rank modulo the size of the array. Operations over a graph that
+  // changes at every step look up a few contacts each time.
   std::array<Contact*, 64> recent_{};
 };
 

@@ -8,10 +8,11 @@
 namespace weft {
 namespace {
 
-// No training loop has more shapes than this at once; a cache that reaches it starts anew.
+// The most plans that are kept. A full cache is emptied. No training loop has so many shapes.
 constexpr std::size_t kMostPlans = 1024;
 
-// Neighbor operations and operations of some ranks name their peers at each call.
+// Whether the plans of the collective determine its peers. Neighbor operations and subset
+// operations get their peers at each call instead.
 bool names_its_peers(Collective collective) {
   return collective != Collective::neighbor_allreduce &&
          collective != Collective::neighbor_allgather && !is_of_some_ranks(collective);

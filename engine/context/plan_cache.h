@@ -1,6 +1,5 @@
-// plan_cache: a shape is planned once, then looked up. A plan is a shape: peers are edge indices and
-// weights are bound at each call, so a graph that changes with every step uses few plans. Internal to
-// the module.
+// plan_cache: the plans by shape. Each shape is planned once. Peers and weights are bound to a plan
+// at each call, so a graph that changes at every step uses few plans. Internal to the module.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +15,17 @@
 
 namespace weft {
 
-// A plan, and its peers where the plan itself names them (operations of all ranks).
+// A plan with its peers.
 struct CachedPlan {
   Plan plan;
-  View view;  // as planned; of a group_average: places in the group
+  View view;  // the peers as planned; of a group_average: indices in the group
+  // The contacts of the peers. Empty for operations that get their peers at each call.
   std::vector<Contact*> in, out;
   std::uint16_t trace_name = 0;
 };
 
-// What a plan depends on. Operations leave at zero what theirs do not depend on.
+// Everything that decides a plan. An operation leaves a member at its default if its plans do not
+// depend on it.
 struct PlanKey {
   Collective collective{};
   std::uint8_t algorithm = 0;
@@ -40,8 +41,8 @@ class PlanCache {
  public:
   PlanCache(Peers& peers, Trace& trace, Lane& lane) : peers_(peers), trace_(trace), lane_(lane) {}
 
-  // The plan of that shape, made by `make` if it is not there: a function that gives a Planned, or
-  // a Result of it. It stays valid until the cache is emptied, which happens only while nothing runs.
+  // The plan of that shape. If the cache has none, `make` makes it and returns a Planned. The plan
+  // is valid until the cache is emptied, which happens only while no operation runs.
   template <typename Make>
   [[nodiscard]] Result<const CachedPlan*> get(const PlanKey& key, Make&& make) {
     if (last_ != nullptr && last_key_ == key) return last_;
@@ -57,7 +58,8 @@ class PlanCache {
   }
 
   [[nodiscard]] std::size_t size() const { return plans_.size(); }
-  // How often the cache was emptied. Whoever keeps a plan beyond its operation compares this.
+  // How often the cache was emptied. A caller that keeps a plan after its operation must compare
+  // this number before it uses the plan again.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
 

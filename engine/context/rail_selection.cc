@@ -1,4 +1,5 @@
-// rail_selection: asking for the machines of all ranks without waiting for them, and choosing.
+// rail_selection: reading the machine records without waiting for ranks that have not joined, and
+// choosing rails.
 #include "engine/context/rail_selection.h"
 
 #include <fmt/core.h>
@@ -9,8 +10,9 @@
 namespace weft {
 namespace {
 
-// A rank that has not joined is not waited for, but asked again after these times, doubled each time.
-// An answer has a tenth of that time to come, within these bounds.
+// If a rank has not joined, its record is read again after the first wait. The wait doubles with
+// each attempt that reads no new record, up to the longest one. An attempt takes at most a tenth of
+// the wait, within the bounds of patience.
 constexpr std::int64_t kFirstWaitNs = 50'000'000;
 constexpr std::int64_t kLongestWaitNs = 10'000'000'000;
 constexpr std::int64_t kLeastPatienceMs = 5;
@@ -25,8 +27,8 @@ RailSelection::RailSelection(const Config& config, MachineTable& machines,
       rails_(std::move(rails)),
       reasons_(std::move(reasons)) {}
 
-// Whether this rank may have to use some of its interfaces and not others: it has two of one kind.
-// Rails of one kind stand together.
+// Whether there is anything to choose: the rank has opened two interfaces of one kind. Rails of one
+// kind stand side by side in rails_.
 bool RailSelection::has_choice() const {
   return config_.rails != RailChoice::all && !uses_all_ &&
          std::ranges::adjacent_find(rails_, std::ranges::equal_to(), &RailRecord::kind) !=

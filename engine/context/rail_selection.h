@@ -1,6 +1,6 @@
-// rail_selection: which of this rank's network interfaces carry what goes to ranks of other machines.
-// The ranks of a machine share its interfaces out by RailPolicy, which is known when all ranks have
-// put their machine records; until then all rails carry. Internal to the module.
+// rail_selection: which of this rank's network interfaces are used to ranks of other machines.
+// RailPolicy shares the interfaces of a machine out among its ranks. This needs the machine records
+// of all ranks; until all are known, every rail is used. Internal to the module.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,25 @@ namespace weft {
 // Belongs to the holder of the lane's token.
 class RailSelection {
  public:
-  // The rails that the rank has opened, by their numbers in the bond, and of each how near it is.
+  // `rails`: the rails that the rank has opened, in the order of the bond. `reasons`: for each
+  // rail, a text that says how near it is.
   RailSelection(const Config& config, MachineTable& machines, std::vector<RailRecord> rails,
                 std::vector<std::string> reasons);
 
   [[nodiscard]] const std::vector<RailRecord>& opened() const { return rails_; }
 
-  // Chooses for a contact, if what is needed for that is known by now. A mistake of the job is an
-  // error; anything else that goes wrong is a warning, because every rail leads to the peer.
+  // Chooses the rails to a contact if the machine records of all ranks are known. Records that
+  // contradict each other are an error. If they cannot be read for another reason, a warning is
+  // logged and all rails are used, because every rail leads to the peer.
   [[nodiscard]] Status choose_to(Contact& contact);
-  // The machines are known: chooses for a contact that was connected before.
+  // Chooses for a contact that was connected before the machines were known. They must be known
+  // now.
   void choose_late(Contact& contact);
-  // Asks again for machine records that were missing, if it is time to.
+  // Reads missing machine records again, if the time of the next attempt has come.
   [[nodiscard]] Status ask_again();
 
-  // "uses rail 1: mlx5_1 and GPU 1 are below one PCI switch", a line each; none where all rails are
-  // used or the choice is not made yet.
+  // A line for each rail that is used, such as "uses rail 1: mlx5_1 and GPU 1 are below one PCI
+  // switch". No lines if all rails are used, or if the machines are not known yet.
   [[nodiscard]] std::vector<std::string> describe() const;
   // Whether the choice waits for ranks that have not joined.
   [[nodiscard]] bool is_waiting() const { return ask_at_ns_ != 0; }
@@ -47,9 +50,9 @@ class RailSelection {
   MachineTable& machines_;
   const std::vector<RailRecord> rails_;
   const std::vector<std::string> reasons_;
-  bool uses_all_ = false;         // for good: the machine records cannot be read
-  std::int64_t ask_at_ns_ = 0;    // when missing records are asked for again; 0: nobody asked yet
-  std::int64_t ask_wait_ns_ = 0;  // how long after the last time
+  bool uses_all_ = false;         // all rails, for good: the machine records cannot be read
+  std::int64_t ask_at_ns_ = 0;    // when to read missing records again; 0: none was missing so far
+  std::int64_t ask_wait_ns_ = 0;  // the time between the last attempt and ask_at_ns_
 };
 
 }  // namespace weft

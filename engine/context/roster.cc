@@ -1,4 +1,4 @@
-// Roster: ranks and names translated to the job's.
+// roster: translates ranks and keys of a context to those of the job.
 #include "engine/context/roster.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Roster: the ranks of a context: all of the job, or, after a split, some of them, who count
-// themselves anew and put under names of their own. Internal to the module.
+// Roster: the ranks of a context. These are all ranks of the job, or, after a split, some of them
+// with new numbers. The keys of a split context have a prefix of their own. Internal to the module.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@ namespace weft {
 class Roster {
  public:
   explicit Roster(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
-  // Of those of these ranks, in their new order. This rank must be one of them.
+  // The roster of some of these ranks, in their new order. This rank must be one of them. `name`
+  // becomes part of the prefix of its keys.
   [[nodiscard]] Roster among(const std::vector<Rank>& ranks, const std::string& name) const;
 
   [[nodiscard]] Rank rank() const;
@@ -24,16 +25,16 @@ class Roster {
                                              Deadline deadline) const;
 
   [[nodiscard]] Hub& hub() const { return *hub_; }
-  // What happens to these ranks is told to the membership, in their numbers here.
+  // From now on the membership gets the events of these ranks, with their numbers here.
   void add(Membership* membership) const { hub_->add(membership, ranks_); }
 
  private:
-  // The job's number of a rank here.
+  // The number in the job of a rank of this roster.
   [[nodiscard]] Rank in_job(Rank rank) const;
 
   std::shared_ptr<Hub> hub_;
-  std::vector<Rank> ranks_;  // the job's, by their numbers here; empty: all, as they are
-  std::string prefix_;       // of keys
+  std::vector<Rank> ranks_;  // numbers in the job, by number here; empty: all ranks, unchanged
+  std::string prefix_;       // of all keys
 };
 
 }  // namespace weft

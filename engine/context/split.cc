@@ -1,5 +1,6 @@
-// Splitting a context: who has which color is an allgather on it, and everything else follows from
-// that alone, so all ranks of a color agree without talking again.
+// split: splitting a context. An allgather on the context tells every rank the colors and keys of
+// all ranks. Everything else follows from these, so ranks of a color agree without further
+// messages.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ struct Choice {
 };
 static_assert(sizeof(Choice) == 2 * sizeof(std::int32_t));
 
-// The ranks of a color by key, those of one key as they were.
+// The ranks of a color, sorted by key. Ranks with the same key keep their order.
 std::vector<Rank> ranks_of(std::int32_t color, const std::vector<Choice>& choices) {
   std::vector<Rank> ranks;
   for (std::size_t rank = 0; rank < choices.size(); ++rank) {
@@ -38,7 +39,8 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) 
   WEFT_RETURN_IF_ERROR(run({.collective = Collective::allgather, .input = mine, .output = all}));
   if (own.color == kNoColor) return std::shared_ptr<Core>();
   Config config = config_;
-  // The cores are shared with the ranks of other colors as before.
+  // The ranks of other colors still run on the same cores, so they still count as ranks of this
+  // machine.
   if (config.local_size == 0) config.local_size = config.size;
   const std::string name = fmt::format("{}/split/{}/{}/", number_, number, own.color);
   if (!config.trace.empty()) config.trace += fmt::format(".split{}-{}", number, own.color);

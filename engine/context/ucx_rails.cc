@@ -43,8 +43,8 @@ Result<std::vector<NetworkInterface>> named(std::span<WantedName> names,
 
 }  // namespace
 
-// Without names: all that are usable and have an address; where there is none, the loopback, so
-// that ranks that call themselves different machines on one host reach each other.
+// Without names, chooses all usable interfaces. If there are none, chooses the loopback interface,
+// so that ranks on one host that play different machines (WEFT_HOST) reach each other.
 Result<Rails> ucx_rails(const Config& config, const InterfaceOptions& options,
                         std::span<WantedName> names) {
   const std::vector<NetworkInterface> devices = discover_interfaces();

@@ -15,8 +15,9 @@
 namespace weft {
 namespace {
 
-// Notices in shared memory for each eager slot. A message of up to 8 bytes is its header and takes
-// no slot, so ranks that share cores send many of them before they must yield.
+// Notices in shared memory for each slot with a payload. A message of up to 8 bytes fits the header
+// and needs no payload. With more notices than payloads, ranks that share cores can send many such
+// messages before they must yield.
 constexpr std::uint32_t kNoticesPerSlot = 4;
 
 // Whether all ranks are known to be on this machine.
@@ -44,7 +45,8 @@ Status leave_out_absent(const Config& config, const Surroundings& here,
                 fmt::format("{} says that all network interfaces are absent", config.hardware));
 }
 
-// What this machine is like matters where there is a choice, and where a file says what it is like.
+// The surroundings, if they are needed: if there are several rails, or if the user names a hardware
+// file or a GPU. Else empty ones.
 Result<Surroundings> looked_around(const Config& config, std::size_t rails, Hardware& hardware) {
   const bool is_told = !config.hardware.empty() || config.gpu >= 0;
   if (rails < 2 && !is_told) return Surroundings();
@@ -77,7 +79,8 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
   return {};
 }
 
-// Else peers pair them by their order, which one that is missing would change.
+// Whether every rail has a name that no other rail of its kind has. Else peers pair rails by their
+// order, and a rail that is left out would change the pairs.
 bool have_names_of_their_own(const std::vector<NetworkRail>& rails) {
   std::set<std::pair<std::string, std::string>> names;
   return std::ranges::all_of(rails, [&names](const NetworkRail& rail) {
@@ -85,7 +88,8 @@ bool have_names_of_their_own(const std::vector<NetworkRail>& rails) {
   });
 }
 
-// Its errors name it, and who chose it.
+// The rail's bond member. If it cannot be opened, the error names the rail, and says whether
+// WEFT_INTERFACES names it.
 BondMember with_name(NetworkRail rail, bool is_named) {
   BondMember member = std::move(rail.member);
   member.device = rail.name;
@@ -106,7 +110,8 @@ BondMember with_name(NetworkRail rail, bool is_named) {
 
 InterfaceOptions interface_options(const Config& config) {
   InterfaceOptions options;
-  // One for control before those of operations, one for operations of some ranks after them.
+  // The control channel comes before the channels of operations, that of subset operations after
+  // them.
   options.channels = static_cast<std::uint32_t>(config.channels) + 2;
   options.payload_slots = static_cast<std::uint32_t>(config.slots);
   options.slots = options.payload_slots * kNoticesPerSlot;

@@ -1,6 +1,6 @@
-// ways: the transports of a rank, opened as the configuration asks: shared memory inside the
-// machine, a rail per network interface beyond it, all behind one Interface. With networks.h the
-// only place that names concrete transports. Internal to the module.
+// ways: opens the transports of a rank as the configuration asks. Shared memory leads to ranks of
+// the same machine, and a rail for each network interface to the others; one Interface bonds them
+// all. Only this file and networks.h name concrete transports. Internal to the module.
 #pragma once
 
 #include <memory>
@@ -19,41 +19,45 @@
 
 namespace weft {
 
-// Config::transports of a job, with `automatic` decided: networks are opened where the job may span
-// machines.
+// Config::transports with `automatic` decided: networks are opened unless all ranks are known to be
+// on this machine.
 [[nodiscard]] Transports chosen_transports(const Config& config);
-// The same, agreed among all ranks where `weft run` started them on one machine: each may still be in
-// a container with a host name of its own, or have its own WEFT_HOST. Then all open networks, and the
-// rank whose name is another says so. Collective.
+// chosen_transports(), agreed among all ranks. If `weft run` started all ranks on one machine, a
+// rank may still name another machine: it may have its own WEFT_HOST, or be in a container with its
+// own host name. All ranks then open networks, and the rank with the other name logs that.
+// Collective.
 [[nodiscard]] Result<Transports> agreed_transports(const Config& config, Store& store);
 
-// What all ways have in common, but for the context's number and the machine.
+// The options that all interfaces have in common, except the context's number and the machine.
 [[nodiscard]] InterfaceOptions interface_options(const Config& config);
 
 struct Ways {
   std::unique_ptr<Interface> interface;
-  // The network interfaces, by their numbers in the bond, and of each how near it is: "mlx5_3 and
-  // GPU 3 are below one PCI switch".
+  // The network interfaces in the order of the bond. `reasons` says of each how near it is: "mlx5_3
+  // and GPU 3 are below one PCI switch".
   std::vector<RailRecord> rails;
   std::vector<std::string> reasons;
-  LanePlace place;      // beside those
-  Status memory_place;  // whether the kernel took the memory's
+  LanePlace place;      // the NUMA node and cores for the lane
+  Status memory_place;  // ok, or why the kernel did not accept that node for memory
 };
 
-// The bond over shared memory, which may be null, and `rails`, which `ways` has by their numbers. One
-// that Config::interfaces names has to open. One that was only found and is gone since then is left
-// out with a warning, and of `ways`, unless none is left.
+// Opens the bond of shared memory (`memory` may be null) and `rails`, which ways.rails describes in
+// the same order. A rail that Config::interfaces names must open. If no rail was named and all have
+// different names, a discovered rail that has gone since is left out of the bond and of `ways`,
+// with a warning; it is an error if no rail is left.
 [[nodiscard]] Status open_rails(const Config& config, BondOptions bond, const BondMember* memory,
                                 std::vector<NetworkRail> rails, AddressResolver resolver,
                                 Ways& ways);
 
-// Opens what Config::transports says, without what Config::hardware says is absent. `unavailable`
-// names what is missing if a transport was asked for by name. Where networks are only automatic and
-// cannot be had, connecting to a rank of another machine says why.
+// Opens the transports of Config::transports, without interfaces that Config::hardware declares
+// absent. If a transport was asked for by name and is missing, returns `unavailable`. If networks
+// are only automatic and there are none, connecting to a rank of another machine fails and says
+// why.
 [[nodiscard]] Result<Ways> open_ways(const Config& config, const InterfaceOptions& options,
                                      Hardware& hardware, AddressResolver resolver);
 
-// The heap behind the address of a peer that shares this machine's memory, mapped here.
+// The heap of a peer that shares this machine's memory, found by the peer's address and mapped
+// here.
 [[nodiscard]] Result<std::shared_ptr<const PeerHeap>> heap_behind(std::string_view address);
 
 }  // namespace weft

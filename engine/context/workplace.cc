@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-// What ranks with its local rank usually have; nothing where that is not told.
+// What a rank with this local rank usually works with; empty if the local rank is unknown.
 Workplace usual(const Config& config, const Machine& machine) {
   if (config.local_rank == kNoRank) return {};
   return usual_workplace(machine, config.local_rank, config.local_size);

@@ -1,6 +1,6 @@
-// workplace: what this rank works with, and how far its network interfaces are from there, as far as
-// the machine tells; what ranks of one machine share their interfaces out by. Internal to the
-// module.
+// workplace: the GPU or the NUMA node with which this rank works, and how far its network
+// interfaces are from there. By these distances the ranks of a machine share out its interfaces.
+// Internal to the module.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,17 @@
 
 namespace weft {
 
-// This machine as far as it matters to a rank; tests make one up.
+// The parts of this machine that matter to a rank. Tests make up their own.
 struct Surroundings {
   Machine machine;
-  int node = -1;  // that has all cores on which this process may run; -1: no single one
-  std::vector<Nic> absent = {};  // interfaces that are there, but must not be used
+  int node = -1;  // the node that has all cores on which this process may run; -1: several nodes
+  std::vector<Nic> absent = {};  // interfaces that exist, but must not be used
 };
-// As it is, corrected by what Config::hardware says. Errors name that file and its line.
+// Discovers this machine and corrects it by the file Config::hardware. Errors name the file and the
+// line.
 [[nodiscard]] Result<Surroundings> surroundings(const Config& config);
-// The same, found when first asked for and kept: it takes tens of milliseconds. One thread's.
+// surroundings(), called when first needed and then kept, because it takes tens of milliseconds.
+// For one thread.
 class Hardware {
  public:
   [[nodiscard]] Result<const Surroundings*> get(const Config& config);
@@ -30,27 +32,32 @@ class Hardware {
   std::optional<Surroundings> found_;
 };
 
-// A GPU where the rank is told to have one, or there are GPUs and the launcher has told its local
-// rank; else the node of its cores; else what ranks with its local rank usually have.
-// invalid_argument for a GPU that is not there. Pure.
+// Where the rank works. The first of these that applies:
+//  - the GPU of WEFT_GPU; invalid_argument if the machine does not have it;
+//  - if there are GPUs, WEFT_GPU leaves the choice open, and the local rank is known: the GPU that
+//    a rank with this local rank usually has;
+//  - the node of its cores;
+//  - the node that a rank with this local rank usually has.
+// Pure.
 [[nodiscard]] Result<Workplace> workplace_of(const Config& config, const Surroundings& here);
-// The NUMA node of the cores to which this process is bound, else of its GPU; -1: neither is told.
-// Which node its local rank usually has does not count: a thread that is bound by such a guess is
-// worse off than one that is not.
+// The NUMA node of the cores to which this process is bound, else of its GPU; -1: both are unknown.
+// The node that a rank with its local rank usually has is not used, because a thread that is bound
+// to a wrong guess is slower than an unbound one.
 [[nodiscard]] int told_node(const Surroundings& here, Workplace place);
 
-// The interface of this name, an RDMA port's or a network interface's; null: none of these.
+// The interface with this name of an RDMA port or of a network interface; null: there is none.
 [[nodiscard]] const Nic* nic_named(std::span<const Nic> nics, const std::string& name);
-// How far an interface is (how_far() in topology/rails), and how fast; -1: not told.
+// How far an interface is (how_far() in topology/rails), and its rate; -1: unknown.
 struct RailDistance {
   int far = 0;
   int mbit_per_s = -1;
   friend bool operator==(const RailDistance&, const RailDistance&) = default;
 };
-// Of the interface of this name; one that the machine does not list is as far as can be.
+// The distance of the interface with this name. An interface that the machine does not list counts
+// as farthest.
 [[nodiscard]] RailDistance distance_to(const Machine& machine, Workplace place,
                                        const std::string& interface);
-// "mlx5_3 and GPU 3 are below one PCI switch".
+// How near the interface is, as a text: "mlx5_3 and GPU 3 are below one PCI switch".
 [[nodiscard]] std::string how_near(const Machine& machine, Workplace place,
                                    const std::string& interface);
 

@@ -1,4 +1,4 @@
-// Binding: what a shape's buffers, slices and peers are in this call.
+// binding: gives the buffers, slices and edges of a plan the memory and the peers of a call.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace weft {
 namespace {
 
-// In one store, so that a transport that copies headers by words finds the word at once.
+// Sets both numbers in one store. A transport that copies headers word by word then reads the word
+// without waiting for two stores (engine/README.md).
 void set_numbers(WireHeader& header, std::uint32_t operation, std::uint32_t epoch) {
   static_assert(offsetof(WireHeader, epoch) % 8 == 0 &&
                 offsetof(WireHeader, operation) == offsetof(WireHeader, epoch) + sizeof epoch);
@@ -84,7 +85,7 @@ Status Execution::start_again(std::uint32_t operation, std::uint32_t epoch, doub
   return run();
 }
 
-// What is bound runs from its first step.
+// Starts the bound plan at its first step.
 Status Execution::run() {
   status_ = {};
   touched_output_ = false;
@@ -118,7 +119,8 @@ void Execution::bind_edges() {
   }
 }
 
-// What the operation before asked for on this channel ends with it.
+// Withdraws the rails that the previous operation on this channel preferred, and prefers those of
+// this plan.
 void Execution::prefer_rails() {
   for (Endpoint* endpoint : kept_to_rails_) endpoint->prefer_rail(options_.channel, kAnyRail);
   kept_to_rails_.clear();
@@ -144,7 +146,7 @@ Status Execution::bind_buffers() {
       const Result<ScratchPool::Block> taken = scratch_pool().take(count * element_);
       if (!taken.ok()) return lacks_memory("scratch", taken.status());
       scratch_ = *taken;
-      brief_slices_.clear();  // it lies elsewhere each time
+      brief_slices_.clear();  // the scratch may be another block in each operation
     }
   }
   if (!brief_) return {};
@@ -158,7 +160,7 @@ Execution::Bytes Execution::bytes_of(const Slice& slice) const {
   std::size_t elements = 0;
   switch (slice.buffer) {
     case Buffer::input:
-      // Plans never write the input: what comes of this is only read.
+      // Plans never write the input, so this memory is only read.
       base = static_cast<std::byte*>(const_cast<void*>(call_.input));
       elements = call_.input_count;
       break;
@@ -206,7 +208,7 @@ void Execution::bind_header() {
   header_.operation = call_.operation;
 }
 
-// What error messages call the operation. The number of one of some ranks says nothing to people.
+// The operation's name in error messages. The number of a subset operation means nothing to people.
 std::string Execution::label(Collective collective, std::uint32_t operation) {
   if (is_of_some_ranks(collective)) return std::string(name(collective));
   return fmt::format("{} (operation {})", name(collective), operation);
@@ -215,7 +217,7 @@ std::string Execution::label(Collective collective, std::uint32_t operation) {
 void Execution::fail(Status status) {
   status_ = std::move(status);
   state_ = State::failed;
-  staged_.clear();  // peers may still read the blocks: they stay out of use
+  staged_.clear();  // peers may still read the blocks, so they are not given back
   staged_marks_.clear();
 }
 

@@ -1,6 +1,6 @@
-// The brief way: one round of messages that each fit a slot. Nothing is kept about its sends,
-// because what was copied is settled, and nothing about its combines, because they run when all is
-// there.
+// brief: the short way, for one round of messages that each fit a slot. It keeps no records of
+// sends, because a copied message needs its source no longer. It keeps none of combines, because
+// each runs in one go when all messages have arrived.
 #include <algorithm>
 #include <cstring>
 
@@ -9,9 +9,9 @@
 namespace weft {
 namespace {
 
-// Up to eight bytes as a word. The usual counts are loaded as they were stored, and the word is
-// written as one: what was written in smaller parts is not there to be read until the core's
-// earlier stores have all reached memory, the last message's among them.
+// Up to eight bytes as a word. The usual counts are loaded with the width at which they were
+// stored, and the word is then stored as one. A load that is wider than the stores before it would
+// wait until all earlier stores have left the core, those of the last message among them.
 std::uint64_t word_of(const std::byte* data, std::uint64_t count) {
   std::uint64_t word = 0;
   if (count == sizeof word) {
@@ -34,7 +34,7 @@ bool Execution::is_brief() const {
          std::ranges::none_of(call_.receive_weights, is_unused);
 }
 
-// All of a message's header that does not change when the operation is run again.
+// Fills in the fields of each message's header that stay the same when the operation is run again.
 void Execution::bind_brief_heads() {
   brief_heads_.assign(out_.size(), header_);
   for (const Step& step : plan_->steps) {
@@ -62,8 +62,9 @@ void Execution::bind_brief_slices() {
   }
 }
 
-// True when the long way is to go on: with what comes after the steps, or, as this one gives up, at
-// the step where it stands. False when there is nothing more to do now, or at all.
+// Returns true if the general way has to continue: after all steps, to wait for credits, or at
+// step pc_, if the short way has given up. Returns false if nothing more can be done now, or the
+// operation has ended.
 bool Execution::advance_brief() {
   for (; pc_ < brief_takes_; ++pc_) {
     const Step& step = plan_->steps[pc_];
@@ -95,7 +96,7 @@ bool Execution::takes_messages(const Step& step) const {
       operands, [](const Operand& operand) { return operand.kind == Operand::Kind::message; });
 }
 
-// False when a peer has no slot free.
+// Returns false if a peer has no free slot.
 bool Execution::post_brief(const Step& step) {
   const Bytes source = brief_slices_[pc_];
   const bool is_inlined = source.count <= kInlineBytes;
@@ -118,8 +119,8 @@ bool Execution::post_brief(const Step& step) {
   return true;
 }
 
-// Looks for the messages of all steps from pc_ on. False when one is missing, or one is not as
-// expected and `brief_` is no more.
+// Looks for the messages of all steps from pc_ on. Returns false if a message is missing, or if one
+// is not as expected; in the second case it clears `brief_`.
 bool Execution::hear_brief() {
   brief_step_ = std::max(brief_step_, pc_);
   for (; brief_step_ < plan_->steps.size(); ++brief_step_, brief_heard_ = 0) {
@@ -142,7 +143,8 @@ bool Execution::hear_brief() {
   return true;
 }
 
-// The whole of a message that is used. All else is for the long way to judge.
+// Whether the header announces a whole message whose data is used. The general way handles all
+// other notices, and reports those that are errors.
 bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
                                std::uint64_t bytes) const {
   const PieceForm form = bytes <= kInlineBytes ? PieceForm::inlined : PieceForm::payload;
@@ -153,7 +155,7 @@ bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
          header.form == form && header.flags == (kFlagLast | credit);
 }
 
-// A step whose messages, if it takes any, are there.
+// Runs a combine whose messages, if it takes any, have all arrived.
 void Execution::combine_brief(const Step& step) {
   const auto number = static_cast<std::uint16_t>(&step - plan_->steps.data());
   const Bytes destination = brief_slices_[number];

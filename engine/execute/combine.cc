@@ -1,4 +1,5 @@
-// Combines: taking messages, checking what they claim, reducing them with local memory in one pass.
+// combine: receiving messages, checking their headers, and reducing them with local memory in one
+// pass.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,10 +11,11 @@
 namespace weft {
 namespace {
 
-// Process memory is read in chunks of this, so that what was read is still in cache when it is
-// combined.
+// Private memory of peers is read in chunks of this size, so that a chunk is still in the cache
+// when it is combined.
 constexpr std::uint64_t kReadChunk = std::uint64_t{128} << 10;
-// The most that one advance() combines: bounds how long other operations of the lane wait.
+// The most bytes of a step that one advance() combines, so that the lane's other operations do not
+// wait long.
 constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
 
 }  // namespace
@@ -64,7 +66,7 @@ double Execution::weight_of(const Weight& weight) const {
   return 1.0;
 }
 
-// True when the combine is complete.
+// Returns true if the combine is complete.
 bool Execution::run_combine(const Step& step) {
   if (!combining_ && !begin_combine(step)) return false;
   std::uint64_t turn = kCombineTurn;
@@ -121,8 +123,8 @@ bool Execution::begin_combine(const Step& step) {
   return true;
 }
 
-// Looks for the next piece of a message. False when it is not there yet, or is not what it should
-// be.
+// Looks for the next piece of a message. Returns false if it has not arrived, or if it is wrong,
+// which fails the operation.
 bool Execution::load(Source& source) {
   const Notice notice = source.peer->front(options_.channel);
   if (notice.header == nullptr) return false;
@@ -157,12 +159,13 @@ bool Execution::load(Source& source) {
     return false;
   }
   source.loaded = true;
-  // An empty message has one empty piece, which is done when it is seen.
+  // An empty message has one empty piece, which is released at once.
   if (head.bytes == 0) consume(source, 0);
   return true;
 }
 
-// Everything that two ranks can disagree about shows here.
+// Compares a piece with what this rank expects: operation, agreement, type, size and credit. If
+// they differ, the two ranks disagree about the operation, and it fails.
 bool Execution::check_notice(const Source& source, const WireHeader& head) {
   const Rank peer = source.peer->peer();
   const auto differ = [&](std::string text) {
@@ -224,7 +227,7 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
   return true;
 }
 
-// Reduces the next `bytes` of all sources, which are all there.
+// Reduces the next `bytes` of all sources. All of them have so many.
 void Execution::combine_range(const Step& step, std::uint64_t bytes) {
   terms_.clear();
   for (std::size_t k = 0; k < sources_.size(); ++k) {
@@ -250,7 +253,7 @@ void Execution::combine_range(const Step& step, std::uint64_t bytes) {
   for (Source& source : sources_) consume(source, bytes);
 }
 
-// Where the next bytes of a peer's private memory are read to before they are combined.
+// The buffer into which a source's private memory is read before it is combined.
 std::byte* Execution::chunk(std::size_t source) {
   if (chunks_.size() < sources_.size() * kReadChunk) {
     chunks_.resize(sources_.size() * kReadChunk);
@@ -267,7 +270,7 @@ bool Execution::fetch(const Source& source, std::span<std::byte> into) {
   return false;
 }
 
-// Takes `bytes` from a source; gives the piece back to its owner when it is used up.
+// Advances a source by `bytes`. If the piece is used up, releases it.
 void Execution::consume(Source& source, std::uint64_t bytes) {
   if (source.data != nullptr) source.data += bytes;
   if (source.peer == nullptr) return;
@@ -276,11 +279,12 @@ void Execution::consume(Source& source, std::uint64_t bytes) {
   if (source.left != 0) return;
   source.peer->release(options_.channel);
   moved_ = true;
-  // An exhausted last piece stays `loaded`: there is nothing more to look for.
+  // A message whose last piece is used up stays `loaded`, because no piece follows.
   source.loaded = source.last;
 }
 
-// From out-peers that send us no data: the notice that they expect ours. True when all have come.
+// Takes the credit of each out-neighbor that sends no data to this rank. Returns true if all have
+// arrived.
 bool Execution::take_credits() {
   if (!check_graph_) return true;
   for (; credit_takes_ < out_.size(); ++credit_takes_) {
@@ -330,7 +334,8 @@ bool Execution::waits_for_this_core() {
   });
 }
 
-// A message that has come but is not taken yet, because one before it is missing, is not missing.
+// A message that has arrived is not missing, even if the combine has not taken it because an
+// earlier one is missing.
 void Execution::missing(std::vector<Missing>& into) {
   into.clear();
   const auto silent = [this](Endpoint* endpoint) {

@@ -1,31 +1,32 @@
 // execute: runs plans. Lowers each send and combine of a Plan onto the endpoints of one channel.
 //
-// An Execution is the running of one operation by one rank; a context keeps one per channel and
-// uses it again and again, so that after the first operation of a shape nothing is allocated.
-// advance() does what can be done now and never waits; it is called by whoever holds the lane's
-// token. The caller's memory in Call belongs to the execution from start() until advance() no
-// longer answers `running`.
+// An Execution runs one operation of one rank. A lane keeps one for each channel and uses it again
+// and again, so that nothing is allocated after the first operation of a shape. advance() does what
+// can be done now and never waits; only the holder of the lane's token calls it. The caller's
+// memory in Call belongs to the execution from start() until advance() returns something else than
+// `running`.
 //
-// How a message travels is decided per send, by size and memory (Form):
-//   inlined, copied   into the peer's slot: the source is free at once
-//   viewed            the source lies in the shared heap and is read in place; free when all
-//                     readers released
-//   process           the receiver reads our private memory, in place if it is in our process, else
-//                     by process_vm_readv
-//   staged            private memory is copied block by block into the lane's staging area
-//                     (staging.h) and read in place there; while that is full, into slots
-//   carried           the peer does not share our memory: a network takes it, in pieces, from
-//                     where it is
+// How a message travels is decided for each send, by its size and its memory (Form):
+//   inlined, copied   The bytes are copied into the peer's slot. The source is free at once.
+//   viewed            The source lies in the shared heap and is read in place. It is free when all
+//                     readers have released it.
+//   process           The receiver reads this rank's private memory: in place if both ranks are in
+//                     one process, else by process_vm_readv.
+//   staged            Private memory is copied block by block into the lane's staging area
+//                     (staging.h), where the receivers read it in place. While the area is full,
+//                     bytes are copied into slots instead.
+//   carried           The peer does not share this rank's memory. A network takes the bytes from
+//                     the source, in pieces.
 //
-// In operations over a graph, who may send to whom is checked by credits (DESIGN: the receiver's
-// ready-credit is the graph check): between two ranks that share an edge in this operation each
-// says at least one thing to the other. If it has data to send, the first piece carries the credit;
-// else a notice of kind `credit` does. A rank that hears a credit where it expected data, or data
-// without the credit it needs, knows that the two graphs differ.
+// Credits check the graph in operations over a graph. Two ranks that share an edge in an operation
+// each send at least one notice to the other. If a rank has data to send, the first piece carries
+// the credit; else a notice of kind `credit` does. A rank knows that the two graphs differ if it
+// receives a credit where it expected data, or data without the credit that it needs.
 //
-// One round of messages that each fit a slot needs none of this machinery: they are posted, and
-// once all that come are there, combined (brief.cc). What is out of the ordinary there, a full slot
-// or a message that is not as expected, is left to the long way, from where the brief one stood.
+// An operation takes the short way (brief.cc) if it is one round of messages that each fit a slot:
+// the rank posts its messages, waits until all messages to it have arrived, and combines. The
+// general way, which is the rest of this class, continues from the same state if a slot is full or
+// a message is not as expected.
 #pragma once
 
 #include <cmath>
@@ -47,7 +48,7 @@ namespace weft {
 struct Contact {
   Rank rank = kNoRank;
   Endpoint* endpoint = nullptr;
-  // The operations in which it took part lately: bit b of `recent` is operation `newest` - b.
+  // The operations in which the peer took part lately: bit b of `recent` is operation `newest` - b.
   std::uint64_t newest = ~std::uint64_t{0};  // so that operation 0 comes next
   std::uint64_t recent = 0;
 
@@ -56,19 +57,20 @@ struct Contact {
     recent = age < 64 ? recent << age | 1 : 1;
     newest = operation;
   }
-  // Operations older than what is remembered are long over; both sides know that they agreed on
-  // them.
+  // An operation older than the 64 that `recent` remembers counts as one in which the peer took
+  // part. It is long over, so the two ranks agreed on it.
   [[nodiscard]] bool took_part_in(std::uint64_t operation) const {
     return recent != 0 && operation <= newest &&
            (newest - operation >= 64 || (recent >> (newest - operation) & 1) != 0);
   }
 
-  // Payload given to it in operations, by whatever way.
+  // Payload that operations sent to the peer, in any form.
   std::uint64_t sent_bytes = 0;
 
-  bool are_rails_chosen = false;  // of those that lead to it: what we use
+  bool are_rails_chosen = false;  // RailSelection has decided which rails lead to the peer
 
-  // By which look for operations of some ranks that can start each direction was last claimed.
+  // The number of the search (Admission::looks_) that last claimed the stream from the peer, and
+  // the stream to the peer. A search looks for subset operations that can begin.
   std::uint64_t claimed_in = 0, claimed_out = 0;
 };
 
@@ -76,25 +78,24 @@ struct Contact {
 enum class ForeignForm : std::uint8_t {
   staged,
   process,
-  cheaper,  // `process` where the receivers may do that and it costs less
+  cheaper,  // `process` if the receivers may read private memory and that costs less
 };
 
 struct ExecutionOptions {
   std::uint32_t channel = 1;
   std::size_t payload_bytes = 4032;  // largest copied message
-  // Largest piece for peers that do not share our memory; a multiple of 64.
+  // Largest piece for peers that do not share this rank's memory; a multiple of 64.
   std::size_t piece_bytes = std::size_t{256} << 10;
   ForeignForm foreign = ForeignForm::cheaper;
-  // Outputs from here up bypass the caches: they would not stay there, and reading a line before
-  // overwriting it costs as much as writing it.
+  // Outputs of at least this size are written past the caches. They would not stay in the caches,
+  // and a cached store first reads the line, which costs as much as writing it.
   std::size_t streaming_bytes = std::size_t{8} << 20;
   bool check_graph = true;
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
   std::uint16_t context = 0;
-  ScratchPool* scratch = nullptr;  // the lane's; nullptr: one of its own
-  TraceRing* trace =
-      nullptr;  // never null in an Execution: the lane's ring, perhaps one that is off
+  ScratchPool* scratch = nullptr;  // the lane's; nullptr: the execution uses one of its own
+  TraceRing* trace = nullptr;      // the lane's ring, which may be off; never null in an Execution
 };
 
 // What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`
@@ -104,7 +105,8 @@ struct Call {
   Collective collective = Collective::barrier;
   DataType type = DataType::u8;
   Reduction reduction = Reduction::sum;  // of Combining::reduce
-  // Number in the context, modulo 2^32; of an operation of some ranks a hash of its members.
+  // The operation's number in the context, modulo 2^32. For a group_average, a hash of the group;
+  // for other subset operations 0.
   std::uint32_t operation = 0;
   std::uint32_t epoch = 0;
   const void* input = nullptr;
@@ -116,15 +118,17 @@ struct Call {
   std::span<const double> receive_weights;  // by in-edge; empty: 1. kUnused: the data is not used
   std::span<const double> send_weights;     // by out-edge; empty: 1
   std::span<const Range> given;             // the output's blocks where its partition is `given`
-  std::span<const Range> given_input;       // the input's
-  bool checks_graph = true;     // false: no credits, so a copied message waits for nobody
+  std::span<const Range> given_input;       // the same for the input
+  // False: no credits are sent. A rank then need not wait for the receivers of copied messages.
+  bool checks_graph = true;
   std::uint16_t agreement = 0;  // agreement_of() the request
-  // Where ranks that disagree may not hear each other in this operation: a root for example only
-  // sends. Its end is the time to look for notices that belong to no operation.
+  // True if ranks that disagree about this operation may hear nothing from each other in it. For
+  // example, two ranks that both take themselves for the root of a broadcast only send. When such
+  // an operation ends, the lane looks for notices that belong to no operation.
   bool looks_for_strays = false;
 };
-// A receive weight that means: take the message and do not use it; a send weight that means: say
-// that there is no data. Negative zero is never a weight of a caller's.
+// As a receive weight: the message is received, and its data is not used. As a send weight: the
+// message says that there is no data. A caller's weight is never negative zero.
 inline constexpr double kUnused = -0.0;
 [[nodiscard]] inline bool is_unused(double weight) {
   return weight == 0.0 && std::signbit(weight);
@@ -139,13 +143,13 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Begins an operation; only when not running.
+  // Begins an operation. No other operation may be running.
   Status start(const Plan& plan, const Call& call);
-  // The same plan as the last time, and the same call but for its number, its epoch and the values
-  // of its weights: nothing is bound anew.
+  // Begins an operation with the plan and the call of the last one, which has ended well. Only the
+  // number, the epoch and the values of the weights differ, so edges and headers stay bound.
   Status start_again(std::uint32_t operation, std::uint32_t epoch, double self_weight);
   State advance();
-  // Ends a running operation badly.
+  // Ends a running operation with an error.
   void fail(Status status);
 
   [[nodiscard]] State state() const { return state_; }
@@ -153,13 +157,14 @@ class Execution {
   [[nodiscard]] const Call& call() const { return call_; }
   // Did the last advance() get anything done?
   [[nodiscard]] bool moved() const { return moved_; }
-  // Whether a rank that it waits for is bound to this rank's core: that one runs when we yield.
+  // Whether the operation waits for a rank that is bound to this rank's core. That rank runs only
+  // when this rank yields.
   [[nodiscard]] bool waits_for_this_core();
   // Whether any byte of the output may have been written.
   [[nodiscard]] bool touched_output() const { return touched_output_; }
 
-  // What is missing, for people: "data from rank 2", "rank 3 to read its data". And the peers
-  // concerned.
+  // What the operation waits for: the data or the credit of a peer, or that a peer reads this
+  // rank's data.
   struct Missing {
     Contact* contact;
     enum class What : std::uint8_t { data, credit, read } what;
@@ -181,10 +186,10 @@ class Execution {
     const Step* step;
     const std::byte* source;
     std::uint64_t bytes;
-    std::uint64_t most;          // of a piece
-    std::uint32_t first_cursor;  // in cursors_: per edge of the step, where its next piece begins
-    std::uint32_t blocks;        // of the staging area: those that it holds, and
-    std::uint32_t most_blocks;   // those that it may hold
+    std::uint64_t most;          // bytes of a piece, at most
+    std::uint32_t first_cursor;  // index in cursors_ of the step's first edge
+    std::uint32_t blocks;        // blocks of the staging area that the send holds
+    std::uint32_t most_blocks;   // blocks that it may hold
     std::uint64_t copied;        // bytes that went into slots because the staging area was full
     Form form;
     bool finished;  // all pieces are posted on all edges
@@ -192,30 +197,32 @@ class Execution {
   // A block of the staging area.
   struct Staged {
     std::byte* data;
-    std::size_t send;     // whose message it holds a part of: index in sends_
-    std::uint64_t begin;  // of that part
+    std::size_t send;     // index in sends_ of the message of which the block holds a part
+    std::uint64_t begin;  // offset of that part in the message
   };
-  // What a notice says of its piece, and where the bytes are.
+  // The next piece of a message on one edge.
   struct Piece {
     Form form;
     std::uint64_t bytes;
     const std::byte* source;
     std::size_t staged;  // of form `staged`: index in staged_
   };
-  // What this operation knows of an edge.
+  // The state of an edge in this operation.
   struct OutEdge {
     Endpoint* endpoint;
-    std::uint64_t
-        mark;      // settled() that proves that all our data there was read; 0: nothing to wait for
-    bool mutual;   // the peer sends to us too
-    bool spoken;   // a first notice went out, and with it the credit
-    bool blocked;  // a send waits for this edge's slots
+    // All data on this edge has been read once Endpoint::settled() has reached `mark`. 0: no data
+    // has to be read.
+    std::uint64_t mark;
+    bool mutual;   // the peer also sends to this rank
+    bool spoken;   // the first notice was posted, and with it the credit
+    bool blocked;  // a send waits for this edge: for a slot, or for a block to be staged
   };
   struct InEdge {
     Endpoint* endpoint;
-    bool mutual;  // we send to the peer too
-    bool heard;   // its first notice came, and with it the credit
-    // On the brief way: the message once it is there, and the weight that its sender gave it.
+    bool mutual;  // this rank also sends to the peer
+    bool heard;   // the first notice has arrived, and with it the credit
+    // On the short way: whether the message has arrived, its bytes, and the weight that its sender
+    // gave it.
     bool is_there;
     const std::byte* data;
     double weight;
@@ -225,11 +232,11 @@ class Execution {
     Endpoint* peer;  // nullptr: local memory
     std::uint32_t edge;
     bool used;
-    bool opened;  // the first piece was seen
-    bool loaded;  // a piece is at the front
-    bool last;    // … and it is the message's last
+    bool opened;  // the first piece has arrived
+    bool loaded;  // a piece is being combined, or the last piece has been
+    bool last;    // the loaded piece is the message's last
     PieceForm form;
-    const std::byte* data;  // where the next byte is; nullptr: read through `word`
+    const std::byte* data;  // the next byte; nullptr: it has to be read from address `word`
     std::uint64_t word;
     std::uint64_t left;  // bytes of the piece not yet combined
     double weight;
@@ -327,40 +334,45 @@ class Execution {
   WireHeader header_;        // what all notices of this operation have in common
   std::vector<InEdge> in_;
   std::vector<OutEdge> out_;
-  std::vector<Endpoint*> kept_to_rails_;  // by the operation that ran last
+  // The endpoints for which the current operation, or the last one, prefers a rail.
+  std::vector<Endpoint*> kept_to_rails_;
 
   std::uint32_t pc_ = 0;
-  // Sends, in the order begun; send_of_step_ maps a step to its index here.
+  // The sends in the order in which they began. send_of_step_ gives the index of a step's send.
   std::vector<Sending> sends_;
   static constexpr std::uint64_t kAllPosted = ~std::uint64_t{0};
-  std::vector<std::uint64_t> cursors_;  // Sending::first_cursor; kAllPosted: no piece is left
+  // For each edge of each send, the offset at which the edge's next piece begins; kAllPosted: no
+  // piece is left. Sending::first_cursor is the index of a send's first edge.
+  std::vector<std::uint64_t> cursors_;
   std::size_t first_unfinished_ = 0;
   static constexpr std::uint32_t kSentBriefly = ~0U;
   std::vector<std::uint32_t> send_of_step_;
-  std::vector<std::uint64_t>
-      read_marks_;  // [send][out edge]: OutEdge::mark of that send alone, for hazards
+  // [send][out edge]: the OutEdge::mark of that send alone. Combines with hazards need it.
+  std::vector<std::uint64_t> read_marks_;
   std::uint32_t credit_posts_ = 0;  // in-edges handled by post_credits
   std::uint32_t credit_takes_ = 0;  // out-edges handled by take_credits
-  // Pieces that an edge may have unread while it takes blocks of the staging area: a slow reader
-  // then leaves blocks to the others.
+  // While an edge's reader has so many notices to release, the edge gets no block of the staging
+  // area. A slow reader thus leaves blocks to the others.
   static constexpr std::uint32_t kStagedUnread = 8;
   std::vector<Staged> staged_;
   std::vector<std::uint64_t> staged_marks_;  // [staged][out edge]: OutEdge::mark of that piece
-  // The readers of a message may wait for one another: it is the plan's only one, and the ranks take
-  // all that comes to them in one combine, so none of them reads elsewhere first.
+  // Whether the readers of a message may wait for one another. They may if the plan has only one
+  // send and at most one combine that takes messages: no reader then has to read another message
+  // first.
   bool reads_in_step_ = false;
 
-  bool is_brief_ = false;  // the operation can go the brief way, and
-  bool brief_ = false;     // has so far
-  // There: where the plan's steps and its local operands lie. Empty: yet to be found.
+  // The short way (brief.cc).
+  bool is_brief_ = false;  // the operation may take it
+  bool brief_ = false;     // the operation is on it: nothing has forced it to the general way
+  // The memory of the plan's steps and of its local operands. Empty: not computed yet.
   std::vector<Bytes> brief_slices_;
   std::vector<const std::byte*> brief_operands_;
-  std::vector<WireHeader> brief_heads_;  // by out-edge: a send's only message there
+  std::vector<WireHeader> brief_heads_;  // by out-edge: the header of its only message
   std::uint32_t brief_takes_ = 0;        // the first step that takes messages
-  bool is_bound_ = false;                // nothing is to be bound anew when it is run again
-  std::uint32_t brief_posts_ = 0;        // edges of the send at pc_ that have their message by it
-  std::uint32_t brief_step_ = 0;   // the combine, from pc_ on, whose messages are being heard, and
-  std::uint32_t brief_heard_ = 0;  // how many of its operands were looked at
+  bool is_bound_ = false;                // start_again() need not bind the buffers anew
+  std::uint32_t brief_posts_ = 0;        // edges of the send at pc_ whose message is posted
+  std::uint32_t brief_step_ = 0;         // the combine for whose messages hear_brief() looks
+  std::uint32_t brief_heard_ = 0;        // operands of that combine that are there
 
   bool combining_ = false;
   std::vector<Source> sources_;
@@ -371,8 +383,9 @@ class Execution {
   CombineFunction function_ = nullptr;
 
   ScratchPool own_scratch_;
-  ScratchPool::Block scratch_;     // while it runs; after a failure peers may still read it
-  std::vector<std::byte> chunks_;  // where process memory is read to, a chunk per source
+  // Kept after a failure, because peers may still read it; the destructor gives it back.
+  ScratchPool::Block scratch_;
+  std::vector<std::byte> chunks_;  // a chunk for each source, into which process memory is read
   std::uint64_t allocations_ = 0;
   CombineFunction functions_[kDataTypes][kReductions] = {};
 };

@@ -1,12 +1,12 @@
-// scratch: the memory in which plans keep what is between input and output, shared by the
-// executions of a lane.
+// scratch: the memory that plans need between input and output. The executions of a lane share it.
 //
-// Memory that neighbors can read costs a fraction of a millisecond per MiB the first time that it is
-// touched. Operations of one shape come again and again, each on the next channel, so blocks go
-// from one execution to another instead of staying with the channel.
+// Memory that neighbors can read costs a fraction of a millisecond per MiB when it is first
+// touched. Operations of one shape come again and again, each on the next channel. Therefore blocks
+// go from one execution to another instead of staying with a channel.
 //
-// Belongs to the lane's owner, as the executions do, and outlives them. Holds as many blocks as
-// operations with scratch ran at once, at most, and the lane's staging area.
+// The pool belongs to the holder of the lane's token, as the executions do, and outlives them. It
+// holds the lane's staging area, and at most as many blocks as operations with scratch have run at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +30,15 @@ class ScratchPool {
   ScratchPool(const ScratchPool&) = delete;
   ScratchPool& operator=(const ScratchPool&) = delete;
 
-  // The smallest free block that is large enough; else a new one, in place of the largest free one.
+  // The smallest free block that is large enough. If there is none, a new block replaces the
+  // largest free one.
   [[nodiscard]] Result<Block> take(std::size_t bytes);
-  // Nobody reads it any more.
+  // Takes back a block that nobody reads any more.
   void give(Block block);
 
   [[nodiscard]] StagingPool& staging() { return staging_; }
 
-  // Of the staging area, too, and of what is in use.
+  // Both count the staging area too; bytes() also counts the blocks in use.
   [[nodiscard]] std::size_t bytes() const { return bytes_ + staging_.bytes(); }
   [[nodiscard]] std::uint64_t allocations() const { return allocations_ + staging_.allocations(); }
 

@@ -1,4 +1,5 @@
-// Sends: choosing a form, cutting pieces, posting them as slots and the staging area allow.
+// send: choosing the form of a message, cutting it into pieces, and posting these as slots and the
+// staging area allow.
 #include <algorithm>
 #include <cstring>
 
@@ -7,13 +8,14 @@
 namespace weft {
 namespace {
 
-// A piece that is read in place names its length in 32 bits; this leaves room and keeps huge pages
-// whole.
+// The largest piece that is read in place. WireHeader::bytes has 32 bits; 1 GiB is less than that
+// and a multiple of the size of a huge page.
 constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
-// Blocks of the staging area that a message may hold while its readers go in step: they stay in the
+// Blocks of the staging area that a message may hold if its readers go in step. So many stay in the
 // core's second-level cache.
 constexpr std::uint32_t kStagedInStep = 4;
-// The least that a receiver copies from private memory itself (measured: docs/performance.md).
+// The smallest message that a receiver copies from private memory itself (measured:
+// docs/performance.md).
 constexpr std::uint64_t kReadPrivately = std::uint64_t{64} << 10;
 
 }  // namespace
@@ -26,10 +28,11 @@ Execution::Form Execution::form_of(const Step& step, const Bytes& source) const 
   return is_read_privately(step, source.count) ? Form::process : Form::staged;
 }
 
-// Whether the receivers that share memory read the source where it is. Receivers in this process do
-// so in place. By process_vm_readv a receiver copies the bytes to where they belong, while through the
-// staging area they are copied twice. But a receiver that sums would have to copy them for that
-// alone, and again for each sender's message; what was staged it sums from the caches.
+// Whether the receivers that share memory read the source directly. Receivers in this process read
+// it in place. A receiver that only copies the message reads it by process_vm_readv straight to its
+// destination; through the staging area the bytes would be copied twice. A receiver that sums reads
+// staged blocks, which are in the caches: process_vm_readv would be an additional copy of each
+// sender's message, only to sum from it.
 bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) const {
   if (options_.foreign != ForeignForm::cheaper) return options_.foreign == ForeignForm::process;
   const bool is_copied = step.combining == Combining::copy && bytes >= kReadPrivately;
@@ -40,7 +43,7 @@ bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) const {
   });
 }
 
-// Whether any, or every, receiver of the send reads our shared heap in place.
+// Whether any receiver of the send reads this rank's shared heap in place.
 bool Execution::any_shares_memory(const Step& step) const {
   return std::ranges::any_of(
       edges_of(step), [this](std::uint32_t edge) { return out_[edge].endpoint->shares_memory(); });
@@ -51,7 +54,8 @@ bool Execution::all_share_memory(const Step& step) const {
       edges_of(step), [this](std::uint32_t edge) { return out_[edge].endpoint->shares_memory(); });
 }
 
-// How much of a message goes into one piece, unless it is staged.
+// The most bytes of a message that go into one piece. The pieces of staged messages to peers that
+// share memory are parts of blocks instead.
 std::uint64_t Execution::largest_piece(const Step& step, Form form) const {
   if (form == Form::inlined || form == Form::copied) return options_.payload_bytes;
   if (form == Form::staged) return options_.piece_bytes;
@@ -69,7 +73,7 @@ void Execution::begin_send(const Step& step) {
   send.most = largest_piece(step, send.form);
   send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
   send.first_cursor = static_cast<std::uint32_t>(cursors_.size());
-  // Edges that were served the brief way have their only piece.
+  // The short way has posted the only piece on the first brief_posts_ edges.
   for (std::uint32_t i = 0; i < step.count; ++i)
     cursors_.push_back(i < brief_posts_ ? kAllPosted : 0);
   if (send.bytes > send.most && send.form == Form::carried) {
@@ -81,8 +85,9 @@ void Execution::begin_send(const Step& step) {
       static_cast<std::uint32_t>(sends_.size() - 1);
 }
 
-// Sends go on in the order begun. An edge whose slots are full holds back what comes later along
-// it, and nothing else: a peer may have to take from others before it takes from us.
+// Continues the sends in the order in which they began. An edge whose slots are full holds back
+// only later pieces of that edge, because its peer may have to receive from other ranks before it
+// receives from this one.
 void Execution::pump_sends() {
   if (!staged_.empty()) collect_staged();
   if (first_unfinished_ == sends_.size()) return;
@@ -97,7 +102,8 @@ void Execution::pump_sends() {
   }
 }
 
-// Gives every edge its next piece in turn until none takes one. True when all have all.
+// Posts the next piece on every edge in turn, until no edge takes one. Returns true if every edge
+// has all pieces.
 bool Execution::pump(Sending& send) {
   bool posted = true;
   while (posted) {
@@ -118,7 +124,7 @@ bool Execution::pump(Sending& send) {
   return send.finished;
 }
 
-// Posts the next piece on the step's edge of this number. False when that has to wait.
+// Posts the next piece on the step's edge number `at`. Returns false if the piece has to wait.
 bool Execution::post_next(Sending& send, std::uint32_t at) {
   const std::uint32_t edge = plan_->edges[send.step->first + at];
   OutEdge& out = out_[edge];
@@ -166,7 +172,8 @@ Posted Execution::post(OutEdge& out, WireHeader& head, const Piece& piece) {
   return Posted::full;
 }
 
-// Keeps what follows from a piece that was posted: what is free again once it was read.
+// Records a piece that was posted: the statistics, and the marks that tell later whether it has
+// been read.
 void Execution::posted(Sending& send, std::uint32_t edge, const Piece& piece) {
   OutEdge& out = out_[edge];
   out.spoken = true;
@@ -183,7 +190,8 @@ void Execution::posted(Sending& send, std::uint32_t edge, const Piece& piece) {
   read_marks_[index * out_.size() + edge] = out.mark;
 }
 
-// What a piece says to the peer of one edge: its weight, and with the first the credit.
+// Fills in the header's fields that depend on the edge: its weight, and flags. The first piece on
+// an edge carries the credit.
 void Execution::address(WireHeader& head, std::size_t edge, bool is_last) const {
   const OutEdge& out = out_[edge];
   head.weight = send_weight(edge);
@@ -192,7 +200,8 @@ void Execution::address(WireHeader& head, std::size_t edge, bool is_last) const 
                                          (is_unused(head.weight) ? kFlagNothing : 0));
 }
 
-// To in-peers that get no data from us: the notice that we expect theirs. True when all are posted.
+// Posts a credit to each in-neighbor to which this rank sends no data. Returns true if all are
+// posted.
 bool Execution::post_credits() {
   if (!check_graph_) return true;
   for (; credit_posts_ < in_.size(); ++credit_posts_) {
@@ -206,7 +215,7 @@ bool Execution::post_credits() {
   return true;
 }
 
-// Whether a send stands still because the peer has not released what came before.
+// Whether a send still has pieces to post on the edge.
 bool Execution::waits_for_slots(std::uint32_t edge) const {
   return std::any_of(sends_.begin() + static_cast<std::ptrdiff_t>(first_unfinished_), sends_.end(),
                      [&](const Sending& send) {
@@ -218,7 +227,8 @@ bool Execution::waits_for_slots(std::uint32_t edge) const {
                      });
 }
 
-// A send that went the brief way was copied.
+// Whether all readers of the send have read it. A send on the short way was copied into slots, so
+// its source is free.
 bool Execution::readers_done(std::size_t send_index) {
   if (send_index == kSentBriefly) return true;
   if (!sends_[send_index].finished) return false;

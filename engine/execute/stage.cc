@@ -1,11 +1,12 @@
-// The staging of a message in private memory: which block an edge reads, when a block is free again,
-// and what an edge does while there is none.
+// stage: the staging of a message in private memory. It decides which block an edge reads, when a
+// block is free again, and what an edge does while there is no free block.
 //
-// No operation can stand still for want of a block. An edge whose reader has released all that was
-// posted, and for which there is no block, gets its next bytes in a slot, which is its own. An edge
-// whose reader has not, waits for that reader, as it would on any transport. Only the readers of a
-// plan's lone send wait for those that are behind: the verifier proves that they can
-// (scheduler/plan/verify.h).
+// An operation never stops for lack of a block. Suppose that there is no block for an edge:
+//  - If the edge's reader has released everything that was posted, the next bytes go to a slot,
+//    because slots belong to the edge alone.
+//  - If the reader has not, the edge waits for the reader, as on any transport.
+//  - If the plan has only one send (reads_in_step_), the edge may also wait for slower readers of
+//    that send. The verifier proves that this ends (scheduler/plan/verify.h).
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +14,8 @@
 
 namespace weft {
 
-// Makes `piece` what the edge gets next: the rest of a staged block, or a slot's worth of it. False
-// when the edge has to wait.
+// Sets `piece` to the edge's next piece: the rest of a staged block, or a part of it that fits a
+// slot. Returns false if the edge has to wait.
 bool Execution::stage(Sending& send, std::uint32_t at, Piece& piece) {
   Endpoint& reader = *out_[plan_->edges[send.step->first + at]].endpoint;
   if (reader.posted(options_.channel) - reader.released(options_.channel) >= kStagedUnread)
@@ -46,9 +47,10 @@ bool Execution::stage(Sending& send, std::uint32_t at, Piece& piece) {
   return true;
 }
 
-// Whether an edge for which there is no block will find one, or be asked again, by what its readers
-// do: its own reader has pieces to release, or readers that go in step have yet to be done with a
-// block that this edge is past. The edge that is last of all never waits for the others.
+// Whether an edge for which there is no block should wait. It waits if its own reader has notices
+// to release. It also waits if the readers go in step and a block that this edge has passed is
+// still in use: that block becomes free when the slower readers have read it. The edge whose reader
+// has read least never waits for the others, because they have read every block that it has passed.
 bool Execution::waits_for_block(const Sending& send, std::uint32_t at) {
   Endpoint& reader = *out_[plan_->edges[send.step->first + at]].endpoint;
   if (reader.released(options_.channel) != reader.posted(options_.channel)) return true;
@@ -59,9 +61,9 @@ bool Execution::waits_for_block(const Sending& send, std::uint32_t at) {
          });
 }
 
-// A block for more of the message, or nullptr. Where readers do not go in step, one that a slow edge
-// has yet to take may be used again, once all who took it have read it: it is staged anew for that
-// edge.
+// A block for the next part of the message, or nullptr. If readers do not go in step, a block may
+// be used again although a slow edge has not been given it, as soon as all edges that were given
+// the block have read it. Its part of the message is then staged again for the slow edge.
 std::byte* Execution::block_for(Sending& send) {
   if (send.blocks < send.most_blocks) {
     if (std::byte* const block = staging().take()) return block;
@@ -73,7 +75,7 @@ std::byte* Execution::block_for(Sending& send) {
   return nullptr;
 }
 
-// Whether all who were told of the block have released it.
+// Whether all edges that were given the block have read it.
 bool Execution::is_read(std::size_t staged) const {
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const std::uint64_t mark = staged_marks_[staged * out_.size() + edge];
@@ -82,7 +84,7 @@ bool Execution::is_read(std::size_t staged) const {
   return true;
 }
 
-// Whether no edge is still to be told of the block.
+// Whether every edge that reads staged blocks has been given the block.
 bool Execution::is_taken(std::size_t staged) {
   const Sending& send = sends_[staged_[staged].send];
   const std::uint64_t end = staged_[staged].begin + staging().block_bytes();
@@ -93,7 +95,7 @@ bool Execution::is_taken(std::size_t staged) {
   return true;
 }
 
-// Forgets the block and hands it over. The last of the list takes its place.
+// Removes the block from staged_ and returns its memory. The last entry moves to its place.
 std::byte* Execution::drop_staged(std::size_t staged) {
   std::byte* const data = staged_[staged].data;
   --sends_[staged_[staged].send].blocks;

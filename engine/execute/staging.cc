@@ -8,7 +8,8 @@
 namespace weft {
 namespace {
 
-// Blocks that are taken from the heap at once: as many as one message goes round in.
+// Blocks that are allocated from the heap at once: as many as a message whose readers go in step
+// may hold (kStagedInStep in send.cc).
 constexpr std::size_t kGrowth = 4;
 
 }  // namespace

@@ -1,13 +1,13 @@
 // staging: the part of the shared heap through which private memory reaches the ranks of this
-// machine, shared by the executions of a lane.
+// machine. The executions of a lane share it.
 //
 // A message in private memory is cut into blocks. Each block is copied once into the staging area,
-// read there in place by every receiver, and given back when the last of them has released it. The
+// read there in place by every receiver, and given back when the last receiver has released it. The
 // area is bounded, so a block may be refused; the execution then copies a smaller piece into the
-// receiver's slot instead. The block given back last is handed out first, because it is still in the
-// core's cache.
+// receiver's slot instead. The block that was given back last is handed out first, because it is
+// still in the core's cache.
 //
-// Belongs to the lane's owner, as the executions do, and outlives them.
+// The pool belongs to the holder of the lane's token, as the executions do, and outlives them.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace weft {
 
-// Four blocks of 64 KiB stay in a core's second-level cache together with what is combined from
-// them. 64 blocks are four for each of two messages on each of eight channels.
+// Four blocks of 64 KiB fit a core's second-level cache together with the data that is combined
+// from them. 64 blocks are four for each of two messages on each of eight channels.
 struct StagingOptions {
   std::size_t block_bytes = std::size_t{64} << 10;  // a multiple of 64
   std::size_t most_blocks = 64;
@@ -32,7 +32,7 @@ class StagingPool {
 
   // A block; nullptr: all are in use, or the heap has no memory for more.
   [[nodiscard]] std::byte* take();
-  // Nobody reads it any more.
+  // Takes back a block that nobody reads any more.
   void give(std::byte* block) { free_.push_back(block); }
 
   [[nodiscard]] std::size_t block_bytes() const { return options_.block_bytes; }
@@ -44,7 +44,7 @@ class StagingPool {
 
   StagingOptions options_;
   std::vector<std::byte*> free_;
-  std::vector<std::byte*> memory_;  // from the heap, some blocks each
+  std::vector<std::byte*> memory_;  // allocations of the heap, each of several blocks
   std::size_t blocks_ = 0;
 };
 

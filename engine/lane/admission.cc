@@ -43,7 +43,8 @@ void Admission::stream_ended(LaneSlot& slot) {
   is_by_stream_changed_ = true;
 }
 
-// Claims the streams of a call for this look. True if none of them was claimed before.
+// Claims the streams of a call in the current search. Returns true if none of them was claimed
+// before.
 bool Admission::claim(const Call& call) {
   bool is_free = true;
   const auto take = [&](std::uint64_t& claimed) {

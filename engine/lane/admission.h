@@ -1,24 +1,24 @@
-// admission: which operation may begin now, and in which slot. Operations of all ranks and
-// operations of some ranks come in by one door, wait() or a slot that is free, and differ in the rule
-// by which they may begin:
+// admission: which operation may begin now, and in which slot. All operations that are called wait
+// here until they may begin. Operations of all ranks and operations of some ranks (subset
+// operations) differ in the rule by which they may begin:
 //
 //  - Operations of all ranks begin in the order of their calls. Operation n runs on channel
 //    1 + n % channels at every rank, so a channel's messages belong to one operation at a time and
 //    need no matching. An operation waits until the operation before it on its channel has ended.
 //  - Operations of some ranks (send, recv, pair_average, group_average) have no place in the order
-//    that all ranks share, because the other ranks do not call them. All of them use one channel, the
-//    last. Between two ranks that channel is one ordered stream in each direction. An operation holds
-//    the streams that it uses, from its call to its end: a send holds the stream to its receiver, a
-//    recv the stream from its sender, an average both streams to and from every member that it talks
-//    to. An operation whose streams are free begins at once, whatever else waits. An operation that
-//    shares a stream with an earlier one waits for that one.
+//    that all ranks share, because the other ranks do not call them. All of them use one channel,
+//    the last. Between two ranks that channel is one ordered stream in each direction. An operation
+//    holds the streams that it uses, from its call to its end: a send holds the stream to its
+//    receiver, a recv the stream from its sender, an average both streams to and from every rank
+//    that it talks to. An operation whose streams are free begins at once, whatever else waits. An
+//    operation that shares a stream with an earlier one waits for the earlier one.
 //
-// So the only order that matters for operations of some ranks is the order, in each direction, of
-// those that two ranks share: the k-th of one rank is the k-th of the other. A rank that calls them in
-// another order finds the wrong operation, group, type or size at the front of a stream, which is an
-// error at both ranks. Operations that wait for one another in a circle end by the deadline.
+// For subset operations, therefore, only the order of those that two ranks share in a direction
+// matters: the k-th of one rank is the k-th of the other. If a rank calls them in another order, it
+// finds the wrong operation, group, type or size at the front of a stream, which is an error at
+// both ranks. If operations wait for one another in a circle, the deadline ends them.
 //
-// Belongs to the holder of the lane's token.
+// Admission belongs to the holder of the lane's token.
 #pragma once
 
 #include <cstdint>
@@ -32,19 +32,21 @@
 
 namespace weft {
 
-// Where one operation at a time runs.
+// A place where one operation at a time runs.
 struct LaneSlot {
   LaneSlot(const ExecutionOptions& options, bool of_some)
       : execution(options), channel(options.channel), is_of_some_ranks(of_some) {}
 
   Execution execution;
-  Invocation invocation;                        // of what runs here, or ran last
-  std::shared_ptr<PendingOperation> operation;  // that runs here; null: a repeated blocking call
-  std::int64_t deadline_ns = 0;                 // 0: not yet seen waiting
-  std::uint64_t number = 0;      // counts all operations of all ranks, or all those of some ranks
+  Invocation invocation;  // of the operation that runs here, or ran last
+  // The operation that runs here; null: none, or a repeated blocking call.
+  std::shared_ptr<PendingOperation> operation;
+  std::int64_t deadline_ns = 0;  // 0: the operation has not been seen waiting
+  // The operation's number. Operations of all ranks and subset operations are numbered separately.
+  std::uint64_t number = 0;
   std::uint64_t bindings = 0;    // how many invocations this slot was given
-  std::uint32_t departures = 0;  // rounds of the slow path that found a needed rank gone
-  std::uint32_t queries = 0;     // rounds of the slow path that found the operation waiting
+  std::uint32_t departures = 0;  // how often look_around() found that a needed rank had left
+  std::uint32_t queries = 0;     // how often look_around() found the operation waiting
   const std::uint32_t channel;
   const bool is_of_some_ranks;
 
@@ -53,8 +55,8 @@ struct LaneSlot {
 
 class Admission {
  public:
-  // `options` of every execution; the channel is set here. Operations of all ranks use the channels
-  // 1 … channels, operations of some ranks use channel channels + 1.
+  // Every execution gets `options`, with its channel filled in. Operations of all ranks use the
+  // channels 1 to `channels`, subset operations channel `channels` + 1.
   Admission(const ExecutionOptions& options, std::uint32_t channels);
 
   // The slot of the next operation of all ranks.
@@ -62,12 +64,12 @@ class Admission {
   // Whether an operation of all ranks that is called now begins at once.
   [[nodiscard]] bool is_next_slot_free() { return in_order_.empty() && !next_slot().is_running(); }
 
-  // Takes the operation in; begin_ready() hands it out.
+  // Adds an operation to those that wait to begin.
   void wait(std::shared_ptr<PendingOperation> operation);
-  // Whether begin_ready() has anything to look at.
+  // Whether begin_ready() may find an operation that can begin.
   [[nodiscard]] bool has_news() const { return !in_order_.empty() || is_by_stream_changed_; }
-  // Hands `begin(slot, operation)` each waiting operation that may begin, in the order of the calls.
-  // `running`: the slots of the lane that run.
+  // Calls `begin(slot, operation)` for each waiting operation that may begin, in the order of the
+  // calls. `running`: the lane's slots in which an operation runs.
   template <typename Begin>
   void begin_ready(const std::vector<LaneSlot*>& running, Begin&& begin) {
     while (!in_order_.empty() && !next_slot().is_running()) {
@@ -89,7 +91,7 @@ class Admission {
     }
     by_stream_.resize(waiting);
   }
-  // The slot that runs the operation of all ranks of that number, or ran it last; nullptr: none.
+  // The slot that runs, or ran last, the operation of all ranks with that number; nullptr: none.
   [[nodiscard]] const LaneSlot* slot_of(std::uint64_t operation) const {
     const LaneSlot& slot = *slots_[operation % slots_.size()];
     return slot.bindings != 0 && slot.number == operation ? &slot : nullptr;
@@ -109,7 +111,7 @@ class Admission {
   void ended(LaneSlot& slot) {
     if (slot.is_of_some_ranks) stream_ended(slot);
   }
-  // Takes out everything that waits.
+  // Removes and returns all waiting operations.
   [[nodiscard]] std::vector<std::shared_ptr<PendingOperation>> withdraw();
 
   [[nodiscard]] bool is_empty() const { return in_order_.empty() && by_stream_.empty(); }
@@ -131,15 +133,17 @@ class Admission {
   std::vector<std::unique_ptr<LaneSlot>> slots_;  // by channel
   std::deque<std::shared_ptr<PendingOperation>> in_order_;
   std::uint64_t next_operation_ = 0;
-  std::size_t next_slot_ = 0;  // next_operation_ modulo the slots, without the division
-  // Operations of some ranks. As many run at once as there are streams: never more than two for
-  // each peer.
+  std::size_t next_slot_ = 0;  // next_operation_ modulo the number of slots, without the division
+  // Subset operations. At most as many run at once as there are streams, which are two for each
+  // peer.
   std::vector<std::unique_ptr<LaneSlot>> stream_slots_;
   std::vector<LaneSlot*> idle_stream_slots_;
   std::deque<std::shared_ptr<PendingOperation>> by_stream_;
-  bool is_by_stream_changed_ = false;  // an operation came or ended since the last look
+  bool is_by_stream_changed_ = false;  // an operation came or ended since the last begin_ready()
   std::uint64_t stream_operations_ = 0;
-  std::uint64_t looks_ = 0;  // of claim(): a contact's stream is claimed if it has this number
+  // Counts the searches of begin_ready(). A stream is claimed in the current search if the
+  // contact's claimed_in or claimed_out has this number.
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace weft

@@ -51,7 +51,8 @@ void Callbacks::run(const std::shared_ptr<Queue>& queue) {
       calls.swap(operation->calls);
     }
     for (const auto& call : calls) run_callback(call, operation->status);
-    calls.clear();  // what the callbacks own goes without the lock: it may be this very context
+    // The callbacks are destroyed without the lock, because they may own this very context.
+    calls.clear();
     operation.reset();
     lock.lock();
   }
@@ -73,7 +74,7 @@ Status Callbacks::add(const std::shared_ptr<PendingOperation>& operation,
 }
 
 void Callbacks::complete(const std::shared_ptr<PendingOperation>& operation, Status status) {
-  if (!operation->has_handle) {  // nobody else knows it
+  if (!operation->has_handle) {  // no other thread knows the operation
     operation->status = std::move(status);
     operation->done.store(true, std::memory_order_release);
     return;

@@ -1,8 +1,8 @@
-// callbacks: the thread that runs the callbacks of operations. It starts with the first callback,
-// and no callback ever runs on a thread that moves bytes.
+// callbacks: the thread that runs the callbacks of operations. The thread starts with the first
+// callback. No callback runs on a lane's thread.
 //
-// A callback is the user's code. One that throws is caught, and its exception is logged as an error.
-// One that destroys the context whose thread runs it is fine: the thread then goes on alone until the
+// A callback is the user's code. If it throws, the exception is logged as an error. A callback may
+// destroy the context whose thread runs it. The thread then continues without its context until the
 // callbacks of all operations that have ended have run.
 //
 // Threads: every function may be called by any thread.
@@ -23,13 +23,16 @@ class Callbacks {
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
 
-  // Runs `call` on the thread once the operation is done, at once if it is done already. An error,
-  // and no call, where the thread cannot be started, and `closed` after stop().
+  // Runs `call` on the thread once the operation is done, at once if it is done already. If the
+  // thread cannot be started, an error is returned and `call` is not run; the same after stop(),
+  // with `closed`.
   Status add(const std::shared_ptr<PendingOperation>& operation,
              std::function<void(const Status&)> call);
-  // The operation has this end: handles see it, and its callbacks are handed to the thread.
+  // Ends the operation with `status`: its handles see it, and its callbacks are queued for the
+  // thread.
   void complete(const std::shared_ptr<PendingOperation>& operation, Status status);
-  // Waits until the callbacks of all operations that are done have run, unless a callback calls.
+  // Waits until the callbacks of all operations that are done have run. Does not wait if a callback
+  // is the caller.
   void stop();
 
  private:

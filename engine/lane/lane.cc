@@ -7,11 +7,12 @@
 namespace weft {
 namespace {
 
-// How often a caller that only tests has the observer look around.
+// The time between two calls of look_around() by a caller that only tests.
 constexpr std::int64_t kLookNs = 1'000'000;
-// The longest sleep of a lane that runs nothing and only keeps what a peer has yet to answer, for
-// example a note between two bonds. The peer may be idle, too, and take no turn for hours; its answer
-// wakes the lane. Nobody waits for that answer, so the lane does not poll before it sleeps.
+// The longest sleep of a lane that runs no operation and only waits for a peer's answer, for
+// example to a note between two bonds. The peer may be idle, too, and take no turn for hours. Its
+// answer wakes the lane. No operation waits for the answer, so the lane does not poll before it
+// sleeps.
 constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
 
 ExecutionOptions with_lane(ExecutionOptions options, ScratchPool& scratch, TraceRing& trace) {
@@ -22,8 +23,8 @@ ExecutionOptions with_lane(ExecutionOptions options, ScratchPool& scratch, Trace
 
 }  // namespace
 
-// A caller that drives the lane. It is counted with the token held, so without the locked
-// instruction that would stall the hot path; the lane's thread only looks at the count.
+// Counts a caller that drives the lane. The count changes only with the token held, so it needs no
+// locked instruction, which would slow the hot path. The lane's thread only reads it.
 class Lane::Waiting {
  public:
   explicit Waiting(std::atomic<int>& count) : count_(count) { add(1); }
@@ -93,8 +94,8 @@ void Lane::begin_ready() {
                          });
 }
 
-// Gives the operation its number, and the slot's execution the work: the slot's invocation, or what
-// the execution ran last, once again.
+// Gives the operation its number and starts the slot's execution: with the slot's invocation, or,
+// if `is_again`, with what the execution ran last.
 void Lane::begin(LaneSlot& slot, bool is_again) {
   admission_.count(slot);
   slot.queries = slot.departures = 0;
@@ -116,13 +117,14 @@ void Lane::begin(LaneSlot& slot, bool is_again) {
   stirred_ = true;
 }
 
-// One turn of everything in flight. True if anything moved.
+// Takes a turn of the interface and advances all running operations. Returns true if any advanced.
 bool Lane::advance_all() {
   take_turn();
   return advance_running();
 }
 
-// The network's turn. Shared memory needs no turn and gives no news: its executions look each time.
+// Takes a turn of the networks. Without networks there is no turn that could report news, so the
+// executions look at shared memory every time.
 void Lane::take_turn() {
   stirred_ |= !options_.has_networks || interface_->progress();
 }
@@ -137,7 +139,8 @@ bool Lane::advance_running() {
   return stirred_;
 }
 
-// Moves one of running_, which leaves running_ when it is done. True if it moved.
+// Advances the operation of running_[index]. If it is done, its slot is removed from running_.
+// Returns true if it advanced.
 bool Lane::advance(std::size_t index) {
   LaneSlot& slot = *running_[index];
   slot.execution.advance();
@@ -169,8 +172,8 @@ void Lane::finish(LaneSlot& slot) {
   callbacks_.complete(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
 }
 
-// The last turn before the caller does something else: what was posted leaves, and the peers learn
-// what this rank has released.
+// Takes a last turn before the caller does something else. Posted notices leave, and the peers
+// learn what this rank has released.
 void Lane::flush() {
   if (options_.has_networks && !interface_->flushed()) take_turn();
 }
@@ -182,22 +185,22 @@ void Lane::leave() {
   if (options_.has_thread) thread_.call();
 }
 
-// Whether an operation waits for a rank that shares this core: that rank must run before anything
-// else helps.
+// Whether an operation waits for a rank that is bound to this core. Polling is then in vain until
+// that rank has run.
 bool Lane::needs_core() {
   return std::ranges::any_of(running_,
                              [](LaneSlot* slot) { return slot->execution.waits_for_this_core(); });
 }
 
-// Polls until done() holds. The token is held on entry and on return, and lent meanwhile to others
-// that want it.
+// Drives the lane until done() holds. The token is held on entry and on return. In between it is
+// lent to other threads that want it.
 template <typename Done>
 void Lane::drive(Done&& done) {
   Backoff backoff(options_.policy);
   bool core_wanted = false;
   while (true) {
     take_turn();
-    const bool looks = stirred_;  // an operation that stood still moves only after news
+    const bool looks = stirred_;  // without news, no operation that could not advance can advance
     if (looks) advance_running();
     begin_ready();
     if (done()) return flush();
@@ -230,7 +233,7 @@ void Lane::drive(Done&& done) {
   }
 }
 
-// The same for a caller, who hands what is left over to the thread when it goes.
+// drive() for a caller, which leaves unfinished operations to the thread when it returns.
 template <typename Done>
 void Lane::wait_until(Done&& done) {
   {
@@ -245,7 +248,7 @@ void Lane::hand_over() {
   if (!options_.has_thread) return;
   const bool is_flushed = !options_.has_networks || interface_->flushed();
   if (in_flight_.load(std::memory_order_relaxed) == 0 && is_flushed) return;
-  // A thread that the kernel refuses is missed only until the next call of this context.
+  // If the thread cannot be started, operations still advance in the next call of this context.
   if (const Status status = thread_.start(); !status.ok()) {
     log(LogLevel::warning, status.to_string());
   } else {
@@ -274,7 +277,7 @@ void Lane::drive_until_none_of_all() {
 }
 
 void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
-  token_.acquire();  // a caller that sleeps with the token is not woken for the thread
+  token_.acquire();  // does not wake a caller that sleeps with the token: that caller drives
   const Hold hold(*this, std::adopt_lock);
   drive([&] {
     return stopping.load(std::memory_order_relaxed) ||

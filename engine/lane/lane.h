@@ -1,19 +1,19 @@
-// lane: what one thread drives. A lane has an interface, the executions of the operations that run
-// on it, their scratch memory, a ring for the timeline, a thread, and a token. Whoever holds the token
-// drives everything: a caller that waits for its operation, who then posts and polls directly, or else
-// the lane's thread.
+// lane: everything that one thread drives. A lane has an interface, the executions of the
+// operations that run on it, their scratch memory, a ring for the timeline, a thread, and a token.
+// The holder of the token drives all of it. This is a caller that waits for its operation, and that
+// then posts and polls directly, or else the lane's thread.
 //
-//   const Lane::Hold hold(lane);                 // takes the token
-//   auto operation = lane.new_operation();       // … its invocation is filled by the caller
-//   lane.admit(operation);                       // begins now, or when it is its turn
-//   Status done = lane.drive_to_end(*operation); // the lane's other operations move on, too
+//   const Lane::Hold hold(lane);                    // takes the token
+//   auto operation = lane.blocking_operation();     // the caller fills in its invocation
+//   lane.admit(operation);                          // begins it now, or when its turn comes
+//   Status done = lane.drive_to_end(operation);     // moves the lane's other operations, too
 //
 // Threads: functions marked «token» need a Hold. test(), wait() and then() are for handles and take
-// the token themselves; they may be called by any thread, and so may wake(). A lane that has nothing
-// to do uses no CPU.
+// the token themselves; they may be called by any thread, and so may wake(). A lane that has
+// nothing to do uses no CPU.
 //
-// Lifetime: the lane owns its interface, and a context owns the lane. close() ends everything; the
-// destructor closes.
+// Lifetime: the lane owns its interface, and a context owns the lane. close() stops the thread and
+// closes the interface; the destructor calls it.
 #pragma once
 
 #include <atomic>
@@ -34,17 +34,17 @@
 
 namespace weft {
 
-// The context that a lane belongs to, as the lane sees it. Called by the holder of the token.
+// What a lane needs from the context that it belongs to. The holder of the token calls it.
 class LaneObserver {
  public:
   virtual ~LaneObserver() = default;
-  // Time to look at what is unlikely: deaths, deadlines, peers that ask. About once per millisecond
-  // of waiting, never while data flows.
+  // Called about once per millisecond of waiting, never while data flows. Looks at rare events:
+  // deaths, deadlines, questions of peers.
   virtual void look_around() = 0;
-  // An operation that looks for strays has run: whether notices are there that belong to no
-  // operation, because the ranks disagree about one.
+  // Called after an operation with Call::looks_for_strays has run. Returns an error if a notice has
+  // arrived that belongs to no operation, because the ranks disagree about one.
   virtual Status look_for_strays() = 0;
-  // An operation of the lane ended badly. The observer decides what becomes of the others: fail().
+  // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
 };
 
@@ -52,22 +52,22 @@ struct LaneOptions {
   ExecutionOptions execution;  // the lane sets channel, scratch and trace
   std::uint32_t channels = 8;  // operations of all ranks that run at once
   WaitPolicy policy;
-  bool has_networks = true;  // false: shared memory alone, which needs no turn of progress()
+  bool has_networks = true;  // false: only shared memory, which needs no turn of progress()
   bool has_thread = true;    // false: operations move only while a caller waits or tests
-  LanePlace place;           // of the thread
-  LogVoice voice;            // of what is logged for the lane
+  LanePlace place;           // where the thread runs
+  LogVoice voice;            // with which the lane logs
 };
 
 class Lane {
  public:
-  // The right to drive the lane, for as long as the guard lives. Whoever sleeps with the token is
-  // woken and lends it. What the holder logs is said by the lane's voice.
+  // The right to drive the lane, for as long as the guard lives. If the present holder sleeps with
+  // the token, it is woken and lends it. What a holder logs has the lane's voice.
   class Hold {
    public:
     explicit Hold(Lane& lane) : scope_(lane.options_.voice), token_(lane.token_) {
       token_.acquire([&lane] { lane.interface_->wake(); });
     }
-    // Of a token that the caller has taken already.
+    // For a token that the caller has taken already.
     Hold(Lane& lane, std::adopt_lock_t) : scope_(lane.options_.voice), token_(lane.token_) {}
     ~Hold() { token_.release(); }
     Hold(const Hold&) = delete;
@@ -90,22 +90,24 @@ class Lane {
   [[nodiscard]] const LanePlace& place() const { return options_.place; }
   void wake() { interface_->wake(); }
 
-  // Operations. token.
-  // A started operation; its handle shares it. `self` owns the lane, perhaps with more.
+  // Operations. All functions but new_operation(): token.
+  // An operation for a started call, to be shared with its handle. `self` is a pointer to the lane
+  // that keeps the lane's context alive.
   [[nodiscard]] static std::shared_ptr<PendingOperation> new_operation(
       const std::shared_ptr<Lane>& self);
-  // The operation of a blocking call: the last one's, to be used again, or a new one. Given back by
-  // drive_to_end() or keep().
+  // An operation for a blocking call: that of the last such call, to be used again, or a new one.
+  // drive_to_end() and keep() give it back.
   [[nodiscard]] std::shared_ptr<PendingOperation> blocking_operation();
   void keep(std::shared_ptr<PendingOperation> operation) { spare_ = std::move(operation); }
-  // Begins the operation now or when it is its turn.
+  // Begins the operation now, or when its turn comes.
   void admit(std::shared_ptr<PendingOperation> operation);
-  // What admit() started may leave: posted notices go out, and the thread goes on with the rest.
+  // To be called after admit() by a caller that does not wait: sends what was posted, and leaves
+  // the rest to the thread.
   void leave();
-  // Drives the lane until the blocking operation is done; its status.
+  // Drives the lane until the blocking operation is done, and returns its status.
   Status drive_to_end(std::shared_ptr<PendingOperation> operation);
-  // Runs once more what the slot ran last, with other weights perhaps, to its end. Only on
-  // next_slot(), when it is free.
+  // Runs the operation that the slot ran last once more, perhaps with other weights, and waits for
+  // its end. The slot must be next_slot(), and free.
   Status repeat(LaneSlot& slot);
   // Drives the lane until no operation of all ranks is in flight, or the lane has failed.
   void drive_until_none_of_all();
@@ -120,29 +122,30 @@ class Lane {
     return callbacks_.add(operation, std::move(call));
   }
 
-  // What runs, for the observer. token.
+  // Access for the observer. token.
   [[nodiscard]] Admission& admission() { return admission_; }
   [[nodiscard]] const std::vector<LaneSlot*>& running() const { return running_; }
   [[nodiscard]] bool is_idle() const { return running_.empty() && admission_.is_empty(); }
-  // The slot that began last; nullptr: none.
+  // The slot whose operation began last; nullptr: none.
   [[nodiscard]] const LaneSlot* last() const { return last_; }
-  void forget_last() { last_ = nullptr; }  // its plan goes
+  void forget_last() { last_ = nullptr; }  // needed before its plan is destroyed
   [[nodiscard]] TraceRing& trace() { return trace_; }
-  // Lets the network's arrivals in, and moves the operation of one slot.
+  // Takes a turn of the networks, and advances the operation of one slot.
   void advance_once(LaneSlot& slot);
-  // What the observer learnt does not show as progress of the interface: the next turn looks at
-  // every operation.
+  // Makes the lane advance every operation once, even if the interface reports no progress. The
+  // observer calls it when it may have learnt something that the interface does not report.
   void stir() { stirred_ = true; }
 
-  // Failure is for good: operations end with it, and later ones are not admitted. token.
+  // Fails the lane for good: all operations end with this status, and so does every later one.
+  // token.
   void fail(const Status& status);
   [[nodiscard]] bool has_failed() const { return failed_; }
   [[nodiscard]] const Status& failure() const { return failure_; }
-  // Whether an operation that runs may have written to its output.
+  // Whether a running operation may have written to its output.
   [[nodiscard]] bool touches_output() const;
 
-  // Ends the thread; then, with the token, whatever `last_words` posts leaves and the interface is
-  // closed; callbacks of operations that are done still run.
+  // Stops the thread. Then, with the token, calls `last_words`, sends the notices that it posted,
+  // and closes the interface. At last waits for the callbacks of operations that are done.
   void close(const std::function<void()>& last_words);
 
   // token.
@@ -177,23 +180,23 @@ class Lane {
   LaneToken token_;
 
   // Everything from here to the threads belongs to the token's holder.
-  ScratchPool scratch_;  // of all executions, which it outlives
+  ScratchPool scratch_;  // shared by all executions; it must outlive them
   Admission admission_;
   std::vector<LaneSlot*> running_;
-  bool stirred_ = false;  // an operation that runs may have a step to do
+  bool stirred_ = false;  // a running operation may be able to advance
   LaneSlot* last_ = nullptr;
   std::shared_ptr<PendingOperation> spare_;
   std::uint64_t completed_ = 0;
   std::uint64_t allocations_ = 0;
-  std::int64_t looked_ns_ = 0;  // when test() last had the observer look around
+  std::int64_t looked_ns_ = 0;  // when test() last called look_around()
   bool failed_ = false;
   Status failure_;
   bool closed_ = false;
 
-  // Callers that drive the lane. Written by the token's holder, read by the thread.
-  std::atomic<int> waiters_{0};
-  std::atomic<std::uint32_t> waits_{0};  // that have ended
-  std::atomic<int> in_flight_{0};        // operations admitted and not done
+  // Written by the holder of the token, read by the thread without it.
+  std::atomic<int> waiters_{0};          // callers that drive the lane
+  std::atomic<std::uint32_t> waits_{0};  // waits of callers that have ended
+  std::atomic<int> in_flight_{0};        // operations that were admitted and are not done
 
   Callbacks callbacks_;
   LaneThread thread_;

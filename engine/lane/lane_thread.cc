@@ -1,4 +1,4 @@
-// lane_thread: when the thread of a lane runs, and when it lets callers go on.
+// lane_thread: when the thread of a lane drives it, and when it leaves that to callers.
 #include "engine/lane/lane_thread.h"
 
 #include <algorithm>
@@ -8,13 +8,14 @@
 namespace weft {
 namespace {
 
-// A caller that starts an operation often starts another one or waits for it at once, and then
-// drives the lane itself. The grace is as long as two wake-ups: a thread that comes sooner takes
-// turns with its caller for nothing.
+// The grace: how long the thread waits for a caller before it drives the lane. A caller that starts
+// an operation often starts another one or waits for it at once, and then drives the lane itself.
+// The grace is about two wake-ups long. With a shorter one, thread and caller would hand the token
+// to and fro for nothing.
 constexpr std::chrono::microseconds kGrace(100);
-// A caller that has waited again during the grace will most likely come once more. The thread then
-// looks less and less often, at most after this time, and so takes a core from the ranks that share
-// it only a few hundred times a second.
+// The longest grace. If a caller has waited during the grace, it will most likely wait again, so
+// the next grace is twice as long. The thread then takes the core from the ranks that share it only
+// a few hundred times a second.
 constexpr std::chrono::microseconds kLongestGrace(3200);
 
 }  // namespace
@@ -47,8 +48,8 @@ void LaneThread::loop() {
   }
 }
 
-// Waits until no caller has waited for a grace. Callers that only start operations do not count:
-// nobody but the thread moves their operations on.
+// Returns when no wait of a caller has ended during a whole grace. Callers that only start
+// operations do not count, because only the thread advances their operations.
 void LaneThread::let_callers_go_on(std::unique_lock<std::mutex>& lock) {
   std::uint32_t seen = 0;
   std::chrono::microseconds grace = kGrace;

@@ -1,6 +1,6 @@
-// lane_thread: the thread of a lane, which moves bytes while nobody waits. It starts when it is first
-// called, and sleeps while nothing is in flight and while a caller waits, because that caller drives
-// the lane.
+// lane_thread: the thread of a lane. It drives the lane while operations are in flight and no
+// caller waits. It sleeps while nothing is in flight, and while a caller waits, because that caller
+// drives the lane.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace weft {
 
-// What the thread asks its lane, and has it do.
+// The functions of the lane that the thread calls.
 struct LaneWork {
   std::function<bool()> has_waiter;      // whether a caller drives the lane now
   std::function<std::uint32_t()> waits;  // how many waits of callers have ended so far
@@ -30,11 +30,12 @@ class LaneThread {
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
 
-  // Starts the thread if it does not run yet. An error where the kernel gives none.
+  // Starts the thread if it does not run yet. Returns an error if the kernel refuses a thread.
   Status start();
-  // Something is in flight that nobody waits for. The thread must have been started.
+  // Makes the thread drive the lane, because something is in flight and no caller waits for it. The
+  // thread must have been started.
   void call();
-  // Ends the thread. `wake` makes a thread that sleeps inside drive() look at `stopping`.
+  // Ends the thread. `wake` wakes a thread that sleeps inside drive(), so that it sees `stopping`.
   void stop(const std::function<void()>& wake = [] {});
 
  private:

@@ -14,8 +14,8 @@ namespace weft {
 
 class Lane;
 
-// Everything that an execution needs to start. The spans of `call` point into what lives as long as
-// the graph or the plan, or into the vectors here. Moving an Invocation keeps them valid.
+// Everything that an execution needs to start. The spans of `call` point to data that lives as long
+// as the graph or the plan, or into the vectors here. They stay valid if an Invocation is moved.
 struct Invocation {
   const Plan* plan = nullptr;
   std::uint16_t trace_name = 0;
@@ -27,7 +27,7 @@ struct Invocation {
   void clear();
 };
 
-// An operation that was asked for. A handle shares it with the lane.
+// An operation that was called. A handle shares it with the lane.
 //
 // Threads: `done` may be read by any thread. `status` is valid once `done` is set. The rest belongs
 // to the holder of the lane's token.

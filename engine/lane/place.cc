@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr int kMostNumbers = 1 << 16;  // of a list; no machine has so many cores
+constexpr int kMostNumbers = 1 << 16;  // in a list; no machine has so many cores
 
 std::vector<int> read_list(const std::string& path) {
   std::string line;
@@ -25,7 +25,7 @@ std::vector<int> nodes_online(const std::string& sys) {
   return read_list(sys + "/devices/system/node/online");
 }
 
-// Of a node that does not exist: none.
+// The cores of a node; none if the node does not exist.
 std::vector<int> cores_of(const std::string& sys, int node) {
   return read_list(fmt::format("{}/devices/system/node/node{}/cpulist", sys, node));
 }

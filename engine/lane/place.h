@@ -1,7 +1,7 @@
-// place: where a lane's thread and the memory that it shares belong: beside its network
-// interfaces, where these are all on one NUMA node of several, or beside those that are on the node
-// where the rank works. A card that writes to another node's memory, and a thread that polls there,
-// cross the link between the sockets for every message.
+// place: the NUMA node for a lane's thread and for the memory that it shares. If all network
+// interfaces of the rank are on one node, the lane belongs there. Else it belongs to the node where
+// the rank works, if an interface is on it. A network card that writes to another node's memory, or
+// a thread that polls there, crosses the link between the sockets for every message.
 
 #pragma once
 
@@ -15,26 +15,29 @@
 namespace weft {
 
 struct LanePlace {
-  int node = -1;           // memory is preferred here; -1: wherever the kernel puts it
-  std::vector<int> cores;  // the thread runs on these alone; empty: on all that it may
-  std::string reason;      // for people; empty: nothing to say, as the machine has one node
+  int node = -1;           // where memory is preferred; -1: wherever the kernel puts it
+  std::vector<int> cores;  // on which the thread runs; empty: on all that it may use
+  std::string reason;      // for people; empty: no networks, or the machine has one node
 };
 
-// The node where a lane belongs, or -1 and why none: of its interfaces' nodes (-1: not told) and
-// that on which the rank works (-1: not told). Pure.
+// Chooses the node for a lane from the nodes of its interfaces and the node on which the rank works
+// (-1: unknown). If there is none, node is -1 and the reason says why. Pure.
 [[nodiscard]] LanePlace choose_node(std::span<const int> rail_nodes, int work_node);
-// The chosen place with its cores: of the node's those `allowed` to this process, both ascending.
+// Adds the cores to a chosen place: those of the node that are `allowed` to this process. Both
+// lists are ascending.
 [[nodiscard]] LanePlace with_cores(LanePlace chosen, std::span<const int> node_cores,
                                    std::span<const int> allowed);
 // Whether this machine has more than one node.
 [[nodiscard]] bool has_several_nodes(const std::string& sys = "/sys");
-// Both with what the kernel says of this machine; nowhere on a machine of one node.
+// choose_node() and with_cores() with what the kernel says of this machine. On a machine of one
+// node the place is empty.
 [[nodiscard]] LanePlace place_lane_here(std::span<const int> rail_nodes, int work_node,
                                         const std::string& sys = "/sys");
-// The node that has all cores on which this process may run; -1: no single one.
+// The node that has all cores on which this process may run; -1: they are on several nodes.
 [[nodiscard]] int node_of_cores(const std::string& sys = "/sys");
 
-// "0-3,8" as the kernel lists cores and nodes. What is no such list ends it.
+// Reads a list of cores or nodes in the kernel's form, such as "0-3,8". Stops at the first
+// character that does not belong to such a list.
 [[nodiscard]] std::vector<int> numbers_of(std::string_view list);
 
 // Binds the calling thread to the place's cores.

@@ -15,8 +15,8 @@ namespace weft {
 
 Membership::Membership(MembershipCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
-// Watches are ended without the lock, because a callback in progress, which that waits for, may
-// want it.
+// Watches are ended without the lock. unwatch() waits for a running callback, which may need the
+// lock.
 Membership::~Membership() {
   std::vector<std::uint64_t> watches;
   {
@@ -44,8 +44,8 @@ Status Membership::watch(Rank rank, const Fd& life, pid_t pid) {
 
 Status Membership::watch(Rank rank, pid_t pid, const Begin& begin) {
   {
-    // Held until the watch is noted: an end that is reported at once waits for this lock in
-    // settle().
+    // The lock is held until the watch is noted. If the end of the process is reported at once, the
+    // report waits for this lock in settle().
     const std::lock_guard lock(mutex_);
     Member& member = members_[rank];
     if (member.state != State::present) return {};
@@ -86,8 +86,9 @@ void Membership::process_ended(Rank rank, pid_t pid) {
                 fmt::format("rank {}{} ended without leaving the job", rank, process), rank));
 }
 
-// The first word about a rank stands; a later one changes nothing and tells nobody. Nothing here
-// waits for a callback in progress, so mark_… may be called under locks that the callbacks take.
+// Changes the state of a rank that is present; later changes are ignored and cause no callback. The
+// function does not wait for a running callback, so mark_left() and mark_died() may be called under
+// locks that the callbacks take.
 void Membership::settle(Rank rank, State state, Status failure) {
   std::uint64_t watch = ProcessWatcher::kNoWatch;
   {

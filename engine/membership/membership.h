@@ -60,8 +60,8 @@ class Membership {
   // error means that the kernel gives no pidfd (no_permission, unavailable, exhausted). The death
   // of such a rank is reported by events only.
   Status watch(Rank rank, pid_t pid);
-  // The same by a descriptor that is readable, or hung up, once the process has ended; -1: its pid
-  // means nothing here, as it is in another pid namespace.
+  // The same with a descriptor that becomes readable, or hangs up, when the process ends. `pid` is
+  // only for messages; -1: the process is in another pid namespace, so its pid means nothing here.
   Status watch(Rank rank, const Fd& life, pid_t pid);
 
   // The rank ended without leaving; `reason` completes "rank 2 died: …".

@@ -16,12 +16,13 @@ namespace {
 
 constexpr int kEventsPerWait = 16;
 
-// Not glibc's: its header (2.36) does not declare the function for C++.
+// Calls the kernel directly, because the header of glibc 2.36 does not declare pidfd_open() for
+// C++.
 Fd open_process(pid_t pid) {
   return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
 }
 
-// What a refused pidfd_open means.
+// The error for a failed pidfd_open().
 Status cannot_watch(pid_t pid, int error) {
   const std::string what = "watch process " + std::to_string(pid);
   switch (error) {
@@ -39,7 +40,7 @@ Status cannot_watch(pid_t pid, int error) {
 }  // namespace
 
 Result<std::shared_ptr<ProcessWatcher>> ProcessWatcher::shared() {
-  // Never destroyed: a static context may be the last that uses them.
+  // Never destroyed, because a static context may be the last one that uses them.
   static auto& mutex = *new std::mutex;
   static auto& current = *new std::weak_ptr<ProcessWatcher>;
   const std::lock_guard lock(mutex);
@@ -61,7 +62,7 @@ Result<std::shared_ptr<ProcessWatcher>> ProcessWatcher::start() {
 }
 
 ProcessWatcher::~ProcessWatcher() {
-  if (!thread_.joinable()) return;  // it could not be started
+  if (!thread_.joinable()) return;  // the thread could not be started
   invariant(!thread_.is_current(), "a callback must not own the watcher");
   invariant(::eventfd_write(stop_.get(), 1) == 0, "an empty eventfd takes a one");
   thread_.join();
@@ -90,8 +91,8 @@ Result<ProcessWatcher::WatchId> ProcessWatcher::watch(Fd process, std::function<
   return id;
 }
 
-// Removes a watch. The descriptor leaves the epoll set explicitly: closing it would not do so while
-// a forked child still has a copy.
+// Removes a watch. The descriptor is removed from the epoll set explicitly, because closing it
+// would not remove it while a forked child still has a copy.
 ProcessWatcher::Watch ProcessWatcher::take(std::unordered_map<WatchId, Watch>::iterator watch) {
   Watch taken = std::move(watch->second);
   watches_.erase(watch);
@@ -100,7 +101,7 @@ ProcessWatcher::Watch ProcessWatcher::take(std::unordered_map<WatchId, Watch>::i
 }
 
 void ProcessWatcher::forget(WatchId id) {
-  Watch forgotten;  // its closure ends after the lock
+  Watch forgotten;  // declared before the lock, so that its closure is destroyed without it
   const std::lock_guard lock(mutex_);
   if (const auto found = watches_.find(id); found != watches_.end()) forgotten = take(found);
 }
@@ -108,7 +109,7 @@ void ProcessWatcher::forget(WatchId id) {
 void ProcessWatcher::unwatch(WatchId id) {
   forget(id);
   std::unique_lock lock(mutex_);
-  if (thread_.is_current()) return;  // in a callback: it is the one running
+  if (thread_.is_current()) return;  // the caller is the running callback
   reported_.wait(lock, [&] { return reporting_ != id; });
 }
 

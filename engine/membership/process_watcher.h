@@ -33,7 +33,8 @@ class ProcessWatcher {
   // Calls `on_exit` once, on the watcher's thread, when the process ends. A zombie counts as ended.
   // peer_died means that there is no such process, or no more; on_exit is then not called.
   [[nodiscard]] Result<WatchId> watch(pid_t pid, std::function<void()> on_exit);
-  // The same for a process that `life` stands for: its pidfd, or a connection that hangs up at its end.
+  // The same for the process of descriptor `life`: its pidfd, or a connection that hangs up when
+  // the process ends.
   [[nodiscard]] Result<WatchId> watch(Fd life, std::function<void()> on_exit);
   // Ends a watch. An on_exit that is running continues, but none begins later.
   void forget(WatchId id);

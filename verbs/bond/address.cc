@@ -29,7 +29,7 @@ bool take(std::string_view& bytes, std::string& part) {
   return true;
 }
 
-// Members of one kind, which are taken pair by pair.
+// The members of one kind, of two bonds. Pairs are taken from them.
 class Pairing {
  public:
   Pairing(const BondAddress& low, const BondAddress& high, const std::string& kind)
@@ -40,7 +40,7 @@ class Pairing {
       if (high.networks[h].kind == kind) theirs_.push_back(h);
   }
 
-  // The first that is free on the other side and belongs to it, for each that is.
+  // Pairs each free member of low with the first free member of high for which `belong` is true.
   template <typename Belong>
   void take(Belong belong) {
     for (const std::size_t l : std::vector(ours_)) {

@@ -15,14 +15,14 @@ namespace weft::bond {
 inline constexpr std::size_t kMostMembers = 16;
 
 struct MemberAddress {
-  std::string kind;      // of network
+  std::string kind;      // BondMember::kind
   std::string rail;      // of a network; shared memory has none
   std::string address;   // as the member gave it
-  std::string device{};  // its interface; empty: not told
+  std::string device{};  // BondMember::device; empty: not known
 };
 
 struct BondAddress {
-  std::string memory;  // empty: shares none
+  std::string memory;  // of its shared memory; empty: it has none
   std::vector<MemberAddress> networks;
 };
 
@@ -30,15 +30,20 @@ struct BondAddress {
 // Checks every length; `peer` is for the error's text.
 [[nodiscard]] Result<BondAddress> decode(std::string_view bytes, Rank peer);
 
-using MemberPair = std::pair<std::size_t, std::size_t>;  // low's member, high's member
+using MemberPair = std::pair<std::size_t, std::size_t>;  // a member of `low`, one of `high`
 
-// Which members make paths, in the order in which both ranks number them, all of one kind: the first
-// in low's order that high has, too. Each member once: on rails of equal name, and where no name
-// agrees all; of these on devices of equal name first, as one name is mostly one place in each
-// machine, then in their order. `low` is the rank with the smaller number, so that both sides find
-// the same.
+// Pairs the members of two bonds into paths. `low` is the bond of the rank with the smaller number,
+// so that both ranks find the same pairs. The result has them in the order in which both ranks
+// number the paths.
+//  - All members that are paired are of one kind: the first in low's order that high has, too.
+//  - If some of them are on rails of equal name, only members on rails of equal name are paired. If
+//    no name agrees, any may be paired.
+//  - Of these, members whose devices have equal names are paired first, because one name is mostly
+//    one place in each machine. The others are paired in their order.
+//  - Each member is in one pair at most.
 [[nodiscard]] std::vector<MemberPair> pair_members(const BondAddress& low, const BondAddress& high);
-// Which could make paths as well, as far as names tell: where these do not reach each other.
+// The other pairs that may make paths, as far as names tell. They are tried if members that
+// pair_members() put together do not reach each other (ports.cc).
 [[nodiscard]] std::vector<MemberPair> other_pairs(const BondAddress& low, const BondAddress& high);
 
 }  // namespace weft::bond

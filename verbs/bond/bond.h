@@ -1,5 +1,5 @@
-// bond: several interfaces as one. Notices to a peer are spread over all paths that reach it, where
-// a path is one interface of ours and one of the peer's; when a path fails or grows slow, its
+// bond: several interfaces as one. Notices to a peer are spread over all paths that reach the peer.
+// A path is one interface of ours and one of the peer's. When a path fails or grows slow, its
 // notices travel on the others.
 //
 // Spreading. Every notice of a channel has a number (WireHeader::stamp). A notice is posted on the
@@ -9,9 +9,9 @@
 //
 // Giving up. A path is given up when it has failed, when its link is down, when it is silent while
 // another path answers, or when it has grown slow. The sender says so over a live path (*fence*).
-// The receiver takes what has arrived whole on the path that was given up, looks at it no more, and
-// answers how many notices it took there; the sender posts the rest again elsewhere. So every
-// notice arrives exactly once, whatever the dead path still delivers.
+// The receiver takes what has arrived completely on the path that was given up, takes nothing from
+// it later, and answers how many notices it took there. The sender posts the rest again on other
+// paths. So every notice arrives exactly once, whatever the dead path still delivers.
 //
 // Slowness. A path has grown slow if both hold:
 //  - For `slow_ms`, and for half of that time with pieces under way, it carried less than
@@ -22,29 +22,30 @@
 // is blamed for a receiver that takes slowly. The last live path is never given up for silence or
 // slowness.
 //
-// Coming back. A path that was given up is connected again after a while; a probe is sent over it,
-// and when the echo has come, and the peer's count of what it took before, the path takes pieces
-// again. Each connection is another *generation* of the path, so that a late note about an earlier
-// one changes nothing. A path that is slow or silent again soon after its return waits twice as
-// long the next time, at most 64 * return_ms; once it has held for that long, the waits are
-// forgotten. An end that finds a path connected anew by its peer does not wait. path.h has the
-// states.
+// Coming back. A path that was given up is connected again after a while, and a probe is sent over
+// it. The path takes pieces again when two answers have come: the echo of the probe, and the peer's
+// count of what it took before. Each connection is another *generation* of the path, so that a late
+// note about an earlier one changes nothing.
+//
+// A path that is slow or silent again soon after its return waits twice as long the next time, at
+// most 64 * return_ms. If it has held for that long, the earlier waits are forgotten. An end that
+// finds a path connected anew by its peer does not wait. path.h has the states.
 //
 // Reserves. A path that was given up only as slow or silent is a reserve. When the last live path
 // fails, is silent or loses its link, the reserves are connected again at once. The peer is failed
 // if none of them has come back in 10 * return_ms, or none can.
 //
-// Ports. Names do not always tell which ports reach each other. A path that was never connected is
-// led over other ports as soon as some are found that reach each other (ports.cc). To the peer this
-// is a path that comes back.
+// Ports. Names do not always tell which ports reach each other. If a path was never connected,
+// other ports are tried. The path is moved to the first ones that reach each other (ports.cc). To
+// the peer this is a path that comes back.
 //
-// One-sided work to a peer stays on one path while any of it is under way, since order holds on one
-// path only. If that path fails, the work under way completes with the failure; what is posted
-// after poll() has told of it takes another path.
+// One-sided work to a peer stays on one path while any of it is under way, because order holds on
+// one path only. If that path fails, the work under way completes with the failure. Work that is
+// posted after poll() has returned this completion takes another path.
 //
-// A peer that shares our memory, or to which names leave one pair of ports alone, gets that
-// member's own endpoint: no numbering, no copies. Threads and lifetime as in transport.h; members
-// live as long as the bond.
+// If a peer shares our memory, or if names leave only one pair of ports to it, connect() returns
+// that member's own endpoint: no numbering, no copies. Threads and lifetime as in transport.h;
+// members live as long as the bond.
 #pragma once
 
 #include <functional>
@@ -58,18 +59,18 @@ namespace weft {
 
 // One interface of the bond.
 struct BondMember {
-  // Only members of the same kind ("ib", "ucx") make a path. Two ranks use one kind, the first of
-  // those that both have: others would share its wires.
+  // Only members of the same kind ("ib", "ucx") make a path. Two ranks use one kind only, the first
+  // that both have, because the other kinds would use the same wires.
   std::string kind;
-  // Members whose rails have the same name may reach each other; where no names agree, all may.
-  // Where several members may, they are paired by the names of their devices, then in their order;
-  // pairs that turn out not to reach each other are made anew.
+  // Members whose rails have the same name may reach each other; if no names agree, all may. If
+  // several members may, they are paired by the names of their devices, then in their order. Pairs
+  // that turn out not to reach each other are replaced by others.
   std::string rail;
   std::function<Result<std::unique_ptr<Interface>>(AddressResolver resolver)> open;
   // The NUMA node for the memory that the member shares with peers or with its card; -1: wherever
   // the kernel puts it. The kernel may refuse the node.
   int node = -1;
-  std::string device{};  // the interface's name; empty: not told
+  std::string device{};  // the interface's name; empty: not known
 };
 
 struct BondOptions {
@@ -77,8 +78,8 @@ struct BondOptions {
   std::uint32_t channels = 9;        // as the members'
   std::uint32_t slots = 4;           // as the members'
   std::size_t payload_bytes = 4032;  // as the members'
-  // A path that has carried nothing for so long although it should is asked whether it still works.
-  // If it does not answer for as long again, it is given up.
+  // If a path has carried nothing for so long although it should, it is asked whether it still
+  // works. If it does not answer for as long again, while another path does, it is given up.
   std::int64_t silence_ms = 500;
   // A path that carries less than slow_share of its own earlier rate, and of another path's present
   // rate, for slow_ms is given up. Shared ports and crowded switches do not slow a rail down to a

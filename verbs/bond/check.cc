@@ -1,4 +1,4 @@
-// What holds of a bond after every turn, whatever its networks do. The simulations look at it.
+// The invariants of a bond after every turn, whatever its networks do. The simulations check them.
 #include <algorithm>
 
 #include "verbs/bond/interface.h"

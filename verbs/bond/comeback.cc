@@ -11,17 +11,17 @@
 namespace weft::bond {
 namespace {
 
-// A path that was connected again has so many times return_ms to be proven.
+// A path that was connected again is given up if it was not proven within so many times return_ms.
 constexpr std::int64_t kPatience = 10;
-// One that is slow or silent again and again waits so many times return_ms, at most: one try in a
-// minute, which can cost about slow_ms.
+// A path that is slow or silent again and again waits at most so many times return_ms. That is one
+// try in a minute, which can cost about slow_ms.
 constexpr std::int64_t kLongestWait = 64;
 
 }  // namespace
 
 // Whether nothing of the path's connection is needed any more: all notices that came over it were
-// taken, and the caller knows how all one-sided work on it ended. After it was abandoned no more
-// comes.
+// taken, and the caller knows how all one-sided work on it ended. After a path was abandoned
+// nothing more comes.
 bool BondEndpoint::is_drained(std::size_t path) const {
   if (paths_[path].endpoint->at_work()) return false;
   for (std::uint32_t c = 0; c < channels_.size(); ++c) {
@@ -89,7 +89,8 @@ void BondEndpoint::wait_as_told(std::size_t index, std::span<const std::byte> to
 
 void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   Path& path = paths_[index];
-  // Of one that carried notes about paths alone nobody asks.
+  // If the connection carried only notes about paths, the peer does not ask how much was taken from
+  // it.
   const bool took = std::exchange(path.generation.took, false);
   if (took) path.generation.before = path.generation.now;
   for (Channel& state : channels_) {
@@ -108,7 +109,8 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   path.silence.forget_questions();
   path.silence.answered_elsewhere_ns = 0;
   recovered_ = true;
-  // Before what else waits to be said over it: the first word names the path (follow_ports()).
+  // The probe goes before all other notes that wait. The first note on a new connection has to name
+  // its path (follow_ports()).
   say(PathNote::What::probe, index, index);
   std::rotate(notes_.rbegin(), std::next(notes_.rbegin()), notes_.rend());
 }
@@ -127,7 +129,7 @@ void BondEndpoint::come_back(std::size_t index) {
   path.comeback.stands = path.comeback.wanted = false;
   path.joined = true;
   path.generation.lived = path.generation.now;
-  // As fast as the fastest, until it is measured.
+  // Until the path is measured, it counts as fast as the fastest live one.
   double rate = lives() ? 0 : path.flow.rate;
   for (const Path& other : paths_) {
     if (other.live()) rate = std::max(rate, other.flow.rate);
@@ -139,7 +141,8 @@ void BondEndpoint::come_back(std::size_t index) {
   log(LogLevel::warning,
       fmt::format("path to rank {} over {} is back", peer_, path.interface->name()));
   ask_open_fences();
-  // A path that has not answered may have been the only one to be asked over.
+  // Live paths that have not answered a probe are asked about over this path, too: there may have
+  // been no other path to ask over.
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (p != index && paths_[p].live() && paths_[p].silence.probed_ns != 0)
       say(PathNote::What::probe, p, index);

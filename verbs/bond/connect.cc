@@ -135,8 +135,9 @@ std::vector<Ports> BondInterface::ports_to_try(Rank peer, const BondAddress& the
   return found;
 }
 
-// Memory first. That a peer is on another machine is the one reason to go by network; any other
-// error of the shared memory is told instead of taking a slower way in silence.
+// Shared memory is tried first. A network is used only if shared memory is `unavailable`, for
+// example because the peer is on another machine. Any other error of the shared memory is returned,
+// instead of taking a slower way in silence.
 Result<Endpoint*> BondInterface::connect(Rank peer, std::string_view address) {
   WEFT_ASSIGN(const BondAddress theirs, decode(address, peer));
   std::string reasons;
@@ -168,8 +169,8 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
     const MemoryPreference beside(path.node);
     Result<Endpoint*> connected = path.interface->connect(peer, path.address);
     if (!connected.ok()) {
-      // Both ranks must number the same paths, so one that cannot be made is an error and no
-      // detour.
+      // Both ranks must number the same paths, so a path that cannot be made is an error and is not
+      // left out.
       add_reason(path.interface->name(), connected.status().text());
       return Status(connected.status().code(),
                     fmt::format("no path to rank {} ({})", peer, reasons), peer);
@@ -179,7 +180,8 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);
   }
-  // One path is its endpoint, unless it may have to be led over other ports.
+  // If there is one path, its own endpoint is enough, unless the path may have to move to other
+  // ports.
   if (paths.size() == 1 && ports_to_try(peer, theirs).size() < 2) return paths[0].endpoint;
   std::unique_ptr<BondEndpoint>& known = endpoints_[peer];
   if (known) {

@@ -8,7 +8,7 @@
 namespace weft::bond {
 namespace {
 
-// Between two looks at links, rates and silence; the clock is read once in so many turns.
+// The time between two looks at links, rates and silence. The clock is read once in so many turns.
 constexpr std::int64_t kLookNs = 10'000'000;
 constexpr std::uint32_t kTurnsPerClock = 32;
 

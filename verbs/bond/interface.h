@@ -13,13 +13,15 @@ namespace weft::bond {
 
 class BondInterface;
 
-// What two bonds tell each other about a path between them: a notice of kind `path` on the control
-// channel of a path that lives, outside of the numbered stream. Frozen with the wire version.
+// A note: what two bonds tell each other about one of their paths. It travels as a notice of kind
+// `path` on the control channel of a path, outside of the numbered stream. Frozen with the wire
+// version.
 struct PathNote {
   enum class What : std::uint32_t {
-    fence = 1,   // I gave up path `path`: take what has come there and say how much; after it the
-                 // nanoseconds (64 bits) before which I do not try it again, and 1 (64 bits) if
-                 // nothing failed there (Comeback::stands)
+    // I gave up path `path`: take what has come there and say how much. Two words of 64 bits
+    // follow: for how many nanoseconds I do not try the path again, and 1 if nothing failed on it
+    // (Comeback::stands).
+    fence = 1,
     fenced = 2,  // taken: `taken` notices per channel follow
     probe = 3,   // does this path work?
     echo = 4,    // it does
@@ -35,11 +37,11 @@ static_assert(sizeof(PathNote) == 8);
   return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0;
 }
 
-// Two ports of which no path consists (ports.cc).
+// A pair of ports that no path uses (ports.cc).
 struct SparePorts {
   Ports ports;
   Endpoint* trial = nullptr;     // the connection over them, while they are tried
-  std::int64_t answered_ns = 0;  // for how long that was seen connected
+  std::int64_t answered_ns = 0;  // for how long the trial was seen connected
 };
 
 class BondEndpoint final : public Endpoint {
@@ -47,7 +49,7 @@ class BondEndpoint final : public Endpoint {
   BondEndpoint(BondInterface& bond, Rank peer, std::string address, std::vector<Path> paths);
 
   [[nodiscard]] Rank peer() const override { return peer_; }
-  // The peer's, as it was when we connected.
+  // The peer's address, as it was when we connected.
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] bool peer_closed() const override;
   [[nodiscard]] const Status& failure() const override { return failure_; }
@@ -62,13 +64,14 @@ class BondEndpoint final : public Endpoint {
   void use_members(std::span<const int> ours, std::span<const int> theirs) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
-  // Those whose turn has not come are counted too.
+  // Notices that came before their turn are counted, too.
   [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override;
   [[nodiscard]] std::uint64_t posted(std::uint32_t channel) const override {
     return channels_[channel].posted;
   }
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
-  // A source is needed until the peer has it for certain: its path may fail.
+  // What the peer has released. Until then a payload's source is needed, because its path may fail
+  // and another has to carry it.
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
 
   [[nodiscard]] const Status& process_access() const override;
@@ -86,17 +89,18 @@ class BondEndpoint final : public Endpoint {
   }
   void abandon(const Status& why) override;
 
-  // Part of every turn: takes notes about paths, posts again what a fence showed to be missing.
-  // False: nothing of that has changed what the endpoint shows.
+  // Called at every turn: takes notes about paths, and posts again the notices that a fence showed
+  // to be missing. Returns false if none of this has changed what the endpoint shows.
   bool progress();
   [[nodiscard]] bool flushed() const {
     return notes_.empty() && missing_ == 0 && (lives() || !failure_.ok());
   }
-  // Now and then: links, rates, silence.
+  // Called now and then (kLookNs): looks at links, rates and silence, and tries paths again.
   void look(std::int64_t now);
-  // It is not looked at any more.
+  // Ends all trials of ports: no more are needed, or the endpoint was replaced.
   void end_trials();
-  // The peer has connected a path anew, perhaps over other ports.
+  // Called when the peer has spoken on a connection that belongs to no path: it may have connected
+  // a path anew, perhaps over other ports.
   void look_for_returns(std::int64_t now);
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
@@ -112,12 +116,12 @@ class BondEndpoint final : public Endpoint {
     WireHeader header;
     std::span<const std::byte> payload;
     std::vector<std::byte> copy;  // of a payload that was copied
-    std::uint64_t path_number;    // posted() of its path when it was
+    std::uint64_t path_number;    // posted() of its path just after it was posted there
     std::uint32_t path;
     bool piece;
-    bool taken;    // by the fence of its path: as good as released
-    bool missing;  // … or not: to be posted again
-    bool settled;  // counted in its path's figures
+    bool taken;    // the fence of its path says that the peer took it: counts as released
+    bool missing;  // that fence says that the peer did not: to be posted again
+    bool settled;  // its path's Flow no longer counts it as under way
   };
   // A notice that came before its turn, kept after a fence.
   struct Kept {
@@ -129,11 +133,12 @@ class BondEndpoint final : public Endpoint {
     std::uint64_t posted = 0;
     std::uint64_t released = 0;
     std::uint64_t next = 0;              // the number that front() shows next
-    std::size_t preferred = kNowhere;    // the path of its pieces
+    std::size_t preferred = kNowhere;    // the path that its pieces prefer
     std::map<std::uint32_t, Kept> kept;  // by stamp
-    bool shown = false;                  // that number, from where it lies on its path
-    // By path: notices taken from it, and how many may be: all, or what had come when it was
-    // fenced. How many were taken in Generations::before. And its settled() as settle() knows it.
+    bool shown = false;                  // front() has returned that number from its path
+    // By path. `taken`: how many notices were taken from it. `bound`: how many may be: all, or,
+    // after its fence, those that had come by then. `before`: how many were taken in
+    // Generations::before. `settled`: the path's settled() at the last settle().
     std::vector<std::uint64_t> taken, bound, before, settled;
   };
 
@@ -233,9 +238,9 @@ class BondEndpoint final : public Endpoint {
   std::string address_;
   std::vector<Path> paths_;
   std::vector<SparePorts> spares_;  // while a path was never connected
-  int round_ = 0;                   // of trials, and until when it lasts
+  int round_ = 0;                   // of trials; it lasts until round_until_ns_
   std::int64_t round_until_ns_ = 0;
-  std::int64_t looked_ns_ = 0;  // at ports
+  std::int64_t looked_ns_ = 0;  // when ports were looked at last
   std::vector<Channel> channels_;
   struct Note {
     PathNote note;
@@ -246,9 +251,10 @@ class BondEndpoint final : public Endpoint {
   Endpoint* worked_on_ = nullptr;  // the path that took one-sided work last
   std::vector<int> used_;          // Endpoint::use_members(): ours, and the peer's
   std::vector<int> peer_used_;
-  bool uses_all_ = true;    // of its paths, as long as they live
+  bool uses_all_ = true;    // every path that is live may be used
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
-  // No path lives: why the last one does not, and until when those that may return are waited for.
+  // While no path is live: why the last one is not, and until when paths that may return are waited
+  // for.
   Status last_;
   std::int64_t reserve_until_ns_ = 0;
   Status failure_;
@@ -280,25 +286,26 @@ class BondInterface final : public Interface {
   [[nodiscard]] std::size_t endpoint_bytes() const override;
   [[nodiscard]] std::string path_to(const Endpoint& endpoint) const override;
 
-  // Aborts if the state of a path is one that cannot be. For tests, after any turn.
+  // Aborts if a path violates an invariant. For tests, after any turn.
   void check() const;
 
   [[nodiscard]] const BondOptions& options() const { return options_; }
   [[nodiscard]] std::int64_t now() const { return options_.clock(); }
-  // A path of this endpoint's was connected again.
+  // Notes that the member's endpoint `path` belongs to `whole`.
   void own(const Endpoint& path, BondEndpoint& whole) { owners_[&path] = &whole; }
   void disown(const Endpoint& path) { owners_.erase(&path); }
-  // Ours and the peer's as pair_members() or other_pairs() puts them together.
+  // The ports of ours and of the peer's that `pairs`, one of pair_members() and other_pairs(), puts
+  // together.
   using Pairs = std::vector<MemberPair>(const BondAddress& low, const BondAddress& high);
   [[nodiscard]] std::vector<Ports> ports_to(Rank peer, const BondAddress& theirs,
                                             const Pairs& pairs) const;
-  // All that can be tried for a path, those of other_pairs() first.
+  // All ports that can be tried for a path, those of other_pairs() first.
   [[nodiscard]] std::vector<Ports> ports_to_try(Rank peer, const BondAddress& theirs) const;
-  // Ports that are tried, of all peers: each takes queue pairs, and places of a receive queue that
-  // peers may need. Whether there may be one more.
+  // Counts a trial of ports. False if the bond has no place for one more, of all peers together:
+  // each trial takes queue pairs, and places in a receive queue that peers may need.
   [[nodiscard]] bool add_trial();
   void drop_trial() { --trials_; }
-  // Of a member, as the last look found it.
+  // The link of a member, as the last look found it.
   [[nodiscard]] const Status& link_of(const Interface& member) const;
 
  private:

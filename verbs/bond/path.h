@@ -34,13 +34,14 @@ enum class PathState : std::uint8_t {
   counted,        // given up; the peer has said what it took, and the rest was or is posted again
   probing,        // connected anew after that; a probe went over it and waits for its echo
   early_probing,  // connected anew although the peer's count is not known
-  early_proven,   // … and the echo came: only the count is missing
+  early_proven,   // as early_probing, and the echo has come: only the count is missing
 };
 inline constexpr std::size_t kPathStates = 6;
 
 [[nodiscard]] const char* name(PathState state);
 
-// Row: from; column: to; both in the order of PathState. What is not here is a bug of ours.
+// The transitions that exist. Row: from; column: to; both in the order of PathState. Any other
+// transition is a bug of ours.
 inline constexpr std::array<std::array<bool, kPathStates>, kPathStates> kPathTransitions = {{
     // live    lost   counted probing early_probing early_proven
     {{false, true, false, false, false, false}},  // live: given up
@@ -55,9 +56,9 @@ inline constexpr std::array<std::array<bool, kPathStates>, kPathStates> kPathTra
 struct Ports {
   Interface* interface = nullptr;
   std::string address;  // of the peer's end
-  std::string rail;     // its name
-  int member = 0;       // of the bond: our interface
-  int peer_member = 0;  // … and the peer's
+  std::string rail;     // the rail's name
+  int member = 0;       // our interface, by its number in our bond
+  int peer_member = 0;  // the peer's, by its number in the peer's bond
   std::string peer_name;
   int node = -1;  // BondMember::node
 };
@@ -65,7 +66,7 @@ struct Ports {
 // How often a path was connected again: a number that wraps around, and that both ends agree on.
 struct Generations {
   std::uint16_t now = 0;
-  std::uint16_t lived = 0;   // the last in which the path was live: what we gave up and fence
+  std::uint16_t lived = 0;   // the last in which the path was live; a fence is about this one
   std::uint16_t before = 0;  // the last before `now` in which notices were taken (Channel::before)
   bool took = false;         // notices were taken in `now`
 };
@@ -97,13 +98,14 @@ struct Flow {
   double held = 0;              // the backlog summed over that time, in byte * ns
   std::int64_t counted_ns = 0;  // up to when time was counted
   bool fell_back = false;       // the last sample with enough to carry was far below `best`
-  bool connects = true;         // not connected yet: time in which nothing could leave says nothing
+  bool connects = true;         // not connected yet; time before that is not counted
 
   // How long the path has carried pieces in this sample.
   [[nodiscard]] std::int64_t busy_until(std::int64_t now) const {
     return busy_ns + (pieces == 0 || connects ? 0 : now - counted_ns);
   }
-  // What the path is worth now: the estimate, or less if it has fallen far behind it since.
+  // The rate to expect now: the estimate, or less if the path has fallen far behind it in this
+  // sample.
   [[nodiscard]] double rate_at(std::int64_t now) const;
   // A new beginning: only `best` and `seen` are kept.
   void forget(double new_rate, std::int64_t now);
@@ -114,19 +116,19 @@ struct Slowness {
   std::int64_t ns = 0;         // time with pieces under way in slow samples
   std::int64_t since_ns = 0;   // when the first of them began
   std::int64_t sample_ns = 0;  // when the last of them began
-  double rate = 0;             // in that one
+  double rate = 0;             // the rate in the last of them
   std::int64_t asked_ns = 0;   // when the peer was asked whether it is there
 };
 
 // Evidence that a path is silent: nothing moves on it although something should.
 struct Silence {
-  std::uint64_t moved = 0;    // releases and settled pieces, when they were last seen to change …
-  std::int64_t moved_ns = 0;  // … and when that was; 0: not looked at yet
-  int questions = 0;          // asked since then
+  std::uint64_t moved = 0;    // the count of releases and settled pieces when it changed last
+  std::int64_t moved_ns = 0;  // when that was; 0: not looked at yet
+  int questions = 0;          // how many were asked since then
   std::int64_t probed_ns = 0;
   std::int64_t echoed_ns = 0;              // when the path itself answered
   std::int64_t answered_elsewhere_ns = 0;  // when another path answered for it
-  bool is_witnessed = false;               // that other path has carried pieces itself
+  bool is_witnessed = false;               // that path's answer is evidence (is_witness())
 
   void forget_questions() {
     questions = 0;
@@ -148,19 +150,21 @@ struct Path : Ports {
 
   [[nodiscard]] PathState state() const { return state_; }
   [[nodiscard]] bool live() const { return state_ == PathState::live; }
-  // Connected anew and not live yet: it carries notes about paths alone.
+  // Connected anew and not live yet: it carries only notes about paths.
   [[nodiscard]] bool returning() const { return state_ >= PathState::probing; }
   // Given up, and the peer has said what it took.
   [[nodiscard]] bool resolved() const {
     return state_ == PathState::counted || state_ == PathState::probing;
   }
-  // Its connection is another than that on which the notices were posted whose fate is not known.
+  // Nobody knows yet which notices the peer took before the path was given up, and the path's
+  // present connection is not the one on which they were posted. So the counts of this connection
+  // say nothing about them.
   [[nodiscard]] bool in_doubt() const {
     return !live() && !resolved() && generation.now != generation.lived;
   }
   // The only way to another state; one that kPathTransitions lacks is a broken invariant.
   void enter(PathState next);
-  // Given up, whatever it was. True if it was live.
+  // The path is given up. Returns true if it was live.
   bool leave();
 
  private:

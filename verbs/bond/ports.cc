@@ -1,8 +1,8 @@
-// Ports that do not reach each other. Names alone paired them, so both work and hear nothing: the
-// rank with the smaller number tries others for paths that were never connected, and the first pair
-// over which the peer answers takes the place of one that does not. To the peer the path comes back
-// over other ports, by the same notes as every path that comes back; what either had posted on it
-// is fenced and posted again.
+// Ports that do not reach each other. If names alone have paired two ports, both may work and still
+// not reach each other. For paths that were never connected the rank with the smaller number then
+// tries other ports. The first pair over which the peer answers takes the place of one that does
+// not work. To the peer this is a path that comes back over other ports, by the same notes as any
+// path that comes back. What either rank had posted on the path is fenced and posted again.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace weft::bond {
 namespace {
 
-// So many times silence_ms before others are tried, and for each trial: a neighbor may have to be
-// looked up, and beside one that is not there that takes a second.
+// Other ports are tried after so many times silence_ms, and each trial lasts as long. The kernel
+// may have to look up a neighbor, which takes a second beside a lookup of one that is not there.
 constexpr std::int64_t kPatience = 4;
 constexpr std::size_t kMostTrials = 16;
 
@@ -38,7 +38,8 @@ void BondEndpoint::look_for_ports(std::int64_t now) {
   if (has_left || !failure_.ok() || std::ranges::all_of(paths_, &Path::joined)) return end_trials();
   const std::int64_t patience_ns = kPatience * bond_.options().silence_ms * 1'000'000;
   if (round_until_ns_ == 0) round_until_ns_ = now + patience_ns;
-  // What a round leaves others may take before the next one begins, at another look.
+  // The next round begins at a later look, so that others may take the places that this round gives
+  // back.
   if (now >= round_until_ns_ && !end_round() && begin_round()) round_until_ns_ = now + patience_ns;
   const std::int64_t passed_ns = now - std::exchange(looked_ns_, now);
   for (SparePorts& spare : spares_) judge_trial(spare, passed_ns, now);
@@ -70,7 +71,7 @@ bool BondEndpoint::are_free(const Ports& ports) const {
   });
 }
 
-// Ends the trials that nobody answered. False: there are none.
+// Ends the trials that nobody answered. False: there were none.
 bool BondEndpoint::end_round() {
   bool ended = false;
   for (SparePorts& spare : spares_) {
@@ -125,8 +126,8 @@ BondEndpoint::Trial BondEndpoint::begin_trial(SparePorts& spare) {
 
 // A peer that is slow to start may answer over these ports a moment before it answers over those
 // that were paired by name, which are better. So an answer has to hold for that moment. One look
-// counts for a quarter of it at most, because a rank that was not running for a while has heard of
-// nothing else.
+// counts for a quarter of it at most, because a rank that was not running for a while has not heard
+// of the other ports' answers, either.
 void BondEndpoint::judge_trial(SparePorts& spare, std::int64_t passed_ns, std::int64_t now) {
   const std::int64_t moment_ns = bond_.options().silence_ms * 1'000'000;
   if (spare.trial == nullptr) return;
@@ -151,8 +152,9 @@ void BondEndpoint::end_trial(SparePorts& spare) {
   spare.ports.interface->forget(*trial);
 }
 
-// The peer says first what path it leads here. It had time to see that the old ports do not reach
-// each other, so this is not asked again.
+// Follows the peer to other ports. The peer's first note on new ports says which path it moves
+// there. The peer has taken its time to see that the old ports do not reach each other, so this is
+// not asked again.
 void BondEndpoint::follow_ports(std::int64_t now) {
   if (!failure_.ok()) return;
   for (SparePorts& spare : spares_) {
@@ -168,8 +170,8 @@ void BondEndpoint::follow_ports(std::int64_t now) {
   }
 }
 
-// The path to be led over these ports: of those that were never connected, the one that has most in
-// common with the ports.
+// The path that moves to these ports: of the paths that were never connected, the one that has most
+// in common with the ports.
 std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
   const auto likeness = [&](std::size_t p) {
     if (paths_[p].member == ports.member) return 3;
@@ -183,9 +185,10 @@ std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
   return most;
 }
 
-// As if the path had been given up without a fault and were sought by the peer. The peer may be
-// busy and answer late: that is no reason to fail it, as there was none before. Where something
-// that came over the path is looked at just now, it is led elsewhere a little later.
+// Moves a path to other ports, as if it had been given up without a fault and were sought by the
+// peer. If no path is live then, the peer is not failed: it may be busy and answer late, and it was
+// no failure before, either. If the caller just looks at a notice that came over the path, the path
+// moves at a later look.
 void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& endpoint,
                              std::int64_t now) {
   Path& path = paths_[index];

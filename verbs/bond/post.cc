@@ -11,7 +11,7 @@
 namespace weft::bond {
 namespace {
 
-// A preferred rail is left for one that carries so many times as much.
+// A preferred rail is not used if another one carries more than so many times as much.
 constexpr double kMuchFaster = 1.5;
 
 std::uint32_t stamp_of(std::uint64_t number) {
@@ -81,8 +81,8 @@ void BondEndpoint::choose_used() {
   for (Path& path : paths_) path.is_used |= uses_all_;
 }
 
-// Whether the preferred path takes the pieces that prefer it: while no other is known to be much
-// faster.
+// Whether the preferred path takes the pieces that prefer it: as long as no other path is known to
+// be much faster.
 bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
   if (path == kNowhere || !paths_[path].live()) return false;
   return std::ranges::none_of(paths_, [&](const Path& other) {
@@ -109,7 +109,7 @@ std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
   return best;
 }
 
-// Takes what has settled out of the paths' backlogs.
+// Subtracts notices that have settled from the backlogs of their paths.
 void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t now) {
   bool any = false;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
@@ -162,11 +162,12 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   const bool as_preferred = piece && is_worth(state.preferred, now);
   const std::size_t path = as_preferred ? state.preferred : choose(payload.size(), now);
   if (path == kNowhere) return Posted::full;
-  // Half of a path's slots for what is under way, half for what has come but waits for a slower
-  // path.
+  // Pieces under way may take half of a path's slots. The other half is for pieces that have come
+  // and wait for earlier ones on a slower path.
   const std::uint64_t most = bond_.options().slots / 2 * bond_.piece_bytes();
   if (piece && paths_[path].flow.backlog + payload.size() > most) {
-    // The backlog is that of all channels, and this one may be the only one that still posts.
+    // The backlog is that of all channels. If this channel is the only one that still posts, the
+    // pieces of the others have to be settled here.
     for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
     if (paths_[path].flow.backlog + payload.size() > most) return Posted::full;
   }
@@ -247,7 +248,7 @@ std::uint64_t BondEndpoint::arrived(std::uint32_t channel) {
   return count;
 }
 
-// Notes about paths are not of the stream: progress() takes them.
+// Notes about paths are not part of the numbered stream: progress() takes them.
 Notice BondEndpoint::front_on(std::uint32_t channel, std::size_t path) {
   Channel& state = channels_[channel];
   if (state.taken[path] >= state.bound[path]) return {};
@@ -262,8 +263,8 @@ void BondEndpoint::release_on(std::uint32_t channel, std::size_t path) {
   paths_[path].generation.took = true;
 }
 
-// After a fence a notice may be posted again behind later ones that fill its new path. Those are
-// kept aside, as many as the sender may have unreleased. True if one was.
+// After a fence a notice may be posted again on a path whose slots are full of later notices. The
+// later ones are kept aside, as many as the sender may have unreleased. Returns true if one was.
 bool BondEndpoint::keep_early(std::uint32_t channel) {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (keep_early_on(channel, p)) return true;
@@ -289,8 +290,8 @@ bool BondEndpoint::keep(std::uint32_t channel, std::size_t path, const Notice& n
   return true;
 }
 
-// Keeps all that has come over a path whose connection ends, but for the notice that the caller is
-// looking at.
+// Keeps aside all notices that have come over a path whose connection ends, except the one that the
+// caller is looking at.
 void BondEndpoint::keep_aside(std::size_t path) {
   for (std::uint32_t c = 0; c < channels_.size(); ++c) {
     const Channel& state = channels_[c];
@@ -316,9 +317,9 @@ Status BondEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& re
   return paths_.front().endpoint->read_now(local, remote);
 }
 
-// Order holds on one path alone. So one-sided work takes one path as long as there is some whose
-// end the caller does not know; then the best one. After a failure of the bond its first path tells
-// of it.
+// Order holds on one path alone. So one-sided work stays on one path until the caller knows how all
+// of it ended; then the best path is chosen. After a failure of the endpoint, its first path
+// completes the work with the failure.
 Endpoint* BondEndpoint::path_of_work(std::uint64_t bytes) {
   if (worked_on_ != nullptr && worked_on_->at_work()) return worked_on_;
   const std::size_t path = failure_.ok() ? choose(bytes, bond_.now()) : 0;

@@ -8,24 +8,24 @@
 namespace weft::bond {
 namespace {
 
-// A path's rate is taken from so many bytes that it carried, or from what it carried in so long:
-// pieces settle in bursts, and a sample of a few says nothing; one of none neither, as it may end
-// right before a piece does.
+// A sample of a path's rate ends after so many bytes, or after so long if anything was carried.
+// Pieces settle in bursts, so a sample of a few says nothing. A sample of no piece says nothing
+// either, because it may end right before a piece settles.
 constexpr std::uint64_t kSampleBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kSampleNs = 100'000'000;
-// What is known of a path that has carried less in all is little: it may have stood still because
-// the peer was not there yet.
+// If a path has carried less than this in all, little is known of it: it may have stood still
+// because the peer was not there yet.
 constexpr std::uint64_t kKnownBytes = std::uint64_t{4} << 20;
-// How much a path may lag behind its rate before it is thought slower, between two samples.
+// How far a path may lag behind its rate within a sample before it is assumed to be slower.
 constexpr std::uint64_t kLagBytes = std::uint64_t{1} << 20;
 // No path is ever thought slower than this, so that one that stood still is tried again.
 constexpr double kLeastRate = 1e-6;
-// Path::best follows a higher rate within so much time with pieces under way, so that a burst into
-// empty buffers is no rate; and a lower one within so much.
+// Flow::best follows a higher rate within kLearnNs of time with pieces under way, so that a burst
+// into empty buffers does not count as a rate. It follows a lower rate within kForgetNs.
 constexpr double kLearnNs = 1e9;
 constexpr double kForgetNs = 60e9;
-// A path carries well if it carries this share of its own best. Another path that does shows what a
-// rail can do now: where all have fallen back it is the receiver.
+// A path carries well if it carries this share of its own best. If another path carries well, it
+// shows what a rail can do now. If all paths have fallen back, the receiver is slow.
 constexpr double kWell = 0.25;
 
 std::string megabits(double rate) {
@@ -91,7 +91,7 @@ void BondEndpoint::measure(std::int64_t now) {
   }
 }
 
-// What a path may be thought to carry without evidence.
+// The highest rate that a path is assumed to have without evidence.
 double BondEndpoint::highest_rate(const Path& path) const {
   double most = path.flow.best;
   if (path.flow.seen >= kKnownBytes) return most;

@@ -10,18 +10,18 @@ namespace weft::bond {
 
 namespace {
 
-// The time between two questions doubles so often: a peer that answers nothing is asked about once
-// a minute in the end.
+// The time between two questions doubles at most so often. In the end a peer that answers nothing
+// is asked about once a minute.
 constexpr int kMostDoublings = 7;
-// A path may be silent so many times longer before it is connected, and so many times longer while
-// no other path is known to carry.
+// A path may be silent kConnectingPatience times longer before it is connected, and kPatience times
+// longer while no other path is known to carry.
 constexpr std::int64_t kConnectingPatience = 10;
 constexpr std::int64_t kPatience = 4;
 
 // Whether an answer over this path is evidence that another path, which does not answer, carries
-// nothing. A path that came back is a witness only after it has carried pieces itself. Otherwise
-// two slow paths would be given up in turns: what one of them had half carried would begin anew on
-// the other, for ever.
+// nothing. If a path has come back, its answers count only after it has carried pieces itself.
+// Otherwise two slow paths would be given up in turns, without end: what one of them had half
+// carried would begin anew on the other.
 bool is_witness(const Path& path) {
   return path.comeback.back_ns == 0 || path.flow.measured || path.flow.carried != 0;
 }
@@ -159,8 +159,8 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   ask_open_fences();
 }
 
-// Says all fences again that were not answered: the notes may have gone over a path that has failed
-// since.
+// Sends all fences again that were not answered, because their notes may have gone over a path that
+// has failed since.
 void BondEndpoint::ask_open_fences() {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live() && !paths_[p].resolved()) say(PathNote::What::fence, p, kNowhere);
@@ -228,8 +228,8 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
   }
 }
 
-// What has arrived whole over the path will be taken in its turn; what it delivers from now on will
-// not.
+// The notices that have arrived completely over the path will be taken in their turn. What the path
+// delivers from now on will not be taken.
 void BondEndpoint::fence(std::size_t path) {
   if (is_fenced(path)) return;
   for (std::uint32_t c = 0; c < channels_.size(); ++c)

@@ -41,8 +41,8 @@ void BondEndpoint::wait_for_return(const Status& why) {
   reserve_until_ns_ = std::numeric_limits<std::int64_t>::max();
 }
 
-// The peer may not know that the path failed. It hears that we connect again, and then does so,
-// too.
+// Tries the paths that may return at once. The peer may not know that the last path failed. When it
+// hears that we connect again, it does so, too.
 void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
   last_ = why;
   reserve_until_ns_ = now + kPatience * bond_.options().return_ms * 1'000'000;
@@ -55,7 +55,8 @@ void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
 }
 
 // Whether the path may carry again soon: it was only slow, it is on its way back, or the peer has
-// connected it again. That last is not known while something that came over the path is not taken.
+// connected it again. The last cannot be found out before all notices that came over the path are
+// taken; until then the answer is yes.
 bool BondEndpoint::may_return(std::size_t index) {
   const Path& path = paths_[index];
   if (path.returning()) return true;

@@ -8,7 +8,7 @@
 namespace weft::ib {
 namespace {
 
-// A verb that lacks memory to pin says so by one of several numbers.
+// The Status of an errno. ENOMEM mostly means that no more memory may be pinned.
 Status error(std::string_view what, int number) {
   if (number == ENOMEM) {
     return Status(Code::exhausted,

@@ -25,12 +25,12 @@ struct FailedWork {
   Rank peer = kNoRank;
 };
 
-// A completion that is not good: the path, the queue pair, the work request, the driver's word and
-// what most likely is behind it.
+// The Status of a completion that is not good. Its text has the path, the queue pair, the work
+// request, the driver's word and the most likely cause.
 [[nodiscard]] Status failed(const Library& library, const ibv_wc& completion,
                             const FailedWork& work);
 
-// What most likely is behind a completion's status; empty where the status itself says it.
+// The most likely cause of a completion's status; empty where the status itself says it.
 [[nodiscard]] std::string_view likely_cause(ibv_wc_status status);
 
 }  // namespace weft::ib

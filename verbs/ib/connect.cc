@@ -61,7 +61,8 @@ Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
     --strangers_;
     found->second->know(address);
     found->second->give_out();
-    // What the stranger left may have been passed over while its address was not known.
+    // attention() may have dropped this stranger from its queue while the stranger's address was
+    // not known. So it is queued again.
     if (found->second->front(kControlChannel).header != nullptr) ask_attention(*found->second);
     return found->second.get();
   }
@@ -141,8 +142,8 @@ void IbInterface::drop_forgotten() {
   std::erase_if(replaced_, [](const auto& old) { return old->may_go(); });
 }
 
-// An endpoint whose notice was taken by front() in the meantime is passed over; so is one whose
-// rank has another interface by now.
+// An asker is passed over if its notice was released in the meantime, or if its rank has another
+// interface by now.
 Result<Endpoint*> IbInterface::attention() {
   while (!askers_.empty()) {
     IbEndpoint* asker = askers_.front();

@@ -8,7 +8,7 @@
 
 namespace weft::ib {
 
-// Queue pairs that receive, not connected yet; and the memory that every connection needs.
+// Makes queue pairs that are not connected yet, and the memory that every connection needs.
 Status IbEndpoint::prepare() {
   if (receiver_.reserve() == 0) {
     return Status(Code::exhausted,
@@ -68,8 +68,8 @@ void IbEndpoint::prefer_pair_of(const IbEndpoint& failed) {
   conversation_.set_candidates(std::move(candidates));
 }
 
-// A greeting that came before its way back was known may mean an interface of ours that is closed
-// by now.
+// A greeting may have waited until its way back was known. It is dropped if the path has failed or
+// the interface was closed meanwhile, or if it is not meant for us any more.
 void IbEndpoint::lead(std::int64_t now) {
   const auto& waiting = conversation_.waiting();
   if (waiting && (!failure_.ok() || interface_.closed() || !interface_.meant_for_us(*waiting)))
@@ -98,7 +98,7 @@ Result<bool> IbEndpoint::knows_way(const RoutePair& pair, const PeerPort& port) 
   return handle != nullptr;
 }
 
-// For the peer, along the pair of addresses that we use.
+// A greeting for the peer, along the pair of addresses that we use.
 Greeting IbEndpoint::addressed(Level level) const {
   const RoutePair& pair = conversation_.pair();
   Greeting greeting = interface_.new_greeting();
@@ -131,7 +131,8 @@ Result<bool> IbEndpoint::greet() {
   return send(introduction(conversation_.level()));
 }
 
-// To the addresses that were used last; to others when the peer speaks from there.
+// This goes to the addresses that were used last. If the peer speaks from others, greeted_by()
+// answers it there.
 void IbEndpoint::say_dropped() {
   if (conversation_.pair().gid_index < 0 || interface_.closed()) return;
   (void)send(addressed(Level::dropped));

@@ -12,8 +12,9 @@ namespace {
 constexpr std::int64_t kFirstAgainNs = 4'000'000;
 constexpr std::int64_t kLastAgainNs = 100'000'000;
 constexpr std::uint32_t kTriesEach = 3;
-// So often the leader says `ready` over a pair, for an eighth of a second in all, before it looks
-// at others; and so often before it looks again at pairs that it has given up.
+// The leader says `ready` over a pair kTriesOfChoice times, for an eighth of a second in all,
+// before it looks at other pairs; and kTriesBeforeAgain times before it looks again at pairs that
+// it has given up.
 constexpr std::uint32_t kTriesOfChoice = 5;
 constexpr std::uint32_t kTriesBeforeAgain = 15;
 
@@ -56,7 +57,8 @@ void Conversation::take(const Greeting& greeting, std::int64_t now) {
   if (greeting.level != Level::confirmed) greet(now);
 }
 
-// Once the way back is known, connecting the queue pairs to it looks up no neighbor either.
+// Whether the greeting can be answered now; if its way back is not known yet, it waits. Once the
+// way back is known, connecting the queue pairs along it looks up no neighbor either.
 bool Conversation::may_answer(const Greeting& greeting) {
   const Result<bool> known =
       side_.knows_way(side_.route_back(greeting), {greeting.datagrams, greeting.lid});
@@ -71,9 +73,10 @@ void Conversation::answer_along(const Greeting& greeting) {
   port_ = {greeting.datagrams, greeting.lid};
 }
 
-// The leader gives its pair up for that of a question, when nobody has agreed to its choice for a
-// while; the other gives it up for a later choice of the leader. The leader takes a pair again that
-// it gave up, but later.
+// Whether this end gives its pair up for the one on which the greeting came. The leader does so for
+// the pair of a question, if the other has not agreed to its choice for a while. The other does so
+// for a later choice of the leader. The leader takes a pair again that it gave up, but only later
+// (kTriesBeforeAgain).
 bool Conversation::gives_up_for(const Greeting& greeting) {
   if (!leads_) return greeting.level == Level::ready && greeting.choice > choice_;
   const bool agrees = greeting.level != Level::asking && greeting.choice == choice_;
@@ -91,7 +94,7 @@ bool Conversation::move_on(const Greeting& greeting) {
   return true;
 }
 
-// False: it cannot be done, and the side knows.
+// Connects the queue pairs. False: that cannot be done, and Side::fail() was called.
 bool Conversation::join(const Greeting& greeting, bool anew) {
   if (const Status joined = side_.connect(greeting, anew); !joined.ok()) {
     side_.fail(joined);

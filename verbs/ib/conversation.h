@@ -1,7 +1,7 @@
 // Conversation: the protocol by which two interfaces connect their queue pairs. Both send
-// Greetings, which are datagrams that may be lost or come twice, over the pairs of addresses that
-// may reach the peer, until both know of each other. That also proves which pair of addresses
-// works.
+// Greetings, which are datagrams that may be lost or come twice, until both know of each other.
+// They send them over those pairs of addresses that may reach the peer, which also proves which
+// pair works.
 //
 // The interface with the smaller nonce leads.
 //  1. Both ask (`asking`), over one candidate pair after the other.
@@ -9,11 +9,12 @@
 //     and says `ready` over that pair.
 //  3. The other connects by the same pair and says `ready` back. The pair has then carried
 //     datagrams both ways and stays: the leader says `confirmed`.
-//  4. Whoever is confirmed may send. Whoever gets a greeting of a lower level answers, so a lost
-//     datagram costs a repetition and no agreement.
-// If the other's `ready` does not come, but its questions still come over other pairs, the leader's
-// pair works in one direction only. The leader then chooses the pair of the next question and
-// counts its choice up; nothing has been sent yet, so both connect their queue pairs anew.
+//  4. An interface that is confirmed may send. Every greeting of a level below `confirmed` is
+//     answered, so a lost datagram only costs a repetition.
+//
+// If the leader's pair works in one direction only, the other's `ready` does not come, but its
+// questions still come over other pairs. The leader then chooses the pair of the next question and
+// counts its choice up. Nothing has been sent yet, so both connect their queue pairs anew.
 //
 // This object has no device, clock or memory: greetings and times come in, and a Side is asked for
 // what needs a device. One lane owns it, within its IbEndpoint.
@@ -47,7 +48,7 @@ struct PeerPort {
 
 class Conversation {
  public:
-  // What the protocol asks of whoever has the device. Called only from within lead() and take().
+  // What the protocol needs of the owner of the device. Called only from within lead() and take().
   class Side {
    public:
     virtual ~Side() = default;
@@ -73,18 +74,19 @@ class Conversation {
   Conversation(Side& side, std::uint64_t own, std::uint64_t peer)
       : side_(side), leads_(own <= peer) {}
 
-  // The pairs that may reach the peer, best first; may change as addresses come and go. A stranger
-  // is answered where its greeting came from, and has none.
+  // The pairs that may reach the peer, best first. They may change as addresses come and go. A
+  // stranger has none: it is answered over the pair on which its greeting came.
   void set_candidates(std::vector<RoutePair> candidates) { candidates_ = std::move(candidates); }
   [[nodiscard]] const std::vector<RoutePair>& candidates() const { return candidates_; }
   void set_port(const PeerPort& port) { port_ = port; }
 
-  // Says what is due.
+  // Sends the greeting that is due, if any.
   void lead(std::int64_t now);
   void take(const Greeting& greeting, std::int64_t now);
   // An interface connects to itself, by a pair of its own and a greeting of its own.
   void settle(const RoutePair& pair, const Greeting& own);
-  // Something came over the queue pairs: the peer has confirmed, whatever datagram was lost.
+  // Something has come over the queue pairs. A peer sends there only after it was confirmed, so
+  // this end is confirmed, too, even if that datagram was lost.
   void confirm();
 
   // A greeting that came before the way back was known; taken by the next lead() unless dropped.
@@ -118,8 +120,8 @@ class Conversation {
   std::vector<RoutePair> refuted_;  // pairs that the leader chose before
   std::uint32_t attempts_ = 0;      // greetings since the level or the choice changed
   std::int64_t next_ns_ = 0;
-  std::int64_t unsent_ns_ =
-      0;  // when the first greeting could not leave, as its way was not known; 0: none
+  // Time in ns since which a greeting waits for its route to be resolved; 0 if none waits.
+  std::int64_t unsent_ns_ = 0;
   std::optional<Greeting> waiting_;
 };
 

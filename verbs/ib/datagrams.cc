@@ -10,7 +10,7 @@ namespace weft::ib {
 namespace {
 
 constexpr int kLifeAt = 32;  // above this bit of a wr_id is the number of the life
-// Shared by all: datagrams carry no secret, and what they say is checked.
+// The Q_Key, which all interfaces share: datagrams carry no secret, and what they say is checked.
 constexpr std::uint32_t kQueueKey = 0x57454654;
 // Between two attempts to revive the queue pair.
 constexpr std::int64_t kReviveAgainNs = 100'000'000;
@@ -30,7 +30,7 @@ Status Datagrams::open(ibv_pd* domain, ibv_cq* sends, ibv_cq* arrivals, Buffer m
   return prepare();
 }
 
-// From a queue pair that is new, or was reset.
+// Prepares a queue pair that is new or was reset.
 Status Datagrams::prepare() {
   ibv_qp_attr to{};
   to.port_num = static_cast<std::uint8_t>(port_);

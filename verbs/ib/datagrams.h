@@ -1,11 +1,11 @@
 // Datagrams: the queue pair that carries Greetings to and from all peers, and its memory. A
-// datagram may be lost, on the wire or because there is no place for it here; whoever needs an
-// answer sends it again.
+// datagram may be lost, on the wire or because there is no place for it here. A sender that needs
+// an answer repeats it.
 //
-// A datagram that the device cannot send, as its route or its address is gone, ends the queue pair
-// for all others. It is then revived: reset, and prepared as if it were new. What still comes of
-// its earlier life is known by the number of that life, which stands in the upper half of every
-// wr_id.
+// If the device cannot send a datagram, because its route or its address is gone, the queue pair
+// ends for all peers. It is then revived: reset, and prepared as if it were new. Each revival
+// begins another *life*. The number of the life is the upper half of every wr_id, so that
+// completions of an earlier life are recognized.
 //
 // Owner: the IbInterface, in whose lane everything here runs; an object lives as long as it.
 // Invariants: at most kSends datagrams are with the device; every receive buffer is with the device
@@ -23,7 +23,7 @@ namespace weft::ib {
 
 class Datagrams {
  public:
-  // A datagram begins with so many bytes of routing header.
+  // A received datagram begins with so many bytes of routing header.
   static constexpr std::size_t kRouteBytes = 40;
   static constexpr std::size_t kBytes = 256;
   static_assert(kRouteBytes + sizeof(Greeting) <= kBytes);
@@ -37,13 +37,13 @@ class Datagrams {
 
   // `memory`: kMemory bytes that the device may write.
   Status open(ibv_pd* domain, ibv_cq* sends, ibv_cq* arrivals, Buffer memory);
-  // Of the queue pair.
+  // The number of the queue pair.
   [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
 
-  // A datagram that finds no place is lost like one on the wire.
+  // If kSends datagrams are under way, this one is lost, like one on the wire.
   Status send(const Greeting& greeting, ibv_ah* route, std::uint32_t queue_pair);
-  // A datagram has come: its greeting, if it is as long as one, and the buffer goes back to the
-  // device. `given`: why it does not.
+  // Takes a datagram that has come. Returns its greeting, if it is as long as one. The buffer goes
+  // back to the device; `given` is not ok if it could not.
   std::optional<Greeting> take(const ibv_wc& completion, Status& given);
   // The device has sent one, or failed to.
   void retire() { ++retired_; }
@@ -55,10 +55,10 @@ class Datagrams {
   // The queue pair carries nothing more until it is revived.
   void end() { has_ended_ = true; }
   [[nodiscard]] bool has_ended() const { return has_ended_; }
-  // When it may be tried to revive it.
+  // When revive() may be tried next.
   [[nodiscard]] std::int64_t again_ns() const { return again_ns_; }
   Status revive(std::int64_t now);
-  // The process is a fork's child: the queue pair is its parent's.
+  // In a forked child: leaves the queue pair and the memory alone, because they are the parent's.
   void let_lie();
 
  private:

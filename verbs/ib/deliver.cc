@@ -15,7 +15,7 @@ constexpr std::size_t kGiveBack = 16;
 
 }  // namespace
 
-// Whether a completion is a datagram's is known by its queue pair.
+// A completion is a datagram's if its queue pair is that of the datagrams.
 std::size_t IbInterface::take_messages() {
   std::array<ibv_wc, kAtOnce> completions;
   const std::uint32_t returned = returned_;
@@ -27,7 +27,8 @@ std::size_t IbInterface::take_messages() {
     warn_once(counted(count, name_ + ": its receive completions"));
     return 0;
   }
-  // Nothing is left in the queue of peers whose windows came back before it was found empty.
+  // The queue was found empty. So it holds nothing of those peers whose windows came back before,
+  // and their places are free.
   if (early == 0 && count < kAtOnce) {
     windows_ -= returned;
     returned_ -= returned;
@@ -113,7 +114,7 @@ std::size_t IbInterface::take_completions() {
     if (found == queues_.end()) continue;
     const Owner owner = found->second;
     if (completion.status != IBV_WC_SUCCESS) {
-      // The first that fails says that those before it have ended well.
+      // The first request that fails shows that all before it on its queue pair have ended well.
       if (completion.status != IBV_WC_WR_FLUSH_ERR)
         owner.endpoint->retire(owner.index, completion.wr_id - 1);
       owner.endpoint->broke(completion);

@@ -36,8 +36,8 @@ Posted IbEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
   return sender_.post(channel, header, payload, small ? RingKind::notices : RingKind::pieces);
 }
 
-// In chunks by several threads where it is large. What was not registered here is tried again piece
-// by piece, and told then.
+// A large region is registered in chunks by several threads. If this fails, each piece is
+// registered when it is posted, and the failure is reported then.
 void IbEndpoint::expect_pieces(std::span<const std::byte> memory) {
   if (!failure_.ok() || memory.empty()) return;
   (void)interface_.registrations().prepare(memory.data(), memory.size());
@@ -77,8 +77,8 @@ void IbEndpoint::say_goodbye() {
   if (failure_.ok() && connected_ && !peer_closed()) sender_.say_goodbye();
 }
 
-// What comes over the queue pairs was sent by a peer that has confirmed, whatever datagram was
-// lost.
+// A peer sends over the queue pairs only after it was confirmed. So a message confirms this end,
+// too, even if that datagram was lost.
 void IbEndpoint::count_received() {
   if (!connected_) [[unlikely]]
     conversation_.confirm();
@@ -119,8 +119,8 @@ void IbEndpoint::broke(const ibv_wc& completion) {
   fail(failed(interface_.library(), completion, {path(), peer_}));
 }
 
-// The queue pairs are ended: the device touches no memory of the caller any more, and nothing
-// arrives. That is so once they are reset, too, and their destruction may last.
+// Ends the queue pairs: the device touches no memory of the caller any more, and nothing arrives.
+// Resetting them is enough for that; destroying them may take longer (IbInterface::bury()).
 void IbEndpoint::fail(const Status& why) {
   if (!failure_.ok()) return;
   failure_ =

@@ -1,12 +1,12 @@
-// IbEndpoint: the connection to one peer's interface. It puts together what has a duty of its own:
-// the protocol that connects (Conversation), the queue pairs (Queues), what is sent (Sender), what
-// has come (Receiver) and one-sided work (OneSided).
+// IbEndpoint: the connection to one peer's interface. Its parts are the protocol that connects
+// (Conversation), the queue pairs (Queues), what is sent (Sender), what has come (Receiver) and
+// one-sided work (OneSided).
 //
-// An endpoint begins as a stranger when a Greeting comes from an interface that we were not
-// connected to; connect() then gives it out. Owner: the IbInterface, in whose lane everything here
-// runs. It lives as long as the interface, or until it has failed, was forgotten and has told the
-// ends of its work. Invariants: failure() never becomes ok again, and after it no queue pair is
-// left; nothing is sent before connected(). Internal to the module.
+// An endpoint begins as a stranger when a Greeting comes from an interface to which we are not
+// connected; connect() then gives it out. Owner: the IbInterface, in whose lane everything here
+// runs. An endpoint lives as long as the interface, or until it has failed, was forgotten and
+// poll() has collected the ends of its work. Invariants: failure() never becomes ok again, and
+// after it no queue pair is left; nothing is sent before connected(). Internal to the module.
 #pragma once
 
 #include <array>
@@ -23,14 +23,14 @@
 
 namespace weft::ib {
 
-// An endpoint's own small things that the device reads or writes.
+// An endpoint's small memory that the device reads or writes.
 struct Scratch {
   static constexpr std::size_t kControls = 16;
   static constexpr std::size_t kSwaps = 128;
 
   Words words;                                           // the peer writes them
   alignas(kLine) std::uint32_t received = 0;             // on its way to the peer's words
-  alignas(kLine) std::array<Control, kControls> said{};  // on their way
+  alignas(kLine) std::array<Control, kControls> said{};  // controls on their way to the peer
   std::array<std::uint64_t, kSwaps> found{};             // by compare-and-swaps under way
 };
 
@@ -84,7 +84,7 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   }
   [[nodiscard]] bool at_work() const override { return works_.at_work(); }
 
-  // For its parts.
+  // For the endpoint's parts.
   [[nodiscard]] IbInterface& interface() const { return interface_; }
   [[nodiscard]] Queues& queues() { return queues_; }
   [[nodiscard]] Sender& sender() { return sender_; }
@@ -92,16 +92,18 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   [[nodiscard]] Scratch& scratch() const { return *reinterpret_cast<Scratch*>(scratch_.data()); }
   [[nodiscard]] std::uint32_t scratch_key() const { return scratch_.lkey(); }
 
-  // Connecting. The memory and the queue pairs that every connection needs:
+  // Connecting. Makes the memory and the queue pairs that every connection needs.
   Status prepare();
-  // Where the peer may be reached; what it says of its addresses.
+  // aim(): sets from the peer's address where the peer may be reached. know(): keeps the peer's
+  // GIDs only.
   Status aim(const Address& address);
   void know(const Address& address);
-  // The same peer's interface again, to where the failed endpoint was connected.
+  // For a new endpoint to the same interface: like aim(), with what the failed endpoint knew.
   void aim_like(const IbEndpoint& failed);
-  // The pair of addresses that worked for it is tried first.
+  // The pair of addresses that worked for the failed endpoint is tried first.
   void prefer_pair_of(const IbEndpoint& failed);
-  // Which pairs may reach the peer: when our addresses or the peer's became known.
+  // Finds out which pairs of addresses may reach the peer. Called when our addresses or the peer's
+  // have become known or have changed.
   void rank_pairs();
   void lead(std::int64_t now);
   void take_greeting(const Greeting& greeting);
@@ -111,10 +113,11 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
   [[nodiscard]] std::string path() const;
 
-  // Who has it.
+  // Whether connect() has given the endpoint to the user.
   [[nodiscard]] bool given_out() const { return given_out_; }
   void give_out() { given_out_ = true; }
-  // After a failure: nobody asks anything of it any more; once its work was told, it may go.
+  // After a failure: the user does not need the endpoint any more. It goes once poll() has
+  // collected the ends of its work (may_go()).
   void be_forgotten() { forgotten_ = true; }
   [[nodiscard]] bool forgotten() const { return forgotten_; }
   void say_dropped();
@@ -147,7 +150,7 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   void broke(const ibv_wc& completion);
   void fail(const Status& why) override;
 
-  // Whether it was not among those to be served at the next turn; now it is.
+  // Lists the endpoint for the next turn. True if it was not listed already.
   [[nodiscard]] bool enlist() { return !std::exchange(enlisted_, true); }
   void delist() { enlisted_ = false; }
 
@@ -162,7 +165,7 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   void warn(const Status& status) override;
 
   [[nodiscard]] Greeting addressed(Level level) const;
-  // The same with our queue pairs, and where we keep Words for the peer.
+  // Like addressed(), with our queue pairs and the place where we keep Words for the peer.
   [[nodiscard]] Greeting introduction(Level level) const;
   Result<bool> send(const Greeting& greeting);
 
@@ -174,7 +177,7 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   std::atomic<bool> peer_closed_ = false;
   bool connected_ = false;  // the peer is connected to our queue pairs, and stays so
   bool given_out_ = false;  // by connect()
-  bool forgotten_ = false;  // by whom it was given to
+  bool forgotten_ = false;  // by the user
   bool enlisted_ = false;
 
   std::vector<WireGid> peer_gids_;

@@ -26,7 +26,7 @@ void Errands::add(Need need, std::function<void()> errand) {
   start();
 }
 
-// The one before found nothing more to do, and has ended or is about to.
+// The thread before found nothing more to do, and has ended or is about to.
 void Errands::start() {
   thread_.join();
   Result<Thread> started = start_thread("weft-errands", [this] { work(); });
@@ -45,7 +45,7 @@ void Errands::work() {
     if (ends_ && errand.need != Need::must) continue;
     lock.unlock();
     errand.run();
-    errand = {};  // what it holds goes here
+    errand = {};  // destroys what it holds before the lock is taken
     lock.lock();
   }
   works_ = false;

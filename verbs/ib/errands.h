@@ -1,10 +1,10 @@
-// Errands: what the kernel may take seconds for, done beside the lane by a thread that is there
-// while there is something to do: destroying a queue pair whose packets wait for a neighbor,
-// looking up a neighbor who does not answer. One after the other: what is slow here waits for one
-// and the same cable. Internal to the module.
+// Errands: calls for which the kernel may take seconds, made beside the lane by a thread. Examples:
+// destroying a queue pair whose packets wait for a neighbor; looking up a neighbor that does not
+// answer. The thread exists while there is something to do. It does one errand after the other,
+// because slow ones wait for one and the same cable. Internal to the module.
 //
-// Threads: the owner's adds; an errand runs on the other one, or in add() where no thread can be
-// had.
+// Threads: the owner's thread calls add(). An errand runs on the thread of the errands, or in add()
+// if no thread can be had.
 #pragma once
 
 #include <deque>
@@ -20,10 +20,11 @@ class Errands {
   Errands() = default;
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
-  // Waits for those that were begun, and for all that had to be done.
+  // Waits for the errand that was begun, and for all that `must` be done.
   ~Errands();
 
-  // `may`: the end leaves it out; `again`: so it does, and others come before it.
+  // must: is done in any case. may: is not begun any more after the destructor was called. again:
+  // like may, and all others come before it.
   enum class Need { must, may, again };
   void add(Need need, std::function<void()> errand);
 

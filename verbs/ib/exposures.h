@@ -16,14 +16,14 @@ namespace weft::ib {
 
 class Exposures {
  public:
-  // What a peer is told that asks for a chunk. Key 0: the chunk is not in the heap; or it could not
-  // be registered, then `why` is not ok.
+  // The answer to a peer that asks for a chunk. Its key is 0 if the chunk is not in the heap, or if
+  // it could not be registered; in the second case `why` is not ok.
   [[nodiscard]] Control expose(std::uint64_t chunk, Registrar& registrar, Status& why);
 
  private:
   struct Exposed {
     HeapHold pages;
-    Owned<ibv_mr> region;  // ends first
+    Owned<ibv_mr> region;  // destroyed before `pages`
   };
 
   std::map<std::uint64_t, Exposed> chunks_;

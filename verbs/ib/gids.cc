@@ -1,5 +1,5 @@
-// The addresses of our own port: one question to the driver, where sysfs has three files for each
-// of a thousand places.
+// The addresses of our own port, by one question to the driver. sysfs would have three files for
+// each of a thousand places.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <net/if.h>
@@ -80,7 +80,7 @@ Result<std::vector<RdmaGid>> read_gids(const Library& library, ibv_context* cont
 
 namespace {
 
-// 256 is the first that verbs number, as 1.
+// Verbs number the packet sizes: 256 bytes is 1, 512 is 2, and so on.
 int packet_bytes(ibv_mtu mtu) {
   return mtu < IBV_MTU_256 || mtu > IBV_MTU_4096 ? 0 : 128 << mtu;
 }

@@ -1,5 +1,5 @@
-// Greetings at the interface: who they are from, and what is answered by no endpoint. The protocol
-// itself is in conversation.h.
+// Greetings at the interface: which endpoint a greeting is for, and the answers that come from no
+// endpoint. The protocol itself is in conversation.h.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace weft::ib {
 namespace {
 
-// Interfaces that spoke to us and were not connected to yet. More is not a job.
+// The largest number of strangers: interfaces that spoke to us and were not connected to yet. No
+// job has more.
 constexpr std::size_t kMostStrangers = 4'096;
 constexpr std::uint32_t kMostRanks = 65'536;
 constexpr int kMostReads = 16;  // under way on a queue pair
@@ -43,9 +44,9 @@ Status IbInterface::open_datagrams() {
                          std::move(memory));
 }
 
-// `arrivals` and `ends` were found in the queues just now: the queue pair is not revived before
-// these are empty, as they have room for what one life leaves behind; and now and then where it
-// cannot be done.
+// `arrivals` and `ends`: how many completions this turn found in the two queues. The queue pair is
+// revived only when nothing is left there, because the queues have room for the completions of one
+// life. If it cannot be revived, that is tried again later (again_ns()).
 void IbInterface::revive_datagrams(std::size_t arrivals, std::size_t ends) {
   const std::int64_t now = now_ns();
   if (arrivals >= kAtOnce || ends >= kAtOnce || now < datagrams_.again_ns()) return;
@@ -55,7 +56,7 @@ void IbInterface::revive_datagrams(std::size_t arrivals, std::size_t ends) {
 // The queue pair is revived at the next turn, after the lane has looked at what else has come.
 void IbInterface::datagram_failed(const ibv_wc& completion, const char* what) {
   datagrams_.end();
-  if (completion.status == IBV_WC_WR_FLUSH_ERR) return;  // not what went wrong
+  if (completion.status == IBV_WC_WR_FLUSH_ERR) return;  // a consequence, not the cause
   warn_once(failed(library_, completion, {fmt::format("{}: {}", name_, what), kNoRank}));
 }
 
@@ -101,7 +102,7 @@ int IbInterface::reads_asked(int answered) const {
   return std::clamp(std::min(answered, device_attributes_.max_qp_init_rd_atom), 1, kMostReads);
 }
 
-// A power of two of bytes, from 256 on as 1, 2, …
+// Verbs number the packet sizes: 256 bytes is 1, 512 is 2, and so on.
 ibv_mtu IbInterface::mtu() const {
   const auto most = static_cast<int>(port_.active_mtu);
   if (ib_.mtu <= 0) return port_.active_mtu;
@@ -133,7 +134,8 @@ void IbInterface::take_datagram(const ibv_wc& completion) {
   greeting->level == Level::dropped ? drop_stranger(*from) : from->take_greeting(*greeting);
 }
 
-// An endpoint that was given out belongs to its user, who will find that it does not carry.
+// Drops a stranger that the peer does not need. An endpoint that was given out belongs to its user,
+// who will find that the path carries nothing.
 void IbInterface::drop_stranger(IbEndpoint& endpoint) {
   if (endpoint.given_out()) return;
   unlist(&endpoint);
@@ -157,8 +159,9 @@ void IbInterface::answer(const Greeting& greeting, Level level) {
 }
 
 // The endpoint that a greeting is for. A stranger gets a new one, and so does a peer that connects
-// anew. A greeting of an earlier incarnation came late and is for none. A peer that still greets an
-// endpoint that was forgotten here is told so again, as the first word of it may have been lost.
+// anew. A greeting of an earlier incarnation came late and is for none. If a peer still greets an
+// endpoint that was forgotten here, `dropped` is said again, because the first one may have been
+// lost.
 IbEndpoint* IbInterface::greeted_by(const Greeting& greeting) {
   if (closed_ && greeting.level < Level::closed) answer(greeting, Level::closed);
   if (closed_) return nullptr;

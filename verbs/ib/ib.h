@@ -1,11 +1,11 @@
-// ib: ranks of any machine by RDMA verbs over reliable connections. The reference transport: what
-// others emulate the device does here, writes, reads and compare-and-swap included, without the
-// peer's time.
+// ib: connects ranks of any machines by RDMA verbs over reliable connections. It is the reference
+// transport: the device does writes, reads and compare-and-swaps without the peer's time, which
+// other transports have to emulate.
 //
-// A notice is one RDMA write with immediate: header and payload land together in a slot of the
+// A notice is one RDMA write with immediate. Header and payload land together in that slot of the
 // receiver that the immediate names; nothing is copied there. One interface is one port of one
-// device. libibverbs is loaded when the first interface is opened: a host without it starts, and
-// opening says what is missing.
+// device. libibverbs is loaded when the first interface is opened: a program starts on a host
+// without it, and open_ib() says what is missing.
 //
 // Both ends of a connection must know each other's queue pairs, so connecting is a conversation of
 // datagrams that progress() leads. What is posted meanwhile waits on our side, and connect() itself
@@ -26,10 +26,11 @@
 
 namespace weft {
 
-// Memory of another device as the kernel shares it among devices. The descriptor is the taker's.
+// Memory of another device as the kernel shares it among devices. Whoever gets a DmaBuf owns the
+// descriptor.
 struct DmaBuf {
   Fd fd;
-  std::uint64_t offset = 0;  // in it, of the pointer that was asked for
+  std::uint64_t offset = 0;  // in the dma-buf, of the pointer that was asked for
 };
 
 // Gives the dma-buf that [pointer, pointer+bytes), whole pages, lies in; nothing, if that is host
@@ -37,11 +38,11 @@ struct DmaBuf {
 using DmaBufExporter =
     std::function<Result<std::optional<DmaBuf>>(const void* pointer, std::size_t bytes)>;
 
-// What a program knows of memory that is another device's (a GPU's). Both, or neither: without
-// them all memory is the host's.
+// How a program handles memory of another device, such as a GPU. Set both members or neither;
+// without them all memory is the host's.
 struct DeviceMemory {
   DmaBufExporter exporter;
-  // Copies memory of either kind, where it cannot be sent from where it is.
+  // Copies memory of either kind into host memory, if it cannot be sent from where it is.
   std::function<Status(std::span<std::byte> to, const std::byte* from)> copy;
 };
 
@@ -56,15 +57,17 @@ struct IbOptions {
   int mtu = 0;                         // bytes; 0: the smaller of both ports'
   int traffic_class = 0;
   int service_level = 0;
-  // RoCE v2: of the first queue pair of each peer, 49152 to 65535; the others take those after it,
-  // so that switches which choose among ways by it spread them. 0: the driver's choice.
+  // RoCE v2: the UDP source port of the first queue pair of each peer, 49152 to 65535. The other
+  // queue pairs take the ports after it, so that switches which choose among ways by this port
+  // spread them. 0: the driver's choice.
   int udp_source_port = 0;
   int registration_threads = 1;  // that may register one large region together
-  // How often a lost packet is sent again, and after which time: 4.096 us x 2^timeout. Eight times
-  // a second by default: a bond notices a silent path sooner, and what is alone must outlast a
-  // switch that restarts.
+  // After which time a lost packet is sent again: 4.096 us x 2^timeout, about a second by default.
+  // With 7 retries a path fails after eight times as long. That is long because a path that is
+  // alone must outlast a switch that restarts; a bond notices a silent path sooner.
   int timeout = 18;
-  // For Soft-RoCE 7 means without end: packets that overtake each other need it.
+  // How often a lost packet is sent again. For Soft-RoCE 7 means without end, which it needs
+  // because packets may overtake each other.
   int retries = 7;
   int rnr_timer = 12;  // for how long a receiver without room lets senders wait; 12: 0.64 ms
   // Patch the C library so that registrations of any memory can be kept. Without it only those of

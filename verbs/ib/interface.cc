@@ -17,7 +17,7 @@ constexpr std::int64_t kFarewellMs = 1000;
 // A release and a notice fit into a work request of this size; devices that offer less send them
 // from registered memory.
 constexpr std::uint32_t kInline = 256;
-// A part of the receive queue for one peer, at most; what is left is divided again for the next.
+// One peer gets at most one part in so many of what is left of the receive queue.
 constexpr std::uint32_t kShareOfWindow = 8;
 // Fewer places are not worth a peer.
 constexpr std::uint32_t kLeastWindow = 16;
@@ -116,10 +116,11 @@ void IbInterface::warn_once(const Status& status) {
   if (warned_.size() < kMostWarnings && warned_.insert(text).second) log(LogLevel::warning, text);
 }
 
-// Soft-RoCE destroys a queue pair when the last of its packets has left, and those that wait for a
-// neighbor who does not answer any more stay for seconds. The lane has other paths to serve.
+// Soft-RoCE destroys a queue pair only when the last of its packets has left. Packets that wait for
+// a neighbor that does not answer any more stay for seconds. The lane has other paths to serve, so
+// an errand destroys the queue pair.
 void IbInterface::bury(Owned<ibv_qp> pair) {
-  if (closed_ || errands_ == nullptr) return;  // there are no others
+  if (closed_ || errands_ == nullptr) return;  // there are no other paths to serve
   fetch_arrivals();
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;

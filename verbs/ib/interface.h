@@ -86,25 +86,26 @@ class IbInterface final : public Interface {
   }
   Result<Buffer> make_buffer(std::size_t bytes, int access);
   Result<Owned<ibv_qp>> make_pair();
-  // Of the caller's memory.
+  // The registrations of the caller's memory.
   [[nodiscard]] Registrations& registrations() { return *registrations_; }
   void add_queue(std::uint32_t number, IbEndpoint& endpoint, std::size_t index);
   void remove_queue(std::uint32_t number) { queues_.erase(number); }
-  // One that is not in use any more; once this returns, the device is done with all memory.
+  // Destroys a queue pair that is not in use any more, perhaps by an errand. Once this returns, the
+  // device is done with all memory.
   void bury(Owned<ibv_qp> pair);
-  // Places in the send completion queue: every work request may need one.
+  // Whether the send completion queue has places for so many more work requests: each may need one.
   [[nodiscard]] bool has_completions(std::size_t more) const {
     return sending_ + more <= send_depth_;
   }
-  // From here on every work request gets a completion of its own: if those that have none were ever
-  // all that is under way, no place would come back.
+  // Whether every work request has to get a completion of its own from now on. If all requests
+  // under way had none, their places would never come back.
   [[nodiscard]] bool has_few_completions() const { return sending_ >= send_depth_ / 2; }
   void count_sending(std::size_t more) { sending_ += more; }
   void count_retired(std::size_t less) { sending_ -= less; }
   // How many messages a new peer may have in our receive queue; 0 if there is no place for more.
   [[nodiscard]] std::uint32_t grant_window();
   void return_window(std::uint32_t window) { returned_ += window; }
-  // The endpoint has something to send at the next turn; or waits for the peer to take what it has.
+  // The endpoint is pumped at the next turn.
   void pump_later(IbEndpoint& endpoint);
   void connect_later(IbEndpoint& endpoint);
   void report_later(IbEndpoint& endpoint) { reporters_.push_back(&endpoint); }
@@ -113,21 +114,23 @@ class IbInterface final : public Interface {
   void ask_attention(IbEndpoint& endpoint) { askers_.push_back(&endpoint); }
   // A route from an address of ours to one of a peer.
   [[nodiscard]] ibv_ah_attr route(int gid_index, const GidBytes& to, std::uint16_t lid) const;
-  // Sends a datagram over a pair of addresses; a pair that the kernel cannot resolve is an error.
-  // False: its way is not known yet.
+  // Sends a datagram over a pair of addresses. It is an error if the kernel cannot resolve the
+  // pair. False: its route is not known yet.
   Result<bool> send_greeting(const Greeting& greeting, int gid_index, std::uint32_t datagrams,
                              std::uint16_t lid);
   [[nodiscard]] Routes& routes() { return *routes_; }
   [[nodiscard]] Greeting new_greeting() const;
-  // Ours, equal in what both must have equal, and over addresses that we have.
+  // Whether the greeting is for this interface, equals it in what both must have equal, and came
+  // over an address that we have.
   [[nodiscard]] bool meant_for_us(const Greeting& greeting) const;
   // The largest packet that we take, as verbs count them.
   [[nodiscard]] ibv_mtu mtu() const;
-  // Of our own address; -1: we have none like that.
+  // The index of an address of ours; -1: we have no such address.
   [[nodiscard]] int gid_index_of(const GidBytes& gid, GidKind kind) const;
-  // Whether bytes of the caller may be read by the processor: inside of work requests.
+  // Whether all memory of the caller is host memory, so that the processor may copy it into work
+  // requests.
   [[nodiscard]] bool only_host_memory() const { return !ib_.device_memory.exporter; }
-  // What a peer is told that asks for a chunk of our heap.
+  // The answer to a peer that asks for a chunk of our heap.
   [[nodiscard]] Control expose(std::uint64_t chunk);
   [[nodiscard]] Completions& completions() { return completions_; }
   // The endpoint has one-sided work, whose ends poll() collects.
@@ -168,7 +171,7 @@ class IbInterface final : public Interface {
   void drop_stranger(IbEndpoint& endpoint);
   void answer(const Greeting& greeting, Level level);
   Result<IbEndpoint*> make_stranger(Rank peer, std::uint64_t nonce, std::uint32_t incarnation);
-  // The endpoint of that nonce becomes one of the past.
+  // Moves the endpoint of that nonce to replaced_, or destroys it if it was never given out.
   void replace(std::uint64_t nonce);
   void unlist(IbEndpoint* endpoint);
   void drop_forgotten();
@@ -185,7 +188,7 @@ class IbInterface final : public Interface {
   void look_at_port();
   void leave_device();
   void wait_for_event(std::int64_t timeout_ns);
-  // Turns until `done` or until the deadline, asleep in between.
+  // Takes turns, and sleeps in between, until `done` is true or the deadline has passed.
   void drain(const std::function<bool()>& done, const Deadline& deadline);
 
   Rank rank_;
@@ -219,20 +222,21 @@ class IbInterface final : public Interface {
   std::unique_ptr<Routes> routes_;
   Exposures exposures_;
   Fd woken_;
-  Fd alarm_;  // when something is to be said again
+  Fd alarm_;  // ends a sleep at the time of set_alarm()
   Fd descriptor_;
 
-  // All that ever were, by the peer's nonce: users may still hold those that a peer has replaced.
+  // The endpoints by the nonce of the peer's interface. Those that were given out stay, because
+  // users may still hold one whose peer has opened another interface.
   std::unordered_map<std::uint64_t, std::unique_ptr<IbEndpoint>> known_;
   std::vector<std::unique_ptr<IbEndpoint>> replaced_;  // that failed and were connected again
   std::unordered_map<std::uint32_t, Owner> queues_;    // by queue pair number
-  std::size_t strangers_ = 0;                          // of them not given out
+  std::size_t strangers_ = 0;                          // how many of known_ are not given out
   std::uint32_t windows_ = 0;                          // granted to all peers
-  std::uint32_t returned_ = 0;  // of that, once the arrivals' queue has been empty
+  std::uint32_t returned_ = 0;  // of windows_: free once the arrivals' queue is found empty
   std::size_t sending_ = 0;
   std::vector<std::uint32_t> free_receives_;  // buffers to be given back to the device
   std::vector<IbEndpoint*> pumping_;          // with something to send
-  std::vector<IbEndpoint*> served_;           // of the turn that is taken
+  std::vector<IbEndpoint*> served_;           // those that the present turn serves
   std::vector<IbEndpoint*> starved_;          // that wait for places at the peer
   std::vector<IbEndpoint*> blocked_;          // that wait for an answer or a completion
   std::vector<IbEndpoint*> connecting_;
@@ -245,9 +249,9 @@ class IbInterface final : public Interface {
   std::uint32_t turns_ = 0;
   std::uint32_t busy_turns_ = 0;
   std::uint32_t idle_turns_ = 0;
-  bool urgent_ = false;  // releases that the peer waits for
+  bool urgent_ = false;  // a peer may wait for releases
   bool armed_ = false;
-  bool is_gone_ = false;            // the device
+  bool is_gone_ = false;            // the device is gone
   Backlog<ibv_wc> early_arrivals_;  // fetched from the queue and not taken
   std::set<std::string> warned_;
   bool closed_ = false;

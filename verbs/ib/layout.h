@@ -72,11 +72,11 @@ enum class ControlKind : std::uint8_t {
   releases = 1,  // `count` entries
   goodbye = 2,   // the sender closed its interface
   want = 3,      // make the ring `ring` of `channel`
-  grant = 4,     // … it is at `address`, `key`
+  grant = 4,     // the answer to `want`: the ring is at `address`, with `key`
   expose = 5,    // let me reach chunk `chunk` of your heap
-  exposed =
-      6,  // … with `key` at `address`; key 0: it is not in the heap of `heap_bytes`, or, if it
-          // is, could not be registered
+  // The answer to `expose`: the chunk is at `address`, with `key`. Key 0: the chunk is not in the
+  // heap of `heap_bytes`, or it could not be registered.
+  exposed = 6,
 };
 
 struct Control {
@@ -103,12 +103,12 @@ static_assert(std::is_trivially_copyable_v<Control> && sizeof(Control) == 112);
 static_assert(offsetof(Control, received) == 4 && offsetof(Control, address) == 16);
 static_assert(offsetof(Control, chunk) == 24 && offsetof(Control, releases) == 40);
 
-// Of a receive buffer: one Control.
+// The size of a receive buffer, which takes one Control.
 inline constexpr std::size_t kReceiveBytes = 128;
 static_assert(sizeof(Control) <= kReceiveBytes);
 
-// The heap is reached in chunks of this size, each registered when it is first asked for: those
-// that the heap itself takes from the kernel at a time.
+// Peers reach the heap in chunks of this size. Each is registered when a peer first asks for it.
+// The heap takes memory from the kernel in the same unit.
 inline constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20;
 
 // An address of a port, as peers rank it.
@@ -146,9 +146,9 @@ static_assert(std::is_trivially_copyable_v<Address> && sizeof(Address) == 192);
 enum class Level : std::uint8_t {
   asking = 0,     // these are my queue pairs
   ready = 1,      // I am connected to yours
-  confirmed = 2,  // … and you to mine: this pair of addresses stays, you may send
+  confirmed = 2,  // and you to mine: this pair of addresses stays, you may send
   closed = 3,     // my interface is closed
-  dropped = 4,    // I do not need this connection: nor do you, if nobody has taken your end
+  dropped = 4,    // I do not need this connection: drop your end, unless connect() gave it out
 };
 
 struct Greeting {
@@ -179,7 +179,7 @@ struct Greeting {
   std::uint32_t window = 0;     // messages that the receiver may have in our receive queue
   std::uint32_t words_key = 0;  // of `words`
   std::uint64_t words = 0;      // where we keep Words for the receiver to write
-  // How often these two have connected; one that is higher ends what was before.
+  // How often these two interfaces have connected. A higher number ends what was before.
   std::uint32_t incarnation = 0;
   // How often the leader gave up a pair of addresses that it had chosen for another one.
   std::uint32_t choice = 0;

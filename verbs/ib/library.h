@@ -1,9 +1,9 @@
 // The functions of libibverbs, loaded at run time: a host without it still starts. Internal to the
 // module.
 //
-// The table is made at the first use and lives as long as the process. Those of the data path are
-// calls into the device's driver; they are in the table too, so that tests can put a scripted
-// device in its place.
+// The table is made at the first use and lives as long as the process. The functions of the data
+// path are calls into the device's driver. They are in the table, too, so that tests can put a
+// scripted device in its place.
 #pragma once
 
 #include <infiniband/verbs.h>

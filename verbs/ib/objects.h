@@ -10,7 +10,8 @@
 
 namespace weft::ib {
 
-// What cannot be destroyed is left to the process's end: there is nobody to tell.
+// Errors are ignored, because there is nobody to tell. What cannot be destroyed stays until the
+// process ends.
 struct Destroy {
   const Library* library = nullptr;
 

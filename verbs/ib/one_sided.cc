@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kOver = "RDMA";
 constexpr std::string_view kUnregistered =
     "it could not register that memory, most likely for want of locked memory (ulimit -l there)";
-// So much has a completion of its own: its time on the wire is longer than what a completion costs,
-// and who waits for it would wait for the rest of its list.
+// A request of this size or more has a completion of its own. Its time on the wire is longer than
+// what a completion costs, and without one its caller would wait for the rest of the list.
 constexpr std::uint64_t kOwnCompletion = 16 << 10;
 
 ibv_wr_opcode opcode_of(WorkKind kind) {
@@ -116,7 +116,7 @@ Status OneSided::admit(Work& work) const {
   return work.local.empty() ? Status() : name_local(work);
 }
 
-// What fits into a work request is copied there; the device never looks at where it was.
+// What fits into a work request is copied there; the device never looks at where it came from.
 Status OneSided::name_local(Work& work) const {
   const bool is_swap = work.request.kind == WorkKind::compare_swap;
   const bool inside = work.request.kind == WorkKind::write && interface_.only_host_memory() &&
@@ -128,7 +128,7 @@ Status OneSided::name_local(Work& work) const {
   return {};
 }
 
-// In the order in which it was asked for: what waits for a chunk holds back what is behind it.
+// Begins work in the order of posting. Work that waits for a chunk holds back all work behind it.
 void OneSided::pump() {
   PostList list;
   while (endpoint_.failure().ok() && begun_ < works_.size() && begin(works_[begun_], list)) {
@@ -150,7 +150,7 @@ void OneSided::flush_behind(const Status& why) {
   }
 }
 
-// True once all of it is in the list or was handed over, or none of it may be any more.
+// Returns true once all of the work is in the list or was handed over, or once it has failed.
 bool OneSided::begin(Work& work, PostList& list) {
   const RemoteBuffer& remote = work.request.remote;
   while (work.begun < work.local.size()) {
@@ -161,7 +161,7 @@ bool OneSided::begin(Work& work, PostList& list) {
       return true;
     }
     if (chunk->key == 0) {
-      chunks_[touched_] = {};  // who asks next asks anew
+      chunks_[touched_] = {};  // the next work there asks the peer again
       work.status = refusal_of(work.request, endpoint_.peer(), Code::exhausted, kUnregistered);
       return true;
     }

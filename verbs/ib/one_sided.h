@@ -2,9 +2,10 @@
 // without the peer's time. The peer's heap is reached chunk by chunk; only the first touch of a
 // chunk asks the peer's lane to register it.
 //
-// What was posted since the last turn goes to the device in lists, all on queue pair 0, so in
-// order. On a reliable queue pair a completion says that all before it has ended, data landed; so
-// only the last request of a list has one, and one in every quarter of the queue.
+// What was posted since the last turn goes to the device in lists, all on queue pair 0 and so in
+// order. On a reliable queue pair a completion says that all requests before it have ended and
+// their data have landed. So few requests have a completion: large ones, the last of a list, and
+// one in every quarter of the queue.
 //
 // Owner: an IbEndpoint, in whose lane everything here runs; an object lives as long as its
 // endpoint. Invariants: work is begun and ended in the order of posting; work behind a failure is
@@ -33,14 +34,14 @@ class OneSided {
   // Whether there is work that was not handed to the device.
   [[nodiscard]] bool waits_to_go() const { return begun_ < works_.size(); }
   void pump();
-  // Moves what has ended to the interface's completions; whether any work is left.
+  // Moves what has ended to the interface's completions. Returns whether any work is left.
   bool collect();
-  // Whether work waits for collect(), or poll() has not told of all of it.
+  // Whether work waits for collect().
   [[nodiscard]] bool is_listed() const { return is_listed_; }
   [[nodiscard]] bool at_work() const { return order_.at_work(); }
-  // Ends all work that the device has not done well.
+  // Ends with this status all work that the device has not completed well.
   void flush(const Status& status);
-  // The peer tells of a chunk. False: it breaks the protocol.
+  // The peer's answer about a chunk. False: it breaks the protocol.
   [[nodiscard]] bool take_exposed(const Control& control);
 
  private:
@@ -60,7 +61,7 @@ class OneSided {
   struct Chunk {
     bool asked = false;
     bool known = false;
-    std::uint32_t key = 0;  // known and 0: not in the heap
+    std::uint32_t key = 0;  // known and 0: not in the heap, or not registered
     std::uint64_t address = 0;
   };
 
@@ -80,15 +81,15 @@ class OneSided {
   IbInterface& interface_;
   Queues& queues_;
   Backlog<Work> works_;
-  std::size_t begun_ = 0;           // of them wholly handed to the device
-  std::size_t swaps_ = 0;           // of them compare-and-swaps …
-  std::uint64_t swaps_posted_ = 0;  // … and of all that ever were
+  std::size_t begun_ = 0;           // how many of works_ the device has completely
+  std::size_t swaps_ = 0;           // compare-and-swaps in works_
+  std::uint64_t swaps_posted_ = 0;  // compare-and-swaps ever posted
   bool is_listed_ = false;          // among those whose ends poll() collects
   WorkOrder order_;
   std::uint64_t last_fetch_ = 0;           // work request of the last read or atomic operation
   std::map<std::uint64_t, Chunk> chunks_;  // of the peer's heap
-  std::uint64_t touched_ = 0;              // the chunk that was looked for last …
-  Chunk* last_chunk_ = nullptr;            // … and what is known of it
+  std::uint64_t touched_ = 0;              // the number of the chunk that was looked for last
+  Chunk* last_chunk_ = nullptr;            // what is known of that chunk
   std::uint64_t heap_bytes_ = 0;           // known with the first chunk
 };
 

@@ -162,9 +162,10 @@ Result<std::vector<RdmaGid>> IbInterface::usable_gids() const {
                                   reasons));
 }
 
-// The port has other addresses now. Paths that live keep theirs for as long as the kernel does;
-// what connects from here on, anew or again, goes by the new ones. Peers are not told: a greeting
-// carries the address that it came from, so they learn it from one that we begin.
+// Called when the port's addresses may have changed. Paths that live keep theirs for as long as the
+// kernel does. Paths that connect from here on, anew or again, use the new ones. Peers are not
+// told: a greeting carries the address that it came from, so they learn a new address from a
+// greeting that we begin.
 void IbInterface::look_for_gids() {
   Result<std::vector<RdmaGid>> now = usable_gids();
   if (!now.ok()) return log(LogLevel::warning, now.status().to_string());

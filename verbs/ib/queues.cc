@@ -13,12 +13,14 @@
 namespace weft::ib {
 namespace {
 
-// A completion of its own for every so many work requests: a quarter of the queue may wait for one.
+// One work request in every quarter of a queue gets a completion, so that at most a quarter of the
+// queue waits for one.
 constexpr std::uint32_t kSignalParts = 4;
 constexpr std::uint32_t kPacketBits = (1U << 24) - 1;
 
-// Of which RoCE v2 makes the UDP source port: 49152 and 14 bits, those from the 15th up folded into
-// them. A label of 0 would be the driver's choice.
+// The flow label from which RoCE v2 makes the UDP source port: 49152 and 14 bits, into which the
+// bits from the 15th up are folded. A label of 0 would be the driver's choice, so port 49152 gets
+// another label that folds to 0.
 std::uint32_t flow_label(const IbOptions& ib, std::size_t q) {
   constexpr std::uint32_t kFold = 1U << 14;
   if (ib.udp_source_port == 0) return 0;
@@ -59,7 +61,8 @@ Status Queues::open() {
   return {};
 }
 
-// Queue pairs that receive, not connected; those that were connected forget it.
+// Brings a queue pair that is not connected to the state INIT. If it was connected before (`anew`),
+// it is reset first.
 Status Queues::to_init(Queue& queue, bool anew) {
   ibv_qp_attr to{};
   const auto move = [&](ibv_qp_state state, int mask) {

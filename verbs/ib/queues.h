@@ -29,7 +29,7 @@ struct Queue {
   std::uint32_t first_packet = 0;
   std::uint64_t posted = 0;
   std::uint64_t retired = 0;
-  std::uint32_t unsignalled = 0;  // since the last request that will have a completion
+  std::uint32_t unsignalled = 0;  // requests since the last one that gets a completion
 };
 
 // Work requests of one queue pair that are handed over by one call, with one doorbell.
@@ -63,7 +63,7 @@ class Queues {
   Status connect(const Greeting& greeting, const ibv_ah_attr& route, bool anew);
   // Ends them: the device touches no memory of the caller any more, and nothing arrives.
   void end();
-  // What a greeting says of them.
+  // Writes into a greeting what it says of the queue pairs.
   void describe(Greeting& greeting) const;
 
   [[nodiscard]] std::size_t size() const { return queues_.size(); }
@@ -74,9 +74,11 @@ class Queues {
     const std::size_t others = queues_.size() - 1;
     return channel == kControlChannel || others == 0 ? 0 : 1 + (channel - 1) % others;
   }
-  // Whether `more` requests fit behind those that are listed already.
+  // Whether one more request fits on the queue pair. `more` counts that request and the listed ones
+  // that were not handed over yet: they need places in the completion queue.
   [[nodiscard]] bool has_room(std::size_t q, std::size_t more) const;
-  // Numbers the request, and decides what it carries in itself and whether it gets a completion.
+  // Numbers the request, and decides whether its data are inline and whether it gets a completion.
+  // `wanted`: it gets one in any case.
   void finish(std::size_t q, ibv_send_wr& request, std::size_t bytes, bool wanted);
   // The list's last request gets a completion.
   void signal_last(std::size_t q, PostList& list);

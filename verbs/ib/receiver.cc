@@ -58,7 +58,7 @@ bool Receiver::take_notice(const Immediate& immediate) {
   return true;
 }
 
-// A ring that we cannot make is answered, too: the peer would wait for it for ever.
+// If the ring cannot be made, the peer gets an answer, too, because it would wait for it for ever.
 bool Receiver::grant(const Control& want) {
   const auto ring = static_cast<std::size_t>(want.ring);
   if (want.channel >= incoming_.size() || ring >= kRings) return false;
@@ -95,8 +95,8 @@ Notice Receiver::front(std::uint32_t channel) const {
   return {reinterpret_cast<const WireHeader*>(slot + kHeaderAt), slot + kPayloadAt};
 }
 
-// Reports go with the next notice of the channel; soon when half of the slots are free again and
-// the peer does not know; else when nothing else moves.
+// A release is reported with our next notice on the channel. If half of the slots have become free
+// since the last report, it is reported at the next turn; else when nothing else moves.
 void Receiver::release(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
   ++in.next;

@@ -1,5 +1,6 @@
 // Receiver: what a connection gets from the peer. Notices stay in the ring where the device wrote
-// them until they are released; here is how many have come, and what the peer was told of it.
+// them until they are released. The Receiver counts how many have come, and what the peer was told
+// of that.
 //
 // Every message is checked before it changes anything: peers are not trusted with indices and
 // sizes.
@@ -45,19 +46,21 @@ class Receiver {
   // A message of the peer was taken out of the receive queue.
   void count_received() { ++received_; }
   [[nodiscard]] std::uint32_t received() const { return received_; }
-  // Whether the peer may soon wait for places of which it does not know that they are free.
+  // Whether the peer has to be told of what was received. Otherwise it may soon wait for places in
+  // our receive queue that are free already.
   [[nodiscard]] bool owes_received() const { return received_ - told_received_ >= granted_ / 2; }
   // The peer is told of all that was received.
   void told_received() { told_received_ = received_; }
-  // What was released on the channel; a notice of ours tells the peer.
+  // How many notices of the channel were released. The caller tells the peer in a notice, so this
+  // counts as reported.
   [[nodiscard]] std::uint32_t tell_released(std::uint32_t channel);
   void report_releases();
 
  private:
   struct Incoming {
-    std::uint64_t next = 0;  // to be released
+    std::uint64_t next = 0;  // the number of the next notice to be released
     std::uint64_t arrived = 0;
-    std::uint64_t reported = 0;  // what the peer knows of `next`
+    std::uint64_t reported = 0;  // the `next` that the peer was told last
     bool waiting = false;        // among `unreported_`
     std::array<Buffer, kRings> rings;
     std::unique_ptr<RingKind[]> slots;  // which ring each arrival lies in

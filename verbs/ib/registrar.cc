@@ -61,7 +61,8 @@ Result<Registered> Registrar::add(void* address, std::size_t bytes) {
   return Registered{native->lkey, native->rkey, native};
 }
 
-// Whoever frees it tells nobody here, so it is not kept. Its addresses stay the pointers.
+// The registration is not kept, because nothing here is told when the memory is freed. Work
+// requests name the memory by the caller's pointers.
 Result<Registered> Registrar::add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer) {
   const std::string what = fmt::format("{}: registering {} bytes of a dma-buf", name_, bytes);
   if (library_.reg_dmabuf_mr == nullptr)

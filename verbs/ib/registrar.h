@@ -1,4 +1,5 @@
-// Registrar: how memory becomes reachable for a device, by what device and kernel answer.
+// Registrar: registers memory with a device. How depends on the memory, and on what the device and
+// the kernel can do.
 //
 //   memory of another device   as the dma-buf that its exporter gives, where libibverbs and the
 //                              kernel register such
@@ -6,9 +7,9 @@
 //                              device sends, writes and reads on demand
 //   what is refused            an error that says why: a sender then copies it to memory of ours
 //
-// Pinned first, because a page on demand may have to be brought while a peer waits. On demand
-// before others are dropped to make room: those would be pinned again at their next use, over and
-// over.
+// Pinning is tried first, because a page on demand may have to be brought while a peer waits. On
+// demand is tried before other registrations are dropped to make room, because those would be
+// pinned again at their next use, over and over.
 //
 // Threads: add() and remove() from several at once. Internal to the module.
 #pragma once

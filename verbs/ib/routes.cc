@@ -9,7 +9,8 @@
 namespace weft::ib {
 namespace {
 
-// After a refusal at least so long, and as long as it took; twice as long after each.
+// After a failed lookup the next one waits at least so long, and at least as long as the lookup
+// took. The wait doubles with each further failure, at most so often.
 constexpr std::int64_t kAgainNs = 100'000'000;
 constexpr int kMostDoublings = 4;
 
@@ -37,7 +38,7 @@ Result<ibv_ah*> Routes::find(const Way& way) {
   return route.why;
 }
 
-// Who was looked up before may be gone: those that were not come first.
+// Neighbors that were never looked up come first. Those that were may be gone.
 void Routes::ask(const Way& way, const Route& route) {
   const bool is_first = route.handle == nullptr && route.refusals == 0;
   errands_.add(

@@ -1,9 +1,9 @@
-// Routes: the ways of datagrams, an address handle for each pair of addresses. The kernel looks up
-// the neighbor to make one, which takes a second where nobody answers; so an errand asks, and the
+// Routes: the address handles of datagrams, one for each pair of addresses. To make one, the kernel
+// looks up the neighbor, which takes a second if nobody answers. So an errand makes it, and the
 // lane goes on. A route that may have changed is used until there is another. Internal to the
 // module.
 //
-// Threads: the owner's; the answers come from that of the errands.
+// Threads: the owner's thread calls all functions. The answers come from the thread of the errands.
 #pragma once
 
 #include <atomic>
@@ -37,11 +37,12 @@ class Routes {
   Routes(const Library& library, ibv_pd* domain, Errands& errands, std::string name,
          Attributes attributes, std::function<void()> told);
 
-  // nullptr: it is being looked up. Not ok: why there was none; it is looked up again.
+  // The handle of a way. nullptr: it is being looked up. Not ok: why the last lookup failed; the
+  // way is looked up again later.
   [[nodiscard]] Result<ibv_ah*> find(const Way& way);
   [[nodiscard]] bool has_answers() const { return has_answers_.load(std::memory_order_acquire); }
   void take_answers();
-  // The peer may have another card by now.
+  // The peer may have another card by now, so its routes are looked up again.
   void mistrust(const GidBytes& peer);
   // No datagram is under way: handles that were replaced are needed no more.
   void drop_old() { old_.clear(); }

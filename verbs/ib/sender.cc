@@ -27,7 +27,8 @@ void Sender::aim(const Greeting& greeting) {
   words_key_ = greeting.words_key;
 }
 
-// A ring of ours that cannot be made ends the path with the reason: it will not be better later.
+// If the copy of a ring cannot be made, the path ends with the reason, because a later attempt
+// would fail, too.
 Posted Sender::post(std::uint32_t channel, const WireHeader& header,
                     std::span<const std::byte> payload, RingKind ring) {
   if (interface_.closed() || !endpoint_.failure().ok()) [[unlikely]]
@@ -68,9 +69,10 @@ Status Sender::copy_in(std::byte* to, std::span<const std::byte> payload) {
   return {};
 }
 
-// Sends the payload from where it is, if that can be registered; else it is copied, and once a
-// warning says why. Host memory whose registration would not be kept is copied too: registering it
-// for one piece costs more. Memory of another device is never kept, and the processor cannot copy it.
+// Sends the payload from where it is, if that memory can be registered. Otherwise it is copied, and
+// a warning says why once. Host memory whose registration would not be kept is copied too:
+// registering it for one piece costs more. Memory of another device is never kept, and the
+// processor cannot copy it.
 bool Sender::lend(std::span<const std::byte> payload, Sent& sent) {
   const bool kept = interface_.registrations().keeps(payload.data(), payload.size());
   if (!kept && interface_.only_host_memory()) return false;
@@ -99,7 +101,7 @@ void Sender::wait_to_go(std::uint32_t channel) {
 }
 
 // What cannot go now waits for an answer of the peer, for a completion, or for a place in the
-// peer's receive queue (starved()); each of them brings us back.
+// peer's receive queue (starved()). Each of these leads to another pump().
 void Sender::pump() {
   if (endpoint_.receiver().owes_received()) report_received();
   if (!waiting_.empty()) pump_channels();
@@ -145,8 +147,9 @@ void Sender::ask_for_ring(Remote& remote, std::uint32_t channel, RingKind ring) 
   remote.state = Remote::State::asked;
 }
 
-// What we have taken from the peer, written to where it looks when it has no place left: without a
-// message, so that it gets through although both sides wait for places.
+// Writes how many messages we have taken from the peer to the place where the peer looks when it
+// lacks places (Words). It is a write without a message, so that it gets through even if both sides
+// wait for places.
 void Sender::report_received() {
   if (!queues_.has_room(0, 1)) return;
   std::uint32_t& received = endpoint_.scratch().received;
@@ -194,8 +197,8 @@ void Sender::say(const Control& control) {
   interface_.pump_later(endpoint_);
 }
 
-// Each is sent from a place of its own until its completion came, where it does not fit into the
-// work request.
+// A control that does not fit into its work request is sent from a place of Scratch::said. It has
+// that place for itself until its completion has come.
 void Sender::pump_controls() {
   PostList list;
   while (endpoint_.failure().ok() && !controls_.empty()) {
@@ -222,7 +225,8 @@ void Sender::pump_controls() {
 void Sender::take_released(std::uint32_t channel, std::uint32_t released) {
   Outgoing& out = outgoing_[channel];
   const std::uint32_t more = released - static_cast<std::uint32_t>(out.released);
-  // Queue pairs are not ordered among each other: an older count is no error and says nothing new.
+  // Queue pairs are not ordered among each other. So a count that is lower than an earlier one is
+  // no error, and is ignored.
   if (more <= out.sent - out.released) out.released += more;
 }
 
@@ -230,14 +234,15 @@ void Sender::take_received(std::uint32_t received) {
   if (received - peer_received_ <= messages_ - peer_received_) peer_received_ = received;
 }
 
-// A release may come before the completion of what was released; its memory is in use until then.
+// A release may come before the completion of the notice that was released; its memory is in use
+// until then.
 std::uint64_t Sender::released(std::uint32_t channel) {
   const Outgoing& out = outgoing_[channel];
   return interface_.closed() ? out.posted : std::min(out.released, settled(channel));
 }
 
-// Small notices are settled at once, they were copied; pieces, copied ones too, when the device has
-// sent them or may no more: by that a bond sees which rail is behind.
+// Small notices were copied, and are settled at once. Pieces, copied ones too, are settled when the
+// device has sent them, or when the path has failed. By this a bond sees which rail is behind.
 std::uint64_t Sender::settled(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
   const Queue& queue = queues_[queues_.of_channel(channel)];
@@ -251,7 +256,7 @@ std::uint64_t Sender::settled(std::uint32_t channel) {
   return out.settled;
 }
 
-// The last on every queue pair, so that its completion says that all before has arrived.
+// Posts the last request on every queue pair. Its completion says that all before has arrived.
 void Sender::say_goodbye() {
   if (!endpoint_.failure().ok() || !endpoint_.connected() || endpoint_.peer_closed()) return;
   PostList list;

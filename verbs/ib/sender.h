@@ -37,7 +37,8 @@ class Sender {
   void say(const Control& control);
   void say_goodbye();
 
-  // The peer's receive queue takes so many messages of ours; its Words lie where the greeting says.
+  // Takes from the greeting how many messages the peer's receive queue takes, and where its Words
+  // lie.
   void aim(const Greeting& greeting);
   // Sends what waits, as far as there is room here and at the peer.
   void pump();
@@ -66,8 +67,8 @@ class Sender {
   struct Sent {
     RingKind ring = RingKind::notices;
     std::uint32_t bytes = 0;          // of the payload
-    const std::byte* lent = nullptr;  // the payload is the caller's memory until …
-    std::uint64_t number = 0;         // … this work request has ended; 0: not handed over yet
+    const std::byte* lent = nullptr;  // the payload, if it is read from the caller's memory
+    std::uint64_t number = 0;         // of its work request; 0: not handed over yet
     std::optional<Registrations::Use> use;
   };
   struct Outgoing {
@@ -98,8 +99,8 @@ class Sender {
   std::uint64_t words_ = 0;  // where the peer's Words are
   std::uint32_t words_key_ = 0;
   std::uint32_t window_ = 0;
-  std::uint32_t messages_ = 0;       // sent that take a place there
-  std::uint32_t peer_received_ = 0;  // of them taken out
+  std::uint32_t messages_ = 0;       // messages sent that take a place in the peer's receive queue
+  std::uint32_t peer_received_ = 0;  // how many of them the peer has taken out
   std::uint64_t controls_sent_ = 0;
   std::vector<std::uint64_t>
       control_numbers_;  // work request that reads each place of Scratch::said

@@ -15,13 +15,15 @@
 namespace weft::ib {
 namespace {
 
-// Calls in a row that moved something, after which releases are reported all the same.
+// After so many turns in a row that moved something, releases are reported all the same.
 constexpr std::uint32_t kBusyTurns = 16;
-// Calls in a row that moved nothing, after which releases are reported that nobody needs yet.
+// After so many turns in a row that moved nothing, releases are reported that no sender waits for
+// yet.
 constexpr std::uint32_t kIdleTurns = 16;
 // Turns between two looks for events of the device, which cost a system call each.
 constexpr std::uint32_t kTurnsPerLook = 1024;
-// The longest sleep while something must be said again that nobody answered.
+// The longest sleep while a wake-up could be missed, or while the peer may write a word that no
+// event announces.
 constexpr std::int64_t kNapNs = 1'000'000;
 constexpr std::int64_t kLongestAlarmNs = 1'000'000'000;
 
@@ -46,7 +48,9 @@ bool IbInterface::progress() {
   if (!pumping_.empty()) pump_all();
   std::size_t arrivals = take_messages();
   const std::size_t ends = take_completions();
-  while (!early_arrivals_.empty()) arrivals += take_messages();  // nothing would tell of them again
+  while (!early_arrivals_.empty())
+    // No event would announce these arrivals again, so all of them are taken in this turn.
+    arrivals += take_messages();
   const std::size_t moved = arrivals + ends;
   if (datagrams_.has_ended()) [[unlikely]]
     revive_datagrams(arrivals, ends);
@@ -89,8 +93,9 @@ void IbInterface::pump_all() {
     endpoint->delist();
     endpoint->pump();
     if (!endpoint->waits_to_go()) continue;
-    // Without a look at what the peer has written since: a window that came back just now would
-    // make it one that waits for a completion, and none may come.
+    // lacks_window() does not look at what the peer has written since. If it did, and the window
+    // had come back just now, the endpoint would be listed as waiting for a completion, and none
+    // may come.
     std::vector<IbEndpoint*>& waiting = endpoint->lacks_window() ? starved_ : blocked_;
     if (std::ranges::find(waiting, endpoint) == waiting.end()) waiting.push_back(endpoint);
     if (!has_completions(1)) pump_later(*endpoint);
@@ -158,14 +163,15 @@ void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
   }
 }
 
-// The descriptors of a device that is gone are readable for ever, and there is nothing to read.
+// If a device is gone, its descriptors stay readable although there is nothing to read. So they are
+// not polled any more.
 void IbInterface::leave_device() {
   is_gone_ = true;
   for (const int fd : {channel_->fd, context_->async_fd})
     ::epoll_ctl(descriptor_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-// The subnet manager numbers ports anew: greetings carry the number that holds now.
+// The subnet manager may give the port another LID. Greetings carry the one that holds now.
 void IbInterface::look_at_port() {
   ibv_port_attr now{};
   const auto port = static_cast<std::uint8_t>(ib_.port);
@@ -205,7 +211,7 @@ void IbInterface::disarm() {
     library_.ack_cq_events(queue, 1);
   std::uint64_t woken = 0;
   for (const Fd* fd : {&woken_, &alarm_}) {
-    if (::read(fd->get(), &woken, sizeof woken) < 0) woken = 0;  // it was another
+    if (::read(fd->get(), &woken, sizeof woken) < 0) woken = 0;  // the other one woke us
   }
   look_for_events();
 }

@@ -17,8 +17,9 @@ void announce_change(const void* address, std::size_t bytes) noexcept {
   }
 }
 
-// A start and an end that belong to different ranges, because the owner is changing the entry, lead
-// at worst to a mark for nothing. The flag is stored last, so that whoever takes it sees the mark.
+// While the owner is changing an entry, its start and its end may belong to different ranges; that
+// can set a mark for nothing. The flag is stored last, so that an owner that sees the flag sees the
+// mark.
 void Watch::Table::mark(std::uintptr_t start, std::uintptr_t end) noexcept {
   const std::size_t most = used.load(std::memory_order_acquire);
   bool any = false;
@@ -80,7 +81,8 @@ void Watch::end(std::size_t range) {
   free_.push_back(range);
 }
 
-// The flag goes first: a mark that is set after it was cleared sets it again.
+// The flag is cleared before the marks are read. If a mark is set after that, the flag is set
+// again.
 std::vector<std::size_t> Watch::take_changed() {
   std::vector<std::size_t> ranges;
   if (!table_->changed.exchange(false, std::memory_order_acquire)) return ranges;

@@ -1,21 +1,22 @@
-// Changes of memory: which pages of this process have gone, told to those who keep something about
-// them. Internal to the module.
+// Changes of memory: tells those who keep something about pages of this process, such as a
+// registration, that the pages have gone. Internal to the module.
 //
-// A registration pins physical pages, not addresses: after munmap and mmap the same address is
-// other memory, and a device that uses the old registration reads and writes pages that nobody
-// sees. So whoever takes pages away announces the range first: the heap itself, and libucm for the
-// calls of everybody else (announce_unmaps).
+// A registration pins physical pages, not addresses. After munmap and mmap the same address means
+// other pages, but a device that uses the old registration still reads and writes the old ones,
+// which nobody else sees. So a range is announced before its pages go: by the heap itself, and by
+// libucm for all other code of the process (announce_unmaps).
 //
-// An announcement comes from any thread, from within malloc, munmap or a signal handler. It may
-// therefore only mark: it takes no lock, allocates nothing and calls nothing. Each Watch has a
-// table of ranges, written by its owner and read by announcements, and marks in it; the owner sees
-// one flag and then looks for the marks. Marks lie with the ranges, so there is no queue that a
-// busy allocator could overflow. An announcement costs two loads per range that anybody watches.
+// An announcement may come from any thread, from within malloc, munmap or a signal handler. So it
+// only sets marks: it takes no lock, allocates nothing and calls nothing. Each Watch has a table of
+// ranges. Its owner writes the ranges; announcements read them and mark those that they touch. The
+// owner checks one flag, and only then looks for marks. A mark lies with its range, so there is no
+// queue that a busy allocator could overflow. An announcement costs two loads per range that is
+// watched.
 //
-// What is guaranteed: a range that was watched before its pages were announced is marked before the
-// announcement returns, hence before the address can mean other memory. A range that is being
-// watched or forgotten in the same moment may be marked for nothing or be missed; who begins to
-// watch must know by other means that the pages stay until begin() has returned.
+// Guarantee: if a range was watched before its pages were announced, it is marked before the
+// announcement returns, hence before the address can mean other memory. If begin() or end() runs at
+// the same moment as an announcement, the range may be marked for nothing or be missed. So the
+// caller of begin() must know by other means that the pages stay until begin() has returned.
 #pragma once
 
 #include <array>
@@ -34,9 +35,10 @@ namespace weft {
 void announce_change(const void* address, std::size_t bytes) noexcept;
 
 // Makes the calls of this process that unmap memory or give its pages back announce themselves:
-// munmap, mmap and mremap, madvise, brk, shmdt. Done once; it patches the C library's code for the
-// whole process, host included, so call it at setup and only where it was asked for. Not ok: why not all changes are announced; unavailable without libucm, system where
-// its hooks see nothing.
+// munmap, mmap and mremap, madvise, brk, shmdt. Only the first call does something. It patches the
+// C library's code for the whole process, the host program included, so call it at setup and only
+// if it was asked for. An error says why not all changes are announced: `unavailable` if libucm
+// cannot be used, `system` if its hooks do not see the calls.
 [[nodiscard]] Status announce_unmaps();
 
 // The ranges that one owner wants to know about. All functions belong to the owner's thread.
@@ -50,13 +52,13 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Watches [start, end); the range's number, below kMostRanges, or nothing when all are taken.
+  // Watches [start, end). Returns the range's number, below kMostRanges; nothing if all are taken.
   [[nodiscard]] std::optional<std::size_t> begin(std::uintptr_t start, std::uintptr_t end);
   void end(std::size_t range);
 
   // Whether a range may be marked. One load.
   [[nodiscard]] bool changed() const { return table_->changed.load(std::memory_order_acquire); }
-  // The marked ranges; each is told once.
+  // Returns the marked ranges and clears their marks.
   [[nodiscard]] std::vector<std::size_t> take_changed();
 
  private:

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kBacklog = 4096;             // the kernel takes less where net.core.somaxconn says so
 constexpr std::int64_t kGuestMs = 1'000;   // for a guest's question to come
-constexpr std::int64_t kAnswerMs = 2'000;  // for the owner's answer, at a loaded machine
+constexpr std::int64_t kAnswerMs = 2'000;  // for the owner's answer, on a loaded machine
 constexpr int kPauseMs = 100;              // after accept() failed for lack of descriptors
 
 struct Question {
@@ -58,7 +58,7 @@ bool is_our_user(const Fd& socket) {
          other.uid == geteuid();
 }
 
-// In a time that does not tell how much of the ticket was right.
+// Takes the same time whatever part of the ticket is right, so that the time tells a guest nothing.
 bool is_equal(const HeapTicket& a, const HeapTicket& b) {
   return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0;
 }
@@ -153,7 +153,7 @@ void Door::admit(Fd guest) {
   if (recv(guest.get(), &question, sizeof question, 0) != sizeof question) return;
   if (!is_equal(question.ticket, ticket_) || question.version != kDoorVersion) return;
   {
-    const std::lock_guard lock(mutex_);  // until it is sent: nobody closes it meanwhile
+    const std::lock_guard lock(mutex_);  // so that nobody closes the descriptor before it is sent
     if (std::ranges::find(offered_, question.descriptor) == offered_.end()) return;
     if (!send_descriptors(guest, {question.descriptor, self_.get()}, self_.valid() ? 2 : 1)) return;
   }
@@ -191,7 +191,7 @@ Result<Fd> at_the_door(const HeapIdentity& identity) {
                      "it is in another network namespace, where local sockets do not reach");
 }
 
-// The descriptors in the answer; none if there are more or fewer than one or two.
+// The descriptors in the answer; at most two, as a Parcel has room for no more.
 std::vector<Fd> received_descriptors(msghdr& message) {
   std::vector<Fd> received;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;

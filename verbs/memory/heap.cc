@@ -32,14 +32,15 @@ std::uint64_t physical_memory() {
          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Less address space than this is no help: the error says more.
+// If not even this much address space can be had, opening the heap fails. A smaller heap would be
+// no help; the error says more.
 constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;
-// Of the address space that is left to a process, what the heaps of a machine's ranks may take
-// together; the rest is the program's.
+// The heaps of a machine's ranks may together take 1 / kShareOfSpace of the address space that is
+// left to a process; the rest is the program's.
 constexpr std::uint64_t kShareOfSpace = 2;
 
-// Where the kernel gives no memfd (a filter of system calls forbids it): a tmpfs that Linux systems
-// have.
+// A tmpfs that Linux systems have. The heap is there if the kernel gives no memfd, for example
+// because a filter of system calls forbids it.
 constexpr const char* kMemoryDirectory = "/dev/shm";
 
 // No name is ever linked, so nothing can be left behind.
@@ -66,8 +67,9 @@ Result<int> heap_file(const std::string& directory, std::string& backing) {
   return file;
 }
 
-// The address space to begin with: what was asked for, or as much as physical memory. Every rank maps
-// the heaps of the others on its machine beside its own, so a limit is shared out among all of them.
+// The address space to begin with: what was asked for, or as much as physical memory. Every rank
+// maps the heaps of the others on its machine beside its own, so a limit is shared out among all of
+// them.
 std::uint64_t wanted_bytes(const HeapOptions& options) {
   if (options.address_bytes != 0) return round_up(options.address_bytes, kHugePage);
   std::uint64_t bytes = round_up(physical_memory(), kHugePage);
@@ -79,7 +81,7 @@ std::uint64_t wanted_bytes(const HeapOptions& options) {
 
 }  // namespace
 
-// The size that nobody asked for is halved until the kernel agrees.
+// If no size was asked for, it is halved until the kernel agrees.
 Status Heap::map_file() {
   const bool is_asked_for = options_.address_bytes != 0;
   const std::uint64_t first = wanted_bytes(options_);
@@ -154,8 +156,9 @@ Status Heap::commit(std::uint64_t offset, std::uint64_t bytes) {
       error);
 }
 
-// Before commit(): the kernel then clears a huge page where it would copy 512 small ones. One small
-// page in each tells it the NUMA node, as it collapses to where most of the pages are.
+// Huge pages are taken before commit(), because the kernel then clears a huge page instead of
+// copying 512 small ones into it. One small page is reserved in each huge page first. It decides
+// the NUMA node, because a huge page is made on the node where most of its small pages are.
 std::uint64_t Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
   if (options_.huge_pages == HugePages::off) return 0;
   (void)madvise(base_ + offset, bytes, MADV_HUGEPAGE);
@@ -165,7 +168,8 @@ std::uint64_t Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
   return madvise(base_ + offset, bytes, MADV_COLLAPSE) == 0 ? bytes : 0;
 }
 
-// A packet of a page then lies in one: a device that maps page by page reads and writes it at once.
+// Requests from a page up are aligned to pages, so that a packet of one page lies in one page: a
+// device that maps memory page by page then reads and writes it at once.
 Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
   const std::uint64_t alignment = bytes < kPage ? kCacheLine : kPage;
   if (const auto offset = small_.take(bytes, alignment)) return *offset;
@@ -185,8 +189,8 @@ Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
 Result<void*> Heap::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > identity_.bytes) return no_room(bytes);
-  // The rounded size decides between small and large, here and in deallocate(), which knows no
-  // other.
+  // The rounded size decides between small and large here, because deallocate() knows only that
+  // size.
   if (const std::uint64_t lines = round_up(bytes == 0 ? 1 : bytes, kCacheLine);
       lines < kLargeRequest) {
     WEFT_ASSIGN(const std::uint64_t offset, take_small(lines));
@@ -247,7 +251,8 @@ void Heap::give_back(std::uint64_t offset, std::uint64_t bytes) {
   punch(from, offset + bytes);
 }
 
-// What is taken from the kernel is zero; what was kept, or was free and peers could write to, may not be.
+// Pages that come from the kernel are zero. Held pages may not be: they kept their content, or
+// peers wrote to them while they were free.
 void Heap::clear_held(std::uint64_t offset, std::uint64_t bytes) {
   for (auto page = held_.lower_bound(offset); page != held_.end() && page->first < offset + bytes;
        ++page) {

@@ -35,12 +35,12 @@ class Heap {
 
   Result<void*> allocate(std::size_t bytes);
   void deallocate(void* pointer);
-  // HeapHold.
+  // Called at the beginning and at the end of a HeapHold.
   void hold(std::uint64_t offset, std::uint64_t bytes);
   void let_go(std::uint64_t offset, std::uint64_t bytes);
 
   [[nodiscard]] const HeapIdentity& identity() const { return identity_; }
-  // Before the identity is announced. Once.
+  // Called once, before the identity is announced.
   void open_door() { weft::open_door(identity_); }
   [[nodiscard]] HeapUsage usage();
   [[nodiscard]] std::byte* base() const { return base_; }
@@ -55,20 +55,20 @@ class Heap {
   // A huge page that is held.
   struct Held {
     int holds = 0;
-    bool is_kept = false;  // by its holds alone: its block was given back
+    bool is_kept = false;  // no block has it: only its holds keep its pages
   };
 
   Heap() = default;
   // Maps a file of as much address space as is asked for, or as can be had.
   Status map_file();
   [[nodiscard]] Status no_room(std::uint64_t bytes) const;
-  // The pages of a range that nobody uses go back to the kernel, but for those that are held.
+  // Gives the pages of a range that is not used back to the kernel, except those that are held.
   void give_back(std::uint64_t offset, std::uint64_t bytes);
-  // … are taken again.
+  // The range is used again: clears those of its pages that are held.
   void clear_held(std::uint64_t offset, std::uint64_t bytes);
   Status commit(std::uint64_t offset, std::uint64_t bytes);
-  // How many of the bytes, which are not used yet, the kernel put on huge pages: all or none. What it
-  // could not is left to commit().
+  // Asks the kernel to put a range, which is not used yet, on huge pages. Returns how many bytes it
+  // did: all or none. The others are left to commit().
   std::uint64_t take_huge_pages(std::uint64_t offset, std::uint64_t bytes);
   Result<std::uint64_t> take_small(std::uint64_t bytes);
 

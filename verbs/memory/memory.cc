@@ -52,7 +52,8 @@ bool equal(const HeapOptions& a, const HeapOptions& b) {
          a.huge_pages == b.huge_pages;
 }
 
-// "pid:[4026531836]": the number says which namespace; 0 where it cannot be read.
+// The inode number of a link such as /proc/self/ns/pid tells namespaces apart. 0 if it cannot be
+// read.
 std::uint64_t namespace_number(const char* link) {
   struct stat found {};
   return stat(link, &found) == 0 ? found.st_ino : 0;
@@ -102,7 +103,7 @@ Result<HeapIdentity> heap_identity() {
   return made->identity();
 }
 
-// A pid is a name in /proc only where that shows our own namespace.
+// A pid means something in /proc only if /proc shows our own pid namespace; else this returns 0.
 std::uint64_t this_process_space() {
   std::array<char, 16> self{};
   if (readlink("/proc/self", self.data(), self.size() - 1) <= 0) return 0;
@@ -144,7 +145,7 @@ HeapHold::HeapHold(std::uint64_t offset, std::uint64_t bytes) : offset_(offset),
   process_heap().heap.load(std::memory_order_acquire)->hold(offset, bytes);
 }
 
-// The pages of a forked child are its parent's.
+// A forked child lets nothing go, because the pages are its parent's.
 HeapHold::~HeapHold() {
   if (bytes_ == 0) return;
   Heap* made = process_heap().heap.load(std::memory_order_acquire);

@@ -1,15 +1,17 @@
 // memory: where tensors live. The process's shared heap, which ranks of one machine read in place.
 //
-// One heap per process: a single anonymous file (memfd; or an unnamed file in Config::shm_dir) of
-// sparse pages, mapped once here and once by each peer process, so an address anywhere in the heap
-// is (heap, offset) to a peer and no table of segments exists. Nothing has a name in the file
-// system, the mode is 0600, and the kernel frees everything when the last process that maps it
-// ends, also after a crash. Pages are reserved at allocation (a full machine is an error there,
-// never a fault later) and given back at deallocation.
+// A process has one heap: a single anonymous file of sparse pages (a memfd, or an unnamed file in
+// Config::shm_dir). The file is mapped once here and once by each peer process. So to a peer an
+// address in the heap is (heap, offset), and no table of segments is needed. Nothing has a name in
+// the file system, and the mode is 0600. The kernel frees everything when the last process that
+// maps the file ends, also after a crash.
 //
-// For transports that read and write memory through a device: Registrations (registrations.h) keeps
-// what they registered, in the heap and elsewhere, until its pages go.
-// MemoryPreference (preference.h): the NUMA node of what is allocated next.
+// Pages are reserved at allocation and given back at deallocation. So if the machine's memory is
+// full, allocate() returns an error, and no later access faults.
+//
+// registrations.h: Registrations keeps what a transport registered with its device, in the heap and
+// elsewhere, until the pages go. preference.h: MemoryPreference chooses the NUMA node of what is
+// allocated next.
 //
 // Threads: every function is thread safe. The heap is made at the first use and lives as long as
 // the process.
@@ -36,12 +38,12 @@ struct HeapOptions {
   std::string directory;          // empty: memfd. Else a tmpfs or hugetlbfs mount
   std::size_t address_bytes = 0;  // address space; 0: physical memory, less where a limit is set
   HugePages huge_pages = HugePages::automatic;
-  // Processes of this machine that map each other's heaps: they share a limit of address space out.
-  // Means nothing once the heap exists.
+  // How many processes of this machine map each other's heaps. A limit of address space is divided
+  // among them. It has no effect once the heap exists.
   int processes = 1;
 };
 
-// Where the heap's memory stands and what it got; for tools.
+// What the heap uses, and where its memory is. For tools.
 struct HeapUsage {
   std::size_t allocated_bytes = 0;
   std::size_t huge_bytes = 0;  // bytes that the kernel agreed to back with huge pages
@@ -51,18 +53,19 @@ struct HeapUsage {
 // Sets how the heap will be made. After the heap exists only equal options are ok.
 Status configure_heap(const HeapOptions& options);
 
-// At least `bytes` of zeroed shared memory, aligned to 64 bytes, from 4 KiB up to pages of 4 KiB and
-// from 1 MiB up to 2 MiB. 0 bytes is legal.
+// At least `bytes` of zeroed shared memory; 0 bytes is legal. It is aligned to 64 bytes, from 4 KiB
+// on to 4 KiB, and from 1 MiB on to 2 MiB.
 [[nodiscard]] Result<void*> allocate(std::size_t bytes);
 // Gives back what allocate() gave. nullptr is legal. Peers may keep a mapping; its pages are gone.
 void deallocate(void* pointer);
 [[nodiscard]] HeapUsage heap_usage();
 
-// What proves to a heap's owner that somebody has its identity; all zero: the owner asks for nothing,
-// as it hands nothing out.
+// By the ticket a process proves to a heap's owner that it knows the heap's identity. All zero: the
+// owner has no door (door.h), so it hands out no descriptors.
 using HeapTicket = std::array<std::uint64_t, 2>;
 
-// The heap as peers see it. Secret among the ranks of a job: it admits them (door.h).
+// What peers need to map the heap. It is a secret of the job's ranks, because it opens the door
+// (door.h).
 struct HeapIdentity {
   std::int32_t process = 0;  // pid in its pid namespace
   std::int32_t file = -1;    // descriptor number in that process
@@ -77,12 +80,12 @@ struct HeapIdentity {
 // The namespaces of this process, as HeapIdentity has them.
 [[nodiscard]] std::uint64_t this_process_space();
 [[nodiscard]] std::uint64_t this_network_space();
-// The pid by which this process may name the one behind `identity`; -1: a pid would name another, or
-// none, as the two are in different pid namespaces.
+// The pid by which this process can name the process of `identity`. -1 if the two are in different
+// pid namespaces, where the pid would mean another process or none.
 [[nodiscard]] pid_t process_here(const HeapIdentity& identity);
 
-// Peers may ask for a copy of this descriptor, by its number: PeerHeap::descriptor(). Before it is
-// closed it is withdrawn.
+// Lets peers ask for a copy of this descriptor by its number (PeerHeap::descriptor()). Withdraw it
+// before it is closed.
 void offer_descriptor(int descriptor);
 void withdraw_descriptor(int descriptor);
 
@@ -93,14 +96,15 @@ inline constexpr std::uint64_t kNotInHeap = ~std::uint64_t{0};
 // The address of an offset in this process's own heap.
 [[nodiscard]] void* heap_address(std::uint64_t offset);
 
-// Pages of the heap for a device that peers reach without asking anew: what it was told of are pages
-// and not addresses. While a hold lives, deallocate() keeps the pages that it covers, and allocate()
-// clears them before it gives them out again; without that it would take others, and what peers
-// write would land where nobody looks.
+// Keeps pages of the heap that are registered with a device, so that peers may go on using the
+// registration. A registration means pages and not addresses. While a hold lives, deallocate()
+// keeps the pages that it covers, and allocate() clears them before it gives them out again.
+// Without the hold the addresses would get other pages, and what peers write through the device
+// would land in the old ones, which nobody reads.
 class HeapHold {
  public:
   HeapHold() = default;
-  // Whole huge pages around [offset, offset+bytes) of this process's heap, which exists.
+  // Holds the whole huge pages around [offset, offset+bytes) of this process's heap, which exists.
   HeapHold(std::uint64_t offset, std::uint64_t bytes);
   HeapHold(HeapHold&& other) noexcept
       : offset_(other.offset_), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -122,9 +126,9 @@ class HeapHold {
 // with the last reference. For our own process it is the heap itself.
 class PeerHeap {
  public:
-  // By /proc where both processes are in one pid namespace and the kernel allows it, else through the
-  // peer's door (door.h). peer_died: that process has ended. unavailable: its memory cannot be shared,
-  // with each way's reason.
+  // Maps the heap through /proc if both processes are in one pid namespace and the kernel allows
+  // it, else through the peer's door (door.h). peer_died: that process has ended. unavailable: its
+  // memory cannot be shared; the text has the reason for each way.
   static Result<std::shared_ptr<const PeerHeap>> open(const HeapIdentity& identity);
   ~PeerHeap();
   PeerHeap(const PeerHeap&) = delete;
@@ -137,8 +141,8 @@ class PeerHeap {
   [[nodiscard]] bool is_own() const { return !mapped_; }
   // process_here() of the owner.
   [[nodiscard]] pid_t process() const { return process_here(identity_); }
-  // Readable, or hung up, once the owner has ended. Invalid for our own process, and where the kernel
-  // gives nothing that tells.
+  // A descriptor that is readable or hung up once the owner has ended. Invalid for our own process,
+  // and if the kernel offers no such descriptor.
   [[nodiscard]] const Fd& life() const { return life_; }
   // A copy of a descriptor that the owner has offered.
   [[nodiscard]] Result<Fd> descriptor(int number) const;

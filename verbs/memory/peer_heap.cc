@@ -32,8 +32,8 @@ Status other_process(const HeapIdentity& identity) {
                 fmt::format("process {} is not the one that was announced", identity.process));
 }
 
-// Through /proc, without the peer's help: inside one pid namespace, where the kernel lets this process
-// trace the peer's.
+// Opens the heap's file through /proc, without the peer's help. This works inside one pid
+// namespace, if the kernel lets this process trace the peer's.
 Result<Handed> open_in_proc(const HeapIdentity& identity) {
   if (process_here(identity) < 0) {
     return Status(Code::unavailable,
@@ -58,7 +58,7 @@ Result<Handed> reach(const HeapIdentity& identity) {
   if (opened.status().code() == Code::peer_died) return opened;
   Result<Handed> handed = knock(identity, identity.file);
   if (handed.ok() || handed.status().code() == Code::peer_died) return handed;
-  if (opened.ok()) return opened;  // what tells of the peer's end is missing, its memory is not
+  if (opened.ok()) return opened;  // its memory, without a descriptor for its end
   return Status(Code::unavailable, fmt::format("its memory cannot be shared: {}; {}",
                                                opened.status().text(), handed.status().text()));
 }

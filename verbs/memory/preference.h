@@ -1,4 +1,4 @@
-// preference: on which NUMA node memory is put that is about to be allocated.
+// preference: chooses the NUMA node of memory that is about to be allocated.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 namespace weft {
 
-// While it lives, what the calling thread touches first is put on a node, if that has room. Best
-// effort: status() says what the kernel thought of it. Nothing for node -1.
+// While an object lives, the pages that the calling thread touches first are put on `node`, if that
+// has room. Best effort: status() has the kernel's error, if there was one. Node -1 changes
+// nothing.
 class MemoryPreference {
  public:
   explicit MemoryPreference(int node);
@@ -21,7 +22,7 @@ class MemoryPreference {
   static constexpr std::size_t kWords = 16;  // of a mask of nodes: 1024, as many as Linux has
   Status status_;
   bool is_set_ = false;
-  int mode_ = 0;  // what there was before
+  int mode_ = 0;  // the policy before, which the destructor restores
   unsigned long mask_[kWords] = {};
 };
 

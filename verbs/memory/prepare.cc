@@ -6,8 +6,9 @@
 
 namespace weft {
 
-// The threads do what they can; what they could not, the ordinary way does or explains, with room
-// made by evicting others. Chunks that are ready are held, or they would be what is evicted.
+// First, threads register what they can. Then look_up() registers each chunk that is still missing,
+// and evicts others to make room, or returns the error. Chunks that are ready are held meanwhile,
+// because otherwise they might be evicted.
 Status Registrations::prepare(const void* address, std::size_t bytes) {
   if (!keeps(address, bytes)) return {};
   const auto start = reinterpret_cast<std::uintptr_t>(address);
@@ -29,8 +30,8 @@ Status Registrations::prepare(const void* address, std::size_t bytes) {
   return {};
 }
 
-// Each but the last reaches kMostPiece into the next. Where the chunks are cut depends on the
-// region alone, so that it is found when it is asked for again.
+// Each chunk but the last reaches kMostPiece into the next. Where the chunks are cut depends on the
+// region alone, so that they are found when the same region is prepared again.
 std::vector<Registrations::Pages> Registrations::chunks(const Pages& whole) const {
   const auto threads = static_cast<std::size_t>(std::max(options_.threads, 1));
   const std::size_t parts = std::min(threads, whole.bytes() / kLeastChunk);

@@ -58,7 +58,7 @@ Registrations::Registration* Registrations::covering(std::uintptr_t start,
   return candidate->covers(start, bytes) ? candidate : nullptr;
 }
 
-// Watched before it is registered: a change from then on is not missed.
+// The pages are watched before they are registered, so that no change from then on is missed.
 Result<Registrations::Use> Registrations::add(const Pages& pages) {
   forget_idle_within(pages);
   WEFT_RETURN_IF_ERROR(make_room(pages.bytes()));
@@ -69,7 +69,8 @@ Result<Registrations::Use> Registrations::add(const Pages& pages) {
   return given.status();
 }
 
-// Nothing where the pages are not kept, and when all that is kept is in use: then these are not.
+// Watches the pages, and evicts others if that needs room. Returns nothing if registrations of such
+// pages are not kept, or if all that are kept are in use; then this one is not kept.
 std::optional<std::size_t> Registrations::watch_with_room(const Pages& pages) {
   if (!keeps(reinterpret_cast<const void*>(pages.start), pages.bytes())) return std::nullopt;
   do {
@@ -119,7 +120,8 @@ Status Registrations::make_room(std::size_t bytes) {
   return {};
 }
 
-// A walk over all: it is followed by a deregistration, which costs more than a thousand of them.
+// Walks over all kept registrations. The deregistration that follows costs more than a thousand
+// such steps.
 bool Registrations::evict_one() {
   Registration* oldest = nullptr;
   for (const auto& [start, registration] : by_start_) {
@@ -132,7 +134,7 @@ bool Registrations::evict_one() {
   return true;
 }
 
-// Takes it out of the cache; what is in use is removed with its last Use.
+// Takes a registration out of the cache. If it is in use, it is removed with its last Use.
 void Registrations::forget(Registration* registration) {
   if (last_ == registration) last_ = nullptr;
   watch_.end(registration->range);
@@ -145,7 +147,7 @@ void Registrations::forget(Registration* registration) {
   if (registration->uses == 0) remove(registration);
 }
 
-// Those that lie within the pages: they follow each other.
+// Forgets the registrations that lie within the pages. They follow each other in by_start_.
 void Registrations::forget_within(const Pages& pages) {
   auto at = by_start_.lower_bound(pages.start);
   while (at != by_start_.end() && at->second->pages.end <= pages.end) {
@@ -153,8 +155,8 @@ void Registrations::forget_within(const Pages& pages) {
   }
 }
 
-// The pages are about to be registered again: these need not be pinned twice. What is in use stays
-// until that has succeeded.
+// Forgets the idle registrations within pages that are about to be registered, so that these pages
+// are not pinned twice. Those in use stay until the new registration has succeeded.
 void Registrations::forget_idle_within(const Pages& pages) {
   auto at = by_start_.lower_bound(pages.start);
   while (at != by_start_.end() && at->second->pages.end <= pages.end) {
@@ -177,7 +179,8 @@ void Registrations::remove(Registration* registration) {
   --left_;
 }
 
-// What the system refused, and what to set. The limit is that of the process, over all devices.
+// The error if the system refuses to pin more: what it said, and what to set. The limit is that of
+// the process, over all devices.
 Status Registrations::exhausted(std::size_t bytes, const Status& said) const {
   struct rlimit limit {};
   const bool known = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;

@@ -1,32 +1,37 @@
-// Registrations: which memory a device may read and write. Keeps what an RDMA transport registered,
-// because registering pins every page, and may well cost more than sending what is in them. A hit
-// costs a few nanoseconds.
+// Registrations: keeps what an RDMA transport has registered for its device. Registering pins every
+// page, and may well cost more than sending what is in the pages; finding a kept registration costs
+// a few nanoseconds.
 //
-// What is registered is the pages of one request, never more. Growing a registration to the union
-// with its neighbors would be wrong, not only dear: of the neighbors nobody has just said that they
-// are mapped, and pages that another thread unmaps while they are pinned would stay in the cache
-// for ever. Thus a caller names a whole tensor first and then finds its pieces in it. No
-// registration that is kept lies within another; so they have one order by start and by end, and a
-// single candidate can cover a request.
+// A registration covers the pages of one request, never more. It is not grown to the union with its
+// neighbors, because only the request's own memory is known to be mapped now. If another thread
+// unmapped a neighbor's pages while they are being pinned, the stale registration would stay in the
+// cache for ever. So a caller registers a whole tensor first and then finds its pieces in it.
+//
+// No kept registration lies within another. So their order by start is also their order by end, and
+// only one candidate can cover a request.
 //
 // A request is answered with one registration, never with a list. A large region may be registered
-// in chunks by several threads (prepare); each chunk reaches as far into the next one as the
-// longest piece of a transfer, so that every piece lies in one chunk whole. That pins 1 MiB twice
-// per 64 MiB or more, and spares the data path gather lists with a key for each part.
+// in chunks by several threads (prepare). Each chunk reaches into the next one by the longest piece
+// of a transfer, so that every piece lies completely in one chunk. That pins 1 MiB twice per 64 MiB
+// or more, and spares the data path gather lists with a key for each part.
 //
-// Kept registrations are dropped when their pages go (changes.h), when a new one covers them, and
-// the least recently used idle one when room is needed. What is in use leaves the cache when its
-// pages go or it is covered, and is deregistered with its last Use. The process's own heap always
-// announces its changes, other memory only where hooks see the calls that unmap it (coherence()).
-// What nobody announces is not kept: each find() registers it, and the end of its Use deregisters.
+// A kept registration is dropped when its pages go (changes.h), when a new one covers it, or when
+// room is needed and it is the least recently used idle one. If it is in use, it leaves the cache
+// at once and is deregistered with its last Use.
 //
-// Bounds: limit_bytes; and Watch::kMostRanges registrations are kept.
+// The process's own heap always announces its changes. Other memory is announced only if hooks see
+// the calls that unmap it (coherence()). Memory that is not announced is not kept: each find()
+// registers it, and the end of the Use deregisters it.
 //
-// Memory of another process's heap (PeerHeap) is not for registering: what the peer gives back is
-// not announced here.
+// Bounds: at most limit_bytes are registered, and at most Watch::kMostRanges registrations are
+// kept.
 //
-// Threads: one lane's thread owns the object and every Use; only prepare() uses others meanwhile.
-// find() of what is kept allocates nothing, calls nothing and takes no lock.
+// Do not register memory of another process's heap (PeerHeap): what the peer gives back is not
+// announced here.
+//
+// Threads: one lane's thread owns the object and every Use; only prepare() uses other threads,
+// while it runs. If find() hits what is kept, it allocates nothing, calls nothing and takes no
+// lock.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +52,8 @@ struct Registered {
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
   void* native = nullptr;
-  // False: nobody announces when this memory goes (another device's), so it lasts as long as its
-  // Use and is not kept.
+  // False for memory of another device, for which nothing announces that it goes. Its registration
+  // is not kept: it lasts as long as its Use.
   bool watched = true;
 };
 
@@ -67,7 +72,7 @@ struct RegistrationOptions {
   int threads = 1;              // that prepare() may use
 };
 
-// What stands and what was done since the object was made; for tools and tests.
+// What is registered now, and what was done since the object was made; for tools and tests.
 struct RegistrationCounts {
   std::size_t kept = 0;       // that find() can answer with
   std::size_t bytes = 0;      // registered, also those that wait for their last use
@@ -82,11 +87,12 @@ class Registrations {
  public:
   // The longest piece of a transfer that prepare() promises to find in one registration.
   static constexpr std::size_t kMostPiece = std::size_t{1} << 20;
-  // Less is not worth a thread: pinning this takes milliseconds, starting one tens of microseconds.
+  // The smallest chunk that is worth a thread: pinning it takes milliseconds, starting a thread
+  // tens of microseconds.
   static constexpr std::size_t kLeastChunk = std::size_t{64} << 20;
 
-  // Holds a registration while a device uses it: keep it until the work request has completed. Ends
-  // on the owner's thread, before the Registrations do.
+  // Holds a registration while a device uses it. Keep the Use until the work request has completed.
+  // It must end on the owner's thread, and before the Registrations do.
   class Use {
    public:
     Use(Use&& other) noexcept : registration_(std::exchange(other.registration_, nullptr)) {}
@@ -110,7 +116,7 @@ class Registrations {
     Registration* registration_;
   };
 
-  // `coherence`: whether all changes of memory are announced, or why not. Tests say it themselves.
+  // `coherence`: ok if all changes of memory are announced, else why not. Tests give their own.
   Registrations(RegistrationBackend& backend, const RegistrationOptions& options,
                 Status coherence = announce_unmaps());
   ~Registrations();
@@ -126,7 +132,7 @@ class Registrations {
     return look_up(start, bytes);
   }
   // Registers a region ahead, so that find() of any piece up to kMostPiece in it finds it there.
-  // Does nothing where the region is not kept.
+  // Does nothing if the region's registration would not be kept.
   Status prepare(const void* address, std::size_t bytes);
 
   // Whether a registration of this memory is kept after its Use: heap memory, and where hooks see
@@ -150,7 +156,7 @@ class Registrations {
     std::size_t range;          // its number in the watch, while it is kept
     bool kept;                  // in by_start_
     std::size_t uses = 0;       // Use objects
-    std::uint64_t used_at = 0;  // on the owner's count of finds
+    std::uint64_t used_at = 0;  // the value of finds_ at the last use
 
     // False for 0 bytes, and for what would pass the end of the address space.
     [[nodiscard]] bool covers(std::uintptr_t start, std::size_t bytes) const {
@@ -188,8 +194,8 @@ class Registrations {
   Watch watch_;
   std::map<std::uintptr_t, std::unique_ptr<Registration>> by_start_;
   std::vector<Registration*> by_range_;  // by number in the watch
-  Registration* last_ = nullptr;         // that a find() answered with; kept
-  std::size_t left_ = 0;                 // registrations that wait for their last use
+  Registration* last_ = nullptr;         // the kept one that find() returned last
+  std::size_t left_ = 0;                 // not kept any more; they wait for their last Use
   std::uint64_t finds_ = 0;
   RegistrationCounts counts_;
 };

@@ -11,13 +11,13 @@ namespace weft {
 
 inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
-// Maps the first `bytes` of a file, whole huge pages, at an address that is a multiple of a huge page:
-// mmap alone does not promise that, and the kernel maps huge pages only there. `exhausted` names the
-// limit of address space where one is set, and WEFT_HEAP_MIB; `whose` completes "mapping the shared
-// heap of …".
+// Maps the first `bytes` of a file, whole huge pages, at an address that is a multiple of a huge
+// page. The kernel maps huge pages only at such addresses, which mmap alone does not promise. The
+// error `exhausted` names WEFT_HEAP_MIB, and the limit of address space if one is set. `whose`
+// completes "mapping the shared heap of …".
 [[nodiscard]] Result<std::byte*> map_aligned(int file, std::uint64_t bytes, std::string_view whose);
 
-// The bytes of address space that this process may still take (`ulimit -v`); the largest number where
+// The bytes of address space that this process may still take (`ulimit -v`); the largest number if
 // no limit is set.
 [[nodiscard]] std::uint64_t free_address_space();
 

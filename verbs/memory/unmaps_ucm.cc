@@ -22,8 +22,9 @@ Status no_hooks(Code code, std::string_view why) {
                             why));
 }
 
-// Runs in whichever thread unmaps, before it does, and after something was mapped. What is new can
-// have no registration either: this also finds memory that went by a system call of its own.
+// Called in the thread that unmaps memory, before it does; and in a thread that has mapped memory,
+// after it did. New memory cannot be registered already. So announcing it, too, finds the earlier
+// memory at this address if that was unmapped by a direct system call, which no hook sees.
 void on_change(ucm_event_type_t type, ucm_event_t* event, void*) {
   if (type == UCM_EVENT_VM_UNMAPPED) {
     announce_change(event->vm_unmapped.address, event->vm_unmapped.size);
@@ -32,8 +33,8 @@ void on_change(ucm_event_type_t type, ucm_event_t* event, void*) {
   }
 }
 
-// libucm takes its settings and some functions from libucs, which it does not load. libucs puts
-// handlers on the fatal signals when it is loaded; the process's own come back.
+// libucm takes its settings and some functions from libucs, which it does not load. Loading libucs
+// installs handlers for the fatal signals; afterwards the process's own are restored.
 void* load() {
   constexpr std::array kFatal{SIGILL, SIGSEGV, SIGBUS, SIGFPE};
   std::array<struct sigaction, kFatal.size()> before{};
@@ -43,8 +44,8 @@ void* load() {
   return ready ? dlopen("libucm.so.0", RTLD_NOW | RTLD_LOCAL) : nullptr;
 }
 
-// Trust, but look: the hooks are patches of the C library, and a tool that replaces its functions
-// may go past them.
+// Checks that the hooks see munmap and madvise. The hooks are patches of the C library, and a tool
+// that replaces its functions may bypass them.
 Status probe() {
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* const page = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

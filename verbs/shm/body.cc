@@ -1,4 +1,4 @@
-// Bodies that were left, of all interfaces of the process.
+// The bodies that the interfaces of this process have left, until they are reused.
 #include "verbs/shm/body.h"
 
 #include <unistd.h>
@@ -21,7 +21,8 @@ struct LeftBody {
   }
 };
 
-// The list of a forked child names bodies that its parent uses.
+// The bodies that were left. A forked child does not use its copy of the list, because its parent
+// uses the bodies.
 struct Left {
   std::mutex mutex;
   std::vector<LeftBody> bodies;

@@ -138,7 +138,7 @@ std::optional<Rank> ShmInterface::next_asker() {
   return static_cast<Rank>(askers_word_ * 64 + static_cast<std::size_t>(bit));
 }
 
-// An asker whose notice was taken by front() before we came here is passed over.
+// An asker is passed over if its notice was released in the meantime.
 Result<Endpoint*> ShmInterface::attention() {
   for (std::size_t asked = 0; asked < kMostRanks; ++asked) {
     const std::optional<Rank> peer = next_asker();
@@ -187,8 +187,8 @@ bool ShmEndpoint::reads_private_memory() {
   return peer_ring_->reads_private.load(std::memory_order_relaxed) != 0;
 }
 
-// A peer's ring for us may come at any time; its list is searched only when it has grown. The
-// bounds hold whatever the peer has written there.
+// A peer may make its ring for us at any time. Its list of rings is searched only if it has grown
+// since the last search. All bounds hold, whatever the peer has written there.
 bool ShmEndpoint::find_incoming() {
   if (interface_.closed()) return false;
   const std::uint64_t head = peer_hall_->rings.load(std::memory_order_acquire);
@@ -217,8 +217,8 @@ bool ShmEndpoint::find_incoming() {
   return !incoming_.empty();
 }
 
-// What the peer writes next to its ring's body may be for another. One that has no ring for us yet
-// finds us closed when it has.
+// Tells the peer that we do not use the body of its ring any more; the peer may then reuse it for
+// another rank. A peer that has not made a ring for us yet will find our hall closed.
 void ShmEndpoint::look_away() {
   if (incoming_.empty() && !find_incoming()) return;
   peer_ring_->left.store(1, std::memory_order_release);

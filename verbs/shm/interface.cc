@@ -86,8 +86,8 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   return std::unique_ptr<Interface>(std::move(interface));
 }
 
-// The hall stays allocated while the process lives, and the Ring of each peer: others may still
-// look at them after we left. The bodies of the rings are used again.
+// The hall stays allocated as long as the process lives, and so does the Ring for each peer,
+// because other ranks may still look at them. Only the bodies of the rings are reused.
 ShmInterface::~ShmInterface() {
   close();
   if (!is_ours()) return;

@@ -14,12 +14,12 @@ namespace weft::shm {
 
 class ShmInterface;
 
-// The writing end of a pipe by which the owner of a hall is woken when it polls descriptors.
+// The writing end of a pipe that wakes the owner of a hall while that owner polls descriptors.
 class Bell {
  public:
-  // Of the process whose heap this is; null: of our own.
+  // `heap`: that of the process to be woken; null: this process.
   explicit Bell(std::shared_ptr<const PeerHeap> heap) : heap_(std::move(heap)) {}
-  // Its end is asked for when it is rung first.
+  // The first call asks the other process for its end of the pipe.
   void ring(const Hall& hall);
 
  private:
@@ -30,14 +30,16 @@ class Bell {
 // Wakes the owner of a hall, if it sleeps.
 void wake_owner(Hall& hall, Bell& bell);
 
-// One peer. Outgoing ring in our heap, incoming ring found in the peer's once it has made one.
+// The connection to one peer. The outgoing ring is in our heap. The incoming ring is in the peer's
+// heap, and is found there once the peer has made it.
 class ShmEndpoint final : public Endpoint {
  public:
   ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
               std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring);
 
   void wake_peer();
-  // As its interface closes: hears nothing more. As it goes: leaves its ring's body to others.
+  // look_away(): our interface closes, and takes nothing more from the peer. leave(): our interface
+  // is destroyed, and the body of its ring can be reused.
   void look_away();
   void leave();
   [[nodiscard]] Rank peer() const override { return peer_; }
@@ -45,7 +47,7 @@ class ShmEndpoint final : public Endpoint {
     return peer_hall_->closed.load(std::memory_order_acquire) != 0;
   }
   [[nodiscard]] const Status& failure() const override { return kNoFailure; }
-  // Memory has no path to end.
+  // Shared memory has no path that could be ended.
   void abandon(const Status&) override {}
   [[nodiscard]] bool shares_memory() const override { return true; }
   [[nodiscard]] bool shares_core() const override { return shares_core_; }
@@ -55,7 +57,7 @@ class ShmEndpoint final : public Endpoint {
   }
   Posted post_notice(std::uint32_t channel, const WireHeader& header,
                      std::span<const std::byte> payload) override;
-  // Larger payloads are named as views instead.
+  // A piece is no larger than a notice's payload. Larger payloads are named as views instead.
   Posted post_piece(std::uint32_t channel, const WireHeader& header,
                     std::span<const std::byte> payload) override {
     return post_notice(channel, header, payload);
@@ -67,7 +69,8 @@ class ShmEndpoint final : public Endpoint {
     return outgoing_[channel].posted;
   }
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
-  // What was copied is settled at once; but a view is settled only when its reader released it.
+  // What the peer has released. A payload that was copied could count at once, but a view is needed
+  // until its reader has released it.
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
   [[nodiscard]] const Status& process_access() const override { return process_access_; }
   [[nodiscard]] bool reads_private_memory() override;
@@ -84,7 +87,8 @@ class ShmEndpoint final : public Endpoint {
   [[nodiscard]] bool at_work() const override { return order_.at_work(); }
 
  private:
-  // Memory does not fail; a peer that dies is seen by who watches processes.
+  // Shared memory does not fail. The death of a peer is noticed by watching its process
+  // (PeerHeap::life()).
   static inline const Status kNoFailure;
 
   // The sender's side of a channel.
@@ -92,29 +96,30 @@ class ShmEndpoint final : public Endpoint {
     WireHeader* headers;
     std::byte* payloads;
     std::atomic<std::uint64_t>* released_line;  // written by the peer
-    std::uint64_t* payload_ends;  // by payload: free again when so many notices are released
+    std::uint64_t* payload_ends;  // by payload slot: it is free once so many notices are released
     std::uint64_t posted = 0;
-    std::uint64_t payloads_posted = 0;  // of those posted, how many had one
-    std::uint64_t released_seen =
-        0;  // what the line said last: read again only when the ring looks full
+    std::uint64_t payloads_posted = 0;  // how many of them had a payload
+    // What released_line said last. A post reads the line again only when the ring looks full.
+    std::uint64_t released_seen = 0;
   };
   // The receiver's side.
   struct Incoming {
     WireHeader* headers;
     std::byte* payloads;
     std::atomic<std::uint64_t>* released_line;  // written by us
-    // The channel that is heard after this one if operations come back to back: they take the
-    // channels between the first and the last in turn. Its next header is fetched ahead of time.
+    // The channel on which the next notice is expected after this one. If operations come back to
+    // back, they use the channels between the first and the last in turn. That channel's next
+    // header is fetched ahead of time.
     std::uint32_t following = 0;
     std::uint64_t next = 0;
-    std::uint64_t payloads_released = 0;  // of those before, how many had one
+    std::uint64_t payloads_released = 0;  // how many notices before `next` had a payload
   };
 
   bool find_incoming();
   Status probe_process_access() const;
   // ok, or why one-sided work that is posted now is not done.
   [[nodiscard]] Status may_work();
-  // The work that was just posted has ended like that.
+  // Ends the work that was just posted with this status.
   Posted end_work(std::uint64_t ticket, Status status);
   Status move(std::byte* local, const WorkRequest& work) const;
   Status compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
@@ -131,7 +136,7 @@ class ShmEndpoint final : public Endpoint {
   std::uint32_t payload_mask_;
   std::size_t payload_stride_;
   Hall* peer_hall_;
-  std::uint64_t rings_seen_ = 0;  // the peer's list of rings as last searched
+  std::uint64_t rings_seen_ = 0;  // the head of the peer's list of rings at the last search
   OwnRing ring_;
   Ring* peer_ring_ = nullptr;  // once found
   std::vector<Outgoing> outgoing_;
@@ -154,7 +159,8 @@ class ShmInterface final : public Interface {
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   [[nodiscard]] std::size_t piece_bytes() const override { return options_.payload_bytes; }
-  // What peers write is looked at, not told; strangers ask for attention.
+  // Peers write into memory, and no event tells of it. So there may always be news if there are
+  // endpoints. A stranger is found by attention().
   bool progress() override { return !endpoints_.empty(); }
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;
@@ -172,7 +178,7 @@ class ShmInterface final : public Interface {
   [[nodiscard]] bool owns(const Ring& ring) const {
     return ring.peer_nonce == identity_.nonce && ring.peer_hall == hall_offset_;
   }
-  // One-sided work ends where it is posted; its completion waits here for poll().
+  // One-sided work ends within the call that posts it. Its completion waits here for poll().
   [[nodiscard]] Completions& completions() { return completions_; }
   [[nodiscard]] bool closed() const { return closed_; }
 
@@ -189,8 +195,8 @@ class ShmInterface final : public Interface {
   HeapIdentity identity_;
   Hall* hall_ = nullptr;
   std::uint64_t hall_offset_ = 0;
-  // Askers taken from one word of the hall and not served yet: all of a word are served before any
-  // asks twice.
+  // The ranks that ask for attention, taken from one word of the hall and not served yet. All of
+  // them are served before the next word is taken, so none is served twice before the others.
   std::uint64_t askers_ = 0;
   std::size_t askers_word_ = 0;
   std::unordered_map<Rank, std::unique_ptr<ShmEndpoint>> endpoints_;
@@ -198,7 +204,7 @@ class ShmInterface final : public Interface {
   std::vector<std::unique_ptr<ShmEndpoint>> replaced_;
   std::size_t ring_bytes_ = 0;
   Completions completions_;
-  Fd bell_heard_, bell_held_;  // our bell's two ends, once somebody asked for the descriptor
+  Fd bell_heard_, bell_held_;  // both ends of our bell, made by descriptor()
   std::mutex bell_mutex_;      // wake() may come from any thread
   Bell own_bell_{nullptr};
   bool closed_ = false;

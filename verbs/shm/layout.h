@@ -1,15 +1,18 @@
 // How shared memory is laid out between two ranks. Internal to the module; frozen with the wire
 // version.
 //
-// Each direction of a pair is one Ring in the *sender's* heap: so a sender can create it, announce
-// it and post without the peer's help, and a stream needs no handshake. A ring has per channel a
-// line that the receiver writes (its count of releases) and, written by the sender, `slots` headers
-// and `payload_slots` payloads. A notice is whole when its header's stamp says its number: the
-// receiver polls that one line, which for a small message is the message. Payloads are taken in
-// turn by the notices that have one.
+// Each direction of a pair of ranks is one Ring in the *sender's* heap. So a sender can create it,
+// announce it and post without the peer's help, and a stream needs no handshake. For each channel a
+// ring has `slots` headers and `payload_slots` payloads, which the sender writes, and a line with
+// the count of releases, which the receiver writes.
 //
-// A rank's Hall is where others find it: the list of rings it has made (each names the hall it is
-// for), the bits by which strangers ask for attention, and the word by which it sleeps.
+// A notice has arrived when the stamp in its header is the stamp of its number. The receiver polls
+// this one cache line; a small message is contained in it. Those notices that have a payload use
+// the payload slots in turn.
+//
+// A rank's Hall is where other ranks find it. It has the list of rings that the rank has made (each
+// names the hall for which it was made), the bits by which strangers ask for attention, and the
+// word that says how the rank sleeps.
 #pragma once
 
 #include <array>
@@ -28,7 +31,8 @@ inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 4;
 // Ranks that a hall has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 
-// awake; on the futex of its hall; or polling descriptors, of which its bell is one.
+// How the owner of a hall rests: it is awake; it sleeps on the futex of its hall; or it polls
+// descriptors, of which its bell is one.
 enum Rest : std::uint32_t { kAwake = 0, kOnFutex = 1, kOnBell = 2 };
 
 struct Hall {
@@ -46,31 +50,33 @@ struct Hall {
   std::int32_t core;  // the one that the owner was bound to when it opened; -1: not bound to one
   // Offset of the newest Ring in this heap, 0 for none. Only the owner writes.
   alignas(kLine) std::atomic<std::uint64_t> rings;
-  // 1 when any bit of `askers` may be set. Anyone sets, the owner clears, all by exchange: a plain
-  // store would cut the release sequence by which the owner sees the bits of those who set it
-  // before.
+  // 1 if any bit of `askers` may be set. Every rank may set it, and the owner clears it, always by
+  // exchange. A plain store would end the release sequence, and the owner might miss the bits of
+  // ranks that had set it earlier.
   alignas(kLine) std::atomic<std::uint32_t> attention;
   // 1 once the owner has closed its interface.
   alignas(kLine) std::atomic<std::uint32_t> closed;
-  // How the owner sleeps (Rest). The owner sets, anyone clears and wakes.
+  // How the owner sleeps (Rest). The owner sets it; whoever wakes the owner clears it.
   alignas(kLine) std::atomic<std::uint32_t> sleeping;
-  // The end of the owner's bell that others write to, by its number in that process; -1 for none.
+  // The writing end of the owner's bell: the number of the descriptor in the owner's process; -1
+  // for none.
   std::atomic<std::int32_t> bell;
-  // A bit per rank that left something on its control channel: askers do not overwrite each other.
+  // One bit for each rank that has left a notice on its control channel. So askers do not overwrite
+  // each other.
   alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostRanks / 64> askers;
 };
 
-// For one hall, not for a rank: a rank that opens a second interface must not find old notices in
-// the ring that was made for its first.
+// One direction between two interfaces. A ring is made for one hall, not for one rank: a rank that
+// opens a second interface must not find old notices in the ring that was made for its first.
 struct Ring {
   alignas(kLine) std::uint64_t peer_nonce;   // of the heap with the hall that it is for
   std::uint64_t peer_hall;                   // offset of that hall
   std::uint64_t body;                        // offset of its body
   std::uint64_t next;                        // offset of the ring made before this one, 0 for none
   std::atomic<std::uint32_t> reads_private;  // 1: the owner may read the peer's private memory
-  std::atomic<std::uint32_t> left;           // 1 once the peer looks at the body no more; it sets
+  std::atomic<std::uint32_t> left;  // 1, set by the peer, once it does not use the body any more
 };
-// One's own, which a peer finds by its hall.
+// A ring of ours. The peer finds it by its own hall, which the ring names.
 struct OwnRing {
   Ring* ring;
   std::byte* body;
@@ -80,18 +86,19 @@ struct ReleaseLine {
   alignas(kLine) std::atomic<std::uint64_t> released;
 };
 
-// What a header's stamp is: the low bits of (index of the notice + 1), and whether it has a payload.
+// The stamp of a header: the low bits of (index of the notice + 1), and whether the notice has a
+// payload.
 constexpr std::uint32_t stamp_of(std::uint64_t index, bool has_payload) {
   return static_cast<std::uint32_t>(index + 1) << 1 | (has_payload ? 1U : 0U);
 }
-// Whether `stamp` is that of the notice, with a payload or without.
+// Whether `stamp` is that of notice number `index`, with a payload or without.
 constexpr bool is_of(std::uint32_t stamp, std::uint64_t index) {
   return (stamp | 1U) == stamp_of(index, true);
 }
 
 // Where the parts of a ring's body lie: a release line per channel, all headers, all payloads.
-// Headers lie side by side, not each before its payload: payload strides near a power of two would
-// put them all in one cache set.
+// Headers lie side by side and not each before its payload: with a payload stride near a power of
+// two all headers would fall into one cache set.
 struct Geometry {
   std::uint32_t channels;
   std::uint32_t slots;          // headers of a channel
@@ -130,7 +137,7 @@ struct Address {
   std::uint32_t rank;
   HeapIdentity heap;
   std::uint64_t hall;     // offset in that heap
-  std::uint64_t machine;  // hash of the host's identity: shared memory does not leave it
+  std::uint64_t machine;  // hash of the machine's identity: both ranks must have the same
 };
 static_assert(std::is_trivially_copyable_v<Address>);
 

@@ -15,9 +15,10 @@ std::atomic_ref<std::uint32_t> stamp_in(WireHeader* header) {
   return std::atomic_ref<std::uint32_t>(header->stamp);
 }
 
-// All but the stamp, by words and never wider: a load finds what a store just before it wrote only
-// if that store covers it; else it waits until all earlier stores have left the core, and those of
-// the last message may still wait for their line. The atomic accesses keep compilers from merging.
+// Copies all of a header but the stamp, in words of 8 bytes and never wider. A load gets the value
+// of a store just before it only if that store covers the whole load. A wider load would wait until
+// all earlier stores have left the core, and those of the last message may still wait for their
+// cache line. The atomic accesses keep compilers from merging the copies.
 void copy_words(const WireHeader& from, WireHeader& to) {
   using Word [[gnu::may_alias]] = std::uint64_t;
   static_assert(offsetof(WireHeader, stamp) == 6 * sizeof(Word) + sizeof(WireHeader::checksum));
@@ -81,7 +82,7 @@ Notice ShmEndpoint::front(std::uint32_t channel) {
   WireHeader* header = in.headers + (in.next & slot_mask_);
   if (!is_of(stamp_in(header).load(std::memory_order_acquire), in.next)) return {};
   std::byte* payload = in.payloads + (in.payloads_released & payload_mask_) * payload_stride_;
-  __builtin_prefetch(payload);  // under way while the header is checked
+  __builtin_prefetch(payload);  // fetched while the header is checked
   const Incoming& following = incoming_[in.following];
   __builtin_prefetch(following.headers + (following.next & slot_mask_));
   return {header, payload};

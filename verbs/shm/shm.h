@@ -1,10 +1,11 @@
-// shm: ranks of one machine, processes or threads, through shared memory.
+// shm: connects ranks of one machine, processes or threads, through shared memory.
 //
-// Small messages are copied into a slot of the pair's ring; large ones that live in the shared heap
-// (weft::allocate) are named by offset and read in place; private memory is read by
-// process_vm_readv where the kernel allows it. Containers of one host share memory too where they
-// share its network namespace (verbs/memory/door.h). One interface per context. Nothing it makes has a
-// name in the file system.
+// Small messages are copied into a slot of the pair's ring. Large messages in the shared heap
+// (weft::allocate) are named by their offset and read in place. Private memory is read by
+// process_vm_readv if the kernel allows it. Containers of one machine share memory, too, if they
+// share its network namespace (verbs/memory/door.h).
+//
+// A context has one interface. Nothing that the interface makes has a name in the file system.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ namespace weft {
 Result<std::unique_ptr<Interface>> open_shm(Rank rank, const InterfaceOptions& options,
                                             AddressResolver resolver);
 
-// The heap behind an address made by an shm interface, mapped here: what a death watch needs.
+// Maps the heap that an shm interface's address names. A death watch needs it (PeerHeap::life()).
 Result<std::shared_ptr<const PeerHeap>> shm_heap(std::string_view address);
 
 }  // namespace weft

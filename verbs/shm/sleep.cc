@@ -1,9 +1,10 @@
 // Sleeping and waking across processes, on a futex in the sleeper's hall.
 //
 // A poster must not pay a full memory fence per message to learn whether its peer sleeps. So the
-// sleeper pays: it sets its word, makes every running thread of every Weft process pass a barrier
-// (membarrier), and looks once more. A poster that did not see the word had its message visible by
-// then. Where the kernel lacks membarrier the sleep is cut short instead.
+// sleeper pays: it sets the word in its hall, makes every running thread of every Weft process pass
+// a barrier (membarrier), and looks for messages once more. If a poster did not see the word, its
+// message was visible before that last look. If the kernel lacks membarrier, sleeps are kept short
+// instead.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/futex.h>
@@ -101,8 +102,8 @@ Result<int> ShmInterface::descriptor() {
   return bell_heard_.get();
 }
 
-// Peers' notices cannot be told from here: who arms looks at the endpoints once more before
-// polling.
+// The interface cannot tell whether notices have come. So the caller of arm() looks at its
+// endpoints once more before it polls.
 bool ShmInterface::arm() {
   hall_->sleeping.exchange(kOnBell, std::memory_order_seq_cst);
   return barrier_everywhere();

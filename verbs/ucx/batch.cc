@@ -6,7 +6,8 @@
 namespace weft::ucx {
 namespace {
 
-// Everything else travels alone: it may be large, or must not wait.
+// Whether messages of this kind travel in batches. All other kinds travel alone, because they may
+// be large or must not wait.
 bool fits_a_batch(MessageKind kind) {
   return kind == MessageKind::notice || kind == MessageKind::credit;
 }
@@ -21,7 +22,7 @@ std::byte* write_part(std::byte* into, std::size_t header_bytes,
   std::byte* end = header + header_bytes;
   if (!payload.empty()) std::memcpy(end, payload.data(), payload.size());
   end += payload.size();
-  // What fills up is cleared: memory of earlier batches does not go to a peer.
+  // The padding is cleared, so that no bytes of an earlier batch reach this peer.
   std::memset(end, 0, part_bytes(header_bytes, payload.size()) - (end - into));
   return header;
 }

@@ -1,9 +1,10 @@
-// batch: small messages for one peer, one behind the other in the data of one active message. What
-// a message costs over a network is a system call and a packet each, whatever its size; so what
-// goes to one peer between two turns shares them. Internal to the module.
+// batch: several small messages to one peer, packed one after another into the data of one active
+// message. Over a network every active message costs a system call and a packet, whatever its size;
+// so the small messages that are posted to a peer between two turns share one. Internal to the
+// module.
 //
-// A batch is an active message without a header. Its parts are notices and credits only, each with
-// its length in front and filled up to 8 bytes. Not thread safe.
+// A batch is an active message without a header. It consists of parts. A part is one notice or one
+// credit, preceded by its length and padded to a multiple of 8 bytes. Not thread safe.
 #pragma once
 
 #include <cstddef>
@@ -22,29 +23,32 @@ struct Part {
 };
 static_assert(sizeof(Part) == 8);
 
-// With UCX's own header it is one TCP segment of UCX's (interface.cc): larger ones are cut, and
-// each fragment is a system call and a copy more.
+// The size of a batch. Together with UCX's own header it fills one TCP segment of UCX (TX_SEG_SIZE
+// in interface.cc). UCX would cut a larger batch, and every fragment costs one more system call and
+// copy.
 inline constexpr std::size_t kBatchBytes = (std::size_t{64} << 10) - 256;
 
-// Bytes that such a message takes in a batch.
+// Bytes that a message with such a header and payload takes in a batch.
 [[nodiscard]] constexpr std::size_t part_bytes(std::size_t header_bytes,
                                                std::size_t payload_bytes) {
   return (sizeof(Part) + header_bytes + payload_bytes + 7) / 8 * 8;
 }
 
-// Writes a part of part_bytes() to `into`, all but the message's header; where that belongs.
+// Writes a part of part_bytes() to `into`, but leaves out the message's header. Returns the place
+// where the caller writes that header.
 std::byte* write_part(std::byte* into, std::size_t header_bytes,
                       std::span<const std::byte> payload);
 
-// Takes a batch apart that a peer sent: whatever its bytes say, nothing outside of it is read.
+// Reads the parts of a batch that a peer sent. The batch is not trusted: whatever lengths it
+// contains, nothing outside of it is read.
 class BatchReader {
  public:
   struct Entry {
-    std::span<const std::byte> header;  // as long as its kind has it
+    std::span<const std::byte> header;  // header_bytes_of() its kind
     std::span<const std::byte> payload;
   };
   explicit BatchReader(std::span<const std::byte> batch) : rest_(batch) {}
-  // The next message. Nothing: the batch ended, or it is broken from here on.
+  // The next message; nothing if the batch has ended or is malformed from here on (broken()).
   [[nodiscard]] std::optional<Entry> next();
   [[nodiscard]] bool broken() const { return !rest_.empty(); }
 

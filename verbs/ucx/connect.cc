@@ -1,5 +1,5 @@
 // Connecting: checking a peer's address, finding or making the endpoint to its interface, and
-// strangers. No step waits for the peer.
+// connecting to strangers, which are peers that spoke first. No step waits for the peer.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,12 +10,13 @@
 namespace weft::ucx {
 namespace {
 
-// UCX 1.13 aborts the process where an endpoint cannot open its socket, or one more that it asks the
-// kernel by for a moment. Its thread may accept connections of other peers meanwhile: the rest is
-// for those.
+// File descriptors that must be free before an endpoint is made. UCX 1.13 aborts the process if an
+// endpoint cannot open its socket, or a second socket that it uses for a moment to query the
+// kernel. The other descriptors are a reserve for connections of other peers, which UCX's thread
+// may accept meanwhile.
 constexpr int kEndpointDescriptors = 8;
 
-// The address and, behind it, UCX's own.
+// Checks a peer's address and returns its fixed part. UCX's worker address follows it in `bytes`.
 Result<Address> decode(std::string_view bytes, Rank peer) {
   const auto wrong = [&](std::string_view what) {
     return Status(Code::mismatch, fmt::format("rank {}'s ucx address {}", peer, what), peer);
@@ -63,12 +64,14 @@ Result<Endpoint*> UcxInterface::connect(Rank peer, std::string_view bytes) {
   WEFT_RETURN_IF_ERROR(opened);
   known = std::move(endpoint);
   if (stranger) --strangers_;
-  // What the stranger left may have been passed over while its address was not known.
+  // attention() may have dropped this stranger from its queue while the stranger's address was not
+  // known. So it is queued again.
   if (known->front(kControlChannel).header != nullptr) ask_attention(*known);
   return known.get();
 }
 
-// Answers to work that came before this end was connected leave at once.
+// One-sided work of the peer may have come before this end was connected. Its answers leave here,
+// right after the hello.
 Status UcxEndpoint::open(std::string_view worker_address) {
   WEFT_RETURN_IF_ERROR(
       check_descriptors(fmt::format("connecting to rank {} over {}", peer_, interface_.name()),
@@ -82,7 +85,7 @@ Status UcxEndpoint::open(std::string_view worker_address) {
     static_cast<UcxEndpoint*>(self)->broke(status);
   };
   how.err_handler.arg = this;
-  (void)take_words();  // of other things
+  (void)take_words();  // discards what UCX logged before
   const ucs_status_t status = library_.ep_create(interface_.worker(), &how, &native_);
   if (status != UCS_OK) {
     native_ = nullptr;
@@ -109,8 +112,8 @@ UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce
   interface.count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
 }
 
-// An asker whose notice was taken by front() before we came here is passed over; so is one whose
-// rank has another interface by now.
+// An asker is passed over if its notice was released in the meantime, or if its rank has another
+// interface by now.
 Result<Endpoint*> UcxInterface::attention() {
   while (!askers_.empty()) {
     UcxEndpoint* asker = askers_.front();
@@ -128,12 +131,13 @@ void UcxInterface::answer_later(UcxEndpoint& stranger) {
     unanswered_.push_back(&stranger);
 }
 
-// Outside of UCX's callbacks, because connecting is not for those.
+// Connects to the strangers that wait for an answer. This runs outside of UCX's callbacks, because
+// a callback must not connect.
 void UcxInterface::answer_strangers() {
   for (UcxEndpoint* stranger : std::exchange(unanswered_, {})) connect_stranger(*stranger);
 }
 
-// Whoever meets an interface that was closed already is told so.
+// If this interface is closed already, the stranger gets a goodbye as soon as it is connected.
 void UcxInterface::connect_stranger(UcxEndpoint& stranger) {
   if (stranger.connected() || stranger.hello().empty()) return;
   const Status status = connect(stranger.peer(), std::string(stranger.hello())).status();

@@ -13,8 +13,8 @@ namespace {
 
 // Ranks that an edge index can name.
 constexpr std::uint32_t kMostRanks = 65'536;
-// Interfaces that spoke to us and were not connected yet. More is not a job, it is an attack; each
-// costs a few kilobytes.
+// The largest number of strangers: interfaces that have sent to us and to which we are not
+// connected. No job has more, so more would be an attack. Each stranger costs a few kilobytes.
 constexpr std::size_t kMostStrangers = 16'384;
 
 template <typename Header>
@@ -67,7 +67,8 @@ bool UcxInterface::refuse(const char* why) {
   return false;
 }
 
-// What is behind a bad message is not looked at: it need not be where it seems.
+// After a bad message the rest of the batch is dropped: if the length of the bad message is wrong,
+// the next message is not where it seems to be.
 void UcxInterface::deliver_batch(std::span<const std::byte> batch) {
   BatchReader reader(batch);
   bool taken = false;
@@ -79,7 +80,7 @@ void UcxInterface::deliver_batch(std::span<const std::byte> batch) {
   if (reader.broken()) refuse("it is a batch that is cut or has other messages in it");
 }
 
-// `taken` says that UCX keeps the data for us; else it drops them.
+// Sets `taken` if UCX has to keep the data for us after this call; otherwise UCX frees them.
 bool UcxInterface::deliver(const void* header, std::size_t header_bytes, const Arriving& data,
                            bool& taken) {
   if (header_bytes < sizeof(Message)) return refuse("it is too short");
@@ -87,7 +88,7 @@ bool UcxInterface::deliver(const void* header, std::size_t header_bytes, const A
   if (!meant_for_us(message, header_bytes)) return refuse("it is not of this job and interface");
   UcxEndpoint* from = sender_of(message);
   if (from == nullptr) return refuse("its sender is not who it says, or one stranger too many");
-  if (!from->failure().ok()) return true;  // given up: what it still delivers is not looked at
+  if (!from->failure().ok()) return true;  // it was given up: what still comes is dropped
   bool good = false;
   switch (message.kind) {
     case MessageKind::notice:
@@ -124,7 +125,8 @@ bool UcxEndpoint::take_hello(const void* address, std::size_t bytes) {
 
 bool UcxEndpoint::take_credit(const Message& message) {
   Outgoing& out = outgoing_[message.channel];
-  // Messages may overtake each other: an older count is no error and says nothing new.
+  // Messages may overtake each other. So a count that is lower than an earlier one is no error, and
+  // is ignored.
   const std::uint64_t arrived = message.released + message.ahead;
   if (message.released > out.posted || arrived > out.posted) return false;
   out.released = std::max(out.released, message.released);
@@ -162,7 +164,7 @@ bool UcxEndpoint::take_notice(const NoticeMessage& notice, const Arriving& data,
   return true;
 }
 
-// A piece stays where UCX has put it together, if it may; all else is copied.
+// A piece stays in UCX's receive buffer if UCX allows that. All other payloads are copied.
 void UcxEndpoint::take_payload(Arrival& arrival, const Arriving& data, bool& taken) {
   arrival.payload = nullptr;
   if (data.bytes == 0) return;
@@ -192,8 +194,8 @@ void UcxEndpoint::drop_pieces() {
   drop_waiting();
 }
 
-// Lets UCX move the data of a rendezvous; `landed` is called when that ended, maybe before this
-// returns.
+// Lets UCX move the data of a rendezvous. `landed` is called when that has ended, perhaps before
+// this function returns.
 void UcxEndpoint::receive(void* data, std::byte* into, std::size_t bytes, Landed landed,
                           void* what) {
   ucp_request_param_t how{};

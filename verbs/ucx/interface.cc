@@ -26,23 +26,27 @@ Result<std::unique_ptr<Interface>> open_ucx(Rank rank, const InterfaceOptions& o
 namespace ucx {
 namespace {
 
-// How long close() waits for what was posted to leave, and teardown for UCX to let go.
+// How long close() waits until what was posted has left, and how long teardown waits until UCX has
+// let go of it.
 constexpr std::int64_t kFarewellMs = 1000;
-// How long a path that is given up may go on with what it is writing.
+// How long abandon() lets a path finish what it is writing.
 constexpr std::int64_t kLastWritesMs = 20;
-// How long none may after one that could not.
+// If a path could not finish within kLastWritesMs, no path gets that time for so long (let_go()).
 constexpr std::int64_t kStuckNs = 1'000'000'000;
 
-// UCX 1.13 aborts the process where a worker cannot open what it needs. The first one of a process
-// takes 7 descriptors and has one or two more open for a moment.
+// File descriptors that must be free before a worker is made. UCX 1.13 aborts the process if a
+// worker cannot open what it needs. The first worker of a process takes 7 descriptors, and one or
+// two more for a moment.
 constexpr int kWorkerDescriptors = 12;
 
-// UCX's settings that differ from its defaults. Those of TCP bound how long a dead host goes
-// unnoticed while nothing is underway (15 s), and let no lane wait for a host that does not answer;
-// the registration cache would patch the process's memory functions, and TCP registers nothing. A
-// segment holds a batch (batch.h); UCX takes as many as it sends at a time, not one per peer. UCX
-// 1.13 knows a transport's settings without its name, others with it; what one does not know it
-// ignores.
+// UCX's settings that differ from its defaults. UCX 1.13 knows a transport's settings without the
+// transport's name, other versions know them with it. Each ignores the names that it does not know.
+//  - RCACHE_ENABLE: the registration cache would patch the process's memory functions, and TCP
+//    registers nothing.
+//  - CONN_NB: no lane waits for a host that does not answer.
+//  - KEEP…: a dead host is noticed within 15 s even if nothing is under way.
+//  - …_SEG_SIZE: a segment that is sent holds a batch (batch.h). UCX has as many such segments as
+//    it sends at a time, not one per peer.
 constexpr std::pair<const char*, const char*> kSettings[] = {
     {"RCACHE_ENABLE", "n"},      {"CONN_NB", "y"},           {"KEEPIDLE", "5s"},
     {"KEEPINTVL", "2s"},         {"KEEPCNT", "5"},           {"TCP_CONN_NB", "y"},
@@ -65,7 +69,8 @@ void finished(void* request, ucs_status_t, void* pending) {
   (*library())->request_free(request);
 }
 
-// The kernel's network interfaces by name, for who asked for one that is not there.
+// The names of the kernel's network interfaces, for the error if the device that was asked for is
+// not there.
 std::string devices_here() {
   std::string names;
   struct if_nameindex* all = if_nameindex();
@@ -75,7 +80,7 @@ std::string devices_here() {
   return names;
 }
 
-// The request of a flush or of a close: `*pending` until it ended.
+// The parameters of a flush or a close. `*pending` becomes false when that has ended.
 ucp_request_param_t until_finished(bool* pending, std::uint32_t flags) {
   ucp_request_param_t how{};
   how.op_attr_mask =
@@ -156,7 +161,8 @@ Status UcxInterface::open_context(const UcxOptions& ucx) {
   return status == UCS_OK ? Status() : failed(status);
 }
 
-// Serialized, not single: whoever holds the lane calls, and that may be another thread each time.
+// The thread mode is serialized and not single, because UCX is called by whoever holds the lane's
+// token, and that may be another thread each time.
 Status UcxInterface::open_worker() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
@@ -200,7 +206,8 @@ void UcxInterface::make_address(std::string_view worker) {
   address_ += worker;
 }
 
-// Devices that are not the kernel's network interfaces have no link that could be asked for here.
+// A device that is not one of the kernel's network interfaces, such as "mlx5_0:1", has no link that
+// could be asked for here. It counts as working.
 Status UcxInterface::link() const {
   const Fd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -248,7 +255,7 @@ void UcxEndpoint::broke(ucs_status_t status) {
 void UcxEndpoint::fail() {
   if (!failure_.ok()) return;
   const std::string path = fmt::format("rank {} over {}", peer_, interface_.name());
-  (void)take_words();  // of other things
+  (void)take_words();  // discards what UCX logged before
   failure_ = peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer_)
                            : ucx_error("the path to " + path + " failed", broken_, peer_);
   flush_work(failure_);
@@ -272,11 +279,12 @@ void UcxEndpoint::disconnect() {
   closing_ = true;
   const ucp_request_param_t how = until_finished(&closing_, UCP_EP_CLOSE_FLAG_FORCE);
   if (!UCS_PTR_IS_PTR(library_.ep_close(std::exchange(native_, nullptr), &how))) closing_ = false;
-  flush();  // nowhere: what waited is given up
+  flush();  // sends nothing: what waited is dropped
 }
 
-// What the socket still takes goes first. UCX 1.13 that is cut off in the middle of a write leaves
-// a connection behind that ends the process when the peer's end comes while it can be written to.
+// Before the connection is closed, it gets a moment to finish what it is writing. If UCX 1.13 is
+// cut off in the middle of a write, it leaves a connection behind that can end the process: when
+// the peer closes its end while this connection can be written to.
 void UcxEndpoint::abandon(const Status& why) {
   if (working()) interface_.let_go(*this);
   if (failure_.ok()) failure_ = why;
@@ -285,13 +293,15 @@ void UcxEndpoint::abandon(const Status& why) {
   interface_.wait_closed(*this);
 }
 
-// UCX cancels at the next progress, it waits for nobody; the bound is for what it might do wrong.
+// UCX cancels its requests at the next progress and waits for no peer. The deadline only guards
+// against an error of UCX.
 void UcxInterface::wait_closed(const UcxEndpoint& endpoint) {
   drain([&] { return !endpoint.closing() && !endpoint.holds_memory(); },
         Deadline::after_ms(kFarewellMs));
 }
 
-// Not for one path after the other where nothing moves: the lane has other interfaces to serve.
+// Waits a moment until the path has finished what it is writing. If one path could not, the next
+// ones are not waited for (kStuckNs), because the lane has other interfaces to serve.
 void UcxInterface::let_go(const UcxEndpoint& endpoint) {
   const std::int64_t now = now_ns();
   if (stuck_ns_ != 0 && now - stuck_ns_ < kStuckNs) return;
@@ -309,11 +319,11 @@ bool UcxInterface::drain(Predicate done, const Deadline& deadline) {
   return true;
 }
 
-// What was posted before leaves first. Memory of the caller is not held beyond this; copies may
-// still leave by progress(), where a peer did not let them in so far.
+// What was posted before leaves first. After close() UCX holds no memory of the caller. Copies that
+// a peer has not accepted so far may still leave by progress().
 void UcxInterface::close() {
   if (closed_ || process_ != getpid()) return;
-  progress();  // who has just connected is told too
+  progress();  // peers that have just connected get a goodbye, too
   report_releases();
   closed_ = true;
   std::vector<UcxEndpoint*> open;
@@ -327,7 +337,8 @@ void UcxInterface::close() {
   const auto all = [&](auto predicate) {
     return [&open, predicate] { return std::all_of(open.begin(), open.end(), predicate); };
   };
-  // A flush does not wait for pieces that the peer fetches; nor may they be cut off (abandon()).
+  // A flush does not wait for memory that the peer fetches, and such transfers must not be cut off
+  // (abandon()). So holds_memory() is waited for, too.
   drain(all([](UcxEndpoint* endpoint) { return endpoint->flushed() && !endpoint->holds_memory(); }),
         Deadline::after_ms(kFarewellMs));
   for (UcxEndpoint* endpoint : open) {
@@ -337,8 +348,8 @@ void UcxInterface::close() {
   for (UcxEndpoint* endpoint : open) endpoint->flush_work(Status(Code::closed, "flushed by close"));
 }
 
-// A forked child has a copy of UCX's objects but not its threads: it leaves them alone, as its
-// parent still uses the sockets.
+// A forked child has a copy of UCX's objects but not UCX's threads. It leaves the objects alone,
+// because its parent still uses the sockets.
 UcxInterface::~UcxInterface() {
   if (process_ != getpid()) return;
   if (worker_ != nullptr) {
@@ -355,8 +366,9 @@ UcxInterface::~UcxInterface() {
   if (context_ != nullptr) library_.cleanup(context_);
 }
 
-// UCX aborts the process when a worker is destroyed that owes a peer the answer to its connecting;
-// one that cannot get it out is left behind.
+// Whether the worker can be destroyed. UCX aborts the process if a worker is destroyed that still
+// owes a peer the answer to a connection request. A worker that cannot send this answer in time is
+// left behind.
 bool UcxInterface::answered_all() {
   bool flushing = true;
   const ucp_request_param_t how = until_finished(&flushing, 0);

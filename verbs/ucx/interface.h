@@ -30,8 +30,9 @@ struct FreeLines {
 using Lines = std::unique_ptr<std::byte[], FreeLines>;
 [[nodiscard]] Lines make_lines(std::size_t bytes);
 
-// Buffers of one size. What was given back last is taken first: it is still in the cache. In use
-// are at most as many as there are slots, so a pool needs no bound of its own.
+// A pool of buffers of one size. The buffer that was given back last is taken first, because it is
+// still in the cache. At most as many buffers are in use as there are slots, so a pool needs no
+// bound of its own.
 class Pool {
  public:
   // `counted` grows by what is allocated.
@@ -45,21 +46,25 @@ class Pool {
   std::vector<Lines> free_;
 };
 
-// Batches of one endpoint that are under way or filled. Enough for what a socket does not take at
-// once; then posts answer full.
+// How many batches an endpoint may have: those that UCX is sending, and the one being filled. When
+// UCX is sending all of them, posts answer full. This many hold what a socket does not take at
+// once.
 inline constexpr std::size_t kBatches = 8;
-// Under way so many, a batch waits until it is full or UCX has sent one.
+// While UCX is sending this many batches of an endpoint, the next batch waits until it is full or
+// one of them has been sent.
 inline constexpr std::size_t kBatchesAhead = 2;
-// Pieces for one peer that UCX may hold. What it holds goes before everything that is sent later,
-// also before our releases; so the others wait here.
+// How many pieces for one peer UCX may hold at a time; the others wait in the endpoint. UCX sends
+// what it holds before everything that it is given later. If it held more pieces, our releases
+// would wait behind them.
 inline constexpr std::size_t kPiecesAhead = 2;
 
-// The one active message that all of ours are.
+// The id of the one active message that all our messages use.
 inline constexpr unsigned kActiveMessage = 0;
 
 [[nodiscard]] std::uint64_t checksum(Address address, std::string_view worker);
 
-// Whether UCX still reads a message of ours. An interface counts them all.
+// Whether UCX still reads a message of ours. As long as it does, the message counts in
+// UcxInterface::sending().
 class Pending {
  public:
   explicit operator bool() const { return count_ != nullptr; }
@@ -73,24 +78,25 @@ class Pending {
   std::size_t* count_ = nullptr;
 };
 
-// The data of a message that has come.
+// The data of an arriving message.
 struct Arriving {
-  void* data = nullptr;  // by rendezvous: UCX's descriptor, to receive it with
+  void* data = nullptr;  // in a rendezvous: UCX's descriptor, by which the data are received
   std::size_t bytes = 0;
   bool rendezvous = false;
   bool can_be_kept = false;  // until ucp_am_data_release
 };
 
-// Messages for one peer that leave together. The interface has a pool of them, so memory grows with
-// what is under way and not with the peers.
+// Messages for one peer that leave together. Batches come from a pool of the interface, so memory
+// grows with the batches under way and not with the number of peers.
 struct Batch {
   Lines bytes;
   std::size_t used = 0;
-  Pending pending;  // UCX reads it
+  Pending pending;  // UCX reads `bytes`
 };
 
-// One peer's interface. It begins as a stranger when a message comes from an interface that we were
-// not connected to: it keeps the arrivals, and connect() gives it the way back.
+// The connection to one interface of a peer. If a message comes from an interface to which we are
+// not connected, its endpoint is made as a stranger. A stranger keeps what arrives and cannot send.
+// connect() opens the way back.
 class UcxEndpoint final : public Endpoint {
  public:
   UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce);
@@ -127,33 +133,37 @@ class UcxEndpoint final : public Endpoint {
                            std::uint64_t ticket) override;
   [[nodiscard]] bool at_work() const override { return order_.at_work(); }
 
-  // Setup and teardown (connect.cc, interface.cc). The peer's own word of where it is, for answers
-  // and for the goodbye if we never connect to it ourselves.
+  // Setup and teardown (connect.cc, interface.cc).
+  //
+  // The address that the peer sent in its hello; empty if none came. By it a peer to which the user
+  // never connects gets answers and the goodbye.
   [[nodiscard]] const std::string& hello() const { return hello_; }
   void forget_hello() { hello_.clear(); }
   Status open(std::string_view worker_address);
   [[nodiscard]] bool connected() const { return connected_; }
   void say_goodbye();
-  // Whether everything sent, the goodbye too, is out of our hands.
+  // After say_goodbye(): whether UCX has sent everything, the goodbye included, or never will
+  // because the path has failed.
   [[nodiscard]] bool flushed() const { return !flushing_ || !working(); }
   // Whether UCX may still touch memory of the caller.
   [[nodiscard]] bool holds_memory() const;
-  // Gives up what is not sent yet; UCX lets go of all memory. closing() until that is done.
+  // Closes the connection by force. What is not sent yet is given up. UCX lets go of all memory;
+  // closing() is true until it has.
   void disconnect();
   [[nodiscard]] bool closing() const { return closing_; }
-  // UCX reported that the path broke: it carries no more, and what had arrived is let in before
-  // failure() says so.
+  // UCX has reported that the path broke: nothing more is sent on it. What had arrived before is
+  // still taken in; then fail() makes failure() report the error.
   void broke(ucs_status_t status);
   void fail();
 
   // Arrivals (deliver.cc). False: the message breaks the protocol.
   [[nodiscard]] bool take_notice(const NoticeMessage& notice, const Arriving& data, bool& taken);
   [[nodiscard]] bool take_credit(const Message& message);
-  // Gives what pieces came in back to UCX: nobody will read them.
+  // Gives back the memory of all notices that were not released, because nobody will read them.
   void drop_pieces();
   [[nodiscard]] bool take_hello(const void* address, std::size_t bytes);
   void take_goodbye() { peer_closed_.store(true, std::memory_order_release); }
-  // Puts what the peer does not know of our releases into the batch; false if some found no room.
+  // Adds the releases of which the peer was not told to the batch. False if some found no room.
   bool report_releases();
   [[nodiscard]] bool owes_reports() const { return !unreported_.empty(); }
   // Sends what the batch holds, and our releases with it.
@@ -161,52 +171,54 @@ class UcxEndpoint final : public Endpoint {
 
   // One-sided work of the peer (target.cc), which is begun in the order of its places.
   [[nodiscard]] bool take_work(const WorkMessage& work, const Arriving& data, bool& taken);
-  // Begins what waited for work before it.
+  // Begins work that has come and had to wait for earlier work.
   void proceed();
   [[nodiscard]] bool has_waiting_work() const { return !waiting_.empty(); }
   void send_answers();
   [[nodiscard]] bool owes_answers() const { return !answers_.empty(); }
   // One-sided work of ours (one_sided.cc).
   [[nodiscard]] bool take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken);
-  // Moves finished work, oldest first, to the interface's completions; whether any is left.
+  // Moves finished work, oldest first, to the interface's completions. Returns whether any work is
+  // left.
   bool collect();
-  // Ends all work that was not answered.
+  // Ends, with this status, all work that was not answered.
   void flush_work(const Status& status);
 
  private:
-  // A notice that went alone, with a payload that is the caller's memory.
+  // A notice that travels in a message of its own. Its payload is read from the caller's memory.
   struct Piece {
     NoticeMessage message;
     std::span<const std::byte> data;
     Pending pending;  // UCX reads both
   };
   static constexpr std::uint64_t kNoBatch = ~std::uint64_t{0};
-  // What a slot sent last. Small: a stream of notices takes one after the other.
+  // What a slot sent last. It is small, because a stream of notices uses the slots one after
+  // another.
   struct Sent {
-    std::uint64_t batch = 0;       // the number of its batch, or kNoBatch:
-    std::unique_ptr<Piece> piece;  // it was this; kept for the next one
+    std::uint64_t batch = 0;       // the number of its batch; kNoBatch: it was `piece`
+    std::unique_ptr<Piece> piece;  // kept for the slot's next piece
   };
   struct Outgoing {
     std::uint64_t posted = 0;
     std::uint64_t released = 0;
-    std::uint64_t arrived = 0;  // those that the peer has, as far as it said
+    std::uint64_t arrived = 0;  // how many the peer says have come
     std::uint64_t settled = 0;
-    std::unique_ptr<Sent[]> sent;  // slots; made when the channel is used first
+    std::unique_ptr<Sent[]> sent;  // one per slot; made at the channel's first use
   };
   struct Arrival {
     bool is_there = false;
     bool is_piece = false;  // larger than a slot's payload
     WireHeader header;
     const std::byte* payload = nullptr;
-    void* kept = nullptr;  // UCX's memory, in which a piece came
-    Lines copy;            // or ours
+    void* kept = nullptr;  // UCX's memory with the payload, if it was kept
+    Lines copy;            // otherwise: our copy of it
   };
   struct Incoming {
     std::uint64_t next = 0;
-    std::uint64_t arrived = 0;           // up to here all have come
-    std::uint64_t reported = 0;          // what the peer knows of `next`
-    std::uint64_t reported_arrived = 0;  // … and of `arrived`
-    bool waiting = false;                // among the unreported
+    std::uint64_t arrived = 0;           // all notices before this number have come
+    std::uint64_t reported = 0;          // the `next` that the peer was told last
+    std::uint64_t reported_arrived = 0;  // the `arrived` that the peer was told last
+    bool waiting = false;                // listed in unreported_
     std::unique_ptr<Arrival[]> arrivals;
   };
   // One-sided work of ours, until its completion can be polled.
@@ -221,7 +233,7 @@ class UcxEndpoint final : public Endpoint {
     bool receiving = false;  // UCX writes `local`
     UcxEndpoint* endpoint = nullptr;
   };
-  // What we owe for one-sided work of the peer that was begun. Answers leave in the order of the
+  // The answer to one-sided work of the peer that was begun. Answers leave in the order of the
   // work.
   struct Answer {
     AnswerMessage message;
@@ -233,17 +245,18 @@ class UcxEndpoint final : public Endpoint {
     Pending pending;  // UCX reads the message and the data
     UcxEndpoint* endpoint = nullptr;
 
-    // Whether memory of ours is still written or read for it.
+    // Whether our memory is still being written or read for this work.
     [[nodiscard]] bool touches_memory() const {
       return !ready || (!data.empty() && (!sent || pending));
     }
   };
-  // Work of the peer that has come and waits for its turn; an empty place, if it has not come.
+  // A place for work of the peer that was not begun. If `is_here`, the work has come and waits for
+  // its turn; otherwise it has not come yet.
   struct Waiting {
     bool is_here = false;
     WorkMessage message;
-    Arriving data;                // UCX's memory …
-    std::vector<std::byte> copy;  // … or ours
+    Arriving data;                // in UCX's memory, or in `copy`
+    std::vector<std::byte> copy;  // if UCX's memory could not be kept
   };
 
   [[nodiscard]] bool working() const { return native_ != nullptr && broken_ == UCS_OK; }
@@ -253,13 +266,13 @@ class UcxEndpoint final : public Endpoint {
   void count_told(std::uint32_t channel);
   // The slot for the channel's next notice; nullptr for full.
   [[nodiscard]] Sent* next_slot(Outgoing& out) const;
-  // Puts a message into the batch, all but its header; where that belongs, or nullptr if there is
-  // no room until UCX has sent earlier ones.
+  // Adds a message to the batch, but leaves out its header. Returns the place for that header;
+  // nullptr if there is no room until UCX has sent earlier batches.
   [[nodiscard]] std::byte* append(std::size_t header_bytes, std::span<const std::byte> payload);
-  // The batch being filled; nullptr where there is none.
+  // The batch being filled; nullptr if there is none.
   [[nodiscard]] Batch* filling() const;
   void send_batch();
-  // Gives UCX pieces that wait, as long as it holds less than `most`.
+  // Gives waiting pieces to UCX until it holds `most` of this endpoint's pieces.
   void hand_over_pieces(std::size_t most);
   // Gives back the batches that UCX has sent, oldest first.
   void collect_batches();
@@ -273,7 +286,8 @@ class UcxEndpoint final : public Endpoint {
   void receive(void* data, std::byte* into, std::size_t bytes, Landed landed, void* what);
   Posted post_work(WorkMessage message, std::span<std::byte> local, const RemoteBuffer& remote,
                    std::uint64_t* found, std::uint64_t ticket);
-  // Small data in the message itself, large data straight into the receiver's memory.
+  // UCX's protocol for data of this size: small data travel in the message (eager), large data go
+  // straight into the receiver's memory (rendezvous).
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;
   void end(Work& work, WorkVerdict verdict);
   [[nodiscard]] static WorkRequest request_of(const WorkMessage& work);
@@ -296,22 +310,24 @@ class UcxEndpoint final : public Endpoint {
   std::atomic<bool> peer_closed_ = false;
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
-  // Batches that UCX still reads, and the one being filled, number `batches_`, by their numbers.
+  // The batches that UCX still reads, and the one being filled, which has the number `batches_`.
+  // Batch number n is at place n modulo kBatches.
   std::array<std::unique_ptr<Batch>, kBatches> batch_;
   std::uint64_t batches_ = 0;
-  std::uint64_t batches_sent_ = 0;         // those are out of UCX's hands
-  bool filled_ = false;                    // among the interface's filled
+  std::uint64_t batches_sent_ = 0;  // UCX does not read the batches before this number any more
+  bool filled_ = false;             // listed in the interface's filled_
   std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know of
-  std::deque<Piece*> pieces_;              // that UCX has not got yet, oldest first
-  std::vector<const Piece*> held_pieces_;  // that it has
+  std::deque<Piece*> pieces_;              // not given to UCX yet, oldest first
+  std::vector<const Piece*> held_pieces_;  // given to UCX, which still reads them
   std::deque<Work> work_;
-  std::uint64_t first_work_ = 0;  // number of the oldest
+  std::uint64_t first_work_ = 0;  // the number of the oldest in work_
   WorkOrder order_;
   std::uint64_t works_sent_ = 0;
   std::deque<Answer> answers_;
-  std::deque<Waiting> waiting_;                   // by place …
-  std::uint64_t next_place_ = 0;                  // … from this one on
-  std::optional<std::uint32_t> failed_sequence_;  // of the peer's work: the rest of it is not done
+  std::deque<Waiting> waiting_;   // the peer's work not begun yet, by place
+  std::uint64_t next_place_ = 0;  // the place of its first
+  // The sequence of the peer's work in which one failed. The rest of that sequence is refused.
+  std::optional<std::uint32_t> failed_sequence_;
   bool proceeding_ = false;
   std::string hello_;
   Message greeting_;
@@ -358,14 +374,15 @@ class UcxInterface final : public Interface {
   // Bytes of a slot's payload, whole cache lines.
   [[nodiscard]] std::size_t payload_stride() const { return payload_stride_; }
   void count_bytes(std::size_t bytes) { endpoint_bytes_ += bytes; }
-  // Buffers for what has come: piece_bytes() long, or payload_stride().
+  // Buffers for payloads that have come: piece_bytes() long for pieces, payload_stride() for
+  // others.
   [[nodiscard]] Pool& pool(bool of_pieces) { return of_pieces ? pieces_ : payloads_; }
-  // An arrival became visible; on the control channel its endpoint asks for attention.
+  // A notice has come, so this turn has news.
   void count_arrival() { ++arrivals_; }
-  // A piece came or was released: its sender may wait for that, so it is told soon.
+  // A piece has come or was released. Its sender may wait for that, so it is told at the next turn.
   void report_soon() { urgent_ = true; }
   void ask_attention(UcxEndpoint& endpoint) { askers_.push_back(&endpoint); }
-  // The endpoint has something in its batch, or releases to report.
+  // flush_later(): the endpoint has a batch to send. report_later(): it has releases to report.
   void flush_later(UcxEndpoint& endpoint) { filled_.push_back(&endpoint); }
   void report_later(UcxEndpoint& endpoint) { reporters_.push_back(&endpoint); }
   [[nodiscard]] std::unique_ptr<Batch> take_batch();
@@ -375,11 +392,12 @@ class UcxInterface final : public Interface {
   // How many messages UCX still reads.
   [[nodiscard]] std::size_t& sending() { return sending_; }
   void fail_later(UcxEndpoint& endpoint) { failing_.push_back(&endpoint); }
-  // The stranger is connected, where it said that it is, for the answers that it waits for.
+  // The stranger waits for answers. The next turn connects to it, at the address in its hello.
   void answer_later(UcxEndpoint& stranger);
   [[nodiscard]] std::string_view own_address() const { return address_; }
   [[nodiscard]] Completions& completions() { return completions_; }
-  // The endpoint has work of its peer that waits for work before it.
+  // The endpoint has work of its peer that has to wait for earlier work. Every turn tries to begin
+  // it.
   void proceed_later(UcxEndpoint& endpoint);
   // Waits, with a bound, until UCX has let go of a disconnected endpoint's memory.
   void wait_closed(const UcxEndpoint& endpoint);
@@ -394,10 +412,11 @@ class UcxInterface final : public Interface {
   Status open_worker();
   void make_address(std::string_view worker);
   void connect_stranger(UcxEndpoint& stranger);
-  // The endpoint that a message came from; a stranger is remembered. nullptr: there is no place.
+  // The endpoint of the message's sender; an unknown sender becomes a stranger. nullptr if its rank
+  // is another one than before, or if there are too many strangers.
   UcxEndpoint* sender_of(const Message& message);
   [[nodiscard]] bool meant_for_us(const Message& message, std::size_t header_bytes) const;
-  // One message; false if it is not good. A batch is delivered message by message.
+  // Delivers one message; false if it is refused. A batch is delivered message by message.
   bool deliver(const void* header, std::size_t header_bytes, const Arriving& data, bool& taken);
   void deliver_batch(std::span<const std::byte> batch);
   bool refuse(const char* why);
@@ -410,7 +429,8 @@ class UcxInterface final : public Interface {
   void proceed_stalled();
   void warn_once(const Status& status);
   void wait_for_event(std::int64_t timeout_ns);
-  // Progress until `done` or until the deadline, asleep in between; whether it was done.
+  // Makes progress, and sleeps in between, until `done` is true or the deadline has passed. Returns
+  // whether `done` is true.
   template <typename Predicate>
   bool drain(Predicate done, const Deadline& deadline);
   [[nodiscard]] bool answered_all();
@@ -428,20 +448,22 @@ class UcxInterface final : public Interface {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int descriptor_ = -1;
-  Address fields_;  // of our address
+  Address fields_;  // the fixed part of our address
   std::string address_;
-  // All that ever were, by the peer's nonce: users may still hold those that a peer has replaced.
+  // All endpoints, by the nonce of the peer's interface. They stay, because users may still hold
+  // one whose peer has opened another interface.
   std::unordered_map<std::uint64_t, std::unique_ptr<UcxEndpoint>> known_;
   UcxEndpoint* last_sender_ = nullptr;
-  std::size_t strangers_ = 0;  // of them not connected
+  std::size_t strangers_ = 0;  // how many of them are not connected
   std::deque<UcxEndpoint*> askers_;
-  std::vector<UcxEndpoint*> filled_;     // with a batch to send
-  std::vector<UcxEndpoint*> flushing_;   // of them, in this turn
-  std::vector<UcxEndpoint*> reporters_;  // with releases to report
+  std::vector<UcxEndpoint*> filled_;     // endpoints with a batch to send
+  std::vector<UcxEndpoint*> flushing_;   // those that this turn serves
+  std::vector<UcxEndpoint*> reporters_;  // endpoints with releases to report
   std::vector<std::unique_ptr<Batch>> free_batches_;
   std::size_t batch_bytes_;
-  std::int64_t stuck_ns_ = 0;  // when a path that was given up could not end what it was writing
-  std::size_t sending_ = 0;    // messages that UCX still reads
+  // When let_go() last waited in vain for a path; 0 if its last wait succeeded.
+  std::int64_t stuck_ns_ = 0;
+  std::size_t sending_ = 0;  // messages that UCX still reads
   std::vector<UcxEndpoint*> failing_;
   std::vector<UcxEndpoint*> unanswered_;
   std::vector<UcxEndpoint*> at_work_;  // with one-sided work outstanding
@@ -451,8 +473,8 @@ class UcxInterface final : public Interface {
   Pool payloads_;
   Pool pieces_;
   std::uint64_t arrivals_ = 0;
-  std::uint64_t arrivals_told_ = 0;  // of them, those that a turn has answered for
-  bool urgent_ = false;              // a piece is among what is to be reported
+  std::uint64_t arrivals_told_ = 0;  // how many of them progress() has reported as news
+  bool urgent_ = false;              // releases are reported at the next turn
   bool armed_ = false;               // the caller is about to sleep
   std::uint32_t busy_calls_ = 0;
   std::uint32_t idle_calls_ = 0;

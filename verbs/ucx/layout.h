@@ -1,9 +1,10 @@
 // What travels between two ucx interfaces. Internal to the module; frozen with the wire version.
 //
-// Everything is an active message: the structures below are its header, a payload is its data; only
-// small notices and credits go many in one (batch.h). An interface is known by a random nonce, so
-// that a rank that opens a second one is another peer, and a message that reaches an interface it
-// was not meant for is dropped.
+// Every message is an active message. One of the structures below is its header, and the payload is
+// its data. Only small notices and credits travel several in one active message (batch.h).
+//
+// An interface is identified by a random nonce. So a second interface of the same rank is another
+// peer, and a message that reaches another interface than the one it was meant for is dropped.
 #pragma once
 
 #include <array>
@@ -17,16 +18,16 @@ namespace weft::ucx {
 
 enum class MessageKind : std::uint8_t {
   notice = 1,
-  credit = 2,        // `released` and `ahead` alone
+  credit = 2,        // no notice: only `released` and `ahead`
   goodbye = 3,       // the sender closed its interface
   write = 4,         // one-sided: the data goes to the region
   read = 5,          // one-sided: the region comes back as the data of the answer
   compare_swap = 6,  // one-sided
   answer = 7,        // to one of the three
-  hello = 8,         // first of an endpoint's; its data is the sender's address
+  hello = 8,         // the first message of an endpoint; its data is the sender's address
 };
 
-// What a message can name.
+// The most channels and slots that a message can name.
 inline constexpr std::uint32_t kMostChannels = 1U << 16;
 inline constexpr std::uint32_t kMostSlots = 1U << 15;
 
@@ -40,8 +41,8 @@ struct Message {
   std::uint64_t to = 0;    // nonce of the receiver's
   std::uint32_t rank = 0;  // of the sender
   std::uint16_t channel = 0;
-  std::uint16_t ahead = 0;     // how many of its notices have come and are not released
-  std::uint64_t number = 0;    // of the notice in its channel, of the work at its origin; from 0
+  std::uint16_t ahead = 0;     // how many of its notices the sender has and has not released
+  std::uint64_t number = 0;    // of the notice in its channel, or of the work at its origin; from 0
   std::uint64_t released = 0;  // how many notices of the channel the sender has released
 };
 static_assert(std::is_trivially_copyable_v<Message> && std::is_standard_layout_v<Message>);
@@ -68,10 +69,10 @@ struct WorkMessage {
   Message message;
   std::uint64_t word = 0;    // RemoteBuffer::word
   std::uint64_t region = 0;  // RemoteBuffer::bytes
-  std::uint64_t bytes = 0;   // of them to write or read
+  std::uint64_t bytes = 0;   // how many of them to write or read
   std::uint64_t expected = 0;
   std::uint64_t desired = 0;
-  std::uint64_t place = 0;     // in the order of the work that its origin sent here, from 0
+  std::uint64_t place = 0;     // the work's place in the order in which its origin sent it, from 0
   std::uint32_t sequence = 0;  // WorkOrder::sequence() of the origin
   PieceForm form = PieceForm::view;
   std::array<std::uint8_t, 3> unused{};
@@ -121,7 +122,7 @@ struct Address {
   std::uint64_t piece_bytes = 0;
   std::uint64_t nonce = 0;
   std::uint64_t worker_bytes = 0;
-  // Over all of the above and the worker address: UCX trusts the address that it is given.
+  // Covers all of the above and the worker address. UCX does not check an address that it is given.
   std::uint64_t checksum = 0;
 };
 static_assert(std::is_trivially_copyable_v<Address> && sizeof(Address) == 72);

@@ -1,9 +1,10 @@
 // The functions of UCX, loaded at run time: a host without UCX still starts. Internal to the
 // module.
 //
-// The table is made at the first use and lives as long as the process. UCX takes over the process's
-// fatal signals and prints its own log; both are undone here, and what it would have printed last
-// on this thread is kept, because its words name devices and addresses that its error codes do not.
+// The table is made at the first use and lives as long as the process. UCX installs handlers for
+// the process's fatal signals and prints a log of its own; loading it here undoes both. The line
+// that UCX would have printed last on a thread is kept, because it names devices and addresses,
+// which UCX's error codes do not.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -48,7 +49,7 @@ struct Library {
 // A Status for an answer of UCX: "what: UCX's words".
 [[nodiscard]] Status ucx_error(std::string_view what, ucs_status_t status, Rank rank = kNoRank);
 
-// What UCX last wanted to log on this thread; taken once.
+// The line that UCX last wanted to log on this thread. It is returned once; after that it is empty.
 [[nodiscard]] std::string take_words();
 
 }  // namespace weft::ucx

@@ -1,5 +1,6 @@
-// One-sided work of ours over a transport that has none: the target's lane does it when the message
-// comes, and answers (target.cc). So an origin knows what became of its work.
+// One-sided work of ours. An active message cannot do it alone, so the target's lane does it when
+// the message comes, and answers (target.cc). By the answer the origin knows what became of its
+// work.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -76,7 +77,7 @@ Posted UcxEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t 
 
 bool UcxEndpoint::take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken) {
   const std::uint64_t number = answer.message.number;
-  if (number < first_work_) return true;  // flushed in the meantime, like what is answered twice
+  if (number < first_work_) return true;  // the work was flushed, or this is its second answer
   if (number - first_work_ >= work_.size()) return false;
   Work& work = work_[number - first_work_];
   if (work.answered) return true;
@@ -103,7 +104,7 @@ void UcxEndpoint::landed_read(void* request, ucs_status_t status, std::size_t, v
   if (status != UCS_OK) work.endpoint->end(work, WorkVerdict::lost);
 }
 
-// The work number of an order counts from 1, the number in a message from 0.
+// WorkOrder numbers work from 1, messages number it from 0.
 void UcxEndpoint::end(Work& work, WorkVerdict verdict) {
   if (verdict == WorkVerdict::done) return;
   work.status = verdict == WorkVerdict::behind

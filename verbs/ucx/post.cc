@@ -1,5 +1,5 @@
-// The sending side of the data path: notices, pieces and the releases that we report. A small
-// notice costs one copy, into the batch that takes all of a turn to the peer.
+// The sending side of the data path: notices, pieces and the reports of our releases. A small
+// notice costs one copy: into the batch that takes everything posted to a peer in one turn.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace weft::ucx {
 namespace {
 
-// UCX no longer reads what was sent. Errors are the endpoint's: UCX reports them there too.
+// Called by UCX when it no longer reads what was sent. Errors are ignored here, because UCX reports
+// them to the endpoint, too (broke()).
 void let_go(void* request, ucs_status_t, void* pending) {
   static_cast<Pending*>(pending)->end();
   (*library())->request_free(request);
@@ -38,21 +39,21 @@ Message UcxEndpoint::message(MessageKind kind, std::uint32_t channel, std::uint6
   return made;
 }
 
-// What of its channel has come and was released, as of now.
+// Writes into the message how many notices of its channel have come and were released by now.
 void UcxEndpoint::tell_received(Message& message) const {
   const Incoming& in = incoming_[message.channel];
   message.ahead = static_cast<std::uint16_t>(in.arrived - in.next);
   message.released = in.next;
 }
 
-// A message that tells it is on its way.
+// A message with the counts of tell_received() is on its way.
 void UcxEndpoint::count_told(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
   in.reported = in.next;
   in.reported_arrived = in.arrived;
 }
 
-// The header and the data stay as they are while `pending` holds.
+// The header and the data must stay as they are while `pending` is true.
 void UcxEndpoint::send(const void* header, std::size_t header_bytes,
                        std::span<const std::byte> data, std::uint32_t flags, Pending& pending) {
   ucp_request_param_t how{};
@@ -80,8 +81,8 @@ UcxEndpoint::Sent* UcxEndpoint::next_slot(Outgoing& out) const {
   return slot->piece != nullptr && slot->piece->pending ? nullptr : slot;
 }
 
-// It leaves with the batch at the next turn. Control notices leave at once: they are few, and after
-// a failure the caller may take no more turns.
+// The notice leaves with the batch at the next turn. A control notice leaves at once: there are few
+// of them, and after a failure the caller may take no more turns.
 Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
                                 std::span<const std::byte> payload) {
   Outgoing& out = outgoing_[channel];
@@ -89,7 +90,8 @@ Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
   if (slot == nullptr) return Posted::full;
   std::byte* place = append(sizeof(NoticeMessage), payload);
   if (place == nullptr) return Posted::full;
-  // Written where it leaves from: a copy would wait until what was stored in parts is in memory.
+  // The message is built where it leaves from. If it were built elsewhere, a copy with wide loads
+  // would have to wait until the narrow stores of its fields are in memory.
   ::new (place) Message(message(MessageKind::notice, channel, out.posted));
   std::memcpy(place + offsetof(NoticeMessage, header), &header, sizeof header);
   slot->batch = batches_;
@@ -119,11 +121,11 @@ std::byte* UcxEndpoint::append(std::size_t header_bytes, std::span<const std::by
 }
 
 Batch* UcxEndpoint::filling() const {
-  if (batches_ - batches_sent_ == kBatches) return nullptr;  // all places are taken by sent ones
+  if (batches_ - batches_sent_ == kBatches) return nullptr;  // UCX still reads all of them
   return batch_[batches_ % kBatches].get();
 }
 
-// By a path that carries no more nothing is sent: the batch counts as gone.
+// On a path that has failed nothing is sent, and the batch counts as sent.
 void UcxEndpoint::send_batch() {
   Batch* batch = filling();
   if (batch == nullptr) return;
@@ -138,8 +140,8 @@ void UcxEndpoint::collect_batches() {
     interface_.give_batch(std::move(batch_[batches_sent_++ % kBatches]));
 }
 
-// While UCX still holds earlier ones (the socket is full, or not connected yet) more is gathered, so
-// that many turns with a little each do not use up the places.
+// If UCX still holds earlier batches (the socket is full, or not connected yet), the present batch
+// gathers more messages. Otherwise many turns with a few messages each would use up all places.
 void UcxEndpoint::flush() {
   filled_ = false;
   hand_over_pieces(kPiecesAhead);
@@ -162,8 +164,9 @@ std::unique_ptr<Batch> UcxInterface::take_batch() {
   return batch;
 }
 
-// The data goes with the message. A rendezvous would ask first, and its question and answer each
-// wait behind what is under way that way: where ranks exchange, up to a whole window of pieces.
+// The data travel in the message (eager). A rendezvous would send a question first. Its question
+// and its answer would each wait behind all that is under way in their direction: up to a whole
+// window of pieces if both ranks send.
 Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
                                std::span<const std::byte> payload) {
   if (payload.size() <= interface_.payload_stride()) return post_notice(channel, header, payload);
@@ -183,8 +186,8 @@ Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
   return Posted::posted;
 }
 
-// UCX gets as many as it may hold; the others are looked at again at the next turn. What a piece
-// tells of the other direction is of the moment at which it leaves.
+// Pieces beyond `most` wait for the next turn. The counts that a piece carries of the other
+// direction are those of the moment at which it is handed over.
 void UcxEndpoint::hand_over_pieces(std::size_t most) {
   if (!working()) pieces_.clear();
   std::erase_if(held_pieces_, [](const Piece* piece) { return !piece->pending; });
@@ -203,8 +206,8 @@ std::uint64_t UcxEndpoint::released(std::uint32_t channel) {
   return interface_.closed() ? out.posted : out.released;
 }
 
-// A piece is settled when the peer says that it has come: that UCX let go of it only tells that the
-// kernel's buffers had room, and a bond judges by this how fast a path carries.
+// A piece is settled when the peer says that it has come. That UCX no longer reads a piece only
+// shows that the kernel's buffers had room; but a bond judges by settled() how fast a path carries.
 std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
   const std::uint64_t mask = interface_.options().slots - 1;
@@ -220,9 +223,9 @@ std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
   return out.settled;
 }
 
-// Reports go at once when half of the slots are free again and the peer does not know, else with
-// the next batch or when nothing else moves: so neither a stream nor a ping-pong pays a message
-// each.
+// A release is reported at once if half of the slots have become free since the last report.
+// Otherwise it is reported with the next batch, or when nothing else moves. So neither a stream nor
+// a ping-pong pays a message for each release.
 void UcxEndpoint::release(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
   const std::uint32_t slots = interface_.options().slots;
@@ -245,8 +248,8 @@ bool UcxEndpoint::report(std::uint32_t channel) {
   Incoming& in = incoming_[channel];
   const bool known = in.next == in.reported && in.arrived == in.reported_arrived;
   if (known || interface_.closed() || (connected() && !working())) return true;
-  if (!connected() && hello_.empty()) return true;  // there is no way back
-  if (!connected()) {                               // its pieces settle by our word
+  if (!connected() && hello_.empty()) return true;  // its address is not known
+  if (!connected()) {                               // its pieces settle by our report
     interface_.answer_later(*this);
     return false;
   }

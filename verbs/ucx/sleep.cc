@@ -1,5 +1,5 @@
-// Progress, sleeping and waking. UCX has one descriptor per worker that becomes readable once the
-// worker was armed; arming answers that it is busy while something waits to be let in.
+// Progress, sleeping and waking. Each UCX worker has a descriptor, which becomes readable at the
+// first event after the worker was armed. Arming fails as busy while an event waits to be taken in.
 #include <poll.h>
 #include <time.h>
 
@@ -11,21 +11,24 @@
 namespace weft::ucx {
 namespace {
 
-// Rounds of UCX's progress in one call of ours: a lane has other interfaces too.
+// The most rounds of UCX's progress in one turn, because a lane has other interfaces, too.
 constexpr int kRounds = 16;
-// Calls in a row that moved something, after which releases are reported all the same.
+// After so many turns in a row that moved something, a turn also looks at due reports and at paths
+// that broke.
 constexpr std::uint32_t kBusyCalls = 16;
-// Calls in a row that moved nothing, after which releases are reported that nobody needs yet.
+// After so many turns in a row that moved nothing, releases are reported that no sender waits for
+// yet.
 constexpr std::uint32_t kIdleCalls = 16;
 
 }  // namespace
 
-// Ends early when something arrived, so that the first of many is not kept waiting by the rest.
+// A turn stops asking UCX once something has arrived, so that the first of many notices does not
+// wait for the rest.
 bool UcxInterface::progress() {
   const bool flushes = !filled_.empty();
   if (flushes) flush_batches();
   const std::uint64_t before = std::exchange(arrivals_told_, arrivals_);
-  // Closing an endpoint takes turns of its own, in which others may be heard.
+  // Closing an endpoint drives UCX, too (drain()). What arrived then is news of this turn.
   const bool came = before != arrivals_;
   int rounds = 0;
   while (rounds < kRounds && arrivals_ == arrivals_told_ && library_.worker_progress(worker_) != 0)
@@ -66,8 +69,9 @@ void UcxInterface::fail_broken() {
   for (UcxEndpoint* endpoint : std::exchange(failing_, {})) endpoint->fail();
 }
 
-// Whether UCX will make the descriptor readable at the next event. What is posted from here on
-// leaves at once: the caller looks once more at what has come, and then sleeps without a turn.
+// Returns whether UCX will make the descriptor readable at the next event. While armed, what is
+// posted leaves at once, because the caller looks once more at what has come and then sleeps
+// without another turn.
 bool UcxInterface::arm() {
   armed_ = true;
   report_releases();

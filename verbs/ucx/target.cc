@@ -1,12 +1,13 @@
-// One-sided work of a peer: our lane does it, inside of our shared heap alone, and answers.
+// One-sided work of a peer. Our lane does it, only inside our shared heap, and answers.
 //
-// Work is begun in the order of its places. Most of it is over when it was begun; what UCX goes on
-// moving (the data of a large write, the answer to a read) is not. So bulk, which is large writes
-// and reads, waits only for unfinished work on the same bytes, and streams at full speed.
-// Everything else can be a word that is published or taken, and waits for all work before it.
+// Work is begun in the order in which its origin sent it (WorkMessage::place). Most work has ended
+// when begin_work() returns. Two kinds have not, because UCX goes on moving their data: large
+// writes and reads. They are called bulk. Bulk waits only for unfinished work on the same bytes, so
+// that it streams at full speed. All other work may publish or take a word, and waits for all
+// unfinished work before it.
 //
-// A work that is refused ends its sequence: what its origin posted behind it, before it could know,
-// is refused, too.
+// If work is refused, the rest of its sequence (WorkOrder::sequence()) is refused, too: the work
+// that its origin posted before it could know of the refusal.
 #include <algorithm>
 #include <cstring>
 
@@ -45,7 +46,8 @@ WorkRequest UcxEndpoint::request_of(const WorkMessage& work) {
   return {kind_of(work.message.kind), {work.form, work.word, work.region}, work.bytes};
 }
 
-// A peer has at most so much work outstanding; answers that wait for UCX to let go may add as many.
+// A peer has at most Completions::kMost pieces of work outstanding. As many answers again may wait
+// until UCX no longer reads them.
 bool UcxEndpoint::take_work(const WorkMessage& work, const Arriving& data, bool& taken) {
   while (!answers_.empty() && answers_.front().sent && !answers_.front().pending)
     answers_.pop_front();
@@ -89,7 +91,8 @@ bool UcxEndpoint::keep(const WorkMessage& work, const Arriving& data, bool& take
   return true;
 }
 
-// A callback of UCX may come back here; the outer call then goes on.
+// A callback of UCX may call this function again. Then the inner call returns and the outer one
+// goes on.
 void UcxEndpoint::proceed() {
   if (!failure_.ok()) return drop_waiting();
   if (proceeding_) return;
@@ -106,7 +109,7 @@ void UcxEndpoint::proceed() {
   proceeding_ = false;
 }
 
-// UCX's memory that was kept for the work.
+// Frees the memory of UCX that was kept for the work.
 void UcxEndpoint::free_kept(const Waiting& work) {
   if (work.is_here && work.data.bytes != 0 && work.copy.empty())
     library_.am_data_release(interface_.worker(), work.data.data);
@@ -116,7 +119,7 @@ void UcxEndpoint::drop_waiting() {
   for (const Waiting& work : std::exchange(waiting_, {})) free_kept(work);
 }
 
-// What may be done with the work, and where its region is.
+// Whether the work may be done. If so, `region` is set to where it is done in our heap.
 WorkVerdict UcxEndpoint::admit(const WorkMessage& work, std::byte*& region) const {
   if (failed_sequence_ == work.sequence) return WorkVerdict::behind;
   const Result<HeapIdentity> heap = heap_identity();
@@ -128,7 +131,7 @@ WorkVerdict UcxEndpoint::admit(const WorkMessage& work, std::byte*& region) cons
   return verdict;
 }
 
-// `taken`: UCX moves the data, and keeps them until then.
+// Sets `taken` if UCX goes on moving the data (a rendezvous) and therefore has to keep them.
 void UcxEndpoint::begin_work(const WorkMessage& work, const Arriving& data, bool& taken) {
   Answer& answer = answers_.emplace_back();
   answer.endpoint = this;

@@ -1,10 +1,12 @@
-// ucx: ranks of any machine through UCX active messages, over whatever UCX reaches a network device
-// with; TCP where nothing better is asked for.
+// ucx: connects ranks of any machines by UCX active messages, over those of UCX's transports that
+// are asked for on a network device; TCP by default.
 //
-// Small notices are copied into the message; larger payloads go as pieces, from the caller's memory
-// into a buffer of the receiver. Nobody's memory is read in place. One interface per network
-// device, each with its own UCX context, so that every device is a rail. UCX is loaded when the
-// first interface is opened: a host without it starts, and opening says what is missing.
+// Small notices are copied into the message. Larger payloads travel as pieces, from the caller's
+// memory into a buffer of the receiver. No rank's memory is read in place. Each network device has
+// an interface with its own UCX context, so every device can be a rail.
+//
+// UCX is loaded when the first interface is opened. A program starts on a host without UCX, and
+// open_ucx() says what is missing.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Where Weft was built without PMIx: who asks for it hears so.
+// absent: for a build without PMIx. Every use of PMIx is an error that says so.
 #include "engine/bootstrap/bootstrap.h"
 #include "engine/bootstrap/kinds.h"
 

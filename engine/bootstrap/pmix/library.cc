@@ -1,4 +1,4 @@
-// Loading PMIx, and the small pieces of PMIx's C that both its client and its server need.
+// library: loading PMIx, and helpers that both its client and its server need.
 #include "engine/bootstrap/pmix/library.h"
 
 #include <fmt/format.h>
@@ -10,11 +10,12 @@
 namespace weft::pmix {
 namespace {
 
-// Versions 2 to 5 have kept this name and the layout of what we exchange with it.
+// PMIx 2 to 5 have this file name and the same layout of the structures that Weft passes.
 constexpr const char* kFile = "libpmix.so.2";
 
 Result<Library> load() {
-  // Global: PMIx's own plugins look for its symbols. Never closed: its thread runs in it.
+  // The symbols are global, because PMIx's plugins need them. The library is never closed, because
+  // its thread runs in it.
   DynamicLibrary file(kFile, DynamicLibrary::Symbols::global);
   Library all{};
   WEFT_RETURN_IF_ERROR(file.find("PMIx_Error_string", all.error_string)
@@ -49,7 +50,7 @@ template <typename Fill>
 void answer(void* shared, pmix_status_t status, Fill fill) {
   const std::shared_ptr<Answer> answer = unshare(shared);
   const std::lock_guard lock(answer->bell->mutex);
-  // A request that was served at once says so instead of "success".
+  // PMIX_OPERATION_SUCCEEDED means that the request was served at once.
   answer->status = status == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : status;
   fill(*answer);
   answer->is_here = true;
@@ -67,7 +68,7 @@ pmix_info_t attribute(std::string_view key, pmix_data_type_t type) {
 }  // namespace
 
 Result<const Library*> library() {
-  // Never destroyed: a static context may be the last that uses it.
+  // Never destroyed, because a static context may be the last one that uses it.
   static const auto& loaded = *new const Result<Library>(load());
   if (!loaded.ok()) return loaded.status();
   return &*loaded;

@@ -1,8 +1,8 @@
-// The PMIx library as a table of its functions, loaded at run time: where libpmix is missing every
-// program starts all the same, and only who asks for PMIx hears of it.
+// library: the PMIx library as a table of its functions, loaded at run time. If libpmix is missing,
+// programs start all the same, and only the use of PMIx is an error.
 //
-// The table and everything behind it live as long as the process. PMIx has one thread of its own,
-// which makes all callbacks; they take a lock, note the answer and return.
+// The library and the table stay until the process ends. PMIx has one thread of its own, which
+// makes all callbacks. These take a lock, store the answer and return.
 #pragma once
 
 #include <pmix.h>
@@ -41,20 +41,21 @@ struct Library {
   decltype(&PMIx_generate_ppn) generate_ppn;
 };
 
-// Loaded by the first call; `unavailable` says what is missing.
+// Loads the library in the first call. `unavailable` says what is missing.
 [[nodiscard]] Result<const Library*> library();
 
-// "PMIx: put 'x': OUT-OF-RESOURCE".
+// An error such as "PMIx: put 'x': OUT-OF-RESOURCE".
 [[nodiscard]] Status failure(const Library& library, std::string_view what, pmix_status_t status);
 
-// Where whoever waits for answers sleeps, and what guards them.
+// Guards answers, and wakes the threads that wait for them.
 struct Bell {
   std::mutex mutex;
   std::condition_variable rung;
 };
 
-// A request and its answer, which may come after the asker has stopped waiting: so both hold it.
-// PMIx copies nothing and reads what it was asked until it answers, even after the call's return.
+// A request and its answer. The caller and the callback both hold it, because the answer may come
+// after the caller has stopped waiting. PMIx does not copy the request; it reads it until it
+// answers, even after the call has returned.
 struct Answer {
   std::shared_ptr<Bell> bell;
   std::string key;
@@ -62,23 +63,24 @@ struct Answer {
   std::vector<pmix_info_t> infos;
   bool is_here = false;
   pmix_status_t status = PMIX_SUCCESS;
-  std::string value;          // of a get
-  std::size_t reference = 0;  // of a registration
+  std::string value;          // the answer to a get
+  std::size_t reference = 0;  // the answer to the registration of an event handler
 };
 [[nodiscard]] std::shared_ptr<Answer> new_answer(const std::shared_ptr<Bell>& bell);
 
-// The callbacks that fill an Answer, and what they take as their data: owned by the callback.
+// The callbacks that fill in an Answer. share() makes the pointer that a callback gets as its data;
+// the callback owns it.
 [[nodiscard]] void* share(const std::shared_ptr<Answer>& answer);
-void take_back(void* shared);  // the request was refused, so no callback follows
+void take_back(void* shared);  // frees it if the request was refused and no callback follows
 void on_done(pmix_status_t status, void* shared);
 void on_value(pmix_status_t status, pmix_value_t* value, void* shared);
 void on_registered(pmix_status_t status, std::size_t reference, void* shared);
 
-// Waits for the answer and gives its status; PMIX_ERR_TIMEOUT at the deadline.
+// Waits for the answer and returns its status; PMIX_ERR_TIMEOUT at the deadline.
 [[nodiscard]] pmix_status_t await(Answer& answer, Deadline deadline);
 
 [[nodiscard]] pmix_proc_t process(std::string_view name_space, pmix_rank_t rank);
-// One attribute of a request. Text is referred to, not copied: it outlives the request.
+// One attribute of a request. Text is not copied, so it must outlive the request.
 [[nodiscard]] pmix_info_t flag(std::string_view key);
 [[nodiscard]] pmix_info_t number(std::string_view key, std::uint32_t value);
 [[nodiscard]] pmix_info_t small_number(std::string_view key, std::uint16_t value);
@@ -87,11 +89,13 @@ void on_registered(pmix_status_t status, std::size_t reference, void* shared);
 [[nodiscard]] pmix_info_t process_rank(std::string_view key, pmix_rank_t value);
 [[nodiscard]] pmix_info_t process_name(std::string_view key, pmix_proc_t& value);
 
-// What a rank tells the others about itself; numbers of the range that PMIx leaves to its users.
+// The events that a rank sends about itself. Their numbers are of the range that PMIx leaves to its
+// users.
 inline constexpr pmix_status_t kLeft = PMIX_EXTERNAL_ERR_BASE - 871;
 inline constexpr pmix_status_t kDied = PMIX_EXTERNAL_ERR_BASE - 872;
 
-// Ends of processes, as versions 3 to 5 name them, and of the connection to the server.
+// The events for the end of a process, with the names of PMIx 3 to 5, and for the end of the
+// connection to the server.
 inline constexpr std::array kDeaths{PMIX_ERR_PROC_ABORTED,      PMIX_ERR_PROC_ABORTED_BY_SIG,
                                     PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_PROC_TERMINATED,
                                     PMIX_EVENT_PROC_TERMINATED, kDied};

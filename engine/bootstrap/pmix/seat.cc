@@ -1,4 +1,4 @@
-// PMIx_Init, the events of the job, and PMIx_Finalize at exit.
+// seat: PMIx_Init, the events of the job, and PMIx_Finalize at exit.
 #include "engine/bootstrap/pmix/seat.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::optional<std::uint32_t> session_in(std::string_view text) {
 }  // namespace
 
 Result<PmixSeat*> PmixSeat::of_process() {
-  // Never destroyed: a static context may be the last that uses it.
+  // Never destroyed, because a static context may be the last one that uses it.
   static auto& mutex = *new std::mutex;
   const std::lock_guard lock(mutex);
   if (seat_of_process == nullptr) {
@@ -48,7 +48,7 @@ Result<PmixSeat*> PmixSeat::of_process() {
 Result<PmixSeat*> PmixSeat::join() {
   WEFT_ASSIGN(const pmix::Library* library, pmix::library());
   pmix_proc_t self = pmix::process("", 0);
-  const SignalsBlocked blocked;  // in the thread that PMIx starts
+  const SignalsBlocked blocked;  // the thread that PMIx starts inherits this
   const pmix_status_t status = library->init(&self, nullptr, 0);
   if (status != PMIX_SUCCESS) return pmix::failure(*library, "join the job", status);
   return new PmixSeat(*library, self);
@@ -92,7 +92,7 @@ void PmixSeat::detach(PmixStore& store, bool ends_session) {
   if (was_last) finalize();
 }
 
-// PMIx calls a function without a word about whose it is.
+// The event handler. PMIx passes no pointer to the seat, so the function is static.
 void PmixSeat::on_event(std::size_t, pmix_status_t code, const pmix_proc_t* source,
                         pmix_info_t infos[], std::size_t count, pmix_info_t*, std::size_t,
                         pmix_event_notification_cbfunc_fn_t done, void* data) {
@@ -106,13 +106,13 @@ void PmixSeat::on_event(std::size_t, pmix_status_t code, const pmix_proc_t* sour
   }
   if (code == pmix::kLeft || code == pmix::kDied) news.session = session_in(news.text);
   if (seat_of_process != nullptr) seat_of_process->take(std::move(news));
-  // Others in this process (MPI) may want to know as well.
+  // The event goes on to other handlers of this process, such as those of MPI.
   if (done != nullptr) done(PMIX_EVENT_NO_ACTION_TAKEN, nullptr, 0, nullptr, nullptr, data);
 }
 
 void PmixSeat::take(News news) {
   const std::lock_guard lock(mutex_);
-  if (news.session && *news.session < session_) return;  // of a session that is over here
+  if (news.session && *news.session < session_) return;  // that session is over on this rank
   if (store_ != nullptr && concerns_store(news))
     store_->take_event(news.code, news.process, news.text);
   const bool is_known = std::ranges::any_of(news_, [&news](const News& old) {
@@ -132,12 +132,13 @@ void PmixSeat::leave_at_exit() {
   if (seat.process_ != getpid()) return;
   std::unique_lock lock(seat.mutex_);
   seat.exits_ = true;
-  const bool has_store = seat.store_ != nullptr;  // a static context's, which goes later
+  const bool has_store = seat.store_ != nullptr;  // of a static context, which is destroyed later
   lock.unlock();
   if (!has_store) seat.finalize();
 }
 
-// Without the lock: PMIx waits for its thread, which may be bringing an event.
+// Called without the lock: PMIx_Finalize waits for PMIx's thread, which may be delivering an event
+// and need the lock.
 void PmixSeat::finalize() {
   if (handler_) (void)library_.deregister_event_handler(*handler_, nullptr, nullptr);
   (void)library_.finalize(nullptr, 0);

@@ -1,16 +1,18 @@
-// The seat of this process in its PMIx job, and the sessions that stores hold in it. Internal to
-// the module.
+// seat: the membership of this process in its PMIx job (its seat), and the sessions of its stores.
+// Internal to the module.
 //
-// PMIx knows a process once: PMIx_Finalize followed by PMIx_Init races with the fences of the other
-// ranks. So the process joins when its first store is opened and finalizes when it exits. A program
-// that ends Weft and starts it again gets a new *session* in the same seat:
+// A process can join a PMIx job only once, because PMIx_Finalize followed by PMIx_Init races with
+// the fences of the other ranks. So the process calls PMIx_Init when its first store is opened, and
+// PMIx_Finalize when it exits. If a program ends Weft and starts it again, the new store has a new
+// *session* in the same seat:
 //
 //   open_store   session 0: keys "weft/0/…", goodbye
 //   open_store   session 1: keys "weft/1/…", goodbye
 //   exit         PMIx_Finalize
 //
-// All ranks open and leave stores in the same order, so they agree on the session's number. A rank
-// that has left session 0 is no news in session 1; a process that has died is dead in all.
+// All ranks open and leave stores in the same order, so they agree on the session's number. If a
+// rank has left session 0, that is no event in session 1. If a process has died, it is dead in all
+// sessions.
 #pragma once
 
 #include <unistd.h>
@@ -26,8 +28,8 @@ namespace weft {
 
 class PmixStore;
 
-// Lives as long as the process and is never destroyed: a static context may leave after all static
-// objects of ours. Thread safe; PMIx's thread brings events.
+// A seat is never destroyed, because a static context may leave after the static objects of this
+// library. Thread safe; PMIx's own thread delivers events.
 class PmixSeat {
  public:
   // Joins the job at the first call.
@@ -35,17 +37,17 @@ class PmixSeat {
 
   [[nodiscard]] const pmix::Library& library() const { return library_; }
   [[nodiscard]] const pmix_proc_t& self() const { return self_; }
-  // Of the store that is open, or of the next one.
+  // The session of the store that is open, or of the next one.
   [[nodiscard]] std::uint32_t session();
 
-  // From now on the store hears what happens to the other ranks, and first what has happened so far.
+  // From now on the store gets events about other ranks, and first those that were received before.
   void attach(PmixStore& store);
-  // The store hears nothing more. `ends_session`: it was a seat in the job, and the next store has
-  // the next session.
+  // The store gets no more events. `ends_session`: the store has taken part in the job, so the next
+  // store has the next session.
   void detach(PmixStore& store, bool ends_session);
 
  private:
-  // Something happened to a process; `session` is that of a rank that said so itself.
+  // An event about a process. It has a session if a rank reported it about itself.
   struct News {
     pmix_status_t code;
     pmix_proc_t process;
@@ -75,8 +77,8 @@ class PmixSeat {
   std::mutex mutex_;
   PmixStore* store_ = nullptr;
   std::uint32_t session_ = 0;
-  std::vector<News> news_;  // for stores that come later; at most one of a kind for each rank
-  bool exits_ = false;      // finalized as soon as no store is open
+  std::vector<News> news_;  // for later stores; at most one of each code for a rank and session
+  bool exits_ = false;      // the process exits: finalize() when no store is open
 };
 
 }  // namespace weft

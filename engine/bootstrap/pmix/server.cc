@@ -1,6 +1,6 @@
-// `weft run` as a PMIx server: one job, all of whose processes are on this machine. The library
-// holds the values and passes them between its clients; what is left for us is to say who the
-// clients are and that nobody else takes part.
+// server: `weft run` as a PMIx server for one job, whose processes are all on this machine. The
+// PMIx library keeps the values and passes them between its clients. This file tells the library
+// which clients there are, and that there are no others.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kAnswerMs = 10'000;  // the library answers from memory
 
-// A folder for the library's files, gone with the server.
+// A folder for the library's files. It is removed with the server.
 class Folder {
  public:
   static Result<std::unique_ptr<Folder>> make() {
@@ -40,17 +40,19 @@ class Folder {
   const std::string path_;
 };
 
-// Open MPI 4 believes that it was started directly only when it sees a launcher that it knows. Of
-// those signs this one (IBM's jsrun) means nothing else to it, nor to an mpirun started below.
+// An environment variable that makes Open MPI 4 believe that it was started directly. It does so
+// only if it finds the variable of a launcher that it knows. This one (of IBM's jsrun) has no other
+// meaning to Open MPI, nor to an mpirun that a rank starts.
 constexpr const char* kDirectLaunch = "JSM_JSRUN_PORT";
 
-// What the library asks its host. It has done the work already when it does: every process of a
-// fence is here, and every value that anybody may ask for is in its memory.
+// The functions that the library calls in its host. Nothing is left for them to do: all processes
+// of a fence are on this machine, and all values are in the library's memory.
 pmix_status_t done_already(const pmix_proc_t*, void*, pmix_op_cbfunc_t, void*) {
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-// The caller ends itself afterwards, and `weft run` does with the others what it always does.
+// Called when a rank calls PMIx_Abort. The rank then ends, and `weft run` treats that as any end of
+// a rank.
 pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char message[],
                        pmix_proc_t*, std::size_t, pmix_op_cbfunc_t, void*) {
   log(LogLevel::warning, fmt::format("rank {} aborts with status {}: {}", process->rank, status,
@@ -135,7 +137,7 @@ class Server final : public PmixServer {
   bool is_up_ = false;
 };
 
-// Makes a request whose end a callback tells, and waits for that.
+// Makes a request that ends with a callback, and waits for the callback.
 template <typename Call>
 Status Server::ask(std::string_view what, Call call) {
   const auto answer = pmix::new_answer(bell_);
@@ -183,7 +185,7 @@ Status Server::register_job() {
       pmix::text(PMIX_LOCAL_PEERS, ranks),     pmix::text(PMIX_NODE_MAP, node_map),
       pmix::text(PMIX_PROC_MAP, place_map),    pmix::text(PMIX_JOBID, name_),
       pmix::text(PMIX_NSDIR, folder_->path()), pmix::text(PMIX_TMPDIR, folder_->path())};
-  // Each process's own values: arrays of attributes, which the library copies.
+  // The values of each process are an array of attributes, which the library copies.
   std::vector<std::array<pmix_info_t, 7>> own;
   std::vector<pmix_data_array_t> arrays(size_);
   for (pmix_rank_t rank = 0; rank < size_; ++rank) {
@@ -230,8 +232,8 @@ Result<std::vector<std::pair<std::string, std::string>>> Server::environment_of(
   return settings;
 }
 
-// Programs that handle no events are told of failures only: a rank that ended well is no reason for
-// the default handlers to end the others.
+// The end of a rank with exit status 0 is not reported to default event handlers, because these
+// would end the other ranks.
 void Server::declare_dead(Rank rank, int exit_status, const std::string& reason) {
   pmix_proc_t process = pmix::process(name_, static_cast<pmix_rank_t>(rank));
   std::vector<pmix_info_t> infos{pmix::process_name(PMIX_EVENT_AFFECTED_PROC, process),

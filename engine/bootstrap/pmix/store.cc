@@ -1,5 +1,5 @@
-// Calls become PMIx requests whose answers are waited for under one lock; a death ends the waits
-// that it concerns.
+// store: turns calls into PMIx requests and waits for their answers. The death of a rank ends the
+// waits that need this rank.
 #include "engine/bootstrap/pmix/store.h"
 
 #include <fmt/format.h>
@@ -14,17 +14,18 @@
 namespace weft {
 namespace {
 
-// PMIx answers "not found" for a key that its rank has not put yet, but may put; it is asked again
-// after a pause that grows. A death or the deadline ends a pause at once.
+// PMIx answers "not found" for a key that its rank has not put yet. The request is repeated after a
+// pause, which grows. A pause ends at once if the rank is gone.
 constexpr std::int64_t kFirstPauseMs = 1;
 constexpr std::int64_t kLongestPauseMs = 50;
-// How long the server of this machine may take for what it knows itself, such as who is missing.
+// How long the server of this machine may take to answer from its own memory, for example which
+// ranks are missing in a fence.
 constexpr std::int64_t kLastWordsMs = 1000;
-// Keys of our own beside the caller's, which never begin like them.
+// Keys of the store itself. Callers' keys never begin with "launch/".
 constexpr const char* kJobKey = "launch/job key";
 constexpr const char* kGoodbye = "launch/goodbye";
 
-// A process has one store at a time. Never destroyed: a static context may be its last user.
+// The open store of this process. Never destroyed, because a static context may be its last user.
 struct Current {
   std::mutex mutex;
   std::weak_ptr<PmixStore> store;
@@ -38,7 +39,7 @@ std::chrono::steady_clock::time_point steady(Deadline deadline) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.ns()));
 }
 
-// PMIx counts whole seconds; ours ends first.
+// The timeout that PMIx gets for a request, in whole seconds. It ends after our own deadline.
 int server_seconds(Deadline deadline) {
   return static_cast<int>(deadline.left_ms() / 1000) + 2;
 }
@@ -52,7 +53,7 @@ PmixStore::PmixStore(PmixSeat& seat, Fd event_fd)
       session_(seat.session()),
       events_(std::move(event_fd)) {}
 
-// Who asks while a store is open shares it; after its goodbye there is a new one.
+// Returns the store that is open, or a new one if none is open.
 Result<std::shared_ptr<Store>> PmixStore::open(Config& config) {
   const std::lock_guard lock(current().mutex);
   if (const std::shared_ptr<PmixStore> store = current().store.lock();
@@ -82,13 +83,14 @@ bool PmixStore::has_left() const {
   return has_left_;
 }
 
-// A name that PMIx takes for nobody else's: those that begin with "pmix" are its own, and are never
-// asked of a rank. The session keeps apart what a rank puts before and after it has left.
+// The PMIx key for a key of the store. It has a prefix, because PMIx takes keys that begin with
+// "pmix" for its own and does not fetch them from a rank. It contains the session, so that values
+// of different sessions have different keys.
 std::string PmixStore::name_of(const std::string& key) const {
   return fmt::format("weft/{}/{}", session_, key);
 }
 
-// A number that the server gave this process when it joined.
+// A number that PMIx knows about the job or a rank; nothing if it has none.
 std::optional<std::uint32_t> PmixStore::fact(pmix_rank_t rank, const char* key) const {
   const pmix_proc_t about = pmix::process(self_.nspace, rank);
   pmix_value_t* value = nullptr;
@@ -116,7 +118,8 @@ Status PmixStore::learn(Config& config) {
   return {};
 }
 
-// The server lets only the job's processes ask, so what rank 0 tells them here is the job's secret.
+// Rank 0 makes a job key, and the others get it. It is secret, because the server gives values only
+// to processes of the job.
 Status PmixStore::agree_on_key(Config& config) {
   if (rank() == 0) {
     WEFT_ASSIGN(config.job_key, make_job_key());
@@ -162,7 +165,8 @@ Status PmixStore::put(std::string key, std::string bytes) {
   return pmix::failure(library_, fmt::format("put '{}'", key), status);
 }
 
-// The request for a key, on its way; `at_once`: not found rather than waiting for the rank.
+// Starts a request for a key. If `at_once`, the answer is "not found" if the rank has not put the
+// key; else PMIx may wait for the rank.
 std::shared_ptr<pmix::Answer> PmixStore::ask(Rank from, const std::string& key, Deadline deadline,
                                              bool at_once) const {
   const auto answer = new_answer();
@@ -182,7 +186,8 @@ std::shared_ptr<pmix::Answer> PmixStore::ask(Rank from, const std::string& key, 
   return answer;
 }
 
-// Until the answer is here, the deadline has passed, or the rank that is needed is gone.
+// Waits until the answer has come, the deadline has passed, the store is closed, or rank `needed`
+// is gone (kNoRank: any rank). Returns whether the answer has come.
 bool PmixStore::wait(Lock& lock, Deadline deadline, const pmix::Answer& answer, Rank needed) {
   bell_->rung.wait_until(lock, steady(deadline), [&] {
     return answer.is_here || !broken_.ok() || gone(needed).has_value();
@@ -209,7 +214,8 @@ Result<std::string> PmixStore::get_from(Rank from, const std::string& key, Deadl
   }
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     const bool was_gone = is_gone(from);
-    // What a rank has put outlives it; what it has not will never come.
+    // The values that a rank has put outlive it. If it is gone and has not put this one, nobody
+    // will.
     const Deadline patience = was_gone ? Deadline::after_ms(kLastWordsMs) : deadline;
     const auto answer = ask(from, key, patience, was_gone);
     Lock lock(bell_->mutex);
@@ -221,15 +227,16 @@ Result<std::string> PmixStore::get_from(Rank from, const std::string& key, Deadl
       return Status(Code::timed_out, fmt::format("get '{}': rank {} has not put it", key, from),
                     from);
     }
-    if (!is_here) continue;  // it is gone: one more look at what it left
+    if (!is_here) continue;  // the rank is gone: look once more for what it has put
     (void)wait(lock, Deadline::after_ms(pause_ms), *new_answer(), from);
     lock.unlock();
     look_for_goodbye(from);
   }
 }
 
-// On another machine a goodbye is no event; but what the rank has put can be read everywhere, and
-// its last put ends the wait for what it has not.
+// Checks whether a rank has said goodbye, and takes that as an event. The event of a goodbye
+// reaches only the ranks of its machine. Therefore a goodbye also puts a key, which every rank can
+// get.
 void PmixStore::look_for_goodbye(Rank rank) {
   if (rank == this->rank() || is_gone(rank)) return;
   const Deadline last_words = Deadline::after_ms(kLastWordsMs);
@@ -242,8 +249,8 @@ bool PmixStore::is_gone(Rank rank) const {
   return gone(rank).has_value();
 }
 
-// Says that this rank is in, where whoever waits longer than the others can see it, then asks for
-// the fence itself.
+// Enters the fence. First puts a key that says so, by which a rank whose fence times out finds out
+// who is missing. Then starts the fence of PMIx.
 Status PmixStore::enter_fence() {
   WEFT_RETURN_IF_ERROR(put(fence_key(), "in"));
   const auto answer = new_answer();
@@ -261,14 +268,16 @@ Status PmixStore::enter_fence() {
   return {};
 }
 
-// A rank that has waited too long is outside again as far as its caller can tell. PMIx cannot take
-// it back: the others may pass, and its own next call finds this fence passed or waits on for it.
+// If the fence times out, the caller may call it again. PMIx, however, cannot take back that this
+// rank has entered it: the others may pass it. The next call of this rank therefore continues to
+// wait for the same fence, or finds it passed.
 Status PmixStore::fence(Deadline deadline) {
   Lock lock(bell_->mutex);
   if (!broken_.ok()) return broken_;
   if (in_fence_)
     return Status(Code::invalid_argument, "fence: another thread of this rank is in it");
-  // Who was late the last time may find the fence passed, and the others gone meanwhile.
+  // A fence that this rank has entered before is looked at even if a rank is gone, because the
+  // others may have passed it and then left.
   if (const auto status = gone(kNoRank); status && fence_ == nullptr) return *status;
   in_fence_ = true;
   lock.unlock();
@@ -286,7 +295,7 @@ Status PmixStore::outcome(Lock& lock, bool is_over) {
     const pmix_status_t status = std::exchange(fence_, nullptr)->status;
     ++fences_;
     if (status == PMIX_SUCCESS) return {};
-    // The server ends a fence when a rank ends; which one, the event says.
+    // The server ends a fence with an error if a rank ends. An event says which rank.
     (void)wait(lock, Deadline::after_ms(kLastWordsMs), *new_answer(), kNoRank);
     if (auto why = gone(kNoRank)) return *why;
     return pmix::failure(library_, "fence", status);
@@ -331,8 +340,9 @@ Status PmixStore::goodbye(Deadline deadline) {
   return told;
 }
 
-// Tells the ranks of this machine that this one has gone. Not all: Open MPI 4.1's mpirun passes a
-// wider event on while it holds a lock that it then takes again, and hangs.
+// Reports to the ranks of this machine that this rank has left or died. The event is not sent to
+// all ranks, because the mpirun of Open MPI 4.1 would hang: it passes such an event on while it
+// holds a lock, and then takes that lock again.
 Status PmixStore::tell(pmix_status_t code, Deadline deadline) const {
   const auto answer = new_answer();
   answer->process = self_;

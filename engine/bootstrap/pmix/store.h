@@ -1,8 +1,8 @@
-// A rank's seat in a job that a PMIx server started: `mpirun`, `srun --mpi=pmix`, `weft run`.
+// store: the Store of a job that a PMIx server started: `mpirun`, `srun --mpi=pmix`, `weft run`.
 //
-// What a rank puts stays with the server of its machine and is fetched from there when somebody
-// asks for it by the rank's number, so nothing is collective but the fence. Deaths and goodbyes
-// arrive as PMIx events. A process has one at a time, and after its goodbye another (seat.h).
+// The value that a rank puts stays with the PMIx server of its machine. A get names the rank and
+// fetches the value from there. So only the fence is collective. Deaths and goodbyes arrive as PMIx
+// events. A process has one store at a time, and may open another after the goodbye (seat.h).
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace weft {
 
-// Any thread calls. `bell_` guards everything that changes; it is not held while PMIx is called,
-// because PMIx's thread takes it to deliver an answer or an event.
+// For any thread. The mutex of `bell_` guards everything that changes. It is not held while PMIx is
+// called, because PMIx's thread takes it to deliver an answer or an event.
 class PmixStore final : public Store {
  public:
-  // Joins, and writes into `config` what the server knows: rank, size, the ranks of this machine,
-  // and the key that rank 0 made for the job.
+  // Joins the job, and writes into `config` what the server knows: rank, size, local rank, local
+  // size, and the key that rank 0 made for the job.
   [[nodiscard]] static Result<std::shared_ptr<Store>> open(Config& config);
   ~PmixStore() override;
 
@@ -33,7 +33,7 @@ class PmixStore final : public Store {
   [[nodiscard]] int event_fd() const override { return events_.fd(); }
   [[nodiscard]] std::optional<StoreEvent> next_event() override { return events_.next(); }
 
-  // PMIx's thread: something happened to a process.
+  // Takes a PMIx event about a process. Called by PMIx's thread, among others.
   void take_event(pmix_status_t code, const pmix_proc_t& affected, const std::string& text);
 
  private:
@@ -65,14 +65,14 @@ class PmixStore final : public Store {
   const pmix_proc_t self_;
   const std::uint32_t session_;
   int size_ = 1;
-  std::string job_key_;  // empty until this store is a seat in the job
+  std::string job_key_;  // empty until this store has joined the job
   const std::shared_ptr<pmix::Bell> bell_ = std::make_shared<pmix::Bell>();
   EventQueue events_;
   std::unordered_map<std::string, std::string> own_;  // what this rank has put
   std::size_t own_bytes_ = 0;
   std::map<Rank, StoreEvent> gone_;
   Rank first_gone_ = kNoRank;
-  std::shared_ptr<pmix::Answer> fence_;  // entered and not yet passed
+  std::shared_ptr<pmix::Answer> fence_;  // the fence that was entered and has not been passed
   bool in_fence_ = false;                // a thread of this rank waits for it
   std::uint32_t fences_ = 0;
   Status broken_;
