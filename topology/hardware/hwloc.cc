@@ -166,11 +166,15 @@ Status not_a_machine(const std::string& name) {
 }  // namespace
 
 // Without hwloc's plugin on libpciaccess: /sys tells it the same but for the names of cards, and each
-// load would leave the plugin's table of those behind.
+// load would leave the plugin's table of those behind. Without the plugins for GPUs: they connect to
+// X displays and start OpenCL and the drivers in the host's process, and nothing here needs what they
+// find.
 Result<Topology> load_live() {
   WEFT_ASSIGN(Topology topology, made());
-  (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
-                                      "pci");
+  for (const char* plugin : {"pci", "gl", "opencl", "cuda", "nvml", "rsmi", "levelzero"}) {
+    (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                        plugin);
+  }
   // Then it takes what the processors say of themselves.
   if (!can_hwloc_read_processors()) {
     (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
