@@ -124,15 +124,18 @@ Status Control::find_stray() const {
   for (const auto& slot : lane_.admission().slots()) {
     if (slot->bindings == 0) continue;
     const Call& call = slot->invocation.call;
+    // The peers of an operation that has ended belong to a plan that may have left the cache.
+    const bool is_running = slot->is_running();
     for (const auto& [rank, contact] : peers_.all()) {
       const Notice notice = contact->endpoint->front(slot->channel);
       if (notice.header == nullptr) continue;
       const WireHeader& header = *notice.header;
       const auto ahead =
           static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
-      const bool is_edge = std::ranges::find(call.in, contact.get()) != call.in.end() ||
-                           std::ranges::find(call.out, contact.get()) != call.out.end();
-      if (ahead >= 0 || (slot->is_running() && is_edge)) continue;
+      const bool is_awaited =
+          is_running && (std::ranges::find(call.in, contact.get()) != call.in.end() ||
+                         std::ranges::find(call.out, contact.get()) != call.out.end());
+      if (ahead >= 0 || is_awaited) continue;
       const std::string what = fmt::format(
           "{} (operation {})", name(static_cast<Collective>(header.collective)), header.operation);
       WEFT_RETURN_IF_ERROR(

@@ -209,6 +209,7 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
   }
   const Lane::Hold hold(lane_);
   lane_.drive_until_none_of_all();  // operations in flight use the old graph's peers and weights
+  lane_.forget_last();
   edges_.set(std::move(graph), weighted);
   last_requests_.forget();
   return {};
@@ -261,7 +262,7 @@ Context::Usage Context::Core::usage() {
 std::string Context::Core::explain() {
   const Lane::Hold hold(lane_);
   const LaneSlot* last = lane_.last();
-  if (last == nullptr) return "no operation has run yet\n";
+  if (last == nullptr) return "no operation has run on this graph yet\n";
   const Plan& plan = *last->invocation.plan;
   std::string text = fmt::format("{}: {} ({})\n", plan.operation, plan.algorithm, plan.reason);
   text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
