@@ -4,7 +4,13 @@
 # What a module's users need as well.
 add_library(weft_options INTERFACE)
 target_compile_features(weft_options INTERFACE cxx_std_20)
-target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_include_directories(weft_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+
+# Libraries of others that Weft contains: a user neither needs them nor meets them. Of fmt and Highway there are only shared
+# libraries in most systems, so verbs/base/fmt.cc and engine/kernels/cpu.cc make the compiled part from their headers.
+add_library(weft_fmt_headers INTERFACE)
+get_target_property(fmt_headers fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+target_include_directories(weft_fmt_headers SYSTEM INTERFACE ${fmt_headers})
 
 # What concerns our own sources only: linked as PRIVATE, so that it does not reach the targets of a project that uses Weft.
 if(WEFT_UNITY)
@@ -18,7 +24,9 @@ endif()
 add_library(weft_flags INTERFACE)
 target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wpedantic ${shadow} -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual ${error}
-  -fno-omit-frame-pointer)
+  -fno-omit-frame-pointer
+  # Else a constant of an inline function would be one for all copies of Weft and of its libraries in a process.
+  $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
 
 # The modules that every message passes through (MESSAGE_PATH) are also compiled to a form from which programs can
 # inline them into each other: a call of a few bytes costs a tenth less. Objects hold both forms, so that tests link fast.
@@ -38,7 +46,7 @@ function(weft_read_once name)
   file(CONFIGURE OUTPUT ${name}.cc CONTENT "")
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
-  target_link_libraries(${name} PRIVATE weft_flags weft_options fmt::fmt)
+  target_link_libraries(${name} PRIVATE weft_flags weft_options weft_fmt_headers)
   target_precompile_headers(${name} PRIVATE ${weft_common_headers})
 endfunction()
 if(NOT WEFT_SANITIZE)

@@ -1,8 +1,7 @@
 // The cost of graphs: building them, a rank's view of a step (once per training step), mixing
 // figures.
 #include <benchmark/benchmark.h>
-
-#include "topology/graph/graph.h"
+#include <weft/graph.h>
 
 namespace weft {
 namespace {

@@ -22,6 +22,8 @@
 // the processes that it started.
 #pragma once
 
+#include <weft/store.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -36,90 +38,6 @@
 #include "verbs/base/base.h"
 
 namespace weft {
-
-inline constexpr std::size_t kMaxStoreKey = 256;           // bytes; names, not data
-inline constexpr std::size_t kMaxStoreValue = 1 << 20;     // bytes; an address book of 10,000 ranks
-inline constexpr std::size_t kMaxStoreTotal = 256U << 20;  // bytes that one job may put
-inline constexpr std::size_t kMaxStoreWaits = 64;          // gets and fences in flight per rank
-
-// Something happened to another rank.
-struct StoreEvent {
-  enum class Kind : std::uint8_t {
-    left,  // the rank said goodbye
-    died,  // the rank ended without goodbye; the reason says how that was noticed
-    lost,  // the rendezvous itself ended, so no event follows (rank: kNoRank)
-  };
-  Kind kind;
-  Rank rank;
-  std::string reason;  // for a person
-};
-
-// One rank's connection to the job. Every function may be called by any thread at any time. Each
-// wait ends at its deadline, or at most one second later if the rendezvous does not answer. If a
-// store is destroyed without goodbye(), the other ranks take this rank for dead.
-class Store {
- public:
-  Store() = default;
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
-  virtual ~Store() = default;
-
-  [[nodiscard]] virtual Rank rank() const = 0;
-  [[nodiscard]] virtual int size() const = 0;
-
-  // Puts `bytes` under `key`. Returns when all ranks can get them.
-  virtual Status put(std::string key, std::string bytes) = 0;
-  // The value that was put under `key`; waits until a rank has put it. Over PMIx this is
-  // invalid_argument, because PMIx finds a key only by the rank that put it.
-  [[nodiscard]] Result<std::string> get(const std::string& key, Deadline deadline) {
-    return get_from(kNoRank, key, deadline);
-  }
-  // get() for a key that rank `from` will put. Fails with peer_died or peer_left as soon as that
-  // rank is gone, instead of at the deadline.
-  [[nodiscard]] virtual Result<std::string> get_from(Rank from, const std::string& key,
-                                                     Deadline deadline) = 0;
-  // Waits until all ranks are in the fence. timed_out names the ranks that are missing; peer_died
-  // and peer_left name a rank that will never come. After a failed fence this rank is no longer in
-  // it, and may call fence() again.
-  virtual Status fence(Deadline deadline) = 0;
-
-  // Leaves the job: the other ranks get a `left` event. Afterwards every function returns `closed`.
-  // The rank that hosts the rendezvous waits here, at most until the deadline, for the others to
-  // leave too. If some have not joined yet, it waits two seconds for them: they then learn at once
-  // that this rank has left, instead of waiting until their deadline for an answer.
-  virtual Status goodbye(Deadline deadline) = 0;
-  // Notes why this rank cannot take part in the job. Its goodbye gives the reason to the others
-  // (not over PMIx).
-  void set_failure(const Status& why) {
-    const std::lock_guard lock(failure_mutex_);
-    if (failure_.empty()) failure_ = why.text();
-  }
-
-  // Readable (poll, epoll) while next_event() has something. Owned by the store.
-  [[nodiscard]] virtual int event_fd() const = 0;
-  // The next event, in the order in which the events were received; nothing if there is none. Does
-  // not wait.
-  [[nodiscard]] virtual std::optional<StoreEvent> next_event() = 0;
-
-  // Numbers the contexts that share this store, so that their keys differ: 0, 1, … in the order of
-  // the calls, which is the same on all ranks because making a context is collective.
-  [[nodiscard]] std::uint16_t next_context() { return contexts_.fetch_add(1); }
-
- protected:
-  // The text of the first set_failure(); empty: there was none.
-  [[nodiscard]] std::string failure() const {
-    const std::lock_guard lock(failure_mutex_);
-    return failure_;
-  }
-
- private:
-  std::atomic<std::uint16_t> contexts_{0};
-  mutable std::mutex failure_mutex_;
-  std::string failure_;
-};
-
-// n stores that share one table. Element r is for rank r. Any thread may use them.
-[[nodiscard]] Result<std::vector<std::shared_ptr<Store>>> make_local_stores(int n);
 
 struct RendezvousOptions {
   std::string bind_host = "127.0.0.1";  // by default, other machines cannot connect
@@ -186,16 +104,5 @@ class PmixServer {
   // Reports that the process of this rank has ended.
   virtual void declare_dead(Rank rank, int exit_status, const std::string& reason) = 0;
 };
-
-// Opens the store of the launcher that the configuration names: at a rendezvous, where rank 0
-// starts the server unless the launcher did; at a PMIx server; or a local one, if the rank is
-// alone. Values that only the launcher knows are written into `config` (over PMIx: the rank, the
-// size, the ranks of this machine and the job's key). Contexts share the store. Over PMIx, a
-// process has one store at a time: a further call returns the same store until its goodbye, and
-// then a new one. All ranks must do this alike.
-[[nodiscard]] Result<std::shared_ptr<Store>> open_store(Config& config);
-
-// 64 hexadecimal digits from the kernel's random source: a key for one job.
-[[nodiscard]] Result<std::string> make_job_key();
 
 }  // namespace weft

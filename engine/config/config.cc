@@ -65,6 +65,17 @@ Status read_entry(std::string_view entry, Config& config) {
 
 }  // namespace
 
+Status Config::set(std::string_view name, std::string_view value) {
+  if (!is_known(name)) return Status(Code::invalid_argument, unknown(name));
+  return read_entry(fmt::format("{}={}", name, value), *this);
+}
+
+Result<std::string> Config::get(std::string_view name) const {
+  const auto found = std::ranges::find(variables(), name, &Variable::name);
+  if (found == variables().end()) return Status(Code::invalid_argument, unknown(name));
+  return found->show(*this);
+}
+
 Result<Config> Config::from_environment(UnknownNames unknown_names) {
   return from_entries(environment(), unknown_names);
 }

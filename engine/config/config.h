@@ -1,18 +1,12 @@
-// config: everything that a user may set, as one typed struct with a default for each field.
-//
-// `Config::from_environment()` reads the process's environment once; nothing else in Weft does. A
-// program or a test may as well fill a Config by hand. One table (`variables()`) ties each field to
-// its variable, what it accepts and what it means; parsing, `weft config` and the documentation are
-// made from it, so they cannot disagree.
-//
-// A value that is not understood is an error: a typing mistake must not pass in silence and cost a
-// day. A WEFT_* name that does not exist may as well be a setting of another version of Weft in the
-// same process or job. A library warns of it; Weft's own commands, which are of one version, refuse.
+// config: how a Config (weft/config.h) is read. One table (`variables()`) ties each field to its
+// variable, what it accepts and what it means; parsing, `weft config` and the documentation are made
+// from it, so they cannot disagree.
 //
 // Values and free functions; thread safe as far as nobody calls setenv(3) at the same time.
 #pragma once
 
-#include <cstdint>
+#include <weft/config.h>
+
 #include <functional>
 #include <string>
 #include <string_view>
@@ -24,126 +18,7 @@
 
 namespace weft {
 
-enum class Launcher : std::uint8_t {
-  automatic,  // whichever the environment shows (launcher.cc has the rule)
-  weft,       // `weft run`, or rank, size and rendezvous set by hand
-  pmix,       // a PMIx server: mpirun, srun --mpi=pmix, weft run
-  torchrun,   // torchrun's variables
-  alone,      // nobody: a job of one rank
-};
-enum class ProgressMode : std::uint8_t {
-  thread,  // one thread per interface moves the bytes; a waiting caller takes over its work
-  waiter,  // no thread: bytes move only while a caller waits or tests
-};
-enum class HugePageUse : std::uint8_t { automatic, off };
-enum class ForeignPath : std::uint8_t {
-  automatic,  // for each message what costs less
-  cma,        // process_vm_readv, or an error
-  staging,    // through a bounded area of shared memory
-};
-// Which transports a rank opens.
-struct Transports {
-  bool automatic = true;  // memory; networks too where the job may span machines
-  bool shm = true;
-  bool ib = false;
-  bool ucx = false;
-  [[nodiscard]] bool networks() const { return ib || ucx; }
-  friend bool operator==(const Transports&, const Transports&) = default;
-};
-// Which of its network interfaces a rank uses as long as they carry well.
-enum class RailChoice : std::uint8_t {
-  automatic,  // near where one is nearer to a rank of the machine than another; else all
-  near,       // those near its GPU or its cores, shared out evenly to the ranks of the machine
-  all,
-};
-enum class ServedBy : std::uint8_t {
-  rank0,     // the rendezvous server lives in rank 0's process
-  launcher,  // whoever started the ranks (`weft run`) holds it
-};
-
-// What a WEFT_* name that does not exist leads to.
-enum class UnknownNames : std::uint8_t {
-  warn,    // one warning for each in the log; the rest is read
-  refuse,  // an error
-};
-
 struct IbOptions;  // verbs/ib
-
-struct Config {
-  // Who am I?
-  Launcher launcher = Launcher::automatic;  // who started this process; once read: who did
-  std::string launcher_reason;              // the signs of it, when read from an environment
-  Rank rank = 0;
-  int size = 1;               // ranks in the job
-  Rank local_rank = kNoRank;  // among the ranks of this machine; kNoRank: not told
-  int local_size = 0;         // ranks on this machine; 0: not told
-  int local_cores = 0;  // cores that those share; 0: not told (a launcher that binds ranks tells)
-  std::string host;     // identity of this machine; empty: the kernel's host name and boot id
-
-  // How do ranks find each other?
-  std::string rendezvous;  // "host:port"; empty: only a job of one rank
-  ServedBy served_by = ServedBy::rank0;
-  std::string job_key;  // secret shared by the job's ranks; required with a rendezvous
-
-  // Which ways do they take?
-  Transports transports;
-  // Network interfaces and RDMA devices ("mlx5_0", "mlx5_0:2" for its second port), by name;
-  // empty: all that are usable.
-  std::string interfaces;
-  RailChoice rails = RailChoice::automatic;
-  static constexpr int kUsualGpu = -2;
-  int gpu = kUsualGpu;    // that the rank works with; -1: none; kUsualGpu: that of its local rank
-  std::string hardware;   // file that corrects what was found out about this machine; empty: none
-  int ib_gid_index = -1;  // of the RDMA ports' own addresses; -1: by score and reachability
-  int ib_queue_pairs = 2;
-  int ib_mtu = 0;  // 0: the smaller of both ports'
-  int ib_traffic_class = 0;
-  int ib_service_level = 0;
-  int ib_udp_source_port = 0;          // 0: the driver's choice
-  int ib_timeout = 18;                 // 4.096 us x 2^this until a lost packet is sent again …
-  int ib_retries = 7;                  // … so often
-  int ib_rnr_timer = 12;               // what a receiver without room asks for, as verbs number it
-  int ib_receive_depth = 8192;         // messages of all peers that wait for our next turn
-  bool memory_hooks = false;           // patch the C library to keep registrations of any memory
-  std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
-  std::int64_t path_silence_ms =
-      500;  // a rail that carries nothing for so long is asked, then left
-
-  // How do they wait?
-  std::int64_t deadline_ms = 60'000;  // bound of every wait that is given none
-  ProgressMode progress = ProgressMode::thread;
-  std::int64_t spin_ns = -1;   // spin this long before yielding; -1: by ranks per core
-  std::int64_t yield_us = -1;  // then yield this long before sleeping; -1: by ranks per core
-
-  // How much memory do they use?
-  int channels = 8;            // operations in flight per context
-  int slots = 8;               // eager slots per channel and in-neighbor
-  int rail_slots = 16;         // the same per rail of a network; a power of two
-  int eager_bytes = 16 << 10;  // largest message copied to a slot; larger ones are read in place
-  std::int64_t heap_mib = 0;   // address space for weft::allocate; 0: as much as physical memory
-  std::string shm_dir;         // directory for segments; empty: anonymous memory files
-  HugePageUse huge_pages = HugePageUse::automatic;
-  ForeignPath foreign = ForeignPath::automatic;
-
-  // What is checked and told?
-  bool topo_check = true;  // both ends of an edge must agree before data moves
-  std::string trace;       // timeline file, one per rank; empty: off
-  LogLevel log = LogLevel::warning;
-
-  // The environment of this process, read and checked as a whole.
-  [[nodiscard]] static Result<Config> from_environment(UnknownNames unknown = UnknownNames::warn);
-  // The same from "NAME=value" entries. Beside WEFT_ those of other launchers count: PMIX_, and
-  // torchrun's.
-  [[nodiscard]] static Result<Config> from_entries(const std::vector<std::string>& entries,
-                                                   UnknownNames unknown = UnknownNames::warn);
-
-  // Do the fields agree with each other? from_environment() has asked; whoever fills a Config by
-  // hand gets the same answer from open_store().
-  [[nodiscard]] Status check() const;
-
-  // Who started this process and how that was found: one line for logs and tools.
-  [[nodiscard]] std::string launch() const;
-};
 
 // Of an RDMA interface, what WEFT_IB_… say; its device and port are for the caller to fill in.
 [[nodiscard]] IbOptions ib_options(const Config& config);

@@ -21,6 +21,13 @@ Status Handle::wait() {
   return Status(Code::closed, "wait: the context of this operation was closed");
 }
 
+bool Handle::wait_for(std::int64_t patience_ns) {
+  if (is_forked_child()) return true;
+  if (operation_ == nullptr || operation_->done.load(std::memory_order_acquire)) return true;
+  const auto lane = operation_->lane.lock();
+  return lane == nullptr || lane->wait_until_ns(*operation_, now_ns() + patience_ns);
+}
+
 Status Handle::then(std::function<void(const Status&)> call) {
   if (operation_ == nullptr) return Status(Code::invalid_argument, "then: the handle is empty");
   if (is_forked_child()) return forked_child_error("then");
@@ -139,6 +146,11 @@ Status Context::run(const Request& request) {
 Result<Handle> Context::start(const Request& request) {
   if (is_forked_child()) return forked_child_error(name(request.collective));
   return core_->start(request);
+}
+
+Result<std::optional<Handle>> Context::run_for(const Request& request, std::int64_t patience_ns) {
+  if (is_forked_child()) return forked_child_error(name(request.collective));
+  return core_->run_for(request, patience_ns);
 }
 
 Status Context::neighbor_allreduce(const Input& x, const Output& y,

@@ -197,6 +197,33 @@ Result<Handle> Context::Core::start(const Request& request) {
   return Handle(std::move(operation));
 }
 
+Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
+                                                     std::int64_t patience_ns) {
+  const Lane::Hold hold(lane_);
+  if (lane_.has_failed()) return lane_.failure();
+  const std::int64_t end_ns = now_ns() + patience_ns;
+  const bool is_free = lane_.admission().is_next_slot_free();
+  LaneSlot& next = lane_.admission().next_slot();
+  std::shared_ptr<PendingOperation> operation;
+  Status status;
+  if (is_free && last_requests_.repeats(next, request, plans_.generation())) {
+    status = lane_.repeat_until_ns(next, end_ns, shared_lane(), operation);
+  } else {
+    operation = Lane::new_operation(shared_lane());
+    WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
+    lane_.admit(operation);
+    if (is_free && !is_of_some_ranks(request.collective))
+      last_requests_.remember(next, request, plans_.generation());
+    if (lane_.drive_until_ns(*operation, end_ns)) {
+      status = operation->status;
+      operation = nullptr;
+    }
+  }
+  if (!status.ok()) return status;
+  if (operation == nullptr) return std::optional<Handle>();
+  return std::optional<Handle>(Handle(std::move(operation)));
+}
+
 void Context::Core::machines_read(const Status& policies) {
   if (!policies.ok()) return failures_.fail(policies);  // for whatever purpose they were read
   peers_.choose_rails();

@@ -46,6 +46,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Status run(const Request& request);
   // Starts the operation.
   Result<Handle> start(const Request& request);
+  // Runs the operation, and leaves it to its handle after `patience_ns`.
+  Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
 
   const Graph& graph() const { return edges_.graph(); }
   Status set_graph(Graph graph, bool weighted);

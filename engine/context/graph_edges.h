@@ -2,6 +2,8 @@
 // A call uses all edges of the graph, some of them, or edges of its own. Internal to the module.
 #pragma once
 
+#include <weft/graph.h>
+
 #include <span>
 #include <vector>
 
@@ -9,7 +11,6 @@
 #include "engine/context/peers.h"
 #include "engine/lane/lane.h"
 #include "engine/request/request.h"
-#include "topology/graph/graph.h"
 
 namespace weft {
 

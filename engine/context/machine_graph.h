@@ -2,6 +2,8 @@
 // has edges, and their weights. Internal to the module.
 #pragma once
 
+#include <weft/graph.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,7 +13,6 @@
 
 #include "engine/execute/execute.h"
 #include "engine/request/request.h"
-#include "topology/graph/graph.h"
 #include "topology/rails/rails.h"
 
 namespace weft {

@@ -21,6 +21,8 @@
 // - The default floating-point environment is assumed (round to nearest, no flush to zero).
 #pragma once
 
+#include <weft/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,29 +31,6 @@
 #include "verbs/base/base.h"
 
 namespace weft {
-
-// The type of a tensor's elements. The values travel on the wire and are frozen.
-enum class DataType : std::uint8_t {
-  f16 = 0,
-  bf16 = 1,
-  f32 = 2,
-  f64 = 3,
-  i8 = 4,
-  u8 = 5,
-  i32 = 6,
-  u32 = 7,
-  i64 = 8,
-  u64 = 9,
-};
-inline constexpr std::size_t kDataTypes = 10;
-
-// Bytes of one element.
-[[nodiscard]] std::size_t size_of(DataType type);
-// "f16", "bf16", "f32", …: the name used in messages, plans and bindings.
-[[nodiscard]] std::string_view name(DataType type);
-[[nodiscard]] bool is_floating(DataType type);
-// The type of that name, or invalid_argument with the names there are.
-[[nodiscard]] Result<DataType> data_type(std::string_view name);
 
 // How the k values of an element become one. An average is a weighted_sum with weights 1/n. The
 // values of this enum travel on the wire and are frozen.

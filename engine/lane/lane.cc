@@ -269,6 +269,23 @@ Status Lane::repeat(LaneSlot& slot) {
   return slot.execution.status().ok() ? Status() : failure_;
 }
 
+bool Lane::drive_until_ns(PendingOperation& operation, std::int64_t end_ns) {
+  wait_until([&] { return operation.done.load(std::memory_order_acquire) || now_ns() >= end_ns; });
+  return operation.done.load(std::memory_order_acquire);
+}
+
+Status Lane::repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::shared_ptr<Lane>& self,
+                             std::shared_ptr<PendingOperation>& rest) {
+  begin(slot, true);
+  wait_until([&] { return !slot.is_running() || now_ns() >= end_ns; });
+  if (!slot.is_running()) return slot.execution.status().ok() ? Status() : failure_;
+  rest = new_operation(self);
+  slot.operation = rest;
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  hand_over();
+  return {};
+}
+
 void Lane::drive_until_none_of_all() {
   wait_until([this] {
     return failed_ || (!admission_.has_waiting_in_order() &&
@@ -307,6 +324,12 @@ Status Lane::wait(PendingOperation& operation) {
     wait_until([&] { return operation.done.load(std::memory_order_acquire); });
   }
   return operation.status;
+}
+
+bool Lane::wait_until_ns(PendingOperation& operation, std::int64_t end_ns) {
+  if (operation.done.load(std::memory_order_acquire)) return true;
+  const Hold hold(*this);
+  return drive_until_ns(operation, end_ns);
 }
 
 void Lane::fail(const Status& status) {

@@ -109,6 +109,13 @@ class Lane {
   // Runs the operation that the slot ran last once more, perhaps with other weights, and waits for
   // its end. The slot must be next_slot(), and free.
   Status repeat(LaneSlot& slot);
+  // The same until `end_ns` at the latest. An operation that is not done then goes on, and
+  // drive_until_ns() returns false.
+  bool drive_until_ns(PendingOperation& operation, std::int64_t end_ns);
+  // A repeated operation that is not done at `end_ns` goes on as the operation that is put into
+  // `rest`, of the lane `self`.
+  Status repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::shared_ptr<Lane>& self,
+                         std::shared_ptr<PendingOperation>& rest);
   // Drives the lane until no operation of all ranks is in flight, or the lane has failed.
   void drive_until_none_of_all();
   // Starts the thread, if the lane has one.
@@ -117,6 +124,8 @@ class Lane {
   // For handles.
   bool test(PendingOperation& operation);
   Status wait(PendingOperation& operation);
+  // Whether the operation is done at `end_ns` or before.
+  bool wait_until_ns(PendingOperation& operation, std::int64_t end_ns);
   Status then(const std::shared_ptr<PendingOperation>& operation,
               std::function<void(const Status&)> call) {
     return callbacks_.add(operation, std::move(call));

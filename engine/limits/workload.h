@@ -2,11 +2,12 @@
 // how.
 #pragma once
 
+#include <weft/graph.h>
+
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "topology/graph/graph.h"
 #include "verbs/base/base.h"
 
 namespace weft {

@@ -1,171 +1,20 @@
-// request: what a call asks for, as one value: the operation, its memory, its operator, its peers and
-// their weights. Every call of the public API fills a Request and hands it to the context, so the
-// blocking form and the started form of an operation, and every language binding, describe a call in
-// the same way.
-//
-//   const Request sum{.collective = Collective::allreduce,
-//                     .input = weft::in(x, n), .output = weft::out(y, n), .op = ReduceOp::sum};
-//
-// Values only. The memory, the counts, the weights and the ranks that a Request names belong to the
-// caller and must stay valid until the call that takes the Request returns; input and output until
-// the operation is done.
+// request: what the engine asks of a Request (weft/types.h): which operations have a root, what the
+// ranks of an operation must have in common, and whether a size can be one of memory.
 #pragma once
+
+#include <weft/types.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
-#include <type_traits>
 
-#include "engine/kernels/kernels.h"
-#include "scheduler/plan/plan.h"
 #include "verbs/base/base.h"
 
 namespace weft {
 
-// Which operation. The numbers travel on the wire and are frozen.
-enum class Collective : std::uint8_t {
-  neighbor_allreduce = 1,
-  neighbor_allgather = 2,
-  allreduce = 3,
-  broadcast = 4,
-  barrier = 5,
-  allgather = 6,
-  reduce_scatter = 7,
-  reduce = 8,
-  gather = 9,
-  scatter = 10,
-  alltoall = 11,
-  // Called by some ranks only.
-  send = 12,  // send and its recv
-  pair_average = 13,
-  group_average = 14,
-  // Called by all ranks again.
-  hierarchical_neighbor_allreduce = 15,
-  local_allreduce = 16,
-};
-[[nodiscard]] std::string_view name(Collective collective);
 [[nodiscard]] constexpr bool is_of_some_ranks(Collective collective) {
   return collective >= Collective::send && collective <= Collective::group_average;
 }
-
-// Typed memory that an operation reads. `count` is in elements.
-struct Input {
-  const void* data = nullptr;
-  std::size_t count = 0;
-  DataType type = DataType::f32;
-  friend bool operator==(const Input&, const Input&) = default;
-};
-// Typed memory that an operation writes. `count` is in elements.
-struct Output {
-  void* data = nullptr;
-  std::size_t count = 0;
-  DataType type = DataType::f32;
-  friend bool operator==(const Output&, const Output&) = default;
-};
-
-// Elements of the 16-bit floating types, as bits: C++20 has no arithmetic types for them. A program
-// with a half type of its own hands its memory over as Half* or BFloat16*, or names the type:
-// weft::in(data, n, DataType::f16).
-struct Half {
-  std::uint16_t bits = 0;
-};
-struct BFloat16 {
-  std::uint16_t bits = 0;
-};
-
-// The DataType of a C++ type, where it has one. Integers go by size and sign, so `long long` and
-// `long` are both i64.
-template <typename T>
-[[nodiscard]] consteval std::optional<DataType> known_data_type() {
-  constexpr bool kIsInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>;
-  if (std::is_same_v<T, float>) return DataType::f32;
-  if (std::is_same_v<T, double>) return DataType::f64;
-  if (std::is_same_v<T, Half>) return DataType::f16;
-  if (std::is_same_v<T, BFloat16>) return DataType::bf16;
-  if (std::is_same_v<T, std::byte>) return DataType::u8;
-  if (kIsInteger && sizeof(T) == 1) return std::is_signed_v<T> ? DataType::i8 : DataType::u8;
-  if (kIsInteger && sizeof(T) == 4) return std::is_signed_v<T> ? DataType::i32 : DataType::u32;
-  if (kIsInteger && sizeof(T) == 8) return std::is_signed_v<T> ? DataType::i64 : DataType::u64;
-  return std::nullopt;
-}
-// A type that has a DataType. in() and out() of any other type (bool, short, a struct) do not compile.
-template <typename T>
-concept Element = known_data_type<T>()
-.has_value();
-template <Element T>
-inline constexpr DataType data_type_of = *known_data_type<T>();
-
-template <Element T>
-[[nodiscard]] Input in(const T* data, std::size_t count) {
-  return {data, count, data_type_of<T>};
-}
-template <Element T>
-[[nodiscard]] Output out(T* data, std::size_t count) {
-  return {data, count, data_type_of<T>};
-}
-// The same for memory whose type the compiler does not know.
-[[nodiscard]] inline Input in(const void* data, std::size_t count, DataType type) {
-  return {data, count, type};
-}
-[[nodiscard]] inline Output out(void* data, std::size_t count, DataType type) {
-  return {data, count, type};
-}
-
-// A weight for one neighbor.
-struct NeighborWeight {
-  Rank rank = kNoRank;
-  double weight = 1.0;
-};
-
-// The weights of one call of neighbor_allreduce (SEMANTICS: Operations). Parts that are absent
-// follow the graph:
-//  - nothing given: the graph's weights if the graph was set as weighted, else uniform weights
-//    1/(in-degree+1).
-//  - self + sources (pull): any subset of the graph's in-neighbors; the data of the others is not
-//    used.
-//  - self + destinations (push): s_ij for any subset of the graph's out-neighbors. The in-neighbors
-//    that push to this rank in this step need not be known here; their data counts with the weight
-//    that they gave.
-//  - self, sources and destinations: the edges need not be in the graph.
-struct NeighborWeights {
-  std::optional<double> self;
-  std::optional<std::span<const NeighborWeight>> sources;
-  std::optional<std::span<const NeighborWeight>> destinations;
-  // A step of push-sum (SEMANTICS: Push-sum, SGP): self and destinations must sum to 1 within 1e-6,
-  // else the step would create or lose mass; any other sum is invalid_argument.
-  bool push_sum = false;
-
-  [[nodiscard]] bool names_all() const { return self && sources && destinations; }
-  [[nodiscard]] bool names_none() const { return !self && !sources && !destinations; }
-};
-
-// How the elements of several ranks become one.
-enum class ReduceOp : std::uint8_t { sum, average, min, max, product, bit_and, bit_or, bit_xor };
-[[nodiscard]] std::string_view name(ReduceOp op);
-
-// A call. Fields that an operation does not use keep their defaults.
-struct Request {
-  Collective collective = Collective::barrier;
-  Input input{};
-  Output output{};
-  ReduceOp op = ReduceOp::average;
-  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
-  Rank root = kNoRank;                    // broadcast, reduce, gather, scatter
-  Rank peer = kNoRank;                    // send, recv, pair_average
-  bool receives = false;                  // recv, where the collective is `send`
-  std::span<const std::size_t> counts{};  // elements of each rank's part; alltoallv: to each
-  std::span<const std::size_t> receive_counts{};  // alltoallv: elements from each rank
-  std::span<const Rank> group{};                  // group_average: its members
-  double self_weight = 0.5;                       // pair_average
-  double pair_weight = 0.5;
-  // neighbor_allreduce, and by machines hierarchical_neighbor_allreduce; nullptr: nothing given.
-  const NeighborWeights* weights = nullptr;
-
-  [[nodiscard]] bool names_all_peers() const { return weights != nullptr && weights->names_all(); }
-};
 
 // Whether one rank has a part of its own in the operation, which Request::root names.
 [[nodiscard]] bool has_root(Collective collective);

@@ -2,9 +2,10 @@
 // the mean.
 //
 //   weft run -n 4 -- quickstart
-#include <cstdio>
+#include <weft/macros.h>
+#include <weft/weft.h>
 
-#include "engine/context/context.h"
+#include <cstdio>
 
 weft::Status average() {
   WEFT_ASSIGN(const auto context, weft::Context::from_environment());

@@ -12,7 +12,7 @@
 //    al., Exact Diffusion for Distributed Optimization and Learning, part II, 2019.
 #pragma once
 
-#include "topology/graph/graph.h"
+#include <weft/graph.h>
 
 namespace regression {
 

@@ -22,6 +22,9 @@
 // Values only, without threads and clocks. Any number of threads may read them at the same time.
 #pragma once
 
+#include <weft/layout.h>
+#include <weft/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -164,36 +167,6 @@ struct Shape {
   bool in_place = false;
 };
 
-// Which ranks are on which machine, for algorithms that use this. All ranks have the same value.
-struct Layout {
-  // By rank: the number of its machine. Machines are numbered in the order of their lowest ranks.
-  // Empty: all ranks are on one machine.
-  std::vector<int> machine;
-  int rails = 1;  // number of rails that connect the machines and can be busy at the same time
-  // By rank: the rail that is near the rank and that as few other ranks as possible use; or
-  // kAnyRail if there is none. Empty: no distances are known.
-  std::vector<int> near = {};
-
-  [[nodiscard]] int machine_of(Rank rank) const {
-    return machine.empty() ? 0 : machine[static_cast<std::size_t>(rank)];
-  }
-  [[nodiscard]] int machines() const;
-};
-
-enum class AllreduceAlgorithm : std::uint8_t {
-  automatic,
-  direct,  // each rank reads all others: one phase, (n-1) M bytes in; for small messages
-  split,   // rank r reduces block r of all ranks, all ranks copy it: two phases, 2 M (n-1)/n bytes
-  ring,    // 2(n-1) phases with one neighbor each
-  halving_doubling,  // 2 log2 n phases; ranks beyond a power of two give away their input first
-  bcube,         // n = a^b: b parts at once, each over the b levels in another order (Canary, 4.4)
-  torus,         // rings along each dimension, with one part of the tensor for each dimension
-  multi_ring,    // one ring for each rail, if possible over different orders of the ranks
-  hierarchical,  // shares are reduced inside each machine, then between machines, then gathered
-};
-[[nodiscard]] std::string_view name(AllreduceAlgorithm algorithm);
-// Accepts what name() returns, "mesh" (Canary's name for split), and "auto".
-[[nodiscard]] Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view name);
 // Ok if an algorithm can be used with `size` ranks on these machines; else the error says what it
 // needs.
 [[nodiscard]] Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& layout);

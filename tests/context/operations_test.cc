@@ -361,6 +361,58 @@ TEST(Handles, AnOperationGoesOnByItselfAfterABlockingCall) {
   });
 }
 
+TEST(Handles, AnOperationGoesOnAfterItsCallersPatience) {
+  std::atomic<int> gone{0};  // calls of rank 0 that returned before rank 1 came
+  run_job(2, [&](Context& context) {
+    for (int round = 0; round < 40;
+         ++round) {  // more than channels: later ones repeat earlier ones
+      const float x = static_cast<float>(context.rank() + round);
+      float y = -1;
+      if (context.rank() == 1) {
+        while (round % 2 == 1 && gone.load() <= round / 2) std::this_thread::yield();
+        ASSERT_TRUE(context.allreduce(in(&x, 1), out(&y, 1), ReduceOp::sum).ok());
+        ASSERT_EQ(y, static_cast<float>(2 * round + 1));
+        continue;
+      }
+      const bool is_patient = round % 2 == 0;
+      const Request request{.collective = Collective::allreduce,
+                            .input = in(&x, 1),
+                            .output = out(&y, 1),
+                            .op = ReduceOp::sum};
+      auto rest = context.run_for(request, is_patient ? 20'000'000'000 : 0);
+      ASSERT_TRUE(rest.ok()) << rest.status().to_string();
+      ASSERT_EQ(rest->has_value(), !is_patient);
+      if (!is_patient) {
+        gone.fetch_add(1);
+        ASSERT_TRUE((*rest)->wait_for(20'000'000'000));
+        ASSERT_TRUE((*rest)->wait().ok());
+      }
+      ASSERT_EQ(y, static_cast<float>(2 * round + 1));
+    }
+  });
+}
+
+TEST(Handles, WaitForReturnsWithoutTheEnd) {
+  run_job(2, [](Context& context) {
+    float value = 3;
+    if (context.rank() == 1) {
+      ASSERT_TRUE(context.barrier().ok());
+      ASSERT_TRUE(context.send(in(&value, 1), 0).ok());
+      return;
+    }
+    const Request request{
+        .collective = Collective::send, .output = out(&value, 1), .peer = 1, .receives = true};
+    auto rest = context.run_for(request, 0);
+    ASSERT_TRUE(rest.ok());
+    ASSERT_TRUE(rest->has_value());
+    EXPECT_FALSE((*rest)->wait_for(0));  // rank 1 sends after the barrier
+    ASSERT_TRUE(context.barrier().ok());
+    EXPECT_TRUE((*rest)->wait_for(20'000'000'000));
+    EXPECT_TRUE((*rest)->wait().ok());
+    EXPECT_EQ(value, 3);
+  });
+}
+
 TEST(Handles, ManyOperationsInFlightFinishInAnyOrderOfWaiting) {
   for (const auto mode : {ProgressMode::thread, ProgressMode::waiter}) {
     Config config = test_config();

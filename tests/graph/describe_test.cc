@@ -1,7 +1,6 @@
 // What people see: the lines of describe, and the drawing's elements.
 #include <gtest/gtest.h>
-
-#include "topology/graph/graph.h"
+#include <weft/graph.h>
 
 namespace weft {
 namespace {

@@ -1,9 +1,8 @@
 // Graph: what it keeps of the edges it is given, what it refuses and how it says so, equality.
 #include <gtest/gtest.h>
+#include <weft/graph.h>
 
 #include <limits>
-
-#include "topology/graph/graph.h"
 
 namespace weft {
 namespace {

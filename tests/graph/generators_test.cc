@@ -1,12 +1,11 @@
 // Generators: exact edges and weights at small n from SEMANTICS' definitions, and what holds at
 // every n.
 #include <gtest/gtest.h>
+#include <weft/graph.h>
 
 #include <map>
 #include <set>
 #include <utility>
-
-#include "topology/graph/graph.h"
 
 namespace weft {
 namespace {

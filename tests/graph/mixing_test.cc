@@ -1,10 +1,9 @@
 // Mixing figures against closed forms.
 #include <gtest/gtest.h>
+#include <weft/graph.h>
 
 #include <cmath>
 #include <numbers>
-
-#include "topology/graph/graph.h"
 
 namespace weft {
 namespace {

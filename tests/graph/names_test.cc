@@ -1,7 +1,6 @@
 // Graphs and schedules by name: what the text means, and complaints that name the bad part of it.
 #include <gtest/gtest.h>
-
-#include "topology/graph/graph.h"
+#include <weft/graph.h>
 
 namespace weft {
 namespace {

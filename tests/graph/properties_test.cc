@@ -1,7 +1,6 @@
 // Properties: degrees, connectivity, and sums that name the row or column at fault.
 #include <gtest/gtest.h>
-
-#include "topology/graph/graph.h"
+#include <weft/graph.h>
 
 namespace weft {
 namespace {

@@ -1,12 +1,11 @@
 // Schedules: exact peers from SEMANTICS' formulas, and consistency, sums, period and union at many
 // sizes.
 #include <gtest/gtest.h>
+#include <weft/graph.h>
 
 #include <bit>
 #include <cmath>
 #include <optional>
-
-#include "topology/graph/graph.h"
 
 namespace weft {
 namespace {

@@ -1,7 +1,6 @@
 // The weight rules: exact weights on a small irregular graph, and the sums each rule promises.
 #include <gtest/gtest.h>
-
-#include "topology/graph/graph.h"
+#include <weft/graph.h>
 
 namespace weft {
 namespace {

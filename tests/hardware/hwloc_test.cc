@@ -1,9 +1,9 @@
 // hwloc's XML as other machines and versions write it, ours, and what must not reach hwloc.
-#include <hwloc.h>
-
 #include <algorithm>
+#include <sstream>
 
 #include "tests/hardware/machines.h"
+#include "topology/hardware/hwloc_library.h"
 
 namespace weft {
 namespace {
@@ -31,19 +31,21 @@ std::string complaint(const std::string& text) {
 
 // What hwloc itself makes of a file, written in the format that its versions 1 read and write.
 std::string as_version_1(const std::string& path) {
+  std::stringstream file;
+  file << std::ifstream(path).rdbuf();
+  const std::string given = file.str();
+  const hardware::Hwloc& hwloc = *hardware::hwloc_library().value();
   hwloc_topology_t topology = nullptr;
-  EXPECT_EQ(hwloc_topology_init(&topology), 0);
-  hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
-  EXPECT_EQ(hwloc_topology_set_xml(topology, path.c_str()), 0);
-  EXPECT_EQ(hwloc_topology_load(topology), 0);
+  EXPECT_EQ(hwloc.init(&topology), 0);
+  hwloc.set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+  EXPECT_EQ(hwloc.set_xmlbuffer(topology, given.c_str(), static_cast<int>(given.size()) + 1), 0);
+  EXPECT_EQ(hwloc.load(topology), 0);
   char* text = nullptr;
   int bytes = 0;
-  EXPECT_EQ(
-      hwloc_topology_export_xmlbuffer(topology, &text, &bytes, HWLOC_TOPOLOGY_EXPORT_XML_FLAG_V1),
-      0);
+  EXPECT_EQ(hwloc.export_xmlbuffer(topology, &text, &bytes, HWLOC_TOPOLOGY_EXPORT_XML_FLAG_V1), 0);
   std::string xml(text);
-  hwloc_free_xmlbuffer(topology, text);
-  hwloc_topology_destroy(topology);
+  hwloc.free_xmlbuffer(topology, text);
+  hwloc.destroy(topology);
   return xml;
 }
 

@@ -44,6 +44,20 @@ TEST(ShowDevices, JsonHasTheSame) {
   EXPECT_EQ(object["peer"]["ranking"].size(), gids);
 }
 
+TEST(ShowDevices, TellsWhichLibrariesAreThere) {
+  const Ran table = run_weft("devices");
+  const nlohmann::json object = parsed(run_weft("devices --json"));
+  ASSERT_TRUE(object.is_object());
+  ASSERT_EQ(object["libraries"].size(), 5U);
+  for (const nlohmann::json& library : object["libraries"]) {
+    EXPECT_TRUE(mentions(table.out, library["file"].get<std::string>()));
+    EXPECT_EQ(library["found"].get<bool>(), library["reason"].get<std::string>().empty());
+    if (!library["found"]) {
+      EXPECT_TRUE(mentions(table.out, "install " + library["package"].get<std::string>()));
+    }
+  }
+}
+
 TEST(ShowDevices, APeerMustBeAnAddress) {
   EXPECT_EQ(run_weft("devices --peer 10.0.0.2").exit_status, 0);
   EXPECT_EQ(run_weft("devices --peer fe80::1/64").exit_status, 0);

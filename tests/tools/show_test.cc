@@ -1,13 +1,13 @@
 // The subcommands that show things and start nothing.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <weft/graph.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
-#include "topology/graph/graph.h"
 
 namespace weft {
 namespace {

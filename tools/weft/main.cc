@@ -1,11 +1,15 @@
 // weft: the command. Reads the command line and calls the subcommand.
+#include <weft/version.h>
+
 #include <cstdio>
+#include <string>
 #include <system_error>
 
 #include "tools/weft/commands.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"Weft: an RDMA-first transport engine. What do you want to do?", "weft"};
+  app.set_version_flag("--version", "weft " + std::string(weft::version()));
   app.require_subcommand(1);
   weft::Action action;
 

@@ -1,13 +1,12 @@
 // Text for tools: pure formatting of what the other files compute.
-#include "topology/graph/describe.h"
-
 #include <fmt/format.h>
+#include <weft/graph/describe.h>
+#include <weft/graph/mixing.h>
+#include <weft/graph/properties.h>
+#include <weft/macros.h>
 
 #include <span>
 #include <string_view>
-
-#include "topology/graph/mixing.h"
-#include "topology/graph/properties.h"
 
 namespace weft {
 namespace {

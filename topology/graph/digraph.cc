@@ -1,8 +1,8 @@
 // Building a Graph from edges or a matrix, with checks that name what is wrong, and looking things
 // up in it.
-#include "topology/graph/digraph.h"
-
 #include <fmt/format.h>
+#include <weft/graph/digraph.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,6 @@
 // The SVG drawing: geometry first, then one element per edge and per rank.
-#include "topology/graph/draw.h"
-
 #include <fmt/format.h>
+#include <weft/graph/draw.h>
 
 #include <algorithm>
 #include <cmath>

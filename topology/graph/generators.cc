@@ -1,8 +1,8 @@
 // The deterministic graphs. Most are circulant: the same hops from every rank.
-#include "topology/graph/generators.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <weft/graph/generators.h>
+#include <weft/macros.h>
 
 #include <bit>
 #include <string>

@@ -1,9 +1,9 @@
 // Mixing figures. sigma2 comes from Lanczos on A'A, A = P W P: power iteration with a memory. Plain
 // power iteration needs about 1/(gap between the two largest values) products, some 10^5 for a ring
 // of 1,000; Lanczos needs the square root of that, and is exact once it has seen every dimension.
-#include "topology/graph/mixing.h"
-
 #include <fmt/format.h>
+#include <weft/graph/mixing.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,11 @@
 // The tables of names: one row per graph and per schedule, with its arguments and the call that
 // makes it.
-#include "topology/graph/names.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <weft/graph/generators.h>
+#include <weft/graph/names.h>
+#include <weft/graph/weights.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +13,6 @@
 #include <string>
 
 #include "topology/graph/arguments.h"
-#include "topology/graph/generators.h"
-#include "topology/graph/weights.h"
 
 namespace weft {
 namespace {

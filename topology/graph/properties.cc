@@ -1,7 +1,7 @@
 // Degrees, connectivity and stochasticity of a graph.
-#include "topology/graph/properties.h"
-
 #include <fmt/format.h>
+#include <weft/graph/properties.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <cmath>

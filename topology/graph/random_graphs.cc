@@ -2,6 +2,8 @@
 // arithmetic that turns output into choices is ours: one seed gives one graph on every platform and
 // library.
 #include <fmt/format.h>
+#include <weft/graph/generators.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +11,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "topology/graph/generators.h"
 #include "topology/graph/structure.h"
 
 namespace weft {

@@ -1,8 +1,9 @@
 // The schedules. All but one-peer on a graph are permutations with equal shares, so that a view is
 // the peers that this step's hop leads to, and those that the same hop leads from.
-#include "topology/graph/schedule.h"
-
 #include <fmt/format.h>
+#include <weft/graph/properties.h>
+#include <weft/graph/schedule.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +12,6 @@
 #include <numeric>
 #include <utility>
 #include <vector>
-
-#include "topology/graph/properties.h"
 
 namespace weft {
 namespace {

@@ -1,12 +1,13 @@
 // All ranks' views of a step put together: contradictions, the step as a graph, the union over a
 // period.
 #include <fmt/format.h>
+#include <weft/graph/schedule.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <tuple>
 #include <vector>
 
-#include "topology/graph/schedule.h"
 #include "topology/graph/structure.h"
 
 namespace weft {

@@ -2,11 +2,12 @@
 // generators.
 #pragma once
 
+#include <weft/graph/weights.h>
+#include <weft/macros.h>
+
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "topology/graph/weights.h"
 
 namespace weft {
 

@@ -1,8 +1,7 @@
 // The weight rules: each is one formula for an edge; self weights are what a row or column leaves
 // over.
-#include "topology/graph/weights.h"
-
 #include <fmt/format.h>
+#include <weft/graph/weights.h>
 
 #include <algorithm>
 #include <array>

@@ -26,7 +26,8 @@ bool is_nccl(const XmlFile& file) {
 }
 
 // Nothing of hwloc's where the file is NCCL's.
-Result<Topology> topology_in(const XmlFile& file, const std::string& path, Notes notes) {
+Result<Topology> topology_in(const HwlocLibrary& library, const XmlFile& file,
+                             const std::string& path, Notes notes) {
   const std::string_view kind = file.root().name();
   if (kind != "topology") {
     return file.wrong(file.root(), fmt::format("<{}> is neither hwloc's <topology> nor NCCL's "
@@ -34,18 +35,18 @@ Result<Topology> topology_in(const XmlFile& file, const std::string& path, Notes
                                                kind.substr(0, 64)));
   }
   WEFT_ASSIGN(const std::string xml, pruned_xml(file, notes));
-  return load_xml(xml, path);
+  return load_xml(library, xml, path);
 }
 
-Result<Machine> machine_in(const std::string& from) {
+Result<Machine> machine_in(const HwlocLibrary& library, const std::string& from) {
   if (from.starts_with(kSynthetic)) {
-    WEFT_ASSIGN(const Topology topology, load_synthetic(from.substr(kSynthetic.size())));
-    return machine_of(topology.get());
+    WEFT_ASSIGN(const Topology topology, load_synthetic(library, from.substr(kSynthetic.size())));
+    return machine_of(topology);
   }
   WEFT_ASSIGN(const XmlFile file, xml_in(from));
   if (is_nccl(file)) return read_nccl(file);
-  WEFT_ASSIGN(const Topology topology, topology_in(file, from, Notes::kept));
-  Machine machine = machine_of(topology.get());
+  WEFT_ASSIGN(const Topology topology, topology_in(library, file, from, Notes::kept));
+  Machine machine = machine_of(topology);
   LeftOut left_out;
   note_left_out(file, left_out);
   for (std::string& phrase : left_out.phrases()) machine.left_out.push_back(std::move(phrase));
@@ -53,11 +54,11 @@ Result<Machine> machine_in(const std::string& from) {
 }
 
 // What a machine is written into: all of hwloc's, nothing of ours.
-Result<Topology> bare_topology(const std::string& from) {
-  if (from.empty()) return load_live();
-  if (from.starts_with(kSynthetic)) return load_synthetic(from.substr(kSynthetic.size()));
+Result<Topology> bare_topology(const HwlocLibrary& library, const std::string& from) {
+  if (from.empty()) return library.ok() ? load_live(**library) : library.status();
+  if (from.starts_with(kSynthetic)) return load_synthetic(library, from.substr(kSynthetic.size()));
   WEFT_ASSIGN(const XmlFile file, xml_in(from));
-  if (!is_nccl(file)) return topology_in(file, from, Notes::dropped);
+  if (!is_nccl(file)) return topology_in(library, file, from, Notes::dropped);
   return Status(Code::invalid_argument,
                 from +
                     ": a topology file of NCCL tells neither cores nor caches, without which "
@@ -66,8 +67,8 @@ Result<Topology> bare_topology(const std::string& from) {
 
 }  // namespace
 
-Result<Machine> read_machine(const std::string& from) {
-  WEFT_ASSIGN(Machine machine, machine_in(from));
+Result<Machine> hardware::read(const HwlocLibrary& library, const std::string& from) {
+  WEFT_ASSIGN(Machine machine, machine_in(library, from));
   machine.source = from;
   settle(machine);
   if (const Status status = check_names(machine); !status.ok())
@@ -75,19 +76,28 @@ Result<Machine> read_machine(const std::string& from) {
   return machine;
 }
 
-Result<std::string> export_machine(const std::string& from, const std::string& correct) {
-  WEFT_ASSIGN(const Topology topology, bare_topology(from));
-  Result<Machine> machine = from.empty() ? live_machine(topology.get()) : read_machine(from);
+Result<std::string> hardware::exported(const HwlocLibrary& library, const std::string& from,
+                                       const std::string& correct) {
+  WEFT_ASSIGN(const Topology topology, bare_topology(library, from));
+  Result<Machine> machine = from.empty() ? live_machine(topology) : read(library, from);
   if (!machine.ok()) return machine.status();
   if (!correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, correct));
-  put_notes(topology.get(), *machine);
+  put_notes(topology, *machine);
   char* text = nullptr;
   int bytes = 0;
-  if (hwloc_topology_export_xmlbuffer(topology.get(), &text, &bytes, 0) != 0)
+  if (topology.hwloc().export_xmlbuffer(topology.get(), &text, &bytes, 0) != 0)
     return Status(Code::system, "hwloc cannot write this machine as XML");
   std::string xml(text, static_cast<std::size_t>(std::max(bytes - 1, 0)));
-  hwloc_free_xmlbuffer(topology.get(), text);
+  topology.hwloc().free_xmlbuffer(topology.get(), text);
   return xml;
+}
+
+Result<Machine> read_machine(const std::string& from) {
+  return read(hwloc_library(), from);
+}
+
+Result<std::string> export_machine(const std::string& from, const std::string& correct) {
+  return exported(hwloc_library(), from, correct);
 }
 
 }  // namespace weft

@@ -4,7 +4,8 @@
 // call.
 //
 //   source                            what it has
-//   this machine                      hwloc, /proc, /sys, and NVML where it is there
+//   this machine                      hwloc, /proc, /sys, and NVML where it is there; without
+//                                     hwloc all but its caches
 //   an hwloc XML file (lstopo, ours)  all but the rates of network interfaces, unless we wrote it
 //   an hwloc synthetic string         packages, nodes, caches and cores: no device
 //   a topology file of NCCL or RCCL   sockets, PCI, network interfaces with rates, GPUs, and the
@@ -129,8 +130,8 @@ struct Machine {
   std::vector<Gpu> gpus;  // by index
   std::vector<GpuLink> gpu_links;
   bool are_gpu_links_known = false;  // if not, there may be links although gpu_links is empty
-  // What the kernel could not be asked for, a phrase each with the reason: "NUMA nodes, because
-  // /sys is not mounted". The machine may have it although it is not here.
+  // What could not be asked for, a phrase each with the reason: "NUMA nodes, because /sys is not
+  // mounted". The machine may have it although it is not here.
   std::vector<std::string> unreadable;
   // What a file has and this value does not, a phrase each with the reason: "0000:03:00.0 (a display
   // of the server's own, no accelerator)".
@@ -141,7 +142,8 @@ struct Machine {
 
 [[nodiscard]] Result<Machine> discover_machine();
 // From a file (hwloc's or NCCL's XML, told apart by what is in it) or "synthetic:" and a
-// description as hwloc takes it. Errors name the file, and the line where there is one.
+// description as hwloc takes it. Errors name the file, and the line where there is one; where hwloc
+// is needed and missing, `unavailable` names the library.
 [[nodiscard]] Result<Machine> read_machine(const std::string& from);
 // A machine as hwloc XML, with what hwloc has no place for in notes, from which read_machine makes
 // it again. `from`: as read_machine takes it, or empty: this machine; `correct`: a file as

@@ -10,31 +10,27 @@
 namespace weft::hardware {
 namespace {
 
-Result<Topology> made() {
+Result<Topology> made(const Hwloc& hwloc) {
   hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) return Status(Code::exhausted, "hwloc has no memory");
-  Topology topology(raw);
-  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
-  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
+  if (hwloc.init(&raw) != 0) return Status(Code::exhausted, "hwloc has no memory");
+  Topology topology(hwloc, raw);
+  hwloc.set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  hwloc.set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc.set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
   return topology;
 }
 
-int count_of(hwloc_topology_t topology, hwloc_obj_type_t type) {
-  return std::max(hwloc_get_nbobjs_by_type(topology, type), 0);
+int cores_in(const Topology& topology, hwloc_obj_t object) {
+  return topology.count_in(object->cpuset, HWLOC_OBJ_CORE);
 }
 
-int cores_in(hwloc_topology_t topology, hwloc_obj_t object) {
-  return hwloc_get_nbobjs_inside_cpuset_by_type(topology, object->cpuset, HWLOC_OBJ_CORE);
-}
-
-std::vector<CacheLevel> caches_of(hwloc_topology_t topology) {
+std::vector<CacheLevel> caches_of(const Topology& topology) {
   std::vector<CacheLevel> caches;
   for (const hwloc_obj_type_t type :
        {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE}) {
-    const int count = count_of(topology, type);
+    const int count = topology.count(type);
     if (count == 0) continue;
-    hwloc_obj_t first = hwloc_get_obj_by_type(topology, type, 0);
+    hwloc_obj_t first = topology.first(type);
     caches.push_back({static_cast<int>(first->attr->cache.depth), first->attr->cache.size, count,
                       cores_in(topology, first)});
   }
@@ -42,27 +38,30 @@ std::vector<CacheLevel> caches_of(hwloc_topology_t topology) {
 }
 
 // The package that has all of the object's cores.
-int package_of(hwloc_topology_t topology, hwloc_obj_t object) {
+int package_of(const Topology& topology, hwloc_obj_t object) {
   hwloc_obj_t package = nullptr;
-  while ((package = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PACKAGE, package)) != nullptr) {
-    if (object->cpuset != nullptr && hwloc_bitmap_isincluded(object->cpuset, package->cpuset))
+  while ((package = topology.next(HWLOC_OBJ_PACKAGE, package)) != nullptr) {
+    if (object->cpuset != nullptr &&
+        topology.hwloc().bitmap_is_included(object->cpuset, package->cpuset) != 0)
       return static_cast<int>(package->logical_index);
   }
   return -1;
 }
 
-std::vector<int> processors_in(hwloc_obj_t object) {
+std::vector<int> processors_in(const Topology& topology, hwloc_obj_t object) {
   std::vector<int> processors;
-  for (int i = -1; (i = hwloc_bitmap_next(object->cpuset, i)) >= 0;) processors.push_back(i);
+  for (int i = -1; (i = topology.hwloc().bitmap_next(object->cpuset, i)) >= 0;)
+    processors.push_back(i);
   return processors;
 }
 
-std::vector<NumaNode> nodes_of(hwloc_topology_t topology) {
+std::vector<NumaNode> nodes_of(const Topology& topology) {
   std::vector<NumaNode> nodes;
   hwloc_obj_t node = nullptr;
-  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+  while ((node = topology.next(HWLOC_OBJ_NUMANODE, node)) != nullptr) {
     nodes.push_back({static_cast<int>(node->os_index), node->attr->numanode.local_memory,
-                     cores_in(topology, node), package_of(topology, node), processors_in(node)});
+                     cores_in(topology, node), package_of(topology, node),
+                     processors_in(topology, node)});
   }
   return nodes;
 }
@@ -77,7 +76,7 @@ std::string address_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& device) {
                      device.func);
 }
 
-PciPlace place_of(hwloc_topology_t topology, hwloc_obj_t device) {
+PciPlace place_of(const Topology& topology, hwloc_obj_t device) {
   PciPlace place;
   place.address = address_of(device->attr->pcidev);
   place.gbyte_per_s = device->attr->pcidev.linkspeed;
@@ -93,10 +92,12 @@ PciPlace place_of(hwloc_topology_t topology, hwloc_obj_t device) {
     }
   }
   std::ranges::reverse(place.bridges);
-  hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
+  hwloc_obj_t near = device;
+  while (near != nullptr && near->cpuset == nullptr) near = near->parent;
   if (near == nullptr) return place;
-  if (near->nodeset != nullptr && hwloc_bitmap_weight(near->nodeset) == 1)
-    place.numa_node = hwloc_bitmap_first(near->nodeset);
+  const Hwloc& hwloc = topology.hwloc();
+  if (near->nodeset != nullptr && hwloc.bitmap_weight(near->nodeset) == 1)
+    place.numa_node = hwloc.bitmap_first(near->nodeset);
   place.package = package_of(topology, near);
   return place;
 }
@@ -114,7 +115,7 @@ std::vector<std::string> names_below(hwloc_obj_t device, hwloc_obj_osdev_type_t 
 
 // A card with one RDMA device and several network interfaces has a port for each. The result is how
 // many interfaces were added.
-std::size_t add_nics(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
+std::size_t add_nics(const Topology& topology, hwloc_obj_t device, Machine& machine) {
   const std::vector<std::string> rdma = names_below(device, HWLOC_OBJ_OSDEV_OPENFABRICS);
   const std::vector<std::string> nets = names_below(device, HWLOC_OBJ_OSDEV_NETWORK);
   const std::size_t ports = std::max(rdma.size(), nets.size());
@@ -129,7 +130,7 @@ std::size_t add_nics(hwloc_topology_t topology, hwloc_obj_t device, Machine& mac
   return ports;
 }
 
-void add_gpu(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
+void add_gpu(const Topology& topology, hwloc_obj_t device, Machine& machine) {
   Gpu gpu;
   gpu.index = static_cast<int>(machine.gpus.size());
   gpu.model = info(device, "PCIDevice");
@@ -137,8 +138,7 @@ void add_gpu(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine) {
   machine.gpus.push_back(std::move(gpu));
 }
 
-void add_device(hwloc_topology_t topology, hwloc_obj_t device, Machine& machine,
-                LeftOut& left_out) {
+void add_device(const Topology& topology, hwloc_obj_t device, Machine& machine, LeftOut& left_out) {
   const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci = device->attr->pcidev;
   const bool has_interface = add_nics(topology, device, machine) != 0;
   switch (kind_of({pci.class_id, pci.vendor_id, pci.linkspeed})) {
@@ -163,68 +163,75 @@ Status not_a_machine(const std::string& name) {
   return Status(Code::invalid_argument, name + ": hwloc cannot read it as a machine");
 }
 
+Status cannot_be_read(const std::string& name, const HwlocLibrary& library) {
+  const Status why = library.status();
+  return Status(why.code(), fmt::format("{}: {}", name, why.text()));
+}
+
 }  // namespace
 
 // Without hwloc's plugin on libpciaccess: /sys tells it the same but for the names of cards, and each
 // load would leave the plugin's table of those behind. Without the plugins for GPUs: they connect to
 // X displays and start OpenCL and the drivers in the host's process, and nothing here needs what they
 // find.
-Result<Topology> load_live() {
-  WEFT_ASSIGN(Topology topology, made());
+Result<Topology> load_live(const Hwloc& hwloc) {
+  WEFT_ASSIGN(Topology topology, made(hwloc));
   for (const char* plugin : {"pci", "gl", "opencl", "cuda", "nvml", "rsmi", "levelzero"}) {
-    (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
-                                        plugin);
+    (void)hwloc.set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugin);
   }
   // Then it takes what the processors say of themselves.
   if (!can_hwloc_read_processors()) {
-    (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
-                                        "linux:cpu");
+    (void)hwloc.set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                               "linux:cpu");
   }
-  if (hwloc_topology_load(topology.get()) != 0)
+  if (hwloc.load(topology.get()) != 0)
     return Status(Code::system, "hwloc cannot read this machine's topology");
   return topology;
 }
 
-Result<Topology> load_xml(const std::string& text, const std::string& name) {
-  WEFT_ASSIGN(Topology topology, made());
-  if (hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(),
-                                   static_cast<int>(text.size()) + 1) != 0 ||
-      hwloc_topology_load(topology.get()) != 0 || count_of(topology.get(), HWLOC_OBJ_PU) == 0)
+Result<Topology> load_xml(const HwlocLibrary& library, const std::string& text,
+                          const std::string& name) {
+  if (!library.ok()) return cannot_be_read(name, library);
+  const Hwloc& hwloc = **library;
+  WEFT_ASSIGN(Topology topology, made(hwloc));
+  if (hwloc.set_xmlbuffer(topology.get(), text.c_str(), static_cast<int>(text.size()) + 1) != 0 ||
+      hwloc.load(topology.get()) != 0 || topology.count(HWLOC_OBJ_PU) == 0)
     return not_a_machine(name);
   return topology;
 }
 
-Result<Topology> load_synthetic(const std::string& text) {
+Result<Topology> load_synthetic(const HwlocLibrary& library, const std::string& text) {
   const std::string name = fmt::format("synthetic:{}", std::string_view(text).substr(0, 256));
   WEFT_ASSIGN(const std::string written, written_synthetic(text, name));
-  WEFT_ASSIGN(Topology topology, made());
-  if (hwloc_topology_set_synthetic(topology.get(), written.c_str()) != 0 ||
-      hwloc_topology_load(topology.get()) != 0)
+  if (!library.ok()) return cannot_be_read(name, library);
+  const Hwloc& hwloc = **library;
+  WEFT_ASSIGN(Topology topology, made(hwloc));
+  if (hwloc.set_synthetic(topology.get(), written.c_str()) != 0 || hwloc.load(topology.get()) != 0)
     return not_a_machine(name);
   return topology;
 }
 
-PciPlace place_of(hwloc_topology_t topology, const std::string& address) {
-  hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(topology, address.c_str());
+PciPlace place_of(const Topology& topology, const std::string& address) {
+  hwloc_obj_t device = topology.pci_device(address.c_str());
   if (device != nullptr) return place_of(topology, device);
   PciPlace place;
   place.address = address;
   return place;
 }
 
-Machine machine_of(hwloc_topology_t topology) {
+Machine machine_of(const Topology& topology) {
   Machine machine;
-  machine.cpu = info(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0), "CPUModel");
-  machine.packages = count_of(topology, HWLOC_OBJ_PACKAGE);
-  machine.cores = count_of(topology, HWLOC_OBJ_CORE);
-  machine.threads = count_of(topology, HWLOC_OBJ_PU);
+  machine.cpu = info(topology.first(HWLOC_OBJ_PACKAGE), "CPUModel");
+  machine.packages = topology.count(HWLOC_OBJ_PACKAGE);
+  machine.cores = topology.count(HWLOC_OBJ_CORE);
+  machine.threads = topology.count(HWLOC_OBJ_PU);
   machine.caches = caches_of(topology);
   machine.nodes = nodes_of(topology);
   for (const NumaNode& node : machine.nodes) machine.memory_bytes += node.bytes;
   if (take_notes(topology, machine)) return machine;
   LeftOut left_out;
   hwloc_obj_t device = nullptr;
-  while ((device = hwloc_get_next_pcidev(topology, device)) != nullptr)
+  while ((device = topology.next(HWLOC_OBJ_PCI_DEVICE, device)) != nullptr)
     add_device(topology, device, machine, left_out);
   machine.left_out = left_out.phrases();
   return machine;

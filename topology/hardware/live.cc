@@ -1,8 +1,10 @@
-// This machine: hwloc for the tree, /proc for memory, verbs/device for the ways out, NVML for GPUs.
+// This machine: hwloc for the tree (/sys where hwloc is missing), /proc for memory, verbs/device for
+// the ways out, NVML for GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 
 #include "topology/hardware/sources.h"
 #include "verbs/device/device.h"
@@ -40,14 +42,17 @@ HugePageState huge_pages() {
           chosen(folder + "shmem_enabled")};
 }
 
-PciPlace placed(hwloc_topology_t topology, const std::string& address, int numa_node) {
+// Where an address on PCI is.
+using Places = std::function<PciPlace(const std::string& address)>;
+
+PciPlace placed(const Places& places, const std::string& address, int numa_node) {
   PciPlace place;
-  if (!address.empty()) place = place_of(topology, address);
+  if (!address.empty()) place = places(address);
   if (place.numa_node < 0) place.numa_node = numa_node;
   return place;
 }
 
-Nic way_out(const RdmaPort& port, hwloc_topology_t topology) {
+Nic way_out(const RdmaPort& port, const Places& places) {
   Nic nic;
   nic.rdma = port.device;
   nic.port = port.port;
@@ -56,61 +61,78 @@ Nic way_out(const RdmaPort& port, hwloc_topology_t topology) {
   nic.is_virtual_function = port.is_virtual_function;
   nic.physical_function = port.physical_function;
   nic.bond = port.is_bonded ? port.netdev : "";
-  nic.place = placed(topology, port.pci, port.numa_node);
+  nic.place = placed(places, port.pci, port.numa_node);
   return nic;
 }
 
-Nic way_out(const NetworkInterface& net, hwloc_topology_t topology) {
+Nic way_out(const NetworkInterface& net, const Places& places) {
   Nic nic;
   nic.netdev = net.name;
   nic.mbit_per_s = net.mbit_per_s;
   nic.is_virtual_function = net.is_virtual_function;
   nic.physical_function = net.physical_function;
   nic.bond = net.bond;
-  nic.place = placed(topology, net.pci, net.numa_node);
+  nic.place = placed(places, net.pci, net.numa_node);
   return nic;
 }
 
 // RDMA ports with their network interfaces, then network interfaces that have no RDMA port: cards,
 // whatever state they are in, and what the kernel makes up only while it leads out. What only this
 // machine itself uses (bridges and their ports, its loopback) is no way out.
-std::vector<Nic> ways_out(hwloc_topology_t topology) {
+std::vector<Nic> ways_out(const Places& places) {
   std::vector<Nic> nics;
   std::vector<NetworkInterface> nets = discover_interfaces();
   for (const RdmaPort& port : list_rdma_ports()) {
-    nics.push_back(way_out(port, topology));
+    nics.push_back(way_out(port, places));
     const auto net = std::ranges::find(nets, port.netdev, &NetworkInterface::name);
     if (net == nets.end()) continue;
     if (!net->bond.empty()) nics.back().bond = net->bond;
     nets.erase(net);
   }
   for (const NetworkInterface& net : nets) {
-    if (net.is_card() || net.usable) nics.push_back(way_out(net, topology));
+    if (net.is_card() || net.usable) nics.push_back(way_out(net, places));
   }
   return nics;
 }
 
-}  // namespace
-
-Machine hardware::live_machine(hwloc_topology_t topology) {
-  Machine machine = machine_of(topology);
+// What all ways to look at this machine have in common.
+void complete(Machine& machine, const Places& places) {
   machine.source = "this machine";
   if (machine.memory_bytes == 0) machine.memory_bytes = meminfo("MemTotal:") << 10;
   if (machine.nodes.size() == 1) machine.nodes.front().bytes = machine.memory_bytes;
   machine.huge_pages = huge_pages();
-  machine.nics = ways_out(topology);
+  machine.nics = ways_out(places);
   machine.left_out.clear();  // of its cards, this machine tells what they are for
   machine.unreadable = unreadable_in();
   ask_nvml(machine);
-  for (Gpu& gpu : machine.gpus)
-    gpu.place = placed(topology, gpu.place.address, gpu.place.numa_node);
+  for (Gpu& gpu : machine.gpus) gpu.place = placed(places, gpu.place.address, gpu.place.numa_node);
   settle(machine);
+}
+
+Machine machine_without_hwloc(std::string_view why) {
+  Machine machine = sys_machine();
+  complete(machine, [&machine](const std::string& address) { return sys_place(machine, address); });
+  machine.unreadable.push_back(fmt::format("caches, because {}", why));
   return machine;
 }
 
+}  // namespace
+
+Machine hardware::live_machine(const Topology& topology) {
+  Machine machine = machine_of(topology);
+  complete(machine,
+           [&topology](const std::string& address) { return place_of(topology, address); });
+  return machine;
+}
+
+Result<Machine> hardware::discover(const HwlocLibrary& library) {
+  if (!library.ok()) return machine_without_hwloc(library.status().text());
+  WEFT_ASSIGN(const Topology topology, load_live(**library));
+  return live_machine(topology);
+}
+
 Result<Machine> discover_machine() {
-  WEFT_ASSIGN(const Topology topology, load_live());
-  return live_machine(topology.get());
+  return discover(hwloc_library());
 }
 
 }  // namespace weft

@@ -25,15 +25,21 @@ constexpr std::size_t kMostBridges = 64;
 constexpr std::size_t kMostPhrases = 16;
 constexpr double kMostGbyte = 1e6;
 
-void add(hwloc_obj_t note, const char* key, const std::string& text) {
-  if (!text.empty()) hwloc_obj_add_info(note, key, text.c_str());
+// One that is written.
+struct Note {
+  const Hwloc* hwloc;
+  hwloc_obj_t object;  // null: hwloc has no memory for it
+};
+
+void add(const Note& note, const char* key, const std::string& text) {
+  if (!text.empty()) note.hwloc->add_info(note.object, key, text.c_str());
 }
 
-void add(hwloc_obj_t note, const char* key, double number) {
+void add(const Note& note, const char* key, double number) {
   add(note, key, fmt::format("{}", number));
 }
 
-void add(hwloc_obj_t note, const char* key, int number) {
+void add(const Note& note, const char* key, int number) {
   add(note, key, fmt::format("{}", number));
 }
 
@@ -69,7 +75,7 @@ double rate_in(std::string_view word) {
 
 // hwloc's place of the address, unless the note has its own. Devices that are not on PCI have a
 // node at most.
-PciPlace place_in(hwloc_topology_t topology, hwloc_obj_t note) {
+PciPlace place_in(const Topology& topology, hwloc_obj_t note) {
   PciPlace place;
   const std::string address = text_of(note, "pci");
   const std::string host_bridge = text_of(note, "host_bridge");
@@ -92,7 +98,7 @@ PciPlace place_in(hwloc_topology_t topology, hwloc_obj_t note) {
 }
 
 // Only what hwloc does not say of that address itself.
-void put_place(hwloc_topology_t topology, hwloc_obj_t note, const PciPlace& place) {
+void put_place(const Topology& topology, const Note& note, const PciPlace& place) {
   add(note, "pci", place.address);
   if (!place.is_node_assumed) add(note, "numa_node", place.numa_node);
   PciPlace known;
@@ -112,11 +118,12 @@ void put_place(hwloc_topology_t topology, hwloc_obj_t note, const PciPlace& plac
   if (!place.is_node_assumed) add(note, "package", place.package);
 }
 
-hwloc_obj_t new_note(hwloc_topology_t topology, const char* name) {
-  return hwloc_topology_insert_misc_object(topology, hwloc_get_root_obj(topology), name);
+Note new_note(const Topology& topology, const char* name) {
+  const Hwloc& hwloc = topology.hwloc();
+  return {&hwloc, hwloc.insert_misc_object(topology.get(), topology.root(), name)};
 }
 
-void take_nic(hwloc_topology_t topology, hwloc_obj_t note, Machine& machine) {
+void take_nic(const Topology& topology, hwloc_obj_t note, Machine& machine) {
   Nic nic;
   nic.rdma = text_of(note, "rdma");
   nic.port = number_of(note, "port", 1);
@@ -129,7 +136,7 @@ void take_nic(hwloc_topology_t topology, hwloc_obj_t note, Machine& machine) {
   if (!nic.name().empty()) machine.nics.push_back(std::move(nic));
 }
 
-void take_gpu(hwloc_topology_t topology, hwloc_obj_t note, Machine& machine) {
+void take_gpu(const Topology& topology, hwloc_obj_t note, Machine& machine) {
   Gpu gpu;
   gpu.index = number_of(note, "index", static_cast<int>(machine.gpus.size()));
   gpu.model = text_of(note, "model");
@@ -159,15 +166,15 @@ void take_phrases(hwloc_obj_t note, Machine& machine) {
 
 }  // namespace
 
-void put_notes(hwloc_topology_t topology, const Machine& machine) {
-  hwloc_obj_t all = new_note(topology, kAll);
-  if (all == nullptr) return;
+void put_notes(const Topology& topology, const Machine& machine) {
+  const Note all = new_note(topology, kAll);
+  if (all.object == nullptr) return;
   add(all, "links_told", machine.are_gpu_links_known ? 1 : 0);
   for (const std::string& what : machine.unreadable) add(all, kUnreadable, what);
   for (const std::string& what : machine.left_out) add(all, kLeftOut, what);
   for (const Nic& nic : machine.nics) {
-    hwloc_obj_t note = new_note(topology, kNic);
-    if (note == nullptr) return;
+    const Note note = new_note(topology, kNic);
+    if (note.object == nullptr) return;
     add(note, "rdma", nic.rdma);
     add(note, "port", nic.port);
     add(note, "netdev", nic.netdev);
@@ -178,16 +185,16 @@ void put_notes(hwloc_topology_t topology, const Machine& machine) {
     put_place(topology, note, nic.place);
   }
   for (const Gpu& gpu : machine.gpus) {
-    hwloc_obj_t note = new_note(topology, kGpu);
-    if (note == nullptr) return;
+    const Note note = new_note(topology, kGpu);
+    if (note.object == nullptr) return;
     add(note, "index", gpu.index);
     add(note, "model", gpu.model);
     add(note, "memory_bytes", fmt::format("{}", gpu.memory_bytes));
     put_place(topology, note, gpu.place);
   }
   for (const GpuLink& link : machine.gpu_links) {
-    hwloc_obj_t note = new_note(topology, kLink);
-    if (note == nullptr) return;
+    const Note note = new_note(topology, kLink);
+    if (note.object == nullptr) return;
     add(note, "gpu", link.gpu);
     add(note, "peer", link.peer);
     add(note, "lanes", link.lanes);
@@ -196,10 +203,10 @@ void put_notes(hwloc_topology_t topology, const Machine& machine) {
   }
 }
 
-bool take_notes(hwloc_topology_t topology, Machine& machine) {
+bool take_notes(const Topology& topology, Machine& machine) {
   bool any = false;
   hwloc_obj_t note = nullptr;
-  while ((note = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_MISC, note)) != nullptr) {
+  while ((note = topology.next(HWLOC_OBJ_MISC, note)) != nullptr) {
     const std::string_view kind = note->name != nullptr ? note->name : "";
     if (!kind.starts_with(kNotePrefix)) continue;
     any = true;

@@ -1,22 +1,14 @@
 // What the sources of a Machine share. Internal to the module.
 #pragma once
 
-#include <hwloc.h>
-
-#include <memory>
 #include <optional>
-#include <type_traits>
 
 #include "topology/hardware/hardware.h"
+#include "topology/hardware/hwloc_library.h"
 #include "topology/hardware/left_out.h"
 #include "topology/hardware/xml.h"
 
 namespace weft::hardware {
-
-struct Destroy {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
 
 // Of one kind, in a file: more than any machine has, so that what looks at pairs stays quick.
 inline constexpr std::size_t kMostDevices = 4096;
@@ -24,19 +16,20 @@ inline constexpr std::size_t kMostDevices = 4096;
 // hwloc.cc
 // Loaded with PCI devices and bridges; of this machine, an XML text, or a synthetic string. `name`
 // stands for it in errors. XML has to come from pruned_xml.
-[[nodiscard]] Result<Topology> load_live();
-[[nodiscard]] Result<Topology> load_xml(const std::string& text, const std::string& name);
-[[nodiscard]] Result<Topology> load_synthetic(const std::string& text);
+[[nodiscard]] Result<Topology> load_live(const Hwloc& hwloc);
+[[nodiscard]] Result<Topology> load_xml(const HwlocLibrary& library, const std::string& text,
+                                        const std::string& name);
+[[nodiscard]] Result<Topology> load_synthetic(const HwlocLibrary& library, const std::string& text);
 // All that hwloc knows.
-[[nodiscard]] Machine machine_of(hwloc_topology_t topology);
+[[nodiscard]] Machine machine_of(const Topology& topology);
 // Where "0000:3b:00.0" sits; hwloc may not know it.
-[[nodiscard]] PciPlace place_of(hwloc_topology_t topology, const std::string& address);
+[[nodiscard]] PciPlace place_of(const Topology& topology, const std::string& address);
 
 // notes.cc: what hwloc's format has no place for, as objects of its kind "misc".
 inline constexpr std::string_view kNotePrefix = "weft:";
-void put_notes(hwloc_topology_t topology, const Machine& machine);
+void put_notes(const Topology& topology, const Machine& machine);
 // Takes them out again; false where there are none, and hwloc's own devices have to do.
-[[nodiscard]] bool take_notes(hwloc_topology_t topology, Machine& machine);
+[[nodiscard]] bool take_notes(const Topology& topology, Machine& machine);
 
 // synthetic.cc: a string as hwloc takes it, checked and written anew, of bounded size.
 [[nodiscard]] Result<std::string> written_synthetic(std::string_view text, const std::string& name);
@@ -53,7 +46,21 @@ void note_left_out(const XmlFile& file, LeftOut& left_out);
 [[nodiscard]] Result<Machine> read_nccl(const XmlFile& file);
 
 // live.cc
-[[nodiscard]] Machine live_machine(hwloc_topology_t topology);
+[[nodiscard]] Machine live_machine(const Topology& topology);
+// This machine; without hwloc, with what sys_machine() has of it.
+[[nodiscard]] Result<Machine> discover(const HwlocLibrary& library);
+
+// file.cc: read_machine and export_machine.
+[[nodiscard]] Result<Machine> read(const HwlocLibrary& library, const std::string& from);
+[[nodiscard]] Result<std::string> exported(const HwlocLibrary& library, const std::string& from,
+                                           const std::string& correct);
+
+// sys.cc: where hwloc is missing.
+// Processors, nodes of memory and GPUs, as the kernel lists them; no caches.
+[[nodiscard]] Machine sys_machine(const std::string& sys = "/sys");
+// Where "0000:3b:00.0" sits; the kernel may not know it.
+[[nodiscard]] PciPlace sys_place(const Machine& machine, const std::string& address,
+                                 const std::string& sys = "/sys");
 
 // address.cc: "0000:3b:00.0" and "0000:3b", as the kernel writes what is meant; or that it is none.
 [[nodiscard]] std::optional<std::string> pci_address(std::string_view text);

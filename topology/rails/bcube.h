@@ -1,9 +1,9 @@
 // Recognizes a BCube, and the level of its edges. Internal to the module.
 #pragma once
 
-#include <optional>
+#include <weft/graph.h>
 
-#include "topology/graph/graph.h"
+#include <optional>
 
 namespace weft {
 

@@ -15,6 +15,8 @@
 // rank, so the ranks need not talk to agree on one.
 #pragma once
 
+#include <weft/graph.h>
+
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -23,7 +25,6 @@
 #include <vector>
 
 #include "topology/cluster/cluster.h"
-#include "topology/graph/graph.h"
 #include "verbs/base/base.h"
 
 namespace weft {

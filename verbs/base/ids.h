@@ -1,13 +1,12 @@
-// The small integer names that every layer shares.
+// The small integer names that every layer shares, beside Rank.
 #pragma once
+
+#include <weft/status.h>
 
 #include <cstdint>
 
 namespace weft {
 
-// A process (or, in tests, a thread) of the job: 0 … size-1.
-using Rank = std::int32_t;
-inline constexpr Rank kNoRank = -1;
 // Where a rail may be named by its number: whichever is free.
 inline constexpr int kAnyRail = -1;
 

@@ -1,17 +1,5 @@
-// invariant(condition, "text"): a property of our own code that must hold in every build. A breach
-// is a bug in Weft, so the process says where and aborts. What peers, drivers, files or callers can
-// cause is never an invariant: it is a Status.
+// invariant(): what a bug in Weft breaks. It is declared with the public headers, whose inline
+// functions use it.
 #pragma once
 
-namespace weft {
-
-[[noreturn]] void invariant_failed(const char* text, const char* file, unsigned line);
-
-// `file` and `line` are those of the call (std::source_location is not there for every clang).
-inline void invariant(bool condition, const char* text, const char* file = __builtin_FILE(),
-                      unsigned line = __builtin_LINE()) {
-  if (!condition) [[unlikely]]
-    invariant_failed(text, file, line);
-}
-
-}  // namespace weft
+#include <weft/invariant.h>

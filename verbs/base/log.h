@@ -11,19 +11,14 @@
 // The log needs no destructor, so static objects may still log while the process exits.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <weft/log.h>
+
 #include <string_view>
 #include <utility>
 
 #include "verbs/base/ids.h"
 
 namespace weft {
-
-enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
-
-// "debug", "info", "warning", "error", "off".
-[[nodiscard]] std::string_view name(LogLevel level);
 
 // Who speaks: records below `lowest` are dropped, the others carry `rank` (kNoRank: none).
 struct LogVoice {
@@ -51,21 +46,7 @@ class LogScope {
 
 // The voice of the calling thread: that of its innermost scope, or the process's.
 [[nodiscard]] LogVoice log_voice();
-// The voice of threads that are in no scope (default: warnings, no rank).
-void set_log(LogLevel lowest, Rank rank);
-
 // `text` is one sentence without a line end. Dropped if the caller's voice is set higher.
 void log(LogLevel level, std::string_view text);
-
-struct LogRecord {
-  LogLevel level;
-  Rank rank;              // kNoRank: said for no rank
-  std::string_view text;  // until the sink returns
-};
-using LogSink = std::function<void(const LogRecord&)>;
-// From now on every record that is not dropped goes to `sink`, and nothing is printed. An empty sink
-// brings back standard error: "weft[3] warning: …". Several threads may call the sink at once, one
-// of them may still be in the old sink when this returns, and what the sink throws is dropped.
-void set_log_sink(LogSink sink);
 
 }  // namespace weft

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <weft/memory.h>
 
 #include <array>
 #include <cstddef>
@@ -43,22 +44,8 @@ struct HeapOptions {
   int processes = 1;
 };
 
-// What the heap uses, and where its memory is. For tools.
-struct HeapUsage {
-  std::size_t allocated_bytes = 0;
-  std::size_t huge_bytes = 0;  // bytes that the kernel agreed to back with huge pages
-  std::string backing;         // "memfd", or the directory
-};
-
 // Sets how the heap will be made. After the heap exists only equal options are ok.
 Status configure_heap(const HeapOptions& options);
-
-// At least `bytes` of zeroed shared memory; 0 bytes is legal. It is aligned to 64 bytes, from 4 KiB
-// on to 4 KiB, and from 1 MiB on to 2 MiB.
-[[nodiscard]] Result<void*> allocate(std::size_t bytes);
-// Gives back what allocate() gave. nullptr is legal. Peers may keep a mapping; its pages are gone.
-void deallocate(void* pointer);
-[[nodiscard]] HeapUsage heap_usage();
 
 // By the ticket a process proves to a heap's owner that it knows the heap's identity. All zero: the
 // owner has no door (door.h), so it hands out no descriptors.

@@ -60,6 +60,7 @@ int run(const Arguments& arguments) {
     return kUsageError;
   }
   report.memory_hooks = config->memory_hooks;
+  report.libraries = optional_libraries();
   report.interfaces = discover_interfaces();
   report.ports = rdma_ports();
   if (report.ports.empty()) report.no_rdma = why_no_rdma();

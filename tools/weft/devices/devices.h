@@ -16,7 +16,18 @@ struct RankedGid {
   std::string reason{};
 };
 
+// A library that Weft uses where it is there.
+struct OptionalLibrary {
+  std::string file;
+  std::string purpose;    // what is not possible without it
+  std::string package;    // that has it
+  std::string missing{};  // why it cannot be loaded; empty: it can
+};
+// All of them. Loads those that are there.
+[[nodiscard]] std::vector<OptionalLibrary> optional_libraries();
+
 struct DeviceReport {
+  std::vector<OptionalLibrary> libraries;
   std::vector<NetworkInterface> interfaces;
   std::vector<RdmaPort> ports;
   std::string no_rdma;             // why `ports` is empty

@@ -75,6 +75,14 @@ Json to_object(const RankedGid& ranked) {
           {"reason", ranked.reason}};
 }
 
+Json to_object(const OptionalLibrary& library) {
+  return {{"file", library.file},
+          {"purpose", library.purpose},
+          {"package", library.package},
+          {"found", library.missing.empty()},
+          {"reason", library.missing}};
+}
+
 template <typename T>
 Json to_array(const std::vector<T>& values) {
   Json array = Json::array();
@@ -87,6 +95,7 @@ Json to_array(const std::vector<T>& values) {
 std::string devices_json(const DeviceReport& report) {
   Json object{{"interfaces", to_array(report.interfaces)},
               {"rdma_ports", to_array(report.ports)},
+              {"libraries", to_array(report.libraries)},
               {"memory_hooks", report.memory_hooks}};
   if (report.ports.empty()) object["no_rdma"] = report.no_rdma;
   if (!report.peer.empty())

@@ -102,6 +102,18 @@ void print_ranking(const DeviceReport& report) {
   print_rows(rows);
 }
 
+void print_libraries(const std::vector<OptionalLibrary>& libraries) {
+  std::vector<Row> rows{{"library", "for", "found"}};
+  for (const OptionalLibrary& library : libraries) {
+    rows.push_back({library.file, library.purpose,
+                    library.missing.empty()
+                        ? "yes"
+                        : fmt::format("{}; install {}", library.missing, library.package)});
+  }
+  fmt::print("\n");
+  print_rows(rows);
+}
+
 }  // namespace
 
 void print_tables(const DeviceReport& report) {
@@ -122,6 +134,7 @@ void print_tables(const DeviceReport& report) {
             : "off (WEFT_MEMORY_HOOKS): the C library is left alone; memory that is not from "
               "weft::allocate is copied before RDMA sends it");
   }
+  if (report.peer.empty()) print_libraries(report.libraries);
 }
 
 }  // namespace weft

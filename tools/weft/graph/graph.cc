@@ -1,7 +1,6 @@
 // weft graph: what a graph or a schedule is, in words, as JSON and as a drawing.
-#include "topology/graph/graph.h"
-
 #include <fmt/format.h>
+#include <weft/graph.h>
 
 #include <algorithm>
 

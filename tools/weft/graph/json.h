@@ -2,9 +2,9 @@
 // has the same doubles.
 #pragma once
 
-#include <string>
+#include <weft/graph.h>
 
-#include "topology/graph/graph.h"
+#include <string>
 
 namespace weft {
 

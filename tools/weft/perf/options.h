@@ -1,13 +1,14 @@
 // What `weft perf` was asked to measure, understood and checked before any rank starts.
 #pragma once
 
+#include <weft/graph.h>
+
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "engine/limits/limits.h"
 #include "scheduler/plan/plan.h"
-#include "topology/graph/graph.h"
 
 namespace weft {
 

@@ -2,6 +2,8 @@
 // do at best. Internal to the command.
 #pragma once
 
+#include <weft/graph.h>
+
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "scheduler/simulate/simulate.h"
-#include "topology/graph/graph.h"
 
 namespace weft {
 

@@ -1,0 +1,167 @@
+// request: see the header.
+#include "bindings/c/request.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "bindings/c/arrays.h"
+#include "bindings/c/structs.h"
+
+namespace weft::c {
+namespace {
+
+// Which members of a weft_request an operation uses.
+enum Use : std::uint32_t {
+  kX = 1,
+  kY = 2,
+  kOp = 4,
+  kAlgorithm = 8,
+  kRoot = 16,
+  kPeer = 32,
+  kPairWeights = 64,
+  kCounts = 128,
+  kReceiveCounts = 256,
+  kGroup = 512,
+  kWeights = 1024,
+  kXY = kX | kY,
+};
+
+std::optional<std::uint32_t> uses_of(weft_operation operation, bool receives) {
+  switch (operation) {
+    case WEFT_NEIGHBOR_ALLREDUCE:
+    case WEFT_HIERARCHICAL_NEIGHBOR_ALLREDUCE:
+      return kXY | kWeights;
+    case WEFT_NEIGHBOR_ALLGATHER:
+    case WEFT_ALLGATHER:
+      return kXY | kCounts;
+    case WEFT_ALLREDUCE:
+      return kXY | kOp | kAlgorithm;
+    case WEFT_LOCAL_ALLREDUCE:
+      return kXY | kOp;
+    case WEFT_BROADCAST:
+      return kXY | kRoot;
+    case WEFT_BARRIER:
+      return 0;
+    case WEFT_REDUCE_SCATTER:
+      return kXY | kOp | kCounts;
+    case WEFT_REDUCE:
+      return kXY | kOp | kRoot;
+    case WEFT_GATHER:
+    case WEFT_SCATTER:
+      return kXY | kRoot | kCounts;
+    case WEFT_ALLTOALL:
+      return kXY | kCounts | kReceiveCounts;
+    case WEFT_SEND:
+      return receives ? kY | kPeer : kX | kPeer;
+    case WEFT_PAIR_AVERAGE:
+      return kXY | kPeer | kPairWeights;
+    case WEFT_GROUP_AVERAGE:
+      return kXY | kGroup;
+    default:
+      return std::nullopt;
+  }
+}
+
+Status check_number(const char* member, std::int32_t value, std::int32_t most, const char* what) {
+  if (value >= 0 && value <= most) return {};
+  return argument_error(member, "is " + std::to_string(value) + ", which is no " + what);
+}
+
+Status check_flag(const char* member, std::int32_t value) {
+  return check_number(member, value, 1, "answer (0 or 1)");
+}
+
+Status convert_peers(const weft_peer* from, std::size_t count, const char* argument,
+                     std::vector<NeighborWeight>& kept,
+                     std::optional<std::span<const NeighborWeight>>& to) {
+  WEFT_RETURN_IF_ERROR(check_array(from, count, argument));
+  if (from == nullptr) return {};  // absent
+  kept.reserve(count);
+  for (const weft_peer& peer : std::span(from, count)) kept.push_back({peer.rank, peer.weight});
+  to = kept;
+  return {};
+}
+
+Status convert_weights(const weft_weights* given, Converted& to) {
+  weft_weights from{};
+  WEFT_RETURN_IF_ERROR(read_struct(given, "weights", from));
+  WEFT_RETURN_IF_ERROR(check_flag("weights->has_self_weight", from.has_self_weight));
+  WEFT_RETURN_IF_ERROR(check_flag("weights->is_push_sum", from.is_push_sum));
+  if (from.has_self_weight == 0 && from.self_weight != 0)
+    return argument_error("weights->self_weight", "is set, but has_self_weight is 0");
+  if (from.has_self_weight != 0) to.weights.self = from.self_weight;
+  to.weights.push_sum = from.is_push_sum != 0;
+  WEFT_RETURN_IF_ERROR(convert_peers(from.sources, from.source_count, "weights->sources",
+                                     to.sources, to.weights.sources));
+  WEFT_RETURN_IF_ERROR(convert_peers(from.destinations, from.destination_count,
+                                     "weights->destinations", to.destinations,
+                                     to.weights.destinations));
+  to.request.weights = &to.weights;
+  return {};
+}
+
+Status convert_pair_weights(const weft_request& from, Request& to) {
+  WEFT_RETURN_IF_ERROR(check_flag("has_pair_weights", from.has_pair_weights));
+  if (from.has_pair_weights != 0) {
+    to.self_weight = from.self_weight;
+    to.pair_weight = from.pair_weight;
+  } else if (from.self_weight != 0 || from.pair_weight != 0) {
+    return argument_error("self_weight or pair_weight", "is set, but has_pair_weights is 0");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status convert(const weft_request& from, Converted& converted) {
+  Request& to = converted.request;
+  const std::optional<std::uint32_t> uses = uses_of(from.operation, from.receives != 0);
+  if (!uses) {
+    return argument_error("operation",
+                          "is " + std::to_string(from.operation) + ", which is no operation");
+  }
+  const auto is_used = [&](Use use) { return (*uses & use) != 0; };
+  to.collective = static_cast<Collective>(from.operation);
+  if (is_used(kX) || is_used(kY)) {
+    WEFT_RETURN_IF_ERROR(check_number("type", from.type, WEFT_U64, "data type"));
+    const auto type = static_cast<DataType>(from.type);
+    to.input.type = to.output.type = type;
+  }
+  if (is_used(kX)) to.input = {from.x, from.x_count, to.input.type};
+  if (is_used(kY)) to.output = {from.y, from.y_count, to.output.type};
+  if (is_used(kOp)) {
+    WEFT_RETURN_IF_ERROR(check_number("op", from.op, WEFT_BIT_XOR, "operator"));
+    to.op = static_cast<ReduceOp>(from.op);
+  }
+  if (is_used(kAlgorithm)) {
+    WEFT_RETURN_IF_ERROR(check_number("algorithm", from.algorithm, WEFT_HIERARCHICAL, "algorithm"));
+    to.algorithm = static_cast<AllreduceAlgorithm>(from.algorithm);
+  }
+  if (is_used(kRoot)) to.root = from.root;
+  if (is_used(kPeer)) to.peer = from.peer;
+  if (from.operation == WEFT_SEND) {
+    WEFT_RETURN_IF_ERROR(check_flag("receives", from.receives));
+    to.receives = from.receives != 0;
+  }
+  if (is_used(kPairWeights)) WEFT_RETURN_IF_ERROR(convert_pair_weights(from, to));
+  if (is_used(kCounts)) {
+    WEFT_RETURN_IF_ERROR(check_array(from.counts, from.counts_length, "counts"));
+    to.counts = {from.counts, from.counts_length};
+  }
+  if (is_used(kReceiveCounts)) {
+    WEFT_RETURN_IF_ERROR(
+        check_array(from.receive_counts, from.receive_counts_length, "receive_counts"));
+    to.receive_counts = {from.receive_counts, from.receive_counts_length};
+  }
+  if (is_used(kGroup)) {
+    WEFT_RETURN_IF_ERROR(check_array(from.group, from.group_length, "group"));
+    to.group = {from.group, from.group_length};
+  }
+  if (is_used(kWeights) && from.weights != nullptr) return convert_weights(from.weights, converted);
+  return {};
+}
+
+}  // namespace weft::c

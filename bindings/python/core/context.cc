@@ -1,0 +1,287 @@
+// context: making contexts, their properties, and the raw calls, which take addresses.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <weft/weft.h>
+
+#include <optional>
+#include <string>
+
+#include "bindings/python/core/arrays.h"
+#include "bindings/python/core/bindings.h"
+#include "bindings/python/core/errors.h"
+#include "bindings/python/core/gil.h"
+#include "bindings/python/core/handle.h"
+#include "bindings/python/core/request.h"
+#include "bindings/python/core/session.h"
+#include "bindings/python/core/store.h"
+#include "bindings/python/core/waiting.h"
+
+namespace weft::python {
+namespace {
+
+// What Python holds. Copies share the session.
+struct PyContext {
+  SharedSession session;
+
+  [[nodiscard]] Session& operator*() const { return *session; }
+  [[nodiscard]] Session* operator->() const { return session.get(); }
+};
+
+PyContext opened(std::unique_ptr<Context> context) {
+  return {std::make_shared<Session>(std::move(context))};
+}
+
+PyContext from_environment() {
+  using Made = Result<std::unique_ptr<Context>>;
+  return opened(check(interruptible<Made>([] { return Context::from_environment(); })));
+}
+
+PyContext create(const Config& config, const PyStore& store) {
+  using Made = Result<std::unique_ptr<Context>>;
+  return opened(check(interruptible<Made>(
+      [config, store = store.store] { return Context::create(config, store); })));
+}
+
+std::optional<PyContext> split(const PyContext& self, int color, int key) {
+  using Made = Result<std::unique_ptr<Context>>;
+  const Session::Use use = self->context();
+  std::unique_ptr<Context> made = check(interruptible<Made>(
+      [context = use.shared(), color, key] { return context->split(color, key); }));
+  if (made == nullptr) return std::nullopt;
+  return opened(std::move(made));
+}
+
+void set_machine_graph(const PyContext& self, const Graph& graph, bool weighted) {
+  const Session::Use use = self->context();
+  check(interruptible<Status>([context = use.shared(), graph, weighted] {
+    return context->set_machine_graph(graph, weighted);
+  }));
+}
+
+// Waits for an operation that a blocking call has started. If a signal ends the wait, `kept` stays
+// alive until the operation is done. Without `kept` the memory is the caller's alone, so then the
+// context is closed, which ends the operation.
+void wait_for_end(const PyContext& self, Handle handle, nb::object kept) {
+  const bool is_kept = kept.is_valid() && !kept.is_none();
+  Operation operation(handle, keep(std::move(kept)), self->has_no_thread());
+  try {
+    (void)operation.wait(std::nullopt);
+  } catch (nb::python_error&) {
+    if (!is_kept && !handle.test()) self->close();
+    throw;
+  }
+}
+
+// Runs the operation for the time of one slice. The context is held only here, so that close() in
+// another thread ends a longer wait. Returns the handle if the operation is not done yet.
+std::optional<Handle> run_slice(const PyContext& self, const Request& request) {
+  const Session::Use context = self->context();
+  auto rest = [&] {
+    const GilReleased released;
+    return context->run_for(request, std::chrono::nanoseconds(kSlice).count());
+  }();
+  return check(std::move(rest));
+}
+
+// Runs the operation to its end.
+void run(const PyContext& self, const Request& request, nb::handle kept) {
+  std::optional<Handle> rest = run_slice(self, request);
+  if (rest) wait_for_end(self, *std::move(rest), nb::borrow<nb::object>(kept));
+}
+
+struct Raw {
+  int kind;
+  std::uintptr_t x;
+  std::size_t nx;
+  std::uintptr_t y;
+  std::size_t ny;
+  int dtype, op, algorithm;
+};
+
+// Reads arguments that both raw calls have, and calls `use` with the request.
+template <typename Use>
+auto with_request(const Raw& raw, Rank root, Rank peer, bool receives, const RawOptions& options,
+                  Use use) {
+  CallArguments arguments(raw.kind, raw.x, raw.nx, raw.y, raw.ny, raw.dtype, raw.op, raw.algorithm);
+  arguments.set_peers(root, peer, receives);
+  arguments.set_options(options);
+  return use(arguments.request());
+}
+
+void run_raw(const PyContext& self, int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y,
+             std::size_t ny, int dtype, int op, int algorithm, Rank root, Rank peer, bool receives,
+             nb::handle counts, nb::handle receive_counts, nb::handle group,
+             std::optional<double> self_weight, std::optional<double> pair_weight,
+             nb::handle sources, nb::handle destinations, bool push_sum, nb::handle kept) {
+  with_request(
+      {kind, x, nx, y, ny, dtype, op, algorithm}, root, peer, receives,
+      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum},
+      [&](const Request& request) { run(self, request, kept); });
+}
+
+std::unique_ptr<Operation> start(const PyContext& self, const Request& request, nb::object kept) {
+  const Session::Use context = self->context();
+  Result<Handle> started = [&]() -> Result<Handle> {
+    const GilReleased released;
+    return context->start(request);
+  }();
+  return std::make_unique<Operation>(check(std::move(started)), keep(std::move(kept)),
+                                     self->has_no_thread());
+}
+
+std::unique_ptr<Operation> start_raw(const PyContext& self, int kind, std::uintptr_t x,
+                                     std::size_t nx, std::uintptr_t y, std::size_t ny, int dtype,
+                                     int op, int algorithm, Rank root, Rank peer, bool receives,
+                                     nb::handle counts, nb::handle receive_counts, nb::handle group,
+                                     std::optional<double> self_weight,
+                                     std::optional<double> pair_weight, nb::handle sources,
+                                     nb::handle destinations, bool push_sum, nb::object kept) {
+  return with_request(
+      {kind, x, nx, y, ny, dtype, op, algorithm}, root, peer, receives,
+      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum},
+      [&](const Request& request) { return start(self, request, std::move(kept)); });
+}
+
+// The fast way for two plain NumPy arrays and an operation without weights or counts. False if the
+// arrays need the general way, which also says what is wrong with them.
+bool run_numpy(const PyContext& self, int kind, nb::handle x, nb::handle y, int op, int algorithm,
+               Rank root) {
+  NumpyView input;
+  NumpyView output;
+  if (!input.open(x, false) || !output.open(y, true)) return false;
+  const Input from = input.input();
+  const Output to = output.output();
+  if (from.type != to.type || from.count != to.count) return false;
+  CallArguments arguments(kind, from, to, op, algorithm);
+  arguments.set_peers(root, kNoRank, false);
+  run(self, arguments.request(), nb::make_tuple(x, y));
+  return true;
+}
+
+nb::dict usage(const PyContext& self) {
+  const Session::Use context = self->context();
+  const Context::Usage usage = [&] {
+    const GilReleased released;
+    return context->usage();
+  }();
+  nb::dict result;
+  result["connected_peers"] = usage.connected_peers;
+  result["endpoint_bytes"] = usage.endpoint_bytes;
+  result["scratch_bytes"] = usage.scratch_bytes;
+  result["plans_cached"] = usage.plans_cached;
+  result["operations"] = usage.operations;
+  result["network_bytes"] = usage.network_bytes;
+  result["allocations"] = usage.allocations;
+  return result;
+}
+
+std::string explain(const PyContext& self) {
+  const Session::Use context = self->context();
+  const GilReleased released;
+  return context->explain();
+}
+
+std::string describe(const PyContext& self) {
+  return "<weft.Context rank " + std::to_string(self->rank()) + " of " +
+         std::to_string(self->size()) + (self->is_closed() ? ", closed>" : ">");
+}
+
+// The arguments of both raw calls, after the memory.
+#define WEFT_RAW_ARGUMENTS                                                                     \
+  nb::arg("kind"), nb::arg("x"), nb::arg("nx"), nb::arg("y"), nb::arg("ny"), nb::arg("dtype"), \
+      nb::kw_only(), nb::arg("op") = 1, nb::arg("algorithm") = 0, nb::arg("root") = -1,        \
+                     nb::arg("peer") = -1, nb::arg("receives") = false,                        \
+                     nb::arg("counts") = nb::none(), nb::arg("receive_counts") = nb::none(),   \
+                     nb::arg("group") = nb::none(), nb::arg("self_weight") = nb::none(),       \
+                     nb::arg("pair_weight") = nb::none(), nb::arg("sources") = nb::none(),     \
+                     nb::arg("destinations") = nb::none(), nb::arg("push_sum") = false,        \
+                     nb::arg("keep") = nb::none()
+
+#define WEFT_RAW_SIGNATURE(name, result)                                                     \
+  nb::sig("def " name                                                                        \
+          "(self, kind: int, x: int, nx: int, y: int, ny: int, dtype: int, *, op: int = 1, " \
+          "algorithm: int = 0, root: int = -1, peer: int = -1, receives: bool = False, "     \
+          "counts: collections.abc.Sequence[int] | None = None, "                            \
+          "receive_counts: collections.abc.Sequence[int] | None = None, "                    \
+          "group: collections.abc.Sequence[int] | None = None, "                             \
+          "self_weight: float | None = None, pair_weight: float | None = None, "             \
+          "sources: collections.abc.Mapping[int, float] | None = None, "                     \
+          "destinations: collections.abc.Mapping[int, float] | "                             \
+          "collections.abc.Sequence[int] | None = None, "                                    \
+          "push_sum: bool = False, keep: object = None) -> " result)
+
+}  // namespace
+
+void bind_context(nb::module_& module) {
+  nb::class_<PyContext> type(module, "Context",
+                             "A rank's membership in a job. Base of weft.Context, which has the "
+                             "operations on arrays.");
+  type.def(nb::init<const PyContext&>(), nb::arg("other"), "A second name for the same context.");
+  type.def_static("from_environment", &from_environment,
+                  "Joins the job that the environment names (weft run, mpirun, torchrun, ...). "
+                  "Collective. Without such variables the rank is alone.");
+  type.def_static("create", &create, nb::arg("config"), nb::arg("store"),
+                  "Joins the job that the store leads to. Collective.");
+  type.def_prop_ro("rank", [](const PyContext& self) { return self->rank(); });
+  type.def_prop_ro("size", [](const PyContext& self) { return self->size(); });
+  type.def_prop_ro("is_closed", [](const PyContext& self) { return self->is_closed(); });
+  type.def_prop_ro(
+      "local_rank", [](const PyContext& self) { return self->placement().local_rank; },
+      "Among the ranks of this machine, ascending by rank.");
+  type.def_prop_ro(
+      "local_size", [](const PyContext& self) { return self->placement().local_size; },
+      "Ranks on this machine.");
+  type.def_prop_ro(
+      "machine_rank", [](const PyContext& self) { return self->placement().machine_rank; },
+      "Machines are numbered by their lowest rank.");
+  type.def_prop_ro(
+      "machine_size", [](const PyContext& self) { return self->placement().machine_size; },
+      "Machines of the job.");
+  type.def_prop_ro(
+      "is_homogeneous", [](const PyContext& self) { return self->placement().is_homogeneous; },
+      "Whether all machines have local_size ranks.");
+  type.def_prop_ro("graph", [](const PyContext& self) { return self->graph(); });
+  type.def_prop_ro("machine_graph",
+                   [](const PyContext& self) { return self->context()->machine_graph(); });
+  type.def(
+      "set_graph",
+      [](const PyContext& self, const Graph& graph, bool weighted) {
+        self->set_graph(graph, weighted);
+      },
+      nb::arg("graph"), nb::arg("weighted") = false,
+      "Collective: sets the graph of neighbor operations. If weighted, they use the graph's "
+      "weights, else uniform ones.");
+  type.def("set_machine_graph", &set_machine_graph, nb::arg("graph"), nb::arg("weighted") = false,
+           "Collective: sets the graph of hierarchical operations, with one node per machine.");
+  type.def("split", &split, nb::arg("color"), nb::arg("key") = 0,
+           "Collective: a context of the ranks that give the same color, numbered by (key, rank); "
+           "None for a negative color.");
+  type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),
+           "What this context holds and has done.");
+  type.def("explain", &explain, "Why the last operation ran as it did.");
+  type.def(
+      "close", [](const PyContext& self) { self->close(); },
+      "Leaves the job. Operations in flight fail with Closed, and so does every later call. "
+      "Calling it again has no effect.");
+  type.def("run_raw", &run_raw, WEFT_RAW_ARGUMENTS, WEFT_RAW_SIGNATURE("run_raw", "None"),
+           "Runs an operation on memory given by address; counts in elements. Without `keep`, "
+           "Ctrl-C closes the context, because nothing else would end the use of the memory.");
+  type.def("start_raw", &start_raw, WEFT_RAW_ARGUMENTS, WEFT_RAW_SIGNATURE("start_raw", "Handle"),
+           "Starts an operation on memory given by address. `keep` lives until the operation is "
+           "done.");
+  type.def("run_numpy", &run_numpy, nb::arg("kind"), nb::arg("x"), nb::arg("y"), nb::arg("op") = 1,
+           nb::arg("algorithm") = 0, nb::arg("root") = -1,
+           nb::sig("def run_numpy(self, kind: int, x: object, y: object, op: int = 1, "
+                   "algorithm: int = 0, root: int = -1) -> bool"),
+           "Runs an operation on two plain NumPy arrays of the same size. False, and nothing has "
+           "happened, if they are anything else.");
+  type.def(
+      "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Context"));
+  type.def(
+      "__exit__", [](const PyContext& self, nb::handle, nb::handle, nb::handle) { self->close(); },
+      nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
+  type.def("__repr__", &describe);
+}
+
+}  // namespace weft::python

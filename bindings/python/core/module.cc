@@ -1,0 +1,39 @@
+// module: weft._core, the C++ API of Weft for Python. The package's Python modules build on it.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <weft/weft.h>
+
+#include <string>
+
+#include "bindings/python/core/bindings.h"
+#include "bindings/python/core/errors.h"
+#include "bindings/python/core/keep.h"
+#include "bindings/python/core/session.h"
+#include "bindings/python/core/waiting.h"
+
+NB_MODULE(_core, module) {
+  namespace nb = nanobind;
+  using namespace weft::python;
+  nb::set_leak_warnings(false);  // a library prints nothing
+  module.doc() = "The C++ API of Weft.";
+  load_errors();
+  remember_main_thread();
+  bind_types(module);
+  bind_config(module);
+  bind_store(module);
+  bind_arrays(module);
+  bind_memory(module);
+  bind_graph(module);
+  bind_schedule(module);
+  bind_handle(module);
+  bind_context(module);
+  module.def(
+      "version", [] { return std::string(weft::version()); }, "The version of Weft.");
+  module.def(
+      "close_all",
+      [] {
+        close_all_sessions();
+        set_exiting();
+      },
+      "Closes every context. The package calls it when the interpreter exits.");
+}

@@ -1,0 +1,52 @@
+// request: a weft::Request made of Python arguments, together with the vectors that it refers to.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <weft/weft.h>
+
+#include <optional>
+#include <vector>
+
+namespace weft::python {
+
+namespace nb = nanobind;
+
+// The arguments of run_raw and start_raw that are not plain numbers. Absent ones are None.
+struct RawOptions {
+  nb::handle counts, receive_counts, group;
+  nb::handle sources, destinations;
+  std::optional<double> self_weight, pair_weight;
+  bool push_sum = false;
+};
+
+class CallArguments {
+ public:
+  // Sets the operation and its memory. Raises InvalidArgument for a number that names no operation,
+  // type, operator or algorithm.
+  CallArguments(int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y, std::size_t ny,
+                int dtype, int op, int algorithm);
+  CallArguments(int kind, const Input& x, const Output& y, int op, int algorithm);
+  CallArguments(const CallArguments&) = delete;
+  CallArguments& operator=(const CallArguments&) = delete;
+
+  void set_peers(Rank root, Rank peer, bool receives) {
+    request_.root = root;
+    request_.peer = peer;
+    request_.receives = receives;
+  }
+  // Copies counts, ranks and weights.
+  void set_options(const RawOptions& options);
+
+  [[nodiscard]] const Request& request() const { return request_; }
+
+ private:
+  void set_weights(const RawOptions& options);
+
+  Request request_;
+  std::vector<std::size_t> counts_, receive_counts_;
+  std::vector<Rank> group_;
+  std::vector<NeighborWeight> sources_, destinations_;
+  NeighborWeights weights_;
+};
+
+}  // namespace weft::python

@@ -1,0 +1,156 @@
+"""This process's part in the job of weft.torch: the context, and what is known of the graphs."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from weft import _core, _default
+from weft._context import Context
+from weft._errors import InvalidArgument
+from weft.torch import _staged, handles
+
+
+class Job:
+    """The context of weft.init(), and what was set by BlueFog's functions."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.topology: Any = None  # the networkx digraph that was given; None: made when asked for
+        self.machine_topology: Any = None
+        self.is_weighted: Optional[bool] = None  # None: no graph was set yet
+        self.is_machine_weighted = False
+        self.skips_negotiation = False
+        self._second: Optional[Context] = None
+
+    def second_stages(self) -> Context:
+        """The context of second stages of operations (_staged.py). The first call is collective.
+
+        A second stage starts when the first one is done, which is not at the same
+        place in the order of operations on all ranks. So it needs an order of its own.
+        """
+        if self._second is None:
+            self._second = self.context.split(0, self.context.rank)
+        assert self._second is not None
+        return self._second
+
+    def close(self) -> None:
+        second, self._second = self._second, None
+        if second is not None:
+            second.close()
+
+
+_job: Optional[Job] = None
+
+
+def current() -> Job:
+    """The job that init() has joined. Raises InvalidArgument before init() and after shutdown()."""
+    found = _job
+    if found is None or found.context.is_closed:
+        raise InvalidArgument("weft.torch has not been initialized; call weft.torch.init() first")
+    return found
+
+
+def context() -> Context:
+    """The context of the job that init() has joined."""
+    return current().context
+
+
+def init(
+    topology_fn: Optional[Callable[[int], Any]] = None, is_weighted: bool = False
+) -> None:
+    """Joins the job that the environment names, as weft.init(), and sets the graph. Collective.
+
+    Without a job in the environment, the rank is alone. Calling it again only sets the graph.
+
+    Args:
+        topology_fn: gets the number of ranks and returns the graph, a networkx.DiGraph; None: the
+            exponential graph.
+        is_weighted: whether neighbor operations use the weights of the graph; else uniform ones.
+    """
+    global _job
+    from weft.torch import topology
+
+    context = _default.init()
+    if _job is None or _job.context is not context:
+        _leave_old()
+        _job = Job(context)
+    topology.set_topology(None if topology_fn is None else topology_fn(context.size), is_weighted)
+
+
+def _leave_old() -> None:
+    handles.clear()
+    _staged.clear()
+    if _job is not None:
+        _job.close()
+
+
+def shutdown() -> None:
+    """Leaves the job. Handles that were not waited for are dropped. Without a job: no effect."""
+    global _job
+    _leave_old()
+    found, _job = _job, None
+    if found is not None and _default.is_initialized() and _default.context() is found.context:
+        _default.shutdown()
+
+
+def rank() -> int:
+    """The number of this process, 0 ... size()-1."""
+    return context().rank
+
+
+def size() -> int:
+    """The number of processes of the job."""
+    return context().size
+
+
+def local_rank() -> int:
+    """The number of this process among those of its machine."""
+    return context().local_rank
+
+
+def local_size() -> int:
+    """The number of processes of this machine."""
+    return context().local_size
+
+
+def machine_rank() -> int:
+    """The number of this machine."""
+    return context().machine_rank
+
+
+def machine_size() -> int:
+    """The number of machines."""
+    return context().machine_size
+
+
+def is_homogeneous() -> bool:
+    """Whether all machines have the same number of processes."""
+    return context().is_homogeneous
+
+
+def barrier() -> None:
+    """Waits until all ranks are in the barrier."""
+    context().run_raw(_BARRIER, 0, 0, 0, 0, 0)
+
+
+def set_skip_negotiate_stage(value: bool) -> None:
+    """Has no effect: Weft does not negotiate. get_skip_negotiate_stage() returns the value."""
+    current().skips_negotiation = bool(value)
+
+
+def get_skip_negotiate_stage() -> bool:
+    """What set_skip_negotiate_stage() was given last; False at first."""
+    return current().skips_negotiation
+
+
+def suspend() -> None:
+    """Has no effect, because Weft's threads sleep while there is nothing to do."""
+    current()
+
+
+def resume() -> None:
+    """Has no effect, as suspend()."""
+    current()
+
+
+_BARRIER = int(_core.Collective.barrier)

@@ -1,0 +1,76 @@
+"""How an operation of a process group starts: at once to its end, or as a Work."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+import torch
+import torch.distributed as dist
+
+from weft import _core
+from weft.torch._work import DONE, JointWork, WeftWork, seconds_of
+
+
+class Starting:
+    """What the operations share: the context, and the rank and size in it."""
+
+    _context: _core.Context
+    _rank: int
+    _size: int
+    # Seconds for waits that give no time of their own; None: the deadline of the context.
+    _timeout: Optional[float] = None
+    # The works between _start_coalescing() and _end_coalescing(); None: not between them.
+    _batch: Optional[List[dist.Work]] = None
+
+    def _begin(
+        self,
+        options: Any,
+        kind: int,
+        source: Optional[torch.Tensor],
+        output: Optional[torch.Tensor],
+        number: int,
+        parts: int,
+        outputs: List[torch.Tensor],
+        finish: Optional[Callable[[], None]],
+        **more: Any,
+    ) -> dist.Work:
+        """Runs the operation if options.asyncOp is False, else starts it.
+
+        Args:
+            source, output: dense tensors; None for a side that the operation does not use.
+            parts: how many elements of the DataType `number` make one of theirs.
+            outputs, finish: as for WeftWork.
+            more: further arguments of run_raw().
+        """
+        x = nx = y = ny = 0
+        if source is not None:
+            x, nx = source.data_ptr(), source.numel() * parts
+        if output is not None:
+            y, ny = output.data_ptr(), output.numel() * parts
+        kept = (source, output)
+        timeout = seconds_of(options.timeout) or self._timeout
+        if not options.asyncOp and timeout is None:
+            self._context.run_raw(kind, x, nx, y, ny, number, keep=kept, **more)
+            if finish is not None:
+                finish()
+            return DONE
+        handle = self._context.start_raw(kind, x, nx, y, ny, number, keep=kept, **more)
+        return self._started(WeftWork(handle, outputs, finish, timeout))
+
+    def _started(self, work: dist.Work) -> dist.Work:
+        if self._batch is not None:
+            self._batch.append(work)
+        return work
+
+    def _start_coalescing(self, device: Optional[torch.device] = None) -> None:
+        """Begins to collect works. The operations start at once, as always."""
+        self._batch = []
+
+    def _end_coalescing(self, device: Optional[torch.device] = None) -> dist.Work:
+        """One work for all that were started since _start_coalescing()."""
+        works, self._batch = self._batch or [], None
+        return JointWork(works)
+
+    # The names by which a Backend is called.
+    start_coalescing = _start_coalescing
+    end_coalescing = _end_coalescing

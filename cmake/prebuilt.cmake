@@ -1,0 +1,16 @@
+# What the Python package is built with where another build has compiled Weft (WEFT_PREBUILT): the sealed library and the
+# command. The package then takes seconds instead of minutes.
+find_package(Threads REQUIRED)
+foreach(file lib/libweft.a bin/weft)
+  if(NOT EXISTS ${WEFT_PREBUILT}/${file})
+    message(FATAL_ERROR "WEFT_PREBUILT: ${WEFT_PREBUILT}/${file} is missing; build it first: tools/build")
+  endif()
+endforeach()
+add_library(weft_private STATIC IMPORTED)
+set_target_properties(weft_private PROPERTIES IMPORTED_LOCATION ${WEFT_PREBUILT}/lib/libweft.a)
+target_compile_features(weft_private INTERFACE cxx_std_20)
+target_include_directories(weft_private INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(weft_private INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+add_library(weft::private ALIAS weft_private)
+add_executable(weft::command IMPORTED)
+set_target_properties(weft::command PROPERTIES IMPORTED_LOCATION ${WEFT_PREBUILT}/bin/weft)

@@ -1,0 +1,138 @@
+// The C API: types of elements, operators, weights of neighbors, and the request, which says as one
+// value what an operation shall do. The numbers are those of the C++ API and are frozen.
+#pragma once
+
+#include <weft/c/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The type of a tensor's elements.
+typedef int32_t weft_data_type;
+enum {
+  WEFT_F16 = 0,
+  WEFT_BF16 = 1,
+  WEFT_F32 = 2,
+  WEFT_F64 = 3,
+  WEFT_I8 = 4,
+  WEFT_U8 = 5,
+  WEFT_I32 = 6,
+  WEFT_U32 = 7,
+  WEFT_I64 = 8,
+  WEFT_U64 = 9
+};
+// Bytes of one element; 0 for a number that is no type.
+WEFT_C_API size_t weft_data_type_size(weft_data_type type);
+// "f16", "bf16", "f32", …; "unknown" for a number that is no type. Static memory.
+WEFT_C_API const char* weft_data_type_name(weft_data_type type);
+// Finds the type of such a name.
+WEFT_C_API weft_code weft_data_type_from_name(const char* name, weft_data_type* type);
+
+// How the elements of several ranks become one; zero is the sum. An average of integers is WEFT_INVALID_ARGUMENT.
+typedef int32_t weft_reduce_op;
+enum {
+  WEFT_SUM = 0,
+  WEFT_AVERAGE = 1,
+  WEFT_MIN = 2,
+  WEFT_MAX = 3,
+  WEFT_PRODUCT = 4,
+  WEFT_BIT_AND = 5,
+  WEFT_BIT_OR = 6,
+  WEFT_BIT_XOR = 7
+};
+
+// How an allreduce is done. One that these ranks cannot do is WEFT_INVALID_ARGUMENT.
+typedef int32_t weft_algorithm;
+enum {
+  WEFT_AUTOMATIC = 0,         // by the size of the tensor and the machines
+  WEFT_DIRECT = 1,            // each rank reads all others; for small messages
+  WEFT_SPLIT = 2,             // rank r reduces block r of all ranks, all ranks copy it
+  WEFT_RING = 3,              // 2(n-1) phases with one neighbor each
+  WEFT_HALVING_DOUBLING = 4,  // 2 log2 n phases
+  WEFT_BCUBE = 5,             // n = a^b: b parts at once over the b levels
+  WEFT_TORUS = 6,             // rings along each dimension
+  WEFT_MULTI_RING = 7,        // one ring for each rail
+  WEFT_HIERARCHICAL = 8       // inside each machine, then between machines
+};
+// Finds the algorithm of a name: "auto", "direct", "halving_doubling", …
+WEFT_C_API weft_code weft_algorithm_from_name(const char* name, weft_algorithm* algorithm);
+
+// Which operation a weft_request asks for. weft/c/operations.h says what each does.
+typedef int32_t weft_operation;
+enum {
+  WEFT_NEIGHBOR_ALLREDUCE = 1,
+  WEFT_NEIGHBOR_ALLGATHER = 2,
+  WEFT_ALLREDUCE = 3,
+  WEFT_BROADCAST = 4,
+  WEFT_BARRIER = 5,
+  WEFT_ALLGATHER = 6,
+  WEFT_REDUCE_SCATTER = 7,
+  WEFT_REDUCE = 8,
+  WEFT_GATHER = 9,
+  WEFT_SCATTER = 10,
+  WEFT_ALLTOALL = 11,
+  WEFT_SEND = 12,  // also the matching receive: weft_request.receives
+  WEFT_PAIR_AVERAGE = 13,
+  WEFT_GROUP_AVERAGE = 14,
+  WEFT_HIERARCHICAL_NEIGHBOR_ALLREDUCE = 15,
+  WEFT_LOCAL_ALLREDUCE = 16
+};
+
+// The other end of an edge, and the edge's weight.
+typedef struct weft_peer {
+  int32_t rank;
+  double weight;
+} weft_peer;
+
+// The weights of one call of neighbor_allreduce. Parts that are absent follow the graph:
+//  - nothing given: the graph's weights if the graph was set as weighted, else uniform weights
+//    1/(in-degree+1).
+//  - self + sources (pull): any subset of the graph's in-neighbors; the data of the others is not
+//    used.
+//  - self + destinations (push): weights for any subset of the graph's out-neighbors. The ranks
+//    that push to this one need not be known here; their data counts with the weight that they
+//    gave.
+//  - self, sources and destinations: the edges need not be in the graph, and a rank's data counts
+//    with the product of the weights at both ends.
+// The arrays belong to the caller and are read during the call only.
+typedef struct weft_weights {
+  size_t size;              // sizeof(weft_weights)
+  int32_t has_self_weight;  // 0: absent, and then self_weight is 0
+  int32_t is_push_sum;      // 1: self_weight and destinations must sum to 1 within 1e-6
+  double self_weight;
+  const weft_peer* sources;  // NULL: absent; an empty set is not NULL and has the count 0
+  size_t source_count;
+  const weft_peer* destinations;  // the same
+  size_t destination_count;
+} weft_weights;
+
+// What an operation shall do. Members that the operation does not use are not read.
+typedef struct weft_request {
+  size_t size;  // sizeof(weft_request)
+  weft_operation operation;
+  weft_data_type type;       // of the elements of x and y
+  const void* x;             // input
+  size_t x_count;            // elements
+  void* y;                   // output
+  size_t y_count;            // elements
+  weft_reduce_op op;         // allreduce, local_allreduce, reduce_scatter, reduce
+  weft_algorithm algorithm;  // allreduce
+  int32_t root;              // broadcast, reduce, gather, scatter
+  int32_t peer;              // send, recv, pair_average: the other rank
+  int32_t receives;          // WEFT_SEND: 1 receives into y, 0 sends x
+  int32_t has_pair_weights;  // pair_average: 0 stands for 1/2 and 1/2, and then both are 0
+  double self_weight;        // pair_average: of this rank's x
+  double pair_weight;        // pair_average: of the peer's x
+  const size_t* counts;  // elements of each rank's part; alltoall: to each rank; NULL: equal parts
+  size_t counts_length;
+  const size_t* receive_counts;  // alltoall: elements from each rank
+  size_t receive_counts_length;
+  const int32_t* group;  // group_average: its ranks
+  size_t group_length;
+  const weft_weights* weights;  // (hierarchical_)neighbor_allreduce; NULL: nothing given
+} weft_request;
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,269 @@
+// context: a rank's membership in a job, and everything it can do there. The public C++ API.
+//
+//   auto context = weft::Context::from_environment();            // under `weft run`, mpirun, …
+//   (*context)->set_graph(*weft::exponential_graph((*context)->size()));
+//   float* x = static_cast<float*>(weft::allocate(bytes).value());
+//   weft::Status done = (*context)->neighbor_allreduce(weft::in(x, n), weft::out(y, n));
+//
+// Operations are *ordered*: every rank of the context calls the same operations in the same order.
+// Subset operations (send, recv, pair_average, group_average) are ordered only between two ranks
+// that share them: in each direction, both ranks call them in the same order. Each operation exists
+// as a blocking call and, with the name `…_start`, as a non-blocking one that gives a Handle. Up to
+// Config::channels operations run at once, and further ones wait for their turn. Every wait ends
+// within Config::deadline_ms: with the result, or with a Status that names what was waited for. If
+// an operation fails, the context has failed, and later calls return the first error.
+//
+// Threads: any thread may call any function. Calls on one context are serialized. A handle may be
+// waited for on any thread. Callbacks run on the context's completion thread. A process may have
+// several contexts.
+//
+// Memory: an operation owns its memory until it is done. Until then the caller must not write the
+// input and must not touch the output. An input is never modified unless input and output are the
+// same memory. After an error the output is untouched, unless Status::text() says that it holds
+// partial data.
+//
+// Fork: in a child that was forked from a process with a context, every call returns an error, and
+// destroying a context does nothing.
+#pragma once
+
+#include <weft/config.h>
+#include <weft/graph.h>
+#include <weft/layout.h>
+#include <weft/memory.h>
+#include <weft/status.h>
+#include <weft/store.h>
+#include <weft/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace WEFT_PUBLIC weft {
+
+// A started operation. Copies refer to the same operation, and waiting again returns the same
+// Status. A handle may outlive the context; an operation that was not done then reports `closed`.
+class PendingOperation;
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(std::shared_ptr<PendingOperation> operation);
+  // Returns whether the operation is done, with or without an error. Makes progress; never blocks.
+  [[nodiscard]] bool test();
+  // Blocks until the operation is done, at most until its deadline.
+  Status wait();
+  // Blocks until the operation is done, at most for `patience_ns`. Returns whether it is done.
+  [[nodiscard]] bool wait_for(std::int64_t patience_ns);
+  // Runs `call` once, on the context's completion thread, when the operation is done; at once if it
+  // is done already. A callback may start operations, destroy the context, and throw: an exception
+  // is logged as an error. If the thread cannot be started, an error is returned and `call` is not
+  // run.
+  Status then(std::function<void(const Status&)> call);
+
+ private:
+  std::shared_ptr<PendingOperation> operation_;
+};
+
+// The color of ranks that take no part in a split. Any other negative color means the same.
+inline constexpr int kNoColor = -1;
+
+class Context {
+ public:
+  class Core;  // the implementation; internal
+
+  // Joins the job that `store` leads to. Collective. The context shares ownership of the store.
+  static Result<std::unique_ptr<Context>> create(const Config& config,
+                                                 std::shared_ptr<Store> store);
+  // Reads the environment and joins the job that it names: by `weft run`, by a launcher with PMIx,
+  // or by WEFT_RENDEZVOUS, WEFT_RANK and WEFT_SIZE. If it names none, the rank is alone.
+  static Result<std::unique_ptr<Context>> from_environment();
+  ~Context();  // leaves the job; operations in flight fail with `closed`
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] Rank rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] const Config& config() const;
+
+  // Collective: all ranks give the same graph. If `weighted`, neighbor operations use the graph's
+  // weights, else uniform ones. A graph of another size is invalid_argument. Waits for operations
+  // in flight, because they use the graph that was set when they were started.
+  Status set_graph(Graph graph, bool weighted = false);
+  [[nodiscard]] const Graph& graph() const;
+
+  // Where this rank is. Two ranks are on the same machine if they name the same one (WEFT_HOST), or
+  // run under one kernel and one host name. Only the ranks of this context count, also after a
+  // split. All ranks have the same answer. The first call reads one value of each rank from the
+  // Store.
+  struct Placement {
+    int local_rank = kNoRank;     // among the ranks of its machine, ascending by rank
+    int local_size = 0;           // ranks on its machine
+    int machine_rank = kNoRank;   // machines are numbered by their lowest rank
+    int machine_size = 0;         // machines
+    bool is_homogeneous = false;  // all machines have local_size ranks
+    Layout layout;                // every rank's machine, and the rails between machines
+  };
+  [[nodiscard]] Result<Placement> placement() const;
+  // Parts of placement(). If that fails, they have the defaults of Placement above.
+  [[nodiscard]] int local_rank() const;
+  [[nodiscard]] int local_size() const;
+  [[nodiscard]] int machine_rank() const;
+  [[nodiscard]] int machine_size() const;
+  [[nodiscard]] bool is_homogeneous() const;
+
+  // Collective: sets the machine graph for hierarchical operations, which has machine_size() nodes.
+  // There is none before the first call. An operation that was started keeps the graph with which
+  // it was started.
+  Status set_machine_graph(Graph graph, bool weighted = false);
+  // Nothing if it was not set.
+  [[nodiscard]] std::optional<Graph> machine_graph() const;
+
+  // Runs or starts any operation, as a value. The functions below call these two.
+  Status run(const Request& request);
+  Result<Handle> start(const Request& request);
+  // As run(), for a caller that must do something else after `patience_ns`, as a program in Python
+  // that looks for signals. Returns nothing if the operation has ended by then without error, else
+  // a handle of the operation, which goes on.
+  Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
+
+  Status neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& weights = {});
+  Result<Handle> neighbor_allreduce_start(const Input& x, const Output& y,
+                                          const NeighborWeights& weights = {});
+
+  // First x is averaged inside each machine. Then y := the weighted sum of the averages of this
+  // machine and its in-neighbors in the machine graph, in the order of the machines. All ranks of a
+  // machine get the same bits. Between two machines that share an edge, only one x travels in each
+  // direction; each rank of a machine sends and receives a part of it. `machine_weights` are as for
+  // neighbor_allreduce, with machines in place of ranks; all ranks of a machine give the same.
+  // Floating types.
+  Status hierarchical_neighbor_allreduce(const Input& x, const Output& y,
+                                         const NeighborWeights& machine_weights = {});
+  Result<Handle> hierarchical_neighbor_allreduce_start(const Input& x, const Output& y,
+                                                       const NeighborWeights& machine_weights = {});
+
+  // y := the in-neighbors' x, one after another by ascending rank. `counts`: elements from each
+  // in-neighbor; empty: x.count from each. y.count is the sum of the counts.
+  Status neighbor_allgather(const Input& x, const Output& y,
+                            std::span<const std::size_t> counts = {});
+  Result<Handle> neighbor_allgather_start(const Input& x, const Output& y,
+                                          std::span<const std::size_t> counts = {});
+
+  // An algorithm that is not possible with these ranks or machines is invalid_argument.
+  Status allreduce(const Input& x, const Output& y, ReduceOp op = ReduceOp::average,
+                   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
+  Result<Handle> allreduce_start(const Input& x, const Output& y, ReduceOp op = ReduceOp::average,
+                                 AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
+
+  // An allreduce among the ranks of each machine. All ranks of the context call it, but machines do
+  // not wait for each other. For other operations inside a machine, use split(machine_rank()).
+  Status local_allreduce(const Input& x, const Output& y, ReduceOp op = ReduceOp::average);
+  Result<Handle> local_allreduce_start(const Input& x, const Output& y,
+                                       ReduceOp op = ReduceOp::average);
+
+  // The y of every rank := the root's x. On other ranks than the root, x is not read and may be
+  // empty.
+  Status broadcast(const Input& x, const Output& y, Rank root);
+  Result<Handle> broadcast_start(const Input& x, const Output& y, Rank root);
+
+  Status barrier();
+  Result<Handle> barrier_start();
+
+  // y := the x of all ranks, one after another by rank. `counts`: elements from each rank; empty:
+  // x.count from each. y.count is the sum of the counts. In place: x is this rank's block of y.
+  Status allgather(const Input& x, const Output& y, std::span<const std::size_t> counts = {});
+  Result<Handle> allgather_start(const Input& x, const Output& y,
+                                 std::span<const std::size_t> counts = {});
+
+  // y := this rank's block of the reduction of the x of all ranks. `counts`: elements of each
+  // rank's block; their sum is x.count. If `counts` is empty, block r is block_range(x.count, 1,
+  // size(), r): blocks are equal if x.count allows it, else they differ by one. In place: y is this
+  // rank's block of x.
+  Status reduce_scatter(const Input& x, const Output& y, ReduceOp op = ReduceOp::average,
+                        std::span<const std::size_t> counts = {});
+  Result<Handle> reduce_scatter_start(const Input& x, const Output& y,
+                                      ReduceOp op = ReduceOp::average,
+                                      std::span<const std::size_t> counts = {});
+
+  // The root's y := the reduction of the x of all ranks. On other ranks, y is not written and may
+  // be empty.
+  Status reduce(const Input& x, const Output& y, Rank root, ReduceOp op = ReduceOp::average);
+  Result<Handle> reduce_start(const Input& x, const Output& y, Rank root,
+                              ReduceOp op = ReduceOp::average);
+
+  // The root's y := the x of all ranks, one after another by rank, with `counts` as for allgather.
+  // On other ranks, y is not written and may be empty, and `counts` is not read.
+  Status gather(const Input& x, const Output& y, Rank root,
+                std::span<const std::size_t> counts = {});
+  Result<Handle> gather_start(const Input& x, const Output& y, Rank root,
+                              std::span<const std::size_t> counts = {});
+
+  // y := this rank's block of the root's x. `counts`: elements of each rank's block, whose sum is
+  // x.count; empty: y.count for each. On other ranks than the root, x and `counts` are not read. In
+  // place at the root: y is the root's block of x.
+  Status scatter(const Input& x, const Output& y, Rank root,
+                 std::span<const std::size_t> counts = {});
+  Result<Handle> scatter_start(const Input& x, const Output& y, Rank root,
+                               std::span<const std::size_t> counts = {});
+
+  // Block r of y := block rank() of rank r's x. In alltoall, x and y have size() equal blocks. In
+  // alltoallv, the counts are the elements to and from each rank; what rank i sends to rank j is
+  // what j receives from i. In place, the counts of both directions must be equal.
+  Status alltoall(const Input& x, const Output& y);
+  Result<Handle> alltoall_start(const Input& x, const Output& y);
+  Status alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts,
+                   std::span<const std::size_t> receive_counts);
+  Result<Handle> alltoallv_start(const Input& x, const Output& y,
+                                 std::span<const std::size_t> send_counts,
+                                 std::span<const std::size_t> receive_counts);
+
+  // The receiver's y := the sender's x. The k-th send to a rank meets the k-th recv of that rank
+  // from the sender; both have the same type and size. A send of at most Config::eager_bytes ends
+  // when it has got a slot at the receiver. A larger send ends when it was read.
+  Status send(const Input& x, Rank to);
+  Result<Handle> send_start(const Input& x, Rank to);
+  Status recv(const Output& y, Rank from);
+  Result<Handle> recv_start(const Output& y, Rank from);
+
+  // y := self_weight x + pair_weight x_peer. Both ranks call it, each with its own weights.
+  // Floating types.
+  Status pair_average(const Input& x, const Output& y, Rank peer, double self_weight = 0.5,
+                      double pair_weight = 0.5);
+  Result<Handle> pair_average_start(const Input& x, const Output& y, Rank peer,
+                                    double self_weight = 0.5, double pair_weight = 0.5);
+
+  // y := the mean of x over the group (Prague's partial all-reduce), with the same bits on all of
+  // its ranks. Only the ranks of the group call it, each with `ranks` in any order. Groups without
+  // a common rank run at the same time. Floating types.
+  Status group_average(const Input& x, const Output& y, std::span<const Rank> ranks);
+  Result<Handle> group_average_start(const Input& x, const Output& y, std::span<const Rank> ranks);
+
+  // A context of the ranks that give the same color, numbered anew by (key, rank); null for
+  // kNoColor. Collective over this context. The new context is independent of this one: each has
+  // its own order of operations and its own failures. The death of a rank concerns only contexts of
+  // which it is a rank.
+  Result<std::unique_ptr<Context>> split(int color, int key = 0);
+
+  // What this context holds and has done; for tools and tests.
+  struct Usage {
+    std::size_t connected_peers = 0;
+    std::size_t endpoint_bytes = 0;  // rings and slots, this rank's share
+    std::size_t scratch_bytes = 0;   // plans' scratch and staging
+    std::size_t plans_cached = 0;
+    std::uint64_t operations = 0;  // completed
+    // Payload that operations sent to ranks that do not share this rank's memory, each byte once.
+    std::uint64_t network_bytes = 0;
+    std::uint64_t allocations = 0;  // made by operations after their first use of a shape
+  };
+  [[nodiscard]] Usage usage() const;
+  // Why the last operation ran as it did: algorithm, path per peer, memory. One line each.
+  [[nodiscard]] std::string explain() const;
+
+ private:
+  explicit Context(std::shared_ptr<Core> core);
+  std::shared_ptr<Core> core_;  // handles hold it weakly
+};
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// Everything of Weft's public API: the C++ API in C++, the C API (weft/c.h) in C.
+#pragma once
+
+#ifdef __cplusplus
+#include <weft/config.h>
+#include <weft/context.h>
+#include <weft/graph.h>
+#include <weft/log.h>
+#include <weft/memory.h>
+#include <weft/status.h>
+#include <weft/store.h>
+#include <weft/types.h>
+#include <weft/version.h>
+#else
+#include <weft/c.h>
+#endif

@@ -1,0 +1,159 @@
+// operations_all: operations of all ranks that combine, copy or wait; split; what a context says.
+#include "tests/c/operations.h"
+
+// What element i becomes when the values of all ranks are reduced.
+static double reduced(const struct ranks* all, weft_reduce_op op, size_t i) {
+  double result = value_of(0, i);
+  for (int32_t rank = 1; rank < all->size; ++rank) {
+    const double value = value_of(rank, i);
+    if (op == WEFT_SUM || op == WEFT_AVERAGE) result += value;
+    if (op == WEFT_MIN && value < result) result = value;
+    if (op == WEFT_MAX && value > result) result = value;
+    if (op == WEFT_PRODUCT) result *= value;
+  }
+  return op == WEFT_AVERAGE ? result / all->size : result;
+}
+
+static void check_reduced(const struct ranks* all, weft_reduce_op op, const float* y) {
+  for (size_t i = 0; i < kCount; ++i) CHECK(is_near(y[i] / reduced(all, op, i), 1));
+}
+
+static void test_bits(const struct ranks* all) {
+  const uint32_t x[2] = {UINT32_C(1) << all->rank, 0xF0 | (uint32_t)all->rank};
+  uint32_t y[2];
+  const uint32_t every = (UINT32_C(1) << all->size) - 1;
+  BOTH_WAYS(y, CHECK(y[0] == every), weft_allreduce, all->context, x, y, 2, WEFT_U32, WEFT_BIT_OR);
+  BOTH_WAYS(y, CHECK(y[0] == every), weft_allreduce, all->context, x, y, 2, WEFT_U32, WEFT_BIT_XOR);
+  BOTH_WAYS(y, CHECK(y[0] == (all->size == 1) && y[1] >= 0xF0), weft_allreduce, all->context, x, y,
+            2, WEFT_U32, WEFT_BIT_AND);
+}
+
+static void test_types(const struct ranks* all) {
+  const uint16_t half = 0x3C00, bfloat = 0x3F80;  // 1.0
+  uint16_t y16 = 0;
+  OK(weft_allreduce(all->context, &half, &y16, 1, WEFT_F16, WEFT_AVERAGE));
+  CHECK(y16 == half);
+  OK(weft_allreduce(all->context, &bfloat, &y16, 1, WEFT_BF16, WEFT_AVERAGE));
+  CHECK(y16 == bfloat);
+  const int64_t x64 = INT64_C(-5000000000);
+  int64_t y64 = 0;
+  OK(weft_allreduce(all->context, &x64, &y64, 1, WEFT_I64, WEFT_SUM));
+  CHECK(y64 == all->size * x64);
+  const int8_t x8 = (int8_t)-all->rank;
+  int8_t y8 = 1;
+  OK(weft_allreduce(all->context, &x8, &y8, 1, WEFT_I8, WEFT_MIN));
+  CHECK(y8 == 1 - all->size);
+}
+
+static void test_algorithms(const struct ranks* all) {
+  const weft_algorithm algorithms[] = {WEFT_AUTOMATIC, WEFT_DIRECT, WEFT_SPLIT, WEFT_RING,
+                                       WEFT_HALVING_DOUBLING};
+  float x[kCount];
+  fill(x, kCount, all->rank);
+  for (size_t i = 0; i < sizeof(algorithms) / sizeof(*algorithms); ++i) {
+    float y[kCount] = {0};
+    const weft_request request = {.size = sizeof(request),
+                                  .operation = WEFT_ALLREDUCE,
+                                  .type = WEFT_F32,
+                                  .x = x,
+                                  .x_count = kCount,
+                                  .y = y,
+                                  .y_count = kCount,
+                                  .op = WEFT_MAX,
+                                  .algorithm = algorithms[i]};
+    OK(weft_run(all->context, &request));
+    check_reduced(all, WEFT_MAX, y);
+    memset(y, 0, sizeof(y));
+    weft_handle* handle = NULL;
+    OK(weft_start(all->context, &request, &handle));
+    OK(finish(handle));
+    check_reduced(all, WEFT_MAX, y);
+  }
+}
+
+void test_reductions(const struct ranks* all) {
+  weft_context* context = all->context;
+  float x[kCount], y[kCount];
+  fill(x, kCount, all->rank);
+  for (weft_reduce_op op = WEFT_SUM; op <= WEFT_PRODUCT; ++op)
+    BOTH_WAYS(y, check_reduced(all, op, y), weft_allreduce, context, x, y, kCount, WEFT_F32, op);
+  test_bits(all);
+  test_types(all);
+  test_algorithms(all);
+
+  const int32_t root = all->size - 1;
+  const int is_root = all->rank == root;
+  BOTH_WAYS(y, if (is_root) check_reduced(all, WEFT_SUM, y), weft_reduce, context, x,
+            is_root ? y : NULL, kCount, WEFT_F32, WEFT_SUM, root);
+  BOTH_WAYS(y, CHECK(y[1] == value_of(root, 1) && y[4] == value_of(root, 4)), weft_broadcast,
+            context, is_root ? x : NULL, y, kCount, WEFT_F32, root);
+  BOTH_WAYS(y, CHECK(x[0] == value_of(all->rank, 0)), weft_barrier, context);
+
+  float in_place[kCount];
+  fill(in_place, kCount, all->rank);
+  OK(weft_allreduce(context, in_place, in_place, kCount, WEFT_F32, WEFT_AVERAGE));
+  check_reduced(all, WEFT_AVERAGE, in_place);
+}
+
+static void test_local(const struct ranks* all) {
+  int32_t machine = -1, other = -1, local_rank = -1, local_size = -1, machines = -1;
+  OK(weft_context_machine_rank(all->context, &machine));
+  double sum = 0;
+  int32_t here = 0, before = 0;
+  for (int32_t rank = 0; rank < all->size; ++rank) {
+    OK(weft_context_machine_of(all->context, rank, &other));
+    if (other != machine) continue;
+    if (rank < all->rank) ++before;
+    ++here;
+    sum += value_of(rank, 2);
+  }
+  weft_placement place = {.size = sizeof(place)};
+  OK(weft_context_placement(all->context, &place));
+  OK(weft_context_local_rank(all->context, &local_rank));
+  OK(weft_context_local_size(all->context, &local_size));
+  OK(weft_context_machine_size(all->context, &machines));
+  CHECK(place.local_rank == before && place.local_size == here && place.machine_rank == machine);
+  CHECK(local_rank == before && local_size == here && machines == place.machine_size);
+  CHECK(place.rails >= 0 && (place.machine_size > 1 || place.is_homogeneous == 1));
+  float x[kCount], y[kCount];
+  fill(x, kCount, all->rank);
+  BOTH_WAYS(y, CHECK(is_near(y[2], sum)), weft_local_allreduce, all->context, x, y, kCount,
+            WEFT_F32, WEFT_SUM);
+}
+
+void test_splits_and_facts(const struct ranks* all) {
+  test_local(all);
+  // Odd and even ranks apart, counted from the last one.
+  weft_context* part = NULL;
+  OK(weft_context_split(all->context, all->rank % 2, -all->rank, &part));
+  int32_t rank = -1, size = -1;
+  OK(weft_context_rank(part, &rank));
+  OK(weft_context_size(part, &size));
+  CHECK(size == (all->size + 1 - all->rank % 2) / 2 && rank == size - 1 - all->rank / 2);
+  const int32_t one = 1;
+  int32_t ranks = 0;
+  OK(weft_allreduce(part, &one, &ranks, 1, WEFT_I32, WEFT_SUM));
+  CHECK(ranks == size);
+  OK(weft_context_free(part));
+
+  OK(weft_context_split(all->context, all->rank == 0 ? WEFT_NO_COLOR : 0, 0, &part));
+  CHECK((part == NULL) == (all->rank == 0));
+  OK(weft_context_free(part));
+
+  weft_usage usage = {.size = sizeof(usage)};
+  OK(weft_context_usage(all->context, &usage));
+  CHECK(usage.operations > 20 && usage.plans_cached > 0);
+  const char* transports = getenv("WEFT_TRANSPORTS");
+  const int over_network = transports != NULL && strcmp(transports, "ucx") == 0 && all->size > 1;
+  CHECK(!over_network || usage.network_bytes > 0);
+  char* text = NULL;
+  OK(weft_context_explain(all->context, &text));
+  CHECK(strlen(text) > 10);
+  weft_string_free(text);
+  weft_config* config = NULL;
+  OK(weft_context_config(all->context, &config));
+  OK(weft_config_get(config, "WEFT_SIZE", &text));
+  CHECK(atoi(text) == all->size);
+  weft_string_free(text);
+  OK(weft_config_free(config));
+}

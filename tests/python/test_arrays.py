@@ -1,0 +1,254 @@
+"""Which arrays operations take: types, libraries, layouts; and what they say about others."""
+
+from __future__ import annotations
+
+import array
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+
+from conftest import as_threads
+
+FLOATS = ["float16", "float32", "float64"]
+INTEGERS = ["int8", "uint8", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_every_type(dtype: str) -> None:
+    def body(ctx: weft.Context) -> Any:
+        x = np.arange(10, dtype=dtype) + np.array(ctx.rank, dtype)
+        total = ctx.allreduce(x, op="sum")
+        assert total.dtype == x.dtype
+        if dtype in FLOATS:
+            np.testing.assert_array_equal(ctx.neighbor_allreduce(x), np.arange(10) + 0.5)
+        return total
+
+    for result in as_threads(2, body):
+        np.testing.assert_array_equal(result, 2 * np.arange(10) + 1)
+
+
+def test_bfloat16_of_ml_dtypes() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+
+    def body(ctx: weft.Context) -> Any:
+        return ctx.allreduce(np.full(5, ctx.rank, ml_dtypes.bfloat16))
+
+    for result in as_threads(2, body):
+        assert result.dtype == ml_dtypes.bfloat16
+        assert (result == 0.5).all()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32", "float64", "int32", "uint8"])
+def test_torch_tensors(name: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def body(ctx: weft.Context) -> Any:
+        x = torch.full((2, 3), ctx.rank + 1, dtype=getattr(torch, name))
+        result = ctx.allreduce(x, op="sum")
+        assert isinstance(result, torch.Tensor) and result.dtype == x.dtype
+        assert ctx.allgather(x).shape == (4, 3)
+        assert ctx.allreduce(x, out=x, op="sum") is x
+        assert (x == 3).all()
+        return result
+
+    for result in as_threads(2, body):
+        assert (result == 3).all()
+
+
+def test_torch_tensors_that_are_not_dense_or_not_contiguous(context: weft.Context) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(context.allreduce(x.t()), x.t())
+    with pytest.raises(ValueError, match="not contiguous"):
+        context.allreduce(x.t(), out=torch.empty(2, 3).t())
+    with pytest.raises(TypeError, match="sparse"):
+        context.allreduce(x.to_sparse())
+    with pytest.raises(TypeError, match="complex64"):
+        context.allreduce(torch.zeros(3, dtype=torch.complex64))
+    with pytest.raises(TypeError, match="meta"):
+        context.allreduce(torch.zeros(3, device="meta"))
+
+
+def test_a_parameter_with_gradients_is_read(context: weft.Context) -> None:
+    torch = pytest.importorskip("torch")
+    parameter = torch.nn.Parameter(torch.ones(3))
+    result = context.allreduce(parameter)
+    assert torch.equal(result, torch.ones(3)) and not result.requires_grad
+
+
+def test_the_buffer_protocol(context: weft.Context) -> None:
+    assert context.allreduce(bytes([1, 2, 3]), op="sum").tolist() == [1, 2, 3]
+    target = bytearray(3)
+    assert context.allreduce(bytes([1, 2, 3]), out=target, op="sum") is target
+    assert target == bytes([1, 2, 3])
+    assert context.allreduce(array.array("d", [1.5]), op="sum").tolist() == [1.5]
+    assert context.allreduce(memoryview(np.arange(4)), op="max").tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="read-only"):
+        context.allreduce(bytes(3), out=bytes(3), op="sum")
+
+
+class OnlyDlpack:
+    """An array of a library that Weft does not know."""
+
+    def __init__(self, x: np.ndarray, device: Any = (1, 0)) -> None:
+        self.x = x
+        self.device = device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.x.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return self.device
+
+
+def test_dlpack(context: weft.Context) -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    result = context.allreduce(OnlyDlpack(x))
+    np.testing.assert_array_equal(result, x)
+    out = np.zeros((2, 3))
+    context.allreduce(OnlyDlpack(x), out=OnlyDlpack(out))
+    np.testing.assert_array_equal(out, x)
+    np.testing.assert_array_equal(context.allreduce(OnlyDlpack(x.T)), x.T)
+    with pytest.raises(TypeError, match="CUDA"):
+        context.allreduce(OnlyDlpack(x, (2, 0)))
+
+
+def test_the_input_is_not_changed_and_not_aliased() -> None:
+    def body(ctx: weft.Context) -> None:
+        x = np.full(100, ctx.rank, np.float64)
+        result = ctx.neighbor_allreduce(x)
+        assert (x == ctx.rank).all() and not np.shares_memory(x, result)
+
+    as_threads(2, body)
+
+
+def test_in_place_and_out() -> None:
+    def body(ctx: weft.Context) -> None:
+        x = np.full((4, 5), ctx.rank, np.float32)
+        assert ctx.allreduce(x, x) is x
+        assert (x == 0.5).all()
+        out = np.zeros((4, 5), np.float32)
+        assert ctx.neighbor_allreduce(x, out=out) is out
+        assert (out == 0.5).all()
+        rows = np.empty((8, 5), np.float32)
+        assert ctx.allgather(x, out=rows) is rows
+        assert (rows == 0.5).all()
+        whole = np.empty((2, 3))
+        whole[ctx.rank] = ctx.rank
+        ctx.allgather(whole[ctx.rank : ctx.rank + 1], out=whole)  # its own block of the output
+        assert whole[:, 0].tolist() == [0, 1]
+
+    as_threads(2, body)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (2, 1, 3), 5])
+def test_shapes(shape: Any) -> None:
+    def body(ctx: weft.Context) -> None:
+        x = np.ones(shape)
+        assert ctx.allreduce(x).shape == x.shape
+        assert ctx.neighbor_allreduce(x).shape == x.shape
+        rows = x.shape if x.shape else (1,)
+        assert ctx.allgather(x).shape == (2 * rows[0], *rows[1:])
+
+    as_threads(2, body)
+
+
+def test_inputs_that_are_copied(context: weft.Context) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(context.allreduce(x[:, ::2]), x[:, ::2])
+    np.testing.assert_array_equal(context.allreduce(x.T), x.T)
+    np.testing.assert_array_equal(context.allreduce(x.astype(">f8")), x)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(context.allreduce(frozen), x)
+
+
+@pytest.mark.parametrize(
+    "x, text",
+    [
+        (np.zeros(3, bool), "bool"),
+        (np.zeros(3, complex), "complex128"),
+        (np.zeros(3, "int16"), "int16"),
+        (np.zeros(3, "S4"), "S4"),
+        (np.zeros(3, object), "object"),
+        (np.zeros(3, "f4,f4"), "f4"),
+        (np.zeros(3, "M8[s]"), "datetime64"),
+        ([1.0, 2.0], "list"),
+        (1.0, "float"),
+        (None, "NoneType"),
+        ("text", "str"),
+    ],
+)
+def test_what_is_no_array_of_ours(context: weft.Context, x: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        context.allreduce(x)
+    with pytest.raises(TypeError, match=text):
+        context.neighbor_allreduce_start(x)
+    if x is not None:
+        with pytest.raises(TypeError, match=text):
+            context.allreduce(np.zeros(3), out=x)
+
+
+def test_outputs_that_are_refused(context: weft.Context) -> None:
+    x = np.ones((2, 3))
+    frozen = np.ones((2, 3))
+    frozen.flags.writeable = False
+    cases: Any = [
+        (frozen, ValueError, "read-only"),
+        (np.ones((3, 2)).T, ValueError, "not contiguous"),
+        (np.ones((2, 6))[:, ::2], ValueError, "not contiguous"),
+        (np.ones((2, 3), np.float32), TypeError, "input is f64, the output f32"),
+        (np.ones((2, 3), ">f8"), TypeError, "byte order"),
+        (np.ones((2, 2)), ValueError, "shape"),
+    ]
+    for out, error, text in cases:
+        before = np.array(out)
+        with pytest.raises(error, match=text):
+            context.allreduce(x, out=out)
+        np.testing.assert_array_equal(out, before)
+    whole = np.ones(10)
+    with pytest.raises(weft.InvalidArgument, match="overlap"):
+        context.allreduce(whole[:6], out=whole[4:])
+
+
+class TestSharedMemory:
+    """weft.empty, zeros and from_numpy."""
+
+    @pytest.mark.parametrize("dtype", FLOATS + INTEGERS + ["f32", "i64", weft.DataType.f64])
+    def test_types_and_shapes(self, dtype: Any) -> None:
+        x = weft.zeros((3, 4), dtype)
+        assert x.shape == (3, 4) and not x.any() and x.flags.writeable
+        x += 1
+        assert x.sum() == 12
+        assert weft.empty(5, dtype).shape == (5,)
+        assert weft.empty((0, 3), dtype).size == 0
+
+    def test_memory_is_given_back(self) -> None:
+        before = weft.heap_usage()["allocated_bytes"]
+        x = weft.empty(1 << 20, np.uint8)
+        view = x[100:].reshape(-1, 4)
+        assert weft.heap_usage()["allocated_bytes"] >= before + (1 << 20)
+        del x
+        assert weft.heap_usage()["allocated_bytes"] >= before + (1 << 20)
+        view[0] = 7
+        del view
+        assert weft.heap_usage()["allocated_bytes"] == before
+
+    def test_operations_on_them(self) -> None:
+        def body(ctx: weft.Context) -> None:
+            x = weft.from_numpy(np.full(100_000, ctx.rank, np.float32))
+            y = weft.empty(x.shape, x.dtype)
+            ctx.neighbor_allreduce(x, y)
+            assert (y == 0.5).all()
+
+        as_threads(2, body)
+
+    def test_what_is_refused(self) -> None:
+        with pytest.raises(TypeError, match="bool"):
+            weft.empty(3, bool)
+        with pytest.raises(ValueError, match="negative"):
+            weft.empty((3, -1))
+        with pytest.raises(weft.Exhausted):
+            weft.empty(1 << 60, np.uint8)

@@ -1,0 +1,332 @@
+"""Every operation of torch.distributed on the backend "weft", against gloo's result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Callable, List
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import torch.distributed as dist  # noqa: E402
+from distributed_ranks import run_ranks  # noqa: E402
+
+SUM = dist.ReduceOp.SUM
+SIZES = (0, 1, 7, 1024, 100_003)
+REDUCED = (
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.int8,
+    torch.uint8,
+    torch.int32,
+    torch.int64,
+)
+
+
+def begin() -> Any:
+    """Joins the job with weft as the default group. Returns a group of gloo beside it."""
+    dist.init_process_group("weft")
+    assert dist.get_backend() == "weft"
+    return dist.new_group(backend="gloo")
+
+
+def values(count: int, dtype: Any, rank: int) -> Any:
+    """Small whole numbers, so that every reduction over a few ranks is exact in every type."""
+    numbers = (torch.arange(count) * 7 + rank * 3) % 4 - (0 if dtype is torch.uint8 else 1)
+    return numbers.to(dtype)
+
+
+def both(gloo: Any, make: Callable[[], Any], call: Callable[[Any, Any], Any]) -> None:
+    """Makes the tensors twice, calls with each group, and compares all tensors afterwards."""
+    ours, theirs = make(), make()
+    call(ours, None)
+    call(theirs, gloo)
+    compare(ours, theirs)
+
+
+def compare(ours: Any, theirs: Any) -> None:
+    if isinstance(ours, (list, tuple)):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs):
+            compare(one, other)
+    else:
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
+
+
+def all_reductions() -> None:
+    gloo = begin()
+    rank = dist.get_rank()
+    for dtype in REDUCED:
+        for count in SIZES:
+            names = ["SUM", "MIN", "MAX", "PRODUCT"]
+            if not dtype.is_floating_point:
+                names += ["BAND", "BOR", "BXOR"]
+            for name in names:
+                op = getattr(dist.ReduceOp, name)
+                both(
+                    gloo,
+                    lambda: values(count, dtype, rank),
+                    lambda x, group: dist.all_reduce(x, op, group=group),
+                )
+    mean = torch.full((5,), float(rank))
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    compare(mean, torch.full((5,), (dist.get_world_size() - 1) / 2))
+    half = torch.full((5,), rank * 2.0)
+    dist.all_reduce(half, dist._make_nccl_premul_sum(0.5))
+    compare(half, torch.full((5,), float(sum(range(dist.get_world_size())))))
+    dist.destroy_process_group()
+
+
+def other_types() -> None:
+    """Types with which Weft does not compute are moved as bytes."""
+    gloo = begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for dtype in (torch.bool, torch.int16, torch.complex64, torch.complex128, torch.float8_e5m2):
+        x = (torch.arange(6) + rank).to(torch.float32).to(dtype)
+        parts = [torch.empty(6).to(dtype) for _ in range(size)]
+        dist.all_gather(parts, x)
+        for source, part in enumerate(parts):
+            expected = (torch.arange(6) + source).to(torch.float32).to(dtype)
+            assert torch.equal(part.view(torch.uint8), expected.view(torch.uint8)), dtype
+    x = torch.complex(torch.arange(4.0), torch.full((4,), float(rank)))
+    both(gloo, lambda: x.clone(), lambda t, group: dist.all_reduce(t, group=group))
+    ours = x.clone()
+    dist.group.WORLD.allreduce([ours]).wait()  # torch's function gives us the two parts as floats
+    compare(ours, sum(torch.complex(torch.arange(4.0), torch.full((4,), float(r)))
+                      for r in range(size)))
+    flags = torch.tensor([True, False, rank == 0, rank != 0])
+    anyone, everyone = flags.clone(), flags.clone()
+    dist.all_reduce(anyone, dist.ReduceOp.MAX)
+    dist.all_reduce(everyone, dist.ReduceOp.BAND)
+    assert anyone.tolist() == [True, False, True, True]
+    assert everyone.tolist() == [True, False, False, False]
+    # A lazy conjugate; torch's own function refuses it, a direct call does not.
+    conjugate = torch.complex(torch.ones(3), torch.full((3,), rank + 1.0)).conj()
+    dist.group.WORLD.broadcast(conjugate, 0).wait()
+    assert torch.equal(conjugate, torch.complex(torch.ones(3), torch.full((3,), -1.0)))
+    dist.destroy_process_group()
+
+
+def rooted() -> None:
+    gloo = begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for root in range(size):
+        for count in SIZES:
+            def make() -> Any:
+                return values(count, torch.float32, rank)
+
+            both(gloo, make, lambda x, group: dist.broadcast(x, root, group=group))
+            ours, theirs = make(), make()
+            dist.reduce(ours, root)
+            dist.reduce(theirs, root, group=gloo)
+            if rank == root:  # the tensors of the other ranks are not defined
+                compare(ours, theirs)
+
+            def gather(x: Any, group: Any) -> Any:
+                parts = [torch.empty_like(x) for _ in range(size)] if rank == root else None
+                dist.gather(x, parts, root, group=group)
+                x.zero_()
+                if parts:
+                    x.add_(sum(part * (i + 1) for i, part in enumerate(parts)))
+
+            def scatter(x: Any, group: Any) -> Any:
+                parts = [x * (i + 1) for i in range(size)] if rank == root else None
+                dist.scatter(x, parts, root, group=group)
+
+            both(gloo, make, gather)
+            both(gloo, make, scatter)
+    dist.destroy_process_group()
+
+
+def gathers() -> None:
+    gloo = begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for count in SIZES:
+        def outputs() -> Any:
+            return torch.zeros(size * count), [torch.zeros(count) for _ in range(size)]
+
+        x = values(count, torch.float32, rank)
+
+        def gather(made: Any, group: Any) -> None:
+            dist.all_gather_into_tensor(made[0], x, group=group)
+            dist.all_gather(made[1], x, group=group)
+
+        both(gloo, outputs, gather)
+        # One behind the other: no copies.
+        whole = torch.zeros(size, count)
+        dist.all_gather(list(whole.unbind()), x)
+        compare(whole, torch.stack([values(count, torch.float32, r) for r in range(size)]))
+    # Tensors of different sizes.
+    parts = [torch.zeros(source + 1) for source in range(size)]
+    dist.all_gather(parts, torch.full((rank + 1,), float(rank)))
+    compare(parts, [torch.full((source + 1,), float(source)) for source in range(size)])
+    dist.destroy_process_group()
+
+
+def reduce_scatters() -> None:
+    gloo = begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for count in SIZES:
+        whole = values(count * size, torch.float32, rank)
+
+        def scatter(made: Any, group: Any) -> None:
+            dist.reduce_scatter_tensor(made[0], whole, group=group)
+            dist.reduce_scatter(made[1], list(whole.chunk(size)) if count else
+                                [torch.empty(0)] * size, group=group)
+
+        both(gloo, lambda: (torch.zeros(count), torch.zeros(count)), scatter)
+    mine = torch.zeros(rank + 1)
+    dist.reduce_scatter(mine, [torch.full((r + 1,), float(rank)) for r in range(size)])
+    compare(mine, torch.full((rank + 1,), float(sum(range(size)))))
+    dist.destroy_process_group()
+
+
+def alltoalls() -> None:
+    gloo = begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for rows in (0, 1, 5, 1000):
+        x = values(rows * size * 3, torch.float32, rank).view(-1, 3)
+        both(gloo, lambda: torch.zeros_like(x),
+             lambda y, group: dist.all_to_all_single(y, x, group=group))
+    # Rank i sends i + j + 1 rows to rank j.
+    splits = [rank + other + 1 for other in range(size)]
+    x = values(sum(splits) * 2, torch.float32, rank).view(-1, 2)
+    both(gloo, lambda: torch.zeros(sum(splits), 2),
+         lambda y, group: dist.all_to_all_single(y, x, splits, splits, group=group))
+    # One rank gives its equal splits, the others leave them out.
+    x = values(size * 2, torch.float32, rank)
+    given = [2] * size if rank == 0 else None
+    both(gloo, lambda: torch.zeros(size * 2),
+         lambda y, group: dist.all_to_all_single(y, x, given, given, group=group))
+    inputs = [torch.full((rank + other + 1,), float(rank)) for other in range(size)]
+    outputs = [torch.zeros(rank + other + 1) for other in range(size)]
+    dist.all_to_all(outputs, inputs)
+    compare(outputs, [torch.full((rank + other + 1,), float(other)) for other in range(size)])
+    dist.destroy_process_group()
+
+
+def layouts() -> None:
+    """Tensors that are not contiguous, as inputs and as outputs. gloo mixes up their elements."""
+    dist.init_process_group("weft")
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    def strided(source: int) -> Any:
+        return values(60, torch.float32, source).view(6, 10).t()[::2]
+
+    x = strided(rank)
+    assert not x.is_contiguous()
+    dist.all_reduce(x)
+    compare(x, sum(strided(source) for source in range(size)))
+    x = strided(rank)
+    rest = x._base.t()[1::2].clone()
+    dist.broadcast(x, size - 1)
+    compare(x, strided(size - 1))
+    compare(x._base.t()[1::2], rest)  # the elements between are left alone
+    whole = torch.zeros(6, size * 5).t()
+    dist.all_gather_into_tensor(whole, strided(rank))
+    compare(whole, torch.cat([strided(source) for source in range(size)]))
+    part = torch.zeros(2, 4).t()
+    dist.reduce_scatter_tensor(part, torch.ones(2, 4 * size).t())
+    compare(part, torch.full((4, 2), float(size)))
+    before, target = (rank - 1) % size, torch.zeros(12, 5).t()[:, ::2]
+    works = [dist.isend(strided(rank), (rank + 1) % size), dist.irecv(target, before)]
+    for work in works:
+        work.wait()
+    compare(target, strided(before))
+    dist.destroy_process_group()
+
+
+def pairs() -> None:
+    begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    after, before = (rank + 1) % size, (rank - 1) % size
+    for count in SIZES:
+        x, y = values(count, torch.float32, rank), torch.zeros(count)
+        operations = [dist.P2POp(dist.isend, x, after), dist.P2POp(dist.irecv, y, before)]
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()
+        compare(y, values(count, torch.float32, before))
+    # More messages in flight than the group has channels, with tags, in the order of the calls.
+    sends = [dist.isend(torch.full((30_000,), float(i)), after, tag=i) for i in range(20)]
+    taken = [torch.zeros(30_000) for _ in range(20)]
+    works = [dist.irecv(taken[i], before, tag=i) for i in range(20)]
+    for work in works + sends:
+        work.wait()
+    compare(taken, [torch.full((30_000,), float(i)) for i in range(20)])
+    if rank == 0:
+        dist.send(torch.ones(3), 1)
+    elif rank == 1:
+        y = torch.zeros(3)
+        assert dist.recv(y, 0) == 0
+        compare(y, torch.ones(3))
+    dist.destroy_process_group()
+
+
+def objects() -> None:
+    begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    found: List[Any] = [None] * size
+    dist.all_gather_object(found, {"rank": rank, "text": "x" * rank})
+    assert found == [{"rank": r, "text": "x" * r} for r in range(size)]
+    at_root: Any = [None] * size if rank == 1 else None
+    dist.gather_object((rank, "a"), at_root, dst=1)
+    assert rank != 1 or at_root == [(r, "a") for r in range(size)]
+    said = ["hello", 3] if rank == 0 else [None, None]
+    dist.broadcast_object_list(said, 0)
+    assert said == ["hello", 3]
+    mine: List[Any] = [None]
+    dist.scatter_object_list(mine, [[r] * r for r in range(size)] if rank == 0 else None, 0)
+    assert mine == [[rank] * rank]
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def coalesced() -> None:
+    gloo = begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    both(gloo, lambda: [values(count, torch.float32, rank) for count in (3, 1000, 7)],
+         lambda x, group: dist.all_reduce_coalesced(x, group=group))
+    tensors = [values(count, torch.float32, rank) for count in (3, 50)]
+    with dist.distributed_c10d._coalescing_manager(async_ops=True) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    manager.wait()
+    expected = [sum(values(c, torch.float32, r) for r in range(size)) for c in (3, 50)]
+    compare(tensors, expected)
+    wholes = [torch.zeros(size * count) for count in (4, 9)]
+    with dist.distributed_c10d._coalescing_manager():
+        for whole in wholes:
+            dist.all_gather_into_tensor(whole, values(whole.numel() // size, torch.float32, rank))
+    for whole in wholes:
+        count = whole.numel() // size
+        compare(whole, torch.cat([values(count, torch.float32, r) for r in range(size)]))
+    shares = [torch.zeros(count) for count in (4, 9)]
+    with dist.distributed_c10d._coalescing_manager():
+        for share in shares:
+            dist.reduce_scatter_tensor(share, torch.ones(share.numel() * size))
+    compare(shares, [torch.full((count,), float(size)) for count in (4, 9)])
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize(
+    "case", [all_reductions, rooted, gathers, reduce_scatters, alltoalls], ids=lambda c: c.__name__
+)
+def test_collectives_give_what_gloo_gives(case: Callable[[], None], size: int) -> None:
+    run_ranks(size, case)
+
+
+@pytest.mark.parametrize("case", [other_types, layouts, objects, coalesced],
+                         ids=lambda c: c.__name__)
+def test_tensors_of_any_type_and_layout(case: Callable[[], None]) -> None:
+    run_ranks(3, case)
+
+
+def test_messages_between_pairs() -> None:
+    run_ranks(3, pairs)

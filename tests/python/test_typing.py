@@ -1,0 +1,94 @@
+"""The package's types: a program that uses them passes mypy --strict, a wrong one does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import weft
+
+pytest.importorskip("mypy")
+
+RIGHT = '''
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import numpy.typing as npt
+import weft
+from weft import topology
+
+
+def average() -> npt.NDArray[np.float32]:
+    ctx: weft.Context = weft.init()
+    x: npt.NDArray[np.float32] = np.full(4, ctx.rank, np.float32)
+    ctx.set_graph(weft.ring_graph(ctx.size), weighted=True)
+    y: npt.NDArray[np.float32] = ctx.neighbor_allreduce(x, self_weight=0.5, src_weights={0: 0.5})
+    ctx.allreduce(x, y, op="sum")
+    ctx.allreduce(x, op=weft.ReduceOp.max, algorithm=weft.AllreduceAlgorithm.ring)
+    handle: weft.Handle = ctx.allreduce_start(x)
+    handle.then(lambda error: None)
+    handle.wait(timeout=1.0)
+    part = ctx.split(0)
+    if part is not None:
+        part.close()
+    return y
+
+
+async def wait(ctx: weft.Context) -> object:
+    return await ctx.barrier_start()
+
+
+def others() -> int:
+    with weft.Context.create(weft.Config(size=1), weft.make_local_stores(1)[0]) as ctx:
+        asyncio.run(wait(ctx))
+        total: int = ctx.usage()["operations"]
+        ctx.allreduce(weft.zeros((3, 4), "f32"))
+    for sends, receives in topology.GetInnerOuterRingDynamicSendRecvRanks(8, 4, 1):
+        return sends[0] + receives[0] + total
+    return 0
+
+
+def failure() -> tuple[int | None, str]:
+    try:
+        weft.Graph.from_edges(2, [(0, 1, 1.0)], [1.0, 1.0]).edges()[0].weight
+    except weft.PeerDied as error:
+        return error.rank, error.code
+    return None, ""
+'''
+
+WRONG = '''
+import numpy as np
+import weft
+
+ctx = weft.init()
+ctx.allreduce(np.zeros(3), op=3.5)
+ctx.set_graph("ring")
+ctx.neighbour_allreduce(np.zeros(3))
+weft.Handle().wait("soon")
+'''
+
+
+def check(folder: Path, program: str) -> "subprocess.CompletedProcess[str]":
+    (folder / "program.py").write_text(textwrap.dedent(program))
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder / "cache")]
+    return subprocess.run(
+        [*command, "program.py"], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+
+
+def is_installed() -> bool:
+    """The stub of the core comes with an installed package."""
+    return (Path(weft.__file__).parent / "_core.pyi").is_file()
+
+
+@pytest.mark.skipif(not is_installed(), reason="weft has been built without its stub")
+def test_mypy_strict(tmp_path: Path) -> None:
+    right = check(tmp_path, RIGHT)
+    assert right.returncode == 0, right.stdout
+    wrong = check(tmp_path, WRONG)
+    assert wrong.stdout.count("error:") >= 4, wrong.stdout
