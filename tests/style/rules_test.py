@@ -31,7 +31,7 @@ class RulesTest(unittest.TestCase):
         self.expect("layers")
 
     def test_include_that_goes_up(self):
-        self.write("verbs/shm/shm.cc", '#include <weft/graph.h>\n')
+        self.write("verbs/shm/shm.cc", '#include "topology/rails/rails.h"\n')
         self.expect("layers", "verbs/shm/shm.cc:1: verbs/ must not include")
 
     def test_include_across_the_top_level(self):

@@ -1,6 +1,7 @@
 // Building a Graph from edges or a matrix, with checks that name what is wrong, and looking things
 // up in it.
 #include <fmt/format.h>
+#include <weft/export.h>
 #include <weft/graph/digraph.h>
 #include <weft/macros.h>
 
@@ -178,7 +179,8 @@ LocalView Graph::local_view(Rank rank) const {
   return {rank, size(), {in.begin(), in.end()}, {out.begin(), out.end()}, self_weight(rank)};
 }
 
-bool operator==(const Graph& a, const Graph& b) {
+// A friend that a class declares has not the visibility of the namespace around the class.
+WEFT_PUBLIC bool operator==(const Graph& a, const Graph& b) {
   return a.storage_ == b.storage_ || *a.storage_ == *b.storage_;
 }
 
