@@ -71,6 +71,7 @@ if(NOT WEFT_INSTALL OR WEFT_SANITIZE)
 endif()
 
 # The sealed archive. Forms for link-time optimization are left out: they would be read instead of the sealed names.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${exports})
 file(STRINGS ${exports} shown REGEX "^    [A-Za-z_][A-Za-z0-9_]*;$")
 list(TRANSFORM shown REPLACE " *([A-Za-z0-9_]+);" "\\1")
 list(JOIN shown "\n" shown)
