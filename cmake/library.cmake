@@ -86,7 +86,7 @@ add_custom_command(OUTPUT ${sealed}
   COMMAND ${CMAKE_COMMAND} -E rm -f ${sealed}
   COMMAND ${CMAKE_AR} rcs ${sealed} sealed.o
   COMMAND ${CMAKE_COMMAND} -E rm -f sealed.o
-  WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/lib DEPENDS weft_inside ${exports} VERBATIM)
+  WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/lib DEPENDS weft_inside ${exports} ${PROJECT_BINARY_DIR}/exports.txt VERBATIM)
 add_custom_target(weft_sealed ALL DEPENDS ${sealed})
 
 include(CMakePackageConfigHelpers)
