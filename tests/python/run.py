@@ -51,7 +51,7 @@ def main():
         if run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", wheel) != 0:
             return 1
         # Programs that the tests start by name are those of the environment.
-        found = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}", WEFT_TEST_WHEEL=str(wheel))
+        found = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}")
         found.pop("PYTHONPATH", None)
         return run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", ROOT / "tests" / "python", *sys.argv[2:],
                    cwd=scratch, env=found)
