@@ -18,17 +18,15 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
-from typing import Any, List
+from typing import Any
 
 import torch
 import torch.distributed as dist
+from jobs import in_turn, launch, spread
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = (4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB)
-LIMIT_S = 500  # of one job
 
 
 def calls_in_round(size: int, quick: bool) -> int:
@@ -46,21 +44,14 @@ def time_round(x: torch.Tensor, group: Any, calls: int) -> float:
     return (time.perf_counter() - begin) / calls * 1e6
 
 
-def spread(times: List[float]) -> float:
-    low, _, high = statistics.quantiles(times, n=4)
-    return (high - low) / statistics.median(times)
-
-
 def measure(size: int, rounds: int, quick: bool, groups: Any) -> Any:
     x = torch.zeros(size // 4)
     calls = calls_in_round(size, quick)
-    times: Any = {name: [] for name in groups}
-    for turn in range(rounds + 1):  # the first turn warms up
-        for name, group in groups.items():
-            took = time_round(x, group, calls)
-            if turn:
-                times[name].append(took)
-    return times
+
+    def side(group: Any) -> Any:
+        return lambda: time_round(x, group, calls)
+
+    return in_turn(rounds, **{name: side(group) for name, group in groups.items()})
 
 
 def rank_main(options: argparse.Namespace) -> None:
@@ -83,33 +74,6 @@ def rank_main(options: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
-def launch(ranks: int, options: argparse.Namespace) -> None:
-    """One job, whose ranks run this file."""
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    command = [sys.executable, os.path.abspath(__file__), "--rounds", str(options.rounds)]
-    command += ["--sizes", *map(str, options.sizes)] + ["--quick"] * options.quick
-    jobs = []
-    for rank in range(ranks):
-        seat = {
-            "RANK": str(rank),
-            "WORLD_SIZE": str(ranks),
-            "LOCAL_RANK": str(rank),
-            "LOCAL_WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(store.port),
-            "TORCHELASTIC_USE_AGENT_STORE": "True",
-        }
-        jobs.append(subprocess.Popen(command, env={**os.environ, **seat}))
-    end = time.monotonic() + LIMIT_S
-    try:
-        codes = [job.wait(max(0.1, end - time.monotonic())) for job in jobs]
-    finally:
-        for job in jobs:
-            job.kill()
-    if any(codes):
-        sys.exit(f"a rank of {ranks} failed: exit codes {codes}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
@@ -122,8 +86,9 @@ def main() -> None:
     if "RANK" in os.environ:
         rank_main(options)
         return
+    words = ["--rounds", str(options.rounds), "--sizes", *map(str, options.sizes)]
     for ranks in options.ranks:
-        launch(ranks, options)
+        launch(ranks, os.path.abspath(__file__), *words, *["--quick"] * options.quick)
 
 
 if __name__ == "__main__":

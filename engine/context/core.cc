@@ -59,6 +59,7 @@ LaneOptions lane_options(const Config& config, std::uint16_t number, LogVoice vo
   options.execution = execution_options(config, number, *ways.interface);
   options.channels = static_cast<std::uint32_t>(config.channels);
   options.policy = wait_policy(here, cores, config.spin_ns, yield_ns);
+  options.thread_policy = background_policy(here, cores, config.spin_ns, yield_ns);
   options.has_networks = config.transports.networks();
   options.has_thread = config.progress == ProgressMode::thread;
   options.place = ways.place;

@@ -195,8 +195,8 @@ bool Lane::needs_core() {
 // Drives the lane until done() holds. The token is held on entry and on return. In between it is
 // lent to other threads that want it.
 template <typename Done>
-void Lane::drive(Done&& done) {
-  Backoff backoff(options_.policy);
+void Lane::drive(const WaitPolicy& policy, Done&& done) {
+  Backoff backoff(policy);
   bool core_wanted = false;
   while (true) {
     take_turn();
@@ -224,7 +224,7 @@ void Lane::drive(Done&& done) {
       case Backoff::Next::sleep:
         observer_.look_around();
         trace_.add(Event::sleep, 0);
-        interface_->sleep(idle ? kIdleSleepNs : options_.policy.sleep_ns,
+        interface_->sleep(idle ? kIdleSleepNs : policy.sleep_ns,
                           [&] { return advance_all() || done() || token_.wanted(); });
         trace_.add(Event::wake, 0);
         stirred_ = true;
@@ -238,7 +238,7 @@ template <typename Done>
 void Lane::wait_until(Done&& done) {
   {
     const Waiting waiting(waiters_);
-    drive(done);
+    drive(options_.policy, done);
   }
   hand_over();
 }
@@ -296,7 +296,7 @@ void Lane::drive_until_none_of_all() {
 void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
   token_.acquire();  // does not wake a caller that sleeps with the token: that caller drives
   const Hold hold(*this, std::adopt_lock);
-  drive([&] {
+  drive(options_.thread_policy, [&] {
     return stopping.load(std::memory_order_relaxed) ||
            (in_flight_.load(std::memory_order_relaxed) == 0 && interface_->flushed()) ||
            waiters_.load(std::memory_order_relaxed) != 0;

@@ -51,11 +51,12 @@ class LaneObserver {
 struct LaneOptions {
   ExecutionOptions execution;  // the lane sets channel, scratch and trace
   std::uint32_t channels = 8;  // operations of all ranks that run at once
-  WaitPolicy policy;
-  bool has_networks = true;  // false: only shared memory, which needs no turn of progress()
-  bool has_thread = true;    // false: operations move only while a caller waits or tests
-  LanePlace place;           // where the thread runs
-  LogVoice voice;            // with which the lane logs
+  WaitPolicy policy;           // how a caller waits
+  WaitPolicy thread_policy;    // how the thread waits
+  bool has_networks = true;    // false: only shared memory, which needs no turn of progress()
+  bool has_thread = true;      // false: operations move only while a caller waits or tests
+  LanePlace place;             // where the thread runs
+  LogVoice voice;              // with which the lane logs
 };
 
 class Lane {
@@ -177,7 +178,7 @@ class Lane {
   void hand_over();
   void drive_for_thread(const std::atomic<bool>& stopping);
   template <typename Done>
-  void drive(Done&& done);
+  void drive(const WaitPolicy& policy, Done&& done);
   template <typename Done>
   void wait_until(Done&& done);
 

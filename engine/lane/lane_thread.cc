@@ -1,17 +1,18 @@
 // lane_thread: when the thread of a lane drives it, and when it leaves that to callers.
 #include "engine/lane/lane_thread.h"
 
+#include <sys/timerfd.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
 #include <utility>
 
 namespace weft {
 namespace {
 
-// The grace: how long the thread waits for a caller before it drives the lane. A caller that starts
-// an operation often starts another one or waits for it at once, and then drives the lane itself.
-// The grace is about two wake-ups long. With a shorter one, thread and caller would hand the token
-// to and fro for nothing.
+// The grace: how long the thread waits for a caller before it drives the lane. It is about two
+// wake-ups long. With a shorter one, thread and caller would hand the token to and fro for nothing.
 constexpr std::chrono::microseconds kGrace(100);
 // The longest grace. If a caller has waited during the grace, it will most likely wait again, so
 // the next grace is twice as long. The thread then takes the core from the ranks that share it only
@@ -23,6 +24,8 @@ constexpr std::chrono::microseconds kLongestGrace(3200);
 Status LaneThread::start() {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable()) return {};
+  if (timer_.get() < 0) timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  if (timer_.get() < 0) return system_error("timerfd_create", errno);
   WEFT_ASSIGN(thread_, start_thread("weft-lane", [this] { loop(); }));
   return {};
 }
@@ -30,41 +33,52 @@ Status LaneThread::start() {
 void LaneThread::call() {
   const std::lock_guard lock(mutex_);
   if (stopping_ || std::exchange(called_, true)) return;
-  wanted_.notify_one();
+  seen_ = work_.waits();
+  grace_ = kGrace;
+  set_timer(grace_);
+}
+
+void LaneThread::set_timer(std::chrono::nanoseconds after) const {
+  itimerspec when{};
+  when.it_value.tv_nsec = after.count();
+  (void)::timerfd_settime(timer_.get(), 0, &when, nullptr);  // fails for invalid values only
+}
+
+void LaneThread::sleep() const {
+  std::uint64_t expirations = 0;
+  while (::read(timer_.get(), &expirations, sizeof expirations) < 0 && errno == EINTR) {
+  }
 }
 
 void LaneThread::loop() {
   if (Status status = bind_thread(place_); !status.ok()) log(LogLevel::warning, status.to_string());
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      wanted_.wait(lock, [this] { return called_ || stopping_; });
-      let_callers_go_on(lock);
-      called_ = false;
-      if (stopping_) return;
-    }
+  while (!stopping_) {
+    sleep();
+    if (stopping_ || lets_callers_go_on()) continue;
     if (work_.has_waiter()) continue;  // the waiter calls the thread again when it goes
     work_.drive(stopping_);
   }
 }
 
-// Returns when no wait of a caller has ended during a whole grace. Callers that only start
-// operations do not count, because only the thread advances their operations.
-void LaneThread::let_callers_go_on(std::unique_lock<std::mutex>& lock) {
-  std::uint32_t seen = 0;
-  std::chrono::microseconds grace = kGrace;
-  do {
-    seen = work_.waits();
-    wanted_.wait_for(lock, grace, [this] { return stopping_.load(); });
-    grace = std::min(2 * grace, kLongestGrace);
-  } while (!stopping_ && work_.waits() != seen);
+// Whether the thread was not called, or a wait of a caller has ended during the grace; it then
+// sleeps for another grace. Callers that only start operations do not count, because only the
+// thread advances their operations.
+bool LaneThread::lets_callers_go_on() {
+  const std::lock_guard lock(mutex_);
+  if (!called_) return true;
+  const std::uint32_t waits = work_.waits();
+  called_ = waits != std::exchange(seen_, waits);
+  if (!called_) return false;
+  grace_ = std::min(2 * grace_, kLongestGrace);
+  set_timer(grace_);
+  return true;
 }
 
 void LaneThread::stop(const std::function<void()>& wake) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    wanted_.notify_one();
+    if (timer_.get() >= 0) set_timer(std::chrono::nanoseconds(1));
   }
   wake();
   thread_.join();

@@ -1,10 +1,15 @@
 // lane_thread: the thread of a lane. It drives the lane while operations are in flight and no
 // caller waits. It sleeps while nothing is in flight, and while a caller waits, because that caller
 // drives the lane.
+//
+// The thread does not begin at once. A caller that starts an operation often starts another one or
+// waits for it soon, and then drives the lane itself. The thread therefore sleeps on a timer, which
+// call() sets. Setting a timer costs a caller 1 us; waking a thread on another core costs it 35 us
+// in a virtual machine.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -32,21 +37,27 @@ class LaneThread {
 
   // Starts the thread if it does not run yet. Returns an error if the kernel refuses a thread.
   Status start();
-  // Makes the thread drive the lane, because something is in flight and no caller waits for it. The
-  // thread must have been started.
+  // Makes the thread drive the lane soon, because something is in flight and no caller waits for
+  // it. The thread must have been started.
   void call();
   // Ends the thread. `wake` wakes a thread that sleeps inside drive(), so that it sees `stopping`.
   void stop(const std::function<void()>& wake = [] {});
 
  private:
   void loop();
-  void let_callers_go_on(std::unique_lock<std::mutex>& lock);
+  void sleep() const;
+  bool lets_callers_go_on();
+  void set_timer(std::chrono::nanoseconds after) const;
 
   const LaneWork work_;
   const LanePlace place_;
+  Fd timer_;  // the thread reads it, and so sleeps until it expires
   std::mutex mutex_;
-  std::condition_variable wanted_;
+  // Guarded by the mutex.
   bool called_ = false;
+  std::uint32_t seen_ = 0;  // waits of callers that had ended when the timer was set
+  std::chrono::microseconds grace_{0};
+
   std::atomic<bool> stopping_{false};
   Thread thread_;
 };

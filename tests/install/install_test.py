@@ -168,6 +168,24 @@ class Installed(unittest.TestCase):
         for package in ("libibverbs1", "libucx0", "libhwloc15", "libpmix2"):
             self.assertIn(f"install {package}", devices)
 
+    @unittest.skipUnless(shutil.which("cpack") and shutil.which("dpkg-deb"), "needs cpack and dpkg")
+    def test_debian_packages(self):
+        """Both unpacked into one folder are an installed Weft; they need libc and libstdc++ only."""
+        made = self.folder("packages")
+        run("cpack", "-G", "DEB", "-B", made, cwd=OPTIONS.build)
+        packages = sorted(made.glob("*.deb"))
+        self.assertEqual([path.name.split("_")[0] for path in packages], ["libweft-dev", "libweft0"])
+        for package in packages:
+            run("dpkg-deb", "--extract", package, made / "root")
+        needs = run("dpkg-deb", "--field", packages[1], "Depends")
+        self.assertEqual({need.split()[0] for need in needs.split(",")}, {"libc6", "libgcc-s1", "libstdc++6"})
+        (version,) = re.findall(r"project\(weft VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
+        self.assertEqual(run("dpkg-deb", "--field", packages[0], "Depends").strip(), f"libweft0 (= {version})")
+        self.assertEqual(run(made / "root" / "usr" / "bin" / "weft", "--version").split(), ["weft", version])
+        run("cmake", "-S", EXAMPLES / "consumer-cmake", "-B", made / "build", f"-DCMAKE_PREFIX_PATH={made}/root/usr",
+            f"-DCMAKE_CXX_COMPILER={OPTIONS.cxx}")
+        run("cmake", "--build", made / "build")
+
     def test_version(self):
         (version,) = re.findall(r"project\(weft VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
         self.assertEqual(run(self.weft, "--version").split(), ["weft", version])

@@ -23,7 +23,7 @@ def least_us(operation, graph):
 
 class TimesTest(unittest.TestCase):
     def test_machines_exchange_in_half_the_time_of_their_ranks(self):
-        across = numbers_tool.load().ACROSS
+        across = numbers_tool.planning.ACROSS
         missed = times.reaches(LEAST, lambda: least_us("neighbor_allreduce", across) /
                                least_us("hierarchical_neighbor_allreduce", "ring"))
         self.assertIsNone(missed, f"below {LEAST} times as fast: {missed}")
@@ -31,8 +31,8 @@ class TimesTest(unittest.TestCase):
 
 class BytesTest(unittest.TestCase):
     def test_a_tensor_goes_to_the_neighbor_machine_in_each_direction(self):
-        numbers = numbers_tool.load()
-        runs = numbers.Runs(Path(sys.argv[2]))
+        numbers = numbers_tool.planning
+        runs = numbers_tool.runs.Runs(Path(sys.argv[2]))
         words = ("--sizes", str(UNEVEN_BYTES), "--seconds", "0.2")
         tiers = numbers.exchange_row(runs, MBIT, "hierarchical_neighbor_allreduce", "ring", *words)
         self.assertEqual(numbers.bytes_between_hosts(tiers), (UNEVEN_BYTES, UNEVEN_BYTES))

@@ -17,11 +17,11 @@ SECONDS = 8  # of each operation: its channels take up to 250 ms more at first
 
 class PredictionTest(unittest.TestCase):
     def test_operations_take_as_long_as_predicted(self):
-        tool = numbers_tool.load()
         rates = {1: MBIT, 2: MBIT}  # one for all, so that it is measured once
         with tempfile.TemporaryDirectory() as scratch:
-            predicted.check(self, tool.predictions(tool.Runs(Path(sys.argv[1])), "netns", rates, (SIZE,), Path(scratch),
-                                                   SECONDS * MBIT))
+            runs = numbers_tool.runs.Runs(Path(sys.argv[1]))
+            predicted.check(self, numbers_tool.planning.predictions(runs, "netns", rates, (SIZE,), Path(scratch),
+                                                                    SECONDS * MBIT))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import select
 import os
+import pathlib
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import time
 from typing import Any
 
 import pytest
+import weft
 
 from conftest import LIMIT_S, alone, as_processes
 
@@ -352,3 +355,17 @@ def test_a_missing_program_is_an_error_that_says_so() -> None:
     """
     done = alone(program)
     assert done.returncode == 127 and "bin/weft" in done.stderr
+
+
+def test_the_package_needs_the_systems_own_libraries_only() -> None:
+    """libc, libstdc++ and what belongs to them; all else is looked up at run time."""
+    folder = pathlib.Path(weft.__file__).parent
+    binaries = [folder / "bin" / "weft", *folder.glob("_core*.so")]
+    assert len(binaries) == 2
+    for binary in binaries:
+        text = subprocess.run(
+            ["readelf", "--dynamic", str(binary)], capture_output=True, text=True, check=True
+        ).stdout
+        needed = re.findall(r"NEEDED.*\[(.*)\]", text)
+        system = re.compile(r"lib(c|m|stdc\+\+|gcc_s|pthread|dl)\.so|ld-linux")
+        assert [name for name in needed if not system.match(name)] == [], binary

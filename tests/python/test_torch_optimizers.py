@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import re
+import subprocess
 import sys
 from typing import Any
 
@@ -127,3 +130,19 @@ def test_a_rank_that_dies_is_named_by_the_others() -> None:
         limit_s=120,
     )
     assert done.returncode == 7 and done.stdout.count("told") == 2, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("optimizer", ["gradient", "awc", "atc", "dynamic", "hierarchical"])
+def test_the_example_learns_digits(optimizer: str) -> None:
+    example = pathlib.Path(__file__).parents[2] / "examples" / "python" / "digits.py"
+    command = [sys.executable, "-m", "weft.run", "-n", "2", "--", sys.executable, str(example)]
+    done = subprocess.run(
+        [*command, "--optimizer", optimizer, "--epochs", "4"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"epoch 4: accuracy (\S+), lowest (\S+)", done.stdout)
+    assert len(found) == 1 and float(found[0][1]) > 0.8, done.stdout

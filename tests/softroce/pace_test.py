@@ -86,29 +86,25 @@ class ShapedTest(cluster_test.ClusterCase):
         self.assertLess(took, 10)
 
 
-def rows_here(tool):
+def rows_here(runs, _cluster, hosts, rates, *words, ranks=1):
     """Stands in for `cluster_rows` of tools/numbers, which boots a guest for each command."""
-
-    def cluster_rows(runs, _cluster, hosts, rates, *words, ranks=1):
-        with shaped(*rates):
-            job = Job(*words, "--json", "-", program=str(runs.weft), hosts=hosts, rails=len(rates), each=ranks)
-            statuses, texts = job.end(LIMIT_S)
-        if any(statuses):
-            raise RuntimeError(f"{words}: {''.join(texts)}")
-        return tool.documents(job.out)
-
-    return cluster_rows
+    with shaped(*rates):
+        job = Job(*words, "--json", "-", program=str(runs.weft), hosts=hosts, rails=len(rates), each=ranks)
+        statuses, texts = job.end(LIMIT_S)
+    if any(statuses):
+        raise RuntimeError(f"{words}: {''.join(texts)}")
+    return numbers_tool.clusters.documents(job.out)
 
 
 class PredictionTest(cluster_test.TimedCase):
     def test_operations_take_as_long_as_predicted(self):
-        tool = numbers_tool.load()
-        tool.cluster_rows = rows_here(tool)
-        runs = tool.Runs(Path(WEFT))
-        mbit = tool.guest_rates(runs, SECONDS / 2)[2]
+        planning = numbers_tool.planning
+        planning.cluster_rows = rows_here
+        runs = numbers_tool.runs.Runs(Path(WEFT))
+        mbit = planning.guest_rates(runs, SECONDS / 2)[2]
         with tempfile.TemporaryDirectory() as scratch:
-            predicted.check(self, tool.predictions(runs, "softroce", {1: mbit, 2: mbit}, (PREDICTED,), Path(scratch),
-                                                   SECONDS * mbit))
+            predicted.check(self, planning.predictions(runs, "softroce", {1: mbit, 2: mbit}, (PREDICTED,), Path(scratch),
+                                                       SECONDS * mbit))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ constexpr std::uint32_t kRoundsPerPause = 4;
 // has not.
 constexpr std::int64_t kYieldSharedNs = 2'000'000;
 constexpr std::int64_t kYieldOwnNs = 200'000;
+constexpr std::int64_t kYieldBackgroundNs = 20'000;
 // Bounds how late a waiter sees what wakes nobody (a death, a deadline).
 constexpr std::int64_t kSleepNs = 20'000'000;
 // Waiting for a lane's token: yields first, then naps.
@@ -54,6 +55,13 @@ WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns, std::int
   return {spin_ns >= 0 ? spin_ns : (shared ? 0 : kWakeNs),
           yield_ns >= 0 ? yield_ns : (shared ? kYieldSharedNs : kYieldOwnNs), kSleepNs,
           shared ? kPollsShared : kPollsOwn};
+}
+
+WaitPolicy background_policy(int ranks_here, int cores, std::int64_t spin_ns,
+                             std::int64_t yield_ns) {
+  WaitPolicy policy = wait_policy(2 * ranks_here, cores, spin_ns, yield_ns);
+  if (2 * ranks_here > cores && yield_ns < 0) policy.yield_ns = kYieldBackgroundNs;
+  return policy;
 }
 
 Backoff::Next Backoff::next(bool core_is_wanted) {
