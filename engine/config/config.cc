@@ -105,6 +105,12 @@ Status Config::check() const {
   const auto wrong = [](std::string text) {
     return Status(Code::invalid_argument, std::move(text));
   };
+  if (lanes > 1 && progress == ProgressMode::waiter) {
+    return wrong(
+        fmt::format("WEFT_LANES={} needs WEFT_PROGRESS=thread: other lanes than the first "
+                    "are driven by threads only",
+                    lanes));
+  }
   // Its server knows size and local ranks, and is where the ranks meet.
   if (launcher == Launcher::pmix) return {};
   if (size < 1) return wrong(fmt::format("WEFT_SIZE={}: a job has at least one rank", size));

@@ -227,6 +227,11 @@ std::vector<Variable> make_table() {
       whole("WEFT_YIELD_US", &Config::yield_us, "microseconds", {0, 1'000'000},
             "time that a wait then yields before it sleeps; auto: by the number of ranks per core",
             Word{"auto", -1}),
+      whole("WEFT_LANES", &Config::lanes, "lanes", {1, Config::kMostLanes},
+            "threads of a rank that share large operations, each with network interfaces of its "
+            "own; all ranks use as many as the rank with the fewest can; auto: by the cores and "
+            "the interfaces of the rank",
+            Word{"auto", 0}),
       whole("WEFT_CHANNELS", &Config::channels, "operations", {1, 1024},
             "operations that run at the same time in a context; further ones wait for a free "
             "channel"),

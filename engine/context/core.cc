@@ -3,80 +3,25 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
 #include <utility>
 
+#include "engine/context/lane_count.h"
+#include "engine/context/lane_options.h"
 #include "engine/context/operands.h"
 
 namespace weft {
 namespace {
 
-// The size of an output from which it is written past the caches. The ranks of a machine share the
-// last-level cache, and each has an input and an output of about the same size. If these do not all
-// fit the cache, outputs are written faster past it (measured: docs/performance.md).
-std::size_t streaming_bytes(int ranks_here) {
-  constexpr std::size_t kUsualKib = 32 << 10;
-  // The kernel's own figure: sysconf() reports the caches of all sockets of the host in some
-  // virtual machines.
-  std::size_t kib = 0;
-  std::ifstream("/sys/devices/system/cpu/cpu0/cache/index3/size") >> kib;
-  return ((kib != 0 ? kib : kUsualKib) << 10) / 2 / static_cast<std::size_t>(ranks_here);
-}
-
-ForeignForm foreign_form(ForeignPath path) {
-  switch (path) {
-    case ForeignPath::cma:
-      return ForeignForm::process;
-    case ForeignPath::staging:
-      return ForeignForm::staged;
-    case ForeignPath::automatic:
-      break;
-  }
-  return ForeignForm::cheaper;
-}
-
-ExecutionOptions execution_options(const Config& config, std::uint16_t number,
-                                   const Interface& interface) {
-  ExecutionOptions options;
-  options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
-  options.foreign = foreign_form(config.foreign);
-  options.check_graph = config.topo_check;
-  options.streaming_bytes =
-      streaming_bytes(config.local_size > 0 ? config.local_size : config.size);
-  options.slots = static_cast<std::uint32_t>(config.slots);
-  options.piece_bytes = interface.piece_bytes() / 64 * 64;
-  options.job = interface_options(config).job;
-  options.context = number;
-  return options;
-}
-
-LaneOptions lane_options(const Config& config, std::uint16_t number, LogVoice voice,
-                         const Ways& ways) {
-  const int here = config.local_size > 0 ? config.local_size : config.size;
-  const int cores = config.local_cores > 0 ? config.local_cores : usable_cores();
-  const std::int64_t yield_ns = config.yield_us < 0 ? -1 : config.yield_us * 1000;
-  LaneOptions options;
-  options.execution = execution_options(config, number, *ways.interface);
-  options.channels = static_cast<std::uint32_t>(config.channels);
-  options.policy = wait_policy(here, cores, config.spin_ns, yield_ns);
-  options.thread_policy = background_policy(here, cores, config.spin_ns, yield_ns);
-  options.has_networks = config.transports.networks();
-  options.has_thread = config.progress == ProgressMode::thread;
-  options.place = ways.place;
-  options.voice = voice;
-  return options;
-}
-
 HeapOptions heap_options(const Config& config) {
   return {config.shm_dir, static_cast<std::size_t>(config.heap_mib) << 20,
           config.huge_pages == HugePageUse::off ? HugePages::off : HugePages::automatic,
-          config.local_size > 0 ? config.local_size : config.size};
+          ranks_here(config)};
 }
 
 }  // namespace
 
 Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
-                    const LaneOptions& lane, Ways ways)
+                    const LaneOptions& lane, Ways ways, std::size_t most_lanes)
     : config_(config),
       roster_(std::move(roster)),
       number_(number),
@@ -88,13 +33,16 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
       rails_(config_, machines_, std::move(ways.rails), std::move(ways.reasons)),
       peers_(config_, AddressBook(roster_, number, config.deadline_ms), lane_.interface(), rails_,
              membership_),
-      plans_(peers_, trace_, lane_),
+      plans_(peers_, trace_, lane_, [this] { return sides_.are_idle(); }),
       edges_(config_, peers_, *exponential_graph(config.size)),
       binder_(config_, plans_, peers_, edges_, machines_, machine_graph_),
       control_(config_, {interface_options(config).job, number}, lane_, peers_),
-      failures_(config_, roster_, lane_, control_, rails_, membership_),
+      first_failure_([this] { wake(); }),
+      failures_(config_, roster_, lane_, control_, &rails_, membership_, first_failure_),
       last_requests_(lane_.admission().channels()),
-      membership_({.on_change = [this] { lane_.wake(); },
+      sides_(config_, machines_, most_lanes,
+             [this](std::size_t lane) { return open_side_lane(lane); }),
+      membership_({.on_change = [this] { wake(); },
                    .has_left = [this](Rank rank) { return peers_.has_left(rank); }}) {}
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
@@ -139,9 +87,11 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
                                    [addresses](Rank rank) { return addresses.address_of(rank); }));
   if (!ways.memory_place.ok())
     ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
-  const LaneOptions lane = lane_options(config, number, voice, ways);
+  const std::size_t lanes = lanes_of(config, ways.rails, ranks_here(config), cores_here(config));
+  machine.lanes = static_cast<int>(lanes);
+  const LaneOptions lane = lane_options(config, number, voice, ways, lanes);
   std::shared_ptr<Core> core(
-      new Core(config, roster, number, std::move(hardware), lane, std::move(ways)));
+      new Core(config, roster, number, std::move(hardware), lane, std::move(ways), lanes));
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
 }
@@ -152,12 +102,46 @@ Status Context::Core::join(MachineRecord machine) {
   return peers_.addresses().tell(lane_.interface().address());
 }
 
+// A side lane needs fewer slots: what it sends is large, and its notices only name the memory.
+Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t number) {
+  constexpr int kSlots = 2;
+  Config config = config_;
+  config.slots = std::min(config.slots, kSlots);
+  InterfaceOptions options = interface_options(config);
+  options.context = number_;
+  options.machine = this_machine(config.host).identity;
+  const AddressBook addresses(roster_, number_, config.deadline_ms, number);
+  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware_,
+                                   [addresses](Rank rank) { return addresses.address_of(rank); }));
+  LaneOptions lane = lane_options(config, number_, lane_.voice(), ways, sides_.most());
+  const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];
+  make_side_lane(lane, config, number, sides_.most(), used, ways.nodes);
+  const LaneSurroundings around{config_,
+                                roster_,
+                                {options.job, number_},
+                                rails_,
+                                membership_,
+                                first_failure_,
+                                [this](const std::shared_ptr<PendingOperation>& whole,
+                                       const Status& status) { part_ended(whole, status); }};
+  auto side = std::make_unique<SideLane>(around, addresses, lane, std::move(ways.interface),
+                                         trace_.add_lane(fmt::format("lane {}", number)));
+  WEFT_RETURN_IF_ERROR(side->start());
+  return side;
+}
+
 Context::Core::~Core() {
   close();
 }
 
+void Context::Core::wake() {
+  lane_.wake();
+  sides_.wake();
+}
+
 void Context::Core::close() {
   if (std::exchange(closed_, true)) return;
+  sides_.close();
   lane_.close(
       [this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
   roster_.hub().remove(&membership_);
@@ -167,9 +151,22 @@ void Context::Core::close() {
     log(LogLevel::error, status.to_string());
 }
 
+bool Context::Core::has_failed() {
+  failures_.follow_others();
+  return lane_.has_failed();
+}
+
+Status Context::Core::admit(const std::shared_ptr<PendingOperation>& operation) {
+  WEFT_ASSIGN(const SideLanes::Parts parts, sides_.cut(operation));
+  const std::uint64_t number = lane_.admission().number_of_next_call();
+  lane_.admit(operation);
+  sides_.post(parts, number);
+  return {};
+}
+
 Status Context::Core::run(const Request& request) {
   const Lane::Hold hold(lane_);
-  if (lane_.has_failed()) return lane_.failure();
+  if (has_failed()) return lane_.failure();
   if (lane_.admission().is_next_slot_free()) {
     LaneSlot& next = lane_.admission().next_slot();
     if (last_requests_.repeats(next, request, plans_.generation())) return lane_.repeat(next);
@@ -182,18 +179,22 @@ Status Context::Core::run(const Request& request) {
   LaneSlot& next = lane_.admission().next_slot();
   const bool begins_there =
       lane_.admission().is_next_slot_free() && !is_of_some_ranks(request.collective);
-  lane_.admit(operation);
-  if (begins_there) last_requests_.remember(next, request, plans_.generation());
+  if (Status status = admit(operation); !status.ok()) {
+    lane_.keep(std::move(operation));
+    return status;
+  }
+  if (begins_there && !operation->is_in_parts)
+    last_requests_.remember(next, request, plans_.generation());
   return lane_.drive_to_end(std::move(operation));
 }
 
 Result<Handle> Context::Core::start(const Request& request) {
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
   const Lane::Hold hold(lane_);
-  if (lane_.has_failed()) return lane_.failure();
+  if (has_failed()) return lane_.failure();
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
   WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
-  lane_.admit(operation);
+  WEFT_RETURN_IF_ERROR(admit(operation));
   lane_.leave();
   return Handle(std::move(operation));
 }
@@ -201,7 +202,7 @@ Result<Handle> Context::Core::start(const Request& request) {
 Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
                                                      std::int64_t patience_ns) {
   const Lane::Hold hold(lane_);
-  if (lane_.has_failed()) return lane_.failure();
+  if (has_failed()) return lane_.failure();
   const std::int64_t end_ns = now_ns() + patience_ns;
   const bool is_free = lane_.admission().is_next_slot_free();
   LaneSlot& next = lane_.admission().next_slot();
@@ -212,8 +213,8 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
   } else {
     operation = Lane::new_operation(shared_lane());
     WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
-    lane_.admit(operation);
-    if (is_free && !is_of_some_ranks(request.collective))
+    WEFT_RETURN_IF_ERROR(admit(operation));
+    if (is_free && !operation->is_in_parts && !is_of_some_ranks(request.collective))
       last_requests_.remember(next, request, plans_.generation());
     if (lane_.drive_until_ns(*operation, end_ns)) {
       status = operation->status;
@@ -236,7 +237,8 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
                                graph.size(), config_.size));
   }
   const Lane::Hold hold(lane_);
-  lane_.drive_until_none_of_all();  // operations in flight use the old graph's peers and weights
+  // Operations in flight use the old graph's peers and weights.
+  lane_.drive_until_none_of_all([this] { return sides_.are_idle(); });
   lane_.forget_last();
   edges_.set(std::move(graph), weighted);
   last_requests_.forget();
@@ -281,8 +283,13 @@ Context::Usage Context::Core::usage() {
   usage.operations = lane_.completed();
   usage.allocations = lane_.allocations() + plans_.allocations();
   usage.scratch_bytes = lane_.scratch_bytes();
-  for (const auto& [rank, contact] : peers_.all()) {
-    if (!contact->endpoint->shares_memory()) usage.network_bytes += contact->sent_bytes;
+  usage.network_bytes = peers_.network_bytes();
+  for (const auto& side : sides_.all()) {
+    const Lane::Hold hold_side(side->lane());
+    usage.endpoint_bytes += side->lane().interface().endpoint_bytes();
+    usage.allocations += side->lane().allocations();
+    usage.scratch_bytes += side->lane().scratch_bytes();
+    usage.network_bytes += side->peers().network_bytes();
   }
   return usage;
 }
@@ -296,6 +303,10 @@ std::string Context::Core::explain() {
   text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
                       lane_.interface().name());
   if (!lane_.place().reason.empty()) text += fmt::format("  lane: {}\n", lane_.place().reason);
+  if (const std::string lanes = sides_.describe(); !lanes.empty())
+    text += fmt::format("  lanes: {}\n", lanes);
+  if (const int stripes = last->invocation.call.stripes; stripes > 1)
+    text += fmt::format("  in {} stripes, one a lane; of the first:\n", stripes);
   if (const Machines* all = machines_.known()) {
     text += fmt::format("  {}\n", all->describe());
     for (const std::string& rail : rails_.describe()) text += fmt::format("  {}\n", rail);

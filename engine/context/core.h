@@ -1,7 +1,8 @@
 // core: the implementation of a Context. The Core holds the parts of a context and passes each call
 // on: the Binder turns it into an Invocation, and the Lane runs that. Each part has one duty:
 //
-//   Lane           engine/lane: token, interface, executions, thread
+//   Lane           engine/lane: token, interface, executions, thread; this one is driven by callers
+//   SideLanes      the other lanes, which share large operations with the first
 //   Peers          the ranks that this rank is connected to
 //   RailSelection  which network interfaces carry what goes to other machines
 //   MachineTable   which ranks are on which machine
@@ -9,7 +10,8 @@
 //   GraphEdges     the graph, and the weights of a call on it; MachineGraph: the same for machines
 //   Binder         from a Request to what an execution needs
 //   Control        notices between ranks that belong to no operation
-//   Failures       deaths, deadlines and errors, which end the context
+//   Failures       deaths, deadlines and errors, which end the context, and FirstFailure: which of
+//                  them was the first on any lane
 //
 // Internal to the module.
 #pragma once
@@ -24,6 +26,7 @@
 #include "engine/context/context.h"
 #include "engine/context/failures.h"
 #include "engine/context/last_requests.h"
+#include "engine/context/side_lanes.h"
 #include "engine/context/ways.h"
 
 namespace weft {
@@ -60,19 +63,29 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
 
  private:
   Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
-       const LaneOptions& lane, Ways ways);
+       const LaneOptions& lane, Ways ways, std::size_t most_lanes);
   static Result<std::shared_ptr<Core>> open_at(Config config, Roster roster, std::uint16_t number,
                                                Hardware hardware);
   static Result<std::shared_ptr<Core>> open_and_join(const Config& config, const Roster& roster,
                                                      std::uint16_t number, Hardware hardware,
                                                      LogVoice voice);
   Status join(MachineRecord machine);
+  Result<std::unique_ptr<SideLane>> open_side_lane(std::size_t number);
+  // Whether the context has failed, with lane_.failure().
+  [[nodiscard]] bool has_failed();
+  // Cuts the operation if it is large, and starts it on all lanes.
+  Status admit(const std::shared_ptr<PendingOperation>& operation);
   std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
 
   void look_around() override { failures_.look_around(); }
   Status look_for_strays() override { return control_.find_stray(); }
   void operation_failed(const Status& status, bool touched_output) override {
     failures_.fail(status, touched_output);
+  }
+  void wake();
+  Status connect(Invocation&) override { return {}; }
+  void part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+    if (whole->end_part(status)) lane_.complete(whole);
   }
   // Called when the machine records of all ranks have been read. `policies` is an error if two
   // ranks have different rail policies.
@@ -94,8 +107,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   MachineGraph machine_graph_;
   Binder binder_;
   Control control_;
+  FirstFailure first_failure_;
   Failures failures_;
   LastRequests last_requests_;
+  SideLanes sides_;
   bool closed_ = false;
 
   Membership membership_;  // last, because its callbacks use the members above

@@ -25,9 +25,12 @@ constexpr std::uint32_t kLooksAtDeparture = 16;
 
 void Failures::look_around() {
   lane_.stir();
+  follow_others();
   roster_.hub().tell_events();
   if (listen() || lane_.has_failed() || check_gone()) return;
-  if (const Status status = rails_.ask_again(); !status.ok()) return fail(status);
+  if (rails_ != nullptr) {
+    if (const Status status = rails_->ask_again(); !status.ok()) return fail(status);
+  }
   if (const Status status = control_.find_stray(); !status.ok()) return fail(status);
   const std::int64_t now = now_ns();
   // Failing empties no slot, so the list of running slots stays as it is.
@@ -157,12 +160,18 @@ void Failures::fail(const Status& status, bool touched_output) {
     failure = Status(status.code(), fmt::format("{}; the output holds partial data", status.text()),
                      status.rank());
   }
-  if (status.code() != Code::closed) {
+  if (status.code() != Code::closed) {  // each lane is closed for itself
     lane_.trace().add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));
-    log(LogLevel::error, failure.to_string());
     control_.tell_failure(status);
+    if (!first_.note(failure)) return lane_.fail(first_.status());
+    log(LogLevel::error, failure.to_string());
   }
   lane_.fail(failure);
+}
+
+void Failures::follow() {
+  control_.tell_failure(first_.status());
+  lane_.fail(first_.status());
 }
 
 }  // namespace weft

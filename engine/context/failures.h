@@ -1,4 +1,4 @@
-// failures: notices what ends a context, and ends it. look_around() looks for deaths, closed
+// failures: notices what ends a context, and ends it. Each lane has one. look_around() looks for deaths, closed
 // connections, passed deadlines, and failures that peers report. It is called about once per
 // millisecond of waiting, never while data flows. The first failure ends all operations, is sent to
 // the peers, and is returned by all later calls. Internal to the module.
@@ -10,6 +10,7 @@
 
 #include "engine/config/config.h"
 #include "engine/context/control.h"
+#include "engine/context/first_failure.h"
 #include "engine/context/rail_selection.h"
 #include "engine/context/roster.h"
 #include "engine/lane/lane.h"
@@ -20,22 +21,29 @@ namespace weft {
 // Belongs to the holder of the lane's token.
 class Failures {
  public:
+  // `rails`: where missing machine records are asked for again; null: another lane does that.
   Failures(const Config& config, const Roster& roster, Lane& lane, Control& control,
-           RailSelection& rails, const Membership& membership)
+           RailSelection* rails, const Membership& membership, FirstFailure& first)
       : config_(config),
         roster_(roster),
         lane_(lane),
         control_(control),
         rails_(rails),
-        membership_(membership) {}
+        membership_(membership),
+        first_(first) {}
 
   // Fails the context, unless it has failed before. `touched_output`: the operation that failed may
   // have written to its output.
   void fail(const Status& status, bool touched_output = false);
+  // Fails the lane if another lane of the context has failed.
+  void follow_others() {
+    if (first_.is_noted() && !lane_.has_failed()) follow();
+  }
   // Looks at everything that could end the context.
   void look_around();
 
  private:
+  void follow();
   bool check_gone();
   bool check_paths();
   bool check_left(LaneSlot& slot);
@@ -48,8 +56,9 @@ class Failures {
   const Roster& roster_;
   Lane& lane_;
   Control& control_;
-  RailSelection& rails_;
+  RailSelection* const rails_;
   const Membership& membership_;
+  FirstFailure& first_;
   Epoch membership_epoch_ = 0;               // the epoch that was checked last
   std::vector<Execution::Missing> missing_;  // scratch
 };

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/config/config.h"
+
 namespace weft {
 namespace {
 
@@ -173,20 +175,39 @@ std::vector<std::string> names_of(const MachineRecord& record, const std::vector
   return names;
 }
 
-// The bond's number of the rail that the rank uses, if it uses exactly one of several; else
-// kAnyRail.
-int near_rail(const MachineRecord& record, const std::vector<int>& used, std::vector<int> places) {
-  int own = kAnyRail;
-  for (const int place : used) {
-    if (!std::ranges::binary_search(places, place)) continue;
-    if (own != kAnyRail) return kAnyRail;
-    own = place;
-  }
-  if (own == kAnyRail || places.size() < 2) return kAnyRail;
+std::vector<int> common(const std::vector<int>& ascending, const std::vector<int>& other) {
+  std::vector<int> both;
+  std::ranges::set_intersection(ascending, other, std::back_inserter(both));
+  return both;
+}
+
+// The bond's numbers of the rails that the rank uses, in the order of `used`. The bond numbers the
+// rails that lead to other machines, `places`, by their names.
+std::vector<int> numbers_of_used(const MachineRecord& record, const std::vector<int>& used,
+                                 std::vector<int> places) {
   std::ranges::stable_sort(places, {}, [&record](int place) -> const std::string& {
     return rail_at(record, place).rail;
   });
-  return static_cast<int>(std::ranges::find(places, own) - places.begin());
+  std::vector<int> numbers;
+  if (places.size() < 2) return numbers;
+  for (const int place : used)
+    numbers.push_back(static_cast<int>(std::ranges::find(places, place) - places.begin()));
+  return numbers;
+}
+
+// The rates of used rails, each at the rank where it is slowest; empty if they cannot be compared.
+std::vector<std::uint32_t> slowest_rates(std::span<const MachineRecord> records,
+                                         const Places& used) {
+  std::vector<std::uint32_t> rates(used.front().size(), ~std::uint32_t{0});
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    if (used[rank].size() != rates.size()) return {};
+    for (std::size_t rail = 0; rail < rates.size(); ++rail) {
+      const int mbit = rail_at(records[rank], used[rank][rail]).mbit_per_s;
+      if (mbit <= 0) return {};
+      rates[rail] = std::min(rates[rail], static_cast<std::uint32_t>(mbit));
+    }
+  }
+  return rates;
 }
 
 // The value of Layout::near; empty if the names of the rails differ between ranks, or no rank has a
@@ -197,7 +218,8 @@ std::vector<int> near_of(std::span<const MachineRecord> records, const Machines&
   std::vector<int> near;
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     if (names_of(records[rank], places[rank]) != names) return {};
-    near.push_back(near_rail(records[rank], machines.used[rank], places[rank]));
+    const std::vector<int>& numbers = machines.used_numbers[rank];
+    near.push_back(numbers.size() == 1 ? numbers.front() : kAnyRail);
   }
   const bool is_known = std::ranges::any_of(near, [](int rail) { return rail != kAnyRail; });
   return is_known ? near : std::vector<int>();
@@ -206,7 +228,8 @@ std::vector<int> near_of(std::span<const MachineRecord> records, const Machines&
 }  // namespace
 
 std::string MachineRecord::to_text() const {
-  std::string text = fmt::format("{:x} {} {}\n", identity, weft::name(policy), rails.size());
+  std::string text =
+      fmt::format("{:x} {} {} {}\n", identity, weft::name(policy), lanes, rails.size());
   for (const RailRecord& rail : rails) {
     text += fmt::format("{} {} {} {} {}\n", rail.kind, rail.far, rail.mbit_per_s, rail.interface,
                         rail.rail);
@@ -222,9 +245,11 @@ Result<MachineRecord> machine_record(std::string_view text) {
   MachineRecord record;
   const bool has_identity = read(take_until(text, ' ').value_or(""), record.identity, 16);
   const Result<RailPolicy> policy = rail_policy(take_until(text, ' ').value_or(""));
+  const bool has_lanes = read(take_until(text, ' ').value_or(""), record.lanes);
   std::size_t rails = 0;
   const bool has_rails = read(take_until(text, '\n').value_or(""), rails);
   if (!has_identity || !policy.ok() || !has_rails || rails > kMostRails) return wrong;
+  if (!has_lanes || record.lanes < 1 || record.lanes > Config::kMostLanes) return wrong;
   record.policy = *policy;
   for (std::size_t rail = 0; rail < rails; ++rail) {
     const std::optional<RailRecord> read = rail_record(take_until(text, '\n').value_or(""));
@@ -236,12 +261,19 @@ Result<MachineRecord> machine_record(std::string_view text) {
 }
 
 MachineRecord this_machine(const std::string& host) {
-  if (!host.empty()) return {fnv1a64(host), {}, {}, host};
+  MachineRecord record;
+  if (!host.empty()) {
+    record.name = host;
+    record.identity = fnv1a64(host);
+    return record;
+  }
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  return {fnv1a64(std::string(name) + boot), {}, {}, name};
+  record.name = name;
+  record.identity = fnv1a64(name + boot);
+  return record;
 }
 
 int Machines::place_of(Rank rank) const {
@@ -298,7 +330,15 @@ Machines machines_of(std::span<const MachineRecord> records) {
     if (!between && fewest(places) > 0) between = std::move(places);
   }
   for (std::vector<int>& used : machines.used) std::ranges::sort(used);
+  machines.lanes = std::ranges::min(records, {}, &MachineRecord::lanes).lanes;
+  machines.used_numbers.resize(records.size());
   if (!between) return machines;
+  Places carrying;  // the rails of that kind that ranks use
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    carrying.push_back(common(machines.used[rank], (*between)[rank]));
+    machines.used_numbers[rank] = numbers_of_used(records[rank], carrying[rank], (*between)[rank]);
+  }
+  machines.rail_rates = slowest_rates(records, carrying);
   machines.layout.rails = fewest(*between);
   machines.layout.near = near_of(records, machines, *between);
   return machines;

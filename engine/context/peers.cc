@@ -14,7 +14,8 @@
 namespace weft {
 
 std::string AddressBook::key_of(Rank rank) const {
-  return fmt::format("context/{}/address/{}", context_, rank);
+  if (lane_ == 0) return fmt::format("context/{}/address/{}", context_, rank);
+  return fmt::format("context/{}/lane/{}/address/{}", context_, lane_, rank);
 }
 
 Status AddressBook::tell(std::string address) const {
@@ -53,7 +54,7 @@ Result<Contact*> Peers::connected(Rank rank) {
 // If the peer is another process of this machine, makes membership_ notice the end of that process
 // at once.
 Status Peers::watch(const Contact& contact, std::string_view address) {
-  if (!contact.endpoint->shares_memory()) return {};
+  if (watching_ == Watching::others_do || !contact.endpoint->shares_memory()) return {};
   WEFT_ASSIGN(const std::shared_ptr<const PeerHeap> heap, heap_behind(address));
   if (heap->is_own()) return {};
   // Without a watch, the store still reports the end of that process, only later.
@@ -79,6 +80,14 @@ bool Peers::has_left(Rank rank) {
   const std::lock_guard lock(mutex_);
   const auto known = contacts_.find(rank);
   return known != contacts_.end() && known->second->endpoint->peer_closed();
+}
+
+std::uint64_t Peers::network_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [rank, contact] : contacts_) {
+    if (!contact->endpoint->shares_memory()) bytes += contact->sent_bytes;
+  }
+  return bytes;
 }
 
 std::string Peers::describe_paths(const Call& call) const {

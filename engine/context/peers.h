@@ -25,8 +25,9 @@ namespace weft {
 // The addresses of the ranks' interfaces in the store. A value; thread safe as the store is.
 class AddressBook {
  public:
-  AddressBook(Roster roster, std::uint16_t context, std::int64_t deadline_ms)
-      : roster_(std::move(roster)), context_(context), deadline_ms_(deadline_ms) {}
+  // `lane`: the number of the lane whose interfaces these are.
+  AddressBook(Roster roster, std::uint16_t context, std::int64_t deadline_ms, std::size_t lane = 0)
+      : roster_(std::move(roster)), context_(context), deadline_ms_(deadline_ms), lane_(lane) {}
   // Puts the address of this rank.
   [[nodiscard]] Status tell(std::string address) const;
   // Gets the address of a rank. Waits until that rank has joined, at most until the deadline.
@@ -38,18 +39,24 @@ class AddressBook {
   Roster roster_;
   std::uint16_t context_;
   std::int64_t deadline_ms_;
+  std::size_t lane_;
 };
 
 // Belongs to the holder of the lane's token, except has_left().
 class Peers {
  public:
+  // Who makes the membership notice the end of a peer's process: these Peers, or those of another
+  // lane, which connects to the same ranks.
+  enum class Watching : std::uint8_t { here, others_do };
+
   Peers(const Config& config, AddressBook addresses, Interface& interface, RailSelection& rails,
-        Membership& membership)
+        Membership& membership, Watching watching = Watching::here)
       : config_(config),
         addresses_(std::move(addresses)),
         interface_(interface),
         rails_(rails),
-        membership_(membership) {}
+        membership_(membership),
+        watching_(watching) {}
 
   // The contact of a rank for an operation: connected, and with its rails chosen if the machines of
   // all ranks are known.
@@ -76,6 +83,8 @@ class Peers {
   [[nodiscard]] const std::unordered_map<Rank, std::unique_ptr<Contact>>& all() const {
     return contacts_;
   }
+  // What operations sent to ranks of other machines.
+  [[nodiscard]] std::uint64_t network_bytes() const;
   // A line for each peer of a call.
   [[nodiscard]] std::string describe_paths(const Call& call) const;
 
@@ -88,6 +97,7 @@ class Peers {
   Interface& interface_;
   RailSelection& rails_;
   Membership& membership_;
+  const Watching watching_;
   std::mutex mutex_;  // guards contacts_ between insertion and has_left()
   std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;
   // The contacts used last, by rank modulo the size of the array. Operations over a graph that

@@ -44,7 +44,7 @@ Result<const CachedPlan*> PlanCache::add(const PlanKey& key, Planned planned) {
   }
   cached->trace_name =
       trace_.operation_name(fmt::format("{} {}", cached->plan.operation, cached->plan.algorithm));
-  if (plans_.size() >= kMostPlans && lane_.is_idle()) {
+  if (plans_.size() >= kMostPlans && lane_.is_idle() && others_idle_()) {
     lane_.forget_last();
     plans_.clear();
     ++generation_;

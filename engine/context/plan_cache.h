@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -39,7 +40,9 @@ struct PlanKey {
 // Belongs to the holder of the lane's token.
 class PlanCache {
  public:
-  PlanCache(Peers& peers, Trace& trace, Lane& lane) : peers_(peers), trace_(trace), lane_(lane) {}
+  // `others_idle`: whether no other lane runs a part of an operation.
+  PlanCache(Peers& peers, Trace& trace, Lane& lane, std::function<bool()> others_idle)
+      : peers_(peers), trace_(trace), lane_(lane), others_idle_(std::move(others_idle)) {}
 
   // The plan of that shape. If the cache has none, `make` makes it and returns a Planned. The plan
   // is valid until the cache is emptied, which happens only while no operation runs.
@@ -72,6 +75,7 @@ class PlanCache {
   Peers& peers_;
   Trace& trace_;
   Lane& lane_;
+  const std::function<bool()> others_idle_;
   std::unordered_map<PlanKey, std::unique_ptr<const CachedPlan>, Hash> plans_;
   PlanKey last_key_;
   const CachedPlan* last_ = nullptr;

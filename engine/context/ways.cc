@@ -63,7 +63,7 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
   WEFT_ASSIGN(const Surroundings here, looked_around(config, rails.size(), hardware));
   WEFT_ASSIGN(const Workplace place, workplace_of(config, here));
   if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here, rails));
-  std::vector<int> nodes;
+  std::vector<int>& nodes = ways.nodes;
   const bool has_choice = has_several_nodes();
   for (NetworkRail& rail : rails) {
     const Nic* nic = nic_named(here.machine.nics, rail.name);
@@ -167,6 +167,7 @@ Status open_rails(const Config& config, BondOptions bond, const BondMember* memo
     const auto rail = static_cast<std::ptrdiff_t>(gone[i].rail);
     ways.rails.erase(ways.rails.begin() + rail);
     ways.reasons.erase(ways.reasons.begin() + rail);
+    if (!ways.nodes.empty()) ways.nodes.erase(ways.nodes.begin() + rail);
   }
   for (const Gone& each : gone) {
     log(LogLevel::warning,

@@ -37,8 +37,9 @@ struct Ways {
   // and GPU 3 are below one PCI switch".
   std::vector<RailRecord> rails;
   std::vector<std::string> reasons;
-  LanePlace place;      // the NUMA node and cores for the lane
-  Status memory_place;  // ok, or why the kernel did not accept that node for memory
+  std::vector<int> nodes;  // of each, the NUMA node of its card; -1: unknown
+  LanePlace place;         // the NUMA node and cores for the lane
+  Status memory_place;     // ok, or why the kernel did not accept that node for memory
 };
 
 // Opens the bond of shared memory (`memory` may be null) and `rails`, which ways.rails describes in

@@ -120,13 +120,16 @@ void Execution::bind_edges() {
 }
 
 // Withdraws the rails that the previous operation on this channel preferred, and prefers those of
-// this plan.
+// this plan, or of the call.
 void Execution::prefer_rails() {
   for (Endpoint* endpoint : kept_to_rails_) endpoint->prefer_rail(options_.channel, kAnyRail);
   kept_to_rails_.clear();
-  for (std::size_t o = 0; o < plan_->rails.size(); ++o) {
-    if (plan_->rails[o] == kAnyRail) continue;
-    out_[o].endpoint->prefer_rail(options_.channel, plan_->rails[o]);
+  if (plan_->rails.empty() && call_.rail == kAnyRail) return;
+  for (std::size_t o = 0; o < out_.size(); ++o) {
+    const int planned = plan_->rails.empty() ? kAnyRail : plan_->rails[o];
+    const int rail = planned == kAnyRail ? call_.rail : planned;
+    if (rail == kAnyRail) continue;
+    out_[o].endpoint->prefer_rail(options_.channel, rail);
     kept_to_rails_.push_back(out_[o].endpoint);
   }
 }

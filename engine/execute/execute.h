@@ -122,6 +122,9 @@ struct Call {
   // False: no credits are sent. A rank then need not wait for the receivers of copied messages.
   bool checks_graph = true;
   std::uint16_t agreement = 0;  // agreement_of() the request
+  // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
+  int rail = kAnyRail;
+  int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such
   // an operation ends, the lane looks for notices that belong to no operation.

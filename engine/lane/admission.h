@@ -18,6 +18,9 @@
 // finds the wrong operation, group, type or size at the front of a stream, which is an error at
 // both ranks. If operations wait for one another in a circle, the deadline ends them.
 //
+// A lane that runs parts of operations runs each on the same channel and under the same number as
+// the other lanes do, and leaves out the numbers of operations that have no part there.
+//
 // Admission belongs to the holder of the lane's token.
 #pragma once
 
@@ -72,7 +75,9 @@ class Admission {
   // calls. `running`: the lane's slots in which an operation runs.
   template <typename Begin>
   void begin_ready(const std::vector<LaneSlot*>& running, Begin&& begin) {
-    while (!in_order_.empty() && !next_slot().is_running()) {
+    while (!in_order_.empty()) {
+      if (in_order_.front()->whole != nullptr) skip_to(in_order_.front()->number);
+      if (next_slot().is_running()) break;
       std::shared_ptr<PendingOperation> operation = std::move(in_order_.front());
       in_order_.pop_front();
       begin(next_slot(), std::move(operation));
@@ -116,13 +121,23 @@ class Admission {
 
   [[nodiscard]] bool is_empty() const { return in_order_.empty() && by_stream_.empty(); }
   [[nodiscard]] bool has_waiting_in_order() const { return !in_order_.empty(); }
-  // How many operations of all ranks have begun: the number of the next one.
+  // How many operations of all ranks have begun: the number of the next one. A lane that runs parts
+  // of operations has only the numbers of those.
   [[nodiscard]] std::uint64_t next_operation() const { return next_operation_; }
+  // The number that an operation of all ranks gets that is called now.
+  [[nodiscard]] std::uint64_t number_of_next_call() const {
+    return next_operation_ + in_order_.size();
+  }
   [[nodiscard]] std::size_t channels() const { return slots_.size(); }
   [[nodiscard]] std::uint64_t allocations() const;
   [[nodiscard]] std::size_t scratch_bytes() const;
 
  private:
+  // The next operation of all ranks has this number, which is not below the next one.
+  void skip_to(std::uint64_t operation) {
+    next_operation_ = operation;
+    next_slot_ = operation % slots_.size();
+  }
   void stream_ended(LaneSlot& slot);
   bool claim(const Call& call);
   void claim_running(const std::vector<LaneSlot*>& running);

@@ -47,7 +47,9 @@ Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, Tra
       membership_(membership),
       observer_(observer),
       admission_(with_lane(options.execution, scratch_, trace), options.channels),
-      thread_({.has_waiter = [this] { return waiters_.load(std::memory_order_relaxed) != 0; },
+      thread_({.name = options.thread_name,
+               .grace = options.runs_parts ? std::chrono::microseconds(0) : LaneThread::kGrace,
+               .has_waiter = [this] { return waiters_.load(std::memory_order_relaxed) != 0; },
                .waits = [this] { return waits_.load(std::memory_order_relaxed); },
                .drive = [this](const std::atomic<bool>& stopping) { drive_for_thread(stopping); }},
               options.place) {
@@ -77,10 +79,65 @@ std::shared_ptr<PendingOperation> Lane::blocking_operation() {
 }
 
 void Lane::admit(std::shared_ptr<PendingOperation> operation) {
-  if (failed_) return callbacks_.complete(operation, failure_);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
+  if (failed_) return end(operation, failure_);
   admission_.wait(std::move(operation));
   begin_ready();
+}
+
+// If no part was in flight, the thread sleeps on its timer or is about to. Else it drives the lane,
+// and may sleep on the interface.
+void Lane::post(std::shared_ptr<PendingOperation> part) {
+  const bool drives = in_flight_.fetch_add(1, std::memory_order_acq_rel) != 0;
+  {
+    const std::lock_guard lock(post_mutex_);
+    posted_.push_back(std::move(part));
+    has_posted_.store(true, std::memory_order_release);
+  }
+  if (drives) {
+    wake();
+  } else {
+    thread_.call();
+  }
+}
+
+void Lane::take_posted() {
+  if (!has_posted_.load(std::memory_order_acquire)) return;
+  std::vector<std::shared_ptr<PendingOperation>> parts;
+  {
+    const std::lock_guard lock(post_mutex_);
+    parts.swap(posted_);
+    has_posted_.store(false, std::memory_order_relaxed);
+  }
+  for (std::shared_ptr<PendingOperation>& part : parts) {
+    if (!failed_) {
+      if (Status status = observer_.connect(part->invocation); !status.ok())
+        observer_.operation_failed(status, false);
+    }
+    if (failed_) {
+      end(part, failure_);
+    } else {
+      admission_.wait(std::move(part));
+    }
+  }
+}
+
+// Ends an operation, or this lane's part of it.
+void Lane::end(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
+  in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+  const bool is_part = operation->whole != nullptr || operation->is_in_parts;
+  if (!is_part) return callbacks_.complete(operation, status);
+  observer_.part_ended(operation->whole != nullptr ? operation->whole : operation, status);
+}
+
+void Lane::complete(const std::shared_ptr<PendingOperation>& whole) {
+  Status status;
+  {
+    const std::lock_guard lock(whole->mutex);
+    status = whole->part_failure;
+  }
+  callbacks_.complete(whole, std::move(status));
+  wake();
 }
 
 void Lane::begin_ready() {
@@ -168,8 +225,7 @@ void Lane::finish(LaneSlot& slot) {
   if (!status.ok()) observer_.operation_failed(status, slot.execution.touched_output());
   admission_.ended(slot);
   if (slot.operation == nullptr) return;
-  in_flight_.fetch_sub(1, std::memory_order_relaxed);
-  callbacks_.complete(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
+  end(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
 }
 
 // Takes a last turn before the caller does something else. Posted notices leave, and the peers
@@ -202,6 +258,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
     take_turn();
     const bool looks = stirred_;  // without news, no operation that could not advance can advance
     if (looks) advance_running();
+    if (options_.runs_parts) take_posted();
     begin_ready();
     if (done()) return flush();
     if (stirred_) {
@@ -224,8 +281,10 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
       case Backoff::Next::sleep:
         observer_.look_around();
         trace_.add(Event::sleep, 0);
-        interface_->sleep(idle ? kIdleSleepNs : policy.sleep_ns,
-                          [&] { return advance_all() || done() || token_.wanted(); });
+        interface_->sleep(idle ? kIdleSleepNs : policy.sleep_ns, [&] {
+          return advance_all() || done() || token_.wanted() ||
+                 has_posted_.load(std::memory_order_acquire);
+        });
         trace_.add(Event::wake, 0);
         stirred_ = true;
         break;
@@ -257,9 +316,10 @@ void Lane::hand_over() {
 }
 
 Status Lane::drive_to_end(std::shared_ptr<PendingOperation> operation) {
-  wait_until([&] { return operation->done.load(std::memory_order_relaxed); });
+  wait_until([&] { return operation->done.load(std::memory_order_acquire); });
   Status status = operation->status;
-  keep(std::move(operation));
+  // Another lane that has ended the last part may still hold the operation.
+  if (!operation->is_in_parts) keep(std::move(operation));
   return status;
 }
 
@@ -286,10 +346,10 @@ Status Lane::repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::sha
   return {};
 }
 
-void Lane::drive_until_none_of_all() {
-  wait_until([this] {
+void Lane::drive_until_none_of_all(const std::function<bool()>& others_idle) {
+  wait_until([&] {
     return failed_ || (!admission_.has_waiting_in_order() &&
-                       std::ranges::all_of(running_, &LaneSlot::is_of_some_ranks));
+                       std::ranges::all_of(running_, &LaneSlot::is_of_some_ranks) && others_idle());
   });
 }
 
@@ -336,15 +396,14 @@ void Lane::fail(const Status& status) {
   failed_ = true;
   failure_ = status;
   for (LaneSlot* slot : running_) slot->execution.fail(failure_);
-  for (const std::shared_ptr<PendingOperation>& operation : admission_.withdraw()) {
-    in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    callbacks_.complete(operation, failure_);
-  }
+  for (const std::shared_ptr<PendingOperation>& operation : admission_.withdraw())
+    end(operation, failure_);
 }
 
 bool Lane::touches_output() const {
-  return std::ranges::any_of(running_,
-                             [](LaneSlot* slot) { return slot->execution.touched_output(); });
+  return std::ranges::any_of(running_, [](LaneSlot* slot) {
+    return slot->execution.touched_output() || slot->invocation.call.stripes > 1;
+  });
 }
 
 void Lane::close(const std::function<void()>& last_words) {
@@ -352,6 +411,7 @@ void Lane::close(const std::function<void()>& last_words) {
   if (!std::exchange(closed_, true)) {
     const Hold hold(*this);
     last_words();
+    take_posted();
     advance_all();
     interface_->close();
   }

@@ -46,6 +46,11 @@ class LaneObserver {
   virtual Status look_for_strays() = 0;
   // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
+  // Called before a part of an operation begins that another lane has cut off. The observer
+  // replaces the peers, which are that lane's, by those of this lane.
+  virtual Status connect(Invocation& part) = 0;
+  // Called when this lane has ended its part of an operation that runs on several lanes.
+  virtual void part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) = 0;
 };
 
 struct LaneOptions {
@@ -55,8 +60,11 @@ struct LaneOptions {
   WaitPolicy thread_policy;    // how the thread waits
   bool has_networks = true;    // false: only shared memory, which needs no turn of progress()
   bool has_thread = true;      // false: operations move only while a caller waits or tests
-  LanePlace place;             // where the thread runs
-  LogVoice voice;              // with which the lane logs
+  // It has no callers: its thread runs parts of operations, from post().
+  bool runs_parts = false;
+  std::string thread_name = "weft-lane";
+  LanePlace place;  // where the thread runs
+  LogVoice voice;   // with which the lane logs
 };
 
 class Lane {
@@ -117,10 +125,21 @@ class Lane {
   // `rest`, of the lane `self`.
   Status repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::shared_ptr<Lane>& self,
                          std::shared_ptr<PendingOperation>& rest);
-  // Drives the lane until no operation of all ranks is in flight, or the lane has failed.
-  void drive_until_none_of_all();
+  // Drives the lane until no operation of all ranks is in flight and `others_idle()` holds, or the
+  // lane has failed.
+  void drive_until_none_of_all(const std::function<bool()>& others_idle);
   // Starts the thread, if the lane has one.
   Status start_thread() { return options_.has_thread ? thread_.start() : Status(); }
+
+  // For lanes with `runs_parts`, any thread: hands over a part of an operation, which the thread
+  // begins after the parts that were posted before. The thread must have been started.
+  void post(std::shared_ptr<PendingOperation> part);
+  // Any thread: completes an operation all of whose parts have ended, and wakes who waits for it.
+  void complete(const std::shared_ptr<PendingOperation>& whole);
+  // Any thread. Whether no operation is in flight; those that are posted count.
+  [[nodiscard]] bool has_none_in_flight() const {
+    return in_flight_.load(std::memory_order_acquire) == 0;
+  }
 
   // For handles.
   bool test(PendingOperation& operation);
@@ -151,7 +170,7 @@ class Lane {
   void fail(const Status& status);
   [[nodiscard]] bool has_failed() const { return failed_; }
   [[nodiscard]] const Status& failure() const { return failure_; }
-  // Whether a running operation may have written to its output.
+  // Whether a running operation may have written to its output, here or on another lane.
   [[nodiscard]] bool touches_output() const;
 
   // Stops the thread. Then, with the token, calls `last_words`, sends the notices that it posted,
@@ -168,6 +187,8 @@ class Lane {
 
   void begin(LaneSlot& slot, bool is_again);
   void begin_ready();
+  void take_posted();
+  void end(const std::shared_ptr<PendingOperation>& operation, const Status& status);
   bool advance_all();
   void take_turn();
   bool advance_running();
@@ -206,7 +227,11 @@ class Lane {
   // Written by the holder of the token, read by the thread without it.
   std::atomic<int> waiters_{0};          // callers that drive the lane
   std::atomic<std::uint32_t> waits_{0};  // waits of callers that have ended
-  std::atomic<int> in_flight_{0};        // operations that were admitted and are not done
+  std::atomic<int> in_flight_{0};        // operations that were admitted or posted, and not done
+
+  std::mutex post_mutex_;
+  std::vector<std::shared_ptr<PendingOperation>> posted_;  // guarded by the mutex
+  std::atomic<bool> has_posted_{false};
 
   Callbacks callbacks_;
   LaneThread thread_;

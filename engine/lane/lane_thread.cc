@@ -11,9 +11,6 @@
 namespace weft {
 namespace {
 
-// The grace: how long the thread waits for a caller before it drives the lane. It is about two
-// wake-ups long. With a shorter one, thread and caller would hand the token to and fro for nothing.
-constexpr std::chrono::microseconds kGrace(100);
 // The longest grace. If a caller has waited during the grace, it will most likely wait again, so
 // the next grace is twice as long. The thread then takes the core from the ranks that share it only
 // a few hundred times a second.
@@ -26,7 +23,7 @@ Status LaneThread::start() {
   if (thread_.joinable()) return {};
   if (timer_.get() < 0) timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
   if (timer_.get() < 0) return system_error("timerfd_create", errno);
-  WEFT_ASSIGN(thread_, start_thread("weft-lane", [this] { loop(); }));
+  WEFT_ASSIGN(thread_, start_thread(work_.name.c_str(), [this] { loop(); }));
   return {};
 }
 
@@ -34,13 +31,13 @@ void LaneThread::call() {
   const std::lock_guard lock(mutex_);
   if (stopping_ || std::exchange(called_, true)) return;
   seen_ = work_.waits();
-  grace_ = kGrace;
+  grace_ = work_.grace;
   set_timer(grace_);
 }
 
 void LaneThread::set_timer(std::chrono::nanoseconds after) const {
   itimerspec when{};
-  when.it_value.tv_nsec = after.count();
+  when.it_value.tv_nsec = std::max<std::int64_t>(after.count(), 1);  // 0 would stop the timer
   (void)::timerfd_settime(timer_.get(), 0, &when, nullptr);  // fails for invalid values only
 }
 
@@ -78,7 +75,7 @@ void LaneThread::stop(const std::function<void()>& wake) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (timer_.get() >= 0) set_timer(std::chrono::nanoseconds(1));
+    if (timer_.get() >= 0) set_timer(std::chrono::nanoseconds(0));
   }
   wake();
   thread_.join();

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "engine/lane/place.h"
@@ -20,8 +21,10 @@
 
 namespace weft {
 
-// The functions of the lane that the thread calls.
+// The functions of the lane that the thread calls, and how it is called.
 struct LaneWork {
+  std::string name;                      // for the kernel, up to 15 characters
+  std::chrono::microseconds grace;       // how long it sleeps after call(); 0: begins at once
   std::function<bool()> has_waiter;      // whether a caller drives the lane now
   std::function<std::uint32_t()> waits;  // how many waits of callers have ended so far
   // Drives the lane until nothing is left to do, a caller waits, or `stopping` is set.
@@ -30,6 +33,11 @@ struct LaneWork {
 
 class LaneThread {
  public:
+  // How long the thread of a lane with callers waits for one of them before it drives the lane. It
+  // is about two wake-ups long. With less, thread and caller would hand the token to and fro for
+  // nothing.
+  static constexpr std::chrono::microseconds kGrace{100};
+
   LaneThread(LaneWork work, LanePlace place) : work_(std::move(work)), place_(std::move(place)) {}
   ~LaneThread() { stop(); }
   LaneThread(const LaneThread&) = delete;

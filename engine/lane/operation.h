@@ -29,11 +29,22 @@ struct Invocation {
 
 // An operation that was called. A handle shares it with the lane.
 //
+// A large operation may run in parts on several lanes at once. Each other lane then has a
+// PendingOperation for its part, whose `whole` is the operation that was called. The operation ends
+// when all its parts have ended.
+//
 // Threads: `done` may be read by any thread. `status` is valid once `done` is set. The rest belongs
 // to the holder of the lane's token.
 class PendingOperation {
  public:
   explicit PendingOperation(std::weak_ptr<Lane> owner) : lane(std::move(owner)) {}
+
+  // Notes that a part has ended. Returns true for the last one; part_failure is final then.
+  bool end_part(const Status& part) {
+    const std::lock_guard lock(mutex);
+    if (part_failure.ok()) part_failure = part;
+    return --parts == 0;
+  }
 
   const std::weak_ptr<Lane> lane;  // locking it keeps the lane's context alive
   Invocation invocation;           // until the operation begins
@@ -41,8 +52,16 @@ class PendingOperation {
   std::atomic<bool> done{false};
   Status status;
 
-  // Callbacks that wait for the end, guarded by the mutex.
+  // Of a part on another lane than the first: the operation, and its number there.
+  std::shared_ptr<PendingOperation> whole;
+  std::uint64_t number = 0;
+  bool is_in_parts = false;  // of the operation; set before it is admitted
+
+  // Guarded by the mutex: the parts that have not ended, the first error of a part, and the
+  // callbacks that wait for the end.
   std::mutex mutex;
+  int parts = 0;
+  Status part_failure;
   std::vector<std::function<void(const Status&)>> calls;
 };
 

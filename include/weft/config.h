@@ -28,7 +28,7 @@ enum class Launcher : std::uint8_t {
   alone,      // nobody: a job of one rank
 };
 enum class ProgressMode : std::uint8_t {
-  thread,  // one thread per interface moves the bytes; a waiting caller takes over its work
+  thread,  // a thread of each lane moves the bytes; a waiting caller takes over the first lane's work
   waiter,  // no thread: bytes move only while a caller waits or tests
 };
 enum class HugePageUse : std::uint8_t { automatic, off };
@@ -108,6 +108,10 @@ struct Config {
   ProgressMode progress = ProgressMode::thread;
   std::int64_t spin_ns = -1;   // spin this long before yielding; -1: by ranks per core
   std::int64_t yield_us = -1;  // then yield this long before sleeping; -1: by ranks per core
+
+  // How many threads work on a large operation?
+  static constexpr int kMostLanes = 64;
+  int lanes = 0;  // each has interfaces of its own; 0: by the cores and the interfaces of the rank
 
   // How much memory do they use?
   int channels = 8;            // operations in flight per context

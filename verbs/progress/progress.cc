@@ -57,10 +57,9 @@ WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns, std::int
           shared ? kPollsShared : kPollsOwn};
 }
 
-WaitPolicy background_policy(int ranks_here, int cores, std::int64_t spin_ns,
-                             std::int64_t yield_ns) {
-  WaitPolicy policy = wait_policy(2 * ranks_here, cores, spin_ns, yield_ns);
-  if (2 * ranks_here > cores && yield_ns < 0) policy.yield_ns = kYieldBackgroundNs;
+WaitPolicy background_policy(int threads, int cores, std::int64_t spin_ns, std::int64_t yield_ns) {
+  WaitPolicy policy = wait_policy(threads, cores, spin_ns, yield_ns);
+  if (threads > cores && yield_ns < 0) policy.yield_ns = kYieldBackgroundNs;
   return policy;
 }
 

@@ -30,10 +30,11 @@ struct WaitPolicy {
 [[nodiscard]] WaitPolicy wait_policy(int ranks_here, int cores, std::int64_t spin_ns,
                                      std::int64_t yield_ns);
 
-// The same for a thread that works beside callers that compute. Where there is no core for it, each
-// yield takes a part of a caller's core, and polling for 200 us costs the caller 100 us. It
-// therefore yields only for about as long as a sleep and a wake-up cost, and then sleeps.
-[[nodiscard]] WaitPolicy background_policy(int ranks_here, int cores, std::int64_t spin_ns,
+// The same for a thread that works beside callers that compute. `threads`: callers and threads of
+// this kind on this machine. If they are more than its cores, each yield takes a part of a caller's
+// core, and polling for 200 us costs the caller 100 us. The thread therefore yields only for about
+// as long as a sleep and a wake-up cost, and then sleeps.
+[[nodiscard]] WaitPolicy background_policy(int threads, int cores, std::int64_t spin_ns,
                                            std::int64_t yield_ns);
 
 // One wait. A value on the waiter's stack.

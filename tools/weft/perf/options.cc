@@ -2,6 +2,7 @@
 #include "tools/weft/perf/options.h"
 
 #include <fmt/format.h>
+#include <weft/config.h>
 
 #include "tools/weft/common/bytes.h"
 
@@ -153,6 +154,9 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   }
   WEFT_RETURN_IF_ERROR(check_combination(asked, operation, type));
   WEFT_RETURN_IF_ERROR(check_hosts(asked));
+  if (asked.lanes < 0 || asked.lanes > Config::kMostLanes) {
+    return invalid(fmt::format("--lanes {}: expected 1…{}", asked.lanes, Config::kMostLanes));
+  }
   WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(asked.algorithm));
   WEFT_ASSIGN(const GraphAndSchedule found, talk(asked, operation));
   std::vector<std::size_t> sizes{0};

@@ -23,6 +23,7 @@ struct PerfArguments {
   std::string type = "f32";
   std::string algorithm = "auto";
   int hosts = 1;
+  int lanes = 0;  // 0: as WEFT_LANES says
   std::string against;
   std::string json;
   std::string svg;   // draw the rows to this file

@@ -38,6 +38,7 @@ Examples:
   weft perf allreduce --algorithm halving_doubling --sizes 64K
   weft perf allreduce --against openmpi --json all.json --svg all.svg
   weft perf --from all.json --svg all.svg                 drawn, not measured
+  weft perf allreduce --lanes 2 --sizes 16M --ranks 2     two threads a rank; ranks are not bound to cores then
   weft perf neighbor_allreduce --memory-use               bytes per rank by degree
   weft perf limits --ranks 2
   weft perf idle --seconds 10
@@ -64,12 +65,13 @@ Result<std::vector<std::string>> own_command_line() {
   return words;
 }
 
-int start_ranks(int ranks) {
+// `lanes`: of each rank. The threads of several lanes need more than one core.
+int start_ranks(int ranks, int lanes) {
   const Result<std::vector<std::string>> command = own_command_line();
   if (!command.ok()) return fail(command.status());
   JobOptions options;
   options.ranks = ranks;
-  options.binding = Binding::core;
+  options.binding = lanes > 1 ? Binding::none : Binding::core;
   options.tag = false;
   options.command = *command;
   Job job(options);
@@ -79,6 +81,7 @@ int start_ranks(int ranks) {
 
 // A transport that is asked for here is the only one, and ranks are on the machines asked for.
 Config as_asked(const PerfOptions& options, Config config, Rank rank) {
+  if (options.asked.lanes > 0) config.lanes = options.asked.lanes;
   if (options.asked.hosts > 1) config.host = fmt::format("host{}", options.machine_of(rank));
   if (options.asked.transport == "shm") config.transports = {.automatic = false, .shm = true};
   if (options.asked.transport == "ucx")
@@ -136,7 +139,7 @@ int run(const PerfArguments& arguments) {
       return run_rank(*options, *config, store);
     });
   } else {
-    return start_ranks(arguments.ranks);
+    return start_ranks(arguments.ranks, arguments.lanes != 0 ? arguments.lanes : config->lanes);
   }
   return status.ok() ? 0 : fail(status);
 }
@@ -154,6 +157,8 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("-n,--ranks", to.ranks, "Number of ranks");
   command->add_option("--hosts", to.hosts,
                       "Machines that the ranks here play, each with its share");
+  command->add_option("--lanes", to.lanes,
+                      "Threads of a rank that share large operations; 0: as WEFT_LANES says");
   command->add_option("--algorithm", to.algorithm,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
                       "multi_ring, hierarchical");

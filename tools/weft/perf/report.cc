@@ -103,6 +103,7 @@ std::string Report::json(const Row& row) const {
       {"algorithm", asked.algorithm},
       {"ranks", asked.ranks},
       {"hosts", asked.hosts},
+      {"lanes", asked.lanes},
       {"cores", core_count()},
       {"binding", is_bound_to_core() ? "core" : "none"},
       {"transport", asked.transport},

@@ -1,0 +1,27 @@
+// lane_count: see the header.
+#include "engine/context/lane_count.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+constexpr int kUsualMost = 4;
+
+int near_rails(std::span<const RailRecord> rails) {
+  if (rails.empty()) return 0;
+  const int nearest = std::ranges::min(rails, {}, &RailRecord::far).far;
+  return static_cast<int>(std::ranges::count(rails, nearest, &RailRecord::far));
+}
+
+}  // namespace
+
+std::size_t lanes_of(const Config& config, std::span<const RailRecord> rails, int ranks_here,
+                     int cores) {
+  if (config.size == 1 || config.progress == ProgressMode::waiter) return 1;
+  if (config.lanes != 0) return static_cast<std::size_t>(config.lanes);
+  const int most = std::clamp(near_rails(rails), kUsualMost, Config::kMostLanes);
+  return static_cast<std::size_t>(std::clamp(cores / ranks_here / 2, 1, most));
+}
+
+}  // namespace weft

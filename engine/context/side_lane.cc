@@ -1,0 +1,39 @@
+// side_lane: starting, connecting, closing.
+#include "engine/context/side_lane.h"
+
+#include <utility>
+
+namespace weft {
+
+SideLane::SideLane(const LaneSurroundings& around, AddressBook addresses,
+                   const LaneOptions& options, std::unique_ptr<Interface> interface,
+                   TraceRing& trace)
+    : around_(around),
+      lane_(options, std::move(interface), trace, around.membership, *this),
+      peers_(around.config, std::move(addresses), lane_.interface(), around.rails,
+             around.membership, Peers::Watching::others_do),
+      control_(around.config, around.identity, lane_, peers_),
+      failures_(around.config, around.roster, lane_, control_, nullptr, around.membership,
+                around.first_failure) {}
+
+Status SideLane::start() {
+  WEFT_RETURN_IF_ERROR(peers_.addresses().tell(lane_.interface().address()));
+  return lane_.start_thread();
+}
+
+Status SideLane::connect(Invocation& part) {
+  for (std::vector<Contact*>* peers : {&part.in, &part.out}) {
+    for (Contact*& peer : *peers) {
+      WEFT_ASSIGN(peer, peers_.contact(peer->rank));
+    }
+  }
+  return {};
+}
+
+void SideLane::close() {
+  lane_.close([this] {
+    failures_.fail(Status(Code::closed, "the context was closed", around_.config.rank));
+  });
+}
+
+}  // namespace weft

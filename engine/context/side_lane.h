@@ -1,0 +1,69 @@
+// side_lane: a lane of a context beside the first one, which callers drive. A side lane runs parts
+// of large operations. It has what a lane needs to run alone: an interface with connections of its
+// own, control notices on these, its own look-out for deaths and deadlines, and a thread. So no
+// lock is taken between lanes while data flow. Internal to the module.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "engine/context/control.h"
+#include "engine/context/failures.h"
+#include "engine/context/first_failure.h"
+#include "engine/context/peers.h"
+#include "engine/context/ways.h"
+#include "engine/lane/lane.h"
+
+namespace weft {
+
+// What the lanes of a context have in common. All of it outlives them.
+struct LaneSurroundings {
+  const Config& config;
+  const Roster& roster;
+  Control::Identity identity;
+  // The machines of all ranks are known, so that the selection is only read.
+  RailSelection& rails;
+  Membership& membership;
+  FirstFailure& first_failure;
+  // Called when a part of an operation has ended, from the thread of the lane.
+  std::function<void(const std::shared_ptr<PendingOperation>& whole, const Status& status)>
+      part_ended;
+};
+
+// Threads: post() of the lane, wake() and close() may be called by any thread, the other functions
+// need a Lane::Hold.
+class SideLane : private LaneObserver {
+ public:
+  // `addresses` has the addresses of the peers' lanes of the same number.
+  SideLane(const LaneSurroundings& around, AddressBook addresses, const LaneOptions& options,
+           std::unique_ptr<Interface> interface, TraceRing& trace);
+
+  // Tells the peers the address of this lane, and starts its thread.
+  [[nodiscard]] Status start();
+  // Ends what runs with `closed`, and the thread.
+  void close();
+
+  [[nodiscard]] Lane& lane() { return lane_; }
+  [[nodiscard]] const Peers& peers() const { return peers_; }
+
+ private:
+  void look_around() override { failures_.look_around(); }
+  Status look_for_strays() override { return control_.find_stray(); }
+  void operation_failed(const Status& status, bool touched_output) override {
+    failures_.fail(status, touched_output);
+  }
+  Status connect(Invocation& part) override;
+  void part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+    around_.part_ended(whole, status);
+  }
+
+  const LaneSurroundings around_;
+  Lane lane_;
+  Peers peers_;
+  Control control_;
+  Failures failures_;
+};
+
+}  // namespace weft

@@ -1,0 +1,104 @@
+// side_lanes: opening lanes, and cutting operations.
+#include "engine/context/side_lanes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+namespace {
+
+// The rail that a stripe prefers. Every rail gets equally many stripes; a stripe that is left over
+// takes whichever rail is free.
+int rail_of(const std::vector<int>& rails, std::size_t stripe, std::size_t stripes) {
+  if (rails.empty() || stripe >= stripes / rails.size() * rails.size()) return kAnyRail;
+  return rails[stripe % rails.size()];
+}
+
+// The shares of the stripes: by the rates of their rails, if all ranks know them.
+std::vector<std::uint32_t> speeds_of(const Machines& machines, std::size_t stripes) {
+  const std::vector<std::uint32_t>& rates = machines.rail_rates;
+  std::vector<std::uint32_t> speeds(stripes, 1);
+  if (rates.empty() || stripes % rates.size() != 0) return speeds;
+  for (std::size_t stripe = 0; stripe < stripes; ++stripe)
+    speeds[stripe] = rates[stripe % rates.size()];
+  return speeds;
+}
+
+}  // namespace
+
+Status SideLanes::open(std::size_t lanes) {
+  while (lanes_.size() + 1 < lanes) {
+    const std::size_t number = lanes_.size() + 1;
+    Result<std::unique_ptr<SideLane>> lane = open_(number);
+    if (!lane.ok()) {
+      const Status& why = lane.status();
+      return Status(why.code(), fmt::format("lane {} (WEFT_LANES): {}", number, why.text()),
+                    why.rank());
+    }
+    const std::lock_guard lock(mutex_);
+    lanes_.push_back(*std::move(lane));
+  }
+  return {};
+}
+
+Result<SideLanes::Parts> SideLanes::cut_large(const std::shared_ptr<PendingOperation>& operation) {
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  Invocation& invocation = operation->invocation;
+  const std::size_t stripes =
+      stripes_of(invocation.call, std::min(most_, static_cast<std::size_t>(all->lanes)));
+  if (stripes == 1) return Parts();
+  WEFT_RETURN_IF_ERROR(open(stripes));
+  invocation.call.stripes = static_cast<int>(stripes);
+  const std::vector<int>& rails = all->used_numbers[static_cast<std::size_t>(config_.rank)];
+  const std::vector<std::uint32_t> speeds = speeds_of(*all, stripes);
+  Parts parts;
+  for (std::size_t stripe = 1; stripe < stripes; ++stripe) {
+    auto part = std::make_shared<PendingOperation>(std::weak_ptr<Lane>());
+    part->invocation = stripe_of(invocation, speeds, stripe);
+    part->invocation.call.rail = rail_of(rails, stripe, stripes);
+    part->whole = operation;
+    parts.push_back(std::move(part));
+  }
+  narrow(invocation, speeds, 0);
+  invocation.call.rail = rail_of(rails, 0, stripes);
+  operation->is_in_parts = true;
+  operation->parts = static_cast<int>(stripes);
+  return parts;
+}
+
+void SideLanes::post(const Parts& parts, std::uint64_t number) {
+  for (std::size_t lane = 0; lane < parts.size(); ++lane) {
+    parts[lane]->number = number;
+    lanes_[lane]->lane().post(parts[lane]);
+  }
+}
+
+bool SideLanes::are_idle() const {
+  return std::ranges::all_of(lanes_,
+                             [](const auto& each) { return each->lane().has_none_in_flight(); });
+}
+
+void SideLanes::wake() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : lanes_) each->lane().wake();
+}
+
+void SideLanes::close() {
+  for (const auto& each : lanes_) each->close();
+}
+
+std::string SideLanes::describe() const {
+  if (most_ == 1) return "";
+  const Machines* all = machines_.known();
+  if (all == nullptr) {
+    return fmt::format("up to {} for operations of {} MiB and more, if all ranks can", most_,
+                       2 * kLeastStripeBytes >> 20);
+  }
+  return fmt::format("up to {}, as many as all ranks can have (this rank {}); {} open",
+                     std::min(most_, static_cast<std::size_t>(all->lanes)), most_,
+                     lanes_.size() + 1);
+}
+
+}  // namespace weft
