@@ -61,6 +61,12 @@ TEST(Death, IsNamedWhereverTheRankDies) {
   }
 }
 
+TEST(Death, IsNamedWhereLargeOperationsRunOnSeveralLanes) {
+  const std::string three_mib = " 786432";
+  expect_all_name(run_job("killed 2" + three_mib, "WEFT_LANES=3"), 2, "peer_died");
+  expect_all_name(run_job("leaves 3" + three_mib, "WEFT_LANES=3"), 3, "peer_left");
+}
+
 // Process 1 of a pid namespace would survive its own SIGKILL: that is a shell, and the rank its child.
 TEST(Death, InAPidNamespaceIsNamedOnEveryOther) {
   const std::string starter = "unshare --pid --fork sh -c '\"$@\"; exit $?' sh";

@@ -2,6 +2,7 @@
 //   faulty_rank killed R     rank R kills itself in the middle of the job
 //   faulty_rank leaves R     rank R ends its part early, in good order
 //   faulty_rank fine         nobody does anything wrong
+// A third argument is the number of elements of an operation; there are fewer operations then.
 // Each rank prints how its job ended and exits with 0: the test reads the lines.
 #include <signal.h>
 
@@ -13,20 +14,23 @@
 
 namespace {
 
-constexpr int kOperations = 200;
-constexpr std::size_t kCount = 5000;  // large enough to be read in place
+struct Work {
+  int operations = 200;
+  std::size_t count = 5000;  // large enough to be read in place
+};
 
-weft::Status run(weft::Context& context, const std::string& fault, weft::Rank culprit) {
+weft::Status run(weft::Context& context, const std::string& fault, weft::Rank culprit,
+                 const Work& work) {
   WEFT_RETURN_IF_ERROR(context.set_graph(*weft::ring_graph(context.size(), weft::RingStyle::both)));
-  WEFT_ASSIGN(void* memory, weft::allocate(2 * kCount * sizeof(float)));
+  WEFT_ASSIGN(void* memory, weft::allocate(2 * work.count * sizeof(float)));
   auto* x = static_cast<float*>(memory);
-  for (int k = 0; k < kOperations; ++k) {
-    if (context.rank() == culprit && k == kOperations / 2) {
+  for (int k = 0; k < work.operations; ++k) {
+    if (context.rank() == culprit && k == work.operations / 2) {
       if (fault == "killed") raise(SIGKILL);
       if (fault == "leaves") return {};
     }
     WEFT_RETURN_IF_ERROR(
-        context.neighbor_allreduce(weft::in(x, kCount), weft::out(x + kCount, kCount)));
+        context.neighbor_allreduce(weft::in(x, work.count), weft::out(x + work.count, work.count)));
   }
   return {};
 }
@@ -36,12 +40,14 @@ weft::Status run(weft::Context& context, const std::string& fault, weft::Rank cu
 int main(int argc, char** argv) {
   const std::string fault = argc > 1 ? argv[1] : "fine";
   const weft::Rank culprit = argc > 2 ? std::atoi(argv[2]) : weft::kNoRank;
+  Work work;
+  if (argc > 3) work = {20, std::strtoul(argv[3], nullptr, 10)};
   auto context = weft::Context::from_environment();
   if (!context.ok()) {
     std::printf("no context: %s\n", context.status().to_string().c_str());
     return 1;
   }
-  const weft::Status status = run(**context, fault, culprit);
+  const weft::Status status = run(**context, fault, culprit, work);
   std::printf("ended %s\n", status.to_string().c_str());
   std::fflush(stdout);
   return 0;

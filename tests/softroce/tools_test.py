@@ -106,6 +106,15 @@ class WireTest(cluster_test.TimedCase):
         print(f"wire: write of 64K {row['MiBps']:.1f} MiB/s, ib_write_bw {row['peer_MiBps']:.1f}, ratio {row['ratio']:.2f}")
 
 
+class LanesTest(cluster_test.TimedCase):
+    def test_two_lanes_on_two_rails_give_right_results(self):
+        job = cluster_test.Job("perf", "neighbor_allreduce", "--lanes", "2", "--graph", "ring", "--transport", "automatic",
+                               "--sizes", "2M,3M", "--seconds", "0.05", "--check", "--explain", hosts=2, rails=2)
+        statuses, texts = job.end()
+        self.assertEqual(statuses, [0, 0], texts)
+        self.assertIn("in 2 stripes", "".join(texts))
+
+
 class NetworksTest(cluster_test.TimedCase):
     """Which network a job takes without being told, and what it says where RDMA cannot be had."""
 
