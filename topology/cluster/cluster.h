@@ -117,7 +117,7 @@ struct SharedMemory {
   double machine_gbyte_per_s = 0;  // rate of all ranks of a machine together; 0: no bound
   double latency_us = 0.5;
   // Rate of one thread that combines: the bytes of all terms that it reads, from tensors that are
-  // larger than its caches. A core alone reaches about twice the default; the default is what each
+  // larger than its caches. A core alone reaches two to three times the default; the default is what each
   // core keeps when its neighbors combine as well. `weft perf limits` measures both.
   double combine_gbyte_per_s = 10;
 

@@ -1,4 +1,4 @@
-// Turns of interfaces that have neither peers nor work.
+// Turns of interfaces whose one peer is silent.
 #include "tools/weft/perf/turn.h"
 
 #include "engine/limits/limits.h"
@@ -20,11 +20,39 @@ double turn_ns(Interface& interface) {
   return median(std::move(samples));
 }
 
-IdleTurn turn_of(std::string transport, const Result<std::unique_ptr<Interface>>& opened) {
-  if (!opened.ok()) return {std::move(transport), 0, std::string(opened.status().text())};
-  IdleTurn turn{std::move(transport), turn_ns(**opened), {}};
-  (*opened)->close();
-  return turn;
+using Opened = Result<std::unique_ptr<Interface>>;
+
+// A notice from one end to the other: a network polls only what is connected.
+Status connect(Interface& one, Interface& other) {
+  constexpr std::uint32_t kChannel = 1;
+  constexpr std::int64_t kPatienceMs = 1000;
+  WEFT_ASSIGN(Endpoint* const to, one.connect(1, other.address()));
+  WEFT_ASSIGN(Endpoint* const from, other.connect(0, one.address()));
+  bool is_posted = false;
+  for (const Deadline end = Deadline::after_ms(kPatienceMs); from->arrived(kChannel) == 0;) {
+    if (end.passed()) return {Code::unavailable, "two interfaces of one device do not connect"};
+    is_posted = is_posted || to->post_notice(kChannel, {}, {}) == Posted::posted;
+    (void)one.progress();
+    (void)other.progress();
+  }
+  from->release(kChannel);
+  (void)other.progress();
+  return {};
+}
+
+Result<double> connected_turn_ns(const Opened& one, const Opened& other) {
+  for (const Opened* opened : {&one, &other})
+    if (!opened->ok()) return opened->status();
+  WEFT_RETURN_IF_ERROR(connect(**one, **other));
+  return turn_ns(**one);
+}
+
+IdleTurn turn_of(std::string transport, const Opened& one, const Opened& other) {
+  const Result<double> ns = connected_turn_ns(one, other);
+  for (const Opened* opened : {&one, &other})
+    if (opened->ok()) (**opened)->close();
+  if (ns.ok()) return {std::move(transport), *ns, {}};
+  return {std::move(transport), 0, std::string(ns.status().text())};
 }
 
 }  // namespace
@@ -33,7 +61,8 @@ std::vector<IdleTurn> idle_turns() {
   const std::vector<RdmaPort> ports = rdma_ports();
   const WireDevice port =
       ports.empty() ? WireDevice() : WireDevice{ports.front().device, ports.front().port};
-  return {turn_of("ucx", open_wire_ucx(0, {}, {"lo"})), turn_of("ib", open_wire_ib(0, {}, port))};
+  return {turn_of("ucx", open_wire_ucx(0, {}, {"lo"}), open_wire_ucx(1, {}, {"lo"})),
+          turn_of("ib", open_wire_ib(0, {}, port), open_wire_ib(1, {}, port))};
 }
 
 }  // namespace weft

@@ -11,9 +11,9 @@ struct IdleTurn {
   double ns = 0;          // of one Interface::progress()
   std::string why_not;    // empty: it was measured
 };
-// Opens an interface of each network transport of this build, without a peer, and turns it. Shared
-// memory is left out: a lane takes no turn for it. The UCX interface is that of the loopback device,
-// the RDMA interface that of the first port.
+// For each network transport of this build: opens two interfaces, connects them, and turns one of
+// them while nothing comes. Shared memory is left out, because a lane takes no turn for it. UCX has
+// the loopback device, RDMA the first port.
 [[nodiscard]] std::vector<IdleTurn> idle_turns();
 
 }  // namespace weft
