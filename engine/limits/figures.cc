@@ -7,6 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/kernels/kernels.h"
 #include "engine/limits/laps.h"
 #include "engine/limits/meeting.h"
 
@@ -139,6 +142,43 @@ double copy_gbps(std::size_t bytes, const std::function<bool(std::byte*, std::by
   return ns > 0 ? static_cast<double>(bytes) / ns : 0;
 }
 
+// A lane's sums alone: the engine's loop over arrays larger than most caches, on one core.
+class CombineLoop {
+ public:
+  CombineLoop(int core, std::size_t bytes) : core_(core), count_(bytes / sizeof(float)) {
+    for (std::unique_ptr<float[]>& array : arrays_) array = std::make_unique<float[]>(count_);
+  }
+
+  void run() {
+    move_to(core_);
+    combine_once();  // touches all memory
+    begin_ns_ = static_cast<double>(now_ns());
+    for (int i = 0; i < kRounds; ++i) combine_once();
+    end_ns_ = static_cast<double>(now_ns());
+  }
+  // Of the last run.
+  [[nodiscard]] double begin_ns() const { return begin_ns_; }
+  [[nodiscard]] double end_ns() const { return end_ns_; }
+  [[nodiscard]] double read_bytes() const {
+    return 2.0 * kRounds * static_cast<double>(count_ * sizeof(float));
+  }
+
+ private:
+  static constexpr int kRounds = 2;
+
+  void combine_once() {
+    const std::array<Term, 2> terms{{{arrays_[0].get(), 0.5}, {arrays_[1].get(), 0.5}}};
+    combine(DataType::f32, Reduction::weighted_sum, terms, arrays_[2].get(), count_,
+            StoreKind::streaming);
+  }
+
+  int core_;
+  std::size_t count_;
+  std::array<std::unique_ptr<float[]>, 3> arrays_;
+  double begin_ns_ = 0;
+  double end_ns_ = 0;
+};
+
 }  // namespace
 
 CorePair first_cores() {
@@ -162,6 +202,23 @@ double memcpy_gbps(std::size_t bytes) {
   return copy_gbps(bytes, [bytes](std::byte* to, std::byte* from) {
     std::memcpy(to, from, bytes);
     return true;
+  });
+}
+
+double combine_gbps(CorePair cores, int threads, std::size_t bytes) {
+  const bool is_shared = threads > 1;
+  if (is_shared && cores.first == cores.second) return 0;
+  CombineLoop one(cores.first, bytes);
+  CombineLoop other(cores.second, is_shared ? bytes : 0);
+  return median_of([&] {
+    const auto beside = [&] {
+      if (is_shared) other.run();
+    };
+    if (!run_both([&] { one.run(); }, beside)) return 0.0;
+    if (!is_shared) return one.read_bytes() / (one.end_ns() - one.begin_ns());
+    const double begin_ns = std::min(one.begin_ns(), other.begin_ns());
+    const double end_ns = std::max(one.end_ns(), other.end_ns());
+    return (one.read_bytes() + other.read_bytes()) / (end_ns - begin_ns);
   });
 }
 

@@ -29,6 +29,10 @@ struct CorePair {
 [[nodiscard]] double futex_wake_us(CorePair cores);
 // Bytes copied per nanosecond by one core. Both buffers were written before.
 [[nodiscard]] double memcpy_gbps(std::size_t bytes);
+// Bytes of terms read per nanosecond by the combine loop of the engine: each thread adds two terms of
+// `bytes` of 32-bit floats, weighted, into a third array. With `threads` 2 the sum of two threads,
+// each on a core of its own; 0 where there is one core.
+[[nodiscard]] double combine_gbps(CorePair cores, int threads, std::size_t bytes);
 // Bytes read per nanosecond by process_vm_readv. no_permission if the kernel refuses it.
 [[nodiscard]] Result<double> readv_gbps(std::size_t bytes);
 

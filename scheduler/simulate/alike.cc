@@ -114,7 +114,9 @@ class Print {
 
 class Comparison {
  public:
-  Comparison(const SimulatedJob& job, int group) : job_(job), group_(group) {}
+  // Where ranks have several lanes, each rank of the job is a lane.
+  Comparison(const SimulatedJob& job, int group, int lanes)
+      : job_(job), group_(group), lanes_(lanes) {}
 
   Alike compare() {
     const Planned first = job_.plan(0);
@@ -126,13 +128,15 @@ class Comparison {
     for (Rank rank = group_; rank < job_.ranks; rank += stride, ++compared) {
       const Planned planned = job_.plan(rank);
       if (print(planned) != prints_[at(rank % group_)] || !same_rails(planned.view)) {
-        return {job_.ranks, fmt::format("rank {} is not like rank {}", rank, rank % group_)};
+        return {job_.ranks,
+                fmt::format("rank {} is not like rank {}", rank / lanes_, rank % group_ / lanes_)};
       }
     }
-    const std::string who = group_ == 1 ? "all ranks" : fmt::format("every {} ranks", group_);
-    return {group_,
-            all ? fmt::format("{} are alike", who)
-                : fmt::format("{} are alike; {} ranks' plans were compared", who, compared)};
+    const std::string who =
+        group_ == lanes_ ? "all ranks" : fmt::format("every {} ranks", group_ / lanes_);
+    return {group_, all ? fmt::format("{} are alike", who)
+                        : fmt::format("{} are alike; {} {} plans were compared", who, compared,
+                                      lanes_ == 1 ? "ranks'" : "lanes'")};
   }
 
  private:
@@ -154,6 +158,7 @@ class Comparison {
 
   const SimulatedJob& job_;
   int group_;
+  int lanes_;
   std::vector<std::uint64_t> prints_;
 };
 
@@ -179,7 +184,7 @@ Alike find_alike(const SimulatedJob& job, const SimulateOptions& options) {
   if (job.ranks % each != 0) return none("the last machine is not full");
   const int period = machine_period(job.cluster, machines);
   if (period == 0) return none("the machines do not repeat");
-  return Comparison(job, period * each).compare();
+  return Comparison(job, period * each, options.lanes).compare();
 }
 
 }  // namespace weft::simulator

@@ -162,7 +162,8 @@ std::string name(const Link& link, const Cluster& cluster) {
     case Link::Kind::down:
       return of_switch("down");
     case Link::Kind::rank_memory:
-      return fmt::format("rank {} reads", link.number);
+      return link.lane < 0 ? fmt::format("rank {} reads", link.number)
+                           : fmt::format("rank {}, lane {} reads", link.number, link.lane);
     case Link::Kind::memory:
       return fmt::format("memory of {}", cluster.machines[at(link.number)].name);
   }

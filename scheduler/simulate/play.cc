@@ -24,6 +24,11 @@ double slack_for(std::size_t messages) {
   return messages <= kExactMessages ? 1e-12 : 1e-3;
 }
 
+double combine_gbyte_per_s(const SimulatedJob& job, const SimulateOptions& options) {
+  return options.combine_gbyte_per_s > 0 ? options.combine_gbyte_per_s
+                                         : job.cluster.memory.combine_gbyte_per_s;
+}
+
 // A message takes a rail for each piece, if there are so many.
 std::size_t most_paths(const SimulatedJob& job, const SimulateOptions& options,
                        const Programs& programs) {
@@ -44,8 +49,7 @@ Play::Play(const SimulatedJob& job, const SimulateOptions& options, Links& links
       flows_(links.table(), most_paths(job, options, programs), links.most_on_path(),
              slack_for(programs.messages.size())),
       memory_bytes_per_us_(job.cluster.memory.gbyte_per_s * 1e3),
-      combine_bytes_per_us_(options.combine_gbyte_per_s > 0 ? options.combine_gbyte_per_s * 1e3
-                                                            : memory_bytes_per_us_),
+      combine_bytes_per_us_(combine_gbyte_per_s(job, options) * 1e3),
       states_(static_cast<std::size_t>(programs.ranks())) {
   for (Rank rank = 0; rank < programs_.ranks(); ++rank)
     of(rank).step = programs_.first_step[static_cast<std::size_t>(rank)];
@@ -239,14 +243,15 @@ Status Play::stuck() const {
       const Message& message = programs_.messages[take];
       if (message.has_left) continue;
       return {Code::mismatch,
-              fmt::format("rank {} waits for ever at step {} for rank {}", rank,
-                          state.step - programs_.first_step[number], programs_.sender(message)),
-              rank};
+              fmt::format("rank {} waits for ever at step {} for rank {}", programs_.rank_of(rank),
+                          state.step - programs_.first_step[number],
+                          programs_.rank_of(programs_.sender(message))),
+              programs_.rank_of(rank)};
     }
     return {Code::mismatch,
-            fmt::format("rank {} waits for ever at step {} for readers of what it sent", rank,
-                        state.step - programs_.first_step[number]),
-            rank};
+            fmt::format("rank {} waits for ever at step {} for readers of what it sent",
+                        programs_.rank_of(rank), state.step - programs_.first_step[number]),
+            programs_.rank_of(rank)};
   }
   return {};
 }

@@ -42,8 +42,9 @@ bool Play::find_paths(const Channel& channel, Message& message) {
     links_.rails_between(channel.from, channel.to, rails_);
   if (rails_.empty()) {
     status_ = {Code::unavailable,
-               fmt::format("no rail between ranks {} and {}", channel.from, channel.to),
-               channel.from};
+               fmt::format("no rail between ranks {} and {}", programs_.rank_of(channel.from),
+                           programs_.rank_of(channel.to)),
+               programs_.rank_of(channel.from)};
     return false;
   }
   paths_.clear();

@@ -17,7 +17,9 @@ std::size_t at(std::int64_t index) {
 class Compiler {
  public:
   Compiler(const SimulatedJob& job, const SimulateOptions& options, int alike, bool equalized)
-      : job_(job), options_(options), alike_(alike), equalized_(equalized) {}
+      : job_(job), options_(options), alike_(alike), equalized_(equalized) {
+    to_.lanes = options.lanes;
+  }
 
   Result<Programs> compile() {
     for (Rank rank = 0; rank < alike_; ++rank) {
@@ -142,24 +144,25 @@ class Compiler {
     for (const Channel& channel : to_.channels) {
       if (channel.taken == channel.count) continue;
       return {Code::mismatch,
-              fmt::format("rank {} sends rank {} {} messages and {} are taken", channel.from,
-                          channel.to, channel.count, channel.taken),
-              channel.from};
+              fmt::format("rank {} sends rank {} {} messages and {} are taken",
+                          to_.rank_of(channel.from), to_.rank_of(channel.to), channel.count,
+                          channel.taken),
+              to_.rank_of(channel.from)};
     }
     return {};
   }
 
-  static Status mismatch(const Taking& taking, std::string_view what) {
+  [[nodiscard]] Status mismatch(const Taking& taking, std::string_view what) const {
     return {Code::mismatch,
-            fmt::format("message {} that rank {} takes from rank {} {}", taking.ordinal, taking.by,
-                        taking.from, what),
-            taking.by};
+            fmt::format("message {} that rank {} takes from rank {} {}", taking.ordinal,
+                        to_.rank_of(taking.by), to_.rank_of(taking.from), what),
+            to_.rank_of(taking.by)};
   }
 
   [[nodiscard]] Status too_many(const Plan& plan) const {
     return {Code::exhausted,
             fmt::format("{} {} on {} ranks: more than {} messages to simulate", plan.operation,
-                        plan.algorithm, job_.ranks, options_.most_messages)};
+                        plan.algorithm, to_.rank_of(job_.ranks), options_.most_messages)};
   }
 
   const SimulatedJob& job_;

@@ -74,6 +74,7 @@ struct Step {
 };
 
 struct Programs {
+  int lanes = 1;                             // see lanes.h: each rank here is a lane
   std::vector<std::uint32_t> first_step;     // by rank, and the end
   std::vector<std::uint32_t> first_channel;  // by rank, and the end
   std::vector<Step> steps;
@@ -84,6 +85,8 @@ struct Programs {
   std::vector<Messages> hazards;
 
   [[nodiscard]] int ranks() const { return static_cast<int>(first_step.size()) - 1; }
+  // The number of a rank for people, who do not count lanes.
+  [[nodiscard]] Rank rank_of(Rank lane) const { return lane / lanes; }
   [[nodiscard]] std::span<const std::uint32_t> takes_of(const Step& step) const {
     return std::span(takes).subspan(step.messages.first, step.messages.count);
   }

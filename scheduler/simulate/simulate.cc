@@ -9,6 +9,7 @@
 
 #include "scheduler/simulate/alike.h"
 #include "scheduler/simulate/critical.h"
+#include "scheduler/simulate/lanes.h"
 #include "scheduler/simulate/play.h"
 
 namespace weft {
@@ -34,6 +35,8 @@ Status check(const SimulatedJob& job, const SimulateOptions& options) {
         fmt::format("{} ranks to simulate, {} are placed", job.ranks, job.placement.seat.size()));
   }
   if (options.piece_bytes == 0) return wrong("a piece has bytes");
+  if (options.lanes < 1 || options.lanes > kMostLanes)
+    return wrong(fmt::format("{} lanes: expected 1…{}", options.lanes, kMostLanes));
   for (const double number : {options.message_us, options.combine_gbyte_per_s})
     if (!(number >= 0 && std::isfinite(number)))
       return wrong(fmt::format("{} us a message, {} GB/s combined: expected numbers of 0 or more",
@@ -82,10 +85,8 @@ void take_bars(const Programs& programs, Simulation& to) {
   }
 }
 
-}  // namespace
-
-Result<Simulation> simulate(const SimulatedJob& job, const SimulateOptions& options) {
-  WEFT_RETURN_IF_ERROR(check(job, options));
+// Of a job in which every rank has one lane.
+Result<Simulation> run(const SimulatedJob& job, const SimulateOptions& options) {
   simulator::Alike alike = simulator::find_alike(job, options);
   Links links(job, options, alike.ranks);
   const bool equalized = alike.ranks < job.ranks || job.ranks > kMostUneven;
@@ -109,6 +110,19 @@ Result<Simulation> simulate(const SimulatedJob& job, const SimulateOptions& opti
   count_phases(programs, times, to);
   if (options.keep_bars) take_bars(programs, to);
   to.links = std::move(links.table());
+  return to;
+}
+
+}  // namespace
+
+Result<Simulation> simulate(const SimulatedJob& job, const SimulateOptions& options) {
+  WEFT_RETURN_IF_ERROR(check(job, options));
+  SimulateOptions used = options;
+  used.lanes = simulator::lanes_of(job, options);
+  if (used.lanes == 1) return run(job, used);
+  const simulator::LaneJob by_lane(job, used);
+  WEFT_ASSIGN(Simulation to, run(by_lane.job(), by_lane.options()));
+  simulator::join_lanes(used.lanes, to);
   return to;
 }
 
@@ -153,6 +167,14 @@ std::string explain(const Simulation& simulation, const Cluster& cluster) {
     text += fmt::format("{}{} {:.0f}%", text.empty() ? "" : ", ", reason, percent);
   }
   return text;
+}
+
+double lane_share(const Simulation& simulation) {
+  double us = 0;
+  for (const Cause& cause : simulation.critical) {
+    if (cause.kind == Cause::Kind::combining || cause.kind == Cause::Kind::memory) us += cause.us;
+  }
+  return simulation.total_us > 0 ? us / simulation.total_us : 0;
 }
 
 const Link* busiest(const Simulation& simulation) {

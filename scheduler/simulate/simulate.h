@@ -3,8 +3,8 @@
 // The programs of all ranks run as plan.h says, on a model of the cluster. Messages are flows that
 // share links with max-min fairness. The links are each machine's interface on each rail, out and
 // in; a switch's links upwards, if they are oversubscribed; and the memory of a machine. Ranks
-// post, wait and combine at given rates. docs/simulation.md describes the model and what it leaves
-// out. Times are in microseconds, counted from the moment when the ranks that are not late begin.
+// post, wait and combine at given rates, each with one lane or several. docs/simulation.md describes
+// the model and what it leaves out. Times are in microseconds, counted from the moment when the ranks that are not late begin.
 //
 // Values and pure functions of values; any thread may call. Equal inputs give equal results.
 #pragma once
@@ -46,10 +46,19 @@ struct Straggler {
   double slowdown = 1;  // posts, combines and reads memory slower by this factor
 };
 
+// The most lanes of a rank that are simulated: no engine has more threads than a machine has cores.
+inline constexpr int kMostLanes = 64;
+// The least bytes of a stripe. A smaller one would take less time than its thread needs to begin.
+inline constexpr std::size_t kStripeBytes = std::size_t{1} << 20;
+
 struct SimulateOptions {
-  // Time of a rank's processor for each message, at the sender and again at the receiver.
+  // Lanes of each rank: threads that share a large operation. An operation that can be cut is cut
+  // into as many stripes, if a stripe then has kStripeBytes; else one lane does all of it.
+  int lanes = 1;
+  // Time of a lane's processor for each message, at the sender and again at the receiver.
   double message_us = 0;
-  // Rate at which a rank reads all terms together while it combines. 0: SharedMemory::gbyte_per_s.
+  // Rate at which a lane reads all terms together while it combines. 0:
+  // SharedMemory::combine_gbyte_per_s.
   double combine_gbyte_per_s = 0;
   // A message is combined piece by piece while it arrives, and takes at most as many rails as it
   // has pieces. Which piece size is good depends on the network: TCP needs 512 KiB to stream
@@ -73,12 +82,14 @@ struct Link {
   int rail = -1;   // -1: memory
   int number = 0;  // of the machine, the switch or, for rank_memory, the rank
   int level = 0;   // of the switch
+  int lane = -1;   // for rank_memory, of the rank; -1: the rank has one lane
   double bytes_per_us = 0;
   // Results of a run.
   double bytes = 0;
   double busy_us = 0;  // time in which the link had something to carry
 };
-// "rail 0: node3 sends", "rail 0: leaf 1 up", "rank 4 reads", "memory of node3".
+// "rail 0: node3 sends", "rail 0: leaf 1 up", "rank 4 reads", "rank 4, lane 1 reads", "memory of
+// node3".
 [[nodiscard]] std::string name(const Link& link, const Cluster& cluster);
 // All links of this kind on this rail: "rail 0 sending", "rail 0 up from leaves", "memory".
 [[nodiscard]] std::string group_name(const Link& link, const Cluster& cluster);
@@ -117,6 +128,7 @@ struct Bar {
 
 struct Simulation {
   double total_us = 0;
+  int lanes = 1;  // of each rank, that had a part in it
   // When each simulated rank's plan ended. Rank r ends at finish_us[r % finish_us.size()].
   std::vector<double> finish_us;
   std::vector<int> machine;  // by simulated rank: its machine
@@ -138,6 +150,9 @@ struct Simulation {
 
 // What the critical path consists of: "rail 0 sending 61%, combining 30%, latency 9%".
 [[nodiscard]] std::string explain(const Simulation& simulation, const Cluster& cluster);
+// The part of the critical path, from 0 to 1, in which a lane combined or read memory. More lanes
+// shorten this part alone.
+[[nodiscard]] double lane_share(const Simulation& simulation);
 // The link that carried the largest part of what it could have carried. Null if nothing was
 // carried.
 [[nodiscard]] const Link* busiest(const Simulation& simulation);

@@ -63,7 +63,7 @@ TEST_F(Map, AFasterPolicyIsTold) {
   std::ofstream file(path("two.toml"));
   file << "[[machine]]\ncount = 2\nlike = \"" WEFT_MACHINES "/nccl-4gpu-4nic.xml\"\n";
   for (int rail = 0; rail < 4; ++rail) file << "[[rail]]\nnics = [\"mlx5_" << rail << "\"]\n";
-  file << "[memory]\ngbyte_per_s = 10_000\n";
+  file << "[memory]\ngbyte_per_s = 10_000\ncombine_gbyte_per_s = 10_000\n";
   file.close();
   const std::string map = "map --cluster " + path("two.toml") + " --graph tree:k=4 --bytes 50M";
   const Ran near = run_weft(map);

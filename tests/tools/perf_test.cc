@@ -172,6 +172,13 @@ TEST(Perf, MeasuresAPeerInTurn) {
 
 TEST(Perf, LimitsAndIdleRun) {
   EXPECT_EQ(run_weft("perf limits --ranks 2 --sizes 4,1M --seconds 0.05 --check").exit_status, 0);
+  const Rows limits = rows_of("limits --ranks 2 --sizes 4,1M");
+  ASSERT_EQ(limits.size(), 1U);
+  EXPECT_GT(limits[0]["lane_gbyte_per_s"].get<double>(), 0.01);
+  EXPECT_TRUE(limits[0].contains("two_lanes_gbyte_per_s"));
+  EXPECT_EQ(limits[0]["idle_turn_ns"]["ucx"].is_number(), WEFT_HAS_UCX != 0);
+  ASSERT_EQ(limits[0]["floor"].size(), 2U);
+  EXPECT_EQ(limits[0]["floor"][1]["bytes"], 1 << 20);
   const Rows rows = rows_of("idle --ranks 2");
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_TRUE(rows[0].contains("core_share"));

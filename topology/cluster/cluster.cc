@@ -116,6 +116,12 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
   return cluster;
 }
 
+double SharedMemory::lane_gbyte_per_s(int ranks, int lanes) const {
+  if (machine_gbyte_per_s <= 0) return combine_gbyte_per_s;
+  const double rank = std::max(combine_gbyte_per_s, machine_gbyte_per_s / ranks);
+  return std::min(combine_gbyte_per_s, rank / lanes);
+}
+
 std::string describe(const Rail& rail, int level) {
   const SwitchLevel& own = rail.levels[static_cast<std::size_t>(level)];
   const std::string of = level == 0 ? "leaf" : fmt::format("switch of level {}", level);

@@ -116,6 +116,15 @@ struct SharedMemory {
   double gbyte_per_s = 10;         // rate of one rank that reads another rank's memory
   double machine_gbyte_per_s = 0;  // rate of all ranks of a machine together; 0: no bound
   double latency_us = 0.5;
+  // Rate of one thread that combines: the bytes of all terms that it reads, from tensors that are
+  // larger than its caches. A core alone reaches two to three times the default; the default is what each
+  // core keeps when its neighbors combine as well. `weft perf limits` measures both.
+  double combine_gbyte_per_s = 10;
+
+  // The rate of each lane, where each of `ranks` ranks of a machine combines with `lanes` threads. All
+  // of them together read no faster than the machine's memory, unless one lane of each rank already
+  // does.
+  [[nodiscard]] double lane_gbyte_per_s(int ranks, int lanes) const;
 };
 
 struct Cluster {

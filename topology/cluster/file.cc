@@ -245,6 +245,8 @@ class Reader {
     WEFT_RETURN_IF_ERROR(take(table, "gbyte_per_s", memory.gbyte_per_s, 1e-6, kMostGbit));
     WEFT_RETURN_IF_ERROR(
         take(table, "machine_gbyte_per_s", memory.machine_gbyte_per_s, 0, kMostGbit));
+    WEFT_RETURN_IF_ERROR(
+        take(table, "combine_gbyte_per_s", memory.combine_gbyte_per_s, 1e-6, kMostGbit));
     WEFT_RETURN_IF_ERROR(take(table, "latency_us", memory.latency_us, 0, kMostUs));
     return table.done();
   }

@@ -97,6 +97,9 @@ class RailUse {
   [[nodiscard]] bool goes_rdma_before(Rank from, Rank to) const;
   // True if both machines have RDMA on this rail, which connects them.
   [[nodiscard]] bool is_rdma(int rail, Rank from, Rank to) const;
+  // The same rails for `times` ranks in the place of each: ranks r * times to (r + 1) * times - 1 use
+  // what rank r uses here.
+  [[nodiscard]] RailUse repeated(int times) const;
 
  private:
   friend class RailChooser;

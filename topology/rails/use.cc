@@ -72,6 +72,18 @@ bool RailUse::is_rdma(int rail, Rank from, Rank to) const {
                          machine_of(to));
 }
 
+RailUse RailUse::repeated(int times) const {
+  RailUse use = *this;
+  use.choice_of_.clear();
+  use.machine_of_.clear();
+  for (std::size_t rank = 0; rank < choice_of_.size(); ++rank) {
+    use.choice_of_.insert(use.choice_of_.end(), static_cast<std::size_t>(times), choice_of_[rank]);
+    use.machine_of_.insert(use.machine_of_.end(), static_cast<std::size_t>(times),
+                           machine_of_[rank]);
+  }
+  return use;
+}
+
 bool RailUse::goes_rdma_before(Rank from, Rank to) const {
   bool has_rdma = false;
   bool has_other = false;

@@ -76,6 +76,13 @@ Json to_object(const LinkLoad& load) {
           {"messages", load.messages}, {"us", load.us}};
 }
 
+Json to_object(const LaneWork& work, const LaneAdvice& advice) {
+  Json advised = advice.lanes == 1 ? Json() : Json{{"lanes", advice.lanes}, {"us", advice.us}};
+  return {{"lanes", work.lanes}, {"gbyte_per_s", work.gbyte_per_s},
+          {"rank", work.rank},   {"bytes", work.bytes},
+          {"us", work.us},       {"advised", advised}};
+}
+
 }  // namespace
 
 std::string map_json(const ShownMap& shown) {
@@ -91,7 +98,9 @@ std::string map_json(const ShownMap& shown) {
                     {"graph", shown.graph.name()},
                     {"policy", name(shown.options.policy)},
                     {"bytes", static_cast<std::size_t>(shown.options.bytes)},
-                    {"us", shown.map.us},
+                    {"us", shown.us()},
+                    {"links_us", shown.map.us},
+                    {"combining", to_object(shown.work, shown.advice)},
                     {"us_by_other_policies", others},
                     {"between_switches", shown.map.between_switches},
                     {"ranks", ranks},

@@ -8,9 +8,11 @@
 #include <memory>
 
 #include "engine/context/context.h"
+#include "scheduler/simulate/simulate.h"
 #include "tools/weft/commands.h"
 #include "tools/weft/common/bytes.h"
 #include "tools/weft/common/place.h"
+#include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/map/measure.h"
 
@@ -25,11 +27,14 @@ Examples:
   weft map --cluster cluster.toml --graph exponential
   weft map --cluster cluster.toml --graph ring --rails all --bytes 16M --svg map.svg
   weft map --cluster cluster.toml --graph exponential --place --seconds 30 --all
+  weft map --cluster examples/clusters/eight-ports.toml --graph ring --bytes 256M --lanes 8
   weft map --cluster cluster.toml --graph bcube:a=4 --ranks 16 --json map.json
   weft run -n 4 --no-tag -- weft map --cluster cluster.toml --graph ring --measure --place)";
 
 // A JSON object takes 3 KB for each edge while it is made.
 constexpr std::size_t kMostWritten = 500'000;
+// With more edges no other numbers of lanes are tried: each maps all of them.
+constexpr std::size_t kMostTried = 100'000;
 
 struct MapArguments {
   std::string cluster{};
@@ -39,6 +44,8 @@ struct MapArguments {
   std::string json{};
   std::string svg{};
   int ranks = 0;
+  int lanes = 0;  // 0: one, and how many would help
+  double combine_gbyte_per_s = 0;
   PlaceArguments place{};
   bool all = false;
   bool measure = false;
@@ -69,7 +76,24 @@ Status show(const MapArguments& asked, const ShownMap& shown) {
   return {};
 }
 
-Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const Graph& graph) {
+// How many lanes would help, where their number is not given.
+Result<LaneAdvice> advise(const MapArguments& asked, const Cluster& cluster,
+                          const ShownMap& shown) {
+  const LaneAdvice none{1, shown.us()};
+  if (asked.lanes != 0 || shown.map.edges.size() > kMostTried || shown.work.us <= shown.map.us)
+    return none;
+  const auto bytes = static_cast<std::size_t>(shown.options.bytes);
+  return advise_lanes(shown.us(), most_lanes(cluster, bytes), [&](int lanes) -> Result<double> {
+    WEFT_ASSIGN(const RailMap map,
+                map_graph(with_lanes(cluster, lanes), shown.graph, shown.placement, shown.options));
+    return std::max(
+        map.us, lane_work(cluster, shown.graph, shown.placement, shown.options.bytes, lanes).us);
+  });
+}
+
+// `cluster` is that of all lanes; `one_lane` is as the file has it.
+Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const Cluster& one_lane,
+                        const Graph& graph) {
   WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.bytes));
   WEFT_ASSIGN(const RailPolicy policy, rail_policy(asked.rails));
   const MapOptions options{.policy = policy, .bytes = static_cast<double>(bytes)};
@@ -81,12 +105,16 @@ Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const
   }
   const Placement placement = found ? found->placement : Placement::identity(graph.size());
   WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
-  ShownMap shown{cluster, graph, options, placement, std::move(found), std::move(map), {}, {}};
+  const LaneWork work =
+      lane_work(one_lane, graph, placement, options.bytes, std::max(asked.lanes, 1));
+  ShownMap shown{cluster,        graph, options, placement, std::move(found),
+                 std::move(map), work,  {},      {},        {}};
+  WEFT_ASSIGN(shown.advice, advise(asked, one_lane, shown));
   for (const RailPolicy other : {RailPolicy::near, RailPolicy::all}) {
     if (other == policy) continue;
     WEFT_ASSIGN(const RailMap by_other,
                 map_graph(cluster, graph, placement, {.policy = other, .bytes = options.bytes}));
-    shown.other_us.emplace_back(other, by_other.us);
+    shown.other_us.emplace_back(other, std::max(by_other.us, work.us));
   }
   return shown;
 }
@@ -119,14 +147,19 @@ Status measure(const MapArguments& asked, ShownMap& shown) {
 }
 
 Status run(const MapArguments& asked) {
-  WEFT_ASSIGN(const Cluster cluster, read_cluster(asked.cluster));
+  WEFT_ASSIGN(Cluster one_lane, read_cluster(asked.cluster));
+  if (asked.combine_gbyte_per_s > 0)
+    one_lane.memory.combine_gbyte_per_s = asked.combine_gbyte_per_s;
+  WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.bytes));
+  const int lanes = lanes_of(static_cast<double>(bytes), std::max(asked.lanes, 1));
+  const Cluster cluster = with_lanes(one_lane, lanes);
   if (asked.ranks > cluster.ranks()) {
     return {Code::invalid_argument, fmt::format("--ranks {}: {} has room for {}", asked.ranks,
                                                 asked.cluster, cluster.ranks())};
   }
   WEFT_ASSIGN(const Graph graph,
               all_edges(asked.graph, asked.ranks == 0 ? cluster.ranks() : asked.ranks));
-  WEFT_ASSIGN(ShownMap shown, map_of(asked, cluster, graph));
+  WEFT_ASSIGN(ShownMap shown, map_of(asked, cluster, one_lane, graph));
   return asked.measure ? measure(asked, shown) : show(asked, shown);
 }
 
@@ -141,6 +174,13 @@ void add_options(CLI::App& command, MapArguments& to) {
                   "auto: near where distances differ [auto]")
       ->check(CLI::IsMember({"auto", "near", "all"}));
   command.add_option("--bytes", to.bytes, "Of a message, with K, M, G or nothing [1M]");
+  command.add_option("--lanes", to.lanes, "Threads of each rank that share a large message [1]")
+      ->check(CLI::Range(1, kMostLanes));
+  command
+      .add_option("--combine", to.combine_gbyte_per_s,
+                  "GB/s of terms that a lane reads while combining [as the cluster file says, else "
+                  "10]")
+      ->check(number_in(1e-6, 1e6));
   add_place_options(command, to.place);
   command.add_flag("--measure", to.measure,
                    "Also time each edge, alone: run it as a job's ranks, with a launcher");

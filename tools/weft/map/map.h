@@ -1,10 +1,13 @@
 // What `weft map` shows. Internal to the command.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/weft/common/lanes.h"
+#include "tools/weft/map/lanes.h"
 #include "topology/rails/rails.h"
 
 namespace weft {
@@ -17,8 +20,13 @@ struct ShownMap {
   Placement placement;
   std::optional<FoundPlacement> search;  // if one was made
   RailMap map;
+  LaneWork work;
+  LaneAdvice advice;                                    // 1 lane: no other number of them
   std::vector<std::pair<RailPolicy, double>> other_us;  // what an exchange takes by other policies
   std::vector<double> measured_us;                      // by edge, alone; empty: not measured
+
+  // One exchange: lanes combine while links carry, so the longer of both counts.
+  [[nodiscard]] double us() const { return std::max(map.us, work.us); }
 };
 
 // Of a machine, on a rail that it is on.

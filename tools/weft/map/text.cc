@@ -120,6 +120,30 @@ std::string seats(const ShownMap& shown, bool all) {
   return found + table.text();
 }
 
+// "one lane of 10 GB/s".
+std::string lanes_text(const LaneWork& work) {
+  const std::string rate = fmt::format("{:.4g} GB/s", work.gbyte_per_s);
+  return work.lanes == 1 ? fmt::format("one lane of {}", rate)
+                         : fmt::format("{} lanes of {} each", work.lanes, rate);
+}
+
+// What limits an exchange: the links, or what ranks do with what arrives.
+std::string limit(const ShownMap& shown) {
+  const std::string busiest = shown.map.loads.empty() ? ""
+                                                      : fmt::format("; the busiest link is {}",
+                                                                    shown.map.loads.front().name);
+  const LaneWork& work = shown.work;
+  if (work.us <= shown.map.us) return busiest;
+  const std::string combining = fmt::format(
+      "\ncombining takes longest: rank {} reads {} of terms with {}; links need {:.2f} us",
+      work.rank, bytes_text(static_cast<std::size_t>(work.bytes)), lanes_text(work), shown.map.us);
+  const std::string more = shown.advice.lanes == 1
+                               ? ""
+                               : fmt::format("\n--lanes {}: {:.2f} us {}", shown.advice.lanes,
+                                             shown.advice.us, cores_text(shown.cluster));
+  return combining + busiest + more;
+}
+
 // Another policy is worth a line if it takes less than this share of the time.
 constexpr double kFaster = 0.95;
 
@@ -132,13 +156,11 @@ std::string map_text(const ShownMap& shown, bool all) {
   if (shown.search) text += seats(shown, all);
   text += fmt::format("\n{} of {} ranks, {} a message, rails: {}\n", shown.graph.name(),
                       shown.graph.size(), bytes_text(bytes), name(shown.options.policy));
-  text += fmt::format("one exchange takes {:.2f} us{}", shown.map.us,
+  text += fmt::format("one exchange takes {:.2f} us{}", shown.us(),
                       between_text(shown.map.between_switches));
-  if (!shown.map.loads.empty())
-    text += fmt::format("; the busiest link is {}", shown.map.loads.front().name);
+  text += limit(shown);
   for (const auto& [policy, us] : shown.other_us) {
-    if (us < kFaster * shown.map.us)
-      text += fmt::format("\n--rails {}: {:.2f} us", name(policy), us);
+    if (us < kFaster * shown.us()) text += fmt::format("\n--rails {}: {:.2f} us", name(policy), us);
   }
   return text + "\n";
 }

@@ -63,6 +63,7 @@ struct PredictedCase {
   PredictedOperation operation = PredictedOperation::allreduce;
   AskedAlgorithm by;
   std::size_t bytes = 0;
+  int lanes = 1;  // of each rank
 
   // "allreduce ring"
   [[nodiscard]] std::string text() const;

@@ -79,6 +79,19 @@ Result<std::vector<int>> ranks_of(const PredictArguments& asked, const Cluster& 
   return numbers;
 }
 
+Result<std::vector<int>> lanes_of(const PredictArguments& asked) {
+  if (asked.lanes.empty()) return std::vector{1};
+  WEFT_ASSIGN(const std::vector<std::string_view> list, words("lanes", asked.lanes));
+  std::vector<int> numbers;
+  for (const std::string_view word : list) {
+    int number = 0;
+    if (!reads(word, number) || number < 1 || number > kMostLanes)
+      return invalid(fmt::format("--lanes {}: expected numbers of 1…{}", word, kMostLanes));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
 Result<std::vector<std::size_t>> sizes_of(const PredictArguments& asked) {
   WEFT_ASSIGN(const std::vector<std::string_view> list, words("sizes", asked.sizes));
   std::vector<std::size_t> sizes;
@@ -209,6 +222,7 @@ Result<PredictOptions> understand(const PredictArguments& asked) {
   WEFT_ASSIGN(options.cluster, cluster_of(asked));
   WEFT_RETURN_IF_ERROR(understand_work(asked, options));
   WEFT_ASSIGN(options.ranks, ranks_of(asked, options.cluster));
+  WEFT_ASSIGN(options.lanes, lanes_of(asked));
   const Result<RailPolicy> policy = rail_policy(asked.rails);
   if (!policy.ok()) return invalid(fmt::format("--rails {}", policy.status().text()));
   options.policy = *policy;

@@ -26,6 +26,7 @@ struct PredictArguments {
   std::string algorithms = "auto";
   std::string sizes = "1M,16M,64M";
   std::string ranks;
+  std::string lanes;  // empty: one, and how many would help
   std::string stragglers;
   std::string rails = "auto";
   double message_us = 0;
@@ -48,6 +49,7 @@ struct PredictOptions {
   std::vector<AskedAlgorithm> algorithms;
   std::vector<std::size_t> sizes;
   std::vector<int> ranks;
+  std::vector<int> lanes;
   RailPolicy policy = RailPolicy::automatic;
   SimulateOptions simulate;
   PredictArguments asked;

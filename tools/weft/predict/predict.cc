@@ -1,8 +1,10 @@
 // weft predict: how long operations will take on a cluster, from its description alone.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "tools/weft/commands.h"
@@ -19,6 +21,8 @@ constexpr const char* kExamples = R"(
 Operations: neighbor_allreduce, neighbor_allgather, hierarchical_neighbor_allreduce (its graph is one of
 machines), allreduce, broadcast, allgather, reduce_scatter, reduce, gather, scatter, alltoall, barrier.
 A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
+--lanes 1,2,4 predicts ranks with so many lanes, threads that share a large operation. Without it ranks have
+one, and the last line says how many would help where combining takes most of the time.
 
 bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of M, M for each in-neighbor.
 of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, or those of all machines
@@ -34,10 +38,16 @@ Examples:
   weft predict --like node.xml --machines 1024 --per-machine 8 --sizes 64M --ranks 64,512,8192
   weft predict --cluster c.toml --straggler 3:+500us,5:x2 --run-svg run.svg --sizes 1M
   weft predict --cluster c.toml --graph grid --place --operation neighbor_allreduce
+  weft predict --cluster examples/clusters/eight-ports.toml --sizes 256M --lanes 1,2,4,8 --svg lanes.svg
   weft predict --cluster c.toml --ranks 8 --plan-svg plan.svg --operation allreduce --sizes 1M)";
 
 // A drawing of more ranks would show nothing new.
 constexpr std::uint64_t kMostDrawn = 2'000'000;
+// Lanes are recommended where trying them takes a few seconds at most, and where their work is at
+// least this part of the critical path.
+constexpr std::uint64_t kMostTried = 1'000'000;
+constexpr double kLeastLaneShare = 0.2;
+constexpr std::uint64_t kFewTries = 16;  // about so many times the messages of one lane
 
 int fail(const Status& status) {
   fmt::print(stderr, "weft predict: {}\n", status.to_string());
@@ -45,9 +55,21 @@ int fail(const Status& status) {
 }
 
 std::string title_of(const PredictRow& row) {
-  return fmt::format("{}{} of {} on {} ranks: {:.1f} us", row.operation,
+  return fmt::format("{}{} of {} on {} ranks{}: {:.1f} us", row.operation,
                      row.algorithm == row.operation ? "" : fmt::format(" {}", row.algorithm),
-                     bytes_text(row.bytes), row.ranks, row.us);
+                     bytes_text(row.bytes), row.ranks,
+                     row.lanes_used == 1 ? "" : fmt::format(" with {} lanes", row.lanes_used),
+                     row.us);
+}
+
+// What lanes do on the critical path.
+std::string lane_work_of(const Simulation& simulation) {
+  std::set<std::string> work;
+  for (const Cause& cause : simulation.critical) {
+    if (cause.kind == Cause::Kind::combining) work.insert("combining");
+    if (cause.kind == Cause::Kind::memory) work.insert("reading memory");
+  }
+  return fmt::format("{}", fmt::join(work, " and "));
 }
 
 class Prediction {
@@ -59,6 +81,7 @@ class Prediction {
     report_.head(options_.cluster);
     for (const PredictedOperation operation : options_.operations)
       for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
+    if (busiest_) WEFT_RETURN_IF_ERROR(advise_last(*busiest_));
     WEFT_RETURN_IF_ERROR(report_.close());
     const PredictArguments& asked = options_.asked;
     if (rows_.empty()) return Status(Code::invalid_argument, "nothing that can be predicted");
@@ -75,7 +98,7 @@ class Prediction {
     WEFT_ASSIGN(const PredictScene scene,
                 set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
     for (const AskedAlgorithm& algorithm : options_.algorithms) {
-      WEFT_RETURN_IF_ERROR(run_sizes({operation, algorithm, 0}, scene));
+      WEFT_RETURN_IF_ERROR(run_sizes({operation, algorithm}, scene));
       if (!has_algorithms(operation)) break;
     }
     return {};
@@ -89,7 +112,10 @@ class Prediction {
     }
     for (const std::size_t bytes : options_.sizes) {
       of.bytes = bytes;
-      WEFT_RETURN_IF_ERROR(run(of, scene));
+      for (const int lanes : options_.lanes) {
+        of.lanes = lanes;
+        WEFT_RETURN_IF_ERROR(run(of, scene));
+      }
     }
     return {};
   }
@@ -117,21 +143,70 @@ class Prediction {
     return found.placement;
   }
 
-  // The mean over a schedule's steps, with every rank in its own seat; 0: not all ranks that talk to
-  // each other can from there.
+  // The mean over a schedule's steps.
+  [[nodiscard]] Result<double> mean_us(const PredictedCase& of, const PredictScene& scene) const {
+    double us = 0;
+    for (std::size_t step = 0; step < scene.steps.size(); ++step) {
+      WEFT_ASSIGN(const Simulation simulation,
+                  simulate(job_of(of, scene, step), simulated_with(of, scene)));
+      us += simulation.total_us / static_cast<double>(scene.steps.size());
+    }
+    return us;
+  }
+
+  // With every rank in its own seat; 0: not all ranks that talk to each other can from there.
   Result<double> identity_us(const PredictedCase& of, const PredictScene& placed) {
     const Placement identity = Placement::identity(placed.ranks());
     WEFT_ASSIGN(const PredictScene scene, set_scene(placed.cluster, identity, options_.policy,
                                                     options_.asked.graph, of.operation));
-    double us = 0;
-    for (std::size_t step = 0; step < scene.steps.size(); ++step) {
-      const Result<Simulation> simulation =
-          simulate(job_of(of, scene, step), simulated_with(scene));
-      if (simulation.status().code() == Code::unavailable) return 0.0;
-      if (!simulation.ok()) return simulation.status();
-      us += simulation->total_us / static_cast<double>(scene.steps.size());
+    const Result<double> us = mean_us(of, scene);
+    return us.status().code() == Code::unavailable ? Result<double>(0.0) : us;
+  }
+
+  // A row with one lane, which spends much time in combining.
+  struct Busy {
+    PredictedCase of;
+    int ranks = 0;
+    std::size_t row = 0;
+  };
+
+  // Whether trying more lanes is of use, and takes little time.
+  [[nodiscard]] bool is_advised(const PredictRow& row) const {
+    const std::uint64_t simulated = row.messages * static_cast<std::uint64_t>(row.alike) /
+                                    static_cast<std::uint64_t>(row.ranks);
+    return options_.asked.lanes.empty() && row.lane_share >= kLeastLaneShare &&
+           row.bytes >= 2 * kStripeBytes && simulated * kFewTries <= kMostTried;
+  }
+
+  [[nodiscard]] Result<RowAdvice> advise(PredictedCase of, const PredictScene& scene,
+                                         double one_us) const {
+    RowAdvice advice{{}, most_lanes(scene.cluster, of.bytes), cores_text(scene.cluster)};
+    WEFT_ASSIGN(advice.lanes, advise_lanes(one_us, advice.most, [&](int lanes) {
+                  of.lanes = lanes;
+                  return mean_us(of, scene);
+                }));
+    return advice;
+  }
+
+  // Of all rows, that in which lanes work longest.
+  Status advise_last(const Busy& busy) {
+    const Cluster cluster = first_ranks(options_.cluster, busy.ranks);
+    WEFT_ASSIGN(const Placement placement, placement_on(cluster));
+    WEFT_ASSIGN(const PredictScene scene, set_scene(cluster, placement, options_.policy,
+                                                    options_.asked.graph, busy.of.operation));
+    const PredictRow& row = rows_[busy.row];
+    WEFT_ASSIGN(const RowAdvice advice, advise(busy.of, scene, row.us));
+    report_.advice(row, advice);
+    return {};
+  }
+
+  void remember_busiest(const PredictedCase& of, const PredictRow& row) {
+    if (!is_advised(row)) return;
+    if (busiest_) {
+      const PredictRow& most = rows_[busiest_->row];
+      if (most.lane_share * most.us >= row.lane_share * row.us) return;
     }
-    return us;
+    busiest_ = Busy{of, row.ranks, rows_.size()};
   }
 
   static SimulatedJob job_of(const PredictedCase& of, const PredictScene& scene, std::size_t step) {
@@ -140,8 +215,10 @@ class Prediction {
   }
 
   // Stragglers whose rank does not exist are left out.
-  [[nodiscard]] SimulateOptions simulated_with(const PredictScene& scene) const {
+  [[nodiscard]] SimulateOptions simulated_with(const PredictedCase& of,
+                                               const PredictScene& scene) const {
     SimulateOptions simulated = options_.simulate;
+    simulated.lanes = of.lanes;
     std::erase_if(simulated.stragglers,
                   [&](const Straggler& straggler) { return straggler.rank >= scene.ranks(); });
     return simulated;
@@ -149,7 +226,7 @@ class Prediction {
 
   Status run(const PredictedCase& of, const PredictScene& scene) {
     const bool draws = !options_.asked.run_svg.empty() || !options_.asked.plan_svg.empty();
-    SimulateOptions simulated = simulated_with(scene);
+    SimulateOptions simulated = simulated_with(of, scene);
     if (draws) {
       simulated.keep_bars = true;
       simulated.collapse = false;
@@ -174,7 +251,15 @@ class Prediction {
     if (scene.placement.seat != Placement::identity(scene.ranks()).seat) {
       WEFT_ASSIGN(row.identity_us, identity_us(of, scene));
     }
-    report_.row(row);
+    if (!options_.asked.explain) {
+      report_.row(row, nullptr);
+      remember_busiest(of, row);
+    } else if (is_advised(row)) {
+      WEFT_ASSIGN(const RowAdvice advice, advise(of, scene, row.us));
+      report_.row(row, &advice);
+    } else {
+      report_.row(row, nullptr);
+    }
     rows_.push_back(std::move(row));
     return {};
   }
@@ -188,12 +273,16 @@ class Prediction {
     row.reason = plan.reason;
     row.ranks = scene.ranks();
     row.bytes = operands_of(of, scene).input;
+    row.lanes = of.lanes;
+    row.lanes_used = simulation.lanes;
     row.bus_bytes = bus_bytes(of, scene);
     row.ideal_us = ideal_us(of, scene);
     row.messages = simulation.messages;
     row.alike = simulation.alike;
     row.alike_reason = simulation.why;
     row.path = explain(simulation, scene.cluster);
+    row.lane_share = lane_share(simulation);
+    row.lane_work = lane_work_of(simulation);
     if (const Link* link = busiest(simulation)) {
       row.busiest = name(*link, scene.cluster);
       row.busiest_share = link->bytes / (link->bytes_per_us * simulation.total_us);
@@ -220,6 +309,7 @@ class Prediction {
   PredictOptions options_;
   PredictReport report_;
   std::vector<PredictRow> rows_;
+  std::optional<Busy> busiest_;          // index into rows_
   std::map<int, Placement> placements_;  // by the number of ranks
   std::set<std::string> said_;           // what was left out
 };
@@ -257,6 +347,8 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--graph", to.graph, "Graph or schedule, as `weft graph` names them");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 64K,1M");
   command->add_option("-n,--ranks", to.ranks, "The cluster's first so many: 4,8,16 [all]");
+  command->add_option("--lanes", to.lanes,
+                      "Threads of each rank that share a large operation: 1,2,4,8 [1]");
   command->add_option("--rails", to.rails,
                       "What ranks use: auto, near, all; as the engine's WEFT_RAILS");
   command->add_option("--straggler", to.stragglers, "RANK:+500us begins late, RANK:x2 is slower");
@@ -264,7 +356,8 @@ void add_predict(CLI::App& app, Action& action) {
       ->check(number_in(0.0, 1e6));
   command
       ->add_option("--combine", to.combine_gbyte_per_s,
-                   "GB/s that a rank reads while combining; 0: as it reads others' memory")
+                   "GB/s of terms that a lane reads while combining; 0: as the cluster file says, "
+                   "else 10")
       ->check(number_in(0.0, 1e6));
   command->add_option("--piece", to.piece,
                       "Bytes of the pieces that messages go in: 512K [256K where a rail is one of "
