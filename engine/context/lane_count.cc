@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include "scheduler/stripes/stripes.h"
+
 namespace weft {
 namespace {
 
 constexpr int kUsualMost = 4;
+static_assert(Config::kMostLanes == kMostLanes);
 
 int near_rails(std::span<const RailRecord> rails) {
   if (rails.empty()) return 0;

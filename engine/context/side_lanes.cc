@@ -9,11 +9,11 @@
 namespace weft {
 namespace {
 
-// The rail that a stripe prefers. Every rail gets equally many stripes; a stripe that is left over
-// takes whichever rail is free.
-int rail_of(const std::vector<int>& rails, std::size_t stripe, std::size_t stripes) {
-  if (rails.empty() || stripe >= stripes / rails.size() * rails.size()) return kAnyRail;
-  return rails[stripe % rails.size()];
+// The bond's number of the rail that a stripe prefers.
+int rail_of(const Call& call, const std::vector<int>& rails, std::size_t stripe,
+            std::size_t stripes) {
+  const int rail = preferred_rail(bytes_of(call), rails.size(), stripe, stripes);
+  return rail == kAnyRail ? kAnyRail : rails[static_cast<std::size_t>(rail)];
 }
 
 // The shares of the stripes: by the rates of their rails, if all ranks know them.
@@ -57,12 +57,12 @@ Result<SideLanes::Parts> SideLanes::cut_large(const std::shared_ptr<PendingOpera
   for (std::size_t stripe = 1; stripe < stripes; ++stripe) {
     auto part = std::make_shared<PendingOperation>(std::weak_ptr<Lane>());
     part->invocation = stripe_of(invocation, speeds, stripe);
-    part->invocation.call.rail = rail_of(rails, stripe, stripes);
+    part->invocation.call.rail = rail_of(part->invocation.call, rails, stripe, stripes);
     part->whole = operation;
     parts.push_back(std::move(part));
   }
   narrow(invocation, speeds, 0);
-  invocation.call.rail = rail_of(rails, 0, stripes);
+  invocation.call.rail = rail_of(invocation.call, rails, 0, stripes);
   operation->is_in_parts = true;
   operation->parts = static_cast<int>(stripes);
   return parts;

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/context/cutting.h"
 #include "engine/context/machine_table.h"
 #include "engine/context/side_lane.h"
-#include "engine/context/stripes.h"
 
 namespace weft {
 
@@ -38,7 +38,8 @@ class SideLanes {
   // If the operation is large, narrows it to the first lane's part and returns the parts of the
   // other lanes, to be posted when the operation was admitted.
   [[nodiscard]] Result<Parts> cut(const std::shared_ptr<PendingOperation>& operation) {
-    if (stripes_of(operation->invocation.call, most_) == 1) return Parts();
+    const Call& call = operation->invocation.call;
+    if (stripes_of(call, most_) == 1) return Parts();
     return cut_large(operation);
   }
   // Gives the lanes their parts of the operation with that number.

@@ -2,23 +2,11 @@
 #include "scheduler/simulate/lanes.h"
 
 #include <algorithm>
-#include <array>
+
+#include "scheduler/stripes/stripes.h"
 
 namespace weft::simulator {
 namespace {
-
-// Elementwise operations, and those whose parts are equal on all ranks: a stripe of each has the
-// same plan as the whole.
-constexpr std::array<std::string_view, 10> kStriped = {"neighbor_allreduce",
-                                                       "hierarchical_neighbor_allreduce",
-                                                       "allreduce",
-                                                       "group_average",
-                                                       "pair_average",
-                                                       "broadcast",
-                                                       "reduce",
-                                                       "gather",
-                                                       "neighbor_allgather",
-                                                       "alltoall"};
 
 constexpr std::size_t kCacheLine = 64;
 
@@ -43,11 +31,9 @@ double lane_gbyte_per_s(const SimulatedJob& job, const SimulateOptions& options)
 }  // namespace
 
 int lanes_of(const SimulatedJob& job, const SimulateOptions& options) {
-  if (options.lanes == 1) return 1;
+  if (options.lanes == 1 || !is_cut(job.plan(0).plan.operation)) return 1;
   const std::size_t bytes = std::max(job.bytes.input, job.bytes.output);
-  if (bytes / at(options.lanes) < kStripeBytes) return 1;
-  const std::string_view operation = job.plan(0).plan.operation;
-  return std::ranges::find(kStriped, operation) == kStriped.end() ? 1 : options.lanes;
+  return static_cast<int>(stripes_of(bytes, at(options.lanes)));
 }
 
 LaneJob::LaneJob(const SimulatedJob& job, const SimulateOptions& options)
@@ -104,9 +90,12 @@ void LaneJob::prefer_rails(Planned& planned, int lane) const {
   for (std::size_t edge = 0; edge < view.out.size(); ++edge) {
     if (preferred[edge] != kAnyRail) continue;
     by_rank_.rails.rails_between(view.rank, view.out[edge], used);
-    if (used.empty()) continue;
+    const std::size_t bytes = std::max(by_rank_.bytes.input, by_rank_.bytes.output);
+    const int own =
+        preferred_rail(bytes / at(options_.lanes), used.size(), at(lane), at(options_.lanes));
+    if (own == kAnyRail) continue;
     by_rank_.rails.rails_of_machines(view.rank, view.out[edge], all);
-    const auto found = std::ranges::find(all, used[at(lane) % used.size()]);
+    const auto found = std::ranges::find(all, used[at(own)]);
     preferred[edge] = static_cast<int>(found - all.begin());
   }
 }

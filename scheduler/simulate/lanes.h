@@ -2,8 +2,8 @@
 // module.
 //
 // Lane k of rank r becomes rank r * lanes + k, on the machine of r. It runs r's plan on its stripe of
-// the bytes and talks to lane k of r's peers. Of the rails that lead from r to a peer it prefers
-// number k, modulo how many there are; a rail that the plan names goes before. Everything else of the
+// the bytes and talks to lane k of r's peers. It prefers a rail as in the engine
+// (scheduler/stripes); a rail that the plan names goes before. Everything else of the
 // simulator knows ranks alone, and a rank with one lane is simulated as if there were no lanes.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace weft::simulator {
 
-// How many lanes of each rank have a part in the job: `options.lanes`, or one if the operation is not
-// cut into stripes or is too small for that.
+// How many lanes of each rank have a part in the job: at most `options.lanes`; one if the operation is
+// not cut into stripes.
 [[nodiscard]] int lanes_of(const SimulatedJob& job, const SimulateOptions& options);
 
 class LaneJob {

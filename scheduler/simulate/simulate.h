@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "scheduler/plan/plan.h"
+#include "scheduler/stripes/stripes.h"
 #include "topology/cluster/cluster.h"
 #include "topology/rails/rails.h"
 
@@ -46,14 +47,8 @@ struct Straggler {
   double slowdown = 1;  // posts, combines and reads memory slower by this factor
 };
 
-// The most lanes of a rank that are simulated: no engine has more threads than a machine has cores.
-inline constexpr int kMostLanes = 64;
-// The least bytes of a stripe. A smaller one would take less time than its thread needs to begin.
-inline constexpr std::size_t kStripeBytes = std::size_t{1} << 20;
-
 struct SimulateOptions {
-  // Lanes of each rank: threads that share a large operation. An operation that can be cut is cut
-  // into as many stripes, if a stripe then has kStripeBytes; else one lane does all of it.
+  // Lanes of each rank: threads that share a large operation (scheduler/stripes).
   int lanes = 1;
   // Time of a lane's processor for each message, at the sender and again at the receiver.
   double message_us = 0;

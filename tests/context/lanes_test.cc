@@ -5,7 +5,6 @@
 #include <latch>
 
 #include "engine/context/lane_count.h"
-#include "engine/context/stripes.h"
 #include "tests/base/sanitized.h"
 #include "tests/context/outcomes.h"
 
@@ -19,36 +18,6 @@ Config with_lanes(int lanes) {
   Config config = test_config();
   config.lanes = lanes;
   return config;
-}
-
-TEST(Stripes, CoverAllElementsOnce) {
-  for (const std::vector<std::uint32_t>& speeds :
-       {std::vector<std::uint32_t>{1, 1}, {1, 1, 1}, {400'000, 100'000}, {1, 0, 2}, {7}}) {
-    for (const std::size_t elements : {0UL, 1UL, 15UL, 16UL, 1000UL, 1'000'003UL}) {
-      std::size_t end = 0;
-      for (std::size_t stripe = 0; stripe < speeds.size(); ++stripe) {
-        const Range range = stripe_range(elements, 16, speeds, stripe);
-        EXPECT_EQ(range.offset, end);
-        EXPECT_EQ(range.offset % 16, 0U);
-        end = range.offset + range.count;
-      }
-      EXPECT_EQ(end, elements);
-    }
-  }
-  EXPECT_EQ(stripe_range(1000, 1, std::vector<std::uint32_t>{300, 100}, 0).count, 750U);
-}
-
-TEST(Stripes, AreOfLargeOperationsByElementOnly) {
-  const auto stripes = [](Collective collective, std::size_t mib, std::size_t lanes) {
-    Call call;
-    call.collective = collective;
-    call.input_count = call.output_count = mib << 20;
-    return stripes_of(call, lanes);
-  };
-  EXPECT_EQ(stripes(Collective::allreduce, 1, 8), 1U);
-  EXPECT_EQ(stripes(Collective::allreduce, 3, 8), 3U);
-  EXPECT_EQ(stripes(Collective::broadcast, 64, 8), 8U);
-  EXPECT_EQ(stripes(Collective::allgather, 64, 8), 1U);
 }
 
 TEST(LaneCount, FollowsTheCoresAndTheInterfaces) {

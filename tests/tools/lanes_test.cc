@@ -83,14 +83,14 @@ TEST_F(LanesOfRanks, ARateOfTheFileOrOfAnOptionWins) {
 
 TEST_F(LanesOfRanks, SmallMessagesAndOtherOperationsHaveOne) {
   const std::vector<nlohmann::json> rows =
-      predicted("--sizes 2M --lanes 4", "neighbor_allreduce,scatter");
+      predicted("--sizes 1M --lanes 4", "neighbor_allreduce,scatter");
   ASSERT_EQ(rows.size(), 2U);
   for (const nlohmann::json& row : rows) {
     EXPECT_EQ(row["lanes"], 4);
     EXPECT_EQ(row["lanes_used"], 1);
   }
-  EXPECT_TRUE(mentions(run("predict", "--sizes 2M --lanes 4").out, "1 of 4"));
-  EXPECT_EQ(mapped("--bytes 2M --lanes 4")["combining"]["lanes"], 1);
+  EXPECT_TRUE(mentions(run("predict", "--sizes 1M --lanes 4").out, "1 of 4"));
+  EXPECT_EQ(mapped("--bytes 2M --lanes 4")["combining"]["lanes"], 2);
 }
 
 TEST_F(LanesOfRanks, OneNumberIsRecommendedWithinTheCores) {

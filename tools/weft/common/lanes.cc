@@ -28,7 +28,7 @@ int cores_per_rank(const Cluster& cluster) {
 
 int most_lanes(const Cluster& cluster, std::size_t bytes) {
   const int cores = cores_per_rank(cluster);
-  const std::size_t stripes = std::max<std::size_t>(bytes / kStripeBytes, 1);
+  const std::size_t stripes = std::max<std::size_t>(bytes / kLeastStripeBytes, 1);
   const std::size_t most = std::min<std::size_t>(stripes, kMostLanes);
   return cores == 0 ? static_cast<int>(most) : std::min(static_cast<int>(most), cores);
 }

@@ -14,7 +14,7 @@ namespace weft {
 // tells how many it has.
 [[nodiscard]] int cores_per_rank(const Cluster& cluster);
 // The most lanes that can have a part in an operation of so many bytes: one for each core, and for
-// each stripe of kStripeBytes.
+// each stripe of kLeastStripeBytes.
 [[nodiscard]] int most_lanes(const Cluster& cluster, std::size_t bytes);
 
 struct LaneAdvice {

@@ -9,7 +9,8 @@
 namespace weft {
 
 int lanes_of(double bytes, int lanes) {
-  return bytes / lanes < static_cast<double>(kStripeBytes) ? 1 : lanes;
+  return static_cast<int>(
+      stripes_of(static_cast<std::size_t>(bytes), static_cast<std::size_t>(lanes)));
 }
 
 LaneWork lane_work(const Cluster& cluster, const Graph& graph, const Placement& placement,

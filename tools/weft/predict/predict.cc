@@ -175,7 +175,7 @@ class Prediction {
     const std::uint64_t simulated = row.messages * static_cast<std::uint64_t>(row.alike) /
                                     static_cast<std::uint64_t>(row.ranks);
     return options_.asked.lanes.empty() && row.lane_share >= kLeastLaneShare &&
-           row.bytes >= 2 * kStripeBytes && simulated * kFewTries <= kMostTried;
+           row.bytes >= 2 * kLeastStripeBytes && simulated * kFewTries <= kMostTried;
   }
 
   [[nodiscard]] Result<RowAdvice> advise(PredictedCase of, const PredictScene& scene,

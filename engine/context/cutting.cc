@@ -1,8 +1,7 @@
-// stripes: which operations are cut, and where.
-#include "engine/context/stripes.h"
+// cutting: see the header.
+#include "engine/context/cutting.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace weft {
 namespace {
@@ -15,40 +14,12 @@ std::size_t elements_of(const Call& call) {
 
 }  // namespace
 
-bool is_cut(Collective collective) {
-  switch (collective) {
-    case Collective::neighbor_allreduce:
-    case Collective::allreduce:
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::hierarchical_neighbor_allreduce:
-    case Collective::local_allreduce:
-      return true;
-    default:
-      return false;
-  }
+std::size_t bytes_of(const Call& call) {
+  return elements_of(call) * size_of(call.type);
 }
 
 std::size_t stripes_of(const Call& call, std::size_t lanes) {
-  if (!is_cut(call.collective)) return 1;
-  return std::clamp<std::size_t>(elements_of(call) * size_of(call.type) / kLeastStripeBytes, 1,
-                                 lanes);
-}
-
-Range stripe_range(std::size_t elements, std::size_t grain, std::span<const std::uint32_t> speeds,
-                   std::size_t stripe) {
-  const auto sum = [&speeds](std::size_t count) {
-    return std::accumulate(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(count),
-                           std::uint64_t{0});
-  };
-  const auto end = [&](std::size_t count) {
-    if (count == speeds.size()) return elements;
-    const double share = static_cast<double>(sum(count)) / static_cast<double>(sum(speeds.size()));
-    const auto grains = static_cast<double>(elements / grain);
-    return static_cast<std::size_t>(share * grains) * grain;
-  };
-  const std::size_t begin = end(stripe);
-  return {begin, end(stripe + 1) - begin};
+  return is_cut(call.collective) ? stripes_of(bytes_of(call), lanes) : 1;
 }
 
 void narrow(Invocation& invocation, std::span<const std::uint32_t> speeds, std::size_t stripe) {

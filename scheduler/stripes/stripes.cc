@@ -1,0 +1,62 @@
+// stripes: see the header.
+#include "scheduler/stripes/stripes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMostPreferringBytes = std::size_t{4} << 20;
+
+struct Cut {
+  Collective collective;
+  std::string_view operation;
+};
+constexpr Cut kCut[] = {
+    {Collective::neighbor_allreduce, "neighbor_allreduce"},
+    {Collective::allreduce, "allreduce"},
+    {Collective::broadcast, "broadcast"},
+    {Collective::reduce, "reduce"},
+    {Collective::hierarchical_neighbor_allreduce, "hierarchical_neighbor_allreduce"},
+    {Collective::local_allreduce, "local_allreduce"},
+};
+
+}  // namespace
+
+bool is_cut(Collective collective) {
+  return std::ranges::find(kCut, collective, &Cut::collective) != std::end(kCut);
+}
+
+bool is_cut(std::string_view operation) {
+  return std::ranges::find(kCut, operation, &Cut::operation) != std::end(kCut);
+}
+
+std::size_t stripes_of(std::size_t bytes, std::size_t lanes) {
+  return std::clamp<std::size_t>(bytes / kLeastStripeBytes, 1, lanes);
+}
+
+Range stripe_range(std::size_t elements, std::size_t grain, std::span<const std::uint32_t> speeds,
+                   std::size_t stripe) {
+  const auto sum = [&speeds](std::size_t count) {
+    return std::accumulate(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(count),
+                           std::uint64_t{0});
+  };
+  const auto end = [&](std::size_t count) {
+    if (count == speeds.size()) return elements;
+    const double share = static_cast<double>(sum(count)) / static_cast<double>(sum(speeds.size()));
+    const auto grains = static_cast<double>(elements / grain);
+    return static_cast<std::size_t>(share * grains) * grain;
+  };
+  const std::size_t begin = end(stripe);
+  return {begin, end(stripe + 1) - begin};
+}
+
+int preferred_rail(std::size_t bytes, std::size_t rails, std::size_t stripe, std::size_t stripes) {
+  if (rails == 0 || bytes > kMostPreferringBytes) return kAnyRail;
+  if (stripe >= stripes / rails * rails) return kAnyRail;
+  return static_cast<int>(stripe % rails);
+}
+
+}  // namespace weft
