@@ -2,14 +2,46 @@
 #include "engine/context/cutting.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace weft {
 namespace {
 
-// The elements of the operation. Only the root of a reduce has an output, and a rank that is not
+// The elements of the rank's block. Only the root of a reduce has an output, and a rank that is not
 // the root of a broadcast may have no input.
 std::size_t elements_of(const Call& call) {
   return call.collective == Collective::broadcast ? call.output_count : call.input_count;
+}
+
+const void* moved(const void* memory, std::size_t bytes) {
+  return memory == nullptr ? nullptr : static_cast<const std::byte*>(memory) + bytes;
+}
+
+// Leaves out of the plan of a gather's root the combines of blocks that have no part on this lane,
+// and their senders, which do not use the lane. Each step of the plan is the combine of one block
+// from one place. `has_part`: by block.
+void leave_out(Invocation& invocation, const std::vector<bool>& has_part) {
+  auto plan = std::make_unique<Plan>(*invocation.plan);
+  std::erase_if(plan->steps, [&](const Step& step) { return !has_part[step.slice.first]; });
+  std::vector<std::uint32_t> edges;
+  const auto each_message = [&plan](const auto& use) {
+    for (const Step& step : plan->steps) {
+      Operand& from = plan->operands[step.first];
+      if (from.kind == Operand::Kind::message) use(from.edge);
+    }
+  };
+  each_message([&](std::uint32_t edge) { edges.push_back(edge); });
+  std::ranges::sort(edges);
+  each_message([&](std::uint32_t& edge) {
+    edge = static_cast<std::uint32_t>(std::ranges::lower_bound(edges, edge) - edges.begin());
+  });
+  std::vector<Contact*> senders;
+  for (const std::uint32_t edge : edges) senders.push_back(invocation.in[edge]);
+  plan->in_degree = static_cast<std::uint32_t>(senders.size());
+  invocation.in = std::move(senders);
+  invocation.call.in = invocation.in;
+  invocation.own_plan = std::move(plan);
+  invocation.plan = invocation.own_plan.get();
 }
 
 }  // namespace
@@ -19,24 +51,62 @@ std::size_t bytes_of(const Call& call) {
 }
 
 std::size_t stripes_of(const Call& call, std::size_t lanes) {
-  return is_cut(call.collective) ? stripes_of(bytes_of(call), lanes) : 1;
+  if (!is_cut(call.collective)) return 1;
+  std::size_t most = elements_of(call);
+  if (call.collective == Collective::gather) {
+    for (const Range& block : call.given) most = std::max(most, block.count);
+  }
+  return stripes_of(most * size_of(call.type), lanes);
 }
 
-void narrow(Invocation& invocation, std::span<const std::uint32_t> speeds, std::size_t stripe) {
+// The shares of the stripes: by the rates of the rails, if every rail has equally many stripes.
+std::vector<std::uint32_t> Cut::speeds(std::size_t stripes) const {
+  std::vector<std::uint32_t> speeds(stripes, 1);
+  if (rates_.empty() || stripes % rates_.size() != 0) return speeds;
+  for (std::size_t stripe = 0; stripe < stripes; ++stripe)
+    speeds[stripe] = rates_[stripe % rates_.size()];
+  return speeds;
+}
+
+// The part of a block on a lane; empty if the block is cut into fewer stripes.
+Range Cut::range(std::size_t elements, std::size_t element, std::size_t lane) const {
+  const std::size_t count = stripes(elements * element);
+  if (lane >= count) return {elements, 0};
+  return stripe_range(elements, std::max<std::size_t>(64 / element, 1), speeds(count), lane);
+}
+
+void Cut::narrow(Invocation& invocation, std::size_t lane) const {
   Call& call = invocation.call;
   const std::size_t element = size_of(call.type);
-  const Range range =
-      stripe_range(elements_of(call), std::max<std::size_t>(64 / element, 1), speeds, stripe);
-  if (call.input != nullptr)
-    call.input = static_cast<const std::byte*>(call.input) + range.offset * element;
-  if (call.output != nullptr)
-    call.output = static_cast<std::byte*>(call.output) + range.offset * element;
-  if (call.input_count != 0) call.input_count = range.count;
-  if (call.output_count != 0) call.output_count = range.count;
+  if (call.collective == Collective::gather) return narrow_gather(invocation, lane);
+  const Range part = range(elements_of(call), element, lane);
+  call.input = moved(call.input, part.offset * element);
+  call.output = const_cast<void*>(moved(call.output, part.offset * element));
+  if (call.input_count != 0) call.input_count = part.count;
+  if (call.output_count != 0) call.output_count = part.count;
 }
 
-Invocation stripe_of(const Invocation& whole, std::span<const std::uint32_t> speeds,
-                     std::size_t stripe) {
+// The blocks lie where they did in the root's output, and are shorter.
+void Cut::narrow_gather(Invocation& invocation, std::size_t lane) const {
+  Call& call = invocation.call;
+  const std::size_t element = size_of(call.type);
+  const Range own = range(call.input_count, element, lane);
+  call.input = moved(call.input, own.offset * element);
+  call.input_count = own.count;
+  std::vector<Range> blocks(call.given.begin(), call.given.end());
+  std::vector<bool> has_part;
+  for (Range& block : blocks) {
+    has_part.push_back(lane < stripes(block.count * element));
+    const Range part = range(block.count, element, lane);
+    block = {block.offset + part.offset, part.count};
+  }
+  invocation.given = std::move(blocks);
+  call.given = invocation.given;
+  // On the first lane every block has a part.
+  if (std::ranges::find(has_part, false) != has_part.end()) leave_out(invocation, has_part);
+}
+
+Invocation Cut::part_of(const Invocation& whole, std::size_t lane) const {
   Invocation part;
   part.plan = whole.plan;
   part.trace_name = whole.trace_name;
@@ -49,7 +119,7 @@ Invocation stripe_of(const Invocation& whole, std::span<const std::uint32_t> spe
   part.call.out = part.out;
   part.call.receive_weights = part.receive_weights;
   part.call.send_weights = part.send_weights;
-  narrow(part, speeds, stripe);
+  narrow(part, lane);
   return part;
 }
 

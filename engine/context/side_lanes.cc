@@ -16,16 +16,6 @@ int rail_of(const Call& call, const std::vector<int>& rails, std::size_t stripe,
   return rail == kAnyRail ? kAnyRail : rails[static_cast<std::size_t>(rail)];
 }
 
-// The shares of the stripes: by the rates of their rails, if all ranks know them.
-std::vector<std::uint32_t> speeds_of(const Machines& machines, std::size_t stripes) {
-  const std::vector<std::uint32_t>& rates = machines.rail_rates;
-  std::vector<std::uint32_t> speeds(stripes, 1);
-  if (rates.empty() || stripes % rates.size() != 0) return speeds;
-  for (std::size_t stripe = 0; stripe < stripes; ++stripe)
-    speeds[stripe] = rates[stripe % rates.size()];
-  return speeds;
-}
-
 }  // namespace
 
 Status SideLanes::open(std::size_t lanes) {
@@ -46,22 +36,22 @@ Status SideLanes::open(std::size_t lanes) {
 Result<SideLanes::Parts> SideLanes::cut_large(const std::shared_ptr<PendingOperation>& operation) {
   WEFT_ASSIGN(const Machines* all, machines_.get());
   Invocation& invocation = operation->invocation;
-  const std::size_t stripes =
-      stripes_of(invocation.call, std::min(most_, static_cast<std::size_t>(all->lanes)));
+  const std::size_t lanes = std::min(most_, static_cast<std::size_t>(all->lanes));
+  const std::size_t stripes = stripes_of(invocation.call, lanes);
   if (stripes == 1) return Parts();
   WEFT_RETURN_IF_ERROR(open(stripes));
   invocation.call.stripes = static_cast<int>(stripes);
   const std::vector<int>& rails = all->used_numbers[static_cast<std::size_t>(config_.rank)];
-  const std::vector<std::uint32_t> speeds = speeds_of(*all, stripes);
+  const Cut cut(lanes, all->rail_rates);
   Parts parts;
-  for (std::size_t stripe = 1; stripe < stripes; ++stripe) {
+  for (std::size_t lane = 1; lane < stripes; ++lane) {
     auto part = std::make_shared<PendingOperation>(std::weak_ptr<Lane>());
-    part->invocation = stripe_of(invocation, speeds, stripe);
-    part->invocation.call.rail = rail_of(part->invocation.call, rails, stripe, stripes);
+    part->invocation = cut.part_of(invocation, lane);
+    part->invocation.call.rail = rail_of(part->invocation.call, rails, lane, stripes);
     part->whole = operation;
     parts.push_back(std::move(part));
   }
-  narrow(invocation, speeds, 0);
+  cut.narrow(invocation, 0);
   invocation.call.rail = rail_of(invocation.call, rails, 0, stripes);
   operation->is_in_parts = true;
   operation->parts = static_cast<int>(stripes);

@@ -24,6 +24,7 @@ void Invocation::clear() {
   send_weights.clear();
   given.clear();
   given_input.clear();
+  own_plan.reset();
 }
 
 Admission::Admission(const ExecutionOptions& options, std::uint32_t channels)

@@ -23,6 +23,7 @@ struct Invocation {
   std::vector<Contact*> in, out;
   std::vector<double> receive_weights, send_weights;
   std::vector<Range> given, given_input;
+  std::unique_ptr<const Plan> own_plan;  // `plan`, if it was made for this call alone
 
   void clear();
 };

@@ -20,6 +20,11 @@ std::size_t stripe_of(std::size_t bytes, int lanes) {
   return std::min(bytes, (line_count + at(lanes) - 1) / at(lanes) * kCacheLine);
 }
 
+// What is cut: all elements, or each rank's part of a gather.
+std::size_t block_of(const OperandBytes& bytes, std::string_view operation) {
+  return operation == "gather" ? bytes.block : std::max(bytes.input, bytes.output);
+}
+
 // Of the machine with the most ranks.
 double lane_gbyte_per_s(const SimulatedJob& job, const SimulateOptions& options) {
   SharedMemory memory = job.cluster.memory;
@@ -31,9 +36,10 @@ double lane_gbyte_per_s(const SimulatedJob& job, const SimulateOptions& options)
 }  // namespace
 
 int lanes_of(const SimulatedJob& job, const SimulateOptions& options) {
-  if (options.lanes == 1 || !is_cut(job.plan(0).plan.operation)) return 1;
-  const std::size_t bytes = std::max(job.bytes.input, job.bytes.output);
-  return static_cast<int>(stripes_of(bytes, at(options.lanes)));
+  if (options.lanes == 1) return 1;
+  const std::string_view operation = job.plan(0).plan.operation;
+  if (!is_cut(operation)) return 1;
+  return static_cast<int>(stripes_of(block_of(job.bytes, operation), at(options.lanes)));
 }
 
 LaneJob::LaneJob(const SimulatedJob& job, const SimulateOptions& options)
@@ -90,9 +96,9 @@ void LaneJob::prefer_rails(Planned& planned, int lane) const {
   for (std::size_t edge = 0; edge < view.out.size(); ++edge) {
     if (preferred[edge] != kAnyRail) continue;
     by_rank_.rails.rails_between(view.rank, view.out[edge], used);
-    const std::size_t bytes = std::max(by_rank_.bytes.input, by_rank_.bytes.output);
     const int own =
-        preferred_rail(bytes / at(options_.lanes), used.size(), at(lane), at(options_.lanes));
+        preferred_rail(block_of(by_rank_.bytes, planned.plan.operation) / at(options_.lanes),
+                       used.size(), at(lane), at(options_.lanes));
     if (own == kAnyRail) continue;
     by_rank_.rails.rails_of_machines(view.rank, view.out[edge], all);
     const auto found = std::ranges::find(all, used[at(own)]);

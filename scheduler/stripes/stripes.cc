@@ -21,6 +21,7 @@ constexpr Cut kCut[] = {
     {Collective::reduce, "reduce"},
     {Collective::hierarchical_neighbor_allreduce, "hierarchical_neighbor_allreduce"},
     {Collective::local_allreduce, "local_allreduce"},
+    {Collective::gather, "gather"},
 };
 
 }  // namespace

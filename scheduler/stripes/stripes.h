@@ -2,9 +2,10 @@
 // of their own. A stripe is a range of the elements. Each lane runs the plan of the whole operation
 // on its stripe, so plans and messages are the same as on one lane.
 //
-// Only operations that work element by element are cut: what a rank makes of element e depends on
-// element e of all ranks alone. All ranks of an operation have the same number of bytes and the
-// same number of lanes, and so compute the same stripes without asking each other.
+// Cut are operations that work element by element: what a rank makes of element e depends on element
+// e of all ranks alone. All ranks of such an operation have the same number of bytes and the same
+// number of lanes, and so compute the same stripes without asking each other. So do the two ends of
+// each block of a gather, which a rank gives to the root.
 //
 // Pure functions, which any thread may call. The engine and the simulator use the same ones.
 #pragma once
@@ -26,11 +27,10 @@ inline constexpr int kMostLanes = 64;
 // much as summing a tenth of this.
 inline constexpr std::size_t kLeastStripeBytes = std::size_t{1} << 20;
 
-// Whether the operation, or that of a plan (Plan::operation), works element by element, and all its
-// ranks take part.
+// Whether the operation, or that of a plan (Plan::operation), is cut.
 [[nodiscard]] bool is_cut(Collective collective);
 [[nodiscard]] bool is_cut(std::string_view operation);
-// On how many of `lanes` lanes an operation of so many bytes runs that is cut.
+// Into how many stripes an operation, or a block of a gather, of so many bytes is cut.
 [[nodiscard]] std::size_t stripes_of(std::size_t bytes, std::size_t lanes);
 
 // Stripe `stripe` of `elements` elements: shares in proportion to `speeds`, one for each stripe,

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <latch>
+#include <numeric>
 
 #include "engine/context/lane_count.h"
 #include "tests/base/sanitized.h"
@@ -97,6 +98,53 @@ TEST(Lanes, GiveTheResultsOfOneLane) {
         },
         with_lanes(3));
   }
+}
+
+// Parts of many sizes: each is cut by its own size, which the other senders do not know.
+TEST(Lanes, GatherLargeAndSmallParts) {
+  run_job(
+      4,
+      [](Context& context) {
+        const std::vector<std::size_t> counts{kLarge, 10, kLarge * 3 / 4, 0};
+        const std::size_t own = counts[static_cast<std::size_t>(context.rank())];
+        const std::size_t all = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+        for (const bool foreign : {false, true}) {
+          for (const Rank root : {0, 1}) {
+            Array<float> x(own, foreign), y(all, foreign);
+            for (std::size_t i = 0; i < own; ++i) x[i] = value(context.rank(), i);
+            const Status status =
+                context.gather(in(x.data(), own), out(y.data(), all), root, counts);
+            ASSERT_TRUE(status.ok()) << status.to_string();
+            if (context.rank() != root) continue;
+            std::size_t begin = 0;
+            for (Rank rank = 0; rank < 4; ++rank) {
+              const std::size_t count = counts[static_cast<std::size_t>(rank)];
+              ASSERT_TRUE(
+                  holds(y.data() + begin, count, [rank](std::size_t i) { return value(rank, i); }))
+                  << "of rank " << rank;
+              begin += count;
+            }
+          }
+        }
+      },
+      with_lanes(3));
+}
+
+TEST(Lanes, GatherInPlace) {
+  run_job(
+      2,
+      [](Context& context) {
+        Array<float> y(2 * kLarge, false);
+        float* own = y.data() + static_cast<std::size_t>(context.rank()) * kLarge;
+        for (std::size_t i = 0; i < kLarge; ++i) own[i] = value(context.rank(), i);
+        ASSERT_TRUE(context.gather(in(own, kLarge), out(y.data(), 2 * kLarge), 0).ok());
+        if (context.rank() != 0) return;
+        for (Rank rank = 0; rank < 2; ++rank) {
+          ASSERT_TRUE(holds(y.data() + static_cast<std::size_t>(rank) * kLarge, kLarge,
+                            [rank](std::size_t i) { return value(rank, i); }));
+        }
+      },
+      with_lanes(2));
 }
 
 TEST(Lanes, AreAsManyAsTheRankWithTheFewestCanHave) {
