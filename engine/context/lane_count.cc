@@ -8,7 +8,6 @@
 namespace weft {
 namespace {
 
-constexpr int kUsualMost = 4;
 static_assert(Config::kMostLanes == kMostLanes);
 
 int near_rails(std::span<const RailRecord> rails) {
@@ -23,8 +22,7 @@ std::size_t lanes_of(const Config& config, std::span<const RailRecord> rails, in
                      int cores) {
   if (config.size == 1 || config.progress == ProgressMode::waiter) return 1;
   if (config.lanes != 0) return static_cast<std::size_t>(config.lanes);
-  const int most = std::clamp(near_rails(rails), kUsualMost, Config::kMostLanes);
-  return static_cast<std::size_t>(std::clamp(cores / ranks_here / 2, 1, most));
+  return static_cast<std::size_t>(automatic_lanes(near_rails(rails), ranks_here, cores));
 }
 
 }  // namespace weft

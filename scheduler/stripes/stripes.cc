@@ -26,6 +26,11 @@ constexpr Cut kCut[] = {
 
 }  // namespace
 
+int automatic_lanes(int near_interfaces, int ranks, int cores) {
+  constexpr int kUsualMost = 4;
+  return std::clamp(cores / ranks / 2, 1, std::clamp(near_interfaces, kUsualMost, kMostLanes));
+}
+
 bool is_cut(Collective collective) {
   return std::ranges::find(kCut, collective, &Cut::collective) != std::end(kCut);
 }

@@ -27,6 +27,11 @@ inline constexpr int kMostLanes = 64;
 // much as summing a tenth of this.
 inline constexpr std::size_t kLeastStripeBytes = std::size_t{1} << 20;
 
+// How many lanes a rank has if nobody says how many: half of its cores, because callers compute
+// beside the lanes, and at most as many as it has near interfaces, or four if it has fewer, because
+// one lane sums more slowly than a fast interface receives. `cores`: those that `ranks` ranks share.
+[[nodiscard]] int automatic_lanes(int near_interfaces, int ranks, int cores);
+
 // Whether the operation, or that of a plan (Plan::operation), is cut.
 [[nodiscard]] bool is_cut(Collective collective);
 [[nodiscard]] bool is_cut(std::string_view operation);

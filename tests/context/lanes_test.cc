@@ -1,4 +1,6 @@
 // Large operations over several lanes: the same results, errors and order as on one lane.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -343,6 +345,28 @@ TEST(Lanes, AreThreadsWithNamesAndOnlyFromTheFirstLargeOperationOn) {
         ASSERT_TRUE(context.barrier().ok());
       },
       with_lanes(2));
+}
+
+TEST(Lanes, AreRowsOfTheTimeline) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("weft-lanes-" + std::to_string(getpid())))
+          .string();
+  Config config = with_lanes(2);
+  config.trace = path + "-{rank}.json";
+  run_job(
+      2,
+      [](Context& context) {
+        Array<float> x(kLarge, false);
+        ASSERT_TRUE(
+            context.allreduce(in(x.data(), kLarge), out(x.data(), kLarge), ReduceOp::sum).ok());
+      },
+      config);
+  for (const char* rank : {"-0.json", "-1.json"}) {
+    std::ifstream file(path + rank);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_NE(text.find("\"lane 1\""), std::string::npos);
+    std::filesystem::remove(path + rank);
+  }
 }
 
 TEST(Lanes, OfASplitContextAreItsOwn) {

@@ -34,6 +34,13 @@ TEST(Stripes, AreOfLargeOperationsByElementOnly) {
   EXPECT_FALSE(is_cut(Collective::allgather) || is_cut("allgather"));
 }
 
+TEST(Stripes, LanesWithoutASettingLeaveHalfOfTheCores) {
+  EXPECT_EQ(automatic_lanes(8, 2, 2), 1);
+  EXPECT_EQ(automatic_lanes(0, 4, 16), 2);
+  EXPECT_EQ(automatic_lanes(0, 1, 64), 4);
+  EXPECT_EQ(automatic_lanes(8, 1, 64), 8);
+}
+
 TEST(Stripes, PreferRailsEvenlyIfTheyAreSmall) {
   constexpr std::size_t kSmall = std::size_t{2} << 20;
   EXPECT_EQ(preferred_rail(kSmall, 2, 0, 2), 0);

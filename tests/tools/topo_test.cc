@@ -146,6 +146,15 @@ TEST(Topo, ThisMachineWhateverItIs) {
   EXPECT_TRUE(mentions(xml.out, "<topology"));
 }
 
+TEST(Topo, LanesOfUsualNumbersOfRanks) {
+  const Ran ran = run_weft("topo --from 'synthetic:pack:2 core:16 pu:1'");
+  EXPECT_NE(
+      ran.out.find("lanes: 4 of a rank alone, 4 of each of 2 ranks, 4 of each of 4 ranks, 2 of "
+                   "each of 8 ranks"),
+      std::string::npos)
+      << ran.out;
+}
+
 TEST(Topo, PictureHasEveryDeviceAndItsSwitch) {
   const std::string svg = picture_of(kEight);
   EXPECT_EQ(count(svg, "class=\"core\""), 32U);

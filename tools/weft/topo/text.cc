@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "scheduler/stripes/stripes.h"
 #include "tools/weft/topo/devices.h"
 #include "tools/weft/topo/topo.h"
 
 namespace weft {
 namespace {
+
+constexpr int kMostRanksTold = 8;
 
 std::string on_pci(const PciPlace& place) {
   return place.address.empty()
@@ -101,12 +104,30 @@ std::string matrix(const Machine& machine) {
   return text;
 }
 
+// How many threads the engine gives a rank for large operations, for usual numbers of ranks.
+std::string lanes(const Machine& machine) {
+  int cores = 0;
+  for (const NumaNode& node : machine.nodes) {
+    const auto processors = static_cast<int>(node.processors.size());
+    cores += processors > 0 ? processors : std::max(node.cores, 0);
+  }
+  if (cores == 0) return "";
+  std::vector<std::string> counts;
+  for (int ranks = 1; ranks <= std::min(cores, kMostRanksTold); ranks *= 2) {
+    const int near = static_cast<int>(machine.nics.size()) / ranks;
+    counts.push_back(
+        fmt::format("{} of {}", automatic_lanes(near, ranks, cores),
+                    ranks == 1 ? "a rank alone" : fmt::format("each of {} ranks", ranks)));
+  }
+  return fmt::format("\nlanes: {} (WEFT_LANES)\n", fmt::join(counts, ", "));
+}
+
 }  // namespace
 
 std::string machine_text(const Machine& machine) {
   std::string text = fmt::format("{}: {}\n", machine.source, summary_of(machine));
   if (!machine.caches.empty()) text += fmt::format("caches: {}\n", caches_text(machine));
-  text += tree(machine) + links(machine) + matrix(machine);
+  text += tree(machine) + links(machine) + matrix(machine) + lanes(machine);
   const std::vector<std::string> assumed = assumed_in(machine), unknown = unknown_in(machine);
   if (!assumed.empty()) text += fmt::format("\ntaken to be: {}\n", fmt::join(assumed, "; "));
   if (!unknown.empty())
