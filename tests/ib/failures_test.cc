@@ -191,7 +191,7 @@ TEST(IbFailures, EventsThatWaitWhileTheirQueuePairGoesAreNothing) {
   EXPECT_FALSE(ranks.link(0, 1).failure().ok());
 }
 
-TEST(IbFailures, AFailedDeviceEndsAllPaths) {
+TEST(IbFailures, AFailedDeviceOrQueueEndsAllPaths) {
   for (const ibv_event_type type : {IBV_EVENT_DEVICE_FATAL, IBV_EVENT_SRQ_ERR, IBV_EVENT_CQ_ERR}) {
     Ranks ranks(3);
     ranks.open_all();
@@ -199,7 +199,11 @@ TEST(IbFailures, AFailedDeviceEndsAllPaths) {
     ranks.meet(0, 2);
     std::vector<std::byte> local(8);
     ASSERT_EQ(ranks.link(0, 1).post_read(local, {PieceForm::view, 64, 8}, 5), Posted::posted);
-    ranks.fabric.raise(Ranks::device(0), type);
+    if (type == IBV_EVENT_DEVICE_FATAL) {
+      ranks.fabric.raise(Ranks::device(0), type);
+    } else {
+      ranks.fabric.raise(ranks.fabric.reliable_pairs(Ranks::device(0)).front(), type);
+    }
     look(ranks, 0);
     for (const Rank peer : {1, 2})
       EXPECT_TRUE(has(ranks.link(0, peer).failure(), "to rank " + std::to_string(peer)));

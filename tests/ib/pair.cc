@@ -5,9 +5,11 @@
 
 namespace weft::ib {
 
-Ranks::Ranks(int ranks, std::vector<int> networks, IbOptions options_of_ib)
-    : ib(std::move(options_of_ib)), interfaces_(static_cast<std::size_t>(ranks)) {
-  for (Rank rank = 0; rank < ranks; ++rank) fabric.add_device(device(rank), rank + 1, networks);
+Ranks::Ranks(int ranks, std::vector<int> networks, IbOptions options_of_ib, int devices)
+    : ib(std::move(options_of_ib)),
+      devices_(devices == 0 ? ranks : devices),
+      interfaces_(static_cast<std::size_t>(ranks)) {
+  for (Rank rank = 0; rank < devices_; ++rank) fabric.add_device(device(rank), rank + 1, networks);
 }
 
 // Whatever a test did, nothing may leak and no rule of verbs may have been broken.
@@ -20,7 +22,7 @@ Ranks::~Ranks() {
 
 Result<std::unique_ptr<Interface>> Ranks::try_open(Rank rank) {
   IbOptions own = ib;
-  own.device = device(rank);
+  own.device = device(rank % devices_);
   const auto resolver = [this](Rank peer) -> Result<std::string> { return at(peer).address(); };
   return IbInterface::open(Fabric::library(), rank, options, own, resolver);
 }

@@ -14,10 +14,11 @@
 
 namespace weft::ib {
 
-// Rank r uses device "scripted<r>", whose addresses are 10.0.<network>.<r + 1>.
+// Rank r uses device "scripted<r>", whose addresses are 10.0.<network>.<r + 1>. With fewer devices
+// than ranks it uses "scripted<r mod devices>".
 class Ranks {
  public:
-  explicit Ranks(int ranks, std::vector<int> networks = {0}, IbOptions ib = {});
+  explicit Ranks(int ranks, std::vector<int> networks = {0}, IbOptions ib = {}, int devices = 0);
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -51,6 +52,7 @@ class Ranks {
   }
 
  private:
+  int devices_;
   std::vector<std::unique_ptr<Interface>> interfaces_;
 };
 

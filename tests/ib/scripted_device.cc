@@ -141,6 +141,8 @@ void Fabric::raise(std::uint32_t queue_pair, ibv_event_type type) {
   ibv_async_event event{};
   event.event_type = type;
   event.element.qp = pair;
+  if (type == IBV_EVENT_CQ_ERR) event.element.cq = pair->recv_cq;
+  if (type == IBV_EVENT_SRQ_ERR) event.element.srq = pair->srq;
   notify(static_cast<ScriptedContext&>(*pair->context), event);
 }
 

@@ -98,7 +98,7 @@ class Fabric {
   void deliver_later_ones(bool newest_first);
   void deliver(const ScriptedDatagram& datagram);
   void set_port(ibv_port_state state) { port_ = state; }
-  // To every user of the device, or to the one that owns the queue pair.
+  // Of the device or its port; of the queue pair, or of a queue of it.
   void raise(const std::string& device, ibv_event_type event, int port = 1);
   void raise(std::uint32_t queue_pair, ibv_event_type event);
   [[nodiscard]] std::vector<std::uint32_t> reliable_pairs(const std::string& device);

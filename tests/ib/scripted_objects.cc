@@ -52,7 +52,9 @@ ibv_device** get_device_list(int* count) {
 }
 
 void free_device_list(ibv_device** list) {
-  Fabric::current().died("device list");
+  Fabric& fabric = Fabric::current();
+  const std::scoped_lock lock(fabric.mutex);
+  fabric.died("device list");
   delete[] list;
 }
 
@@ -225,7 +227,7 @@ int destroy_comp_channel(ibv_comp_channel* channel) {
   return end<ScriptedChannel>(channel, "channel");
 }
 
-ibv_cq* create_cq(ibv_context* context, int places, void*, ibv_comp_channel* channel, int) {
+ibv_cq* create_cq(ibv_context* context, int places, void* owner, ibv_comp_channel* channel, int) {
   Fabric& fabric = fabric_of(context);
   const std::scoped_lock lock(fabric.mutex);
   if (places > fabric.limits.max_cqe || places < 1) {
@@ -235,6 +237,7 @@ ibv_cq* create_cq(ibv_context* context, int places, void*, ibv_comp_channel* cha
   auto* made = make<ScriptedCompletions>(fabric, "create_cq", "cq");
   if (made == nullptr) return nullptr;
   made->context = context;
+  made->cq_context = owner;
   made->channel = channel;
   made->cqe = places;
   return made;
@@ -252,6 +255,7 @@ int destroy_cq(ibv_cq* queue) {
   }
   if (queue->channel != nullptr)
     std::erase(static_cast<ScriptedChannel*>(queue->channel)->events, own);
+  drop_events(queue->context, queue);
   return end<ScriptedCompletions>(queue, "cq");
 }
 
@@ -290,6 +294,7 @@ ibv_srq* create_srq(ibv_pd* domain, ibv_srq_init_attr* how) {
   if (made == nullptr) return nullptr;
   made->context = domain->context;
   made->pd = domain;
+  made->srq_context = how->srq_context;
   made->most = how->attr.max_wr;
   return made;
 }
@@ -300,6 +305,7 @@ int destroy_srq(ibv_srq* queue) {
   for (const auto& [number, pair] : fabric.pairs) {
     if (pair->srq == queue) fabric.violated("a shared receive queue went before its queue pairs");
   }
+  drop_events(queue->context, queue);
   return end<ScriptedReceives>(queue, "srq");
 }
 
@@ -317,6 +323,7 @@ ibv_qp* create_qp(ibv_pd* domain, ibv_qp_init_attr* how) {
   if (made == nullptr) return nullptr;
   made->context = domain->context;
   made->pd = domain;
+  made->qp_context = how->qp_context;
   made->send_cq = how->send_cq;
   made->recv_cq = how->recv_cq;
   made->srq = how->srq;
@@ -377,15 +384,7 @@ int destroy_qp(ibv_qp* pair) {
   const std::scoped_lock lock(fabric.mutex);
   if (own->unacknowledged != 0)
     fabric.violated("destroying a queue pair would wait for its events for ever");
-  auto& context = static_cast<ScriptedContext&>(*pair->context);
-  const auto about_this = [&](const ibv_async_event& event) {
-    return event.event_type <= IBV_EVENT_PATH_MIG_ERR && event.event_type != IBV_EVENT_CQ_ERR &&
-           event.element.qp == pair;
-  };
-  for (auto gone = std::erase_if(context.events, about_this); gone != 0; --gone) {
-    eventfd_t one = 0;
-    (void)eventfd_read(context.async_fd, &one);
-  }
+  drop_events(pair->context, pair);
   fabric.pairs.erase(pair->qp_num);
   return end<ScriptedQueuePair>(pair, "qp");
 }
@@ -408,46 +407,8 @@ int destroy_ah(ibv_ah* route) {
   return end<ScriptedRoute>(route, "ah");
 }
 
-bool is_of_pair(ibv_event_type type) {
-  return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
-         type == IBV_EVENT_QP_ACCESS_ERR;
-}
-
-int get_async_event(ibv_context* context, ibv_async_event* event) {
-  auto* own = static_cast<ScriptedContext*>(context);
-  const std::scoped_lock lock(own->fabric->mutex);
-  if (own->events.empty()) {
-    errno = EAGAIN;
-    return -1;
-  }
-  eventfd_t one = 0;
-  (void)eventfd_read(context->async_fd, &one);
-  *event = own->events.front();
-  own->events.pop_front();
-  if (is_of_pair(event->event_type))
-    ++static_cast<ScriptedQueuePair*>(event->element.qp)->unacknowledged;
-  return 0;
-}
-
-// An event of a queue pair that is gone: libibverbs would write into freed memory here.
-void ack_async_event(ibv_async_event* event) {
-  if (!is_of_pair(event->event_type)) return;
-  Fabric& fabric = Fabric::current();
-  const std::scoped_lock lock(fabric.mutex);
-  for (const auto& [number, pair] : fabric.pairs) {
-    if (pair != event->element.qp) continue;
-    --pair->unacknowledged;
-    return;
-  }
-  fabric.violated("an event was acknowledged after its queue pair was destroyed");
-}
-
 const char* wc_status_str(ibv_wc_status status) {
   return status == IBV_WC_SUCCESS ? "success" : "scripted failure";
-}
-
-const char* event_type_str(ibv_event_type) {
-  return "scripted event";
 }
 
 }  // namespace
@@ -480,10 +441,8 @@ void fill_objects(Library& table) {
   table.destroy_qp = destroy_qp;
   table.create_ah = create_ah;
   table.destroy_ah = destroy_ah;
-  table.get_async_event = get_async_event;
-  table.ack_async_event = ack_async_event;
   table.wc_status_str = wc_status_str;
-  table.event_type_str = event_type_str;
+  fill_events(table);
 }
 
 }  // namespace weft::ib

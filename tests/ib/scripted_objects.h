@@ -120,7 +120,10 @@ int scripted_req_notify_cq(ibv_cq* queue, int solicited_only);
 int scripted_post_send(ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** bad);
 int scripted_post_recv(ibv_qp* pair, ibv_recv_wr* request, ibv_recv_wr** bad);
 int scripted_post_srq_recv(ibv_srq* queue, ibv_recv_wr* request, ibv_recv_wr** bad);
-// Those that make, change and destroy objects.
+// Those that make, change and destroy objects, and those that read events.
 void fill_objects(Library& table);
+void fill_events(Library& table);
+// The events of an object that is destroyed are read by nobody.
+void drop_events(ibv_context* context, const void* object);
 
 }  // namespace weft::ib

@@ -3,7 +3,8 @@
 
 namespace weft::ib {
 
-// Whole chunks of the heap only.
+// Whole chunks of the heap only. The lock is held while a chunk is registered, so that another lane
+// does not register it too.
 Control Exposures::expose(std::uint64_t chunk, Registrar& registrar, Status& why) {
   Control answer;
   answer.kind = ControlKind::exposed;
@@ -12,6 +13,7 @@ Control Exposures::expose(std::uint64_t chunk, Registrar& registrar, Status& why
   if (heap.ok()) answer.heap_bytes = heap->bytes;
   if (chunk >= answer.heap_bytes / kChunkBytes) return answer;
   void* memory = heap_address(chunk * kChunkBytes);
+  const std::scoped_lock lock(mutex_);
   const auto [place, is_new] = chunks_.try_emplace(chunk);
   Exposed& exposed = place->second;
   if (is_new) {

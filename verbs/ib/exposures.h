@@ -1,12 +1,15 @@
 // Exposures: the chunks of our shared heap that peers may read and write. A chunk is registered
 // when a peer first asks for it, and stays registered, so its pages stay, too.
 //
-// Owner: the IbInterface, in whose lane everything here runs; registrations end with this object.
-// Internal to the module.
+// All interfaces on a device answer with the same registration of a chunk: queue pairs of one
+// protection domain can use it alike.
+//
+// Threads: any. Owner: the SharedDevice; registrations end with this object. Internal to the module.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 
 #include "verbs/ib/layout.h"
 #include "verbs/ib/registrar.h"
@@ -26,6 +29,7 @@ class Exposures {
     Owned<ibv_mr> region;  // destroyed before `pages`
   };
 
+  std::mutex mutex_;
   std::map<std::uint64_t, Exposed> chunks_;
 };
 

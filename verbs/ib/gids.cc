@@ -1,7 +1,6 @@
 // The addresses of our own port, by one question to the driver. sysfs would have three files for
 // each of a thousand places.
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 #include <net/if.h>
 
 #include <algorithm>
@@ -35,28 +34,6 @@ RdmaGid gid_of(const ibv_gid_entry& entry) {
 }
 
 }  // namespace
-
-// The device of that name, or why it cannot be opened.
-Result<Owned<ibv_context>> open_named(const Library& library, const std::string& name) {
-  int count = 0;
-  ibv_device** devices = library.get_device_list(&count);
-  WEFT_RETURN_IF_ERROR(made(devices, "listing RDMA devices"));
-  Status why;
-  Owned<ibv_context> context;
-  std::vector<std::string> names;
-  for (int d = 0; d < count; ++d) {
-    names.emplace_back(library.get_device_name(devices[d]));
-    if (names.back() != name) continue;
-    context = Owned<ibv_context>(library.open_device(devices[d]), {&library});
-    why = made(context.get(), "opening RDMA device " + name);
-  }
-  library.free_device_list(devices);
-  WEFT_RETURN_IF_ERROR(why);
-  if (context != nullptr) return context;
-  return Status(Code::unavailable,
-                fmt::format("there is no RDMA device {}; there are: {}", name,
-                            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
-}
 
 Result<std::vector<RdmaGid>> read_gids(const Library& library, ibv_context* context, int number) {
   // Those that are set, of all ports of the device; the call takes no more than 64 KiB of places.

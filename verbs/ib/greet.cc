@@ -37,10 +37,10 @@ Status IbInterface::open_datagrams() {
   const auto attributes = [this](const Routes::Way& way) {
     return route(way.gid_index, way.peer, way.lid);
   };
-  routes_ = std::make_unique<Routes>(library_, domain_.get(), *errands_, name_, attributes,
+  routes_ = std::make_unique<Routes>(library_, device_->domain(), *errands_, name_, attributes,
                                      [this] { wake(); });
   WEFT_ASSIGN(Buffer memory, make_buffer(Datagrams::kMemory, IBV_ACCESS_LOCAL_WRITE));
-  return datagrams_.open(domain_.get(), sends_queue_.get(), arrivals_queue_.get(),
+  return datagrams_.open(device_->domain(), sends_queue_.get(), arrivals_queue_.get(),
                          std::move(memory));
 }
 
@@ -94,12 +94,12 @@ Greeting IbInterface::new_greeting() const {
 
 // Reads and compare-and-swaps of a peer that the device answers at a time.
 int IbInterface::reads_answered() const {
-  return std::clamp(device_attributes_.max_qp_rd_atom, 1, kMostReads);
+  return std::clamp(device().max_qp_rd_atom, 1, kMostReads);
 }
 
 // Reads and compare-and-swaps that the device asks a peer for: not more than that peer answers.
 int IbInterface::reads_asked(int answered) const {
-  return std::clamp(std::min(answered, device_attributes_.max_qp_init_rd_atom), 1, kMostReads);
+  return std::clamp(std::min(answered, device().max_qp_init_rd_atom), 1, kMostReads);
 }
 
 // Verbs number the packet sizes: 256 bytes is 1, 512 is 2, and so on.

@@ -29,7 +29,7 @@ std::string IbInterface::address() const {
 }
 
 Result<Buffer> IbInterface::make_buffer(std::size_t bytes, int access) {
-  Result<Buffer> made = Buffer::make(library_, domain_.get(), bytes, access);
+  Result<Buffer> made = Buffer::make(library_, device_->domain(), bytes, access);
   if (!made.ok())
     return Status(made.status().code(), fmt::format("{}: {}", name_, made.status().text()));
   endpoint_bytes_ += made->bytes();
@@ -40,6 +40,7 @@ Result<Buffer> IbInterface::make_buffer(std::size_t bytes, int access) {
 // asks for more. So less is asked for until one is made; it says what it takes.
 Result<Owned<ibv_qp>> IbInterface::make_pair() {
   ibv_qp_init_attr how{};
+  how.qp_context = events_.get();
   how.send_cq = sends_queue_.get();
   how.recv_cq = arrivals_queue_.get();
   how.srq = receives_.get();
@@ -49,7 +50,7 @@ Result<Owned<ibv_qp>> IbInterface::make_pair() {
   ibv_qp* pair = nullptr;
   for (how.cap.max_inline_data = kInline; pair == nullptr; how.cap.max_inline_data /= 2) {
     const std::uint32_t asked = how.cap.max_inline_data;
-    pair = library_.create_qp(domain_.get(), &how);
+    pair = library_.create_qp(device_->domain(), &how);
     if (pair == nullptr && asked == 0) return made(pair, fmt::format("{}: a queue pair", name_));
     if (pair != nullptr) inline_bytes_ = std::max(asked, how.cap.max_inline_data);
     if (pair != nullptr) break;
@@ -58,6 +59,7 @@ Result<Owned<ibv_qp>> IbInterface::make_pair() {
 }
 
 void IbInterface::add_queue(std::uint32_t number, IbEndpoint& endpoint, std::size_t index) {
+  events_->forget(number);
   queues_[number] = {&endpoint, index};
 }
 
@@ -75,7 +77,7 @@ std::uint32_t IbInterface::grant_window() {
 Status IbInterface::link() const {
   ibv_port_attr now{};
   WEFT_RETURN_IF_ERROR(
-      answered(library_.query_port(context_.get(), static_cast<std::uint8_t>(ib_.port), &now),
+      answered(library_.query_port(device_->context(), static_cast<std::uint8_t>(ib_.port), &now),
                fmt::format("{}: asking the port", name_)));
   if (now.state == IBV_PORT_ACTIVE) return {};
   return Status(Code::unavailable, fmt::format("{}: the port is not active", name_));
@@ -84,7 +86,7 @@ Status IbInterface::link() const {
 std::string IbInterface::path_to(const Endpoint& endpoint) const {
   for (const auto& [nonce, known] : known_) {
     if (known.get() != &endpoint) continue;
-    const std::string memory = registrar_->exceptions();
+    const std::string memory = device_->registrar().exceptions();
     return memory.empty() ? known->path() : fmt::format("{}; memory: {}", known->path(), memory);
   }
   return {};
@@ -92,7 +94,7 @@ std::string IbInterface::path_to(const Endpoint& endpoint) const {
 
 Control IbInterface::expose(std::uint64_t chunk) {
   Status why;
-  const Control answer = exposures_.expose(chunk, *registrar_, why);
+  const Control answer = device_->expose(chunk, why);
   if (!why.ok()) warn_once(why);
   return answer;
 }
@@ -168,18 +170,17 @@ IbInterface::~IbInterface() {
   new auto(std::move(known_));
   new auto(std::move(replaced_));
   (void)registrations_.release();
-  (void)registrar_.release();
+  (void)memory_.release();
   (void)errands_.release();
   (void)routes_.release();
-  new auto(std::move(exposures_));
   new auto(std::move(receive_memory_));
   datagrams_.let_lie();
   (void)receives_.release();
   (void)sends_queue_.release();
   (void)arrivals_queue_.release();
   (void)channel_.release();
-  (void)domain_.release();
-  (void)context_.release();
+  (void)events_.release();
+  new auto(std::move(device_));
 }
 
 }  // namespace weft::ib

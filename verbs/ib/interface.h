@@ -1,7 +1,8 @@
-// IbInterface: one port of one RDMA device, and all connections over it. It owns the device's
-// objects, the completion queues and the shared receive queue; it finds out whose each completion
-// is; and it remembers which endpoints have something to do at the next turn. What a connection
-// does is in endpoint.h.
+// IbInterface: one port of one RDMA device, and all connections over it. It owns the completion
+// queues and the shared receive queue; it finds out whose each completion is; and it remembers which
+// endpoints have something to do at the next turn. What a connection does is in endpoint.h. The open
+// device and what is registered with it belong to all interfaces of the process that use it
+// (shared_device.h).
 //
 // Threads: one lane, as in verbs/transport; wake() and the answers to lookups (Routes) come from
 // others. Invariants: the completion queues are as long as what may ever wait in them, so neither
@@ -19,19 +20,16 @@
 
 #include "verbs/device/device.h"
 #include "verbs/ib/answers.h"
+#include "verbs/ib/caller_memory.h"
 #include "verbs/ib/datagrams.h"
 #include "verbs/ib/endpoint.h"
-#include "verbs/ib/exposures.h"
 #include "verbs/ib/ib.h"
-#include "verbs/ib/registrar.h"
 #include "verbs/ib/routes.h"
+#include "verbs/ib/shared_device.h"
 
 namespace weft::ib {
 
 [[nodiscard]] std::uint64_t checksum(Address address);
-// The device of that name, or why it cannot be opened.
-[[nodiscard]] Result<Owned<ibv_context>> open_named(const Library& library,
-                                                    const std::string& name);
 // The addresses that port `number` of a device has, each with whether it can be used.
 [[nodiscard]] Result<std::vector<RdmaGid>> read_gids(const Library& library, ibv_context* context,
                                                      int number);
@@ -70,7 +68,7 @@ class IbInterface final : public Interface {
   [[nodiscard]] const Library& library() const { return library_; }
   [[nodiscard]] const InterfaceOptions& options() const { return options_; }
   [[nodiscard]] const IbOptions& ib() const { return ib_; }
-  [[nodiscard]] const ibv_device_attr& device() const { return device_attributes_; }
+  [[nodiscard]] const ibv_device_attr& device() const { return device_->attributes(); }
   [[nodiscard]] int reads_answered() const;
   [[nodiscard]] int reads_asked(int answered) const;
   [[nodiscard]] std::uint64_t nonce() const { return fields_.nonce; }
@@ -86,8 +84,16 @@ class IbInterface final : public Interface {
   }
   Result<Buffer> make_buffer(std::size_t bytes, int access);
   Result<Owned<ibv_qp>> make_pair();
-  // The registrations of the caller's memory.
+  // The registrations of the caller's memory that this lane remembers.
   [[nodiscard]] Registrations& registrations() { return *registrations_; }
+  // The registration of this memory. If no more can be pinned, the other lanes are asked to give up
+  // what they do not use, so that a later request may succeed.
+  [[nodiscard]] Result<Registrations::Use> registered(std::span<const std::byte> memory) {
+    Result<Registrations::Use> use = registrations_->find(memory.data(), memory.size());
+    if (!use.ok() && use.status().code() == Code::exhausted) [[unlikely]]
+      events_->ask_for_room();
+    return use;
+  }
   void add_queue(std::uint32_t number, IbEndpoint& endpoint, std::size_t index);
   void remove_queue(std::uint32_t number) { queues_.erase(number); }
   // Destroys a queue pair that is not in use any more, perhaps by an errand. Once this returns, the
@@ -202,15 +208,15 @@ class IbInterface final : public Interface {
   std::size_t piece_stride_;
   Address fields_;
   std::vector<RdmaGid> gids_;
-  ibv_device_attr device_attributes_{};
   ibv_port_attr port_{};
   std::uint32_t inline_bytes_ = 0;
   std::size_t send_depth_ = 0;
   std::uint32_t receive_depth_ = 0;
 
-  Owned<ibv_context> context_;
-  Owned<ibv_pd> domain_;
-  std::unique_ptr<Registrar> registrar_;
+  std::shared_ptr<SharedDevice> device_;
+  Fd woken_;
+  std::unique_ptr<DeviceEvents::Listener> events_;
+  std::unique_ptr<CallerMemory> memory_;
   std::unique_ptr<Registrations> registrations_;
   Owned<ibv_comp_channel> channel_;
   Owned<ibv_cq> arrivals_queue_;
@@ -220,8 +226,6 @@ class IbInterface final : public Interface {
   Datagrams datagrams_;
   std::unique_ptr<Errands> errands_;
   std::unique_ptr<Routes> routes_;
-  Exposures exposures_;
-  Fd woken_;
   Fd alarm_;  // ends a sleep at the time of set_alarm()
   Fd descriptor_;
 

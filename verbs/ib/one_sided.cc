@@ -123,7 +123,7 @@ Status OneSided::name_local(Work& work) const {
                       work.local.size() <= interface_.inline_bytes();
   if (is_swap) work.key = endpoint_.scratch_key();
   if (is_swap || inside) return {};
-  WEFT_ASSIGN(work.use, interface_.registrations().find(work.local.data(), work.local.size()));
+  WEFT_ASSIGN(work.use, interface_.registered(work.local));
   work.key = work.use->lkey();
   return {};
 }

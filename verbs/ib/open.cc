@@ -101,15 +101,13 @@ Result<std::unique_ptr<Interface>> IbInterface::open(const Library& library, Ran
 }
 
 Status IbInterface::open_device() {
-  WEFT_ASSIGN(context_, open_named(library_, ib_.device));
-  WEFT_RETURN_IF_ERROR(
-      answered(library_.query_device(context_.get(), &device_attributes_), "asking " + name_));
-  domain_ = Owned<ibv_pd>(library_.alloc_pd(context_.get()), {&library_});
-  WEFT_RETURN_IF_ERROR(made(domain_.get(), name_ + ": a protection domain"));
-  registrar_ = std::make_unique<Registrar>(library_, context_.get(), domain_.get(), name_,
-                                           ib_.device_memory.exporter);
+  WEFT_ASSIGN(device_, SharedDevice::open(library_, ib_.device));
+  woken_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!woken_.valid()) return system_error(name_ + ": a descriptor to sleep on", errno);
+  events_ = std::make_unique<DeviceEvents::Listener>(device_->events(), woken_.get());
+  memory_ = std::make_unique<CallerMemory>(*device_, ib_.device_memory.exporter);
   registrations_ = std::make_unique<Registrations>(
-      *registrar_, registration_options(ib_),
+      *memory_, registration_options(ib_),
       ib_.memory_hooks ? announce_unmaps()
                        : Status(Code::unavailable, "memory hooks are off (WEFT_MEMORY_HOOKS)"));
   if (!registrations_->is_coherent()) {
@@ -123,7 +121,7 @@ Status IbInterface::open_device() {
 
 Status IbInterface::open_port() {
   WEFT_RETURN_IF_ERROR(
-      answered(library_.query_port(context_.get(), static_cast<std::uint8_t>(ib_.port), &port_),
+      answered(library_.query_port(device_->context(), static_cast<std::uint8_t>(ib_.port), &port_),
                fmt::format("{}: asking the port", name_)));
   if (port_.state != IBV_PORT_ACTIVE)
     return Status(Code::unavailable, fmt::format("{}: the port is not active", name_));
@@ -132,7 +130,7 @@ Status IbInterface::open_port() {
 }
 
 Result<std::vector<RdmaGid>> IbInterface::usable_gids() const {
-  WEFT_ASSIGN(const std::vector<RdmaGid> all, read_gids(library_, context_.get(), ib_.port));
+  WEFT_ASSIGN(const std::vector<RdmaGid> all, read_gids(library_, device_->context(), ib_.port));
   std::vector<RdmaGid> usable;
   std::string reasons;
   for (const RdmaGid& gid : all) {
@@ -187,27 +185,28 @@ void IbInterface::look_for_gids() {
 // Both queues are as long as what may ever wait in them, so neither can overflow.
 Status IbInterface::open_queues() {
   const auto failed = [&](const char* what) { return fmt::format("{}: {}", name_, what); };
-  channel_ = Owned<ibv_comp_channel>(library_.create_comp_channel(context_.get()), {&library_});
+  channel_ = Owned<ibv_comp_channel>(library_.create_comp_channel(device_->context()), {&library_});
   WEFT_RETURN_IF_ERROR(made(channel_.get(), failed("a completion channel")));
-  const int most = device_attributes_.max_cqe;
+  const int most = device().max_cqe;
   receive_depth_ = std::min({ib_.receive_depth, static_cast<std::uint32_t>(most / 2),
-                             static_cast<std::uint32_t>(device_attributes_.max_srq_wr)});
-  ib_.send_depth =
-      std::min(ib_.send_depth, static_cast<std::uint32_t>(device_attributes_.max_qp_wr));
+                             static_cast<std::uint32_t>(device().max_srq_wr)});
+  ib_.send_depth = std::min(ib_.send_depth, static_cast<std::uint32_t>(device().max_qp_wr));
   send_depth_ = static_cast<std::size_t>(std::min(kSends, most / 2));
   ibv_cq* arrivals =
-      library_.create_cq(context_.get(), static_cast<int>(receive_depth_) + kDatagramPlaces,
-                         nullptr, channel_.get(), 0);
+      library_.create_cq(device_->context(), static_cast<int>(receive_depth_) + kDatagramPlaces,
+                         events_.get(), channel_.get(), 0);
   arrivals_queue_ = Owned<ibv_cq>(arrivals, {&library_});
   WEFT_RETURN_IF_ERROR(made(arrivals, failed("a completion queue")));
-  ibv_cq* sends = library_.create_cq(
-      context_.get(), static_cast<int>(send_depth_) + kDatagramPlaces, nullptr, channel_.get(), 0);
+  ibv_cq* sends =
+      library_.create_cq(device_->context(), static_cast<int>(send_depth_) + kDatagramPlaces,
+                         events_.get(), channel_.get(), 0);
   sends_queue_ = Owned<ibv_cq>(sends, {&library_});
   WEFT_RETURN_IF_ERROR(made(sends, failed("a completion queue")));
   ibv_srq_init_attr how{};
+  how.srq_context = events_.get();
   how.attr.max_wr = receive_depth_;
   how.attr.max_sge = 1;
-  receives_ = Owned<ibv_srq>(library_.create_srq(domain_.get(), &how), {&library_});
+  receives_ = Owned<ibv_srq>(library_.create_srq(device_->domain(), &how), {&library_});
   WEFT_RETURN_IF_ERROR(made(receives_.get(), failed("a shared receive queue")));
   WEFT_ASSIGN(receive_memory_, make_buffer(receive_depth_ * kReceiveBytes, IBV_ACCESS_LOCAL_WRITE));
   for (std::uint32_t place = 0; place < receive_depth_; ++place) free_receives_.push_back(place);
@@ -215,16 +214,13 @@ Status IbInterface::open_queues() {
 }
 
 Status IbInterface::open_events() {
-  for (const int fd : {channel_->fd, context_->async_fd}) {
-    if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
-      return system_error(name_ + ": events without waiting", errno);
-  }
-  woken_ = Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK) != 0)
+    return system_error(name_ + ": events without waiting", errno);
   alarm_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   descriptor_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
-  if (!woken_.valid() || !alarm_.valid() || !descriptor_.valid())
+  if (!alarm_.valid() || !descriptor_.valid())
     return system_error(name_ + ": a descriptor to sleep on", errno);
-  for (const int fd : {channel_->fd, context_->async_fd, woken_.get(), alarm_.get()}) {
+  for (const int fd : {channel_->fd, device_->context()->async_fd, woken_.get(), alarm_.get()}) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;

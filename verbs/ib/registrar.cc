@@ -15,9 +15,8 @@ constexpr std::uint32_t kNeeded =
 }  // namespace
 
 // A device that does not answer has nothing on demand.
-Registrar::Registrar(const Library& library, ibv_context* context, ibv_pd* domain, std::string name,
-                     DmaBufExporter exporter)
-    : library_(library), domain_(domain), name_(std::move(name)), exporter_(std::move(exporter)) {
+Registrar::Registrar(const Library& library, ibv_context* context, ibv_pd* domain, std::string name)
+    : library_(library), domain_(domain), name_(std::move(name)) {
   ibv_device_attr_ex extended{};
   if (library_.query_device_ex(context, &extended) != 0) return;
   if ((extended.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0)
@@ -48,11 +47,6 @@ Result<Owned<ibv_mr>> Registrar::add_host(void* address, std::size_t bytes, int 
 
 // Memory that may only be read is registered for sending alone.
 Result<Registered> Registrar::add(void* address, std::size_t bytes) {
-  if (exporter_) {
-    const Result<std::optional<DmaBuf>> buffer = exporter_(address, bytes);
-    if (!buffer.ok()) return refused(buffer.status());
-    if (buffer.value()) return add_dma_buf(address, bytes, *buffer.value());
-  }
   Result<Owned<ibv_mr>> region = add_host(address, bytes, IBV_ACCESS_LOCAL_WRITE);
   if (!region.ok() && region.status().code() != Code::exhausted)
     region = add_host(address, bytes, 0);

@@ -1,17 +1,15 @@
-// Registrar: registers memory with a device. How depends on the memory, and on what the device and
-// the kernel can do.
+// Registrar: registers memory with a device, for all interfaces on it. How depends on the memory,
+// and on what the device and the kernel can do.
 //
-//   memory of another device   as the dma-buf that its exporter gives, where libibverbs and the
-//                              kernel register such
+//   memory of another device   as a dma-buf, where libibverbs and the kernel register such
 //   host memory                pinned; or on demand, once the system refuses to pin more and the
 //                              device sends, writes and reads on demand
-//   what is refused            an error that says why: a sender then copies it to memory of ours
 //
 // Pinning is tried first, because a page on demand may have to be brought while a peer waits. On
 // demand is tried before other registrations are dropped to make room, because those would be
 // pinned again at their next use, over and over.
 //
-// Threads: add() and remove() from several at once. Internal to the module.
+// Threads: all functions from several at once. Owner: the SharedDevice. Internal to the module.
 #pragma once
 
 #include <atomic>
@@ -25,13 +23,16 @@ namespace weft::ib {
 
 class Registrar final : public RegistrationBackend {
  public:
-  // `name` is that of the interface, for errors.
-  Registrar(const Library& library, ibv_context* context, ibv_pd* domain, std::string name,
-            DmaBufExporter exporter);
+  // `name` is that of the device, for errors.
+  Registrar(const Library& library, ibv_context* context, ibv_pd* domain, std::string name);
+  // Host memory of the caller.
   Result<Registered> add(void* address, std::size_t bytes) override;
   void remove(void* native) override;
   // Host memory with these rights.
   Result<Owned<ibv_mr>> add_host(void* address, std::size_t bytes, int access);
+  Result<Registered> add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer);
+  // Counts memory of another device that cannot be registered; returns `why`.
+  Status refused(const Status& why);
 
   // Whether on demand can be had for these rights.
   [[nodiscard]] bool pages_on_demand(int access) const;
@@ -39,13 +40,9 @@ class Registrar final : public RegistrationBackend {
   [[nodiscard]] std::string exceptions() const;
 
  private:
-  Result<Registered> add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer);
-  Status refused(const Status& why);
-
   const Library& library_;
   ibv_pd* domain_;
   std::string name_;
-  DmaBufExporter exporter_;
   std::uint32_t on_demand_caps_ = 0;  // of reliable connections
   std::atomic<std::uint64_t> on_demand_ = 0;
   std::atomic<std::uint64_t> dma_bufs_ = 0;

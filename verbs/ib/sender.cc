@@ -76,7 +76,7 @@ Status Sender::copy_in(std::byte* to, std::span<const std::byte> payload) {
 bool Sender::lend(std::span<const std::byte> payload, Sent& sent) {
   const bool kept = interface_.registrations().keeps(payload.data(), payload.size());
   if (!kept && interface_.only_host_memory()) return false;
-  Result<Registrations::Use> use = interface_.registrations().find(payload.data(), payload.size());
+  Result<Registrations::Use> use = interface_.registered(payload);
   if (!use.ok()) {
     interface_.warn_once(use.status());
     return false;

@@ -27,17 +27,6 @@ constexpr std::uint32_t kTurnsPerLook = 1024;
 constexpr std::int64_t kNapNs = 1'000'000;
 constexpr std::int64_t kLongestAlarmNs = 1'000'000'000;
 
-// The others are of the device, of a queue, or of nothing that is used here.
-bool is_of_port(ibv_event_type type) {
-  return type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE ||
-         type == IBV_EVENT_GID_CHANGE || type == IBV_EVENT_LID_CHANGE;
-}
-
-bool is_of_queue_pair(ibv_event_type type) {
-  return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
-         type == IBV_EVENT_QP_ACCESS_ERR;
-}
-
 }  // namespace
 
 // A turn also counts as news if the peer may have written without a message, or if events of the
@@ -115,16 +104,15 @@ bool IbInterface::flushed() const {
          connecting_.empty();
 }
 
-// A device may end a queue pair, a port, or itself.
+// A device may end a queue pair, a port, or itself. Other interfaces on it may have read what
+// concerns this one, and the other way round.
 void IbInterface::look_for_events() {
-  ibv_async_event event{};
-  while (!is_gone_ && library_.get_async_event(context_.get(), &event) == 0) {
-    // A queue pair cannot be destroyed while one of its events is not acknowledged, and may be gone
-    // as soon as it is.
-    const std::uint32_t number = is_of_queue_pair(event.event_type) ? event.element.qp->qp_num : 0;
-    const bool is_ours = !is_of_port(event.event_type) || event.element.port_num == ib_.port;
-    library_.ack_async_event(&event);
-    if (is_ours) take_event(event.event_type, number);
+  if (is_gone_) return;
+  const DeviceNews news = events_->take();
+  if (news.is_room_wanted) registrations_->give_room();
+  for (const DeviceEvent& event : news.events) {
+    if (is_gone_) return;
+    if (event.port == 0 || event.port == ib_.port) take_event(event.type, event.queue_pair);
   }
 }
 
@@ -167,7 +155,7 @@ void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
 // not polled any more.
 void IbInterface::leave_device() {
   is_gone_ = true;
-  for (const int fd : {channel_->fd, context_->async_fd})
+  for (const int fd : {channel_->fd, device_->context()->async_fd})
     ::epoll_ctl(descriptor_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
@@ -175,7 +163,7 @@ void IbInterface::leave_device() {
 void IbInterface::look_at_port() {
   ibv_port_attr now{};
   const auto port = static_cast<std::uint8_t>(ib_.port);
-  if (library_.query_port(context_.get(), port, &now) == 0) port_ = now;
+  if (library_.query_port(device_->context(), port, &now) == 0) port_ = now;
 }
 
 // From here on everything that is posted leaves at once, because the caller looks once more at what

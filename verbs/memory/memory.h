@@ -10,7 +10,8 @@
 // full, allocate() returns an error, and no later access faults.
 //
 // registrations.h: Registrations keeps what a transport registered with its device, in the heap and
-// elsewhere, until the pages go. preference.h: MemoryPreference chooses the NUMA node of what is
+// elsewhere, until the pages go; shared_registrations.h: what lanes have registered with a device
+// that they share. preference.h: MemoryPreference chooses the NUMA node of what is
 // allocated next.
 //
 // Threads: every function is thread safe. The heap is made at the first use and lives as long as
@@ -30,6 +31,7 @@
 #include "verbs/base/base.h"
 #include "verbs/memory/preference.h"
 #include "verbs/memory/registrations.h"
+#include "verbs/memory/shared_registrations.h"
 
 namespace weft {
 

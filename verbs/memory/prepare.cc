@@ -78,8 +78,7 @@ std::vector<Result<Registered>> Registrations::call_backend(const std::vector<Pa
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < missing.size(); i = next++) {
-      given[i] = backend_.add(reinterpret_cast<void*>(missing[i].start),  // NOLINT
-                              missing[i].bytes());
+      given[i] = ask_backend(missing[i], true);  // add_in_parallel() watches them
     }
   };
   std::vector<Thread> others;  // where no more can be started, fewer do the work

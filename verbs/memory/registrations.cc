@@ -63,7 +63,7 @@ Result<Registrations::Use> Registrations::add(const Pages& pages) {
   forget_idle_within(pages);
   WEFT_RETURN_IF_ERROR(make_room(pages.bytes()));
   const std::optional<std::size_t> range = watch_with_room(pages);
-  Result<Registered> given = add_with_room(pages);
+  Result<Registered> given = add_with_room(pages, range.has_value());
   if (given.ok()) return insert(pages, given.value(), range);
   if (range) watch_.end(*range);
   return given.status();
@@ -79,10 +79,14 @@ std::optional<std::size_t> Registrations::watch_with_room(const Pages& pages) {
   return std::nullopt;
 }
 
-Result<Registered> Registrations::add_with_room(const Pages& pages) {
+Result<Registered> Registrations::ask_backend(const Pages& pages, bool is_watched) {
+  auto* const address = reinterpret_cast<void*>(pages.start);  // NOLINT
+  return is_watched ? backend_.share(address, pages.bytes()) : backend_.add(address, pages.bytes());
+}
+
+Result<Registered> Registrations::add_with_room(const Pages& pages, bool is_watched) {
   while (true) {
-    Result<Registered> given =
-        backend_.add(reinterpret_cast<void*>(pages.start), pages.bytes());  // NOLINT
+    Result<Registered> given = ask_backend(pages, is_watched);
     if (given.ok() || given.status().code() != Code::exhausted) return given;
     if (!evict_one()) return exhausted(pages.bytes(), given.status());
   }
@@ -132,6 +136,11 @@ bool Registrations::evict_one() {
   ++counts_.evicted;
   forget(oldest);
   return true;
+}
+
+void Registrations::give_room() {
+  while (evict_one()) {
+  }
 }
 
 // Takes a registration out of the cache. If it is in use, it is removed with its last Use.

@@ -31,7 +31,8 @@
 //
 // Threads: one lane's thread owns the object and every Use; only prepare() uses other threads,
 // while it runs. If find() hits what is kept, it allocates nothing, calls nothing and takes no
-// lock.
+// lock. Lanes that use one device have Registrations of their own over SharedRegistrations
+// (shared_registrations.h), so that what several of them use is registered once.
 #pragma once
 
 #include <cstddef>
@@ -64,6 +65,10 @@ class RegistrationBackend {
   // Registers [address, address+bytes), whole pages. Code::exhausted: it may succeed once others
   // are removed. Called by several threads at once when RegistrationOptions::threads allows it.
   virtual Result<Registered> add(void* address, std::size_t bytes) = 0;
+  // The same for pages whose changes are announced: the answer may be a registration that others
+  // hold, too, and may cover more.
+  virtual Result<Registered> share(void* address, std::size_t bytes) { return add(address, bytes); }
+  // Once for each answer.
   virtual void remove(void* native) = 0;
 };
 
@@ -76,7 +81,7 @@ struct RegistrationOptions {
 struct RegistrationCounts {
   std::size_t kept = 0;       // that find() can answer with
   std::size_t bytes = 0;      // registered, also those that wait for their last use
-  std::uint64_t added = 0;    // by the backend
+  std::uint64_t added = 0;    // given by the backend
   std::uint64_t evicted = 0;  // idle ones, to make room
   std::uint64_t changed = 0;  // dropped because their pages went
 };
@@ -134,6 +139,8 @@ class Registrations {
   // Registers a region ahead, so that find() of any piece up to kMostPiece in it finds it there.
   // Does nothing if the region's registration would not be kept.
   Status prepare(const void* address, std::size_t bytes);
+  // Gives up what is idle, because others lack room.
+  void give_room();
 
   // Whether a registration of this memory is kept after its Use: heap memory, and where hooks see
   // all changes any memory.
@@ -171,7 +178,8 @@ class Registrations {
   Result<Use> look_up(std::uintptr_t start, std::size_t bytes);
   [[nodiscard]] Registration* covering(std::uintptr_t start, std::size_t bytes) const;
   Result<Use> add(const Pages& pages);
-  Result<Registered> add_with_room(const Pages& pages);
+  Result<Registered> ask_backend(const Pages& pages, bool is_watched);
+  Result<Registered> add_with_room(const Pages& pages, bool is_watched);
   Use insert(const Pages& pages, const Registered& given, std::optional<std::size_t> range);
   [[nodiscard]] std::optional<std::size_t> watch_with_room(const Pages& pages);
   Status make_room(std::size_t bytes);
