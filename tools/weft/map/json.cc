@@ -76,7 +76,7 @@ Json to_object(const LinkLoad& load) {
           {"messages", load.messages}, {"us", load.us}};
 }
 
-Json to_object(const LaneWork& work, const LaneAdvice& advice) {
+Json to_object(const CombiningWork& work, const LaneAdvice& advice) {
   Json advised = advice.lanes == 1 ? Json() : Json{{"lanes", advice.lanes}, {"us", advice.us}};
   return {{"lanes", work.lanes}, {"gbyte_per_s", work.gbyte_per_s},
           {"rank", work.rank},   {"bytes", work.bytes},

@@ -13,8 +13,8 @@ int lanes_of(double bytes, int lanes) {
       stripes_of(static_cast<std::size_t>(bytes), static_cast<std::size_t>(lanes)));
 }
 
-LaneWork lane_work(const Cluster& cluster, const Graph& graph, const Placement& placement,
-                   double bytes, int lanes) {
+CombiningWork lane_work(const Cluster& cluster, const Graph& graph, const Placement& placement,
+                        double bytes, int lanes) {
   struct Terms {
     double combined = 1;  // its own
     double read = 0;      // from memory of its machine
@@ -28,7 +28,7 @@ LaneWork lane_work(const Cluster& cluster, const Graph& graph, const Placement& 
   }
   constexpr double kBytesPerUs = 1e3;  // of a GB/s
   const int used = lanes_of(bytes, lanes);
-  LaneWork work{.lanes = used};
+  CombiningWork work{.lanes = used};
   for (Rank rank = 0; rank < graph.size(); ++rank) {
     const Terms& own = terms[static_cast<std::size_t>(rank)];
     if (own.combined + own.read == 1) continue;  // nothing arrives

@@ -7,7 +7,7 @@
 namespace weft {
 
 // Of the rank whose lanes take longest.
-struct LaneWork {
+struct CombiningWork {
   int lanes = 1;  // of a rank, that have a part in an exchange
   Rank rank = 0;
   double bytes = 0;        // of all terms that the rank reads, its own input among them
@@ -21,8 +21,8 @@ struct LaneWork {
 // The work of an exchange in which each rank combines its input and the messages of its in-neighbors.
 // Terms of ranks of other machines are read at the rate of combining, terms of the same machine at
 // that of its memory.
-[[nodiscard]] LaneWork lane_work(const Cluster& cluster, const Graph& graph,
-                                 const Placement& placement, double bytes, int lanes);
+[[nodiscard]] CombiningWork lane_work(const Cluster& cluster, const Graph& graph,
+                                      const Placement& placement, double bytes, int lanes);
 
 // The cluster as several lanes of each rank see it: each reads its part of another rank's memory.
 [[nodiscard]] Cluster with_lanes(Cluster cluster, int lanes);

@@ -105,7 +105,7 @@ Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const
   }
   const Placement placement = found ? found->placement : Placement::identity(graph.size());
   WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
-  const LaneWork work =
+  const CombiningWork work =
       lane_work(one_lane, graph, placement, options.bytes, std::max(asked.lanes, 1));
   ShownMap shown{cluster,        graph, options, placement, std::move(found),
                  std::move(map), work,  {},      {},        {}};

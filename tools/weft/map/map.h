@@ -20,7 +20,7 @@ struct ShownMap {
   Placement placement;
   std::optional<FoundPlacement> search;  // if one was made
   RailMap map;
-  LaneWork work;
+  CombiningWork work;
   LaneAdvice advice;                                    // 1 lane: no other number of them
   std::vector<std::pair<RailPolicy, double>> other_us;  // what an exchange takes by other policies
   std::vector<double> measured_us;                      // by edge, alone; empty: not measured

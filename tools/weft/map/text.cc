@@ -121,7 +121,7 @@ std::string seats(const ShownMap& shown, bool all) {
 }
 
 // "one lane of 10 GB/s".
-std::string lanes_text(const LaneWork& work) {
+std::string lanes_text(const CombiningWork& work) {
   const std::string rate = fmt::format("{:.4g} GB/s", work.gbyte_per_s);
   return work.lanes == 1 ? fmt::format("one lane of {}", rate)
                          : fmt::format("{} lanes of {} each", work.lanes, rate);
@@ -132,7 +132,7 @@ std::string limit(const ShownMap& shown) {
   const std::string busiest = shown.map.loads.empty() ? ""
                                                       : fmt::format("; the busiest link is {}",
                                                                     shown.map.loads.front().name);
-  const LaneWork& work = shown.work;
+  const CombiningWork& work = shown.work;
   if (work.us <= shown.map.us) return busiest;
   const std::string combining = fmt::format(
       "\ncombining takes longest: rank {} reads {} of terms with {}; links need {:.2f} us",
