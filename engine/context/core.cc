@@ -89,7 +89,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
     ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
   const std::size_t lanes = lanes_of(config, ways.rails, ranks_here(config), cores_here(config));
   machine.lanes = static_cast<int>(lanes);
-  const LaneOptions lane = lane_options(config, number, voice, ways, lanes);
+  const LaneOptions lane = lane_options(config, number, voice, ways);
   std::shared_ptr<Core> core(
       new Core(config, roster, number, std::move(hardware), lane, std::move(ways), lanes));
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
@@ -113,7 +113,7 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
   const AddressBook addresses(roster_, number_, config.deadline_ms, number);
   WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware_,
                                    [addresses](Rank rank) { return addresses.address_of(rank); }));
-  LaneOptions lane = lane_options(config, number_, lane_.voice(), ways, sides_.most());
+  LaneOptions lane = lane_options(config, number_, lane_.voice(), ways);
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];
   make_side_lane(lane, config, number, sides_.most(), used, ways.nodes);
   const LaneSurroundings around{config_,

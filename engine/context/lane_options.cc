@@ -69,15 +69,14 @@ int cores_here(const Config& config) {
 }
 
 LaneOptions lane_options(const Config& config, std::uint16_t context, LogVoice voice,
-                         const Ways& ways, std::size_t lanes) {
-  const int threads = ranks_here(config) * static_cast<int>(lanes);
+                         const Ways& ways) {
+  const int ranks = ranks_here(config);
   const int cores = cores_here(config);
   LaneOptions options;
   options.execution = execution_options(config, context, *ways.interface);
   options.channels = static_cast<std::uint32_t>(config.channels);
-  options.policy = wait_policy(threads, cores, config.spin_ns, yield_ns(config));
-  options.thread_policy =
-      background_policy(threads + ranks_here(config), cores, config.spin_ns, yield_ns(config));
+  options.policy = wait_policy(ranks, cores, config.spin_ns, yield_ns(config));
+  options.thread_policy = background_policy(2 * ranks, cores, config.spin_ns, yield_ns(config));
   options.has_networks = config.transports.networks();
   options.has_thread = config.progress == ProgressMode::thread;
   options.place = ways.place;

@@ -15,11 +15,12 @@ namespace weft {
 [[nodiscard]] int ranks_here(const Config& config);
 [[nodiscard]] int cores_here(const Config& config);
 
-// The options of the first lane. `context`: the context's number. `lanes`: how many lanes the rank
-// could have, which share the cores.
+// The options of the first lane. `context`: the context's number. How its callers wait does not depend
+// on side lanes, which work during large operations only: a caller that yielded for as long as on a
+// core that ranks share would take half as much processor time again for operations on one lane.
 [[nodiscard]] LaneOptions lane_options(const Config& config, std::uint16_t context, LogVoice voice,
-                                       const Ways& ways, std::size_t lanes);
-// Makes them the options of side lane `number`. `used`: the indices of the rails that the rank
+                                       const Ways& ways);
+// Makes them the options of side lane `number` of `lanes`. `used`: the indices of the rails that the rank
 // uses. `nodes`: the NUMA nodes of all its rails.
 void make_side_lane(LaneOptions& options, const Config& config, std::size_t number,
                     std::size_t lanes, std::span<const int> used, std::span<const int> nodes);
