@@ -71,7 +71,7 @@ def ports_figures(runs, scratch):
              "--sizes", "256M"]
     subprocess.run([*words, "--lanes", PORTS_LANES, "--title", "256 MiB to one neighbor, 8 ports of 400 Gbit/s", "--svg",
                     str(picture)], check=True, timeout=RUN_LIMIT_S, stdout=subprocess.DEVNULL)
-    remark(f"picture: {picture}")
+    remark(f"picture: {picture.name} in the build folder")
     done = subprocess.run([*words, "--lanes", PORTS_LANES, "--json", "-"], check=True, timeout=RUN_LIMIT_S, capture_output=True,
                           text=True)
     wire_us = 256 * M / (8 * 400e9 / 8) * 1e6
