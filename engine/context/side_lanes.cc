@@ -9,6 +9,13 @@
 namespace weft {
 namespace {
 
+// The rails among which stripes are divided, by the bond's numbers: those that the rank uses, if their
+// rates are known. Else stripes prefer none, because one that kept to a slow rail would be late.
+std::vector<int> rails_of(const Machines& machines, Rank rank) {
+  if (machines.rail_rates.empty()) return {};
+  return machines.used_numbers[static_cast<std::size_t>(rank)];
+}
+
 // The bond's number of the rail that a stripe prefers.
 int rail_of(const Call& call, const std::vector<int>& rails, std::size_t stripe,
             std::size_t stripes) {
@@ -41,7 +48,7 @@ Result<SideLanes::Parts> SideLanes::cut_large(const std::shared_ptr<PendingOpera
   if (stripes == 1) return Parts();
   WEFT_RETURN_IF_ERROR(open(stripes));
   invocation.call.stripes = static_cast<int>(stripes);
-  const std::vector<int>& rails = all->used_numbers[static_cast<std::size_t>(config_.rank)];
+  const std::vector<int> rails = rails_of(*all, config_.rank);
   const Cut cut(lanes, all->rail_rates);
   Parts parts;
   for (std::size_t lane = 1; lane < stripes; ++lane) {
