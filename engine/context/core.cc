@@ -41,7 +41,7 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
       failures_(config_, roster_, lane_, control_, &rails_, membership_, first_failure_),
       last_requests_(lane_.admission().channels()),
       sides_(config_, machines_, most_lanes,
-             [this](std::size_t lane) { return open_side_lane(lane); }),
+             [this](std::size_t side) { return open_side_lane(side); }),
       membership_({.on_change = [this] { wake(); },
                    .has_left = [this](Rank rank) { return peers_.has_left(rank); }}) {}
 
