@@ -4,37 +4,6 @@
 #include "engine/context/core.h"
 
 namespace weft {
-Handle::Handle(std::shared_ptr<PendingOperation> operation) : operation_(std::move(operation)) {}
-
-bool Handle::test() {
-  if (is_forked_child()) return true;
-  if (operation_ == nullptr || operation_->done.load(std::memory_order_acquire)) return true;
-  const auto lane = operation_->lane.lock();
-  return lane == nullptr || lane->test(*operation_);
-}
-
-Status Handle::wait() {
-  if (operation_ == nullptr) return Status(Code::invalid_argument, "wait: the handle is empty");
-  if (is_forked_child()) return forked_child_error("wait");
-  if (operation_->done.load(std::memory_order_acquire)) return operation_->status;
-  if (const auto lane = operation_->lane.lock()) return lane->wait(*operation_);
-  return Status(Code::closed, "wait: the context of this operation was closed");
-}
-
-bool Handle::wait_for(std::int64_t patience_ns) {
-  if (is_forked_child()) return true;
-  if (operation_ == nullptr || operation_->done.load(std::memory_order_acquire)) return true;
-  const auto lane = operation_->lane.lock();
-  return lane == nullptr || lane->wait_until_ns(*operation_, now_ns() + patience_ns);
-}
-
-Status Handle::then(std::function<void(const Status&)> call) {
-  if (operation_ == nullptr) return Status(Code::invalid_argument, "then: the handle is empty");
-  if (is_forked_child()) return forked_child_error("then");
-  if (const auto lane = operation_->lane.lock()) return lane->then(operation_, std::move(call));
-  call(wait());  // nothing is left to wait for
-  return {};
-}
 
 Context::Context(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
@@ -115,6 +84,31 @@ Status Context::set_machine_graph(Graph graph, bool weighted) {
 std::optional<Graph> Context::machine_graph() const {
   if (is_forked_child()) return std::nullopt;
   return core_->machine_graph();
+}
+Result<Window> Context::win_create(const Output& tensor, std::string_view name,
+                                   const WindowOptions& options) {
+  if (is_forked_child()) return forked_child_error("win_create");
+  return core_->win_create(tensor, name, options);
+}
+Result<Window> Context::window(std::string_view name) const {
+  if (is_forked_child()) return forked_child_error("window");
+  return core_->window(name);
+}
+std::vector<std::string> Context::window_names() const {
+  if (is_forked_child()) return {};
+  return core_->window_names();
+}
+Status Context::win_free(std::string_view name) {
+  if (is_forked_child()) return forked_child_error("win_free");
+  return core_->win_free(name);
+}
+Status Context::win_free_all() {
+  if (is_forked_child()) return forked_child_error("win_free_all");
+  return core_->win_free_all();
+}
+Status Context::win_fence() {
+  if (is_forked_child()) return forked_child_error("win_fence");
+  return core_->win_fence();
 }
 Context::Usage Context::usage() const {
   if (is_forked_child()) return {};

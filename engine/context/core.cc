@@ -40,6 +40,8 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
       first_failure_([this] { wake(); }),
       failures_(config_, roster_, lane_, control_, &rails_, membership_, first_failure_),
       last_requests_(lane_.admission().channels()),
+      windows_(config_, lane_, peers_, edges_, membership_,
+               [this](const Request& request) { return run(request); }),
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),
       membership_({.on_change = [this] { wake(); },
@@ -142,6 +144,7 @@ void Context::Core::wake() {
 void Context::Core::close() {
   if (std::exchange(closed_, true)) return;
   sides_.close();
+  windows_.close(Status(Code::closed, "the context of this window was closed", config_.rank));
   lane_.close(
       [this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
   roster_.hub().remove(&membership_);
@@ -226,6 +229,11 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
   return std::optional<Handle>(Handle(std::move(operation)));
 }
 
+Result<Window> Context::Core::win_create(const Output& tensor, std::string_view name,
+                                         const WindowOptions& options) {
+  return windows_.create(tensor, name, options, shared_lane());
+}
+
 void Context::Core::machines_read(const Status& policies) {
   if (!policies.ok()) return failures_.fail(policies);  // for whatever purpose they were read
   peers_.choose_rails();
@@ -236,6 +244,7 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
     return invalid(fmt::format("set_graph: {} has {} ranks, the job has {}", graph.name(),
                                graph.size(), config_.size));
   }
+  WEFT_RETURN_IF_ERROR(windows_.check_none("set_graph"));
   const Lane::Hold hold(lane_);
   // Operations in flight use the old graph's peers and weights.
   lane_.drive_until_none_of_all([this] { return sides_.are_idle(); });

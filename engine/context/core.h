@@ -9,6 +9,7 @@
 //   PlanCache      plans by shape
 //   GraphEdges     the graph, and the weights of a call on it; MachineGraph: the same for machines
 //   Binder         from a Request to what an execution needs
+//   Windows        the windows, by name; engine/window has what they do
 //   Control        notices between ranks that belong to no operation
 //   Failures       deaths, deadlines and errors, which end the context, and FirstFailure: which of
 //                  them was the first on any lane
@@ -28,6 +29,7 @@
 #include "engine/context/last_requests.h"
 #include "engine/context/side_lanes.h"
 #include "engine/context/ways.h"
+#include "engine/context/windows.h"
 
 namespace weft {
 
@@ -57,6 +59,14 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   std::optional<Graph> machine_graph();
   Status set_machine_graph(Graph graph, bool weighted);
   Result<Placement> placement();
+
+  Result<Window> win_create(const Output& tensor, std::string_view name,
+                            const WindowOptions& options);
+  Result<Window> window(std::string_view name) { return windows_.find(name); }
+  std::vector<std::string> window_names() { return windows_.names(); }
+  Status win_free(std::string_view name) { return windows_.free(name); }
+  Status win_free_all() { return windows_.free_all(); }
+  Status win_fence() { return windows_.fence(); }
 
   Usage usage();
   std::string explain();
@@ -110,6 +120,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   FirstFailure first_failure_;
   Failures failures_;
   LastRequests last_requests_;
+  Windows windows_;
   SideLanes sides_;
   bool closed_ = false;
 

@@ -22,6 +22,7 @@ class GraphEdges {
       : config_(config), peers_(peers), graph_(std::move(graph)) {}
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] bool is_weighted() const { return weighted_; }
   // If `weighted`, neighbor operations use the graph's weights, else uniform ones. No operation
   // that was bound before may be running, because its peers and weights become invalid.
   void set(Graph graph, bool weighted);

@@ -2,6 +2,7 @@
 #include "engine/lane/lane.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace weft {
@@ -9,6 +10,8 @@ namespace {
 
 // The time between two calls of look_around() by a caller that only tests.
 constexpr std::int64_t kLookNs = 1'000'000;
+// How many completions of one-sided work are taken at a time.
+constexpr std::size_t kCompletions = 32;
 // The longest sleep of a lane that runs no operation and only waits for a peer's answer, for
 // example to a note between two bonds. The peer may be idle, too, and take no turn for hours. Its
 // answer wakes the lane. No operation waits for the answer, so the lane does not poll before it
@@ -187,13 +190,68 @@ void Lane::take_turn() {
 }
 
 bool Lane::advance_running() {
-  stirred_ = false;
+  stirred_ = advance_tasks();
   for (std::size_t i = 0; i < running_.size();) {
     const std::size_t before = running_.size();
     stirred_ |= advance(i);
     if (running_.size() == before) ++i;
   }
   return stirred_;
+}
+
+// Tells the owners of one-sided work of its end, and advances the tasks. Returns true if any moved.
+bool Lane::advance_tasks() {
+  if (tasks_.empty()) return false;
+  bool moved = false;
+  for (Task& each : tasks_) moved |= each.task->advance();
+  std::array<Completion, kCompletions> ended;
+  while (const std::size_t count = interface_->poll(ended)) {
+    moved = true;
+    for (std::size_t i = 0; i < count; ++i)
+      WorkOwner::of(ended[i].ticket).work_ended(ended[i].status);
+    for (Task& each : tasks_) each.task->advance();
+  }
+  end_tasks();
+  return moved;
+}
+
+void Lane::end_tasks() {
+  for (std::size_t i = 0; i < tasks_.size();) {
+    if (!tasks_[i].task->is_over()) {
+      ++i;
+      continue;
+    }
+    const Task ended = std::move(tasks_[i]);
+    tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
+    in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+    if (ended.operation != nullptr) callbacks_.complete(ended.operation, ended.task->status());
+  }
+}
+
+void Lane::run(LaneTask& task) {
+  // The pointer shares ownership with nobody: the caller keeps the task until it is over.
+  begin(std::shared_ptr<LaneTask>(std::shared_ptr<LaneTask>(), &task), nullptr);
+  if (!task.is_over()) wait_until([&] { return task.is_over(); });
+}
+
+void Lane::begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperation> operation) {
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  tasks_.push_back({std::move(task), std::move(operation)});
+  stirred_ |= advance_tasks();
+}
+
+bool Lane::drive_until(const std::function<bool()>& done, std::int64_t end_ns) {
+  if (!done()) wait_until([&] { return done() || now_ns() >= end_ns; });
+  return done();
+}
+
+void Lane::serve() {
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  thread_.call();
+}
+
+void Lane::end_serving() {
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Advances the operation of running_[index]. If it is done, its slot is removed from running_.
@@ -257,7 +315,11 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
   while (true) {
     take_turn();
     const bool looks = stirred_;  // without news, no operation that could not advance can advance
-    if (looks) advance_running();
+    if (looks) {
+      advance_running();
+    } else {
+      stirred_ |= advance_tasks();  // a task may wait for a time
+    }
     if (options_.runs_parts) take_posted();
     begin_ready();
     if (done()) return flush();
@@ -270,7 +332,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
       token_.lend();
       if (done()) return;
     }
-    const bool idle = running_.empty();
+    const bool idle = running_.empty() && tasks_.empty();
     if (looks) core_wanted = needs_core();
     switch (idle ? Backoff::Next::sleep : backoff.next(core_wanted)) {
       case Backoff::Next::again:
@@ -414,6 +476,8 @@ void Lane::close(const std::function<void()>& last_words) {
     take_posted();
     advance_all();
     interface_->close();
+    for (Task& each : tasks_) each.task->abandon(failure_);
+    advance_tasks();
   }
   callbacks_.stop();
 }

@@ -28,6 +28,7 @@
 #include "engine/lane/lane_thread.h"
 #include "engine/lane/operation.h"
 #include "engine/lane/place.h"
+#include "engine/lane/task.h"
 #include "engine/membership/membership.h"
 #include "engine/trace/trace.h"
 #include "verbs/progress/progress.h"
@@ -131,6 +132,20 @@ class Lane {
   // Starts the thread, if the lane has one.
   Status start_thread() { return options_.has_thread ? thread_.start() : Status(); }
 
+  // Tasks. token.
+  // Runs a task to its end, while other work goes on. The task is the caller's.
+  void run(LaneTask& task);
+  // Begins a task. The operation, of which there may be none, ends with it. Without a caller that
+  // waits, the lane's thread drives it, which must have been started.
+  void begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperation> operation);
+  // Drives the lane until done() holds or the time has come. Returns whether it holds.
+  bool drive_until(const std::function<bool()>& done, std::int64_t end_ns);
+  // From now on the thread, which must have been started, takes the turns of the interface even if
+  // nothing is in flight, so that peers are served whose one-sided work needs this lane.
+  void serve();
+  // Takes back one serve().
+  void end_serving();
+
   // For lanes with `runs_parts`, any thread: hands over a part of an operation, which the thread
   // begins after the parts that were posted before. The thread must have been started.
   void post(std::shared_ptr<PendingOperation> part);
@@ -154,7 +169,9 @@ class Lane {
   // Access for the observer. token.
   [[nodiscard]] Admission& admission() { return admission_; }
   [[nodiscard]] const std::vector<LaneSlot*>& running() const { return running_; }
-  [[nodiscard]] bool is_idle() const { return running_.empty() && admission_.is_empty(); }
+  [[nodiscard]] bool is_idle() const {
+    return running_.empty() && tasks_.empty() && admission_.is_empty();
+  }
   // The slot whose operation began last; nullptr: none.
   [[nodiscard]] const LaneSlot* last() const { return last_; }
   void forget_last() { last_ = nullptr; }  // needed before its plan is destroyed
@@ -192,6 +209,8 @@ class Lane {
   bool advance_all();
   void take_turn();
   bool advance_running();
+  bool advance_tasks();
+  void end_tasks();
   bool advance(std::size_t index);
   void finish(LaneSlot& slot);
   void flush();
@@ -214,6 +233,11 @@ class Lane {
   ScratchPool scratch_;  // shared by all executions; it must outlive them
   Admission admission_;
   std::vector<LaneSlot*> running_;
+  struct Task {
+    std::shared_ptr<LaneTask> task;
+    std::shared_ptr<PendingOperation> operation;  // ends with the task; may be null
+  };
+  std::vector<Task> tasks_;
   bool stirred_ = false;  // a running operation may be able to advance
   LaneSlot* last_ = nullptr;
   std::shared_ptr<PendingOperation> spare_;

@@ -28,11 +28,13 @@
 
 #include <weft/config.h>
 #include <weft/graph.h>
+#include <weft/handle.h>
 #include <weft/layout.h>
 #include <weft/memory.h>
 #include <weft/status.h>
 #include <weft/store.h>
 #include <weft/types.h>
+#include <weft/window.h>
 
 #include <cstddef>
 #include <functional>
@@ -43,29 +45,6 @@
 #include <vector>
 
 namespace WEFT_PUBLIC weft {
-
-// A started operation. Copies refer to the same operation, and waiting again returns the same
-// Status. A handle may outlive the context; an operation that was not done then reports `closed`.
-class PendingOperation;
-class Handle {
- public:
-  Handle() = default;
-  explicit Handle(std::shared_ptr<PendingOperation> operation);
-  // Returns whether the operation is done, with or without an error. Makes progress; never blocks.
-  [[nodiscard]] bool test();
-  // Blocks until the operation is done, at most until its deadline.
-  Status wait();
-  // Blocks until the operation is done, at most for `patience_ns`. Returns whether it is done.
-  [[nodiscard]] bool wait_for(std::int64_t patience_ns);
-  // Runs `call` once, on the context's completion thread, when the operation is done; at once if it
-  // is done already. A callback may start operations, destroy the context, and throw: an exception
-  // is logged as an error. If the thread cannot be started, an error is returned and `call` is not
-  // run.
-  Status then(std::function<void(const Status&)> call);
-
- private:
-  std::shared_ptr<PendingOperation> operation_;
-};
 
 // The color of ranks that take no part in a split. Any other negative color means the same.
 inline constexpr int kNoColor = -1;
@@ -239,6 +218,22 @@ class Context {
   // a common rank run at the same time. Floating types.
   Status group_average(const Input& x, const Output& y, std::span<const Rank> ranks);
   Result<Handle> group_average_start(const Input& x, const Output& y, std::span<const Rank> ranks);
+
+  // Makes a window (weft/window.h) of the graph as it is now, whose edges say who writes to whom.
+  // Collective: all ranks give the same name, count, type and options. The tensor is shared with
+  // the window and must outlive it. While windows exist the graph cannot be changed. Names that are
+  // free again after win_free may be used for a window of another shape.
+  Result<Window> win_create(const Output& tensor, std::string_view name,
+                            const WindowOptions& options = {});
+  // The window of that name.
+  [[nodiscard]] Result<Window> window(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> window_names() const;  // ascending
+  // Ends the window. Collective. If a rank still uses it (works under way, mutexes held), it is an
+  // error on all ranks, and the window goes on.
+  Status win_free(std::string_view name);
+  Status win_free_all();
+  // Waits until the works of all ranks on all windows have ended. Collective.
+  Status win_fence();
 
   // A context of the ranks that give the same color, numbered anew by (key, rank); null for
   // kNoColor. Collective over this context. The new context is independent of this one: each has

@@ -5,12 +5,14 @@
 #include <weft/config.h>
 #include <weft/context.h>
 #include <weft/graph.h>
+#include <weft/handle.h>
 #include <weft/log.h>
 #include <weft/memory.h>
 #include <weft/status.h>
 #include <weft/store.h>
 #include <weft/types.h>
 #include <weft/version.h>
+#include <weft/window.h>
 #else
 #include <weft/c.h>
 #endif

@@ -94,6 +94,10 @@ void publish_bytes(std::byte* shared, const std::byte* from, std::size_t bytes) 
   std::atomic_ref<Word>(*reinterpret_cast<Word*>(shared)).store(word, std::memory_order_release);
 }
 
+void copy_shared(std::byte* to, const std::byte* shared, std::size_t bytes) {
+  std::memcpy(to, shared, bytes);
+}
+
 void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes) {
   if (!is_word(shared, bytes)) {
     if (bytes != 0) std::memcpy(to, shared, bytes);

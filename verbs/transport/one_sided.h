@@ -63,6 +63,8 @@ inline constexpr std::uint64_t kUnknownHeap = ~std::uint64_t{0};
 void publish_bytes(std::byte* shared, const std::byte* from, std::size_t bytes);
 void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes);
 
+void copy_shared(std::byte* to, const std::byte* shared, std::size_t bytes);
+
 // The end of one-sided work.
 struct Completion {
   std::uint64_t ticket = 0;  // as posted

@@ -166,6 +166,8 @@ class Endpoint {
                                    std::uint64_t ticket) = 0;
   // Whether one-sided work was posted here whose completion poll() has not returned yet.
   [[nodiscard]] virtual bool at_work() const { return false; }
+  [[nodiscard]] virtual bool work_needs_peer() const { return false; }
+  [[nodiscard]] virtual bool work_may_linger() const { return true; }
 };
 
 class Interface {

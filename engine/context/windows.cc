@@ -1,0 +1,345 @@
+// windows: agreeing on a window, and ending it.
+#include "engine/context/windows.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/context/operands.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kNameBytes = 64;
+constexpr std::size_t kErrorBytes = 160;
+
+void put_text(std::span<char> to, std::string_view text) {
+  const std::size_t bytes = std::min(text.size(), to.size() - 1);
+  std::memcpy(to.data(), text.data(), bytes);
+  to[bytes] = '\0';
+}
+
+std::uint64_t hash_of(const Graph& graph) {
+  const auto bytes = [](const auto& value) {
+    return std::string_view(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  std::uint64_t hash = kFnvBasis;
+  for (Rank rank = 0; rank < graph.size(); ++rank) {
+    for (const Peer& peer : graph.in_edges(rank)) {
+      hash = fnv1a64(bytes(peer.rank), hash);
+      hash = fnv1a64(bytes(peer.weight), hash);
+    }
+    hash = fnv1a64(bytes(rank), hash);
+  }
+  return hash;
+}
+
+std::size_t place_of(Rank rank, std::span<const Peer> peers) {
+  return static_cast<std::size_t>(std::ranges::lower_bound(peers, rank, {}, &Peer::rank) -
+                                  peers.begin());
+}
+
+// Parts of windows that ended without the other ranks. They stay until the process ends.
+void keep_forever(Memory part) {
+  static std::mutex& mutex = *new std::mutex;
+  static std::vector<Memory>& kept = *new std::vector<Memory>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(part));
+}
+
+}  // namespace
+
+// What a rank tells the others. Its values travel in an allgather; frozen with the wire version.
+struct Windows::Record {
+  enum class Call : std::uint32_t { create = 1, free = 2 };
+  Call call = Call::create;
+  std::uint32_t type = 0;
+  std::uint64_t count = 0;
+  std::uint64_t graph = 0;  // hash_of() it
+  std::uint32_t zero_init = 0;
+  std::uint32_t code = 0;  // not 0: the rank refuses, with this code and error
+  std::uint64_t part_word = 0, part_bytes = 0, tensor_word = 0, tensor_bytes = 0;
+  std::uint32_t part_form = 0, tensor_form = 0;
+  char name[kNameBytes] = {};
+  char error[kErrorBytes] = {};
+
+  void refuse(const Status& why) {
+    code = static_cast<std::uint32_t>(why.code());
+    put_text(error, why.text());
+  }
+};
+
+Status Windows::check(const Output& tensor, std::string_view name) {
+  if (name.empty() || name.size() >= kNameBytes)
+    return invalid(fmt::format("the name \"{}\" must have 1 to {} bytes", name, kNameBytes - 1));
+  if (tensor.data == nullptr && tensor.count != 0) return invalid("the tensor is null");
+  if (!is_count_of_memory(tensor.count, tensor.type))
+    return invalid(fmt::format("{} elements fit in no memory", tensor.count));
+  const std::lock_guard lock(mutex_);
+  if (windows_.contains(name)) return invalid("there is a window of that name");
+  return {};
+}
+
+Result<std::vector<Windows::Record>> Windows::exchange(const Record& own) {
+  std::vector<Record> all(static_cast<std::size_t>(config_.size));
+  const Input mine{&own, sizeof own, DataType::u8};
+  const Output everyones{all.data(), sizeof own * all.size(), DataType::u8};
+  WEFT_RETURN_IF_ERROR(
+      run_({.collective = Collective::allgather, .input = mine, .output = everyones}));
+  return all;
+}
+
+// The same answer on all ranks, whoever is at fault.
+Status Windows::compare(std::string_view what, const std::vector<Record>& all) {
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const Record& each = all[rank];
+    if (each.code == 0) continue;
+    return Status(static_cast<Code>(each.code),
+                  fmt::format("{} \"{}\": rank {}: {}", what, each.name, rank, each.error),
+                  static_cast<Rank>(rank));
+  }
+  const Record& first = all.front();
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const Record& each = all[rank];
+    std::string differs;
+    if (each.call != first.call) {
+      differs = "the one makes a window, the other frees one";
+    } else if (std::strcmp(each.name, first.name) != 0) {
+      differs = fmt::format("the name is \"{}\" and \"{}\"", first.name, each.name);
+    } else if (each.type != first.type || each.count != first.count) {
+      differs = fmt::format("the tensor has {} elements of {} and {} of {}", first.count,
+                            weft::name(static_cast<DataType>(first.type)), each.count,
+                            weft::name(static_cast<DataType>(each.type)));
+    } else if (each.zero_init != first.zero_init) {
+      differs = fmt::format("zero_init is {} and {}", first.zero_init != 0, each.zero_init != 0);
+    } else if (each.graph != first.graph) {
+      differs = "their graphs are different";
+    } else {
+      continue;
+    }
+    return Status(
+        Code::mismatch,
+        fmt::format("{} \"{}\": ranks 0 and {} disagree: {}", what, first.name, rank, differs),
+        static_cast<Rank>(rank));
+  }
+  return {};
+}
+
+Result<Window> Windows::create(const Output& tensor, std::string_view name,
+                               const WindowOptions& options, const std::shared_ptr<Lane>& lane) {
+  const Graph& graph = edges_.graph();
+  const window::Shape shape{tensor.count * size_of(tensor.type),
+                            graph.in_edges(config_.rank).size(),
+                            graph.out_edges(config_.rank).size()};
+  Record own;
+  put_text(own.name, name);
+  own.type = static_cast<std::uint32_t>(tensor.type);
+  own.count = tensor.count;
+  own.zero_init = options.zero_init ? 1 : 0;
+  own.graph = hash_of(graph);
+  Memory part;
+  if (const Status status = check(tensor, name); !status.ok()) {
+    own.refuse(status);
+  } else if (Result<Memory> made = Memory::allocate(shape.total()); !made.ok()) {
+    own.refuse(made.status());
+  } else {
+    part = *std::move(made);
+    const Lane::Hold hold(lane_);
+    const RemoteBuffer ours = lane_.interface().describe(part.data(), shape.total());
+    const RemoteBuffer theirs = lane_.interface().describe(tensor.data, shape.bytes);
+    own.part_form = static_cast<std::uint32_t>(ours.form);
+    own.part_word = ours.word;
+    own.part_bytes = shape.total();
+    own.tensor_form = static_cast<std::uint32_t>(theirs.form);
+    own.tensor_word = theirs.word;
+    own.tensor_bytes = shape.bytes;
+  }
+  WEFT_ASSIGN(const std::vector<Record> all, exchange(own));
+  WEFT_RETURN_IF_ERROR(compare("win_create", all));
+  Result<std::shared_ptr<WindowObject>> made =
+      open(set_up(tensor, name, options, std::move(part), all), lane);
+  // The others may write once all ranks have said that they are ready.
+  if (!made.ok()) own.refuse(made.status());
+  WEFT_ASSIGN(const std::vector<Record> ready, exchange(own));
+  if (const Status status = compare("win_create", ready); !status.ok()) {
+    if (made.ok()) end(**made);
+    return status;
+  }
+  const std::lock_guard lock(mutex_);
+  windows_.emplace(name, *made);
+  return Window(*std::move(made));
+}
+
+Result<std::shared_ptr<WindowObject>> Windows::open(Result<WindowSetup> setup,
+                                                    const std::shared_ptr<Lane>& lane) {
+  if (!setup.ok()) return setup.status();
+  auto object = std::make_shared<WindowObject>(*std::move(setup), lane);
+  WEFT_RETURN_IF_ERROR(object->open());
+  if (!object->serves()) return object;
+  WEFT_RETURN_IF_ERROR(lane_.start_thread());
+  const Lane::Hold hold(lane_);
+  lane_.serve();
+  return object;
+}
+
+// No rank writes to the window any more.
+void Windows::end(WindowObject& object) {
+  object.close(invalid(fmt::format("window \"{}\" was freed", object.name())));
+  (void)object.take_part();
+  if (!object.serves()) return;
+  const Lane::Hold hold(lane_);
+  lane_.end_serving();
+}
+
+Result<WindowNeighbor> Windows::neighbor(Rank rank, const Record& record) {
+  const Graph& graph = edges_.graph();
+  WindowNeighbor made;
+  Endpoint* endpoint = nullptr;
+  if (rank != config_.rank) {
+    WEFT_ASSIGN(Contact * contact, peers_.contact(rank));
+    endpoint = contact->endpoint;
+  }
+  made.part = {rank,
+               endpoint,
+               {static_cast<PieceForm>(record.part_form), record.part_word, record.part_bytes}};
+  made.tensor = {
+      rank,
+      endpoint,
+      {static_cast<PieceForm>(record.tensor_form), record.tensor_word, record.tensor_bytes}};
+  made.shape = {record.tensor_bytes, graph.in_edges(rank).size(), graph.out_edges(rank).size()};
+  made.in_index = place_of(config_.rank, graph.in_edges(rank));
+  made.out_index = place_of(config_.rank, graph.out_edges(rank));
+  return made;
+}
+
+Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
+                                    const WindowOptions& options, Memory part,
+                                    const std::vector<Record>& all) {
+  const Lane::Hold hold(lane_);
+  const Graph& graph = edges_.graph();
+  const std::span<const Peer> in = graph.in_edges(config_.rank);
+  const double uniform = 1.0 / static_cast<double>(in.size() + 1);
+  WindowSetup setup;
+  setup.name = name;
+  setup.tensor = tensor;
+  setup.zero_init = options.zero_init;
+  setup.self = config_.rank;
+  setup.self_weight = edges_.is_weighted() ? graph.self_weight(config_.rank) : uniform;
+  setup.part = std::move(part);
+  setup.deadline_ms = config_.deadline_ms;
+  std::map<Rank, Endpoint*> endpoints;
+  const auto add = [&](std::vector<WindowNeighbor>& side, const Peer& peer) -> Status {
+    WEFT_ASSIGN(WindowNeighbor made, neighbor(peer.rank, all[static_cast<std::size_t>(peer.rank)]));
+    made.weight = edges_.is_weighted() ? peer.weight : uniform;
+    setup.serves |= made.part.endpoint->work_needs_peer();
+    endpoints.emplace(peer.rank, made.part.endpoint);
+    side.push_back(made);
+    return {};
+  };
+  for (const Peer& peer : in) WEFT_RETURN_IF_ERROR(add(setup.in, peer));
+  for (const Peer& peer : graph.out_edges(config_.rank)) WEFT_RETURN_IF_ERROR(add(setup.out, peer));
+  WEFT_ASSIGN(setup.own, neighbor(config_.rank, all[static_cast<std::size_t>(config_.rank)]));
+  setup.connect_to_self = [this] { return connect_to_self(); };
+  setup.check_alive = [this, endpoints = std::move(endpoints)](Rank rank) -> Status {
+    if (membership_.epoch() != 0 && membership_.died(rank))
+      return Status(Code::peer_died, fmt::format("rank {} has died", rank), rank);
+    const auto found = endpoints.find(rank);
+    const bool has_closed = found != endpoints.end() && found->second->peer_closed();
+    if (has_closed || (membership_.epoch() != 0 && membership_.left(rank)))
+      return Status(Code::peer_left, fmt::format("rank {} has closed its context", rank), rank);
+    return {};
+  };
+  return setup;
+}
+
+Result<Endpoint*> Windows::connect_to_self() {
+  Interface& interface = lane_.interface();
+  return interface.connect(config_.rank, interface.address());
+}
+
+Result<Window> Windows::find(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(name);
+  if (found == windows_.end()) return invalid(fmt::format("there is no window \"{}\"", name));
+  return Window(found->second);
+}
+
+std::vector<std::string> Windows::names() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, object] : windows_) names.push_back(name);
+  return names;
+}
+
+// While the ranks agree, no call may begin; if they do not agree, the window goes on.
+Status Windows::free(std::string_view name) {
+  std::shared_ptr<WindowObject> object;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = windows_.find(name);
+    if (found != windows_.end()) object = found->second;
+  }
+  Record own;
+  own.call = Record::Call::free;
+  put_text(own.name, name);
+  if (object == nullptr) {
+    own.refuse(invalid("there is no window of that name"));
+  } else if (const Status status = object->suspend(); !status.ok()) {
+    own.refuse(status);
+  }
+  const Result<std::vector<Record>> all = exchange(own);
+  const Status agreed = all.ok() ? compare("win_free", *all) : all.status();
+  if (!agreed.ok()) {
+    if (object != nullptr) object->resume();
+    return agreed;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    windows_.erase(windows_.find(name));
+  }
+  end(*object);
+  return {};
+}
+
+Status Windows::free_all() {
+  for (const std::string& name : names()) WEFT_RETURN_IF_ERROR(free(name));
+  return {};
+}
+
+Status Windows::fence() {
+  std::vector<std::shared_ptr<WindowObject>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, object] : windows_) all.push_back(object);
+  }
+  Status first;
+  for (const auto& object : all) {
+    const Status status = object->flush();
+    if (first.ok()) first = status;
+  }
+  const Status met = run_({.collective = Collective::barrier});
+  return first.ok() ? met : first;
+}
+
+Status Windows::check_none(std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  if (windows_.empty()) return {};
+  return invalid(fmt::format(
+      "{}: the graph cannot be changed while there are windows: free {}{}", what,
+      windows_.begin()->first,
+      windows_.size() == 1 ? std::string() : fmt::format(" and {} more", windows_.size() - 1)));
+}
+
+void Windows::close(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, object] : windows_) {
+    object->close(why);
+    keep_forever(object->take_part());
+  }
+  windows_.clear();
+}
+
+}  // namespace weft

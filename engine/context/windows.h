@@ -1,0 +1,76 @@
+// windows: the windows of a context, by name. Making and freeing them is collective: one allgather
+// tells every rank what the others want and where their memory is, so all ranks come to the same
+// answer. Internal to the module.
+#pragma once
+
+#include <weft/window.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/context/graph_edges.h"
+#include "engine/context/peers.h"
+#include "engine/lane/lane.h"
+#include "engine/membership/membership.h"
+#include "engine/window/window.h"
+
+namespace weft {
+
+// Threads: any thread may call the public functions. They take the lane's token.
+class Windows {
+ public:
+  // `run` runs an operation of the context.
+  Windows(const Config& config, Lane& lane, Peers& peers, GraphEdges& edges,
+          const Membership& membership, std::function<Status(const Request&)> run)
+      : config_(config),
+        lane_(lane),
+        peers_(peers),
+        edges_(edges),
+        membership_(membership),
+        run_(std::move(run)) {}
+
+  Result<Window> create(const Output& tensor, std::string_view name, const WindowOptions& options,
+                        const std::shared_ptr<Lane>& lane);
+  [[nodiscard]] Result<Window> find(std::string_view name);
+  [[nodiscard]] std::vector<std::string> names();
+  Status free(std::string_view name);
+  Status free_all();
+  Status fence();
+  // ok, or the error that the graph cannot be changed.
+  [[nodiscard]] Status check_none(std::string_view what);
+  // Ends all windows without the other ranks. Their memory stays, because other ranks may still
+  // write to it.
+  void close(const Status& why);
+
+ private:
+  struct Record;
+
+  [[nodiscard]] Status check(const Output& tensor, std::string_view name);
+  [[nodiscard]] Result<std::vector<Record>> exchange(const Record& own);
+  [[nodiscard]] static Status compare(std::string_view what, const std::vector<Record>& all);
+  [[nodiscard]] Result<WindowSetup> set_up(const Output& tensor, std::string_view name,
+                                           const WindowOptions& options, Memory part,
+                                           const std::vector<Record>& all);
+  [[nodiscard]] Result<WindowNeighbor> neighbor(Rank rank, const Record& record);
+  [[nodiscard]] Result<Endpoint*> connect_to_self();
+  [[nodiscard]] Result<std::shared_ptr<WindowObject>> open(Result<WindowSetup> setup,
+                                                           const std::shared_ptr<Lane>& lane);
+  void end(WindowObject& object);
+
+  const Config& config_;
+  Lane& lane_;
+  Peers& peers_;
+  GraphEdges& edges_;
+  const Membership& membership_;
+  const std::function<Status(const Request&)> run_;
+
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<WindowObject>, std::less<>> windows_;
+};
+
+}  // namespace weft

@@ -1,0 +1,97 @@
+// chain: posting, repeating and giving up.
+#include "engine/window/chain.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace weft::window {
+namespace {
+
+// Each repeat needs a path that failed meanwhile, and a bond has a few.
+constexpr int kMostRepeats = 16;
+
+// Whether another path may do what this one did not.
+bool is_of_the_path(Code code) {
+  return code == Code::unavailable || code == Code::timed_out || code == Code::system;
+}
+
+}  // namespace
+
+void Chain::begin(std::string_view what, const Place& place, std::int64_t deadline_ns) {
+  what_ = what;
+  rank_ = place.rank;
+  endpoint_ = place.endpoint;
+  memory_ = place.memory;
+  deadline_ns_ = deadline_ns;
+  works_.clear();
+  posted_ = ended_ = 0;
+  repeats_ = 0;
+  given_up_ = is_over_ = false;
+  failure_ = status_ = {};
+}
+
+void Chain::add(Work work) {
+  work.remote = {memory_.form, memory_.word + work.offset, work.local.size()};
+  works_.push_back(work);
+}
+
+Posted Chain::post(const Work& work) {
+  return work.kind == WorkKind::write ? endpoint_->post_write(work.local, work.remote, ticket())
+                                      : endpoint_->post_read(work.local, work.remote, ticket());
+}
+
+bool Chain::advance() {
+  if (is_over_) return false;
+  bool moved = false;
+  while (!given_up_ && failure_.ok() && posted_ < works_.size() &&
+         post(works_[posted_]) == Posted::posted) {
+    ++posted_;
+    moved = true;
+  }
+  if (!moved) check_deadline();
+  look_at_end();
+  return moved;
+}
+
+void Chain::give_up(const Status& why) {
+  if (is_over_ || std::exchange(given_up_, true)) return;
+  if (failure_.ok()) failure_ = why;
+  look_at_end();
+}
+
+void Chain::work_ended(const Status& status) {
+  ++ended_;
+  if (failure_.ok() && !status.ok()) failure_ = status;
+  look_at_end();
+}
+
+void Chain::look_at_end() {
+  if (is_over_ || is_busy()) return;
+  if (failure_.ok()) {
+    is_over_ = posted_ == works_.size();
+    return;
+  }
+  if (!given_up_ && is_of_the_path(failure_.code()) && endpoint_->failure().ok() &&
+      repeats_ < kMostRepeats) {
+    ++repeats_;
+    posted_ = ended_ = 0;
+    failure_ = {};
+    return;
+  }
+  is_over_ = true;
+  status_ = Status(failure_.code(), fmt::format("{}: {}", what_, failure_.text()), rank_);
+}
+
+// Work that was posted uses the caller's memory until it has ended. So a peer that does not answer
+// in time loses its connection: only that ends the work.
+void Chain::check_deadline() {
+  if (given_up_ || now_ns() < deadline_ns_) return;
+  given_up_ = true;
+  failure_ = Status(
+      Code::timed_out,
+      fmt::format("rank {} did not answer before the deadline (WEFT_DEADLINE_MS)", rank_), rank_);
+  if (is_busy()) endpoint_->abandon(failure_);
+}
+
+}  // namespace weft::window

@@ -1,0 +1,83 @@
+// chain: one-sided work at one peer that takes effect in order. If a path of a bond fails in the
+// middle, all of it is repeated over another path: the same bytes to the same places.
+//
+// A Chain is used again and again: begin(), add what is to be done, then advance() until it is
+// over. Memory that was named stays as it is until then.
+//
+// Threads: the holder of the lane's token. Lifetime: until all posted work has ended (is_busy()).
+#pragma once
+
+#include <weft/deadline.h>
+
+#include <vector>
+
+#include "engine/lane/lane.h"
+#include "verbs/transport/transport.h"
+
+namespace weft::window {
+
+// Memory of a peer, and the way there.
+struct Place {
+  Rank rank = kNoRank;
+  Endpoint* endpoint = nullptr;
+  RemoteBuffer memory;
+
+  [[nodiscard]] RemoteBuffer part(std::size_t offset, std::size_t bytes) const {
+    return {memory.form, memory.word + offset, bytes};
+  }
+};
+
+class Chain final : public WorkOwner {
+ public:
+  // `what` is for messages, and outlives the chain's work.
+  void begin(std::string_view what, const Place& place, std::int64_t deadline_ns);
+  void write(const void* local, std::size_t bytes, std::size_t offset) {
+    add({WorkKind::write, {static_cast<std::byte*>(const_cast<void*>(local)), bytes}, offset});
+  }
+  void read(void* local, std::size_t bytes, std::size_t offset) {
+    add({WorkKind::read, {static_cast<std::byte*>(local), bytes}, offset});
+  }
+  // Another place of the same peer for what is added from now on.
+  void go_to(const RemoteBuffer& memory) { memory_ = memory; }
+
+  // Posts what can be posted. Returns whether anything was.
+  bool advance();
+  // No more is posted; what was posted is waited for.
+  void give_up(const Status& why);
+  void work_ended(const Status& status) override;
+
+  [[nodiscard]] bool is_over() const { return is_over_; }
+  [[nodiscard]] bool is_busy() const { return ended_ != posted_; }
+  [[nodiscard]] const Status& status() const { return status_; }
+  // How often it was repeated, so that bytes of it may still arrive over a path that has failed.
+  [[nodiscard]] int repeats() const { return repeats_; }
+
+ private:
+  struct Work {
+    WorkKind kind = WorkKind::write;
+    std::span<std::byte> local;
+    std::size_t offset = 0;
+    RemoteBuffer remote{};
+  };
+
+  void add(Work work);
+  [[nodiscard]] Posted post(const Work& work);
+  void look_at_end();
+  void check_deadline();
+
+  std::string_view what_;
+  Rank rank_ = kNoRank;
+  Endpoint* endpoint_ = nullptr;
+  RemoteBuffer memory_;
+  std::int64_t deadline_ns_ = 0;
+  std::vector<Work> works_;
+  std::size_t posted_ = 0;
+  std::size_t ended_ = 0;
+  int repeats_ = 0;
+  bool given_up_ = false;
+  bool is_over_ = true;
+  Status failure_;  // of the first work that failed since the last beginning
+  Status status_;
+};
+
+}  // namespace weft::window

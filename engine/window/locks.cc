@@ -1,0 +1,38 @@
+// locks: driving several locks as one.
+#include "engine/window/locks.h"
+
+#include <utility>
+
+#include "verbs/base/base.h"
+
+namespace weft::window {
+namespace {
+
+std::vector<Lock*> locks_of(const std::vector<Hand*>& hands) {
+  std::vector<Lock*> locks;
+  locks.reserve(hands.size());
+  for (Hand* hand : hands) locks.push_back(&hand->lock);
+  return locks;
+}
+
+}  // namespace
+
+void Hand::work_ended(const Status& status) {
+  lock.completed(status, now_ns());
+}
+
+Locks::Locks(std::vector<Hand*> hands, std::function<bool(Rank)> has_died)
+    : hands_(std::move(hands)), has_died_(std::move(has_died)), group_(locks_of(hands_)) {}
+
+void Locks::advance() {
+  const std::int64_t now = now_ns();
+  for (Hand* hand : hands_) {
+    Lock& lock = hand->lock;
+    if (lock.state() == LockState::taking && !lock.seen().free() && has_died_(lock.seen().holder))
+      (void)lock.take_over(lock.seen());  // of several who try, one succeeds
+    lock.advance(now);
+  }
+  group_.advance();
+}
+
+}  // namespace weft::window

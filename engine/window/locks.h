@@ -1,0 +1,72 @@
+// locks: this rank's hands on the mutexes of a window, each a verbs/lock word in its owner's part.
+//
+// Threads: the holder of the lane's token. Lifetime: hands live as long as the window, and until no
+// swap is under way. Internal to the module.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/lane/lane.h"
+#include "engine/window/chain.h"
+#include "verbs/lock/lock.h"
+
+namespace weft::window {
+
+// A hand on one mutex.
+class Hand final : public WorkOwner {
+ public:
+  Hand(Rank owner, Endpoint& path, const RemoteBuffer& word, LockAttempts& attempts, Rank self)
+      : owner(owner),
+        lock(path, word, attempts, {.self = self, .ticket = ticket(), .seed = ticket()}) {}
+  void work_ended(const Status& status) override;
+
+  const Rank owner;
+  Lock lock;
+};
+
+// Some of a window's mutexes, taken in ascending order of their owners.
+class Locks {
+ public:
+  // `hands`: ascending by owner, and they outlive this. `has_died`: whether a holder has.
+  Locks(std::vector<Hand*> hands, std::function<bool(Rank)> has_died);
+
+  [[nodiscard]] Status acquire(std::int64_t deadline_ns) { return group_.acquire(deadline_ns); }
+  [[nodiscard]] Status release() { return group_.release(); }
+  void advance();
+  [[nodiscard]] bool are_held() const { return group_.state() == LockState::held; }
+  [[nodiscard]] bool are_free() const { return group_.state() == LockState::idle; }
+  [[nodiscard]] const Status& status() const { return group_.status(); }
+  [[nodiscard]] const std::vector<Hand*>& hands() const { return hands_; }
+
+ private:
+  std::vector<Hand*> hands_;
+  std::function<bool(Rank)> has_died_;
+  LockGroup group_;
+};
+
+// Takes the locks, or gives them back.
+class LockTask final : public LaneTask {
+ public:
+  LockTask(Locks& locks, bool takes) : locks_(locks), takes_(takes) {}
+  bool advance() override {
+    locks_.advance();
+    return is_over();
+  }
+  void abandon(const Status& why) override { abandoned_ = why; }
+  [[nodiscard]] bool is_over() const override {
+    return !abandoned_.ok() || locks_.are_free() || (takes_ && locks_.are_held());
+  }
+  [[nodiscard]] const Status& status() const override {
+    return abandoned_.ok() ? locks_.status() : abandoned_;
+  }
+
+ private:
+  Locks& locks_;
+  const bool takes_;
+  Status abandoned_;
+};
+
+}  // namespace weft::window

@@ -1,0 +1,119 @@
+// slot_writer: messages.
+#include "engine/window/slot_writer.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace weft::window {
+
+SlotWriter::SlotWriter(std::string_view what, const Place& there, const Shape& theirs,
+                       std::size_t index, const TensorShape& tensor, const std::uint64_t* ack)
+    : what_(what), there_(there), theirs_(theirs), index_(index), tensor_(tensor), ack_(ack) {}
+
+// A message needs a buffer that holds neither the newest message nor the last one of the base
+// before, both of which the reader may want.
+Status SlotWriter::choose_buffer() {
+  if (chain_.repeats() != 0 && buffer_ != kNoBuffer) suspects_.set(buffer_);
+  if (suspects_.any() && !there_.endpoint->work_may_linger()) suspects_.reset();
+  for (std::uint32_t step = 1; step <= kBuffers; ++step) {
+    const std::uint32_t buffer = (last_ + step) % kBuffers;
+    if (buffer == last_ || buffer == header_.previous_buffer || suspects_.test(buffer)) continue;
+    buffer_ = buffer;
+    return {};
+  }
+  return Status(Code::unavailable,
+                fmt::format("{}: paths to rank {} failed again and again, and it has not confirmed "
+                            "that they are closed",
+                            what_, there_.rank),
+                there_.rank);
+}
+
+Status SlotWriter::put(const void* x, double scale, double p, int signal,
+                       std::int64_t deadline_ns) {
+  WEFT_RETURN_IF_ERROR(choose_buffer());
+  signal_ = signal;
+  deadline_ns_ = deadline_ns;
+  base_ = ++number_;
+  is_sum_known_ = false;
+  header_ = {.base = base_, .scale = scale, .p = scale * p, .puts = header_.puts + 1};
+  send(x);
+  return {};
+}
+
+Status SlotWriter::accumulate(const void* x, double scale, double p, int signal,
+                              std::int64_t deadline_ns) {
+  WEFT_RETURN_IF_ERROR(sum_.make(tensor_));
+  WEFT_RETURN_IF_ERROR(choose_buffer());
+  x_ = x;
+  scale_ = scale;
+  p_ = p;
+  signal_ = signal;
+  deadline_ns_ = deadline_ns;
+  const bool is_read = number_ != 0 && load_word(ack_) >= base_;
+  if (is_read) {
+    header_.previous = number_;
+    header_.previous_buffer = last_;
+    base_ = number_ + 1;
+    add_to_sum(true);
+    write();
+  } else if (is_sum_known_ || number_ == 0) {
+    add_to_sum(number_ == 0);
+    write();
+  } else {
+    step_ = Step::reads_back;
+    chain_.begin(what_, there_, deadline_ns_);
+    chain_.read(sum_.data(), tensor_.bytes(), theirs_.data(index_, last_));
+  }
+  return {};
+}
+
+// Adds x to the running sum, or begins that with x.
+void SlotWriter::add_to_sum(bool replaces) {
+  const Term terms[] = {{sum_.data(), is_sum_known_ ? 1.0 : header_.scale}, {x_, scale_}};
+  add_up(tensor_, replaces ? std::span(terms).last(1) : std::span(terms), sum_.data());
+  header_.p = scale_ * p_ + (replaces ? 0.0 : header_.p);
+  is_sum_known_ = true;
+}
+
+void SlotWriter::write() {
+  ++number_;
+  header_.base = base_;
+  header_.scale = 1.0;
+  header_.accumulates = 1;
+  send(sum_.data());
+}
+
+void SlotWriter::send(const void* data) {
+  step_ = Step::writes;
+  last_ = buffer_;
+  chain_.begin(what_, there_, deadline_ns_);
+  const std::size_t control = this->control(buffer_);
+  chain_.write(&number_, sizeof number_, control + offsetof(Control, begin));
+  if (tensor_.count != 0) chain_.write(data, tensor_.bytes(), theirs_.data(index_, buffer_));
+  chain_.write(&header_, sizeof header_, control + offsetof(Control, header));
+  chain_.write(&number_, sizeof number_, control + offsetof(Control, done));
+  if (signal_ >= 0) raise(chain_, signal_);
+}
+
+void SlotWriter::raise(Chain& chain, int signal) {
+  std::uint64_t& raised = raised_[static_cast<std::size_t>(signal)];
+  ++raised;
+  chain.write(&raised, sizeof raised, theirs_.signal(index_, signal));
+}
+
+bool SlotWriter::advance() {
+  if (step_ == Step::idle) return false;
+  const bool moved = chain_.advance();
+  if (!chain_.is_over()) return moved;
+  status_ = chain_.status();
+  if (step_ == Step::reads_back && status_.ok()) {
+    add_to_sum(false);
+    write();
+    return true;
+  }
+  step_ = Step::idle;
+  return true;
+}
+
+}  // namespace weft::window

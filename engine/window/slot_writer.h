@@ -1,0 +1,77 @@
+// slot_writer: our end of an edge to an out-neighbor. It writes messages into our slot there: puts,
+// and running sums of what was accumulated. README.md has the protocol.
+//
+// One message at a time: begin with put() or accumulate(), then advance() until it is over.
+//
+// Threads: the holder of the lane's token. Lifetime: until the chain's work has ended.
+#pragma once
+
+#include <array>
+#include <bitset>
+
+#include "engine/window/chain.h"
+#include "engine/window/layout.h"
+#include "engine/window/tensor.h"
+
+namespace weft::window {
+
+class SlotWriter {
+ public:
+  // `there`: the neighbor's part of the window, whose shape is `theirs`; we are its in-neighbor
+  // number `index`. `ack`: the word in our memory by which it says what it has read.
+  SlotWriter(std::string_view what, const Place& there, const Shape& theirs, std::size_t index,
+             const TensorShape& tensor, const std::uint64_t* ack);
+
+  // x and the message's parts stay as they are until the message is over.
+  [[nodiscard]] Status put(const void* x, double scale, double p, int signal,
+                           std::int64_t deadline_ns);
+  [[nodiscard]] Status accumulate(const void* x, double scale, double p, int signal,
+                                  std::int64_t deadline_ns);
+  // Raises a signal after what the caller adds to the chain before; for raw writes.
+  void raise(Chain& chain, int signal);
+
+  bool advance();
+  void give_up(const Status& why) { chain_.give_up(why); }
+  [[nodiscard]] bool is_over() const { return step_ == Step::idle; }
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] const Place& there() const { return there_; }
+
+ private:
+  enum class Step : std::uint8_t { idle, reads_back, writes };
+
+  [[nodiscard]] std::size_t control(std::uint32_t buffer) const {
+    return theirs_.control(index_, buffer);
+  }
+  [[nodiscard]] Status choose_buffer();
+  void add_to_sum(bool replaces);
+  void write();
+  void send(const void* data);
+
+  const std::string_view what_;
+  const Place there_;
+  const Shape theirs_;
+  const std::size_t index_;
+  const TensorShape tensor_;
+  const std::uint64_t* const ack_;
+
+  std::uint64_t number_ = 0;  // of the last message
+  std::uint64_t base_ = 0;
+  std::uint32_t last_ = kNoBuffer;    // buffer of the last message
+  std::uint32_t buffer_ = kNoBuffer;  // of the message under way
+  std::bitset<kBuffers> suspects_;    // late bytes of a failed path may still arrive there
+  Header header_;                     // of the last message
+  Tensor sum_;                        // of what was accumulated since the base began
+  bool is_sum_known_ = true;          // else the sum is what the last message says
+
+  Step step_ = Step::idle;
+  const void* x_ = nullptr;
+  double scale_ = 1.0;
+  double p_ = 0;
+  int signal_ = -1;
+  std::int64_t deadline_ns_ = 0;
+  std::array<std::uint64_t, kWindowSignals> raised_{};
+  Chain chain_;
+  Status status_;
+};
+
+}  // namespace weft::window

@@ -1,0 +1,210 @@
+// tasks: turns, puts, gets and raw transfers.
+#include "engine/window/tasks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/window/window.h"
+
+namespace weft::window {
+
+Task::Task(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks)
+    : owner_(std::move(window)), window_(*owner_), locks_(std::move(locks)) {}
+
+bool Task::advance() {
+  switch (step_) {
+    case Step::waits:
+      if (!window_.is_turn_of(*this)) return false;
+      deadline_ns_ = window_.deadline_ns();
+      note(abandoned_.ok() ? window_.check_open() : abandoned_);
+      if (status_.ok() && locks_ != nullptr) note(locks_->acquire(deadline_ns_));
+      if (status_.ok() && locks_ == nullptr) note(begin());
+      step_ = !status_.ok() ? Step::over : locks_ != nullptr ? Step::locks : Step::works;
+      break;
+    case Step::locks:
+      locks_->advance();
+      if (locks_->are_held()) {
+        note(begin());
+        if (!status_.ok()) (void)locks_->release();
+        step_ = status_.ok() ? Step::works : Step::unlocks;
+      } else if (locks_->are_free()) {
+        note(locks_->status());
+        step_ = Step::over;
+      } else {
+        return false;
+      }
+      break;
+    case Step::works: {
+      const bool moved = proceed();
+      if (!is_done()) return moved;
+      note(finish());
+      if (locks_ != nullptr) (void)locks_->release();
+      step_ = locks_ != nullptr ? Step::unlocks : Step::over;
+      break;
+    }
+    case Step::unlocks:
+      locks_->advance();
+      if (!locks_->are_free()) return false;
+      note(locks_->status());
+      step_ = Step::over;
+      break;
+    case Step::over:
+      return false;
+  }
+  if (step_ == Step::over) window_.end_turn(*this);
+  return true;
+}
+
+void Task::abandon(const Status& why) {
+  if (abandoned_.ok()) abandoned_ = why;
+  if (step_ == Step::works) give_up(why);
+  if (step_ != Step::locks && step_ != Step::unlocks) return;
+  // The swaps have ended with the interface.
+  note(why);
+  step_ = Step::over;
+  window_.end_turn(*this);
+}
+
+PutTask::PutTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
+                 bool accumulates, const Output& x, double self_weight, int signal,
+                 std::vector<Target> targets)
+    : Task(std::move(window), std::move(locks)),
+      accumulates_(accumulates),
+      x_(x),
+      self_weight_(self_weight),
+      signal_(signal),
+      targets_(std::move(targets)) {}
+
+Status PutTask::begin() {
+  const double p = window_.p_to_send();
+  Status first;
+  for (const Target& target : targets_) {
+    Status status = window_.check_alive(target.writer->there().rank);
+    if (status.ok()) {
+      status = accumulates_
+                   ? target.writer->accumulate(x_.data, target.weight, p, signal_, deadline_ns_)
+                   : target.writer->put(x_.data, target.weight, p, signal_, deadline_ns_);
+    }
+    if (first.ok()) first = status;
+  }
+  first_ = first;
+  return {};
+}
+
+bool PutTask::proceed() {
+  bool moved = false;
+  for (const Target& target : targets_) {
+    if (target.writer->is_over()) continue;
+    moved |= target.writer->advance();
+    const Rank rank = target.writer->there().rank;
+    if (const Status gone = window_.check_alive(rank); !gone.ok()) target.writer->give_up(gone);
+  }
+  return moved;
+}
+
+bool PutTask::is_done() const {
+  return std::ranges::all_of(targets_, [](const Target& each) { return each.writer->is_over(); });
+}
+
+void PutTask::give_up(const Status& why) {
+  for (const Target& target : targets_) target.writer->give_up(why);
+}
+
+Status PutTask::finish() {
+  for (const Target& target : targets_) {
+    if (first_.ok()) first_ = target.writer->status();
+  }
+  if (self_weight_ != 1.0) window_.scale(x_, self_weight_);
+  return first_;
+}
+
+GetTask::GetTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
+                 std::vector<Source> sources)
+    : Task(std::move(window), std::move(locks)), sources_(std::move(sources)) {}
+
+Status GetTask::begin() {
+  for (Source& source : sources_) {
+    WEFT_RETURN_IF_ERROR(window_.check_alive(source.tensor.rank));
+    WEFT_RETURN_IF_ERROR(window_.make_incoming(*source.reader));
+  }
+  for (Source& source : sources_) ask(source);
+  return {};
+}
+
+// The version is read before and after the tensor, in order: if it is even and has not changed, the
+// owner wrote nothing in between.
+void GetTask::ask(Source& source) const {
+  source.chain.begin(window_.title(), source.part, deadline_ns_);
+  source.chain.read(&source.before, sizeof source.before, offsetof(Head, version));
+  source.chain.go_to(source.tensor.memory);
+  source.chain.read(source.reader->incoming(), window_.shape().bytes(), 0);
+  source.chain.go_to(source.part.memory);
+  source.chain.read(&source.p, sizeof source.p, offsetof(Head, p));
+  source.chain.read(&source.after, sizeof source.after, offsetof(Head, version));
+}
+
+bool GetTask::proceed() {
+  bool moved = false;
+  for (Source& source : sources_) {
+    if (source.is_done) continue;
+    moved |= source.chain.advance();
+    if (!source.chain.is_over()) {
+      if (const Status gone = window_.check_alive(source.tensor.rank); !gone.ok())
+        source.chain.give_up(gone);
+      continue;
+    }
+    const bool is_whole = source.before == source.after && source.before % 2 == 0;
+    source.is_done = !source.chain.status().ok() || is_whole;
+    if (!source.is_done) ask(source);
+    moved = true;
+  }
+  return moved;
+}
+
+bool GetTask::is_done() const {
+  return std::ranges::all_of(sources_, &Source::is_done);
+}
+
+void GetTask::give_up(const Status& why) {
+  for (Source& source : sources_) source.chain.give_up(why);
+}
+
+Status GetTask::finish() {
+  Status first;
+  for (Source& source : sources_) {
+    Status status = source.chain.status();
+    if (status.ok()) status = window_.fill_slot(*source.reader, source.weight, source.p);
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
+RawTask::RawTask(std::shared_ptr<WindowObject> window, const Place& tensor, std::vector<Part> parts,
+                 SlotWriter* writer, int signal)
+    : Task(std::move(window), nullptr),
+      tensor_(tensor),
+      parts_(std::move(parts)),
+      writer_(writer),
+      signal_(signal) {}
+
+Status RawTask::begin() {
+  WEFT_RETURN_IF_ERROR(window_.check_alive(tensor_.rank));
+  chain_.begin(window_.title(), tensor_, deadline_ns_);
+  for (const Part& part : parts_) {
+    writer_ != nullptr ? chain_.write(part.local, part.bytes, part.offset)
+                       : chain_.read(part.local, part.bytes, part.offset);
+  }
+  if (signal_ < 0) return {};
+  chain_.go_to(writer_->there().memory);
+  writer_->raise(chain_, signal_);
+  return {};
+}
+
+TellTask::TellTask(std::string_view what, const Place& part, std::size_t offset, std::uint64_t base,
+                   std::int64_t deadline_ns)
+    : base_(base) {
+  chain_.begin(what, part, deadline_ns);
+  chain_.write(&base_, sizeof base_, offset);
+}
+
+}  // namespace weft::window

@@ -1,0 +1,153 @@
+// tasks: puts, gets and raw transfers of a window on their way through the lane. The tasks of one
+// window take effect one after the other, in the order of the calls: each waits for its turn.
+//
+// Threads: the holder of the lane's token. What touches the tensor or a slot takes the window's
+// mutex. Internal to the module.
+#pragma once
+
+#include <weft/window.h>
+
+#include <memory>
+#include <vector>
+
+#include "engine/lane/lane.h"
+#include "engine/window/chain.h"
+#include "engine/window/locks.h"
+
+namespace weft {
+class WindowObject;
+}
+
+namespace weft::window {
+
+class SlotReader;
+class SlotWriter;
+
+// What all tasks have in common: their turn, the mutexes that they hold, and their end.
+class Task : public LaneTask {
+ public:
+  // `locks`: the mutexes to be held for the duration; may be null.
+  Task(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks);
+  bool advance() final;
+  void abandon(const Status& why) final;
+  [[nodiscard]] bool is_over() const final { return step_ == Step::over; }
+  [[nodiscard]] const Status& status() const final { return status_; }
+
+ protected:
+  [[nodiscard]] virtual Status begin() = 0;
+  virtual bool proceed() = 0;  // returns whether anything was done
+  [[nodiscard]] virtual bool is_done() const = 0;
+  virtual void give_up(const Status& why) = 0;
+  [[nodiscard]] virtual Status finish() = 0;  // all went well or not: what is the status?
+
+  const std::shared_ptr<WindowObject> owner_;
+  WindowObject& window_;
+  std::int64_t deadline_ns_ = 0;
+
+ private:
+  enum class Step : std::uint8_t { waits, locks, works, unlocks, over };
+  void note(const Status& status) {
+    if (status_.ok()) status_ = status;
+  }
+
+  const std::unique_ptr<Locks> locks_;
+  Step step_ = Step::waits;
+  Status abandoned_;
+  Status status_;
+};
+
+// A put or an accumulate at several out-neighbors.
+class PutTask final : public Task {
+ public:
+  struct Target {
+    SlotWriter* writer = nullptr;
+    double weight = 1.0;
+  };
+  PutTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks, bool accumulates,
+          const Output& x, double self_weight, int signal, std::vector<Target> targets);
+
+ private:
+  Status begin() override;
+  bool proceed() override;
+  bool is_done() const override;
+  void give_up(const Status& why) override;
+  Status finish() override;
+
+  const bool accumulates_;
+  const Output x_;
+  const double self_weight_;
+  const int signal_;
+  const std::vector<Target> targets_;
+  Status first_;  // the first error at a target
+};
+
+// Reads the tensors of several in-neighbors into our slots.
+class GetTask final : public Task {
+ public:
+  struct Source {
+    SlotReader* reader = nullptr;
+    double weight = 1.0;
+    Place tensor;
+    Place part;
+    Chain chain{};
+    std::uint64_t before = 0;
+    std::uint64_t after = 0;
+    double p = 0;
+    bool is_done = false;
+  };
+  GetTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
+          std::vector<Source> sources);
+
+ private:
+  Status begin() override;
+  bool proceed() override;
+  bool is_done() const override;
+  void give_up(const Status& why) override;
+  Status finish() override;
+  void ask(Source& source) const;
+
+  std::vector<Source> sources_;
+};
+
+// Writes pages to the tensor of one neighbor, or reads a part of it.
+class RawTask final : public Task {
+ public:
+  struct Part {
+    std::byte* local = nullptr;
+    std::size_t bytes = 0;
+    std::size_t offset = 0;
+  };
+  // `writer`: whose signal is raised after a write; null for reads.
+  RawTask(std::shared_ptr<WindowObject> window, const Place& tensor, std::vector<Part> parts,
+          SlotWriter* writer, int signal);
+
+ private:
+  Status begin() override;
+  bool proceed() override { return chain_.advance(); }
+  bool is_done() const override { return chain_.is_over(); }
+  void give_up(const Status& why) override { chain_.give_up(why); }
+  Status finish() override { return chain_.status(); }
+
+  const Place tensor_;
+  const std::vector<Part> parts_;
+  SlotWriter* const writer_;
+  const int signal_;
+  Chain chain_;
+};
+
+// Tells an in-neighbor what was read of its messages. Waits for no turn.
+class TellTask final : public LaneTask {
+ public:
+  TellTask(std::string_view what, const Place& part, std::size_t offset, std::uint64_t base,
+           std::int64_t deadline_ns);
+  bool advance() override { return chain_.advance(); }
+  void abandon(const Status& why) override { chain_.give_up(why); }
+  [[nodiscard]] bool is_over() const override { return chain_.is_over(); }
+  [[nodiscard]] const Status& status() const override { return chain_.status(); }
+
+ private:
+  const std::uint64_t base_;
+  Chain chain_;
+};
+
+}  // namespace weft::window

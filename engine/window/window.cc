@@ -1,0 +1,591 @@
+// window: the calls of a window.
+#include "engine/window/window.h"
+
+#include <fmt/core.h>
+#include <weft/context.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "verbs/transport/transport.h"
+
+namespace weft {
+namespace {
+
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto from = reinterpret_cast<std::uintptr_t>(a);
+  const auto to = reinterpret_cast<std::uintptr_t>(b);
+  return from < to + b_bytes && to < from + a_bytes;
+}
+
+}  // namespace
+
+using window::GetTask;
+using window::Hand;
+using window::Head;
+using window::Locks;
+using window::LockTask;
+using window::PutTask;
+using window::RawTask;
+using window::SlotReader;
+using window::SlotWriter;
+using window::TellTask;
+
+// The turn of a call that is no task: until it ends, no task of the window is under way.
+class WindowObject::Turn {
+ public:
+  // token
+  Turn(WindowObject& window, Lane& lane) : window_(window), lane_(lane) {
+    window_.turns_.push_back(this);
+    (void)lane_.drive_until([this] { return window_.turns_.front() == this; },
+                            std::numeric_limits<std::int64_t>::max());
+  }
+  // takes the token
+  ~Turn() {
+    const Lane::Hold hold(lane_);
+    window_.turns_.pop_front();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  WindowObject& window_;
+  Lane& lane_;
+};
+
+WindowObject::WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane)
+    : setup_(std::move(setup)),
+      title_(fmt::format("window \"{}\"", setup_.name)),
+      shape_{setup_.tensor.count, setup_.tensor.type},
+      lane_(lane) {
+  for (const WindowNeighbor& from : setup_.in) in_ranks_.push_back(from.part.rank);
+  for (const WindowNeighbor& to : setup_.out) out_ranks_.push_back(to.part.rank);
+}
+
+Status WindowObject::open() {
+  std::byte* const part = setup_.part.as<std::byte>();
+  const window::Shape& ours = setup_.own.shape;
+  head().p = 1.0;
+  for (std::size_t in = 0; in < setup_.in.size(); ++in) {
+    readers_.push_back(std::make_unique<SlotReader>(in_ranks_[in], part, ours, in, shape_));
+    if (!setup_.zero_init) WEFT_RETURN_IF_ERROR(readers_.back()->fill(setup_.tensor.data));
+  }
+  raised_.resize(setup_.in.size());
+  for (std::size_t out = 0; out < setup_.out.size(); ++out) {
+    const WindowNeighbor& to = setup_.out[out];
+    const auto* ack = reinterpret_cast<const std::uint64_t*>(part + ours.ack(out));
+    writers_.push_back(
+        std::make_unique<SlotWriter>(title_, to.part, to.shape, to.in_index, shape_, ack));
+  }
+  return {};
+}
+
+Status WindowObject::invalid(std::string_view what, std::string_view why) const {
+  return Status(Code::invalid_argument, fmt::format("{}: {} {}", what, title_, why));
+}
+
+Status WindowObject::check_open() const {
+  const std::lock_guard lock(open_mutex_);
+  if (is_suspended_) return invalid("window", "is being freed");
+  return ended_;
+}
+
+Status WindowObject::check_tensor(std::string_view what, const Output& x) const {
+  if (x.count != shape_.count || x.type != shape_.type) {
+    return invalid(what, fmt::format("has {} elements of {}, the tensor {} of {}", shape_.count,
+                                     weft::name(shape_.type), x.count, weft::name(x.type)));
+  }
+  if (x.data == nullptr && x.count != 0) return invalid(what, "was given a null tensor");
+  return {};
+}
+
+Status WindowObject::check_signal(std::string_view what, int number) const {
+  if (number >= 0 && number < kWindowSignals) return {};
+  return invalid(what, fmt::format("has signals 0 to {}, not {}", kWindowSignals - 1, number));
+}
+
+Status WindowObject::check_weight(std::string_view what, double weight) const {
+  if (!std::isfinite(weight)) return invalid(what, fmt::format("was given a weight of {}", weight));
+  if (weight != 1.0 && !is_floating(shape_.type)) {
+    return invalid(what, fmt::format("has elements of {}, which cannot be multiplied by {}",
+                                     weft::name(shape_.type), weight));
+  }
+  return {};
+}
+
+Status WindowObject::for_each(std::string_view what, std::string_view list,
+                              std::span<const Rank> neighbors,
+                              const std::optional<std::span<const NeighborWeight>>& given,
+                              const std::function<void(std::size_t, double)>& take) const {
+  if (!given) {
+    for (std::size_t index = 0; index < neighbors.size(); ++index) take(index, 1.0);
+    return {};
+  }
+  std::vector<bool> named(neighbors.size());
+  for (const NeighborWeight& each : *given) {
+    WEFT_RETURN_IF_ERROR(check_weight(what, each.weight));
+    const auto found = std::ranges::lower_bound(neighbors, each.rank);
+    if (found == neighbors.end() || *found != each.rank) {
+      return invalid(what, fmt::format("has no {} {} at rank {}", list, each.rank, setup_.self));
+    }
+    const auto index = static_cast<std::size_t>(found - neighbors.begin());
+    if (named[index]) return invalid(what, fmt::format("was given {} {} twice", list, each.rank));
+    named[index] = true;
+    take(index, each.weight);
+  }
+  return {};
+}
+
+// The hands on the mutexes of these ranks, those that lock() holds left out.
+Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
+                                                      std::vector<Rank> ranks) {
+  if (!setup_.mutex.ok()) return invalid(what, setup_.mutex.text());
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::vector<Hand*> hands;
+  for (const Rank rank : ranks) {
+    const auto is_it = [&](const WindowNeighbor& each) { return each.part.rank == rank; };
+    const WindowNeighbor* owner = rank == setup_.self ? &setup_.own : nullptr;
+    for (const auto* side : {&setup_.in, &setup_.out}) {
+      const auto found = std::ranges::find_if(*side, is_it);
+      if (found != side->end()) owner = &*found;
+    }
+    if (owner == nullptr) {
+      return invalid(what, fmt::format("has no neighbor {} at rank {}, and so no mutex of it", rank,
+                                       setup_.self));
+    }
+    std::unique_ptr<Hand>& hand = hands_[rank];
+    if (hand == nullptr) {
+      window::Place part = owner->part;
+      if (rank == setup_.self) {
+        WEFT_ASSIGN(part.endpoint, setup_.connect_to_self());
+      }
+      hand = std::make_unique<Hand>(rank, *part.endpoint,
+                                    part.part(offsetof(Head, lock), sizeof(std::uint64_t)),
+                                    attempts_, setup_.self);
+    }
+    if (held_ != nullptr && std::ranges::find(held_->hands(), hand.get()) != held_->hands().end())
+      continue;
+    hands.push_back(hand.get());
+  }
+  const auto has_died = [this](Rank rank) { return !setup_.check_alive(rank).ok(); };
+  return std::make_unique<Locks>(std::move(hands), has_died);
+}
+
+Status WindowObject::run(std::shared_ptr<window::Task> task, Handle* handle) {
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return invalid("window", "has ended with its context");
+  turns_.push_back(task.get());
+  if (handle == nullptr) {
+    lane->run(*task);
+    return task->status();
+  }
+  std::shared_ptr<PendingOperation> operation = Lane::new_operation(lane);
+  *handle = Handle(operation);
+  lane->begin(std::move(task), std::move(operation));
+  lane->leave();
+  return {};
+}
+
+void WindowObject::end_turn(const window::Task& task) {
+  if (unheard_.ok()) unheard_ = task.status();
+  turns_.pop_front();
+}
+
+Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how, Handle* handle) {
+  const std::string_view what = accumulates ? "win_accumulate" : "win_put";
+  WEFT_RETURN_IF_ERROR(check_tensor(what, x));
+  WEFT_RETURN_IF_ERROR(check_weight(what, how.self_weight));
+  if (how.signal != -1) WEFT_RETURN_IF_ERROR(check_signal(what, how.signal));
+  if (accumulates && !is_floating(shape_.type))
+    return invalid(
+        what, fmt::format("has elements of {}, not of a floating type", weft::name(shape_.type)));
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  std::vector<PutTask::Target> targets;
+  std::vector<Rank> ranks;
+  WEFT_RETURN_IF_ERROR(for_each(what, "out-neighbor", out_ranks_, how.destinations,
+                                [&](std::size_t index, double weight) {
+                                  targets.push_back({writers_[index].get(), weight});
+                                  ranks.push_back(out_ranks_[index]);
+                                }));
+  std::unique_ptr<Locks> locks;
+  if (how.require_mutex && !ranks.empty()) {
+    WEFT_ASSIGN(locks, locks_of(what, std::move(ranks)));
+  }
+  return run(std::make_shared<PutTask>(shared_from_this(), std::move(locks), accumulates, x,
+                                       how.self_weight, how.signal, std::move(targets)),
+             handle);
+}
+
+Status WindowObject::get(const WindowGet& how, Handle* handle) {
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  std::vector<GetTask::Source> sources;
+  std::vector<Rank> ranks;
+  WEFT_RETURN_IF_ERROR(for_each("win_get", "in-neighbor", in_ranks_, how.sources,
+                                [&](std::size_t index, double weight) {
+                                  const WindowNeighbor& from = setup_.in[index];
+                                  sources.push_back({.reader = readers_[index].get(),
+                                                     .weight = weight,
+                                                     .tensor = from.tensor,
+                                                     .part = from.part});
+                                  ranks.push_back(in_ranks_[index]);
+                                }));
+  std::unique_ptr<Locks> locks;
+  if (how.require_mutex && !ranks.empty()) {
+    WEFT_ASSIGN(locks, locks_of("win_get", std::move(ranks)));
+  }
+  return run(std::make_shared<GetTask>(shared_from_this(), std::move(locks), std::move(sources)),
+             handle);
+}
+
+Status WindowObject::take(Lane& lane, Locks& locks) {
+  WEFT_RETURN_IF_ERROR(locks.acquire(deadline_ns()));
+  LockTask taking(locks, true);
+  lane.run(taking);
+  return taking.status();
+}
+
+Status WindowObject::give_back(Lane& lane, Locks& locks) {
+  WEFT_RETURN_IF_ERROR(locks.release());
+  LockTask giving(locks, false);
+  lane.run(giving);
+  return giving.status();
+}
+
+Status WindowObject::update(const WindowUpdate& how) {
+  constexpr std::string_view kName = "win_update";
+  if (!is_floating(shape_.type)) {
+    return invalid(
+        kName, fmt::format("has elements of {}, not of a floating type", weft::name(shape_.type)));
+  }
+  if (how.self_weight.has_value() != how.sources.has_value())
+    return invalid(kName, "needs both the self weight and the weights of neighbors, or neither");
+  const bool clones = how.clone.data != nullptr;
+  if (clones) {
+    WEFT_RETURN_IF_ERROR(check_tensor(kName, how.clone));
+    if (overlap(how.clone.data, shape_.bytes(), setup_.tensor.data, shape_.bytes()))
+      return invalid(kName, "cannot clone into its own tensor");
+  }
+  double self_weight = setup_.self_weight;
+  std::vector<double> weights(in_ranks_.size(), 0.0);
+  if (how.self_weight) {
+    self_weight = *how.self_weight;
+    WEFT_RETURN_IF_ERROR(check_weight(kName, self_weight));
+    WEFT_RETURN_IF_ERROR(
+        for_each(kName, "in-neighbor", in_ranks_, how.sources,
+                 [&](std::size_t index, double weight) { weights[index] = weight; }));
+  } else {
+    for (std::size_t in = 0; in < weights.size(); ++in) weights[in] = setup_.in[in].weight;
+  }
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  std::unique_ptr<Locks> locks;
+  std::optional<Turn> turn;
+  {
+    const Lane::Hold hold(*lane);
+    WEFT_RETURN_IF_ERROR(check_open());
+    if (how.require_mutex) {
+      WEFT_ASSIGN(locks, locks_of(kName, {setup_.self}));
+      WEFT_RETURN_IF_ERROR(take(*lane, *locks));
+    }
+    turn.emplace(*this, *lane);
+  }
+  Status status = combine_slots(how, weights, self_weight);
+  turn.reset();
+  const Lane::Hold hold(*lane);
+  tell(*lane);
+  if (locks != nullptr) {
+    const Status given_back = give_back(*lane, *locks);
+    if (status.ok()) status = given_back;
+  }
+  return status;
+}
+
+// Slots of weight 0 are read, too, if they are to be reset.
+Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const double> weights,
+                                   double self_weight) {
+  const std::lock_guard lock(mutex_);
+  const Deadline deadline = Deadline::at_ns(deadline_ns());
+  std::vector<Term> terms;
+  double p = 0;
+  const auto add_own = [&] {
+    if (self_weight != 0.0) terms.push_back({setup_.tensor.data, self_weight});
+    p += self_weight * head().p;
+  };
+  bool is_own_in = false;
+  for (std::size_t in = 0; in < readers_.size(); ++in) {
+    if (!is_own_in && in_ranks_[in] > setup_.self) {
+      add_own();
+      is_own_in = true;
+    }
+    SlotReader& reader = *readers_[in];
+    if (Status status = reader.visit(deadline); !status.ok()) {
+      return Status(status.code(), fmt::format("win_update: {}: {}", title_, status.text()),
+                    status.rank());
+    }
+    if (weights[in] == 0.0) continue;
+    reader.add_terms(weights[in], terms);
+    p += weights[in] * reader.p();
+  }
+  if (!is_own_in) add_own();
+  if (how.clone.data != nullptr) {
+    add_up(shape_, terms, how.clone.data);
+  } else {
+    WEFT_RETURN_IF_ERROR(write(terms, setup_.tensor.data));
+    if (has_p_) head().p = p;
+  }
+  const bool names = how.sources.has_value();
+  for (std::size_t in = 0; in < readers_.size(); ++in) {
+    const auto is_it = [&](const NeighborWeight& each) { return each.rank == in_ranks_[in]; };
+    const bool was_read = !names || std::ranges::any_of(*how.sources, is_it);
+    if (how.reset && was_read) readers_[in]->reset();
+    readers_[in]->clear_versions();
+  }
+  return {};
+}
+
+// mutex_ is held. The version is odd while the tensor is half written.
+Status WindowObject::write(std::span<const Term> terms, void* destination) {
+  const bool is_own = overlap(destination, shape_.bytes(), setup_.tensor.data, shape_.bytes());
+  if (!is_own) {
+    add_up(shape_, terms, destination);
+    return {};
+  }
+#ifdef __SANITIZE_THREAD__
+  WEFT_RETURN_IF_ERROR(sum_.make(shape_));
+  add_up(shape_, terms, sum_.data());
+#endif
+  std::uint64_t& version = head().version;
+  window::store_word(&version, version + 1);
+#ifdef __SANITIZE_THREAD__
+  publish_bytes(static_cast<std::byte*>(destination), sum_.data(), shape_.bytes());
+#else
+  std::atomic_thread_fence(std::memory_order_release);
+  add_up(shape_, terms, destination);
+#endif
+  window::store_word(&version, version + 1);
+  return {};
+}
+
+void WindowObject::tell(Lane& lane) {
+  std::vector<std::shared_ptr<LaneTask>> words;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t in = 0; in < readers_.size(); ++in) {
+      const std::uint64_t* base = readers_[in]->base_to_tell();
+      const WindowNeighbor& to = setup_.in[in];
+      if (base == nullptr || !setup_.check_alive(to.part.rank).ok()) continue;
+      words.push_back(std::make_shared<TellTask>(title_, to.part, to.shape.ack(to.out_index), *base,
+                                                 deadline_ns()));
+    }
+  }
+  for (std::shared_ptr<LaneTask>& word : words) lane.begin(std::move(word), nullptr);
+}
+
+double WindowObject::p_to_send() {
+  const std::lock_guard lock(mutex_);
+  return has_p_ ? head().p : 0.0;
+}
+
+void WindowObject::scale(const Output& x, double weight) {
+  const std::lock_guard lock(mutex_);
+  const Term term{x.data, weight};
+  (void)write(std::span(&term, 1), x.data);
+  if (has_p_) head().p *= weight;
+}
+
+Status WindowObject::make_incoming(SlotReader& reader) {
+  const std::lock_guard lock(mutex_);
+  return reader.make_incoming();
+}
+
+Status WindowObject::fill_slot(SlotReader& reader, double weight, double p) {
+  const std::lock_guard lock(mutex_);
+  WEFT_RETURN_IF_ERROR(reader.visit(Deadline::at_ns(deadline_ns())));
+  reader.take_incoming(weight, has_p_ ? p : 0.0);
+  return {};
+}
+
+Result<std::vector<std::uint64_t>> WindowObject::versions() {
+  WEFT_RETURN_IF_ERROR(check_open());
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> versions;
+  for (const auto& reader : readers_) versions.push_back(reader->versions());
+  return versions;
+}
+
+Result<double> WindowObject::associated_p() {
+  WEFT_RETURN_IF_ERROR(check_open());
+  const std::lock_guard lock(mutex_);
+  return head().p;
+}
+
+Status WindowObject::set_associated_p(bool on) {
+  WEFT_RETURN_IF_ERROR(check_open());
+  const std::lock_guard lock(mutex_);
+  has_p_ = on;
+  return {};
+}
+
+Status WindowObject::lock(std::span<const Rank> ranks) {
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  if (held_ != nullptr) return invalid("win_lock", "is locked by this rank already");
+  if (ranks.empty()) return {};
+  WEFT_ASSIGN(std::unique_ptr<Locks> locks, locks_of("win_lock", {ranks.begin(), ranks.end()}));
+  WEFT_RETURN_IF_ERROR(take(*lane, *locks));
+  held_ = std::move(locks);
+  return {};
+}
+
+Status WindowObject::unlock() {
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  if (held_ == nullptr) return {};
+  const std::unique_ptr<Locks> locks = std::move(held_);
+  return give_back(*lane, *locks);
+}
+
+Status WindowObject::flush() {
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  // Each task has a deadline.
+  (void)lane->drive_until([this] { return turns_.empty(); },
+                          std::numeric_limits<std::int64_t>::max());
+  return std::exchange(unheard_, {});
+}
+
+Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> pages,
+                           std::size_t page_bytes, int signal, Handle* handle) {
+  constexpr std::string_view kName = "win_write";
+  if (signal != -1) WEFT_RETURN_IF_ERROR(check_signal(kName, signal));
+  const auto found = std::ranges::find(out_ranks_, to);
+  if (found == out_ranks_.end())
+    return invalid(kName, fmt::format("has no out-neighbor {} at rank {}", to, setup_.self));
+  const std::size_t bytes = x.count * size_of(x.type);
+  const std::size_t there = shape_.bytes();
+  std::vector<RawTask::Part> parts;
+  for (const WindowPage& page : pages) {
+    if (page_bytes > bytes || page.local_offset > bytes - page_bytes || page_bytes > there ||
+        page.remote_offset > there - page_bytes) {
+      return invalid(kName,
+                     fmt::format("has {} bytes and was given {}: the page of {} bytes from "
+                                 "{} to {} does not fit",
+                                 there, bytes, page_bytes, page.local_offset, page.remote_offset));
+    }
+    // The const is cast away for one record that serves both directions; a write only reads.
+    auto* from = static_cast<std::byte*>(const_cast<void*>(x.data));
+    parts.push_back({from + page.local_offset, page_bytes, page.remote_offset});
+  }
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
+  return run(std::make_shared<RawTask>(shared_from_this(), setup_.out[index].tensor,
+                                       std::move(parts), writers_[index].get(), signal),
+             handle);
+}
+
+Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset) {
+  constexpr std::string_view kName = "win_read";
+  const std::size_t bytes = y.count * size_of(y.type);
+  const window::Place* tensor = nullptr;
+  for (const auto* side : {&setup_.in, &setup_.out}) {
+    for (const WindowNeighbor& each : *side) {
+      if (each.part.rank == from) tensor = &each.tensor;
+    }
+  }
+  if (tensor == nullptr)
+    return invalid(kName, fmt::format("has no neighbor {} at rank {}", from, setup_.self));
+  if (bytes > shape_.bytes() || remote_offset > shape_.bytes() - bytes) {
+    return invalid(kName, fmt::format("has {} bytes: {} bytes from {} on are not inside",
+                                      shape_.bytes(), bytes, remote_offset));
+  }
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  std::vector<RawTask::Part> parts{{static_cast<std::byte*>(y.data), bytes, remote_offset}};
+  return run(std::make_shared<RawTask>(shared_from_this(), *tensor, std::move(parts), nullptr, -1),
+             nullptr);
+}
+
+// mutex_ is held. Late bytes of a path that failed could set a count back, so the highest counts.
+std::uint64_t WindowObject::count_signal(int number) {
+  const std::byte* const part = setup_.part.as<std::byte>();
+  std::uint64_t sum = 0;
+  for (std::size_t in = 0; in < raised_.size(); ++in) {
+    std::uint64_t& seen = raised_[in][static_cast<std::size_t>(number)];
+    seen = std::max(seen, window::load_word(part + setup_.own.shape.signal(in, number)));
+    sum += seen;
+  }
+  return sum;
+}
+
+Result<std::uint64_t> WindowObject::signal(int number) {
+  WEFT_RETURN_IF_ERROR(check_open());
+  WEFT_RETURN_IF_ERROR(check_signal("win_signal", number));
+  const std::lock_guard lock(mutex_);
+  return count_signal(number);
+}
+
+Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t patience_ns) {
+  constexpr std::string_view kName = "win_wait_signal";
+  WEFT_RETURN_IF_ERROR(check_signal(kName, number));
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  WEFT_RETURN_IF_ERROR(check_open());
+  const std::int64_t most = deadline_ns();
+  const std::int64_t end = patience_ns < 0 ? most : std::min(most, now_ns() + patience_ns);
+  std::uint64_t found = 0;
+  const auto is_there = [&] {
+    const std::lock_guard lock(mutex_);
+    found = count_signal(number);
+    return found >= count;
+  };
+  if (lane->drive_until(is_there, end)) return {};
+  return Status(Code::timed_out, fmt::format("{}: {}: signal {} was raised {} times, not {}", kName,
+                                             title_, number, found, count));
+}
+
+Status WindowObject::suspend() {
+  const std::shared_ptr<Lane> lane = lane_.lock();
+  if (lane == nullptr) return check_open();
+  const Lane::Hold hold(*lane);
+  if (!turns_.empty()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("it is in use: {} of its calls are under way", turns_.size()));
+  }
+  if (held_ != nullptr)
+    return Status(Code::invalid_argument, "it is in use: the rank holds mutexes of it");
+  const std::lock_guard lock(open_mutex_);
+  is_suspended_ = true;
+  return ended_;
+}
+
+void WindowObject::resume() {
+  const std::lock_guard lock(open_mutex_);
+  is_suspended_ = false;
+}
+
+void WindowObject::close(const Status& why) {
+  const std::lock_guard lock(open_mutex_);
+  if (ended_.ok()) ended_ = why;
+}
+
+}  // namespace weft

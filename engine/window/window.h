@@ -1,0 +1,164 @@
+// window: one rank's part of a window: its tensor, its slots, its ends of the edges to its
+// neighbors, and the queue of its tasks. weft/window.h says what the calls mean.
+//
+// A WindowObject is made when all ranks have agreed on the window and exchanged where their parts
+// are (Windows). It knows its lane and endpoints, no context.
+//
+// Threads: any thread may call the functions of the public Window. The mutex guards the slots, p
+// and the writing of the tensor. The lane's token comes before the mutex. Lifetime: handles share
+// the object; close() ends it before its lane goes.
+#pragma once
+
+#include <weft/window.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/lane/lane.h"
+#include "engine/window/slot_reader.h"
+#include "engine/window/slot_writer.h"
+#include "engine/window/tasks.h"
+
+namespace weft {
+
+// A neighbor's part of the window, and the way there.
+struct WindowNeighbor {
+  window::Place part;
+  window::Place tensor;
+  window::Shape shape;
+  std::size_t in_index = 0;   // we are this in-neighbor of it
+  std::size_t out_index = 0;  // we are this out-neighbor of it
+  double weight = 0;          // of its slot in update(), if it is an in-neighbor
+};
+
+struct WindowSetup {
+  std::string name;
+  Output tensor;
+  bool zero_init = false;
+  Rank self = kNoRank;
+  double self_weight = 1.0;             // in update()
+  std::vector<WindowNeighbor> in, out;  // ascending
+  WindowNeighbor own;                   // has no endpoint until it is needed
+  Memory part;                          // ours, zeroed
+  std::int64_t deadline_ms = 0;
+  bool serves = false;  // peers' work needs our lane
+  Status mutex;         // ok, or why there is no mutex
+  // The way to ourselves, for our own mutex.
+  std::function<Result<Endpoint*>()> connect_to_self;
+  // ok, or why the rank is not there any more.
+  std::function<Status(Rank)> check_alive;
+};
+
+class WindowObject : public std::enable_shared_from_this<WindowObject> {
+ public:
+  WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane);
+  // Fills slots and words. Nobody else may use the window before all ranks have done this.
+  [[nodiscard]] Status open();
+
+  [[nodiscard]] const std::string& name() const { return setup_.name; }
+  [[nodiscard]] const Output& tensor() const { return setup_.tensor; }
+  [[nodiscard]] std::span<const Rank> in_ranks() const { return in_ranks_; }
+  [[nodiscard]] std::span<const Rank> out_ranks() const { return out_ranks_; }
+
+  // The calls of Window. With a handle the call only begins.
+  Status put(bool accumulates, const Output& x, const WindowPut& how, Handle* handle);
+  Status get(const WindowGet& how, Handle* handle);
+  Status update(const WindowUpdate& how);
+  [[nodiscard]] Result<std::vector<std::uint64_t>> versions();
+  [[nodiscard]] Result<double> associated_p();
+  Status set_associated_p(bool on);
+  Status lock(std::span<const Rank> ranks);
+  Status unlock();
+  Status flush();
+  Status write(Rank to, const Input& x, std::span<const WindowPage> pages, std::size_t page_bytes,
+               int signal, Handle* handle);
+  Status read(Rank from, const Output& y, std::size_t remote_offset);
+  [[nodiscard]] Result<std::uint64_t> signal(int number);
+  Status wait_signal(int number, std::uint64_t count, std::int64_t patience_ns);
+
+  // The window has ended: later calls return this error.
+  void close(const Status& why);
+  // ok, or why calls are refused.
+  [[nodiscard]] Status check_open() const;
+  // Refuses calls from now on, until resume(). An error, which changes nothing, if calls are under
+  // way or mutexes are held.
+  [[nodiscard]] Status suspend();
+  void resume();
+  [[nodiscard]] bool serves() const { return setup_.serves; }
+  [[nodiscard]] Memory take_part() { return std::move(setup_.part); }
+
+  // For tasks.
+  [[nodiscard]] std::string_view title() const { return title_; }
+  [[nodiscard]] const window::TensorShape& shape() const { return shape_; }
+  [[nodiscard]] std::int64_t deadline_ns() const {
+    return now_ns() + setup_.deadline_ms * 1'000'000;
+  }
+  [[nodiscard]] bool is_turn_of(const window::Task& task) const { return turns_.front() == &task; }
+  void end_turn(const window::Task& task);
+  [[nodiscard]] Status check_alive(Rank rank) const { return setup_.check_alive(rank); }
+  [[nodiscard]] double p_to_send();
+  // x := weight * x, and p likewise.
+  void scale(const Output& x, double weight);
+  [[nodiscard]] Status make_incoming(window::SlotReader& reader);
+  // What was got becomes the slot's value.
+  [[nodiscard]] Status fill_slot(window::SlotReader& reader, double weight, double p);
+
+ private:
+  class Turn;
+
+  [[nodiscard]] Status invalid(std::string_view what, std::string_view why) const;
+  [[nodiscard]] Status check_tensor(std::string_view what, const Output& x) const;
+  [[nodiscard]] Status check_signal(std::string_view what, int number) const;
+  [[nodiscard]] Status check_weight(std::string_view what, double weight) const;
+  // For each neighbor named, or for all: what `take(index, weight)` makes of it.
+  [[nodiscard]] Status for_each(std::string_view what, std::string_view list,
+                                std::span<const Rank> neighbors,
+                                const std::optional<std::span<const NeighborWeight>>& given,
+                                const std::function<void(std::size_t, double)>& take) const;
+  [[nodiscard]] Result<std::unique_ptr<window::Locks>> locks_of(std::string_view what,
+                                                                std::vector<Rank> ranks);
+  Status run(std::shared_ptr<window::Task> task, Handle* handle);
+  // Takes and gives back locks of this call.
+  Status take(Lane& lane, window::Locks& locks);
+  Status give_back(Lane& lane, window::Locks& locks);
+  // tensor-shaped memory := the sum of the terms. Readers of our tensor are kept from half of it.
+  Status write(std::span<const Term> terms, void* destination);
+  Status combine_slots(const WindowUpdate& how, std::span<const double> weights,
+                       double self_weight);
+  // Begins to tell the in-neighbors what was read of their messages.
+  void tell(Lane& lane);
+  [[nodiscard]] window::Head& head() const { return *setup_.part.as<window::Head>(); }
+  [[nodiscard]] std::uint64_t count_signal(int number);
+
+  WindowSetup setup_;
+  const std::string title_;  // «window "model"», for messages
+  const window::TensorShape shape_;
+  const std::weak_ptr<Lane> lane_;
+  std::vector<Rank> in_ranks_, out_ranks_;
+
+  // The holder of the lane's token.
+  std::vector<std::unique_ptr<window::SlotWriter>> writers_;  // by out-neighbor
+  std::deque<const void*> turns_;  // whose turn it is, and who waits for one: tasks and updates
+  std::map<Rank, std::unique_ptr<window::Hand>> hands_;
+  LockAttempts attempts_;
+  std::unique_ptr<window::Locks> held_;  // by lock()
+  Status unheard_;                       // the first error of a task that had a handle, for flush()
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<window::SlotReader>> readers_;  // by in-neighbor
+  bool has_p_ = false;
+#ifdef __SANITIZE_THREAD__
+  window::Tensor sum_;
+#endif
+  std::vector<std::array<std::uint64_t, kWindowSignals>> raised_;  // as seen, by in-neighbor
+
+  mutable std::mutex open_mutex_;
+  Status ended_;
+  bool is_suspended_ = false;
+};
+
+}  // namespace weft
