@@ -83,13 +83,15 @@ Status Windows::check(const Output& tensor, std::string_view name) {
   return {};
 }
 
-Result<std::vector<Windows::Record>> Windows::exchange(const Record& own) {
+Result<std::vector<Windows::Record>> Windows::exchange(std::string_view what, const Record& own) {
   std::vector<Record> all(static_cast<std::size_t>(config_.size));
   const Input mine{&own, sizeof own, DataType::u8};
   const Output everyones{all.data(), sizeof own * all.size(), DataType::u8};
-  WEFT_RETURN_IF_ERROR(
-      run_({.collective = Collective::allgather, .input = mine, .output = everyones}));
-  return all;
+  const Status status =
+      run_({.collective = Collective::allgather, .input = mine, .output = everyones});
+  if (status.ok()) return all;
+  return Status(status.code(), fmt::format("{} \"{}\": {}", what, own.name, status.text()),
+                status.rank());
 }
 
 // The same answer on all ranks, whoever is at fault.
@@ -157,13 +159,13 @@ Result<Window> Windows::create(const Output& tensor, std::string_view name,
     own.tensor_word = theirs.word;
     own.tensor_bytes = shape.bytes;
   }
-  WEFT_ASSIGN(const std::vector<Record> all, exchange(own));
+  WEFT_ASSIGN(const std::vector<Record> all, exchange("win_create", own));
   WEFT_RETURN_IF_ERROR(compare("win_create", all));
   Result<std::shared_ptr<WindowObject>> made =
       open(set_up(tensor, name, options, std::move(part), all), lane);
   // The others may write once all ranks have said that they are ready.
   if (!made.ok()) own.refuse(made.status());
-  WEFT_ASSIGN(const std::vector<Record> ready, exchange(own));
+  WEFT_ASSIGN(const std::vector<Record> ready, exchange("win_create", own));
   if (const Status status = compare("win_create", ready); !status.ok()) {
     if (made.ok()) end(**made);
     return status;
@@ -290,7 +292,7 @@ Status Windows::free(std::string_view name) {
   } else if (const Status status = object->suspend(); !status.ok()) {
     own.refuse(status);
   }
-  const Result<std::vector<Record>> all = exchange(own);
+  const Result<std::vector<Record>> all = exchange("win_free", own);
   const Status agreed = all.ok() ? compare("win_free", *all) : all.status();
   if (!agreed.ok()) {
     if (object != nullptr) object->resume();

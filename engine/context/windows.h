@@ -51,7 +51,7 @@ class Windows {
   struct Record;
 
   [[nodiscard]] Status check(const Output& tensor, std::string_view name);
-  [[nodiscard]] Result<std::vector<Record>> exchange(const Record& own);
+  [[nodiscard]] Result<std::vector<Record>> exchange(std::string_view what, const Record& own);
   [[nodiscard]] static Status compare(std::string_view what, const std::vector<Record>& all);
   [[nodiscard]] Result<WindowSetup> set_up(const Output& tensor, std::string_view name,
                                            const WindowOptions& options, Memory part,

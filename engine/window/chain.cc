@@ -18,8 +18,7 @@ bool is_of_the_path(Code code) {
 
 }  // namespace
 
-void Chain::begin(std::string_view what, const Place& place, std::int64_t deadline_ns) {
-  what_ = what;
+void Chain::begin(const Place& place, std::int64_t deadline_ns) {
   rank_ = place.rank;
   endpoint_ = place.endpoint;
   memory_ = place.memory;
@@ -80,7 +79,7 @@ void Chain::look_at_end() {
     return;
   }
   is_over_ = true;
-  status_ = Status(failure_.code(), fmt::format("{}: {}", what_, failure_.text()), rank_);
+  status_ = Status(failure_.code(), std::string(failure_.text()), rank_);
 }
 
 // Work that was posted uses the caller's memory until it has ended. So a peer that does not answer

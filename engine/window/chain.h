@@ -29,8 +29,7 @@ struct Place {
 
 class Chain final : public WorkOwner {
  public:
-  // `what` is for messages, and outlives the chain's work.
-  void begin(std::string_view what, const Place& place, std::int64_t deadline_ns);
+  void begin(const Place& place, std::int64_t deadline_ns);
   void write(const void* local, std::size_t bytes, std::size_t offset) {
     add({WorkKind::write, {static_cast<std::byte*>(const_cast<void*>(local)), bytes}, offset});
   }
@@ -65,7 +64,6 @@ class Chain final : public WorkOwner {
   void look_at_end();
   void check_deadline();
 
-  std::string_view what_;
   Rank rank_ = kNoRank;
   Endpoint* endpoint_ = nullptr;
   RemoteBuffer memory_;

@@ -7,9 +7,9 @@
 
 namespace weft::window {
 
-SlotWriter::SlotWriter(std::string_view what, const Place& there, const Shape& theirs,
-                       std::size_t index, const TensorShape& tensor, const std::uint64_t* ack)
-    : what_(what), there_(there), theirs_(theirs), index_(index), tensor_(tensor), ack_(ack) {}
+SlotWriter::SlotWriter(const Place& there, const Shape& theirs, std::size_t index,
+                       const TensorShape& tensor, const std::uint64_t* ack)
+    : there_(there), theirs_(theirs), index_(index), tensor_(tensor), ack_(ack) {}
 
 // A message needs a buffer that holds neither the newest message nor the last one of the base
 // before, both of which the reader may want.
@@ -22,11 +22,12 @@ Status SlotWriter::choose_buffer() {
     buffer_ = buffer;
     return {};
   }
-  return Status(Code::unavailable,
-                fmt::format("{}: paths to rank {} failed again and again, and it has not confirmed "
-                            "that they are closed",
-                            what_, there_.rank),
-                there_.rank);
+  return Status(
+      Code::unavailable,
+      fmt::format("paths to rank {} failed again and again, and it has not confirmed that "
+                  "they are closed",
+                  there_.rank),
+      there_.rank);
 }
 
 Status SlotWriter::put(const void* x, double scale, double p, int signal,
@@ -62,7 +63,7 @@ Status SlotWriter::accumulate(const void* x, double scale, double p, int signal,
     write();
   } else {
     step_ = Step::reads_back;
-    chain_.begin(what_, there_, deadline_ns_);
+    chain_.begin(there_, deadline_ns_);
     chain_.read(sum_.data(), tensor_.bytes(), theirs_.data(index_, last_));
   }
   return {};
@@ -87,7 +88,7 @@ void SlotWriter::write() {
 void SlotWriter::send(const void* data) {
   step_ = Step::writes;
   last_ = buffer_;
-  chain_.begin(what_, there_, deadline_ns_);
+  chain_.begin(there_, deadline_ns_);
   const std::size_t control = this->control(buffer_);
   chain_.write(&number_, sizeof number_, control + offsetof(Control, begin));
   if (tensor_.count != 0) chain_.write(data, tensor_.bytes(), theirs_.data(index_, buffer_));

@@ -19,8 +19,8 @@ class SlotWriter {
  public:
   // `there`: the neighbor's part of the window, whose shape is `theirs`; we are its in-neighbor
   // number `index`. `ack`: the word in our memory by which it says what it has read.
-  SlotWriter(std::string_view what, const Place& there, const Shape& theirs, std::size_t index,
-             const TensorShape& tensor, const std::uint64_t* ack);
+  SlotWriter(const Place& there, const Shape& theirs, std::size_t index, const TensorShape& tensor,
+             const std::uint64_t* ack);
 
   // x and the message's parts stay as they are until the message is over.
   [[nodiscard]] Status put(const void* x, double scale, double p, int signal,
@@ -47,7 +47,6 @@ class SlotWriter {
   void write();
   void send(const void* data);
 
-  const std::string_view what_;
   const Place there_;
   const Shape theirs_;
   const std::size_t index_;

@@ -1,6 +1,8 @@
 // tasks: turns, puts, gets and raw transfers.
 #include "engine/window/tasks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +10,16 @@
 
 namespace weft::window {
 
-Task::Task(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks)
-    : owner_(std::move(window)), window_(*owner_), locks_(std::move(locks)) {}
+Task::Task(std::string_view name, std::shared_ptr<WindowObject> window,
+           std::unique_ptr<Locks> locks)
+    : owner_(std::move(window)), window_(*owner_), name_(name), locks_(std::move(locks)) {}
+
+// Keeps the first error.
+void Task::note(const Status& status) {
+  if (status.ok() || !status_.ok()) return;
+  status_ = Status(status.code(), fmt::format("{}: {}: {}", name_, window_.title(), status.text()),
+                   status.rank());
+}
 
 bool Task::advance() {
   switch (step_) {
@@ -68,7 +78,7 @@ void Task::abandon(const Status& why) {
 PutTask::PutTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
                  bool accumulates, const Output& x, double self_weight, int signal,
                  std::vector<Target> targets)
-    : Task(std::move(window), std::move(locks)),
+    : Task(accumulates ? "win_accumulate" : "win_put", std::move(window), std::move(locks)),
       accumulates_(accumulates),
       x_(x),
       self_weight_(self_weight),
@@ -120,7 +130,7 @@ Status PutTask::finish() {
 
 GetTask::GetTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
                  std::vector<Source> sources)
-    : Task(std::move(window), std::move(locks)), sources_(std::move(sources)) {}
+    : Task("win_get", std::move(window), std::move(locks)), sources_(std::move(sources)) {}
 
 Status GetTask::begin() {
   for (Source& source : sources_) {
@@ -134,7 +144,7 @@ Status GetTask::begin() {
 // The version is read before and after the tensor, in order: if it is even and has not changed, the
 // owner wrote nothing in between.
 void GetTask::ask(Source& source) const {
-  source.chain.begin(window_.title(), source.part, deadline_ns_);
+  source.chain.begin(source.part, deadline_ns_);
   source.chain.read(&source.before, sizeof source.before, offsetof(Head, version));
   source.chain.go_to(source.tensor.memory);
   source.chain.read(source.reader->incoming(), window_.shape().bytes(), 0);
@@ -181,7 +191,7 @@ Status GetTask::finish() {
 
 RawTask::RawTask(std::shared_ptr<WindowObject> window, const Place& tensor, std::vector<Part> parts,
                  SlotWriter* writer, int signal)
-    : Task(std::move(window), nullptr),
+    : Task(writer != nullptr ? "win_write" : "win_read", std::move(window), nullptr),
       tensor_(tensor),
       parts_(std::move(parts)),
       writer_(writer),
@@ -189,7 +199,7 @@ RawTask::RawTask(std::shared_ptr<WindowObject> window, const Place& tensor, std:
 
 Status RawTask::begin() {
   WEFT_RETURN_IF_ERROR(window_.check_alive(tensor_.rank));
-  chain_.begin(window_.title(), tensor_, deadline_ns_);
+  chain_.begin(tensor_, deadline_ns_);
   for (const Part& part : parts_) {
     writer_ != nullptr ? chain_.write(part.local, part.bytes, part.offset)
                        : chain_.read(part.local, part.bytes, part.offset);
@@ -200,10 +210,10 @@ Status RawTask::begin() {
   return {};
 }
 
-TellTask::TellTask(std::string_view what, const Place& part, std::size_t offset, std::uint64_t base,
+TellTask::TellTask(const Place& part, std::size_t offset, std::uint64_t base,
                    std::int64_t deadline_ns)
     : base_(base) {
-  chain_.begin(what, part, deadline_ns);
+  chain_.begin(part, deadline_ns);
   chain_.write(&base_, sizeof base_, offset);
 }
 

@@ -26,8 +26,8 @@ class SlotWriter;
 // What all tasks have in common: their turn, the mutexes that they hold, and their end.
 class Task : public LaneTask {
  public:
-  // `locks`: the mutexes to be held for the duration; may be null.
-  Task(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks);
+  // `name` of the call, for messages. `locks`: the mutexes to be held for the duration; may be null.
+  Task(std::string_view name, std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks);
   bool advance() final;
   void abandon(const Status& why) final;
   [[nodiscard]] bool is_over() const final { return step_ == Step::over; }
@@ -46,10 +46,9 @@ class Task : public LaneTask {
 
  private:
   enum class Step : std::uint8_t { waits, locks, works, unlocks, over };
-  void note(const Status& status) {
-    if (status_.ok()) status_ = status;
-  }
+  void note(const Status& status);
 
+  const std::string_view name_;
   const std::unique_ptr<Locks> locks_;
   Step step_ = Step::waits;
   Status abandoned_;
@@ -138,8 +137,7 @@ class RawTask final : public Task {
 // Tells an in-neighbor what was read of its messages. Waits for no turn.
 class TellTask final : public LaneTask {
  public:
-  TellTask(std::string_view what, const Place& part, std::size_t offset, std::uint64_t base,
-           std::int64_t deadline_ns);
+  TellTask(const Place& part, std::size_t offset, std::uint64_t base, std::int64_t deadline_ns);
   bool advance() override { return chain_.advance(); }
   void abandon(const Status& why) override { chain_.give_up(why); }
   [[nodiscard]] bool is_over() const override { return chain_.is_over(); }

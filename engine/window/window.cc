@@ -75,8 +75,7 @@ Status WindowObject::open() {
   for (std::size_t out = 0; out < setup_.out.size(); ++out) {
     const WindowNeighbor& to = setup_.out[out];
     const auto* ack = reinterpret_cast<const std::uint64_t*>(part + ours.ack(out));
-    writers_.push_back(
-        std::make_unique<SlotWriter>(title_, to.part, to.shape, to.in_index, shape_, ack));
+    writers_.push_back(std::make_unique<SlotWriter>(to.part, to.shape, to.in_index, shape_, ack));
   }
   return {};
 }
@@ -382,8 +381,8 @@ void WindowObject::tell(Lane& lane) {
       const std::uint64_t* base = readers_[in]->base_to_tell();
       const WindowNeighbor& to = setup_.in[in];
       if (base == nullptr || !setup_.check_alive(to.part.rank).ok()) continue;
-      words.push_back(std::make_shared<TellTask>(title_, to.part, to.shape.ack(to.out_index), *base,
-                                                 deadline_ns()));
+      words.push_back(
+          std::make_shared<TellTask>(to.part, to.shape.ack(to.out_index), *base, deadline_ns()));
     }
   }
   for (std::shared_ptr<LaneTask>& word : words) lane.begin(std::move(word), nullptr);

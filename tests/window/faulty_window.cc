@@ -1,0 +1,168 @@
+// One rank of a job with a window, in which something happens to a process; started by `weft run`
+// from processes_test.cc.
+//   faulty_window holder     the last rank kills itself while it holds the mutex of rank 0
+//   faulty_window writer     the last rank kills itself in the middle of its puts
+//   faulty_window stopped    the last rank is stopped while the others use its memory
+// Each rank prints how its job ended; the test reads the lines.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "engine/context/context.h"
+
+namespace {
+
+using weft::Context;
+using weft::Rank;
+using weft::Status;
+using weft::Window;
+
+constexpr std::size_t kCount = 100'000;
+constexpr int kTimes = 1000;
+
+// The state of a process as /proc has it: 'T' is stopped.
+char state_of(int process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string word;
+  while (stat >> word && word.back() != ')') {
+  }
+  stat >> word;
+  return word.empty() ? 'X' : word.front();
+}
+
+weft::Result<std::vector<int>> processes(Context& context) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(context.size()));
+  const std::int32_t own = getpid();
+  WEFT_RETURN_IF_ERROR(context.allgather(weft::in(&own, 1), weft::out(all.data(), all.size())));
+  return std::vector<int>(all.begin(), all.end());
+}
+
+Status hold_and_die(Context& context, Window& window) {
+  const Rank first[] = {0};
+  const bool dies = context.rank() == context.size() - 1;
+  if (dies) WEFT_RETURN_IF_ERROR(window.lock(first));
+  WEFT_RETURN_IF_ERROR(context.barrier());
+  if (dies) raise(SIGKILL);
+  WEFT_RETURN_IF_ERROR(window.lock(first));
+  return window.unlock();
+}
+
+// A second thread kills the process as soon as a put has begun.
+Status write_and_die(Context& context, Window& window, double* x) {
+  const bool dies = context.rank() == context.size() - 1;
+  std::atomic<int> begun{0};
+  if (dies) {
+    std::thread([&] {
+      while (begun < 20) std::this_thread::yield();
+      kill(getpid(), SIGKILL);
+    }).detach();
+  }
+  const Rank last = context.size() - 1;
+  std::vector<double> clone(kCount);
+  Status ended;
+  bool knows = false;
+  for (int round = 1; !knows || dies; ++round) {
+    for (std::size_t i = 0; i < kCount; ++i) x[i] = round;
+    ++begun;
+    const Status status = window.put(weft::out(x, kCount));
+    if (!status.ok()) {
+      ended = status;
+      knows = status.code() == weft::Code::peer_died && status.rank() == last;
+      if (!knows) return status;
+    }
+    if (dies) continue;
+    weft::WindowUpdate how;
+    const weft::NeighborWeight from[] = {{last, 1.0}};
+    how.self_weight = 0.0;
+    how.sources = from;
+    how.clone = weft::out(clone.data(), kCount);
+    WEFT_RETURN_IF_ERROR(window.update(how));
+    for (const double each : clone) {
+      if (each != clone[0]) return Status(weft::Code::mismatch, "a torn read");
+    }
+  }
+  // Survivors go on with one another.
+  std::vector<weft::NeighborWeight> others;
+  for (const Rank rank : window.out_neighbors()) {
+    if (rank != last) others.push_back({rank, 1.0});
+  }
+  weft::WindowPut how;
+  how.destinations = others;
+  how.signal = 0;
+  WEFT_RETURN_IF_ERROR(window.put(weft::out(x, kCount), how));
+  WEFT_RETURN_IF_ERROR(window.wait_signal(0, others.size()));
+  WEFT_RETURN_IF_ERROR(window.update());
+  return ended;
+}
+
+Status use_stopped(Context& context, Window& window, double* x) {
+  WEFT_ASSIGN(const std::vector<int> all, processes(context));
+  const Rank last = context.size() - 1;
+  const int process = all.back();
+  if (context.rank() == last) {
+    raise(SIGSTOP);
+    return context.barrier();
+  }
+  while (state_of(process) != 'T') std::this_thread::yield();
+  const weft::NeighborWeight to[] = {{last, 1.0}};
+  weft::WindowPut put;
+  put.destinations = to;
+  weft::WindowGet get;
+  get.sources = to;
+  const Rank its[] = {last};
+  Status first;
+  const auto note = [&](const Status& status) {
+    if (first.ok()) first = status;
+  };
+  for (int time = 0; time < kTimes; ++time) {
+    note(window.put(weft::out(x, kCount), put));
+    note(window.accumulate(weft::out(x, kCount), put));
+    note(window.get(get));
+    note(window.lock(its));
+    note(window.unlock());
+  }
+  if (state_of(process) != 'T') note(Status(weft::Code::mismatch, "the rank was not stopped"));
+  // The last of the others lets it go on.
+  const std::uint8_t done = 1;
+  const Rank others = last;
+  if (context.rank() == 0) {
+    for (Rank rank = 1; rank < others; ++rank) {
+      std::uint8_t got = 0;
+      note(context.recv(weft::out(&got, 1), rank));
+    }
+    kill(process, SIGCONT);
+  } else {
+    note(context.send(weft::in(&done, 1), 0));
+  }
+  note(context.barrier());
+  return first;
+}
+
+Status run(Context& context, const std::string& fault) {
+  WEFT_RETURN_IF_ERROR(context.set_graph(*weft::fully_connected_graph(context.size())));
+  WEFT_ASSIGN(void* memory, weft::allocate(kCount * sizeof(double)));
+  auto* x = static_cast<double*>(memory);
+  WEFT_ASSIGN(Window window, context.win_create(weft::out(x, kCount), "w"));
+  if (fault == "holder") return hold_and_die(context, window);
+  if (fault == "writer") return write_and_die(context, window, x);
+  return use_stopped(context, window, x);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto context = weft::Context::from_environment();
+  if (!context.ok()) {
+    std::printf("no context: %s\n", context.status().to_string().c_str());
+    return 1;
+  }
+  const Status status = run(**context, argc > 1 ? argv[1] : "");
+  std::printf("ended %s\n", status.to_string().c_str());
+  std::fflush(stdout);
+  return 0;
+}

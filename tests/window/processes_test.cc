@@ -1,0 +1,48 @@
+// Windows of ranks that are processes: one is killed or stopped, and the others go on.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string>
+
+namespace {
+
+constexpr int kRanks = 4;
+
+// The line that each rank ended with. Bounded by --deadline.
+std::map<int, std::string> run_job(const std::string& fault) {
+  const std::string command =
+      WEFT_BINARY " run -n 4 --deadline 60 -- " FAULTY_WINDOW " " + fault + " 2>/dev/null";
+  std::map<int, std::string> lines;
+  FILE* output = popen(command.c_str(), "r");
+  std::array<char, 4096> line{};
+  while (fgets(line.data(), line.size(), output) != nullptr) {
+    int rank = -1;
+    if (std::sscanf(line.data(), "[%d] ", &rank) == 1) lines[rank] += line.data();
+  }
+  pclose(output);
+  return lines;
+}
+
+TEST(WindowProcess, ThatHoldsAMutexAndDiesIsSucceeded) {
+  const auto lines = run_job("holder");
+  for (int rank = 0; rank < kRanks - 1; ++rank)
+    EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) + "] ended ok\n");
+}
+
+TEST(WindowProcess, ThatDiesInAPutIsNamedAndLeavesNothingHalf) {
+  const auto lines = run_job("writer");
+  for (int rank = 0; rank < kRanks - 1; ++rank) {
+    EXPECT_NE(lines.at(rank).find("peer_died"), std::string::npos) << lines.at(rank);
+    EXPECT_NE(lines.at(rank).find("rank 3"), std::string::npos) << lines.at(rank);
+  }
+}
+
+TEST(WindowProcess, ThatIsStoppedStopsNobody) {
+  const auto lines = run_job("stopped");
+  for (int rank = 0; rank < kRanks; ++rank)
+    EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) + "] ended ok\n");
+}
+
+}  // namespace
