@@ -1,5 +1,6 @@
 // A job on several machines, played by one process: ranks that call themselves different machines
-// and reach each other over UCX on the loopback.
+// and reach each other over the interfaces that the environment names, else over UCX on the
+// loopback.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace weft {
 // Rank r is on machine machine_of[r].
 inline void run_machines(const std::vector<int>& machine_of, const RankBody& body,
                          Config config = test_config()) {
-  config.interfaces = "lo";
+  if (config.interfaces.empty()) config.interfaces = "lo";
   run_job_with(
       static_cast<int>(machine_of.size()),
       [&](Rank rank) {
