@@ -232,12 +232,10 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
   setup.self_weight = edges_.is_weighted() ? graph.self_weight(config_.rank) : uniform;
   setup.part = std::move(part);
   setup.deadline_ms = config_.deadline_ms;
-  std::map<Rank, Endpoint*> endpoints;
   const auto add = [&](std::vector<WindowNeighbor>& side, const Peer& peer) -> Status {
     WEFT_ASSIGN(WindowNeighbor made, neighbor(peer.rank, all[static_cast<std::size_t>(peer.rank)]));
     made.weight = edges_.is_weighted() ? peer.weight : uniform;
     setup.serves |= made.part.endpoint->work_needs_peer();
-    endpoints.emplace(peer.rank, made.part.endpoint);
     side.push_back(made);
     return {};
   };
@@ -245,12 +243,12 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
   for (const Peer& peer : graph.out_edges(config_.rank)) WEFT_RETURN_IF_ERROR(add(setup.out, peer));
   WEFT_ASSIGN(setup.own, neighbor(config_.rank, all[static_cast<std::size_t>(config_.rank)]));
   setup.connect_to_self = [this] { return connect_to_self(); };
-  setup.check_alive = [this, endpoints = std::move(endpoints)](Rank rank) -> Status {
-    if (membership_.epoch() != 0 && membership_.died(rank))
+  setup.check_alive = [this](Rank rank, const Endpoint* endpoint) -> Status {
+    const bool has_news = membership_.epoch() != 0;
+    if (has_news && membership_.died(rank))
       return Status(Code::peer_died, fmt::format("rank {} has died", rank), rank);
-    const auto found = endpoints.find(rank);
-    const bool has_closed = found != endpoints.end() && found->second->peer_closed();
-    if (has_closed || (membership_.epoch() != 0 && membership_.left(rank)))
+    const bool has_closed = endpoint != nullptr && endpoint->peer_closed();
+    if (has_closed || (has_news && membership_.left(rank)))
       return Status(Code::peer_left, fmt::format("rank {} has closed its context", rank), rank);
     return {};
   };

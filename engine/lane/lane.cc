@@ -204,11 +204,8 @@ bool Lane::advance_tasks() {
   if (tasks_.empty()) return false;
   bool moved = false;
   for (Task& each : tasks_) moved |= each.task->advance();
-  std::array<Completion, kCompletions> ended;
-  while (const std::size_t count = interface_->poll(ended)) {
+  while (tell_ends()) {
     moved = true;
-    for (std::size_t i = 0; i < count; ++i)
-      WorkOwner::of(ended[i].ticket).work_ended(ended[i].status);
     for (Task& each : tasks_) each.task->advance();
   }
   end_tasks();
@@ -229,20 +226,32 @@ void Lane::end_tasks() {
 }
 
 void Lane::run(LaneTask& task) {
+  if (ends_at_once(task)) return flush();
   // The pointer shares ownership with nobody: the caller keeps the task until it is over.
   begin(std::shared_ptr<LaneTask>(std::shared_ptr<LaneTask>(), &task), nullptr);
   if (!task.is_over()) wait_until([&] { return task.is_over(); });
+}
+
+// Where memory is shared, work has ended when it was posted.
+bool Lane::ends_at_once(LaneTask& task) {
+  task.advance();
+  while (!task.is_over() && tell_ends()) task.advance();
+  return task.is_over();
+}
+
+// Tells the owners of one-sided work that it has ended. Returns true if any has.
+bool Lane::tell_ends() {
+  std::array<Completion, kCompletions> ended;
+  const std::size_t count = interface_->poll(ended);
+  for (std::size_t i = 0; i < count; ++i)
+    WorkOwner::of(ended[i].ticket).work_ended(ended[i].status);
+  return count != 0;
 }
 
 void Lane::begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   tasks_.push_back({std::move(task), std::move(operation)});
   stirred_ |= advance_tasks();
-}
-
-bool Lane::drive_until(const std::function<bool()>& done, std::int64_t end_ns) {
-  if (!done()) wait_until([&] { return done() || now_ns() >= end_ns; });
-  return done();
 }
 
 void Lane::serve() {

@@ -138,8 +138,6 @@ class Lane {
   // Begins a task. The operation, of which there may be none, ends with it. Without a caller that
   // waits, the lane's thread drives it, which must have been started.
   void begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperation> operation);
-  // Drives the lane until done() holds or the time has come. Returns whether it holds.
-  bool drive_until(const std::function<bool()>& done, std::int64_t end_ns);
   // From now on the thread, which must have been started, takes the turns of the interface even if
   // nothing is in flight, so that peers are served whose one-sided work needs this lane.
   void serve();
@@ -210,6 +208,8 @@ class Lane {
   void take_turn();
   bool advance_running();
   bool advance_tasks();
+  bool ends_at_once(LaneTask& task);
+  bool tell_ends();
   void end_tasks();
   bool advance(std::size_t index);
   void finish(LaneSlot& slot);

@@ -18,11 +18,12 @@ bool is_of_the_path(Code code) {
 
 }  // namespace
 
-void Chain::begin(const Place& place, std::int64_t deadline_ns) {
+void Chain::begin(const Place& place, std::int64_t patience_ns) {
   rank_ = place.rank;
   endpoint_ = place.endpoint;
   memory_ = place.memory;
-  deadline_ns_ = deadline_ns;
+  patience_ns_ = patience_ns;
+  deadline_ns_ = 0;
   works_.clear();
   posted_ = ended_ = 0;
   repeats_ = 0;
@@ -85,7 +86,10 @@ void Chain::look_at_end() {
 // Work that was posted uses the caller's memory until it has ended. So a peer that does not answer
 // in time loses its connection: only that ends the work.
 void Chain::check_deadline() {
-  if (given_up_ || now_ns() < deadline_ns_) return;
+  if (given_up_) return;
+  const std::int64_t now = now_ns();
+  if (deadline_ns_ == 0) deadline_ns_ = now + patience_ns_;
+  if (now < deadline_ns_) return;
   given_up_ = true;
   failure_ = Status(
       Code::timed_out,

@@ -29,7 +29,8 @@ struct Place {
 
 class Chain final : public WorkOwner {
  public:
-  void begin(const Place& place, std::int64_t deadline_ns);
+  // Gives up after so long without an answer; the clock is read only if there is a wait.
+  void begin(const Place& place, std::int64_t patience_ns);
   void write(const void* local, std::size_t bytes, std::size_t offset) {
     add({WorkKind::write, {static_cast<std::byte*>(const_cast<void*>(local)), bytes}, offset});
   }
@@ -67,7 +68,8 @@ class Chain final : public WorkOwner {
   Rank rank_ = kNoRank;
   Endpoint* endpoint_ = nullptr;
   RemoteBuffer memory_;
-  std::int64_t deadline_ns_ = 0;
+  std::int64_t patience_ns_ = 0;
+  std::int64_t deadline_ns_ = 0;  // 0: nothing was waited for yet
   std::vector<Work> works_;
   std::size_t posted_ = 0;
   std::size_t ended_ = 0;

@@ -31,10 +31,10 @@ Status SlotWriter::choose_buffer() {
 }
 
 Status SlotWriter::put(const void* x, double scale, double p, int signal,
-                       std::int64_t deadline_ns) {
+                       std::int64_t patience_ns) {
   WEFT_RETURN_IF_ERROR(choose_buffer());
   signal_ = signal;
-  deadline_ns_ = deadline_ns;
+  patience_ns_ = patience_ns;
   base_ = ++number_;
   is_sum_known_ = false;
   header_ = {.base = base_, .scale = scale, .p = scale * p, .puts = header_.puts + 1};
@@ -43,14 +43,14 @@ Status SlotWriter::put(const void* x, double scale, double p, int signal,
 }
 
 Status SlotWriter::accumulate(const void* x, double scale, double p, int signal,
-                              std::int64_t deadline_ns) {
+                              std::int64_t patience_ns) {
   WEFT_RETURN_IF_ERROR(sum_.make(tensor_));
   WEFT_RETURN_IF_ERROR(choose_buffer());
   x_ = x;
   scale_ = scale;
   p_ = p;
   signal_ = signal;
-  deadline_ns_ = deadline_ns;
+  patience_ns_ = patience_ns;
   const bool is_read = number_ != 0 && load_word(ack_) >= base_;
   if (is_read) {
     header_.previous = number_;
@@ -63,7 +63,7 @@ Status SlotWriter::accumulate(const void* x, double scale, double p, int signal,
     write();
   } else {
     step_ = Step::reads_back;
-    chain_.begin(there_, deadline_ns_);
+    chain_.begin(there_, patience_ns_);
     chain_.read(sum_.data(), tensor_.bytes(), theirs_.data(index_, last_));
   }
   return {};
@@ -88,7 +88,7 @@ void SlotWriter::write() {
 void SlotWriter::send(const void* data) {
   step_ = Step::writes;
   last_ = buffer_;
-  chain_.begin(there_, deadline_ns_);
+  chain_.begin(there_, patience_ns_);
   const std::size_t control = this->control(buffer_);
   chain_.write(&number_, sizeof number_, control + offsetof(Control, begin));
   if (tensor_.count != 0) chain_.write(data, tensor_.bytes(), theirs_.data(index_, buffer_));

@@ -24,9 +24,9 @@ class SlotWriter {
 
   // x and the message's parts stay as they are until the message is over.
   [[nodiscard]] Status put(const void* x, double scale, double p, int signal,
-                           std::int64_t deadline_ns);
+                           std::int64_t patience_ns);
   [[nodiscard]] Status accumulate(const void* x, double scale, double p, int signal,
-                                  std::int64_t deadline_ns);
+                                  std::int64_t patience_ns);
   // Raises a signal after what the caller adds to the chain before; for raw writes.
   void raise(Chain& chain, int signal);
 
@@ -67,7 +67,7 @@ class SlotWriter {
   double scale_ = 1.0;
   double p_ = 0;
   int signal_ = -1;
-  std::int64_t deadline_ns_ = 0;
+  std::int64_t patience_ns_ = 0;
   std::array<std::uint64_t, kWindowSignals> raised_{};
   Chain chain_;
   Status status_;

@@ -10,9 +10,16 @@
 
 namespace weft::window {
 
-Task::Task(std::string_view name, std::shared_ptr<WindowObject> window,
-           std::unique_ptr<Locks> locks)
-    : owner_(std::move(window)), window_(*owner_), name_(name), locks_(std::move(locks)) {}
+void Task::keep_window() {
+  owner_ = window_.shared_from_this();
+}
+
+void Task::begin_anew(std::string_view name, std::unique_ptr<Locks> locks) {
+  name_ = name;
+  locks_ = std::move(locks);
+  step_ = Step::waits;
+  status_ = {};
+}
 
 // Keeps the first error.
 void Task::note(const Status& status) {
@@ -25,9 +32,8 @@ bool Task::advance() {
   switch (step_) {
     case Step::waits:
       if (!window_.is_turn_of(*this)) return false;
-      deadline_ns_ = window_.deadline_ns();
       note(abandoned_.ok() ? window_.check_open() : abandoned_);
-      if (status_.ok() && locks_ != nullptr) note(locks_->acquire(deadline_ns_));
+      if (status_.ok() && locks_ != nullptr) note(locks_->acquire(window_.deadline_ns()));
       if (status_.ok() && locks_ == nullptr) note(begin());
       step_ = !status_.ok() ? Step::over : locks_ != nullptr ? Step::locks : Step::works;
       break;
@@ -75,29 +81,28 @@ void Task::abandon(const Status& why) {
   window_.end_turn(*this);
 }
 
-PutTask::PutTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
-                 bool accumulates, const Output& x, double self_weight, int signal,
-                 std::vector<Target> targets)
-    : Task(accumulates ? "win_accumulate" : "win_put", std::move(window), std::move(locks)),
-      accumulates_(accumulates),
-      x_(x),
-      self_weight_(self_weight),
-      signal_(signal),
-      targets_(std::move(targets)) {}
+void PutTask::prepare(bool accumulates, const Output& x, double self_weight, int signal,
+                      std::unique_ptr<Locks> locks) {
+  begin_anew(accumulates ? "win_accumulate" : "win_put", std::move(locks));
+  accumulates_ = accumulates;
+  x_ = x;
+  self_weight_ = self_weight;
+  signal_ = signal;
+  first_ = {};
+}
 
 Status PutTask::begin() {
   const double p = window_.p_to_send();
-  Status first;
+  const std::int64_t patience = window_.patience_ns();
   for (const Target& target : targets_) {
-    Status status = window_.check_alive(target.writer->there().rank);
+    Status status = window_.check_alive(target.writer->there());
     if (status.ok()) {
       status = accumulates_
-                   ? target.writer->accumulate(x_.data, target.weight, p, signal_, deadline_ns_)
-                   : target.writer->put(x_.data, target.weight, p, signal_, deadline_ns_);
+                   ? target.writer->accumulate(x_.data, target.weight, p, signal_, patience)
+                   : target.writer->put(x_.data, target.weight, p, signal_, patience);
     }
-    if (first.ok()) first = status;
+    if (first_.ok()) first_ = status;
   }
-  first_ = first;
   return {};
 }
 
@@ -106,8 +111,9 @@ bool PutTask::proceed() {
   for (const Target& target : targets_) {
     if (target.writer->is_over()) continue;
     moved |= target.writer->advance();
-    const Rank rank = target.writer->there().rank;
-    if (const Status gone = window_.check_alive(rank); !gone.ok()) target.writer->give_up(gone);
+    if (target.writer->is_over()) continue;
+    if (const Status gone = window_.check_alive(target.writer->there()); !gone.ok())
+      target.writer->give_up(gone);
   }
   return moved;
 }
@@ -128,13 +134,12 @@ Status PutTask::finish() {
   return first_;
 }
 
-GetTask::GetTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
-                 std::vector<Source> sources)
-    : Task("win_get", std::move(window), std::move(locks)), sources_(std::move(sources)) {}
+GetTask::GetTask(WindowObject& window, std::unique_ptr<Locks> locks, std::vector<Source> sources)
+    : Task("win_get", window, std::move(locks)), sources_(std::move(sources)) {}
 
 Status GetTask::begin() {
   for (Source& source : sources_) {
-    WEFT_RETURN_IF_ERROR(window_.check_alive(source.tensor.rank));
+    WEFT_RETURN_IF_ERROR(window_.check_alive(source.tensor));
     WEFT_RETURN_IF_ERROR(window_.make_incoming(*source.reader));
   }
   for (Source& source : sources_) ask(source);
@@ -144,7 +149,7 @@ Status GetTask::begin() {
 // The version is read before and after the tensor, in order: if it is even and has not changed, the
 // owner wrote nothing in between.
 void GetTask::ask(Source& source) const {
-  source.chain.begin(source.part, deadline_ns_);
+  source.chain.begin(source.part, window_.patience_ns());
   source.chain.read(&source.before, sizeof source.before, offsetof(Head, version));
   source.chain.go_to(source.tensor.memory);
   source.chain.read(source.reader->incoming(), window_.shape().bytes(), 0);
@@ -159,7 +164,7 @@ bool GetTask::proceed() {
     if (source.is_done) continue;
     moved |= source.chain.advance();
     if (!source.chain.is_over()) {
-      if (const Status gone = window_.check_alive(source.tensor.rank); !gone.ok())
+      if (const Status gone = window_.check_alive(source.tensor); !gone.ok())
         source.chain.give_up(gone);
       continue;
     }
@@ -189,17 +194,17 @@ Status GetTask::finish() {
   return first;
 }
 
-RawTask::RawTask(std::shared_ptr<WindowObject> window, const Place& tensor, std::vector<Part> parts,
+RawTask::RawTask(WindowObject& window, const Place& tensor, std::vector<Part> parts,
                  SlotWriter* writer, int signal)
-    : Task(writer != nullptr ? "win_write" : "win_read", std::move(window), nullptr),
+    : Task(writer != nullptr ? "win_write" : "win_read", window, nullptr),
       tensor_(tensor),
       parts_(std::move(parts)),
       writer_(writer),
       signal_(signal) {}
 
 Status RawTask::begin() {
-  WEFT_RETURN_IF_ERROR(window_.check_alive(tensor_.rank));
-  chain_.begin(tensor_, deadline_ns_);
+  WEFT_RETURN_IF_ERROR(window_.check_alive(tensor_));
+  chain_.begin(tensor_, window_.patience_ns());
   for (const Part& part : parts_) {
     writer_ != nullptr ? chain_.write(part.local, part.bytes, part.offset)
                        : chain_.read(part.local, part.bytes, part.offset);
@@ -210,10 +215,17 @@ Status RawTask::begin() {
   return {};
 }
 
+bool WaitTask::advance() {
+  if (is_over_) return false;
+  was_there_ = is_there_();
+  is_over_ = was_there_ || now_ns() >= end_ns_;
+  return is_over_;
+}
+
 TellTask::TellTask(const Place& part, std::size_t offset, std::uint64_t base,
-                   std::int64_t deadline_ns)
+                   std::int64_t patience_ns)
     : base_(base) {
-  chain_.begin(part, deadline_ns);
+  chain_.begin(part, patience_ns);
   chain_.write(&base_, sizeof base_, offset);
 }
 

@@ -7,7 +7,9 @@
 
 #include <weft/window.h>
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/lane/lane.h"
@@ -27,7 +29,10 @@ class SlotWriter;
 class Task : public LaneTask {
  public:
   // `name` of the call, for messages. `locks`: the mutexes to be held for the duration; may be null.
-  Task(std::string_view name, std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks);
+  Task(std::string_view name, WindowObject& window, std::unique_ptr<Locks> locks)
+      : window_(window), name_(name), locks_(std::move(locks)) {}
+  // For a task whose caller does not wait.
+  void keep_window();
   bool advance() final;
   void abandon(const Status& why) final;
   [[nodiscard]] bool is_over() const final { return step_ == Step::over; }
@@ -40,16 +45,18 @@ class Task : public LaneTask {
   virtual void give_up(const Status& why) = 0;
   [[nodiscard]] virtual Status finish() = 0;  // all went well or not: what is the status?
 
-  const std::shared_ptr<WindowObject> owner_;
+  // The task is used again, under another name.
+  void begin_anew(std::string_view name, std::unique_ptr<Locks> locks);
+
   WindowObject& window_;
-  std::int64_t deadline_ns_ = 0;
 
  private:
   enum class Step : std::uint8_t { waits, locks, works, unlocks, over };
   void note(const Status& status);
 
-  const std::string_view name_;
-  const std::unique_ptr<Locks> locks_;
+  std::shared_ptr<WindowObject> owner_;
+  std::string_view name_;
+  std::unique_ptr<Locks> locks_;
   Step step_ = Step::waits;
   Status abandoned_;
   Status status_;
@@ -62,8 +69,11 @@ class PutTask final : public Task {
     SlotWriter* writer = nullptr;
     double weight = 1.0;
   };
-  PutTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks, bool accumulates,
-          const Output& x, double self_weight, int signal, std::vector<Target> targets);
+  explicit PutTask(WindowObject& window) : Task("", window, nullptr) {}
+  // Before the task runs, each time.
+  void prepare(bool accumulates, const Output& x, double self_weight, int signal,
+               std::unique_ptr<Locks> locks);
+  [[nodiscard]] std::vector<Target>& targets() { return targets_; }
 
  private:
   Status begin() override;
@@ -72,11 +82,11 @@ class PutTask final : public Task {
   void give_up(const Status& why) override;
   Status finish() override;
 
-  const bool accumulates_;
-  const Output x_;
-  const double self_weight_;
-  const int signal_;
-  const std::vector<Target> targets_;
+  bool accumulates_ = false;
+  Output x_;
+  double self_weight_ = 1.0;
+  int signal_ = -1;
+  std::vector<Target> targets_;
   Status first_;  // the first error at a target
 };
 
@@ -94,8 +104,7 @@ class GetTask final : public Task {
     double p = 0;
     bool is_done = false;
   };
-  GetTask(std::shared_ptr<WindowObject> window, std::unique_ptr<Locks> locks,
-          std::vector<Source> sources);
+  GetTask(WindowObject& window, std::unique_ptr<Locks> locks, std::vector<Source> sources);
 
  private:
   Status begin() override;
@@ -117,8 +126,8 @@ class RawTask final : public Task {
     std::size_t offset = 0;
   };
   // `writer`: whose signal is raised after a write; null for reads.
-  RawTask(std::shared_ptr<WindowObject> window, const Place& tensor, std::vector<Part> parts,
-          SlotWriter* writer, int signal);
+  RawTask(WindowObject& window, const Place& tensor, std::vector<Part> parts, SlotWriter* writer,
+          int signal);
 
  private:
   Status begin() override;
@@ -134,10 +143,29 @@ class RawTask final : public Task {
   Chain chain_;
 };
 
+// Waits for what `is_there` looks for, and for the lane's other work meanwhile.
+class WaitTask final : public LaneTask {
+ public:
+  WaitTask(std::function<bool()> is_there, std::int64_t end_ns)
+      : is_there_(std::move(is_there)), end_ns_(end_ns) {}
+  bool advance() override;
+  void abandon(const Status&) override { is_over_ = true; }
+  [[nodiscard]] bool is_over() const override { return is_over_; }
+  [[nodiscard]] const Status& status() const override { return status_; }
+  [[nodiscard]] bool was_there() const { return was_there_; }
+
+ private:
+  const std::function<bool()> is_there_;
+  const std::int64_t end_ns_;
+  bool is_over_ = false;
+  bool was_there_ = false;
+  Status status_;  // ok
+};
+
 // Tells an in-neighbor what was read of its messages. Waits for no turn.
 class TellTask final : public LaneTask {
  public:
-  TellTask(const Place& part, std::size_t offset, std::uint64_t base, std::int64_t deadline_ns);
+  TellTask(const Place& part, std::size_t offset, std::uint64_t base, std::int64_t patience_ns);
   bool advance() override { return chain_.advance(); }
   void abandon(const Status& why) override { chain_.give_up(why); }
   [[nodiscard]] bool is_over() const override { return chain_.is_over(); }

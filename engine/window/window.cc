@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "verbs/transport/transport.h"
 
 namespace weft {
 namespace {
+
+// Of a wait for tasks, each of which has a deadline.
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto from = reinterpret_cast<std::uintptr_t>(a);
@@ -31,6 +35,7 @@ using window::RawTask;
 using window::SlotReader;
 using window::SlotWriter;
 using window::TellTask;
+using window::WaitTask;
 
 // The turn of a call that is no task: until it ends, no task of the window is under way.
 class WindowObject::Turn {
@@ -38,8 +43,9 @@ class WindowObject::Turn {
   // token
   Turn(WindowObject& window, Lane& lane) : window_(window), lane_(lane) {
     window_.turns_.push_back(this);
-    (void)lane_.drive_until([this] { return window_.turns_.front() == this; },
-                            std::numeric_limits<std::int64_t>::max());
+    if (window_.turns_.front() == this) return;
+    WaitTask wait([this] { return window_.turns_.front() == this; }, kNever);
+    lane_.run(wait);
   }
   // takes the token
   ~Turn() {
@@ -85,6 +91,7 @@ Status WindowObject::invalid(std::string_view what, std::string_view why) const 
 }
 
 Status WindowObject::check_open() const {
+  if (is_open_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(open_mutex_);
   if (is_suspended_) return invalid("window", "is being freed");
   return ended_;
@@ -168,20 +175,23 @@ Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
       continue;
     hands.push_back(hand.get());
   }
-  const auto has_died = [this](Rank rank) { return !setup_.check_alive(rank).ok(); };
+  const auto has_died = [this](Rank rank) { return !setup_.check_alive(rank, nullptr).ok(); };
   return std::make_unique<Locks>(std::move(hands), has_died);
 }
 
-Status WindowObject::run(std::shared_ptr<window::Task> task, Handle* handle) {
-  const std::shared_ptr<Lane> lane = lane_.lock();
-  if (lane == nullptr) return invalid("window", "has ended with its context");
+Status WindowObject::run(Lane& lane, window::Task& task) {
+  turns_.push_back(&task);
+  lane.run(task);
+  return task.status();
+}
+
+Status WindowObject::start(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
+                           Handle& handle) {
+  WEFT_RETURN_IF_ERROR(lane->start_thread());
   turns_.push_back(task.get());
-  if (handle == nullptr) {
-    lane->run(*task);
-    return task->status();
-  }
+  task->keep_window();
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(lane);
-  *handle = Handle(operation);
+  handle = Handle(operation);
   lane->begin(std::move(task), std::move(operation));
   lane->leave();
   return {};
@@ -204,20 +214,25 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
-  std::vector<PutTask::Target> targets;
-  std::vector<Rank> ranks;
+  std::shared_ptr<PutTask> task = handle == nullptr ? std::move(put_) : nullptr;
+  if (task == nullptr) task = std::make_shared<PutTask>(*this);
+  std::vector<PutTask::Target>& targets = task->targets();
+  targets.clear();
   WEFT_RETURN_IF_ERROR(for_each(what, "out-neighbor", out_ranks_, how.destinations,
                                 [&](std::size_t index, double weight) {
                                   targets.push_back({writers_[index].get(), weight});
-                                  ranks.push_back(out_ranks_[index]);
                                 }));
   std::unique_ptr<Locks> locks;
-  if (how.require_mutex && !ranks.empty()) {
+  if (how.require_mutex && !targets.empty()) {
+    std::vector<Rank> ranks;
+    for (const PutTask::Target& each : targets) ranks.push_back(each.writer->there().rank);
     WEFT_ASSIGN(locks, locks_of(what, std::move(ranks)));
   }
-  return run(std::make_shared<PutTask>(shared_from_this(), std::move(locks), accumulates, x,
-                                       how.self_weight, how.signal, std::move(targets)),
-             handle);
+  task->prepare(accumulates, x, how.self_weight, how.signal, std::move(locks));
+  if (handle != nullptr) return start(lane, std::move(task), *handle);
+  Status status = run(*lane, *task);
+  put_ = std::move(task);
+  return status;
 }
 
 Status WindowObject::get(const WindowGet& how, Handle* handle) {
@@ -240,8 +255,8 @@ Status WindowObject::get(const WindowGet& how, Handle* handle) {
   if (how.require_mutex && !ranks.empty()) {
     WEFT_ASSIGN(locks, locks_of("win_get", std::move(ranks)));
   }
-  return run(std::make_shared<GetTask>(shared_from_this(), std::move(locks), std::move(sources)),
-             handle);
+  auto task = std::make_shared<GetTask>(*this, std::move(locks), std::move(sources));
+  return handle != nullptr ? start(lane, std::move(task), *handle) : run(*lane, *task);
 }
 
 Status WindowObject::take(Lane& lane, Locks& locks) {
@@ -380,17 +395,18 @@ void WindowObject::tell(Lane& lane) {
     for (std::size_t in = 0; in < readers_.size(); ++in) {
       const std::uint64_t* base = readers_[in]->base_to_tell();
       const WindowNeighbor& to = setup_.in[in];
-      if (base == nullptr || !setup_.check_alive(to.part.rank).ok()) continue;
+      if (base == nullptr || !check_alive(to.part).ok()) continue;
       words.push_back(
-          std::make_shared<TellTask>(to.part, to.shape.ack(to.out_index), *base, deadline_ns()));
+          std::make_shared<TellTask>(to.part, to.shape.ack(to.out_index), *base, patience_ns()));
     }
   }
   for (std::shared_ptr<LaneTask>& word : words) lane.begin(std::move(word), nullptr);
 }
 
 double WindowObject::p_to_send() {
+  if (!has_p_) return 0.0;
   const std::lock_guard lock(mutex_);
-  return has_p_ ? head().p : 0.0;
+  return head().p;
 }
 
 void WindowObject::scale(const Output& x, double weight) {
@@ -461,9 +477,8 @@ Status WindowObject::flush() {
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
-  // Each task has a deadline.
-  (void)lane->drive_until([this] { return turns_.empty(); },
-                          std::numeric_limits<std::int64_t>::max());
+  WaitTask wait([this] { return turns_.empty(); }, kNever);
+  lane->run(wait);
   return std::exchange(unheard_, {});
 }
 
@@ -494,9 +509,9 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
   const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
-  return run(std::make_shared<RawTask>(shared_from_this(), setup_.out[index].tensor,
-                                       std::move(parts), writers_[index].get(), signal),
-             handle);
+  auto task = std::make_shared<RawTask>(*this, setup_.out[index].tensor, std::move(parts),
+                                        writers_[index].get(), signal);
+  return handle != nullptr ? start(lane, std::move(task), *handle) : run(*lane, *task);
 }
 
 Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset) {
@@ -519,8 +534,8 @@ Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset)
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
   std::vector<RawTask::Part> parts{{static_cast<std::byte*>(y.data), bytes, remote_offset}};
-  return run(std::make_shared<RawTask>(shared_from_this(), *tensor, std::move(parts), nullptr, -1),
-             nullptr);
+  RawTask task(*this, *tensor, std::move(parts), nullptr, -1);
+  return run(*lane, task);
 }
 
 // mutex_ is held. Late bytes of a path that failed could set a count back, so the highest counts.
@@ -557,7 +572,9 @@ Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t p
     found = count_signal(number);
     return found >= count;
   };
-  if (lane->drive_until(is_there, end)) return {};
+  WaitTask wait(is_there, end);
+  lane->run(wait);
+  if (wait.was_there()) return {};
   return Status(Code::timed_out, fmt::format("{}: {}: signal {} was raised {} times, not {}", kName,
                                              title_, number, found, count));
 }
@@ -574,17 +591,21 @@ Status WindowObject::suspend() {
     return Status(Code::invalid_argument, "it is in use: the rank holds mutexes of it");
   const std::lock_guard lock(open_mutex_);
   is_suspended_ = true;
+  is_open_ = false;
   return ended_;
 }
 
 void WindowObject::resume() {
   const std::lock_guard lock(open_mutex_);
   is_suspended_ = false;
+  is_open_ = ended_.ok();
 }
 
 void WindowObject::close(const Status& why) {
   const std::lock_guard lock(open_mutex_);
   if (ended_.ok()) ended_ = why;
+  is_suspended_ = false;
+  is_open_ = false;
 }
 
 }  // namespace weft

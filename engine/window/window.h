@@ -49,8 +49,8 @@ struct WindowSetup {
   Status mutex;         // ok, or why there is no mutex
   // The way to ourselves, for our own mutex.
   std::function<Result<Endpoint*>()> connect_to_self;
-  // ok, or why the rank is not there any more.
-  std::function<Status(Rank)> check_alive;
+  // ok, or why the rank, to which the endpoint leads, is not there any more.
+  std::function<Status(Rank, const Endpoint*)> check_alive;
 };
 
 class WindowObject : public std::enable_shared_from_this<WindowObject> {
@@ -94,12 +94,13 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   // For tasks.
   [[nodiscard]] std::string_view title() const { return title_; }
   [[nodiscard]] const window::TensorShape& shape() const { return shape_; }
-  [[nodiscard]] std::int64_t deadline_ns() const {
-    return now_ns() + setup_.deadline_ms * 1'000'000;
-  }
+  [[nodiscard]] std::int64_t patience_ns() const { return setup_.deadline_ms * 1'000'000; }
+  [[nodiscard]] std::int64_t deadline_ns() const { return now_ns() + patience_ns(); }
   [[nodiscard]] bool is_turn_of(const window::Task& task) const { return turns_.front() == &task; }
   void end_turn(const window::Task& task);
-  [[nodiscard]] Status check_alive(Rank rank) const { return setup_.check_alive(rank); }
+  [[nodiscard]] Status check_alive(const window::Place& place) const {
+    return setup_.check_alive(place.rank, place.endpoint);
+  }
   [[nodiscard]] double p_to_send();
   // x := weight * x, and p likewise.
   void scale(const Output& x, double weight);
@@ -121,7 +122,10 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                                 const std::function<void(std::size_t, double)>& take) const;
   [[nodiscard]] Result<std::unique_ptr<window::Locks>> locks_of(std::string_view what,
                                                                 std::vector<Rank> ranks);
-  Status run(std::shared_ptr<window::Task> task, Handle* handle);
+  // token
+  Status run(Lane& lane, window::Task& task);
+  Status start(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
+               Handle& handle);
   // Takes and gives back locks of this call.
   Status take(Lane& lane, window::Locks& locks);
   Status give_back(Lane& lane, window::Locks& locks);
@@ -142,6 +146,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
 
   // The holder of the lane's token.
   std::vector<std::unique_ptr<window::SlotWriter>> writers_;  // by out-neighbor
+  std::shared_ptr<window::PutTask> put_;  // of blocking calls, used again; null while it runs
   std::deque<const void*> turns_;  // whose turn it is, and who waits for one: tasks and updates
   std::map<Rank, std::unique_ptr<window::Hand>> hands_;
   LockAttempts attempts_;
@@ -150,7 +155,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<window::SlotReader>> readers_;  // by in-neighbor
-  bool has_p_ = false;
+  std::atomic<bool> has_p_ = false;
 #ifdef __SANITIZE_THREAD__
   window::Tensor sum_;
 #endif
@@ -159,6 +164,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   mutable std::mutex open_mutex_;
   Status ended_;
   bool is_suspended_ = false;
+  std::atomic<bool> is_open_ = true;  // neither of the two
 };
 
 }  // namespace weft
