@@ -183,9 +183,9 @@ TEST_P(WindowMeaning, PushSumGoesToTheMean) {
     const double share = 1.0 / (static_cast<double>(out_ranks.size()) + 1);
     std::vector<NeighborWeight> to;
     for (const Rank each : out_ranks) to.push_back({each, share});
-    for (int step = 0; step < 200; ++step) {
+    for (int step = 0; step < 400; ++step) {
       // Ranks that ran one after the other would not mix.
-      if (step % 10 == 0) expect_ok(context.barrier());
+      if (step % 5 == 0) expect_ok(context.barrier());
       expect_ok(own.window.accumulate(own.tensor(), {.self_weight = share, .destinations = to}));
       expect_ok(own.window.update_then_collect());
     }
