@@ -173,9 +173,13 @@ void SlotReader::clear_versions() {
   gets_ = 0;
 }
 
+// A word that a failed path delivers late may hide a newer one, so the same word is said again if
+// the neighbor does not act on it.
 const std::uint64_t* SlotReader::base_to_tell() {
-  if (!wants_word_ || told_ == base_) return nullptr;
+  constexpr std::uint64_t kPatience = 64;  // messages
+  if (!wants_word_ || (told_ == base_ && newest_ < told_at_ + kPatience)) return nullptr;
   told_ = base_;
+  told_at_ = newest_;
   return &told_;
 }
 
