@@ -84,6 +84,7 @@ class SlotReader {
   Tensor incoming_;
   bool wants_word_ = false;      // the neighbor wants to know what was read
   std::uint64_t told_ = 0;       // the base that it was told of last
+  std::uint64_t told_at_ = 0;    // the newest message at that time
   std::uint64_t puts_ = 0;       // of the neighbor, as the newest header said
   std::uint64_t puts_read_ = 0;  // up to the message that the value is of
   std::uint64_t puts_seen_ = 0;
