@@ -2,7 +2,6 @@
 #include "engine/lane/lane.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace weft {
@@ -10,8 +9,6 @@ namespace {
 
 // The time between two calls of look_around() by a caller that only tests.
 constexpr std::int64_t kLookNs = 1'000'000;
-// How many completions of one-sided work are taken at a time.
-constexpr std::size_t kCompletions = 32;
 // The longest sleep of a lane that runs no operation and only waits for a peer's answer, for
 // example to a note between two bonds. The peer may be idle, too, and take no turn for hours. Its
 // answer wakes the lane. No operation waits for the answer, so the lane does not poll before it
@@ -234,17 +231,18 @@ void Lane::run(LaneTask& task) {
 
 // Where memory is shared, work has ended when it was posted.
 bool Lane::ends_at_once(LaneTask& task) {
-  task.advance();
-  while (!task.is_over() && tell_ends()) task.advance();
-  return task.is_over();
+  while (!task.is_over()) {
+    const bool advanced = task.advance();
+    if (!tell_ends() && !advanced) return false;
+  }
+  return true;
 }
 
 // Tells the owners of one-sided work that it has ended. Returns true if any has.
 bool Lane::tell_ends() {
-  std::array<Completion, kCompletions> ended;
-  const std::size_t count = interface_->poll(ended);
+  const std::size_t count = interface_->poll(ends_);
   for (std::size_t i = 0; i < count; ++i)
-    WorkOwner::of(ended[i].ticket).work_ended(ended[i].status);
+    WorkOwner::of(ends_[i].ticket).work_ended(ends_[i].status);
   return count != 0;
 }
 

@@ -16,6 +16,7 @@
 // closes the interface; the destructor calls it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -238,7 +239,8 @@ class Lane {
     std::shared_ptr<PendingOperation> operation;  // ends with the task; may be null
   };
   std::vector<Task> tasks_;
-  bool stirred_ = false;  // a running operation may be able to advance
+  std::array<Completion, 16> ends_;  // of one-sided work, while they are told
+  bool stirred_ = false;             // a running operation may be able to advance
   LaneSlot* last_ = nullptr;
   std::shared_ptr<PendingOperation> spare_;
   std::uint64_t completed_ = 0;

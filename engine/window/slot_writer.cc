@@ -113,6 +113,7 @@ bool SlotWriter::advance() {
     write();
     return true;
   }
+  if (signal_ >= 0) there_.endpoint->wake_peer();
   step_ = Step::idle;
   return true;
 }

@@ -215,6 +215,11 @@ Status RawTask::begin() {
   return {};
 }
 
+Status RawTask::finish() {
+  if (signal_ >= 0) tensor_.endpoint->wake_peer();
+  return chain_.status();
+}
+
 bool WaitTask::advance() {
   if (is_over_) return false;
   was_there_ = is_there_();

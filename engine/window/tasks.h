@@ -134,7 +134,7 @@ class RawTask final : public Task {
   bool proceed() override { return chain_.advance(); }
   bool is_done() const override { return chain_.is_over(); }
   void give_up(const Status& why) override { chain_.give_up(why); }
-  Status finish() override { return chain_.status(); }
+  Status finish() override;
 
   const Place tensor_;
   const std::vector<Part> parts_;

@@ -37,7 +37,7 @@ class ShmEndpoint final : public Endpoint {
   ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
               std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring);
 
-  void wake_peer();
+  void wake_peer() override;
   // look_away(): our interface closes, and takes nothing more from the peer. leave(): our interface
   // is destroyed, and the body of its ring can be reused.
   void look_away();

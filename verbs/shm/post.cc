@@ -198,7 +198,6 @@ Posted ShmEndpoint::post_write(std::span<const std::byte> local, const RemoteBuf
   // `local`.
   if (status.ok()) {
     status = move(const_cast<std::byte*>(local.data()), {WorkKind::write, remote, local.size()});
-    if (local.size() == sizeof(std::uint64_t)) wake_peer();  // it may wait for a word
   }
   return end_work(ticket, std::move(status));
 }

@@ -166,6 +166,9 @@ class Endpoint {
                                    std::uint64_t ticket) = 0;
   // Whether one-sided work was posted here whose completion poll() has not returned yet.
   [[nodiscard]] virtual bool at_work() const { return false; }
+  // Wakes the peer if it sleeps, where that needs no message: it may wait for what was written. A
+  // hint; a peer that hears nothing looks from time to time.
+  virtual void wake_peer() {}
   [[nodiscard]] virtual bool work_needs_peer() const { return false; }
   [[nodiscard]] virtual bool work_may_linger() const { return true; }
 };
