@@ -204,13 +204,16 @@ Result<WindowNeighbor> Windows::neighbor(Rank rank, const Record& record) {
     WEFT_ASSIGN(Contact * contact, peers_.contact(rank));
     endpoint = contact->endpoint;
   }
-  made.part = {rank,
-               endpoint,
-               {static_cast<PieceForm>(record.part_form), record.part_word, record.part_bytes}};
-  made.tensor = {
-      rank,
-      endpoint,
-      {static_cast<PieceForm>(record.tensor_form), record.tensor_word, record.tensor_bytes}};
+  const auto memory = [&](std::uint32_t form, std::uint64_t word, std::uint64_t bytes) {
+    const RemoteBuffer remote{static_cast<PieceForm>(form), word, bytes};
+    // A view is for readers; here the memory is ours to write.
+    std::byte* mapped =
+        endpoint == nullptr ? nullptr : const_cast<std::byte*>(endpoint->view(remote));
+    return window::PeerMemory{remote, mapped};
+  };
+  made.part = {rank, endpoint, memory(record.part_form, record.part_word, record.part_bytes)};
+  made.tensor = {rank, endpoint,
+                 memory(record.tensor_form, record.tensor_word, record.tensor_bytes)};
   made.shape = {record.tensor_bytes, graph.in_edges(rank).size(), graph.out_edges(rank).size()};
   made.in_index = place_of(config_.rank, graph.in_edges(rank));
   made.out_index = place_of(config_.rank, graph.out_edges(rank));

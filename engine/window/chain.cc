@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace weft::window {
@@ -32,7 +33,8 @@ void Chain::begin(const Place& place, std::int64_t patience_ns) {
 }
 
 void Chain::add(Work work) {
-  work.remote = {memory_.form, memory_.word + work.offset, work.local.size()};
+  work.remote = memory_.part(work.offset, work.local.size());
+  if (memory_.mapped != nullptr) work.mapped = memory_.mapped + work.offset;
   works_.push_back(work);
 }
 
@@ -41,8 +43,26 @@ Posted Chain::post(const Work& work) {
                                       : endpoint_->post_read(work.local, work.remote, ticket());
 }
 
+bool Chain::is_mapped() const {
+  return std::ranges::all_of(works_, [](const Work& work) { return work.mapped != nullptr; });
+}
+
+void Chain::copy() {
+  for (const Work& work : works_) {
+    if (work.kind == WorkKind::write)
+      publish_bytes(work.mapped, work.local.data(), work.local.size());
+    else
+      fetch_bytes(work.local.data(), work.mapped, work.local.size());
+  }
+}
+
 bool Chain::advance() {
   if (is_over_) return false;
+  if (posted_ == 0 && is_mapped()) {
+    copy();
+    is_over_ = true;
+    return true;
+  }
   bool moved = false;
   while (!given_up_ && failure_.ok() && posted_ < works_.size() &&
          post(works_[posted_]) == Posted::posted) {

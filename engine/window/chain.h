@@ -1,6 +1,9 @@
 // chain: one-sided work at one peer that takes effect in order. If a path of a bond fails in the
 // middle, all of it is repeated over another path: the same bytes to the same places.
 //
+// Where the peer's memory is mapped here, this thread does the work itself, and it has ended when
+// advance() returns.
+//
 // A Chain is used again and again: begin(), add what is to be done, then advance() until it is
 // over. Memory that was named stays as it is until then.
 //
@@ -16,15 +19,21 @@
 
 namespace weft::window {
 
+// Memory of a peer, as it is named there, and where this process has it mapped; nullptr: nowhere.
+struct PeerMemory {
+  RemoteBuffer remote;
+  std::byte* mapped = nullptr;
+
+  [[nodiscard]] RemoteBuffer part(std::size_t offset, std::size_t bytes) const {
+    return {remote.form, remote.word + offset, bytes};
+  }
+};
+
 // Memory of a peer, and the way there.
 struct Place {
   Rank rank = kNoRank;
   Endpoint* endpoint = nullptr;
-  RemoteBuffer memory;
-
-  [[nodiscard]] RemoteBuffer part(std::size_t offset, std::size_t bytes) const {
-    return {memory.form, memory.word + offset, bytes};
-  }
+  PeerMemory memory;
 };
 
 class Chain final : public WorkOwner {
@@ -38,7 +47,7 @@ class Chain final : public WorkOwner {
     add({WorkKind::read, {static_cast<std::byte*>(local), bytes}, offset});
   }
   // Another place of the same peer for what is added from now on.
-  void go_to(const RemoteBuffer& memory) { memory_ = memory; }
+  void go_to(const PeerMemory& memory) { memory_ = memory; }
 
   // Posts what can be posted. Returns whether anything was.
   bool advance();
@@ -58,16 +67,19 @@ class Chain final : public WorkOwner {
     std::span<std::byte> local;
     std::size_t offset = 0;
     RemoteBuffer remote{};
+    std::byte* mapped = nullptr;
   };
 
   void add(Work work);
+  [[nodiscard]] bool is_mapped() const;
+  void copy();
   [[nodiscard]] Posted post(const Work& work);
   void look_at_end();
   void check_deadline();
 
   Rank rank_ = kNoRank;
   Endpoint* endpoint_ = nullptr;
-  RemoteBuffer memory_;
+  PeerMemory memory_;
   std::int64_t patience_ns_ = 0;
   std::int64_t deadline_ns_ = 0;  // 0: nothing was waited for yet
   std::vector<Work> works_;

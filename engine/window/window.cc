@@ -168,7 +168,7 @@ Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
         WEFT_ASSIGN(part.endpoint, setup_.connect_to_self());
       }
       hand = std::make_unique<Hand>(rank, *part.endpoint,
-                                    part.part(offsetof(Head, lock), sizeof(std::uint64_t)),
+                                    part.memory.part(offsetof(Head, lock), sizeof(std::uint64_t)),
                                     attempts_, setup_.self);
     }
     if (held_ != nullptr && std::ranges::find(held_->hands(), hand.get()) != held_->hands().end())
