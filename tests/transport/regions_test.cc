@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "tests/transport/bonded_pair.h"
 #include "tests/transport/shared_buffer.h"
@@ -357,6 +359,35 @@ TEST_P(Regions, AreReachedOverThePathToEachInterface) {
       EXPECT_EQ(link->work_needs_peer(), GetParam().name == "ucx");
     }
   }
+}
+
+// Bytes of work that failed with its path may arrive until the peer has closed its end, and says so.
+TEST_P(Regions, FailedWorkLingersNoLongerThanThePeersEnd) {
+  if (GetParam().name == "shm") GTEST_SKIP() << "memory has no path that could be given up";
+  constexpr std::size_t kWrites = 8;
+  const Guarded memory(false, kBytes);
+  BondedPair pair(GetParam());
+  Endpoint& link = pair.link(0);
+  const std::uint32_t number =
+      must(link.import_region(must(pair.bond(1).expose(memory.region())).key));
+  ASSERT_TRUE(pair.stream_until([&] { return pair.received(1) > 50 && pair.received(0) > 50; }));
+  const std::vector<std::byte> sent(kBytes, std::byte{1});
+  for (std::size_t n = 0; n < kWrites; ++n)
+    ASSERT_EQ(link.post_write(sent, part(number, 0, kBytes), n), Posted::posted);
+  pair.bond(0).progress();
+  EXPECT_FALSE(link.work_may_linger());
+  Endpoint& path = link.over(0)->at_work() ? *link.over(0) : *link.over(1);
+  path.abandon(Status(Code::unavailable, "given up by the test", 1));
+  const bool lingers = path.work_may_linger();
+  EXPECT_EQ(link.work_may_linger(), lingers);
+  ASSERT_TRUE(pair.stream_until([&] { return !link.work_may_linger(); }));
+  std::array<Completion, kWrites> ends;
+  std::size_t count = 0;
+  ASSERT_TRUE(pair.eventually([&] {
+    count += pair.bond(0).poll(std::span(ends).subspan(count));
+    return count == kWrites;
+  }));
+  EXPECT_TRUE(!lingers || !ends.back().status.ok());
 }
 
 // After a path has come back its new endpoint knows the regions that were imported before.
