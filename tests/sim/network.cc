@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 
+#include "tests/sim/work.h"
+
 namespace weft {
 namespace {
 
@@ -15,14 +17,22 @@ Status unavailable(std::string text) {
 
 class SimEndpoint final : public Endpoint {
  public:
-  SimEndpoint(SimInterface& own, Rank peer, std::size_t there, std::uint32_t channels, bool silent)
-      : own_(own), peer_(peer), there_(there), channels_(channels), silent_(silent) {}
+  SimEndpoint(SimInterface& own, Rank peer, std::size_t there, std::uint32_t channels,
+              Completions& completions, bool silent)
+      : own_(own),
+        peer_(peer),
+        there_(there),
+        channels_(channels),
+        work_(peer, completions),
+        silent_(silent) {}
 
   [[nodiscard]] Rank peer() const override { return peer_; }
   [[nodiscard]] bool peer_closed() const override;
   [[nodiscard]] const Status& failure() const override { return failure_; }
   void abandon(const Status& why) override {
-    if (failure_.ok()) failure_ = why;
+    if (!failure_.ok()) return;
+    failure_ = why;
+    work_.collect(failure_);
   }
   [[nodiscard]] bool connected() const override;
   [[nodiscard]] bool shares_memory() const override { return false; }
@@ -61,16 +71,30 @@ class SimEndpoint final : public Endpoint {
   [[nodiscard]] const Status& process_access() const override { return kNoAccess; }
   [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }
   Status read_now(std::span<std::byte>, const RemoteBuffer&) override { return kNoAccess; }
-  Posted post_write(std::span<const std::byte>, const RemoteBuffer&, std::uint64_t) override {
-    return Posted::full;
+  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                    std::uint64_t ticket) override {
+    // The const is cast away for one record that serves both directions; a write only reads.
+    return post_work({{WorkKind::write, remote, local.size()},
+                      {const_cast<std::byte*>(local.data()), local.size()},
+                      0,
+                      0,
+                      nullptr,
+                      ticket});
   }
-  Posted post_read(std::span<std::byte>, const RemoteBuffer&, std::uint64_t) override {
-    return Posted::full;
+  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
+                   std::uint64_t ticket) override {
+    return post_work({{WorkKind::read, remote, local.size()}, local, 0, 0, nullptr, ticket});
   }
-  Posted post_compare_swap(const RemoteBuffer&, std::uint64_t, std::uint64_t, std::uint64_t*,
-                           std::uint64_t) override {
-    return Posted::full;
+  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                           std::uint64_t desired, std::uint64_t* found,
+                           std::uint64_t ticket) override {
+    return post_work(
+        {{WorkKind::compare_swap, remote, sizeof expected}, {}, expected, desired, found, ticket});
   }
+  [[nodiscard]] bool at_work() const override { return work_.at_work(); }
+  [[nodiscard]] bool work_may_linger() const override { return work_.may_linger(); }
+  Status import_region_as(std::uint32_t number, std::string_view key) override;
+  void drop_region(std::uint32_t number) override { work_.drop_region(number); }
 
  private:
   friend class SimInterface;
@@ -96,13 +120,16 @@ class SimEndpoint final : public Endpoint {
 
   Posted post(std::uint32_t channel, const WireHeader& header, std::vector<std::byte> copy,
               std::span<const std::byte> source);
+  Posted post_work(const SimPost& post);
   void deliver(SimEndpoint& from);
+  void deliver_work(SimEndpoint& from, bool haunted);
   void stretch(double factor);
 
   SimInterface& own_;
   Rank peer_;
   std::size_t there_;  // the peer's interface
   std::vector<Channel> channels_;
+  SimWork work_;
   bool silent_;
   bool late_ = false;
   double sending_until_ = 0;  // the turn in which the network has taken all that was posted
@@ -157,7 +184,22 @@ class SimInterface final : public Interface {
     }
     return true;
   }
-  std::size_t poll(std::span<Completion>) override { return 0; }
+  std::size_t poll(std::span<Completion> completions) override {
+    for (auto& [there, ends] : endpoints_) {
+      for (auto& end : ends) end->work_.collect(end->failure_);
+    }
+    return completions_.poll(completions);
+  }
+  Result<Region> expose(std::span<std::byte> memory) override {
+    RegionKey key;
+    key.owner = owner();
+    key.word = reinterpret_cast<std::uintptr_t>(memory.data());
+    key.bytes = memory.size();
+    key.number = new_region_number();
+    regions_[key.number] = memory;
+    return Region{key.number, encode(key)};
+  }
+  void withdraw(std::uint32_t number) override { regions_.erase(number); }
   Result<Endpoint*> attention() override {
     for (auto& [there, mine] : endpoints_) {
       if (mine.back()->front(kControlChannel).header != nullptr) return mine.back().get();
@@ -177,6 +219,11 @@ class SimInterface final : public Interface {
   friend class SimEndpoint;
   friend class SimNetwork;
 
+  [[nodiscard]] std::uint64_t owner() const { return owner_of(number_); }
+  // Tells the interface of this number in our network from all others.
+  [[nodiscard]] std::uint64_t owner_of(std::size_t number) const {
+    return reinterpret_cast<std::uintptr_t>(&network_) + number;
+  }
   SimEndpoint& endpoint(Rank peer, std::size_t there) {
     return endpoint(peer, there, std::max<std::size_t>(endpoints_[there].size(), 1) - 1);
   }
@@ -185,8 +232,8 @@ class SimInterface final : public Interface {
     std::vector<std::unique_ptr<SimEndpoint>>& known = endpoints_[there];
     while (known.size() <= k) {
       if (!known.empty()) known.back()->abandon(unavailable("the peer connects anew"));
-      known.push_back(
-          std::make_unique<SimEndpoint>(*this, peer, there, options_.channels, network_.is_cut_));
+      known.push_back(std::make_unique<SimEndpoint>(*this, peer, there, options_.channels,
+                                                    completions_, network_.is_cut_));
     }
     return *known[k];
   }
@@ -197,6 +244,8 @@ class SimInterface final : public Interface {
   std::string name_;
   std::size_t number_;
   bool closed_ = false;
+  Completions completions_;
+  SimRegions regions_;
   std::map<std::size_t, std::vector<std::unique_ptr<SimEndpoint>>> endpoints_;
 };
 
@@ -230,6 +279,7 @@ void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
                            &second.endpoint(first.rank_, first.number_)}) {
     end->silent_ = true;
     end->late_ = how == Cut::late;
+    if (end->failure_.ok()) end->work_.hold_copies();
     // What was on its way is in the network's own buffers, unless its sender had given up before.
     for (SimEndpoint::Channel& state : end->channels_) {
       for (SimEndpoint::Flying& flying : state.flying) {
@@ -239,7 +289,7 @@ void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
       }
     }
     if (how == Cut::told || (how == Cut::half && &end->own_ == &first))
-      end->failure_ = unavailable("the cable was cut");
+      end->abandon(unavailable("the cable was cut"));
   }
 }
 
@@ -274,6 +324,28 @@ void SimEndpoint::release(std::uint32_t channel) {
   state.credit.push_back(std::max(last, own_.network_.delayed(own_.network_.turn_)));
 }
 
+Status SimEndpoint::import_region_as(std::uint32_t number, std::string_view keys) {
+  WEFT_ASSIGN(const RegionKey key,
+              find_region_key(keys, RegionWay::test, own_.owner_of(there_), peer_));
+  work_.import_region(number, key);
+  return {};
+}
+
+Posted SimEndpoint::post_work(const SimPost& post) {
+  SimNetwork& network = own_.network_;
+  const Status over = own_.closed() ? Status(Code::closed, "flushed by close") : failure_;
+  return work_.post(post, over, [&network] { return network.delayed(network.turn_); });
+}
+
+// An end that was abandoned is closed: no work lands there any more.
+void SimEndpoint::deliver_work(SimEndpoint& from, bool haunted) {
+  SimNetwork& network = own_.network_;
+  const auto delay = [&network] { return network.delayed(network.turn_); };
+  if (!failure_.ok()) from.work_.drop_flying();
+  from.work_.land(network.turn_, own_.regions_, from.failure_.ok(), delay);
+  if (!haunted && failure_.ok()) work_.take_answers(network.turn_);
+}
+
 // What is not there yet takes `factor` times as long from now on.
 void SimEndpoint::stretch(double factor) {
   const auto now = static_cast<double>(own_.network_.turn_);
@@ -295,6 +367,7 @@ void SimEndpoint::deliver(SimEndpoint& from) {
   const bool haunted = late_ && (!failure_.ok() || !from.failure_.ok());
   if (silent_ && !haunted) return;
   if (!own_.network_.reaches_(there_, own_.number_)) return;
+  deliver_work(from, haunted);
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     Channel& theirs = from.channels_[c];
     while (!theirs.flying.empty() && theirs.flying.front().due <= now) {

@@ -100,6 +100,70 @@ TEST_P(Processes, PrivateMemoryIsReadAndWrittenWhereTheKernelAllowsIt) {
   });
 }
 
+// Rank 0 exposes `owned`; its key is the payload of a notice, as real programs may do it, too.
+void work_on_region(RankProcess& rank, std::span<std::byte> owned, bool may_swap) {
+  const std::vector<std::byte> first = numbered_payload(1, owned.size());
+  const std::vector<std::byte> second = numbered_payload(2, owned.size());
+  Endpoint& peer = rank.link(1 - rank.self());
+  if (rank.self() == 0) {
+    std::copy(first.begin(), first.end(), owned.begin());
+    const Region region = must(rank.interface().expose(owned));
+    WireHeader header = numbered_header(1);
+    header.bytes = static_cast<std::uint32_t>(region.key.size());
+    ASSERT_EQ(peer.post_notice(1, header, std::as_bytes(std::span(region.key))), Posted::posted);
+    rank.meet();
+    EXPECT_TRUE(std::equal(second.begin(), second.end(), owned.begin()));
+    rank.interface().withdraw(region.number);
+    rank.meet();
+    rank.meet();
+    EXPECT_TRUE(std::equal(second.begin(), second.end(), owned.begin())) << "after its end";
+    return;
+  }
+  ASSERT_TRUE(rank.eventually([&] { return peer.front(1).header != nullptr; }));
+  const Notice notice = peer.front(1);
+  const std::string key(reinterpret_cast<const char*>(notice.payload), notice.header->bytes);
+  peer.release(1);
+  const std::uint32_t number = must(peer.import_region(key));
+  const RemoteBuffer all{PieceForm::region, 0, owned.size(), number};
+  std::vector<std::byte> got(owned.size());
+  ASSERT_EQ(peer.post_read(got, all, 1), Posted::posted);
+  EXPECT_TRUE(wait_completion(rank.interface()).status.ok());
+  EXPECT_EQ(got, first);
+  ASSERT_EQ(peer.post_write(second, all, 2), Posted::posted);
+  EXPECT_TRUE(wait_completion(rank.interface()).status.ok());
+  std::uint64_t found = 0;
+  std::uint64_t expected = 0;
+  std::memcpy(&expected, second.data(), sizeof expected);
+  const RemoteBuffer word{PieceForm::region, 0, 8, number};
+  ASSERT_EQ(peer.post_compare_swap(word, expected, expected, &found, 3), Posted::posted);
+  const Status swapped = wait_completion(rank.interface()).status;
+  EXPECT_EQ(swapped.ok(), may_swap) << swapped.to_string();
+  EXPECT_TRUE(may_swap || swapped.text().find("weft::allocate") != std::string_view::npos)
+      << swapped.to_string();
+  rank.meet();
+  rank.meet();
+  ASSERT_EQ(peer.post_write(first, all, 4), Posted::posted);
+  EXPECT_FALSE(wait_completion(rank.interface()).status.ok()) << "it was withdrawn";
+  rank.meet();
+}
+
+TEST_P(Processes, ARegionOfTheHeapIsWorkedOn) {
+  run_ranks(GetParam(), 2, [](RankProcess& rank) {
+    SharedBuffer buffer(5 << 20);
+    work_on_region(rank, buffer.bytes().subspan(8, (4 << 20) + 8), true);
+  });
+}
+
+// Shared memory reaches private memory by calls of the kernel alone, which swap nothing.
+TEST_P(Processes, ARegionOfPrivateMemoryIsWorkedOnWhereItCanBe) {
+  run_ranks(GetParam(), 2, [](RankProcess& rank) {
+    const Endpoint& peer = rank.link(1 - rank.self());
+    if (peer.shares_memory() && !peer.process_access().ok()) return;  // ShmPeers asks for that
+    std::vector<std::byte> buffer(300'008);
+    work_on_region(rank, buffer, !peer.shares_memory());
+  });
+}
+
 TEST_P(Processes, OutsideOfThePeersMemoryIsAFailedCompletion) {
   run_ranks(GetParam(), 2, [](RankProcess& rank) {
     constexpr std::uint64_t kTop = ~std::uint64_t{0};

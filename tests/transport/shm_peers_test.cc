@@ -231,6 +231,60 @@ TEST(ShmPeers, WithoutProcessAccessSharedMemoryStillWorks) {
   });
 }
 
+TEST(ShmPeers, WithoutProcessAccessARegionOfPrivateMemorySaysWhy) {
+  const SharedBoard board;
+  const SharedBoard keys;
+  FreshProcess one([&] {
+    RankProcess rank(kShm, 1, 2, *board, small_options());
+    const SharedBuffer shared(64);
+    std::vector<std::byte> own(64);
+    keys->put(0, must(rank.interface().expose(own)).key);
+    keys->put(1, must(rank.interface().expose(shared.bytes())).key);
+    rank.meet();
+  });
+  FreshProcess zero([&] {
+    RankProcess rank(kShm, 0, 2, *board, small_options());
+    if (!forbid_process_vm()) {
+      rank.meet();
+      GTEST_SKIP() << "no seccomp filters here";
+    }
+    Endpoint& peer = rank.link(1);
+    const Status status = peer.import_region(keys->get(0)).status();
+    expect_error(status, Code::no_permission, "in its private memory");
+    expect_error(status, Code::no_permission, "memory of process");
+    const std::uint32_t number = must(peer.import_region(keys->get(1)));
+    const std::vector<std::byte> local(8);
+    ASSERT_EQ(peer.post_write(local, {PieceForm::region, 0, 8, number}, 1), Posted::posted);
+    EXPECT_TRUE(wait_completion(rank.interface()).status.ok());
+    rank.meet();
+  });
+  report(zero.join(), "rank 0");
+  report(one.join(), "rank 1");
+}
+
+// What a key says leads nowhere that the peer's heap is not.
+TEST(ShmPeers, KeysThatLieLeadNowhere) {
+  beside_rank_1([](RankProcess& rank, Board&) {
+    const SharedBuffer buffer(64);
+    RegionKey key;
+    const std::string bytes = must(rank.interface().expose(buffer.bytes())).key;
+    std::memcpy(&key, bytes.data(), sizeof key);
+    Endpoint& self = rank.link(0);
+    for (const std::uint64_t place : {std::uint64_t{1} << 60, ~std::uint64_t{0} - 63}) {
+      RegionKey changed = key;
+      changed.word = place;
+      EXPECT_EQ(self.import_region(encode(changed)).status().code(), Code::mismatch) << place;
+      changed = key;
+      changed.mark = place & ~std::uint64_t{7};
+      EXPECT_EQ(self.import_region(encode(changed)).status().code(), Code::mismatch) << place;
+    }
+    RegionKey odd = key;
+    ++odd.mark;
+    EXPECT_EQ(self.import_region(encode(odd)).status().code(), Code::mismatch);
+    EXPECT_TRUE(self.import_region(encode(key)).ok());
+  });
+}
+
 // A child that a rank forks has the rank's objects but not the rank's rights: destroying them must
 // not hurt the rank.
 TEST(ShmPeers, AForkedChildCannotCloseItsParentsInterface) {

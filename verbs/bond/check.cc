@@ -48,6 +48,8 @@ void BondEndpoint::check_path(std::size_t index) const {
     invariant(path.generation.now != path.generation.lived, "a return has a generation of its own");
   if (path.resolved())
     invariant(path.flow.backlog == 0 && path.flow.pieces == 0, "a counted path owes nothing");
+  invariant(!path.lingers || (!path.live() && !path.resolved()),
+            "only what the peer has not closed may linger");
   if (is_fenced(index)) {
     invariant(is_waiting, "a fence ends with the connection that it was about");
     for (const Channel& state : channels_)

@@ -102,6 +102,8 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   bond_.disown(*path.endpoint);
   path.interface->forget(*std::exchange(path.endpoint, &endpoint));
   bond_.own(endpoint, *this);
+  endpoint.lead_to(path.peer_member);
+  path.regions = 0;
   ++path.generation.now;
   path.enter(path.resolved() ? PathState::probing : PathState::early_probing);
   path.flow.connects = true;

@@ -176,6 +176,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
                     fmt::format("no path to rank {} ({})", peer, reasons), peer);
     }
     path.endpoint = *connected;
+    path.endpoint->lead_to(path.peer_member);
   }
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);

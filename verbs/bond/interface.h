@@ -84,10 +84,13 @@ class BondEndpoint final : public Endpoint {
   Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
-  [[nodiscard]] bool at_work() const override {
-    return worked_on_ != nullptr && worked_on_->at_work();
-  }
+  [[nodiscard]] bool at_work() const override;
+  [[nodiscard]] bool work_needs_peer() const override;
+  [[nodiscard]] bool work_may_linger() const override;
   void abandon(const Status& why) override;
+  Status import_region_as(std::uint32_t number, std::string_view key) override;
+  void drop_region(std::uint32_t number) override;
+  [[nodiscard]] Endpoint* over(int member) override;
 
   // Called at every turn: takes notes about paths, and posts again the notices that a fence showed
   // to be missing. Returns false if none of this has changed what the endpoint shows.
@@ -158,6 +161,8 @@ class BondEndpoint final : public Endpoint {
   [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
   [[nodiscard]] bool is_worth(std::size_t path, std::int64_t now) const;
   [[nodiscard]] Endpoint* path_of_work(std::uint64_t bytes);
+  // one_sided.cc: lets the path's endpoint know all regions that were imported.
+  void bring_regions(Path& path) const;
   Posted post_on(std::size_t path, std::uint32_t channel, Sent& sent);
   static void count_settled(Path& path, Sent& sent, std::int64_t now);
   void settle(Channel& state, std::uint32_t channel, std::int64_t now);
@@ -248,8 +253,10 @@ class BondEndpoint final : public Endpoint {
   };
   std::deque<Note> notes_;  // to be sent
   std::size_t missing_ = 0;
-  Endpoint* worked_on_ = nullptr;  // the path that took one-sided work last
-  std::vector<int> used_;          // Endpoint::use_members(): ours, and the peer's
+  Endpoint* worked_on_ = nullptr;                 // the path that took one-sided work last
+  std::map<std::uint32_t, std::string> regions_;  // keys of the peer's regions, by number
+  std::uint32_t newest_region_ = 0;               // the last number that was imported
+  std::vector<int> used_;                         // Endpoint::use_members(): ours, and the peer's
   std::vector<int> peer_used_;
   bool uses_all_ = true;    // every path that is live may be used
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
@@ -272,6 +279,8 @@ class BondInterface final : public Interface {
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
+  Result<Region> expose(std::span<std::byte> memory) override;
+  void withdraw(std::uint32_t number) override;
   [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override;
@@ -336,6 +345,9 @@ class BondInterface final : public Interface {
   std::unordered_map<Rank, std::unique_ptr<BondEndpoint>> endpoints_;
   std::vector<std::unique_ptr<BondEndpoint>> replaced_;
   std::unordered_map<const Endpoint*, BondEndpoint*> owners_;  // of paths
+  // The regions that are exposed: with each, its number at every member that exposes it.
+  using MemberRegions = std::vector<std::pair<Interface*, std::uint32_t>>;
+  std::unordered_map<std::uint32_t, MemberRegions> exposed_;
   std::size_t trials_ = 0;
   std::uint32_t turns_ = 0;
   std::int64_t looked_ns_ = 0;

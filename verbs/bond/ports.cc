@@ -198,6 +198,7 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
       peer_);
   path.endpoint->abandon(why);
   const bool was_live = path.leave();
+  path.lingers |= was_live && path.endpoint->work_may_linger();
   path.joined = false;
   path.comeback.stands = true;
   path.comeback.tried_ns = now;
@@ -216,6 +217,7 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
   take_trial(spare);
   begin_anew(index, endpoint);
   std::swap(static_cast<Ports&>(path), spare.ports);
+  path.endpoint->lead_to(path.peer_member);
   path.joined = true;
   choose_used();
 }

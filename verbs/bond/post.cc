@@ -304,47 +304,4 @@ void BondEndpoint::keep_aside(std::size_t path) {
   }
 }
 
-// No path of a bonded endpoint shares memory; the first one says so.
-const Status& BondEndpoint::process_access() const {
-  return paths_.front().endpoint->process_access();
-}
-
-const std::byte* BondEndpoint::view(const RemoteBuffer&) {
-  return nullptr;
-}
-
-Status BondEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& remote) {
-  return paths_.front().endpoint->read_now(local, remote);
-}
-
-// Order holds on one path alone. So one-sided work stays on one path until the caller knows how all
-// of it ended; then the best path is chosen. After a failure of the endpoint, its first path
-// completes the work with the failure.
-Endpoint* BondEndpoint::path_of_work(std::uint64_t bytes) {
-  if (worked_on_ != nullptr && worked_on_->at_work()) return worked_on_;
-  const std::size_t path = failure_.ok() ? choose(bytes, bond_.now()) : 0;
-  worked_on_ = path == kNowhere ? nullptr : paths_[path].endpoint;
-  return worked_on_;
-}
-
-Posted BondEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                                std::uint64_t ticket) {
-  Endpoint* const path = path_of_work(local.size());
-  return path == nullptr ? Posted::full : path->post_write(local, remote, ticket);
-}
-
-Posted BondEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                               std::uint64_t ticket) {
-  Endpoint* const path = path_of_work(local.size());
-  return path == nullptr ? Posted::full : path->post_read(local, remote, ticket);
-}
-
-Posted BondEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                                       std::uint64_t desired, std::uint64_t* found,
-                                       std::uint64_t ticket) {
-  Endpoint* const path = path_of_work(sizeof desired);
-  return path == nullptr ? Posted::full
-                         : path->post_compare_swap(remote, expected, desired, found, ticket);
-}
-
 }  // namespace weft::bond

@@ -141,6 +141,7 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   const std::int64_t now = bond_.now();
   const bool was_live = path.leave();
   path.endpoint->abandon(why);
+  path.lingers |= was_live && path.endpoint->work_may_linger();
   path.comeback.try_ns = now + bond_.options().return_ms * 1'000'000;
   if (was_live) {
     path.comeback.stands = judged;
@@ -257,6 +258,7 @@ void BondEndpoint::resolve(const PathNote& note, std::span<const std::byte> coun
     }
   }
   Path& counted = paths_[path];
+  counted.lingers = false;
   counted.flow.backlog = counted.flow.pieces = 0;
   if (counted.state() == PathState::early_proven) return come_back(path);
   counted.enter(counted.returning() ? PathState::probing : PathState::counted);

@@ -83,6 +83,11 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
     return works_.compare_swap(remote, expected, desired, found, ticket);
   }
   [[nodiscard]] bool at_work() const override { return works_.at_work(); }
+  [[nodiscard]] bool work_may_linger() const override { return works_.may_linger(); }
+  Status import_region_as(std::uint32_t number, std::string_view key) override {
+    return works_.import_region(number, key);
+  }
+  void drop_region(std::uint32_t number) override { works_.drop_region(number); }
 
   // For the endpoint's parts.
   [[nodiscard]] IbInterface& interface() const { return interface_; }

@@ -1,7 +1,13 @@
-// Registering chunks of the shared heap for peers.
+// Registering chunks of the shared heap, and regions, for peers.
 #include "verbs/ib/exposures.h"
 
 namespace weft::ib {
+namespace {
+
+constexpr int kForPeers = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                          IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+}  // namespace
 
 // Whole chunks of the heap only. The lock is held while a chunk is registered, so that another lane
 // does not register it too.
@@ -15,13 +21,10 @@ Control Exposures::expose(std::uint64_t chunk, Registrar& registrar, Status& why
   void* memory = heap_address(chunk * kChunkBytes);
   const std::scoped_lock lock(mutex_);
   const auto [place, is_new] = chunks_.try_emplace(chunk);
-  Exposed& exposed = place->second;
+  ExposedMemory& exposed = place->second;
   if (is_new) {
     exposed.pages = HeapHold(chunk * kChunkBytes, kChunkBytes);
-    Result<Owned<ibv_mr>> made =
-        registrar.add_host(memory, kChunkBytes,
-                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                               IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    Result<Owned<ibv_mr>> made = registrar.add_host(memory, kChunkBytes, kForPeers);
     if (!made.ok()) {
       chunks_.erase(place);
       why = made.status();
@@ -32,6 +35,24 @@ Control Exposures::expose(std::uint64_t chunk, Registrar& registrar, Status& why
   answer.address = reinterpret_cast<std::uintptr_t>(memory);
   answer.key = exposed.region->rkey;
   return answer;
+}
+
+// The lock is held while the memory is registered, as for chunks. What has been withdrawn is
+// forgotten here, and was deregistered before.
+Result<std::shared_ptr<const ExposedMemory>> Exposures::expose(std::span<std::byte> memory,
+                                                               Registrar& registrar) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(regions_, [](const auto& region) { return region.second.expired(); });
+  std::weak_ptr<const ExposedMemory>& known = regions_[{memory.data(), memory.size()}];
+  if (std::shared_ptr<const ExposedMemory> exposed = known.lock()) return exposed;
+  auto exposed = std::make_shared<ExposedMemory>();
+  if (!memory.empty()) {
+    const std::uint64_t offset = heap_offset(memory.data(), memory.size());
+    if (offset != kNotInHeap) exposed->pages = HeapHold(offset, memory.size());
+    WEFT_ASSIGN(exposed->region, registrar.add_host(memory.data(), memory.size(), kForPeers));
+  }
+  known = exposed;
+  return std::shared_ptr<const ExposedMemory>(std::move(exposed));
 }
 
 }  // namespace weft::ib

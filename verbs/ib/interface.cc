@@ -99,6 +99,20 @@ Control IbInterface::expose(std::uint64_t chunk) {
   return answer;
 }
 
+Result<Region> IbInterface::expose(std::span<std::byte> memory) {
+  if (closed_) return Status(Code::closed, name_ + ": exposing a region: the interface is closed");
+  WEFT_ASSIGN(std::shared_ptr<const ExposedMemory> exposed, device_->expose(memory));
+  RegionKey key;
+  key.way = RegionWay::ib;
+  key.owner = nonce();
+  key.word = reinterpret_cast<std::uintptr_t>(memory.data());
+  key.bytes = memory.size();
+  key.number = new_region_number();
+  key.access = exposed->region == nullptr ? 0 : exposed->region->rkey;
+  exposed_.emplace(key.number, std::move(exposed));
+  return Region{key.number, encode(key)};
+}
+
 RemoteBuffer IbInterface::describe(const void* pointer, std::size_t bytes) const {
   const std::uint64_t offset = heap_offset(pointer, bytes);
   if (offset != kNotInHeap) return {PieceForm::view, offset, bytes};
@@ -180,6 +194,7 @@ IbInterface::~IbInterface() {
   (void)arrivals_queue_.release();
   (void)channel_.release();
   (void)events_.release();
+  new auto(std::move(exposed_));
   new auto(std::move(device_));
 }
 

@@ -52,6 +52,8 @@ class IbInterface final : public Interface {
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
   void forget(Endpoint& failed) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
+  Result<Region> expose(std::span<std::byte> memory) override;
+  void withdraw(std::uint32_t number) override { exposed_.erase(number); }
   [[nodiscard]] std::size_t piece_bytes() const override { return ib_.piece_bytes; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override;
@@ -214,6 +216,7 @@ class IbInterface final : public Interface {
   std::uint32_t receive_depth_ = 0;
 
   std::shared_ptr<SharedDevice> device_;
+  std::unordered_map<std::uint32_t, std::shared_ptr<const ExposedMemory>> exposed_;  // regions
   Fd woken_;
   std::unique_ptr<DeviceEvents::Listener> events_;
   std::unique_ptr<CallerMemory> memory_;

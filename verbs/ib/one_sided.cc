@@ -105,15 +105,35 @@ Posted OneSided::post(Work& work) {
 
 // What can be known of the work before anything of it is sent.
 Status OneSided::admit(Work& work) const {
-  const WorkVerdict verdict = check_bounds(work.request, kUnknownHeap);
-  if (verdict != WorkVerdict::done)
-    return refusal_of(work.request, endpoint_.peer(), verdict, kOver);
+  WEFT_RETURN_IF_ERROR(admit_place(work));
   if (work.request.kind == WorkKind::compare_swap &&
       interface_.device().atomic_cap == IBV_ATOMIC_NONE) {
     return refusal_of(work.request, endpoint_.peer(), Code::unavailable,
                       "the device has no atomic operations");
   }
   return work.local.empty() ? Status() : name_local(work);
+}
+
+Status OneSided::admit_place(Work& work) const {
+  const RemoteBuffer& remote = work.request.remote;
+  WorkVerdict verdict = WorkVerdict::unknown;
+  if (remote.form != PieceForm::region) {
+    verdict = check_bounds(work.request, kUnknownHeap);
+  } else if (const auto found = regions_.find(remote.region); found != regions_.end()) {
+    const RegionKey& key = found->second;
+    verdict = check_region(work.request, key.word, key.bytes);
+    work.region_address = key.word + remote.word;
+    work.region_key = key.access;
+  }
+  if (verdict == WorkVerdict::done) return {};
+  return refusal_of(work.request, endpoint_.peer(), verdict, kOver);
+}
+
+Status OneSided::import_region(std::uint32_t number, std::string_view keys) {
+  WEFT_ASSIGN(const RegionKey key,
+              find_region_key(keys, RegionWay::ib, endpoint_.nonce(), endpoint_.peer()));
+  regions_.emplace(number, key);
+  return {};
 }
 
 // What fits into a work request is copied there; the device never looks at where it came from.
@@ -153,6 +173,7 @@ void OneSided::flush_behind(const Status& why) {
 // Returns true once all of the work is in the list or was handed over, or once it has failed.
 bool OneSided::begin(Work& work, PostList& list) {
   const RemoteBuffer& remote = work.request.remote;
+  if (remote.form == PieceForm::region) return begin_in_region(work, list);
   while (work.begun < work.local.size()) {
     const Chunk* chunk = chunk_at(remote.word + work.begun);
     if (chunk == nullptr) return false;
@@ -165,11 +186,26 @@ bool OneSided::begin(Work& work, PostList& list) {
       work.status = refusal_of(work.request, endpoint_.peer(), Code::exhausted, kUnregistered);
       return true;
     }
-    if (list.full()) hand_over(list);
-    if (!endpoint_.failure().ok() || !queues_.has_room(0, list.count() + 1)) return false;
-    add_part(work, *chunk, list);
+    if (!has_room(list)) return false;
+    const std::uint64_t place = (remote.word + work.begun) % kChunkBytes;
+    add_part(work, chunk->address + place, chunk->key, kChunkBytes - place, list);
   }
   return true;
+}
+
+// In parts as well: devices have a longest message.
+bool OneSided::begin_in_region(Work& work, PostList& list) {
+  while (work.begun < work.local.size()) {
+    if (!has_room(list)) return false;
+    add_part(work, work.region_address + work.begun, work.region_key, kChunkBytes, list);
+  }
+  return true;
+}
+
+// Whether there is room for one more work request, perhaps after those of the list are handed over.
+bool OneSided::has_room(PostList& list) {
+  if (list.full()) hand_over(list);
+  return endpoint_.failure().ok() && queues_.has_room(0, list.count() + 1);
 }
 
 // The chunk of the peer's heap that `word` lies in; nullptr: the peer is being asked for it.
@@ -188,21 +224,20 @@ const OneSided::Chunk* OneSided::chunk_at(std::uint64_t word) {
   return nullptr;
 }
 
-void OneSided::add_part(Work& work, const Chunk& chunk, PostList& list) {
-  const std::uint64_t place = (work.request.remote.word + work.begun) % kChunkBytes;
-  const std::uint64_t remote = chunk.address + place;
-  const std::uint64_t bytes = std::min(kChunkBytes - place, work.local.size() - work.begun);
+void OneSided::add_part(Work& work, std::uint64_t address, std::uint32_t key, std::uint64_t most,
+                        PostList& list) {
+  const std::uint64_t bytes = std::min(most, work.local.size() - work.begun);
   ibv_send_wr& request = list.add();
   list.part(request, work.local.data() + work.begun, bytes, work.key);
   request.opcode = opcode_of(work.request.kind);
   if (work.request.kind == WorkKind::compare_swap) {
-    request.wr.atomic.remote_addr = remote;
-    request.wr.atomic.rkey = chunk.key;
+    request.wr.atomic.remote_addr = address;
+    request.wr.atomic.rkey = key;
     request.wr.atomic.compare_add = work.expected;
     request.wr.atomic.swap = work.desired;
   } else {
-    request.wr.rdma.remote_addr = remote;
-    request.wr.rdma.rkey = chunk.key;
+    request.wr.rdma.remote_addr = address;
+    request.wr.rdma.rkey = key;
   }
   if (must_wait(work.request.kind)) request.send_flags |= IBV_SEND_FENCE;
   queues_.finish(0, request, bytes, bytes >= kOwnCompletion);
@@ -238,6 +273,7 @@ void OneSided::flush(const Status& status) {
   for (std::size_t place = 0; place < works_.size(); ++place) {
     Work& work = works_[place];
     if (!work.status.ok() || (work.begun == work.local.size() && work.last <= retired())) continue;
+    lingers_ |= work.last > retired();
     work.status = status;
     work.last = 0;
   }

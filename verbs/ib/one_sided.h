@@ -1,6 +1,7 @@
 // OneSided: writes, reads and compare-and-swaps of one connection, which the peer's device does
 // without the peer's time. The peer's heap is reached chunk by chunk; only the first touch of a
-// chunk asks the peer's lane to register it.
+// chunk asks the peer's lane to register it. A region is reached by the rkey in its key, without
+// any question.
 //
 // What was posted since the last turn goes to the device in lists, all on queue pair 0 and so in
 // order. On a reliable queue pair a completion says that all requests before it have ended and
@@ -16,6 +17,8 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 
 #include "verbs/ib/queues.h"
 #include "verbs/memory/memory.h"
@@ -39,6 +42,10 @@ class OneSided {
   // Whether work waits for collect().
   [[nodiscard]] bool is_listed() const { return is_listed_; }
   [[nodiscard]] bool at_work() const { return order_.at_work(); }
+  // Whether the path failed while the device had work that the peer's may still do.
+  [[nodiscard]] bool may_linger() const { return lingers_; }
+  Status import_region(std::uint32_t number, std::string_view keys);
+  void drop_region(std::uint32_t number) { regions_.erase(number); }
   // Ends with this status all work that the device has not completed well.
   void flush(const Status& status);
   // The peer's answer about a chunk. False: it breaks the protocol.
@@ -49,8 +56,10 @@ class OneSided {
     WorkRequest request;
     std::uint64_t ticket = 0;
     std::span<std::byte> local;
-    std::uint64_t begun = 0;  // bytes in work requests
-    std::uint64_t last = 0;   // number of the last work request, on queue pair 0
+    std::uint64_t begun = 0;           // bytes in work requests
+    std::uint64_t region_address = 0;  // of a region: where the work begins at the peer
+    std::uint32_t region_key = 0;
+    std::uint64_t last = 0;  // number of the last work request, on queue pair 0
     std::uint64_t expected = 0;
     std::uint64_t desired = 0;
     std::uint64_t* found = nullptr;         // of a compare-and-swap, whose `local` is in scratch
@@ -68,11 +77,16 @@ class OneSided {
   [[nodiscard]] Work* new_work(const WorkRequest& request, std::uint64_t ticket);
   Posted post(Work& work);
   [[nodiscard]] Status admit(Work& work) const;
+  [[nodiscard]] Status admit_place(Work& work) const;
   [[nodiscard]] Status name_local(Work& work) const;
   void flush_behind(const Status& why);
   [[nodiscard]] bool begin(Work& work, PostList& list);
+  [[nodiscard]] bool begin_in_region(Work& work, PostList& list);
   [[nodiscard]] const Chunk* chunk_at(std::uint64_t word);
-  void add_part(Work& work, const Chunk& chunk, PostList& list);
+  [[nodiscard]] bool has_room(PostList& list);
+  // `address`, with `key`, is where the rest of the work lies at the peer, at most `most` bytes.
+  void add_part(Work& work, std::uint64_t address, std::uint32_t key, std::uint64_t most,
+                PostList& list);
   [[nodiscard]] bool must_wait(WorkKind kind) const;
   void hand_over(PostList& list);
   [[nodiscard]] std::uint64_t retired() const;
@@ -91,6 +105,8 @@ class OneSided {
   std::uint64_t touched_ = 0;              // the number of the chunk that was looked for last
   Chunk* last_chunk_ = nullptr;            // what is known of that chunk
   std::uint64_t heap_bytes_ = 0;           // known with the first chunk
+  std::unordered_map<std::uint32_t, RegionKey> regions_;  // of the peer, by number
+  bool lingers_ = false;
 };
 
 }  // namespace weft::ib

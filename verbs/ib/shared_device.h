@@ -51,6 +51,10 @@ class SharedDevice {
   [[nodiscard]] Control expose(std::uint64_t chunk, Status& why) {
     return exposures_.expose(chunk, registrar_, why);
   }
+  // Memory of ours as a region, registered while somebody has a share in it.
+  [[nodiscard]] Result<std::shared_ptr<const ExposedMemory>> expose(std::span<std::byte> memory) {
+    return exposures_.expose(memory, registrar_);
+  }
 
  private:
   static Result<std::shared_ptr<SharedDevice>> open_new(const Library& library,

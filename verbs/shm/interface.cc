@@ -92,6 +92,7 @@ ShmInterface::~ShmInterface() {
   close();
   if (!is_ours()) return;
   if (bell_held_.valid()) withdraw_descriptor(bell_held_.get());
+  for (const auto& [number, exposed] : exposed_) clear_mark(exposed);
   for (auto& [rank, endpoint] : endpoints_) endpoint->leave();
   for (auto& endpoint : replaced_) endpoint->leave();
 }

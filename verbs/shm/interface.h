@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "verbs/shm/layout.h"
+#include "verbs/shm/marks.h"
 #include "verbs/shm/shm.h"
 
 namespace weft::shm {
@@ -29,6 +30,21 @@ class Bell {
 
 // Wakes the owner of a hall, if it sleeps.
 void wake_owner(Hall& hall, Bell& bell);
+
+// The transport, in the texts of refused work.
+inline constexpr std::string_view kOver = "shared memory";
+
+// By which keys tell our interfaces apart.
+[[nodiscard]] inline std::uint64_t owner_of(std::uint64_t heap_nonce, std::uint64_t hall_offset) {
+  return heap_nonce ^ hall_offset;
+}
+
+// A region of the peer that was imported.
+struct PeerRegion {
+  RegionKey key;
+  const Mark* mark = nullptr;
+  std::byte* here = nullptr;  // the memory, in place; null: private memory of another process
+};
 
 // The connection to one peer. The outgoing ring is in our heap. The incoming ring is in the peer's
 // heap, and is found there once the peer has made it.
@@ -85,6 +101,10 @@ class ShmEndpoint final : public Endpoint {
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
   [[nodiscard]] bool at_work() const override { return order_.at_work(); }
+  // Work has ended when post_…() returns.
+  [[nodiscard]] bool work_may_linger() const override { return false; }
+  Status import_region_as(std::uint32_t number, std::string_view key) override;
+  void drop_region(std::uint32_t number) override { regions_.erase(number); }
 
  private:
   // Shared memory does not fail. The death of a peer is noticed by watching its process
@@ -122,6 +142,13 @@ class ShmEndpoint final : public Endpoint {
   // Ends the work that was just posted with this status.
   Posted end_work(std::uint64_t ticket, Status status);
   Status move(std::byte* local, const WorkRequest& work) const;
+  // The same in the peer's private memory at `address`, by calls of the kernel.
+  Status move_private(std::byte* local, const WorkRequest& work, std::uint64_t address) const;
+  // regions.cc
+  [[nodiscard]] const PeerRegion* reach(const WorkRequest& work, WorkVerdict& why) const;
+  Status move_in_region(std::byte* local, const WorkRequest& work) const;
+  [[nodiscard]] Result<std::uint64_t*> word_in_region(const WorkRequest& work) const;
+  [[nodiscard]] Result<std::uint64_t*> word_of(const WorkRequest& work) const;
   Status compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
                       std::uint64_t* found) const;
 
@@ -146,6 +173,7 @@ class ShmEndpoint final : public Endpoint {
   Bell bell_;
   Status process_access_;
   WorkOrder order_;
+  std::unordered_map<std::uint32_t, PeerRegion> regions_;  // by number
 };
 
 class ShmInterface final : public Interface {
@@ -158,6 +186,8 @@ class ShmInterface final : public Interface {
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
+  Result<Region> expose(std::span<std::byte> memory) override;
+  void withdraw(std::uint32_t number) override;
   [[nodiscard]] std::size_t piece_bytes() const override { return options_.payload_bytes; }
   // Peers write into memory, and no event tells of it. So there may always be news if there are
   // endpoints. A stranger is found by attention().
@@ -204,6 +234,7 @@ class ShmInterface final : public Interface {
   std::vector<std::unique_ptr<ShmEndpoint>> replaced_;
   std::size_t ring_bytes_ = 0;
   Completions completions_;
+  std::unordered_map<std::uint32_t, Exposed> exposed_;  // by number
   Fd bell_heard_, bell_held_;  // both ends of our bell, made by descriptor()
   std::mutex bell_mutex_;      // wake() may come from any thread
   Bell own_bell_{nullptr};

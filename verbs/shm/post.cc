@@ -134,13 +134,18 @@ const std::byte* ShmEndpoint::view(const RemoteBuffer& remote) {
   if (remote.form == PieceForm::process && same_process_) {
     return reinterpret_cast<const std::byte*>(remote.word);
   }
+  if (remote.form == PieceForm::region) {
+    WorkVerdict why{};
+    const PeerRegion* const region = reach({WorkKind::read, remote, remote.bytes}, why);
+    if (region != nullptr && region->here != nullptr) return region->here + remote.word;
+  }
   return nullptr;
 }
 
 Status ShmEndpoint::move(std::byte* local, const WorkRequest& work) const {
-  constexpr std::string_view kOver = "shared memory";
   const RemoteBuffer& remote = work.remote;
   const bool is_write = work.kind == WorkKind::write;
+  if (remote.form == PieceForm::region) return move_in_region(local, work);
   if (remote.form != PieceForm::process) {
     const WorkVerdict verdict = check_bounds(work, kUnknownHeap);
     if (verdict != WorkVerdict::done) return refusal_of(work, peer_, verdict, kOver);
@@ -151,11 +156,17 @@ Status ShmEndpoint::move(std::byte* local, const WorkRequest& work) const {
     return {};
   }
   if (work.bytes > remote.bytes) return refusal_of(work, peer_, WorkVerdict::longer, kOver);
+  return move_private(local, work, remote.word);
+}
+
+Status ShmEndpoint::move_private(std::byte* local, const WorkRequest& work,
+                                 std::uint64_t address) const {
   if (process_ < 0) return process_access_;
+  const bool is_write = work.kind == WorkKind::write;
   std::size_t done = 0;
   while (done < work.bytes) {
     iovec here{local + done, work.bytes - done};
-    iovec there{reinterpret_cast<void*>(remote.word + done), work.bytes - done};
+    iovec there{reinterpret_cast<void*>(address + done), work.bytes - done};
     const ssize_t moved = is_write ? process_vm_writev(process_, &here, 1, &there, 1, 0)
                                    : process_vm_readv(process_, &here, 1, &there, 1, 0);
     if (moved < 0 && errno == EINTR) continue;
@@ -210,13 +221,19 @@ Posted ShmEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& re
   return end_work(ticket, std::move(status));
 }
 
+Result<std::uint64_t*> ShmEndpoint::word_of(const WorkRequest& work) const {
+  const RemoteBuffer& remote = work.remote;
+  if (remote.form == PieceForm::region) return word_in_region(work);
+  const WorkVerdict verdict = check_bounds(work, kUnknownHeap);
+  if (verdict != WorkVerdict::done) return refusal_of(work, peer_, verdict, kOver);
+  auto* const word = static_cast<std::uint64_t*>(heap_->at(remote.word, remote.bytes));
+  if (word == nullptr) return refusal_of(work, peer_, WorkVerdict::outside, kOver);
+  return word;
+}
+
 Status ShmEndpoint::compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                                  std::uint64_t desired, std::uint64_t* found) const {
-  const WorkRequest work{WorkKind::compare_swap, remote, sizeof expected};
-  const WorkVerdict verdict = check_bounds(work, kUnknownHeap);
-  if (verdict != WorkVerdict::done) return refusal_of(work, peer_, verdict, "shared memory");
-  auto* const word = static_cast<std::uint64_t*>(heap_->at(remote.word, remote.bytes));
-  if (word == nullptr) return refusal_of(work, peer_, WorkVerdict::outside, "shared memory");
+  WEFT_ASSIGN(std::uint64_t * word, word_of({WorkKind::compare_swap, remote, sizeof expected}));
   *found = expected;
   std::atomic_ref<std::uint64_t>(*word).compare_exchange_strong(*found, desired,
                                                                 std::memory_order_acq_rel);

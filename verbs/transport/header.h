@@ -28,6 +28,7 @@ enum class PieceForm : std::uint8_t {
   payload = 1,  // behind the header, in the slot
   view = 2,     // in the sender's shared heap at offset WireHeader::word, to be read in place
   process = 3,  // in the sender's private memory at address WireHeader::word
+  region = 4,   // of one-sided work alone, never in a notice: in a region that was imported
 };
 
 enum NoticeFlag : std::uint8_t {

@@ -35,10 +35,11 @@ Code code_of(WorkVerdict verdict) {
   }
 }
 
-std::string sentence(WorkVerdict verdict, std::string_view over) {
+std::string sentence(const WorkRequest& work, WorkVerdict verdict, std::string_view over) {
+  const bool is_region = work.remote.form == PieceForm::region;
   switch (verdict) {
     case WorkVerdict::outside:
-      return "outside its shared heap";
+      return is_region ? "outside of the region" : "outside its shared heap";
     case WorkVerdict::longer:
       return "longer than the region";
     case WorkVerdict::no_region:
@@ -46,7 +47,11 @@ std::string sentence(WorkVerdict verdict, std::string_view over) {
     case WorkVerdict::private_memory:
       return fmt::format("its private memory is not reached over {}", over);
     case WorkVerdict::misaligned:
-      return "not 8 aligned bytes of its shared heap";
+      return is_region ? "not 8 aligned bytes" : "not 8 aligned bytes of its shared heap";
+    case WorkVerdict::withdrawn:
+      return "the region was withdrawn by its owner";
+    case WorkVerdict::unknown:
+      return fmt::format("no region {} is imported here", work.remote.region);
     case WorkVerdict::behind:
       return "not done, as work that was posted before it failed";
     default:
@@ -54,9 +59,77 @@ std::string sentence(WorkVerdict verdict, std::string_view over) {
   }
 }
 
-bool is_word(const std::byte* shared, std::size_t bytes) {
-  return bytes == sizeof(Word) && reinterpret_cast<std::uintptr_t>(shared) % sizeof(Word) == 0;
+bool is_aligned(const std::byte* shared) {
+  return reinterpret_cast<std::uintptr_t>(shared) % sizeof(Word) == 0;
 }
+
+bool is_word(const std::byte* shared, std::size_t bytes) {
+  return bytes == sizeof(Word) && is_aligned(shared);
+}
+
+// An atomic_ref wants memory that could be written, also where it only loads.
+template <typename Unit>
+std::atomic_ref<Unit> atomic(const std::byte* shared) {
+  return std::atomic_ref<Unit>(*reinterpret_cast<Unit*>(const_cast<std::byte*>(shared)));
+}
+
+#ifdef __SANITIZE_THREAD__
+template <typename Unit>
+void store_unit(std::byte* shared, const std::byte* from) {
+  Unit unit = 0;
+  std::memcpy(&unit, from, sizeof unit);
+  atomic<Unit>(shared).store(unit, std::memory_order_relaxed);
+}
+
+template <typename Unit>
+void load_unit(std::byte* to, const std::byte* shared) {
+  const Unit unit = atomic<Unit>(shared).load(std::memory_order_relaxed);
+  std::memcpy(to, &unit, sizeof unit);
+}
+
+// Calls `word` for the places of aligned words in `shared`, and `byte` for those of other bytes.
+template <typename OfWord, typename OfByte>
+void for_units(const std::byte* shared, std::size_t bytes, OfWord word, OfByte byte) {
+  for (std::size_t at = 0; at < bytes;) {
+    const bool is_whole = bytes - at >= sizeof(Word) && is_aligned(shared + at);
+    is_whole ? word(at) : byte(at);
+    at += is_whole ? sizeof(Word) : 1;
+  }
+}
+
+void store_bytes(std::byte* shared, const std::byte* from, std::size_t bytes) {
+  for_units(
+      shared, bytes, [&](std::size_t at) { store_unit<Word>(shared + at, from + at); },
+      [&](std::size_t at) { store_unit<std::uint8_t>(shared + at, from + at); });
+}
+
+void load_bytes(std::byte* to, const std::byte* shared, std::size_t bytes) {
+  for_units(
+      shared, bytes, [&](std::size_t at) { load_unit<Word>(to + at, shared + at); },
+      [&](std::size_t at) { load_unit<std::uint8_t>(to + at, shared + at); });
+}
+
+// ThreadSanitizer knows no fences, and the compiler warns of them.
+void keep_later_stores_behind() {}
+void keep_later_loads_behind() {}
+#else
+void store_bytes(std::byte* shared, const std::byte* from, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(shared, from, bytes);
+}
+
+void load_bytes(std::byte* to, const std::byte* shared, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(to, shared, bytes);
+}
+
+// On x86 these fences cost nothing.
+void keep_later_stores_behind() {
+  std::atomic_thread_fence(std::memory_order_release);
+}
+
+void keep_later_loads_behind() {
+  std::atomic_thread_fence(std::memory_order_acquire);
+}
+#endif
 
 }  // namespace
 
@@ -74,39 +147,34 @@ WorkVerdict check_bounds(const WorkRequest& work, std::uint64_t heap_bytes) {
 }
 
 Status refusal_of(const WorkRequest& work, Rank peer, Code code, std::string_view why) {
+  const bool is_region = work.remote.form == PieceForm::region;
   return Status(code,
-                fmt::format("{} {} bytes at {:#x} of rank {}: {}", doing(work.kind), work.bytes,
-                            work.remote.word, peer, why),
+                fmt::format("{} {} bytes at {:#x} of {}rank {}: {}", doing(work.kind), work.bytes,
+                            work.remote.word, is_region ? "a region of " : "", peer, why),
                 peer);
 }
 
 Status refusal_of(const WorkRequest& work, Rank peer, WorkVerdict verdict, std::string_view over) {
-  return refusal_of(work, peer, code_of(verdict), sentence(verdict, over));
+  return refusal_of(work, peer, code_of(verdict), sentence(work, verdict, over));
 }
 
 void publish_bytes(std::byte* shared, const std::byte* from, std::size_t bytes) {
-  if (!is_word(shared, bytes)) {
-    if (bytes != 0) std::memcpy(shared, from, bytes);
-    return;
-  }
+  if (!is_word(shared, bytes)) return store_bytes(shared, from, bytes);
   Word word = 0;
   std::memcpy(&word, from, sizeof word);
-  std::atomic_ref<Word>(*reinterpret_cast<Word*>(shared)).store(word, std::memory_order_release);
-}
-
-void copy_shared(std::byte* to, const std::byte* shared, std::size_t bytes) {
-  std::memcpy(to, shared, bytes);
+  atomic<Word>(shared).store(word, std::memory_order_release);
+  keep_later_stores_behind();
 }
 
 void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes) {
-  if (!is_word(shared, bytes)) {
-    if (bytes != 0) std::memcpy(to, shared, bytes);
-    return;
-  }
-  // An atomic_ref wants memory that could be written; this only loads.
-  auto& place = *reinterpret_cast<Word*>(const_cast<std::byte*>(shared));
-  const Word word = std::atomic_ref<Word>(place).load(std::memory_order_acquire);
+  if (!is_word(shared, bytes)) return load_bytes(to, shared, bytes);
+  const Word word = atomic<Word>(shared).load(std::memory_order_acquire);
   std::memcpy(to, &word, sizeof word);
+}
+
+void copy_shared(std::byte* to, const std::byte* shared, std::size_t bytes) {
+  load_bytes(to, shared, bytes);
+  keep_later_loads_behind();
 }
 
 std::uint64_t Completions::end(std::uint64_t ticket, Status status) {

@@ -14,11 +14,13 @@
 
 namespace weft {
 
-// Memory as a peer names it on the wire: {form, word} of WireHeader.
+// Memory of a peer. As the peer names it on the wire ({form, word} of WireHeader), or a part of a
+// region that was imported from the peer.
 struct RemoteBuffer {
-  PieceForm form = PieceForm::view;  // view or process
-  std::uint64_t word = 0;
+  PieceForm form = PieceForm::view;  // view, process or region
+  std::uint64_t word = 0;            // of a region: the offset in it
   std::size_t bytes = 0;
+  std::uint32_t region = 0;  // of a region: its number, from Endpoint::import_region()
 };
 
 enum class WorkKind : std::uint8_t { write, read, compare_swap };
@@ -33,13 +35,15 @@ struct WorkRequest {
 // What became of the work. The values travel on the wire (verbs/ucx).
 enum class WorkVerdict : std::uint8_t {
   done = 0,
-  outside = 1,         // not inside the shared heap
-  longer = 2,          // more bytes than the region has
-  no_region = 3,       // neither a view nor a process address
+  outside = 1,         // not inside the shared heap, or not inside its region
+  longer = 2,          // more bytes than the buffer that was named
+  no_region = 3,       // neither a view nor a process address nor a region
   private_memory = 4,  // a process address, on a path that reaches registered memory alone
   misaligned = 5,      // a compare-and-swap of something else than 8 aligned bytes
   lost = 6,            // the data did not arrive
   behind = 7,          // not done: work that was posted before it failed
+  withdrawn = 8,       // its owner has withdrawn the region, or has never exposed it
+  unknown = 9,         // no region of this number was imported here
 };
 
 // A heap whose size is not known yet: only sums that overflow are outside.
@@ -59,10 +63,17 @@ inline constexpr std::uint64_t kUnknownHeap = ~std::uint64_t{0};
 // Copies between memory of ours and memory that a peer reads or writes at the same time, in this
 // process or another. Eight aligned bytes move as one word: `publish_bytes` stores it after everything
 // that was copied before (release), `fetch_bytes` loads it before everything that is copied later
-// (acquire). So a reader that finds a published word finds what was published before it.
+// (acquire). So a reader that finds a published word finds what was published before it. And what
+// is published after a word does not become visible before it.
+//
+// The bytes of one longer copy move in no order, while others may write them. A reader that has to
+// know that its copy is whole looks, after the copy, at a word that the writer publishes before and
+// after the bytes. Under ThreadSanitizer these copies are made of relaxed atomic accesses, so that
+// such a race by design is not reported.
 void publish_bytes(std::byte* shared, const std::byte* from, std::size_t bytes);
 void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes);
-
+// Copies memory of ours that peers may write at the same time, in no order, and before everything
+// that is copied later.
 void copy_shared(std::byte* to, const std::byte* shared, std::size_t bytes);
 
 // The end of one-sided work.

@@ -40,6 +40,14 @@
 //  - No order holds between one-sided work and notices, between channels, or between endpoints. To
 //    announce a write by a notice, post the notice after the write has completed.
 //
+// A region is any memory of a rank, in Weft's heap or elsewhere, which the rank exposes to such
+// work as a whole. Interface::expose() registers it once for each device and gives a key, which the
+// owner tells its peers by means of its own. Endpoint::import_region() takes the key and gives a
+// number; RemoteBuffer{PieceForm::region, offset, bytes, number} names a part of the region. Work
+// that leaves its region is a failed completion, and nothing of it is sent. The owner keeps the
+// memory until withdraw(), before which its peers should have ended their work on it. Work that
+// comes later fails; over RDMA it ends the path, too, as the device knows only its own keys.
+//
 // Failure of a path (a cable, an interface, the peer's end): failure() says why, and nothing more
 // moves on that endpoint. It never blocks: posting a notice answers full, one-sided work completes
 // with the failure, and notices that had arrived whole stay readable. reconnect() makes an endpoint
@@ -62,6 +70,7 @@
 #include "verbs/transport/address.h"
 #include "verbs/transport/header.h"
 #include "verbs/transport/one_sided.h"
+#include "verbs/transport/regions.h"
 
 namespace weft {
 
@@ -169,8 +178,33 @@ class Endpoint {
   // Wakes the peer if it sleeps, where that needs no message: it may wait for what was written. A
   // hint; a peer that hears nothing looks from time to time.
   virtual void wake_peer() {}
+  // Whether one-sided work waits until the peer's lane takes a turn.
   [[nodiscard]] virtual bool work_needs_peer() const { return false; }
+  // Whether bytes of one-sided work that completed with a failure may still arrive at the peer: its
+  // path failed with the work under way, and nobody has said that the peer's end is closed, too. A
+  // transport that cannot know it says yes.
   [[nodiscard]] virtual bool work_may_linger() const { return true; }
+
+  // A number for the region with this key, valid at this endpoint and at those that over() returns.
+  // Sends nothing and waits for nobody. `mismatch`: the bytes are no key, or not one of the peer's
+  // interface. `no_permission`: why the region's memory cannot be reached from here.
+  Result<std::uint32_t> import_region(std::string_view key);
+  // The same with a number of the caller's, which is not in use here: for a bond and its paths.
+  virtual Status import_region_as(std::uint32_t number, std::string_view key);
+  // The number names nothing any more. The work on the region has completed.
+  virtual void drop_region(std::uint32_t) {}
+  // The endpoint over which one-sided work reaches the peer's interface of this number, in the
+  // order in which the peer opened its networks; nullptr if no path to that interface works now.
+  // For what belongs to one interface, as a lock word does. It may be another endpoint after each
+  // turn. Its completions come out of the poll() of the interface that connected this endpoint.
+  [[nodiscard]] virtual Endpoint* over(int member) {
+    return member == peer_member_ && failure().ok() ? this : nullptr;
+  }
+  // Whoever opened several interfaces as one says which of the peer's this endpoint leads to.
+  void lead_to(int member) { peer_member_ = member; }
+
+ private:
+  int peer_member_ = 0;
 };
 
 class Interface {
@@ -203,6 +237,15 @@ class Interface {
   // How peers name [pointer, pointer+bytes): in place if it is registered for that, else by process
   // address.
   [[nodiscard]] virtual RemoteBuffer describe(const void* pointer, std::size_t bytes) const = 0;
+
+  // Exposes memory as a region, until withdraw() or the end of this interface. Peers reach it
+  // without our lane where the transport can do without it (Endpoint::work_needs_peer()).
+  // `exhausted`: it could not be registered; the text says what to set.
+  virtual Result<Region> expose(std::span<std::byte> memory);
+  // Ends the registration of that region. When it returns, no transport touches the memory for a
+  // peer any more, but for shared memory: there a peer's own processor may be at it. A number that
+  // is not exposed here is ignored.
+  virtual void withdraw(std::uint32_t) {}
 
   // The largest payload of post_piece(); at least InterfaceOptions::payload_bytes.
   [[nodiscard]] virtual std::size_t piece_bytes() const = 0;

@@ -310,8 +310,7 @@ void UcxInterface::let_go(const UcxEndpoint& endpoint) {
   stuck_ns_ = is_done ? 0 : now;
 }
 
-template <typename Predicate>
-bool UcxInterface::drain(Predicate done, const Deadline& deadline) {
+bool UcxInterface::drain(const std::function<bool()>& done, const Deadline& deadline) {
   while (!done()) {
     if (deadline.passed()) return false;
     if (library_.worker_progress(worker_) == 0) wait_for_event(deadline.ns() - now_ns());

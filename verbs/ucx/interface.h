@@ -132,6 +132,10 @@ class UcxEndpoint final : public Endpoint {
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
   [[nodiscard]] bool at_work() const override { return order_.at_work(); }
+  [[nodiscard]] bool work_needs_peer() const override { return true; }
+  [[nodiscard]] bool work_may_linger() const override { return lingers_; }
+  Status import_region_as(std::uint32_t number, std::string_view key) override;
+  void drop_region(std::uint32_t number) override { regions_.erase(number); }
 
   // Setup and teardown (connect.cc, interface.cc).
   //
@@ -145,7 +149,7 @@ class UcxEndpoint final : public Endpoint {
   // After say_goodbye(): whether UCX has sent everything, the goodbye included, or never will
   // because the path has failed.
   [[nodiscard]] bool flushed() const { return !flushing_ || !working(); }
-  // Whether UCX may still touch memory of the caller.
+  // Whether UCX may still touch memory of the caller, or memory of ours for work of the peer.
   [[nodiscard]] bool holds_memory() const;
   // Closes the connection by force. What is not sent yet is given up. UCX lets go of all memory;
   // closing() is true until it has.
@@ -176,6 +180,8 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] bool has_waiting_work() const { return !waiting_.empty(); }
   void send_answers();
   [[nodiscard]] bool owes_answers() const { return !answers_.empty(); }
+  // Whether UCX still moves data between the peer and this memory of ours.
+  [[nodiscard]] bool moves(std::span<const std::byte> memory) const;
   // One-sided work of ours (one_sided.cc).
   [[nodiscard]] bool take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken);
   // Moves finished work, oldest first, to the interface's completions. Returns whether any work is
@@ -237,7 +243,7 @@ class UcxEndpoint final : public Endpoint {
   // work.
   struct Answer {
     AnswerMessage message;
-    WorkRequest work;
+    std::span<const std::byte> place;  // our memory that the work reads or writes
     std::uint32_t sequence = 0;
     std::span<const std::byte> data;
     bool ready = false;
@@ -290,10 +296,12 @@ class UcxEndpoint final : public Endpoint {
   // straight into the receiver's memory (rendezvous).
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;
   void end(Work& work, WorkVerdict verdict);
+  // ok, or why work on a region cannot be sent. If it can, `message` names the region to its owner.
+  [[nodiscard]] Status name_region(WorkMessage& message, const RemoteBuffer& remote) const;
   [[nodiscard]] static WorkRequest request_of(const WorkMessage& work);
   [[nodiscard]] bool may_begin(const WorkMessage& work, bool rendezvous) const;
   void begin_work(const WorkMessage& work, const Arriving& data, bool& taken);
-  [[nodiscard]] WorkVerdict admit(const WorkMessage& work, std::byte*& region) const;
+  [[nodiscard]] WorkVerdict find_place(const WorkMessage& work, std::span<std::byte>& place) const;
   [[nodiscard]] bool keep(const WorkMessage& work, const Arriving& data, bool& taken);
   void free_kept(const Waiting& work);
   void drop_waiting();
@@ -323,6 +331,8 @@ class UcxEndpoint final : public Endpoint {
   std::uint64_t first_work_ = 0;  // the number of the oldest in work_
   WorkOrder order_;
   std::uint64_t works_sent_ = 0;
+  std::unordered_map<std::uint32_t, RegionKey> regions_;  // of the peer, by number
+  bool lingers_ = false;  // the path failed while the peer could still do work of ours
   std::deque<Answer> answers_;
   std::deque<Waiting> waiting_;   // the peer's work not begun yet, by place
   std::uint64_t next_place_ = 0;  // the place of its first
@@ -350,6 +360,8 @@ class UcxInterface final : public Interface {
   [[nodiscard]] std::string address() const override { return address_; }
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
+  Result<Region> expose(std::span<std::byte> memory) override;
+  void withdraw(std::uint32_t number) override;
   [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override {
@@ -396,6 +408,8 @@ class UcxInterface final : public Interface {
   void answer_later(UcxEndpoint& stranger);
   [[nodiscard]] std::string_view own_address() const { return address_; }
   [[nodiscard]] Completions& completions() { return completions_; }
+  // The region of ours with this number; nullptr if it is not exposed.
+  [[nodiscard]] const std::span<std::byte>* exposed(std::uint64_t number) const;
   // The endpoint has work of its peer that has to wait for earlier work. Every turn tries to begin
   // it.
   void proceed_later(UcxEndpoint& endpoint);
@@ -431,8 +445,7 @@ class UcxInterface final : public Interface {
   void wait_for_event(std::int64_t timeout_ns);
   // Makes progress, and sleeps in between, until `done` is true or the deadline has passed. Returns
   // whether `done` is true.
-  template <typename Predicate>
-  bool drain(Predicate done, const Deadline& deadline);
+  bool drain(const std::function<bool()>& done, const Deadline& deadline);
   [[nodiscard]] bool answered_all();
 
   Rank rank_;
@@ -469,6 +482,7 @@ class UcxInterface final : public Interface {
   std::vector<UcxEndpoint*> at_work_;  // with one-sided work outstanding
   std::vector<UcxEndpoint*> stalled_;  // with work of their peers that waits for its turn
   Completions completions_;
+  std::unordered_map<std::uint64_t, std::span<std::byte>> exposed_;  // by number
   std::size_t endpoint_bytes_ = 0;
   Pool payloads_;
   Pool pieces_;

@@ -68,7 +68,7 @@ static_assert(sizeof(NoticeMessage) == 112 && offsetof(NoticeMessage, header) ==
 struct WorkMessage {
   Message message;
   std::uint64_t word = 0;    // RemoteBuffer::word
-  std::uint64_t region = 0;  // RemoteBuffer::bytes
+  std::uint64_t region = 0;  // RemoteBuffer::bytes; in a region its owner's number (RegionKey)
   std::uint64_t bytes = 0;   // how many of them to write or read
   std::uint64_t expected = 0;
   std::uint64_t desired = 0;

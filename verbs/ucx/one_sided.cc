@@ -33,12 +33,18 @@ Posted UcxEndpoint::post_work(WorkMessage message, std::span<std::byte> local,
   order_.begin();
   interface_.collect_later(*this);
   if (interface_.closed()) {
-    flush_work(Status(Code::closed, "flushed by close"));
+    work.answered = true;
+    work.status = Status(Code::closed, "flushed by close");
   } else if (!failure_.ok()) {
-    flush_work(failure_);
+    work.answered = true;
+    work.status = failure_;
   } else if (order_.is_broken()) {
     work.answered = true;
     work.status = order_.behind();
+  } else if (Status refused = name_region(work.message, remote); !refused.ok()) {
+    work.answered = true;
+    work.status = refused;
+    order_.fail(work.message.message.number + 1, refused);
   } else if (working()) {
     work.message.place = works_sent_++;
     work.message.sequence = order_.sequence();
@@ -113,9 +119,11 @@ void UcxEndpoint::end(Work& work, WorkVerdict verdict) {
   order_.fail(work.message.message.number + 1, work.status);
 }
 
+// Work that was not answered may still be done by the peer, as long as its end is open.
 void UcxEndpoint::flush_work(const Status& status) {
   for (Work& work : work_) {
     if (work.answered) continue;
+    lingers_ = true;
     work.answered = true;
     work.status = status;
   }
@@ -135,6 +143,8 @@ bool UcxEndpoint::collect() {
 bool UcxEndpoint::holds_memory() const {
   const auto held = [](const Work& work) { return work.sending || work.receiving; };
   if (std::any_of(work_.begin(), work_.end(), held)) return true;
+  if (std::ranges::any_of(answers_, [](const Answer& answer) { return !answer.ready; }))
+    return true;
   return std::any_of(outgoing_.begin(), outgoing_.end(), [&](const Outgoing& out) {
     return std::any_of(out.sent.get(), out.sent.get() + (out.sent ? interface_.options().slots : 0),
                        [](const Sent& sent) { return sent.piece && sent.piece->pending; });

@@ -1,4 +1,5 @@
-// One-sided work of a peer. Our lane does it, only inside our shared heap, and answers.
+// One-sided work of a peer. Our lane does it, only inside our shared heap and inside the regions that
+// we expose, and answers.
 //
 // Work is begun in the order in which its origin sent it (WorkMessage::place). Most work has ended
 // when begin_work() returns. Two kinds have not, because UCX goes on moving their data: large
@@ -28,10 +29,9 @@ WorkKind kind_of(MessageKind kind) {
   }
 }
 
-// Whether two ranges of the heap share a byte. No sum that could overflow.
-bool overlap(const WorkRequest& a, const WorkRequest& b) {
-  return a.remote.word >= b.remote.word ? a.remote.word - b.remote.word < b.bytes
-                                        : b.remote.word - a.remote.word < a.bytes;
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return !a.empty() && !b.empty() && std::less<>()(a.data(), b.data() + b.size()) &&
+         std::less<>()(b.data(), a.data() + a.size());
 }
 
 std::uint64_t compare_swap(std::byte* word, std::uint64_t expected, std::uint64_t desired) {
@@ -42,8 +42,13 @@ std::uint64_t compare_swap(std::byte* word, std::uint64_t expected, std::uint64_
 
 }  // namespace
 
+// Of a region the message has no length beside that of the work itself.
 WorkRequest UcxEndpoint::request_of(const WorkMessage& work) {
-  return {kind_of(work.message.kind), {work.form, work.word, work.region}, work.bytes};
+  const bool is_swap = work.message.kind == MessageKind::compare_swap;
+  const std::size_t bytes = work.form != PieceForm::region ? work.region
+                            : is_swap                      ? sizeof work.desired
+                                                           : work.bytes;
+  return {kind_of(work.message.kind), {work.form, work.word, bytes}, work.bytes};
 }
 
 // A peer has at most Completions::kMost pieces of work outstanding. As many answers again may wait
@@ -65,10 +70,17 @@ bool UcxEndpoint::take_work(const WorkMessage& work, const Arriving& data, bool&
 }
 
 bool UcxEndpoint::may_begin(const WorkMessage& work, bool rendezvous) const {
-  const WorkRequest request = request_of(work);
-  const bool is_bulk = rendezvous || request.kind == WorkKind::read;
+  const bool is_bulk = rendezvous || work.message.kind == MessageKind::read;
+  std::span<std::byte> place;
+  (void)find_place(work, place);  // work that is refused touches nothing
   return std::ranges::none_of(answers_, [&](const Answer& answer) {
-    return answer.touches_memory() && (!is_bulk || overlap(request, answer.work));
+    return answer.touches_memory() && (!is_bulk || overlap(place, answer.place));
+  });
+}
+
+bool UcxEndpoint::moves(std::span<const std::byte> memory) const {
+  return std::ranges::any_of(answers_, [&](const Answer& answer) {
+    return answer.touches_memory() && overlap(memory, answer.place);
   });
 }
 
@@ -119,15 +131,24 @@ void UcxEndpoint::drop_waiting() {
   for (const Waiting& work : std::exchange(waiting_, {})) free_kept(work);
 }
 
-// Whether the work may be done. If so, `region` is set to where it is done in our heap.
-WorkVerdict UcxEndpoint::admit(const WorkMessage& work, std::byte*& region) const {
-  if (failed_sequence_ == work.sequence) return WorkVerdict::behind;
-  const Result<HeapIdentity> heap = heap_identity();
+// Whether the work stays where peers may work. If so, `place` is the memory of ours that it reads
+// or writes.
+WorkVerdict UcxEndpoint::find_place(const WorkMessage& work, std::span<std::byte>& place) const {
   const WorkRequest request = request_of(work);
+  const bool is_swap = request.kind == WorkKind::compare_swap;
+  const std::size_t bytes = is_swap ? sizeof work.desired : work.bytes;
+  if (work.form == PieceForm::region) {
+    const std::span<std::byte>* const region = interface_.exposed(work.region);
+    if (region == nullptr) return WorkVerdict::withdrawn;
+    const auto begin = reinterpret_cast<std::uintptr_t>(region->data());
+    const WorkVerdict verdict = check_region(request, begin, region->size());
+    if (verdict == WorkVerdict::done && bytes != 0) place = region->subspan(work.word, bytes);
+    return verdict;
+  }
+  const Result<HeapIdentity> heap = heap_identity();
   const WorkVerdict verdict = check_bounds(request, heap.ok() ? heap->bytes : 0);
-  const bool touches = work.bytes != 0 || request.kind == WorkKind::compare_swap;
-  if (verdict == WorkVerdict::done && touches)
-    region = static_cast<std::byte*>(heap_address(work.word));
+  if (verdict == WorkVerdict::done && bytes != 0)
+    place = {static_cast<std::byte*>(heap_address(work.word)), bytes};
   return verdict;
 }
 
@@ -135,25 +156,26 @@ WorkVerdict UcxEndpoint::admit(const WorkMessage& work, std::byte*& region) cons
 void UcxEndpoint::begin_work(const WorkMessage& work, const Arriving& data, bool& taken) {
   Answer& answer = answers_.emplace_back();
   answer.endpoint = this;
-  answer.work = request_of(work);
   answer.sequence = work.sequence;
   answer.message.message = message(MessageKind::answer, kControlChannel, work.message.number);
-  std::byte* region = nullptr;
-  const WorkVerdict verdict = admit(work, region);
+  std::span<std::byte> place;
+  const WorkVerdict verdict =
+      failed_sequence_ == work.sequence ? WorkVerdict::behind : find_place(work, place);
+  answer.place = place;
   answer.message.verdict = verdict;
   answer.ready = true;
   if (verdict != WorkVerdict::done) {
     failed_sequence_ = work.sequence;
   } else if (work.message.kind == MessageKind::compare_swap) {
-    answer.message.found = compare_swap(region, work.expected, work.desired);
+    answer.message.found = compare_swap(place.data(), work.expected, work.desired);
   } else if (work.message.kind == MessageKind::read) {
-    answer.data = {region, work.bytes};
+    answer.data = place;
   } else if (data.rendezvous) {
     answer.ready = false;
     taken = true;
-    return receive(data.data, region, data.bytes, landed_write, &answer);
+    return receive(data.data, place.data(), data.bytes, landed_write, &answer);
   } else {
-    publish_bytes(region, static_cast<const std::byte*>(data.data), data.bytes);
+    publish_bytes(place.data(), static_cast<const std::byte*>(data.data), data.bytes);
   }
   send_answers();
 }

@@ -1,0 +1,140 @@
+// One-sided work of a bonded endpoint, and regions: all members expose them, and each path is told
+// of those of the peer when it is first used.
+#include <algorithm>
+
+#include "verbs/bond/interface.h"
+
+namespace weft::bond {
+
+// A key of a bond is the keys of its members, one after the other. An endpoint finds that of the
+// interface that it leads to.
+Result<Region> BondInterface::expose(std::span<std::byte> memory) {
+  std::vector<Interface*> members;
+  if (memory_) members.push_back(memory_.get());
+  for (const Member& member : networks_) members.push_back(member.interface.get());
+  MemberRegions parts;
+  std::string key;
+  for (Interface* member : members) {
+    Result<Region> part = member->expose(memory);
+    if (!part.ok()) {
+      for (const auto& [interface, number] : parts) interface->withdraw(number);
+      return part.status();
+    }
+    parts.emplace_back(member, part->number);
+    key += part->key;
+  }
+  const std::uint32_t number = new_region_number();
+  exposed_.emplace(number, std::move(parts));
+  return Region{number, std::move(key)};
+}
+
+void BondInterface::withdraw(std::uint32_t number) {
+  const auto found = exposed_.find(number);
+  if (found == exposed_.end()) return;
+  for (const auto& [interface, part] : found->second) interface->withdraw(part);
+  exposed_.erase(found);
+}
+
+// A key that is not of the peer is found out at a live path, if there is one.
+Status BondEndpoint::import_region_as(std::uint32_t number, std::string_view key) {
+  WEFT_RETURN_IF_ERROR(check_region_keys(key, peer_));
+  const auto live = std::ranges::find_if(paths_, &Path::live);
+  if (live != paths_.end()) {
+    bring_regions(*live);
+    WEFT_RETURN_IF_ERROR(live->endpoint->import_region_as(number, key));
+    live->regions = number;
+  }
+  regions_.emplace(number, key);
+  newest_region_ = number;
+  return {};
+}
+
+void BondEndpoint::drop_region(std::uint32_t number) {
+  regions_.erase(number);
+  for (const Path& path : paths_) path.endpoint->drop_region(number);
+}
+
+// A region that a path cannot import is unknown there, and work on it says so.
+void BondEndpoint::bring_regions(Path& path) const {
+  if (path.regions == newest_region_) return;
+  for (auto region = regions_.upper_bound(path.regions); region != regions_.end(); ++region)
+    (void)path.endpoint->import_region_as(region->first, region->second);
+  path.regions = newest_region_;
+}
+
+Endpoint* BondEndpoint::over(int member) {
+  for (Path& path : paths_) {
+    if (path.peer_member != member || !path.live() || !path.endpoint->failure().ok()) continue;
+    bring_regions(path);
+    return path.endpoint;
+  }
+  return nullptr;
+}
+
+// Work that was posted at an endpoint that over() returned counts, too.
+bool BondEndpoint::at_work() const {
+  return std::ranges::any_of(paths_, [](const Path& path) { return path.endpoint->at_work(); });
+}
+
+bool BondEndpoint::work_needs_peer() const {
+  return std::ranges::any_of(
+      paths_, [](const Path& path) { return path.live() && path.endpoint->work_needs_peer(); });
+}
+
+// A path that has just failed is given up at the next turn. A path whose peer has answered the fence
+// is closed at both ends: the peer closes its end before it answers.
+bool BondEndpoint::work_may_linger() const {
+  return std::ranges::any_of(paths_, [](const Path& path) {
+    return path.lingers || (path.live() && path.endpoint->work_may_linger());
+  });
+}
+
+// No path of a bonded endpoint shares memory; the first one says so.
+const Status& BondEndpoint::process_access() const {
+  return paths_.front().endpoint->process_access();
+}
+
+const std::byte* BondEndpoint::view(const RemoteBuffer&) {
+  return nullptr;
+}
+
+Status BondEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& remote) {
+  return paths_.front().endpoint->read_now(local, remote);
+}
+
+// Order holds on one path alone. So one-sided work stays on one path until the caller knows how all
+// of it ended; then the best path is chosen. After a failure of the endpoint, its first path
+// completes the work with the failure.
+Endpoint* BondEndpoint::path_of_work(std::uint64_t bytes) {
+  if (worked_on_ != nullptr && worked_on_->at_work()) {
+    for (Path& path : paths_)
+      if (path.endpoint == worked_on_) bring_regions(path);
+    return worked_on_;
+  }
+  const std::size_t path = failure_.ok() ? choose(bytes, bond_.now()) : 0;
+  worked_on_ = path == kNowhere ? nullptr : paths_[path].endpoint;
+  if (worked_on_ != nullptr) bring_regions(paths_[path]);
+  return worked_on_;
+}
+
+Posted BondEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
+                                std::uint64_t ticket) {
+  Endpoint* const path = path_of_work(local.size());
+  return path == nullptr ? Posted::full : path->post_write(local, remote, ticket);
+}
+
+Posted BondEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
+                               std::uint64_t ticket) {
+  Endpoint* const path = path_of_work(local.size());
+  return path == nullptr ? Posted::full : path->post_read(local, remote, ticket);
+}
+
+Posted BondEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
+                                       std::uint64_t desired, std::uint64_t* found,
+                                       std::uint64_t ticket) {
+  Endpoint* const path = path_of_work(sizeof desired);
+  return path == nullptr ? Posted::full
+                         : path->post_compare_swap(remote, expected, desired, found, ticket);
+}
+
+}  // namespace weft::bond
