@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "engine/context/operands.h"
 #include "verbs/base/base.h"
+#include "verbs/bond/bond.h"
 
 namespace weft {
 namespace {
@@ -42,6 +44,24 @@ std::size_t place_of(Rank rank, std::span<const Peer> peers) {
                                   peers.begin());
 }
 
+// Whether a neighbor is reached by a device whose atomics are not those of a processor.
+bool has_device_atomics(const WindowSetup& setup) {
+  const auto by_device = [](const WindowNeighbor& each) {
+    const Endpoint& endpoint = *each.part.endpoint;
+    return !endpoint.shares_memory() && !endpoint.work_needs_peer();
+  };
+  return std::ranges::any_of(setup.in, by_device) || std::ranges::any_of(setup.out, by_device);
+}
+
+Result<window::PeerMemory> import(Endpoint& endpoint, std::string_view key, std::size_t bytes) {
+  window::PeerMemory memory;
+  WEFT_ASSIGN(const std::uint32_t number, endpoint.import_region(key));
+  memory.remote = {PieceForm::region, 0, bytes, number};
+  // A view is for readers; here the memory is ours to write.
+  memory.mapped = const_cast<std::byte*>(endpoint.view(memory.remote));
+  return memory;
+}
+
 // Parts of windows that ended without the other ranks. They stay until the process ends.
 void keep_forever(Memory part) {
   static std::mutex& mutex = *new std::mutex;
@@ -60,9 +80,10 @@ struct Windows::Record {
   std::uint64_t count = 0;
   std::uint64_t graph = 0;  // hash_of() it
   std::uint32_t zero_init = 0;
-  std::uint32_t code = 0;  // not 0: the rank refuses, with this code and error
-  std::uint64_t part_word = 0, part_bytes = 0, tensor_word = 0, tensor_bytes = 0;
-  std::uint32_t part_form = 0, tensor_form = 0;
+  std::uint32_t code = 0;                      // not 0: the rank refuses, with this code and error
+  std::uint32_t part_key = 0, tensor_key = 0;  // bytes of the keys
+  std::uint32_t device_atomics = 0;            // 1: the rank reaches a neighbor by such a device
+  std::uint32_t unused = 0;
   char name[kNameBytes] = {};
   char error[kErrorBytes] = {};
 
@@ -143,27 +164,58 @@ Result<Window> Windows::create(const Output& tensor, std::string_view name,
   own.zero_init = options.zero_init ? 1 : 0;
   own.graph = hash_of(graph);
   Memory part;
-  if (const Status status = check(tensor, name); !status.ok()) {
+  std::vector<Region> regions;
+  if (Status status = check(tensor, name); !status.ok()) {
     own.refuse(status);
-  } else if (Result<Memory> made = Memory::allocate(shape.total()); !made.ok()) {
-    own.refuse(made.status());
-  } else {
-    part = *std::move(made);
-    const Lane::Hold hold(lane_);
-    const RemoteBuffer ours = lane_.interface().describe(part.data(), shape.total());
-    const RemoteBuffer theirs = lane_.interface().describe(tensor.data, shape.bytes);
-    own.part_form = static_cast<std::uint32_t>(ours.form);
-    own.part_word = ours.word;
-    own.part_bytes = shape.total();
-    own.tensor_form = static_cast<std::uint32_t>(theirs.form);
-    own.tensor_word = theirs.word;
-    own.tensor_bytes = shape.bytes;
+  } else if (status = make(tensor, shape.total(), part, regions); !status.ok()) {
+    own.refuse(status);
   }
+  Keys keys;
+  std::vector<std::uint32_t> exposed;
+  for (const Region& region : regions) exposed.push_back(region.number);
+  if (!regions.empty()) keys = {regions.front().key, regions.back().key};
+  own.part_key = static_cast<std::uint32_t>(keys.part.size());
+  own.tensor_key = static_cast<std::uint32_t>(keys.tensor.size());
+  Result<Window> made = agree(tensor, name, options, own, keys, std::move(part), exposed, lane);
+  if (!made.ok()) withdraw(exposed);
+  return made;
+}
+
+// Allocates our part, and exposes it and the tensor.
+Status Windows::make(const Output& tensor, std::size_t part_bytes, Memory& part,
+                     std::vector<Region>& regions) {
+  WEFT_ASSIGN(part, Memory::allocate(part_bytes));
+  const Lane::Hold hold(lane_);
+  Interface& interface = lane_.interface();
+  WEFT_ASSIGN(Region of_part, interface.expose({part.as<std::byte>(), part_bytes}));
+  regions.push_back(std::move(of_part));
+  Result<Region> of_tensor =
+      interface.expose({static_cast<std::byte*>(tensor.data), tensor.count * size_of(tensor.type)});
+  if (!of_tensor.ok()) {
+    interface.withdraw(regions.front().number);
+    regions.clear();
+    return of_tensor.status();
+  }
+  regions.push_back(*std::move(of_tensor));
+  return {};
+}
+
+// The three steps of agreement: what everyone wants, where everyone's memory is, and that everyone
+// is ready for the others to write.
+Result<Window> Windows::agree(const Output& tensor, std::string_view name,
+                              const WindowOptions& options, Record own, const Keys& own_keys,
+                              Memory part, std::span<const std::uint32_t> exposed,
+                              const std::shared_ptr<Lane>& lane) {
   WEFT_ASSIGN(const std::vector<Record> all, exchange("win_create", own));
   WEFT_RETURN_IF_ERROR(compare("win_create", all));
-  Result<std::shared_ptr<WindowObject>> made =
-      open(set_up(tensor, name, options, std::move(part), all), lane);
-  // The others may write once all ranks have said that they are ready.
+  WEFT_ASSIGN(const std::vector<Keys> keys, exchange_keys(own_keys, all));
+  Result<WindowSetup> setup = set_up(tensor, name, options, keys);
+  if (setup.ok()) {
+    setup->part = std::move(part);
+    setup->exposed.assign(exposed.begin(), exposed.end());
+    own.device_atomics = has_device_atomics(*setup) ? 1 : 0;
+  }
+  Result<std::shared_ptr<WindowObject>> made = open(std::move(setup), lane);
   if (!made.ok()) own.refuse(made.status());
   WEFT_ASSIGN(const std::vector<Record> ready, exchange("win_create", own));
   if (const Status status = compare("win_create", ready); !status.ok()) {
@@ -171,6 +223,8 @@ Result<Window> Windows::create(const Output& tensor, std::string_view name,
     return status;
   }
   const std::lock_guard lock(mutex_);
+  device_atomics_ |=
+      std::ranges::any_of(ready, [](const Record& each) { return each.device_atomics != 0; });
   windows_.emplace(name, *made);
   return Window(*std::move(made));
 }
@@ -180,7 +234,7 @@ Result<std::shared_ptr<WindowObject>> Windows::open(Result<WindowSetup> setup,
   if (!setup.ok()) return setup.status();
   auto object = std::make_shared<WindowObject>(*std::move(setup), lane);
   WEFT_RETURN_IF_ERROR(object->open());
-  if (!object->serves()) return object;
+  if (!object->setup().serves) return object;
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
   const Lane::Hold hold(lane_);
   lane_.serve();
@@ -190,53 +244,101 @@ Result<std::shared_ptr<WindowObject>> Windows::open(Result<WindowSetup> setup,
 // No rank writes to the window any more.
 void Windows::end(WindowObject& object) {
   object.close(invalid(fmt::format("window \"{}\" was freed", object.name())));
+  const WindowSetup& setup = object.setup();
+  {
+    const Lane::Hold hold(lane_);
+    for (const auto* side : {&setup.in, &setup.out}) {
+      for (const WindowNeighbor& each : *side) {
+        each.part.endpoint->drop_region(each.part.memory.remote.region);
+        each.part.endpoint->drop_region(each.tensor.memory.remote.region);
+      }
+    }
+    if (setup.serves) lane_.end_serving();
+  }
+  withdraw(setup.exposed);
   (void)object.take_part();
-  if (!object.serves()) return;
-  const Lane::Hold hold(lane_);
-  lane_.end_serving();
 }
 
-Result<WindowNeighbor> Windows::neighbor(Rank rank, const Record& record) {
+void Windows::withdraw(std::span<const std::uint32_t> regions) {
+  const Lane::Hold hold(lane_);
+  for (const std::uint32_t region : regions) lane_.interface().withdraw(region);
+}
+
+Result<std::vector<Windows::Keys>> Windows::exchange_keys(const Keys& own,
+                                                          const std::vector<Record>& all) {
+  const std::string mine = own.part + own.tensor;
+  std::vector<std::size_t> counts;
+  for (const Record& each : all) counts.push_back(each.part_key + each.tensor_key);
+  std::string everyones(std::accumulate(counts.begin(), counts.end(), std::size_t{0}), '\0');
+  WEFT_RETURN_IF_ERROR(run_({.collective = Collective::allgather,
+                             .input = {mine.data(), mine.size(), DataType::u8},
+                             .output = {everyones.data(), everyones.size(), DataType::u8},
+                             .counts = counts}));
+  std::vector<Keys> keys;
+  std::size_t place = 0;
+  for (const Record& each : all) {
+    keys.push_back({everyones.substr(place, each.part_key),
+                    everyones.substr(place + each.part_key, each.tensor_key)});
+    place += each.part_key + each.tensor_key;
+  }
+  return keys;
+}
+
+Result<WindowNeighbor> Windows::neighbor(Rank rank, std::size_t bytes, const Keys& keys) {
   const Graph& graph = edges_.graph();
   WindowNeighbor made;
-  Endpoint* endpoint = nullptr;
-  if (rank != config_.rank) {
-    WEFT_ASSIGN(Contact * contact, peers_.contact(rank));
-    endpoint = contact->endpoint;
-  }
-  const auto memory = [&](std::uint32_t form, std::uint64_t word, std::uint64_t bytes) {
-    const RemoteBuffer remote{static_cast<PieceForm>(form), word, bytes};
-    // A view is for readers; here the memory is ours to write.
-    std::byte* mapped =
-        endpoint == nullptr ? nullptr : const_cast<std::byte*>(endpoint->view(remote));
-    return window::PeerMemory{remote, mapped};
-  };
-  made.part = {rank, endpoint, memory(record.part_form, record.part_word, record.part_bytes)};
-  made.tensor = {rank, endpoint,
-                 memory(record.tensor_form, record.tensor_word, record.tensor_bytes)};
-  made.shape = {record.tensor_bytes, graph.in_edges(rank).size(), graph.out_edges(rank).size()};
+  made.shape = {bytes, graph.in_edges(rank).size(), graph.out_edges(rank).size()};
   made.in_index = place_of(config_.rank, graph.in_edges(rank));
   made.out_index = place_of(config_.rank, graph.out_edges(rank));
+  made.part.rank = made.tensor.rank = rank;
+  if (rank == config_.rank) return made;
+  WEFT_ASSIGN(const Contact* contact, peers_.contact(rank));
+  made.part.endpoint = made.tensor.endpoint = contact->endpoint;
+  WEFT_ASSIGN(made.part.memory, import(*contact->endpoint, keys.part, made.shape.total()));
+  // Puts do not need the tensor, so a window without that is one, too.
+  Result<window::PeerMemory> tensor = import(*contact->endpoint, keys.tensor, bytes);
+  if (tensor.ok())
+    made.tensor.memory = *tensor;
+  else
+    made.tensor_access = tensor.status();
   return made;
 }
 
+// The atomics of a device are atomic only among themselves. So where a device of a rank is used for
+// its mutex, all ranks use that device, also those that share the rank's memory, and the rank.
+Result<window::Place> Windows::mutex_of(Rank rank, const Keys& keys) {
+  Interface& interface = lane_.interface();
+  window::Place place{rank, nullptr, {}};
+  std::string address = interface.address();
+  if (rank != config_.rank) {
+    WEFT_ASSIGN(address, peers_.addresses().address_of(rank));
+  }
+  if (device_atomics_) {
+    WEFT_ASSIGN(address, network_address(address));
+  }
+  WEFT_ASSIGN(place.endpoint, interface.connect(rank, address));
+  WEFT_ASSIGN(place.memory, import(*place.endpoint, keys.part, sizeof(window::Head)));
+  return place;
+}
+
 Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
-                                    const WindowOptions& options, Memory part,
-                                    const std::vector<Record>& all) {
+                                    const WindowOptions& options, const std::vector<Keys>& keys) {
   const Lane::Hold hold(lane_);
   const Graph& graph = edges_.graph();
   const std::span<const Peer> in = graph.in_edges(config_.rank);
   const double uniform = 1.0 / static_cast<double>(in.size() + 1);
+  const std::size_t bytes = tensor.count * size_of(tensor.type);
   WindowSetup setup;
   setup.name = name;
   setup.tensor = tensor;
   setup.zero_init = options.zero_init;
   setup.self = config_.rank;
   setup.self_weight = edges_.is_weighted() ? graph.self_weight(config_.rank) : uniform;
-  setup.part = std::move(part);
   setup.deadline_ms = config_.deadline_ms;
+  std::map<Rank, Keys> keys_of;
   const auto add = [&](std::vector<WindowNeighbor>& side, const Peer& peer) -> Status {
-    WEFT_ASSIGN(WindowNeighbor made, neighbor(peer.rank, all[static_cast<std::size_t>(peer.rank)]));
+    const Keys& its = keys_of[peer.rank] = keys[static_cast<std::size_t>(peer.rank)];
+    WEFT_ASSIGN(WindowNeighbor made, neighbor(peer.rank, bytes, its));
     made.weight = edges_.is_weighted() ? peer.weight : uniform;
     setup.serves |= made.part.endpoint->work_needs_peer();
     side.push_back(made);
@@ -244,8 +346,11 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
   };
   for (const Peer& peer : in) WEFT_RETURN_IF_ERROR(add(setup.in, peer));
   for (const Peer& peer : graph.out_edges(config_.rank)) WEFT_RETURN_IF_ERROR(add(setup.out, peer));
-  WEFT_ASSIGN(setup.own, neighbor(config_.rank, all[static_cast<std::size_t>(config_.rank)]));
-  setup.connect_to_self = [this] { return connect_to_self(); };
+  keys_of[config_.rank] = keys[static_cast<std::size_t>(config_.rank)];
+  WEFT_ASSIGN(setup.own, neighbor(config_.rank, bytes, keys_of[config_.rank]));
+  setup.mutex_of = [this, keys_of = std::move(keys_of)](Rank rank) {
+    return mutex_of(rank, keys_of.at(rank));
+  };
   setup.check_alive = [this](Rank rank, const Endpoint* endpoint) -> Status {
     const bool has_news = membership_.epoch() != 0;
     if (has_news && membership_.died(rank))
@@ -256,11 +361,6 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
     return {};
   };
   return setup;
-}
-
-Result<Endpoint*> Windows::connect_to_self() {
-  Interface& interface = lane_.interface();
-  return interface.connect(config_.rank, interface.address());
 }
 
 Result<Window> Windows::find(std::string_view name) {

@@ -51,13 +51,28 @@ class Windows {
   struct Record;
 
   [[nodiscard]] Status check(const Output& tensor, std::string_view name);
+  // The keys by which the others reach a rank's part and tensor.
+  struct Keys {
+    std::string part;
+    std::string tensor;
+  };
+
   [[nodiscard]] Result<std::vector<Record>> exchange(std::string_view what, const Record& own);
+  [[nodiscard]] Result<std::vector<Keys>> exchange_keys(const Keys& own,
+                                                        const std::vector<Record>& all);
+  [[nodiscard]] Status make(const Output& tensor, std::size_t part_bytes, Memory& part,
+                            std::vector<Region>& regions);
+  [[nodiscard]] Result<Window> agree(const Output& tensor, std::string_view name,
+                                     const WindowOptions& options, Record own, const Keys& own_keys,
+                                     Memory part, std::span<const std::uint32_t> exposed,
+                                     const std::shared_ptr<Lane>& lane);
   [[nodiscard]] static Status compare(std::string_view what, const std::vector<Record>& all);
   [[nodiscard]] Result<WindowSetup> set_up(const Output& tensor, std::string_view name,
-                                           const WindowOptions& options, Memory part,
-                                           const std::vector<Record>& all);
-  [[nodiscard]] Result<WindowNeighbor> neighbor(Rank rank, const Record& record);
-  [[nodiscard]] Result<Endpoint*> connect_to_self();
+                                           const WindowOptions& options,
+                                           const std::vector<Keys>& keys);
+  [[nodiscard]] Result<WindowNeighbor> neighbor(Rank rank, std::size_t bytes, const Keys& keys);
+  [[nodiscard]] Result<window::Place> mutex_of(Rank rank, const Keys& keys);
+  void withdraw(std::span<const std::uint32_t> regions);
   [[nodiscard]] Result<std::shared_ptr<WindowObject>> open(Result<WindowSetup> setup,
                                                            const std::shared_ptr<Lane>& lane);
   void end(WindowObject& object);
@@ -69,6 +84,7 @@ class Windows {
   const Membership& membership_;
   const std::function<Status(const Request&)> run_;
 
+  bool device_atomics_ = false;  // some ranks reach each other by devices with atomics of their own
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<WindowObject>, std::less<>> windows_;
 };

@@ -150,8 +150,11 @@ bool Execution::load(Source& source) {
     case PieceForm::process:
       source.data = source.peer->view({head.form, head.word, head.bytes});
       break;
+    case PieceForm::region:  // no rank sends one
+      source.data = nullptr;
+      break;
   }
-  if (source.data == nullptr && head.form == PieceForm::view) {
+  if (source.data == nullptr && head.form != PieceForm::process) {
     fail(Status(Code::mismatch,
                 fmt::format("{}: rank {} names {} bytes at {:#x} outside its shared heap",
                             name(call_.collective), source.peer->peer(), head.bytes, head.word),

@@ -25,7 +25,7 @@ struct PeerMemory {
   std::byte* mapped = nullptr;
 
   [[nodiscard]] RemoteBuffer part(std::size_t offset, std::size_t bytes) const {
-    return {remote.form, remote.word + offset, bytes};
+    return {remote.form, remote.word + offset, bytes, remote.region};
   }
 };
 

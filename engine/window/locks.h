@@ -15,16 +15,22 @@
 
 namespace weft::window {
 
-// A hand on one mutex.
+// A hand on one mutex. All ranks reach the mutex by the same interface of its owner, the one that
+// the owner opened first.
 class Hand final : public WorkOwner {
  public:
-  Hand(Rank owner, Endpoint& path, const RemoteBuffer& word, LockAttempts& attempts, Rank self)
-      : owner(owner),
-        lock(path, word, attempts, {.self = self, .ticket = ticket(), .seed = ticket()}) {}
+  Hand(const Place& place, const RemoteBuffer& word, LockAttempts& attempts, Rank self)
+      : owner(place.rank),
+        lock(*place.endpoint, word, attempts, {.self = self, .ticket = ticket(), .seed = ticket()}),
+        bond_(*place.endpoint) {}
   void work_ended(const Status& status) override;
+  void advance(std::int64_t now_ns);
 
   const Rank owner;
   Lock lock;
+
+ private:
+  Endpoint& bond_;
 };
 
 // Some of a window's mutexes, taken in ascending order of their owners.

@@ -97,6 +97,12 @@ Status WindowObject::check_open() const {
   return ended_;
 }
 
+Status WindowObject::check_access(std::string_view what, const Status& access) const {
+  if (access.ok()) return {};
+  return Status(access.code(), fmt::format("{}: {}: {}", what, title_, access.text()),
+                access.rank());
+}
+
 Status WindowObject::check_tensor(std::string_view what, const Output& x) const {
   if (x.count != shape_.count || x.type != shape_.type) {
     return invalid(what, fmt::format("has {} elements of {}, the tensor {} of {}", shape_.count,
@@ -146,29 +152,21 @@ Status WindowObject::for_each(std::string_view what, std::string_view list,
 // The hands on the mutexes of these ranks, those that lock() holds left out.
 Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
                                                       std::vector<Rank> ranks) {
-  if (!setup_.mutex.ok()) return invalid(what, setup_.mutex.text());
   std::ranges::sort(ranks);
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   std::vector<Hand*> hands;
   for (const Rank rank : ranks) {
-    const auto is_it = [&](const WindowNeighbor& each) { return each.part.rank == rank; };
-    const WindowNeighbor* owner = rank == setup_.self ? &setup_.own : nullptr;
-    for (const auto* side : {&setup_.in, &setup_.out}) {
-      const auto found = std::ranges::find_if(*side, is_it);
-      if (found != side->end()) owner = &*found;
-    }
-    if (owner == nullptr) {
+    const bool is_known = rank == setup_.self || std::ranges::binary_search(in_ranks_, rank) ||
+                          std::ranges::binary_search(out_ranks_, rank);
+    if (!is_known) {
       return invalid(what, fmt::format("has no neighbor {} at rank {}, and so no mutex of it", rank,
                                        setup_.self));
     }
     std::unique_ptr<Hand>& hand = hands_[rank];
     if (hand == nullptr) {
-      window::Place part = owner->part;
-      if (rank == setup_.self) {
-        WEFT_ASSIGN(part.endpoint, setup_.connect_to_self());
-      }
-      hand = std::make_unique<Hand>(rank, *part.endpoint,
-                                    part.memory.part(offsetof(Head, lock), sizeof(std::uint64_t)),
+      WEFT_ASSIGN(const window::Place place, setup_.mutex_of(rank));
+      hand = std::make_unique<Hand>(place,
+                                    place.memory.part(offsetof(Head, lock), sizeof(std::uint64_t)),
                                     attempts_, setup_.self);
     }
     if (held_ != nullptr && std::ranges::find(held_->hands(), hand.get()) != held_->hands().end())
@@ -242,15 +240,18 @@ Status WindowObject::get(const WindowGet& how, Handle* handle) {
   WEFT_RETURN_IF_ERROR(check_open());
   std::vector<GetTask::Source> sources;
   std::vector<Rank> ranks;
+  Status access;
   WEFT_RETURN_IF_ERROR(for_each("win_get", "in-neighbor", in_ranks_, how.sources,
                                 [&](std::size_t index, double weight) {
                                   const WindowNeighbor& from = setup_.in[index];
+                                  if (access.ok()) access = from.tensor_access;
                                   sources.push_back({.reader = readers_[index].get(),
                                                      .weight = weight,
                                                      .tensor = from.tensor,
                                                      .part = from.part});
                                   ranks.push_back(in_ranks_[index]);
                                 }));
+  WEFT_RETURN_IF_ERROR(check_access("win_get", access));
   std::unique_ptr<Locks> locks;
   if (how.require_mutex && !ranks.empty()) {
     WEFT_ASSIGN(locks, locks_of("win_get", std::move(ranks)));
@@ -509,6 +510,7 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
   const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
+  WEFT_RETURN_IF_ERROR(check_access(kName, setup_.out[index].tensor_access));
   auto task = std::make_shared<RawTask>(*this, setup_.out[index].tensor, std::move(parts),
                                         writers_[index].get(), signal);
   return handle != nullptr ? start(lane, std::move(task), *handle) : run(*lane, *task);
@@ -517,13 +519,13 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
 Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset) {
   constexpr std::string_view kName = "win_read";
   const std::size_t bytes = y.count * size_of(y.type);
-  const window::Place* tensor = nullptr;
+  const WindowNeighbor* neighbor = nullptr;
   for (const auto* side : {&setup_.in, &setup_.out}) {
     for (const WindowNeighbor& each : *side) {
-      if (each.part.rank == from) tensor = &each.tensor;
+      if (each.part.rank == from) neighbor = &each;
     }
   }
-  if (tensor == nullptr)
+  if (neighbor == nullptr)
     return invalid(kName, fmt::format("has no neighbor {} at rank {}", from, setup_.self));
   if (bytes > shape_.bytes() || remote_offset > shape_.bytes() - bytes) {
     return invalid(kName, fmt::format("has {} bytes: {} bytes from {} on are not inside",
@@ -533,8 +535,9 @@ Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset)
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
+  WEFT_RETURN_IF_ERROR(check_access(kName, neighbor->tensor_access));
   std::vector<RawTask::Part> parts{{static_cast<std::byte*>(y.data), bytes, remote_offset}};
-  RawTask task(*this, *tensor, std::move(parts), nullptr, -1);
+  RawTask task(*this, neighbor->tensor, std::move(parts), nullptr, -1);
   return run(*lane, task);
 }
 

@@ -29,6 +29,7 @@ namespace weft {
 struct WindowNeighbor {
   window::Place part;
   window::Place tensor;
+  Status tensor_access;  // ok, or why we cannot reach the tensor
   window::Shape shape;
   std::size_t in_index = 0;   // we are this in-neighbor of it
   std::size_t out_index = 0;  // we are this out-neighbor of it
@@ -42,13 +43,13 @@ struct WindowSetup {
   Rank self = kNoRank;
   double self_weight = 1.0;             // in update()
   std::vector<WindowNeighbor> in, out;  // ascending
-  WindowNeighbor own;                   // has no endpoint until it is needed
+  WindowNeighbor own;                   // has no endpoint
   Memory part;                          // ours, zeroed
   std::int64_t deadline_ms = 0;
-  bool serves = false;  // peers' work needs our lane
-  Status mutex;         // ok, or why there is no mutex
-  // The way to ourselves, for our own mutex.
-  std::function<Result<Endpoint*>()> connect_to_self;
+  bool serves = false;                 // peers' work needs our lane
+  std::vector<std::uint32_t> exposed;  // our part and our tensor, as regions
+  // The way to the part of a neighbor, or to our own, by which all ranks reach its mutex.
+  std::function<Result<window::Place>(Rank)> mutex_of;
   // ok, or why the rank, to which the endpoint leads, is not there any more.
   std::function<Status(Rank, const Endpoint*)> check_alive;
 };
@@ -88,7 +89,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   // way or mutexes are held.
   [[nodiscard]] Status suspend();
   void resume();
-  [[nodiscard]] bool serves() const { return setup_.serves; }
+  [[nodiscard]] const WindowSetup& setup() const { return setup_; }
   [[nodiscard]] Memory take_part() { return std::move(setup_.part); }
 
   // For tasks.
@@ -113,6 +114,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
 
   [[nodiscard]] Status invalid(std::string_view what, std::string_view why) const;
   [[nodiscard]] Status check_tensor(std::string_view what, const Output& x) const;
+  [[nodiscard]] Status check_access(std::string_view what, const Status& access) const;
   [[nodiscard]] Status check_signal(std::string_view what, int number) const;
   [[nodiscard]] Status check_weight(std::string_view what, double weight) const;
   // For each neighbor named, or for all: what `take(index, weight)` makes of it.

@@ -107,5 +107,8 @@ struct BondOptions {
 
 // The part of a bond's address that is its shared memory's; empty if it has none.
 [[nodiscard]] Result<std::string> memory_address(std::string_view bond_address);
+// A bond's address without that part: who connects to it uses networks, also to a rank that shares
+// our memory, or to ourselves.
+[[nodiscard]] Result<std::string> network_address(std::string_view bond_address);
 
 }  // namespace weft

@@ -17,6 +17,12 @@ Result<std::string> memory_address(std::string_view bond_address) {
   return std::move(address.memory);
 }
 
+Result<std::string> network_address(std::string_view bond_address) {
+  WEFT_ASSIGN(bond::BondAddress address, bond::decode(bond_address, kNoRank));
+  address.memory.clear();
+  return bond::encode(address);
+}
+
 namespace bond {
 
 Result<std::unique_ptr<Interface>> BondInterface::open(const BondOptions& options,

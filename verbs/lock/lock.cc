@@ -92,6 +92,7 @@ Status Lock::release() {
 }
 
 void Lock::rejoin(Endpoint& path) {
+  if (path_ == &path) return;
   path_ = &path;
   again_ns_ = 0;
 }

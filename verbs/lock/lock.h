@@ -117,8 +117,13 @@ class Lock {
   // Over when idle; status() tells if another rank had taken over meanwhile. Without a deadline:
   // who waits has its own, and advance() has to be called until it is idle.
   Status release();
-  // The endpoint from now on, after the one before failed (Interface::reconnect).
+  // The endpoint from now on, after the one before failed (Interface::reconnect). The same one
+  // changes nothing.
   void rejoin(Endpoint& path);
+  // While taking: whether the deadline has passed, so that advance() ends it without a path.
+  [[nodiscard]] bool is_late(std::int64_t now_ns) const {
+    return state_ == LockState::taking && now_ns >= deadline_ns_;
+  }
 
   // Posts what is due. Call it at next_ns() at the latest, after completed() and after rejoin().
   void advance(std::int64_t now_ns);
