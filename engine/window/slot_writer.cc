@@ -107,6 +107,7 @@ bool SlotWriter::advance() {
   if (step_ == Step::idle) return false;
   const bool moved = chain_.advance();
   if (!chain_.is_over()) return moved;
+  repeats_ += chain_.repeats();
   status_ = chain_.status();
   if (step_ == Step::reads_back && status_.ok()) {
     add_to_sum(false);

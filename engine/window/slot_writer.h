@@ -35,6 +35,8 @@ class SlotWriter {
   [[nodiscard]] bool is_over() const { return step_ == Step::idle; }
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] const Place& there() const { return there_; }
+  // How often messages were repeated over another path.
+  [[nodiscard]] int repeats() const { return repeats_; }
 
  private:
   enum class Step : std::uint8_t { idle, reads_back, writes };
@@ -70,6 +72,7 @@ class SlotWriter {
   std::int64_t patience_ns_ = 0;
   std::array<std::uint64_t, kWindowSignals> raised_{};
   Chain chain_;
+  int repeats_ = 0;
   Status status_;
 };
 

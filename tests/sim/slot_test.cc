@@ -1,0 +1,184 @@
+// The slot of a window over simulated rails: a writer and a reader, rails that are cut in the middle
+// of a message, and bytes that a dead rail delivers late. No value is torn, nothing is lost, and
+// nothing is taken twice.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "engine/window/window.h"
+#include "tests/base/sanitized.h"
+#include "tests/sim/pair.h"
+
+namespace weft {
+namespace {
+
+using Cut = SimNetwork::Cut;
+
+constexpr std::size_t kCount = 24;
+constexpr int kMessages = 60;
+constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
+const window::TensorShape kTensor{kCount, DataType::f64};
+const window::Shape kShape{kCount * sizeof(double), 1, 1};
+
+PairOptions two_rails(std::uint64_t seed) {
+  PairOptions options;
+  for (std::size_t r = 0; r < 2; ++r)
+    options.rails.push_back({seed * 31 + r, 1 + (seed + r * 7) % 20, 512});
+  options.slots = 16;
+  return options;
+}
+
+// Rank 0 writes into its slot at rank 1, beside streams in both directions, by which a silent rail
+// is found out. Each rank has a part of the window.
+class SimSlot {
+ public:
+  explicit SimSlot(std::uint64_t seed) : random_(seed), pair_(two_rails(seed)) {
+    for (const Rank rank : {0, 1}) {
+      streams_.push_back(std::make_unique<Stream>(
+          pair_.from(rank), pair_.from(1 - rank), 1, ~std::uint32_t{0},
+          [](std::uint32_t number) -> std::size_t { return 1 + number % 448; }));
+      parts_[rank] = Memory::allocate(kShape.total()).value();
+      regions_[rank] = pair_.at(rank).expose(part(rank)).value();
+    }
+    const auto* ack = reinterpret_cast<const std::uint64_t*>(part(0).data() + kShape.ack(0));
+    writer_ = std::make_unique<window::SlotWriter>(place_of(1), kShape, 0, kTensor, ack);
+    reader_ = std::make_unique<window::SlotReader>(0, part(1).data(), kShape, 0, kTensor);
+  }
+
+  [[nodiscard]] Pair& pair() { return pair_; }
+  [[nodiscard]] std::uint64_t draw(std::uint64_t most) { return random_() % most; }
+  [[nodiscard]] window::SlotWriter& writer() { return *writer_; }
+  [[nodiscard]] window::SlotReader& reader() { return *reader_; }
+
+  void step() {
+    simulated_ns() += kTurnNs;
+    const Rank rank = static_cast<Rank>(draw(2));
+    pair_.at(rank).progress();
+    streams_[draw(2)]->turn();
+    writer_->advance();
+    tell_.advance();
+    std::array<Completion, 16> ended;
+    for (const Rank poster : {0, 1}) {
+      const std::size_t count = pair_.at(poster).poll(ended);
+      for (std::size_t e = 0; e < count; ++e)
+        WorkOwner::of(ended[e].ticket).work_ended(ended[e].status);
+    }
+  }
+
+  // The slot's value, all of whose elements must be equal.
+  [[nodiscard]] double visit() {
+    EXPECT_TRUE(reader_->visit(Deadline::after_ms(1'000)).ok());
+    std::vector<Term> terms;
+    reader_->add_terms(1.0, terms);
+    std::vector<double> value(kCount);
+    add_up(kTensor, terms, value.data());
+    for (const double each : value) {
+      EXPECT_EQ(each, value[0]) << "a torn value";
+      if (each != value[0]) break;
+    }
+    EXPECT_EQ(reader_->p(), value[0]) << "p and the tensor are of different messages";
+    if (tell_.is_over()) {
+      if (const std::uint64_t* base = reader_->base_to_tell()) {
+        base_ = *base;
+        tell_.begin(place_of(0), kPatienceNs);
+        tell_.write(&base_, sizeof base_, kShape.ack(0));
+      }
+    }
+    return value[0];
+  }
+
+ private:
+  [[nodiscard]] std::span<std::byte> part(Rank rank) const {
+    return {parts_[rank].as<std::byte>(), kShape.total()};
+  }
+  // The part of `rank`, as the other one sees it.
+  [[nodiscard]] window::Place place_of(Rank rank) {
+    Endpoint& way = pair_.from(1 - rank);
+    const std::uint32_t number =
+        numbers_[rank] != 0 ? numbers_[rank] : way.import_region(regions_[rank].key).value();
+    numbers_[rank] = number;
+    return {rank, &way, {{PieceForm::region, 0, kShape.total(), number}}};
+  }
+
+  std::mt19937_64 random_;
+  Pair pair_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::array<Memory, 2> parts_;
+  std::array<Region, 2> regions_;
+  std::array<std::uint32_t, 2> numbers_{};
+  std::unique_ptr<window::SlotWriter> writer_;
+  std::unique_ptr<window::SlotReader> reader_;
+  window::Chain tell_;
+  std::uint64_t base_ = 0;
+};
+
+// Messages of 1, 2, 3, …; a put now and then if `puts`. The value at the end, and what was taken.
+void run(std::uint64_t seed, Cut how, bool puts, int& repeats) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SimSlot slot(seed);
+  std::vector<double> x(kCount);
+  int sent = 0;
+  double since_put = 0;  // what was sent from the last put on
+  double all = 0;
+  double taken = 0;
+  bool is_cut = false;
+  int next_cut = static_cast<int>(slot.draw(400));
+  for (int turn = 0; turn < 200'000; ++turn) {
+    if (turn == next_cut) {
+      is_cut = !is_cut;
+      if (is_cut)
+        slot.pair().cut(0, how);
+      else
+        slot.pair().rail(0).mend();
+      next_cut += 500 + static_cast<int>(slot.draw(2'000));
+    }
+    if (slot.writer().is_over()) {
+      ASSERT_TRUE(slot.writer().status().ok()) << slot.writer().status().to_string();
+      if (sent == kMessages) break;
+      const double amount = ++sent;
+      const bool is_put = puts && slot.draw(4) == 0;
+      x.assign(kCount, amount);
+      since_put = is_put ? amount : since_put + amount;
+      all += amount;
+      const Status begun = is_put
+                               ? slot.writer().put(x.data(), 1.0, amount, -1, kPatienceNs)
+                               : slot.writer().accumulate(x.data(), 1.0, amount, -1, kPatienceNs);
+      ASSERT_TRUE(begun.ok()) << begun.to_string();
+    }
+    slot.step();
+    if (slot.draw(16) != 0) continue;
+    const double value = slot.visit();
+    if (!puts && slot.draw(2) == 0) {
+      taken += value;
+      slot.reader().reset();
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  ASSERT_EQ(sent, kMessages) << "the writer stands still";
+  repeats += slot.writer().repeats();
+  // What a dead rail still delivers changes nothing.
+  for (int turn = 0; turn < 1'000; ++turn) slot.step();
+  EXPECT_EQ(slot.visit(), puts ? since_put : all - taken);
+}
+
+class SimSlots : public testing::TestWithParam<Cut> {};
+INSTANTIATE_TEST_SUITE_P(Cuts, SimSlots,
+                         testing::Values(Cut::told, Cut::half, Cut::silent, Cut::late));
+
+TEST_P(SimSlots, LoseNothingAndTakeNothingTwice) {
+  int repeats = 0;
+  for (std::uint64_t seed = 1; seed <= seeds(150); ++seed) run(seed, GetParam(), false, repeats);
+  EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
+}
+
+TEST_P(SimSlots, HaveTheLastPutAndWhatCameAfterIt) {
+  int repeats = 0;
+  for (std::uint64_t seed = 1; seed <= seeds(150); ++seed) run(seed, GetParam(), true, repeats);
+  EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
+}
+
+}  // namespace
+}  // namespace weft
