@@ -1,0 +1,166 @@
+// The two ends of a slot, with a path that does what the test says.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+#include <vector>
+
+#include "engine/window/window.h"
+#include "tests/window/scripted_path.h"
+
+namespace weft {
+namespace {
+
+using window::Control;
+using window::kBuffers;
+
+constexpr std::int64_t kPatienceNs = 60'000'000'000;
+const window::TensorShape kTensor{4, DataType::f64};
+const window::Shape kShape{4 * sizeof(double), 1, 1};
+
+class SlotEnds : public testing::Test {
+ protected:
+  // Runs a message until it is over; a failed path works again at its next try.
+  void run(bool accumulates, double amount, int good = -1) {
+    const std::array<double, 4> x{amount, amount, amount, amount};
+    path_.good = good;
+    const Status begun = accumulates ? writer_.accumulate(x.data(), 1.0, amount, -1, kPatienceNs)
+                                     : writer_.put(x.data(), 1.0, amount, -1, kPatienceNs);
+    ASSERT_TRUE(begun.ok()) << begun.to_string();
+    for (int turn = 0; turn < 100 && !writer_.is_over(); ++turn) {
+      writer_.advance();
+      path_.tell();
+      path_.good = -1;
+    }
+    ASSERT_TRUE(writer_.is_over());
+    ASSERT_TRUE(writer_.status().ok()) << writer_.status().to_string();
+  }
+  [[nodiscard]] double visit() {
+    EXPECT_TRUE(reader_.visit(Deadline::after_ms(1'000)).ok());
+    std::vector<Term> terms;
+    reader_.add_terms(1.0, terms);
+    std::array<double, 4> value{};
+    window::add_up(kTensor, terms, value.data());
+    EXPECT_EQ(value[0], value[3]);
+    return value[0];
+  }
+  // The buffer of the newest message.
+  [[nodiscard]] std::size_t newest() const {
+    std::size_t newest = 0;
+    for (std::size_t b = 1; b < kBuffers; ++b) {
+      if (control(b).done > control(newest).done) newest = b;
+    }
+    return newest;
+  }
+  [[nodiscard]] const Control& control(std::size_t buffer) const {
+    return *reinterpret_cast<const Control*>(part_.as<std::byte>() + kShape.control(0, buffer));
+  }
+  void acknowledge() {
+    if (const std::uint64_t* base = reader_.base_to_tell()) ack_ = *base;
+  }
+
+  Memory part_ = Memory::allocate(kShape.total()).value();
+  ScriptedPath path_{{part_.as<std::byte>(), kShape.total()}};
+  std::uint64_t ack_ = 0;
+  window::SlotWriter writer_{
+      {1, &path_, {{PieceForm::region, 0, kShape.total(), 1}}}, kShape, 0, kTensor, &ack_};
+  window::SlotReader reader_{0, part_.as<std::byte>(), kShape, 0, kTensor};
+};
+
+// A message of five works fails after each of its works; it is repeated into the same buffer.
+TEST_F(SlotEnds, RepeatAMessageWhoseRailFails) {
+  double sum = 0;
+  for (int good = 0; good < 4; ++good) {
+    run(true, good + 1, good);
+    sum += good + 1;
+    EXPECT_EQ(visit(), sum);
+    EXPECT_EQ(control(newest()).begin, control(newest()).done);
+  }
+  EXPECT_EQ(writer_.repeats(), 4);
+}
+
+// Late bytes may arrive in a suspect buffer, so it holds no later message before they cannot.
+TEST_F(SlotEnds, LeaveASuspectBufferAlone) {
+  run(false, 1, 2);
+  const std::size_t suspect = newest();
+  path_.lingers = true;
+  std::set<std::size_t> used;
+  for (int put = 2; put <= 10; ++put) {
+    run(false, put);
+    EXPECT_EQ(visit(), put);
+    used.insert(newest());
+  }
+  EXPECT_FALSE(used.contains(suspect));
+  EXPECT_EQ(used.size(), kBuffers - 1);
+  path_.lingers = false;
+  for (int put = 11; put <= 15; ++put) {
+    run(false, put);
+    used.insert(newest());
+  }
+  EXPECT_TRUE(used.contains(suspect));
+}
+
+TEST_F(SlotEnds, SayThatTheyAreOutOfBuffers) {
+  path_.lingers = true;
+  const std::array<double, 4> x{};
+  Status status;
+  for (int put = 0; put < 8 && status.ok(); ++put) {
+    status = writer_.put(x.data(), 1.0, 0.0, -1, kPatienceNs);
+    path_.good = 1;  // each message is repeated
+    for (int turn = 0; turn < 100 && !writer_.is_over(); ++turn) {
+      writer_.advance();
+      path_.tell();
+      path_.good = -1;
+    }
+  }
+  EXPECT_EQ(status.code(), Code::unavailable);
+  EXPECT_NE(status.text().find("rank 1"), std::string_view::npos) << status.to_string();
+}
+
+// A base that goes on needs the last message of the one before, which stays until the reader says.
+TEST_F(SlotEnds, KeepTheLastMessageOfTheBaseBefore) {
+  run(true, 1);
+  EXPECT_EQ(visit(), 1);
+  acknowledge();
+  run(true, 2);  // goes on in a new base
+  for (int each = 3; each <= 12; ++each) run(true, each);
+  EXPECT_EQ(visit(), 78);  // not read for ten messages
+  reader_.reset();
+  acknowledge();
+  run(true, 100);
+  EXPECT_EQ(visit(), 100);
+}
+
+// Without the reader's word the sum grows; with it each sum is that of a few.
+TEST_F(SlotEnds, BeginTheSumAnewWhenItWasRead) {
+  for (int step = 1; step <= 20; ++step) {
+    run(true, 1e15);
+    EXPECT_EQ(visit(), 1e15);
+    reader_.reset();
+    acknowledge();
+    // The data of the message are the last amount alone.
+    const auto* data =
+        reinterpret_cast<const double*>(part_.as<std::byte>() + kShape.data(0, newest()));
+    EXPECT_EQ(data[0], 1e15) << "step " << step;
+  }
+}
+
+TEST_F(SlotEnds, ReadBackAPutToAddToIt) {
+  run(false, 5);
+  run(true, 3);
+  EXPECT_EQ(visit(), 8);
+  EXPECT_EQ(reader_.versions(), 1U);
+}
+
+// A reader finds that its source is being overwritten.
+TEST_F(SlotEnds, DoNotAcceptAMessageThatIsOverwritten) {
+  run(false, 1);
+  auto& torn = const_cast<Control&>(control(newest()));
+  torn.begin = 77;
+  EXPECT_EQ(reader_.visit(Deadline::at_ns(0)).code(), Code::timed_out);
+  torn.begin = torn.done;
+  EXPECT_EQ(visit(), 1);
+}
+
+}  // namespace
+}  // namespace weft
