@@ -8,6 +8,7 @@
 #include <weft/window.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -146,6 +147,9 @@ class RawTask final : public Task {
 // Waits for what `is_there` looks for, and for the lane's other work meanwhile.
 class WaitTask final : public LaneTask {
  public:
+  // Of a wait for tasks, each of which has a deadline.
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
   WaitTask(std::function<bool()> is_there, std::int64_t end_ns)
       : is_there_(std::move(is_there)), end_ns_(end_ns) {}
   bool advance() override;

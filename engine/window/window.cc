@@ -12,19 +12,6 @@
 #include "verbs/transport/transport.h"
 
 namespace weft {
-namespace {
-
-// Of a wait for tasks, each of which has a deadline.
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
-bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-  const auto from = reinterpret_cast<std::uintptr_t>(a);
-  const auto to = reinterpret_cast<std::uintptr_t>(b);
-  return from < to + b_bytes && to < from + a_bytes;
-}
-
-}  // namespace
-
 using window::GetTask;
 using window::Hand;
 using window::Head;
@@ -34,31 +21,7 @@ using window::PutTask;
 using window::RawTask;
 using window::SlotReader;
 using window::SlotWriter;
-using window::TellTask;
 using window::WaitTask;
-
-// The turn of a call that is no task: until it ends, no task of the window is under way.
-class WindowObject::Turn {
- public:
-  // token
-  Turn(WindowObject& window, Lane& lane) : window_(window), lane_(lane) {
-    window_.turns_.push_back(this);
-    if (window_.turns_.front() == this) return;
-    WaitTask wait([this] { return window_.turns_.front() == this; }, kNever);
-    lane_.run(wait);
-  }
-  // takes the token
-  ~Turn() {
-    const Lane::Hold hold(lane_);
-    window_.turns_.pop_front();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  WindowObject& window_;
-  Lane& lane_;
-};
 
 WindowObject::WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane)
     : setup_(std::move(setup)),
@@ -274,182 +237,6 @@ Status WindowObject::give_back(Lane& lane, Locks& locks) {
   return giving.status();
 }
 
-Status WindowObject::update(const WindowUpdate& how) {
-  constexpr std::string_view kName = "win_update";
-  if (!is_floating(shape_.type)) {
-    return invalid(
-        kName, fmt::format("has elements of {}, not of a floating type", weft::name(shape_.type)));
-  }
-  if (how.self_weight.has_value() != how.sources.has_value())
-    return invalid(kName, "needs both the self weight and the weights of neighbors, or neither");
-  const bool clones = how.clone.data != nullptr;
-  if (clones) {
-    WEFT_RETURN_IF_ERROR(check_tensor(kName, how.clone));
-    if (overlap(how.clone.data, shape_.bytes(), setup_.tensor.data, shape_.bytes()))
-      return invalid(kName, "cannot clone into its own tensor");
-  }
-  double self_weight = setup_.self_weight;
-  std::vector<double> weights(in_ranks_.size(), 0.0);
-  if (how.self_weight) {
-    self_weight = *how.self_weight;
-    WEFT_RETURN_IF_ERROR(check_weight(kName, self_weight));
-    WEFT_RETURN_IF_ERROR(
-        for_each(kName, "in-neighbor", in_ranks_, how.sources,
-                 [&](std::size_t index, double weight) { weights[index] = weight; }));
-  } else {
-    for (std::size_t in = 0; in < weights.size(); ++in) weights[in] = setup_.in[in].weight;
-  }
-  const std::shared_ptr<Lane> lane = lane_.lock();
-  if (lane == nullptr) return check_open();
-  std::unique_ptr<Locks> locks;
-  std::optional<Turn> turn;
-  {
-    const Lane::Hold hold(*lane);
-    WEFT_RETURN_IF_ERROR(check_open());
-    if (how.require_mutex) {
-      WEFT_ASSIGN(locks, locks_of(kName, {setup_.self}));
-      WEFT_RETURN_IF_ERROR(take(*lane, *locks));
-    }
-    turn.emplace(*this, *lane);
-  }
-  Status status = combine_slots(how, weights, self_weight);
-  turn.reset();
-  const Lane::Hold hold(*lane);
-  tell(*lane);
-  if (locks != nullptr) {
-    const Status given_back = give_back(*lane, *locks);
-    if (status.ok()) status = given_back;
-  }
-  return status;
-}
-
-// Slots of weight 0 are read, too, if they are to be reset.
-Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const double> weights,
-                                   double self_weight) {
-  const std::lock_guard lock(mutex_);
-  const Deadline deadline = Deadline::at_ns(deadline_ns());
-  std::vector<Term> terms;
-  double p = 0;
-  const auto add_own = [&] {
-    if (self_weight != 0.0) terms.push_back({setup_.tensor.data, self_weight});
-    p += self_weight * head().p;
-  };
-  bool is_own_in = false;
-  for (std::size_t in = 0; in < readers_.size(); ++in) {
-    if (!is_own_in && in_ranks_[in] > setup_.self) {
-      add_own();
-      is_own_in = true;
-    }
-    SlotReader& reader = *readers_[in];
-    if (Status status = reader.visit(deadline); !status.ok()) {
-      return Status(status.code(), fmt::format("win_update: {}: {}", title_, status.text()),
-                    status.rank());
-    }
-    if (weights[in] == 0.0) continue;
-    reader.add_terms(weights[in], terms);
-    p += weights[in] * reader.p();
-  }
-  if (!is_own_in) add_own();
-  if (how.clone.data != nullptr) {
-    add_up(shape_, terms, how.clone.data);
-  } else {
-    WEFT_RETURN_IF_ERROR(write(terms, setup_.tensor.data));
-    if (has_p_) head().p = p;
-  }
-  const bool names = how.sources.has_value();
-  for (std::size_t in = 0; in < readers_.size(); ++in) {
-    const auto is_it = [&](const NeighborWeight& each) { return each.rank == in_ranks_[in]; };
-    const bool was_read = !names || std::ranges::any_of(*how.sources, is_it);
-    if (how.reset && was_read) readers_[in]->reset();
-    readers_[in]->clear_versions();
-  }
-  return {};
-}
-
-// mutex_ is held. The version is odd while the tensor is half written.
-Status WindowObject::write(std::span<const Term> terms, void* destination) {
-  const bool is_own = overlap(destination, shape_.bytes(), setup_.tensor.data, shape_.bytes());
-  if (!is_own) {
-    add_up(shape_, terms, destination);
-    return {};
-  }
-#ifdef __SANITIZE_THREAD__
-  WEFT_RETURN_IF_ERROR(sum_.make(shape_));
-  add_up(shape_, terms, sum_.data());
-#endif
-  std::uint64_t& version = head().version;
-  window::store_word(&version, version + 1);
-#ifdef __SANITIZE_THREAD__
-  publish_bytes(static_cast<std::byte*>(destination), sum_.data(), shape_.bytes());
-#else
-  std::atomic_thread_fence(std::memory_order_release);
-  add_up(shape_, terms, destination);
-#endif
-  window::store_word(&version, version + 1);
-  return {};
-}
-
-void WindowObject::tell(Lane& lane) {
-  std::vector<std::shared_ptr<LaneTask>> words;
-  {
-    const std::lock_guard lock(mutex_);
-    for (std::size_t in = 0; in < readers_.size(); ++in) {
-      const std::uint64_t* base = readers_[in]->base_to_tell();
-      const WindowNeighbor& to = setup_.in[in];
-      if (base == nullptr || !check_alive(to.part).ok()) continue;
-      words.push_back(
-          std::make_shared<TellTask>(to.part, to.shape.ack(to.out_index), *base, patience_ns()));
-    }
-  }
-  for (std::shared_ptr<LaneTask>& word : words) lane.begin(std::move(word), nullptr);
-}
-
-double WindowObject::p_to_send() {
-  if (!has_p_) return 0.0;
-  const std::lock_guard lock(mutex_);
-  return head().p;
-}
-
-void WindowObject::scale(const Output& x, double weight) {
-  const std::lock_guard lock(mutex_);
-  const Term term{x.data, weight};
-  (void)write(std::span(&term, 1), x.data);
-  if (has_p_) head().p *= weight;
-}
-
-Status WindowObject::make_incoming(SlotReader& reader) {
-  const std::lock_guard lock(mutex_);
-  return reader.make_incoming();
-}
-
-Status WindowObject::fill_slot(SlotReader& reader, double weight, double p) {
-  const std::lock_guard lock(mutex_);
-  WEFT_RETURN_IF_ERROR(reader.visit(Deadline::at_ns(deadline_ns())));
-  reader.take_incoming(weight, has_p_ ? p : 0.0);
-  return {};
-}
-
-Result<std::vector<std::uint64_t>> WindowObject::versions() {
-  WEFT_RETURN_IF_ERROR(check_open());
-  const std::lock_guard lock(mutex_);
-  std::vector<std::uint64_t> versions;
-  for (const auto& reader : readers_) versions.push_back(reader->versions());
-  return versions;
-}
-
-Result<double> WindowObject::associated_p() {
-  WEFT_RETURN_IF_ERROR(check_open());
-  const std::lock_guard lock(mutex_);
-  return head().p;
-}
-
-Status WindowObject::set_associated_p(bool on) {
-  WEFT_RETURN_IF_ERROR(check_open());
-  const std::lock_guard lock(mutex_);
-  has_p_ = on;
-  return {};
-}
-
 Status WindowObject::lock(std::span<const Rank> ranks) {
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
@@ -478,7 +265,7 @@ Status WindowObject::flush() {
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
-  WaitTask wait([this] { return turns_.empty(); }, kNever);
+  WaitTask wait([this] { return turns_.empty(); }, WaitTask::kNever);
   lane->run(wait);
   return std::exchange(unheard_, {});
 }

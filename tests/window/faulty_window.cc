@@ -3,6 +3,7 @@
 //   faulty_window holder     the last rank kills itself while it holds the mutex of rank 0
 //   faulty_window writer     the last rank kills itself in the middle of its puts
 //   faulty_window stopped    the last rank is stopped while the others use its memory
+//   faulty_window silent     the same where the owner's lane has to serve: rank 0 tries, and says so
 // Each rank prints how its job ended; the test reads the lines.
 #include <signal.h>
 #include <unistd.h>
@@ -143,12 +144,27 @@ Status use_stopped(Context& context, Window& window, double* x) {
   return first;
 }
 
+Status use_silent(Context& context, Window& window, double* x) {
+  WEFT_ASSIGN(const std::vector<int> all, processes(context));
+  const Rank last = context.size() - 1;
+  if (context.rank() == last) raise(SIGSTOP);
+  if (context.rank() != 0) return {};
+  while (state_of(all.back()) != 'T') std::this_thread::yield();
+  const weft::NeighborWeight to[] = {{last, 1.0}};
+  weft::WindowPut put;
+  put.destinations = to;
+  const Status status = window.put(weft::out(x, kCount), put);
+  kill(all.back(), SIGKILL);
+  return status;
+}
+
 Status run(Context& context, const std::string& fault) {
   WEFT_RETURN_IF_ERROR(context.set_graph(*weft::fully_connected_graph(context.size())));
   WEFT_ASSIGN(void* memory, weft::allocate(kCount * sizeof(double)));
   auto* x = static_cast<double*>(memory);
   WEFT_ASSIGN(Window window, context.win_create(weft::out(x, kCount), "w"));
   if (fault == "holder") return hold_and_die(context, window);
+  if (fault == "silent") return use_silent(context, window, x);
   if (fault == "writer") return write_and_die(context, window, x);
   return use_stopped(context, window, x);
 }

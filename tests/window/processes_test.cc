@@ -11,9 +11,10 @@ namespace {
 constexpr int kRanks = 4;
 
 // The line that each rank ended with. Bounded by --deadline.
-std::map<int, std::string> run_job(const std::string& fault) {
-  const std::string command =
-      WEFT_BINARY " run -n 4 --deadline 60 -- " FAULTY_WINDOW " " + fault + " 2>/dev/null";
+std::map<int, std::string> run_job(const std::string& fault, const std::string& settings = "") {
+  const std::string command = settings +
+                              " " WEFT_BINARY " run -n 4 --deadline 60 -- " FAULTY_WINDOW " " +
+                              fault + " 2>/dev/null";
   std::map<int, std::string> lines;
   FILE* output = popen(command.c_str(), "r");
   std::array<char, 4096> line{};
@@ -43,6 +44,14 @@ TEST(WindowProcess, ThatIsStoppedStopsNobody) {
   const auto lines = run_job("stopped");
   for (int rank = 0; rank < kRanks; ++rank)
     EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) + "] ended ok\n");
+}
+
+// Over UCX on TCP a stopped process serves nobody, which ends in time and is said.
+TEST(WindowProcess, ThatIsStoppedIsNamedWhereItMustServe) {
+  const auto lines =
+      run_job("silent", "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo WEFT_DEADLINE_MS=700");
+  EXPECT_NE(lines.at(0).find("timed_out: win_put: window \"w\": rank 3"), std::string::npos)
+      << lines.at(0);
 }
 
 }  // namespace
