@@ -19,6 +19,12 @@ bool is_of_the_path(Code code) {
 
 }  // namespace
 
+Status no_answer(Rank rank) {
+  return Status(Code::timed_out,
+                fmt::format("rank {} did not answer before the deadline (WEFT_DEADLINE_MS)", rank),
+                rank);
+}
+
 void Chain::begin(const Place& place, std::int64_t patience_ns) {
   rank_ = place.rank;
   endpoint_ = place.endpoint;
@@ -111,9 +117,7 @@ void Chain::check_deadline() {
   if (deadline_ns_ == 0) deadline_ns_ = now + patience_ns_;
   if (now < deadline_ns_) return;
   given_up_ = true;
-  failure_ = Status(
-      Code::timed_out,
-      fmt::format("rank {} did not answer before the deadline (WEFT_DEADLINE_MS)", rank_), rank_);
+  failure_ = no_answer(rank_);
   if (is_busy()) endpoint_->abandon(failure_);
 }
 

@@ -36,6 +36,9 @@ struct Place {
   PeerMemory memory;
 };
 
+// The error of a peer that did not answer in time.
+[[nodiscard]] Status no_answer(Rank rank);
+
 class Chain final : public WorkOwner {
  public:
   // Gives up after so long without an answer; the clock is read only if there is a wait.

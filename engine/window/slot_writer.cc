@@ -14,7 +14,8 @@ SlotWriter::SlotWriter(const Place& there, const Shape& theirs, std::size_t inde
 // A message needs a buffer that holds neither the newest message nor the last one of the base
 // before, both of which the reader may want.
 Status SlotWriter::choose_buffer() {
-  if (chain_.repeats() != 0 && buffer_ != kNoBuffer) suspects_.set(buffer_);
+  if (std::exchange(is_suspect_, false)) suspects_.set(buffer_);
+  given_up_ = {};
   if (suspects_.any() && !there_.endpoint->work_may_linger()) suspects_.reset();
   for (std::uint32_t step = 1; step <= kBuffers; ++step) {
     const std::uint32_t buffer = (last_ + step) % kBuffers;
@@ -86,14 +87,41 @@ void SlotWriter::write() {
 }
 
 void SlotWriter::send(const void* data) {
-  step_ = Step::writes;
+  data_ = data;
   last_ = buffer_;
+  is_suspect_ = false;
+  spread() ? open() : write_all();
+}
+
+// Whether the data can go over several rails; then they are about to.
+bool SlotWriter::spread() {
+  // The const is cast away for one class that serves both directions; a write only reads.
+  auto* const from = static_cast<std::byte*>(const_cast<void*>(data_));
+  return spread_.begin(WorkKind::write, there_, {from, tensor_.bytes()},
+                       theirs_.data(index_, buffer_), patience_ns_);
+}
+
+// A reader must see the beginning before any of the data, which take other rails. The read behind
+// it says that it does.
+void SlotWriter::open() {
+  step_ = Step::opens;
   chain_.begin(there_, patience_ns_);
-  const std::size_t control = this->control(buffer_);
-  chain_.write(&number_, sizeof number_, control + offsetof(Control, begin));
-  if (tensor_.count != 0) chain_.write(data, tensor_.bytes(), theirs_.data(index_, buffer_));
-  chain_.write(&header_, sizeof header_, control + offsetof(Control, header));
-  chain_.write(&number_, sizeof number_, control + offsetof(Control, done));
+  const std::size_t begin = control(buffer_) + offsetof(Control, begin);
+  chain_.write(&number_, sizeof number_, begin);
+  chain_.read(&seen_, sizeof seen_, begin);
+}
+
+void SlotWriter::write_all() {
+  chain_.begin(there_, patience_ns_);
+  chain_.write(&number_, sizeof number_, control(buffer_) + offsetof(Control, begin));
+  if (tensor_.count != 0) chain_.write(data_, tensor_.bytes(), theirs_.data(index_, buffer_));
+  close();
+}
+
+void SlotWriter::close() {
+  step_ = Step::writes;
+  chain_.write(&header_, sizeof header_, control(buffer_) + offsetof(Control, header));
+  chain_.write(&number_, sizeof number_, control(buffer_) + offsetof(Control, done));
   if (signal_ >= 0) raise(chain_, signal_);
 }
 
@@ -103,20 +131,52 @@ void SlotWriter::raise(Chain& chain, int signal) {
   chain.write(&raised, sizeof raised, theirs_.signal(index_, signal));
 }
 
+void SlotWriter::give_up(const Status& why) {
+  chain_.give_up(why);
+  if (step_ == Step::spreads) spread_.give_up(why);
+  given_up_ = why;
+}
+
 bool SlotWriter::advance() {
   if (step_ == Step::idle) return false;
-  const bool moved = chain_.advance();
-  if (!chain_.is_over()) return moved;
-  repeats_ += chain_.repeats();
-  status_ = chain_.status();
-  if (step_ == Step::reads_back && status_.ok()) {
-    add_to_sum(false);
-    write();
-    return true;
+  const bool spreads = step_ == Step::spreads;
+  const bool moved = spreads ? spread_.advance() : chain_.advance();
+  if (!(spreads ? spread_.is_over() : chain_.is_over())) return moved;
+  if (!spreads) {
+    repeats_ += chain_.repeats();
+    is_suspect_ |= chain_.repeats() != 0;
+  }
+  go_on();
+  return true;
+}
+
+// The step has ended; what comes next?
+void SlotWriter::go_on() {
+  if (step_ == Step::spreads) {
+    if (spread_.status().ok()) {
+      chain_.begin(there_, patience_ns_);
+      return close();
+    }
+    if (given_up_.ok() && there_.endpoint->failure().ok()) {
+      ++repeats_;
+      is_suspect_ = true;
+      return write_all();
+    }
+    status_ = spread_.status();
+  } else {
+    status_ = chain_.status();
+    if (status_.ok() && step_ == Step::reads_back) {
+      add_to_sum(false);
+      return write();
+    }
+    if (status_.ok() && step_ == Step::opens) {
+      if (!spread()) return write_all();
+      step_ = Step::spreads;
+      return;
+    }
   }
   if (signal_ >= 0) there_.endpoint->wake_peer();
   step_ = Step::idle;
-  return true;
 }
 
 }  // namespace weft::window

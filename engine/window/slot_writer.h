@@ -11,6 +11,7 @@
 
 #include "engine/window/chain.h"
 #include "engine/window/layout.h"
+#include "engine/window/spread.h"
 #include "engine/window/tensor.h"
 
 namespace weft::window {
@@ -31,7 +32,7 @@ class SlotWriter {
   void raise(Chain& chain, int signal);
 
   bool advance();
-  void give_up(const Status& why) { chain_.give_up(why); }
+  void give_up(const Status& why);
   [[nodiscard]] bool is_over() const { return step_ == Step::idle; }
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] const Place& there() const { return there_; }
@@ -39,7 +40,9 @@ class SlotWriter {
   [[nodiscard]] int repeats() const { return repeats_; }
 
  private:
-  enum class Step : std::uint8_t { idle, reads_back, writes };
+  // A message is written as one chain, or, if it is large and there are several rails, in three
+  // steps: begin, the data over all rails, and the rest.
+  enum class Step : std::uint8_t { idle, reads_back, opens, spreads, writes };
 
   [[nodiscard]] std::size_t control(std::uint32_t buffer) const {
     return theirs_.control(index_, buffer);
@@ -48,6 +51,11 @@ class SlotWriter {
   void add_to_sum(bool replaces);
   void write();
   void send(const void* data);
+  void open();
+  void write_all();
+  void close();
+  [[nodiscard]] bool spread();
+  void go_on();
 
   const Place there_;
   const Shape theirs_;
@@ -71,7 +79,12 @@ class SlotWriter {
   int signal_ = -1;
   std::int64_t patience_ns_ = 0;
   std::array<std::uint64_t, kWindowSignals> raised_{};
+  const void* data_ = nullptr;  // of the message under way
   Chain chain_;
+  Spread spread_;
+  std::uint64_t seen_ = 0;   // what a read behind `begin` brings
+  Status given_up_;          // why the message was given up
+  bool is_suspect_ = false;  // the message under way was repeated
   int repeats_ = 0;
   Status status_;
 };

@@ -147,31 +147,58 @@ Status GetTask::begin() {
 }
 
 // The version is read before and after the tensor, in order: if it is even and has not changed, the
-// owner wrote nothing in between.
+// owner wrote nothing in between. A large tensor comes over all rails, between two chains.
 void GetTask::ask(Source& source) const {
+  const std::span<std::byte> incoming(source.reader->incoming(), window_.shape().bytes());
   source.chain.begin(source.part, window_.patience_ns());
   source.chain.read(&source.before, sizeof source.before, offsetof(Head, version));
+  source.spreads =
+      !source.has_failed_spread &&
+      source.spread.begin(WorkKind::read, source.tensor, incoming, 0, window_.patience_ns());
+  if (source.spreads) return;
   source.chain.go_to(source.tensor.memory);
-  source.chain.read(source.reader->incoming(), window_.shape().bytes(), 0);
+  source.chain.read(incoming.data(), incoming.size(), 0);
   source.chain.go_to(source.part.memory);
+  ask_rest(source);
+}
+
+void GetTask::ask_rest(Source& source) const {
   source.chain.read(&source.p, sizeof source.p, offsetof(Head, p));
   source.chain.read(&source.after, sizeof source.after, offsetof(Head, version));
+}
+
+bool GetTask::go_on(Source& source) const {
+  const bool moved = source.chain.advance();
+  if (!source.chain.is_over()) return moved;
+  if (source.spreads && source.chain.status().ok()) {
+    const bool spread = source.spread.advance();
+    if (!source.spread.is_over()) return spread || moved;
+    source.spreads = false;
+    if (!source.spread.status().ok()) {
+      source.has_failed_spread = true;
+      ask(source);
+      return true;
+    }
+    source.chain.begin(source.part, window_.patience_ns());
+    ask_rest(source);
+    return true;
+  }
+  const bool is_whole = source.before == source.after && source.before % 2 == 0;
+  source.is_done = !source.chain.status().ok() || is_whole;
+  if (!source.is_done) ask(source);
+  return true;
 }
 
 bool GetTask::proceed() {
   bool moved = false;
   for (Source& source : sources_) {
     if (source.is_done) continue;
-    moved |= source.chain.advance();
-    if (!source.chain.is_over()) {
-      if (const Status gone = window_.check_alive(source.tensor); !gone.ok())
-        source.chain.give_up(gone);
-      continue;
+    moved |= go_on(source);
+    if (source.is_done) continue;
+    if (const Status gone = window_.check_alive(source.tensor); !gone.ok()) {
+      source.chain.give_up(gone);
+      source.spread.give_up(gone);
     }
-    const bool is_whole = source.before == source.after && source.before % 2 == 0;
-    source.is_done = !source.chain.status().ok() || is_whole;
-    if (!source.is_done) ask(source);
-    moved = true;
   }
   return moved;
 }
@@ -181,7 +208,10 @@ bool GetTask::is_done() const {
 }
 
 void GetTask::give_up(const Status& why) {
-  for (Source& source : sources_) source.chain.give_up(why);
+  for (Source& source : sources_) {
+    source.chain.give_up(why);
+    source.spread.give_up(why);
+  }
 }
 
 Status GetTask::finish() {

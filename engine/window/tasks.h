@@ -16,6 +16,7 @@
 #include "engine/lane/lane.h"
 #include "engine/window/chain.h"
 #include "engine/window/locks.h"
+#include "engine/window/spread.h"
 
 namespace weft {
 class WindowObject;
@@ -100,6 +101,9 @@ class GetTask final : public Task {
     Place tensor;
     Place part;
     Chain chain{};
+    Spread spread{};
+    bool has_failed_spread = false;
+    bool spreads = false;  // the tensor comes over several rails, now
     std::uint64_t before = 0;
     std::uint64_t after = 0;
     double p = 0;
@@ -114,6 +118,8 @@ class GetTask final : public Task {
   void give_up(const Status& why) override;
   Status finish() override;
   void ask(Source& source) const;
+  void ask_rest(Source& source) const;
+  bool go_on(Source& source) const;
 
   std::vector<Source> sources_;
 };

@@ -17,11 +17,16 @@ namespace {
 
 using Cut = SimNetwork::Cut;
 
-constexpr std::size_t kCount = 24;
-constexpr int kMessages = 60;
+// Small messages take one rail each, large ones all rails at once.
+struct Size {
+  std::size_t count;
+  int messages;
+  std::uint64_t seeds;
+};
+constexpr Size kSmall{24, 60, 96};
+constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, 12};
+
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
-const window::TensorShape kTensor{kCount, DataType::f64};
-const window::Shape kShape{kCount * sizeof(double), 1, 1};
 
 PairOptions two_rails(std::uint64_t seed) {
   PairOptions options;
@@ -35,17 +40,21 @@ PairOptions two_rails(std::uint64_t seed) {
 // is found out. Each rank has a part of the window.
 class SimSlot {
  public:
-  explicit SimSlot(std::uint64_t seed) : random_(seed), pair_(two_rails(seed)) {
+  SimSlot(std::uint64_t seed, std::size_t count)
+      : tensor_{count, DataType::f64},
+        shape_{count * sizeof(double), 1, 1},
+        random_(seed),
+        pair_(two_rails(seed)) {
     for (const Rank rank : {0, 1}) {
       streams_.push_back(std::make_unique<Stream>(
           pair_.from(rank), pair_.from(1 - rank), 1, ~std::uint32_t{0},
           [](std::uint32_t number) -> std::size_t { return 1 + number % 448; }));
-      parts_[rank] = Memory::allocate(kShape.total()).value();
+      parts_[rank] = Memory::allocate(shape_.total()).value();
       regions_[rank] = pair_.at(rank).expose(part(rank)).value();
     }
-    const auto* ack = reinterpret_cast<const std::uint64_t*>(part(0).data() + kShape.ack(0));
-    writer_ = std::make_unique<window::SlotWriter>(place_of(1), kShape, 0, kTensor, ack);
-    reader_ = std::make_unique<window::SlotReader>(0, part(1).data(), kShape, 0, kTensor);
+    const auto* ack = reinterpret_cast<const std::uint64_t*>(part(0).data() + shape_.ack(0));
+    writer_ = std::make_unique<window::SlotWriter>(place_of(1), shape_, 0, tensor_, ack);
+    reader_ = std::make_unique<window::SlotReader>(0, part(1).data(), shape_, 0, tensor_);
   }
 
   [[nodiscard]] Pair& pair() { return pair_; }
@@ -73,8 +82,8 @@ class SimSlot {
     EXPECT_TRUE(reader_->visit(Deadline::after_ms(1'000)).ok());
     std::vector<Term> terms;
     reader_->add_terms(1.0, terms);
-    std::vector<double> value(kCount);
-    add_up(kTensor, terms, value.data());
+    std::vector<double> value(tensor_.count);
+    add_up(tensor_, terms, value.data());
     for (const double each : value) {
       EXPECT_EQ(each, value[0]) << "a torn value";
       if (each != value[0]) break;
@@ -84,7 +93,7 @@ class SimSlot {
       if (const std::uint64_t* base = reader_->base_to_tell()) {
         base_ = *base;
         tell_.begin(place_of(0), kPatienceNs);
-        tell_.write(&base_, sizeof base_, kShape.ack(0));
+        tell_.write(&base_, sizeof base_, shape_.ack(0));
       }
     }
     return value[0];
@@ -92,7 +101,7 @@ class SimSlot {
 
  private:
   [[nodiscard]] std::span<std::byte> part(Rank rank) const {
-    return {parts_[rank].as<std::byte>(), kShape.total()};
+    return {parts_[rank].as<std::byte>(), shape_.total()};
   }
   // The part of `rank`, as the other one sees it.
   [[nodiscard]] window::Place place_of(Rank rank) {
@@ -100,9 +109,11 @@ class SimSlot {
     const std::uint32_t number =
         numbers_[rank] != 0 ? numbers_[rank] : way.import_region(regions_[rank].key).value();
     numbers_[rank] = number;
-    return {rank, &way, {{PieceForm::region, 0, kShape.total(), number}}};
+    return {rank, &way, {{PieceForm::region, 0, shape_.total(), number}}};
   }
 
+  const window::TensorShape tensor_;
+  const window::Shape shape_;
   std::mt19937_64 random_;
   Pair pair_;
   std::vector<std::unique_ptr<Stream>> streams_;
@@ -116,10 +127,10 @@ class SimSlot {
 };
 
 // Messages of 1, 2, 3, …; a put now and then if `puts`. The value at the end, and what was taken.
-void run(std::uint64_t seed, Cut how, bool puts, int& repeats) {
+void run(std::uint64_t seed, const Size& size, Cut how, bool puts, int& repeats) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  SimSlot slot(seed);
-  std::vector<double> x(kCount);
+  SimSlot slot(seed, size.count);
+  std::vector<double> x(size.count);
   int sent = 0;
   double since_put = 0;  // what was sent from the last put on
   double all = 0;
@@ -137,10 +148,10 @@ void run(std::uint64_t seed, Cut how, bool puts, int& repeats) {
     }
     if (slot.writer().is_over()) {
       ASSERT_TRUE(slot.writer().status().ok()) << slot.writer().status().to_string();
-      if (sent == kMessages) break;
+      if (sent == size.messages) break;
       const double amount = ++sent;
       const bool is_put = puts && slot.draw(4) == 0;
-      x.assign(kCount, amount);
+      x.assign(size.count, amount);
       since_put = is_put ? amount : since_put + amount;
       all += amount;
       const Status begun = is_put
@@ -157,7 +168,7 @@ void run(std::uint64_t seed, Cut how, bool puts, int& repeats) {
     }
     if (testing::Test::HasFailure()) return;
   }
-  ASSERT_EQ(sent, kMessages) << "the writer stands still";
+  ASSERT_EQ(sent, size.messages) << "the writer stands still";
   repeats += slot.writer().repeats();
   // What a dead rail still delivers changes nothing.
   for (int turn = 0; turn < 1'000; ++turn) slot.step();
@@ -168,16 +179,27 @@ class SimSlots : public testing::TestWithParam<Cut> {};
 INSTANTIATE_TEST_SUITE_P(Cuts, SimSlots,
                          testing::Values(Cut::told, Cut::half, Cut::silent, Cut::late));
 
-TEST_P(SimSlots, LoseNothingAndTakeNothingTwice) {
+void run_all(const Size& size, Cut how, bool puts) {
   int repeats = 0;
-  for (std::uint64_t seed = 1; seed <= seeds(150); ++seed) run(seed, GetParam(), false, repeats);
+  for (std::uint64_t seed = 1; seed <= seeds(size.seeds); ++seed)
+    run(seed, size, how, puts, repeats);
   EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
 }
 
+TEST_P(SimSlots, LoseNothingAndTakeNothingTwice) {
+  run_all(kSmall, GetParam(), false);
+}
+
 TEST_P(SimSlots, HaveTheLastPutAndWhatCameAfterIt) {
-  int repeats = 0;
-  for (std::uint64_t seed = 1; seed <= seeds(150); ++seed) run(seed, GetParam(), true, repeats);
-  EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
+  run_all(kSmall, GetParam(), true);
+}
+
+TEST_P(SimSlots, OverAllRailsLoseNothing) {
+  run_all(kLarge, GetParam(), false);
+}
+
+TEST_P(SimSlots, OverAllRailsHaveTheLastPut) {
+  run_all(kLarge, GetParam(), true);
 }
 
 }  // namespace
