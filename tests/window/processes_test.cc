@@ -46,6 +46,7 @@ TEST(WindowProcess, ThatIsStoppedStopsNobody) {
     EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) + "] ended ok\n");
 }
 
+#ifdef HAS_UCX
 // Over UCX on TCP a stopped process serves nobody, which ends in time and is said.
 TEST(WindowProcess, ThatIsStoppedIsNamedWhereItMustServe) {
   const auto lines =
@@ -53,5 +54,6 @@ TEST(WindowProcess, ThatIsStoppedIsNamedWhereItMustServe) {
   EXPECT_NE(lines.at(0).find("timed_out: win_put: window \"w\": rank 3"), std::string::npos)
       << lines.at(0);
 }
+#endif
 
 }  // namespace

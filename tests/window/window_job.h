@@ -24,7 +24,11 @@ class OverBoth : public testing::TestWithParam<Ways> {
   }
 };
 
+#ifdef HAS_UCX
 inline const auto kBothWays = testing::Values(Ways::memory, Ways::network);
+#else
+inline const auto kBothWays = testing::Values(Ways::memory);
+#endif
 
 inline void expect_ok(const Status& status) {
   EXPECT_TRUE(status.ok()) << status.to_string();
