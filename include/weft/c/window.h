@@ -13,8 +13,9 @@
 // weights, pages and ranks are read during the call only. `how` may be NULL, which stands for a
 // struct of zeros.
 //
-// Memory. Neighbors on other machines reach a tensor with weft_window_get(), weft_window_write()
-// and weft_window_read() only in memory of weft_allocate(), unless the network is RDMA verbs.
+// Memory. With weft_window_get(), weft_window_write() and weft_window_read(), neighbors on other
+// machines reach a tensor only in memory of weft_allocate(). Else it is WEFT_NO_PERMISSION there.
+// weft_window_put() and weft_window_accumulate() take any memory.
 #pragma once
 
 #include <weft/c/context.h>
