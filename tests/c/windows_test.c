@@ -153,8 +153,8 @@ static void test_put_and_update(const struct ranks* all, int shared) {
   end_ring(all, "put", shared, &ring);
 }
 
-static void test_get(const struct ranks* all) {
-  struct ring ring = make_ring(all, "get", 1, all->rank);
+static void test_get(const struct ranks* all, int shared) {
+  struct ring ring = make_ring(all, "get", shared, all->rank);
   const weft_peer twice = {ring.before, 2};
   const weft_get_options get = {
       .size = sizeof(get), .require_mutex = 1, .sources = &twice, .source_count = 1};
@@ -172,7 +172,7 @@ static void test_get(const struct ranks* all) {
   OK(weft_barrier(all->context));
   OK(weft_window_update_then_collect(ring.window, 0));
   CHECK(holds(ring.x, all->rank + ring.before));
-  end_ring(all, "get", 1, &ring);
+  end_ring(all, "get", shared, &ring);
 }
 
 // Push-sum: x / p goes to the mean, and the sum of p is the number of ranks.
@@ -202,8 +202,8 @@ static void test_push_sum(const struct ranks* all) {
   end_ring(all, "push", 1, &ring);
 }
 
-static void test_raw_access(const struct ranks* all) {
-  struct ring ring = make_ring(all, "raw", 1, 0);
+static void test_raw_access(const struct ranks* all, int shared) {
+  struct ring ring = make_ring(all, "raw", shared, 0);
   double y[4] = {all->rank, 20, 30, 40};
   const weft_page pages[] = {{0, 8}, {24, 0}};  // element 0 goes to 1, element 3 to 0
   OK(weft_window_write(ring.window, ring.after, y, 4, WEFT_F64, pages, 2, 8, 3));
@@ -227,7 +227,7 @@ static void test_raw_access(const struct ranks* all) {
   INVALID(weft_window_lock(ring.window, owner, 1), "locked by this rank already");
   INVALID(weft_context_win_free(all->context, "raw"), "holds mutexes");
   OK(weft_window_unlock(ring.window));
-  end_ring(all, "raw", 1, &ring);
+  end_ring(all, "raw", shared, &ring);
 }
 
 static void test_bad_windows(const struct ranks* all) {
@@ -354,9 +354,11 @@ static void test_all(weft_context* context) {
   test_facts(&all);
   test_put_and_update(&all, 1);
   test_put_and_update(&all, 0);
-  test_get(&all);
+  test_get(&all, 1);
+  test_get(&all, 0);
   test_push_sum(&all);
-  test_raw_access(&all);
+  test_raw_access(&all, 1);
+  test_raw_access(&all, 0);
   test_bad_windows(&all);
   test_bad_calls(&all);
   end_with_a_window(&all);

@@ -13,9 +13,7 @@
 // weights, pages and ranks are read during the call only. `how` may be NULL, which stands for a
 // struct of zeros.
 //
-// Memory. With weft_window_get(), weft_window_write() and weft_window_read(), neighbors on other
-// machines reach a tensor only in memory of weft_allocate(). Else it is WEFT_NO_PERMISSION there.
-// weft_window_put() and weft_window_accumulate() take any memory.
+// The tensor may be any memory. If neighbors get from it, memory of weft_allocate() is cheaper.
 #pragma once
 
 #include <weft/c/context.h>
