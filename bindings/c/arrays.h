@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -18,6 +19,13 @@ inline weft_peer shown(const Peer& peer) {
 }
 inline weft_edge shown(const Edge& edge) {
   return {edge.from, edge.to, edge.weight};
+}
+
+inline std::int32_t shown(Rank rank) {
+  return rank;
+}
+inline std::uint64_t shown(std::uint64_t number) {
+  return number;
 }
 
 // *count := the number of values, which are copied to `to`. Without memory they are only counted.

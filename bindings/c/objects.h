@@ -39,6 +39,13 @@ struct ConfigObject {
   Config config;  // guarded by lock_objects()
 };
 
+// A window, and the progress mode of its context, for handles of works on it.
+struct WindowHandle {
+  WindowHandle(Window made, ProgressMode mode) : window(std::move(made)), progress(mode) {}
+  Window window;
+  const ProgressMode progress;
+};
+
 // Which object and which name belong to a type of handle.
 template <typename Shown>
 struct Of;
@@ -77,6 +84,12 @@ struct Of<weft_store> {
   using Object = Store;
   static constexpr Kind kKind = Kind::store;
   static constexpr const char* kName = "weft_store";
+};
+template <>
+struct Of<weft_window> {
+  using Object = WindowHandle;
+  static constexpr Kind kKind = Kind::window;
+  static constexpr const char* kName = "weft_window";
 };
 
 template <typename Shown>
@@ -117,6 +130,23 @@ Status release(Shown* handle, const char* argument) {
   if (handle == nullptr) return {};
   return remove_object(Of<Shown>::kKind, handle).is_known ? Status()
                                                           : unknown_handle<Shown>(argument);
+}
+
+// *handle := a handle of what begin() starts, which is a Result<Handle>. The handle is made before
+// the start, because nothing may fail after it.
+template <typename Begin>
+Status give_started(ProgressMode progress, weft_handle** handle, Begin begin) {
+  auto started = std::make_shared<HandleObject>(Handle(), progress);
+  weft_handle* made = nullptr;
+  give(started, &made);
+  Result<Handle> result = begin();
+  if (!result.ok()) {
+    (void)release(made, "handle");
+    return result.status();
+  }
+  started->handle = *std::move(result);
+  *handle = made;
+  return {};
 }
 
 }  // namespace weft::c

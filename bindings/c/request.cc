@@ -11,6 +11,31 @@
 #include "bindings/c/structs.h"
 
 namespace weft::c {
+
+Status check_number(const char* member, std::int32_t value, std::int32_t most, const char* what) {
+  if (value >= 0 && value <= most) return {};
+  return argument_error(member, "is " + std::to_string(value) + ", which is no " + what);
+}
+
+Status check_type(weft_data_type type) {
+  return check_number("type", type, WEFT_U64, "data type");
+}
+
+Status check_flag(const char* member, std::int32_t value) {
+  return check_number(member, value, 1, "answer (0 or 1)");
+}
+
+Status convert_peers(const weft_peer* from, std::size_t count, const char* argument,
+                     std::vector<NeighborWeight>& kept,
+                     std::optional<std::span<const NeighborWeight>>& to) {
+  WEFT_RETURN_IF_ERROR(check_array(from, count, argument));
+  if (from == nullptr) return {};  // absent
+  kept.reserve(count);
+  for (const weft_peer& peer : std::span(from, count)) kept.push_back({peer.rank, peer.weight});
+  to = kept;
+  return {};
+}
+
 namespace {
 
 // Which members of a weft_request an operation uses.
@@ -65,26 +90,6 @@ std::optional<std::uint32_t> uses_of(weft_operation operation, bool receives) {
   }
 }
 
-Status check_number(const char* member, std::int32_t value, std::int32_t most, const char* what) {
-  if (value >= 0 && value <= most) return {};
-  return argument_error(member, "is " + std::to_string(value) + ", which is no " + what);
-}
-
-Status check_flag(const char* member, std::int32_t value) {
-  return check_number(member, value, 1, "answer (0 or 1)");
-}
-
-Status convert_peers(const weft_peer* from, std::size_t count, const char* argument,
-                     std::vector<NeighborWeight>& kept,
-                     std::optional<std::span<const NeighborWeight>>& to) {
-  WEFT_RETURN_IF_ERROR(check_array(from, count, argument));
-  if (from == nullptr) return {};  // absent
-  kept.reserve(count);
-  for (const weft_peer& peer : std::span(from, count)) kept.push_back({peer.rank, peer.weight});
-  to = kept;
-  return {};
-}
-
 Status convert_weights(const weft_weights* given, Converted& to) {
   weft_weights from{};
   WEFT_RETURN_IF_ERROR(read_struct(given, "weights", from));
@@ -126,7 +131,7 @@ Status convert(const weft_request& from, Converted& converted) {
   const auto is_used = [&](Use use) { return (*uses & use) != 0; };
   to.collective = static_cast<Collective>(from.operation);
   if (is_used(kX) || is_used(kY)) {
-    WEFT_RETURN_IF_ERROR(check_number("type", from.type, WEFT_U64, "data type"));
+    WEFT_RETURN_IF_ERROR(check_type(from.type));
     const auto type = static_cast<DataType>(from.type);
     to.input.type = to.output.type = type;
   }

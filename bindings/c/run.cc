@@ -23,17 +23,8 @@ Status start_checked(weft_context* context, const weft_request& request, weft_ha
   WEFT_ASSIGN(const auto object, object_of(context, "context"));
   Converted converted;
   WEFT_RETURN_IF_ERROR(convert(request, converted));
-  auto started = std::make_shared<HandleObject>(Handle(), object->context->config().progress);
-  weft_handle* made = nullptr;
-  give(started, &made);  // before the start, because nothing may fail after it
-  Result<Handle> result = object->context->start(converted.request);
-  if (!result.ok()) {
-    (void)release(made, "handle");
-    return result.status();
-  }
-  started->handle = *std::move(result);
-  *handle = made;
-  return {};
+  return give_started(object->context->config().progress, handle,
+                      [&] { return object->context->start(converted.request); });
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 Each rank trains on its own part of the images. Rank 0 prints the accuracy on images that no rank
 has trained on: the mean over the ranks, and the lowest. The ranks' models come close to each other
-but need not become equal, except with --optimizer gradient.
+but need not become equal, except with --optimizer gradient. With put and get no rank waits for
+another one.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ def distribute(name: str, optimizer: Any, model: nn.Module) -> Any:
         return bf.DistributedGradientAllreduceOptimizer(optimizer, model)
     if name == "atc":
         return bf.DistributedAdaptThenCombineOptimizer(optimizer, model)
+    windows = {
+        "put": bf.DistributedWinPutOptimizer,
+        "get": bf.DistributedPullGetOptimizer,
+        "push": bf.DistributedPushSumOptimizer,
+    }
+    if name in windows:
+        return windows[name](optimizer, model)
     kinds = {
         "awc": Kinds.neighbor_allreduce,
         "dynamic": Kinds.neighbor_allreduce,
@@ -72,7 +80,8 @@ def accuracy(model: nn.Module, data: Data) -> torch.Tensor:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = ("gradient", "awc", "atc", "dynamic", "allreduce", "hierarchical", "alone")
+    names = ["gradient", "awc", "atc", "dynamic", "allreduce", "hierarchical", "alone"]
+    names += ["put", "get", "push"]
     parser.add_argument("--optimizer", choices=names, default="awc")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=16)

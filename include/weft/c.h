@@ -12,10 +12,10 @@
 // or a handle of another type is WEFT_INVALID_ARGUMENT. A context after weft_context_close() is
 // WEFT_CLOSED. The text names the function and the argument.
 //
-// Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store). Who
-// makes one frees it with its `…_free` function, which accepts NULL. A value is never given out
-// twice, so a handle that was freed never becomes that of another object. Objects may be freed in
-// any order: a context keeps its store and its graph.
+// Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store,
+// weft_window). Who makes one frees it with its `…_free` function, which accepts NULL. A value is
+// never given out twice, so a handle that was freed never becomes that of another object. Objects
+// may be freed in any order: a context keeps its store and its graph.
 //
 // Structs. The first member of a struct that may grow is its size in bytes, which the caller sets:
 //
@@ -29,6 +29,7 @@
 // another thread frees the handle meanwhile.
 //
 // Operations: weft/c/operations.h says which there are, and to whom memory belongs meanwhile.
+// Windows: weft/c/window.h.
 #pragma once
 
 #include <weft/c/base.h>
@@ -43,3 +44,4 @@
 #include <weft/c/started.h>
 #include <weft/c/store.h>
 #include <weft/c/types.h>
+#include <weft/c/window.h>

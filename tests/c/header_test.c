@@ -19,6 +19,11 @@ LAST_MEMBER_ENDS(weft_graph_properties, max_out_degree, 40);
 LAST_MEMBER_ENDS(weft_mixing, rounds, 32);
 LAST_MEMBER_ENDS(weft_local_view, self_weight, 64);
 LAST_MEMBER_ENDS(weft_heap_usage, huge_bytes, 24);
+LAST_MEMBER_ENDS(weft_window_options, reserved, 16);
+LAST_MEMBER_ENDS(weft_put_options, signal, 48);
+LAST_MEMBER_ENDS(weft_get_options, source_count, 32);
+LAST_MEMBER_ENDS(weft_update_options, clone, 56);
+LAST_MEMBER_ENDS(weft_page, remote_offset, 16);
 static_assert(offsetof(weft_request, x) == 16 && offsetof(weft_request, op) == 48, "request");
 static_assert(offsetof(weft_request, counts) == 88 && offsetof(weft_request, group) == 120,
               "request");

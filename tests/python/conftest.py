@@ -5,10 +5,13 @@ The tests use the installed package, never the sources.
 
 from __future__ import annotations
 
+import select
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from typing import Any, Callable, List, Optional
 
 import pytest
@@ -67,6 +70,37 @@ def alone(program: str, limit_s: float = LIMIT_S) -> "subprocess.CompletedProces
         text=True,
         timeout=limit_s,
     )
+
+
+def interrupt_a_wait(program: str) -> None:
+    """Interrupts a program that prints "ready" before it waits, and "interrupted" afterwards."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        until_it_waits(child.pid)
+        sent = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - sent < 5
+        assert child.wait(LIMIT_S) == 0
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def until_it_waits(process: int) -> None:
+    """Returns when the main thread of the process has slept for several looks in a row."""
+    asleep = 0
+    end = time.monotonic() + LIMIT_S
+    while asleep < 5 and time.monotonic() < end:
+        with open(f"/proc/{process}/stat") as file:
+            state = file.read().rsplit(")", 1)[1].split()[0]
+        asleep = asleep + 1 if state == "S" else 0
+        select.select([], [], [], 0.005)  # the next look
 
 
 @pytest.fixture

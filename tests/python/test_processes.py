@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 import weft
 
-from conftest import LIMIT_S, alone, as_processes
+from conftest import LIMIT_S, alone, as_processes, interrupt_a_wait, until_it_waits
 
 
 def test_average_on_four_ranks() -> None:
@@ -231,33 +230,7 @@ def test_control_c_ends_a_wait(wait: str) -> None:
         other[0].close()
         ctx.close()
     """
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        _until_it_waits(child.pid)
-        sent = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        assert child.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - sent < 5
-        assert child.wait(LIMIT_S) == 0
-    finally:
-        child.kill()
-        child.wait()
-        child.stdout.close()
-
-
-def _until_it_waits(process: int) -> None:
-    """Returns when the main thread of the process has slept for several looks in a row."""
-    asleep = 0
-    end = time.monotonic() + LIMIT_S
-    while asleep < 5 and time.monotonic() < end:
-        with open(f"/proc/{process}/stat") as file:
-            state = file.read().rsplit(")", 1)[1].split()[0]
-        asleep = asleep + 1 if state == "S" else 0
-        select.select([], [], [], 0.005)  # the next look
+    interrupt_a_wait(program)
 
 
 def test_control_c_while_joining() -> None:
@@ -285,7 +258,7 @@ def test_control_c_while_joining() -> None:
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-        _until_it_waits(child.pid)
+        until_it_waits(child.pid)
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "interrupted\n"
         assert child.wait(LIMIT_S) == 0

@@ -132,7 +132,9 @@ def test_a_rank_that_dies_is_named_by_the_others() -> None:
     assert done.returncode == 7 and done.stdout.count("told") == 2, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("optimizer", ["gradient", "awc", "atc", "dynamic", "hierarchical"])
+@pytest.mark.parametrize(
+    "optimizer", ["gradient", "awc", "atc", "dynamic", "hierarchical", "put", "get", "push"]
+)
 def test_the_example_learns_digits(optimizer: str) -> None:
     example = pathlib.Path(__file__).parents[2] / "examples" / "python" / "digits.py"
     command = [sys.executable, "-m", "weft.run", "-n", "2", "--", sys.executable, str(example)]

@@ -33,10 +33,17 @@ def average() -> npt.NDArray[np.float32]:
     handle: weft.Handle = ctx.allreduce_start(x)
     handle.then(lambda error: None)
     handle.wait(timeout=1.0)
+    window: weft.Window = ctx.win_create(x, "x", zero_init=True)
+    started: weft.Handle = window.put_start(self_weight=0.5, dst_weights={0: 1.0}, signal=1)
+    started.wait()
+    with window.lock([0]):
+        window.write(0, y, [(0, 0)], 4)
+    versions: dict[int, int] = window.versions()
+    z: npt.NDArray[np.float32] = window.read(0, y, offset=4 * versions[0])
     part = ctx.split(0)
     if part is not None:
         part.close()
-    return y
+    return z
 
 
 async def wait(ctx: weft.Context) -> object:
@@ -70,6 +77,8 @@ ctx.allreduce(np.zeros(3), op=3.5)
 ctx.set_graph("ring")
 ctx.neighbour_allreduce(np.zeros(3))
 weft.Handle().wait("soon")
+ctx.win_create(np.zeros(3), 3)
+ctx.window("x").put(self_weight="half")
 '''
 
 
@@ -91,4 +100,4 @@ def test_mypy_strict(tmp_path: Path) -> None:
     right = check(tmp_path, RIGHT)
     assert right.returncode == 0, right.stdout
     wrong = check(tmp_path, WRONG)
-    assert wrong.stdout.count("error:") >= 4, wrong.stdout
+    assert wrong.stdout.count("error:") >= 6, wrong.stdout

@@ -1,4 +1,6 @@
 // context: making contexts, their properties, and the raw calls, which take addresses.
+#include "bindings/python/core/context.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -13,20 +15,11 @@
 #include "bindings/python/core/gil.h"
 #include "bindings/python/core/handle.h"
 #include "bindings/python/core/request.h"
-#include "bindings/python/core/session.h"
 #include "bindings/python/core/store.h"
 #include "bindings/python/core/waiting.h"
 
 namespace weft::python {
 namespace {
-
-// What Python holds. Copies share the session.
-struct PyContext {
-  SharedSession session;
-
-  [[nodiscard]] Session& operator*() const { return *session; }
-  [[nodiscard]] Session* operator->() const { return session.get(); }
-};
 
 PyContext opened(std::unique_ptr<Context> context) {
   return {std::make_shared<Session>(std::move(context))};
@@ -257,6 +250,7 @@ void bind_context(nb::module_& module) {
   type.def("split", &split, nb::arg("color"), nb::arg("key") = 0,
            "Collective: a context of the ranks that give the same color, numbered by (key, rank); "
            "None for a negative color.");
+  bind_context_windows(type);
   type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),
            "What this context holds and has done.");
   type.def("explain", &explain, "Why the last operation ran as it did.");

@@ -20,10 +20,6 @@ Enum checked(const char* what, int value, int first, int last) {
   return static_cast<Enum>(value);
 }
 
-DataType type_of(int number) {
-  return checked<DataType>("data type number", number, 0, static_cast<int>(kDataTypes) - 1);
-}
-
 template <typename T>
 void read_numbers(const char* what, nb::handle from, std::vector<T>& to) {
   for (const nb::handle each : nb::borrow<nb::object>(from)) {
@@ -48,7 +44,18 @@ NeighborWeight one_weight(const char* what, nb::handle rank, nb::handle weight) 
   return result;
 }
 
-// A dictionary from ranks to weights, or ranks alone, whose weights are 1.
+}  // namespace
+
+DataType type_of(int number) {
+  return checked<DataType>("data type number", number, 0, static_cast<int>(kDataTypes) - 1);
+}
+
+std::vector<Rank> read_ranks(const char* what, nb::handle from) {
+  std::vector<Rank> ranks;
+  read_numbers(what, from, ranks);
+  return ranks;
+}
+
 void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>& to) {
   if (nb::isinstance<nb::dict>(from)) {
     for (const auto& [rank, weight] : nb::borrow<nb::dict>(from)) {
@@ -60,12 +67,6 @@ void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>
     }
   }
 }
-
-bool is_given(nb::handle value) {
-  return value.is_valid() && !value.is_none();
-}
-
-}  // namespace
 
 CallArguments::CallArguments(int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y,
                              std::size_t ny, int dtype, int op, int algorithm)
@@ -91,7 +92,7 @@ void CallArguments::set_options(const RawOptions& options) {
     request_.receive_counts = receive_counts_;
   }
   if (is_given(options.group)) {
-    read_numbers("the ranks of a group", options.group, group_);
+    group_ = read_ranks("the ranks of a group", options.group);
     request_.group = group_;
   }
   const Collective kind = request_.collective;

@@ -19,6 +19,15 @@ struct RawOptions {
   bool push_sum = false;
 };
 
+// Each raises InvalidArgument, with `what` in its text, for things of another kind.
+[[nodiscard]] DataType type_of(int number);
+[[nodiscard]] std::vector<Rank> read_ranks(const char* what, nb::handle from);
+// A dictionary from ranks to weights, or ranks alone, whose weights are 1.
+void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>& to);
+[[nodiscard]] inline bool is_given(nb::handle value) {
+  return value.is_valid() && !value.is_none();
+}
+
 class CallArguments {
  public:
   // Sets the operation and its memory. Raises InvalidArgument for a number that names no operation,

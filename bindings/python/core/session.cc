@@ -21,11 +21,11 @@ std::vector<Session*>& open_sessions() {
 }  // namespace
 
 Session::Session(std::unique_ptr<Context> context)
-    : context_(std::move(context)),
-      rank_(context_->rank()),
-      size_(context_->size()),
-      has_no_thread_(context_->config().progress == ProgressMode::waiter),
-      graph_(context_->graph()) {
+    : opened_(std::make_shared<Opened>(std::move(context))),
+      rank_(opened_->context->rank()),
+      size_(opened_->context->size()),
+      has_no_thread_(opened_->context->config().progress == ProgressMode::waiter),
+      graph_(opened_->context->graph()) {
   open_sessions().push_back(this);
 }
 
@@ -49,20 +49,20 @@ void Session::set_graph(const Graph& graph, bool weighted) {
   graph_ = graph;
 }
 
-std::shared_ptr<Context> Session::take() {
+std::shared_ptr<Opened> Session::take() {
   std::erase(open_sessions(), this);
-  return std::exchange(context_, nullptr);
+  return std::exchange(opened_, nullptr);
 }
 
 Session::~Session() {
-  std::shared_ptr<Context> last = take();
+  std::shared_ptr<Opened> last = take();
   if (last == nullptr) return;
   const GilReleased released;
   last.reset();
 }
 
 void Session::close() {
-  std::shared_ptr<Context> last = take();
+  std::shared_ptr<Opened> last = take();
   if (last == nullptr) return;
   // The task below outlives this function if a signal ends the wait, and then destroys the Context.
   (void)interruptible<bool>([last = std::move(last)]() mutable {

@@ -1,5 +1,7 @@
 // session: a Context as Python holds it, which can be closed while threads are in its calls.
 //
+// The windows of the Context, which keep their arrays, end after it.
+//
 // Each call holds its own reference of the Context. close() drops the session's reference: if no
 // call is in progress, the Context is destroyed there, else with the last call that ends. Destroying
 // a Context waits for callbacks, which need the GIL, so it is destroyed without the GIL. The GIL
@@ -14,32 +16,45 @@
 #include <utility>
 
 #include "bindings/python/core/gil.h"
+#include "bindings/python/core/open_windows.h"
 
 namespace weft::python {
 
 namespace nb = nanobind;
+
+// A Context and its windows. The arrays of windows may be in use until the Context is destroyed.
+struct Opened {
+  explicit Opened(std::unique_ptr<Context> made) : context(std::move(made)) {}
+  OpenWindows windows;
+  const std::unique_ptr<Context> context;
+};
 
 class Session {
  public:
   // A reference of the Context for the time of a call.
   class Use {
    public:
-    Use(const Session& session, std::shared_ptr<Context> context)
-        : session_(session), context_(std::move(context)) {}
+    Use(const Session& session, std::shared_ptr<Opened> opened)
+        : session_(session), opened_(std::move(opened)) {}
     ~Use() {
       if (!session_.is_closed()) return;  // the session has a reference, so this is not the last
       const GilReleased released;
-      context_.reset();
+      opened_.reset();
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
-    Context* operator->() const { return context_.get(); }
+    Context* operator->() const { return opened_->context.get(); }
     // For calls that may go on after the wait for them was left.
-    [[nodiscard]] const std::shared_ptr<Context>& shared() const { return context_; }
+    [[nodiscard]] std::shared_ptr<Context> shared() const {
+      return {opened_, opened_->context.get()};
+    }
+    [[nodiscard]] std::shared_ptr<OpenWindows> windows() const {
+      return {opened_, &opened_->windows};
+    }
 
    private:
     const Session& session_;
-    std::shared_ptr<Context> context_;
+    std::shared_ptr<Opened> opened_;
   };
 
   explicit Session(std::unique_ptr<Context> context);
@@ -49,10 +64,10 @@ class Session {
 
   // The context; raises Closed if there is none any more. The GIL is held.
   [[nodiscard]] Use context() const {
-    if (context_ == nullptr) raise_closed();
-    return {*this, context_};
+    if (opened_ == nullptr) raise_closed();
+    return {*this, opened_};
   }
-  [[nodiscard]] bool is_closed() const { return context_ == nullptr; }
+  [[nodiscard]] bool is_closed() const { return opened_ == nullptr; }
   [[nodiscard]] Rank rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   // Whether operations move only while a caller waits or tests.
@@ -70,9 +85,9 @@ class Session {
  private:
   [[noreturn]] static void raise_closed();
   // Takes the session's reference; null if there is none any more.
-  std::shared_ptr<Context> take();
+  std::shared_ptr<Opened> take();
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<Opened> opened_;
   const Rank rank_;
   const int size_;
   const bool has_no_thread_;

@@ -44,7 +44,14 @@ T interruptible(Call call) {
     const GilReleased released;
     return call();
   }
-  auto task = std::make_shared<std::packaged_task<T()>>(std::move(call));
+  // What the call owns is given back before the result is there: when the caller goes on, the
+  // thread holds no context any more.
+  auto once = [owned = std::optional<Call>(std::move(call))]() mutable {
+    T made = (*owned)();
+    owned.reset();
+    return made;
+  };
+  auto task = std::make_shared<std::packaged_task<T()>>(std::move(once));
   std::future<T> result = task->get_future();
   run_beside([task] { (*task)(); });
   while (true) {

@@ -94,6 +94,7 @@ from weft._core import (
 from weft._context import Context
 from weft._default import context, init, is_initialized, shutdown
 from weft._memory import empty, from_numpy, zeros
+from weft._window import Window
 
 __version__ = version()
 __all__ = [
@@ -174,6 +175,7 @@ __all__ = [
     "Unavailable",
     "undirected_one_peer",
     "version",
+    "Window",
     "zeros",
 ]
 

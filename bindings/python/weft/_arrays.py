@@ -98,6 +98,14 @@ def output_of(x: Any, what: Collective) -> Operand:
     return _operand(x, what.name, True)
 
 
+def memory_of(x: Any, what: str, writes: bool) -> Operand:
+    """The memory of `x`, as input_of() and output_of() give it. `what` is named in errors."""
+    memory = plain_memory(x, writes)
+    if memory is not None:
+        return Operand(*memory, x.shape, x, x)
+    return _operand(x, what, writes)
+
+
 def _operand(x: Any, what: str, writes: bool) -> Operand:
     if isinstance(x, np.ndarray):
         return _of_numpy(x, what, writes)

@@ -16,6 +16,7 @@ from weft import _core
 from weft import _operations as ops
 from weft._core import Collective, Config, Handle, Store
 from weft._operations import AlgorithmLike, Call, OpLike, Targets, Weights
+from weft._window import Window, create
 
 T = TypeVar("T")
 _ndarray = np.ndarray
@@ -379,6 +380,23 @@ class Context(_core.Context):
     def group_average_start(self, x: Any, out: Any = None, *, ranks: Sequence[int]) -> Handle:
         """Starts group_average()."""
         return self._start(ops.same_shape(Collective.group_average, x, out, {"group": ranks}))
+
+    def win_create(self, tensor: Any, name: str, *, zero_init: bool = False) -> Window:
+        """Makes a window of the graph as it is now. Collective.
+
+        All ranks give the same name, size, type and zero_init. The array's memory is shared with the
+        window, and is kept until the window has ended. While windows exist, the graph cannot be
+        changed.
+
+        Args:
+            tensor: contiguous and writable.
+            zero_init: slots begin with zeros; else with the owner's array as it is now.
+        """
+        return create(self, tensor, name, zero_init)
+
+    def window(self, name: str) -> Window:
+        """The window of that name."""
+        return Window(super().window(name))
 
     def _run(self, call: Call) -> Any:
         self.run_raw(int(call.kind), *call.memory(), keep=call.owners(), **call.options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from enum import Enum
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
@@ -10,6 +9,7 @@ import torch
 
 from weft import _core
 from weft.torch import _calls, _job, _weights, ops
+from weft.torch._forwards import FollowsForwards
 from weft.torch._gradients import FollowsGradients
 from weft.torch._optimizer import Closure, Distributed, Place, evaluated
 from weft.torch._weights import MACHINES, NEIGHBORS, Targets, Weights
@@ -63,11 +63,6 @@ class Combining(Distributed):
     def _communicates(self) -> bool:
         return self._call is not None or self._type is not CommunicationType.empty
 
-    def _attach(self) -> None:
-        with torch.no_grad():
-            for flat, bucket in self._places:
-                flat.attach(bucket)
-
     def _start(self, place: Place) -> _core.Handle:
         if self._call is None:
             self._call = self._next_call()
@@ -105,25 +100,14 @@ class Combining(Distributed):
             flat.turn()
 
 
-class AdaptWithCombine(Combining):
+class AdaptWithCombine(FollowsForwards, Combining):
     """Exchanges the parameters while the model computes; step() combines, then adapts."""
 
     _is_cut = False  # the first forward() starts all of it
 
-    def _register_hooks(self) -> None:
-        self._attach()
-        me = weakref.ref(self)
-        self._forwards = [0] * len(self._models)  # of each model, since the last round
-        for index, model in enumerate(self._models):
-            hook = _ForwardHook(me, weakref.ref(model), index)
-            self._removers.append(model.register_forward_pre_hook(hook))
-
-    def _passes(self) -> int:
-        return max(self._forwards)
-
     def on_forward(self, index: int) -> None:
         """A model begins to compute."""
-        self._forwards[index] += 1
+        super().on_forward(index)
         if not self._started and self._passes() >= self._steps and self._communicates():
             for place in range(len(self._places)):
                 self._make_ready(place)
@@ -134,43 +118,8 @@ class AdaptWithCombine(Combining):
             if self._places and self._communicates():
                 self._combine()
         finally:
-            self._forwards = [0] * len(self._models)
+            self._reset_forwards()
         self._is_synchronized = True
-
-
-class _ForwardHook:
-    """Tells the optimizer that a model computes. Keeps neither alive."""
-
-    def __init__(
-        self,
-        optimizer: "weakref.ref[AdaptWithCombine]",
-        model: "weakref.ref[torch.nn.Module]",
-        index: int,
-    ) -> None:
-        self._optimizer = optimizer
-        self._model = model
-        self._index = index
-
-    def __call__(self, module: torch.nn.Module, inputs: Any) -> None:
-        optimizer = self._optimizer()
-        # A copy of the model has the same hook.
-        if optimizer is None or module is not self._model():
-            return
-        if module.training and torch.is_grad_enabled():
-            optimizer.on_forward(self._index)
-
-    def __deepcopy__(self, memo: Any) -> "_ForwardHook":
-        return self
-
-    def __reduce__(self) -> Any:
-        return _DeadHook, ()
-
-
-class _DeadHook:
-    """What a hook is in a pickled model."""
-
-    def __call__(self, module: torch.nn.Module, inputs: Any) -> None:
-        pass
 
 
 class AdaptThenCombine(Combining, FollowsGradients):

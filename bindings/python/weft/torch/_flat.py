@@ -47,7 +47,7 @@ class Flat:
     def __init__(
         self, parameters: Sequence[torch.nn.Parameter], halves: int, is_cut: bool
     ) -> None:
-        """parameters: in the order of the model. halves: 2, or 1 for operations in place.
+        """parameters: in the order of the model. halves: 2; 1 for operations in place. Others than two do not turn().
 
         is_cut: into several buckets; else all are one.
         """

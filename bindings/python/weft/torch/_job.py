@@ -20,6 +20,8 @@ class Job:
         self.is_weighted: Optional[bool] = None  # None: no graph was set yet
         self.is_machine_weighted = False
         self.skips_negotiation = False
+        self.moves_p = False  # windows move the associated p with their tensors
+        self.optimizers = 0  # that were made distributed with windows of their own
         self._second: Optional[Context] = None
 
     def second_stages(self) -> Context:

@@ -84,6 +84,12 @@ class Distributed:
 
     # Rounds.
 
+    def _attach(self) -> None:
+        """Makes the parameters views of the segments, with their values."""
+        with torch.no_grad():
+            for flat, bucket in self._places:
+                flat.attach(bucket)
+
     def _make_ready(self, index: int) -> None:
         """Starts the bucket's operation, unless one before it is still missing."""
         self._ready[index] = True
@@ -165,8 +171,13 @@ class Distributed:
         raise RuntimeError("add_param_group: make the optimizer distributed after the last group")
 
 
-def make_distributed(kind: type, optimizer: Any, model: Models, steps: int) -> Any:
-    """The distributed optimizer of class `kind` for an optimizer of any class."""
+def make_distributed(
+    kind: type, optimizer: Any, model: Models, steps: int, **attributes: Any
+) -> Any:
+    """The distributed optimizer of class `kind` for an optimizer of any class.
+
+    attributes: what it has before it takes over the parameters.
+    """
     if isinstance(optimizer, Distributed):
         raise InvalidArgument("the optimizer is distributed already")
     if isinstance(optimizer, torch.optim.LBFGS):
@@ -176,6 +187,7 @@ def make_distributed(kind: type, optimizer: Any, model: Models, steps: int) -> A
     own = type(optimizer)
     result: Any = object.__new__(type(own.__name__, (kind, own), {"_base": own}))
     result.__dict__.update(optimizer.__dict__)
+    result.__dict__.update(attributes)
     result.__dict__.pop("step", None)  # a learning rate scheduler's, which steps `optimizer` itself
     result._patch_step_function()
     models = [model] if isinstance(model, torch.nn.Module) else list(model)

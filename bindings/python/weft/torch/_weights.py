@@ -54,10 +54,17 @@ def options(
         "sources": _by_rank(what, names.sources, sources),
     }
     if targets is not None:
-        if not isinstance(targets, Mapping):
-            targets = dict.fromkeys(ranks(what, names.targets, targets), 1.0)
-        result["destinations"] = _by_rank(what, names.targets, targets)
+        result["destinations"] = by_rank(what, names.targets, targets)
     return result
+
+
+def by_rank(what: str, name: str, given: Optional[Targets]) -> Optional[Dict[int, float]]:
+    """{rank: weight} or ranks, for 1.0 each, as a dictionary; None: None."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(ranks(what, name, given), 1.0)
+    return _by_rank(what, name, given)
 
 
 def ranks(what: str, name: str, given: Iterable[int]) -> List[int]:

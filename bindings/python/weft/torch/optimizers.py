@@ -18,18 +18,31 @@ num_steps_per_communication = J > 1 is for both ways to communicate less often:
     J times backward(), then one step()      the gradients add up, then all is as above
     J times backward() and step()            J - 1 steps are local, and the last one is as above
 
-All ranks call step() equally often. A step() without a new backward() is one more step with the
-same gradients, and for J = 1 it communicates as well.
+All ranks call step() equally often, except with the optimizers that follow. A step() without a new
+backward() is one more step with the same gradients, and for J = 1 it communicates as well.
+
+Three optimizers work through windows (weft.torch.windows). x_j and p_j are what has come from rank
+j so far. With `force_barrier = False` no rank waits for another one, and ranks may take different
+numbers of steps. With True all ranks meet in each round.
+
+    DistributedWinPutOptimizer     x_i <- sum_j(w_ij x_j) - gamma g_i, with what the others have put
+    DistributedPullGetOptimizer    the same, with what this rank has got from the others
+    DistributedPushSumOptimizer    x_i <- sum_j(a_ij (x_j - gamma g_j)), p_i <- sum_j(a_ij p_j);
+                                   the gradients are those at x_i / p_i (stochastic gradient push)
+
+While such an optimizer exists, the graph cannot be changed. unregister_window(), which is
+collective, ends its windows.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Optional
 
 from weft.torch._combining import AdaptThenCombine, AdaptWithCombine, CommunicationType
 from weft.torch._gradients import GradientAllreduce
 from weft.torch._optimizer import Models, make_distributed
+from weft.torch._windowed import PullGet, PushSum, WinPut
 
 __all__ = [
     "CommunicationType",
@@ -39,6 +52,9 @@ __all__ = [
     "DistributedGradientAllreduceOptimizer",
     "DistributedHierarchicalNeighborAllreduceOptimizer",
     "DistributedNeighborAllreduceOptimizer",
+    "DistributedPullGetOptimizer",
+    "DistributedPushSumOptimizer",
+    "DistributedWinPutOptimizer",
 ]
 
 # The optimizers are typed as Any: they have the class of the optimizer that is wrapped, and more.
@@ -114,6 +130,65 @@ def DistributedAdaptThenCombineOptimizer(
     result = make_distributed(AdaptThenCombine, optimizer, model, num_steps_per_communication)
     result.communication_type = communication_type
     return result
+
+
+def DistributedWinPutOptimizer(
+    optimizer: Any,
+    model: Models,
+    num_steps_per_communication: int = 1,
+    window_prefix: Optional[str] = None,
+) -> Any:
+    """Puts the parameters to the out-neighbors during forward(), averages in step(), and adapts.
+
+    The result has the attributes dst_weights (of win_put()), self_weight and neighbor_weights (of
+    win_update()), which count for the next round, and force_barrier, which is False at first.
+
+    Args:
+        optimizer: what adapts the parameters.
+        model: a module or a list of modules that have all parameters of the optimizer.
+        num_steps_per_communication: passes of forward() per communication.
+        window_prefix: how the names of the windows begin; None: a name of the optimizer's own.
+    """
+    return make_distributed(
+        WinPut, optimizer, model, num_steps_per_communication, _prefix=window_prefix
+    )
+
+
+def DistributedPullGetOptimizer(
+    optimizer: Any,
+    model: Models,
+    num_steps_per_communication: int = 1,
+    window_prefix: Optional[str] = None,
+) -> Any:
+    """Gets the parameters of the in-neighbors during forward(), averages in step(), and adapts.
+
+    The result has the attributes src_weights (of win_get()), self_weight and neighbor_weights (of
+    win_update()), which count for the next round, and force_barrier, which is False at first. The
+    arguments are those of DistributedWinPutOptimizer().
+    """
+    return make_distributed(
+        PullGet, optimizer, model, num_steps_per_communication, _prefix=window_prefix
+    )
+
+
+def DistributedPushSumOptimizer(
+    optimizer: Any,
+    model: Models,
+    num_steps_per_communication: int = 1,
+    window_prefix: Optional[str] = None,
+) -> Any:
+    """Adapts, then gives a part of the parameters and of their weight to each out-neighbor.
+
+    The graph may be directed, and its weights need not be doubly stochastic: the ranks agree on the
+    mean all the same. The result has the attributes self_weight and dst_weights, whose sum is 1
+    (None: equal parts), which count for the next round, and force_barrier, which is True at first as
+    in BlueFog. Without the barrier, a rank that has given away almost all, because nothing came,
+    keeps the rest until something comes, and a rank whose p is below 1 applies p of its step. The
+    arguments are those of DistributedWinPutOptimizer().
+    """
+    return make_distributed(
+        PushSum, optimizer, model, num_steps_per_communication, _prefix=window_prefix
+    )
 
 
 def DistributedAllreduceOptimizer(

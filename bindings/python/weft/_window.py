@@ -1,0 +1,250 @@
+"""Window: memory that neighbors write, read and add to while its owner computes.
+
+    window = ctx.win_create(x, "model")     # collective
+    window.put()                            # x into this rank's slot at each out-neighbor
+    window.update()                         # x := the average of x and the slots of in-neighbors
+    ctx.win_free("model")                   # collective
+
+A rank has its own array in the window, and one slot of the array's shape for each in-neighbor. The
+neighbors take no part in a call: it ends while they compute. A slot is read as it was before or
+after one put, never as a mixture. weft/window.h has the whole contract.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+
+from weft import _core
+from weft._arrays import Operand, memory_of, new_like
+from weft._core import Handle
+from weft._errors import InvalidArgument
+
+T = TypeVar("T")
+Weights = Union[Mapping[int, float], Iterable[int]]  # ranks alone have the weight 1
+Pages = Sequence[Tuple[int, int]]
+_NO_SIGNAL = -1
+
+
+class Window(_core.Window):
+    """A handle of a window. Copies name the same window.
+
+    Calls on a window that has ended raise InvalidArgument. A call that needs a rank that has died
+    raises PeerDied, and calls that need other ranks go on. `..._start` returns a Handle at once; the
+    works of a window end in the order of their calls.
+    """
+
+    def put(
+        self,
+        x: Any = None,
+        *,
+        self_weight: float = 1.0,
+        dst_weights: Optional[Weights] = None,
+        require_mutex: bool = False,
+        signal: Optional[int] = None,
+    ) -> None:
+        """The slot at each destination := weight * x. Then x := self_weight * x, in place.
+
+        Args:
+            x: an array of the window's size and type; None: the window's own array.
+            self_weight: with 1, x need be neither writable nor contiguous.
+            dst_weights: {rank: weight} of some out-neighbors, or ranks alone; None: all of them,
+                with weight 1.
+            require_mutex: holds the mutex of each destination meanwhile.
+            signal: is raised by 1 at each destination when the data is visible there.
+        """
+        self._put(False, x, self_weight, dst_weights, require_mutex, signal).wait()
+
+    def put_start(
+        self,
+        x: Any = None,
+        *,
+        self_weight: float = 1.0,
+        dst_weights: Optional[Weights] = None,
+        require_mutex: bool = False,
+        signal: Optional[int] = None,
+    ) -> Handle:
+        """Starts put()."""
+        return self._put(False, x, self_weight, dst_weights, require_mutex, signal)
+
+    def accumulate(
+        self,
+        x: Any = None,
+        *,
+        self_weight: float = 1.0,
+        dst_weights: Optional[Weights] = None,
+        require_mutex: bool = False,
+        signal: Optional[int] = None,
+    ) -> None:
+        """As put(), but adds weight * x to the slot. Floating types."""
+        self._put(True, x, self_weight, dst_weights, require_mutex, signal).wait()
+
+    def accumulate_start(
+        self,
+        x: Any = None,
+        *,
+        self_weight: float = 1.0,
+        dst_weights: Optional[Weights] = None,
+        require_mutex: bool = False,
+        signal: Optional[int] = None,
+    ) -> Handle:
+        """Starts accumulate()."""
+        return self._put(True, x, self_weight, dst_weights, require_mutex, signal)
+
+    def get(self, *, src_weights: Optional[Weights] = None, require_mutex: bool = False) -> None:
+        """This rank's slot of each source := weight * the source's array as it is now.
+
+        src_weights: {rank: weight} of some in-neighbors, or ranks alone; None: all of them, with
+        weight 1. require_mutex: holds the mutex of each source meanwhile.
+        """
+        self.start_get_raw(src_weights, require_mutex).wait()
+
+    def get_start(
+        self, *, src_weights: Optional[Weights] = None, require_mutex: bool = False
+    ) -> Handle:
+        """Starts get()."""
+        return self.start_get_raw(src_weights, require_mutex)
+
+    def update(
+        self,
+        *,
+        self_weight: Optional[float] = None,
+        src_weights: Optional[Weights] = None,
+        reset: bool = False,
+        require_mutex: bool = False,
+        clone: bool = False,
+    ) -> Any:
+        """The array := self_weight * the array + the sum of weight * slot. Returns the array.
+
+        Waits for nobody, unless it needs the mutex. Floating types.
+
+        Args:
+            self_weight, src_weights: both or neither. Without them the weights are those of the
+                graph if it was set as weighted, else 1/(in-neighbors + 1).
+            reset: zeroes the slots that were read.
+            require_mutex: holds this rank's mutex meanwhile.
+            clone: returns a new array, and leaves the window's own as it is.
+        """
+        weight = None if self_weight is None else float(self_weight)
+        if not clone:
+            self.update_raw(weight, src_weights, reset, require_mutex, 0, 0, 2, None)
+            return self.tensor
+        own = memory_of(self.tensor, "win_update", True)
+        result = new_like(own, own.shape)
+        to = memory_of(result, "win_update", True)
+        self.update_raw(
+            weight, src_weights, reset, require_mutex, to.address, to.count, to.dtype, to.owner
+        )
+        return result
+
+    def update_then_collect(self, *, require_mutex: bool = False) -> Any:
+        """update() with all weights 1 and reset: adds the slots to the array."""
+        return self.update(
+            self_weight=1.0,
+            src_weights=self.in_neighbors,
+            reset=True,
+            require_mutex=require_mutex,
+        )
+
+    @contextlib.contextmanager
+    def lock(self, ranks: Optional[Iterable[int]] = None) -> Iterator[None]:
+        """A context in which this rank holds the mutexes of these ranks; None: its own.
+
+        The ranks are neighbors, or this rank. Locks of one window do not nest.
+        """
+        self.lock_raw((self.rank,) if ranks is None else ranks)
+        try:
+            yield
+        finally:
+            self.unlock_raw()
+
+    def write(
+        self,
+        target: int,
+        x: Any,
+        pages: Optional[Pages] = None,
+        page_bytes: Optional[int] = None,
+        *,
+        signal: Optional[int] = None,
+    ) -> None:
+        """Writes bytes of x to the array of an out-neighbor, without slots.
+
+        Args:
+            pages: pairs of offsets in bytes: where a page begins in x, and where in the target's
+                array. None: all of x, to the beginning.
+            page_bytes: of each page; None: all of x.
+            signal: is raised by 1 there when all bytes are visible.
+        """
+        self.write_start(target, x, pages, page_bytes, signal=signal).wait()
+
+    def write_start(
+        self,
+        target: int,
+        x: Any,
+        pages: Optional[Pages] = None,
+        page_bytes: Optional[int] = None,
+        *,
+        signal: Optional[int] = None,
+    ) -> Handle:
+        """Starts write()."""
+        source = memory_of(x, "win_write", False)
+        size = _core.size_of(_core.DataType(source.dtype))
+        each = size * source.count if page_bytes is None else page_bytes
+        return self.start_write_raw(
+            target,
+            source.address,
+            source.count,
+            source.dtype,
+            [(0, 0)] if pages is None else pages,
+            each,
+            _number_of(signal),
+            source.owner,
+        )
+
+    def read(self, source: int, out: T, offset: int = 0) -> T:
+        """Fills `out` with bytes of the array of a neighbor, from `offset` in bytes on."""
+        to = memory_of(out, "win_read", True)
+        self.read_raw(source, to.address, to.count, to.dtype, offset, to.owner)
+        return out
+
+    def _put(
+        self,
+        accumulates: bool,
+        x: Any,
+        self_weight: float,
+        dst_weights: Optional[Weights],
+        require_mutex: bool,
+        signal: Optional[int],
+    ) -> Handle:
+        what = "win_accumulate" if accumulates else "win_put"
+        given = self.tensor if x is None else x
+        memory = memory_of(given, what, self_weight != 1)
+        return self.start_put_raw(
+            accumulates,
+            memory.address,
+            memory.count,
+            memory.dtype,
+            float(self_weight),
+            dst_weights,
+            require_mutex,
+            _number_of(signal),
+            memory.owner,
+        )
+
+
+def create(context: _core.Context, tensor: Any, name: str, zero_init: bool) -> Window:
+    """What Context.win_create() does."""
+    memory: Operand = memory_of(tensor, "win_create", True)
+    return Window(
+        context.win_create_raw(
+            name, memory.address, memory.count, memory.dtype, zero_init, tensor, memory.owner
+        )
+    )
+
+
+def _number_of(signal: Optional[int]) -> int:
+    if signal is None:
+        return _NO_SIGNAL
+    if signal < 0:
+        raise InvalidArgument(f"signal {signal} does not exist; signals are numbered from 0")
+    return signal
