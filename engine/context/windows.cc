@@ -63,9 +63,9 @@ Result<window::PeerMemory> import(Endpoint& endpoint, std::string_view key, std:
 }
 
 // Parts of windows that ended without the other ranks. They stay until the process ends.
-void keep_forever(Memory part) {
+void keep_forever(std::shared_ptr<Memory> part) {
   static std::mutex& mutex = *new std::mutex;
-  static std::vector<Memory>& kept = *new std::vector<Memory>;
+  static std::vector<std::shared_ptr<Memory>>& kept = *new std::vector<std::shared_ptr<Memory>>;
   const std::lock_guard lock(mutex);
   kept.push_back(std::move(part));
 }
@@ -211,7 +211,7 @@ Result<Window> Windows::agree(const Output& tensor, std::string_view name,
   WEFT_ASSIGN(const std::vector<Keys> keys, exchange_keys(own_keys, all));
   Result<WindowSetup> setup = set_up(tensor, name, options, keys);
   if (setup.ok()) {
-    setup->part = std::move(part);
+    setup->part = std::make_shared<Memory>(std::move(part));
     setup->exposed.assign(exposed.begin(), exposed.end());
     own.device_atomics = has_device_atomics(*setup) ? 1 : 0;
   }
@@ -256,7 +256,6 @@ void Windows::end(WindowObject& object) {
     if (setup.serves) lane_.end_serving();
   }
   withdraw(setup.exposed);
-  (void)object.take_part();
 }
 
 void Windows::withdraw(std::span<const std::uint32_t> regions) {
@@ -440,7 +439,7 @@ void Windows::close(const Status& why) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, object] : windows_) {
     object->close(why);
-    keep_forever(object->take_part());
+    keep_forever(object->setup().part);
   }
   windows_.clear();
 }

@@ -202,8 +202,7 @@ bool Lane::advance_tasks() {
   bool moved = false;
   for (Task& each : tasks_) moved |= each.task->advance();
   while (tell_ends()) {
-    moved = true;
-    for (Task& each : tasks_) each.task->advance();
+    for (Task& each : tasks_) moved |= each.task->advance();
   }
   end_tasks();
   return moved;

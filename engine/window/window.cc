@@ -33,7 +33,7 @@ WindowObject::WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane)
 }
 
 Status WindowObject::open() {
-  std::byte* const part = setup_.part.as<std::byte>();
+  std::byte* const part = setup_.part->as<std::byte>();
   const window::Shape& ours = setup_.own.shape;
   head().p = 1.0;
   for (std::size_t in = 0; in < setup_.in.size(); ++in) {
@@ -72,6 +72,14 @@ Status WindowObject::check_tensor(std::string_view what, const Output& x) const 
                                      weft::name(shape_.type), x.count, weft::name(x.type)));
   }
   if (x.data == nullptr && x.count != 0) return invalid(what, "was given a null tensor");
+  return {};
+}
+
+Status WindowObject::check_raw(std::string_view what, const void* data, std::size_t count,
+                               DataType type) const {
+  if (data == nullptr && count != 0) return invalid(what, "was given null memory");
+  if (count > std::numeric_limits<std::size_t>::max() / size_of(type))
+    return invalid(what, fmt::format("was given {} elements, which fit in no memory", count));
   return {};
 }
 
@@ -277,6 +285,7 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
   const auto found = std::ranges::find(out_ranks_, to);
   if (found == out_ranks_.end())
     return invalid(kName, fmt::format("has no out-neighbor {} at rank {}", to, setup_.self));
+  WEFT_RETURN_IF_ERROR(check_raw(kName, x.data, x.count, x.type));
   const std::size_t bytes = x.count * size_of(x.type);
   const std::size_t there = shape_.bytes();
   std::vector<RawTask::Part> parts;
@@ -305,6 +314,7 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
 
 Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset) {
   constexpr std::string_view kName = "win_read";
+  WEFT_RETURN_IF_ERROR(check_raw(kName, y.data, y.count, y.type));
   const std::size_t bytes = y.count * size_of(y.type);
   const WindowNeighbor* neighbor = nullptr;
   for (const auto* side : {&setup_.in, &setup_.out}) {
@@ -330,7 +340,7 @@ Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset)
 
 // mutex_ is held. Late bytes of a path that failed could set a count back, so the highest counts.
 std::uint64_t WindowObject::count_signal(int number) {
-  const std::byte* const part = setup_.part.as<std::byte>();
+  const std::byte* const part = setup_.part->as<std::byte>();
   std::uint64_t sum = 0;
   for (std::size_t in = 0; in < raised_.size(); ++in) {
     std::uint64_t& seen = raised_[in][static_cast<std::size_t>(number)];

@@ -44,7 +44,7 @@ struct WindowSetup {
   double self_weight = 1.0;             // in update()
   std::vector<WindowNeighbor> in, out;  // ascending
   WindowNeighbor own;                   // has no endpoint
-  Memory part;                          // ours, zeroed
+  std::shared_ptr<Memory> part;         // ours, zeroed
   std::int64_t deadline_ms = 0;
   bool serves = false;                 // peers' work needs our lane
   std::vector<std::uint32_t> exposed;  // our part and our tensor, as regions
@@ -90,7 +90,6 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] Status suspend();
   void resume();
   [[nodiscard]] const WindowSetup& setup() const { return setup_; }
-  [[nodiscard]] Memory take_part() { return std::move(setup_.part); }
 
   // For tasks.
   [[nodiscard]] std::string_view title() const { return title_; }
@@ -115,6 +114,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] Status invalid(std::string_view what, std::string_view why) const;
   [[nodiscard]] Status check_tensor(std::string_view what, const Output& x) const;
   [[nodiscard]] Status check_access(std::string_view what, const Status& access) const;
+  [[nodiscard]] Status check_raw(std::string_view what, const void* data, std::size_t count,
+                                 DataType type) const;
   [[nodiscard]] Status check_signal(std::string_view what, int number) const;
   [[nodiscard]] Status check_weight(std::string_view what, double weight) const;
   // For each neighbor named, or for all: what `take(index, weight)` makes of it.
@@ -137,7 +138,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                        double self_weight);
   // Begins to tell the in-neighbors what was read of their messages.
   void tell(Lane& lane);
-  [[nodiscard]] window::Head& head() const { return *setup_.part.as<window::Head>(); }
+  [[nodiscard]] window::Head& head() const { return *setup_.part->as<window::Head>(); }
   [[nodiscard]] std::uint64_t count_signal(int number);
 
   WindowSetup setup_;

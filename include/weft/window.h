@@ -31,7 +31,8 @@
 //
 // Threads: any thread may call any function. A Window is a handle: copies name the same window.
 // Lifetime: the tensor must outlive the window, which ends with win_free or with its context. Calls
-// on a window that has ended are invalid_argument.
+// on a window that was freed are invalid_argument, and `closed` after its context was closed. A
+// window keeps its memory until the last handle to it is gone.
 #pragma once
 
 #include <weft/handle.h>
