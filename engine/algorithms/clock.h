@@ -1,5 +1,5 @@
-// clock: how often each in-neighbor has said that it did something, for example that it sent or took
-// a message.
+// clock: how often each in-neighbor has said that it did something, for example that it sent or
+// took a message.
 //
 // A signal of a window says how often all in-neighbors together have raised it, so that a fast one
 // would hide a slow one. A clock is a window of one word. A tick is a put, which the window counts

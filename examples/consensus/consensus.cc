@@ -2,9 +2,9 @@
 //
 //   weft run -n 4 -- consensus [GRAPH]
 //
-// This is asynchronous push-sum (BlueFog, equations 19 to 21 and Listing 3). Rank i has a vector x_i
-// and a weight p_i, which is 1 at first. Again and again it keeps the share 1 / (out-degree + 1) of
-// both, gives the same share to each out-neighbor, and adds what has arrived meanwhile:
+// This is asynchronous push-sum (BlueFog, equations 19 to 21 and Listing 3). Rank i has a vector
+// x_i and a weight p_i, which is 1 at first. Again and again it keeps the share 1 / (out-degree + 1)
+// of both, gives the same share to each out-neighbor, and adds what has arrived meanwhile:
 //   win_accumulate: the shares go into the slots of the out-neighbors, which take no part
 //   win_update_then_collect: x_i and p_i += the slots of the in-neighbors, which are empty then
 // A rank that is faster than others gives and gets more often, so x_i alone goes to no mean. The
@@ -14,9 +14,11 @@
 // Listing 3 takes the mutex of each receiver. Weft's slots need none: a collect takes each message
 // exactly once, and whole.
 //
-// Every five iterations the ranks meet to see how near they are. Without that, on a machine with few
-// cores, one rank could be done before the next begins, and nothing would mix. Exits with 1 if a rank is farther than
-// 1e-10 from the mean in the end, or if the p of all ranks do not sum to their number.
+// Every five iterations the ranks meet to see how near they are. Without that, on a machine with
+// few cores, one rank could be done before the next begins, and nothing would mix.
+//
+// Exits with 1 if a rank is farther than 1e-10 from the mean in the end, or if the p of all ranks do
+// not sum to their number.
 #include <algorithm>
 #include <array>
 #include <cmath>

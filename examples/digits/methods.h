@@ -29,8 +29,8 @@ using Learn = weft::Result<Tensor> (*)(weft::Context&, const Dataset&, Batches);
 // k before any of their neighbors takes step k + 1.
 weft::Result<Tensor> learn_by_averaging(weft::Context& context, const Dataset& data,
                                         Batches batches);
-// SGP (Assran et al., Algorithm 1) with one peer a step. The gradient is computed at z = x / w while
-// the messages of the step travel, and messages may be one step late.
+// SGP (Assran et al., Algorithm 1) with one peer a step. The gradient is computed at z = x / w
+// while the messages of the step travel, and messages may be one step late.
 weft::Result<Tensor> learn_by_push_sum(weft::Context& context, const Dataset& data,
                                        Batches batches);
 // AD-PSGD (Prague, Figure 3). No rank waits for another, except for its mutex.

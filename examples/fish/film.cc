@@ -174,7 +174,7 @@ std::string moods(const Frames& frames, std::size_t still) {
         "<text class=\"mood\" x=\"{}\" y=\"42\" opacity=\"{}\">{}{}</text>\n", number(x),
         shade(frames[still]), name,
         animation(frames, "animate attributeName=\"opacity\"", shade, " calcMode=\"discrete\""));
-    x += 14.5 * static_cast<double>(std::string_view(name).size()) + 12;
+    x += 15.5 * static_cast<double>(std::string_view(name).size()) + 16;
   }
   return all;
 }

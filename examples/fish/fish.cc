@@ -14,7 +14,7 @@
 //
 // Rank 0 writes an animated drawing to FILE.svg.
 //
-// Exits with 1 if in the end a fish is wrong about the predator, or if the predator is not encircled.
+// Exits with 1 if in the end a fish is wrong about the predator, or the predator is not encircled.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -34,7 +34,7 @@ constexpr int kStepsPerFrame = 5;
 constexpr double kStill = 0.93;      // the part of the film after which comes the frame for viewers
                                      // without animation
 constexpr int kJudgedSteps = 60;     // at the end
-constexpr double kLargestError = 2;  // of a belief, on average over these steps, in metres
+constexpr double kLargestError = 3;  // of a belief, on average over these steps, in metres
 constexpr double kLargestDeviation = 5;  // of a fish from the ring
 
 // What travels between fish.

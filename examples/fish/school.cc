@@ -10,10 +10,10 @@ namespace {
 constexpr int kCalmUntil = 100;
 constexpr int kEscapeUntil = 300;
 
-constexpr double kSight = 13;     // of other fish
-constexpr double kVision = 32;    // of the predator, which is large
+constexpr double kSight = 10;     // of other fish
+constexpr double kVision = 24;    // of the predator, which is large
 constexpr double kFear = 24;      // fish flee from a predator that they believe to be nearer
-constexpr double kElbowRoom = 5;  // fish keep this distance from each other
+constexpr double kElbowRoom = 7;  // fish keep this distance from each other
 constexpr double kShore = 6;      // and this from the edge of the water
 
 constexpr double kGamma = 0.6;              // step length of the estimate

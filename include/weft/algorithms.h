@@ -1,6 +1,7 @@
 // algorithms: methods of decentralized learning, on top of contexts and windows (weft/window.h).
 //
-//   auto push_sum = weft::PushSum::create(context, *weft::one_peer_exponential(n), weft::out(x, m));
+//   const weft::Schedule schedule = *weft::one_peer_exponential(n);
+//   auto push_sum = weft::PushSum::create(context, schedule, weft::out(x, m));
 //   for (;;) {
 //     push_sum->begin_step();                 // our share of x travels to this step's receivers
 //     compute_gradient(z, slope);             // meanwhile
@@ -15,9 +16,9 @@
 // BoundedStaleness   how far a rank may be ahead of its neighbors (Canary, 4; Prague, 2.2)
 //
 // create() and end() are collective: all ranks call them with the same names, counts, types and
-// options, in the same order. The memory given to create() is a window's tensor: it must outlive the
-// object, and weft::allocate() saves copies. end() frees the windows; an object that is destroyed
-// without it leaves them to the context. The context must outlive the object.
+// options, in the same order. The memory given to create() is a window's tensor: it must outlive
+// the object, and weft::allocate() saves copies. end() frees the windows; an object that is
+// destroyed without it leaves them to the context. The context must outlive the object.
 //
 // Threads: one thread at a time may use an object, but AdPsgd may be used by several.
 //

@@ -31,8 +31,8 @@ double sum_over_ranks(Context& context, double mine) {
   return sum;
 }
 
-// None of these graphs is bipartite but the star, and on all of them every rank begins averages. The
-// elements of a model are equal as long as no two averages mix.
+// None of these graphs is bipartite but the star, and on all of them every rank begins averages.
+// The elements of a model are equal as long as no two averages mix.
 TEST_P(AdPsgdTest, RanksAgreeOnAnyGraph) {
   const Graph graphs[] = {*ring_graph(5), *star_graph(5, 0), *fully_connected_graph(4),
                           *exponential_graph(6)};
