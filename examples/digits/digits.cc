@@ -5,8 +5,8 @@
 //
 // METHOD is averaging (decentralized SGD), sgp (push-sum) or ad-psgd (pairs); methods.h says what
 // they do. No rank sees all images, and none holds all models. For comparison, each rank also
-// learns without its neighbors. Rank 0 also learns centrally: from all images, with the same number of
-// steps, each on a batch as large as those of all ranks together.
+// learns without its neighbors. Rank 0 also learns centrally: from all images, with the same number
+// of steps, each on a batch as large as those of all ranks together.
 //
 // Exits with 1 if a rank reads less than 93% of the held-out images, or if the models do not agree.
 #include <algorithm>

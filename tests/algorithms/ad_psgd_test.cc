@@ -69,8 +69,9 @@ TEST_P(AdPsgdTest, NoUpdateIsLost) {
     expect_ok(context.set_graph(*fully_connected_graph(kRanks)));
     Learner learner(context, 0);
     ASSERT_TRUE(learner.ad_psgd);
-    expect_ok(context.barrier());
     for (int each = 0; each < kUpdates; ++each) {
+      // Ranks that ran one after the other would lose nothing.
+      if (each % 5 == 0) expect_ok(context.barrier());
       expect_ok(learner->update([&] {
         for (std::size_t i = 0; i < kCount; ++i) learner.x[i] += 1;
       }));
