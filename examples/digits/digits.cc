@@ -1,13 +1,12 @@
 // digits: ranks learn to read handwritten digits. Each rank has its own images and talks only to
 // its neighbors.
 //
-//   weft run -n 4 -- digits examples/data/digits.csv [GRAPH]
+//   weft run -n 4 -- digits examples/data/digits.csv [GRAPH [METHOD]]
 //
-// The method is decentralized SGD, adapt-then-combine: every rank takes a gradient step on a
-// mini-batch of its own images, then averages its model with those of its in-neighbors: x_i :=
-// sum_j w_ij (x_j - step * g_j). No rank sees all images, and none holds all models. For
-// comparison, each rank also learns without its neighbors. Rank 0 also learns centrally: from all
-// images, with the same number of steps, each on a batch as large as those of all ranks together.
+// METHOD is averaging (decentralized SGD), sgp (push-sum) or ad-psgd (pairs); methods.h says what
+// they do. No rank sees all images, and none holds all models. For comparison, each rank also
+// learns without its neighbors. Rank 0 also learns centrally: from all images, with the same number
+// of steps, each on a batch as large as those of all ranks together.
 //
 // Exits with 1 if a rank reads less than 93% of the held-out images, or if the models do not agree.
 #include <algorithm>
@@ -21,6 +20,7 @@
 
 #include "engine/context/context.h"
 #include "examples/digits/dataset.h"
+#include "examples/digits/methods.h"
 #include "examples/digits/softmax.h"
 #include "examples/shared/csv.h"
 #include "examples/shared/tensor.h"
@@ -28,15 +28,10 @@
 namespace digits {
 namespace {
 
-constexpr std::size_t kSteps = 1000;
-constexpr std::size_t kBatch = 16;  // images per rank and step
-constexpr float kStepLength = 0.5F;
 constexpr std::uint64_t kSeed = 1;
 constexpr std::size_t kHeldOutOneIn = 5;
 constexpr double kLeastAccuracy = 0.93;
 constexpr double kLargestDistance = 0.02;  // without averaging it is 0.3
-
-using Tensor = examples::Tensor<float>;
 
 struct Task {
   Dataset data;
@@ -51,24 +46,6 @@ weft::Result<Task> read_task(const std::string& path, int ranks) {
                         path + ": fewer images than " + std::to_string(ranks) + " ranks");
   }
   return Task{std::move(data), std::move(rows)};
-}
-
-void descend(const Dataset& data, Batches& batches, std::span<float> model) {
-  std::vector<float> slope(kParameters);
-  gradient(model, data, batches.next(), slope);
-  for (std::size_t i = 0; i < kParameters; ++i) model[i] -= kStepLength * slope[i];
-}
-
-weft::Result<Tensor> learn_together(weft::Context& context, const Dataset& data, Batches batches) {
-  WEFT_ASSIGN(Tensor model, examples::make_tensor<float>(kParameters));
-  WEFT_ASSIGN(Tensor combined, examples::make_tensor<float>(kParameters));
-  for (std::size_t step = 0; step < kSteps; ++step) {
-    descend(data, batches, {model.get(), kParameters});
-    WEFT_RETURN_IF_ERROR(context.neighbor_allreduce(weft::in(model.get(), kParameters),
-                                                    weft::out(combined.get(), kParameters)));
-    std::swap(model, combined);
-  }
-  return model;
 }
 
 std::vector<float> learn_alone(const Dataset& data, Batches batches) {
@@ -111,10 +88,10 @@ struct Outcome {
   double distance = 0;
 };
 
-weft::Result<Outcome> learn(weft::Context& context, const Task& task) {
+weft::Result<Outcome> learn(weft::Context& context, const Task& task, const Method& method) {
   const Batches batches(share(task.rows.training, context.rank(), context.size()), kBatch,
                         kSeed + 1000 * static_cast<std::uint64_t>(context.rank() + 1));
-  WEFT_ASSIGN(const Tensor model, learn_together(context, task.data, batches));
+  WEFT_ASSIGN(const Tensor model, method.learn(context, task.data, batches));
   const std::vector<float> alone = learn_alone(task.data, batches);
   const auto measure = [&](Model which) { return accuracy(which, task.data, task.rows.held_out); };
 
@@ -125,14 +102,15 @@ weft::Result<Outcome> learn(weft::Context& context, const Task& task) {
   return outcome;
 }
 
-void print_report(const weft::Context& context, const Task& task, const Outcome& outcome) {
+void print_report(const weft::Context& context, const Task& task, const std::string& how,
+                  const Outcome& outcome) {
   const Rows& training = task.rows.training;
   const int ranks = context.size();
   const std::size_t batch = kBatch * static_cast<std::size_t>(ranks);
   const auto central = learn_alone(task.data, Batches(training, batch, kSeed));
 
-  std::printf("digits: %zu images to learn from, %zu held out; %zu steps; graph %s\n",
-              training.size(), task.rows.held_out.size(), kSteps, context.graph().name().c_str());
+  std::printf("digits: %zu images to learn from, %zu held out; %zu steps; %s\n", training.size(),
+              task.rows.held_out.size(), kSteps, how.c_str());
   std::printf("%-12s%8s%7s  %s\n", "", "images", "batch", "accuracy on held-out images");
   for (int rank = 0; rank < ranks; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
@@ -164,13 +142,25 @@ weft::Status judge(const Outcome& outcome) {
   return {};
 }
 
-weft::Status run(const std::string& path, const std::string& graph_name) {
+weft::Result<Method> method_of(const std::string& name) {
+  const auto* found = std::ranges::find(kMethods, name, &Method::name);
+  if (found != kMethods.end()) return *found;
+  std::string text = "there is no method " + name + ", only";
+  for (const Method& method : kMethods) text.append(" ").append(method.name);
+  return weft::Status(weft::Code::invalid_argument, text);
+}
+
+weft::Status run(const std::string& path, const std::string& graph_name,
+                 const std::string& method_name) {
+  WEFT_ASSIGN(const Method method, method_of(method_name));
   WEFT_ASSIGN(const auto context, weft::Context::from_environment());
   WEFT_ASSIGN(const Task task, read_task(path, context->size()));
   WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(graph_name, context->size()));
   WEFT_RETURN_IF_ERROR(context->set_graph(graph, true));  // with the graph's weights w_ij
-  WEFT_ASSIGN(const Outcome outcome, learn(*context, task));
-  if (context->rank() == 0) print_report(*context, task, outcome);
+  WEFT_ASSIGN(const Outcome outcome, learn(*context, task, method));
+  if (context->rank() == 0) {
+    print_report(*context, task, "graph " + graph.name() + "; " + method_name, outcome);
+  }
   return judge(outcome);
 }
 
@@ -178,11 +168,13 @@ weft::Status run(const std::string& path, const std::string& graph_name) {
 }  // namespace digits
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
-    std::fprintf(stderr, "usage: weft run -n RANKS -- digits examples/data/digits.csv [GRAPH]\n");
+  if (argc < 2 || argc > 4) {
+    std::fprintf(stderr,
+                 "usage: weft run -n RANKS -- digits examples/data/digits.csv [GRAPH [METHOD]]\n");
     return 2;
   }
-  const weft::Status done = digits::run(argv[1], argc == 3 ? argv[2] : "exponential");
+  const weft::Status done =
+      digits::run(argv[1], argc > 2 ? argv[2] : "exponential", argc > 3 ? argv[3] : "averaging");
   if (!done.ok()) std::fprintf(stderr, "digits: %s\n", done.to_string().c_str());
   return done.ok() ? 0 : 1;
 }

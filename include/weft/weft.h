@@ -2,6 +2,7 @@
 #pragma once
 
 #ifdef __cplusplus
+#include <weft/algorithms.h>
 #include <weft/config.h>
 #include <weft/context.h>
 #include <weft/graph.h>

@@ -1,0 +1,153 @@
+// ad_psgd: averages of two models under the mutexes of both.
+//
+// The window lets one thread of a rank hold mutexes at a time, so a mutex of the process comes
+// first. Who waits for it holds nothing yet, so it adds no deadlock.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "engine/algorithms/algorithms.h"
+#include "engine/kernels/kernels.h"
+
+namespace weft {
+
+class AdPsgd::State {
+ public:
+  State(Context& context, Window window, Memory theirs, std::uint64_t seed)
+      : context_(context),
+        window_(std::move(window)),
+        title_("AD-PSGD \"" + window_.name() + "\""),
+        self_(context.rank()),
+        theirs_(std::move(theirs)),
+        random_(seed + 0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(self_) + 1)) {}
+
+  Status average_with(Rank peer);
+  Result<Rank> average();
+  Status update(const std::function<void()>& change);
+  Status read(const Output& y);
+  Status end() { return context_.win_free(window_.name()); }
+
+ private:
+  class Held;
+
+  Context& context_;
+  Window window_;
+  const std::string title_;
+  const Rank self_;
+  std::mutex mutex_;
+  Memory theirs_;           // guarded by the mutex
+  std::mt19937_64 random_;  // guarded by the mutex
+};
+
+// The mutexes of some ranks, for as long as it lives.
+class AdPsgd::State::Held {
+ public:
+  Held(State& state, std::span<const Rank> ranks)
+      : lock_(state.mutex_), window_(state.window_), status_(window_.lock(ranks)) {}
+  ~Held() {
+    if (status_.ok()) (void)window_.unlock();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  [[nodiscard]] const Status& status() const { return status_; }
+  Status give_back() {
+    status_ = Status(Code::closed, "the mutexes were given back");
+    return window_.unlock();
+  }
+
+ private:
+  const std::lock_guard<std::mutex> lock_;
+  Window& window_;
+  Status status_;
+};
+
+// The peer's model is written first: if that fails, ours is as it was.
+Status AdPsgd::State::average_with(Rank peer) {
+  const auto peers = window_.out_neighbors();
+  if (!std::ranges::binary_search(peers, peer)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: rank {} has no out-neighbor {}", title_, self_, peer), peer);
+  }
+  const Output own = window_.tensor();
+  const std::size_t bytes = own.count * size_of(own.type);
+  const Rank both[] = {self_, peer};
+  Held held(*this, both);
+  WEFT_RETURN_IF_ERROR(held.status());
+  if (bytes == 0) return held.give_back();
+  WEFT_RETURN_IF_ERROR(window_.read(peer, {theirs_.data(), own.count, own.type}));
+  const Term terms[] = {{own.data, 0.5}, {theirs_.data(), 0.5}};
+  combine(own.type, Reduction::weighted_sum, terms, theirs_.data(), own.count);
+  const WindowPage whole{};
+  WEFT_RETURN_IF_ERROR(
+      window_.write(peer, {theirs_.data(), own.count, own.type}, {&whole, 1}, bytes));
+  std::memcpy(own.data, theirs_.data(), bytes);
+  return held.give_back();
+}
+
+Result<Rank> AdPsgd::State::average() {
+  const auto peers = window_.out_neighbors();
+  if (peers.empty()) return kNoRank;
+  Rank peer = kNoRank;
+  {
+    const std::lock_guard lock(mutex_);
+    peer = peers[random_() % peers.size()];
+  }
+  WEFT_RETURN_IF_ERROR(average_with(peer));
+  return peer;
+}
+
+Status AdPsgd::State::update(const std::function<void()>& change) {
+  Held held(*this, {&self_, 1});
+  WEFT_RETURN_IF_ERROR(held.status());
+  change();
+  return held.give_back();
+}
+
+Status AdPsgd::State::read(const Output& y) {
+  const Output own = window_.tensor();
+  if (y.count != own.count || y.type != own.type) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: y has {} elements of {}, and the model has {} of {}", title_,
+                              y.count, name(y.type), own.count, name(own.type)));
+  }
+  return update([&] { std::memcpy(y.data, own.data, own.count * size_of(own.type)); });
+}
+
+Result<AdPsgd> AdPsgd::create(Context& context, const Output& model, const AdPsgdOptions& options) {
+  if (!is_floating(model.type)) {
+    return Status(Code::invalid_argument,
+                  fmt::format("AD-PSGD \"{}\": a model of {} cannot be averaged", options.name,
+                              name(model.type)));
+  }
+  WEFT_ASSIGN(Memory theirs, Memory::allocate(model.count * size_of(model.type)));
+  WEFT_ASSIGN(Window window, context.win_create(model, options.name, {.zero_init = true}));
+  return AdPsgd(
+      std::make_shared<State>(context, std::move(window), std::move(theirs), options.seed));
+}
+
+AdPsgd::AdPsgd(std::shared_ptr<State> state) : state_(std::move(state)) {}
+AdPsgd::~AdPsgd() = default;
+AdPsgd::AdPsgd(AdPsgd&&) noexcept = default;
+AdPsgd& AdPsgd::operator=(AdPsgd&&) noexcept = default;
+
+Status AdPsgd::average_with(Rank peer) {
+  return state_->average_with(peer);
+}
+Result<Rank> AdPsgd::average() {
+  return state_->average();
+}
+Status AdPsgd::update(const std::function<void()>& change) {
+  return state_->update(change);
+}
+Status AdPsgd::read(const Output& y) {
+  return state_->read(y);
+}
+Status AdPsgd::end() {
+  return state_->end();
+}
+
+}  // namespace weft

@@ -1,0 +1,222 @@
+// algorithms: methods of decentralized learning, on top of contexts and windows (weft/window.h).
+//
+//   const weft::Schedule schedule = *weft::one_peer_exponential(n);
+//   auto push_sum = weft::PushSum::create(context, schedule, weft::out(x, m));
+//   for (;;) {
+//     push_sum->begin_step();                 // our share of x travels to this step's receivers
+//     compute_gradient(z, slope);             // meanwhile
+//     push_sum->end_step();                   // x := what we kept + what has arrived
+//     for (i…) x[i] -= gamma * slope[i];
+//     push_sum->debias(weft::out(z, m));      // z := x / w, an estimate of the mean
+//   }
+//
+// PushSum            SGP (Assran et al., Stochastic Gradient Push, Algorithm 1)
+// DPsgd              D-PSGD with one peer a step, as the SGP paper measures it (appendix A)
+// AdPsgd             AD-PSGD (Prague, Figure 3), on any graph and without deadlocks
+// BoundedStaleness   how far a rank may be ahead of its neighbors (Canary, 4; Prague, 2.2)
+//
+// create() and end() are collective: all ranks call them with the same names, counts, types and
+// options, in the same order. The memory given to create() is a window's tensor: it must outlive
+// the object, and weft::allocate() saves copies. end() frees the windows; an object that is
+// destroyed without it leaves them to the context. The context must outlive the object.
+//
+// Threads: one thread at a time may use an object, but AdPsgd may be used by several.
+//
+// Errors name the rank that is at fault, and every wait ends within Config::deadline_ms. Only
+// floating types can be averaged; others are invalid_argument.
+#pragma once
+
+#include <weft/graph/schedule.h>
+#include <weft/status.h>
+#include <weft/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace WEFT_PUBLIC weft {
+
+class Context;
+
+// PushSumOptions::lag for an exchange that waits for nobody.
+inline constexpr std::uint64_t kAnyLag = std::numeric_limits<std::uint64_t>::max();
+
+struct PushSumOptions {
+  // Of the windows; begins their names.
+  std::string name = "push_sum";
+  // How many steps the messages of others may be late (tau). The end of step k waits for the
+  // messages of steps 0…k-lag. With 0 the exchange is synchronous.
+  std::uint64_t lag = 0;
+};
+
+// Push-sum over a schedule whose columns sum to 1 (SGP, section 2; Algorithm 1, lines 5 to 8).
+//
+// Rank i holds a tensor x_i and a weight w_i, which is 1 at first. At step k it keeps the share
+// p_ii of both and sends p_ji of both to each receiver j:
+//   x_i := sum_j p_ij x_j,   w_i := sum_j p_ij w_j,   z_i := x_i / w_i
+// The sums of x and of w over all ranks and messages under way never change, so z goes to the mean
+// of the x, also where ranks get different numbers of messages. Receivers take no part in sending.
+// Between the steps the caller may change x, for example by a gradient step.
+//
+// Synchronous (lag 0): step k gives exactly the sums above. The one-peer exponential schedule over
+// 2^m ranks holds the exact mean after m steps. Each rank waits for the messages that the schedule
+// has for it in this step, and a sender waits until its last message to the same rank was taken.
+//
+// With a lag: a step takes whatever has arrived. Only messages later than the lag are waited for.
+// Before the last debias(), settle() takes the messages that are still under way.
+//
+// Memory: a window of the graph of all edges of the schedule, which create() sets as the context's
+// graph. If lag is 0, the graph also has the opposite edges, on which ranks say what they took.
+class PushSum {
+ public:
+  // `x`: this rank's tensor, which the steps change. Other windows may exist only if the context's
+  // graph is this one already.
+  static Result<PushSum> create(Context& context, const Schedule& schedule, const Output& x,
+                                const PushSumOptions& options = {});
+  ~PushSum();
+  PushSum(PushSum&&) noexcept;
+  PushSum& operator=(PushSum&&) noexcept;
+
+  // Sends this step's shares. From here to end_step() x belongs to the step.
+  Status begin_step();
+  // Waits as the lag says, and adds to x what has arrived. timed_out after the patience names who
+  // is late: the step has not ended then, and end_step() may be called again. Negative:
+  // Config::deadline_ms. After any other error later steps return that error.
+  Status end_step(std::int64_t patience_ns = -1);
+  // Both.
+  Status step();
+
+  // z := x / w. z has the shape of x. Not between begin_step() and end_step().
+  Status debias(const Output& z);
+  // w.
+  [[nodiscard]] Result<double> weight();
+  // The steps that have ended.
+  [[nodiscard]] std::uint64_t steps() const;
+
+  // Waits until no message is under way, and takes all. Collective.
+  Status settle();
+  // Frees the windows. Collective.
+  Status end();
+
+ private:
+  class State;
+  explicit PushSum(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+// Decentralized parallel SGD with one peer a step (Lian et al. 2017; SGP, appendix A): the ranks
+// pair up, and each pair exchanges and averages. The pairs wait for each other.
+//   x_i := w_ii x_i + w_ij x_j, for the j that the schedule has for i in this step
+class DPsgd {
+ public:
+  // The schedule pairs ranks, as undirected_one_peer() does. Not collective.
+  static Result<DPsgd> create(Context& context, const Schedule& schedule);
+
+  // y := the average; may be the same memory as x. A rank without a peer in this step keeps x.
+  // invalid_argument if the schedule has another receiver than sender for this rank.
+  Status step(const Input& x, const Output& y);
+  // The steps that have ended.
+  [[nodiscard]] std::uint64_t steps() const { return step_; }
+
+ private:
+  DPsgd(Context& context, const Schedule& schedule) : context_(&context), schedule_(schedule) {}
+
+  Context* context_;
+  Schedule schedule_;
+  std::uint64_t step_ = 0;
+};
+
+struct AdPsgdOptions {
+  std::string name = "ad_psgd";  // of the window
+  std::uint64_t seed = 1;        // of the choice of peers; each rank makes its own of it
+};
+
+// Asynchronous decentralized parallel SGD (Lian et al. 2018; Prague, section 2.3 and Figure 3):
+// now and then a rank averages its model with that of a neighbor, as one indivisible step:
+//   x_i, x_j := (x_i + x_j) / 2
+// The neighbor takes no part and is not interrupted.
+//
+// Prague shows that the original method has deadlocks unless the graph is bipartite and only one
+// side begins. Here every rank may begin, on any graph. Whoever averages holds the mutexes of both
+// ranks, and takes them in ascending order of the ranks. So of ranks that wait for each other's
+// mutexes, the one that holds the highest waits for none of them.
+//
+// Only update() may change the model from outside, as others write to it at any time.
+class AdPsgd {
+ public:
+  // `model`: this rank's x. The graph is the context's; a rank averages with its out-neighbors.
+  static Result<AdPsgd> create(Context& context, const Output& model,
+                               const AdPsgdOptions& options = {});
+  ~AdPsgd();
+  AdPsgd(AdPsgd&&) noexcept;
+  AdPsgd& operator=(AdPsgd&&) noexcept;
+
+  // Averages with this out-neighbor. After an error the own model is as before.
+  Status average_with(Rank peer);
+  // Averages with a random out-neighbor and returns it; kNoRank if there is none.
+  Result<Rank> average();
+  // Runs `change` while nobody else reads or writes the model. It must not use this object.
+  Status update(const std::function<void()>& change);
+  // y := the model, as it is between two averages.
+  Status read(const Output& y);
+
+  // Frees the window. Collective.
+  Status end();
+
+ private:
+  class State;
+  explicit AdPsgd(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+struct BoundedStalenessOptions {
+  std::string name = "bounded_staleness";  // of the windows; begins their names
+  // How many versions a rank may be ahead of what each in-neighbor has delivered. 0: none.
+  std::uint64_t bound = 1;
+};
+
+// Averaging with the newest version of each in-neighbor, of which none may be too old (bounded
+// staleness, or stale synchronous parallel).
+//
+//   for (;;) { train(x); publish(); wait(); average(); }
+//
+// publish() makes x this rank's next version and delivers it to the out-neighbors, which take no
+// part. wait() after version v returns when every in-neighbor has delivered version v - bound or a
+// newer one; it sleeps meanwhile. average() never waits.
+class BoundedStaleness {
+ public:
+  // The graph is the context's, as are the weights. `x`: this rank's tensor.
+  static Result<BoundedStaleness> create(Context& context, const Output& x,
+                                         const BoundedStalenessOptions& options = {});
+  ~BoundedStaleness();
+  BoundedStaleness(BoundedStaleness&&) noexcept;
+  BoundedStaleness& operator=(BoundedStaleness&&) noexcept;
+
+  Status publish();
+  // timed_out after the patience names who is behind, and wait() may be called again. Negative:
+  // Config::deadline_ms.
+  Status wait(std::int64_t patience_ns = -1);
+  // x_i := w_ii x_i + sum_j w_ij (the newest x_j that was delivered). Before the first delivery, x
+  // of create() stands for x_j.
+  Status average();
+  // publish(), wait(), average().
+  Status step();
+
+  // How often this rank has published.
+  [[nodiscard]] std::uint64_t version() const;
+  // The newest version of each in-neighbor, ascending by rank, that was delivered here; 0: none.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> delivered();
+
+  // Frees the windows. Collective.
+  Status end();
+
+ private:
+  class State;
+  explicit BoundedStaleness(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft
