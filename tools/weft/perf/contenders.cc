@@ -136,4 +136,11 @@ Subject FloorCalls::subject() {
   return subject;
 }
 
+Result<std::unique_ptr<PeerJob>> open_peer(const PerfOptions& options) {
+  const PerfArguments& asked = options.asked;
+  if (asked.against.empty()) return std::unique_ptr<PeerJob>();
+  const std::size_t most = std::max<std::size_t>(std::ranges::max(options.sizes), sizeof(float));
+  return PeerJob::start({asked.against, asked.graph, asked.ranks, most, is_bound_to_core()});
+}
+
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include "engine/context/context.h"
 #include "tools/weft/perf/options.h"
+#include "tools/weft/perf/peer.h"
 #include "tools/weft/perf/seat.h"
 
 namespace weft {
@@ -57,5 +58,8 @@ class FloorCalls {
   Recipe recipe_;
   Floor floor_;
 };
+
+// The job of the peer that was asked for; null: none. Rank 0 calls it.
+[[nodiscard]] Result<std::unique_ptr<PeerJob>> open_peer(const PerfOptions& options);
 
 }  // namespace weft

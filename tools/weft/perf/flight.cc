@@ -55,8 +55,9 @@ class FlightPerf {
     contenders[0].subject.run = together;
     contenders[1].subject.run = singly;
     // As bytes of a lap, which is all the operations: it is never batched.
-    const Contest contest{options_.collective, std::max(operations * bytes, kBatchedBytes + 1),
-                          options_.asked.seconds, options_.asked.in_process};
+    const Contest contest{name(options_.collective),
+                          std::max(operations * bytes, kBatchedBytes + 1), options_.asked.seconds,
+                          options_.asked.in_process};
     WEFT_ASSIGN(const std::vector<Score> scores, measure(contest, contenders, seat_));
     if (seat_.leads()) print(bytes, scores[0], scores[1]);
     return {};

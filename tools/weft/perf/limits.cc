@@ -42,7 +42,8 @@ Result<std::optional<FloorRow>> floor_of(const PerfOptions& options, std::size_t
   FloorCalls streaming(options, true, seat, tensors);
   std::vector<Contender> contenders{{cached.subject(), nullptr, false, {}}};
   if (bytes >= kStreamingFrom) contenders.push_back({streaming.subject(), nullptr, false, {}});
-  const Contest contest{options.collective, bytes, options.asked.seconds, options.asked.in_process};
+  const Contest contest{name(options.collective), bytes, options.asked.seconds,
+                        options.asked.in_process};
   WEFT_ASSIGN(const std::vector<Score> scores, measure(contest, contenders, seat));
   if (!seat.leads()) return std::optional<FloorRow>();
   row.cached_us = median(scores[0].laps_us);

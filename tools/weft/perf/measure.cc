@@ -83,7 +83,7 @@ class Rounds {
   Status ask(const Contender& contender, const Trial& trial, Score& score) {
     if (!seat_.leads()) return {};
     WEFT_ASSIGN(const PeerJob::Answer answer,
-                contender.peer->measure(contest_.collective, contest_.bytes, trial));
+                contender.peer->measure(contest_.operation, contest_.bytes, trial));
     score.round_us.push_back(answer.p50_us);
     score.laps_us.push_back(answer.p50_us);
     score.cpu_s_per_gib = answer.cpu_s_per_gib;
@@ -92,7 +92,9 @@ class Rounds {
 
   Status run_here(const Contender& contender, const Trial& trial, Score& score) {
     const Counts before = contender.counts ? contender.counts() : Counts{};
-    WEFT_ASSIGN(const Laps own, time_laps(trial, contender.subject, seat_.meeting()));
+    WEFT_ASSIGN(const Laps own, contender.time
+                                    ? contender.time(trial)
+                                    : time_laps(trial, contender.subject, seat_.meeting()));
     const Counts made = contender.counts ? contender.counts() - before : Counts{};
     std::string record(sizeof(made), '\0');
     std::memcpy(record.data(), &made, sizeof(made));
@@ -103,16 +105,17 @@ class Rounds {
   Status enter(const std::vector<std::string>& records, const Trial& trial, Score& score) const {
     std::vector<Laps> ranks;
     score.network_bytes.resize(records.size());
-    for (std::string_view record : records) {
+    for (std::size_t rank = 0; rank < records.size(); ++rank) {
+      const std::string_view record = records[rank];
       Counts made;
       if (record.size() < sizeof(made)) return Status(Code::mismatch, "a rank's record is torn");
       std::memcpy(&made, record.data(), sizeof(made));
       WEFT_ASSIGN(Laps laps, laps_from_bytes(record.substr(sizeof(made))));
       score.allocations += made.allocations;
-      score.network_bytes[ranks.size()] += made.network_bytes;
+      score.network_bytes[rank] += made.network_bytes;
       score.cpu_s += static_cast<double>(laps.cpu_ns) / 1e9 /
                      (contest_.one_process ? static_cast<double>(records.size()) : 1);
-      ranks.push_back(std::move(laps));
+      if (!laps.laps.empty()) ranks.push_back(std::move(laps));
     }
     const std::vector<double> spans = spans_us(ranks, trial.batch);
     score.round_us.push_back(median(spans));

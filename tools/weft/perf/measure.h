@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/weft/perf/peer.h"
@@ -29,6 +30,9 @@ struct Contender {
   PeerJob* peer = nullptr;         // set at rank 0 only
   bool elsewhere = false;          // a peer; set at every rank
   std::function<Counts()> counts;  // of this rank so far; empty: not counted
+  // Runs a trial of the subject in a way of its own; empty: as time_laps. A rank that gets no laps
+  // from it only waited, and its time does not count.
+  std::function<Result<Laps>(const Trial&)> time{};
 };
 
 // What rank 0 learned of one contender.
@@ -43,7 +47,7 @@ struct Score {
 };
 
 struct Contest {
-  Workload collective = Workload::barrier;
+  std::string_view operation;  // as a peer's job knows it
   std::size_t bytes = 0;
   double seconds = 1;        // about so long; at least kFewestRounds rounds all the same
   bool one_process = false;  // ranks are threads: each sees the CPU time of all

@@ -26,32 +26,17 @@ class OperationPerf {
     WEFT_RETURN_IF_ERROR(options_.is_over_machines()
                              ? context_.set_machine_graph(options_.graph, true)
                              : context_.set_graph(options_.graph, true));
-    if (seat_.leads()) WEFT_RETURN_IF_ERROR(open_peer());
-    std::optional<Report> report;
     if (seat_.leads()) {
-      WEFT_ASSIGN(report, Report::open(options_));
-      report->head();
+      WEFT_ASSIGN(peer_, open_peer(options_));
     }
-    for (const std::size_t bytes : options_.sizes) {
-      WEFT_ASSIGN(const Row row, measure_size(bytes));
-      if (report) report->row(row);
-    }
-    if (report) WEFT_RETURN_IF_ERROR(report->done());
+    WEFT_RETURN_IF_ERROR(report_sizes(options_, seat_.leads(),
+                                      [this](std::size_t bytes) { return measure_size(bytes); }));
     if (seat_.leads() && options_.asked.explain)
       fmt::print(stderr, "rank 0: {}", context_.explain());
     return {};
   }
 
  private:
-  Status open_peer() {
-    const PerfArguments& asked = options_.asked;
-    if (asked.against.empty()) return {};
-    const std::size_t most = std::max<std::size_t>(std::ranges::max(options_.sizes), sizeof(float));
-    WEFT_ASSIGN(
-        peer_, PeerJob::start({asked.against, asked.graph, asked.ranks, most, is_bound_to_core()}));
-    return {};
-  }
-
   Result<Row> measure_size(std::size_t bytes) {
     const std::size_t count = options_.count(bytes);
     const Recipe own = options_.recipe_of(seat_.rank());
@@ -79,7 +64,7 @@ class OperationPerf {
     if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
     if (!options_.asked.against.empty()) contenders.push_back({{}, peer_.get(), true, {}});
     if (seat_.leads()) row.ping_pong_ns = ping_pong_ns(first_cores());
-    const Contest contest{options_.collective, bytes, options_.asked.seconds,
+    const Contest contest{name(options_.collective), bytes, options_.asked.seconds,
                           options_.asked.in_process};
     WEFT_ASSIGN(std::vector<Score> scores, measure(contest, contenders, seat_));
     if (seat_.leads()) sort_out(scores, has_limit, streams, row);

@@ -134,24 +134,28 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   if (asked.ranks < 1 || asked.ranks > kMostPerfRanks) {
     return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
   }
-  // These two name no operation; they use neighbor_allreduce.
+  // These name no collective operation; they go as neighbor_allreduce.
+  const std::optional<WindowOp> window = window_op(asked.operation);
   const bool about_main = asked.operation == "limits" || asked.operation == "idle";
-  WEFT_ASSIGN(const Workload operation,
-              workload(about_main ? name(Workload::neighbor_allreduce) : asked.operation));
+  WEFT_ASSIGN(
+      const Workload operation,
+      workload(about_main || window ? name(Workload::neighbor_allreduce) : asked.operation));
   WEFT_ASSIGN(const DataType type, data_type(asked.type));
   WEFT_RETURN_IF_ERROR(one_of("transport", asked.transport, {"shm", "ib", "ucx", "automatic"}));
   if (asked.in_flight < 0 || asked.in_flight > kMostInFlight) {
     return invalid(fmt::format("--in-flight {}: expected 1…{}", asked.in_flight, kMostInFlight));
   }
-  if (asked.in_flight != 0 && operation != Workload::neighbor_allreduce)
+  if (asked.in_flight != 0 && (window || operation != Workload::neighbor_allreduce))
     return invalid("--in-flight: only neighbor_allreduce is measured so");
   if (!asked.svg.empty() && (about_main || asked.in_flight != 0 || asked.memory_use))
     return invalid("--svg: only the rows of an operation are drawn");
   WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign"}));
   WEFT_RETURN_IF_ERROR(one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i32", "i64"}));
   if (!asked.against.empty()) {
-    WEFT_RETURN_IF_ERROR(one_of("against", asked.against, {"openmpi", "openmpi-huge"}));
+    WEFT_RETURN_IF_ERROR(
+        one_of("against", asked.against, {"openmpi", window ? "openmpi-create" : "openmpi-huge"}));
   }
+  if (window) WEFT_RETURN_IF_ERROR(check_window(asked, *window));
   WEFT_RETURN_IF_ERROR(check_combination(asked, operation, type));
   WEFT_RETURN_IF_ERROR(check_hosts(asked));
   if (asked.lanes < 0 || asked.lanes > Config::kMostLanes) {
@@ -160,11 +164,11 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(asked.algorithm));
   WEFT_ASSIGN(const GraphAndSchedule found, talk(asked, operation));
   std::vector<std::size_t> sizes{0};
-  if (operation != Workload::barrier) {
+  if (operation != Workload::barrier && window != WindowOp::mutex) {
     WEFT_ASSIGN(sizes, sizes_from(asked.sizes, size_of(type)));
   }
-  return PerfOptions{operation, algorithm,        found.graph, found.schedule,
-                     type,      std::move(sizes), asked};
+  return PerfOptions{operation, algorithm, found.graph,      found.schedule,
+                     type,      window,    std::move(sizes), asked};
 }
 
 Recipe PerfOptions::recipe_of(Rank rank) const {

@@ -4,11 +4,13 @@
 #include <weft/graph.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/limits/limits.h"
 #include "scheduler/plan/plan.h"
+#include "tools/weft/perf/window_op.h"
 
 namespace weft {
 
@@ -23,7 +25,8 @@ struct PerfArguments {
   std::string type = "f32";
   std::string algorithm = "auto";
   int hosts = 1;
-  int lanes = 0;  // 0: as WEFT_LANES says
+  int lanes = 0;                 // 0: as WEFT_LANES says
+  std::string target = "waits";  // what the target of a window's operation does meanwhile
   std::string against;
   std::string json;
   std::string svg;   // draw the rows to this file
@@ -44,6 +47,7 @@ struct PerfOptions {
   Graph graph;        // of the ranks, or the machines; of step 0 when the weights change every step
   Schedule schedule;  // read when `dynamic`
   DataType type = DataType::f32;
+  std::optional<WindowOp> window;  // measured instead of `collective`
   std::vector<std::size_t> sizes;  // bytes of one rank's input, or of its block for each rank
   PerfArguments asked;
 

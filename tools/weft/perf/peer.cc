@@ -43,7 +43,8 @@ std::vector<std::string> command_line(const PeerJob::Options& options, const std
     words.insert(words.begin(), {"env", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"});
   }
   words.insert(words.end(), {peer, options.graph, std::to_string(options.most_bytes),
-                             options.binds ? "core" : "none"});
+                             options.binds ? "core" : "none",
+                             options.name == "openmpi-create" ? "create" : "allocate"});
   return words;
 }
 
@@ -104,10 +105,10 @@ Result<std::string> PeerJob::read_line(Deadline deadline) {
   }
 }
 
-Result<PeerJob::Answer> PeerJob::measure(Workload collective, std::size_t bytes,
+Result<PeerJob::Answer> PeerJob::measure(std::string_view operation, std::size_t bytes,
                                          const Trial& trial) {
   const std::string request =
-      fmt::format("{} {} {} {}\n", name(collective), bytes, trial.laps, trial.batch);
+      fmt::format("{} {} {} {}\n", operation, bytes, trial.laps, trial.batch);
   if (::write(requests_.get(), request.data(), request.size()) !=
       static_cast<ssize_t>(request.size())) {
     return Status(Code::unavailable, "the peer's job does not listen (is mpirun installed?)");

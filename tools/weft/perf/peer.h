@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "engine/bootstrap/bootstrap.h"
 #include "engine/limits/limits.h"
@@ -15,7 +16,9 @@ namespace weft {
 class PeerJob {
  public:
   struct Options {
-    std::string name;  // "openmpi"; "openmpi-huge": with malloc on huge pages
+    // "openmpi"; "openmpi-huge": with malloc on huge pages; "openmpi-create": windows are made by
+    // MPI_Win_create on memory of malloc, and not by MPI_Win_allocate.
+    std::string name;
     std::string graph;
     int ranks = 1;
     std::size_t most_bytes = 0;
@@ -31,7 +34,7 @@ class PeerJob {
     double cpu_s_per_gib = 0;
   };
   // One trial; waits at most a minute and a half for the answer.
-  Result<Answer> measure(Workload collective, std::size_t bytes, const Trial& trial);
+  Result<Answer> measure(std::string_view operation, std::size_t bytes, const Trial& trial);
 
  private:
   PeerJob(pid_t process, Fd requests, Fd answers)

@@ -21,10 +21,14 @@ constexpr const char* kExamples = R"(
 OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast, barrier, allgather,
 reduce_scatter, reduce, gather, scatter, alltoall or hierarchical_neighbor_allreduce (--graph is then that
 of the --hosts machines) (sizes of the last are those of a block per rank, as
-for scatter and reduce_scatter); or limits, for the machine's own figures; or idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here, rank r on core r modulo
-their number. Every rank's input is rewritten before each timed call (up to 4K: calls go back to back); a time
-is from the first rank's begin to the last one's end. The limit and the peer are timed by the same code, in
-turn with Weft's operation; share and speedup are medians of those rounds' ratios.
+for scatter and reduce_scatter); or win_put, win_get, win_accumulate, win_pages or mutex, which
+rank 0 does to the memory of rank 1 (sizes of win_pages are those of a page; --target says what
+rank 1 does meanwhile; docs/performance.md says more); or limits, for the machine's own figures; or
+idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here,
+rank r on core r modulo their number. Every rank's input is rewritten before each timed call (up to
+4K: calls go back to back); a time is from the first rank's begin to the last one's end. The limit
+and the peer are timed by the same code, in turn with Weft's operation; share and speedup are
+medians of those rounds' ratios.
 
 Examples:
   weft perf neighbor_allreduce --ranks 4 --check
@@ -40,6 +44,9 @@ Examples:
   weft perf --from all.json --svg all.svg                 drawn, not measured
   weft perf allreduce --lanes 2 --sizes 16M --ranks 2     two threads a rank; ranks are not bound to cores then
   weft perf neighbor_allreduce --memory-use               bytes per rank by degree
+  weft perf win_put --sizes 4,4K,1M --check --against openmpi   beside MPI_Put and MPI_Win_flush
+  weft perf win_put --against openmpi-create              its window made by MPI_Win_create
+  weft perf win_get --target stopped --transport ib       the target stopped by SIGSTOP meanwhile
   weft perf limits --ranks 2
   weft perf idle --seconds 10
   weft perf wire --op write                               one path between two processes: weft perf wire --help
@@ -96,6 +103,7 @@ Status run_rank(const PerfOptions& options, const Config& given,
   const Config config = as_asked(options, given, store->rank());
   if (options.asked.operation == "limits") return perf_limits(options, config, store);
   if (options.asked.operation == "idle") return perf_idle(options, config, store);
+  if (options.window) return perf_window(options, config, store);
   if (options.asked.in_flight != 0) return perf_in_flight(options, config, store);
   return perf_operation(options, config, store);
 }
@@ -167,7 +175,10 @@ void add_perf(CLI::App& app, Action& action) {
                       "shm, ucx, or automatic: as a program without settings");
   command->add_option("--memory", to.memory, "Buffers: weft (weft::allocate) or foreign");
   command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i32, i64");
-  add_measuring_options(*command, to, "openmpi, openmpi-huge");
+  command->add_option("--target", to.target,
+                      "What rank 1 does during an operation of a window: waits (for a signal), "
+                      "sleeps, computes, stopped (by SIGSTOP)");
+  add_measuring_options(*command, to, "openmpi, openmpi-huge; of windows openmpi, openmpi-create");
   CLI::Option* svg = command->add_option("--svg", to.svg, "Draw the rows to this file");
   command->add_option("--from", to.from, "Draw the rows of this file, which --json wrote")
       ->needs(svg);
@@ -182,7 +193,9 @@ void add_perf(CLI::App& app, Action& action) {
   add_wire(*command, action);
   // Also called when `wire` was; that has left its own action then.
   command->callback([&action, arguments, command] {
-    if (command->get_subcommands().empty()) action = [arguments] { return run(*arguments); };
+    if (!command->get_subcommands().empty()) return;
+    fit_window(*arguments, command->count("--ranks") > 0, command->count("--sizes") > 0);
+    action = [arguments] { return run(*arguments); };
   });
 }
 

@@ -16,6 +16,9 @@ Status perf_operation(const PerfOptions& options, const Config& config,
 // `weft perf --in-flight N`: N operations at once against one at a time.
 Status perf_in_flight(const PerfOptions& options, const Config& config,
                       const std::shared_ptr<Store>& store);
+// `weft perf win_put` and the other operations of windows: rank 0 works on the memory of rank 1.
+Status perf_window(const PerfOptions& options, const Config& config,
+                   const std::shared_ptr<Store>& store);
 // `weft perf limits`: the machine's own figures and the floor of neighbor_allreduce.
 Status perf_limits(const PerfOptions& options, const Config& config,
                    const std::shared_ptr<Store>& store);

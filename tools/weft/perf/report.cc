@@ -13,8 +13,31 @@
 namespace weft {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 double gbps(std::size_t bytes, double us) {
   return us > 0 ? static_cast<double>(bytes) / us / 1e3 : 0;
+}
+
+// One way of a round trip.
+double one_way_us(const Score& score) {
+  return median(score.laps_us) / 2;
+}
+
+void add_window(Json& object, const Row& row, const PerfArguments& asked) {
+  object["target"] = asked.target;
+  object["pages"] = row.pages;
+  const double each_us = median(row.own.laps_us) / static_cast<double>(row.pages);
+  object["per_s"] = each_us > 0 ? 1e6 / each_us : 0;
+  if (row.singles) {
+    object["singles_p50_us"] = median(row.singles->laps_us);
+    object["pages_speedup"] = paired_ratio(*row.singles, row.own);
+  }
+  if (row.puts_in_turn) object["visible_us"] = one_way_us(*row.puts_in_turn);
+  if (row.lines_in_turn) {
+    object["line_us"] = one_way_us(*row.lines_in_turn);
+    object["visible_ratio"] = paired_ratio(*row.puts_in_turn, *row.lines_in_turn);
+  }
 }
 
 // What each rank gave to ranks of other machines, in one call.
@@ -41,15 +64,19 @@ void Report::head() const {
   const PerfArguments& asked = options_->asked;
   const CorePair cores = first_cores();
   const std::string hosts = asked.hosts == 1 ? "" : fmt::format(" on {} hosts", asked.hosts);
+  const std::string target = options_->window ? fmt::format(", the target {}", asked.target) : "";
   const std::string by = asked.algorithm == "auto" ? "" : fmt::format(" by {}", asked.algorithm);
-  fmt::print("{}{}{} over {}, {} ranks{} {} {} cores, {}, {} memory{}; ping-pong {:.0f} ns\n",
+  fmt::print("{}{}{} over {}, {} ranks{} {} {} cores, {}, {} memory{}{}; ping-pong {:.0f} ns\n",
              asked.operation, by, asked.dynamic ? " with weights that change every call" : "",
              asked.graph, asked.ranks, hosts, is_bound_to_core() ? "bound to" : "on", core_count(),
-             asked.type, asked.memory, asked.in_place ? ", in place" : "", ping_pong_ns(cores));
+             asked.type, asked.memory, asked.in_place ? ", in place" : "", target,
+             ping_pong_ns(cores));
   fmt::print("{:>6} {:>10} {:>10} {:>10} {:>7} {:>10} {:>6} {:>9}", "bytes", "min us", "p50 us",
              "p99 us", "GB/s", "limit us", "share", "CPU s/GiB");
   if (asked.dynamic) fmt::print(" {:>10} {:>6}", "static us", "ratio");
   if (!asked.against.empty()) fmt::print(" {:>12} {:>8}", asked.against, "speedup");
+  if (options_->window == WindowOp::put) fmt::print(" {:>10} {:>6}", "visible us", "lines");
+  if (options_->window == WindowOp::pages) fmt::print(" {:>10} {:>8}", "singles us", "speedup");
   fmt::print("\n");
   std::fflush(stdout);
 }
@@ -91,13 +118,24 @@ std::string Report::text(const Row& row) const {
     line += fmt::format(" {:>12.2f} {:>8.2f}", median(row.peer->laps_us),
                         paired_ratio(*row.peer, row.own));
   }
-  return line;
+  return line + window_text(row);
+}
+
+std::string Report::window_text(const Row& row) const {
+  if (row.singles) {
+    return fmt::format(" {:>10.2f} {:>8.2f}", median(row.singles->laps_us),
+                       paired_ratio(*row.singles, row.own));
+  }
+  if (!row.puts_in_turn) return {};
+  const std::string visible = fmt::format(" {:>10.2f}", one_way_us(*row.puts_in_turn));
+  if (!row.lines_in_turn) return visible;
+  return visible + fmt::format(" {:>6.2f}", paired_ratio(*row.puts_in_turn, *row.lines_in_turn));
 }
 
 std::string Report::json(const Row& row) const {
   const PerfArguments& asked = options_->asked;
   const double p50 = median(row.own.laps_us);
-  nlohmann::ordered_json object{
+  Json object{
       {"op", asked.operation},
       {"graph", asked.graph},
       {"algorithm", asked.algorithm},
@@ -137,7 +175,22 @@ std::string Report::json(const Row& row) const {
     object["peer_cpu_s_per_GiB"] = row.peer->cpu_s_per_gib;
     object["speedup"] = paired_ratio(*row.peer, row.own);
   }
+  if (options_->window) add_window(object, row, asked);
   return object.dump();
+}
+
+Status report_sizes(const PerfOptions& options, bool leads,
+                    const std::function<Result<Row>(std::size_t bytes)>& measure_size) {
+  std::optional<Report> report;
+  if (leads) {
+    WEFT_ASSIGN(report, Report::open(options));
+    report->head();
+  }
+  for (const std::size_t bytes : options.sizes) {
+    WEFT_ASSIGN(const Row row, measure_size(bytes));
+    if (report) report->row(row);
+  }
+  return report ? report->done() : Status();
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,11 @@ struct Row {
   std::optional<Score> fixed;  // the same operation with static weights, beside --dynamic
   std::optional<Score> peer;
   double ping_pong_ns = 0;
+  // Of a window's operation.
+  std::size_t pages = 1;               // that `bytes` consist of
+  std::optional<Score> singles;        // the same pages, each with a call of its own
+  std::optional<Score> puts_in_turn;   // round trips of puts that are waited for at the peer
+  std::optional<Score> lines_in_turn;  // round trips of one cache line
 };
 
 class Report {
@@ -42,10 +48,15 @@ class Report {
   explicit Report(const PerfOptions& options) : options_(&options) {}
   [[nodiscard]] std::string json(const Row& row) const;
   [[nodiscard]] std::string text(const Row& row) const;
+  [[nodiscard]] std::string window_text(const Row& row) const;
 
   const PerfOptions* options_;
   std::vector<std::string> rows_;  // as JSON
   std::unique_ptr<std::FILE, Close> json_;
 };
+
+// Measures each size, and reports it at the rank that leads. All ranks call it alike.
+Status report_sizes(const PerfOptions& options, bool leads,
+                    const std::function<Result<Row>(std::size_t bytes)>& measure_size);
 
 }  // namespace weft
