@@ -3,6 +3,8 @@
 //
 //   head                       version and p of the tensor, the lock word
 //   ack[out-neighbor]          written by that out-neighbor: which base of our messages it has read
+//   reading[in-neighbor]       which buffer of the slot the owner is copying, plus 1; 0: none. A hint
+//                              for a writer that has the part mapped
 //   signal[in-neighbor][16]    written by that in-neighbor: how often it has raised each signal
 //   control[in-neighbor][B]    what is in each buffer of the slot
 //   data[in-neighbor][B]       the buffers, in whole cache lines
@@ -59,9 +61,11 @@ struct Shape {
   std::size_t out_degree = 0;
 
   [[nodiscard]] std::size_t ack(std::size_t out) const { return sizeof(Head) + 8 * out; }
+  [[nodiscard]] std::size_t reading(std::size_t in) const {
+    return whole_lines(ack(out_degree)) + 64 * in;
+  }
   [[nodiscard]] std::size_t signal(std::size_t in, int number) const {
-    return whole_lines(ack(out_degree)) +
-           8 * (in * kWindowSignals + static_cast<std::size_t>(number));
+    return reading(in_degree) + 8 * (in * kWindowSignals + static_cast<std::size_t>(number));
   }
   [[nodiscard]] std::size_t control(std::size_t in, std::size_t buffer) const {
     return signal(in_degree, 0) + sizeof(Control) * (in * kBuffers + buffer);

@@ -62,6 +62,7 @@ class SlotReader {
   [[nodiscard]] std::uint32_t newest() const;
   [[nodiscard]] bool read_header(std::uint32_t buffer, std::uint64_t number, Header& header) const;
   [[nodiscard]] bool read(std::uint32_t buffer, std::uint64_t number, const Header& header);
+  void say_reading(std::uint32_t buffer_plus_1);
   [[nodiscard]] Result<bool> try_visit();
   [[nodiscard]] Result<bool> go_on_from(const Header& header);
   void drop();

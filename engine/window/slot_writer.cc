@@ -17,11 +17,15 @@ Status SlotWriter::choose_buffer() {
   if (std::exchange(is_suspect_, false)) suspects_.set(buffer_);
   given_up_ = {};
   if (suspects_.any() && !there_.endpoint->work_may_linger()) suspects_.reset();
-  for (std::uint32_t step = 1; step <= kBuffers; ++step) {
-    const std::uint32_t buffer = (last_ + step) % kBuffers;
-    if (buffer == last_ || buffer == header_.previous_buffer || suspects_.test(buffer)) continue;
-    buffer_ = buffer;
+  // Where the part is mapped, the buffer that was written two messages ago is still in the cache.
+  if (there_.memory.mapped != nullptr && before_ != kNoBuffer && is_free(before_) &&
+      !is_being_read(before_)) {
+    buffer_ = before_;
     return {};
+  }
+  for (std::uint32_t step = 1; step <= kBuffers; ++step) {
+    buffer_ = (last_ + step) % kBuffers;
+    if (is_free(buffer_)) return {};
   }
   return Status(
       Code::unavailable,
@@ -29,6 +33,15 @@ Status SlotWriter::choose_buffer() {
                   "they are closed",
                   there_.rank),
       there_.rank);
+}
+
+bool SlotWriter::is_free(std::uint32_t buffer) const {
+  return buffer != last_ && buffer != header_.previous_buffer && !suspects_.test(buffer);
+}
+
+// A reader whose buffer is overwritten begins again, so this may be out of date.
+bool SlotWriter::is_being_read(std::uint32_t buffer) const {
+  return load_word(there_.memory.mapped + theirs_.reading(index_)) == buffer + 1;
 }
 
 Status SlotWriter::put(const void* x, double scale, double p, int signal,
@@ -62,6 +75,10 @@ Status SlotWriter::accumulate(const void* x, double scale, double p, int signal,
   } else if (is_sum_known_ || number_ == 0) {
     add_to_sum(number_ == 0);
     write();
+  } else if (there_.memory.mapped != nullptr) {
+    copy_shared(sum_.data(), there_.memory.mapped + theirs_.data(index_, last_), tensor_.bytes());
+    add_to_sum(false);
+    write();
   } else {
     step_ = Step::reads_back;
     chain_.begin(there_, patience_ns_);
@@ -88,9 +105,31 @@ void SlotWriter::write() {
 
 void SlotWriter::send(const void* data) {
   data_ = data;
+  before_ = last_;
   last_ = buffer_;
   is_suspect_ = false;
+  if (there_.memory.mapped != nullptr) return write_mapped();
   spread() ? open() : write_all();
+}
+
+// The message is over when this returns.
+void SlotWriter::write_mapped() {
+  std::byte* const part = there_.memory.mapped;
+  const auto publish = [](std::byte* to, const void* from, std::size_t bytes) {
+    publish_bytes(to, static_cast<const std::byte*>(from), bytes);
+  };
+  std::byte* const control = part + this->control(buffer_);
+  publish(control + offsetof(Control, begin), &number_, sizeof number_);
+  publish(part + theirs_.data(index_, buffer_), data_, tensor_.bytes());
+  publish(control + offsetof(Control, header), &header_, sizeof header_);
+  publish(control + offsetof(Control, done), &number_, sizeof number_);
+  status_ = {};
+  step_ = Step::idle;
+  if (signal_ < 0) return;
+  std::uint64_t& raised = raised_[static_cast<std::size_t>(signal_)];
+  ++raised;
+  publish(part + theirs_.signal(index_, signal_), &raised, sizeof raised);
+  there_.endpoint->wake_peer();
 }
 
 // Whether the data can go over several rails; then they are about to.

@@ -48,6 +48,9 @@ class SlotWriter {
     return theirs_.control(index_, buffer);
   }
   [[nodiscard]] Status choose_buffer();
+  [[nodiscard]] bool is_free(std::uint32_t buffer) const;
+  [[nodiscard]] bool is_being_read(std::uint32_t buffer) const;
+  void write_mapped();
   void add_to_sum(bool replaces);
   void write();
   void send(const void* data);
@@ -67,6 +70,7 @@ class SlotWriter {
   std::uint64_t base_ = 0;
   std::uint32_t last_ = kNoBuffer;    // buffer of the last message
   std::uint32_t buffer_ = kNoBuffer;  // of the message under way
+  std::uint32_t before_ = kNoBuffer;  // of the message before the last
   std::bitset<kBuffers> suspects_;    // late bytes of a failed path may still arrive there
   Header header_;                     // of the last message
   Tensor sum_;                        // of what was accumulated since the base began

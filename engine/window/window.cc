@@ -43,6 +43,7 @@ Status WindowObject::open() {
   raised_.resize(setup_.in.size());
   for (std::size_t out = 0; out < setup_.out.size(); ++out) {
     const WindowNeighbor& to = setup_.out[out];
+    are_mapped_ &= to.part.memory.mapped != nullptr;
     const auto* ack = reinterpret_cast<const std::uint64_t*>(part + ours.ack(out));
     writers_.push_back(std::make_unique<SlotWriter>(to.part, to.shape, to.in_index, shape_, ack));
   }
@@ -183,6 +184,8 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
+  if (handle == nullptr && !how.require_mutex && are_mapped_ && turns_.empty())
+    return put_now(accumulates, x, how);
   std::shared_ptr<PutTask> task = handle == nullptr ? std::move(put_) : nullptr;
   if (task == nullptr) task = std::make_shared<PutTask>(*this);
   std::vector<PutTask::Target>& targets = task->targets();
@@ -202,6 +205,32 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
   Status status = run(*lane, *task);
   put_ = std::move(task);
   return status;
+}
+
+// All out-neighbors are mapped here, and nothing is under way.
+Status WindowObject::put_now(bool accumulates, const Output& x, const WindowPut& how) {
+  const std::string_view what = accumulates ? "win_accumulate" : "win_put";
+  const double p = p_to_send();
+  Status first;
+  const auto put = [&](std::size_t index, double weight) {
+    SlotWriter& writer = *writers_[index];
+    Status status = check_alive(writer.there());
+    if (status.ok()) {
+      status = accumulates ? writer.accumulate(x.data, weight, p, how.signal, patience_ns())
+                           : writer.put(x.data, weight, p, how.signal, patience_ns());
+    }
+    if (!status.ok() && first.ok()) first = status;
+  };
+  if (how.destinations) {
+    WEFT_RETURN_IF_ERROR(
+        for_each(what, "out-neighbor", out_ranks_, how.destinations, [](std::size_t, double) {}));
+    WEFT_RETURN_IF_ERROR(for_each(what, "out-neighbor", out_ranks_, how.destinations, put));
+  } else {
+    for (std::size_t index = 0; index < writers_.size(); ++index) put(index, 1.0);
+  }
+  if (how.self_weight != 1.0) scale(x, how.self_weight);
+  if (first.ok()) return first;
+  return Status(first.code(), fmt::format("{}: {}: {}", what, title_, first.text()), first.rank());
 }
 
 Status WindowObject::get(const WindowGet& how, Handle* handle) {

@@ -126,6 +126,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] Result<std::unique_ptr<window::Locks>> locks_of(std::string_view what,
                                                                 std::vector<Rank> ranks);
   // token
+  Status put_now(bool accumulates, const Output& x, const WindowPut& how);
   Status run(Lane& lane, window::Task& task);
   Status start(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
                Handle& handle);
@@ -149,6 +150,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
 
   // The holder of the lane's token.
   std::vector<std::unique_ptr<window::SlotWriter>> writers_;  // by out-neighbor
+  bool are_mapped_ = true;                                    // the parts of all out-neighbors
   std::shared_ptr<window::PutTask> put_;  // of blocking calls, used again; null while it runs
   std::deque<const void*> turns_;  // whose turn it is, and who waits for one: tasks and updates
   std::map<Rank, std::unique_ptr<window::Hand>> hands_;
