@@ -19,6 +19,7 @@ RAIL_MBIT = 40
 OWNER_SECONDS, OWNER_BYTES = 5, 64 * K
 USUAL = 1.25  # a median up to so much above another one is the same time: two medians of one thing differ by a tenth
 HAMMER_SECONDS = 60
+SLOW_SECONDS = 5
 
 
 def median_of(rows, key):
@@ -163,9 +164,26 @@ def hammer_figures(runs):
          "every value read and every sum is right", done.returncode == 0)
 
 
-def algorithm_figures(_runs):
-    """To be filled: the exact average over windows, and the steps of others beside a slow rank."""
-    print("# the exact average over windows, and steps beside a slow rank, are not measured yet", flush=True)
+def slow_rank_rows(runs, ranks, seconds):
+    bench = str(runs.weft.parent / "bench_slow_rank")
+    rows = rows_of([str(runs.weft), "run", "-n", str(ranks), "--no-tag", "--", bench, str(seconds)])
+    runs.tables.append((f"weft run -n {ranks} -- bench_slow_rank {seconds}", rows))
+    return rows
+
+
+def algorithm_figures(runs):
+    """The exact mean over windows, and the steps of others beside a rank that is five times as slow."""
+    for ranks in (2, 4, 8, 16, 32, 64):
+        (exact,) = [row for row in slow_rank_rows(runs, ranks, 0.01) if row["op"] == "exact_mean"]
+        show(f"one-peer exponential push-sum, {ranks} ranks, {exact['steps']} steps, error", f"{exact['error']:.1e}",
+             "<= 1e-12", "the mean, float64", exact["error"] <= 1e-12)
+    rows = [row for row in slow_rank_rows(runs, 4, SLOW_SECONDS) if row["op"] == "slow_rank"]
+    for row in rows:
+        name = f"{row['method']}, one of 4 ranks 5 times as slow, steps of the others"
+        if row["method"] == "allreduce":
+            remark(f"{name}: {row['kept']:.2f} of {row['steps_per_s']:.0f} per s")
+        else:
+            at_least(name, row["kept"], 0.9, f"with equal ranks, {row['steps_per_s']:.0f} per s")
 
 
 def part_8(runs, _scratch):
