@@ -45,6 +45,12 @@ Status convert(const void* x, std::size_t count, weft_data_type type, const weft
   return {};
 }
 
+// Negative: the deadline alone.
+int64_t patience_of(int64_t timeout_ms) {
+  constexpr int64_t kLongestMs = 2 * 86'400'000LL;  // a deadline is a day at most
+  return timeout_ms < 0 ? -1 : std::min(timeout_ms, kLongestMs) * int64_t{1'000'000};
+}
+
 }  // namespace
 
 weft_code weft_window_lock(weft_window* window, const int32_t* ranks, size_t count) {
@@ -103,10 +109,17 @@ weft_code weft_window_read(weft_window* window, int32_t from, void* y, size_t co
 weft_code weft_window_wait_signal(weft_window* window, int32_t number, uint64_t count,
                                   int64_t timeout_ms) {
   return call(__func__, [&]() -> Status {
-    constexpr int64_t kLongestMs = 2 * 86'400'000LL;  // a deadline is a day at most
     WEFT_ASSIGN(const auto object, object_of(window, "window"));
-    const int64_t patience_ns =
-        timeout_ms < 0 ? -1 : std::min(timeout_ms, kLongestMs) * int64_t{1'000'000};
-    return object->window.wait_signal(number, count, patience_ns);
+    return object->window.wait_signal(number, count, patience_of(timeout_ms));
+  });
+}
+weft_code weft_window_wait_signal_start(weft_window* window, int32_t number, uint64_t count,
+                                        int64_t timeout_ms, weft_handle** handle) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_result(handle, "handle"));
+    WEFT_ASSIGN(const auto object, object_of(window, "window"));
+    return give_started(object->progress, handle, [&] {
+      return object->window.wait_signal_start(number, count, patience_of(timeout_ms));
+    });
   });
 }

@@ -130,7 +130,14 @@ Result<std::uint64_t> Window::signal(int number) {
 }
 Status Window::wait_signal(int number, std::uint64_t count, std::int64_t patience_ns) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_wait_signal"));
-  return object_->wait_signal(number, count, patience_ns);
+  return object_->wait_signal(number, count, patience_ns, nullptr);
+}
+Result<Handle> Window::wait_signal_start(int number, std::uint64_t count,
+                                         std::int64_t patience_ns) {
+  WEFT_RETURN_IF_ERROR(check(object_, "win_wait_signal"));
+  Handle handle;
+  Status status = object_->wait_signal(number, count, patience_ns, &handle);
+  return started(std::move(status), std::move(handle));
 }
 
 }  // namespace weft

@@ -252,9 +252,15 @@ Status RawTask::finish() {
 
 bool WaitTask::advance() {
   if (is_over_) return false;
-  was_there_ = is_there_();
-  is_over_ = was_there_ || now_ns() >= end_ns_;
-  return is_over_;
+  is_over_ = is_there_();
+  if (is_over_ || now_ns() < end_ns_) return is_over_;
+  is_over_ = true;
+  if (late_) status_ = late_();
+  return true;
+}
+
+void WaitTask::abandon(const Status& why) {
+  if (!std::exchange(is_over_, true)) status_ = why;
 }
 
 TellTask::TellTask(const Place& part, std::size_t offset, std::uint64_t base,

@@ -35,6 +35,7 @@ class Task : public LaneTask {
       : window_(window), name_(name), locks_(std::move(locks)) {}
   // For a task whose caller does not wait.
   void keep_window();
+  [[nodiscard]] bool has_handle() const { return owner_ != nullptr; }
   bool advance() final;
   void abandon(const Status& why) final;
   [[nodiscard]] bool is_over() const final { return step_ == Step::over; }
@@ -156,20 +157,20 @@ class WaitTask final : public LaneTask {
   // Of a wait for tasks, each of which has a deadline.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  WaitTask(std::function<bool()> is_there, std::int64_t end_ns)
-      : is_there_(std::move(is_there)), end_ns_(end_ns) {}
+  // `late`: the error if the time has come; empty: none.
+  WaitTask(std::function<bool()> is_there, std::int64_t end_ns, std::function<Status()> late = {})
+      : is_there_(std::move(is_there)), end_ns_(end_ns), late_(std::move(late)) {}
   bool advance() override;
-  void abandon(const Status&) override { is_over_ = true; }
+  void abandon(const Status& why) override;
   [[nodiscard]] bool is_over() const override { return is_over_; }
   [[nodiscard]] const Status& status() const override { return status_; }
-  [[nodiscard]] bool was_there() const { return was_there_; }
 
  private:
   const std::function<bool()> is_there_;
   const std::int64_t end_ns_;
+  const std::function<Status()> late_;
   bool is_over_ = false;
-  bool was_there_ = false;
-  Status status_;  // ok
+  Status status_;
 };
 
 // Tells an in-neighbor what was read of its messages. Waits for no turn.

@@ -38,7 +38,7 @@ class WindowObject::Turn {
   // takes the token
   ~Turn() {
     const Lane::Hold hold(lane_);
-    window_.turns_.pop_front();
+    std::erase(window_.turns_, this);  // not always the first: the lane may have closed meanwhile
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -77,6 +77,7 @@ Status WindowObject::update(const WindowUpdate& how) {
   if (lane == nullptr) return check_open();
   std::unique_ptr<Locks> locks;
   std::optional<Turn> turn;
+  Status status;
   {
     const Lane::Hold hold(*lane);
     WEFT_RETURN_IF_ERROR(check_open());
@@ -85,8 +86,9 @@ Status WindowObject::update(const WindowUpdate& how) {
       WEFT_RETURN_IF_ERROR(take(*lane, *locks));
     }
     turn.emplace(*this, *lane);
+    status = check_open();
   }
-  Status status = combine_slots(how, weights, self_weight);
+  if (status.ok()) status = combine_slots(how, weights, self_weight);
   turn.reset();
   const Lane::Hold hold(*lane);
   tell(*lane);

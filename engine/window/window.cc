@@ -155,11 +155,17 @@ Status WindowObject::run(Lane& lane, window::Task& task) {
   return task.status();
 }
 
-Status WindowObject::start(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
-                           Handle& handle) {
+Status WindowObject::start_turn(const std::shared_ptr<Lane>& lane,
+                                std::shared_ptr<window::Task> task, Handle& handle) {
   WEFT_RETURN_IF_ERROR(lane->start_thread());
   turns_.push_back(task.get());
   task->keep_window();
+  return start(lane, std::move(task), handle);
+}
+
+Status WindowObject::start(const std::shared_ptr<Lane>& lane, std::shared_ptr<LaneTask> task,
+                           Handle& handle) {
+  WEFT_RETURN_IF_ERROR(lane->start_thread());
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(lane);
   handle = Handle(operation);
   lane->begin(std::move(task), std::move(operation));
@@ -168,7 +174,7 @@ Status WindowObject::start(const std::shared_ptr<Lane>& lane, std::shared_ptr<wi
 }
 
 void WindowObject::end_turn(const window::Task& task) {
-  if (unheard_.ok()) unheard_ = task.status();
+  if (task.has_handle() && unheard_.ok()) unheard_ = task.status();
   turns_.pop_front();
 }
 
@@ -201,7 +207,7 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
     WEFT_ASSIGN(locks, locks_of(what, std::move(ranks)));
   }
   task->prepare(accumulates, x, how.self_weight, how.signal, std::move(locks));
-  if (handle != nullptr) return start(lane, std::move(task), *handle);
+  if (handle != nullptr) return start_turn(lane, std::move(task), *handle);
   Status status = run(*lane, *task);
   put_ = std::move(task);
   return status;
@@ -257,7 +263,7 @@ Status WindowObject::get(const WindowGet& how, Handle* handle) {
     WEFT_ASSIGN(locks, locks_of("win_get", std::move(ranks)));
   }
   auto task = std::make_shared<GetTask>(*this, std::move(locks), std::move(sources));
-  return handle != nullptr ? start(lane, std::move(task), *handle) : run(*lane, *task);
+  return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
 }
 
 Status WindowObject::take(Lane& lane, Locks& locks) {
@@ -338,7 +344,7 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
   WEFT_RETURN_IF_ERROR(check_access(kName, setup_.out[index].tensor_access));
   auto task = std::make_shared<RawTask>(*this, setup_.out[index].tensor, std::move(parts),
                                         writers_[index].get(), signal);
-  return handle != nullptr ? start(lane, std::move(task), *handle) : run(*lane, *task);
+  return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
 }
 
 Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset) {
@@ -386,7 +392,8 @@ Result<std::uint64_t> WindowObject::signal(int number) {
   return count_signal(number);
 }
 
-Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t patience_ns) {
+Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t patience_ns,
+                                 Handle* handle) {
   constexpr std::string_view kName = "win_wait_signal";
   WEFT_RETURN_IF_ERROR(check_signal(kName, number));
   const std::shared_ptr<Lane> lane = lane_.lock();
@@ -395,17 +402,20 @@ Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t p
   WEFT_RETURN_IF_ERROR(check_open());
   const std::int64_t most = deadline_ns();
   const std::int64_t end = patience_ns < 0 ? most : std::min(most, now_ns() + patience_ns);
-  std::uint64_t found = 0;
-  const auto is_there = [&] {
-    const std::lock_guard lock(mutex_);
-    found = count_signal(number);
-    return found >= count;
+  const auto found = [self = shared_from_this(), number] {
+    const std::lock_guard lock(self->mutex_);
+    return self->count_signal(number);
   };
-  WaitTask wait(is_there, end);
+  const auto late = [kName, title = title_, number, count, found] {
+    return Status(Code::timed_out, fmt::format("{}: {}: signal {} was raised {} times, not {}",
+                                               kName, title, number, found(), count));
+  };
+  const auto is_there = [found, count] { return found() >= count; };
+  if (handle != nullptr)
+    return start(lane, std::make_shared<WaitTask>(is_there, end, late), *handle);
+  WaitTask wait(is_there, end, late);
   lane->run(wait);
-  if (wait.was_there()) return {};
-  return Status(Code::timed_out, fmt::format("{}: {}: signal {} was raised {} times, not {}", kName,
-                                             title_, number, found, count));
+  return wait.status();
 }
 
 Status WindowObject::suspend() {

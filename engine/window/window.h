@@ -79,7 +79,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                int signal, Handle* handle);
   Status read(Rank from, const Output& y, std::size_t remote_offset);
   [[nodiscard]] Result<std::uint64_t> signal(int number);
-  Status wait_signal(int number, std::uint64_t count, std::int64_t patience_ns);
+  Status wait_signal(int number, std::uint64_t count, std::int64_t patience_ns, Handle* handle);
 
   // The window has ended: later calls return this error.
   void close(const Status& why);
@@ -128,8 +128,10 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   // token
   Status put_now(bool accumulates, const Output& x, const WindowPut& how);
   Status run(Lane& lane, window::Task& task);
-  Status start(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
-               Handle& handle);
+  Status start_turn(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
+                    Handle& handle);
+  static Status start(const std::shared_ptr<Lane>& lane, std::shared_ptr<LaneTask> task,
+                      Handle& handle);
   // Takes and gives back locks of this call.
   Status take(Lane& lane, window::Locks& locks);
   Status give_back(Lane& lane, window::Locks& locks);

@@ -152,6 +152,8 @@ class Window {
   // Waits until that is at least `count`; timed_out after the patience, at most
   // Config::deadline_ms (negative: that).
   Status wait_signal(int number, std::uint64_t count, std::int64_t patience_ns = -1);
+  // The same as a handle, which may be waited for and may have a callback (Handle::then).
+  Result<Handle> wait_signal_start(int number, std::uint64_t count, std::int64_t patience_ns = -1);
 
  private:
   std::shared_ptr<WindowObject> object_;

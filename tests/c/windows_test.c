@@ -211,6 +211,10 @@ static void test_raw_access(const struct ranks* all, int shared) {
   CHECK(ring.x[0] == 40 && ring.x[1] == ring.before && ring.x[2] == 0);
   OK(weft_barrier(all->context));
   weft_handle* handle = NULL;
+  OK(weft_window_wait_signal_start(ring.window, 9, 1, 20000, &handle));
+  OK(weft_window_write(ring.window, ring.after, y, 4, WEFT_F64, pages, 0, 8, 9));
+  OK(weft_handle_wait(handle));
+  weft_handle_free(handle);
   OK(weft_window_write_start(ring.window, ring.after, y, 4, WEFT_F64, pages, 1, 16, WEFT_NO_SIGNAL,
                              &handle));
   OK(finish(handle));

@@ -140,6 +140,10 @@ def test_raw_access_and_signals() -> None:
         window.wait_signal(4, 1, timeout=30)
         with pytest.raises(weft.TimedOut, match="signal 4 was raised 1 times, not 2"):
             window.wait_signal(4, 2, timeout=0.01)
+        ctx.barrier()
+        raised = window.wait_signal_start(5, 1)
+        window.put(signal=5)
+        raised.wait()
         ctx.win_free("w")
 
     as_threads(3, body)

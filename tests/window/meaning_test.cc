@@ -1,4 +1,8 @@
 // What put, accumulate, get and update do, against their definitions.
+#include <atomic>
+#include <thread>
+
+#include "tests/context/outcomes.h"
 #include "tests/window/window_job.h"
 
 namespace weft {
@@ -266,8 +270,16 @@ TEST_P(WindowMeaning, SignalsSayThatBytesAreThere) {
     }
     EXPECT_EQ(own.window.signal(5).value(), 3U);
     EXPECT_EQ(own.window.signal(3).value(), 0U);
+    std::atomic<bool> called = false;
+    Result<Handle> raised = own.window.wait_signal_start(4, 1);
+    ASSERT_TRUE(raised.ok()) << raised.status().to_string();
+    expect_ok(raised->then([&](const Status& status) { called = status.ok(); }));
     expect_ok(own.window.put(own.tensor(), {.signal = 4}));
-    expect_ok(own.window.wait_signal(4, 1));
+    expect_ok(raised->wait());
+    const Deadline end = Deadline::after_ms(10'000);
+    while (!called && !end.passed()) std::this_thread::yield();
+    EXPECT_TRUE(called);
+    expect_names(own.window.wait_signal(4, 9, 1'000), Code::timed_out, {"\"w\"", "signal 4", "9"});
     expect_ok(context.win_free("w"));
   });
 }

@@ -104,6 +104,16 @@ std::unique_ptr<Operation> start_write(const PyWindow& self, Rank to, std::uintp
   });
 }
 
+std::unique_ptr<Operation> start_wait_signal(const PyWindow& self, int number, std::uint64_t count,
+                                             std::optional<double> timeout_s) {
+  const auto most = std::chrono::duration<double>(std::chrono::nanoseconds(self.open->deadline_ns));
+  const double seconds = std::clamp(timeout_s.value_or(most.count()), 0.0, most.count());
+  const auto patience_ns = static_cast<std::int64_t>(seconds * 1e9);
+  return start(self, nb::object(), [&](Window& window) {
+    return window.wait_signal_start(number, count, patience_ns);
+  });
+}
+
 void read(const PyWindow& self, Rank from, std::uintptr_t y, std::size_t count, int dtype,
           std::size_t offset, nb::object kept) {
   const Output memory{reinterpret_cast<void*>(y), count, type_of(dtype)};
@@ -115,6 +125,8 @@ void read(const PyWindow& self, Rank from, std::uintptr_t y, std::size_t count, 
 }  // namespace
 
 void bind_window_works(nb::class_<PyWindow>& type) {
+  type.def("start_wait_signal_raw", &start_wait_signal, nb::arg("number"), nb::arg("count"),
+           nb::arg("timeout").none());
   type.def("start_put_raw", &start_put, nb::arg("accumulates"), nb::arg("x"), nb::arg("count"),
            nb::arg("dtype"), nb::arg("self_weight"), nb::arg("destinations").none(),
            nb::arg("require_mutex"), nb::arg("signal"), nb::arg("keep"),

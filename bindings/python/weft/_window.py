@@ -201,6 +201,10 @@ class Window(_core.Window):
             source.owner,
         )
 
+    def wait_signal_start(self, number: int, count: int, timeout: Optional[float] = None) -> Handle:
+        """Starts wait_signal(): a handle that may be waited for, awaited, or have a callback."""
+        return self.start_wait_signal_raw(number, count, timeout)
+
     def read(self, source: int, out: T, offset: int = 0) -> T:
         """Fills `out` with bytes of the array of a neighbor, from `offset` in bytes on."""
         to = memory_of(out, "win_read", True)

@@ -164,6 +164,10 @@ WEFT_C_API weft_code weft_window_signal(weft_window* window, int32_t number, uin
 // WEFT_DEADLINE_MS; a negative time is that.
 WEFT_C_API weft_code weft_window_wait_signal(weft_window* window, int32_t number, uint64_t count,
                                              int64_t timeout_ms);
+// The same as a handle, which may be waited for and may have a callback (weft_handle_then).
+WEFT_C_API weft_code weft_window_wait_signal_start(weft_window* window, int32_t number,
+                                                   uint64_t count, int64_t timeout_ms,
+                                                   weft_handle** handle);
 
 #ifdef __cplusplus
 }
