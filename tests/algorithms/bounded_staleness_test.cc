@@ -51,7 +51,8 @@ TEST_P(StalenessTest, RanksGetAheadOfASlowOneByTheBound) {
           have_waited.count_down();
         }
         expect_ok(learner->wait());
-        for (const std::uint64_t version : learner->delivered().value())
+        const std::vector<std::uint64_t> delivered = learner->delivered().value();
+        for (const std::uint64_t version : delivered)
           EXPECT_GE(version + bound, learner->version());
         expect_ok(learner->average());
       }

@@ -9,8 +9,9 @@
 #include "topology/cluster/cluster.h"
 #include "topology/hardware/hardware.h"
 
-// hwloc loses a list of 32 bytes when it gives up on a synthetic string.
-extern "C" const char* __lsan_default_suppressions() {
+// hwloc loses memory when it gives up on a synthetic string or an XML text. The sanitizer finds this
+// function only if it is visible.
+extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions() {
   return "leak:libhwloc";
 }
 

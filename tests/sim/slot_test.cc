@@ -183,7 +183,10 @@ void run_all(const Size& size, Cut how, bool puts) {
   int repeats = 0;
   for (std::uint64_t seed = 1; seed <= seeds(size.seeds); ++seed)
     run(seed, size, how, puts, repeats);
-  EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
+  // The few courses of a sanitizer may all be lucky.
+  if (!kIsSanitized) {
+    EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
+  }
 }
 
 TEST_P(SimSlots, LoseNothingAndTakeNothingTwice) {

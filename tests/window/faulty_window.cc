@@ -43,14 +43,29 @@ weft::Result<std::vector<int>> processes(Context& context) {
   return std::vector<int>(all.begin(), all.end());
 }
 
-Status hold_and_die(Context& context, Window& window) {
+// The ranks but the last wait for one another, so that none leaves while it is needed. Operations of
+// all ranks are over with the death of one.
+Status meet_others(Context& context, Window& window, double* x) {
+  std::vector<weft::NeighborWeight> others;
+  for (const Rank rank : window.out_neighbors()) {
+    if (rank != context.size() - 1) others.push_back({rank, 1.0});
+  }
+  weft::WindowPut how;
+  how.destinations = others;
+  how.signal = 0;
+  WEFT_RETURN_IF_ERROR(window.put(weft::out(x, kCount), how));
+  return window.wait_signal(0, others.size());
+}
+
+Status hold_and_die(Context& context, Window& window, double* x) {
   const Rank first[] = {0};
   const bool dies = context.rank() == context.size() - 1;
   if (dies) WEFT_RETURN_IF_ERROR(window.lock(first));
   WEFT_RETURN_IF_ERROR(context.barrier());
   if (dies) raise(SIGKILL);
   WEFT_RETURN_IF_ERROR(window.lock(first));
-  return window.unlock();
+  WEFT_RETURN_IF_ERROR(window.unlock());
+  return meet_others(context, window, x);
 }
 
 // A second thread kills the process as soon as a put has begun.
@@ -88,15 +103,7 @@ Status write_and_die(Context& context, Window& window, double* x) {
     }
   }
   // Survivors go on with one another.
-  std::vector<weft::NeighborWeight> others;
-  for (const Rank rank : window.out_neighbors()) {
-    if (rank != last) others.push_back({rank, 1.0});
-  }
-  weft::WindowPut how;
-  how.destinations = others;
-  how.signal = 0;
-  WEFT_RETURN_IF_ERROR(window.put(weft::out(x, kCount), how));
-  WEFT_RETURN_IF_ERROR(window.wait_signal(0, others.size()));
+  WEFT_RETURN_IF_ERROR(meet_others(context, window, x));
   WEFT_RETURN_IF_ERROR(window.update());
   return ended;
 }
@@ -163,7 +170,7 @@ Status run(Context& context, const std::string& fault) {
   WEFT_ASSIGN(void* memory, weft::allocate(kCount * sizeof(double)));
   auto* x = static_cast<double*>(memory);
   WEFT_ASSIGN(Window window, context.win_create(weft::out(x, kCount), "w"));
-  if (fault == "holder") return hold_and_die(context, window);
+  if (fault == "holder") return hold_and_die(context, window, x);
   if (fault == "silent") return use_silent(context, window, x);
   if (fault == "writer") return write_and_die(context, window, x);
   return use_stopped(context, window, x);
