@@ -23,7 +23,7 @@ struct Size {
   int messages;
   std::uint64_t seeds;
 };
-constexpr Size kSmall{24, 60, 96};
+constexpr Size kSmall{24, 60, seeds(96)};
 constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, 12};
 
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
@@ -181,12 +181,8 @@ INSTANTIATE_TEST_SUITE_P(Cuts, SimSlots,
 
 void run_all(const Size& size, Cut how, bool puts) {
   int repeats = 0;
-  for (std::uint64_t seed = 1; seed <= seeds(size.seeds); ++seed)
-    run(seed, size, how, puts, repeats);
-  // The few courses of a sanitizer may all be lucky.
-  if (!kIsSanitized) {
-    EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
-  }
+  for (std::uint64_t seed = 1; seed <= size.seeds; ++seed) run(seed, size, how, puts, repeats);
+  EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
 }
 
 TEST_P(SimSlots, LoseNothingAndTakeNothingTwice) {
