@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::uint8_t kWireVersion = 6;
+inline constexpr std::uint8_t kWireVersion = 7;
 
 // What a notice means.
 enum class NoticeKind : std::uint8_t {
@@ -20,6 +20,7 @@ enum class NoticeKind : std::uint8_t {
   refusal = 4,  // control: no, in operation n you are not
   failure = 5,  // control: my context failed, text attached
   path = 6,     // control: between two bonds, about a path; nobody above sees it
+  mail = 7,     // a piece of a message of engine/control; on the control channel: connect to me
 };
 
 // Where a piece's bytes are.

@@ -6,10 +6,10 @@
 namespace weft::ucx {
 namespace {
 
-// Whether messages of this kind travel in batches. All other kinds travel alone, because they may
-// be large or must not wait.
+// Whether messages of this kind travel in batches. The first and the last message of an endpoint
+// travel alone.
 bool fits_a_batch(MessageKind kind) {
-  return kind == MessageKind::notice || kind == MessageKind::credit;
+  return kind != MessageKind::hello && kind != MessageKind::goodbye && header_bytes_of(kind) != 0;
 }
 
 }  // namespace

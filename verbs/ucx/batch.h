@@ -3,8 +3,9 @@
 // so the small messages that are posted to a peer between two turns share one. Internal to the
 // module.
 //
-// A batch is an active message without a header. It consists of parts. A part is one notice or one
-// credit, preceded by its length and padded to a multiple of 8 bytes. Not thread safe.
+// A batch is an active message without a header. It consists of parts. A part is one notice, one
+// credit, one small piece of one-sided work or the answer to one, preceded by its length and padded
+// to a multiple of 8 bytes. Not thread safe.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,9 @@ static_assert(sizeof(Part) == 8);
 // in interface.cc). UCX would cut a larger batch, and every fragment costs one more system call and
 // copy.
 inline constexpr std::size_t kBatchBytes = (std::size_t{64} << 10) - 256;
+
+// One-sided work with more data leaves alone: copying it would cost more than a message.
+inline constexpr std::size_t kBatchedWork = 4096;
 
 // Bytes that a message with such a header and payload takes in a batch.
 [[nodiscard]] constexpr std::size_t part_bytes(std::size_t header_bytes,

@@ -278,6 +278,10 @@ class UcxEndpoint final : public Endpoint {
   // The batch being filled; nullptr if there is none.
   [[nodiscard]] Batch* filling() const;
   void send_batch();
+  // Adds small one-sided work, or the answer to it, to the batch. Returns false if the data are
+  // large or there is no room: the message then has to leave alone.
+  [[nodiscard]] bool join_batch(const void* header, std::size_t header_bytes,
+                                std::span<const std::byte> data);
   // Gives waiting pieces to UCX until it holds `most` of this endpoint's pieces.
   void hand_over_pieces(std::size_t most);
   // Gives back the batches that UCX has sent, oldest first.

@@ -1,7 +1,7 @@
 // What travels between two ucx interfaces. Internal to the module; frozen with the wire version.
 //
 // Every message is an active message. One of the structures below is its header, and the payload is
-// its data. Only small notices and credits travel several in one active message (batch.h).
+// its data. Small messages travel several in one active message (batch.h).
 //
 // An interface is identified by a random nonce. So a second interface of the same rank is another
 // peer, and a message that reaches another interface than the one it was meant for is dropped.

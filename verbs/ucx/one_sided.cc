@@ -50,7 +50,8 @@ Posted UcxEndpoint::post_work(WorkMessage message, std::span<std::byte> local,
     work.message.sequence = order_.sequence();
     const std::span<const std::byte> data =
         kind == MessageKind::write ? local : std::span<std::byte>();
-    send(&work.message, sizeof work.message, data, protocol_for(data.size()), work.sending);
+    if (!join_batch(&work.message, sizeof work.message, data))
+      send(&work.message, sizeof work.message, data, protocol_for(data.size()), work.sending);
   }
   return Posted::posted;
 }

@@ -101,6 +101,17 @@ Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
   return Posted::posted;
 }
 
+// Works that leave in another order than they were posted are put in order by their place.
+bool UcxEndpoint::join_batch(const void* header, std::size_t header_bytes,
+                             std::span<const std::byte> data) {
+  if (data.size() > kBatchedWork) return false;
+  std::byte* const place = append(header_bytes, data);
+  if (place == nullptr) return false;
+  std::memcpy(place, header, header_bytes);
+  if (interface_.armed()) flush();
+  return true;
+}
+
 std::byte* UcxEndpoint::append(std::size_t header_bytes, std::span<const std::byte> payload) {
   const std::size_t bytes = part_bytes(header_bytes, payload.size());
   Batch* batch = filling();

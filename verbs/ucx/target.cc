@@ -202,7 +202,7 @@ void UcxEndpoint::send_answers() {
     if (answer.sent) continue;
     if (!answer.ready) return;
     answer.sent = true;
-    if (!working()) continue;
+    if (!working() || join_batch(&answer.message, sizeof answer.message, answer.data)) continue;
     send(&answer.message, sizeof answer.message, answer.data, protocol_for(answer.data.size()),
          answer.pending);
   }
