@@ -1,4 +1,4 @@
-// request: names, and the bound on counts.
+// request: what ranks must have in common, and the bound on counts.
 #include "engine/request/request.h"
 
 #include <fmt/core.h>
@@ -6,67 +6,6 @@
 #include <limits>
 
 namespace weft {
-
-std::string_view name(Collective collective) {
-  switch (collective) {
-    case Collective::neighbor_allreduce:
-      return "neighbor_allreduce";
-    case Collective::neighbor_allgather:
-      return "neighbor_allgather";
-    case Collective::allreduce:
-      return "allreduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::barrier:
-      return "barrier";
-    case Collective::allgather:
-      return "allgather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::gather:
-      return "gather";
-    case Collective::scatter:
-      return "scatter";
-    case Collective::alltoall:
-      return "alltoall";
-    case Collective::send:
-      return "send/recv";
-    case Collective::pair_average:
-      return "pair_average";
-    case Collective::group_average:
-      return "group_average";
-    case Collective::hierarchical_neighbor_allreduce:
-      return "hierarchical_neighbor_allreduce";
-    case Collective::local_allreduce:
-      return "local_allreduce";
-  }
-  return "unknown operation";
-}
-
-std::string_view name(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return "sum";
-    case ReduceOp::average:
-      return "average";
-    case ReduceOp::min:
-      return "min";
-    case ReduceOp::max:
-      return "max";
-    case ReduceOp::product:
-      return "product";
-    case ReduceOp::bit_and:
-      return "bit_and";
-    case ReduceOp::bit_or:
-      return "bit_or";
-    case ReduceOp::bit_xor:
-      return "bit_xor";
-  }
-  return "unknown operator";
-}
-
 namespace {
 
 constexpr unsigned kOperatorBits = 4;

@@ -74,30 +74,6 @@ int Layout::machines() const {
   return machine.empty() ? 1 : *std::ranges::max_element(machine) + 1;
 }
 
-std::string_view name(AllreduceAlgorithm algorithm) {
-  switch (algorithm) {
-    case AllreduceAlgorithm::automatic:
-      return "automatic";
-    case AllreduceAlgorithm::direct:
-      return "direct";
-    case AllreduceAlgorithm::split:
-      return "split";
-    case AllreduceAlgorithm::ring:
-      return "ring";
-    case AllreduceAlgorithm::halving_doubling:
-      return "halving_doubling";
-    case AllreduceAlgorithm::bcube:
-      return "bcube";
-    case AllreduceAlgorithm::torus:
-      return "torus";
-    case AllreduceAlgorithm::multi_ring:
-      return "multi_ring";
-    case AllreduceAlgorithm::hierarchical:
-      return "hierarchical";
-  }
-  return "unknown";
-}
-
 Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view text) {
   if (text == "auto" || text == name(AllreduceAlgorithm::automatic)) {
     return AllreduceAlgorithm::automatic;

@@ -1,9 +1,8 @@
-// The vocabulary of kernels: element types and reductions, their names, and which of them go
-// together.
+// The facts of the element types: names and sizes.
 #include <array>
 #include <string>
 
-#include "engine/kernels/kernels.h"
+#include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
 namespace {
@@ -27,21 +26,12 @@ constexpr std::array<TypeFacts, kDataTypes> kTypes{{
     {"u64", 8, false},
 }};
 
-constexpr std::array<std::string_view, kReductions> kReductionNames{
-    "weighted_sum", "sum", "min", "max", "product", "bit_and", "bit_or", "bit_xor"};
-
 static_assert(kTypes[static_cast<std::size_t>(DataType::u64)].name == "u64");
-static_assert(kReductionNames[static_cast<std::size_t>(Reduction::bit_xor)] == "bit_xor");
 
 const TypeFacts& facts(DataType type) {
   const auto index = static_cast<std::size_t>(type);
   invariant(index < kDataTypes, "a data type is one of the ten");
   return kTypes[index];
-}
-
-bool is_bitwise(Reduction reduction) {
-  return reduction == Reduction::bit_and || reduction == Reduction::bit_or ||
-         reduction == Reduction::bit_xor;
 }
 
 }  // namespace
@@ -64,21 +54,6 @@ Result<DataType> data_type(std::string_view name) {
   }
   return Status(Code::invalid_argument,
                 "no data type is named '" + std::string(name) + "'; there are " + known);
-}
-
-std::string_view name(Reduction reduction) {
-  const auto index = static_cast<std::size_t>(reduction);
-  invariant(index < kReductions, "a reduction is one of the eight");
-  return kReductionNames[index];
-}
-
-Status check_reduction(DataType type, Reduction reduction) {
-  const bool floating = is_floating(type);
-  const bool weighted = reduction == Reduction::weighted_sum;
-  if (floating ? !is_bitwise(reduction) : !weighted) return {};
-  return Status(Code::invalid_argument, std::string(name(reduction)) + " of " +
-                                            std::string(name(type)) + " has no meaning: it needs " +
-                                            (weighted ? "a floating type" : "an integer type"));
 }
 
 }  // namespace weft

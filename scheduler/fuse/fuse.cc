@@ -1,0 +1,31 @@
+// fuse: see the header.
+#include "scheduler/fuse/fuse.h"
+
+#include <unordered_map>
+
+namespace weft {
+
+std::vector<FuseBatch> plan_batches(std::span<const FuseItem> items, std::size_t most_bytes) {
+  std::vector<FuseBatch> batches;
+  std::unordered_map<std::uint64_t, std::size_t> open;  // key -> the batch that was begun last
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const FuseItem& item = items[i];
+    const std::size_t bytes = fused_bytes(item.bytes);
+    if (item.is_alone || bytes > most_bytes) {
+      batches.push_back({{{i, 0}}, item.bytes});
+      continue;
+    }
+    const auto found = open.find(item.key);
+    if (found != open.end() && batches[found->second].bytes + bytes <= most_bytes) {
+      FuseBatch& batch = batches[found->second];
+      batch.parts.push_back({i, batch.bytes});
+      batch.bytes += bytes;
+      continue;
+    }
+    open[item.key] = batches.size();
+    batches.push_back({{{i, 0}}, bytes});
+  }
+  return batches;
+}
+
+}  // namespace weft

@@ -1,0 +1,113 @@
+// letters: see the header.
+#include "scheduler/match/letters.h"
+
+#include <bit>
+#include <cstring>
+
+namespace weft::match {
+namespace {
+
+constexpr std::size_t kMostTextBytes = 4096;
+
+}  // namespace
+
+void Outbox::name(const std::string& name) {
+  if (const auto known = numbers_.find(name); known != numbers_.end()) {
+    writer_.number(known->second << 1);
+    return;
+  }
+  const std::size_t number = next_;
+  next_ = (next_ + 1) % kMostNames;
+  if (number < names_.size()) {
+    numbers_.erase(names_[number]);
+    names_[number] = name;
+  } else {
+    names_.push_back(name);
+  }
+  numbers_.emplace(name, number);
+  writer_.number(number << 1 | 1).text(name);
+}
+
+void Outbox::add(const Entry& entry) {
+  is_empty_ = false;
+  writer_.number(static_cast<std::uint64_t>(entry.kind));
+  name(entry.name);
+  writer_.number(entry.round);
+  if (entry.kind == EntryKind::want) {
+    writer_.number(static_cast<std::uint64_t>(entry.collective));
+    writer_.number(static_cast<std::uint64_t>(entry.type)).number(entry.count);
+  } else if (entry.kind == EntryKind::refuse) {
+    writer_.number(static_cast<std::uint64_t>(entry.code));
+    writer_.number(static_cast<std::uint64_t>(entry.rank + 1));
+    writer_.text(std::string_view(entry.text).substr(0, kMostTextBytes));
+  }
+}
+
+void Outbox::add_batch(std::size_t names) {
+  is_empty_ = false;
+  writer_.number(static_cast<std::uint64_t>(EntryKind::batch)).number(names);
+}
+
+// Most weights are 1 and need no bytes of their own.
+void Outbox::add_item(const std::string& name, std::uint64_t round, double weight) {
+  this->name(name);
+  writer_.number(round);
+  const bool is_one = weight == 1.0;
+  writer_.number(is_one ? 0 : 1);
+  if (is_one) return;
+  const auto bits = std::bit_cast<std::uint64_t>(weight);
+  std::memcpy(writer_.room(sizeof bits), &bits, sizeof bits);
+}
+
+std::string Inbox::name(negotiate::Reader& reader) {
+  const std::uint64_t code = reader.number(2 * kMostNames - 1);
+  const std::size_t number = code >> 1;
+  if ((code & 1) == 0) {
+    if (number < names_.size()) return names_[number];
+    (void)reader.bytes(~std::size_t{0});  // it is broken
+    return {};
+  }
+  if (number > names_.size()) {
+    (void)reader.bytes(~std::size_t{0});
+    return {};
+  }
+  if (number == names_.size()) names_.emplace_back();
+  return names_[number] = reader.text(kMostNameBytes);
+}
+
+Entry Inbox::next(negotiate::Reader& reader, int ranks) {
+  Entry entry;
+  const std::uint64_t kind = reader.number(static_cast<std::uint64_t>(EntryKind::batch));
+  if (kind == 0) (void)reader.bytes(~std::size_t{0});
+  entry.kind = static_cast<EntryKind>(kind);
+  if (entry.kind == EntryKind::batch) {
+    entry.count = reader.length();
+    return entry;
+  }
+  entry.name = name(reader);
+  entry.round = reader.number();
+  if (entry.kind == EntryKind::want) {
+    entry.collective = static_cast<Collective>(
+        reader.number(static_cast<std::uint64_t>(Collective::local_allreduce)));
+    entry.type = static_cast<DataType>(reader.number(kDataTypes - 1));
+    entry.count = reader.number(std::uint64_t{1} << 60);
+  } else if (entry.kind == EntryKind::refuse) {
+    entry.code = static_cast<Code>(reader.number(static_cast<std::uint64_t>(Code::system)));
+    entry.rank = static_cast<Rank>(reader.number(static_cast<std::uint64_t>(ranks))) - 1;
+    entry.text = reader.text(kMostTextBytes);
+  }
+  return entry;
+}
+
+Entry Inbox::item(negotiate::Reader& reader) {
+  Entry entry;
+  entry.kind = EntryKind::batch;
+  entry.name = name(reader);
+  entry.round = reader.number();
+  if (reader.number(1) == 0) return entry;
+  const auto bytes = reader.bytes(sizeof(double));
+  if (!reader.is_broken()) std::memcpy(&entry.weight, bytes.data(), sizeof entry.weight);
+  return entry;
+}
+
+}  // namespace weft::match

@@ -1,0 +1,44 @@
+// request: see the header.
+#include "scheduler/negotiate/request.h"
+
+#include <fmt/format.h>
+
+namespace weft {
+namespace {
+
+std::string shape_of(const NamedTensor& tensor) {
+  return fmt::format("{} elements of {}", tensor.count, name(tensor.type));
+}
+
+}  // namespace
+
+Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank rank_b) {
+  const auto differ = [&](std::string_view what, std::string_view has_a, std::string_view has_b) {
+    return Status(Code::mismatch,
+                  fmt::format("{}: {} differs: rank {} has {}, rank {} has {}", a.name, what,
+                              rank_a, has_a, rank_b, has_b),
+                  rank_b);
+  };
+  if (a.collective != b.collective)
+    return differ("the operation", name(a.collective), name(b.collective));
+  if (a.op != b.op) return differ("the operator", name(a.op), name(b.op));
+  if (a.algorithm != b.algorithm)
+    return differ("the algorithm", name(a.algorithm), name(b.algorithm));
+  if (a.root != b.root)
+    return differ("the root", fmt::format("rank {}", a.root), fmt::format("rank {}", b.root));
+  if (a.priority != b.priority)
+    return differ("the priority", fmt::to_string(a.priority), fmt::to_string(b.priority));
+  if (a.tensors.size() != b.tensors.size()) {
+    return differ("the group", fmt::format("{} tensors", a.tensors.size()),
+                  fmt::format("{} tensors", b.tensors.size()));
+  }
+  for (std::size_t i = 0; i < a.tensors.size(); ++i) {
+    if (a.tensors[i] == b.tensors[i]) continue;
+    const std::string what =
+        a.tensors.size() == 1 ? std::string("the tensor") : fmt::format("tensor {}", i);
+    return differ(what, shape_of(a.tensors[i]), shape_of(b.tensors[i]));
+  }
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,42 @@
+// request: what ranks submit by name. Internal to the module; others include negotiate.h.
+#pragma once
+
+#include <weft/types.h>
+
+#include <string>
+#include <vector>
+
+#include "verbs/base/base.h"
+
+namespace weft {
+
+struct NamedTensor {
+  DataType type = DataType::f32;
+  std::size_t count = 0;
+  friend bool operator==(const NamedTensor&, const NamedTensor&) = default;
+};
+
+// What the ranks must have in common. Peers, weights and memory are each rank's own.
+struct NamedRequest {
+  std::string name;
+  Collective collective = Collective::allreduce;
+  ReduceOp op = ReduceOp::average;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Rank root = kNoRank;
+  int priority = 0;
+  // Several: a group, which counts as one request. Where the sizes of ranks may differ, as in an
+  // allgather, the counts are 0.
+  std::vector<NamedTensor> tensors;
+  friend bool operator==(const NamedRequest&, const NamedRequest&) = default;
+};
+
+// The longest name, and the most tensors of a group.
+inline constexpr std::size_t kMostNameBytes = 1024;
+inline constexpr std::size_t kMostTensors = 65'536;
+
+// ok, or how the requests of two ranks under one name differ: "rank 0 has 4 elements of f32, rank 3
+// has 5".
+[[nodiscard]] Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b,
+                             Rank rank_b);
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+// The names of operations, operators and algorithms, as messages, plans and bindings have them.
+#include "scheduler/vocabulary/vocabulary.h"
+
+namespace weft {
+
+std::string_view name(Collective collective) {
+  switch (collective) {
+    case Collective::neighbor_allreduce:
+      return "neighbor_allreduce";
+    case Collective::neighbor_allgather:
+      return "neighbor_allgather";
+    case Collective::allreduce:
+      return "allreduce";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::barrier:
+      return "barrier";
+    case Collective::allgather:
+      return "allgather";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::gather:
+      return "gather";
+    case Collective::scatter:
+      return "scatter";
+    case Collective::alltoall:
+      return "alltoall";
+    case Collective::send:
+      return "send/recv";
+    case Collective::pair_average:
+      return "pair_average";
+    case Collective::group_average:
+      return "group_average";
+    case Collective::hierarchical_neighbor_allreduce:
+      return "hierarchical_neighbor_allreduce";
+    case Collective::local_allreduce:
+      return "local_allreduce";
+  }
+  return "unknown operation";
+}
+
+std::string_view name(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::average:
+      return "average";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      return "max";
+    case ReduceOp::product:
+      return "product";
+    case ReduceOp::bit_and:
+      return "bit_and";
+    case ReduceOp::bit_or:
+      return "bit_or";
+    case ReduceOp::bit_xor:
+      return "bit_xor";
+  }
+  return "unknown operator";
+}
+
+std::string_view name(AllreduceAlgorithm algorithm) {
+  switch (algorithm) {
+    case AllreduceAlgorithm::automatic:
+      return "automatic";
+    case AllreduceAlgorithm::direct:
+      return "direct";
+    case AllreduceAlgorithm::split:
+      return "split";
+    case AllreduceAlgorithm::ring:
+      return "ring";
+    case AllreduceAlgorithm::halving_doubling:
+      return "halving_doubling";
+    case AllreduceAlgorithm::bcube:
+      return "bcube";
+    case AllreduceAlgorithm::torus:
+      return "torus";
+    case AllreduceAlgorithm::multi_ring:
+      return "multi_ring";
+    case AllreduceAlgorithm::hierarchical:
+      return "hierarchical";
+  }
+  return "unknown";
+}
+
+}  // namespace weft
