@@ -43,6 +43,12 @@ Status Binder::bind_reduction(std::string_view what, Call& call, DataType type, 
   return check_reduction(type, call.reduction);
 }
 
+Status Binder::check_allreduce_operands(const Request& request, int size) {
+  WEFT_RETURN_IF_ERROR(check_same_count("allreduce", request.input, request.output));
+  Call call;
+  return bind_reduction("allreduce", call, request.input.type, request.op, size);
+}
+
 Status Binder::check_root(std::string_view what, Rank root) const {
   if (root >= 0 && root < config_.size) return {};
   return invalid(

@@ -30,6 +30,8 @@ class Binder {
 
   // Fills a cleared invocation. An error names the operation and what is wrong with its operands.
   [[nodiscard]] Status bind(const Request& request, Invocation& invocation);
+  // The checks of an allreduce whose algorithm is chosen. Any thread.
+  [[nodiscard]] static Status check_allreduce_operands(const Request& request, int size);
 
  private:
   Status bind_operation(const Request& request, Invocation& invocation);
@@ -64,7 +66,8 @@ class Binder {
     return {};
   }
   Status plan_neighbors(Invocation& invocation, Collective collective, bool in_place);
-  Status bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op, int ranks);
+  static Status bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op,
+                               int ranks);
   Status check_root(std::string_view what, Rank root) const;
   Status give_parts(std::string_view what, std::vector<Range>& parts, DataType type,
                     std::span<const std::size_t> counts, std::size_t each) const;

@@ -396,6 +396,11 @@ Result<Handle> Context::group_average_start(const Input& x, const Output& y,
                 .group = ranks});
 }
 
+Result<Named> Context::named(const NamedOptions& options) {
+  if (is_forked_child()) return forked_child_error("named");
+  return core_->named(options);
+}
+
 Result<std::unique_ptr<Context>> Context::split(int color, int key) {
   if (is_forked_child()) return forked_child_error("split");
   WEFT_ASSIGN(std::shared_ptr<Core> core, core_->split(color, key));

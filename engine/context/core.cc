@@ -18,10 +18,22 @@ HeapOptions heap_options(const Config& config) {
           ranks_here(config)};
 }
 
+// The channel of the mail stands behind those of the operations.
+std::uint32_t mail_channel(const Config& config) {
+  return interface_options(config).channels;
+}
+
+MailOptions mail_options(const Config& config, std::uint16_t number) {
+  return {.job = interface_options(config).job,
+          .context = number,
+          .channel = mail_channel(config),
+          .payload_bytes = interface_options(config).payload_bytes};
+}
+
 }  // namespace
 
 Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
-                    const LaneOptions& lane, Ways ways, std::size_t most_lanes)
+                    const LaneOptions& lane, Ways ways, std::size_t most_lanes, Extra extra)
     : config_(config),
       roster_(std::move(roster)),
       number_(number),
@@ -45,7 +57,14 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),
       membership_({.on_change = [this] { wake(); },
-                   .has_left = [this](Rank rank) { return peers_.has_left(rank); }}) {}
+                   .has_left = [this](Rank rank) { return peers_.has_left(rank); }}) {
+  if (extra == Extra::none) return;
+  mail_ = std::make_unique<Mail>(mail_options(config_, number_),
+                                 [this](Rank rank) -> Result<Endpoint*> {
+                                   WEFT_ASSIGN(const Contact* contact, peers_.contact(rank));
+                                   return contact->endpoint;
+                                 });
+}
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
                                                            std::shared_ptr<Store> store) {
@@ -63,13 +82,13 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Roster roster,
                                                               std::uint16_t number,
-                                                              Hardware hardware) {
+                                                              Hardware hardware, Extra extra) {
   config.rank = roster.rank();
   config.size = roster.size();
   const LogVoice voice{config.log, roster.hub().store().rank()};  // the rank in the job
   const LogScope scope(voice);
   Result<std::shared_ptr<Core>> joined =
-      open_and_join(config, roster, number, std::move(hardware), voice);
+      open_and_join(config, roster, number, std::move(hardware), extra, voice);
   if (!joined.ok()) roster.hub().store().set_failure(joined.status());
   return joined;
 }
@@ -77,13 +96,14 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Ros
 Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config& config,
                                                                     const Roster& roster,
                                                                     std::uint16_t number,
-                                                                    Hardware hardware,
+                                                                    Hardware hardware, Extra extra,
                                                                     LogVoice voice) {
   WEFT_RETURN_IF_ERROR(configure_heap(heap_options(config)));
   MachineRecord machine = this_machine(config.host);
   InterfaceOptions options = interface_options(config);
   options.context = number;
   options.machine = machine.identity;
+  if (extra == Extra::mail) options.channels = mail_channel(config) + 1;
   const AddressBook addresses(roster, number, config.deadline_ms);
   WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware,
                                    [addresses](Rank rank) { return addresses.address_of(rank); }));
@@ -93,7 +113,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   machine.lanes = static_cast<int>(lanes);
   const LaneOptions lane = lane_options(config, number, voice, ways);
   std::shared_ptr<Core> core(
-      new Core(config, roster, number, std::move(hardware), lane, std::move(ways), lanes));
+      new Core(config, roster, number, std::move(hardware), lane, std::move(ways), lanes, extra));
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
 }
@@ -227,6 +247,35 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
   if (!status.ok()) return status;
   if (operation == nullptr) return std::optional<Handle>();
   return std::optional<Handle>(Handle(std::move(operation)));
+}
+
+Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& request) {
+  if (has_failed()) return lane_.failure();
+  std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
+  WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
+  WEFT_RETURN_IF_ERROR(admit(operation));
+  return operation;
+}
+
+// The usual operations are checked without the token, as many tensors are submitted at once.
+Status Context::Core::check(const Request& request) {
+  if (request.collective == Collective::allreduce)
+    return Binder::check_allreduce_operands(request, config_.size);
+  if (request.collective == Collective::neighbor_allreduce ||
+      request.collective == Collective::pair_average ||
+      request.collective == Collective::group_average)
+    return check_same_count(name(request.collective), request.input, request.output);
+  if (request.collective == Collective::neighbor_allgather ||
+      request.collective == Collective::send)
+    return check_memory(name(request.collective), request.input, request.output);
+  Invocation invocation;
+  const Lane::Hold hold(lane_);
+  return binder_.bind(request, invocation);
+}
+
+void Context::Core::hear_all() {
+  if (mail_->lines() == peers_.all().size()) return;
+  for (const auto& [rank, contact] : peers_.all()) mail_->hear(rank, *contact->endpoint);
 }
 
 Result<Window> Context::Core::win_create(const Output& tensor, std::string_view name,

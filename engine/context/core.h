@@ -10,6 +10,7 @@
 //   GraphEdges     the graph, and the weights of a call on it; MachineGraph: the same for machines
 //   Binder         from a Request to what an execution needs
 //   Windows        the windows, by name; engine/window has what they do
+//   Mail           engine/control: small messages between ranks, for operations by name
 //   Control        notices between ranks that belong to no operation
 //   Failures       deaths, deadlines and errors, which end the context, and FirstFailure: which of
 //                  them was the first on any lane
@@ -30,6 +31,7 @@
 #include "engine/context/side_lanes.h"
 #include "engine/context/ways.h"
 #include "engine/context/windows.h"
+#include "engine/control/control.h"
 
 namespace weft {
 
@@ -40,6 +42,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of a new context of the ranks with this color; null for kNoColor. Collective.
   Result<std::shared_ptr<Core>> split(int color, int key);
+  // The core of a new context of the same ranks, which also has mail. Collective.
+  Result<std::shared_ptr<Core>> with_mail();
   ~Core() override;
 
   // Leaves the job. Operations in flight fail with `closed`.
@@ -68,24 +72,40 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Status win_free_all() { return windows_.free_all(); }
   Status win_fence() { return windows_.fence(); }
 
+  Result<Named> named(const NamedOptions& options);
+
   Usage usage();
   std::string explain();
 
+  // Of a core with mail. Operations by name (engine/named) use it.
+  [[nodiscard]] std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
+  // token: reads and sends mail.
+  [[nodiscard]] Mail& mail() { return *mail_; }
+  // token: lets ranks that have connected lately write to this one.
+  void hear_all();
+  // token: begins an operation, which the caller does not wait for.
+  [[nodiscard]] Result<std::shared_ptr<PendingOperation>> begin(const Request& request);
+  // token: ends the context with this error.
+  void fail(const Status& why) { failures_.fail(why); }
+  // Whether the operation could begin with these operands.
+  [[nodiscard]] Status check(const Request& request);
+
  private:
+  enum class Extra : std::uint8_t { none, mail };
+
   Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
-       const LaneOptions& lane, Ways ways, std::size_t most_lanes);
+       const LaneOptions& lane, Ways ways, std::size_t most_lanes, Extra extra);
   static Result<std::shared_ptr<Core>> open_at(Config config, Roster roster, std::uint16_t number,
-                                               Hardware hardware);
+                                               Hardware hardware, Extra extra = Extra::none);
   static Result<std::shared_ptr<Core>> open_and_join(const Config& config, const Roster& roster,
                                                      std::uint16_t number, Hardware hardware,
-                                                     LogVoice voice);
+                                                     Extra extra, LogVoice voice);
   Status join(MachineRecord machine);
   Result<std::unique_ptr<SideLane>> open_side_lane(std::size_t number);
   // Whether the context has failed, with lane_.failure().
   [[nodiscard]] bool has_failed();
   // Cuts the operation if it is large, and starts it on all lanes.
   Status admit(const std::shared_ptr<PendingOperation>& operation);
-  std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
 
   void look_around() override { failures_.look_around(); }
   Status look_for_strays() override { return control_.find_stray(); }
@@ -105,7 +125,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   const Roster roster_;
   const std::uint16_t number_;
   Hardware hardware_;
-  std::uint32_t splits_ = 0;
+  std::uint32_t splits_ = 0;  // contexts that were made of this one
 
   Trace trace_;
   Lane lane_;
@@ -121,6 +141,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Failures failures_;
   LastRequests last_requests_;
   Windows windows_;
+  std::unique_ptr<Mail> mail_;  // null: there is none
   SideLanes sides_;
   bool closed_ = false;
 

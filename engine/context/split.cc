@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "engine/context/core.h"
 
@@ -46,6 +47,17 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) 
   if (!config.trace.empty()) config.trace += fmt::format(".split{}-{}", number, own.color);
   return open_at(std::move(config), roster_.among(ranks_of(own.color, choices), name), number_,
                  hardware_);
+}
+
+// All ranks are in it, so nothing needs to be exchanged.
+Result<std::shared_ptr<Context::Core>> Context::Core::with_mail() {
+  std::vector<Rank> ranks(static_cast<std::size_t>(config_.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  Config config = config_;
+  const std::uint32_t number = splits_++;
+  const std::string name = fmt::format("{}/named/{}/", number_, number);
+  if (!config.trace.empty()) config.trace += fmt::format(".named{}", number);
+  return open_at(std::move(config), roster_.among(ranks, name), number_, hardware_, Extra::mail);
 }
 
 }  // namespace weft

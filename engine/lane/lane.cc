@@ -196,10 +196,11 @@ bool Lane::advance_running() {
   return stirred_;
 }
 
-// Tells the owners of one-sided work of its end, and advances the tasks. Returns true if any moved.
+// Advances the attendant, tells the owners of one-sided work of its end, and advances the tasks.
+// Returns true if any moved.
 bool Lane::advance_tasks() {
-  if (tasks_.empty()) return false;
-  bool moved = false;
+  bool moved = attendant_ != nullptr && attendant_->advance();
+  if (tasks_.empty()) return moved;
   for (Task& each : tasks_) moved |= each.task->advance();
   while (tell_ends()) {
     for (Task& each : tasks_) moved |= each.task->advance();
@@ -338,7 +339,8 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
       token_.lend();
       if (done()) return;
     }
-    const bool idle = running_.empty() && tasks_.empty();
+    const bool idle =
+        running_.empty() && tasks_.empty() && (attendant_ == nullptr || attendant_->is_idle());
     if (looks) core_wanted = needs_core();
     switch (idle ? Backoff::Next::sleep : backoff.next(core_wanted)) {
       case Backoff::Next::again:
@@ -349,7 +351,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
       case Backoff::Next::sleep:
         observer_.look_around();
         trace_.add(Event::sleep, 0);
-        interface_->sleep(idle ? kIdleSleepNs : policy.sleep_ns, [&] {
+        interface_->sleep(sleep_ns(idle, policy), [&] {
           return advance_all() || done() || token_.wanted() ||
                  has_posted_.load(std::memory_order_acquire);
         });
@@ -358,6 +360,12 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
         break;
     }
   }
+}
+
+std::int64_t Lane::sleep_ns(bool is_idle, const WaitPolicy& policy) const {
+  const std::int64_t most = is_idle ? kIdleSleepNs : policy.sleep_ns;
+  if (attendant_ == nullptr) return most;
+  return std::clamp<std::int64_t>(attendant_->next_ns() - now_ns(), 0, most);
 }
 
 // drive() for a caller, which leaves unfinished operations to the thread when it returns.
@@ -466,6 +474,7 @@ void Lane::fail(const Status& status) {
   for (LaneSlot* slot : running_) slot->execution.fail(failure_);
   for (const std::shared_ptr<PendingOperation>& operation : admission_.withdraw())
     end(operation, failure_);
+  if (attendant_ != nullptr) attendant_->abandon(failure_);
 }
 
 bool Lane::touches_output() const {

@@ -144,6 +144,13 @@ class Lane {
   void serve();
   // Takes back one serve().
   void end_serving();
+  // From now on each turn also advances the attendant; nullptr: nobody.
+  void attend(LaneAttendant* attendant) { attendant_ = attendant; }
+  // Ends an operation that never ran on the lane itself, for example one that the attendant has
+  // carried out by others. Its handle and callbacks are told.
+  void end_outside(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
+    callbacks_.complete(operation, status);
+  }
 
   // For lanes with `runs_parts`, any thread: hands over a part of an operation, which the thread
   // begins after the parts that were posted before. The thread must have been started.
@@ -209,6 +216,7 @@ class Lane {
   void take_turn();
   bool advance_running();
   bool advance_tasks();
+  [[nodiscard]] std::int64_t sleep_ns(bool is_idle, const WaitPolicy& policy) const;
   bool ends_at_once(LaneTask& task);
   bool tell_ends();
   void end_tasks();
@@ -239,6 +247,7 @@ class Lane {
     std::shared_ptr<PendingOperation> operation;  // ends with the task; may be null
   };
   std::vector<Task> tasks_;
+  LaneAttendant* attendant_ = nullptr;
   std::array<Completion, 16> ends_;  // of one-sided work, while they are told
   bool stirred_ = false;             // a running operation may be able to advance
   LaneSlot* last_ = nullptr;

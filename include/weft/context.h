@@ -31,6 +31,7 @@
 #include <weft/handle.h>
 #include <weft/layout.h>
 #include <weft/memory.h>
+#include <weft/named.h>
 #include <weft/status.h>
 #include <weft/store.h>
 #include <weft/types.h>
@@ -234,6 +235,10 @@ class Context {
   Status win_free_all();
   // Waits until the works of all ranks on all windows have ended. Collective.
   Status win_fence();
+
+  // Operations that ranks submit by name, in any order (weft/named.h). Collective. The object has
+  // connections and a thread of its own.
+  Result<Named> named(const NamedOptions& options = {});
 
   // A context of the ranks that give the same color, numbered anew by (key, rank); null for
   // kNoColor. Collective over this context. The new context is independent of this one: each has

@@ -97,6 +97,7 @@ void EdgeMatcher::want(Pending& pending, std::size_t source) {
   entry.collective = pending.request.collective;
   entry.type = pending.request.type;
   entry.count = from.count;
+  entry.may_skip = pending.request.may_skip;
   line_to(from.rank).out.add(entry);
 }
 
@@ -166,6 +167,7 @@ void EdgeMatcher::take_want(Rank from, const Entry& entry) {
   const bool is_of_all = entry.collective == Collective::neighbor_allreduce ||
                          entry.collective == Collective::neighbor_allgather;
   if (is_of_all && entry.round + (pending != nullptr ? 1 : 0) < rounds) {
+    if (entry.may_skip) return;  // the word that there is nothing has crossed it
     refuse(from, entry.name, entry.round,
            Status(Code::mismatch,
                   fmt::format("{}: rank {} expects data of rank {}, which has no edge to it",

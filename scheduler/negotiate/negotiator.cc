@@ -358,6 +358,8 @@ bool Negotiator::advance_decisions() {
     copy.bytes(body);
     send(child, Kind::decisions, std::move(copy));
   }
+  // What waited for a rank that has joined since need not wait any more.
+  if (joined > joined_ && !pending_.empty() && !std::exchange(has_news_, true)) news_ns_ = 0;
   joined_ = joined;
   if (tells_join_) {
     joins_ = false;

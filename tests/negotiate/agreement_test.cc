@@ -171,9 +171,9 @@ TEST(Negotiate, ARankThatHasJoinedGivesItsConsent) {
   EXPECT_EQ(network.rank(1).submit(sum_of("a"), 0).code(), Code::invalid_argument);
   submit({0, 2}, "a");  // known
   submit({0, 2}, "new");
+  submit({2}, "a");  // waits for rank 0, which joins instead
   ASSERT_TRUE(network.rank(0).join(0).ok());
   network.settle();
-  submit({2}, "a");
   ASSERT_TRUE(network.rank(2).join(0).ok());
   network.settle();
   submit({0, 1, 2}, "a");

@@ -1,0 +1,293 @@
+// all_works: see the header.
+#include "engine/named/all_works.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace weft::named {
+namespace {
+
+// What every rank gives as the size of the tensor; 0 where sizes may differ.
+std::size_t common_count(const Request& request) {
+  switch (request.collective) {
+    case Collective::broadcast:
+    case Collective::allgather:
+      return request.output.count;
+    case Collective::gather:
+    case Collective::scatter:
+      return 0;
+    case Collective::alltoall:
+      return request.counts.empty() ? request.input.count : 0;
+    default:
+      return request.input.count;
+  }
+}
+
+DataType type_of(const Request& request) {
+  return request.collective == Collective::broadcast ? request.output.type : request.input.type;
+}
+
+// Whether several tensors may travel as one.
+bool is_fusable(Collective collective) {
+  return collective == Collective::allreduce || collective == Collective::local_allreduce ||
+         collective == Collective::broadcast;
+}
+
+std::uint64_t key_of(const NamedRequest& request, DataType type) {
+  std::uint64_t key = static_cast<std::uint64_t>(request.collective);
+  key = key << 8 | static_cast<std::uint64_t>(request.op);
+  key = key << 8 | static_cast<std::uint64_t>(request.algorithm);
+  key = key << 8 | static_cast<std::uint64_t>(type);
+  return key << 24 | static_cast<std::uint64_t>(request.root + 1);
+}
+
+NegotiateOptions negotiate_options(const NamedHost& host, const NamedOptions& options) {
+  constexpr std::int64_t kNsPerMs = 1'000'000;
+  NegotiateOptions made;
+  made.rank = host.rank();
+  made.size = host.size();
+  made.cache_capacity = options.cache_capacity;
+  made.gather_ns = std::max<std::int64_t>(options.gather_us, 0) * 1000;
+  // In time for the error at the deadline.
+  made.stall_ns = std::min(options.stall_ms, host.deadline_ms() / 2) * kNsPerMs;
+  return made;
+}
+
+}  // namespace
+
+NamedRequest named_request_of(const Work& work) {
+  const Request& first = work.request();
+  NamedRequest request;
+  request.name = work.name;
+  request.collective = first.collective;
+  request.op = first.op;
+  request.algorithm = first.algorithm;
+  request.root = first.root;
+  request.priority = work.priority;
+  if (first.collective == Collective::barrier) return request;
+  for (const auto& each : work.requests)
+    request.tensors.push_back({type_of(each->get()), common_count(each->get())});
+  return request;
+}
+
+AllWorks::AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, End end)
+    : host_(host),
+      options_(options),
+      buffers_(buffers),
+      end_(std::move(end)),
+      negotiator_(negotiate_options(host, options)) {}
+
+Status AllWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now) {
+  WEFT_RETURN_IF_ERROR(negotiator_.submit(named_request_of(*work), now));
+  work->left = work->requests.size();
+  works_.emplace(work->name, work);
+  return {};
+}
+
+Status AllWorks::join(const std::shared_ptr<Work>& work, std::int64_t now) {
+  WEFT_RETURN_IF_ERROR(negotiator_.join(now));
+  join_ = work;
+  return {};
+}
+
+std::shared_ptr<Work> AllWorks::work_of(const std::string& name) const {
+  const auto found = works_.find(name);
+  return found == works_.end() ? nullptr : found->second;
+}
+
+Status AllWorks::receive(Rank from, std::span<const std::byte> message, std::int64_t now) {
+  negotiator_.receive(from, message, now);
+  return negotiator_.failure();
+}
+
+bool AllWorks::is_idle() const {
+  return works_.empty() && join_ == nullptr && !negotiator_.is_busy() && running_.empty();
+}
+
+std::int64_t AllWorks::oldest_ns() const {
+  std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [name, work] : works_) {
+    if (!work->is_running) oldest = std::min(oldest, work->submitted_ns);
+  }
+  return oldest;
+}
+
+bool AllWorks::advance(std::int64_t now) {
+  negotiator_.step(now);
+  send_messages();
+  std::vector<Decision> decisions = negotiator_.take_decisions();
+  bool moved = !decisions.empty();
+  if (moved) decide(std::move(decisions));
+  for (std::size_t i = 0; i < running_.size();) {
+    if (!running_[i].operation->done.load(std::memory_order_acquire)) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    Batch ended = std::move(running_[i]);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    finish(ended);
+  }
+  return moved;
+}
+
+void AllWorks::send_messages() {
+  for (ControlMessage& message : negotiator_.take_messages())
+    host_.send(message.to, Letter::of_all, message.bytes);
+}
+
+void AllWorks::decide(std::vector<Decision> decisions) {
+  std::vector<Run> runs;
+  for (Decision& decision : decisions) {
+    std::shared_ptr<Work> work = work_of(decision.request.name);
+    switch (decision.kind) {
+      case Decision::Kind::run: {
+        if (work != nullptr) work->is_running = true;
+        std::vector<NamedTensor> tensors = std::exchange(decision.request.tensors, {});
+        if (tensors.empty()) tensors.emplace_back();
+        for (std::size_t t = 0; t < tensors.size(); ++t)
+          runs.push_back({work, t, decision.request, tensors[t]});
+        break;
+      }
+      case Decision::Kind::fail:
+        if (work != nullptr) {
+          works_.erase(work->name);
+          end_(*work, decision.status);
+        }
+        break;
+      case Decision::Kind::all_joined:
+        joined_ = decision.rank;
+        if (const std::shared_ptr<Work> join = std::exchange(join_, nullptr)) end_(*join, {});
+        break;
+      case Decision::Kind::stalled:
+        stall_ = decision.status.text();
+        log(LogLevel::warning, fmt::format("operations by name wait: {}", stall_));
+        break;
+    }
+  }
+  if (!runs.empty()) run(std::move(runs));
+}
+
+void AllWorks::run(std::vector<Run> runs) {
+  std::vector<FuseItem> items;
+  for (const Run& each : runs) {
+    items.push_back({key_of(each.request, each.shape.type),
+                     each.shape.count * size_of(each.shape.type),
+                     !is_fusable(each.request.collective)});
+  }
+  for (FuseBatch& planned : plan_batches(items, options_.fusion_bytes)) {
+    Batch batch;
+    batch.parts = std::move(planned.parts);
+    for (const FusePart& part : batch.parts) batch.runs.push_back(std::move(runs[part.item]));
+    ++batches_;
+    if (batch.runs.size() > 1) fused_ += batch.runs.size();
+    if (const Status status = begin(batch, planned.bytes); !status.ok()) return host_.fail(status);
+    running_.push_back(std::move(batch));
+  }
+}
+
+Status AllWorks::begin(Batch& batch, std::size_t bytes) {
+  return batch.runs.size() == 1 ? begin_alone(batch) : begin_fused(batch, bytes);
+}
+
+Status AllWorks::begin_alone(Batch& batch) {
+  const Run& run = batch.runs.front();
+  if (run.work != nullptr) {
+    WEFT_ASSIGN(batch.operation, host_.begin(run.work->requests[run.tensor]->get()));
+    return {};
+  }
+  const std::size_t bytes = run.shape.count * size_of(run.shape.type);
+  WEFT_ASSIGN(batch.in, buffers_.take(bytes));
+  WEFT_ASSIGN(batch.out, buffers_.take(bytes));
+  std::memset(batch.in.data, 0, bytes);
+  Request request;
+  request.collective = run.request.collective;
+  request.op = run.request.op;
+  request.algorithm = run.request.algorithm;
+  request.input = in(batch.in.data, run.shape.count, run.shape.type);
+  request.output = out(batch.out.data, run.shape.count, run.shape.type);
+  WEFT_ASSIGN(batch.operation, host_.begin(request));
+  return {};
+}
+
+// Packs the tensors one behind the other. The gaps between them are zeros: they are reduced, too.
+Status AllWorks::begin_fused(Batch& batch, std::size_t bytes) {
+  const Run& first = batch.runs.front();
+  const bool is_broadcast = first.request.collective == Collective::broadcast;
+  const bool gives = !is_broadcast || first.request.root == host_.rank();
+  WEFT_ASSIGN(batch.in, buffers_.take(bytes));
+  if (!is_broadcast) {
+    WEFT_ASSIGN(batch.out, buffers_.take(bytes));
+  }
+  for (std::size_t i = 0; gives && i < batch.runs.size(); ++i) {
+    const Run& run = batch.runs[i];
+    const std::size_t size = run.shape.count * size_of(run.shape.type);
+    std::byte* const at = batch.in.data + batch.parts[i].offset;
+    if (run.work == nullptr) {
+      std::memset(at, 0, fused_bytes(size));
+      continue;
+    }
+    if (size != 0) std::memcpy(at, run.work->requests[run.tensor]->get().input.data, size);
+    std::memset(at + size, 0, fused_bytes(size) - size);
+  }
+  const std::size_t count = bytes / size_of(first.shape.type);
+  Request request;
+  request.collective = first.request.collective;
+  request.op = first.request.op;
+  request.algorithm = first.request.algorithm;
+  request.root = first.request.root;
+  request.input = in(batch.in.data, count, first.shape.type);
+  request.output = out(is_broadcast ? batch.in.data : batch.out.data, count, first.shape.type);
+  WEFT_ASSIGN(batch.operation, host_.begin(request));
+  return {};
+}
+
+// Unpacks, and ends the works.
+void AllWorks::finish(Batch& batch) {
+  const Status& status = batch.operation->status;
+  const bool is_fused = batch.runs.size() > 1;
+  const std::byte* const result = batch.out.data != nullptr ? batch.out.data : batch.in.data;
+  for (std::size_t i = 0; i < batch.runs.size(); ++i) {
+    const Run& run = batch.runs[i];
+    if (run.work == nullptr) continue;
+    const std::size_t size = run.shape.count * size_of(run.shape.type);
+    void* const into = run.work->requests[run.tensor]->get().output.data;
+    if (is_fused && status.ok() && size != 0)
+      std::memcpy(into, result + batch.parts[i].offset, size);
+    end_one(run.work, status);
+  }
+  // After an error peers may still read it.
+  if (!status.ok()) return;
+  buffers_.give_back(batch.in);
+  buffers_.give_back(batch.out);
+}
+
+void AllWorks::end_one(const std::shared_ptr<Work>& work, const Status& status) {
+  if (work->status.ok()) work->status = status;
+  if (--work->left != 0) return;
+  works_.erase(work->name);
+  end_(*work, work->status);
+}
+
+void AllWorks::abandon(const Status& why) {
+  for (const auto& [name, work] : std::exchange(works_, {})) end_(*work, why);
+  running_.clear();
+  if (const std::shared_ptr<Work> join = std::exchange(join_, nullptr)) end_(*join, why);
+}
+
+void AllWorks::add_to(Named::Usage& usage) const {
+  const Negotiator::Counts& counts = negotiator_.counts();
+  usage.cycles = counts.cycles;
+  usage.control_bytes += counts.bytes;
+  usage.control_messages += counts.messages;
+  usage.coordinator_messages = counts.coordinator_messages;
+  usage.cache_hits = counts.hits;
+  usage.batches += batches_;
+  usage.fused += fused_;
+  usage.pending += works_.size();
+}
+
+}  // namespace weft::named

@@ -1,0 +1,91 @@
+// all_works: operations of all ranks by name. scheduler/negotiate says which run now; they run as
+// operations of the context, in that order, fused where that is possible.
+// Internal to the module.
+#pragma once
+
+#include <weft/named.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/named/buffers.h"
+#include "engine/named/host.h"
+#include "engine/named/work.h"
+#include "scheduler/fuse/fuse.h"
+#include "scheduler/negotiate/negotiate.h"
+
+namespace weft::named {
+
+// What the ranks must have in common in these requests.
+[[nodiscard]] NamedRequest named_request_of(const Work& work);
+
+// Belongs to the holder of the lane's token.
+class AllWorks {
+ public:
+  using End = std::function<void(Work&, const Status&)>;
+
+  AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, End end);
+
+  Status submit(const std::shared_ptr<Work>& work, std::int64_t now);
+  // The work ends when all ranks have joined; joined() is then the last of them.
+  Status join(const std::shared_ptr<Work>& work, std::int64_t now);
+  [[nodiscard]] Rank joined() const { return joined_; }
+  [[nodiscard]] Status receive(Rank from, std::span<const std::byte> message, std::int64_t now);
+  // Returns whether anything moved.
+  bool advance(std::int64_t now);
+  void abandon(const Status& why);
+
+  [[nodiscard]] bool is_idle() const;
+  [[nodiscard]] std::int64_t next_ns() const { return negotiator_.next_ns(); }
+  [[nodiscard]] std::size_t pending() const { return works_.size(); }
+  // Since when the oldest work that does not run yet is pending; the far future: there is none.
+  [[nodiscard]] std::int64_t oldest_ns() const;
+  // Who lacks what, as far as the ranks have found out.
+  [[nodiscard]] const std::string& stall() const { return stall_; }
+  void add_to(Named::Usage& usage) const;
+
+ private:
+  // A tensor that is about to run. The work is null at a rank that has joined.
+  struct Run {
+    std::shared_ptr<Work> work;
+    std::size_t tensor = 0;  // of the group
+    NamedRequest request;    // without its tensors
+    NamedTensor shape;
+  };
+  // An operation that runs, for one tensor or several.
+  struct Batch {
+    std::vector<Run> runs;
+    std::vector<FusePart> parts;
+    Buffers::Buffer in, out;  // of fused tensors, or zeros of a rank that has joined
+    std::shared_ptr<PendingOperation> operation;
+  };
+
+  void send_messages();
+  void decide(std::vector<Decision> decisions);
+  void run(std::vector<Run> runs);
+  [[nodiscard]] Status begin(Batch& batch, std::size_t bytes);
+  [[nodiscard]] Status begin_alone(Batch& batch);
+  [[nodiscard]] Status begin_fused(Batch& batch, std::size_t bytes);
+  void finish(Batch& batch);
+  void end_one(const std::shared_ptr<Work>& work, const Status& status);
+  [[nodiscard]] std::shared_ptr<Work> work_of(const std::string& name) const;
+
+  NamedHost& host_;
+  const NamedOptions options_;
+  Buffers& buffers_;
+  const End end_;
+  Negotiator negotiator_;
+  std::unordered_map<std::string, std::shared_ptr<Work>> works_;  // that have not ended
+  std::shared_ptr<Work> join_;
+  Rank joined_ = kNoRank;
+  std::vector<Batch> running_;
+  std::string stall_;
+  std::uint64_t batches_ = 0;
+  std::uint64_t fused_ = 0;
+};
+
+}  // namespace weft::named

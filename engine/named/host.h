@@ -1,0 +1,48 @@
+// host: what operations by name need of the context beneath, which is one of their own.
+// Internal to the module and to engine/context, which implements it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/control/control.h"
+#include "engine/lane/lane.h"
+
+namespace weft {
+
+namespace named {
+// To which state machine a message goes. It is the message's first byte.
+enum class Letter : std::uint8_t { of_all = 1, of_neighbors = 2 };
+}  // namespace named
+
+class NamedHost {
+ public:
+  virtual ~NamedHost() = default;
+  // Any thread.
+  [[nodiscard]] virtual Rank rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  [[nodiscard]] virtual std::int64_t deadline_ms() const = 0;
+  // The lane. The pointer keeps the context alive.
+  [[nodiscard]] virtual std::shared_ptr<Lane> shared_lane() = 0;
+  // Whether the operation could begin: its operands, root, counts and type.
+  [[nodiscard]] virtual Status check(const Request& request) = 0;
+  // Waits until all ranks call it, and leaves the job.
+  [[nodiscard]] virtual Status leave() = 0;
+  // From now on the lane's turns advance the attendant.
+  virtual Status attend(LaneAttendant& attendant) = 0;
+  // Leaves the job without the others. The attendant is advanced no more.
+  virtual void close() = 0;
+
+  // The rest needs the lane's token.
+  // Begins an operation in the common order; send and recv begin in the order of their streams.
+  [[nodiscard]] virtual Result<std::shared_ptr<PendingOperation>> begin(const Request& request) = 0;
+  // Sends a message. An error ends the context.
+  virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
+  // Sends and reads mail; returns whether anything moved.
+  virtual bool advance_mail(const Mail::Reader& read) = 0;
+  // Ends the context with this error.
+  virtual void fail(const Status& why) = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,248 @@
+// named: from the calls of any thread to the lane, and the lane's turns.
+#include "engine/named/named.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace weft {
+namespace {
+
+using named::Edges;
+using named::Letter;
+using named::Work;
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+// How often deadlines are looked at.
+constexpr std::int64_t kLookNs = 50 * kNsPerMs;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+Status invalid(std::string text) {
+  return Status(Code::invalid_argument, std::move(text));
+}
+
+}  // namespace
+
+NamedObject::NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost> host,
+                         named::GraphOfCalls graph)
+    : options_(options),
+      host_(std::move(host)),
+      lane_(host_->shared_lane()),
+      all_(*host_, options_, buffers_,
+           [this](Work& work, const Status& status) { end(work, status); }),
+      neighbors_(*host_, options_, buffers_,
+                 [this](Work& work, const Status& status) { end(work, status); }),
+      reader_([this](Rank from, Mail::Message message) { read(from, message); }),
+      graph_(std::make_shared<const named::GraphOfCalls>(std::move(graph))) {}
+
+NamedObject::~NamedObject() {
+  host_->close();
+}
+
+Status NamedObject::check(std::string_view name, std::span<const Request> requests) const {
+  if (requests.empty()) return invalid(fmt::format("{}: a group needs an operation", name));
+  for (const Request& each : requests) {
+    if (requests.size() > 1 && named::is_of_neighbors(each.collective))
+      return invalid(fmt::format("{}: only operations of all ranks can be a group", name));
+    const Request& first = requests.front();
+    if (each.collective != first.collective || each.op != first.op || each.root != first.root ||
+        each.algorithm != first.algorithm)
+      return invalid(fmt::format("{}: the operations of a group must be of one kind", name));
+  }
+  return {};
+}
+
+Result<Handle> NamedObject::submit(std::string_view name, std::span<const Request> requests,
+                                   int priority) {
+  if (name.empty()) return invalid("an operation by name needs a name");
+  if (name.size() > kMostNameBytes)
+    return invalid(
+        fmt::format("a name of {} bytes is longer than {}", name.size(), kMostNameBytes));
+  WEFT_RETURN_IF_ERROR(check(name, requests));
+  auto work = std::make_shared<Work>();
+  work->name = name;
+  work->priority = priority;
+  for (const Request& each : requests) {
+    WEFT_RETURN_IF_ERROR(host_->check(each));
+    work->requests.push_back(std::make_unique<named::OwnedRequest>(each));
+  }
+  if (named::is_of_neighbors(work->request().collective)) {
+    std::shared_ptr<const named::GraphOfCalls> graph;
+    {
+      const std::lock_guard lock(mutex_);
+      graph = graph_;
+    }
+    WEFT_ASSIGN(work->edges, named::edges_of(work->request(), *graph, host_->rank()));
+    WEFT_RETURN_IF_ERROR(named::check_parts(work->request(), *work->edges));
+  }
+  return hand_over(work);
+}
+
+Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work) {
+  work->operation = Lane::new_operation(lane_);
+  work->submitted_ns = now_ns();
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    if (is_ended_) return Status(Code::invalid_argument, "this Named has ended");
+    if (!work->name.empty() && !in_use_.insert(work->name).second)
+      return invalid(fmt::format("{}: an operation of this name is pending", work->name));
+    ++submissions_;
+    is_first = submitted_.empty();
+    submitted_.push_back(work);
+    has_submitted_.store(true, std::memory_order_release);
+  }
+  // Whoever submitted the first one has woken the lane, which has not taken them yet.
+  if (is_first) lane_->wake();
+  return Handle(work->operation);
+}
+
+// A join is a work without a name.
+Result<Rank> NamedObject::join() {
+  auto work = std::make_shared<Work>();
+  WEFT_ASSIGN(Handle handle, hand_over(work));
+  WEFT_RETURN_IF_ERROR(handle.wait());
+  const Lane::Hold hold(*lane_);
+  return all_.joined();
+}
+
+Status NamedObject::set_graph(Graph graph, bool weighted) {
+  if (graph.size() != host_->size()) {
+    return invalid(fmt::format("set_graph: {} has {} ranks, the job has {}", graph.name(),
+                               graph.size(), host_->size()));
+  }
+  const std::lock_guard lock(mutex_);
+  graph_ = std::make_shared<const named::GraphOfCalls>(std::move(graph), weighted);
+  return {};
+}
+
+Named::Usage NamedObject::usage() {
+  Named::Usage usage;
+  const Lane::Hold hold(*lane_);
+  all_.add_to(usage);
+  neighbors_.add_to(usage);
+  usage.fusion_buffer_bytes = buffers_.bytes();
+  const std::lock_guard lock(mutex_);
+  usage.submitted = submissions_;
+  usage.pending += submitted_.size();
+  return usage;
+}
+
+Status NamedObject::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_ended_) return {};
+    if (!in_use_.empty())
+      return invalid(fmt::format("end: {} is pending; wait for it first", *in_use_.begin()));
+    is_ended_ = true;
+  }
+  return host_->leave();
+}
+
+bool NamedObject::take_submissions(std::int64_t now) {
+  if (!has_submitted_.load(std::memory_order_acquire)) return false;
+  std::vector<std::shared_ptr<Work>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    works.swap(submitted_);
+    has_submitted_.store(false, std::memory_order_relaxed);
+  }
+  for (const std::shared_ptr<Work>& work : works) begin(work, now);
+  return !works.empty();
+}
+
+void NamedObject::begin(const std::shared_ptr<Work>& work, std::int64_t now) {
+  Status status;
+  if (work->name.empty()) {
+    status = all_.join(work, now);
+  } else if (work->edges) {
+    status = neighbors_.submit(work, now);
+  } else {
+    status = all_.submit(work, now);
+  }
+  if (!status.ok()) end(*work, status);
+}
+
+void NamedObject::end(Work& work, const Status& status) {
+  if (!work.name.empty()) {
+    const std::lock_guard lock(mutex_);
+    in_use_.erase(work.name);
+  }
+  lane_->end_outside(work.operation, status);
+}
+
+void NamedObject::read(Rank from, std::span<const std::byte> message) {
+  const auto letter = static_cast<Letter>(message.front());
+  const auto body = message.subspan(1);
+  Status status;
+  switch (letter) {
+    case Letter::of_all:
+      status = all_.receive(from, body, now_ns_);
+      break;
+    case Letter::of_neighbors:
+      status = neighbors_.receive(from, body, now_ns_);
+      break;
+    default:
+      status = Status(Code::mismatch,
+                      fmt::format("rank {} sent a control message of no known kind", from), from);
+  }
+  if (!status.ok()) host_->fail(status);
+}
+
+bool NamedObject::advance() {
+  now_ns_ = now_ns();
+  bool moved = take_submissions(now_ns_);
+  moved |= host_->advance_mail(reader_);
+  moved |= all_.advance(now_ns_);
+  moved |= neighbors_.advance(now_ns_);
+  if (now_ns_ >= next_look_ns_) check_deadline(now_ns_);
+  return moved;
+}
+
+bool NamedObject::is_idle() const {
+  return all_.is_idle() && neighbors_.is_idle() && !has_submitted_.load(std::memory_order_acquire);
+}
+
+std::int64_t NamedObject::next_ns() const {
+  const std::int64_t next = std::min(all_.next_ns(), neighbors_.next_ns());
+  return is_idle() ? next : std::min(next, next_look_ns_);
+}
+
+// An operation that has waited too long ends the context, as everywhere: the other ranks may be
+// about to run it.
+void NamedObject::check_deadline(std::int64_t now) {
+  next_look_ns_ = now + kLookNs;
+  const std::int64_t of_all = all_.oldest_ns();
+  const std::int64_t of_neighbors = neighbors_.oldest_ns();
+  const std::int64_t oldest = std::min(of_all, of_neighbors);
+  if (oldest == kNever) return;
+  const std::int64_t age = now - oldest;
+  const std::int64_t stall_ns = options_.stall_ms * kNsPerMs;
+  if (now - of_neighbors >= stall_ns && now - told_ns_ >= stall_ns) {
+    told_ns_ = now;
+    log(LogLevel::warning, fmt::format("operations by name wait: {}", neighbors_.waiting()));
+  }
+  if (age < host_->deadline_ms() * kNsPerMs) return;
+  std::string why = of_neighbors <= of_all ? neighbors_.waiting() : all_.stall();
+  if (why.empty()) why = "not all ranks have submitted an operation";
+  host_->fail(Status(Code::timed_out, fmt::format("rank {} waited {} ms (WEFT_DEADLINE_MS): {}",
+                                                  host_->rank(), host_->deadline_ms(), why)));
+}
+
+void NamedObject::abandon(const Status& why) {
+  std::vector<std::shared_ptr<Work>> works;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.ok()) failure_ = why;
+    works.swap(submitted_);
+    has_submitted_.store(false, std::memory_order_relaxed);
+  }
+  for (const std::shared_ptr<Work>& work : works) end(*work, why);
+  all_.abandon(why);
+  neighbors_.abandon(why);
+}
+
+}  // namespace weft

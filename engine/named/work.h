@@ -1,0 +1,83 @@
+// work: what a call of Named has submitted, from the call to its end.
+//
+// A work keeps copies of everything that its requests name (counts, weights, groups), since the
+// caller's belong to the caller as soon as the call returns. The tensors stay the caller's.
+// Internal to the module.
+#pragma once
+
+#include <weft/graph.h>
+#include <weft/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/lane/lane.h"
+#include "engine/request/request.h"
+
+namespace weft::named {
+
+// A request with memory of its own for all that it names but the tensors. Not movable: the request
+// points into it.
+class OwnedRequest {
+ public:
+  explicit OwnedRequest(const Request& request);
+  OwnedRequest(const OwnedRequest&) = delete;
+  OwnedRequest& operator=(const OwnedRequest&) = delete;
+
+  [[nodiscard]] const Request& get() const { return request_; }
+
+ private:
+  Request request_;
+  std::vector<std::size_t> counts_, receive_counts_;
+  std::vector<Rank> group_;
+  NeighborWeights weights_;
+  std::vector<NeighborWeight> sources_, destinations_;
+};
+
+// The edges of one neighbor operation at this rank, with weights, ascending by rank.
+struct Edges {
+  double self_weight = 1.0;
+  std::vector<NeighborWeight> sources;
+  std::vector<NeighborWeight> destinations;
+  // Some of the sources may send nothing this time, and say so.
+  bool may_skip = false;
+  // Out-neighbors that get nothing this time, and are told so.
+  std::vector<Rank> skipped;
+};
+
+// The graph that neighbor operations follow.
+struct GraphOfCalls {
+  Graph graph;
+  bool is_weighted = false;
+};
+
+// The edges of a request. pair_average, group_average, send and recv have edges, too: to and from
+// the ranks that they name.
+[[nodiscard]] Result<Edges> edges_of(const Request& request, const GraphOfCalls& graph, Rank rank);
+
+// Whether the operands of an operation of neighbors have the types and sizes that its edges need.
+[[nodiscard]] Status check_parts(const Request& request, const Edges& edges);
+
+// Whether the operation is matched on its edges. The others are operations of all ranks.
+[[nodiscard]] bool is_of_neighbors(Collective collective);
+
+// One submission.
+struct Work {
+  std::string name;
+  int priority = 0;
+  std::vector<std::unique_ptr<OwnedRequest>> requests;  // several: a group
+  std::optional<Edges> edges;                           // of an operation of neighbors
+  std::shared_ptr<PendingOperation> operation;          // the handle's
+  std::int64_t submitted_ns = 0;
+  bool is_running = false;  // the ranks have agreed on it
+  std::size_t left = 0;     // tensors of the group that have not ended
+  Status status;            // the first error of a tensor
+
+  [[nodiscard]] const Request& request() const { return requests.front()->get(); }
+};
+
+}  // namespace weft::named

@@ -1,0 +1,124 @@
+// named: operations that ranks submit by name, in any order.
+//
+//   auto named = context->named();                                   // collective
+//   for (auto& [name, x] : gradients)                                // each rank in an order of its own
+//     handles.push_back(*named->allreduce_start(name, weft::in(x…), weft::out(x…)));
+//   for (auto& handle : handles) handle.wait();
+//
+// The functions of Context are ordered: all ranks call the same operations in the same order. A
+// framework whose layers finish in an order that differs from rank to rank cannot keep that. Here
+// an operation is known by its name instead.
+//
+// Operations of all ranks (allreduce, broadcast, …) run once every rank has submitted the name, in
+// one order that the ranks agree on. The first time a name is submitted, rank 0 hears of it. From
+// then on the name is in a *response cache*, the same on all ranks, and the ranks agree by a vector
+// of bits alone: a loop that repeats its names never asks rank 0 again.
+//
+// Operations of neighbors (neighbor_allreduce, neighbor_allgather, pair_average, group_average,
+// send, recv) are matched by name on each edge. They wait for the neighbors that they name and for
+// nobody else.
+//
+// Fusion. Small tensors that are ready at the same time, and that go to the same ranks with the
+// same operation and type, travel as one message. The bits of a neighbor operation are those of the
+// unfused one. Those of an allreduce are, too, as long as the algorithm is the same
+// (docs/named.md).
+//
+// A name is in use from its submission until its operation has ended; submitting it again before
+// that is invalid_argument. Ranks that submit a name with another operation, type, size, operator
+// or root get a `mismatch` on all ranks, which names the ranks and both values; other names go on.
+// A name that is not complete in time is told in the log with the ranks that lack it
+// (NamedOptions::stall_ms), and ends with `timed_out` at Config::deadline_ms.
+//
+// Threads: any thread may call any function. Named is a handle: copies name the same object. The
+// context must outlive it. Memory belongs to an operation from its submission to its end.
+#pragma once
+
+#include <weft/graph.h>
+#include <weft/handle.h>
+#include <weft/status.h>
+#include <weft/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace WEFT_PUBLIC weft {
+
+class NamedObject;  // the implementation; internal
+
+struct NamedOptions {
+  // How many names the response cache holds. 0: none, rank 0 hears of every submission. Not above
+  // 65,536.
+  std::size_t cache_capacity = 1024;
+  // Tensors are fused into messages of at most so many bytes. 0: never.
+  std::size_t fusion_bytes = std::size_t{32} << 20;
+  // The same for operations of neighbors.
+  std::size_t neighbor_fusion_bytes = std::size_t{4} << 20;
+  // How long a rank that has something new waits for more before it tells the others. Negative:
+  // found out while running.
+  std::int64_t gather_us = -1;
+  // A name that is pending for so long is told in the log, with the ranks that lack it.
+  std::int64_t stall_ms = 10'000;
+};
+
+class Named {
+ public:
+  Named() = default;  // every call is invalid_argument
+  explicit Named(std::shared_ptr<NamedObject> object);
+
+  // Submits any operation, as a value. `priority`: of operations that are ready at the same time,
+  // those with a higher one run first; the ranks give equal priorities.
+  Result<Handle> start(std::string_view name, const Request& request, int priority = 0);
+  // The same, and waits for its end.
+  Status run(std::string_view name, const Request& request, int priority = 0);
+  // Submits a group: operations of one kind, which run when every rank has submitted the group, and
+  // only then together. They count as one name. Operations of all ranks.
+  Result<Handle> start_group(std::string_view name, std::span<const Request> requests,
+                             int priority = 0);
+
+  Result<Handle> allreduce_start(std::string_view name, const Input& x, const Output& y,
+                                 ReduceOp op = ReduceOp::average);
+  Status allreduce(std::string_view name, const Input& x, const Output& y,
+                   ReduceOp op = ReduceOp::average);
+  Result<Handle> broadcast_start(std::string_view name, const Input& x, const Output& y, Rank root);
+  Status broadcast(std::string_view name, const Input& x, const Output& y, Rank root);
+  Result<Handle> neighbor_allreduce_start(std::string_view name, const Input& x, const Output& y,
+                                          const NeighborWeights& weights = {});
+  Status neighbor_allreduce(std::string_view name, const Input& x, const Output& y,
+                            const NeighborWeights& weights = {});
+
+  // This rank is out of data: it gives zeros to every allreduce that the others run, until all
+  // ranks have joined. Returns the rank that joined last. Operations other than an allreduce fail
+  // while a rank has joined.
+  Result<Rank> join();
+
+  // The graph of neighbor operations without peers of their own: at first that of the context.
+  // Operations that were submitted keep the graph with which they were submitted.
+  Status set_graph(Graph graph, bool weighted = false);
+
+  // What this object has done; for tools and tests.
+  struct Usage {
+    std::uint64_t submitted = 0;             // names
+    std::uint64_t cycles = 0;                // agreements between all ranks
+    std::uint64_t control_bytes = 0;         // that this rank sent to agree
+    std::uint64_t control_messages = 0;      // the same
+    std::uint64_t coordinator_messages = 0;  // of these, requests that are not in the cache
+    std::uint64_t cache_hits = 0;
+    std::uint64_t batches = 0;  // operations that ran
+    std::uint64_t fused = 0;    // names that ran together with others
+    std::size_t pending = 0;
+    std::size_t fusion_buffer_bytes = 0;
+  };
+  [[nodiscard]] Result<Usage> usage() const;
+
+  // Ends this object. Collective. Pending operations are an error on all ranks.
+  Status end();
+
+ private:
+  std::shared_ptr<NamedObject> object_;
+};
+
+}  // namespace weft

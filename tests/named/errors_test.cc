@@ -1,0 +1,171 @@
+// What is wrong with operations by name, and what everybody is told.
+#include <atomic>
+#include <future>
+
+#include "tests/context/outcomes.h"
+#include "tests/window/window_job.h"
+
+namespace weft {
+namespace {
+
+class NamedErrors : public OverBoth {};
+INSTANTIATE_TEST_SUITE_P(Ways, NamedErrors, kBothWays, name_of);
+
+TEST_P(NamedErrors, DifferentRequestsUnderOneNameFailOnAllRanksAndOthersGoOn) {
+  run(3, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    std::vector<double> x(8, 1.0), y(8);
+    for (int round = 0; round < 2; ++round) {
+      const std::size_t count = context.rank() == 2 ? 5 : 4;
+      Result<Handle> wrong = named->allreduce_start("w", in(x.data(), count), out(y.data(), count));
+      ASSERT_TRUE(wrong.ok());
+      double sum = 0;
+      expect_ok(named->allreduce("right", in(x.data(), 1), out(&sum, 1), ReduceOp::sum));
+      EXPECT_EQ(sum, 3.0);
+      const Status status = wrong->wait();
+      EXPECT_EQ(status.code(), Code::mismatch);
+      EXPECT_NE(status.text().find("4 elements of f64"), std::string::npos) << status.to_string();
+      EXPECT_NE(status.text().find("5 elements of f64"), std::string::npos) << status.to_string();
+    }
+    expect_ok(named->end());
+  });
+}
+
+TEST_P(NamedErrors, NeighborsWithDifferentTensorsFailAtBothEnds) {
+  run(2, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    std::vector<double> x(8, 1.0), y(8);
+    const std::size_t count = context.rank() == 0 ? 5 : 4;
+    const Status status = named->neighbor_allreduce("w", in(x.data(), count), out(y.data(), count));
+    EXPECT_EQ(status.code(), Code::mismatch) << status.to_string();
+    expect_ok(named->neighbor_allreduce("w", in(x.data(), 3), out(y.data(), 3)));
+    EXPECT_TRUE(holds(y.data(), 3, 1.0));
+    expect_ok(named->end());
+  });
+}
+
+TEST_P(NamedErrors, DifferentGraphsFailAtBothEnds) {
+  run(3, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    // Rank 0 believes in the edge 0 -> 1 and all the others of the ring; rank 1 does not.
+    expect_ok(named->set_graph(
+        *ring_graph(3, context.rank() == 1 ? RingStyle::previous : RingStyle::next)));
+    double x = 1;
+    double y = 0;
+    const Status status = named->neighbor_allreduce("w", in(&x, 1), out(&y, 1));
+    EXPECT_EQ(status.code(), Code::mismatch) << status.to_string();
+    EXPECT_NE(status.text().find("which has no edge"), std::string::npos) << status.to_string();
+    // A last exchange, after which nobody asks any more.
+    expect_ok(named->set_graph(*ring_graph(3, RingStyle::next)));
+    expect_ok(named->neighbor_allreduce("v", in(&x, 1), out(&y, 1)));
+    expect_ok(named->end());
+  });
+}
+
+TEST(NamedErrorsOfOneMachine, NamesAndRequestsAreCheckedAtOnce) {
+  run_job(2, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    double x = 1;
+    double y = 0;
+    const Input from = in(&x, 1);
+    const Output to = out(&y, 1);
+    EXPECT_EQ(named->allreduce_start("", from, to).status().code(), Code::invalid_argument);
+    EXPECT_EQ(named->allreduce_start(std::string(2000, 'x'), from, to).status().code(),
+              Code::invalid_argument);
+    EXPECT_EQ(named->allreduce_start("a", in(&x, 1), out(&y, 0)).status().code(),
+              Code::invalid_argument);
+    EXPECT_EQ(named->broadcast_start("a", from, to, 7).status().code(), Code::invalid_argument);
+    const NeighborWeight self[] = {{context.rank(), 1.0}};
+    EXPECT_EQ(named
+                  ->neighbor_allreduce_start("a", from, to,
+                                             {.self = 1, .sources = self, .destinations = self})
+                  .status()
+                  .code(),
+              Code::invalid_argument);
+    Result<Handle> first = named->allreduce_start("a", from, to);
+    ASSERT_TRUE(first.ok());
+    const Result<Handle> again = named->allreduce_start("a", from, to);
+    // The first one has ended if the other rank was fast.
+    if (!again.ok()) {
+      EXPECT_EQ(again.status().text(), "a: an operation of this name is pending");
+    }
+    expect_ok(first->wait());
+    if (again.ok()) expect_ok(Handle(*again).wait());
+    expect_ok(context.barrier());
+    if (!again.ok()) expect_ok(named->allreduce("a", from, to));
+    Named none;
+    EXPECT_EQ(none.allreduce("a", from, to).code(), Code::invalid_argument);
+    EXPECT_EQ(context.named({.stall_ms = 0}).status().code(), Code::invalid_argument);
+    EXPECT_EQ(context.named({.cache_capacity = 1'000'000}).status().code(), Code::invalid_argument);
+  });
+}
+
+// The names that rank 1 never submits end at the deadline on all ranks, with a text that says so.
+Config impatient() {
+  Config config = test_config();
+  config.deadline_ms = 1500;
+  return config;
+}
+
+TEST(NamedErrorsOfOneMachine, ARankThatStopsSubmittingIsNamedAtTheDeadline) {
+  run_job(
+      3,
+      [](Context& context) {
+        Result<Named> named = context.named({.stall_ms = 100});
+        ASSERT_TRUE(named.ok());
+        double x = 1;
+        double y = 0;
+        if (context.rank() != 1) {
+          const Status status = named->allreduce("lonely", in(&x, 1), out(&y, 1));
+          EXPECT_EQ(status.code(), Code::timed_out) << status.to_string();
+          EXPECT_NE(status.text().find("lonely: submitted by ranks 0, 2, not by 1"),
+                    std::string::npos)
+              << status.to_string();
+        }
+        expect_ok(context.barrier());
+      },
+      impatient());
+}
+
+TEST(NamedErrorsOfOneMachine, EndWithPendingOperationsIsAnError) {
+  run_job(2, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    double x = 1;
+    double y = 0;
+    Handle handle;
+    if (context.rank() == 0) {
+      handle = *named->allreduce_start("a", in(&x, 1), out(&y, 1));
+      EXPECT_EQ(named->end().text(), "end: a is pending; wait for it first");
+    }
+    expect_ok(context.barrier());
+    if (context.rank() == 1) handle = *named->allreduce_start("a", in(&x, 1), out(&y, 1));
+    expect_ok(handle.wait());
+    expect_ok(named->end());
+    EXPECT_EQ(named->allreduce("a", in(&x, 1), out(&y, 1)).code(), Code::invalid_argument);
+  });
+}
+
+TEST(NamedErrorsOfOneMachine, HandlesOutliveTheObject) {
+  run_job(2, [](Context& context) {
+    Handle handle;
+    double x = 1;
+    double y = 0;
+    {
+      Result<Named> named = context.named();
+      ASSERT_TRUE(named.ok());
+      if (context.rank() == 0) handle = *named->allreduce_start("a", in(&x, 1), out(&y, 1));
+      expect_ok(context.barrier());
+    }
+    if (context.rank() == 0) {
+      EXPECT_EQ(handle.wait().code(), Code::closed);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace weft
