@@ -118,9 +118,11 @@ std::int64_t AllWorks::oldest_ns() const {
 bool AllWorks::advance(std::int64_t now) {
   negotiator_.step(now);
   send_messages();
-  std::vector<Decision> decisions = negotiator_.take_decisions();
-  bool moved = !decisions.empty();
-  if (moved) decide(std::move(decisions));
+  bool moved = false;
+  for (std::vector<Decision>& cycle : negotiator_.take_decisions()) {
+    moved = true;
+    decide(std::move(cycle));
+  }
   for (std::size_t i = 0; i < running_.size();) {
     if (!running_[i].operation->done.load(std::memory_order_acquire)) {
       ++i;

@@ -65,6 +65,8 @@ class AllWorks {
   };
 
   void send_messages();
+  // Carries out what one cycle has decided. All ranks fuse alike, because they fuse what a cycle
+  // has decided.
   void decide(std::vector<Decision> decisions);
   void run(std::vector<Run> runs);
   [[nodiscard]] Status begin(Batch& batch, std::size_t bytes);

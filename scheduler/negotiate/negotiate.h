@@ -8,7 +8,7 @@
 //   agree.receive(from, message, now);    // whenever a message arrives
 //   agree.step(now);                      // then: begins what can begin
 //   for (auto& m : agree.take_messages()) send(m.to, m.bytes);
-//   for (auto& d : agree.take_decisions()) …   // the same on all ranks, in the same order
+//   for (auto& cycle : agree.take_decisions()) …   // the same on all ranks, in the same order
 //
 // The ranks agree in *cycles*. A cycle begins when a rank has something new; its messages draw the
 // others in. In a cycle each rank contributes one bit for each name of the response cache: whether

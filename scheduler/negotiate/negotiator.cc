@@ -407,6 +407,7 @@ void Negotiator::finish() {
   phase_ = Phase::idle;
   ++cycle_;
   heard_.clear();
+  if (!decisions_.empty()) ended_.push_back(std::exchange(decisions_, {}));
 }
 
 }  // namespace weft

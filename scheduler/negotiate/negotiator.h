@@ -46,7 +46,10 @@ class Negotiator {
 
   // Those that are there now. Call them again after step() and receive().
   [[nodiscard]] std::vector<ControlMessage> take_messages() { return std::exchange(messages_, {}); }
-  [[nodiscard]] std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
+  // Those of each cycle that has ended, so that ranks which fuse what runs in one cycle fuse alike.
+  [[nodiscard]] std::vector<std::vector<Decision>> take_decisions() {
+    return std::exchange(ended_, {});
+  }
 
   // ok, or what is wrong with a message that arrived: `mismatch`, with its sender. For good.
   [[nodiscard]] const Status& failure() const { return failure_; }
@@ -133,7 +136,8 @@ class Negotiator {
   std::vector<negotiate::Arrived> arrived_;
 
   std::vector<ControlMessage> messages_;
-  std::vector<Decision> decisions_;
+  std::vector<Decision> decisions_;           // of the cycle that runs
+  std::vector<std::vector<Decision>> ended_;  // of those that have ended
   Status failure_;
   Counts counts_;
 };

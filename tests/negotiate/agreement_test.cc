@@ -44,7 +44,10 @@ TEST_P(Sizes, RanksThatSubmitInTheirOwnOrdersRunInOneOrder) {
     }
     const std::vector<std::string> first = network.told(0);
     ASSERT_EQ(first.size(), static_cast<std::size_t>(kNames * kRounds));
-    for (int rank = 1; rank < GetParam(); ++rank) EXPECT_EQ(network.told(rank), first);
+    for (int rank = 1; rank < GetParam(); ++rank) {
+      EXPECT_EQ(network.told(rank), first);
+      EXPECT_EQ(network.cycles(rank), network.cycles(0));
+    }
     for (int rank = 0; rank < GetParam(); ++rank) EXPECT_EQ(network.rank(rank).pending(), 0U);
   }
 }

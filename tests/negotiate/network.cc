@@ -13,7 +13,7 @@ NamedRequest sum_of(std::string name, std::size_t count) {
 }
 
 Network::Network(int size, std::uint64_t seed, const NegotiateOptions& options)
-    : told_(static_cast<std::size_t>(size)), random_(seed) {
+    : told_(static_cast<std::size_t>(size)), cycles_(told_.size()), random_(seed) {
   for (int rank = 0; rank < size; ++rank) {
     NegotiateOptions own = options;
     own.rank = rank;
@@ -28,24 +28,30 @@ void Network::collect(int rank) {
     wires_[wire].push_back(std::move(message.bytes));
     under_way_.push_back(wire);
   }
-  for (const Decision& decision : this->rank(rank).take_decisions()) {
-    std::string text;
-    switch (decision.kind) {
-      case Decision::Kind::run:
-        text = "run " + decision.request.name;
-        break;
-      case Decision::Kind::fail:
-        text = fmt::format("fail {}: {}", decision.request.name, decision.status.text());
-        break;
-      case Decision::Kind::all_joined:
-        text = fmt::format("joined {}", decision.rank);
-        break;
-      case Decision::Kind::stalled:
-        text = "stalled: " + std::string(decision.status.text());
-        break;
-    }
-    told_[static_cast<std::size_t>(rank)].push_back(std::move(text));
+  for (const std::vector<Decision>& cycle : this->rank(rank).take_decisions()) {
+    for (const Decision& decision : cycle)
+      told_[static_cast<std::size_t>(rank)].push_back(text_of(decision));
+    cycles_[static_cast<std::size_t>(rank)].push_back(cycle.size());
   }
+}
+
+std::string Network::text_of(const Decision& decision) {
+  std::string text;
+  switch (decision.kind) {
+    case Decision::Kind::run:
+      text = "run " + decision.request.name;
+      break;
+    case Decision::Kind::fail:
+      text = fmt::format("fail {}: {}", decision.request.name, decision.status.text());
+      break;
+    case Decision::Kind::all_joined:
+      text = fmt::format("joined {}", decision.rank);
+      break;
+    case Decision::Kind::stalled:
+      text = "stalled: " + std::string(decision.status.text());
+      break;
+  }
+  return text;
 }
 
 std::vector<std::string> Network::names_run(int rank) const {

@@ -23,6 +23,10 @@ class Network {
     return told_[static_cast<std::size_t>(rank)];
   }
   [[nodiscard]] std::vector<std::string> names_run(int rank) const;
+  // How many decisions each cycle had that had any.
+  [[nodiscard]] const std::vector<std::size_t>& cycles(int rank) const {
+    return cycles_[static_cast<std::size_t>(rank)];
+  }
 
   // Delivers one message, a random one of those that may come next. False: there is none.
   bool deliver_one();
@@ -36,9 +40,11 @@ class Network {
 
  private:
   void collect(int rank);
+  static std::string text_of(const Decision& decision);
 
   std::vector<Negotiator> ranks_;
   std::vector<std::vector<std::string>> told_;
+  std::vector<std::vector<std::size_t>> cycles_;
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> wires_;
   std::vector<std::pair<int, int>> under_way_;  // one entry for each message
   std::mt19937_64 random_;
