@@ -60,10 +60,12 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
                    .has_left = [this](Rank rank) { return peers_.has_left(rank); }}) {
   if (extra == Extra::none) return;
   mail_ = std::make_unique<Mail>(mail_options(config_, number_),
-                                 [this](Rank rank) -> Result<Endpoint*> {
-                                   WEFT_ASSIGN(const Contact* contact, peers_.contact(rank));
-                                   return contact->endpoint;
-                                 });
+                                 [this](Rank rank) { return endpoint_of(rank); });
+}
+
+Result<Endpoint*> Context::Core::endpoint_of(Rank rank) {
+  WEFT_ASSIGN(const Contact* contact, peers_.contact(rank));
+  return contact->endpoint;
 }
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,

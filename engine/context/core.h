@@ -81,6 +81,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
   // token: reads and sends mail.
   [[nodiscard]] Mail& mail() { return *mail_; }
+  [[nodiscard]] Result<Endpoint*> endpoint_of(Rank rank);  // token
   // token: lets ranks that have connected lately write to this one.
   void hear_all();
   // token: begins an operation, which the caller does not wait for.

@@ -20,6 +20,9 @@ class CoreHost final : public NamedHost {
   [[nodiscard]] Rank rank() const override { return core_->config().rank; }
   [[nodiscard]] int size() const override { return core_->config().size; }
   [[nodiscard]] std::int64_t deadline_ms() const override { return core_->config().deadline_ms; }
+  [[nodiscard]] bool is_one_machine() const override {
+    return !core_->config().transports.networks();
+  }
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }
 
   Status check(const Request& request) override { return core_->check(request); }
@@ -52,6 +55,13 @@ class CoreHost final : public NamedHost {
     const bool moved = core_->mail().advance(read);
     if (!core_->mail().failure().ok()) core_->fail(core_->mail().failure());
     return moved;
+  }
+  Endpoint* shared_with(Rank rank) override {
+    const Result<Endpoint*> endpoint = core_->endpoint_of(rank);
+    return endpoint.ok() && (*endpoint)->shares_memory() ? *endpoint : nullptr;
+  }
+  RemoteBuffer describe(const void* data, std::size_t bytes) override {
+    return core_->shared_lane()->interface().describe(data, bytes);
   }
   void fail(const Status& why) override { core_->fail(why); }
 

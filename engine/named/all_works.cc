@@ -58,6 +58,16 @@ NegotiateOptions negotiate_options(const NamedHost& host, const NamedOptions& op
 
 }  // namespace
 
+FuseLimits fuse_limits(const NamedHost& host, const NamedOptions& options) {
+  constexpr std::size_t kKib = 1024;
+  const bool is_near = host.is_one_machine();
+  const auto given = [](std::int64_t bytes, std::size_t by_rule) {
+    return bytes < 0 ? by_rule : static_cast<std::size_t>(bytes);
+  };
+  return {given(options.fusion_bytes, (is_near ? 512 : 8192) * kKib),
+          given(options.fused_tensor_bytes, (is_near ? 64 : 1024) * kKib)};
+}
+
 NamedRequest named_request_of(const Work& work) {
   const Request& first = work.request();
   NamedRequest request;
@@ -75,7 +85,7 @@ NamedRequest named_request_of(const Work& work) {
 
 AllWorks::AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, End end)
     : host_(host),
-      options_(options),
+      limits_(fuse_limits(host, options)),
       buffers_(buffers),
       end_(std::move(end)),
       negotiator_(negotiate_options(host, options)) {}
@@ -180,7 +190,7 @@ void AllWorks::run(std::vector<Run> runs) {
                      each.shape.count * size_of(each.shape.type),
                      !is_fusable(each.request.collective)});
   }
-  for (FuseBatch& planned : plan_batches(items, options_.fusion_bytes)) {
+  for (FuseBatch& planned : plan_batches(items, limits_)) {
     Batch batch;
     batch.parts = std::move(planned.parts);
     for (const FusePart& part : batch.parts) batch.runs.push_back(std::move(runs[part.item]));

@@ -20,6 +20,9 @@
 
 namespace weft::named {
 
+// What is fused, as the options say, or by rule.
+[[nodiscard]] FuseLimits fuse_limits(const NamedHost& host, const NamedOptions& options);
+
 // What the ranks must have in common in these requests.
 [[nodiscard]] NamedRequest named_request_of(const Work& work);
 
@@ -77,7 +80,7 @@ class AllWorks {
   [[nodiscard]] std::shared_ptr<Work> work_of(const std::string& name) const;
 
   NamedHost& host_;
-  const NamedOptions options_;
+  const FuseLimits limits_;
   Buffers& buffers_;
   const End end_;
   Negotiator negotiator_;

@@ -13,7 +13,12 @@ namespace weft {
 
 namespace named {
 // To which state machine a message goes. It is the message's first byte.
-enum class Letter : std::uint8_t { of_all = 1, of_neighbors = 2 };
+enum class Letter : std::uint8_t {
+  of_all = 1,
+  of_neighbors = 2,
+  lent = 3,      // the data of the next batch may be read in place
+  returned = 4,  // they were read
+};
 }  // namespace named
 
 class NamedHost {
@@ -23,6 +28,8 @@ class NamedHost {
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual std::int64_t deadline_ms() const = 0;
+  // Whether all ranks share memory.
+  [[nodiscard]] virtual bool is_one_machine() const = 0;
   // The lane. The pointer keeps the context alive.
   [[nodiscard]] virtual std::shared_ptr<Lane> shared_lane() = 0;
   // Whether the operation could begin: its operands, root, counts and type.
@@ -41,6 +48,9 @@ class NamedHost {
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
   // Sends and reads mail; returns whether anything moved.
   virtual bool advance_mail(const Mail::Reader& read) = 0;
+  // The endpoint of a rank that reads our heap in place, and we its; else nullptr.
+  [[nodiscard]] virtual Endpoint* shared_with(Rank rank) = 0;
+  [[nodiscard]] virtual RemoteBuffer describe(const void* data, std::size_t bytes) = 0;
   // Ends the context with this error.
   virtual void fail(const Status& why) = 0;
 };

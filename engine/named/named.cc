@@ -185,6 +185,12 @@ void NamedObject::read(Rank from, std::span<const std::byte> message) {
     case Letter::of_neighbors:
       status = neighbors_.receive(from, body, now_ns_);
       break;
+    case Letter::lent:
+      status = neighbors_.receive_lent(from, body);
+      break;
+    case Letter::returned:
+      status = neighbors_.receive_returned(from, body);
+      break;
     default:
       status = Status(Code::mismatch,
                       fmt::format("rank {} sent a control message of no known kind", from), from);

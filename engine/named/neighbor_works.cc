@@ -1,12 +1,15 @@
 // neighbor_works: see the header.
 #include "engine/named/neighbor_works.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "engine/execute/execute.h"
+#include "engine/named/all_works.h"
 
 namespace weft::named {
 namespace {
@@ -17,7 +20,7 @@ MatchOptions match_options(const NamedHost& host, const NamedOptions& options) {
   MatchOptions made;
   made.rank = host.rank();
   made.size = host.size();
-  made.fusion_bytes = options.neighbor_fusion_bytes;
+  made.fusion = fuse_limits(host, options);
   return made;
 }
 
@@ -25,6 +28,13 @@ MatchOptions match_options(const NamedHost& host, const NamedOptions& options) {
 std::size_t count_from(const Request& request, std::size_t source) {
   if (request.collective == Collective::send) return request.output.count;
   return request.counts.empty() ? request.input.count : request.counts[source];
+}
+
+std::size_t size_of_batch(const ReceiveBatch& batch) {
+  if (batch.items.size() == 1) return batch.items.front().bytes;
+  std::size_t bytes = 0;
+  for (const ReceiveBatch::Item& item : batch.items) bytes += fused_bytes(item.bytes);
+  return bytes;
 }
 
 bool is_in_place(const Request& request) {
@@ -101,6 +111,7 @@ bool NeighborWorks::advance(std::int64_t now) {
     moved = true;
     if (status.ok()) status = begin(std::move(batch));
   }
+  for (auto& [rank, lender] : lenders_) take_lent(rank, lender);
   if (!status.ok()) {
     host_.fail(status);
     return true;
@@ -123,69 +134,165 @@ bool NeighborWorks::advance(std::int64_t now) {
     moving_.erase(moving_.begin() + static_cast<std::ptrdiff_t>(i));
     ended(over);
   }
+  return_all();
   return moved;
+}
+
+std::size_t NeighborWorks::bytes_of(const Open& open) {
+  const Input& x = open.work->request().input;
+  return x.count * size_of(x.type);
+}
+
+// Puts the tensors of a batch one behind the other; `bytes` 0: they are empty.
+Status NeighborWorks::pack(const SendBatch& batch, Buffers::Buffer& buffer, std::size_t& bytes) {
+  bytes = 0;
+  for (const std::uint64_t id : batch.ids) bytes += fused_bytes(bytes_of(open_.at(id)));
+  if (bytes == 0) return {};
+  WEFT_ASSIGN(buffer, buffers_.take(bytes));
+  std::size_t offset = 0;
+  for (const std::uint64_t id : batch.ids) {
+    const Open& open = open_.at(id);
+    const std::size_t size = bytes_of(open);
+    if (size != 0) std::memcpy(buffer.data + offset, open.work->request().input.data, size);
+    offset += fused_bytes(size);
+  }
+  return {};
+}
+
+// The memory of a tensor that travels alone is lent as it is, if the peer can read it in place. If
+// the result goes there, too, a copy is lent: else each rank would wait until the other has read.
+Status NeighborWorks::lend(const SendBatch& batch) {
+  Lent lent;
+  RemoteBuffer there;
+  if (batch.ids.size() == 1) {
+    const Open& open = open_.at(batch.ids.front());
+    if (bytes_of(open) != 0 && !is_in_place(open.work->request()))
+      there = host_.describe(open.work->request().input.data, bytes_of(open));
+  }
+  if (there.form == PieceForm::view && there.bytes != 0) {
+    lent.ids = batch.ids;
+    ++open_.at(batch.ids.front()).read;
+  } else {
+    std::size_t bytes = 0;
+    WEFT_RETURN_IF_ERROR(pack(batch, lent.buffer, bytes));
+    if (bytes != 0) there = host_.describe(lent.buffer.data, bytes);
+    for (const std::uint64_t id : batch.ids) sent(id, false);
+    if (bytes == 0) return {};
+  }
+  negotiate::Writer letter;
+  letter.number(next_lent_).number(there.word);
+  lent_.emplace(next_lent_++, std::move(lent));
+  host_.send(batch.to, Letter::lent, letter.take());
+  return {};
+}
+
+Status NeighborWorks::receive_lent(Rank from, std::span<const std::byte> message) {
+  negotiate::Reader reader(message);
+  Lender& lender = lenders_[from];
+  Lender::Batch batch;
+  batch.number = reader.number();
+  batch.word = reader.number();
+  lender.lent.push_back(batch);
+  if (reader.is_good() && host_.shared_with(from) != nullptr) return {};
+  return Status(Code::mismatch,
+                fmt::format("rank {} sent a control message that cannot be read", from), from);
+}
+
+Status NeighborWorks::receive_returned(Rank from, std::span<const std::byte> message) {
+  negotiate::Reader reader(message);
+  while (!reader.is_good()) {
+    const auto found = lent_.find(reader.number());
+    if (reader.is_broken() || found == lent_.end()) {
+      return Status(Code::mismatch, fmt::format("rank {} returned what was not lent to it", from),
+                    from);
+    }
+    const Lent lent = std::move(found->second);
+    lent_.erase(found);
+    buffers_.give_back(lent.buffer);
+    for (const std::uint64_t id : lent.ids) sent(id, true);
+  }
+  return {};
+}
+
+// Takes the batches of which both the names and the memory are known.
+void NeighborWorks::take_lent(Rank from, Lender& lender) {
+  while (!lender.announced.empty() && !lender.lent.empty()) {
+    const ReceiveBatch batch = std::move(lender.announced.front());
+    const Lender::Batch lent = lender.lent.front();
+    lender.announced.pop_front();
+    lender.lent.pop_front();
+    const std::size_t bytes = size_of_batch(batch);
+    const std::byte* data = host_.shared_with(from)->view({PieceForm::view, lent.word, bytes});
+    if (data == nullptr) {
+      return host_.fail(Status(
+          Code::mismatch, fmt::format("rank {} lent memory that is not in its heap", from), from));
+    }
+    auto held = std::make_shared<Held>();
+    held->lender = from;
+    held->number = lent.number;
+    hand_out(batch, data, held);
+  }
+}
+
+// Tells lenders what was read.
+void NeighborWorks::return_all() {
+  for (auto& [rank, lender] : lenders_) {
+    if (lender.to_return.empty()) continue;
+    negotiate::Writer letter;
+    for (const std::uint64_t number : std::exchange(lender.to_return, {})) letter.number(number);
+    host_.send(rank, Letter::returned, letter.take());
+  }
 }
 
 Status NeighborWorks::begin(const SendBatch& batch) {
   ++batches_;
+  if (batch.ids.size() > 1) fused_ += batch.ids.size();
+  if (host_.shared_with(batch.to) != nullptr) return lend(batch);
   Request request;
   request.collective = Collective::send;
   request.peer = batch.to;
   Moving moving;
   moving.is_send = true;
   moving.ids = batch.ids;
-  if (batch.ids.size() == 1) {
-    const auto found = open_.find(batch.ids.front());
-    const Input& x = found->second.work->request().input;
-    const std::size_t bytes = x.count * size_of(x.type);
-    if (bytes == 0) {
-      sent(batch.ids.front(), false);
-      return {};
-    }
-    ++found->second.read;
-    request.input = in(x.data, bytes, DataType::u8);
-  } else {
-    fused_ += batch.ids.size();
+  std::size_t bytes = bytes_of(open_.at(batch.ids.front()));
+  if (batch.ids.size() > 1) {
     moving.held = std::make_shared<Held>();
-    WEFT_ASSIGN(moving.held->buffer, buffers_.take(batch.bytes));
-    std::size_t offset = 0;
-    for (const std::uint64_t id : batch.ids) {
-      const Input& x = open_.at(id).work->request().input;
-      const std::size_t bytes = x.count * size_of(x.type);
-      if (bytes != 0) std::memcpy(moving.held->buffer.data + offset, x.data, bytes);
-      offset += fused_bytes(bytes);
-    }
-    if (offset == 0) {
-      for (const std::uint64_t id : batch.ids) sent(id, false);
-      return {};
-    }
-    request.input = in(moving.held->buffer.data, offset, DataType::u8);
+    WEFT_RETURN_IF_ERROR(pack(batch, moving.held->buffer, bytes));
+  }
+  if (bytes == 0) {
+    for (const std::uint64_t id : batch.ids) sent(id, false);
+    return {};
+  }
+  if (moving.held != nullptr) {
+    request.input = in(moving.held->buffer.data, bytes, DataType::u8);
+  } else {
+    Open& open = open_.at(batch.ids.front());
+    ++open.read;
+    request.input = in(open.work->request().input.data, bytes, DataType::u8);
   }
   WEFT_ASSIGN(moving.operation, host_.begin(request));
   moving_.push_back(std::move(moving));
   return {};
 }
 
-// What is received alone by a recv goes where it belongs; everything else to memory of ours.
 Status NeighborWorks::begin(ReceiveBatch batch) {
-  std::size_t bytes = 0;
-  for (const ReceiveBatch::Item& item : batch.items)
-    bytes += batch.items.size() == 1 ? item.bytes : fused_bytes(item.bytes);
-  Moving moving;
-  moving.held = std::make_shared<Held>();
+  const std::size_t bytes = size_of_batch(batch);
   if (bytes == 0) {
-    for (const ReceiveBatch::Item& item : batch.items) {
-      if (item.is_wanted) arrived(item.id, batch.from, nullptr, item.weight, nullptr);
-    }
+    hand_out(batch, nullptr, std::make_shared<Held>());
     return {};
   }
+  if (host_.shared_with(batch.from) != nullptr) {
+    lenders_[batch.from].announced.push_back(std::move(batch));
+    return {};
+  }
+  Moving moving;
+  moving.held = std::make_shared<Held>();
   WEFT_ASSIGN(moving.held->buffer, buffers_.take(bytes));
-  moving.into = moving.held->buffer.data;
   Request request;
   request.collective = Collective::send;
   request.receives = true;
   request.peer = batch.from;
-  request.output = out(moving.into, bytes, DataType::u8);
+  request.output = out(moving.held->buffer.data, bytes, DataType::u8);
   moving.batch = std::move(batch);
   WEFT_ASSIGN(moving.operation, host_.begin(request));
   moving_.push_back(std::move(moving));
@@ -194,7 +301,10 @@ Status NeighborWorks::begin(ReceiveBatch batch) {
 
 void NeighborWorks::let_go(std::shared_ptr<Held>& held) {
   if (held == nullptr) return;
-  if (--held->users == 0) buffers_.give_back(held->buffer);
+  if (--held->users == 0) {
+    buffers_.give_back(held->buffer);
+    if (held->lender != kNoRank) lenders_.at(held->lender).to_return.push_back(held->number);
+  }
   held = nullptr;
 }
 
@@ -207,17 +317,23 @@ void NeighborWorks::ended(Moving& moving) {
     for (const std::uint64_t id : moving.ids) sent(id, was_read_in_place);
     return;
   }
-  const bool is_alone = moving.batch.items.size() == 1;
+  hand_out(moving.batch, moving.held->buffer.data, moving.held);
+}
+
+// Gives the operations of a batch their data.
+void NeighborWorks::hand_out(const ReceiveBatch& batch, const std::byte* data,
+                             std::shared_ptr<Held> held) {
+  ++held->users;  // this function
+  const bool is_alone = batch.items.size() == 1;
   std::size_t offset = 0;
-  ++moving.held->users;  // this function
-  for (const ReceiveBatch::Item& item : moving.batch.items) {
+  for (const ReceiveBatch::Item& item : batch.items) {
     if (item.is_wanted && open_.contains(item.id)) {
-      ++moving.held->users;
-      arrived(item.id, moving.batch.from, moving.into + offset, item.weight, moving.held);
+      ++held->users;
+      arrived(item.id, batch.from, data == nullptr ? nullptr : data + offset, item.weight, held);
     }
     offset += is_alone ? item.bytes : fused_bytes(item.bytes);
   }
-  let_go(moving.held);
+  let_go(held);
 }
 
 void NeighborWorks::sent(std::uint64_t id, bool was_read_in_place) {
@@ -255,7 +371,11 @@ void NeighborWorks::proceed(std::uint64_t id, Open& open) {
   const bool has_failed = !open.failure.ok();
   if (!has_failed) {
     if (open.to_come != 0 || (is_in_place(request) && open.read != 0)) return;
-    if (!std::exchange(open.is_combined, true)) combine(open);
+    if (!std::exchange(open.is_combined, true)) {
+      combine(open);
+      // At once: the sources may wait for it.
+      for (Source& source : open.sources) let_go(source.held);
+    }
     if (open.to_go != 0) return;
   }
   if (open.read != 0) return;
@@ -305,6 +425,8 @@ void NeighborWorks::gather(Open& open) {
 
 void NeighborWorks::abandon(const Status& why) {
   moving_.clear();
+  lent_.clear();
+  lenders_.clear();
   for (auto& [id, open] : std::exchange(open_, {}))
     end_(*open.work, open.failure.ok() ? why : open.failure);
 }

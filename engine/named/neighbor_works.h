@@ -5,14 +5,17 @@
 //   x ──pack──► buffer ──send──►  ···  ──recv──► buffer ──┐
 //                                                       y := w_ii x + w_ij x_j + …   in rank order
 //
-// A tensor that travels alone is sent from where it is. The sums are those of Context's
+// A tensor that travels alone is sent from where it is. Between ranks that share memory nothing is
+// sent: the batch is lent, read in place, and returned. The sums are those of Context's
 // neighbor_allreduce, term by term, so the bits are the same.
 // Internal to the module.
 #pragma once
 
 #include <weft/named.h>
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,11 +39,13 @@ class NeighborWorks {
 
   Status submit(const std::shared_ptr<Work>& work, std::int64_t now);
   [[nodiscard]] Status receive(Rank from, std::span<const std::byte> message, std::int64_t now);
+  [[nodiscard]] Status receive_lent(Rank from, std::span<const std::byte> message);
+  [[nodiscard]] Status receive_returned(Rank from, std::span<const std::byte> message);
   // Returns whether anything moved.
   bool advance(std::int64_t now);
   void abandon(const Status& why);
 
-  [[nodiscard]] bool is_idle() const { return open_.empty() && moving_.empty(); }
+  [[nodiscard]] bool is_idle() const { return open_.empty() && moving_.empty() && lent_.empty(); }
   [[nodiscard]] std::int64_t next_ns() const { return matcher_.next_ns(); }
   [[nodiscard]] std::int64_t oldest_ns() const;
   [[nodiscard]] std::string waiting() const { return matcher_.waiting(); }
@@ -51,6 +56,23 @@ class NeighborWorks {
   struct Held {
     Buffers::Buffer buffer;
     std::size_t users = 0;
+    Rank lender = kNoRank;  // whose memory it is, if it is not ours
+    std::uint64_t number = 0;
+  };
+  // A batch that a rank of this machine reads in place.
+  struct Lent {
+    Buffers::Buffer buffer;          // empty: the memory is the caller's
+    std::vector<std::uint64_t> ids;  // then: whose
+  };
+  // What a rank of this machine has announced, and what it has lent. Each batch is both.
+  struct Lender {
+    std::deque<ReceiveBatch> announced;
+    struct Batch {
+      std::uint64_t number = 0;
+      std::uint64_t word = 0;
+    };
+    std::deque<Batch> lent;
+    std::vector<std::uint64_t> to_return;
   };
   struct Source {
     const std::byte* data = nullptr;  // null: not there yet, or nothing came
@@ -74,13 +96,18 @@ class NeighborWorks {
     std::vector<std::uint64_t> ids;  // of a send: whose data
     ReceiveBatch batch;              // of a recv
     std::shared_ptr<Held> held;      // null: a send from the caller's memory
-    std::byte* into = nullptr;       // of a recv
     bool is_send = false;
   };
 
+  [[nodiscard]] Status pack(const SendBatch& batch, Buffers::Buffer& buffer, std::size_t& bytes);
+  [[nodiscard]] Status lend(const SendBatch& batch);
+  void take_lent(Rank from, Lender& lender);
+  void return_all();
   [[nodiscard]] Status begin(const SendBatch& batch);
   [[nodiscard]] Status begin(ReceiveBatch batch);
   void ended(Moving& moving);
+  void hand_out(const ReceiveBatch& batch, const std::byte* data, std::shared_ptr<Held> held);
+  [[nodiscard]] static std::size_t bytes_of(const Open& open);
   void sent(std::uint64_t id, bool was_read_in_place);
   void arrived(std::uint64_t id, Rank from, const std::byte* data, double weight,
                const std::shared_ptr<Held>& held);
@@ -97,6 +124,9 @@ class NeighborWorks {
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, Open> open_;
   std::vector<Moving> moving_;
+  std::map<std::uint64_t, Lent> lent_;  // by number
+  std::uint64_t next_lent_ = 1;
+  std::map<Rank, Lender> lenders_;
   std::vector<Term> terms_;
   std::uint64_t batches_ = 0;
   std::uint64_t fused_ = 0;

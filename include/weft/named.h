@@ -53,10 +53,13 @@ struct NamedOptions {
   // How many names the response cache holds. 0: none, rank 0 hears of every submission. Not above
   // 65,536.
   std::size_t cache_capacity = 1024;
-  // Tensors are fused into messages of at most so many bytes. 0: never.
-  std::size_t fusion_bytes = std::size_t{32} << 20;
-  // The same for operations of neighbors.
-  std::size_t neighbor_fusion_bytes = std::size_t{4} << 20;
+  // Small tensors are fused into messages of at most so many bytes. 0: never. Negative: by rule,
+  // 512 KiB where all ranks share memory, as what was packed is still in the cache when it is
+  // summed, and 8 MiB over networks.
+  std::int64_t fusion_bytes = -1;
+  // A larger tensor travels alone, without a copy. Negative: by rule, 64 KiB where all ranks share
+  // memory, and 1 MiB over networks.
+  std::int64_t fused_tensor_bytes = -1;
   // How long a rank that has something new waits for more before it tells the others. Negative:
   // found out while running.
   std::int64_t gather_us = -1;

@@ -5,18 +5,18 @@
 
 namespace weft {
 
-std::vector<FuseBatch> plan_batches(std::span<const FuseItem> items, std::size_t most_bytes) {
+std::vector<FuseBatch> plan_batches(std::span<const FuseItem> items, const FuseLimits& limits) {
   std::vector<FuseBatch> batches;
   std::unordered_map<std::uint64_t, std::size_t> open;  // key -> the batch that was begun last
   for (std::size_t i = 0; i < items.size(); ++i) {
     const FuseItem& item = items[i];
     const std::size_t bytes = fused_bytes(item.bytes);
-    if (item.is_alone || bytes > most_bytes) {
+    if (item.is_alone || item.bytes > limits.item_bytes || bytes > limits.batch_bytes) {
       batches.push_back({{{i, 0}}, item.bytes});
       continue;
     }
     const auto found = open.find(item.key);
-    if (found != open.end() && batches[found->second].bytes + bytes <= most_bytes) {
+    if (found != open.end() && batches[found->second].bytes + bytes <= limits.batch_bytes) {
       FuseBatch& batch = batches[found->second];
       batch.parts.push_back({i, batch.bytes});
       batch.bytes += bytes;

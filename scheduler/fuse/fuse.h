@@ -5,7 +5,8 @@
 //
 // An item joins the batch of its key that was begun last, if it fits. Else it begins a batch. So an
 // item moves forward only to items that could run already, and never behind one of its own key. An
-// item that is larger than the limit runs alone, from where it is, without a copy.
+// item that is larger than a second limit runs alone, from where it is: copying it would cost more
+// than a message of its own.
 //
 // Pure functions of their arguments: ranks that give the same items get the same batches.
 #pragma once
@@ -41,8 +42,12 @@ struct FuseBatch {
   std::size_t bytes = 0;        // with the gaps
 };
 
-// `most_bytes`: of a batch of several items; 0: nothing is fused.
+struct FuseLimits {
+  std::size_t batch_bytes = 0;  // of a batch of several items; 0: nothing is fused
+  std::size_t item_bytes = 0;   // of an item that is fused
+};
+
 [[nodiscard]] std::vector<FuseBatch> plan_batches(std::span<const FuseItem> items,
-                                                  std::size_t most_bytes);
+                                                  const FuseLimits& limits);
 
 }  // namespace weft

@@ -323,7 +323,7 @@ void EdgeMatcher::batch(Rank to, Line& line) {
   std::ranges::stable_sort(line.ready, std::greater<>(), &Line::Ready::priority);
   std::vector<FuseItem> items;
   for (const Line::Ready& each : line.ready) items.push_back({0, each.bytes, false});
-  for (const FuseBatch& fused : plan_batches(items, options_.fusion_bytes)) {
+  for (const FuseBatch& fused : plan_batches(items, options_.fusion)) {
     SendBatch batch{to, {}, fused.bytes};
     line.out.add_batch(fused.parts.size());
     for (const FusePart& part : fused.parts) {

@@ -19,7 +19,7 @@ using Items = std::vector<std::vector<std::size_t>>;
 
 TEST(Fuse, SmallItemsOfOneKeyTravelTogether) {
   const FuseItem items[] = {{1, 100}, {1, 200}, {2, 100}, {1, 5000}, {1, 64}};
-  const auto batches = plan_batches(items, 1000);
+  const auto batches = plan_batches(items, {1000, 1000});
   EXPECT_EQ(items_of(batches), (Items{{0, 1, 4}, {2}, {3}}));
   EXPECT_EQ(batches[0].parts[1].offset, 128U);
   EXPECT_EQ(batches[0].parts[2].offset, 384U);
@@ -29,19 +29,24 @@ TEST(Fuse, SmallItemsOfOneKeyTravelTogether) {
 
 TEST(Fuse, ABatchThatIsFullIsFollowedByAnother) {
   const FuseItem items[] = {{1, 512}, {1, 512}, {1, 64}};
-  EXPECT_EQ(items_of(plan_batches(items, 1024)), (Items{{0, 1}, {2}}));
+  EXPECT_EQ(items_of(plan_batches(items, {1024, 1024})), (Items{{0, 1}, {2}}));
 }
 
 TEST(Fuse, NothingIsFusedWhereThatIsNotWanted) {
   const FuseItem items[] = {{1, 64}, {1, 64, true}, {1, 64}};
-  EXPECT_EQ(items_of(plan_batches(items, 0)), (Items{{0}, {1}, {2}}));
-  EXPECT_EQ(items_of(plan_batches(items, 1024)), (Items{{0, 2}, {1}}));
+  EXPECT_EQ(items_of(plan_batches(items, {0, 1024})), (Items{{0}, {1}, {2}}));
+  EXPECT_EQ(items_of(plan_batches(items, {1024, 1024})), (Items{{0, 2}, {1}}));
+}
+
+TEST(Fuse, ItemsAboveTheSecondLimitRunFromWhereTheyAre) {
+  const FuseItem items[] = {{1, 100}, {1, 300}, {1, 200}};
+  EXPECT_EQ(items_of(plan_batches(items, {1024, 256})), (Items{{0, 2}, {1}}));
 }
 
 TEST(Fuse, EmptyItemsAndNoItems) {
-  EXPECT_TRUE(plan_batches({}, 1024).empty());
+  EXPECT_TRUE(plan_batches({}, {1024, 1024}).empty());
   const FuseItem items[] = {{1, 0}, {1, 0}};
-  EXPECT_EQ(items_of(plan_batches(items, 1024)), (Items{{0, 1}}));
+  EXPECT_EQ(items_of(plan_batches(items, {1024, 1024})), (Items{{0, 1}}));
 }
 
 }  // namespace

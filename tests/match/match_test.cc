@@ -20,8 +20,8 @@ class Network {
  public:
   Network(int size, std::uint64_t seed, std::size_t fusion_bytes = 4096) : random_(seed) {
     for (int rank = 0; rank < size; ++rank) {
-      matchers_.push_back(std::make_unique<EdgeMatcher>(
-          MatchOptions{.rank = rank, .size = size, .fusion_bytes = fusion_bytes, .ask_ns = 1000}));
+      matchers_.push_back(std::make_unique<EdgeMatcher>(MatchOptions{
+          .rank = rank, .size = size, .fusion = {fusion_bytes, fusion_bytes}, .ask_ns = 1000}));
     }
     open_.resize(static_cast<std::size_t>(size));
     ended_.resize(static_cast<std::size_t>(size));

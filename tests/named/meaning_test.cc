@@ -100,6 +100,27 @@ TEST_P(NamedMeaning, NeighborAllreducesInAnyOrderHaveTheBitsOfTheOrderedOnes) {
   });
 }
 
+// Memory that neighbors read in place, alone and as the result's place.
+TEST_P(NamedMeaning, NeighborAllreducesOfWeftMemoryAndInPlace) {
+  run(4, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    constexpr std::size_t kLarge = 300'000;
+    Array<double> x(kLarge, false), y(kLarge, false), expected(kLarge, false);
+    for (int round = 0; round < 6; ++round) {
+      const std::size_t count = round % 2 == 0 ? kLarge : 100;
+      for (std::size_t i = 0; i < count; ++i)
+        x[i] = context.rank() + round + static_cast<double>(i);
+      expect_ok(context.neighbor_allreduce(in(x.data(), count), out(expected.data(), count)));
+      expect_ok(named->neighbor_allreduce("x", in(x.data(), count), out(y.data(), count)));
+      EXPECT_TRUE(std::equal(y.data(), y.data() + count, expected.data()));
+      expect_ok(named->neighbor_allreduce("x", in(x.data(), count), out(x.data(), count)));
+      EXPECT_TRUE(std::equal(x.data(), x.data() + count, expected.data()));
+    }
+    expect_ok(named->end());
+  });
+}
+
 // SGP's graph: at each step other peers, which only the sender knows.
 TEST_P(NamedMeaning, PeersThatChangeAtEveryStep) {
   run(4, [](Context& context) {
