@@ -46,6 +46,13 @@ struct WindowHandle {
   const ProgressMode progress;
 };
 
+// The same for operations by name.
+struct NamedHandle {
+  NamedHandle(Named made, ProgressMode mode) : named(std::move(made)), progress(mode) {}
+  Named named;
+  const ProgressMode progress;
+};
+
 // Which object and which name belong to a type of handle.
 template <typename Shown>
 struct Of;
@@ -90,6 +97,13 @@ struct Of<weft_window> {
   using Object = WindowHandle;
   static constexpr Kind kKind = Kind::window;
   static constexpr const char* kName = "weft_window";
+};
+
+template <>
+struct Of<weft_named> {
+  using Object = NamedHandle;
+  static constexpr Kind kKind = Kind::named;
+  static constexpr const char* kName = "weft_named";
 };
 
 template <typename Shown>

@@ -15,7 +15,7 @@
 
 namespace weft::c {
 
-enum class Kind : std::uint8_t { context, handle, graph, schedule, config, store, window };
+enum class Kind : std::uint8_t { context, handle, graph, schedule, config, store, window, named };
 
 struct Found {
   bool is_known = false;         // false: no handle of this kind has this value
