@@ -43,7 +43,7 @@ struct MatchRequest {
 struct MatchOptions {
   Rank rank = 0;
   int size = 1;
-  FuseLimits fusion;
+  FuseLimits fusion{};
   // A sender whose data nobody wants asks why after so long.
   std::int64_t ask_ns = 100'000'000;
 };

@@ -14,6 +14,7 @@ void bind_graph(nanobind::module_& module);     // Graph and what makes one
 void bind_schedule(nanobind::module_& module);  // Schedule
 void bind_handle(nanobind::module_& module);    // Handle
 void bind_window(nanobind::module_& module);    // Window
+void bind_named(nanobind::module_& module);     // Named
 void bind_context(nanobind::module_& module);   // Context
 
 }  // namespace weft::python

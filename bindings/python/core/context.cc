@@ -251,6 +251,7 @@ void bind_context(nb::module_& module) {
            "Collective: a context of the ranks that give the same color, numbered by (key, rank); "
            "None for a negative color.");
   bind_context_windows(type);
+  bind_context_named(type);
   type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),
            "What this context holds and has done.");
   type.def("explain", &explain, "Why the last operation ran as it did.");

@@ -17,5 +17,7 @@ struct PyContext {
 
 // Adds the functions that make, find and free windows.
 void bind_context_windows(nb::class_<PyContext>& type);
+// Adds the functions that make and end operations by name.
+void bind_context_named(nb::class_<PyContext>& type);
 
 }  // namespace weft::python

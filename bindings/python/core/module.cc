@@ -27,6 +27,7 @@ NB_MODULE(_core, module) {
   bind_schedule(module);
   bind_handle(module);
   bind_window(module);
+  bind_named(module);
   bind_context(module);
   module.def(
       "version", [] { return std::string(weft::version()); }, "The version of Weft.");

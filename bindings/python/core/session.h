@@ -12,21 +12,36 @@
 #include <weft/weft.h>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "bindings/python/core/gil.h"
+#include "bindings/python/core/named.h"
 #include "bindings/python/core/open_windows.h"
 
 namespace weft::python {
 
 namespace nb = nanobind;
 
-// A Context and its windows. The arrays of windows may be in use until the Context is destroyed.
+// A Context, its windows and its operations by name, which end before it. The arrays of windows may
+// be in use until the Context is destroyed.
 struct Opened {
   explicit Opened(std::unique_ptr<Context> made) : context(std::move(made)) {}
   OpenWindows windows;
   const std::unique_ptr<Context> context;
+
+  void add(std::shared_ptr<OpenNamed> named) {
+    const std::lock_guard lock(mutex);
+    nameds.push_back(std::move(named));
+  }
+  void remove(const std::shared_ptr<OpenNamed>& named) {
+    const std::lock_guard lock(mutex);
+    std::erase(nameds, named);
+  }
+  std::mutex mutex;
+  std::vector<std::shared_ptr<OpenNamed>> nameds;
 };
 
 class Session {
@@ -48,6 +63,7 @@ class Session {
     [[nodiscard]] std::shared_ptr<Context> shared() const {
       return {opened_, opened_->context.get()};
     }
+    [[nodiscard]] std::shared_ptr<Opened> opened() const { return opened_; }
     [[nodiscard]] std::shared_ptr<OpenWindows> windows() const {
       return {opened_, &opened_->windows};
     }

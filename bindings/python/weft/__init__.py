@@ -94,6 +94,7 @@ from weft._core import (
 from weft._context import Context
 from weft._default import context, init, is_initialized, shutdown
 from weft._memory import empty, from_numpy, zeros
+from weft._named import Named
 from weft._window import Window
 
 __version__ = version()
@@ -144,6 +145,7 @@ __all__ = [
     "max_out_degree",
     "Memory",
     "Mismatch",
+    "Named",
     "NoPermission",
     "one_peer",
     "one_peer_exponential",

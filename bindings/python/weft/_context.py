@@ -8,24 +8,17 @@ returns a Handle at once; until that is done, the arrays must be left alone.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, TypeVar
-
-import numpy as np
+from typing import Any, Optional
 
 from weft import _core
-from weft import _operations as ops
-from weft._core import Collective, Config, Handle, Store
-from weft._operations import AlgorithmLike, Call, OpLike, Targets, Weights
+from weft._core import Config, Handle, Store
+from weft._every import Operations
+from weft._named import Named
+from weft._operations import Call
 from weft._window import Window, create
 
-T = TypeVar("T")
-_ndarray = np.ndarray
-_empty_like = np.empty_like
-_NEIGHBOR_ALLREDUCE = int(Collective.neighbor_allreduce)
-_ALLREDUCE = int(Collective.allreduce)
 
-
-class Context(_core.Context):
+class Context(_core.Context, Operations):
     """A rank's membership in a job. Every rank calls the same operations in the same order.
 
     An operation fails with an Error that names what is wrong; TimedOut, PeerDied and PeerLeft name a
@@ -53,334 +46,6 @@ class Context(_core.Context):
         made = super().split(color, key)
         return None if made is None else type(self)(made)
 
-    def neighbor_allreduce(
-        self,
-        x: T,
-        out: Optional[T] = None,
-        *,
-        self_weight: Optional[float] = None,
-        src_weights: Optional[Weights] = None,
-        dst_weights: Optional[Targets] = None,
-        push_sum: bool = False,
-    ) -> T:
-        """The weighted sum of this rank's x and its in-neighbors' x; floating types, any shape.
-
-        Without weights those of the graph are used if it was set as weighted, else
-        1/(in-neighbors + 1). self_weight with src_weights {rank: weight}: a subset of the
-        in-neighbors, weighted here. self_weight with dst_weights {rank: weight} (or a list of ranks,
-        1.0 each): weighted by the sender. All three: edges that need not be in the graph.
-        push_sum: self_weight and dst_weights must sum to 1.
-        """
-        if self_weight is None and src_weights is None and dst_weights is None and not push_sum:
-            if type(x) is _ndarray:
-                y = _empty_like(x, None, "C") if out is None else out
-                if self.run_numpy(_NEIGHBOR_ALLREDUCE, x, y):
-                    return y  # type: ignore[return-value]
-        weights = _weights(self_weight, src_weights, dst_weights, push_sum)
-        return self._run(ops.same_shape(Collective.neighbor_allreduce, x, out, weights))
-
-    def neighbor_allreduce_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        self_weight: Optional[float] = None,
-        src_weights: Optional[Weights] = None,
-        dst_weights: Optional[Targets] = None,
-        push_sum: bool = False,
-    ) -> Handle:
-        """Starts neighbor_allreduce()."""
-        weights = _weights(self_weight, src_weights, dst_weights, push_sum)
-        return self._start(ops.same_shape(Collective.neighbor_allreduce, x, out, weights))
-
-    def hierarchical_neighbor_allreduce(
-        self,
-        x: T,
-        out: Optional[T] = None,
-        *,
-        self_weight: Optional[float] = None,
-        src_weights: Optional[Weights] = None,
-        dst_weights: Optional[Targets] = None,
-    ) -> T:
-        """x averaged inside each machine, then neighbor_allreduce of the machines.
-
-        Needs set_machine_graph(), or all three weights. Weights are by machine.
-        """
-        weights = _weights(self_weight, src_weights, dst_weights, False)
-        kind = Collective.hierarchical_neighbor_allreduce
-        return self._run(ops.same_shape(kind, x, out, weights))
-
-    def hierarchical_neighbor_allreduce_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        self_weight: Optional[float] = None,
-        src_weights: Optional[Weights] = None,
-        dst_weights: Optional[Targets] = None,
-    ) -> Handle:
-        """Starts hierarchical_neighbor_allreduce()."""
-        weights = _weights(self_weight, src_weights, dst_weights, False)
-        kind = Collective.hierarchical_neighbor_allreduce
-        return self._start(ops.same_shape(kind, x, out, weights))
-
-    def neighbor_allgather(
-        self, x: T, out: Optional[T] = None, *, counts: Optional[Sequence[int]] = None
-    ) -> T:
-        """The in-neighbors' x, one after another along dimension 0, by ascending rank.
-
-        counts: rows from each in-neighbor; without it each has as many rows as this rank.
-        """
-        return self._run(self._neighbor_allgather(x, out, counts))
-
-    def neighbor_allgather_start(
-        self, x: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None
-    ) -> Handle:
-        """Starts neighbor_allgather()."""
-        return self._start(self._neighbor_allgather(x, out, counts))
-
-    def allreduce(
-        self,
-        x: T,
-        out: Optional[T] = None,
-        *,
-        op: OpLike = "average",
-        algorithm: AlgorithmLike = "automatic",
-    ) -> T:
-        """The reduction of all ranks' x, which have the same shape.
-
-        op: "sum", "average" (floating types), "min", "max", "product", "bit_and", "bit_or",
-        "bit_xor" (integers), or a ReduceOp.
-        """
-        number, how = ops.op_number(op), ops.algorithm_number(algorithm)
-        if type(x) is _ndarray:
-            y = _empty_like(x, None, "C") if out is None else out
-            if self.run_numpy(_ALLREDUCE, x, y, number, how):
-                return y  # type: ignore[return-value]
-        options = {"op": number, "algorithm": how}
-        return self._run(ops.same_shape(Collective.allreduce, x, out, options))
-
-    def allreduce_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        op: OpLike = "average",
-        algorithm: AlgorithmLike = "automatic",
-    ) -> Handle:
-        """Starts allreduce()."""
-        options = {"op": ops.op_number(op), "algorithm": ops.algorithm_number(algorithm)}
-        return self._start(ops.same_shape(Collective.allreduce, x, out, options))
-
-    def local_allreduce(self, x: T, out: Optional[T] = None, *, op: OpLike = "average") -> T:
-        """allreduce() among the ranks of this machine. All ranks of the job call it."""
-        options = {"op": ops.op_number(op)}
-        return self._run(ops.same_shape(Collective.local_allreduce, x, out, options))
-
-    def local_allreduce_start(self, x: Any, out: Any = None, *, op: OpLike = "average") -> Handle:
-        """Starts local_allreduce()."""
-        options = {"op": ops.op_number(op)}
-        return self._start(ops.same_shape(Collective.local_allreduce, x, out, options))
-
-    def broadcast(self, x: T, out: Optional[T] = None, *, root: int = 0) -> T:
-        """The root's x. On other ranks x says shape and type, and is not read."""
-        return self._run(ops.same_shape(Collective.broadcast, x, out, {"root": root}))
-
-    def broadcast_start(self, x: Any, out: Any = None, *, root: int = 0) -> Handle:
-        """Starts broadcast()."""
-        return self._start(ops.same_shape(Collective.broadcast, x, out, {"root": root}))
-
-    def barrier(self) -> None:
-        """Waits until all ranks are in the barrier."""
-        self._run(Call(Collective.barrier))
-
-    def barrier_start(self) -> Handle:
-        """Starts barrier()."""
-        return self._start(Call(Collective.barrier))
-
-    def allgather(
-        self, x: T, out: Optional[T] = None, *, counts: Optional[Sequence[int]] = None
-    ) -> T:
-        """All ranks' x, one after another along dimension 0.
-
-        counts: rows of each rank; without it all have as many rows as this rank.
-        """
-        return self._run(ops.gathered(Collective.allgather, x, out, self.size, counts, {}))
-
-    def allgather_start(
-        self, x: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None
-    ) -> Handle:
-        """Starts allgather()."""
-        return self._start(ops.gathered(Collective.allgather, x, out, self.size, counts, {}))
-
-    def reduce_scatter(
-        self,
-        x: T,
-        out: Optional[T] = None,
-        *,
-        op: OpLike = "average",
-        counts: Optional[Sequence[int]] = None,
-    ) -> T:
-        """This rank's rows of the reduction of all ranks' x.
-
-        counts: rows of each rank. Without it they are equal, or one more for the first ranks.
-        """
-        return self._run(ops.scattered_reduction(x, out, self.rank, self.size, counts, op))
-
-    def reduce_scatter_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        op: OpLike = "average",
-        counts: Optional[Sequence[int]] = None,
-    ) -> Handle:
-        """Starts reduce_scatter()."""
-        return self._start(ops.scattered_reduction(x, out, self.rank, self.size, counts, op))
-
-    def reduce(
-        self, x: T, out: Optional[T] = None, *, root: int = 0, op: OpLike = "average"
-    ) -> Optional[T]:
-        """The root gets the reduction of all ranks' x. Other ranks get `out` as it was."""
-        return self._run(self._reduce(x, out, root, op))
-
-    def reduce_start(
-        self, x: Any, out: Any = None, *, root: int = 0, op: OpLike = "average"
-    ) -> Handle:
-        """Starts reduce()."""
-        return self._start(self._reduce(x, out, root, op))
-
-    def gather(
-        self,
-        x: T,
-        out: Optional[T] = None,
-        *,
-        root: int = 0,
-        counts: Optional[Sequence[int]] = None,
-    ) -> Optional[T]:
-        """The root gets all ranks' x, one after another along dimension 0, with counts as allgather.
-
-        Other ranks get `out` as it was.
-        """
-        return self._run(self._gather(x, out, root, counts))
-
-    def gather_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        root: int = 0,
-        counts: Optional[Sequence[int]] = None,
-    ) -> Handle:
-        """Starts gather()."""
-        return self._start(self._gather(x, out, root, counts))
-
-    def scatter(
-        self,
-        x: Optional[T],
-        out: Optional[T] = None,
-        *,
-        root: int = 0,
-        counts: Optional[Sequence[int]] = None,
-    ) -> T:
-        """This rank's rows of the root's x.
-
-        On other ranks x says shape and type, or is None if `out` is given. counts: rows of each rank.
-        Without it they are equal, or one more for the first ranks.
-        """
-        return self._run(ops.scattered(x, out, self.rank, self.size, root, counts))
-
-    def scatter_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        root: int = 0,
-        counts: Optional[Sequence[int]] = None,
-    ) -> Handle:
-        """Starts scatter()."""
-        return self._start(ops.scattered(x, out, self.rank, self.size, root, counts))
-
-    def alltoall(self, x: T, out: Optional[T] = None) -> T:
-        """Block r of the result is this rank's block of rank r's x, of equal blocks of rows."""
-        return self._run(ops.exchanged(x, out, self.size, None, None))
-
-    def alltoall_start(self, x: Any, out: Any = None) -> Handle:
-        """Starts alltoall()."""
-        return self._start(ops.exchanged(x, out, self.size, None, None))
-
-    def alltoallv(
-        self,
-        x: T,
-        out: Optional[T] = None,
-        *,
-        send_counts: Sequence[int],
-        receive_counts: Sequence[int],
-    ) -> T:
-        """alltoall() with blocks of any size: rows to each rank, and rows from each rank."""
-        return self._run(ops.exchanged(x, out, self.size, send_counts, receive_counts))
-
-    def alltoallv_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        send_counts: Sequence[int],
-        receive_counts: Sequence[int],
-    ) -> Handle:
-        """Starts alltoallv()."""
-        return self._start(ops.exchanged(x, out, self.size, send_counts, receive_counts))
-
-    def send(self, x: Any, target: int) -> None:
-        """Sends x to a rank, whose recv() gives an array of the same type and size."""
-        self._run(ops.sent(x, target))
-
-    def send_start(self, x: Any, target: int) -> Handle:
-        """Starts send()."""
-        return self._start(ops.sent(x, target))
-
-    def recv(self, out: T, source: int) -> T:
-        """Receives into `out` what a rank sends, and returns `out`."""
-        return self._run(ops.received(out, source))
-
-    def recv_start(self, out: Any, source: int) -> Handle:
-        """Starts recv()."""
-        return self._start(ops.received(out, source))
-
-    def pair_average(
-        self,
-        x: T,
-        out: Optional[T] = None,
-        *,
-        peer: int,
-        self_weight: float = 0.5,
-        pair_weight: float = 0.5,
-    ) -> T:
-        """self_weight times x plus pair_weight times the peer's x. Both ranks call it."""
-        options = {"peer": peer, "self_weight": self_weight, "pair_weight": pair_weight}
-        return self._run(ops.same_shape(Collective.pair_average, x, out, options))
-
-    def pair_average_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        peer: int,
-        self_weight: float = 0.5,
-        pair_weight: float = 0.5,
-    ) -> Handle:
-        """Starts pair_average()."""
-        options = {"peer": peer, "self_weight": self_weight, "pair_weight": pair_weight}
-        return self._start(ops.same_shape(Collective.pair_average, x, out, options))
-
-    def group_average(self, x: T, out: Optional[T] = None, *, ranks: Sequence[int]) -> T:
-        """The mean of x over the given ranks, this one included. Only they call it."""
-        return self._run(ops.same_shape(Collective.group_average, x, out, {"group": ranks}))
-
-    def group_average_start(self, x: Any, out: Any = None, *, ranks: Sequence[int]) -> Handle:
-        """Starts group_average()."""
-        return self._start(ops.same_shape(Collective.group_average, x, out, {"group": ranks}))
-
     def win_create(self, tensor: Any, name: str, *, zero_init: bool = False) -> Window:
         """Makes a window of the graph as it is now. Collective.
 
@@ -393,6 +58,28 @@ class Context(_core.Context):
             zero_init: slots begin with zeros; else with the owner's array as it is now.
         """
         return create(self, tensor, name, zero_init)
+
+    def named(
+        self,
+        *,
+        cache_capacity: int = 1024,
+        fusion_bytes: Optional[int] = None,
+        fused_tensor_bytes: Optional[int] = None,
+        gather_us: Optional[int] = None,
+        stall_ms: int = 10_000,
+    ) -> Named:
+        """Operations that ranks submit by name, in any order. Collective.
+
+        Args:
+            cache_capacity: how many names the ranks remember; 0: none.
+            fusion_bytes: small tensors travel as one message of at most so many bytes; 0: never.
+            fused_tensor_bytes: a larger tensor travels alone.
+            gather_us: how long a rank that has something new waits for more.
+            stall_ms: a name that is pending for so long is told in the log.
+        """
+        by_rule = [-1 if each is None else each for each in (fusion_bytes, fused_tensor_bytes)]
+        wait = -1 if gather_us is None else gather_us
+        return Named(self, self.named_raw(cache_capacity, *by_rule, wait, stall_ms))
 
     def window(self, name: str) -> Window:
         """The window of that name."""
@@ -408,32 +95,3 @@ class Context(_core.Context):
         )
         handle.result = call.out
         return handle
-
-    def _neighbor_allgather(self, x: Any, out: Any, counts: Optional[Sequence[int]]) -> Call:
-        neighbors = len(self.graph.in_edges(self.rank))
-        return ops.gathered(Collective.neighbor_allgather, x, out, neighbors, counts, {})
-
-    def _reduce(self, x: Any, out: Any, root: int, op: OpLike) -> Call:
-        options = {"op": ops.op_number(op), "root": root}
-        if self.rank != root:
-            return ops.input_only(Collective.reduce, x, out, options)
-        return ops.same_shape(Collective.reduce, x, out, options)
-
-    def _gather(self, x: Any, out: Any, root: int, counts: Optional[Sequence[int]]) -> Call:
-        if self.rank != root:
-            return ops.input_only(Collective.gather, x, out, {"root": root})
-        return ops.gathered(Collective.gather, x, out, self.size, counts, {"root": root})
-
-
-def _weights(
-    self_weight: Optional[float],
-    src_weights: Optional[Weights],
-    dst_weights: Optional[Targets],
-    push_sum: bool,
-) -> Dict[str, Any]:
-    return {
-        "self_weight": None if self_weight is None else float(self_weight),
-        "sources": src_weights,
-        "destinations": dst_weights,
-        "push_sum": push_sum,
-    }

@@ -1,0 +1,190 @@
+// named: operations by name. The raw calls take addresses, as those of a context do.
+#include "bindings/python/core/named.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bindings/python/core/bindings.h"
+#include "bindings/python/core/context.h"
+#include "bindings/python/core/errors.h"
+#include "bindings/python/core/gil.h"
+#include "bindings/python/core/handle.h"
+#include "bindings/python/core/request.h"
+#include "bindings/python/core/waiting.h"
+
+namespace weft::python {
+namespace {
+
+using SharedNamed = std::shared_ptr<OpenNamed>;
+// Addresses, counts and type of a tensor: x, nx, y, ny, dtype.
+using RawTensor = std::tuple<std::uintptr_t, std::size_t, std::uintptr_t, std::size_t, int>;
+
+SharedNamed opened(const PyNamed& self) {
+  SharedNamed open = self.open.lock();
+  if (open == nullptr) raise(Status(Code::closed, "this Named has ended"));
+  return open;
+}
+
+PyNamed named(const PyContext& self, std::size_t cache_capacity, std::int64_t fusion_bytes,
+              std::int64_t fused_tensor_bytes, std::int64_t gather_us, std::int64_t stall_ms) {
+  const Session::Use use = self->context();
+  const NamedOptions options{cache_capacity, fusion_bytes, fused_tensor_bytes, gather_us, stall_ms};
+  auto open = std::make_shared<OpenNamed>();
+  open->rank = self->rank();
+  open->size = self->size();
+  open->has_no_thread = self->has_no_thread();
+  check(interruptible<Status>([open, options, opened = use.opened()]() -> Status {
+    Result<Named> made = opened->context->named(options);
+    if (!made.ok()) return made.status();
+    open->named = *std::move(made);
+    opened->add(open);
+    return {};
+  }));
+  return {open};
+}
+
+std::unique_ptr<Operation> give(const SharedNamed& open, Result<Handle> started, nb::object kept) {
+  return std::make_unique<Operation>(check(std::move(started)), keep(std::move(kept)),
+                                     open->has_no_thread);
+}
+
+std::unique_ptr<Operation> start_raw(const PyNamed& self, const std::string& name, int priority,
+                                     int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y,
+                                     std::size_t ny, int dtype, int op, int algorithm, Rank root,
+                                     Rank peer, bool receives, nb::handle counts,
+                                     nb::handle receive_counts, nb::handle group,
+                                     std::optional<double> self_weight,
+                                     std::optional<double> pair_weight, nb::handle sources,
+                                     nb::handle destinations, bool push_sum, nb::object kept) {
+  const SharedNamed open = opened(self);
+  CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
+  arguments.set_peers(root, peer, receives);
+  arguments.set_options(
+      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum});
+  Result<Handle> started = [&]() -> Result<Handle> {
+    const GilReleased released;
+    return open->named.start(name, arguments.request(), priority);
+  }();
+  return give(open, std::move(started), std::move(kept));
+}
+
+std::unique_ptr<Operation> start_group_raw(const PyNamed& self, const std::string& name,
+                                           int priority, int kind,
+                                           const std::vector<RawTensor>& tensors, int op,
+                                           int algorithm, Rank root, nb::object kept) {
+  const SharedNamed open = opened(self);
+  std::vector<Request> requests;
+  for (const auto& [x, nx, y, ny, dtype] : tensors) {
+    CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
+    arguments.set_peers(root, kNoRank, false);
+    requests.push_back(arguments.request());
+  }
+  Result<Handle> started = [&]() -> Result<Handle> {
+    const GilReleased released;
+    return open->named.start_group(name, requests, priority);
+  }();
+  return give(open, std::move(started), std::move(kept));
+}
+
+Rank join(const PyNamed& self) {
+  return check(interruptible<Result<Rank>>([open = opened(self)] { return open->named.join(); }));
+}
+
+void set_graph(const PyNamed& self, const Graph& graph, bool weighted) {
+  check(opened(self)->named.set_graph(graph, weighted));
+}
+
+void end(const PyContext& context, const PyNamed& self) {
+  const SharedNamed open = opened(self);
+  const Session::Use use = context->context();
+  check(interruptible<Status>([open, opened = use.opened()]() -> Status {
+    const Status status = open->named.end();
+    if (status.ok()) opened->remove(open);
+    return status;
+  }));
+}
+
+nb::dict usage(const PyNamed& self) {
+  const SharedNamed open = opened(self);
+  const Named::Usage found = check([&] {
+    const GilReleased released;
+    return open->named.usage();
+  }());
+  nb::dict result;
+  result["submitted"] = found.submitted;
+  result["cycles"] = found.cycles;
+  result["control_bytes"] = found.control_bytes;
+  result["control_messages"] = found.control_messages;
+  result["coordinator_messages"] = found.coordinator_messages;
+  result["cache_hits"] = found.cache_hits;
+  result["batches"] = found.batches;
+  result["fused"] = found.fused;
+  result["pending"] = found.pending;
+  result["fusion_buffer_bytes"] = found.fusion_buffer_bytes;
+  return result;
+}
+
+}  // namespace
+
+void bind_context_named(nb::class_<PyContext>& type) {
+  type.def("named_raw", &named, nb::arg("cache_capacity"), nb::arg("fusion_bytes"),
+           nb::arg("fused_tensor_bytes"), nb::arg("gather_us"), nb::arg("stall_ms"),
+           "Operations by name; named() gives the one with arrays. Collective.");
+  type.def("end_named", &end, nb::arg("named"), "Ends a Named. Collective.");
+}
+
+void bind_named(nb::module_& module) {
+  nb::class_<PyNamed> type(module, "Named",
+                           "Operations that ranks submit by name. Base of weft.Named, which has the "
+                           "operations on arrays.");
+  type.def(nb::init<const PyNamed&>(), nb::arg("other"), "A second name for the same object.");
+  type.def_prop_ro("rank", [](const PyNamed& self) { return opened(self)->rank; });
+  type.def_prop_ro("size", [](const PyNamed& self) { return opened(self)->size; });
+  type.def(
+      "start_raw", &start_raw, nb::arg("name"), nb::arg("priority"), nb::arg("kind"), nb::arg("x"),
+      nb::arg("nx"), nb::arg("y"), nb::arg("ny"), nb::arg("dtype"), nb::kw_only(),
+      nb::arg("op") = 1, nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("peer") = -1,
+      nb::arg("receives") = false, nb::arg("counts") = nb::none(),
+      nb::arg("receive_counts") = nb::none(), nb::arg("group") = nb::none(),
+      nb::arg("self_weight") = nb::none(), nb::arg("pair_weight") = nb::none(),
+      nb::arg("sources") = nb::none(), nb::arg("destinations") = nb::none(),
+      nb::arg("push_sum") = false, nb::arg("keep") = nb::none(),
+      nb::sig("def start_raw(self, name: str, priority: int, kind: int, x: int, nx: int, y: int, "
+              "ny: int, dtype: int, *, op: int = 1, algorithm: int = 0, root: int = -1, "
+              "peer: int = -1, receives: bool = False, "
+              "counts: collections.abc.Sequence[int] | None = None, "
+              "receive_counts: collections.abc.Sequence[int] | None = None, "
+              "group: collections.abc.Sequence[int] | None = None, "
+              "self_weight: float | None = None, pair_weight: float | None = None, "
+              "sources: collections.abc.Mapping[int, float] | None = None, "
+              "destinations: collections.abc.Mapping[int, float] | "
+              "collections.abc.Sequence[int] | None = None, "
+              "push_sum: bool = False, keep: object = None) -> Handle"),
+      "Submits an operation on memory given by address. `keep` lives until it is done.");
+  type.def("start_group_raw", &start_group_raw, nb::arg("name"), nb::arg("priority"),
+           nb::arg("kind"), nb::arg("tensors"), nb::kw_only(), nb::arg("op") = 1,
+           nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("keep") = nb::none(),
+           nb::sig("def start_group_raw(self, name: str, priority: int, kind: int, "
+                   "tensors: collections.abc.Sequence[tuple[int, int, int, int, int]], *, "
+                   "op: int = 1, algorithm: int = 0, root: int = -1, keep: object = None) "
+                   "-> Handle"),
+           "Submits a group of operations on memory given by addresses.");
+  type.def("join", &join,
+           "This rank is out of data: it gives zeros to every allreduce until all ranks have "
+           "joined. Returns the rank that joined last.");
+  type.def("set_graph", &set_graph, nb::arg("graph"), nb::arg("weighted") = false,
+           "The graph of neighbor operations without peers of their own.");
+  type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),
+           "What this object has done.");
+}
+
+}  // namespace weft::python
