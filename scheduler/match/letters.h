@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scheduler/negotiate/codec.h"
+#include "scheduler/negotiate/negotiate.h"
 
 namespace weft::match {
 

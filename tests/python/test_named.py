@@ -117,7 +117,7 @@ def test_what_is_wrong_is_named() -> None:
 
 
 def test_as_processes() -> None:
-    as_processes(
+    done = as_processes(
         2,
         """
 import numpy as np
@@ -131,3 +131,4 @@ for step in range(5):
 assert named.usage()["cache_hits"] > 0
 """,
     )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -143,9 +143,10 @@ void bind_context_named(nb::class_<PyContext>& type) {
 }
 
 void bind_named(nb::module_& module) {
-  nb::class_<PyNamed> type(module, "Named",
-                           "Operations that ranks submit by name. Base of weft.Named, which has the "
-                           "operations on arrays.");
+  nb::class_<PyNamed> type(
+      module, "Named",
+      "Operations that ranks submit by name. Base of weft.Named, which has the "
+      "operations on arrays.");
   type.def(nb::init<const PyNamed&>(), nb::arg("other"), "A second name for the same object.");
   type.def_prop_ro("rank", [](const PyNamed& self) { return opened(self)->rank; });
   type.def_prop_ro("size", [](const PyNamed& self) { return opened(self)->size; });
