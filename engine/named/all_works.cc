@@ -86,6 +86,7 @@ NamedRequest named_request_of(const Work& work) {
 AllWorks::AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, End end)
     : host_(host),
       limits_(fuse_limits(host, options)),
+      adapts_wait_(options.gather_us < 0),
       buffers_(buffers),
       end_(std::move(end)),
       negotiator_(negotiate_options(host, options)) {}
@@ -125,7 +126,14 @@ std::int64_t AllWorks::oldest_ns() const {
   return oldest;
 }
 
+// While operations run, what is new may as well wait for more, and be fused with it.
+void AllWorks::adapt_wait() {
+  constexpr std::int64_t kBusyNs = 200'000;
+  if (adapts_wait_) negotiator_.set_gather_ns(running_.empty() ? 0 : kBusyNs);
+}
+
 bool AllWorks::advance(std::int64_t now) {
+  adapt_wait();
   negotiator_.step(now);
   send_messages();
   bool moved = false;

@@ -67,6 +67,7 @@ class AllWorks {
     std::shared_ptr<PendingOperation> operation;
   };
 
+  void adapt_wait();
   void send_messages();
   // Carries out what one cycle has decided. All ranks fuse alike, because they fuse what a cycle
   // has decided.
@@ -81,6 +82,7 @@ class AllWorks {
 
   NamedHost& host_;
   const FuseLimits limits_;
+  const bool adapts_wait_;
   Buffers& buffers_;
   const End end_;
   Negotiator negotiator_;

@@ -60,8 +60,9 @@ struct NamedOptions {
   // A larger tensor travels alone, without a copy. Negative: by rule, 64 KiB where all ranks share
   // memory, and 1 MiB over networks.
   std::int64_t fused_tensor_bytes = -1;
-  // How long a rank that has something new waits for more before it tells the others. Negative:
-  // found out while running.
+  // How long a rank that has something new waits for more before it tells the others. Negative: by
+  // rule, 200 us while operations of earlier names run, which it would wait for anyway, else not at
+  // all.
   std::int64_t gather_us = -1;
   // A name that is pending for so long is told in the log, with the ranks that lack it.
   std::int64_t stall_ms = 10'000;

@@ -5,6 +5,8 @@
 #include <array>
 #include <fstream>
 
+#include "scheduler/match/match.h"
+#include "scheduler/negotiate/negotiate.h"
 #include "tools/weft/topo/topo.h"
 #include "topology/cluster/cluster.h"
 #include "topology/hardware/hardware.h"
@@ -65,10 +67,45 @@ std::string feed_synthetic(std::string_view bytes, const std::string&) {
   return machine.ok() ? show(*machine) : complaint_of(machine.status(), "synthetic:");
 }
 
+// A message of rank 1 to rank 0 of three, in a cycle of scheduler/negotiate.
+std::string feed_cycle(std::string_view bytes, const std::string&) {
+  Negotiator negotiator({.rank = 0, .size = 3});
+  NamedRequest request;
+  request.name = "x";
+  request.tensors = {{DataType::f32, 4}};
+  (void)negotiator.submit(request, 0);
+  negotiator.step(0);
+  negotiator.receive(1, std::as_bytes(std::span(bytes)), 0);
+  negotiator.step(0);
+  const Status& failure = negotiator.failure();
+  return failure.ok() || failure.rank() == 1 ? "" : "an error that does not name the sender";
+}
+
+// Entries of rank 1 for rank 0 of two, in scheduler/match.
+std::string feed_letters(std::string_view bytes, const std::string&) {
+  EdgeMatcher matcher({.rank = 0, .size = 2, .fusion = {4096, 4096}});
+  MatchRequest request;
+  request.id = 1;
+  request.name = "x";
+  request.count = 4;
+  request.sources = {{1, 4}};
+  request.destinations = {{1, 1.0}};
+  (void)matcher.submit(request, 0);
+  const Status status = matcher.receive(1, std::as_bytes(std::span(bytes)), 0);
+  matcher.step(0);
+  for (const ReceiveBatch& batch : matcher.take_receives()) {
+    for (const ReceiveBatch::Item& item : batch.items) {
+      if (item.bytes > 16) return "a batch with more bytes than were wanted";
+    }
+  }
+  return status.ok() || status.rank() == 1 ? "" : "an error that does not name the sender";
+}
+
 constexpr std::array kParsers{
     Parser{"hwloc", feed_hwloc},         Parser{"nccl", feed_machine},
     Parser{"correct", feed_correction},  Parser{"cluster", feed_cluster},
-    Parser{"synthetic", feed_synthetic},
+    Parser{"synthetic", feed_synthetic}, Parser{"cycle", feed_cycle},
+    Parser{"letters", feed_letters},
 };
 
 }  // namespace

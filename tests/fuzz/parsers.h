@@ -1,5 +1,6 @@
-// parsers: all that reads what users wrote, each as one function of bytes. It must return, soon,
-// whatever the bytes are; what it says must name the file. Used by a driver of our own under every
+// parsers: all that reads what users wrote, or what ranks send to agree on names, each as one
+// function of bytes. It must return, soon, whatever the bytes are; what it says must name the file,
+// or the sender. Used by a driver of our own under every
 // compiler, and by libFuzzer where there is Clang.
 #pragma once
 
