@@ -85,6 +85,10 @@ Result<Named> Context::Core::named(const NamedOptions& options) {
   WEFT_RETURN_IF_ERROR(weft::check(options));
   named::GraphOfCalls graph{edges_.graph(), edges_.is_weighted()};
   WEFT_ASSIGN(std::shared_ptr<Core> core, with_mail());
+  {
+    const Lane::Hold hold(lane_);
+    core->machine_graph_ = machine_graph_;
+  }
   auto host = std::make_unique<CoreHost>(std::move(core));
   NamedHost& beneath = *host;
   auto object = std::make_shared<NamedObject>(options, std::move(host), std::move(graph));

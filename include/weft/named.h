@@ -100,7 +100,8 @@ class Named {
   Result<Rank> join();
 
   // The graph of neighbor operations without peers of their own: at first that of the context.
-  // Operations that were submitted keep the graph with which they were submitted.
+  // Operations that were submitted keep the graph with which they were submitted. Hierarchical
+  // operations use the machine graph that the context had when this object was made.
   Status set_graph(Graph graph, bool weighted = false);
 
   // What this object has done; for tools and tests.

@@ -121,6 +121,24 @@ TEST_P(NamedMeaning, NeighborAllreducesOfWeftMemoryAndInPlace) {
   });
 }
 
+TEST(NamedOnMachines, HierarchicalExchangesAreTheOrderedOnes) {
+  run_cluster(4, 2, [](Context& context) {
+    expect_ok(context.set_machine_graph(*fully_connected_graph(2)));
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok()) << named.status().to_string();
+    std::vector<double> x(5000, 1.0 + context.rank()), y(5000), expected(5000);
+    for (int round = 0; round < 2; ++round) {
+      expect_ok(context.hierarchical_neighbor_allreduce(in(x.data(), x.size()),
+                                                        out(expected.data(), x.size())));
+      expect_ok(named->run("h", {.collective = Collective::hierarchical_neighbor_allreduce,
+                                 .input = in(x.data(), x.size()),
+                                 .output = out(y.data(), x.size())}));
+      EXPECT_EQ(y, expected);
+    }
+    expect_ok(named->end());
+  });
+}
+
 // SGP's graph: at each step other peers, which only the sender knows.
 TEST_P(NamedMeaning, PeersThatChangeAtEveryStep) {
   run(4, [](Context& context) {
