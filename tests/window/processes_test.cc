@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -37,6 +38,36 @@ TEST(WindowProcess, ThatDiesInAPutIsNamedAndLeavesNothingHalf) {
   for (int rank = 0; rank < kRanks - 1; ++rank) {
     EXPECT_NE(lines.at(rank).find("peer_died"), std::string::npos) << lines.at(rank);
     EXPECT_NE(lines.at(rank).find("rank 3"), std::string::npos) << lines.at(rank);
+  }
+}
+
+// With these settings, and where memory is shared.
+std::vector<std::string> ways() {
+#ifdef HAS_UCX
+  return {"", "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo"};
+#else
+  return {""};
+#endif
+}
+
+TEST(WindowProcess, ThatDiesIsNamedToWhoWaitsForItsSignalOnly) {
+  for (const std::string& way : ways()) {
+    const auto lines = run_job("deserted", way);
+    EXPECT_EQ(
+        lines.at(0),
+        "[0] ended peer_died: win_wait_signal: window \"w\": signal 0 was raised 1 times, not "
+        "2, and nobody is left to raise it: rank 2 has died, rank 3 has closed its context\n");
+    EXPECT_EQ(lines.at(1), "[1] ended ok\n");
+  }
+}
+
+TEST(WindowProcess, ThatDiesTakesItsMutexAlong) {
+  for (const std::string& way : ways()) {
+    const auto lines = run_job("owner", way);
+    for (int rank = 0; rank < kRanks - 1; ++rank) {
+      EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) +
+                                    "] ended peer_died: win_lock: window \"w\": rank 3 has died\n");
+    }
   }
 }
 
