@@ -26,8 +26,8 @@ using weft::Result;
 using weft::Status;
 using weft::Window;
 
-constexpr std::size_t kCount = 300'000;
-constexpr int kAverages = 60;
+constexpr std::size_t kCount = 100'000;
+constexpr int kAverages = 40;
 constexpr double kTolerance = 1e-3;
 
 Status wrong(const std::string& what) {
