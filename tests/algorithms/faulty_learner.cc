@@ -27,7 +27,7 @@ using weft::Status;
 using weft::Window;
 
 constexpr std::size_t kCount = 100'000;
-constexpr int kAverages = 40;
+constexpr int kAverages = 20;
 constexpr double kTolerance = 1e-3;
 
 Status wrong(const std::string& what) {
