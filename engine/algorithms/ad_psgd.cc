@@ -23,6 +23,7 @@ class AdPsgd::State {
         title_("AD-PSGD \"" + window_.name() + "\""),
         self_(context.rank()),
         theirs_(std::move(theirs)),
+        peers_(window_.out_neighbors().begin(), window_.out_neighbors().end()),
         random_(seed + 0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(self_) + 1)) {}
 
   Status average_with(Rank peer);
@@ -39,8 +40,9 @@ class AdPsgd::State {
   const std::string title_;
   const Rank self_;
   std::mutex mutex_;
-  Memory theirs_;           // guarded by the mutex
-  std::mt19937_64 random_;  // guarded by the mutex
+  Memory theirs_;            // guarded by the mutex
+  std::vector<Rank> peers_;  // of average(); guarded by the mutex
+  std::mt19937_64 random_;   // guarded by the mutex
 };
 
 // The mutexes of some ranks, for as long as it lives.
@@ -89,15 +91,20 @@ Status AdPsgd::State::average_with(Rank peer) {
 }
 
 Result<Rank> AdPsgd::State::average() {
-  const auto peers = window_.out_neighbors();
-  if (peers.empty()) return kNoRank;
   Rank peer = kNoRank;
   {
     const std::lock_guard lock(mutex_);
-    peer = peers[random_() % peers.size()];
+    if (peers_.empty()) return kNoRank;
+    peer = peers_[random_() % peers_.size()];
   }
-  WEFT_RETURN_IF_ERROR(average_with(peer));
-  return peer;
+  Status averaged = average_with(peer);
+  if (averaged.ok()) return peer;
+  const bool is_gone = averaged.code() == Code::peer_died || averaged.code() == Code::peer_left;
+  if (is_gone && averaged.rank() == peer) {
+    const std::lock_guard lock(mutex_);
+    std::erase(peers_, peer);
+  }
+  return averaged;
 }
 
 Status AdPsgd::State::update(const std::function<void()>& change) {

@@ -22,22 +22,27 @@ class Hand final : public WorkOwner {
   Hand(const Place& place, const RemoteBuffer& word, LockAttempts& attempts, Rank self)
       : owner(place.rank),
         lock(*place.endpoint, word, attempts, {.self = self, .ticket = ticket(), .seed = ticket()}),
-        bond_(*place.endpoint) {}
+        bond(*place.endpoint) {}
   void work_ended(const Status& status) override;
   void advance(std::int64_t now_ns);
 
   const Rank owner;
   Lock lock;
-
- private:
-  Endpoint& bond_;
+  Endpoint& bond;
 };
 
-// Some of a window's mutexes, taken in ascending order of their owners.
+// ok, or why the rank, to which the endpoint leads (null: any), is not there any more.
+using CheckAlive = std::function<Status(Rank, const Endpoint*)>;
+
+// What happens to mutexes whose owners are not there any more: an error, or they are passed over.
+enum class Gone : std::uint8_t { fail, pass };
+
+// Some of a window's mutexes, taken in ascending order of their owners. A mutex ends with its owner,
+// so nothing of it needs to be given back then.
 class Locks {
  public:
-  // `hands`: ascending by owner, and they outlive this. `has_died`: whether a holder has.
-  Locks(std::vector<Hand*> hands, std::function<bool(Rank)> has_died);
+  // `hands`: ascending by owner, and they outlive this, as does `check_alive`.
+  Locks(std::vector<Hand*> hands, const CheckAlive& check_alive, Gone gone);
 
   [[nodiscard]] Status acquire(std::int64_t deadline_ns) { return group_.acquire(deadline_ns); }
   [[nodiscard]] Status release() { return group_.release(); }
@@ -48,8 +53,12 @@ class Locks {
   [[nodiscard]] const std::vector<Hand*>& hands() const { return hands_; }
 
  private:
+  // Whether the lock has ended because its owner is gone.
+  bool ends(Hand& hand) const;
+
   std::vector<Hand*> hands_;
-  std::function<bool(Rank)> has_died_;
+  const CheckAlive& check_alive_;
+  const Gone gone_;
   LockGroup group_;
 };
 

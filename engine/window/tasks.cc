@@ -253,7 +253,13 @@ Status RawTask::finish() {
 bool WaitTask::advance() {
   if (is_over_) return false;
   is_over_ = is_there_();
-  if (is_over_ || now_ns() < end_ns_) return is_over_;
+  if (is_over_) return true;
+  if (const Status lost = lost_ ? lost_() : Status(); !lost.ok()) {
+    is_over_ = true;
+    if (!is_there_()) status_ = lost;  // it may have come before whoever sent it went
+    return true;
+  }
+  if (now_ns() < end_ns_) return false;
   is_over_ = true;
   if (late_) status_ = late_();
   return true;

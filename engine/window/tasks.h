@@ -157,9 +157,14 @@ class WaitTask final : public LaneTask {
   // Of a wait for tasks, each of which has a deadline.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  // `late`: the error if the time has come; empty: none.
-  WaitTask(std::function<bool()> is_there, std::int64_t end_ns, std::function<Status()> late = {})
-      : is_there_(std::move(is_there)), end_ns_(end_ns), late_(std::move(late)) {}
+  // `late`: the error if the time has come; empty: none. `lost`: ok, or why what is waited for can
+  // come no more; empty: it always can.
+  WaitTask(std::function<bool()> is_there, std::int64_t end_ns, std::function<Status()> late = {},
+           std::function<Status()> lost = {})
+      : is_there_(std::move(is_there)),
+        end_ns_(end_ns),
+        late_(std::move(late)),
+        lost_(std::move(lost)) {}
   bool advance() override;
   void abandon(const Status& why) override;
   [[nodiscard]] bool is_over() const override { return is_over_; }
@@ -169,6 +174,7 @@ class WaitTask final : public LaneTask {
   const std::function<bool()> is_there_;
   const std::int64_t end_ns_;
   const std::function<Status()> late_;
+  const std::function<Status()> lost_;
   bool is_over_ = false;
   Status status_;
 };

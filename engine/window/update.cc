@@ -19,6 +19,7 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 
 }  // namespace
 
+using window::Gone;
 using window::Locks;
 using window::LockTask;
 using window::SlotReader;
@@ -82,7 +83,7 @@ Status WindowObject::update(const WindowUpdate& how) {
     const Lane::Hold hold(*lane);
     WEFT_RETURN_IF_ERROR(check_open());
     if (how.require_mutex) {
-      WEFT_ASSIGN(locks, locks_of(kName, {setup_.self}));
+      WEFT_ASSIGN(locks, locks_of(kName, {setup_.self}, Gone::fail));
       WEFT_RETURN_IF_ERROR(take(*lane, *locks));
     }
     turn.emplace(*this, *lane);

@@ -13,6 +13,7 @@
 
 namespace weft {
 using window::GetTask;
+using window::Gone;
 using window::Hand;
 using window::Head;
 using window::Locks;
@@ -61,10 +62,10 @@ Status WindowObject::check_open() const {
   return ended_;
 }
 
-Status WindowObject::check_access(std::string_view what, const Status& access) const {
-  if (access.ok()) return {};
-  return Status(access.code(), fmt::format("{}: {}: {}", what, title_, access.text()),
-                access.rank());
+Status WindowObject::named(std::string_view what, const Status& status) const {
+  if (status.ok()) return {};
+  return Status(status.code(), fmt::format("{}: {}: {}", what, title_, status.text()),
+                status.rank());
 }
 
 Status WindowObject::check_tensor(std::string_view what, const Output& x) const {
@@ -123,7 +124,7 @@ Status WindowObject::for_each(std::string_view what, std::string_view list,
 
 // The hands on the mutexes of these ranks, those that lock() holds left out.
 Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
-                                                      std::vector<Rank> ranks) {
+                                                      std::vector<Rank> ranks, Gone gone) {
   std::ranges::sort(ranks);
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   std::vector<Hand*> hands;
@@ -136,6 +137,10 @@ Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
     }
     std::unique_ptr<Hand>& hand = hands_[rank];
     if (hand == nullptr) {
+      if (const Status alive = setup_.check_alive(rank, nullptr); !alive.ok()) {
+        if (gone == Gone::pass) continue;
+        return named(what, alive);
+      }
       WEFT_ASSIGN(const window::Place place, setup_.mutex_of(rank));
       hand = std::make_unique<Hand>(place,
                                     place.memory.part(offsetof(Head, lock), sizeof(std::uint64_t)),
@@ -145,8 +150,7 @@ Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
       continue;
     hands.push_back(hand.get());
   }
-  const auto has_died = [this](Rank rank) { return !setup_.check_alive(rank, nullptr).ok(); };
-  return std::make_unique<Locks>(std::move(hands), has_died);
+  return std::make_unique<Locks>(std::move(hands), setup_.check_alive, gone);
 }
 
 Status WindowObject::run(Lane& lane, window::Task& task) {
@@ -204,7 +208,7 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
   if (how.require_mutex && !targets.empty()) {
     std::vector<Rank> ranks;
     for (const PutTask::Target& each : targets) ranks.push_back(each.writer->there().rank);
-    WEFT_ASSIGN(locks, locks_of(what, std::move(ranks)));
+    WEFT_ASSIGN(locks, locks_of(what, std::move(ranks), Gone::pass));
   }
   task->prepare(accumulates, x, how.self_weight, how.signal, std::move(locks));
   if (handle != nullptr) return start_turn(lane, std::move(task), *handle);
@@ -235,8 +239,7 @@ Status WindowObject::put_now(bool accumulates, const Output& x, const WindowPut&
     for (std::size_t index = 0; index < writers_.size(); ++index) put(index, 1.0);
   }
   if (how.self_weight != 1.0) scale(x, how.self_weight);
-  if (first.ok()) return first;
-  return Status(first.code(), fmt::format("{}: {}: {}", what, title_, first.text()), first.rank());
+  return named(what, first);
 }
 
 Status WindowObject::get(const WindowGet& how, Handle* handle) {
@@ -257,10 +260,10 @@ Status WindowObject::get(const WindowGet& how, Handle* handle) {
                                                      .part = from.part});
                                   ranks.push_back(in_ranks_[index]);
                                 }));
-  WEFT_RETURN_IF_ERROR(check_access("win_get", access));
+  WEFT_RETURN_IF_ERROR(named("win_get", access));
   std::unique_ptr<Locks> locks;
   if (how.require_mutex && !ranks.empty()) {
-    WEFT_ASSIGN(locks, locks_of("win_get", std::move(ranks)));
+    WEFT_ASSIGN(locks, locks_of("win_get", std::move(ranks), Gone::pass));
   }
   auto task = std::make_shared<GetTask>(*this, std::move(locks), std::move(sources));
   return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
@@ -287,8 +290,9 @@ Status WindowObject::lock(std::span<const Rank> ranks) {
   WEFT_RETURN_IF_ERROR(check_open());
   if (held_ != nullptr) return invalid("win_lock", "is locked by this rank already");
   if (ranks.empty()) return {};
-  WEFT_ASSIGN(std::unique_ptr<Locks> locks, locks_of("win_lock", {ranks.begin(), ranks.end()}));
-  WEFT_RETURN_IF_ERROR(take(*lane, *locks));
+  WEFT_ASSIGN(std::unique_ptr<Locks> locks,
+              locks_of("win_lock", {ranks.begin(), ranks.end()}, Gone::fail));
+  WEFT_RETURN_IF_ERROR(named("win_lock", take(*lane, *locks)));
   held_ = std::move(locks);
   return {};
 }
@@ -341,7 +345,7 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
   const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
-  WEFT_RETURN_IF_ERROR(check_access(kName, setup_.out[index].tensor_access));
+  WEFT_RETURN_IF_ERROR(named(kName, setup_.out[index].tensor_access));
   auto task = std::make_shared<RawTask>(*this, setup_.out[index].tensor, std::move(parts),
                                         writers_[index].get(), signal);
   return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
@@ -367,7 +371,7 @@ Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset)
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
-  WEFT_RETURN_IF_ERROR(check_access(kName, neighbor->tensor_access));
+  WEFT_RETURN_IF_ERROR(named(kName, neighbor->tensor_access));
   std::vector<RawTask::Part> parts{{static_cast<std::byte*>(y.data), bytes, remote_offset}};
   RawTask task(*this, neighbor->tensor, std::move(parts), nullptr, -1);
   return run(*lane, task);
@@ -392,6 +396,19 @@ Result<std::uint64_t> WindowObject::signal(int number) {
   return count_signal(number);
 }
 
+Status WindowObject::check_in_neighbors() const {
+  Status first;
+  std::string all;
+  for (const WindowNeighbor& from : setup_.in) {
+    const Status alive = check_alive(from.part);
+    if (alive.ok()) return {};
+    const bool is_worse = first.code() == Code::peer_left && alive.code() == Code::peer_died;
+    if (first.ok() || is_worse) first = alive;
+    all += (all.empty() ? "" : ", ") + std::string(alive.text());
+  }
+  return Status(first.code(), all, first.rank());
+}
+
 Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t patience_ns,
                                  Handle* handle) {
   constexpr std::string_view kName = "win_wait_signal";
@@ -406,14 +423,22 @@ Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t p
     const std::lock_guard lock(self->mutex_);
     return self->count_signal(number);
   };
-  const auto late = [kName, title = title_, number, count, found] {
-    return Status(Code::timed_out, fmt::format("{}: {}: signal {} was raised {} times, not {}",
-                                               kName, title, number, found(), count));
+  const auto missed = [kName, title = title_, number, count, found] {
+    return fmt::format("{}: {}: signal {} was raised {} times, not {}", kName, title, number,
+                       found(), count);
   };
+  const auto late = [missed] { return Status(Code::timed_out, missed()); };
   const auto is_there = [found, count] { return found() >= count; };
+  const auto lost = [self = shared_from_this(), missed] {
+    const Status gone = self->check_in_neighbors();
+    if (gone.ok()) return gone;
+    return Status(gone.code(),
+                  fmt::format("{}, and nobody is left to raise it: {}", missed(), gone.text()),
+                  gone.rank());
+  };
   if (handle != nullptr)
-    return start(lane, std::make_shared<WaitTask>(is_there, end, late), *handle);
-  WaitTask wait(is_there, end, late);
+    return start(lane, std::make_shared<WaitTask>(is_there, end, late, lost), *handle);
+  WaitTask wait(is_there, end, late, lost);
   lane->run(wait);
   return wait.status();
 }

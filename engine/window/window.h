@@ -50,8 +50,7 @@ struct WindowSetup {
   std::vector<std::uint32_t> exposed;  // our part and our tensor, as regions
   // The way to the part of a neighbor, or to our own, by which all ranks reach its mutex.
   std::function<Result<window::Place>(Rank)> mutex_of;
-  // ok, or why the rank, to which the endpoint leads, is not there any more.
-  std::function<Status(Rank, const Endpoint*)> check_alive;
+  window::CheckAlive check_alive;
 };
 
 class WindowObject : public std::enable_shared_from_this<WindowObject> {
@@ -113,7 +112,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
 
   [[nodiscard]] Status invalid(std::string_view what, std::string_view why) const;
   [[nodiscard]] Status check_tensor(std::string_view what, const Output& x) const;
-  [[nodiscard]] Status check_access(std::string_view what, const Status& access) const;
+  // The same status, with the call and the window in its text.
+  [[nodiscard]] Status named(std::string_view what, const Status& status) const;
   [[nodiscard]] Status check_raw(std::string_view what, const void* data, std::size_t count,
                                  DataType type) const;
   [[nodiscard]] Status check_signal(std::string_view what, int number) const;
@@ -124,7 +124,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                                 const std::optional<std::span<const NeighborWeight>>& given,
                                 const std::function<void(std::size_t, double)>& take) const;
   [[nodiscard]] Result<std::unique_ptr<window::Locks>> locks_of(std::string_view what,
-                                                                std::vector<Rank> ranks);
+                                                                std::vector<Rank> ranks,
+                                                                window::Gone gone);
   // token
   Status put_now(bool accumulates, const Output& x, const WindowPut& how);
   Status run(Lane& lane, window::Task& task);
@@ -143,6 +144,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   void tell(Lane& lane);
   [[nodiscard]] window::Head& head() const { return *setup_.part->as<window::Head>(); }
   [[nodiscard]] std::uint64_t count_signal(int number);
+  // ok, or, if all in-neighbors are gone, the error that names them.
+  [[nodiscard]] Status check_in_neighbors() const;
 
   WindowSetup setup_;
   const std::string title_;  // «window "model"», for messages

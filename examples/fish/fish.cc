@@ -2,7 +2,7 @@
 //
 //   weft run -n 20 -- fish [FILE.svg]
 //
-// Each rank is a fish (BlueFog, section VI-B, Listing 2). Few fish see the predator, and what they
+// Each rank is a fish (BlueFog, section IV-B, Listing 2). Few fish see the predator, and what they
 // see is inexact. In each step a fish
 //   - looks where the fish near it are; these are its neighbors in this step
 //   - corrects its belief by what it sees of the predator itself, if it does

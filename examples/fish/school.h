@@ -1,7 +1,7 @@
 // school: how a fish of the school senses, thinks and swims. Values and pure functions; what is
 // random comes from the caller's generator. Lengths are metres, times are steps.
 //
-// The model is BlueFog's (section VI-B, Listing 2; after Tu and Sayed, Mobile adaptive networks,
+// The model is BlueFog's (section IV-B, Listing 2; after Tu and Sayed, Mobile adaptive networks,
 // 2011): fish that are near each other average what they believe about the predator.
 #pragma once
 

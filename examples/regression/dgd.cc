@@ -6,7 +6,7 @@
 // Each rank averages its model with those of its in-neighbors and takes a step along its own
 // gradient, in one of two orders (BlueFog, equations 22 and 23; GAMMA is the step length):
 //   adapt while communicating   x_i := sum_j w_ij x_j - GAMMA g_i(x_i)
-//   adapt, then communicate     x_i := sum_j w_ij (x_j - GAMMA g_j(x_j))
+//   adapt, then communicate     x_i := sum_j w_ij (x_j - GAMMA g_j(x_j))     (Listing 1)
 // The first order computes the gradient while the models travel. Neither order reaches the
 // solution. At the solution the mean of the ranks' gradients is 0, but the gradient of each rank is
 // not, so each step pulls the ranks apart again. They settle at a distance that is proportional to

@@ -3,9 +3,9 @@
 //
 //   weft run -n 4 -- exact_diffusion examples/data/diabetes.csv [GRAPH]
 //
-// The method is in BlueFog, appendix A. Each rank takes a step along its own gradient, adds what
-// the last averaging took away from its model, and averages with its in-neighbors. g_i is the
-// gradient of rank i, GAMMA the step length:
+// The method is in BlueFog, appendix A and Listing 6. Each rank takes a step along its own
+// gradient, adds what the last averaging took away from its model, and averages with its
+// in-neighbors. g_i is the gradient of rank i, GAMMA the step length:
 //   psi_i := x_i - GAMMA g_i(x_i)
 //   phi_i := psi_i + x_i - the last psi_i
 //   x_i   := sum_j w_ij phi_j

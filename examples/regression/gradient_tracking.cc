@@ -1,7 +1,7 @@
 // gradient_tracking: fits a linear model to samples, of which each rank has only a part. In each
 // step a rank sends to one other rank, without knowing who sends to it.
 //
-//   weft run -n 4 -- gradient_tracking examples/data/diabetes.csv [GRAPH]
+//   weft run -n 4 -- gradient_tracking examples/data/diabetes.csv [GRAPH [ITERATIONS]]
 //
 // The method is push-sum gradient tracking (BlueFog, appendix B, equations 27 to 31 and Listing 7)
 // over the one-peer schedule of a graph. P = [p_ij] is the matrix of a step, in which each rank
@@ -18,6 +18,7 @@
 // Exits with 1 if a rank's model is not the solution to 4 digits.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ namespace regression {
 namespace {
 
 constexpr double kStepLength = 0.2;
-constexpr std::size_t kIterations = 6000;
+constexpr std::size_t kIterations = 6000;  // for features that nearly follow from each other
 constexpr double kLargestDistance = 1e-4;
 
 // x := sum_j p_ij x_j, in place, with the P of this step.
@@ -45,7 +46,7 @@ weft::Status push(weft::Context& context, const weft::Schedule& schedule, std::s
 }
 
 weft::Result<Distances> track(weft::Context& context, const weft::Schedule& schedule,
-                              const Task& task) {
+                              const Task& task, std::size_t iterations) {
   WEFT_ASSIGN(const auto u, examples::make_tensor<double>(kFeatures + 1));  // v is its last element
   WEFT_ASSIGN(const auto y, examples::make_tensor<double>(kFeatures));
   std::vector<double> x(kFeatures);
@@ -54,8 +55,8 @@ weft::Result<Distances> track(weft::Context& context, const weft::Schedule& sche
   u[kFeatures] = 1;
   gradient(x, task.mine, task.scale, last_slope);
   std::ranges::copy(last_slope, y.get());
-  Progress progress(context, task, "push-sum gradient tracking", kIterations);
-  for (std::size_t k = 1; k <= kIterations; ++k) {
+  Progress progress(context, task, "push-sum gradient tracking", iterations);
+  for (std::size_t k = 1; k <= iterations; ++k) {
     for (std::size_t i = 0; i < kFeatures; ++i) u[i] -= kStepLength * y[i];
     WEFT_RETURN_IF_ERROR(push(context, schedule, k, {u.get(), kFeatures + 1}));
     for (std::size_t i = 0; i < kFeatures; ++i) x[i] = u[i] / u[kFeatures];
@@ -68,7 +69,7 @@ weft::Result<Distances> track(weft::Context& context, const weft::Schedule& sche
   return progress.distances();
 }
 
-weft::Status run(const std::string& path, const std::string& graph_name) {
+weft::Status run(const std::string& path, const std::string& graph_name, std::size_t iterations) {
   WEFT_ASSIGN(const auto context, weft::Context::from_environment());
   WEFT_ASSIGN(const Task task, read_task(path, context->rank(), context->size()));
   WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(graph_name, context->size()));
@@ -78,7 +79,7 @@ weft::Status run(const std::string& path, const std::string& graph_name) {
     std::printf("gradient_tracking: %d ranks, about %zu samples each; %s; step length %.2f\n",
                 context->size(), task.mine.size(), schedule.name().c_str(), kStepLength);
   }
-  WEFT_ASSIGN(const Distances distances, track(*context, schedule, task));
+  WEFT_ASSIGN(const Distances distances, track(*context, schedule, task, iterations));
   WEFT_RETURN_IF_ERROR(
       expect_at_most("the distance to the solution", distances.solution, kLargestDistance));
   return expect_at_most("the consensus distance", distances.consensus, kLargestDistance);
@@ -88,13 +89,15 @@ weft::Status run(const std::string& path, const std::string& graph_name) {
 }  // namespace regression
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
+  const std::size_t iterations =
+      argc == 4 ? std::strtoul(argv[3], nullptr, 10) : regression::kIterations;
+  if (argc < 2 || argc > 4 || iterations == 0) {
     std::fprintf(stderr,
                  "usage: weft run -n RANKS -- gradient_tracking examples/data/diabetes.csv "
-                 "[GRAPH]\n");
+                 "[GRAPH [ITERATIONS]]\n");
     return 2;
   }
-  const weft::Status done = regression::run(argv[1], argc == 3 ? argv[2] : "grid");
+  const weft::Status done = regression::run(argv[1], argc > 2 ? argv[2] : "grid", iterations);
   if (!done.ok()) std::fprintf(stderr, "gradient_tracking: %s\n", done.to_string().c_str());
   return done.ok() ? 0 : 1;
 }

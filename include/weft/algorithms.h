@@ -145,6 +145,10 @@ struct AdPsgdOptions {
 // mutexes, the one that holds the highest waits for none of them.
 //
 // Only update() may change the model from outside, as others write to it at any time.
+//
+// A rank that dies or leaves ends nothing: whoever waits for a mutex that it held inherits it, and
+// the others go on with one another. If it dies while it averages, each element of its peer's model
+// is as before the average or as after it.
 class AdPsgd {
  public:
   // `model`: this rank's x. The graph is the context's; a rank averages with its out-neighbors.
@@ -156,7 +160,8 @@ class AdPsgd {
 
   // Averages with this out-neighbor. After an error the own model is as before.
   Status average_with(Rank peer);
-  // Averages with a random out-neighbor and returns it; kNoRank if there is none.
+  // Averages with a random out-neighbor and returns it; kNoRank if there is none. The error
+  // peer_died or peer_left names the one that is gone, and later calls choose among the others.
   Result<Rank> average();
   // Runs `change` while nobody else reads or writes the model. It must not use this object.
   Status update(const std::function<void()>& change);

@@ -27,7 +27,9 @@
 //
 // Failures. A work that needs a rank that has died is an error that names the rank, and works with
 // the other ranks go on: the death of a rank ends no window. After a failed put or accumulate, the
-// slot at that rank is as before the call or as after it.
+// slot at that rank is as before the call or as after it. The mutex of a rank that has died or left
+// ends with it: require_mutex passes it over, lock() is an error that names the rank, and unlock()
+// is not.
 //
 // Threads: any thread may call any function. A Window is a handle: copies name the same window.
 // Lifetime: the tensor must outlive the window, which ends with win_free or with its context. Calls
@@ -150,7 +152,8 @@ class Window {
   // How often this signal was raised here, by all in-neighbors together, since the window was made.
   [[nodiscard]] Result<std::uint64_t> signal(int number);
   // Waits until that is at least `count`; timed_out after the patience, at most
-  // Config::deadline_ms (negative: that).
+  // Config::deadline_ms (negative: that). If all in-neighbors have died or left, so that nobody can
+  // raise it any more: peer_died or peer_left, which names them.
   Status wait_signal(int number, std::uint64_t count, std::int64_t patience_ns = -1);
   // The same as a handle, which may be waited for and may have a callback (Handle::then).
   Result<Handle> wait_signal_start(int number, std::uint64_t count, std::int64_t patience_ns = -1);

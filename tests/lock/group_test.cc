@@ -83,6 +83,24 @@ TEST_F(LockGroupTest, ADeadlineGivesBackWhatWasTakenAndNamesTheHolder) {
   EXPECT_TRUE(unpack(words[1]).free());
 }
 
+TEST_F(LockGroupTest, ALostLockIsPassedOverOrEndsAll) {
+  for (const Status& why : {Status(), Status(Code::peer_died, "rank 1 has died", 1)}) {
+    words[1] = pack({5, 1, 9});
+    ASSERT_TRUE(group->acquire(kDeadlineNs).ok());
+    drive();
+    ASSERT_EQ(group->state(), LockState::taking);
+    locks[1].lose(why);
+    drive();
+    EXPECT_EQ(group->state(), why.ok() ? LockState::held : LockState::idle);
+    EXPECT_EQ(group->status().code(), why.code());
+    EXPECT_EQ(group->release().ok(), why.ok());
+    drive();
+    EXPECT_EQ(group->state(), LockState::idle);
+    EXPECT_TRUE(unpack(words[0]).free());
+    EXPECT_TRUE(unpack(words[2]).free());
+  }
+}
+
 TEST_F(LockGroupTest, CallsThatHaveNoMeaningAreErrors) {
   EXPECT_EQ(group->release().code(), Code::invalid_argument);
   ASSERT_TRUE(locks[1].acquire(kDeadlineNs).ok());

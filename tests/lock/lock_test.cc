@@ -220,6 +220,31 @@ TEST_F(LockTest, AHolderThatWasTakenForDeadIsTold) {
   EXPECT_EQ(lock.status().rank(), 6);
 }
 
+TEST_F(LockTest, AWordThatIsGoneIsWaitedForNoMore) {
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  lock.advance(0);
+  path.abandon(Status(Code::unavailable, "no carrier", kOwner));
+  lock.completed(path.failure(), 0);  // whether it was taken is in doubt
+  lock.lose(Status(Code::peer_died, "rank 3 has died", kOwner));
+  EXPECT_EQ(lock.state(), LockState::idle);
+  EXPECT_EQ(lock.status().code(), Code::peer_died);
+  EXPECT_EQ(lock.next_ns(), Lock::kNever);
+}
+
+TEST_F(LockTest, AWordThatIsGoneNeedsNoRelease) {
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  grant();
+  ASSERT_TRUE(lock.release().ok());
+  lock.advance(0);
+  lock.lose({});
+  EXPECT_EQ(lock.state(), LockState::idle);
+  EXPECT_TRUE(lock.busy());
+  lock.completed(Status(Code::unavailable, "no carrier", kOwner), 0);
+  EXPECT_EQ(lock.state(), LockState::idle) << "the end of the swap changes nothing";
+  EXPECT_FALSE(lock.busy());
+  EXPECT_TRUE(lock.status().ok());
+}
+
 TEST_F(LockTest, CallsThatHaveNoMeaningAreErrors) {
   EXPECT_EQ(lock.release().code(), Code::invalid_argument);
   EXPECT_EQ(lock.take_over({5, 1, 9}).code(), Code::invalid_argument);

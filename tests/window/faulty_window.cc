@@ -3,6 +3,8 @@
 //   faulty_window holder     the last rank kills itself while it holds the mutex of rank 0
 //   faulty_window writer     the last rank kills itself in the middle of its puts
 //   faulty_window stopped    the last rank is stopped while the others use its memory
+//   faulty_window deserted   rank 0 waits for signals of rank 2, which dies, and of rank 3, which leaves
+//   faulty_window owner      the last rank dies; the others take its mutex, or hold it
 //   faulty_window silent     the same where the owner's lane has to serve: rank 0 tries, and says so
 // Each rank prints how its job ended; the test reads the lines.
 #include <signal.h>
@@ -13,6 +15,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/context/context.h"
 
@@ -43,6 +46,12 @@ weft::Result<std::vector<int>> processes(Context& context) {
   return std::vector<int>(all.begin(), all.end());
 }
 
+// A rank that has the last put that it waits for may leave before the writer knows that it landed.
+Status put_last(Window& window, double* x, const weft::WindowPut& how) {
+  Status status = window.put(weft::out(x, kCount), how);
+  return status.code() == weft::Code::peer_left ? Status() : status;
+}
+
 // The ranks but the last wait for one another, so that none leaves while it is needed. Operations of
 // all ranks are over with the death of one.
 Status meet_others(Context& context, Window& window, double* x) {
@@ -53,7 +62,7 @@ Status meet_others(Context& context, Window& window, double* x) {
   weft::WindowPut how;
   how.destinations = others;
   how.signal = 0;
-  WEFT_RETURN_IF_ERROR(window.put(weft::out(x, kCount), how));
+  WEFT_RETURN_IF_ERROR(put_last(window, x, how));
   return window.wait_signal(0, others.size());
 }
 
@@ -165,11 +174,83 @@ Status use_silent(Context& context, Window& window, double* x) {
   return status;
 }
 
+// A rank that goes right after a collective operation could end it for those that are still in it.
+// So it goes when `others` say that they are ready. It may be gone before they know that it heard.
+Status await_ready(Context& context, std::span<const Rank> others) {
+  std::uint8_t ready = 0;
+  for (const Rank rank : others) WEFT_RETURN_IF_ERROR(context.recv(weft::out(&ready, 1), rank));
+  return {};
+}
+void say_ready(Context& context, Rank to) {
+  const std::uint8_t ready = 1;
+  (void)context.send(weft::in(&ready, 1), to);
+}
+
+// What was raised before counts. Rank 1 waits for rank 0, which is still there, as for rank 2.
+Status wait_deserted(Context& context, Window& window, double* x) {
+  weft::WindowPut how;
+  how.signal = 0;
+  const Rank others[] = {0, 1};
+  if (context.rank() >= 2) WEFT_RETURN_IF_ERROR(await_ready(context, others));
+  if (context.rank() == 3) return {};
+  if (context.rank() == 2) {
+    WEFT_RETURN_IF_ERROR(window.put(weft::out(x, kCount), how));
+    raise(SIGKILL);
+  }
+  for (const Rank rank : {2, 3}) say_ready(context, rank);
+  if (context.rank() == 1) return window.wait_signal(0, 2);
+  WEFT_ASSIGN(weft::Handle handle, window.wait_signal_start(0, 2));
+  const Status ended = window.wait_signal(0, 2);
+  if (handle.wait().code() != ended.code())
+    return Status(weft::Code::mismatch, "the handle differs");
+  WEFT_RETURN_IF_ERROR(window.wait_signal(0, 1));
+  WEFT_RETURN_IF_ERROR(put_last(window, x, how));
+  return ended;
+}
+
+// Rank 0 holds the mutex of the rank that dies; the others try to take it, and then use theirs.
+Status outlive_owner(Context& context, Window& window, double* x) {
+  const Rank last = context.size() - 1;
+  const Rank its[] = {last};
+  if (context.rank() == 0) WEFT_RETURN_IF_ERROR(window.lock(its));
+  WEFT_RETURN_IF_ERROR(context.barrier());
+  if (context.rank() == last) {
+    const Rank others[] = {0, 1, 2};
+    WEFT_RETURN_IF_ERROR(await_ready(context, others));
+    raise(SIGKILL);
+  }
+  say_ready(context, last);
+  if (context.rank() == 0) {
+    WEFT_RETURN_IF_ERROR(window.wait_signal(1, 2));  // both know that it died
+    WEFT_RETURN_IF_ERROR(window.unlock());
+  }
+  const Rank both[] = {context.rank(), last};
+  const Status refused = window.lock(both);
+  weft::WindowPut how;
+  how.require_mutex = true;
+  how.signal = 1;
+  const Status put = window.put(weft::out(x, kCount), how);
+  if (put.code() != refused.code()) return Status(weft::Code::mismatch, put.to_string());
+  WEFT_RETURN_IF_ERROR(meet_others(context, window, x));
+  return refused;
+}
+
+// Ranks 2 and 3 are the in-neighbors of rank 0, ranks 0 and 2 those of rank 1.
+weft::Result<weft::Graph> graph_of(const std::string& fault, int ranks) {
+  if (fault != "deserted") return weft::fully_connected_graph(ranks);
+  const std::vector<weft::Edge> edges = {{2, 0, 0.5}, {3, 0, 0.5}, {0, 1, 0.5}, {2, 1, 0.5}};
+  const std::vector<double> self_weights = {0.5, 0.5, 0.5, 0.5};
+  return weft::Graph::from_edges(ranks, edges, self_weights, "deserted");
+}
+
 Status run(Context& context, const std::string& fault) {
-  WEFT_RETURN_IF_ERROR(context.set_graph(*weft::fully_connected_graph(context.size())));
+  WEFT_ASSIGN(const weft::Graph graph, graph_of(fault, context.size()));
+  WEFT_RETURN_IF_ERROR(context.set_graph(graph));
   WEFT_ASSIGN(void* memory, weft::allocate(kCount * sizeof(double)));
   auto* x = static_cast<double*>(memory);
   WEFT_ASSIGN(Window window, context.win_create(weft::out(x, kCount), "w"));
+  if (fault == "deserted") return wait_deserted(context, window, x);
+  if (fault == "owner") return outlive_owner(context, window, x);
   if (fault == "holder") return hold_and_die(context, window, x);
   if (fault == "silent") return use_silent(context, window, x);
   if (fault == "writer") return write_and_die(context, window, x);

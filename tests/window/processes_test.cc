@@ -5,16 +5,18 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace {
 
 constexpr int kRanks = 4;
 
-// The line that each rank ended with. Bounded by --deadline.
+// The line that each rank ended with. Bounded by --deadline; nobody is ended before for the death of
+// another rank.
 std::map<int, std::string> run_job(const std::string& fault, const std::string& settings = "") {
-  const std::string command = settings +
-                              " " WEFT_BINARY " run -n 4 --deadline 60 -- " FAULTY_WINDOW " " +
-                              fault + " 2>/dev/null";
+  const std::string command =
+      settings + " " WEFT_BINARY " run -n 4 --deadline 60 --grace 60 -- " FAULTY_WINDOW " " +
+      fault + " 2>/dev/null";
   std::map<int, std::string> lines;
   FILE* output = popen(command.c_str(), "r");
   std::array<char, 4096> line{};
@@ -37,6 +39,36 @@ TEST(WindowProcess, ThatDiesInAPutIsNamedAndLeavesNothingHalf) {
   for (int rank = 0; rank < kRanks - 1; ++rank) {
     EXPECT_NE(lines.at(rank).find("peer_died"), std::string::npos) << lines.at(rank);
     EXPECT_NE(lines.at(rank).find("rank 3"), std::string::npos) << lines.at(rank);
+  }
+}
+
+// With these settings, and where memory is shared.
+std::vector<std::string> ways() {
+#ifdef HAS_UCX
+  return {"", "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo"};
+#else
+  return {""};
+#endif
+}
+
+TEST(WindowProcess, ThatDiesIsNamedToWhoWaitsForItsSignalOnly) {
+  for (const std::string& way : ways()) {
+    const auto lines = run_job("deserted", way);
+    EXPECT_EQ(
+        lines.at(0),
+        "[0] ended peer_died: win_wait_signal: window \"w\": signal 0 was raised 1 times, not "
+        "2, and nobody is left to raise it: rank 2 has died, rank 3 has closed its context\n");
+    EXPECT_EQ(lines.at(1), "[1] ended ok\n");
+  }
+}
+
+TEST(WindowProcess, ThatDiesTakesItsMutexAlong) {
+  for (const std::string& way : ways()) {
+    const auto lines = run_job("owner", way);
+    for (int rank = 0; rank < kRanks - 1; ++rank) {
+      EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) +
+                                    "] ended peer_died: win_lock: window \"w\": rank 3 has died\n");
+    }
   }
 }
 

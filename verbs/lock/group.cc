@@ -51,7 +51,8 @@ void LockGroup::give_back(const Status& why) {
 void LockGroup::advance() {
   if (state_ == LockState::taking) {
     const Lock& last = *locks_[begun_ - 1];
-    if (last.state() == LockState::held)
+    const bool was_lost = last.state() == LockState::idle && last.status().ok();
+    if (last.state() == LockState::held || was_lost)
       begin_next();
     else if (last.state() != LockState::taking)
       give_back(last.status());

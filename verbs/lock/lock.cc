@@ -91,6 +91,12 @@ Status Lock::release() {
   return {};
 }
 
+void Lock::lose(const Status& why) {
+  state_ = LockState::idle;
+  in_doubt_ = false;
+  if (status_.ok()) status_ = why;
+}
+
 void Lock::rejoin(Endpoint& path) {
   if (path_ == &path) return;
   path_ = &path;
@@ -122,6 +128,7 @@ void Lock::aim() {
 
 void Lock::completed(const Status& status, std::int64_t now_ns) {
   in_flight_ = false;
+  if (state_ == LockState::idle) return;  // it was lost
   if (status.ok())
     take_answer(unpack(found_), now_ns);
   else

@@ -117,6 +117,9 @@ class Lock {
   // Over when idle; status() tells if another rank had taken over meanwhile. Without a deadline:
   // who waits has its own, and advance() has to be called until it is idle.
   Status release();
+  // The word is gone, because its owner is: idle at once, with this status. A swap in flight changes
+  // nothing any more.
+  void lose(const Status& why);
   // The endpoint from now on, after the one before failed (Interface::reconnect). The same one
   // changes nothing.
   void rejoin(Endpoint& path);
@@ -176,7 +179,7 @@ class Lock {
 // Several locks as one. They are taken one after the other in the order given; if all ranks give
 // theirs in the same order (of the owners' ranks), none waits in a circle. Whoever drives the locks
 // drives them all the same: this only begins each when the one before is held, and gives back what
-// was taken when one fails.
+// was taken when one fails. A lock that was lost without an error is passed over.
 class LockGroup {
  public:
   // The locks outlive the group.

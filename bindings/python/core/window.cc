@@ -155,10 +155,12 @@ void bind_window(nb::module_& module) {
       },
       nb::arg("number"),
       "How often this signal (0 to 15) was raised here, by all in-neighbors together.");
-  type.def("wait_signal", &wait_signal, nb::arg("number"), nb::arg("count"),
-           nb::arg("timeout") = nb::none(),
-           "Waits until signal() is at least `count`. TimedOut after `timeout` seconds, at the "
-           "latest after the deadline of the context.");
+  type.def(
+      "wait_signal", &wait_signal, nb::arg("number"), nb::arg("count"),
+      nb::arg("timeout") = nb::none(),
+      "Waits until signal() is at least `count`. TimedOut after `timeout` seconds, at the "
+      "latest after the deadline of the context. PeerDied or PeerLeft if no in-neighbor is left "
+      "that could raise it.");
   type.def("__repr__", [](const PyWindow& self) {
     return "<weft.Window \"" + self.open->window.name() + "\">";
   });

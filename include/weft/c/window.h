@@ -161,7 +161,8 @@ WEFT_C_API weft_code weft_window_read(weft_window* window, int32_t from, void* y
 // How often the signal was raised here, by all in-neighbors together.
 WEFT_C_API weft_code weft_window_signal(weft_window* window, int32_t number, uint64_t* count);
 // Waits until that is at least `count`. WEFT_TIMED_OUT after `timeout_ms`, at the latest after
-// WEFT_DEADLINE_MS; a negative time is that.
+// WEFT_DEADLINE_MS; a negative time is that. If all in-neighbors have died or left, so that nobody
+// can raise it any more: WEFT_PEER_DIED or WEFT_PEER_LEFT, which names them.
 WEFT_C_API weft_code weft_window_wait_signal(weft_window* window, int32_t number, uint64_t count,
                                              int64_t timeout_ms);
 // The same as a handle, which may be waited for and may have a callback (weft_handle_then).

@@ -1,0 +1,58 @@
+// Algorithms of ranks that are processes: one goes while it holds mutexes, and the others go on.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kRanks = 4;
+
+// The line that each rank ended with. Bounded by --deadline; nobody is ended before for the death of
+// another rank.
+std::map<int, std::string> run_job(const std::string& how, const std::string& settings) {
+  const std::string command =
+      settings + " " WEFT_BINARY " run -n 4 --deadline 60 --grace 60 -- " FAULTY_LEARNER " " + how +
+      " 2>/dev/null";
+  std::map<int, std::string> lines;
+  FILE* output = popen(command.c_str(), "r");
+  std::array<char, 4096> line{};
+  while (fgets(line.data(), line.size(), output) != nullptr) {
+    int rank = -1;
+    if (std::sscanf(line.data(), "[%d] ", &rank) == 1) lines[rank] += line.data();
+  }
+  pclose(output);
+  return lines;
+}
+
+// Where memory is shared, and over a network.
+std::vector<std::string> ways() {
+#ifdef HAS_UCX
+  return {"", "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo"};
+#else
+  return {""};
+#endif
+}
+
+void expect_others_go_on(const std::string& how, const std::string& error) {
+  for (const std::string& way : ways()) {
+    const auto lines = run_job(how, way);
+    for (int rank = 0; rank < kRanks - 1; ++rank) {
+      EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) + "] ended " + error + "\n") << way;
+    }
+  }
+}
+
+TEST(AdPsgdProcess, ThatIsKilledInAnAverageIsNamedAndTheOthersGoOn) {
+  expect_others_go_on("killed", "peer_died: win_lock: window \"ad_psgd\": rank 3 has died");
+}
+
+TEST(AdPsgdProcess, ThatLeavesWithMutexesIsNamedAndTheOthersGoOn) {
+  expect_others_go_on("left",
+                      "peer_left: win_lock: window \"ad_psgd\": rank 3 has closed its context");
+}
+
+}  // namespace

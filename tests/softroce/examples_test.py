@@ -1,0 +1,45 @@
+"""Examples whose ranks are on two hosts, over RDMA in the guest of tools/softroce. They judge their own results.
+
+usage: examples_test.py CONSENSUS GRADIENT_TRACKING [UNITTEST WORDS…]; needs 2 hosts on 2 rails."""
+
+import random
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import cluster_test
+
+FEATURES, SAMPLES = 10, 80
+CONSENSUS = GRADIENT_TRACKING = ""
+
+
+def samples():
+    """A table whose features are independent: few iterations find the model."""
+    numbers = random.Random(1)
+    rows = [[numbers.gauss(0, 1) for _ in range(FEATURES)] for _ in range(SAMPLES)]
+    lines = [",".join(f"f{each}" for each in range(FEATURES)) + ",target"]
+    for row in rows:
+        lines.append(",".join(f"{each:.6f}" for each in [*row, sum(row) + numbers.gauss(0, 1)]))
+    return "\n".join(lines) + "\n"
+
+
+class ExamplesTest(cluster_test.ClusterCase):
+    def assert_learns(self, program, *words):
+        before = cluster_test.carried(0, 0)
+        self.assert_right(cluster_test.Job(*words, hosts=2, each=2, program=program))
+        self.assertGreater(cluster_test.carried(0, 0) - before, 50_000, "the hosts exchanged it elsewhere")
+
+    def test_consensus_by_asynchronous_push_sum(self):
+        self.assert_learns(CONSENSUS)
+
+    def test_push_sum_gradient_tracking(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder, "samples.csv")
+            table.write_text(samples(), "ascii")
+            self.assert_learns(GRADIENT_TRACKING, table, "grid", 300)
+
+
+if __name__ == "__main__":
+    CONSENSUS, GRADIENT_TRACKING = sys.argv.pop(1), sys.argv.pop(1)
+    unittest.main()
