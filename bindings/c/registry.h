@@ -15,7 +15,20 @@
 
 namespace weft::c {
 
-enum class Kind : std::uint8_t { context, handle, graph, schedule, config, store, window, named };
+enum class Kind : std::uint8_t {
+  context,
+  handle,
+  graph,
+  schedule,
+  config,
+  store,
+  window,
+  named,
+  push_sum,
+  dpsgd,
+  ad_psgd,
+  bounded_staleness
+};
 
 struct Found {
   bool is_known = false;         // false: no handle of this kind has this value

@@ -370,7 +370,8 @@ void NeighborWorks::proceed(std::uint64_t id, Open& open) {
   const Request& request = open.work->request();
   const bool has_failed = !open.failure.ok();
   if (!has_failed) {
-    if (open.to_come != 0 || (is_in_place(request) && open.read != 0)) return;
+    // In place, the result must not be written before the input has left.
+    if (open.to_come != 0 || (is_in_place(request) && open.to_go != 0)) return;
     if (!std::exchange(open.is_combined, true)) {
       combine(open);
       // At once: the sources may wait for it.

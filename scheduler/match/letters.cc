@@ -94,7 +94,7 @@ Entry Inbox::next(negotiate::Reader& reader, int ranks) {
     entry.count = reader.number(std::uint64_t{1} << 60);
     entry.may_skip = reader.number(1) != 0;
   } else if (entry.kind == EntryKind::refuse) {
-    entry.code = static_cast<Code>(reader.number(static_cast<std::uint64_t>(Code::system)));
+    entry.code = reader.code();
     entry.rank = static_cast<Rank>(reader.number(static_cast<std::uint64_t>(ranks))) - 1;
     entry.text = reader.text(kMostTextBytes);
   }

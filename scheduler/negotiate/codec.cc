@@ -74,6 +74,12 @@ std::string Reader::text(std::size_t most_bytes) {
   return {reinterpret_cast<const char*>(found.data()), found.size()};
 }
 
+Code Reader::code() {
+  const std::uint64_t code = number(static_cast<std::uint64_t>(Code::system));
+  if (code == static_cast<std::uint64_t>(Code::ok)) is_broken_ = true;
+  return is_broken_ ? Code::mismatch : static_cast<Code>(code);
+}
+
 std::size_t Reader::length(std::size_t least_bytes) {
   return number(rest_.size() / least_bytes);
 }

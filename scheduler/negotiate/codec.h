@@ -38,6 +38,8 @@ class Reader {
   [[nodiscard]] std::string text(std::size_t most_bytes);
   [[nodiscard]] std::span<const std::byte> bytes(std::size_t count);
   [[nodiscard]] NamedRequest request(int ranks);
+  // The code of an error.
+  [[nodiscard]] Code code();
   // A length of a list whose entries have at least so many bytes each.
   [[nodiscard]] std::size_t length(std::size_t least_bytes = 1);
 

@@ -126,7 +126,7 @@ Decision read_decision(Reader& reader, int ranks) {
       decision.request.name = reader.text(kMostNameBytes);
       [[fallthrough]];
     case Decision::Kind::stalled: {
-      const auto code = static_cast<Code>(reader.number(static_cast<std::uint64_t>(Code::system)));
+      const Code code = reader.code();
       const Rank rank = static_cast<Rank>(reader.number(static_cast<std::uint64_t>(ranks))) - 1;
       decision.status = Status(code, reader.text(kMostTextBytes), rank);
       break;

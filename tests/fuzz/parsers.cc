@@ -68,17 +68,28 @@ std::string feed_synthetic(std::string_view bytes, const std::string&) {
 }
 
 // A message of rank 1 to rank 0 of three, in a cycle of scheduler/negotiate.
+// The same of rank 0 to rank 1, which waits for decisions.
 std::string feed_cycle(std::string_view bytes, const std::string&) {
-  Negotiator negotiator({.rank = 0, .size = 3});
   NamedRequest request;
   request.name = "x";
   request.tensors = {{DataType::f32, 4}};
-  (void)negotiator.submit(request, 0);
-  negotiator.step(0);
-  negotiator.receive(1, std::as_bytes(std::span(bytes)), 0);
-  negotiator.step(0);
-  const Status& failure = negotiator.failure();
-  return failure.ok() || failure.rank() == 1 ? "" : "an error that does not name the sender";
+  const auto feed = [&](Negotiator& negotiator, Rank from) {
+    negotiator.receive(from, std::as_bytes(std::span(bytes)), 0);
+    negotiator.step(0);
+    const Status& failure = negotiator.failure();
+    return failure.ok() || failure.rank() == from;
+  };
+  Negotiator first({.rank = 0, .size = 3});
+  (void)first.submit(request, 0);
+  first.step(0);
+  Negotiator zero({.rank = 0, .size = 2});
+  Negotiator second({.rank = 1, .size = 2});
+  (void)zero.submit(request, 0);
+  (void)second.submit(request, 0);
+  zero.step(0);
+  second.step(0);
+  for (const ControlMessage& message : zero.take_messages()) second.receive(0, message.bytes, 0);
+  return feed(first, 1) && feed(second, 0) ? "" : "an error that does not name the sender";
 }
 
 // Entries of rank 1 for rank 0 of two, in scheduler/match.

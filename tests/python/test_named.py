@@ -132,3 +132,26 @@ assert named.usage()["cache_hits"] > 0
 """,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_rank_that_dies_ends_what_waits_for_it() -> None:
+    done = as_processes(
+        3,
+        """
+import os
+import numpy as np
+import weft
+ctx = weft.init()
+named = ctx.named()
+named["a"].allreduce(np.ones(3))
+if ctx.rank == 1:
+    os._exit(0)
+for call in (lambda: named["a"].allreduce(np.ones(3)), lambda: named["n"].neighbor_allreduce(np.ones(3))):
+    try:
+        call()
+        raise SystemExit("no error")
+    except (weft.PeerDied, weft.PeerLeft) as error:
+        assert "rank 1" in str(error), error
+""",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

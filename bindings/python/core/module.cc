@@ -29,6 +29,7 @@ NB_MODULE(_core, module) {
   bind_window(module);
   bind_named(module);
   bind_context(module);
+  bind_algorithms(module);
   module.def(
       "version", [] { return std::string(weft::version()); }, "The version of Weft.");
   module.def(

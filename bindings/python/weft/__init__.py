@@ -91,6 +91,7 @@ from weft._core import (
     undirected_one_peer,
     version,
 )
+from weft._algorithms import AdPsgd, BoundedStaleness, DPsgd, PushSum
 from weft._context import Context
 from weft._default import context, init, is_initialized, shutdown
 from weft._memory import empty, from_numpy, zeros
@@ -99,8 +100,10 @@ from weft._window import Window
 
 __version__ = version()
 __all__ = [
+    "AdPsgd",
     "AllreduceAlgorithm",
     "bcube_graph",
+    "BoundedStaleness",
     "Closed",
     "Collective",
     "Config",
@@ -108,6 +111,7 @@ __all__ = [
     "context",
     "DataType",
     "describe",
+    "DPsgd",
     "Edge",
     "empty",
     "erdos_renyi_graph",
@@ -155,6 +159,7 @@ __all__ = [
     "PeerDied",
     "PeerLeft",
     "ProgressMode",
+    "PushSum",
     "RailChoice",
     "random_regular_graph",
     "ReduceOp",

@@ -1,0 +1,72 @@
+// algorithms: what the handles of algorithms stand for, and how a call gets at them.
+#pragma once
+
+#include <weft/algorithms.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "bindings/c/objects.h"
+#include "bindings/c/request.h"
+#include "bindings/c/structs.h"
+
+namespace weft::c {
+
+// An algorithm and its context, which must be open while the algorithm is used.
+template <typename Algorithm>
+struct Kept {
+  Kept(const std::shared_ptr<ContextObject>& on, Algorithm made)
+      : context(on), algorithm(std::move(made)) {}
+  const std::weak_ptr<ContextObject> context;
+  std::mutex mutex;  // one call at a time, where the algorithm needs that
+  Algorithm algorithm;
+};
+
+template <>
+struct Of<weft_push_sum> {
+  using Object = Kept<PushSum>;
+  static constexpr Kind kKind = Kind::push_sum;
+  static constexpr const char* kName = "weft_push_sum";
+};
+template <>
+struct Of<weft_dpsgd> {
+  using Object = Kept<DPsgd>;
+  static constexpr Kind kKind = Kind::dpsgd;
+  static constexpr const char* kName = "weft_dpsgd";
+};
+template <>
+struct Of<weft_ad_psgd> {
+  using Object = Kept<AdPsgd>;
+  static constexpr Kind kKind = Kind::ad_psgd;
+  static constexpr const char* kName = "weft_ad_psgd";
+};
+template <>
+struct Of<weft_bounded_staleness> {
+  using Object = Kept<BoundedStaleness>;
+  static constexpr Kind kKind = Kind::bounded_staleness;
+  static constexpr const char* kName = "weft_bounded_staleness";
+};
+
+// What every function on an algorithm does: finds it, and calls `use` on it while its context is
+// open. `is_alone`: no other call on it meanwhile.
+template <typename Shown, typename Use>
+weft_code use_algorithm(const char* function, Shown* handle, const char* argument, bool is_alone,
+                        Use&& use) {
+  return call(function, [&]() -> Status {
+    WEFT_ASSIGN(const auto object, object_of(handle, argument));
+    const std::shared_ptr<ContextObject> context = object->context.lock();
+    if (context == nullptr) {
+      return call_error(Code::closed, std::string("the context of ") + argument + " was closed");
+    }
+    if (!is_alone) return use(object->algorithm);
+    const std::lock_guard lock(object->mutex);
+    return use(object->algorithm);
+  });
+}
+
+inline std::string name_or(const char* given, std::string usual) {
+  return given == nullptr ? std::move(usual) : std::string(given);
+}
+
+}  // namespace weft::c

@@ -1,0 +1,117 @@
+"""Methods of decentralized learning on top of windows (weft/algorithms.h has the contracts).
+
+    push_sum = weft.PushSum(ctx, weft.one_peer_exponential(ctx.size), x, lag=1)     # SGP; collective
+    for step in range(1000):
+        push_sum.begin_step()                   # shares of x leave
+        slope = gradient(z)                     # meanwhile
+        push_sum.end_step()                     # what has arrived is in x
+        x -= rate * slope
+        z = push_sum.debias()                   # x / w, an estimate of the mean
+
+PushSum is SGP, DPsgd D-PSGD with one peer a step, AdPsgd averages pairs of models that one of the two
+ranks begins, and BoundedStaleness averages the newest versions, of which none may be too old.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Optional
+
+from weft import _core
+from weft._arrays import memory_of, new_like
+from weft._core import Schedule
+
+if TYPE_CHECKING:
+    from weft._context import Context
+
+
+class PushSum(_core.PushSum):
+    """Push-sum over a schedule whose columns sum to 1. One thread at a time may use it."""
+
+    def __init__(
+        self,
+        context: Context,
+        schedule: Schedule,
+        x: Any,
+        *,
+        name: str = "push_sum",
+        lag: Optional[int] = 0,
+    ) -> None:
+        """Collective.
+
+        Args:
+            x: this rank's array, which the steps change; contiguous and writable.
+            name: of the windows.
+            lag: how many steps the messages of others may be late; None: the steps wait for nobody.
+        """
+        own = memory_of(x, "PushSum", True)
+        keep = (x, own.owner)
+        super().__init__(context, schedule, own.address, own.count, own.dtype, name, lag, keep)
+        self._own = own
+
+    def step(self) -> None:
+        """begin_step() and end_step()."""
+        self.begin_step()
+        self.end_step()
+
+    def debias(self, out: Any = None) -> Any:
+        """x / w, in `out` or in a new array."""
+        result = new_like(self._own, self._own.shape) if out is None else out
+        to = memory_of(result, "debias", True)
+        self.debias_raw(to.address, to.count, to.dtype, to.owner)
+        return result
+
+
+class DPsgd(_core.DPsgd):
+    """D-PSGD with one peer a step: the schedule pairs ranks, as undirected_one_peer() does."""
+
+    def __init__(self, context: Context, schedule: Schedule) -> None:
+        super().__init__(context, schedule)
+
+    def step(self, x: Any, out: Any = None) -> Any:
+        """The average of x with this step's peer, in `out` or in a new array."""
+        source = memory_of(x, "DPsgd", False)
+        result = new_like(source, source.shape) if out is None else out
+        to = memory_of(result, "DPsgd", True)
+        if (source.count, source.dtype) != (to.count, to.dtype):
+            raise ValueError("DPsgd: the input and the output differ in size or type")
+        keep = (source.owner, to.owner)
+        self.step_raw(source.address, to.address, to.count, to.dtype, keep)
+        return result
+
+
+class AdPsgd(_core.AdPsgd):
+    """AD-PSGD on the context's graph. Several threads may use it."""
+
+    def __init__(
+        self, context: Context, model: Any, *, name: str = "ad_psgd", seed: int = 1
+    ) -> None:
+        """Collective. The model is changed by update() alone, as others write to it at any time."""
+        own = memory_of(model, "AdPsgd", True)
+        keep = (model, own.owner)
+        super().__init__(context, own.address, own.count, own.dtype, name, seed, keep)
+        self._own = own
+
+    def read(self, out: Any = None) -> Any:
+        """The model as it is between two averages, in `out` or in a new array."""
+        result = new_like(self._own, self._own.shape) if out is None else out
+        to = memory_of(result, "read", True)
+        self.read_raw(to.address, to.count, to.dtype, to.owner)
+        return result
+
+
+class BoundedStaleness(_core.BoundedStaleness):
+    """Neighbor averages of the newest versions. One thread at a time may use it."""
+
+    def __init__(
+        self, context: Context, x: Any, *, name: str = "bounded_staleness", bound: int = 1
+    ) -> None:
+        """Collective. bound: how many versions a rank may be ahead of what it was delivered."""
+        own = memory_of(x, "BoundedStaleness", True)
+        keep = (x, own.owner)
+        super().__init__(context, own.address, own.count, own.dtype, name, bound, keep)
+
+    def step(self) -> None:
+        """publish(), wait() and average()."""
+        self.publish()
+        self.wait()
+        self.average()

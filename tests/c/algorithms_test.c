@@ -1,0 +1,152 @@
+// algorithms_test: push-sum, D-PSGD, AD-PSGD and bounded staleness of the C API, and bad calls. The
+// ranks are those of the launcher, or with an argument that many threads of this program.
+#include "tests/c/job.h"
+#include "tests/c/operations.h"
+
+enum { kElements = 300 };
+
+static double mean_of(const struct ranks* all) {
+  return (all->size - 1) / 2.0;
+}
+static void set(double* x, double value) {
+  for (size_t i = 0; i < kElements; ++i) x[i] = value;
+}
+static int is_all(const double* x, double value) {
+  for (size_t i = 0; i < kElements; ++i)
+    if (!is_near(x[i], value)) return 0;
+  return 1;
+}
+
+static weft_schedule* schedule_of(const struct ranks* all, const char* spec) {
+  weft_schedule* schedule = NULL;
+  OK(weft_schedule_make(spec, all->size, &schedule));
+  return schedule;
+}
+
+// Four ranks hold the exact mean after two steps of the one-peer exponential schedule.
+static void test_push_sum(const struct ranks* all) {
+  double x[kElements], z[kElements], weight = 0;
+  uint64_t steps = 0;
+  weft_schedule* schedule = schedule_of(all, "one_peer_exponential");
+  weft_push_sum* push_sum = NULL;
+  set(x, all->rank);
+  OK(weft_push_sum_create(all->context, schedule, x, kElements, WEFT_F64, NULL, &push_sum));
+  OK(weft_push_sum_step(push_sum));
+  OK(weft_push_sum_begin_step(push_sum));
+  OK(weft_push_sum_end_step(push_sum, -1));
+  OK(weft_push_sum_steps(push_sum, &steps));
+  CHECK(steps == 2);
+  OK(weft_push_sum_weight(push_sum, &weight));
+  CHECK(is_near(weight, 1));
+  OK(weft_push_sum_debias(push_sum, z, kElements, WEFT_F64));
+  if (all->size == 4) CHECK(is_all(z, mean_of(all)));
+  INVALID(weft_push_sum_debias(push_sum, z, 3, WEFT_F64), "elements");
+  INVALID(weft_push_sum_debias(push_sum, z, kElements, 99), "type is 99");
+  INVALID(weft_push_sum_weight(push_sum, NULL), "weight is NULL");
+  OK(weft_push_sum_settle(push_sum));
+  OK(weft_push_sum_end(push_sum));
+  OK(weft_push_sum_free(push_sum));
+  INVALID(weft_push_sum_step(push_sum), "push_sum is no weft_push_sum");
+  const weft_push_sum_options late = {.size = sizeof(late), .name = "late", .lag = 1};
+  set(x, all->rank);
+  OK(weft_push_sum_create(all->context, schedule, x, kElements, WEFT_F64, &late, &push_sum));
+  for (int step = 0; step < 60; ++step) OK(weft_push_sum_step(push_sum));
+  OK(weft_push_sum_settle(push_sum));
+  OK(weft_push_sum_debias(push_sum, z, kElements, WEFT_F64));
+  if (all->size == 4) CHECK(is_all(z, mean_of(all)));
+  OK(weft_push_sum_end(push_sum));
+  OK(weft_push_sum_free(push_sum));
+  OK(weft_schedule_free(schedule));
+}
+
+static void test_dpsgd(const struct ranks* all) {
+  if (all->size % 2 != 0) return;
+  double x[kElements], sum = 0, mine = 0;
+  uint64_t steps = 0;
+  weft_schedule* schedule = schedule_of(all, "undirected_one_peer");
+  weft_dpsgd* dpsgd = NULL;
+  set(x, all->rank);
+  OK(weft_dpsgd_create(all->context, schedule, &dpsgd));
+  for (int step = 0; step < 4; ++step) OK(weft_dpsgd_step(dpsgd, x, x, kElements, WEFT_F64));
+  OK(weft_dpsgd_steps(dpsgd, &steps));
+  CHECK(steps == 4);
+  mine = x[7];
+  OK(weft_allreduce(all->context, &mine, &sum, 1, WEFT_F64, WEFT_AVERAGE));
+  CHECK(is_near(sum, mean_of(all)));
+  OK(weft_dpsgd_free(dpsgd));
+  OK(weft_schedule_free(schedule));
+}
+
+static void add_one(void* argument) {
+  double* const x = argument;
+  for (size_t i = 0; i < kElements; ++i) x[i] += 1;
+}
+
+static void test_ad_psgd(const struct ranks* all) {
+  double x[kElements], y[kElements], mean = 0;
+  int32_t peer = -2;
+  const weft_ad_psgd_options options = {.size = sizeof(options), .seed = 5};
+  weft_ad_psgd* ad_psgd = NULL;
+  set(x, all->rank);
+  OK(weft_ad_psgd_create(all->context, x, kElements, WEFT_F64, &options, &ad_psgd));
+  for (int step = 0; step < 20; ++step) OK(weft_ad_psgd_average(ad_psgd, &peer));
+  CHECK(peer >= 0 && peer < all->size && peer != all->rank);
+  OK(weft_ad_psgd_average_with(ad_psgd, peer));
+  OK(weft_ad_psgd_update(ad_psgd, add_one, x));
+  OK(weft_barrier(all->context));
+  OK(weft_ad_psgd_read(ad_psgd, y, kElements, WEFT_F64));
+  OK(weft_allreduce(all->context, &y[3], &mean, 1, WEFT_F64, WEFT_AVERAGE));
+  CHECK(is_near(mean, mean_of(all) + 1));
+  INVALID(weft_ad_psgd_update(ad_psgd, NULL, NULL), "change is NULL");
+  INVALID(weft_ad_psgd_average_with(ad_psgd, all->rank), "neighbor");
+  OK(weft_barrier(all->context));
+  OK(weft_ad_psgd_end(ad_psgd));
+  OK(weft_ad_psgd_free(ad_psgd));
+}
+
+static void test_bounded_staleness(const struct ranks* all) {
+  double x[kElements];
+  uint64_t version = 0, versions[64];
+  size_t count = 0;
+  weft_bounded_staleness_options options = {.size = sizeof(options), .bound = 2};
+  weft_bounded_staleness* staleness = NULL;
+  set(x, all->rank);
+  INVALID(weft_bounded_staleness_create(all->context, x, kElements, WEFT_F64, &options, &staleness),
+          "options->has_bound is 0");
+  options.has_bound = 1;
+  OK(weft_bounded_staleness_create(all->context, x, kElements, WEFT_F64, &options, &staleness));
+  for (int step = 0; step < 10; ++step) OK(weft_bounded_staleness_step(staleness));
+  OK(weft_bounded_staleness_publish(staleness));
+  OK(weft_bounded_staleness_wait(staleness, -1));
+  OK(weft_bounded_staleness_average(staleness));
+  OK(weft_bounded_staleness_version(staleness, &version));
+  CHECK(version == 11);
+  OK(weft_bounded_staleness_delivered(staleness, versions, 64, &count));
+  for (size_t i = 0; i < count; ++i) CHECK(versions[i] + 2 >= version);
+  OK(weft_barrier(all->context));
+  OK(weft_bounded_staleness_end(staleness));
+  OK(weft_bounded_staleness_free(staleness));
+}
+
+static void test_all(weft_context* context) {
+  struct ranks all = {.context = context};
+  OK(weft_context_rank(context, &all.rank));
+  OK(weft_context_size(context, &all.size));
+  test_push_sum(&all);
+  test_dpsgd(&all);
+  test_ad_psgd(&all);
+  test_bounded_staleness(&all);
+}
+
+int main(int argc, char** argv) {
+  bound_time(120);
+  if (argc > 1) {
+    run_ranks(atoi(argv[1]), NULL, test_all);
+    return 0;
+  }
+  weft_context* context = NULL;
+  OK(weft_context_from_environment(&context));
+  test_all(context);
+  OK(weft_context_free(context));
+  return 0;
+}
