@@ -18,7 +18,7 @@ names = ["a", "b", "c", "d"]
 order = names if rank == 0 else names[::-1]
 handles = {name: hvd.allreduce_async(torch.full((3, 2), rank + float(ord(name))), name=name) for name in order}
 for name, handle in handles.items():
-    assert torch.equal(hvd.synchronize(handle), torch.full((3, 2), (size - 1) / 2 + ord(name)))
+    assert torch.allclose(hvd.synchronize(handle), torch.full((3, 2), (size - 1) / 2 + ord(name)))
 x = torch.ones(5) * (rank + 1)
 assert hvd.allreduce_(x, op=hvd.Sum, name="x") is x and (x == size * (size + 1) / 2).all()
 many = [torch.full((each,), float(rank)) for each in (1, 10, 100)]
