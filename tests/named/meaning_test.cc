@@ -121,6 +121,7 @@ TEST_P(NamedMeaning, NeighborAllreducesOfWeftMemoryAndInPlace) {
   });
 }
 
+#ifdef HAS_UCX
 TEST(NamedOnMachines, HierarchicalExchangesAreTheOrderedOnes) {
   run_cluster(4, 2, [](Context& context) {
     expect_ok(context.set_machine_graph(*fully_connected_graph(2)));
@@ -138,6 +139,8 @@ TEST(NamedOnMachines, HierarchicalExchangesAreTheOrderedOnes) {
     expect_ok(named->end());
   });
 }
+
+#endif
 
 // SGP's graph: at each step other peers, which only the sender knows.
 TEST_P(NamedMeaning, PeersThatChangeAtEveryStep) {
