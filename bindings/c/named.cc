@@ -139,6 +139,8 @@ weft_code weft_named_get_usage(weft_named* named, weft_named_usage* usage) {
     given.fused = found.fused;
     given.pending = found.pending;
     given.fusion_buffer_bytes = found.fusion_buffer_bytes;
+    static_assert(sizeof(given.batches_by_names) == sizeof(found.batches_by_names));
+    std::ranges::copy(found.batches_by_names, given.batches_by_names);
     return write_struct(given, "usage", usage);
   });
 }

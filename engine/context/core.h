@@ -78,6 +78,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   std::string explain();
 
   // Of a core with mail. Operations by name (engine/named) use it.
+  [[nodiscard]] Trace& trace() { return trace_; }
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
   // token: reads and sends mail.
   [[nodiscard]] Mail& mail() { return *mail_; }

@@ -83,11 +83,13 @@ NamedRequest named_request_of(const Work& work) {
   return request;
 }
 
-AllWorks::AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, End end)
+AllWorks::AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers,
+                   Timeline& timeline, End end)
     : host_(host),
       limits_(fuse_limits(host, options)),
       adapts_wait_(options.gather_us < 0),
       buffers_(buffers),
+      timeline_(timeline),
       end_(std::move(end)),
       negotiator_(negotiate_options(host, options)) {}
 
@@ -202,8 +204,9 @@ void AllWorks::run(std::vector<Run> runs) {
     Batch batch;
     batch.parts = std::move(planned.parts);
     for (const FusePart& part : batch.parts) batch.runs.push_back(std::move(runs[part.item]));
-    ++batches_;
-    if (batch.runs.size() > 1) fused_ += batch.runs.size();
+    batches_.add(batch.runs.size());
+    for (const Run& each : batch.runs)
+      if (each.work != nullptr && each.tensor == 0) timeline_.runs(*each.work, batch.runs.size());
     if (const Status status = begin(batch, planned.bytes); !status.ok()) return host_.fail(status);
     running_.push_back(std::move(batch));
   }
@@ -305,8 +308,7 @@ void AllWorks::add_to(Named::Usage& usage) const {
   usage.control_messages += counts.messages;
   usage.coordinator_messages = counts.coordinator_messages;
   usage.cache_hits = counts.hits;
-  usage.batches += batches_;
-  usage.fused += fused_;
+  batches_.add_to(usage);
   usage.pending += works_.size();
 }
 

@@ -14,6 +14,7 @@
 
 #include "engine/named/buffers.h"
 #include "engine/named/host.h"
+#include "engine/named/timeline.h"
 #include "engine/named/work.h"
 #include "scheduler/fuse/fuse.h"
 #include "scheduler/negotiate/negotiate.h"
@@ -31,7 +32,8 @@ class AllWorks {
  public:
   using End = std::function<void(Work&, const Status&)>;
 
-  AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, End end);
+  AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, Timeline& timeline,
+           End end);
 
   Status submit(const std::shared_ptr<Work>& work, std::int64_t now);
   // The work ends when all ranks have joined; joined() is then the last of them.
@@ -84,6 +86,7 @@ class AllWorks {
   const FuseLimits limits_;
   const bool adapts_wait_;
   Buffers& buffers_;
+  Timeline& timeline_;
   const End end_;
   Negotiator negotiator_;
   std::unordered_map<std::string, std::shared_ptr<Work>> works_;  // that have not ended
@@ -91,8 +94,7 @@ class AllWorks {
   Rank joined_ = kNoRank;
   std::vector<Batch> running_;
   std::string stall_;
-  std::uint64_t batches_ = 0;
-  std::uint64_t fused_ = 0;
+  BatchCounts batches_;
 };
 
 }  // namespace weft::named

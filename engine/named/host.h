@@ -8,6 +8,7 @@
 
 #include "engine/control/control.h"
 #include "engine/lane/lane.h"
+#include "engine/trace/trace.h"
 
 namespace weft {
 
@@ -30,6 +31,8 @@ class NamedHost {
   [[nodiscard]] virtual std::int64_t deadline_ms() const = 0;
   // Whether all ranks share memory.
   [[nodiscard]] virtual bool is_one_machine() const = 0;
+  // Where lanes are added at setup.
+  [[nodiscard]] virtual Trace& trace() = 0;
   // The lane. The pointer keeps the context alive.
   [[nodiscard]] virtual std::shared_ptr<Lane> shared_lane() = 0;
   // Whether the operation could begin: its operands, root, counts and type.

@@ -30,9 +30,10 @@ NamedObject::NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost>
     : options_(options),
       host_(std::move(host)),
       lane_(host_->shared_lane()),
-      all_(*host_, options_, buffers_,
+      timeline_(host_->trace()),
+      all_(*host_, options_, buffers_, timeline_,
            [this](Work& work, const Status& status) { end(work, status); }),
-      neighbors_(*host_, options_, buffers_,
+      neighbors_(*host_, options_, buffers_, timeline_,
                  [this](Work& work, const Status& status) { end(work, status); }),
       reader_([this](Rank from, Mail::Message message) { read(from, message); }),
       graph_(std::make_shared<const named::GraphOfCalls>(std::move(graph))) {}
@@ -90,7 +91,7 @@ Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work) {
     if (is_ended_) return Status(Code::invalid_argument, "this Named has ended");
     if (!work->name.empty() && !in_use_.insert(work->name).second)
       return invalid(fmt::format("{}: an operation of this name is pending", work->name));
-    ++submissions_;
+    work->number = static_cast<std::uint32_t>(++submissions_);
     is_first = submitted_.empty();
     submitted_.push_back(work);
     has_submitted_.store(true, std::memory_order_release);
@@ -150,7 +151,10 @@ bool NamedObject::take_submissions(std::int64_t now) {
     works.swap(submitted_);
     has_submitted_.store(false, std::memory_order_relaxed);
   }
-  for (const std::shared_ptr<Work>& work : works) begin(work, now);
+  for (const std::shared_ptr<Work>& work : works) {
+    timeline_.taken(*work);
+    begin(work, now);
+  }
   return !works.empty();
 }
 
@@ -171,6 +175,7 @@ void NamedObject::end(Work& work, const Status& status) {
     const std::lock_guard lock(mutex_);
     in_use_.erase(work.name);
   }
+  timeline_.ended(work, status);
   lane_->end_outside(work.operation, status);
 }
 

@@ -68,6 +68,7 @@ class NamedObject final : public LaneAttendant {
   const std::unique_ptr<NamedHost> host_;
   const std::shared_ptr<Lane> lane_;
   named::Buffers buffers_;
+  named::Timeline timeline_;
   named::AllWorks all_;
   named::NeighborWorks neighbors_;
   const Mail::Reader reader_;

@@ -44,9 +44,10 @@ bool is_in_place(const Request& request) {
 }  // namespace
 
 NeighborWorks::NeighborWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers,
-                             End end)
+                             Timeline& timeline, End end)
     : host_(host),
       buffers_(buffers),
+      timeline_(timeline),
       end_(std::move(end)),
       matcher_(match_options(host, options)) {}
 
@@ -245,8 +246,8 @@ void NeighborWorks::return_all() {
 }
 
 Status NeighborWorks::begin(const SendBatch& batch) {
-  ++batches_;
-  if (batch.ids.size() > 1) fused_ += batch.ids.size();
+  batches_.add(batch.ids.size());
+  for (const std::uint64_t id : batch.ids) run(open_.at(id), batch.ids.size());
   if (host_.shared_with(batch.to) != nullptr) return lend(batch);
   Request request;
   request.collective = Collective::send;
@@ -373,6 +374,7 @@ void NeighborWorks::proceed(std::uint64_t id, Open& open) {
     // In place, the result must not be written before the input has left.
     if (open.to_come != 0 || (is_in_place(request) && open.to_go != 0)) return;
     if (!std::exchange(open.is_combined, true)) {
+      run(open, 1);
       combine(open);
       // At once: the sources may wait for it.
       for (Source& source : open.sources) let_go(source.held);
@@ -385,6 +387,11 @@ void NeighborWorks::proceed(std::uint64_t id, Open& open) {
   const Status status = open.failure;
   open_.erase(id);
   end_(*work, status);
+}
+
+// At the first batch that carries it, or when all has come.
+void NeighborWorks::run(Open& open, std::size_t together) {
+  if (!std::exchange(open.work->is_running, true)) timeline_.runs(*open.work, together);
 }
 
 void NeighborWorks::combine(Open& open) {
@@ -435,8 +442,7 @@ void NeighborWorks::abandon(const Status& why) {
 void NeighborWorks::add_to(Named::Usage& usage) const {
   usage.control_bytes += control_bytes_;
   usage.control_messages += control_messages_;
-  usage.batches += batches_;
-  usage.fused += fused_;
+  batches_.add_to(usage);
   usage.pending += open_.size();
 }
 

@@ -25,6 +25,7 @@
 #include "engine/kernels/kernels.h"
 #include "engine/named/buffers.h"
 #include "engine/named/host.h"
+#include "engine/named/timeline.h"
 #include "engine/named/work.h"
 #include "scheduler/match/match.h"
 
@@ -35,7 +36,8 @@ class NeighborWorks {
  public:
   using End = std::function<void(Work&, const Status&)>;
 
-  NeighborWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, End end);
+  NeighborWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers, Timeline& timeline,
+                End end);
 
   Status submit(const std::shared_ptr<Work>& work, std::int64_t now);
   [[nodiscard]] Status receive(Rank from, std::span<const std::byte> message, std::int64_t now);
@@ -113,12 +115,14 @@ class NeighborWorks {
                const std::shared_ptr<Held>& held);
   void fail(std::uint64_t id, const Status& status);
   void proceed(std::uint64_t id, Open& open);
+  void run(Open& open, std::size_t together);
   void combine(Open& open);
   void gather(Open& open);
   void let_go(std::shared_ptr<Held>& held);
 
   NamedHost& host_;
   Buffers& buffers_;
+  Timeline& timeline_;
   const End end_;
   EdgeMatcher matcher_;
   std::uint64_t next_id_ = 1;
@@ -128,8 +132,7 @@ class NeighborWorks {
   std::uint64_t next_lent_ = 1;
   std::map<Rank, Lender> lenders_;
   std::vector<Term> terms_;
-  std::uint64_t batches_ = 0;
-  std::uint64_t fused_ = 0;
+  BatchCounts batches_;
   std::uint64_t control_bytes_ = 0;
   std::uint64_t control_messages_ = 0;
 };

@@ -68,6 +68,7 @@ struct GraphOfCalls {
 // One submission.
 struct Work {
   std::string name;
+  std::uint32_t number = 0;  // of the submission
   int priority = 0;
   std::vector<std::unique_ptr<OwnedRequest>> requests;  // several: a group
   std::optional<Edges> edges;                           // of an operation of neighbors

@@ -51,6 +51,23 @@ bool is_begin(Event event) {
          event == Event::wait_begin;
 }
 
+// What a name does from this event on, until the next one.
+std::string_view phase_after(Event event) {
+  switch (event) {
+    case Event::name_submitted:
+      return "queued";
+    case Event::name_taken:
+      return "agreed on";
+    default:
+      return "run";
+  }
+}
+
+bool is_of_name(Event event) {
+  return event == Event::name_submitted || event == Event::name_taken ||
+         event == Event::name_runs || event == Event::name_ended;
+}
+
 // Nanoseconds as microseconds without a rounding step: a double would lose digits in a month.
 std::string microseconds(std::int64_t ns) {
   return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
@@ -83,7 +100,9 @@ class Printer {
     print_names();
     for (const Moment& moment : in_order_of_time(input_)) take(moment);
     print_unfinished();
-    out_ += "\n],\"otherData\":{\"format\":\"weft 1\"}}\n";
+    out_ +=
+        fmt::format("\n],\"otherData\":{{\"format\":\"weft 1\",\"machine\":{},\"day_us\":{}}}}}\n",
+                    quoted(input_.machine), microseconds(input_.day_ns));
     return std::move(out_);
   }
 
@@ -98,7 +117,9 @@ class Printer {
   void take(const Moment& moment) {
     const Event event = moment.record.event();
     last_ns_ = moment.record.time_ns();
-    if (is_begin(event)) {
+    if (is_of_name(event)) {
+      take_name(moment);
+    } else if (is_begin(event)) {
       open_.insert_or_assign(key(event, moment), moment);
     } else if (const auto begin = begin_of(event)) {
       const auto found = open_.find(key(*begin, moment));
@@ -110,6 +131,49 @@ class Printer {
     }
   }
 
+  // A name on its way: the record of its submission, and of what it does now.
+  struct Course {
+    Moment submitted;
+    Record phase;
+  };
+
+  void take_name(const Moment& moment) {
+    const Record& record = moment.record;
+    if (record.event() == Event::name_submitted) {
+      courses_.insert_or_assign(record.operation, Course{moment, record});
+      return;
+    }
+    const auto found = courses_.find(record.operation);
+    if (found == courses_.end()) return;
+    print_phase(found->second, record.time_ns());
+    found->second.phase = record;
+    if (record.event() != Event::name_ended) return;
+    print_course(found->second, record.time_ns(),
+                 fmt::format(R"("result":"{}")", name(static_cast<Code>(record.argument))));
+    courses_.erase(found);
+  }
+
+  void print_phase(const Course& course, std::int64_t end_ns) {
+    const bool runs = course.phase.event() == Event::name_runs;
+    print_part(course, phase_after(course.phase.event()), course.phase.time_ns(), end_ns,
+               runs ? fmt::format(R"("names_together":{})", course.phase.argument) : "");
+  }
+
+  void print_course(const Course& course, std::int64_t end_ns, const std::string& args) {
+    print_part(course, operation_name(course.submitted.record.argument),
+               course.submitted.record.time_ns(), end_ns, args);
+  }
+
+  // The parts of a name have one id, so that viewers nest them.
+  void print_part(const Course& course, std::string_view what, std::int64_t begin_ns,
+                  std::int64_t end_ns, const std::string& args) {
+    const std::string same =
+        fmt::format(R"("name":{},"cat":"name","id2":{{"local":"{:#x}"}},"tid":{})", quoted(what),
+                    course.submitted.record.operation, thread(course.submitted.lane));
+    event(R"("ph":"b",{},"ts":{},"args":{{{}}})", same, microseconds(begin_ns), args);
+    event(R"("ph":"e",{},"ts":{})", same, microseconds(end_ns));
+  }
+
   static std::string result_of(const Record& end) {
     if (end.event() != Event::operation_end) return {};
     return fmt::format(",\"result\":\"{}\"", name(static_cast<Code>(end.argument)));
@@ -117,6 +181,10 @@ class Printer {
 
   void print_unfinished() {
     for (const auto& [key, begin] : open_) print_span(begin, last_ns_, ",\"unfinished\":true");
+    for (const auto& [number, course] : courses_) {
+      print_phase(course, last_ns_);
+      print_course(course, last_ns_, R"("unfinished":true)");
+    }
   }
 
   void print_names() {
@@ -184,6 +252,7 @@ class Printer {
   std::string out_;
   std::string_view separator_;
   std::map<Key, Moment> open_;
+  std::map<std::uint32_t, Course> courses_;  // of names, by the number of their submission
   std::int64_t last_ns_ = 0;
 };
 

@@ -16,6 +16,8 @@ struct ChromeLane {
 
 struct ChromeInput {
   Rank rank = 0;
+  std::string machine;      // files with equal ones have one clock
+  std::int64_t day_ns = 0;  // of 1970-01-01T00:00Z's clock, when that of the records was 0
   std::vector<ChromeLane> lanes;
   std::vector<std::string>
       operation_names;  // by the argument of operation_begin; [0] is the default

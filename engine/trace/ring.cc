@@ -29,6 +29,14 @@ std::string_view name(Event event) {
       return "wake";
     case Event::error:
       return "error";
+    case Event::name_submitted:
+      return "name_submitted";
+    case Event::name_taken:
+      return "name_taken";
+    case Event::name_runs:
+      return "name_runs";
+    case Event::name_ended:
+      return "name_ended";
   }
   return "unknown";
 }

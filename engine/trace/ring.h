@@ -37,8 +37,13 @@ enum class Event : std::uint8_t {
   sleep = 8,  // the lane's owner is going to sleep
   wake = 9,
   error = 10,  // peer: the rank concerned; argument: Code
+  // An operation by name; `operation` is the number of its submission.
+  name_submitted = 11,  // argument: Trace::operation_name() of the name
+  name_taken = 12,      // the lane begins to agree on it with other ranks
+  name_runs = 13,       // argument: how many names run together
+  name_ended = 14,      // argument: the Code with which it ended
 };
-inline constexpr int kEvents = 11;
+inline constexpr int kEvents = 15;
 [[nodiscard]] std::string_view name(Event event);
 
 // One event. 56 bits of nanoseconds last 2.2 years from the machine's start. `peer` is the low half
@@ -73,8 +78,13 @@ class alignas(64) TraceRing {
   void add(Event event, std::uint32_t operation, Rank peer = kNoRank, std::uint16_t argument = 0) {
     if (slots_ == nullptr) [[likely]]
       return;
-    const auto time = static_cast<std::uint64_t>(now_ns());
-    append({time << 8 | static_cast<std::uint8_t>(event), operation,
+    add_at(now_ns(), event, operation, peer, argument);
+  }
+  // The same for what happened at this time of now_ns().
+  void add_at(std::int64_t time_ns, Event event, std::uint32_t operation, Rank peer,
+              std::uint16_t argument) {
+    if (slots_ == nullptr) return;
+    append({static_cast<std::uint64_t>(time_ns) << 8 | static_cast<std::uint8_t>(event), operation,
             static_cast<std::uint16_t>(peer), argument});
   }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <utility>
 
 #include "engine/trace/chrome.h"
@@ -34,6 +36,19 @@ Status write_file(const std::string& path, std::string_view text) {
   return {};
 }
 
+// It tells the machine, and its clock that counts from the boot.
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+std::int64_t day_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
 }  // namespace
 
 Trace::Trace(std::size_t records_per_lane) : records_per_lane_(ring_capacity(records_per_lane)) {}
@@ -48,15 +63,16 @@ std::uint16_t Trace::operation_name(std::string_view name) {
   static_assert(kMaxOperationNames <= 1 << 16, "a name's number is a record's argument");
   if (!on()) return 0;
   const std::lock_guard lock(names_mutex_);
-  const auto found = std::find(names_.begin(), names_.end(), name);
-  if (found == names_.end() && names_.size() == kMaxOperationNames) return 0;
-  const auto number = static_cast<std::uint16_t>(found - names_.begin());
-  if (found == names_.end()) names_.emplace_back(name);
+  const auto found = numbers_.find(std::string(name));
+  if (found != numbers_.end()) return found->second;
+  if (names_.size() == kMaxOperationNames) return 0;
+  const auto number = static_cast<std::uint16_t>(names_.size());
+  numbers_.emplace(names_.emplace_back(name), number);
   return number;
 }
 
 Status Trace::write_chrome(std::string_view path, Rank rank) const {
-  ChromeInput input{rank, {}, {}};
+  ChromeInput input{rank, boot_id(), day_ns() - now_ns(), {}, {}};
   for (const Lane& lane : lanes_) input.lanes.push_back({lane.name, lane.ring->snapshot()});
   {
     // After the rings: every name that a record uses is known by now.

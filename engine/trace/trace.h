@@ -19,6 +19,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/trace/counters.h"
@@ -29,7 +30,7 @@ namespace weft {
 
 inline constexpr std::size_t kTraceRecords = 1 << 16;       // per lane: 1 MiB
 inline constexpr std::size_t kMaxTraceRecords = 1 << 24;    // per lane: 256 MiB
-inline constexpr std::size_t kMaxOperationNames = 1 << 10;  // names of operations, not operations
+inline constexpr std::size_t kMaxOperationNames = 1 << 14;  // names of operations, not operations
 
 class Trace {
  public:
@@ -48,10 +49,11 @@ class Trace {
   [[nodiscard]] std::uint16_t operation_name(std::string_view name);
 
   // Writes the timeline to trace_path(path, rank) and replaces the file. In the file the rank is a
-  // process and its lanes are threads. Combines are spans, other events are instants. Operations
-  // and waits have tracks of their own, because several may be open on one lane. Times are
-  // microseconds of now_ns(), so the files of one machine's ranks can be merged:
-  //   jq -s '{traceEvents: map(.traceEvents) | add}' trace-*.json
+  // process and its lanes are threads. Combines are spans, other events are instants. Operations,
+  // waits and names have tracks of their own, because several may be open on one lane. A name's
+  // span has its parts in it: queued, agreed on, run. Times are microseconds of now_ns(), and the
+  // file says how far the clock of the machine's day is from them: `weft timeline merge` puts the
+  // files of several machines on one clock.
   Status write_chrome(std::string_view path, Rank rank) const;
 
  private:
@@ -64,6 +66,7 @@ class Trace {
   std::vector<Lane> lanes_;
   mutable std::mutex names_mutex_;
   std::vector<std::string> names_{"operation"};
+  std::unordered_map<std::string, std::uint16_t> numbers_{{"operation", 0}};
 };
 
 // `path` with each "{rank}" replaced by the rank, else with ".RANK" added: one file per rank.

@@ -38,6 +38,7 @@
 #include <weft/status.h>
 #include <weft/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -114,6 +115,9 @@ class Named {
     std::uint64_t cache_hits = 0;
     std::uint64_t batches = 0;  // operations that ran
     std::uint64_t fused = 0;    // names that ran together with others
+    // Batches by how many names ran together: element k has those of 2^k to 2^(k+1) - 1 names, the
+    // last one also those of more.
+    std::array<std::uint64_t, 12> batches_by_names{};
     std::size_t pending = 0;
     std::size_t fusion_buffer_bytes = 0;
   };

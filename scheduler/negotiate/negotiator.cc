@@ -121,7 +121,7 @@ void Negotiator::send(Rank to, Kind kind, Writer body) {
   std::vector<std::byte> bytes = message.take();
   ++counts_.messages;
   counts_.bytes += bytes.size();
-  if (kind != Kind::bits) ++counts_.coordinator_messages;
+  if (kind == Kind::requests || kind == Kind::decisions) ++counts_.coordinator_messages;
   messages_.push_back({to, std::move(bytes)});
 }
 

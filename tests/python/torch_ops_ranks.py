@@ -56,6 +56,7 @@ def check_names_before_init() -> None:
     assert not bf.get_skip_negotiate_stage()
     bf.set_skip_negotiate_stage(True)
     assert bf.get_skip_negotiate_stage()
+    bf.set_skip_negotiate_stage(False)
 
 
 def check_topologies() -> None:
@@ -323,6 +324,46 @@ def check_many_operations_at_once_in_any_order_of_waiting() -> None:
         assert bf.wait(c).tolist() == expected
         assert bf.wait(b)[-1] == around()["before"] + number
         assert bf.wait(a).tolist() == [r + number for r in range(size) for _ in range(r + number)]
+
+
+def check_operations_with_names_start_in_another_order_on_each_rank() -> None:
+    rank, size = bf.rank(), bf.size()
+    order = [(number + 3 * rank) % 12 for number in range(12)]
+    pull = {
+        "self_weight": 0.5,
+        "src_weights": {around()["before"]: 0.5},
+        "dst_weights": [around()["after"]],
+    }
+
+    def start(number: int) -> int:
+        x, name = torch.full((100 * number + 1,), float(rank + number)), f"any{number}"
+        if number % 3 == 0:
+            return bf.allreduce_nonblocking(x, average=False, name=name)
+        if number % 3 == 1:
+            return bf.neighbor_allreduce_nonblocking(x, name=name, **pull)
+        return bf.broadcast_nonblocking(x, 2, name=name)
+
+    def expected(number: int) -> float:
+        if number % 3 == 0:
+            return 6.0 + 4 * number
+        return number + ((rank + around()["before"]) / 2 if number % 3 == 1 else 2.0)
+
+    for _ in range(3):
+        handles = {number: start(number) for number in order}
+        for number in range(12):
+            result = bf.wait(handles[number])
+            assert result.tolist() == [expected(number)] * (100 * number + 1), number
+    bf.set_skip_negotiate_stage(True)
+    handles = {number: start(number) for number in range(12)}  # the order counts now
+    assert all(bf.wait(handles[number])[0] == expected(number) for number in range(12))
+    bf.set_skip_negotiate_stage(False)
+
+
+def check_names_that_do_not_fit_are_an_error_on_all_ranks_and_harm_nothing() -> None:
+    x = torch.ones(3 if bf.rank() == 1 else 4)
+    handle = bf.allreduce_nonblocking(x, name="sizes")
+    raises(weft.Mismatch, lambda: bf.wait(handle), "sizes", "rank 1")
+    assert bf.allreduce(torch.ones(1), average=False, name="after") == 4
 
 
 def check_tensors_that_need_gradients() -> None:

@@ -136,6 +136,33 @@ def check_many_buckets() -> None:
         same(model, reference(kind, "momentum", 2, start=lambda r: model_of(r, 30_000)), kind)
 
 
+class Branches(nn.Module):
+    """Parts that compute in another order on each rank: so their gradients come in another order."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__()
+        torch.manual_seed(rank)
+        self.parts = nn.ModuleList(nn.Linear(4, 4_000, bias=False) for _ in range(6)).double()
+        self.order = [(number * 5 + rank) % 6 for number in range(6)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        sums = torch.zeros(len(x), 2, dtype=x.dtype)
+        for number in self.order:
+            sums = sums + self.parts[number](x).view(len(x), -1, 2).mean(1)
+        return sums
+
+
+def check_gradients_that_come_in_another_order_on_each_rank() -> None:
+    for kind in ("gradient", "atc"):
+        for skips in (False, True):
+            bf.set_skip_negotiate_stage(skips)
+            model = Branches(bf.rank())
+            optimizer = KINDS[kind](OPTIMIZERS["momentum"](model.parameters()), model)
+            train(model, optimizer, 3)
+            same(model, reference(kind, "momentum", 3, start=Branches), (kind, skips))
+    bf.set_skip_negotiate_stage(False)
+
+
 def check_weights_that_change_from_step_to_step() -> None:
     size, rank = bf.size(), bf.rank()
 

@@ -80,6 +80,41 @@ TEST_F(Chrome, OperationsMayOverlapAndEndOnAnotherLane) {
   EXPECT_EQ(other[0].at("args").at("result"), "peer_died");
 }
 
+TEST_F(Chrome, ANameHasItsPartsWithinIt) {
+  Trace trace(64);
+  TraceRing& ring = trace.add_lane("names");
+  const std::uint16_t kind = trace.operation_name("layer \"1\"");
+  const std::int64_t begin = now_ns() - 5000;
+  ring.add_at(begin, Event::name_submitted, 7, kNoRank, kind);
+  ring.add_at(begin + 1000, Event::name_taken, 7, kNoRank, 0);
+  ring.add_at(begin + 3000, Event::name_runs, 7, kNoRank, 12);
+  ring.add_at(begin + 4000, Event::name_ended, 7, kNoRank,
+              static_cast<std::uint16_t>(Code::peer_died));
+  ring.add_at(begin + 4500, Event::name_submitted, 8, kNoRank, kind);
+  ring.add_at(begin + 4600, Event::name_ended, 9, kNoRank, 0);  // whose begin was overwritten
+
+  const auto begins = with(events(trace), "ph", "b");
+  std::vector<std::string> names;
+  for (const json& each : begins) names.push_back(each.at("name"));
+  EXPECT_EQ(names, (std::vector<std::string>{"queued", "agreed on", "run", "layer \"1\"", "queued",
+                                             "layer \"1\""}));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(begins.at(i).at("id2"), begins[0].at("id2"));
+  EXPECT_EQ(begins.at(2).at("args"), (json{{"names_together", 12}}));
+  EXPECT_EQ(begins.at(3).at("args"), (json{{"result", "peer_died"}}));
+  EXPECT_EQ(begins.at(5).at("args"), (json{{"unfinished", true}}));
+  const double us = begins.at(1).at("ts").get<double>() - begins.at(0).at("ts").get<double>();
+  EXPECT_NEAR(us, 1, 0.01);
+}
+
+TEST_F(Chrome, TheFileTellsItsClock) {
+  const std::string path = (folder_ / "clock").string();
+  ASSERT_TRUE(Trace(16).write_chrome(path, 0).ok());
+  std::ifstream file(trace_path(path, 0));
+  const json about = json::parse(file).at("otherData");
+  EXPECT_FALSE(about.at("machine").get<std::string>().empty());
+  EXPECT_GT(about.at("day_us"), 1e15);  // 2001
+}
+
 TEST_F(Chrome, CombinesAreSpansOnTheirLane) {
   Trace trace(64);
   TraceRing& lane = trace.add_lane("a");

@@ -8,7 +8,7 @@ import sys
 from figures.clusters import GUEST_RUN_LIMIT_S
 from figures.runs import ROOT, ROUNDS, at_least, at_most, remark, rows_of, show
 
-MANY, MODEL = "1000 of 4 KiB", "ResNet-50"
+SETS = MANY, MODEL = "1000x1024", "resnet50"
 
 
 def agreement_figures(runs):
@@ -41,32 +41,35 @@ def median_rows(found):
 
 
 def here(runs, transport):
-    command = [str(runs.weft), "run", "-n", "2", "--no-tag", "--", str(runs.weft.parent / "bench_named"), "11"]
-    print(f"# WEFT_TRANSPORTS={transport} {shlex.join(command)}", file=sys.stderr, flush=True)
-    return [rows_of(command, WEFT_TRANSPORTS=transport) for _ in range(ROUNDS)]
+    """`weft perf named` with both sets of tensors, several times."""
+    commands = [[str(runs.weft), "perf", "named", "--ranks", "2", "--transport", transport, "--tensors", name,
+                 "--seconds", "2", "--json", "-"] for name in SETS]
+    for command in commands:
+        print(f"# {shlex.join(command)}", file=sys.stderr, flush=True)
+    return [[row for command in commands for row in rows_of(command)] for _ in range(ROUNDS)]
 
 
 def fusion_figures(runs):
     found = here(runs, "shm")
-    runs.tables.append(("weft run -n 2 -- bench_named 11, shm", found[-1]))
+    runs.tables.append(("weft perf named, shm", found[-1]))
     rows = median_rows(found)
     at_most("1,000 tensors of 4 KiB in one group, shm", rows[MANY, "group"]["ratio"], 1.3, "one tensor of 4 MiB")
     remark(f"{rows[MODEL, 'neighbors']['ratio']:.2f} times as long as one tensor: the same to neighbors")
-    at_least("ResNet-50's tensors by name, shm", 1 / rows[MODEL, "apart"]["ratio"], 0.85,
+    at_least("ResNet-50's tensors by name, shm", 1 / rows[MODEL, "names"]["ratio"], 0.85,
              "bandwidth of one tensor of that size")
     at_most("submitting a tensor, us", max(row["submit_us"] for row in rows.values()), 1, "us, in C++")
     for network, runs_there in (("TCP", here(runs, "ucx")), ("Soft-RoCE", [guest(runs)])):
         rows = median_rows(runs_there)
-        runs.tables.append((f"bench_named, {network}", runs_there[-1]))
-        for fused, unfused, what in (("apart", "unfused", "allreduce"),
+        runs.tables.append((f"weft perf named, {network}", runs_there[-1]))
+        for fused, unfused, what in (("names", "unfused", "allreduce"),
                                      ("neighbors", "unfused_neighbors", "neighbor_allreduce")):
             at_least(f"1,000 tensors of 4 KiB, fused, {what}, {network}",
-                     rows[MANY, unfused]["us"] / rows[MANY, fused]["us"], 5, "unfused")
+                     rows[MANY, unfused]["p50_us"] / rows[MANY, fused]["p50_us"], 5, "unfused")
 
 
 def guest(runs):
     command = [str(ROOT / "tools" / "softroce"), "-t", str(GUEST_RUN_LIMIT_S), "-n", "2", "-r", "1", "--each",
-               str(runs.weft.parent / "bench_named"), "3"]
+               str(runs.weft), "perf", "named", "--transport", "ib", "--tensors", MANY, "--seconds", "20", "--json", "-"]
     print(f"# {shlex.join(command)}", file=sys.stderr, flush=True)
     return rows_of(command, GUEST_RUN_LIMIT_S + 10)
 

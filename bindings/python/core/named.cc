@@ -130,6 +130,9 @@ nb::dict usage(const PyNamed& self) {
   result["fused"] = found.fused;
   result["pending"] = found.pending;
   result["fusion_buffer_bytes"] = found.fusion_buffer_bytes;
+  nb::list by_names;
+  for (const std::uint64_t batches : found.batches_by_names) by_names.append(batches);
+  result["batches_by_names"] = by_names;
   return result;
 }
 
@@ -184,7 +187,7 @@ void bind_named(nb::module_& module) {
            "joined. Returns the rank that joined last.");
   type.def("set_graph", &set_graph, nb::arg("graph"), nb::arg("weighted") = false,
            "The graph of neighbor operations without peers of their own.");
-  type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),
+  type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, typing.Any]"),
            "What this object has done.");
 }
 

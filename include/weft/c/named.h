@@ -69,6 +69,9 @@ typedef struct weft_named_usage {
   uint64_t fused;    // names that ran together with others
   uint64_t pending;
   uint64_t fusion_buffer_bytes;
+  // Batches by how many names ran together: element k has those of 2^k to 2^(k+1) - 1 names, the
+  // last one also those of more.
+  uint64_t batches_by_names[12];
 } weft_named_usage;
 WEFT_C_API weft_code weft_named_get_usage(weft_named* named, weft_named_usage* usage);
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMostPerfRanks = 256;  // processes on one machine
 constexpr int kMostInFlight = 100'000;
+constexpr double kMostComputeMs = 60'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 34;  // of one rank's input
 
 Status invalid(std::string text) {
@@ -127,6 +128,15 @@ Status check_combination(const PerfArguments& asked, Workload collective, DataTy
   return {};
 }
 
+Status check_named(const PerfArguments& asked, DataType type) {
+  if (type != DataType::f32) return invalid("--type: named is measured with f32");
+  if (!asked.against.empty()) return invalid("--against: peers have no operations by name");
+  if (asked.dynamic || asked.in_place || asked.memory_use)
+    return invalid("--dynamic, --in-place, --memory-use: named is not measured in such a form");
+  if (asked.compute_ms >= 0 && asked.compute_ms <= kMostComputeMs) return {};
+  return invalid(fmt::format("--compute {}: expected 0…{} ms", asked.compute_ms, kMostComputeMs));
+}
+
 }  // namespace
 
 Result<PerfOptions> understand(const PerfArguments& asked) {
@@ -136,7 +146,8 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   }
   // These name no collective operation; they go as neighbor_allreduce.
   const std::optional<WindowOp> window = window_op(asked.operation);
-  const bool about_main = asked.operation == "limits" || asked.operation == "idle";
+  const bool is_named = asked.operation == "named";
+  const bool about_main = asked.operation == "limits" || asked.operation == "idle" || is_named;
   WEFT_ASSIGN(
       const Workload operation,
       workload(about_main || window ? name(Workload::neighbor_allreduce) : asked.operation));
@@ -167,8 +178,13 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   if (operation != Workload::barrier && window != WindowOp::mutex) {
     WEFT_ASSIGN(sizes, sizes_from(asked.sizes, size_of(type)));
   }
-  return PerfOptions{operation, algorithm, found.graph,      found.schedule,
-                     type,      window,    std::move(sizes), asked};
+  std::optional<TensorSet> tensors;
+  if (is_named) {
+    WEFT_RETURN_IF_ERROR(check_named(asked, type));
+    WEFT_ASSIGN(tensors, tensor_set(asked.tensors));
+  }
+  return PerfOptions{operation, algorithm, found.graph,      found.schedule, type,
+                     window,    tensors,   std::move(sizes), asked};
 }
 
 Recipe PerfOptions::recipe_of(Rank rank) const {

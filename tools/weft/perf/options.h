@@ -10,6 +10,7 @@
 
 #include "engine/limits/limits.h"
 #include "scheduler/plan/plan.h"
+#include "tools/weft/perf/tensors.h"
 #include "tools/weft/perf/window_op.h"
 
 namespace weft {
@@ -25,8 +26,10 @@ struct PerfArguments {
   std::string type = "f32";
   std::string algorithm = "auto";
   int hosts = 1;
-  int lanes = 0;                 // 0: as WEFT_LANES says
-  std::string target = "waits";  // what the target of a window's operation does meanwhile
+  int lanes = 0;                     // 0: as WEFT_LANES says
+  std::string target = "waits";      // what the target of a window's operation does meanwhile
+  std::string tensors = "resnet50";  // of `named`
+  double compute_ms = 0;             // between the tensors of `named`
   std::string against;
   std::string json;
   std::string svg;   // draw the rows to this file
@@ -47,8 +50,9 @@ struct PerfOptions {
   Graph graph;        // of the ranks, or the machines; of step 0 when the weights change every step
   Schedule schedule;  // read when `dynamic`
   DataType type = DataType::f32;
-  std::optional<WindowOp> window;  // measured instead of `collective`
-  std::vector<std::size_t> sizes;  // bytes of one rank's input, or of its block for each rank
+  std::optional<WindowOp> window;    // measured instead of `collective`
+  std::optional<TensorSet> tensors;  // likewise, submitted by name
+  std::vector<std::size_t> sizes;    // bytes of one rank's input, or of its block for each rank
   PerfArguments asked;
 
   [[nodiscard]] bool foreign() const { return asked.memory == "foreign"; }

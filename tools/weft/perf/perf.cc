@@ -23,7 +23,8 @@ reduce_scatter, reduce, gather, scatter, alltoall or hierarchical_neighbor_allre
 of the --hosts machines) (sizes of the last are those of a block per rank, as
 for scatter and reduce_scatter); or win_put, win_get, win_accumulate, win_pages or mutex, which
 rank 0 does to the memory of rank 1 (sizes of win_pages are those of a page; --target says what
-rank 1 does meanwhile; docs/performance.md says more); or limits, for the machine's own figures; or
+rank 1 does meanwhile; docs/performance.md says more); or named, for a model's tensors submitted by
+name (--tensors, --compute), beside one operation on all of them; or limits, for the machine's own figures; or
 idle, for what an unused engine costs. Without `weft run` around it, the ranks are started here,
 rank r on core r modulo their number. Every rank's input is rewritten before each timed call (up to
 4K: calls go back to back); a time is from the first rank's begin to the last one's end. The limit
@@ -47,6 +48,7 @@ Examples:
   weft perf win_put --sizes 4,4K,1M --check --against openmpi   beside MPI_Put and MPI_Win_flush
   weft perf win_put --against openmpi-create              its window made by MPI_Win_create
   weft perf win_get --target stopped --transport ib       the target stopped by SIGSTOP meanwhile
+  weft perf named --tensors bert --compute 50             tensors by name, 50 ms of computing between them
   weft perf limits --ranks 2
   weft perf idle --seconds 10
   weft perf wire --op write                               one path between two processes: weft perf wire --help
@@ -103,6 +105,7 @@ Status run_rank(const PerfOptions& options, const Config& given,
   const Config config = as_asked(options, given, store->rank());
   if (options.asked.operation == "limits") return perf_limits(options, config, store);
   if (options.asked.operation == "idle") return perf_idle(options, config, store);
+  if (options.tensors) return perf_named(options, config, store);
   if (options.window) return perf_window(options, config, store);
   if (options.asked.in_flight != 0) return perf_in_flight(options, config, store);
   return perf_operation(options, config, store);
@@ -178,6 +181,12 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("--target", to.target,
                       "What rank 1 does during an operation of a window: waits (for a signal), "
                       "sleeps, computes, stopped (by SIGSTOP)");
+  command->add_option(
+      "--tensors", to.tensors,
+      "Of named: resnet50, bert, 1000x1024 (tensors of so many elements), or a file "
+      "with a line `NAME 64x3x7x7` for each");
+  command->add_option("--compute", to.compute_ms,
+                      "Of named: milliseconds of computing, before the tensors by their sizes");
   add_measuring_options(*command, to, "openmpi, openmpi-huge; of windows openmpi, openmpi-create");
   CLI::Option* svg = command->add_option("--svg", to.svg, "Draw the rows to this file");
   command->add_option("--from", to.from, "Draw the rows of this file, which --json wrote")

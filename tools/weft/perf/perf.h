@@ -19,6 +19,9 @@ Status perf_in_flight(const PerfOptions& options, const Config& config,
 // `weft perf win_put` and the other operations of windows: rank 0 works on the memory of rank 1.
 Status perf_window(const PerfOptions& options, const Config& config,
                    const std::shared_ptr<Store>& store);
+// `weft perf named`: the tensors of a model, submitted by name.
+Status perf_named(const PerfOptions& options, const Config& config,
+                  const std::shared_ptr<Store>& store);
 // `weft perf limits`: the machine's own figures and the floor of neighbor_allreduce.
 Status perf_limits(const PerfOptions& options, const Config& config,
                    const std::shared_ptr<Store>& store);

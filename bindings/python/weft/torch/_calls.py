@@ -35,16 +35,15 @@ def start(
     result: Optional[torch.Tensor] = None,
     finish: Finish = None,
 ) -> int:
-    """Starts an operation from x to y, and returns a handle.
+    """Starts an operation from x to y, by name if it has one, and returns a handle.
 
     element: the DataType's number, and how many of it an element is. result: what the handle
     returns; None: y. finish: runs before that.
     """
     handles.check_name(name)
     count = x.numel() * element[1]
-    operation = _job.context().start_raw(
-        kind, x.data_ptr(), count, y.data_ptr(), count, element[0], keep=(x, y), **options
-    )
+    memory = (x.data_ptr(), count, y.data_ptr(), count)
+    operation = _job.current().start(name, kind, *memory, element[0], keep=(x, y), **options)
     output = y if result is None else result
     return handles.add(operation, lambda: output, name, finish)
 
@@ -65,7 +64,7 @@ def run_checked(
 def compare_edges(names: Names, options: Dict[str, Any]) -> None:
     """Waits until all ranks have compared their edges. Raises InvalidArgument if two differ."""
     mine, all_ = _told(names, options)
-    _edges.compare(_job.context(), mine, all_).wait()
+    _edges.compare(_job.current(), mine, all_).wait()
     _edges.check(names, all_)
 
 
@@ -81,17 +80,20 @@ def start_checked(
     """As start(), after all ranks have compared their edges, for which it does not wait."""
     handles.check_name(name)
     job = _job.current()
-    moving = job.second_stages()
+    is_by_name = name is not None and not job.is_ordered
+    moving = None if is_by_name else job.second_stages()
     mine, all_ = _told(names, options)
 
     def move() -> _staged.Stage:
         _edges.check(names, all_)
         count = x.numel()
         memory = (x.data_ptr(), count, y.data_ptr(), count)
-        return [moving.start_raw(kind, *memory, number, keep=(x, y), **options)]
+        if moving is not None:
+            return [moving.start_raw(kind, *memory, number, keep=(x, y), **options)]
+        return [job.start(name, kind, *memory, number, keep=(x, y), **options)]
 
-    first = [_edges.compare(job.context, mine, all_)]
-    return handles.add(_staged.start(_staged.Staged(first, move)), lambda: y, name)
+    first = [_edges.compare(job, mine, all_, f"{name}.edges" if is_by_name else None)]
+    return handles.add(_staged.start(_staged.Staged(first, move, is_by_name)), lambda: y, name)
 
 
 def _told(names: Names, options: Dict[str, Any]) -> Tuple[torch.Tensor, torch.Tensor]:

@@ -63,7 +63,7 @@ class Combining(Distributed):
     def _communicates(self) -> bool:
         return self._call is not None or self._type is not CommunicationType.empty
 
-    def _start(self, place: Place) -> _core.Handle:
+    def _start(self, name: str, place: Place) -> _core.Handle:
         if self._call is None:
             self._call = self._next_call()
         kind, options = self._call
@@ -72,7 +72,9 @@ class Combining(Distributed):
             flat.attach(bucket)
         count = bucket.end - bucket.begin
         memory = (flat.address_now(bucket), count, flat.address_next(bucket), count)
-        return _job.context().start_raw(kind, *memory, flat.number, keep=flat.memory(), **options)
+        return _job.current().start(
+            name, kind, *memory, flat.number, keep=flat.memory(), **options
+        )
 
     def _next_call(self) -> Tuple[int, Dict[str, Any]]:
         """The operation of a round with its arguments, as the attributes are now."""
@@ -190,7 +192,7 @@ class AdaptThenCombine(Combining, FollowsGradients):
         elif not self._is_synchronized:
             if self._places and (any(self._adapted) or self._step_function is not None):
                 self._adapt_rest()
-                self._adapted = [index < len(self._started) for index in range(len(self._places))]
+                self._adapted = [index in self._started for index in range(len(self._places))]
             else:
                 self._step_locally()
         self._is_synchronized = False

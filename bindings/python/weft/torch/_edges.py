@@ -5,7 +5,7 @@ Without it, ranks that differ find out in the operation itself, and then the con
 
 from __future__ import annotations
 
-from typing import Iterable, List
+from typing import Iterable, List, Optional
 
 import torch
 
@@ -63,9 +63,11 @@ def other_ranks(names: Names, given: Iterable[int]) -> List[int]:
     return result
 
 
-def compare(context: _core.Context, mine: torch.Tensor, all_: torch.Tensor) -> _core.Handle:
-    """Starts to gather what all ranks tell."""
-    return context.start_raw(
-        _ALLGATHER, mine.data_ptr(), mine.numel(), all_.data_ptr(), all_.numel(), I64,
+def compare(
+    job: _job.Job, mine: torch.Tensor, all_: torch.Tensor, name: Optional[str] = None
+) -> _core.Handle:
+    """Starts to gather what all ranks tell, by name if there is one."""
+    return job.start(
+        name, _ALLGATHER, mine.data_ptr(), mine.numel(), all_.data_ptr(), all_.numel(), I64,
         keep=(mine, all_),
     )  # fmt: skip

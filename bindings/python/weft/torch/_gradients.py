@@ -100,13 +100,13 @@ class GradientAllreduce(FollowsGradients):
                     view.copy_(gradient)
                 parameter.grad = view
 
-    def _start(self, place: Place) -> _core.Handle:
+    def _start(self, name: str, place: Place) -> _core.Handle:
         flat, bucket = place
         count = bucket.end - bucket.begin
         address = flat.address_now(bucket)
         memory = (address, count, address, count)
-        return _job.context().start_raw(
-            _ALLREDUCE, *memory, flat.number, op=_AVERAGE, keep=flat.memory()
+        return _job.current().start(
+            name, _ALLREDUCE, *memory, flat.number, op=_AVERAGE, keep=flat.memory()
         )
 
     def synchronize(self) -> None:

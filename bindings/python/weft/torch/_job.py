@@ -22,7 +22,10 @@ class Job:
         self.skips_negotiation = False
         self.moves_p = False  # windows move the associated p with their tensors
         self.optimizers = 0  # that were made distributed with windows of their own
+        # Operations by name. It is None for a rank that is alone.
+        self.named = context.named() if context.size > 1 else None
         self._second: Optional[Context] = None
+        self._made = 0
 
     def second_stages(self) -> Context:
         """The context of second stages of operations (_staged.py). The first call is collective.
@@ -34,6 +37,44 @@ class Job:
             self._second = self.context.split(0, self.context.rank)
         assert self._second is not None
         return self._second
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether operations with names are matched by their order."""
+        return self.named is None or self.skips_negotiation
+
+    def count_optimizer(self) -> int:
+        """How many optimizers were made distributed before this one; the same on all ranks."""
+        self._made += 1
+        return self._made - 1
+
+    def start(self, name: Optional[str], kind: int, *memory: int, **options: Any) -> _core.Handle:
+        """Starts an operation. One with a name is matched by it, the others by their order.
+
+        After set_skip_negotiate_stage(True) the order counts for all.
+        """
+        if name is None or self.named is None or self.skips_negotiation:
+            return self.context.start_raw(kind, *memory, **options)
+        return self.named.start_raw(name, 0, kind, *memory, **options)
+
+    def set_graph(self, graph: _core.Graph, is_weighted: bool) -> None:
+        """Sets the graph of neighbor operations. Collective."""
+        self.context.set_graph(graph, is_weighted)
+        if self.named is not None:
+            self.named.set_graph(graph, is_weighted)
+        self.is_weighted = is_weighted
+
+    def set_machine_graph(self, graph: _core.Graph, is_weighted: bool) -> None:
+        """Sets the graph of machines. Collective; waits for operations by name.
+
+        Operations by name have the graph of machines that the context had when they began.
+        """
+        self.context.set_machine_graph(graph, is_weighted)
+        self.is_machine_weighted = is_weighted
+        if self.named is not None:
+            handles.finish_named()
+            self.named.end()
+            self.named = self.context.named()
 
     def close(self) -> None:
         second, self._second = self._second, None
@@ -136,7 +177,14 @@ def barrier() -> None:
 
 
 def set_skip_negotiate_stage(value: bool) -> None:
-    """Has no effect: Weft does not negotiate. get_skip_negotiate_stage() returns the value."""
+    """Whether operations with names are matched by their order as those without, from now on.
+
+    At first they are matched by name: ranks may start them in any order, and each costs a message
+    to each neighbor, or a round between all ranks, before it runs. True saves that, and all ranks
+    have to start the same operations in the same order. It counts for non-blocking operations that
+    have names and for the distributed optimizers. Collective: all ranks give the same value, while
+    no operation is in flight.
+    """
     current().skips_negotiation = bool(value)
 
 

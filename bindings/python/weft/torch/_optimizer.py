@@ -3,9 +3,10 @@
 A distributed optimizer is an object of a class made for it, which derives from the optimizer's own
 class. It shares the state and the parameter groups of the optimizer that it wraps.
 
-Communication goes in rounds. A round moves every bucket once, in the same order on all ranks,
-whatever order the gradients come in. It begins with the first bucket and ends in synchronize(),
-which step() calls.
+Communication goes in rounds. A round moves every bucket once. It begins with the first bucket and
+ends in synchronize(), which step() calls. Each bucket is submitted by a name, as soon as it is
+ready: the order may differ from rank to rank, as gradients come in any order. After
+set_skip_negotiate_stage(True) the order of the buckets is the same on all ranks.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Distributed:
         self._places: List[Place] = []
         self._outside = [each for each in named.values() if not each.requires_grad]
         self._removers: List[Any] = []
-        self._started: List[_core.Handle] = []  # of this round: one for each place, in order
+        self._started: Dict[int, _core.Handle] = {}  # of this round, by place
+        self._operations = f"{type(self).__mro__[1].__name__}.{_job.current().count_optimizer()}"
         self._ready: List[bool] = []
         self._is_synchronized = False
         self._skips = False
@@ -74,8 +76,8 @@ class Distributed:
         """Passes through the model since the last round."""
         raise NotImplementedError
 
-    def _start(self, place: Place) -> _core.Handle:
-        """Starts the operation of a bucket."""
+    def _start(self, name: str, place: Place) -> _core.Handle:
+        """Starts the operation of a bucket, under this name."""
         raise NotImplementedError
 
     def synchronize(self) -> None:
@@ -91,20 +93,27 @@ class Distributed:
                 flat.attach(bucket)
 
     def _make_ready(self, index: int) -> None:
-        """Starts the bucket's operation, unless one before it is still missing."""
+        """Starts the bucket's operation, unless the order counts and one before it is missing."""
         self._ready[index] = True
-        while len(self._started) < len(self._places) and self._ready[len(self._started)]:
-            self._started.append(self._start(self._places[len(self._started)]))
+        if _job.current().is_ordered:
+            while len(self._started) < len(self._places) and self._ready[len(self._started)]:
+                self._start_at(len(self._started))
+        elif index not in self._started:
+            self._start_at(index)
+
+    def _start_at(self, index: int) -> None:
+        name = f"{self._operations}.{index}"
+        self._started[index] = self._start(name, self._places[index])
 
     def _end_round(self) -> None:
         """Starts all operations that have not been started, and waits for all."""
         try:
             for index in range(len(self._places)):
                 self._make_ready(index)
-            for each in self._started:
+            for each in self._started.values():
                 each.wait()
         finally:
-            self._started = []
+            self._started = {}
             self._ready = [False] * len(self._places)
 
     def _is_due(self) -> bool:

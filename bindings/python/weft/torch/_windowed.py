@@ -118,7 +118,7 @@ class WinPut(Averaging):
 
     dst_weights: Optional[Targets] = None
 
-    def _start(self, place: Place) -> _core.Handle:
+    def _start(self, name: str, place: Place) -> _core.Handle:
         with torch.no_grad():
             place.flat.attach(place.bucket)
         targets = _weights.by_rank("win_put", "dst_weights", self.dst_weights)
@@ -137,7 +137,7 @@ class PullGet(Averaging):
 
     src_weights: Optional[Targets] = None
 
-    def _start(self, place: Place) -> _core.Handle:
+    def _start(self, name: str, place: Place) -> _core.Handle:
         with torch.no_grad():
             place.flat.attach(place.bucket)
         sources = _weights.by_rank("win_get", "src_weights", self.src_weights)
@@ -184,7 +184,7 @@ class PushSum(Windowed):
     def _starts_early(self) -> bool:
         return False
 
-    def _start(self, place: Place) -> _core.Handle:
+    def _start(self, name: str, place: Place) -> _core.Handle:
         flat = place.flat
         window = self._windows[flat]
         z, x, before = flat.memory()

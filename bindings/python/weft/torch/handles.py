@@ -74,6 +74,14 @@ def add(
     return number
 
 
+def finish_named() -> None:
+    """Waits for the operations that have names. Their handles stay valid."""
+    with _lock:
+        pending = [_pending[number] for number in _names.values() if number in _pending]
+    for each in pending:
+        each.operation.wait()
+
+
 def clear() -> None:
     """Forgets all handles."""
     with _lock:

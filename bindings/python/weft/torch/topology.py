@@ -39,8 +39,7 @@ def set_topology(topology: Any = None, is_weighted: bool = False) -> bool:
     size = job.context.size
     graph = _checked(topology, size, "size()") if topology is not None else _default(size)
     if job.is_weighted is not bool(is_weighted) or job.context.graph != graph:
-        job.context.set_graph(graph, bool(is_weighted))
-        job.is_weighted = bool(is_weighted)
+        job.set_graph(graph, bool(is_weighted))
     job.topology = topology
     return True
 
@@ -79,8 +78,7 @@ def set_machine_topology(topology: Any, is_weighted: bool = False) -> bool:
     is_weighted = bool(is_weighted)
     before = job.context.machine_graph
     if before is None or before != graph or job.is_machine_weighted is not is_weighted:
-        job.context.set_machine_graph(graph, is_weighted)
-        job.is_machine_weighted = is_weighted
+        job.set_machine_graph(graph, is_weighted)
     job.machine_topology = topology
     return True
 

@@ -1,0 +1,112 @@
+// Reading, shifting and joining of timelines.
+#include "tools/weft/timeline/files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace weft {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormat = "weft 1";
+constexpr std::uint64_t kLanesOfFile = 1000;  // more than a context has
+
+Status invalid(const std::string& path, std::string_view why) {
+  return Status(Code::invalid_argument, fmt::format("{}: {}", path, why));
+}
+
+bool has_number(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number();
+}
+
+// Whether an event is one that this format has. "M" (names) has no time.
+bool is_event(const json& event) {
+  const auto phase = event.is_object() ? event.find("ph") : event.end();
+  if (!event.is_object() || phase == event.end() || !phase->is_string()) return false;
+  if (!has_number(event, "pid") || !has_number(event, "tid")) return false;
+  return *phase == "M" || has_number(event, "ts");
+}
+
+std::string text_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// What tells the files of one rank apart.
+std::string label(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+}  // namespace
+
+Result<TimelineFile> read_timeline(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return invalid(path, "cannot be read");
+  json document = json::parse(file, nullptr, false);
+  if (document.is_discarded()) return invalid(path, "is no JSON");
+  if (!document.is_object()) return invalid(path, "is no timeline");
+  const auto about = document.find("otherData");
+  if (about == document.end() || !about->is_object() || text_of(*about, "format") != kFormat)
+    return invalid(
+        path, fmt::format("is no timeline of format \"{}\", which WEFT_TRACE writes", kFormat));
+  const auto events = document.find("traceEvents");
+  if (events == document.end() || !events->is_array()) return invalid(path, "has no events");
+  TimelineFile result;
+  result.path = path;
+  result.machine = text_of(*about, "machine");
+  if (has_number(*about, "day_us")) result.day_us = about->at("day_us").get<double>();
+  for (std::size_t i = 0; i < events->size(); ++i) {
+    json& event = events->at(i);
+    if (!is_event(event)) return invalid(path, fmt::format("event {} cannot be understood", i));
+    result.events.push_back(std::move(event));
+  }
+  return result;
+}
+
+std::vector<nlohmann::json> merge_timelines(std::vector<TimelineFile> files) {
+  // The offset of a machine is that of its first file: a later one may have a clock that was set
+  // meanwhile.
+  std::map<std::string, double> offsets;
+  for (const TimelineFile& file : files) offsets.emplace(file.machine, file.day_us);
+  double first = std::numeric_limits<double>::max();
+  for (const TimelineFile& file : files) {
+    for (const json& event : file.events)
+      if (event.contains("ts"))
+        first = std::min(first, event["ts"].get<double>() + offsets.at(file.machine));
+  }
+  std::map<std::int64_t, std::uint64_t> files_of_rank;
+  std::vector<json> all;
+  for (TimelineFile& file : files) {
+    const double shift = offsets.at(file.machine) - first;
+    std::uint64_t number = 0;
+    if (!file.events.empty())
+      number = files_of_rank[file.events.front()["pid"].get<std::int64_t>()]++;
+    for (json& event : file.events) {
+      if (event.contains("ts")) event["ts"] = event["ts"].get<double>() + shift;
+      if (number != 0) event["tid"] = event["tid"].get<std::uint64_t>() + number * kLanesOfFile;
+      if (event.contains("id2"))
+        event["id2"] = {{"local", fmt::format("{}:{}", number, text_of(event["id2"], "local"))}};
+      if (text_of(event, "name") == "thread_name" && event.contains("args"))
+        event["args"]["name"] =
+            fmt::format("{} ({})", text_of(event["args"], "name"), label(file.path));
+      all.push_back(std::move(event));
+    }
+  }
+  return all;
+}
+
+std::string timeline_text(const std::vector<nlohmann::json>& events) {
+  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  for (std::size_t i = 0; i < events.size(); ++i) text += (i == 0 ? "" : ",\n") + events[i].dump();
+  return text + "\n],\"otherData\":{\"format\":\"" + kFormat + "\"}}\n";
+}
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+// weft timeline: the files that WEFT_TRACE has written, as one, and where the time went.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "tools/weft/commands.h"
+#include "tools/weft/common/save.h"
+#include "tools/weft/timeline/files.h"
+#include "tools/weft/timeline/summary.h"
+
+namespace weft {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string output;
+  std::string json;
+};
+
+constexpr const char* kExamples = R"(
+WEFT_TRACE=/tmp/trace-{rank}.json makes each rank write what its lanes did; contexts that were made of
+one, and operations by name, write files of their own beside it. A merged file opens in
+https://ui.perfetto.dev and chrome://tracing. The files of several machines are as far apart as the
+clocks of the machines say.
+
+Examples:
+  WEFT_TRACE=/tmp/trace-{rank}.json weft run -n 4 -- ./train
+  weft timeline merge /tmp/trace-*.json* --output all.json
+  weft timeline show all.json                    per rank: operations, names, combining, waiting
+  weft timeline show /tmp/trace-*.json* --json)";
+
+int fail(const Status& status) {
+  fmt::print(stderr, "weft timeline: {}\n", status.text());
+  return status.code() == Code::invalid_argument ? kUsageError : 1;
+}
+
+Result<std::vector<nlohmann::json>> read_all(const Arguments& arguments) {
+  std::vector<TimelineFile> files;
+  for (const std::string& path : arguments.files) {
+    WEFT_ASSIGN(TimelineFile file, read_timeline(path));
+    files.push_back(std::move(file));
+  }
+  return merge_timelines(std::move(files));
+}
+
+Status merge(const Arguments& arguments) {
+  WEFT_ASSIGN(const std::vector<nlohmann::json> events, read_all(arguments));
+  return save(arguments.output, timeline_text(events));
+}
+
+Status show(const Arguments& arguments) {
+  WEFT_ASSIGN(const std::vector<nlohmann::json> events, read_all(arguments));
+  std::string rows;
+  for (const TimelineOfRank& rank : summarize(events)) {
+    rows += to_json(rank).dump() + "\n";
+    if (arguments.json == "-") continue;
+    for (const std::string& line : describe(rank)) fmt::print("{}\n", line);
+  }
+  if (arguments.json == "-") fmt::print("{}", rows);
+  return arguments.json.empty() || arguments.json == "-" ? Status() : save(arguments.json, rows);
+}
+
+}  // namespace
+
+void add_timeline(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("timeline", "Join the timelines of ranks, and say where the time went");
+  command->require_subcommand(1);
+  command->footer(kExamples);
+  const auto arguments = std::make_shared<Arguments>();
+  const auto add = [&](const char* name, const char* about, Status (*act)(const Arguments&)) {
+    CLI::App* sub = command->add_subcommand(name, about);
+    sub->add_option("files", arguments->files, "Timelines, as WEFT_TRACE writes them")->required();
+    sub->callback([&action, arguments, act] {
+      action = [arguments, act] {
+        const Status status = act(*arguments);
+        return status.ok() ? 0 : fail(status);
+      };
+    });
+    return sub;
+  };
+  add("merge", "Put the files on one clock, as one file", merge)
+      ->add_option("-o,--output", arguments->output, "The file")
+      ->required();
+  add_json_option(*add("show", "Say where the time went", show), arguments->json,
+                  "One JSON object per rank");
+}
+
+}  // namespace weft
