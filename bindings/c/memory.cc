@@ -38,6 +38,30 @@ weft_code weft_deallocate(void* memory) {
   });
 }
 
+weft_code weft_memory_place(const void* memory, weft_memory_kind* kind, int32_t* device) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_not_null(kind, "kind"));
+    WEFT_RETURN_IF_ERROR(check_not_null(device, "device"));
+    const weft::MemoryPlace place = weft::memory_place(memory);
+    *kind = static_cast<weft_memory_kind>(place.kind);
+    *device = place.device;
+    return {};
+  });
+}
+
+weft_code weft_allocate_on_device(size_t bytes, int32_t device, void** memory) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_not_null(memory, "memory"));
+    *memory = nullptr;
+    WEFT_ASSIGN(*memory, weft::allocate(bytes, weft::Device{device}));
+    return {};
+  });
+}
+
+weft_code weft_deallocate_on_device(void* memory, int32_t device) {
+  return call(__func__, [&] { return weft::deallocate(memory, weft::Device{device}); });
+}
+
 weft_code weft_get_heap_usage(weft_heap_usage* usage) {
   return call(__func__, [&]() -> Status {
     const weft::HeapUsage found = weft::heap_usage();

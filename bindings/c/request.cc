@@ -145,6 +145,7 @@ Status convert(const weft_request& from, Converted& converted) {
     WEFT_RETURN_IF_ERROR(check_number("algorithm", from.algorithm, WEFT_HIERARCHICAL, "algorithm"));
     to.algorithm = static_cast<AllreduceAlgorithm>(from.algorithm);
   }
+  if (from.stream != nullptr) to.stream = Stream{from.stream->handle};
   if (is_used(kRoot)) to.root = from.root;
   if (is_used(kPeer)) to.peer = from.peer;
   if (from.operation == WEFT_SEND) {

@@ -147,7 +147,9 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
                                 membership_,
                                 first_failure_,
                                 [this](const std::shared_ptr<PendingOperation>& whole,
-                                       const Status& status) { part_ended(whole, status); }};
+                                       const Status& status) { return part_ended(whole, status); },
+                                [this](const std::shared_ptr<PendingOperation>& whole,
+                                       const Status& status) { whole_ended(whole, status); }};
   auto side = std::make_unique<SideLane>(around, addresses, lane, std::move(ways.interface),
                                          trace_.add_lane(fmt::format("lane {}", number)));
   WEFT_RETURN_IF_ERROR(side->start());
@@ -165,6 +167,7 @@ void Context::Core::wake() {
 
 void Context::Core::close() {
   if (std::exchange(closed_, true)) return;
+  bell_->silence();
   sides_.close();
   windows_.close(Status(Code::closed, "the context of this window was closed", config_.rank));
   lane_.close(
@@ -189,6 +192,17 @@ Status Context::Core::admit(const std::shared_ptr<PendingOperation>& operation) 
   return {};
 }
 
+Status Context::Core::bind(const Request& request, PendingOperation& operation) {
+  if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.invocation);
+  Request staged = request;
+  WEFT_ASSIGN(operation.stage, stage_gpu_memory({&staged, 1}, config_.rank, bell_));
+  Status status = binder_.bind(staged, operation.invocation);
+  if (operation.stage == nullptr) return status;
+  operation.invocation.call.gate = operation.stage.get();
+  if (!status.ok()) operation.stage->ended(status);
+  return status;
+}
+
 Status Context::Core::run(const Request& request) {
   const Lane::Hold hold(lane_);
   if (has_failed()) return lane_.failure();
@@ -197,7 +211,7 @@ Status Context::Core::run(const Request& request) {
     if (last_requests_.repeats(next, request, plans_.generation())) return lane_.repeat(next);
   }
   std::shared_ptr<PendingOperation> operation = lane_.blocking_operation();
-  if (Status status = binder_.bind(request, operation->invocation); !status.ok()) {
+  if (Status status = bind(request, *operation); !status.ok()) {
     lane_.keep(std::move(operation));
     return status;
   }
@@ -208,7 +222,7 @@ Status Context::Core::run(const Request& request) {
     lane_.keep(std::move(operation));
     return status;
   }
-  if (begins_there && !operation->is_in_parts)
+  if (begins_there && !operation->is_in_parts && operation->stage == nullptr)
     last_requests_.remember(next, request, plans_.generation());
   return lane_.drive_to_end(std::move(operation));
 }
@@ -218,7 +232,7 @@ Result<Handle> Context::Core::start(const Request& request) {
   const Lane::Hold hold(lane_);
   if (has_failed()) return lane_.failure();
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
-  WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
+  WEFT_RETURN_IF_ERROR(bind(request, *operation));
   WEFT_RETURN_IF_ERROR(admit(operation));
   lane_.leave();
   return Handle(std::move(operation));
@@ -237,9 +251,10 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
     status = lane_.repeat_until_ns(next, end_ns, shared_lane(), operation);
   } else {
     operation = Lane::new_operation(shared_lane());
-    WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
+    WEFT_RETURN_IF_ERROR(bind(request, *operation));
     WEFT_RETURN_IF_ERROR(admit(operation));
-    if (is_free && !operation->is_in_parts && !is_of_some_ranks(request.collective))
+    if (is_free && !operation->is_in_parts && operation->stage == nullptr &&
+        !is_of_some_ranks(request.collective))
       last_requests_.remember(next, request, plans_.generation());
     if (lane_.drive_until_ns(*operation, end_ns)) {
       status = operation->status;
@@ -254,7 +269,7 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
 Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& request) {
   if (has_failed()) return lane_.failure();
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
-  WEFT_RETURN_IF_ERROR(binder_.bind(request, operation->invocation));
+  WEFT_RETURN_IF_ERROR(bind(request, *operation));
   WEFT_RETURN_IF_ERROR(admit(operation));
   return operation;
 }
@@ -374,6 +389,8 @@ std::string Context::Core::explain() {
     text += fmt::format("  uses all rails until all ranks have joined: {} of {} have\n",
                         machines_.ranks_read(), config_.size);
   }
+  if (const std::string gpu = describe_gpu_memory(); !gpu.empty())
+    text += fmt::format("  memory of GPUs: {}\n", gpu);
   text += last->execution.describe();
   return text + peers_.describe_paths(last->execution.call());
 }

@@ -32,6 +32,7 @@
 #include "engine/context/ways.h"
 #include "engine/context/windows.h"
 #include "engine/control/control.h"
+#include "engine/gpu/gpu.h"
 
 namespace weft {
 
@@ -89,6 +90,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   [[nodiscard]] Result<std::shared_ptr<PendingOperation>> begin(const Request& request);
   // token: ends the context with this error.
   void fail(const Status& why) { failures_.fail(why); }
+  // For operands in memory of GPUs, whose place blocks take. any thread
+  [[nodiscard]] const std::shared_ptr<GpuBell>& bell() const { return bell_; }
   // Whether the operation could begin with these operands.
   [[nodiscard]] Status check(const Request& request);
 
@@ -108,6 +111,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   [[nodiscard]] bool has_failed();
   // Cuts the operation if it is large, and starts it on all lanes.
   Status admit(const std::shared_ptr<PendingOperation>& operation);
+  // Puts blocks in the place of memory of GPUs, and binds the request to the operation.
+  Status bind(const Request& request, PendingOperation& operation);
 
   void look_around() override { failures_.look_around(); }
   Status look_for_strays() override { return control_.find_stray(); }
@@ -116,8 +121,11 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   }
   void wake();
   Status connect(Invocation&) override { return {}; }
-  void part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
-    if (whole->end_part(status)) lane_.complete(whole);
+  bool part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+    return whole->end_part(status);
+  }
+  void whole_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+    lane_.complete(whole, status);
   }
   // Called when the machine records of all ranks have been read. `policies` is an error if two
   // ranks have different rail policies.
@@ -129,6 +137,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Hardware hardware_;
   std::uint32_t splits_ = 0;  // contexts that were made of this one
 
+  const std::shared_ptr<GpuBell> bell_ = std::make_shared<GpuBell>([this] { wake(); });
   Trace trace_;
   Lane lane_;
   MachineTable machines_;

@@ -28,8 +28,11 @@ struct LaneSurroundings {
   Membership& membership;
   FirstFailure& first_failure;
   // Called when a part of an operation has ended, from the thread of the lane.
-  std::function<void(const std::shared_ptr<PendingOperation>& whole, const Status& status)>
+  std::function<bool(const std::shared_ptr<PendingOperation>& whole, const Status& status)>
       part_ended;
+  // Called when the last part has ended, from the thread of the lane that has ended it.
+  std::function<void(const std::shared_ptr<PendingOperation>& whole, const Status& status)>
+      whole_ended;
 };
 
 // Threads: post() of the lane, wake() and close() may be called by any thread, the other functions
@@ -55,8 +58,11 @@ class SideLane : private LaneObserver {
     failures_.fail(status, touched_output);
   }
   Status connect(Invocation& part) override;
-  void part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
-    around_.part_ended(whole, status);
+  bool part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+    return around_.part_ended(whole, status);
+  }
+  void whole_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+    around_.whole_ended(whole, status);
   }
 
   const LaneSurroundings around_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/context/operands.h"
+#include "engine/gpu/gpu.h"
 #include "verbs/base/base.h"
 #include "verbs/bond/bond.h"
 
@@ -99,6 +100,7 @@ Status Windows::check(const Output& tensor, std::string_view name) {
   if (tensor.data == nullptr && tensor.count != 0) return invalid("the tensor is null");
   if (!is_count_of_memory(tensor.count, tensor.type))
     return invalid(fmt::format("{} elements fit in no memory", tensor.count));
+  WEFT_RETURN_IF_ERROR(check_host_memory("win_create", tensor.data));
   const std::lock_guard lock(mutex_);
   if (windows_.contains(name)) return invalid("there is a window of that name");
   return {};

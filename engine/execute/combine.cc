@@ -23,6 +23,7 @@ constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
 Execution::State Execution::advance() {
   moved_ = false;
   if (state_ != State::running) return state_;
+  if (call_.gate != nullptr && !await_input()) return state_;
   if (brief_ && !advance_brief()) return state_;
   const bool credits_posted = post_credits();
   pump_sends();
@@ -43,6 +44,16 @@ Execution::State Execution::advance() {
   moved_ = true;
   end();
   return state_;
+}
+
+// Returns whether the input is there.
+bool Execution::await_input() {
+  if (!call_.gate->is_open()) return false;
+  const Status status = std::exchange(call_.gate, nullptr)->gate_status();
+  moved_ = true;
+  if (status.ok()) return true;
+  fail(status);
+  return false;
 }
 
 CombineFunction Execution::function_of(const Step& step) const {
@@ -341,6 +352,7 @@ bool Execution::waits_for_this_core() {
 // earlier one is missing.
 void Execution::missing(std::vector<Missing>& into) {
   into.clear();
+  if (call_.gate != nullptr) return;  // it waits for no rank yet
   const auto silent = [this](Endpoint* endpoint) {
     return endpoint->front(options_.channel).header == nullptr;
   };

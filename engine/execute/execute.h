@@ -98,6 +98,16 @@ struct ExecutionOptions {
   TraceRing* trace = nullptr;      // the lane's ring, which may be off; never null in an Execution
 };
 
+// What the input of an operation waits for: a copy from a GPU, for example.
+class InputGate {
+ public:
+  virtual ~InputGate() = default;
+  // Whether the input is there, or never will be.
+  [[nodiscard]] virtual bool is_open() = 0;
+  // ok, or why the input will never be there. Once the gate is open.
+  [[nodiscard]] virtual Status gate_status() = 0;
+};
+
 // What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`
 // and `out` follow the plan's edge indices, ascending ranks.
 struct Call {
@@ -124,6 +134,7 @@ struct Call {
   std::uint16_t agreement = 0;  // agreement_of() the request
   // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
   int rail = kAnyRail;
+  InputGate* gate = nullptr;  // nothing is read or sent before it is open; nullptr: it is
   int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such
@@ -311,6 +322,8 @@ class Execution {
   [[nodiscard]] bool is_as_expected(const InEdge& edge, const WireHeader& header,
                                     std::uint64_t bytes) const;
   void combine_brief(const Step& step);
+
+  bool await_input();
 
   // combine.cc
   [[nodiscard]] CombineFunction function_of(const Step& step) const;

@@ -126,17 +126,57 @@ void Lane::take_posted() {
 void Lane::end(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
   in_flight_.fetch_sub(1, std::memory_order_acq_rel);
   const bool is_part = operation->whole != nullptr || operation->is_in_parts;
-  if (!is_part) return callbacks_.complete(operation, status);
-  observer_.part_ended(operation->whole != nullptr ? operation->whole : operation, status);
-}
-
-void Lane::complete(const std::shared_ptr<PendingOperation>& whole) {
-  Status status;
+  if (!is_part) return conclude(operation, status);
+  const std::shared_ptr<PendingOperation>& whole =
+      operation->whole != nullptr ? operation->whole : operation;
+  if (!observer_.part_ended(whole, status)) return;
+  Status first;
   {
     const std::lock_guard lock(whole->mutex);
-    status = whole->part_failure;
+    first = whole->part_failure;
   }
-  callbacks_.complete(whole, std::move(status));
+  conclude(whole, first);
+}
+
+// The end of a staged operation: its output is on its way to the caller's memory.
+class Lane::TakingAway final : public LaneTask {
+ public:
+  TakingAway(Lane& lane, std::shared_ptr<PendingOperation> operation, const Status& status)
+      : lane_(lane), operation_(std::move(operation)), status_(status) {
+    operation_->stage->ended(status_);
+  }
+
+  bool advance() override {
+    if (is_over() || !operation_->stage->is_over()) return false;
+    if (status_.ok()) status_ = operation_->stage->output_status();
+    lane_.completed(std::exchange(operation_, nullptr), status_);
+    return true;
+  }
+  void abandon(const Status&) override { operation_->stage->wait_until_over(); }
+  [[nodiscard]] bool is_over() const override { return operation_ == nullptr; }
+  [[nodiscard]] const Status& status() const override { return status_; }
+
+ private:
+  Lane& lane_;
+  std::shared_ptr<PendingOperation> operation_;
+  Status status_;
+};
+
+// The operation has run: what is left to do is its stage's.
+void Lane::conclude(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
+  if (operation->stage == nullptr) return completed(operation, status);
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  tasks_.push_back({std::make_shared<TakingAway>(*this, operation, status), nullptr});
+  stirred_ = true;
+}
+
+void Lane::completed(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
+  if (operation->is_in_parts) return observer_.whole_ended(operation, status);
+  callbacks_.complete(operation, status);
+}
+
+void Lane::complete(const std::shared_ptr<PendingOperation>& whole, const Status& status) {
+  callbacks_.complete(whole, status);
   wake();
 }
 

@@ -51,8 +51,12 @@ class LaneObserver {
   // Called before a part of an operation begins that another lane has cut off. The observer
   // replaces the peers, which are that lane's, by those of this lane.
   virtual Status connect(Invocation& part) = 0;
-  // Called when this lane has ended its part of an operation that runs on several lanes.
-  virtual void part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) = 0;
+  // Called when this lane has ended its part of an operation that runs on several lanes. Returns
+  // whether it was the last part.
+  virtual bool part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) = 0;
+  // Called when all parts of such an operation have ended.
+  virtual void whole_ended(const std::shared_ptr<PendingOperation>& whole,
+                           const Status& status) = 0;
 };
 
 struct LaneOptions {
@@ -109,7 +113,10 @@ class Lane {
   // An operation for a blocking call: that of the last such call, to be used again, or a new one.
   // drive_to_end() and keep() give it back.
   [[nodiscard]] std::shared_ptr<PendingOperation> blocking_operation();
-  void keep(std::shared_ptr<PendingOperation> operation) { spare_ = std::move(operation); }
+  void keep(std::shared_ptr<PendingOperation> operation) {
+    operation->stage = nullptr;
+    spare_ = std::move(operation);
+  }
   // Begins the operation now, or when its turn comes.
   void admit(std::shared_ptr<PendingOperation> operation);
   // To be called after admit() by a caller that does not wait: sends what was posted, and leaves
@@ -149,14 +156,14 @@ class Lane {
   // Ends an operation that never ran on the lane itself, for example one that the attendant has
   // carried out by others. Its handle and callbacks are told.
   void end_outside(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
-    callbacks_.complete(operation, status);
+    conclude(operation, status);
   }
 
   // For lanes with `runs_parts`, any thread: hands over a part of an operation, which the thread
   // begins after the parts that were posted before. The thread must have been started.
   void post(std::shared_ptr<PendingOperation> part);
   // Any thread: completes an operation all of whose parts have ended, and wakes who waits for it.
-  void complete(const std::shared_ptr<PendingOperation>& whole);
+  void complete(const std::shared_ptr<PendingOperation>& whole, const Status& status);
   // Any thread. Whether no operation is in flight; those that are posted count.
   [[nodiscard]] bool has_none_in_flight() const {
     return in_flight_.load(std::memory_order_acquire) == 0;
@@ -207,11 +214,14 @@ class Lane {
 
  private:
   class Waiting;
+  class TakingAway;
 
   void begin(LaneSlot& slot, bool is_again);
   void begin_ready();
   void take_posted();
   void end(const std::shared_ptr<PendingOperation>& operation, const Status& status);
+  void conclude(const std::shared_ptr<PendingOperation>& operation, const Status& status);
+  void completed(const std::shared_ptr<PendingOperation>& operation, const Status& status);
   bool advance_all();
   void take_turn();
   bool advance_running();

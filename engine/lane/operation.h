@@ -14,6 +14,23 @@ namespace weft {
 
 class Lane;
 
+// What stands between an operation and memory that it cannot use itself, for example that of a GPU.
+// It brings the input before the operation runs, and takes the output away when it has ended.
+//
+// The holder of a lane's token calls ended() and what follows; the gate's functions may be called
+// by several lanes at once.
+class OperandStage : public InputGate {
+ public:
+  // The operation has ended. If it ended well, its output is on its way from now on.
+  virtual void ended(const Status& status) = 0;
+  // Whether nothing is on its way any more.
+  [[nodiscard]] virtual bool is_over() = 0;
+  // Waits until then; the way to a GPU is a copy, which is short.
+  virtual void wait_until_over() = 0;
+  // ok, or why the output did not arrive. Once it is over.
+  [[nodiscard]] virtual Status output_status() = 0;
+};
+
 // Everything that an execution needs to start. The spans of `call` point to data that lives as long
 // as the graph or the plan, or into the vectors here. They stay valid if an Invocation is moved.
 struct Invocation {
@@ -47,9 +64,10 @@ class PendingOperation {
     return --parts == 0;
   }
 
-  const std::weak_ptr<Lane> lane;  // locking it keeps the lane's context alive
-  Invocation invocation;           // until the operation begins
-  bool has_handle = false;         // set before the operation is admitted
+  const std::weak_ptr<Lane> lane;       // locking it keeps the lane's context alive
+  Invocation invocation;                // until the operation begins
+  bool has_handle = false;              // set before the operation is admitted
+  std::shared_ptr<OperandStage> stage;  // the same; null: the operation uses the caller's memory
   std::atomic<bool> done{false};
   Status status;
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "engine/control/control.h"
+#include "engine/gpu/gpu.h"
 #include "engine/lane/lane.h"
 #include "engine/trace/trace.h"
 
@@ -31,6 +32,8 @@ class NamedHost {
   [[nodiscard]] virtual std::int64_t deadline_ms() const = 0;
   // Whether all ranks share memory.
   [[nodiscard]] virtual bool is_one_machine() const = 0;
+  // For operands in memory of GPUs.
+  [[nodiscard]] virtual const std::shared_ptr<GpuBell>& bell() = 0;
   // Where lanes are added at setup.
   [[nodiscard]] virtual Trace& trace() = 0;
   // The lane. The pointer keeps the context alive.

@@ -62,6 +62,13 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
     return invalid(
         fmt::format("a name of {} bytes is longer than {}", name.size(), kMostNameBytes));
   WEFT_RETURN_IF_ERROR(check(name, requests));
+  std::vector<Request> staged;
+  std::shared_ptr<OperandStage> stage;
+  if (requests.front().stream || may_have_gpu_memory()) {
+    staged.assign(requests.begin(), requests.end());
+    WEFT_ASSIGN(stage, stage_gpu_memory(staged, host_->rank(), host_->bell()));
+    requests = staged;
+  }
   auto work = std::make_shared<Work>();
   work->name = name;
   work->priority = priority;
@@ -78,11 +85,13 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
     WEFT_ASSIGN(work->edges, named::edges_of(work->request(), *graph, host_->rank()));
     WEFT_RETURN_IF_ERROR(named::check_parts(work->request(), *work->edges));
   }
-  return hand_over(work);
+  return hand_over(work, std::move(stage));
 }
 
-Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work) {
+Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work,
+                                      std::shared_ptr<OperandStage> stage) {
   work->operation = Lane::new_operation(lane_);
+  work->operation->stage = std::move(stage);
   work->submitted_ns = now_ns();
   bool is_first = false;
   {
@@ -153,7 +162,32 @@ bool NamedObject::take_submissions(std::int64_t now) {
   }
   for (const std::shared_ptr<Work>& work : works) {
     timeline_.taken(*work);
+    take(work, now);
+  }
+  return !works.empty();
+}
+
+void NamedObject::take(const std::shared_ptr<Work>& work, std::int64_t now) {
+  if (work->operation->stage == nullptr) {
     begin(work, now);
+  } else {
+    staged_.push_back(work);
+  }
+}
+
+// Begins the operations whose input has come from a GPU.
+bool NamedObject::begin_staged(std::int64_t now) {
+  const auto ready = std::ranges::stable_partition(
+      staged_, [](const auto& work) { return !work->operation->stage->is_open(); });
+  const std::vector<std::shared_ptr<Work>> works(ready.begin(), ready.end());
+  staged_.erase(ready.begin(), ready.end());
+  for (const std::shared_ptr<Work>& work : works) {
+    const Status status = work->operation->stage->gate_status();
+    if (status.ok()) {
+      begin(work, now);
+    } else {
+      end(*work, status);
+    }
   }
   return !works.empty();
 }
@@ -206,6 +240,7 @@ void NamedObject::read(Rank from, std::span<const std::byte> message) {
 bool NamedObject::advance() {
   now_ns_ = now_ns();
   bool moved = take_submissions(now_ns_);
+  if (!staged_.empty()) moved |= begin_staged(now_ns_);
   moved |= host_->advance_mail(reader_);
   moved |= all_.advance(now_ns_);
   moved |= neighbors_.advance(now_ns_);
@@ -214,7 +249,8 @@ bool NamedObject::advance() {
 }
 
 bool NamedObject::is_idle() const {
-  return all_.is_idle() && neighbors_.is_idle() && !has_submitted_.load(std::memory_order_acquire);
+  return all_.is_idle() && neighbors_.is_idle() && staged_.empty() &&
+         !has_submitted_.load(std::memory_order_acquire);
 }
 
 std::int64_t NamedObject::next_ns() const {
@@ -252,6 +288,7 @@ void NamedObject::abandon(const Status& why) {
     has_submitted_.store(false, std::memory_order_relaxed);
   }
   for (const std::shared_ptr<Work>& work : works) end(*work, why);
+  for (const std::shared_ptr<Work>& work : std::exchange(staged_, {})) end(*work, why);
   all_.abandon(why);
   neighbors_.abandon(why);
 }

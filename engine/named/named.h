@@ -57,9 +57,12 @@ class NamedObject final : public LaneAttendant {
 
  private:
   Status check(std::string_view name, std::span<const Request> requests) const;
-  Result<Handle> hand_over(const std::shared_ptr<named::Work>& work);
+  Result<Handle> hand_over(const std::shared_ptr<named::Work>& work,
+                           std::shared_ptr<OperandStage> stage = nullptr);
   bool take_submissions(std::int64_t now);
+  void take(const std::shared_ptr<named::Work>& work, std::int64_t now);
   void begin(const std::shared_ptr<named::Work>& work, std::int64_t now);
+  bool begin_staged(std::int64_t now);
   void read(Rank from, std::span<const std::byte> message);
   void end(named::Work& work, const Status& status);
   void check_deadline(std::int64_t now);
@@ -72,7 +75,8 @@ class NamedObject final : public LaneAttendant {
   named::AllWorks all_;
   named::NeighborWorks neighbors_;
   const Mail::Reader reader_;
-  std::int64_t now_ns_ = 0;  // of this turn
+  std::vector<std::shared_ptr<named::Work>> staged_;  // whose input is not there yet
+  std::int64_t now_ns_ = 0;                           // of this turn
   std::int64_t next_look_ns_ = 0;
   std::int64_t told_ns_ = 0;  // when the log was last told who is waited for
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/gpu/gpu.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -74,7 +75,7 @@ Status WindowObject::check_tensor(std::string_view what, const Output& x) const 
                                      weft::name(shape_.type), x.count, weft::name(x.type)));
   }
   if (x.data == nullptr && x.count != 0) return invalid(what, "was given a null tensor");
-  return {};
+  return named(what, check_host_memory(what, x.data));
 }
 
 Status WindowObject::check_raw(std::string_view what, const void* data, std::size_t count,
@@ -82,7 +83,7 @@ Status WindowObject::check_raw(std::string_view what, const void* data, std::siz
   if (data == nullptr && count != 0) return invalid(what, "was given null memory");
   if (count > std::numeric_limits<std::size_t>::max() / size_of(type))
     return invalid(what, fmt::format("was given {} elements, which fit in no memory", count));
-  return {};
+  return named(what, check_host_memory(what, data));
 }
 
 Status WindowObject::check_signal(std::string_view what, int number) const {

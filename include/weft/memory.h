@@ -11,6 +11,7 @@
 #include <weft/status.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,29 @@ struct HeapUsage {
   std::size_t huge_bytes = 0;  // bytes that the kernel agreed to back with huge pages
   std::string backing;         // "memfd", or the directory
 };
+
+// What kind of memory a pointer leads to. Operations take every kind.
+enum class MemoryKind : std::uint8_t {
+  host,     // any memory that CUDA does not know
+  pinned,   // host memory that CUDA has pinned
+  managed,  // moves between host and GPU as it is touched
+  device,   // a GPU's: cudaMalloc, its pools, mapped virtual memory
+};
+struct MemoryPlace {
+  MemoryKind kind = MemoryKind::host;
+  int device = -1;  // by CUDA's number; -1: none
+};
+[[nodiscard]] MemoryPlace memory_place(const void* pointer);
+
+// A GPU, by CUDA's number.
+struct Device {
+  int number = 0;
+};
+// Memory of a GPU, as cuMemAlloc() gives it in the primary context. `unavailable`: there is no such
+// GPU, or no driver, and the text says what is missing.
+[[nodiscard]] Result<void*> allocate(std::size_t bytes, Device device);
+// Gives it back. nullptr is legal. invalid_argument: it is no memory of a GPU.
+Status deallocate(void* pointer, Device device);
 
 // At least `bytes` of zeroed shared memory; 0 bytes is legal. It is aligned to 64 bytes, from 4 KiB
 // on to 4 KiB, and from 1 MiB on to 2 MiB.

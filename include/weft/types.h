@@ -176,6 +176,12 @@ enum class AllreduceAlgorithm : std::uint8_t {
 // Accepts what name() returns, "mesh" (Canary's name for split), and "auto".
 [[nodiscard]] Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view name);
 
+// A stream of a GPU: a CUstream or cudaStream_t. nullptr is the default stream.
+struct Stream {
+  void* handle = nullptr;
+  friend bool operator==(const Stream&, const Stream&) = default;
+};
+
 // A call. Fields that an operation does not use keep their defaults.
 struct Request {
   Collective collective = Collective::barrier;
@@ -193,6 +199,10 @@ struct Request {
   double pair_weight = 0.5;
   // neighbor_allreduce, and by machines hierarchical_neighbor_allreduce; nullptr: nothing given.
   const NeighborWeights* weights = nullptr;
+  // For memory of a GPU. The operation begins behind what is queued in the stream when it is called,
+  // and what is queued there later waits for its end. Without a stream, it begins behind what is
+  // queued in the default stream, and its end is known by the call's return or its handle alone.
+  std::optional<Stream> stream{};
 
   [[nodiscard]] bool names_all_peers() const { return weights != nullptr && weights->names_all(); }
 };

@@ -106,11 +106,12 @@ void run_raw(const PyContext& self, int kind, std::uintptr_t x, std::size_t nx, 
              std::size_t ny, int dtype, int op, int algorithm, Rank root, Rank peer, bool receives,
              nb::handle counts, nb::handle receive_counts, nb::handle group,
              std::optional<double> self_weight, std::optional<double> pair_weight,
-             nb::handle sources, nb::handle destinations, bool push_sum, nb::handle kept) {
-  with_request(
-      {kind, x, nx, y, ny, dtype, op, algorithm}, root, peer, receives,
-      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum},
-      [&](const Request& request) { run(self, request, kept); });
+             nb::handle sources, nb::handle destinations, bool push_sum,
+             std::optional<std::uintptr_t> stream, nb::handle kept) {
+  with_request({kind, x, nx, y, ny, dtype, op, algorithm}, root, peer, receives,
+               {counts, receive_counts, group, sources, destinations, self_weight, pair_weight,
+                push_sum, stream},
+               [&](const Request& request) { run(self, request, kept); });
 }
 
 std::unique_ptr<Operation> start(const PyContext& self, const Request& request, nb::object kept) {
@@ -129,10 +130,12 @@ std::unique_ptr<Operation> start_raw(const PyContext& self, int kind, std::uintp
                                      nb::handle counts, nb::handle receive_counts, nb::handle group,
                                      std::optional<double> self_weight,
                                      std::optional<double> pair_weight, nb::handle sources,
-                                     nb::handle destinations, bool push_sum, nb::object kept) {
+                                     nb::handle destinations, bool push_sum,
+                                     std::optional<std::uintptr_t> stream, nb::object kept) {
   return with_request(
       {kind, x, nx, y, ny, dtype, op, algorithm}, root, peer, receives,
-      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum},
+      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum,
+       stream},
       [&](const Request& request) { return start(self, request, std::move(kept)); });
 }
 
@@ -189,7 +192,7 @@ std::string describe(const PyContext& self) {
                      nb::arg("group") = nb::none(), nb::arg("self_weight") = nb::none(),       \
                      nb::arg("pair_weight") = nb::none(), nb::arg("sources") = nb::none(),     \
                      nb::arg("destinations") = nb::none(), nb::arg("push_sum") = false,        \
-                     nb::arg("keep") = nb::none()
+                     nb::arg("stream") = nb::none(), nb::arg("keep") = nb::none()
 
 #define WEFT_RAW_SIGNATURE(name, result)                                                     \
   nb::sig("def " name                                                                        \
@@ -202,7 +205,7 @@ std::string describe(const PyContext& self) {
           "sources: collections.abc.Mapping[int, float] | None = None, "                     \
           "destinations: collections.abc.Mapping[int, float] | "                             \
           "collections.abc.Sequence[int] | None = None, "                                    \
-          "push_sum: bool = False, keep: object = None) -> " result)
+          "push_sum: bool = False, stream: int | None = None, keep: object = None) -> " result)
 
 }  // namespace
 

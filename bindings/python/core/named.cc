@@ -57,19 +57,17 @@ std::unique_ptr<Operation> give(const SharedNamed& open, Result<Handle> started,
                                      open->has_no_thread);
 }
 
-std::unique_ptr<Operation> start_raw(const PyNamed& self, const std::string& name, int priority,
-                                     int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y,
-                                     std::size_t ny, int dtype, int op, int algorithm, Rank root,
-                                     Rank peer, bool receives, nb::handle counts,
-                                     nb::handle receive_counts, nb::handle group,
-                                     std::optional<double> self_weight,
-                                     std::optional<double> pair_weight, nb::handle sources,
-                                     nb::handle destinations, bool push_sum, nb::object kept) {
+std::unique_ptr<Operation> start_raw(
+    const PyNamed& self, const std::string& name, int priority, int kind, std::uintptr_t x,
+    std::size_t nx, std::uintptr_t y, std::size_t ny, int dtype, int op, int algorithm, Rank root,
+    Rank peer, bool receives, nb::handle counts, nb::handle receive_counts, nb::handle group,
+    std::optional<double> self_weight, std::optional<double> pair_weight, nb::handle sources,
+    nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream, nb::object kept) {
   const SharedNamed open = opened(self);
   CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
   arguments.set_peers(root, peer, receives);
-  arguments.set_options(
-      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum});
+  arguments.set_options({counts, receive_counts, group, sources, destinations, self_weight,
+                         pair_weight, push_sum, stream});
   Result<Handle> started = [&]() -> Result<Handle> {
     const GilReleased released;
     return open->named.start(name, arguments.request(), priority);
@@ -80,12 +78,14 @@ std::unique_ptr<Operation> start_raw(const PyNamed& self, const std::string& nam
 std::unique_ptr<Operation> start_group_raw(const PyNamed& self, const std::string& name,
                                            int priority, int kind,
                                            const std::vector<RawTensor>& tensors, int op,
-                                           int algorithm, Rank root, nb::object kept) {
+                                           int algorithm, Rank root,
+                                           std::optional<std::uintptr_t> stream, nb::object kept) {
   const SharedNamed open = opened(self);
   std::vector<Request> requests;
   for (const auto& [x, nx, y, ny, dtype] : tensors) {
     CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
     arguments.set_peers(root, kNoRank, false);
+    arguments.set_stream(stream);
     requests.push_back(arguments.request());
   }
   Result<Handle> started = [&]() -> Result<Handle> {
@@ -161,7 +161,7 @@ void bind_named(nb::module_& module) {
       nb::arg("receive_counts") = nb::none(), nb::arg("group") = nb::none(),
       nb::arg("self_weight") = nb::none(), nb::arg("pair_weight") = nb::none(),
       nb::arg("sources") = nb::none(), nb::arg("destinations") = nb::none(),
-      nb::arg("push_sum") = false, nb::arg("keep") = nb::none(),
+      nb::arg("push_sum") = false, nb::arg("stream") = nb::none(), nb::arg("keep") = nb::none(),
       nb::sig("def start_raw(self, name: str, priority: int, kind: int, x: int, nx: int, y: int, "
               "ny: int, dtype: int, *, op: int = 1, algorithm: int = 0, root: int = -1, "
               "peer: int = -1, receives: bool = False, "
@@ -172,14 +172,16 @@ void bind_named(nb::module_& module) {
               "sources: collections.abc.Mapping[int, float] | None = None, "
               "destinations: collections.abc.Mapping[int, float] | "
               "collections.abc.Sequence[int] | None = None, "
-              "push_sum: bool = False, keep: object = None) -> Handle"),
+              "push_sum: bool = False, stream: int | None = None, keep: object = None) -> Handle"),
       "Submits an operation on memory given by address. `keep` lives until it is done.");
   type.def("start_group_raw", &start_group_raw, nb::arg("name"), nb::arg("priority"),
            nb::arg("kind"), nb::arg("tensors"), nb::kw_only(), nb::arg("op") = 1,
-           nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("keep") = nb::none(),
+           nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("stream") = nb::none(),
+           nb::arg("keep") = nb::none(),
            nb::sig("def start_group_raw(self, name: str, priority: int, kind: int, "
                    "tensors: collections.abc.Sequence[tuple[int, int, int, int, int]], *, "
-                   "op: int = 1, algorithm: int = 0, root: int = -1, keep: object = None) "
+                   "op: int = 1, algorithm: int = 0, root: int = -1, stream: int | None = None, "
+                   "keep: object = None) "
                    "-> Handle"),
            "Submits a group of operations on memory given by addresses.");
   type.def("join", &join,

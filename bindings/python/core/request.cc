@@ -83,6 +83,7 @@ CallArguments::CallArguments(int kind, const Input& x, const Output& y, int op, 
 }
 
 void CallArguments::set_options(const RawOptions& options) {
+  set_stream(options.stream);
   if (is_given(options.counts)) {
     read_numbers("counts", options.counts, counts_);
     request_.counts = counts_;

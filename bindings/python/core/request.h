@@ -17,6 +17,7 @@ struct RawOptions {
   nb::handle sources, destinations;
   std::optional<double> self_weight, pair_weight;
   bool push_sum = false;
+  std::optional<std::uintptr_t> stream{};  // of a GPU
 };
 
 // Each raises InvalidArgument, with `what` in its text, for things of another kind.
@@ -42,6 +43,9 @@ class CallArguments {
     request_.root = root;
     request_.peer = peer;
     request_.receives = receives;
+  }
+  void set_stream(std::optional<std::uintptr_t> handle) {
+    if (handle) request_.stream = Stream{reinterpret_cast<void*>(*handle)};
   }
   // Copies counts, ranks and weights.
   void set_options(const RawOptions& options);

@@ -1,4 +1,4 @@
-"""Arrays of any library as memory: NumPy, torch on the CPU, DLPack, and the buffer protocol.
+"""Arrays of any library as memory: NumPy, torch, DLPack, the buffer protocol, CUDA's array interface.
 
 Nothing is copied, except an input that is not contiguous. torch is never imported: a tensor can only
 exist if the program has imported torch itself.
@@ -6,6 +6,7 @@ exist if the program has imported torch itself.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, Dict, Optional, Tuple, Union
 
@@ -63,10 +64,17 @@ _TYPES = "Weft has " + ", ".join(
 class Operand:
     """The memory of an array."""
 
-    __slots__ = ("address", "count", "dtype", "shape", "owner", "array")
+    __slots__ = ("address", "count", "dtype", "shape", "owner", "array", "stream")
 
     def __init__(
-        self, address: int, count: int, dtype: int, shape: Shape, owner: object, array: Any
+        self,
+        address: int,
+        count: int,
+        dtype: int,
+        shape: Shape,
+        owner: object,
+        array: Any,
+        stream: Optional[int] = None,
     ) -> None:
         self.address = address
         self.count = count  # elements
@@ -74,6 +82,7 @@ class Operand:
         self.shape = shape
         self.owner = owner  # keeps the memory alive
         self.array = array  # as the caller gave it
+        self.stream = stream  # of a GPU, in whose order the memory is used; None: host memory
 
 
 def input_of(x: Any, what: Collective) -> Operand:
@@ -140,8 +149,13 @@ def _numpy_type(dtype: np.dtype[Any]) -> Optional[DataType]:
 
 
 def _of_torch(x: Any, what: str, writes: bool) -> Operand:
-    if x.device.type != "cpu":
-        raise TypeError(f"{what}: the tensor is on {x.device}; Weft takes tensors on the CPU")
+    stream = None
+    if x.device.type == "cuda":
+        stream = int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream)
+    elif x.device.type != "cpu":
+        raise TypeError(
+            f"{what}: the tensor is on {x.device}; Weft takes tensors on the CPU and on CUDA"
+        )
     known = _torch_numbers.get(x.dtype)
     if known is None:
         name = str(x.dtype)
@@ -156,16 +170,40 @@ def _of_torch(x: Any, what: str, writes: bool) -> Operand:
             raise ValueError(f"{what}: the output is not contiguous (strides {x.stride()})")
     else:
         source = source.resolve_neg().contiguous()
-    return Operand(source.data_ptr(), source.numel(), known, tuple(source.shape), source, x)
+    shape = tuple(source.shape)
+    return Operand(source.data_ptr(), source.numel(), known, shape, source, x, stream)
+
+
+def _of_cuda(x: Any, what: str, writes: bool) -> Operand:
+    """CUDA's array interface, version 3: CuPy, Numba and others."""
+    given = x.__cuda_array_interface__
+    known = _NUMPY_TYPES.get((given["typestr"][1], int(given["typestr"][2:])))
+    if known is None or given["typestr"][0] == ">":
+        raise TypeError(f"{what}: the type {given['typestr']} is not supported; {_TYPES}")
+    shape, strides = tuple(given["shape"]), given.get("strides")
+    size = int(given["typestr"][2:])
+    if strides is not None and not _is_contiguous(shape, tuple(each // size for each in strides)):
+        raise ValueError(f"{what}: the array on the GPU is not contiguous (strides {strides})")
+    address, is_read_only = given["data"]
+    if writes and is_read_only:
+        raise ValueError(f"{what}: the output is read-only")
+    # 1 and 2 are the default streams, which the driver knows by these numbers, too.
+    stream = given.get("stream")
+    return Operand(address, math.prod(shape), int(known), shape, x, x, int(stream or 0))
 
 
 def _of_view(x: Any, what: str, writes: bool) -> Operand:
+    if hasattr(x, "__cuda_array_interface__"):
+        return _of_cuda(x, what, writes)
     ask_device = getattr(x, "__dlpack_device__", None)
     if ask_device is not None:
         device = int(ask_device()[0])
         if device not in _HOST_DEVICES:
             name = _DEVICE_NAMES.get(device, f"device type {device}")
-            raise TypeError(f"{what}: the array is on {name}; Weft takes arrays on the CPU")
+            raise TypeError(
+                f"{what}: the array is on {name}; Weft takes arrays on the CPU, and those on CUDA "
+                "that have __cuda_array_interface__"
+            )
     try:
         view = ArrayView(x)
     except TypeError as error:
@@ -203,11 +241,11 @@ def _is_contiguous(shape: Shape, strides: Shape) -> bool:
 def new_like(like: Operand, shape: Shape) -> Any:
     """An uninitialized array of the library and the type of `like`.
 
-    For an array that is neither of NumPy nor of torch it is a NumPy array.
+    For an array that is neither of NumPy nor of torch it is a NumPy array, on the host.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like.array, torch.Tensor):
-        return torch.empty(shape, dtype=like.array.dtype)
+        return torch.empty(shape, dtype=like.array.dtype, device=like.array.device)
     if isinstance(like.array, np.ndarray):
         return np.empty(shape, like.array.dtype.newbyteorder("="))
     return np.empty(shape, numpy_dtype(DataType(like.dtype)))

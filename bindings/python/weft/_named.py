@@ -67,6 +67,7 @@ class Named(_core.Named):
             [call.memory() for call in calls],
             op=number,
             algorithm=how,
+            stream=calls[0].options.get("stream") if calls else None,
             keep=[call.owners() for call in calls],
         )
         handle.result = [call.out for call in calls]

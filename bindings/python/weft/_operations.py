@@ -46,7 +46,8 @@ class Call:
         self.x = x
         self.y = y
         self.out = out
-        self.options = options
+        stream = stream_of(x, y)
+        self.options = options if stream is None else {**options, "stream": stream}
 
     def memory(self) -> Tuple[int, int, int, int, int]:
         """Addresses, counts and type, in the order of run_raw."""
@@ -60,6 +61,14 @@ class Call:
     def owners(self) -> Tuple[object, ...]:
         """What must live until the operation is done."""
         return tuple(each.owner for each in (self.x, self.y) if each is not None)
+
+
+def stream_of(*operands: Optional[Operand]) -> Optional[int]:
+    """The stream of the first operand that is memory of a GPU."""
+    for each in operands:
+        if each is not None and each.stream is not None:
+            return each.stream
+    return None
 
 
 def op_number(op: OpLike) -> int:

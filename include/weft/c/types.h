@@ -107,6 +107,11 @@ typedef struct weft_weights {
   size_t destination_count;
 } weft_weights;
 
+// A stream of a GPU: a CUstream or cudaStream_t. NULL is the default stream.
+typedef struct weft_stream {
+  void* handle;
+} weft_stream;
+
 // What an operation shall do. Members that the operation does not use are not read.
 typedef struct weft_request {
   size_t size;  // sizeof(weft_request)
@@ -131,6 +136,10 @@ typedef struct weft_request {
   const int32_t* group;  // group_average: its ranks
   size_t group_length;
   const weft_weights* weights;  // (hierarchical_)neighbor_allreduce; NULL: nothing given
+  // For x and y in memory of a GPU: the operation begins behind what is queued in the stream, and
+  // what is queued there later waits for its end. NULL: it begins behind what is queued in the
+  // default stream, and its end is known by the call's return or its handle alone.
+  const weft_stream* stream;
 } weft_request;
 
 #ifdef __cplusplus

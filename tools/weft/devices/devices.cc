@@ -64,6 +64,11 @@ int run(const Arguments& arguments) {
   report.interfaces = discover_interfaces();
   report.ports = rdma_ports();
   if (report.ports.empty()) report.no_rdma = why_no_rdma();
+  const Result<std::vector<GpuDevice>> gpus = gpu_devices();
+  if (gpus.ok()) report.gpus = *gpus;
+  report.cuda = cuda_version().ok() ? *cuda_version() : "";
+  if (report.gpus.empty())
+    report.no_gpu = gpus.ok() ? "the driver has none" : std::string(gpus.status().text());
   if (arguments.peer) report.ranking = rank(report.ports, *peer);
   if (arguments.json) {
     fmt::print("{}\n", devices_json(report));

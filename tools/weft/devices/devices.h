@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "verbs/cuda/cuda.h"
 #include "verbs/device/device.h"
 
 namespace weft {
@@ -30,7 +31,10 @@ struct DeviceReport {
   std::vector<OptionalLibrary> libraries;
   std::vector<NetworkInterface> interfaces;
   std::vector<RdmaPort> ports;
-  std::string no_rdma;             // why `ports` is empty
+  std::string no_rdma;  // why `ports` is empty
+  std::vector<GpuDevice> gpus;
+  std::string cuda;                // version of the driver
+  std::string no_gpu;              // why `gpus` is empty
   bool memory_hooks = false;       // WEFT_MEMORY_HOOKS
   std::string peer;                // the address asked for; empty: none
   std::vector<RankedGid> ranking;  // towards it, best first; points into `ports`

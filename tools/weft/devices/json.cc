@@ -30,6 +30,16 @@ Json to_object(const NetworkInterface& interface) {
           {"reason", interface.reason}};
 }
 
+Json to_object(const GpuDevice& gpu) {
+  return {{"number", gpu.number},
+          {"name", gpu.name},
+          {"pci", known(gpu.address)},
+          {"bytes", gpu.bytes},
+          {"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
+          {"gpudirect_rdma", gpu.has_gpudirect_rdma},
+          {"exports_dma_buf", gpu.exports_dma_buf}};
+}
+
 Json to_object(const RdmaGid& gid) {
   return {{"index", gid.index},
           {"gid", gid.text},
@@ -98,6 +108,9 @@ std::string devices_json(const DeviceReport& report) {
               {"libraries", to_array(report.libraries)},
               {"memory_hooks", report.memory_hooks}};
   if (report.ports.empty()) object["no_rdma"] = report.no_rdma;
+  object["cuda"] = known(report.cuda);
+  object["gpus"] = to_array(report.gpus);
+  if (report.gpus.empty()) object["no_gpu"] = report.no_gpu;
   if (!report.peer.empty())
     object["peer"] = {{"address", report.peer}, {"ranking", to_array(report.ranking)}};
   // Names of interfaces are bytes that the kernel does not look at.

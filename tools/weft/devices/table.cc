@@ -102,6 +102,20 @@ void print_ranking(const DeviceReport& report) {
   print_rows(rows);
 }
 
+void print_gpus(const DeviceReport& report) {
+  fmt::print("\n");
+  if (report.gpus.empty()) return fmt::print("no GPU: {}\n", report.no_gpu);
+  std::vector<Row> rows{{"gpu", "name", "pci", "GiB", "compute", "dma-buf", "GPUDirect RDMA"}};
+  for (const GpuDevice& gpu : report.gpus) {
+    rows.push_back({std::to_string(gpu.number), gpu.name, gpu.address,
+                    fmt::format("{:.1f}", static_cast<double>(gpu.bytes) / (1 << 30)),
+                    fmt::format("{}.{}", gpu.major, gpu.minor), gpu.exports_dma_buf ? "yes" : "no",
+                    gpu.has_gpudirect_rdma ? "yes" : "no"});
+  }
+  print_rows(rows);
+  fmt::print("CUDA driver {}\n", report.cuda);
+}
+
 void print_libraries(const std::vector<OptionalLibrary>& libraries) {
   std::vector<Row> rows{{"library", "for", "found"}};
   for (const OptionalLibrary& library : libraries) {
@@ -134,7 +148,9 @@ void print_tables(const DeviceReport& report) {
             : "off (WEFT_MEMORY_HOOKS): the C library is left alone; memory that is not from "
               "weft::allocate is copied before RDMA sends it");
   }
-  if (report.peer.empty()) print_libraries(report.libraries);
+  if (!report.peer.empty()) return;
+  print_gpus(report);
+  print_libraries(report.libraries);
 }
 
 }  // namespace weft

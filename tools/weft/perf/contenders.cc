@@ -27,6 +27,8 @@ OwnCalls::OwnCalls(const PerfOptions& options, bool dynamic, Context& context,
       op_(is_floating(options.type) ? ReduceOp::average : ReduceOp::sum),
       recipe_(options.recipe_of(context.rank())) {
   y_.count = output_count(recipe_, block_count());
+  called_x_ = x_;
+  called_y_ = y_;
   if (!dynamic) return;
   const std::uint64_t steps = std::min(options.schedule.period(), kMostSteps);
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -79,29 +81,29 @@ NeighborWeights OwnCalls::next_weights() {
 Status OwnCalls::call() {
   switch (options_.collective) {
     case Workload::neighbor_allreduce:
-      return context_.neighbor_allreduce(x_, y_, next_weights());
+      return context_.neighbor_allreduce(called_x_, called_y_, next_weights());
     case Workload::hierarchical_neighbor_allreduce:
-      return context_.hierarchical_neighbor_allreduce(x_, y_, next_weights());
+      return context_.hierarchical_neighbor_allreduce(called_x_, called_y_, next_weights());
     case Workload::neighbor_allgather:
-      return context_.neighbor_allgather(x_, y_);
+      return context_.neighbor_allgather(called_x_, called_y_);
     case Workload::allreduce:
-      return context_.allreduce(x_, y_, op_, options_.algorithm);
+      return context_.allreduce(called_x_, called_y_, op_, options_.algorithm);
     case Workload::broadcast:
-      return context_.broadcast(x_, y_, 0);
+      return context_.broadcast(called_x_, called_y_, 0);
     case Workload::barrier:
       return context_.barrier();
     case Workload::allgather:
-      return context_.allgather(x_, y_);
+      return context_.allgather(called_x_, called_y_);
     case Workload::reduce_scatter:
-      return context_.reduce_scatter(x_, y_, op_);
+      return context_.reduce_scatter(called_x_, called_y_, op_);
     case Workload::reduce:
-      return context_.reduce(x_, y_, 0, op_);
+      return context_.reduce(called_x_, called_y_, 0, op_);
     case Workload::gather:
-      return context_.gather(x_, y_, 0);
+      return context_.gather(called_x_, called_y_, 0);
     case Workload::scatter:
-      return context_.scatter(x_, y_, 0);
+      return context_.scatter(called_x_, called_y_, 0);
     case Workload::alltoall:
-      return context_.alltoall(x_, y_);
+      return context_.alltoall(called_x_, called_y_);
   }
   return Status(Code::invalid_argument, "an operation that perf does not know");
 }

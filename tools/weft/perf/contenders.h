@@ -15,6 +15,11 @@ class OwnCalls {
   OwnCalls(const PerfOptions& options, bool dynamic, Context& context, const Tensors& tensors);
 
   [[nodiscard]] Subject subject();
+  // The calls work on this memory; what rewrites and checks goes on to use the tensors.
+  void use(const void* x, void* y) {
+    called_x_.data = x;
+    called_y_.data = y;
+  }
 
  private:
   // What a rank gives with one call when the weights change every step.
@@ -35,8 +40,8 @@ class OwnCalls {
   const PerfOptions& options_;
   Context& context_;
   const Tensors& tensors_;
-  Input x_;
-  Output y_;
+  Input x_, called_x_;
+  Output y_, called_y_;
   ReduceOp op_;
   Recipe recipe_;
   std::vector<Step> steps_;  // of one period, at most kMostSteps; empty when static

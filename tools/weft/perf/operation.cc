@@ -5,6 +5,7 @@
 
 #include "engine/context/context.h"
 #include "tools/weft/perf/contenders.h"
+#include "tools/weft/perf/gpu.h"
 #include "tools/weft/perf/measure.h"
 #include "tools/weft/perf/perf.h"
 #include "tools/weft/perf/report.h"
@@ -43,23 +44,33 @@ class OperationPerf {
     WEFT_ASSIGN(const Tensors tensors, Tensors::make(seat_, options_.type, own.blocks * count,
                                                      output_count(own, count), options_.foreign()));
     OwnCalls calls(options_, options_.asked.dynamic, context_, tensors);
+    std::optional<GpuTensors> gpu;
+    if (options_.on_gpu()) {
+      WEFT_ASSIGN(GpuTensors made,
+                  GpuTensors::make(tensors, options_.type, output_count(own, count),
+                                   options_.asked.in_place, seat_.rank()));
+      gpu.emplace(std::move(made));
+      calls.use(gpu->x(), gpu->y());
+    }
     OwnCalls fixed(options_, false, context_, tensors);
     FloorCalls cached(options_, false, seat_, tensors);
     FloorCalls streaming(options_, true, seat_, tensors);
     if (options_.asked.check) {
-      WEFT_RETURN_IF_ERROR(
-          check_running_free(calls.subject(), bytes < kLarge ? kFreeLaps : kFreeLapsLarge));
+      WEFT_RETURN_IF_ERROR(check_running_free(gpu ? gpu->around(calls.subject()) : calls.subject(),
+                                              bytes < kLarge ? kFreeLaps : kFreeLapsLarge));
     }
     const auto counts = [this] {
       const Context::Usage usage = context_.usage();
       return Counts{usage.allocations, usage.network_bytes};
     };
-    std::vector<Contender> contenders{{calls.subject(), nullptr, false, counts}};
+    std::vector<Contender> contenders{
+        {gpu ? gpu->around(calls.subject()) : calls.subject(), nullptr, false, counts}};
     Row row;
     row.bytes = bytes;
     WEFT_ASSIGN(const bool has_limit, has_limit_of(tensors, row));
-    if (has_limit) contenders.push_back({cached.subject(), nullptr, false, {}});
-    const bool streams = has_limit && bytes >= kStreamingFrom;
+    if (has_limit)
+      contenders.push_back({gpu ? gpu->copies() : cached.subject(), nullptr, false, {}});
+    const bool streams = has_limit && !gpu && bytes >= kStreamingFrom;
     if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
     if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
     if (!options_.asked.against.empty()) contenders.push_back({{}, peer_.get(), true, {}});
@@ -71,9 +82,11 @@ class OperationPerf {
     return row;
   }
 
-  // The floor is that of shared memory. Memory that Weft did not allocate can be read only where the
+  // The limit of memory of a GPU is what copying input and output takes, both at once. The floor
+  // is that of shared memory. Memory that Weft did not allocate can be read only where the
   // kernel permits it; the engine has another way then, which is no limit.
   Result<bool> has_limit_of(const Tensors& tensors, Row& row) {
+    if (options_.on_gpu()) return tensors.count != 0;
     if (!has_floor(options_.collective) || options_.asked.transport != "shm") return false;
     if (!options_.foreign()) return true;
     WEFT_ASSIGN(const bool inputs, seat_.can_read(tensors.inputs, row.no_limit));

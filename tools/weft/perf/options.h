@@ -56,6 +56,7 @@ struct PerfOptions {
   PerfArguments asked;
 
   [[nodiscard]] bool foreign() const { return asked.memory == "foreign"; }
+  [[nodiscard]] bool on_gpu() const { return asked.memory == "device"; }
   // Ranks are put on machines in order, as evenly as can be.
   [[nodiscard]] int machine_of(Rank rank) const { return rank * asked.hosts / asked.ranks; }
   [[nodiscard]] bool is_over_machines() const {

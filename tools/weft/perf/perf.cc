@@ -37,6 +37,7 @@ Examples:
   weft perf neighbor_allreduce --against openmpi-huge     its buffers in huge pages, like ours
   weft perf neighbor_allreduce --dynamic --sizes 4        weights that change at every call
   weft perf neighbor_allreduce --memory foreign           buffers that Weft did not allocate
+  weft perf neighbor_allreduce --memory device            memory of a GPU; the limit is its copies
   weft perf neighbor_allreduce --transport ucx --explain  over the network, and which way
   weft perf neighbor_allreduce --transport ucx --sizes 4K --in-flight 1000
   weft perf hierarchical_neighbor_allreduce --hosts 2 --transport automatic --check
@@ -176,7 +177,8 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
   command->add_option("--transport", to.transport,
                       "shm, ucx, or automatic: as a program without settings");
-  command->add_option("--memory", to.memory, "Buffers: weft (weft::allocate) or foreign");
+  command->add_option("--memory", to.memory,
+                      "Buffers: weft (weft::allocate), foreign, or device (a GPU)");
   command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i32, i64");
   command->add_option("--target", to.target,
                       "What rank 1 does during an operation of a window: waits (for a signal), "

@@ -42,9 +42,9 @@ std::span<const std::byte> piece_at(WireSide& side, const WireTask& task, std::s
 }
 
 // Many operations under way. Units are operations, or the pieces of notices.
-class Stream {
+class WireStream {
  public:
-  Stream(WireSide& side, const WireTask& task)
+  WireStream(WireSide& side, const WireTask& task)
       : side_(side),
         task_(task),
         pieces_(pieces_of(side, task)),
@@ -209,7 +209,7 @@ void prepare_lap(WireSide& side, const WireTask& task) {
 
 Result<WireLap> lead_lap(WireSide& side, const WireTask& task) {
   if (!task.ping_pong) {
-    Stream stream(side, task);
+    WireStream stream(side, task);
     WEFT_RETURN_IF_ERROR(stream.run());
     return stream.lap();
   }

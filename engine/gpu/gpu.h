@@ -1,0 +1,69 @@
+// gpu: operations on memory of GPUs.
+//
+// The engine reads and writes host memory. An operation on memory of a GPU runs on pinned blocks of
+// the shared heap in its place, which peers and network interfaces read as any memory of the heap:
+//
+//   caller's stream ──event──► copy x ► block ──opens the gate──► the operation ──► copy block ► y
+//                                                                                        │
+//   caller's stream ◄──── what was queued after the call goes on ◄───────────────────────┘
+//
+// The operation takes its place in the order of all operations at the call; only its data wait.
+// Nothing waits on the host: the copies and the stream are told by events of the driver.
+#pragma once
+
+#include <weft/types.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/lane/operation.h"
+#include "verbs/base/base.h"
+
+namespace weft {
+
+class Lane;
+
+// Rings for a context when a copy is done. Threads of the driver hold it, so it may live longer than
+// the context.
+class GpuBell {
+ public:
+  explicit GpuBell(std::function<void()> wake) : wake_(std::move(wake)) {}
+  // Any thread.
+  void ring() {
+    const std::lock_guard lock(mutex_);
+    if (wake_) wake_();
+  }
+  // From now on ring() has no effect. Waits for one that is under way.
+  void silence() {
+    const std::lock_guard lock(mutex_);
+    wake_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<void()> wake_;
+};
+
+// Whether an operand could be memory of a GPU: something has loaded the driver.
+[[nodiscard]] bool may_have_gpu_memory();
+
+// Puts blocks in the place of memory of GPUs in these requests, and begins to copy their inputs.
+// nullptr: there is no such memory in them. All requests have the stream of the first one. The
+// blocks live as long as the stage. `rank`: of the caller; some ranks of an operation have no result.
+//
+// invalid_argument: the stream is being captured into a graph, or a stream was given for memory that
+// is no GPU's. exhausted: memory cannot be pinned.
+[[nodiscard]] Result<std::shared_ptr<OperandStage>> stage_gpu_memory(
+    std::span<Request> requests, Rank rank, const std::shared_ptr<GpuBell>& bell);
+
+// For people, how memory of GPUs has travelled so far; empty: there was none.
+[[nodiscard]] std::string describe_gpu_memory();
+
+// ok, or an error that names an operand in memory of a GPU, for what takes host memory alone.
+[[nodiscard]] Status check_host_memory(std::string_view what, const void* pointer);
+
+}  // namespace weft

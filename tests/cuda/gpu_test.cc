@@ -1,0 +1,388 @@
+// Operations on memory of GPUs, on the twin of the driver: what they give, what they wait for and
+// what waits for them, and what goes wrong. Ranks are threads.
+#include <numeric>
+
+#include "tests/context/outcomes.h"
+#include "tests/cuda/twin_library.h"
+#include "verbs/cuda/cuda.h"
+
+namespace weft {
+namespace {
+
+class Gpu : public testing::Test {
+ protected:
+  Gpu() { twin.reset(); }
+  ~Gpu() override { twin.reset(); }
+  const Twin& twin = Twin::get();
+};
+
+std::vector<float> values_of(Rank rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 3) % 32);
+  return values;
+}
+
+TEST_F(Gpu, KindsOfMemoryAreToldApart) {
+  run_job(1, [](Context&) {});  // the heap has the tests' settings
+  GpuArray<float> gpu(100, 1);
+  EXPECT_EQ(memory_place(gpu.data()).kind, MemoryKind::device);
+  EXPECT_EQ(memory_place(gpu.data() + 99).device, 1);
+  float host = 0;
+  EXPECT_EQ(memory_place(&host).kind, MemoryKind::host);
+  EXPECT_EQ(memory_place(nullptr).kind, MemoryKind::host);
+  const Memory heap = Memory::allocate(100).value();
+  EXPECT_EQ(memory_place(heap.data()).kind, MemoryKind::host);
+  EXPECT_EQ(allocate(std::size_t{1} << 40, Device{0}).status().code(), Code::exhausted);
+  expect_names(allocate(1, Device{7}).status(), Code::invalid_argument, {"GPU 7", "there are 2"});
+  expect_names(deallocate(&host, Device{0}), Code::invalid_argument, {"no memory of a GPU"});
+}
+
+// Rank r has its input and output on the host or on a GPU, in all combinations.
+int input_device(Rank rank) {
+  return rank % 3 - 1;
+}
+int output_device(Rank rank) {
+  return (rank + 1) % 3 - 1;
+}
+
+struct Case {
+  const char* name;
+  Collective collective;
+  std::size_t in, out;  // elements, for 4 ranks
+  Rank root = kNoRank;
+};
+class EveryOperation : public Gpu, public testing::WithParamInterface<Case> {};
+constexpr std::size_t kCount = 3000;
+INSTANTIATE_TEST_SUITE_P(
+    Operations, EveryOperation,
+    testing::Values(Case{"neighbor_allreduce", Collective::neighbor_allreduce, kCount, kCount},
+                    Case{"neighbor_allgather", Collective::neighbor_allgather, kCount, 2 * kCount},
+                    Case{"allreduce", Collective::allreduce, kCount, kCount},
+                    Case{"allreduce_large", Collective::allreduce, 1'000'000, 1'000'000},
+                    Case{"broadcast", Collective::broadcast, kCount, kCount, 2},
+                    Case{"allgather", Collective::allgather, kCount, 4 * kCount},
+                    Case{"reduce_scatter", Collective::reduce_scatter, 4 * kCount, kCount},
+                    Case{"reduce", Collective::reduce, kCount, kCount, 1},
+                    Case{"gather", Collective::gather, kCount, 4 * kCount, 3},
+                    Case{"scatter", Collective::scatter, 4 * kCount, kCount, 0},
+                    Case{"alltoall", Collective::alltoall, 4 * kCount, 4 * kCount},
+                    Case{"empty", Collective::allreduce, 0, 0}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(EveryOperation, GivesWhatItGivesOnTheHost) {
+  const Case& what = GetParam();
+  run_job(4, [&](Context& context) {
+    const Rank rank = context.rank();
+    GpuArray<float> x(what.in, input_device(rank)), y(what.out, output_device(rank));
+    std::vector<float> host_x = values_of(rank, what.in), host_y(what.out, -1);
+    y.set(host_y);
+    Request request{.collective = what.collective, .op = ReduceOp::sum, .root = what.root};
+    request.input = in(host_x.data(), what.in);
+    request.output = out(host_y.data(), what.out);
+    const Status expected = context.run(request);
+    ASSERT_TRUE(expected.ok()) << expected.to_string();
+    x.set(host_x);
+    request.input = in(x.data(), what.in);
+    request.output = out(y.data(), what.out);
+    for (const bool starts : {false, true}) {
+      Status status;
+      if (starts) {
+        Result<Handle> handle = context.start(request);
+        ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+        status = handle->wait();
+      } else {
+        status = context.run(request);
+      }
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_EQ(y.get(), host_y) << (starts ? "started" : "blocking");
+      EXPECT_EQ(x.get(), host_x);
+    }
+  });
+}
+
+TEST_F(Gpu, InPlaceIsOneBlock) {
+  run_job(3, [&](Context& context) {
+    GpuArray<float> x(500, 0);
+    x.set(values_of(context.rank(), 500));
+    ASSERT_TRUE(context.allreduce(in(x.data(), 500), out(x.data(), 500), ReduceOp::max).ok());
+    std::vector<float> expected = values_of(0, 500);
+    for (Rank rank : {1, 2})
+      for (std::size_t i = 0; i < 500; ++i)
+        expected[i] = std::max(expected[i], values_of(rank, 500)[i]);
+    EXPECT_EQ(x.get(), expected);
+    // Gathered in place: the input is a part of the output.
+    GpuArray<float> all(1500, 1);
+    std::vector<float> values(1500);
+    const auto own = static_cast<std::size_t>(context.rank()) * 500;
+    std::ranges::copy(values_of(context.rank(), 500),
+                      values.begin() + static_cast<std::ptrdiff_t>(own));
+    all.set(values);
+    ASSERT_TRUE(context.allgather(in(all.data() + own, 500), out(all.data(), 1500)).ok());
+    for (Rank rank = 0; rank < 3; ++rank)
+      std::ranges::copy(values_of(rank, 500), values.begin() + rank * 500);
+    EXPECT_EQ(all.get(), values);
+  });
+}
+
+TEST_F(Gpu, LargeOperationsRunOnSeveralLanes) {
+  Config config = test_config();
+  config.lanes = 2;
+  run_job(
+      2,
+      [&](Context& context) {
+        constexpr std::size_t kLarge = 6 << 20;
+        GpuArray<float> x(kLarge, context.rank()), y(kLarge, context.rank());
+        x.set(std::vector<float>(kLarge, static_cast<float>(context.rank() + 1)));
+        ASSERT_TRUE(
+            context.allreduce(in(x.data(), kLarge), out(y.data(), kLarge), ReduceOp::sum).ok());
+        EXPECT_EQ(y.get(), std::vector<float>(kLarge, 3));
+      },
+      config);
+}
+
+TEST_F(Gpu, CopiesAreAsManyAsPlanned) {
+  const GpuCounts before = gpu_counts();
+  run_job(2, [&](Context& context) {
+    GpuArray<float> x(1000, 0), y(1000, 0);
+    for (int i = 0; i < 3; ++i)
+      ASSERT_TRUE(context.allreduce(in(x.data(), 1000), out(y.data(), 1000)).ok());
+    // A rank that is not the root has no result to copy.
+    ASSERT_TRUE(context.reduce(in(x.data(), 1000), out(y.data(), 1000), 0).ok());
+  });
+  const GpuCounts after = gpu_counts();
+  EXPECT_EQ(after.copies_out - before.copies_out, 8U);
+  EXPECT_EQ(after.bytes_out - before.bytes_out, 8U * 4000);
+  EXPECT_EQ(after.copies_in - before.copies_in, 7U);
+  EXPECT_EQ(after.bytes_in - before.bytes_in, 7U * 4000);
+}
+
+// A number of operations later the blocks are those of the first ones.
+TEST_F(Gpu, BlocksAreUsedAgain) {
+  run_job(2, [&](Context& context) {
+    GpuArray<float> x(1000, 0);
+    ASSERT_TRUE(context.allreduce(in(x.data(), 1000), out(x.data(), 1000)).ok());
+    ASSERT_TRUE(context.barrier().ok());
+    const std::uint64_t pinned = gpu_counts().pinned_bytes;
+    for (int i = 0; i < 50; ++i)
+      ASSERT_TRUE(context.allreduce(in(x.data(), 1000), out(x.data(), 1000)).ok());
+    EXPECT_LE(gpu_counts().pinned_bytes, pinned + (128 << 10));
+  });
+}
+
+TEST_F(Gpu, OperationsByNameGiveTheSame) {
+  run_job(3, [&](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok()) << named.status().to_string();
+    constexpr std::size_t kMany = 8, kElements = 600;
+    std::vector<std::unique_ptr<GpuArray<float>>> x, y;
+    for (std::size_t t = 0; t < kMany; ++t) {
+      x.push_back(std::make_unique<GpuArray<float>>(kElements, input_device(context.rank())));
+      y.push_back(std::make_unique<GpuArray<float>>(kElements, static_cast<int>(t % 2)));
+      x[t]->set(std::vector<float>(kElements, static_cast<float>(t + 1)));
+    }
+    std::vector<Handle> handles;
+    std::vector<Request> group;
+    for (std::size_t k = 0; k < kMany; ++k) {
+      const std::size_t t = (k + static_cast<std::size_t>(context.rank()) * 3) % kMany;
+      Request request{.collective = Collective::allreduce,
+                      .input = in(x[t]->data(), kElements),
+                      .output = out(y[t]->data(), kElements),
+                      .op = ReduceOp::sum};
+      Result<Handle> handle = named->start("tensor" + std::to_string(t), request);
+      ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+      handles.push_back(*handle);
+    }
+    for (Handle& handle : handles) ASSERT_TRUE(handle.wait().ok());
+    for (std::size_t t = 0; t < kMany; ++t)
+      EXPECT_EQ(y[t]->get(), std::vector<float>(kElements, static_cast<float>(3 * (t + 1))));
+    for (std::size_t t = 0; t < kMany; ++t)
+      group.push_back({.collective = Collective::allreduce,
+                       .input = in(x[t]->data(), kElements),
+                       .output = out(y[t]->data(), kElements),
+                       .op = ReduceOp::max});
+    Result<Handle> handle = named->start_group("all", group);
+    ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+    ASSERT_TRUE(handle->wait().ok());
+    EXPECT_EQ(y[3]->get(), std::vector<float>(kElements, 4));
+    ASSERT_TRUE(named
+                    ->neighbor_allreduce("neighbors", in(x[2]->data(), kElements),
+                                         out(y[2]->data(), kElements))
+                    .ok());
+    EXPECT_EQ(y[2]->get(), std::vector<float>(kElements, 3));
+    ASSERT_TRUE(named->end().ok());
+  });
+}
+
+TEST_F(Gpu, ExplainTellsHowTheMemoryTravels) {
+  run_job(1, [&](Context& context) {
+    GpuArray<float> x(64, 0);
+    ASSERT_TRUE(context.allreduce(in(x.data(), 64), out(x.data(), 64)).ok());
+    EXPECT_NE(context.explain().find("memory of GPUs: through pinned host memory"),
+              std::string::npos)
+        << context.explain();
+  });
+}
+
+TEST_F(Gpu, WindowsTakeHostMemoryAndSaySo) {
+  const std::vector<Status> made = outcomes(2, [](Context& context) -> Status {
+    GpuArray<float> x(64, 1);
+    return context.win_create(out(x.data(), 64), "w").status();
+  });
+  expect_names(made[0], Code::unavailable, {"win_create", "memory of GPU 1", "host memory"});
+}
+
+// Streams.
+
+Request sum_of(const GpuArray<float>& x, const GpuArray<float>& y, std::size_t count,
+               void* stream) {
+  Request request{.collective = Collective::allreduce,
+                  .input = in(x.data(), count),
+                  .output = out(y.data(), count),
+                  .op = ReduceOp::sum};
+  request.stream = Stream{stream};
+  return request;
+}
+
+TEST_F(Gpu, AnOperationBeginsBehindWhatItsStreamHas) {
+  run_job(2, [&](Context& context) {
+    GpuArray<float> x(64, context.rank()), y(64, context.rank());
+    const std::vector<float> ones(64, 1);
+    void* const stream = twin.stream(context.rank());
+    if (context.rank() == 1) twin.hold(stream);
+    twin.copy_in(context.rank(), x.data(), ones.data(), 256, stream);  // a kernel, as it were
+    Result<Handle> handle = context.start(sum_of(x, y, 64, stream));
+    ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+    ASSERT_TRUE(context.barrier().ok());  // other operations go on
+    EXPECT_FALSE(handle->test());
+    ASSERT_TRUE(context.barrier().ok());
+    if (context.rank() == 1) twin.release(stream);
+    ASSERT_TRUE(handle->wait().ok());
+    EXPECT_EQ(y.get(), std::vector<float>(64, 2));
+  });
+}
+
+TEST_F(Gpu, WhatIsQueuedLaterWaitsForTheOperation) {
+  run_job(2, [&](Context& context) {
+    GpuArray<float> x(64, 0), y(64, 0), z(64, 0);
+    x.set(std::vector<float>(64, 1));
+    const std::vector<float> nines(64, 9);
+    void* const stream = twin.stream(0);
+    if (context.rank() == 0) {
+      Result<Handle> handle = context.start(sum_of(x, y, 64, stream));
+      ASSERT_TRUE(handle.ok());
+      twin.copy_in(0, z.data(), nines.data(), 256, stream);
+      ASSERT_TRUE(context.send(in(x.data(), 1), 1).ok());
+      (void)twin.run();
+      EXPECT_EQ(z.get(), std::vector<float>(64, 0));  // rank 1 has not called yet
+      float word = 0;
+      ASSERT_TRUE(context.send(in(&word, 1), 1).ok());
+      ASSERT_TRUE(handle->wait().ok());
+      (void)twin.run();
+      EXPECT_EQ(z.get(), nines);
+    } else {
+      float word = 0;
+      ASSERT_TRUE(context.recv(out(&word, 1), 0).ok());
+      ASSERT_TRUE(context.recv(out(&word, 1), 0).ok());
+      ASSERT_TRUE(context.run(sum_of(x, y, 64, stream)).ok());
+    }
+    EXPECT_EQ(y.get(), std::vector<float>(64, 2));
+  });
+}
+
+TEST_F(Gpu, WithoutAStreamTheDefaultOneCounts) {
+  run_job(2, [&](Context& context) {
+    GpuArray<float> x(64, context.rank()), y(64, context.rank());
+    const std::vector<float> ones(64, 1);
+    twin.copy_in(context.rank(), x.data(), ones.data(), 256, nullptr);
+    ASSERT_TRUE(context.allreduce(in(x.data(), 64), out(y.data(), 64), ReduceOp::sum).ok());
+    EXPECT_EQ(y.get(), std::vector<float>(64, 2));
+  });
+}
+
+// What goes wrong.
+
+TEST_F(Gpu, AStreamThatIsBeingCapturedIsRefused) {
+  run_job(1, [&](Context& context) {
+    GpuArray<float> x(64, 0);
+    void* const stream = twin.stream(0);
+    twin.capture(stream, 1);
+    expect_names(context.run(sum_of(x, x, 64, stream)), Code::invalid_argument,
+                 {"GPU 0", "captured into a graph"});
+    twin.capture(stream, 0);
+    EXPECT_TRUE(context.run(sum_of(x, x, 64, stream)).ok());
+  });
+}
+
+TEST_F(Gpu, AStreamForHostMemoryIsRefused) {
+  run_job(1, [&](Context& context) {
+    GpuArray<float> x(64, -1);
+    expect_names(context.run(sum_of(x, x, 64, nullptr)), Code::invalid_argument,
+                 {"allreduce", "neither", "memory of a GPU"});
+  });
+}
+
+TEST_F(Gpu, ACopyThatFailsIsAnErrorThatNamesTheMemory) {
+  const std::vector<Status> ended = outcomes(2, [&](Context& context) {
+    GpuArray<float> x(64, context.rank());
+    if (context.rank() == 1) twin.fail("cuMemcpyDtoHAsync", 1, 1);
+    const Status status = context.allreduce(in(x.data(), 64), out(x.data(), 64));
+    return context.rank() == 1 ? status : Status();
+  });
+  expect_names(ended[1], Code::system,
+               {"GPU 1", "copy 256 bytes from", "CUDA_ERROR_INVALID_VALUE"});
+}
+
+TEST_F(Gpu, AResultThatCannotBeCopiedIsAnError) {
+  run_job(1, [&](Context& context) {
+    GpuArray<float> x(64, 0);
+    twin.fail("cuMemcpyHtoDAsync", 1, 1);
+    expect_names(context.allreduce(in(x.data(), 64), out(x.data(), 64)), Code::system,
+                 {"GPU 0", "copy 256 bytes to"});
+    EXPECT_TRUE(context.barrier().ok());
+  });
+}
+
+TEST_F(Gpu, MemoryThatIsFreedMeanwhileIsAnError) {
+  run_job(1, [&](Context& context) {
+    GpuArray<float> x(64, 0);
+    void* const gone = allocate(4096, Device{0}).value();
+    void* const stream = twin.stream(0);
+    twin.hold(stream);
+    Request request = sum_of(x, x, 64, stream);
+    request.output = out(static_cast<float*>(gone), 64);
+    Result<Handle> handle = context.start(request);
+    ASSERT_TRUE(handle.ok());
+    ASSERT_TRUE(deallocate(gone, Device{0}).ok());
+    twin.release(stream);
+    expect_names(handle->wait(), Code::system, {"GPU 0", "copy 256 bytes to"});
+  });
+}
+
+TEST_F(Gpu, ALostDeviceIsAnErrorOfEveryCall) {
+  run_job(1, [&](Context& context) {
+    GpuArray<float> x(64, 0);
+    void* const stream = twin.stream(0);
+    twin.hold(stream);
+    Result<Handle> handle = context.start(sum_of(x, x, 64, stream));
+    ASSERT_TRUE(handle.ok());
+    twin.lose_device();
+    expect_names(handle->wait(), Code::system, {"GPU 0", "unspecified launch failure"});
+    twin.reset();  // for the deallocation
+  });
+}
+
+TEST_F(Gpu, AContextMayCloseWhileACopyIsHeld) {
+  GpuArray<float> x(64, 0), y(64, 0);
+  void* const stream = twin.stream(0);
+  twin.hold(stream);
+  run_job(1, [&](Context& context) {
+    Result<Handle> handle = context.start(sum_of(x, y, 64, stream));
+    ASSERT_TRUE(handle.ok());
+  });
+  twin.release(stream);
+  EXPECT_EQ(twin.queued(), 0);
+}
+
+}  // namespace
+}  // namespace weft

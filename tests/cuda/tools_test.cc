@@ -1,0 +1,66 @@
+// The `weft` command on a machine whose driver is the twin, in whatever state a test gives it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/command.h"
+
+namespace weft {
+namespace {
+
+const std::string kTwin = "LD_LIBRARY_PATH=" WEFT_CUDA_TWIN_FOLDER " ";
+
+nlohmann::json devices(const std::string& environment) {
+  const Ran ran = run_line(environment + "{weft} devices --json");
+  EXPECT_EQ(ran.exit_status, 0);
+  std::string text;
+  for (const std::string& line : ran.out) text += line;
+  return nlohmann::json::parse(text, nullptr, false);
+}
+
+TEST(GpuTools, DevicesTellsEachGpu) {
+  const nlohmann::json found = devices(kTwin);
+  ASSERT_EQ(found.at("gpus").size(), 2U);
+  EXPECT_EQ(found.at("gpus")[1].at("name"), "Twin 1");
+  EXPECT_EQ(found.at("gpus")[1].at("pci"), "0000:a1:00.0");
+  EXPECT_EQ(found.at("gpus")[1].at("compute_capability"), "9.0");
+  EXPECT_EQ(found.at("cuda"), "12.0");
+  const Ran table = run_line(kTwin + "{weft} devices");
+  EXPECT_TRUE(mentions(table.out, "Twin 1"));
+  EXPECT_TRUE(mentions(table.out, "CUDA driver 12.0"));
+}
+
+TEST(GpuTools, DevicesTellsWhatADriverLacks) {
+  EXPECT_EQ(devices(kTwin + "TWIN_VERSION=11040 ").at("no_gpu"),
+            "libcuda.so.1 is of CUDA 11.4; Weft needs 11.8 or newer");
+  EXPECT_EQ(devices(kTwin + "TWIN_HIDE=cuStreamWaitValue32 ").at("no_gpu"),
+            "libcuda.so.1 of CUDA 12.0 lacks cuStreamWaitValue32 of CUDA 11.8");
+  const std::string none = devices(kTwin + "TWIN_DEVICES=0 ").at("no_gpu");
+  EXPECT_NE(none.find("cuInit: CUDA_ERROR_NO_DEVICE"), std::string::npos) << none;
+}
+
+TEST(GpuTools, PerfOnMemoryOfAGpuIsRightAndMeasuredBesideItsCopies) {
+  for (const char* operation : {"neighbor_allreduce", "allreduce --in-place", "allgather"}) {
+    const Ran ran = run_line(kTwin + "{weft} perf " + operation +
+                             " --ranks 2 --sizes 4,64K,1M --memory device --check --seconds 0.05 "
+                             "--json -");
+    ASSERT_EQ(ran.exit_status, 0) << operation << (ran.errors.empty() ? "" : ran.errors[0]);
+    ASSERT_EQ(ran.out.size(), 3U) << operation;
+    for (const std::string& line : ran.out) {
+      const auto row = nlohmann::json::parse(line, nullptr, false);
+      EXPECT_EQ(row.at("memory"), "device");
+      EXPECT_GT(row.at("limit_us"), 0) << line;
+    }
+  }
+}
+
+TEST(GpuTools, PerfWithoutAGpuSaysSo) {
+  const Ran ran =
+      run_line("LD_LIBRARY_PATH=/nowhere {weft} perf allreduce --ranks 2 --memory device");
+  if (ran.exit_status == 0) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_TRUE(mentions(ran.errors, "no GPU can be used"));
+  EXPECT_EQ(run_line("{weft} perf win_put --memory device").exit_status, 2);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,37 @@
+// twin: a libcuda.so.1 of our own, which plays GPUs with host memory, and what a test tells it.
+//
+// Memory of a GPU is an anonymous mapping that this process may not touch except inside the twin: so
+// a test fails at once where the engine reads memory of a GPU itself. Streams are queues. What is
+// queued runs when the test says so, in order, or at once after twin_run_at_once(true).
+//
+// TWIN_DEVICES (2), TWIN_VERSION (12000) and TWIN_HIDE (none) in the environment say how many GPUs
+// there are, which version the driver is of, and which of its functions is missing.
+//
+// The functions are found in the library with dlsym (Twin in twin_library.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+// Whether queued work runs as soon as nothing holds it. True at first.
+void twin_run_at_once(int at_once);
+// Runs what can run. Returns how many pieces of work did.
+int twin_run();
+// The next `count` calls of the named function fail with this answer.
+void twin_fail(const char* function, int answer, int count);
+// From now on every call answers that the GPU is lost.
+void twin_lose_device();
+// Work that is queued and has not run.
+int twin_queued();
+// Holds a stream by a piece of work that ends with twin_release().
+void twin_hold(void* stream);
+void twin_release(void* stream);
+// Whether the stream is being captured.
+void twin_capture(void* stream, int is_capturing);
+// Reads and writes memory of a GPU.
+void twin_read(const void* gpu, void* to, std::size_t bytes);
+void twin_write(void* gpu, const void* from, std::size_t bytes);
+// Everything as at the start; memory stays.
+void twin_reset();
+}

@@ -1,0 +1,106 @@
+// Tensors of a GPU for `weft perf --memory device`.
+#include "tools/weft/perf/gpu.h"
+
+#include <cstring>
+#include <utility>
+
+namespace weft {
+namespace {
+
+// Waits for all copies of the queue.
+Status finish(GpuQueue& queue) {
+  WEFT_ASSIGN(const std::unique_ptr<GpuMark> mark, queue.mark([] {}));
+  mark->wait();
+  (void)mark->is_over();
+  return mark->status();
+}
+
+}  // namespace
+
+Result<GpuTensors> GpuTensors::make(const Tensors& host, DataType type, std::size_t output_count,
+                                    bool in_place, Rank local_rank) {
+  WEFT_ASSIGN(const std::vector<GpuDevice> gpus, gpu_devices());
+  if (gpus.empty()) return Status(Code::unavailable, "--memory device: there is no GPU");
+  const auto number = static_cast<std::size_t>(local_rank) % gpus.size();
+  GpuTensors made(host, host.count * size_of(type), output_count * size_of(type),
+                  Device{static_cast<int>(number)});
+  made.in_place_ = in_place;
+  WEFT_ASSIGN(made.x_, allocate(made.x_bytes_, made.device_));
+  WEFT_ASSIGN(made.y_, allocate(made.y_bytes_, made.device_));
+  WEFT_ASSIGN(made.pinned_x_, PinnedBlock::take(made.x_bytes_));
+  WEFT_ASSIGN(made.pinned_y_, PinnedBlock::take(made.y_bytes_));
+  return made;
+}
+
+GpuTensors::GpuTensors(GpuTensors&& other) noexcept
+    : host_(other.host_),
+      x_bytes_(other.x_bytes_),
+      y_bytes_(other.y_bytes_),
+      device_(other.device_),
+      in_place_(other.in_place_),
+      x_(std::exchange(other.x_, nullptr)),
+      y_(std::exchange(other.y_, nullptr)),
+      pinned_x_(std::move(other.pinned_x_)),
+      pinned_y_(std::move(other.pinned_y_)) {}
+
+GpuTensors::~GpuTensors() {
+  (void)deallocate(x_, device_);
+  (void)deallocate(y_, device_);
+}
+
+Status GpuTensors::copy_in() {
+  if (x_bytes_ == 0) return {};
+  std::memcpy(pinned_x_.data(), host_->x.data(), x_bytes_);
+  const auto memory = gpu_memory(x_);
+  if (!memory) return Status(Code::system, "memory of a GPU has gone");
+  WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(*memory));
+  WEFT_RETURN_IF_ERROR(queue->copy_in(x_, pinned_x_.data(), x_bytes_));
+  return finish(*queue);
+}
+
+Status GpuTensors::copy_out() {
+  if (y_bytes_ == 0) return {};
+  const auto memory = gpu_memory(y());
+  if (!memory) return Status(Code::system, "memory of a GPU has gone");
+  WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(*memory, {}));
+  WEFT_RETURN_IF_ERROR(queue->copy_out(pinned_y_.data(), y(), y_bytes_));
+  WEFT_RETURN_IF_ERROR(finish(*queue));
+  std::memcpy(in_place_ ? host_->x.data() : host_->y.data(), pinned_y_.data(), y_bytes_);
+  return {};
+}
+
+Subject GpuTensors::around(Subject subject) {
+  Subject around;
+  around.rewrite = [this, rewrite = subject.rewrite](std::uint64_t lap) {
+    if (rewrite) rewrite(lap);
+    if (const Status status = copy_in(); !status.ok()) log(LogLevel::error, status.to_string());
+  };
+  around.run = subject.run;
+  if (subject.check) {
+    around.check = [this, check = subject.check](std::uint64_t lap) -> Status {
+      WEFT_RETURN_IF_ERROR(copy_out());
+      return check(lap);
+    };
+  }
+  return around;
+}
+
+Subject GpuTensors::copies() {
+  Subject subject;
+  subject.run = [this](int times) -> Status {
+    const auto memory = gpu_memory(x_);
+    if (!memory) return {};  // nothing to copy
+    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> out, GpuQueue::out_of(*memory, {}));
+    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> in, GpuQueue::into(*memory));
+    for (int i = 0; i < times; ++i) {
+      WEFT_RETURN_IF_ERROR(out->copy_out(pinned_x_.data(), x_, x_bytes_));
+      WEFT_RETURN_IF_ERROR(in->copy_in(y_, pinned_y_.data(), y_bytes_));
+      WEFT_RETURN_IF_ERROR(finish(*out));
+      WEFT_RETURN_IF_ERROR(finish(*in));
+    }
+    return {};
+  };
+  return subject;
+}
+
+}  // namespace weft

@@ -1,0 +1,45 @@
+// gpu: the same operation on memory of a GPU, and the copies that it cannot do without.
+#pragma once
+
+#include <memory>
+
+#include "tools/weft/perf/contenders.h"
+#include "verbs/cuda/cuda.h"
+
+namespace weft {
+
+// Memory of a GPU beside the host tensors of a measurement: inputs are rewritten and results checked
+// on the host, and copied outside of what is timed.
+class GpuTensors {
+ public:
+  // Of the GPU with the number of this rank on its machine, modulo their number.
+  static Result<GpuTensors> make(const Tensors& host, DataType type, std::size_t output_count,
+                                 bool in_place, Rank local_rank);
+  GpuTensors(GpuTensors&& other) noexcept;
+  GpuTensors& operator=(GpuTensors&&) = delete;
+  ~GpuTensors();
+
+  [[nodiscard]] void* x() const { return x_; }
+  [[nodiscard]] void* y() const { return in_place_ ? x_ : y_; }
+
+  // The operation, which works on x() and y(), with its rewriting and checking.
+  [[nodiscard]] Subject around(Subject subject);
+  // A copy of the input to pinned memory and one of a result from it, at once.
+  [[nodiscard]] Subject copies();
+
+ private:
+  GpuTensors(const Tensors& host, std::size_t x_bytes, std::size_t y_bytes, Device device)
+      : host_(&host), x_bytes_(x_bytes), y_bytes_(y_bytes), device_(device) {}
+  Status copy_in();
+  Status copy_out();
+
+  const Tensors* host_;
+  std::size_t x_bytes_, y_bytes_;
+  Device device_;
+  bool in_place_ = false;
+  void* x_ = nullptr;
+  void* y_ = nullptr;
+  PinnedBlock pinned_x_, pinned_y_;
+};
+
+}  // namespace weft

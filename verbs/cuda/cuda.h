@@ -1,0 +1,135 @@
+// cuda: memory of GPUs, by the CUDA driver of this machine.
+//
+// The driver is libcuda.so.1. Weft is never linked against it, and calls no CUDA runtime. A process
+// whose program uses no GPU never loads it: memory of a GPU exists only where somebody else has
+// loaded the driver before. So the question whether a pointer is one of a GPU costs nothing until
+// then.
+//
+//   if (std::optional<GpuMemory> gpu = gpu_memory(x)) …       // not for a CPU
+//   auto queue = GpuQueue::out_of(*gpu, stream);              // copies of ours, in order
+//   queue->wait_for(stream);                                  // behind what the caller has queued
+//   queue->copy_out(host, x, bytes);
+//   auto done = queue->mark([] { wake(); });                  // done->is_over()
+//
+// Threads: every function may be called by any thread; those of a GpuMark and a GpuGate by one at a
+// time, except open().
+#pragma once
+
+#include <weft/memory.h>
+#include <weft/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verbs/base/base.h"
+
+namespace weft {
+
+// Memory that only a GPU reads. Managed and pinned memory are for a CPU, too.
+struct GpuMemory {
+  int device = 0;           // by CUDA's number
+  void* context = nullptr;  // CUDA's
+};
+// Whether this process has loaded the driver, and it can be used. Costs some ten nanoseconds.
+[[nodiscard]] bool is_cuda_loaded();
+// nullopt: host memory, or none that the driver knows.
+[[nodiscard]] std::optional<GpuMemory> gpu_memory(const void* pointer);
+
+// A GPU as the driver sees it.
+struct GpuDevice {
+  int number = 0;
+  std::string name;
+  std::string address;  // PCI, as the kernel writes it
+  std::uint64_t bytes = 0;
+  int major = 0, minor = 0;       // compute capability
+  bool has_stream_waits = false;  // a stream can wait for a word of host memory
+  bool exports_dma_buf = false;   // for GPUDirect RDMA without nvidia-peermem
+  bool has_gpudirect_rdma = false;
+};
+// Loads the driver. `unavailable` says what is missing.
+[[nodiscard]] Result<std::vector<GpuDevice>> gpu_devices();
+// "13.0", or what is missing. Loads the driver.
+[[nodiscard]] Result<std::string> cuda_version();
+
+// A point in a queue.
+class GpuMark {
+ public:
+  virtual ~GpuMark() = default;
+  // Whether all before it is done. An error of the GPU ends the waiting, too: status() has it.
+  [[nodiscard]] virtual bool is_over() = 0;
+  [[nodiscard]] virtual Status status() const = 0;
+  // Waits until it is over.
+  virtual void wait() = 0;
+};
+
+// A stream of Weft's own: what is queued in it runs in order, beside the streams of others.
+class GpuQueue {
+ public:
+  // A queue for copies from memory of this GPU, behind what is in the stream. Calls with one stream
+  // give one queue; calls with different streams may give one, too.
+  static Result<std::shared_ptr<GpuQueue>> out_of(const GpuMemory& memory, Stream stream);
+  // The queue for copies to memory of this GPU. It is another one: a copy from the GPU may wait for
+  // a stream that waits for a copy to the GPU.
+  static Result<std::shared_ptr<GpuQueue>> into(const GpuMemory& memory);
+  virtual ~GpuQueue() = default;
+
+  // What is queued here later runs behind what the stream has now. invalid_argument: the stream is
+  // being captured into a graph, or belongs to another GPU.
+  virtual Status wait_for(Stream stream) = 0;
+  virtual Status copy_out(void* host, const void* gpu, std::size_t bytes) = 0;
+  virtual Status copy_in(void* gpu, const void* host, std::size_t bytes) = 0;
+  // A mark behind all that is queued now. `wake` is called by a thread of the driver when it is
+  // over, and must not call CUDA.
+  virtual Result<std::unique_ptr<GpuMark>> mark(std::function<void()> wake) = 0;
+};
+
+// A word in pinned memory for which a stream waits.
+class GpuGate {
+ public:
+  virtual ~GpuGate() = default;
+  // What is queued in the stream from now on runs once the gate is open.
+  virtual Status hold(Stream stream) = 0;
+  // Lets the stream go on. Any thread.
+  virtual void open() = 0;
+};
+// unavailable: streams of this GPU cannot wait for a word.
+[[nodiscard]] Result<std::unique_ptr<GpuGate>> make_gpu_gate(const GpuMemory& memory);
+
+// Memory of the shared heap that the driver has pinned, so that copies to and from GPUs run at the
+// rate of the bus, and peers read it in place. Blocks are kept and used again.
+class PinnedBlock {
+ public:
+  [[nodiscard]] static Result<PinnedBlock> take(std::size_t bytes);
+  PinnedBlock() = default;
+  PinnedBlock(PinnedBlock&& other) noexcept { *this = std::move(other); }
+  PinnedBlock& operator=(PinnedBlock&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  PinnedBlock(const PinnedBlock&) = delete;
+  PinnedBlock& operator=(const PinnedBlock&) = delete;
+  ~PinnedBlock();
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// What this process has done with GPUs so far, for tests and tools.
+struct GpuCounts {
+  std::uint64_t copies_out = 0, copies_in = 0;
+  std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t pinned_bytes = 0;  // that blocks hold now
+};
+[[nodiscard]] GpuCounts gpu_counts();
+
+}  // namespace weft

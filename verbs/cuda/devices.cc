@@ -1,0 +1,59 @@
+// The list of GPUs, and what each can do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "verbs/cuda/cuda.h"
+#include "verbs/cuda/driver.h"
+
+namespace weft {
+namespace {
+
+// Attributes of a device, by the driver's numbers.
+constexpr int kMajor = 75, kMinor = 76, kGpuDirectRdma = 116, kDmaBuf = 124;
+
+GpuDevice device_of(const cuda::Driver& driver, int number) {
+  GpuDevice found;
+  found.number = number;
+  int device = 0;
+  if (driver.device_get(&device, number) != cuda::kSuccess) return found;
+  std::array<char, 256> text{};
+  if (driver.device_name(text.data(), text.size(), device) == cuda::kSuccess)
+    found.name = text.data();
+  text = {};
+  if (driver.device_address(text.data(), text.size(), device) == cuda::kSuccess)
+    found.address = text.data();
+  std::ranges::transform(found.address, found.address.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::size_t bytes = 0;
+  if (driver.device_bytes(&bytes, device) == cuda::kSuccess) found.bytes = bytes;
+  const auto attribute = [&](int which) {
+    int value = 0;
+    return driver.device_attribute(&value, which, device) == cuda::kSuccess ? value : 0;
+  };
+  found.major = attribute(kMajor);
+  found.minor = attribute(kMinor);
+  found.has_gpudirect_rdma = attribute(kGpuDirectRdma) != 0;
+  found.exports_dma_buf = attribute(kDmaBuf) != 0;
+  return found;
+}
+
+}  // namespace
+
+Result<std::vector<GpuDevice>> gpu_devices() {
+  WEFT_ASSIGN(const cuda::Driver* driver, cuda::load_driver());
+  int count = 0;
+  WEFT_RETURN_IF_ERROR(cuda::status_of(*driver, driver->device_count(&count), "cuDeviceGetCount"));
+  std::vector<GpuDevice> all;
+  for (int number = 0; number < count; ++number) all.push_back(device_of(*driver, number));
+  return all;
+}
+
+Result<std::string> cuda_version() {
+  WEFT_ASSIGN(const cuda::Driver* driver, cuda::load_driver());
+  return fmt::format("{}.{}", driver->version / 1000, driver->version % 1000 / 10);
+}
+
+}  // namespace weft

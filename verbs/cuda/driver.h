@@ -1,0 +1,91 @@
+// driver: the functions of libcuda.so.1, with declarations of our own. Internal to the module.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "verbs/base/base.h"
+
+namespace weft::cuda {
+
+// As the driver's documentation has them.
+using Answer = int;
+using Pointer = std::uint64_t;
+inline constexpr Answer kSuccess = 0;
+inline constexpr Answer kOutOfMemory = 2;
+inline constexpr Answer kNotReady = 600;
+inline constexpr Answer kAlreadyRegistered = 712;
+inline constexpr Answer kNotSupported = 801;
+
+// The driver must be of this version or newer: 11.8.
+inline constexpr int kLeastVersion = 11'080;
+
+struct Driver {
+  int version = 0;  // 13000: 13.0
+
+  Answer (*init)(unsigned flags);
+  Answer (*error_name)(Answer answer, const char** name);
+  Answer (*error_text)(Answer answer, const char** text);
+
+  Answer (*device_count)(int* count);
+  Answer (*device_get)(int* device, int number);
+  Answer (*device_name)(char* name, int bytes, int device);
+  Answer (*device_address)(char* address, int bytes, int device);
+  Answer (*device_bytes)(std::size_t* bytes, int device);
+  Answer (*device_attribute)(int* value, int attribute, int device);
+  Answer (*primary_retain)(void** context, int device);
+
+  Answer (*context_push)(void* context);
+  Answer (*context_pop)(void** context);
+
+  Answer (*pointer_attributes)(unsigned count, int* attributes, void** values, Pointer pointer);
+  Answer (*allocate)(Pointer* pointer, std::size_t bytes);
+  Answer (*free)(Pointer pointer);
+  Answer (*host_register)(void* memory, std::size_t bytes, unsigned flags);
+  Answer (*host_unregister)(void* memory);
+  Answer (*host_pointer)(Pointer* pointer, void* memory, unsigned flags);
+  Answer (*copy_out)(void* host, Pointer gpu, std::size_t bytes, void* stream);
+  Answer (*copy_in)(Pointer gpu, const void* host, std::size_t bytes, void* stream);
+
+  Answer (*stream_create)(void** stream, unsigned flags);
+  Answer (*stream_wait_event)(void* stream, void* event, unsigned flags);
+  Answer (*stream_wait_value)(void* stream, Pointer word, std::uint32_t value, unsigned flags);
+  Answer (*stream_is_capturing)(void* stream, int* status);
+  Answer (*launch_host)(void* stream, void (*call)(void*), void* argument);
+  Answer (*event_create)(void** event, unsigned flags);
+  Answer (*event_record)(void* event, void* stream);
+  Answer (*event_query)(void* event);
+  Answer (*event_wait)(void* event);
+  Answer (*event_destroy)(void* event);
+};
+
+// The driver, if the process has loaded it and it can be used; else nullptr. Never loads it, and
+// costs some ten nanoseconds while nothing new was loaded.
+[[nodiscard]] const Driver* loaded_driver();
+// Loads it. `unavailable` says which library or function is missing, and since when it exists.
+[[nodiscard]] Result<const Driver*> load_driver();
+
+// "what: CUDA_ERROR_INVALID_VALUE (invalid argument)", ok for kSuccess.
+[[nodiscard]] Status status_of(const Driver& driver, Answer answer, const std::string& what);
+
+// Makes a context current for this thread, and the one before again in the end.
+class Current {
+ public:
+  Current(const Driver& driver, void* context) : driver_(driver) {
+    answer_ = driver.context_push(context);
+  }
+  ~Current() {
+    void* popped = nullptr;
+    if (answer_ == kSuccess) (void)driver_.context_pop(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  [[nodiscard]] Answer answer() const { return answer_; }
+
+ private:
+  const Driver& driver_;
+  Answer answer_;
+};
+
+}  // namespace weft::cuda

@@ -1,0 +1,90 @@
+// Pinned blocks of the heap, by powers of two.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "verbs/cuda/counts.h"
+#include "verbs/cuda/cuda.h"
+#include "verbs/cuda/driver.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kLeastBytes = 64 << 10;
+// Blocks that nobody uses are kept up to so many bytes.
+constexpr std::size_t kMostKept = std::size_t{1} << 30;
+constexpr unsigned kForAllContexts = 1, kMapped = 2;
+
+struct Pool {
+  std::mutex mutex;
+  std::map<std::size_t, std::vector<std::byte*>> free;
+  std::size_t kept = 0;
+};
+// Never destroyed: blocks may end after the end of main().
+Pool& pool() {
+  static auto* const pool = new Pool;
+  return *pool;
+}
+
+std::size_t size_of_block(std::size_t bytes) {
+  return std::max(kLeastBytes, std::bit_ceil(bytes));
+}
+
+Status pin(std::byte* data, std::size_t bytes) {
+  WEFT_ASSIGN(const cuda::Driver* driver, cuda::load_driver());
+  return cuda::status_of(*driver, driver->host_register(data, bytes, kForAllContexts | kMapped),
+                         fmt::format("pin {} bytes of host memory", bytes));
+}
+
+void release(std::byte* data, std::size_t bytes) {
+  if (const cuda::Driver* driver = cuda::loaded_driver()) (void)driver->host_unregister(data);
+  cuda::counts().pinned_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  deallocate(data);
+}
+
+}  // namespace
+
+Result<PinnedBlock> PinnedBlock::take(std::size_t bytes) {
+  PinnedBlock block;
+  block.bytes_ = size_of_block(bytes);
+  {
+    Pool& all = pool();
+    const std::lock_guard lock(all.mutex);
+    std::vector<std::byte*>& free = all.free[block.bytes_];
+    if (!free.empty()) {
+      block.data_ = free.back();
+      free.pop_back();
+      all.kept -= block.bytes_;
+      return block;
+    }
+  }
+  WEFT_ASSIGN(void* memory, allocate(block.bytes_));
+  auto* const data = static_cast<std::byte*>(memory);
+  if (const Status status = pin(data, block.bytes_); !status.ok()) {
+    deallocate(data);
+    return status;
+  }
+  cuda::counts().pinned_bytes.fetch_add(block.bytes_, std::memory_order_relaxed);
+  block.data_ = data;
+  return block;
+}
+
+PinnedBlock::~PinnedBlock() {
+  if (data_ == nullptr) return;
+  Pool& all = pool();
+  {
+    const std::lock_guard lock(all.mutex);
+    if (all.kept + bytes_ <= kMostKept) {
+      all.free[bytes_].push_back(data_);
+      all.kept += bytes_;
+      return;
+    }
+  }
+  release(data_, bytes_);
+}
+
+}  // namespace weft
