@@ -95,16 +95,23 @@ function(weft_module layer name)
 endfunction()
 
 # Compiling is most of what a run of the tests takes, so their own code is not optimized (the modules that they call
-# are), and GoogleTest's header is read once. UndefinedBehaviorSanitizer, which takes as long again, looks only at the modules.
-set(weft_tests_own)
+# are), and GoogleTest's header is read once. Under a sanitizer it is optimized a little: that takes no longer to compile,
+# and what fills and compares tensors takes a fraction of the time. UndefinedBehaviorSanitizer, which takes as long again,
+# looks only at the modules.
+set(weft_tests_unchecked)
 if(WEFT_SANITIZE MATCHES undefined)
-  set(weft_tests_own -fno-sanitize=undefined)
+  set(weft_tests_unchecked -fno-sanitize=undefined)
+endif()
+if(WEFT_SANITIZE)
+  set(weft_tests_own -Og ${weft_tests_unchecked})
+else()
+  set(weft_tests_own -O0)
 endif()
 if(WEFT_TESTS)
   file(CONFIGURE OUTPUT gtest_header.cc CONTENT "")
   add_library(weft_gtest_header OBJECT ${CMAKE_CURRENT_BINARY_DIR}/gtest_header.cc)
   set_target_properties(weft_gtest_header PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(weft_gtest_header PRIVATE -fPIE -O0 ${weft_tests_own})  # as the programs that use it
+  target_compile_options(weft_gtest_header PRIVATE -fPIE ${weft_tests_own})  # as the programs that use it
   target_link_libraries(weft_gtest_header PRIVATE GTest::gtest weft_flags weft_options)
   target_precompile_headers(weft_gtest_header PRIVATE <gtest/gtest.h>)
 endif()
@@ -114,7 +121,7 @@ function(weft_gtest_objects name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} OBJECT ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE -fPIE -O0 ${weft_tests_own})  # as weft_gtest_header
+  target_compile_options(${name} PRIVATE -fPIE ${weft_tests_own})  # as weft_gtest_header
   target_link_libraries(${name} PRIVATE weft_flags PUBLIC weft_options ${ARG_LINK} GTest::gtest)
   target_precompile_headers(${name} REUSE_FROM weft_gtest_header)
 endfunction()
@@ -122,9 +129,10 @@ endfunction()
 function(weft_gtest_program name)
   cmake_parse_arguments(ARG "OPTIMIZED" "" "SOURCES;LINK" ${ARGN})
   weft_program(${name} OPTIMIZED SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
-  target_compile_options(${name} PRIVATE ${weft_tests_own})
-  if(NOT ARG_OPTIMIZED)
-    target_compile_options(${name} PRIVATE -O0)
+  if(ARG_OPTIMIZED)
+    target_compile_options(${name} PRIVATE ${weft_tests_unchecked})
+  else()
+    target_compile_options(${name} PRIVATE ${weft_tests_own})
     target_precompile_headers(${name} REUSE_FROM weft_gtest_header)
   endif()
 endfunction()

@@ -68,12 +68,12 @@ class Stage final : public OperandStage {
     const auto gpu_x = gpu_of(x), gpu_y = gpu_of(y);
     if (gpu_x && gpu_y && x.overlaps(y)) return take_both(request, rank, *gpu_x);
     if (gpu_x) {
-      WEFT_ASSIGN(std::byte * here, block(x.bytes));
+      WEFT_ASSIGN(std::byte * here, block(x.bytes, *gpu_x));
       inputs_.push_back({*gpu_x, x, here});
       request.input.data = here;
     }
     if (gpu_y) {
-      WEFT_ASSIGN(std::byte * here, block(y.bytes));
+      WEFT_ASSIGN(std::byte * here, block(y.bytes, *gpu_y));
       if (has_result(request, rank)) outputs_.push_back({*gpu_y, y, here});
       request.output.data = here;
       first_gpu_ = *gpu_y;
@@ -140,7 +140,7 @@ class Stage final : public OperandStage {
     const Span x = span_of(request.input), y = span_of(request.output);
     std::byte* const begin = std::min(x.data, y.data);
     WEFT_ASSIGN(std::byte * here,
-                block(static_cast<std::size_t>(std::max(x.end(), y.end()) - begin)));
+                block(static_cast<std::size_t>(std::max(x.end(), y.end()) - begin), gpu));
     inputs_.push_back({gpu, x, here + (x.data - begin)});
     if (has_result(request, rank)) outputs_.push_back({gpu, y, here + (y.data - begin)});
     request.input.data = here + (x.data - begin);
@@ -149,8 +149,8 @@ class Stage final : public OperandStage {
     return {};
   }
 
-  Result<std::byte*> block(std::size_t bytes) {
-    WEFT_ASSIGN(PinnedBlock block, PinnedBlock::take(bytes));
+  Result<std::byte*> block(std::size_t bytes, const GpuMemory& gpu) {
+    WEFT_ASSIGN(PinnedBlock block, PinnedBlock::take(bytes, gpu));
     blocks_->push_back(std::move(block));
     return blocks_->back().data();
   }

@@ -305,16 +305,19 @@ int cuMemFree(std::uint64_t pointer) {
 int cuMemHostRegister(void* memory, std::size_t bytes, unsigned) {
   const Lock lock(state().mutex);
   if (const int answer = begin("cuMemHostRegister"); answer != kSuccess) return answer;
+  if (current.empty()) return kInvalidContext;
   const bool is_new =
       state().pinned.emplace(reinterpret_cast<std::uintptr_t>(memory), bytes).second;
   return is_new ? kSuccess : kAlreadyRegistered;
 }
 int cuMemHostUnregister(void* memory) {
   const Lock lock(state().mutex);
+  if (current.empty()) return kInvalidContext;
   return state().pinned.erase(reinterpret_cast<std::uintptr_t>(memory)) != 0 ? kSuccess
                                                                              : kNotRegistered;
 }
 int cuMemHostGetDevicePointer(std::uint64_t* pointer, void* memory, unsigned) {
+  if (current.empty()) return kInvalidContext;
   *pointer = reinterpret_cast<std::uintptr_t>(memory);
   return kSuccess;
 }

@@ -105,7 +105,8 @@ class GpuGate {
 // rate of the bus, and peers read it in place. Blocks are kept and used again.
 class PinnedBlock {
  public:
-  [[nodiscard]] static Result<PinnedBlock> take(std::size_t bytes);
+  // `gpu`: memory of a GPU that will copy. Others may, too.
+  [[nodiscard]] static Result<PinnedBlock> take(std::size_t bytes, const GpuMemory& gpu);
   PinnedBlock() = default;
   PinnedBlock(PinnedBlock&& other) noexcept { *this = std::move(other); }
   PinnedBlock& operator=(PinnedBlock&& other) noexcept {

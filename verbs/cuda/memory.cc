@@ -1,4 +1,6 @@
 // Which memory is a GPU's, and memory of a GPU of our own.
+#include "verbs/memory/memory.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -8,7 +10,6 @@
 #include "verbs/cuda/contexts.h"
 #include "verbs/cuda/cuda.h"
 #include "verbs/cuda/driver.h"
-#include "verbs/memory/memory.h"
 
 namespace weft {
 namespace {

@@ -34,21 +34,36 @@ std::size_t size_of_block(std::size_t bytes) {
   return std::max(kLeastBytes, std::bit_ceil(bytes));
 }
 
-Status pin(std::byte* data, std::size_t bytes) {
+Status pin(std::byte* data, std::size_t bytes, const GpuMemory& gpu) {
   WEFT_ASSIGN(const cuda::Driver* driver, cuda::load_driver());
+  const cuda::Current current(*driver, gpu.context);
   return cuda::status_of(*driver, driver->host_register(data, bytes, kForAllContexts | kMapped),
                          fmt::format("pin {} bytes of host memory", bytes));
 }
 
-void release(std::byte* data, std::size_t bytes) {
-  if (const cuda::Driver* driver = cuda::loaded_driver()) (void)driver->host_unregister(data);
-  cuda::counts().pinned_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  deallocate(data);
+// Gives back blocks that nobody uses while there are too many. Not when a block ends: a thread of
+// the driver may end it, which must not call the driver.
+void trim(Pool& all, const GpuMemory& gpu) {
+  const cuda::Driver* const driver = cuda::loaded_driver();
+  while (driver != nullptr && all.kept > kMostKept) {
+    const auto largest = std::ranges::find_if(
+        all.free.rbegin(), all.free.rend(), [](const auto& each) { return !each.second.empty(); });
+    if (largest == all.free.rend()) return;
+    std::byte* const data = largest->second.back();
+    largest->second.pop_back();
+    all.kept -= largest->first;
+    {
+      const cuda::Current current(*driver, gpu.context);
+      (void)driver->host_unregister(data);
+    }
+    cuda::counts().pinned_bytes.fetch_sub(largest->first, std::memory_order_relaxed);
+    deallocate(data);
+  }
 }
 
 }  // namespace
 
-Result<PinnedBlock> PinnedBlock::take(std::size_t bytes) {
+Result<PinnedBlock> PinnedBlock::take(std::size_t bytes, const GpuMemory& gpu) {
   PinnedBlock block;
   block.bytes_ = size_of_block(bytes);
   {
@@ -61,10 +76,11 @@ Result<PinnedBlock> PinnedBlock::take(std::size_t bytes) {
       all.kept -= block.bytes_;
       return block;
     }
+    trim(all, gpu);
   }
   WEFT_ASSIGN(void* memory, allocate(block.bytes_));
   auto* const data = static_cast<std::byte*>(memory);
-  if (const Status status = pin(data, block.bytes_); !status.ok()) {
+  if (const Status status = pin(data, block.bytes_, gpu); !status.ok()) {
     deallocate(data);
     return status;
   }
@@ -76,15 +92,9 @@ Result<PinnedBlock> PinnedBlock::take(std::size_t bytes) {
 PinnedBlock::~PinnedBlock() {
   if (data_ == nullptr) return;
   Pool& all = pool();
-  {
-    const std::lock_guard lock(all.mutex);
-    if (all.kept + bytes_ <= kMostKept) {
-      all.free[bytes_].push_back(data_);
-      all.kept += bytes_;
-      return;
-    }
-  }
-  release(data_, bytes_);
+  const std::lock_guard lock(all.mutex);
+  all.free[bytes_].push_back(data_);
+  all.kept += bytes_;
 }
 
 }  // namespace weft

@@ -174,12 +174,13 @@ Words& words() {
   return *words;
 }
 
-Result<Word> take_word(const Driver& driver) {
+Result<Word> take_word(const Driver& driver, const GpuMemory& memory) {
   constexpr std::size_t kBlockBytes = 64 << 10, kLine = 64;
   Words& all = words();
   const std::lock_guard lock(all.mutex);
   if (all.free.empty()) {
-    WEFT_ASSIGN(PinnedBlock block, PinnedBlock::take(kBlockBytes));
+    WEFT_ASSIGN(PinnedBlock block, PinnedBlock::take(kBlockBytes, memory));
+    const Current current(driver, memory.context);
     cuda::Pointer gpu = 0;
     WEFT_RETURN_IF_ERROR(
         status_of(driver, driver.host_pointer(&gpu, block.data(), 0), "map host memory for a GPU"));
@@ -272,7 +273,7 @@ Result<std::shared_ptr<GpuQueue>> GpuQueue::into(const GpuMemory& memory) {
 
 Result<std::unique_ptr<GpuGate>> make_gpu_gate(const GpuMemory& memory) {
   WEFT_ASSIGN(const Driver* driver, cuda::load_driver());
-  WEFT_ASSIGN(const Word word, take_word(*driver));
+  WEFT_ASSIGN(const Word word, take_word(*driver, memory));
   return std::unique_ptr<GpuGate>(std::make_unique<Gate>(*driver, memory, word));
 }
 

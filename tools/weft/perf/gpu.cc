@@ -27,8 +27,10 @@ Result<GpuTensors> GpuTensors::make(const Tensors& host, DataType type, std::siz
   made.in_place_ = in_place;
   WEFT_ASSIGN(made.x_, allocate(made.x_bytes_, made.device_));
   WEFT_ASSIGN(made.y_, allocate(made.y_bytes_, made.device_));
-  WEFT_ASSIGN(made.pinned_x_, PinnedBlock::take(made.x_bytes_));
-  WEFT_ASSIGN(made.pinned_y_, PinnedBlock::take(made.y_bytes_));
+  const std::optional<GpuMemory> memory = gpu_memory(made.x_);
+  if (!memory) return Status(Code::system, "memory of a GPU is not known as such");
+  WEFT_ASSIGN(made.pinned_x_, PinnedBlock::take(made.x_bytes_, *memory));
+  WEFT_ASSIGN(made.pinned_y_, PinnedBlock::take(made.y_bytes_, *memory));
   return made;
 }
 
