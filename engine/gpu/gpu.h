@@ -20,12 +20,10 @@
 #include <string>
 #include <string_view>
 
-#include "engine/lane/operation.h"
+#include "engine/lane/lane.h"
 #include "verbs/base/base.h"
 
 namespace weft {
-
-class Lane;
 
 // Rings for a context when a copy is done. Threads of the driver hold it, so it may live longer than
 // the context.

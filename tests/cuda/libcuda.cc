@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -50,10 +49,10 @@ struct Allocation {
 
 struct State {
   std::recursive_mutex mutex;
-  int devices = 2;
-  int version = 12'000;
+  int devices = TWIN_DEVICES;
+  int version = TWIN_VERSION;
   bool is_begun = false, is_lost = false, runs_at_once = true;
-  std::string hidden;
+  std::string hidden = TWIN_HIDDEN;
   struct Failure {
     int answer = 0, count = 0;
   };
@@ -65,15 +64,8 @@ struct State {
   std::map<void*, std::shared_ptr<Event>> events;
   bool is_running = false;
 };
-// The environment tells what a twin in another process is like from the start.
 State& state() {
-  static auto* const state = [] {
-    auto* const made = new State;
-    if (const char* devices = std::getenv("TWIN_DEVICES")) made->devices = std::atoi(devices);
-    if (const char* version = std::getenv("TWIN_VERSION")) made->version = std::atoi(version);
-    if (const char* hidden = std::getenv("TWIN_HIDE")) made->hidden = hidden;
-    return made;
-  }();
+  static auto* const state = new State;
   return *state;
 }
 thread_local std::vector<Context*> current;

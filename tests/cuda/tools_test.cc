@@ -8,7 +8,10 @@
 namespace weft {
 namespace {
 
-const std::string kTwin = "LD_LIBRARY_PATH=" WEFT_CUDA_TWIN_FOLDER " ";
+std::string with(const std::string& twin) {
+  return "LD_LIBRARY_PATH=" WEFT_CUDA_TWINS "/" + twin + " ";
+}
+const std::string kTwin = with("cuda_twin");
 
 nlohmann::json devices(const std::string& environment) {
   const Ran ran = run_line(environment + "{weft} devices --json");
@@ -31,11 +34,11 @@ TEST(GpuTools, DevicesTellsEachGpu) {
 }
 
 TEST(GpuTools, DevicesTellsWhatADriverLacks) {
-  EXPECT_EQ(devices(kTwin + "TWIN_VERSION=11040 ").at("no_gpu"),
+  EXPECT_EQ(devices(with("cuda_twin_old")).at("no_gpu"),
             "libcuda.so.1 is of CUDA 11.4; Weft needs 11.8 or newer");
-  EXPECT_EQ(devices(kTwin + "TWIN_HIDE=cuStreamWaitValue32 ").at("no_gpu"),
+  EXPECT_EQ(devices(with("cuda_twin_lacking")).at("no_gpu"),
             "libcuda.so.1 of CUDA 12.0 lacks cuStreamWaitValue32 of CUDA 11.8");
-  const std::string none = devices(kTwin + "TWIN_DEVICES=0 ").at("no_gpu");
+  const std::string none = devices(with("cuda_twin_empty")).at("no_gpu");
   EXPECT_NE(none.find("cuInit: CUDA_ERROR_NO_DEVICE"), std::string::npos) << none;
 }
 

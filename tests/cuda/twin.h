@@ -4,8 +4,8 @@
 // a test fails at once where the engine reads memory of a GPU itself. Streams are queues. What is
 // queued runs when the test says so, in order, or at once after twin_run_at_once(true).
 //
-// TWIN_DEVICES (2), TWIN_VERSION (12000) and TWIN_HIDE (none) in the environment say how many GPUs
-// there are, which version the driver is of, and which of its functions is missing.
+// It is built several times (CMakeLists.txt): how many GPUs there are, of which version the driver is,
+// and which of its functions is missing.
 //
 // The functions are found in the library with dlsym (Twin in twin_library.h).
 #pragma once

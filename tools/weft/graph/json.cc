@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "verbs/base/base.h"
+
 namespace weft {
 namespace {
 

@@ -1,0 +1,61 @@
+// gpu_test: memory of a GPU through the C API, on the twin of the driver (tests/cuda).
+#include <dlfcn.h>
+
+#include "tests/c/job.h"
+
+static void (*twin_read)(const void* gpu, void* to, size_t bytes);
+static void (*twin_write)(void* gpu, const void* from, size_t bytes);
+
+static void load_twin(void) {
+  void* const library = dlopen(WEFT_CUDA_TWIN, RTLD_NOW | RTLD_GLOBAL);
+  CHECK(library != NULL);
+  *(void**)&twin_read = dlsym(library, "twin_read");
+  *(void**)&twin_write = dlsym(library, "twin_write");
+  CHECK(twin_read != NULL && twin_write != NULL);
+}
+
+static void test_rank(weft_context* context) {
+  int32_t rank = -1;
+  OK(weft_context_rank(context, &rank));
+  float* gpu = NULL;
+  OK(weft_allocate_on_device(4 * sizeof(float), 1, (void**)&gpu));
+  weft_memory_kind kind = WEFT_HOST_MEMORY;
+  int32_t device = -1;
+  OK(weft_memory_place(gpu, &kind, &device));
+  CHECK(kind == WEFT_DEVICE_MEMORY && device == 1);
+  const float mine[4] = {(float)rank, 1, 2, 3};
+  float sums[4] = {0};
+  twin_write(gpu, mine, sizeof(mine));
+  const weft_stream stream = {NULL};  // the default one
+  const weft_request request = {.size = sizeof(request),
+                                .operation = WEFT_ALLREDUCE,
+                                .type = WEFT_F32,
+                                .x = gpu,
+                                .x_count = 4,
+                                .y = gpu,
+                                .y_count = 4,
+                                .op = WEFT_SUM,
+                                .stream = &stream};
+  OK(weft_run(context, &request));
+  twin_read(gpu, sums, sizeof(sums));
+  CHECK(sums[0] == 3 && sums[1] == 3 && sums[3] == 9);  // 3 ranks
+  float host = 0;
+  OK(weft_memory_place(&host, &kind, &device));
+  CHECK(kind == WEFT_HOST_MEMORY && device == -1);
+  weft_request on_host = request;
+  on_host.x = on_host.y = &host;
+  on_host.x_count = on_host.y_count = 1;
+  INVALID(weft_run(context, &on_host), "memory of a GPU");
+  OK(weft_deallocate_on_device(gpu, 1));
+  OK(weft_deallocate_on_device(NULL, 1));
+  INVALID(weft_deallocate_on_device(&host, 0), "no memory of a GPU");
+  INVALID(weft_allocate_on_device(1, 9, (void**)&gpu), "GPU 9: there are 2");
+  INVALID(weft_memory_place(&host, NULL, &device), "kind is NULL");
+}
+
+int main(void) {
+  bound_time(60);
+  load_twin();
+  run_ranks(3, NULL, test_rank);
+  return 0;
+}

@@ -1,0 +1,84 @@
+"""Memory of GPUs through the Python API, on the twin of the driver that the build has (tests/cuda)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import as_processes
+
+TWIN = Path(sys.prefix).parent / "tests" / "cuda" / "cuda_twin" / "libcuda.so.1"
+
+PROGRAM = """
+import ctypes
+import os
+import numpy as np
+import weft
+
+twin = ctypes.CDLL(os.environ["TWIN"], mode=ctypes.RTLD_GLOBAL)
+
+
+class GpuArray:
+    '''As CuPy's arrays show themselves.'''
+
+    def __init__(self, values, stream=None):
+        self.shape, self.dtype = values.shape, values.dtype
+        get = twin.cuGetProcAddress_v2
+        def call(name, *arguments):
+            function = ctypes.c_void_p()
+            assert get(name.encode(), ctypes.byref(function), 12000, ctypes.c_uint64(0), None) == 0
+            assert ctypes.CFUNCTYPE(ctypes.c_int, *[type(each) for each in arguments])(function.value)(*arguments) == 0
+        context, address = ctypes.c_void_p(), ctypes.c_uint64()
+        call("cuInit", ctypes.c_uint(0))
+        call("cuDevicePrimaryCtxRetain", ctypes.pointer(context), ctypes.c_int(0))
+        call("cuCtxPushCurrent", context)
+        call("cuMemAlloc", ctypes.pointer(address), ctypes.c_size_t(values.nbytes))
+        self.address, self.nbytes = address.value, values.nbytes
+        twin.twin_write(address, values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(values.nbytes))
+        self.__cuda_array_interface__ = {
+            "shape": values.shape, "typestr": values.dtype.str, "data": (self.address, False),
+            "version": 3, "strides": None, "stream": stream}
+
+    def get(self):
+        values = np.empty(self.shape, self.dtype)
+        twin.twin_read(ctypes.c_uint64(self.address), values.ctypes.data_as(ctypes.c_void_p),
+                       ctypes.c_size_t(self.nbytes))
+        return values
+
+
+ctx = weft.Context.from_environment()
+for stream in (None, 1):
+    x = GpuArray(np.arange(6, dtype=np.float32).reshape(2, 3) + ctx.rank, stream)
+    y = GpuArray(np.zeros((2, 3), np.float32), stream)
+    assert ctx.allreduce(x, y, op="sum") is y
+    np.testing.assert_array_equal(y.get(), 2 * np.arange(6).reshape(2, 3) + 1)
+    handle = ctx.neighbor_allreduce_start(x, y)
+    assert handle.wait() is y
+    np.testing.assert_array_equal(y.get(), np.arange(6).reshape(2, 3) + 0.5)
+host = ctx.allgather(x)  # without `out` the result is on the host
+np.testing.assert_array_equal(host[2:], np.arange(6).reshape(2, 3) + 1)
+named = ctx.named()
+named["x"].allreduce(x, y, op="max")
+np.testing.assert_array_equal(y.get(), np.arange(6).reshape(2, 3) + 1)
+named.grouped_allreduce("both", [x, y], [x, y], op="sum")
+np.testing.assert_array_equal(y.get(), 2 * (np.arange(6).reshape(2, 3) + 1))
+named.end()
+view = GpuArray(np.zeros(6, np.float32))
+view.__cuda_array_interface__["strides"] = (8,)
+try:
+    ctx.allreduce(view, y)
+    raise SystemExit("strides were not refused")
+except ValueError as error:
+    assert "not contiguous" in str(error), error
+ctx.close()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not TWIN.exists(), reason="this build has no tests")
+def test_arrays_of_a_gpu() -> None:
+    done = as_processes(2, PROGRAM, TWIN=str(TWIN))
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.count("done") == 2
