@@ -1,5 +1,6 @@
 // context_facts: what a context says about itself.
 #include <weft/context.h>
+#include <weft/metrics.h>
 
 #include <memory>
 #include <string>
@@ -115,6 +116,13 @@ weft_code weft_context_usage(const weft_context* context, weft_usage* usage) {
     given.network_bytes = found.network_bytes;
     given.allocations = found.allocations;
     return write_struct(given, "usage", usage);
+  });
+}
+
+weft_code weft_metrics(char** text) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_result(text, "text"));
+    return give_string(weft::metrics(), text);
   });
 }
 

@@ -34,6 +34,8 @@ Status convert(const weft_named_options* given, NamedOptions& to) {
   to.fused_tensor_bytes = given_or(from.fused_tensor_bytes, to.fused_tensor_bytes);
   to.gather_us = given_or(from.gather_us, to.gather_us);
   to.stall_ms = given_or(from.stall_ms, to.stall_ms);
+  WEFT_RETURN_IF_ERROR(check_flag("options->autotune", from.autotune));
+  to.autotune = from.autotune != 0;
   return {};
 }
 
@@ -141,6 +143,10 @@ weft_code weft_named_get_usage(weft_named* named, weft_named_usage* usage) {
     given.fusion_buffer_bytes = found.fusion_buffer_bytes;
     static_assert(sizeof(given.batches_by_names) == sizeof(found.batches_by_names));
     std::ranges::copy(found.batches_by_names, given.batches_by_names);
+    given.fusion_bytes = found.fusion_bytes;
+    given.fused_tensor_bytes = found.fused_tensor_bytes;
+    given.gather_us = found.gather_us;
+    given.is_tuning = found.is_tuning ? 1 : 0;
     return write_struct(given, "usage", usage);
   });
 }

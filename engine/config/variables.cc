@@ -263,6 +263,9 @@ std::vector<Variable> make_table() {
                    "check that both ends of every edge know the edge, in operations over a graph"),
       text("WEFT_TRACE", &Config::trace, "a path", is_path,
            "file for the timeline (Chrome trace); the rank is added to its name; empty: none"),
+      text("WEFT_METRICS", &Config::metrics, "a path", is_path,
+           "file for metrics (Prometheus text), replaced every 10 s and in the end; the rank is "
+           "added to its name; empty: none"),
       choice<LogLevel>("WEFT_LOG", &Config::log,
                        {{"debug", LogLevel::debug},
                         {"info", LogLevel::info},

@@ -7,6 +7,7 @@
 
 #include "engine/context/lane_count.h"
 #include "engine/context/lane_options.h"
+#include "engine/context/metrics.h"
 #include "engine/context/operands.h"
 
 namespace weft {
@@ -121,6 +122,11 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
 }
 
 Status Context::Core::join(MachineRecord machine) {
+  add_process_metrics();
+  MetricRegistry::of_process().add(this);
+  if (!config_.metrics.empty() && roster_.prefix().empty()) {
+    WEFT_ASSIGN(metrics_file_, MetricsFile::open(trace_path(config_.metrics, config_.rank)));
+  }
   roster_.add(&membership_);
   WEFT_RETURN_IF_ERROR(machines_.tell(std::move(machine), rails_.opened()));
   return peers_.addresses().tell(lane_.interface().address());
@@ -167,6 +173,8 @@ void Context::Core::wake() {
 
 void Context::Core::close() {
   if (std::exchange(closed_, true)) return;
+  metrics_file_.reset();
+  MetricRegistry::of_process().remove(this);
   bell_->silence();
   sides_.close();
   windows_.close(Status(Code::closed, "the context of this window was closed", config_.rank));

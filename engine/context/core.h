@@ -38,7 +38,9 @@ namespace weft {
 
 // Threads: every function may be called by any thread. The parts belong to the holder of the lane's
 // token, which the functions take.
-class Context::Core : public std::enable_shared_from_this<Context::Core>, private LaneObserver {
+class Context::Core : public std::enable_shared_from_this<Context::Core>,
+                      private LaneObserver,
+                      private MetricSource {
  public:
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of a new context of the ranks with this color; null for kNoColor. Collective.
@@ -76,6 +78,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Result<Named> named(const NamedOptions& options);
 
   Usage usage();
+  // `rank="0",context="job"`: of the metrics.
+  [[nodiscard]] std::string metric_labels() const;
   std::string explain();
 
   // Of a core with mail. Operations by name (engine/named) use it.
@@ -114,6 +118,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   // Puts blocks in the place of memory of GPUs, and binds the request to the operation.
   Status bind(const Request& request, PendingOperation& operation);
 
+  void collect(Metrics& to) override;
   void look_around() override { failures_.look_around(); }
   Status look_for_strays() override { return control_.find_stray(); }
   void operation_failed(const Status& status, bool touched_output) override {
@@ -137,6 +142,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Hardware hardware_;
   std::uint32_t splits_ = 0;  // contexts that were made of this one
 
+  std::shared_ptr<MetricsFile> metrics_file_;  // null: none is written
   const std::shared_ptr<GpuBell> bell_ = std::make_shared<GpuBell>([this] { wake(); });
   Trace trace_;
   Lane lane_;

@@ -23,6 +23,7 @@ class CoreHost final : public NamedHost {
   [[nodiscard]] bool is_one_machine() const override {
     return !core_->config().transports.networks();
   }
+  [[nodiscard]] std::string metric_labels() const override { return core_->metric_labels(); }
   [[nodiscard]] const std::shared_ptr<GpuBell>& bell() override { return core_->bell(); }
   [[nodiscard]] Trace& trace() override { return core_->trace(); }
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }

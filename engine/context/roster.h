@@ -18,6 +18,8 @@ class Roster {
   // becomes part of the prefix of its keys.
   [[nodiscard]] Roster among(const std::vector<Rank>& ranks, const std::string& name) const;
 
+  // What tells the contexts of a job apart; empty: the job's own.
+  [[nodiscard]] const std::string& prefix() const { return prefix_; }
   [[nodiscard]] Rank rank() const;
   [[nodiscard]] int size() const;
   Status put(const std::string& key, std::string bytes) const;

@@ -214,6 +214,12 @@ Result<std::shared_ptr<OperandStage>> stage_gpu_memory(std::span<Request> reques
   return std::shared_ptr<OperandStage>(std::move(stage));
 }
 
+GpuUsage gpu_usage() {
+  const GpuCounts counts = gpu_counts();
+  return {counts.copies_out, counts.copies_in, counts.bytes_out, counts.bytes_in,
+          counts.pinned_bytes};
+}
+
 std::string describe_gpu_memory() {
   const GpuCounts counts = gpu_counts();
   if (counts.copies_out + counts.copies_in == 0) return "";

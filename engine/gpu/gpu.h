@@ -13,6 +13,7 @@
 
 #include <weft/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,13 @@ class GpuBell {
 [[nodiscard]] Result<std::shared_ptr<OperandStage>> stage_gpu_memory(
     std::span<Request> requests, Rank rank, const std::shared_ptr<GpuBell>& bell);
 
+// What this process has copied.
+struct GpuUsage {
+  std::uint64_t copies_out = 0, copies_in = 0;
+  std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t pinned_bytes = 0;
+};
+[[nodiscard]] GpuUsage gpu_usage();
 // For people, how memory of GPUs has travelled so far; empty: there was none.
 [[nodiscard]] std::string describe_gpu_memory();
 

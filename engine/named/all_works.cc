@@ -58,16 +58,6 @@ NegotiateOptions negotiate_options(const NamedHost& host, const NamedOptions& op
 
 }  // namespace
 
-FuseLimits fuse_limits(const NamedHost& host, const NamedOptions& options) {
-  constexpr std::size_t kKib = 1024;
-  const bool is_near = host.is_one_machine();
-  const auto given = [](std::int64_t bytes, std::size_t by_rule) {
-    return bytes < 0 ? by_rule : static_cast<std::size_t>(bytes);
-  };
-  return {given(options.fusion_bytes, (is_near ? 512 : 8192) * kKib),
-          given(options.fused_tensor_bytes, (is_near ? 64 : 1024) * kKib)};
-}
-
 NamedRequest named_request_of(const Work& work) {
   const Request& first = work.request();
   NamedRequest request;
@@ -86,8 +76,7 @@ NamedRequest named_request_of(const Work& work) {
 AllWorks::AllWorks(NamedHost& host, const NamedOptions& options, Buffers& buffers,
                    Timeline& timeline, End end)
     : host_(host),
-      limits_(fuse_limits(host, options)),
-      adapts_wait_(options.gather_us < 0),
+      tuning_(host, options),
       buffers_(buffers),
       timeline_(timeline),
       end_(std::move(end)),
@@ -131,7 +120,8 @@ std::int64_t AllWorks::oldest_ns() const {
 // While operations run, what is new may as well wait for more, and be fused with it.
 void AllWorks::adapt_wait() {
   constexpr std::int64_t kBusyNs = 200'000;
-  if (adapts_wait_) negotiator_.set_gather_ns(running_.empty() ? 0 : kBusyNs);
+  const std::int64_t given_us = tuning_.gather_us();
+  negotiator_.set_gather_ns(given_us >= 0 ? given_us * 1000 : running_.empty() ? 0 : kBusyNs);
 }
 
 bool AllWorks::advance(std::int64_t now) {
@@ -139,9 +129,10 @@ bool AllWorks::advance(std::int64_t now) {
   negotiator_.step(now);
   send_messages();
   bool moved = false;
-  for (std::vector<Decision>& cycle : negotiator_.take_decisions()) {
+  for (Negotiator::Cycle& cycle : negotiator_.take_decisions()) {
     moved = true;
-    decide(std::move(cycle));
+    if (cycle.told != 0) tuning_.follow(cycle.told);
+    decide(std::move(cycle.decisions), now);
   }
   for (std::size_t i = 0; i < running_.size();) {
     if (!running_[i].operation->done.load(std::memory_order_acquire)) {
@@ -161,7 +152,9 @@ void AllWorks::send_messages() {
     host_.send(message.to, Letter::of_all, message.bytes);
 }
 
-void AllWorks::decide(std::vector<Decision> decisions) {
+void AllWorks::decide(std::vector<Decision> decisions, std::int64_t now) {
+  if (const std::uint64_t told = tuning_.note(decisions, now); told != 0)
+    negotiator_.tell_all(told);
   std::vector<Run> runs;
   for (Decision& decision : decisions) {
     std::shared_ptr<Work> work = work_of(decision.request.name);
@@ -200,7 +193,7 @@ void AllWorks::run(std::vector<Run> runs) {
                      each.shape.count * size_of(each.shape.type),
                      !is_fusable(each.request.collective)});
   }
-  for (FuseBatch& planned : plan_batches(items, limits_)) {
+  for (FuseBatch& planned : plan_batches(items, tuning_.limits())) {
     Batch batch;
     batch.parts = std::move(planned.parts);
     for (const FusePart& part : batch.parts) batch.runs.push_back(std::move(runs[part.item]));
@@ -309,6 +302,7 @@ void AllWorks::add_to(Named::Usage& usage) const {
   usage.coordinator_messages = counts.coordinator_messages;
   usage.cache_hits = counts.hits;
   batches_.add_to(usage);
+  tuning_.add_to(usage);
   usage.pending += works_.size();
 }
 

@@ -15,14 +15,12 @@
 #include "engine/named/buffers.h"
 #include "engine/named/host.h"
 #include "engine/named/timeline.h"
+#include "engine/named/tuning.h"
 #include "engine/named/work.h"
 #include "scheduler/fuse/fuse.h"
 #include "scheduler/negotiate/negotiate.h"
 
 namespace weft::named {
-
-// What is fused, as the options say, or by rule.
-[[nodiscard]] FuseLimits fuse_limits(const NamedHost& host, const NamedOptions& options);
 
 // What the ranks must have in common in these requests.
 [[nodiscard]] NamedRequest named_request_of(const Work& work);
@@ -73,7 +71,7 @@ class AllWorks {
   void send_messages();
   // Carries out what one cycle has decided. All ranks fuse alike, because they fuse what a cycle
   // has decided.
-  void decide(std::vector<Decision> decisions);
+  void decide(std::vector<Decision> decisions, std::int64_t now);
   void run(std::vector<Run> runs);
   [[nodiscard]] Status begin(Batch& batch, std::size_t bytes);
   [[nodiscard]] Status begin_alone(Batch& batch);
@@ -83,8 +81,7 @@ class AllWorks {
   [[nodiscard]] std::shared_ptr<Work> work_of(const std::string& name) const;
 
   NamedHost& host_;
-  const FuseLimits limits_;
-  const bool adapts_wait_;
+  Tuning tuning_;
   Buffers& buffers_;
   Timeline& timeline_;
   const End end_;

@@ -32,6 +32,8 @@ class NamedHost {
   [[nodiscard]] virtual std::int64_t deadline_ms() const = 0;
   // Whether all ranks share memory.
   [[nodiscard]] virtual bool is_one_machine() const = 0;
+  // `rank="0",context="…"`: of the metrics.
+  [[nodiscard]] virtual std::string metric_labels() const = 0;
   // For operands in memory of GPUs.
   [[nodiscard]] virtual const std::shared_ptr<GpuBell>& bell() = 0;
   // Where lanes are added at setup.

@@ -36,9 +36,12 @@ NamedObject::NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost>
       neighbors_(*host_, options_, buffers_, timeline_,
                  [this](Work& work, const Status& status) { end(work, status); }),
       reader_([this](Rank from, Mail::Message message) { read(from, message); }),
-      graph_(std::make_shared<const named::GraphOfCalls>(std::move(graph))) {}
+      graph_(std::make_shared<const named::GraphOfCalls>(std::move(graph))) {
+  MetricRegistry::of_process().add(this);
+}
 
 NamedObject::~NamedObject() {
+  MetricRegistry::of_process().remove(this);
   host_->close();
 }
 
@@ -139,6 +142,27 @@ Named::Usage NamedObject::usage() {
   usage.submitted = submissions_;
   usage.pending += submitted_.size();
   return usage;
+}
+
+void NamedObject::collect(Metrics& to) {
+  const std::string labels = host_->metric_labels();
+  const Named::Usage found = usage();
+  to.counter("weft_named_submitted_total", "Names submitted.", labels, found.submitted);
+  to.counter("weft_named_cycles_total", "Agreements between all ranks.", labels, found.cycles);
+  to.counter("weft_named_control_bytes_total", "Bytes sent to agree.", labels, found.control_bytes);
+  to.counter("weft_named_coordinator_messages_total",
+             "Messages for names that are not in the response cache.", labels,
+             found.coordinator_messages);
+  to.counter("weft_named_cache_hits_total", "Names found in the response cache.", labels,
+             found.cache_hits);
+  to.gauge("weft_named_pending", "Names that have not ended.", labels, found.pending);
+  to.gauge("weft_named_fusion_buffer_bytes", "Memory of fused tensors.", labels,
+           found.fusion_buffer_bytes);
+  std::vector<std::uint64_t> bounds;
+  for (std::size_t bin = 0; bin + 1 < found.batches_by_names.size(); ++bin)
+    bounds.push_back((std::uint64_t{2} << bin) - 1);
+  to.histogram("weft_named_batch_names", "Names that ran together, by operation.", labels, bounds,
+               found.batches_by_names, found.fused + found.batches_by_names.front());
 }
 
 Status NamedObject::end() {

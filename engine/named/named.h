@@ -36,7 +36,7 @@
 
 namespace weft {
 
-class NamedObject final : public LaneAttendant {
+class NamedObject final : public LaneAttendant, private MetricSource {
  public:
   NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost> host,
               named::GraphOfCalls graph);
@@ -56,6 +56,7 @@ class NamedObject final : public LaneAttendant {
   void abandon(const Status& why) override;
 
  private:
+  void collect(Metrics& to) override;
   Status check(std::string_view name, std::span<const Request> requests) const;
   Result<Handle> hand_over(const std::shared_ptr<named::Work>& work,
                            std::shared_ptr<OperandStage> stage = nullptr);

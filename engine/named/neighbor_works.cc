@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "engine/execute/execute.h"
-#include "engine/named/all_works.h"
+#include "engine/named/tuning.h"
 
 namespace weft::named {
 namespace {
@@ -20,7 +20,7 @@ MatchOptions match_options(const NamedHost& host, const NamedOptions& options) {
   MatchOptions made;
   made.rank = host.rank();
   made.size = host.size();
-  made.fusion = fuse_limits(host, options);
+  made.fusion = Tuning(host, options).limits();
   return made;
 }
 

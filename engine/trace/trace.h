@@ -1,6 +1,6 @@
 // trace: what happened when, and how often. A timeline of each lane in a ring (`TraceRing`),
-// written as a file that chrome://tracing and https://ui.perfetto.dev open, and `Counters` as
-// Prometheus text.
+// written as a file that chrome://tracing and https://ui.perfetto.dev open, and metrics of the
+// process as Prometheus text (metrics.h).
 //
 //   weft::Trace trace(weft::kTraceRecords);                  // or Trace(): off
 //   weft::TraceRing& ring = trace.add_lane("shm");           // at setup
@@ -22,7 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/trace/counters.h"
+#include "engine/trace/metrics.h"
 #include "engine/trace/ring.h"
 #include "verbs/base/base.h"
 

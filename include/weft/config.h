@@ -126,6 +126,7 @@ struct Config {
   // What is checked and told?
   bool topo_check = true;  // both ends of an edge must agree before data moves
   std::string trace;       // timeline file, one per rank; empty: off
+  std::string metrics;     // file of metrics, one per rank, written every 10 s; empty: off
   LogLevel log = LogLevel::warning;
 
   // The environment of this process, read and checked as a whole.

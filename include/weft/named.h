@@ -67,6 +67,11 @@ struct NamedOptions {
   std::int64_t gather_us = -1;
   // A name that is pending for so long is told in the log, with the ranks that lack it.
   std::int64_t stall_ms = 10'000;
+  // Finds fusion_bytes, fused_tensor_bytes and gather_us by trying, those of them that are negative,
+  // while a loop repeats its names. Rank 0 measures the time from one step to the next; when nothing
+  // better is found, the search ends with the best values, or with those by rule. All ranks give the
+  // same. Operations of neighbors keep the values by rule.
+  bool autotune = false;
 };
 
 class Named {
@@ -120,6 +125,11 @@ class Named {
     std::array<std::uint64_t, 12> batches_by_names{};
     std::size_t pending = 0;
     std::size_t fusion_buffer_bytes = 0;
+    // What operations of all ranks are fused by now; gather_us -1: by rule.
+    std::uint64_t fusion_bytes = 0;
+    std::uint64_t fused_tensor_bytes = 0;
+    std::int64_t gather_us = 0;
+    bool is_tuning = false;  // at rank 0, as long as autotune has not found the best values
   };
   [[nodiscard]] Result<Usage> usage() const;
 

@@ -9,6 +9,7 @@
 #include <weft/handle.h>
 #include <weft/log.h>
 #include <weft/memory.h>
+#include <weft/metrics.h>
 #include <weft/named.h>
 #include <weft/status.h>
 #include <weft/store.h>

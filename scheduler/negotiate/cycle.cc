@@ -10,6 +10,7 @@ namespace {
 constexpr unsigned kHasNew = 1;
 constexpr unsigned kInquires = 2;
 constexpr unsigned kHasInvalid = 4;
+constexpr unsigned kTells = 8;
 
 constexpr std::size_t kMostTextBytes = std::size_t{1} << 20;
 
@@ -19,6 +20,7 @@ void Contribution::merge(const Contribution& other) {
   has_new |= other.has_new;
   inquires |= other.inquires;
   pending &= other.pending;
+  told = std::max(told, other.told);
   if (other.invalid.size() == 0) return;
   if (invalid.size() == 0) invalid = Bits(other.invalid.size());
   invalid |= other.invalid;
@@ -50,7 +52,8 @@ std::vector<Step> exchange_steps(Rank rank, int size) {
 void write(Writer& writer, const Contribution& contribution) {
   const bool has_invalid = contribution.invalid.size() != 0;
   writer.number((contribution.has_new ? kHasNew : 0U) | (contribution.inquires ? kInquires : 0U) |
-                (has_invalid ? kHasInvalid : 0U));
+                (has_invalid ? kHasInvalid : 0U) | (contribution.told != 0 ? kTells : 0U));
+  if (contribution.told != 0) writer.number(contribution.told);
   writer.number(contribution.pending.size());
   contribution.pending.write(writer.room(contribution.pending.bytes()));
   if (has_invalid) contribution.invalid.write(writer.room(contribution.invalid.bytes()));
@@ -58,7 +61,8 @@ void write(Writer& writer, const Contribution& contribution) {
 
 Contribution read_contribution(Reader& reader, std::size_t places) {
   Contribution contribution;
-  const std::uint64_t flags = reader.number(kHasNew | kInquires | kHasInvalid);
+  const std::uint64_t flags = reader.number(kHasNew | kInquires | kHasInvalid | kTells);
+  if ((flags & kTells) != 0) contribution.told = reader.number();
   contribution.has_new = (flags & kHasNew) != 0;
   contribution.inquires = (flags & kInquires) != 0;
   const auto bits = [&] {

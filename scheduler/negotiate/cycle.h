@@ -30,9 +30,10 @@ namespace negotiate {
 
 // What a rank contributes, and what all come to know.
 struct Contribution {
-  bool has_new = false;   // requests for rank 0, or a join. Of all: some rank has
-  bool inquires = false;  // some rank wants to know what all wait for
-  Bits pending;           // of all: pending everywhere
+  bool has_new = false;    // requests for rank 0, or a join. Of all: some rank has
+  bool inquires = false;   // some rank wants to know what all wait for
+  Bits pending;            // of all: pending everywhere
+  std::uint64_t told = 0;  // what rank 0 tells all ranks in this cycle; 0: nothing
   // Names that a rank has submitted with another shape than the cache has; empty: none.
   Bits invalid;
 

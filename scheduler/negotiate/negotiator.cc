@@ -170,6 +170,7 @@ void Negotiator::begin() {
   known_ = {};
   known_.has_new = !untold_.empty() || joins_;
   known_.inquires = inquires_;
+  known_.told = std::exchange(tells_, 0);
   known_.pending = has_joined_ ? Bits(cache_.places(), true) : bits_;
   for (const std::string& name : untold_) {
     const auto place = cache_.find(name);
@@ -407,7 +408,8 @@ void Negotiator::finish() {
   phase_ = Phase::idle;
   ++cycle_;
   heard_.clear();
-  if (!decisions_.empty()) ended_.push_back(std::exchange(decisions_, {}));
+  if (!decisions_.empty() || known_.told != 0)
+    ended_.push_back({known_.told, std::exchange(decisions_, {})});
 }
 
 }  // namespace weft

@@ -42,14 +42,18 @@ class Negotiator {
   Status join(std::int64_t now);
   void receive(Rank from, std::span<const std::byte> message, std::int64_t now);
   void step(std::int64_t now);
+  // Rank 0: a number, not 0, that all ranks get with the next cycle.
+  void tell_all(std::uint64_t number) { tells_ = number; }
   void set_gather_ns(std::int64_t gather_ns) { options_.gather_ns = gather_ns; }
 
   // Those that are there now. Call them again after step() and receive().
   [[nodiscard]] std::vector<ControlMessage> take_messages() { return std::exchange(messages_, {}); }
   // Those of each cycle that has ended, so that ranks which fuse what runs in one cycle fuse alike.
-  [[nodiscard]] std::vector<std::vector<Decision>> take_decisions() {
-    return std::exchange(ended_, {});
-  }
+  struct Cycle {
+    std::uint64_t told = 0;  // by rank 0, before the decisions
+    std::vector<Decision> decisions;
+  };
+  [[nodiscard]] std::vector<Cycle> take_decisions() { return std::exchange(ended_, {}); }
 
   // ok, or what is wrong with a message that arrived: `mismatch`, with its sender. For good.
   [[nodiscard]] const Status& failure() const { return failure_; }
@@ -136,8 +140,9 @@ class Negotiator {
   std::vector<negotiate::Arrived> arrived_;
 
   std::vector<ControlMessage> messages_;
-  std::vector<Decision> decisions_;           // of the cycle that runs
-  std::vector<std::vector<Decision>> ended_;  // of those that have ended
+  std::vector<Decision> decisions_;  // of the cycle that runs
+  std::vector<Cycle> ended_;         // those that have ended
+  std::uint64_t tells_ = 0;          // what the next cycle tells all ranks
   Status failure_;
   Counts counts_;
 };

@@ -324,7 +324,7 @@ TEST_F(Gpu, AStreamForHostMemoryIsRefused) {
 
 TEST_F(Gpu, ACopyThatFailsIsAnErrorThatNamesTheMemory) {
   const std::vector<Status> ended = outcomes(2, [&](Context& context) {
-    GpuArray<float> x(64, context.rank());
+    GpuArray<float> x(64, context.rank() == 1 ? 1 : -1);
     if (context.rank() == 1) twin.fail("cuMemcpyDtoHAsync", 1, 1);
     const Status status = context.allreduce(in(x.data(), 64), out(x.data(), 64));
     return context.rank() == 1 ? status : Status();

@@ -28,7 +28,7 @@ void Network::collect(int rank) {
     wires_[wire].push_back(std::move(message.bytes));
     under_way_.push_back(wire);
   }
-  for (const std::vector<Decision>& cycle : this->rank(rank).take_decisions()) {
+  for (const auto& [told, cycle] : this->rank(rank).take_decisions()) {
     for (const Decision& decision : cycle)
       told_[static_cast<std::size_t>(rank)].push_back(text_of(decision));
     cycles_[static_cast<std::size_t>(rank)].push_back(cycle.size());

@@ -39,10 +39,10 @@ void run_flapping(std::uint64_t seed, SimNetwork::Cut how, int& returns) {
   constexpr std::uint32_t kMessages = 6000;
   Pair pair(options_of(seed, 2));
   std::mt19937_64 random(seed);
-  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<std::unique_ptr<PairStream>> streams;
   for (const Rank rank : {0, 1}) {
-    streams.push_back(std::make_unique<Stream>(pair.from(rank), pair.from(1 - rank), 1, kMessages,
-                                               sizes_of(seed)));
+    streams.push_back(std::make_unique<PairStream>(pair.from(rank), pair.from(1 - rank), 1,
+                                                   kMessages, sizes_of(seed)));
   }
   int next = static_cast<int>(random() % 1000);
   bool is_cut = false;
@@ -77,11 +77,11 @@ void run_streams(std::uint64_t seed, std::size_t rails, std::size_t cuts, SimNet
   SCOPED_TRACE("seed " + std::to_string(seed));
   Pair pair(options_of(seed, rails));
   std::mt19937_64 random(seed);
-  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<std::unique_ptr<PairStream>> streams;
   for (const Rank rank : {0, 1}) {
     for (std::uint32_t channel = 0; channel < kSimChannels; ++channel) {
-      streams.push_back(std::make_unique<Stream>(pair.from(rank), pair.from(1 - rank), channel, 120,
-                                                 sizes_of(seed + channel)));
+      streams.push_back(std::make_unique<PairStream>(pair.from(rank), pair.from(1 - rank), channel,
+                                                     120, sizes_of(seed + channel)));
     }
   }
   std::vector<int> when;
@@ -123,8 +123,8 @@ TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
   for (const std::size_t preferred : {0U, 1U}) {
     Pair pair(options_of(3, 2));
     pair.from(0).prefer_rail(1, static_cast<int>(preferred));
-    Stream stream(pair.from(0), pair.from(1), 1, 400,
-                  [](std::uint32_t) { return kSimPayload + 100; });
+    PairStream stream(pair.from(0), pair.from(1), 1, 400,
+                      [](std::uint32_t) { return kSimPayload + 100; });
     for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
       if (stream.received() == 200 && pair.lives(preferred)) {
         EXPECT_EQ(pair.rail(1 - preferred).delivered(), 0U);
@@ -143,8 +143,8 @@ TEST(Bond, KeepsToTheMembersThatAreUsed) {
   Pair pair(options_of(3, 3));
   const std::array<int, 2> used = {0, 2};
   pair.from(0).use_members(used, std::array{0, 1, 2});
-  Stream stream(pair.from(0), pair.from(1), 1, 600,
-                [](std::uint32_t number) { return number % 2 == 0 ? kSimPayload + 100 : 8; });
+  PairStream stream(pair.from(0), pair.from(1), 1, 600,
+                    [](std::uint32_t number) { return number % 2 == 0 ? kSimPayload + 100 : 8; });
   for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
     if (stream.received() == 200 && pair.lives(2)) {
       EXPECT_EQ(pair.rail(1).delivered(), 0U);
@@ -167,8 +167,8 @@ TEST(Bond, KeepsToTheMembersThatAreUsed) {
 TEST(Bond, KeepsToWhatThePeerUsesToo) {
   Pair pair(options_of(3, 3));
   pair.from(0).use_members(std::array{0, 1}, std::array{1, 2});
-  Stream stream(pair.from(0), pair.from(1), 1, 100,
-                [](std::uint32_t) { return kSimPayload + 100; });
+  PairStream stream(pair.from(0), pair.from(1), 1, 100,
+                    [](std::uint32_t) { return kSimPayload + 100; });
   for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
     simulated_ns() += kTurnNs;
     pair.at(turn % 2).progress();
@@ -189,8 +189,8 @@ TEST(Bond, UsesAllWhereNoneOfThoseLeadsThere) {
     Pair pair(options_of(3, 2));
     pair.from(0).use_members(first, first);
     pair.from(0).use_members(ours, theirs);
-    Stream stream(pair.from(0), pair.from(1), 1, 100,
-                  [](std::uint32_t) { return kSimPayload + 100; });
+    PairStream stream(pair.from(0), pair.from(1), 1, 100,
+                      [](std::uint32_t) { return kSimPayload + 100; });
     for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
       simulated_ns() += kTurnNs;
       pair.at(turn % 2).progress();
@@ -223,8 +223,8 @@ TEST(Bond, DoesWithoutANetworkThatCannotBeOpened) {
     PairOptions options = options_of(7, 3);
     options.gone = gone;
     Pair pair(options);
-    Stream stream(pair.from(0), pair.from(1), 1, 300,
-                  [](std::uint32_t) { return std::size_t{256}; });
+    PairStream stream(pair.from(0), pair.from(1), 1, 300,
+                      [](std::uint32_t) { return std::size_t{256}; });
     for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
       simulated_ns() += kTurnNs;
       pair.at(turn % 2).progress();
@@ -273,7 +273,7 @@ TEST(Bond, AnIdlePeerIsAskedLessAndLess) {
   PairOptions options = options_of(1, 2);
   options.slots = 64;
   Pair pair(options);
-  Stream note(pair.from(0), pair.from(1), 0, 1, [](std::uint32_t) { return std::size_t{8}; });
+  PairStream note(pair.from(0), pair.from(1), 0, 1, [](std::uint32_t) { return std::size_t{8}; });
   note.turn();
   const int silences = 40;
   for (std::int64_t ms = 0; ms < silences * options.silence_ms * 2; ++ms) {
@@ -321,7 +321,8 @@ TEST(Bond, WhatAnEarlierLifeOfARailDeliversLandsNowhere) {
 // The receiver takes nothing, so what the rail had cannot be posted again before it fails again.
 TEST(Bond, ARailThatFailsTwiceBeforeItsNoticesWentOutLosesNone) {
   Pair pair(options_of(1, 2));
-  Stream stream(pair.from(0), pair.from(1), 1, 50, [](std::uint32_t) { return kSimPayload + 1; });
+  PairStream stream(pair.from(0), pair.from(1), 1, 50,
+                    [](std::uint32_t) { return kSimPayload + 1; });
   const auto wait_until = [&](bool lives) {
     int turn = 0;
     for (; turn < 10'000 && pair.lives(1) != lives; ++turn) {

@@ -42,9 +42,9 @@ class Lanes {
       for (const Rank rank : {0, 1}) {
         Endpoint& sender = pairs_[lane]->from(rank);
         sender.prefer_rail(1, static_cast<int>(lane));
-        streams_.push_back(std::make_unique<Stream>(sender, pairs_[lane]->from(1 - rank), 1,
-                                                    operations * kStripePieces,
-                                                    [](std::uint32_t) { return kPiece; }));
+        streams_.push_back(std::make_unique<PairStream>(sender, pairs_[lane]->from(1 - rank), 1,
+                                                        operations * kStripePieces,
+                                                        [](std::uint32_t) { return kPiece; }));
       }
     }
   }
@@ -57,7 +57,7 @@ class Lanes {
     pairs_[lane]->at(static_cast<Rank>(below(2))).progress();
     pairs_[1 - lane]->rail(0).pass();
     pairs_[1 - lane]->rail(1).pass();
-    Stream& stream = *streams_[2 * lane + below(2)];
+    PairStream& stream = *streams_[2 * lane + below(2)];
     if (stream.sent() < limit_) {
       stream.turn();
     } else {
@@ -109,7 +109,7 @@ class Lanes {
 
   std::mt19937_64 random_;
   std::array<std::unique_ptr<Pair>, kLanes> pairs_;
-  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<PairStream>> streams_;
   std::uint32_t limit_ = kStripePieces;
   std::array<double, 2> speeds_{1, 1};
   std::array<double, 2> rates_{kRate, kRate};

@@ -141,7 +141,7 @@ class Idle {
   }
 
   Pair pair_;
-  Stream note_;
+  PairStream note_;
 };
 
 // Rank 0 looks once in 10 ms, and learns in two more that its question went out.

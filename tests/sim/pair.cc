@@ -90,12 +90,12 @@ bool Pair::lives(std::size_t rail) {
   });
 }
 
-void Stream::turn() {
+void PairStream::turn() {
   if (sent_ < total_) post();
   take();
 }
 
-void Stream::take() {
+void PairStream::take() {
   forget();
   const Notice notice = receiver_.front(channel_);
   if (notice.header == nullptr) return;
@@ -108,7 +108,7 @@ void Stream::take() {
   ++received_;
 }
 
-void Stream::post() {
+void PairStream::post() {
   const std::size_t size = size_(sent_);
   const std::byte* text = text_of(sent_);
   std::vector<std::byte> bytes(text, text + size);
@@ -126,7 +126,7 @@ void Stream::post() {
 
 // A settled source belongs to the caller again, who writes something else there. What was sent
 // last is kept for a while, so that a late read finds the wrong text and not freed memory.
-void Stream::forget() {
+void PairStream::forget() {
   const std::uint64_t settled = sender_.settled(channel_);
   constexpr std::size_t kSpoilt = 256;
   for (; forgotten_ < settled; ++forgotten_) {

@@ -70,10 +70,10 @@ class Pair {
 
 // Sends numbered messages over a channel, those of up to kSimPayload bytes as notices and longer
 // ones as pieces, and checks that each comes once, whole and in order.
-class Stream {
+class PairStream {
  public:
-  Stream(Endpoint& sender, Endpoint& receiver, std::uint32_t channel, std::uint32_t total,
-         std::function<std::size_t(std::uint32_t number)> size)
+  PairStream(Endpoint& sender, Endpoint& receiver, std::uint32_t channel, std::uint32_t total,
+             std::function<std::size_t(std::uint32_t number)> size)
       : sender_(sender),
         receiver_(receiver),
         channel_(channel),

@@ -36,13 +36,12 @@ class Ports {
     });
     for (const Rank rank : {0, 1}) {
       for (std::uint32_t channel = 0; channel < kSimChannels; ++channel) {
-        streams_.push_back(std::make_unique<Stream>(from(rank), from(1 - rank), channel, kMessages,
-                                                    [seed](std::uint32_t number) -> std::size_t {
-                                                      const bool small =
-                                                          (number * 2654435761U + seed) % 3 == 0;
-                                                      return small ? number % (kSimPayload + 1)
-                                                                   : kSimPayload + 1 + number % 448;
-                                                    }));
+        streams_.push_back(std::make_unique<PairStream>(
+            from(rank), from(1 - rank), channel, kMessages,
+            [seed](std::uint32_t number) -> std::size_t {
+              const bool small = (number * 2654435761U + seed) % 3 == 0;
+              return small ? number % (kSimPayload + 1) : kSimPayload + 1 + number % 448;
+            }));
       }
     }
   }
@@ -127,7 +126,7 @@ class Ports {
   SimNetwork network_;
   std::vector<Interface*> members_[2];
   std::unique_ptr<Interface> ends_[2];
-  std::vector<std::unique_ptr<Stream>> streams_;  // those from rank 0 first
+  std::vector<std::unique_ptr<PairStream>> streams_;  // those from rank 0 first
 };
 
 // So long for each port that may have to be tried, and for a path to come back.

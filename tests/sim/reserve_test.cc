@@ -37,7 +37,7 @@ class Reserve {
   Reserve(std::uint64_t seed, const PairOptions& options) : random_(seed), pair_(options) {
     for (const Rank rank : {0, 1}) {
       for (std::uint32_t channel = 0; channel < kSimChannels; ++channel) {
-        streams_.push_back(std::make_unique<Stream>(
+        streams_.push_back(std::make_unique<PairStream>(
             pair_.from(rank), pair_.from(1 - rank), channel, ~std::uint32_t{0},
             [salt = seed + channel](std::uint32_t number) -> std::size_t {
               const bool small = (number * 2654435761U + salt) % 3 == 0;
@@ -120,7 +120,7 @@ class Reserve {
 
   std::mt19937_64 random_;
   Pair pair_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // those from rank 0 first
+  std::vector<std::unique_ptr<PairStream>> streams_;  // those from rank 0 first
   std::size_t parked_ = kNone;
 };
 

@@ -46,7 +46,7 @@ class SimSlot {
         random_(seed),
         pair_(two_rails(seed)) {
     for (const Rank rank : {0, 1}) {
-      streams_.push_back(std::make_unique<Stream>(
+      streams_.push_back(std::make_unique<PairStream>(
           pair_.from(rank), pair_.from(1 - rank), 1, ~std::uint32_t{0},
           [](std::uint32_t number) -> std::size_t { return 1 + number % 448; }));
       parts_[rank] = Memory::allocate(shape_.total()).value();
@@ -116,7 +116,7 @@ class SimSlot {
   const window::Shape shape_;
   std::mt19937_64 random_;
   Pair pair_;
-  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<PairStream>> streams_;
   std::array<Memory, 2> parts_;
   std::array<Region, 2> regions_;
   std::array<std::uint32_t, 2> numbers_{};

@@ -24,11 +24,11 @@ class Flow {
  public:
   explicit Flow(const std::vector<double>& rates, std::uint32_t slots = 16)
       : pair_(options_of(rates, slots)) {
-    stream_ = std::make_unique<Stream>(pair_.from(0), pair_.from(1), 1, ~std::uint32_t{0},
-                                       [this](std::uint32_t number) {
-                                         const auto small = sizes_.upper_bound(number);
-                                         return std::prev(small)->second;
-                                       });
+    stream_ = std::make_unique<PairStream>(pair_.from(0), pair_.from(1), 1, ~std::uint32_t{0},
+                                           [this](std::uint32_t number) {
+                                             const auto small = sizes_.upper_bound(number);
+                                             return std::prev(small)->second;
+                                           });
   }
 
   // From the next message on.
@@ -37,8 +37,8 @@ class Flow {
   void limit(std::uint32_t messages) { most_ = messages; }
   // And beside them pieces of a few bytes, one after the other.
   void send_little_ones() {
-    little_ = std::make_unique<Stream>(pair_.from(0), pair_.from(1), 2, ~std::uint32_t{0},
-                                       [](std::uint32_t) { return kSimPayload + 1; });
+    little_ = std::make_unique<PairStream>(pair_.from(0), pair_.from(1), 2, ~std::uint32_t{0},
+                                           [](std::uint32_t) { return kSimPayload + 1; });
   }
   // The receiver looks at its network once in so many turns.
   void receive_each(int turns) { receive_each_ = turns; }
@@ -99,14 +99,14 @@ class Flow {
     return options;
   }
 
-  static void advance(Stream& stream, std::uint32_t most) {
+  static void advance(PairStream& stream, std::uint32_t most) {
     if (stream.sent() - stream.received() < most) return stream.turn();
     stream.take();
   }
 
   Pair pair_;
   std::map<std::uint32_t, std::size_t> sizes_{{0, kPiece}};
-  std::unique_ptr<Stream> stream_, little_;
+  std::unique_ptr<PairStream> stream_, little_;
   std::uint32_t most_ = ~std::uint32_t{0};
   int receive_each_ = 0, last_receive_ = 0, turn_ = 0;
 };

@@ -29,7 +29,7 @@ class Storm {
       : random_(seed), spares_(spares), pair_(options_of(seed, rails, spares)) {
     for (const Rank rank : {0, 1}) {
       for (std::uint32_t channel = 0; channel < kSimChannels; ++channel) {
-        streams_.push_back(std::make_unique<Stream>(
+        streams_.push_back(std::make_unique<PairStream>(
             pair_.from(rank), pair_.from(1 - rank), channel,
             spares == Spares::first ? kMessages : 4 * kMessages,
             [salt = seed + channel](std::uint32_t number) -> std::size_t {
@@ -149,7 +149,7 @@ class Storm {
   std::mt19937_64 random_;
   Spares spares_;
   Pair pair_;
-  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<PairStream>> streams_;
   int reserves_ = 0;
 };
 

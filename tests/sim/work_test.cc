@@ -31,7 +31,7 @@ class Work {
  public:
   explicit Work(std::uint64_t seed) : random_(seed), pair_(two_rails(seed)) {
     for (const Rank rank : {0, 1})
-      streams_.push_back(std::make_unique<Stream>(
+      streams_.push_back(std::make_unique<PairStream>(
           pair_.from(rank), pair_.from(1 - rank), 1, ~std::uint32_t{0},
           [](std::uint32_t number) -> std::size_t { return 1 + number % 448; }));
     region_ = pair_.at(1).expose(std::as_writable_bytes(std::span(memory_))).value();
@@ -85,7 +85,7 @@ class Work {
  private:
   std::mt19937_64 random_;
   Pair pair_;
-  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<PairStream>> streams_;
   std::array<std::uint64_t, kWords> memory_{};
   Region region_;
   std::uint32_t number_ = 0;

@@ -48,7 +48,7 @@ TEST(ShowDevices, TellsWhichLibrariesAreThere) {
   const Ran table = run_weft("devices");
   const nlohmann::json object = parsed(run_weft("devices --json"));
   ASSERT_TRUE(object.is_object());
-  ASSERT_EQ(object["libraries"].size(), 5U);
+  ASSERT_EQ(object["libraries"].size(), 6U);
   for (const nlohmann::json& library : object["libraries"]) {
     EXPECT_TRUE(mentions(table.out, library["file"].get<std::string>()));
     EXPECT_EQ(library["found"].get<bool>(), library["reason"].get<std::string>().empty());

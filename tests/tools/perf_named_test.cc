@@ -44,41 +44,12 @@ TEST(PerfNamed, TheTableHasTheFusionHistogram) {
   EXPECT_TRUE(mentions(ran.out, "batches by names: 1.0 of 2-3"));
 }
 
-TEST(PerfNamed, ModelsHaveTheParametersOfTheirPapers) {
-  const auto head = [](const std::string& set) {
-    const Ran ran = run_weft("perf named --ranks 1 --seconds 0.001 --json - --tensors " + set);
-    EXPECT_EQ(ran.exit_status, 0);
-    return ran.out.empty() ? nlohmann::json() : nlohmann::json::parse(ran.out[0], nullptr, false);
-  };
-  const nlohmann::json resnet = head("resnet50");
-  EXPECT_EQ(resnet.at("tensors"), 161);
-  EXPECT_EQ(resnet.at("bytes"), 25'557'032 * 4);
-}
-
-TEST(PerfNamed, WhatIsWrongWithAListIsNamed) {
-  const Folder folder;
-  folder.write("shape", "a 3x4\nb 3y4\n");
-  folder.write("zero", "a 0\n");
-  folder.write("twice", "a 3\na 3\n");
-  folder.write("large", "a 99999999x99999999\n");
-  folder.write("empty", "# nothing\n");
-  folder.write("nameless", "34\n");
-  const auto said = [](const std::string& set, const std::string& what) {
-    const Ran ran = run_weft("perf named --ranks 2 --tensors " + set);
-    EXPECT_EQ(ran.exit_status, 2) << set;
-    EXPECT_TRUE(mentions(ran.errors, what)) << set << (ran.errors.empty() ? "" : ran.errors[0]);
-  };
-  said(folder.path("shape"), "line 2: expected a name and a shape such as 64x3x7x7, not b 3y4");
-  said(folder.path("zero"), "line 1");
-  said(folder.path("twice"), "line 2: a comes twice");
-  said(folder.path("large"), "line 1");
-  said(folder.path("empty"), "no tensor is in it");
-  said(folder.path("nameless"), "line 1");
-  said("resnet51", "--tensors resnet51: neither a set");
-  EXPECT_EQ(run_weft("perf named --compute -1").exit_status, 2);
-  EXPECT_EQ(run_weft("perf named --type f64").exit_status, 2);
-  EXPECT_EQ(run_weft("perf named --dynamic").exit_status, 2);
-  EXPECT_EQ(run_weft("perf named --against openmpi").exit_status, 2);
+TEST(PerfNamed, WhatCannotBeMeasuredIsRefused) {
+  for (const char* arguments :
+       {"--tensors resnet51", "--compute -1", "--type f64", "--dynamic", "--against openmpi"}) {
+    const Ran ran = run_weft(std::string("perf named ") + arguments);
+    EXPECT_EQ(ran.exit_status, 2) << arguments;
+  }
 }
 
 }  // namespace

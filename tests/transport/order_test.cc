@@ -12,14 +12,14 @@ class Order : public testing::TestWithParam<TransportFactory> {};
 WEFT_FOR_ALL_TRANSPORTS(Order);
 
 // A channel of one rank's endpoint to another, in a group that one thread owns.
-struct Stream {
+struct OrderStream {
   Group& group;
   Rank from;
   Rank to;
   std::uint32_t channel;
 };
 
-void post(const Stream& stream, std::uint32_t n, std::size_t bytes) {
+void post(const OrderStream& stream, std::uint32_t n, std::size_t bytes) {
   const std::vector<std::byte> payload = numbered_payload(n, bytes);
   Endpoint& from = stream.group.link(stream.from, stream.to);
   ASSERT_TRUE(stream.group.eventually([&] {
@@ -27,7 +27,7 @@ void post(const Stream& stream, std::uint32_t n, std::size_t bytes) {
   }));
 }
 
-void expect_next(const Stream& stream, std::uint32_t n, std::size_t bytes) {
+void expect_next(const OrderStream& stream, std::uint32_t n, std::size_t bytes) {
   Endpoint& to = stream.group.link(stream.to, stream.from);
   const std::uint32_t channel = stream.channel;
   ASSERT_TRUE(stream.group.eventually([&] { return to.front(channel).header != nullptr; }));

@@ -132,17 +132,25 @@ const Driver* loaded_driver() {
   if (const Driver* driver = found.load(std::memory_order_acquire); driver != nullptr)
     return driver;
   const unsigned long long libraries = loaded_libraries();
+  // It may have been found since the first line.
+  if (looked_at.load(std::memory_order_acquire) == libraries)
+    return found.load(std::memory_order_relaxed);
+  // One thread looks; the others wait for what it finds.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (const Driver* driver = found.load(std::memory_order_acquire); driver != nullptr)
+    return driver;
   if (looked_at.load(std::memory_order_relaxed) == libraries) return nullptr;
-  looked_at.store(libraries, std::memory_order_relaxed);
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  const Result<Driver>& driver = opened(library);
-  if (!driver.ok()) {
-    log(LogLevel::warning, fmt::format("GPUs cannot be used: {}", driver.status().text()));
-    return nullptr;
+  if (void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD); library != nullptr) {
+    const Result<Driver>& driver = opened(library);
+    if (driver.ok()) {
+      found.store(&*driver, std::memory_order_release);
+    } else {
+      log(LogLevel::warning, fmt::format("GPUs cannot be used: {}", driver.status().text()));
+    }
   }
-  found.store(&*driver, std::memory_order_release);
-  return &*driver;
+  looked_at.store(libraries, std::memory_order_release);
+  return found.load(std::memory_order_relaxed);
 }
 
 Result<const Driver*> load_driver() {

@@ -125,6 +125,7 @@ void bind_config(nb::module_& module) {
       .def_rw("foreign", &Config::foreign)
       .def_rw("topo_check", &Config::topo_check)
       .def_rw("trace", &Config::trace)
+      .def_rw("metrics", &Config::metrics)
       .def_rw("log", &Config::log);
 }
 

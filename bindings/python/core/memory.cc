@@ -53,6 +53,14 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("address",
                    [](const Memory& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
       .def_prop_ro("nbytes", &Memory::bytes);
+  module.def(
+      "metrics",
+      [] {
+        const nb::gil_scoped_release released;
+        return metrics();
+      },
+      "What Weft has done in this process, as text for Prometheus: every open context, the "
+      "operations by name, the shared heap and memory of GPUs.");
   module.def("heap_usage", &usage, nb::sig("def heap_usage() -> dict[str, typing.Any]"),
              "What the shared segments of this process use.");
 }

@@ -67,6 +67,7 @@ class Context(_core.Context, Operations):
         fused_tensor_bytes: Optional[int] = None,
         gather_us: Optional[int] = None,
         stall_ms: int = 10_000,
+        autotune: bool = False,
     ) -> Named:
         """Operations that ranks submit by name, in any order. Collective.
 
@@ -76,10 +77,12 @@ class Context(_core.Context, Operations):
             fused_tensor_bytes: a larger tensor travels alone.
             gather_us: how long a rank that has something new waits for more.
             stall_ms: a name that is pending for so long is told in the log.
+            autotune: finds the values that are not given by trying, while a loop repeats its names;
+                all ranks give the same.
         """
         by_rule = [-1 if each is None else each for each in (fusion_bytes, fused_tensor_bytes)]
         wait = -1 if gather_us is None else gather_us
-        return Named(self, self.named_raw(cache_capacity, *by_rule, wait, stall_ms))
+        return Named(self, self.named_raw(cache_capacity, *by_rule, wait, stall_ms, autotune))
 
     def window(self, name: str) -> Window:
         """The window of that name."""

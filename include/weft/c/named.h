@@ -29,6 +29,7 @@ typedef struct weft_named_options {
   int64_t fused_tensor_bytes;  // a larger tensor travels alone; 0: by rule
   int64_t gather_us;           // wait for more before telling the others; 0: by rule
   int64_t stall_ms;            // a name pending for so long is told in the log; 0: 10,000
+  int32_t autotune;            // 1: finds what is by rule by trying; all ranks give the same
 } weft_named_options;
 
 // Collective. The object has connections and a thread of its own.
@@ -72,6 +73,11 @@ typedef struct weft_named_usage {
   // Batches by how many names ran together: element k has those of 2^k to 2^(k+1) - 1 names, the
   // last one also those of more.
   uint64_t batches_by_names[12];
+  // What operations of all ranks are fused by now; gather_us -1: by rule.
+  uint64_t fusion_bytes;
+  uint64_t fused_tensor_bytes;
+  int64_t gather_us;
+  int32_t is_tuning;  // 1 at rank 0, as long as autotune has not found the best values
 } weft_named_usage;
 WEFT_C_API weft_code weft_named_get_usage(weft_named* named, weft_named_usage* usage);
 

@@ -1,0 +1,9 @@
+// metrics: what a process has done beside its contexts. Internal to the module.
+#pragma once
+
+namespace weft {
+
+// From now on the metrics of the process have the shared heap and memory of GPUs.
+void add_process_metrics();
+
+}  // namespace weft
