@@ -5,7 +5,6 @@
 #include <weft/metrics.h>
 
 #include "engine/context/core.h"
-#include "engine/trace/metrics.h"
 
 namespace weft {
 namespace {

@@ -23,6 +23,16 @@ std::vector<float> values_of(Rank rank, std::size_t count) {
   return values;
 }
 
+// The first test of the process: the driver is loaded, and nobody has initialized it.
+TEST_F(Gpu, ADriverThatIsOnlyLoadedIsLeftAlone) {
+  run_job(1, [](Context& context) {
+    float x = 1;
+    EXPECT_TRUE(context.allreduce(in(&x, 1), out(&x, 1)).ok());
+    EXPECT_EQ(memory_place(&x).kind, MemoryKind::host);
+  });
+  EXPECT_EQ(twin.initialized(), 0);
+}
+
 TEST_F(Gpu, KindsOfMemoryAreToldApart) {
   run_job(1, [](Context&) {});  // the heap has the tests' settings
   GpuArray<float> gpu(100, 1);

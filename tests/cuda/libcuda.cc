@@ -478,6 +478,10 @@ void twin_lose_device() {
   const Lock lock(state().mutex);
   state().is_lost = true;
 }
+int twin_initialized() {
+  const Lock lock(state().mutex);
+  return state().is_begun ? 1 : 0;
+}
 int twin_queued() {
   const Lock lock(state().mutex);
   int count = 0;

@@ -22,6 +22,8 @@ int twin_run();
 void twin_fail(const char* function, int answer, int count);
 // From now on every call answers that the GPU is lost.
 void twin_lose_device();
+// Whether cuInit() was called.
+int twin_initialized();
 // Work that is queued and has not run.
 int twin_queued();
 // Holds a stream by a piece of work that ends with twin_release().

@@ -25,6 +25,7 @@ class Twin {
   decltype(&twin_run) run;
   decltype(&twin_fail) fail;
   decltype(&twin_lose_device) lose_device;
+  decltype(&twin_initialized) initialized;
   decltype(&twin_queued) queued;
   decltype(&twin_hold) hold;
   decltype(&twin_release) release;
@@ -71,6 +72,7 @@ class Twin {
     find("twin_run", run);
     find("twin_fail", fail);
     find("twin_lose_device", lose_device);
+    find("twin_initialized", initialized);
     find("twin_queued", queued);
     find("twin_hold", hold);
     find("twin_release", release);

@@ -11,7 +11,9 @@ namespace {
 
 TEST(PerfNamed, EachWayIsRightAndCounted) {
   const Ran ran = run_weft(
-      "perf named --ranks 3 --tensors 30x1000 --compute 0.5 --check --seconds 0.1 --json -");
+      "perf named --ranks 3 --tensors 30x1000 --compute 0.5 --check --autotune --seconds 0.1 "
+      "--json "
+      "-");
   ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
   std::vector<std::string> ways;
   for (const std::string& line : ran.out) {
@@ -31,7 +33,7 @@ TEST(PerfNamed, EachWayIsRightAndCounted) {
       EXPECT_EQ(row.at("batches_by_names")[0], row.at("batches")) << way;
     }
   }
-  EXPECT_EQ(ways, (std::vector<std::string>{"group", "names", "unfused", "neighbors",
+  EXPECT_EQ(ways, (std::vector<std::string>{"group", "names", "tuned", "unfused", "neighbors",
                                             "unfused_neighbors"}));
 }
 

@@ -5,18 +5,27 @@ import shlex
 import statistics
 import sys
 
+from figures import plot
 from figures.clusters import GUEST_RUN_LIMIT_S
 from figures.runs import ROOT, ROUNDS, at_least, at_most, remark, rows_of, show
 
 SETS = MANY, MODEL = "1000x1024", "resnet50"
 
 
-def agreement_figures(runs):
+def agreement_picture(path, rows):
+    plot.curves(path, f"Agreeing on {rows[0]['tensors']} names, simulated", "ranks", "us", {
+        "told to rank 0": [(row["ranks"], row["uncached_us"]) for row in rows],
+        "response cache": [(row["ranks"], row["cached_us"]) for row in rows]})
+
+
+def agreement_figures(runs, scratch):
     """The negotiators of the engine on a simulated network, 5 us on the way and 1 us of each end's time a message."""
     command = [str(runs.weft.parent / "bench_negotiate")]
     print(f"# {shlex.join(command)}", file=sys.stderr, flush=True)
     rows = rows_of(command)
     runs.tables.append(("bench_negotiate", rows))
+    agreement_picture(scratch / "agreement.svg", rows)
+    remark("picture: agreement.svg in the build folder")
     for row in rows:
         remark(f"{row['ranks']} ranks, {row['tensors']} names: {row['cached_us']:.0f} us by bits, "
                f"{row['uncached_us']:.0f} us without a cache")
@@ -74,6 +83,6 @@ def guest(runs):
     return rows_of(command, GUEST_RUN_LIMIT_S + 10)
 
 
-def part_9(runs, _scratch):
-    agreement_figures(runs)
+def part_9(runs, scratch):
+    agreement_figures(runs, scratch)
     fusion_figures(runs)

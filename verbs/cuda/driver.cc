@@ -99,10 +99,6 @@ Result<Driver> open(void* library) {
                                    version_text(driver.version), finder.missing(),
                                    version_text(kLeastVersion)));
   }
-  const Answer begun = driver.init(0);
-  if (begun != kSuccess)
-    return unavailable(
-        std::string(status_of(driver, begun, fmt::format("{}: cuInit", kLibrary)).text()));
   return driver;
 }
 
@@ -143,11 +139,7 @@ const Driver* loaded_driver() {
   if (looked_at.load(std::memory_order_relaxed) == libraries) return nullptr;
   if (void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD); library != nullptr) {
     const Result<Driver>& driver = opened(library);
-    if (driver.ok()) {
-      found.store(&*driver, std::memory_order_release);
-    } else {
-      log(LogLevel::warning, fmt::format("GPUs cannot be used: {}", driver.status().text()));
-    }
+    if (driver.ok()) found.store(&*driver, std::memory_order_release);
   }
   looked_at.store(libraries, std::memory_order_release);
   return found.load(std::memory_order_relaxed);
@@ -158,7 +150,10 @@ Result<const Driver*> load_driver() {
   if (library == nullptr) return unavailable(fmt::format("no GPU can be used: {}", dlerror()));
   const Result<Driver>& driver = opened(library);
   if (!driver.ok()) return driver.status();
-  return &*driver;
+  static const Answer begun = driver->init(0);
+  if (begun == kSuccess) return &*driver;
+  return unavailable(
+      std::string(status_of(*driver, begun, fmt::format("{}: cuInit", kLibrary)).text()));
 }
 
 Status status_of(const Driver& driver, Answer answer, const std::string& what) {

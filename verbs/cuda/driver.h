@@ -60,10 +60,11 @@ struct Driver {
   Answer (*event_destroy)(void* event);
 };
 
-// The driver, if the process has loaded it and it can be used; else nullptr. Never loads it, and
-// costs some ten nanoseconds while nothing new was loaded.
+// The driver, if the process has loaded it and it can be used; else nullptr. Neither loads nor
+// initializes it: a library that only has it loaded has no memory of a GPU, and every function
+// answers so. Costs some ten nanoseconds while nothing new was loaded.
 [[nodiscard]] const Driver* loaded_driver();
-// Loads it. `unavailable` says which library or function is missing, and since when it exists.
+// Loads and initializes it. `unavailable` says which library or function is missing, and since when it exists.
 [[nodiscard]] Result<const Driver*> load_driver();
 
 // "what: CUDA_ERROR_INVALID_VALUE (invalid argument)", ok for kSuccess.

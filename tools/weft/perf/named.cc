@@ -23,10 +23,12 @@ struct WayKind {
   Collective collective;
   bool is_group;
   bool fuses;
+  bool is_tuned = false;  // measured with --autotune only
 };
-constexpr std::array<WayKind, 5> kWays = {{
+constexpr std::array<WayKind, 6> kWays = {{
     {"group", "one group, allreduce", Collective::allreduce, true, true},
     {"names", "each by its name, allreduce", Collective::allreduce, false, true},
+    {"tuned", "the same after NamedOptions::autotune", Collective::allreduce, false, true, true},
     {"unfused", "each by its name, allreduce, never fused", Collective::allreduce, false, false},
     {"neighbors", "each by its name, neighbor_allreduce", Collective::neighbor_allreduce, false,
      true},
@@ -112,9 +114,11 @@ class Way {
     NamedOptions options;
     options.cache_capacity = std::min<std::size_t>(2 * model.size() + 1024, 65'536);
     if (!kind.fuses) options.fusion_bytes = 0;
+    options.autotune = kind.is_tuned;
     WEFT_ASSIGN(Named named, context.named(options));
     Way way(kind, model, std::move(named));
     WEFT_RETURN_IF_ERROR(way.run());  // the names are new now
+    if (kind.is_tuned) WEFT_RETURN_IF_ERROR(way.tune(context));
     WEFT_RETURN_IF_ERROR(context.barrier());
     WEFT_ASSIGN(way.first_, way.named_.usage());
     way.laps_ = 0;
@@ -125,6 +129,18 @@ class Way {
   Status run() {
     ++laps_;
     return kind_->is_group ? run_group() : run_names();
+  }
+  // Runs until rank 0 has found the best settings.
+  Status tune(Context& context) {
+    constexpr int kMostRounds = 3000;
+    std::int32_t goes_on = 1;
+    for (int round = 0; goes_on != 0 && round < kMostRounds; ++round) {
+      WEFT_RETURN_IF_ERROR(run());
+      WEFT_ASSIGN(const Named::Usage usage, named_.usage());
+      goes_on = usage.is_tuning ? 1 : 0;
+      WEFT_RETURN_IF_ERROR(context.broadcast(in(&goes_on, 1), out(&goes_on, 1), 0));
+    }
+    return {};
   }
   [[nodiscard]] const WayKind& kind() const { return *kind_; }
   // Mean time of a submission.
@@ -138,6 +154,7 @@ class Way {
     double control_bytes = 0;
     double coordinator_messages = 0;
     std::vector<double> batches_by_names;
+    std::string settings;  // what was fused by, and the wait
   };
   [[nodiscard]] Result<Costs> costs() {
     WEFT_ASSIGN(const Named::Usage now, named_.usage());
@@ -149,6 +166,8 @@ class Way {
     costs.cycles = per_lap(first_.cycles, now.cycles);
     costs.control_bytes = per_lap(first_.control_bytes, now.control_bytes);
     costs.coordinator_messages = per_lap(first_.coordinator_messages, now.coordinator_messages);
+    costs.settings = fmt::format("fusion_bytes {}, fused_tensor_bytes {}, gather_us {}",
+                                 now.fusion_bytes, now.fused_tensor_bytes, now.gather_us);
     for (std::size_t bin = 0; bin < now.batches_by_names.size(); ++bin)
       costs.batches_by_names.push_back(
           per_lap(first_.batches_by_names[bin], now.batches_by_names[bin]));
@@ -207,6 +226,7 @@ class NamedPerf {
     model.rewrite(0, context_.rank());
     if (seat_.leads()) print_head(model);
     for (const WayKind& kind : kWays) {
+      if (kind.is_tuned && !options_.asked.autotune) continue;
       WEFT_ASSIGN(Way way, Way::open(kind, model, context_));
       WEFT_RETURN_IF_ERROR(measure_way(model, way));
       WEFT_RETURN_IF_ERROR(way.end());
@@ -272,6 +292,7 @@ class NamedPerf {
           way.kind().name, us, one_us, ratio, way.submit_us(), costs.batches, costs.cycles,
           costs.control_bytes, costs.coordinator_messages);
       fmt::print("  {}; batches by names:{}\n", way.kind().about, histogram(costs));
+      if (way.kind().is_tuned) fmt::print("  {}\n", costs.settings);
       return;
     }
     const nlohmann::ordered_json object{{"op", "named"},
@@ -290,7 +311,8 @@ class NamedPerf {
                                         {"cycles", costs.cycles},
                                         {"control_bytes", costs.control_bytes},
                                         {"coordinator_messages", costs.coordinator_messages},
-                                        {"batches_by_names", costs.batches_by_names}};
+                                        {"batches_by_names", costs.batches_by_names},
+                                        {"settings", costs.settings}};
     fmt::print("{}\n", object.dump());
   }
 

@@ -42,6 +42,7 @@ struct PerfArguments {
   bool explain = false;
   bool memory_use = false;
   bool in_process = false;
+  bool autotune = false;  // of `named`: one more row
 };
 
 struct PerfOptions {

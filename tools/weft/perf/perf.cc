@@ -189,6 +189,8 @@ void add_perf(CLI::App& app, Action& action) {
       "with a line `NAME 64x3x7x7` for each");
   command->add_option("--compute", to.compute_ms,
                       "Of named: milliseconds of computing, before the tensors by their sizes");
+  command->add_flag("--autotune", to.autotune,
+                    "Of named: also after a search for the best settings");
   add_measuring_options(*command, to, "openmpi, openmpi-huge; of windows openmpi, openmpi-create");
   CLI::Option* svg = command->add_option("--svg", to.svg, "Draw the rows to this file");
   command->add_option("--from", to.from, "Draw the rows of this file, which --json wrote")
