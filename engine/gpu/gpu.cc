@@ -83,8 +83,8 @@ class Stage final : public OperandStage {
   }
   [[nodiscard]] bool is_empty() const { return !first_gpu_; }
 
-  Status begin(const std::optional<Stream>& stream) {
-    if (stream) {
+  Status begin(const std::optional<Stream>& stream, HoldsStream holds) {
+    if (stream && holds == HoldsStream::yes) {
       WEFT_ASSIGN(gate_, make_gpu_gate(*first_gpu_));
     }
     const Stream behind = stream.value_or(Stream{});
@@ -196,6 +196,7 @@ bool may_have_gpu_memory() {
 }
 
 Result<std::shared_ptr<OperandStage>> stage_gpu_memory(std::span<Request> requests, Rank rank,
+                                                       HoldsStream holds,
                                                        const std::shared_ptr<GpuBell>& bell) {
   const std::optional<Stream> stream = requests.front().stream;
   auto stage = std::make_shared<Stage>(bell);
@@ -210,7 +211,8 @@ Result<std::shared_ptr<OperandStage>> stage_gpu_memory(std::span<Request> reques
                               name(requests.front().collective), requests.front().input.data,
                               fmt::ptr(requests.front().output.data)));
   }
-  WEFT_RETURN_IF_ERROR(stage->begin(stream));
+  WEFT_RETURN_IF_ERROR(stage->begin(stream, holds));
+  for (Request& each : requests) each.stream.reset();  // the stage follows it
   return std::shared_ptr<OperandStage>(std::move(stage));
 }
 

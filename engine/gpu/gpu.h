@@ -47,17 +47,24 @@ class GpuBell {
   std::function<void()> wake_;
 };
 
+// Whether what is queued in the stream later waits for the operation's end. Operations by name do not
+// hold it: ranks submit them in different orders, and each would wait for the one before it in its
+// own stream.
+enum class HoldsStream : bool { no, yes };
+
 // Whether an operand could be memory of a GPU: something has loaded the driver.
 [[nodiscard]] bool may_have_gpu_memory();
 
 // Puts blocks in the place of memory of GPUs in these requests, and begins to copy their inputs.
-// nullptr: there is no such memory in them. All requests have the stream of the first one. The
+// nullptr: there is no such memory in them. All requests have the stream of the first one; they have
+// none when this returns. The
 // blocks live as long as the stage. `rank`: of the caller; some ranks of an operation have no result.
 //
 // invalid_argument: the stream is being captured into a graph, or a stream was given for memory that
 // is no GPU's. exhausted: memory cannot be pinned.
 [[nodiscard]] Result<std::shared_ptr<OperandStage>> stage_gpu_memory(
-    std::span<Request> requests, Rank rank, const std::shared_ptr<GpuBell>& bell);
+    std::span<Request> requests, Rank rank, HoldsStream holds,
+    const std::shared_ptr<GpuBell>& bell);
 
 // What this process has copied.
 struct GpuUsage {

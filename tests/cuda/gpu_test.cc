@@ -193,12 +193,15 @@ TEST_F(Gpu, OperationsByNameGiveTheSame) {
     }
     std::vector<Handle> handles;
     std::vector<Request> group;
+    // Half of them in the order of a stream.
+    void* const stream = twin.stream(0);
     for (std::size_t k = 0; k < kMany; ++k) {
       const std::size_t t = (k + static_cast<std::size_t>(context.rank()) * 3) % kMany;
       Request request{.collective = Collective::allreduce,
                       .input = in(x[t]->data(), kElements),
                       .output = out(y[t]->data(), kElements),
                       .op = ReduceOp::sum};
+      if (t % 2 == 0) request.stream = Stream{stream};
       Result<Handle> handle = named->start("tensor" + std::to_string(t), request);
       ASSERT_TRUE(handle.ok()) << handle.status().to_string();
       handles.push_back(*handle);
