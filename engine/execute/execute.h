@@ -323,9 +323,8 @@ class Execution {
                                     std::uint64_t bytes) const;
   void combine_brief(const Step& step);
 
-  bool await_input();
-
   // combine.cc
+  bool await_input();
   [[nodiscard]] CombineFunction function_of(const Step& step) const;
   [[nodiscard]] double weight_of(const Weight& weight) const;
   bool run_combine(const Step& step);
