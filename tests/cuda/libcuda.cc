@@ -503,10 +503,12 @@ void twin_capture(void* stream, int is_capturing) {
   if (Stream* found = stream_of(stream)) found->is_capturing = is_capturing != 0;
 }
 void twin_read(const void* gpu, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
   const Lock lock(state().mutex);
   touch(reinterpret_cast<std::uintptr_t>(gpu), [&] { std::memcpy(to, gpu, bytes); });
 }
 void twin_write(void* gpu, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
   const Lock lock(state().mutex);
   touch(reinterpret_cast<std::uintptr_t>(gpu), [&] { std::memcpy(gpu, from, bytes); });
 }

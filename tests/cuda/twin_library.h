@@ -130,6 +130,7 @@ class GpuArray {
 
   void set(const std::vector<T>& values) {
     const std::size_t bytes = values.size() * sizeof(T);
+    if (bytes == 0) return;
     if (device_ < 0) {
       std::memcpy(data_, values.data(), bytes);
     } else {
@@ -139,6 +140,7 @@ class GpuArray {
   [[nodiscard]] std::vector<T> get() const {
     std::vector<T> values(count_);
     const std::size_t bytes = count_ * sizeof(T);
+    if (bytes == 0) return values;
     if (device_ < 0) {
       std::memcpy(values.data(), data_, bytes);
     } else {
