@@ -122,13 +122,16 @@ class Way {
     WEFT_RETURN_IF_ERROR(context.barrier());
     WEFT_ASSIGN(way.first_, way.named_.usage());
     way.laps_ = 0;
-    way.submit_us_ = 0;
+    way.submits_us_.clear();
     return way;
   }
 
   Status run() {
     ++laps_;
-    return kind_->is_group ? run_group() : run_names();
+    double submit_us = 0;
+    const Status status = kind_->is_group ? run_group(submit_us) : run_names(submit_us);
+    submits_us_.push_back(submit_us / static_cast<double>(model_->size()));
+    return status;
   }
   // Runs until rank 0 has found the best settings.
   Status tune(Context& context) {
@@ -143,10 +146,8 @@ class Way {
     return {};
   }
   [[nodiscard]] const WayKind& kind() const { return *kind_; }
-  // Mean time of a submission.
-  [[nodiscard]] double submit_us() const {
-    return submit_us_ / static_cast<double>(laps_ * model_->size());
-  }
+  // Time of a submission: the mean of a lap, the median of laps.
+  [[nodiscard]] double submit_us() const { return median(submits_us_); }
   // What a lap does, on average.
   struct Costs {
     double batches = 0;
@@ -179,7 +180,7 @@ class Way {
   Way(const WayKind& kind, const Model& model, Named named)
       : kind_(&kind), model_(&model), named_(std::move(named)) {}
 
-  Status run_group() {
+  Status run_group(double& submit_us) {
     requests_.clear();
     for (std::size_t t = model_->size(); t-- > 0;) {
       model_->compute_for(t);
@@ -187,11 +188,11 @@ class Way {
     }
     const std::int64_t begin = now_ns();
     WEFT_ASSIGN(Handle handle, named_.start_group("model", requests_));
-    submit_us_ += static_cast<double>(now_ns() - begin) / 1e3;
+    submit_us += static_cast<double>(now_ns() - begin) / 1e3;
     return handle.wait();
   }
 
-  Status run_names() {
+  Status run_names(double& submit_us) {
     std::vector<Handle> handles;
     handles.reserve(model_->size());
     for (std::size_t t = model_->size(); t-- > 0;) {
@@ -199,7 +200,7 @@ class Way {
       const std::int64_t begin = now_ns();
       WEFT_ASSIGN(Handle handle,
                   named_.start(model_->name(t), model_->request(kind_->collective, t)));
-      submit_us_ += static_cast<double>(now_ns() - begin) / 1e3;
+      submit_us += static_cast<double>(now_ns() - begin) / 1e3;
       handles.push_back(std::move(handle));
     }
     for (Handle& handle : handles) WEFT_RETURN_IF_ERROR(handle.wait());
@@ -211,7 +212,7 @@ class Way {
   Named named_;
   Named::Usage first_;
   std::uint64_t laps_ = 0;
-  double submit_us_ = 0;
+  std::vector<double> submits_us_;
   std::vector<Request> requests_;
 };
 
