@@ -32,8 +32,9 @@ Span span_of(const Output& y) {
   return {static_cast<std::byte*>(y.data), y.count * size_of(y.type)};
 }
 
-std::optional<GpuMemory> gpu_of(const Span& span) {
-  return span.bytes == 0 ? std::nullopt : gpu_memory(span.data);
+Result<std::optional<GpuMemory>> gpu_of(const Span& span) {
+  if (span.bytes == 0) return std::optional<GpuMemory>();
+  return find_gpu_memory(span.data);
 }
 
 // Whether the operation writes this rank's output.
@@ -65,7 +66,8 @@ class Stage final : public OperandStage {
   // Replaces a request's operands; the copies of its input begin with begin().
   Status take(Request& request, Rank rank) {
     const Span x = span_of(request.input), y = span_of(request.output);
-    const auto gpu_x = gpu_of(x), gpu_y = gpu_of(y);
+    WEFT_ASSIGN(const std::optional<GpuMemory> gpu_x, gpu_of(x));
+    WEFT_ASSIGN(const std::optional<GpuMemory> gpu_y, gpu_of(y));
     if (gpu_x && gpu_y && x.overlaps(y)) return take_both(request, rank, *gpu_x);
     if (gpu_x) {
       WEFT_ASSIGN(std::byte * here, block(x.bytes, *gpu_x));
@@ -232,7 +234,7 @@ std::string describe_gpu_memory() {
 }
 
 Status check_host_memory(std::string_view what, const void* pointer) {
-  const std::optional<GpuMemory> gpu = gpu_memory(pointer);
+  WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(pointer));
   if (!gpu) return {};
   return Status(Code::unavailable, fmt::format("{}: {} is memory of GPU {}; host memory is needed",
                                                what, pointer, gpu->device));

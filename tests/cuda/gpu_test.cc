@@ -383,6 +383,17 @@ TEST_F(Gpu, ALostDeviceIsAnErrorOfEveryCall) {
     expect_names(handle->wait(), Code::system, {"GPU 0", "unspecified launch failure"});
     twin.reset();  // for the deallocation
   });
+  // Nobody can tell any more what a pointer is: memory of a GPU must not be taken for the host's.
+  run_job(1, [&](Context& context) {
+    GpuArray<float> x(64, 0);
+    const Memory heap = Memory::allocate(256).value();
+    twin.lose_device();
+    expect_names(context.allreduce(in(x.data(), 64), out(x.data(), 64)), Code::system,
+                 {"memory of a GPU", "unspecified launch failure"});
+    EXPECT_FALSE(context.allreduce(in(x.data(), 64), out(x.data(), 64)).ok());
+    EXPECT_TRUE(context.allreduce(in(heap.as<float>(), 64), out(heap.as<float>(), 64)).ok());
+    twin.reset();
+  });
 }
 
 TEST_F(Gpu, AContextMayCloseWhileACopyIsHeld) {

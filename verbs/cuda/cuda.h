@@ -38,7 +38,10 @@ struct GpuMemory {
 };
 // Whether this process has loaded the driver, and it can be used. Costs some ten nanoseconds.
 [[nodiscard]] bool is_cuda_loaded();
-// nullopt: host memory, or none that the driver knows.
+// Nothing: host memory, or none that the driver knows. An error: the driver cannot tell, as after the
+// loss of a GPU, so nobody may touch the memory. Memory of Weft's heap is host memory in any case.
+[[nodiscard]] Result<std::optional<GpuMemory>> find_gpu_memory(const void* pointer);
+// The same where an error counts as nothing.
 [[nodiscard]] std::optional<GpuMemory> gpu_memory(const void* pointer);
 
 // A GPU as the driver sees it.

@@ -27,14 +27,18 @@ struct Facts {
   int device = -1;
 };
 
-Facts facts_of(const Driver& driver, const void* pointer) {
+// An unknown pointer is no error of the driver's.
+Result<Facts> facts_of(const Driver& driver, const void* pointer) {
   Facts facts;
   std::array<int, 4> attributes = {kContext, kMemoryType, kIsManaged, kDevice};
   std::array<void*, 4> values = {&facts.context, &facts.type, &facts.is_managed, &facts.device};
   const auto address = reinterpret_cast<cuda::Pointer>(pointer);
-  if (driver.pointer_attributes(attributes.size(), attributes.data(), values.data(), address) !=
-      cuda::kSuccess)
-    return {};
+  const cuda::Answer answer =
+      driver.pointer_attributes(attributes.size(), attributes.data(), values.data(), address);
+  // Then nobody has memory of a GPU, or any more.
+  if (answer == cuda::kNotInitialized || answer == cuda::kDeinitialized) return Facts{};
+  WEFT_RETURN_IF_ERROR(
+      cuda::status_of(driver, answer, fmt::format("ask whether {} is memory of a GPU", pointer)));
   return facts;
 }
 
@@ -68,24 +72,33 @@ bool is_cuda_loaded() {
 
 // Memory that was mapped by the driver's virtual memory functions, as by PyTorch's expandable
 // segments, belongs to no context: the primary one of its GPU is used then.
-std::optional<GpuMemory> gpu_memory(const void* pointer) {
+Result<std::optional<GpuMemory>> find_gpu_memory(const void* pointer) {
   const Driver* driver = cuda::loaded_driver();
-  if (driver == nullptr || pointer == nullptr) return std::nullopt;
-  const Facts facts = facts_of(*driver, pointer);
-  if (facts.type != kDeviceType || facts.is_managed) return std::nullopt;
+  if (driver == nullptr || pointer == nullptr || heap_offset(pointer, 1) != kNotInHeap)
+    return std::optional<GpuMemory>();
+  WEFT_ASSIGN(const Facts facts, facts_of(*driver, pointer));
+  if (facts.type != kDeviceType || facts.is_managed) return std::optional<GpuMemory>();
   GpuMemory memory{facts.device, facts.context};
   if (memory.context == nullptr) {
     const Result<void*> primary = cuda::primary_context(*driver, facts.device);
-    if (primary.ok()) memory.context = *primary;
+    if (!primary.ok()) return primary.status();
+    memory.context = *primary;
   }
-  return memory;
+  return std::optional<GpuMemory>(memory);
+}
+
+std::optional<GpuMemory> gpu_memory(const void* pointer) {
+  const Result<std::optional<GpuMemory>> found = find_gpu_memory(pointer);
+  return found.ok() ? *found : std::nullopt;
 }
 
 MemoryPlace memory_place(const void* pointer) {
   if (heap_offset(pointer, 1) != kNotInHeap) return {};
   const Driver* driver = cuda::loaded_driver();
   if (driver == nullptr || pointer == nullptr) return {};
-  const Facts facts = facts_of(*driver, pointer);
+  const Result<Facts> asked = facts_of(*driver, pointer);
+  if (!asked.ok()) return {};
+  const Facts& facts = *asked;
   if (facts.is_managed) return {MemoryKind::managed, facts.device};
   if (facts.type == kDeviceType) return {MemoryKind::device, facts.device};
   if (facts.type == kHostType) return {MemoryKind::pinned, facts.device};
