@@ -24,6 +24,14 @@ PairOptions options_of(std::uint64_t seed, std::size_t rails) {
   return options;
 }
 
+// Two rails, of so many bytes per turn each.
+PairOptions rails_of_rates(double first, double second) {
+  PairOptions options;
+  options.rails = {{31, 8, 512, first}, {32, 8, 512, second}};
+  options.slots = 16;
+  return options;
+}
+
 // Small messages and pieces, a third of the former.
 std::function<std::size_t(std::uint32_t)> sizes_of(std::uint64_t seed) {
   return [seed](std::uint32_t number) -> std::size_t {
@@ -118,16 +126,18 @@ TEST(Bond, GivesUpARailThatIsSilentWhileAnotherAnswers) {
     run_streams(seed, 2, 1, SimNetwork::Cut::silent);
 }
 
-// Which a rail that fails ends.
+// Once all rails have been measured, and until the preferred one fails.
 TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
   for (const std::size_t preferred : {0U, 1U}) {
-    Pair pair(options_of(3, 2));
+    Pair pair(rails_of_rates(100, 100));
     pair.from(0).prefer_rail(1, static_cast<int>(preferred));
-    PairStream stream(pair.from(0), pair.from(1), 1, 400,
+    PairStream stream(pair.from(0), pair.from(1), 1, 2000,
                       [](std::uint32_t) { return kSimPayload + 100; });
+    std::uint64_t beside = 0;
     for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
-      if (stream.received() == 200 && pair.lives(preferred)) {
-        EXPECT_EQ(pair.rail(1 - preferred).delivered(), 0U);
+      if (stream.received() == 1000) beside = pair.rail(1 - preferred).delivered();
+      if (stream.received() == 1500 && pair.lives(preferred)) {
+        EXPECT_EQ(pair.rail(1 - preferred).delivered(), beside);
         pair.cut(preferred, SimNetwork::Cut::told);
       }
       simulated_ns() += kTurnNs;
@@ -135,6 +145,23 @@ TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
       stream.turn();
     }
     EXPECT_TRUE(stream.done() && stream.settled());
+  }
+}
+
+// A rail that is slower than it says is preferred in vain: the other one carries most.
+TEST(Bond, NoPieceKeepsToARailThatIsMuchSlower) {
+  for (const std::size_t slow : {0U, 1U}) {
+    Pair pair(slow == 0 ? rails_of_rates(25, 100) : rails_of_rates(100, 25));
+    pair.from(0).prefer_rail(1, static_cast<int>(slow));
+    PairStream stream(pair.from(0), pair.from(1), 1, 2000,
+                      [](std::uint32_t) { return kSimPayload + 100; });
+    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+      simulated_ns() += kTurnNs;
+      pair.at(turn % 2).progress();
+      stream.turn();
+    }
+    EXPECT_TRUE(stream.done() && stream.settled());
+    EXPECT_GT(pair.rail(1 - slow).delivered(), 2 * pair.rail(slow).delivered());
   }
 }
 

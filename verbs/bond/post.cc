@@ -81,13 +81,14 @@ void BondEndpoint::choose_used() {
   for (Path& path : paths_) path.is_used |= uses_all_;
 }
 
-// Whether the preferred path takes the pieces that prefer it: as long as no other path is known to
-// be much faster.
+// Whether the preferred path takes the pieces that prefer it: as long as all paths have been measured
+// and none is much faster.
 bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
   if (path == kNowhere || !paths_[path].live()) return false;
-  return std::ranges::none_of(paths_, [&](const Path& other) {
-    return other.live() && other.flow.measured &&
-           other.flow.rate_at(now) > kMuchFaster * paths_[path].flow.rate_at(now);
+  return std::ranges::all_of(paths_, [&](const Path& other) {
+    if (!other.live() || !(other.is_used || uses_all_)) return true;
+    return other.flow.measured &&
+           other.flow.rate_at(now) <= kMuchFaster * paths_[path].flow.rate_at(now);
   });
 }
 
