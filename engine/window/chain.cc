@@ -32,6 +32,7 @@ void Chain::begin(const Place& place, std::int64_t patience_ns) {
   patience_ns_ = patience_ns;
   deadline_ns_ = 0;
   works_.clear();
+  stage_ = 0;
   posted_ = ended_ = 0;
   repeats_ = 0;
   given_up_ = is_over_ = false;
@@ -40,8 +41,13 @@ void Chain::begin(const Place& place, std::int64_t patience_ns) {
 
 void Chain::add(Work work) {
   work.remote = memory_.part(work.offset, work.local.size());
+  work.stage = stage_;
   if (memory_.mapped != nullptr) work.mapped = memory_.mapped + work.offset;
   works_.push_back(work);
+}
+
+bool Chain::may_post(const Work& work) const {
+  return ended_ >= work.stage || endpoint_->keeps_order();
 }
 
 Posted Chain::post(const Work& work) {
@@ -70,7 +76,7 @@ bool Chain::advance() {
     return true;
   }
   bool moved = false;
-  while (!given_up_ && failure_.ok() && posted_ < works_.size() &&
+  while (!given_up_ && failure_.ok() && posted_ < works_.size() && may_post(works_[posted_]) &&
          post(works_[posted_]) == Posted::posted) {
     ++posted_;
     moved = true;

@@ -1,6 +1,12 @@
 // chain: one-sided work at one peer that takes effect in order. If a path of a bond fails in the
 // middle, all of it is repeated over another path: the same bytes to the same places.
 //
+// then() stands wherever the order matters. Most paths keep the order of posting, so everything is
+// posted at once. On a path that does not (Endpoint::keeps_order()), what follows is posted when
+// everything before has completed:
+//
+//   write data, write header │ then │ write done        a path without order: one round trip per part
+//
 // Where the peer's memory is mapped here, this thread does the work itself, and it has ended when
 // advance() returns.
 //
@@ -49,6 +55,8 @@ class Chain final : public WorkOwner {
   void read(void* local, std::size_t bytes, std::size_t offset) {
     add({WorkKind::read, {static_cast<std::byte*>(local), bytes}, offset});
   }
+  // What is added from now on takes effect after everything that was added before.
+  void then() { stage_ = works_.size(); }
   // Another place of the same peer for what is added from now on.
   void go_to(const PeerMemory& memory) { memory_ = memory; }
 
@@ -69,6 +77,7 @@ class Chain final : public WorkOwner {
     WorkKind kind = WorkKind::write;
     std::span<std::byte> local;
     std::size_t offset = 0;
+    std::size_t stage = 0;  // how many works before it take effect before it
     RemoteBuffer remote{};
     std::byte* mapped = nullptr;
   };
@@ -76,6 +85,7 @@ class Chain final : public WorkOwner {
   void add(Work work);
   [[nodiscard]] bool is_mapped() const;
   void copy();
+  [[nodiscard]] bool may_post(const Work& work) const;
   [[nodiscard]] Posted post(const Work& work);
   void look_at_end();
   void check_deadline();
@@ -86,6 +96,7 @@ class Chain final : public WorkOwner {
   std::int64_t patience_ns_ = 0;
   std::int64_t deadline_ns_ = 0;  // 0: nothing was waited for yet
   std::vector<Work> works_;
+  std::size_t stage_ = 0;  // of the works that are added
   std::size_t posted_ = 0;
   std::size_t ended_ = 0;
   int repeats_ = 0;

@@ -147,12 +147,14 @@ void SlotWriter::open() {
   chain_.begin(there_, patience_ns_);
   const std::size_t begin = control(buffer_) + offsetof(Control, begin);
   chain_.write(&number_, sizeof number_, begin);
+  chain_.then();
   chain_.read(&seen_, sizeof seen_, begin);
 }
 
 void SlotWriter::write_all() {
   chain_.begin(there_, patience_ns_);
   chain_.write(&number_, sizeof number_, control(buffer_) + offsetof(Control, begin));
+  chain_.then();
   if (tensor_.count != 0) chain_.write(data_, tensor_.bytes(), theirs_.data(index_, buffer_));
   close();
 }
@@ -160,6 +162,7 @@ void SlotWriter::write_all() {
 void SlotWriter::close() {
   step_ = Step::writes;
   chain_.write(&header_, sizeof header_, control(buffer_) + offsetof(Control, header));
+  chain_.then();
   chain_.write(&number_, sizeof number_, control(buffer_) + offsetof(Control, done));
   if (signal_ >= 0) raise(chain_, signal_);
 }
@@ -167,6 +170,7 @@ void SlotWriter::close() {
 void SlotWriter::raise(Chain& chain, int signal) {
   std::uint64_t& raised = raised_[static_cast<std::size_t>(signal)];
   ++raised;
+  chain.then();
   chain.write(&raised, sizeof raised, theirs_.signal(index_, signal));
 }
 

@@ -46,7 +46,7 @@ bool Spread::post_next(Rail& rail) {
   if (posted == Posted::full) return false;
   begun_ += bytes;
   ++rail.under_way;
-  rail.has_written = kind_ == WorkKind::write;
+  rail.has_written = kind_ == WorkKind::write && rail.endpoint.keeps_order();
   return true;
 }
 

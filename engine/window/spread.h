@@ -4,7 +4,8 @@
 //
 // The end of a write says that the peer's processor sees all of it. A completion alone does not say
 // that of writes by another device, so a small read follows the last piece of each rail: no device
-// answers a read before it has made its earlier writes visible.
+// answers a read before it has made its earlier writes visible. Where a device keeps no order, its
+// completions say it.
 //
 // If a rail fails, the whole has failed, and the caller repeats it over one path.
 //

@@ -152,6 +152,7 @@ void GetTask::ask(Source& source) const {
   const std::span<std::byte> incoming(source.reader->incoming(), window_.shape().bytes());
   source.chain.begin(source.part, window_.patience_ns());
   source.chain.read(&source.before, sizeof source.before, offsetof(Head, version));
+  source.chain.then();
   source.spreads =
       !source.has_failed_spread &&
       source.spread.begin(WorkKind::read, source.tensor, incoming, 0, window_.patience_ns());
@@ -164,6 +165,7 @@ void GetTask::ask(Source& source) const {
 
 void GetTask::ask_rest(Source& source) const {
   source.chain.read(&source.p, sizeof source.p, offsetof(Head, p));
+  source.chain.then();
   source.chain.read(&source.after, sizeof source.after, offsetof(Head, version));
 }
 

@@ -91,6 +91,7 @@ class SimEndpoint final : public Endpoint {
     return post_work(
         {{WorkKind::compare_swap, remote, sizeof expected}, {}, expected, desired, found, ticket});
   }
+  [[nodiscard]] bool keeps_order() const override;
   [[nodiscard]] bool at_work() const override { return work_.at_work(); }
   [[nodiscard]] bool work_may_linger() const override { return work_.may_linger(); }
   Status import_region_as(std::uint32_t number, std::string_view key) override;
@@ -334,7 +335,12 @@ Status SimEndpoint::import_region_as(std::uint32_t number, std::string_view keys
 Posted SimEndpoint::post_work(const SimPost& post) {
   SimNetwork& network = own_.network_;
   const Status over = own_.closed() ? Status(Code::closed, "flushed by close") : failure_;
-  return work_.post(post, over, [&network] { return network.delayed(network.turn_); });
+  return work_.post(
+      post, over, [&network] { return network.delayed(network.turn_); }, keeps_order());
+}
+
+bool SimEndpoint::keeps_order() const {
+  return own_.network_.options_.keeps_order;
 }
 
 // An end that was abandoned is closed: no work lands there any more.

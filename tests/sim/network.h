@@ -30,6 +30,7 @@ struct SimOptions {
   std::size_t piece_bytes = 512;
   double bytes_per_turn = 0;  // 0: any amount
   bool reconnects = true;     // ends that failed are made anew
+  bool keeps_order = true;    // of one-sided work; else each piece of it arrives when it does
 };
 
 class SimNetwork {

@@ -3,6 +3,7 @@
 // nothing is taken twice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <random>
@@ -28,10 +29,18 @@ constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, 12};
 
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
 
-PairOptions two_rails(std::uint64_t seed) {
+// What is cut, and whether the rails keep the order of one-sided work.
+struct Course {
+  Cut how;
+  bool keeps_order;
+};
+
+PairOptions two_rails(std::uint64_t seed, bool keeps_order) {
   PairOptions options;
-  for (std::size_t r = 0; r < 2; ++r)
+  for (std::size_t r = 0; r < 2; ++r) {
     options.rails.push_back({seed * 31 + r, 1 + (seed + r * 7) % 20, 512});
+    options.rails.back().keeps_order = keeps_order;
+  }
   options.slots = 16;
   return options;
 }
@@ -40,11 +49,11 @@ PairOptions two_rails(std::uint64_t seed) {
 // is found out. Each rank has a part of the window.
 class SimSlot {
  public:
-  SimSlot(std::uint64_t seed, std::size_t count)
+  SimSlot(std::uint64_t seed, std::size_t count, bool keeps_order)
       : tensor_{count, DataType::f64},
         shape_{count * sizeof(double), 1, 1},
         random_(seed),
-        pair_(two_rails(seed)) {
+        pair_(two_rails(seed, keeps_order)) {
     for (const Rank rank : {0, 1}) {
       streams_.push_back(std::make_unique<PairStream>(
           pair_.from(rank), pair_.from(1 - rank), 1, ~std::uint32_t{0},
@@ -79,6 +88,8 @@ class SimSlot {
 
   // The slot's value, all of whose elements must be equal.
   [[nodiscard]] double visit() {
+    const std::uint64_t raised = window::load_word(part(1).data() + shape_.signal(0, 0));
+    EXPECT_LE(raised, newest_done()) << "a signal came before its message";
     EXPECT_TRUE(reader_->visit(Deadline::after_ms(1'000)).ok());
     std::vector<Term> terms;
     reader_->add_terms(1.0, terms);
@@ -103,6 +114,16 @@ class SimSlot {
   [[nodiscard]] std::span<std::byte> part(Rank rank) const {
     return {parts_[rank].as<std::byte>(), shape_.total()};
   }
+  // The number of the newest message that is whole.
+  [[nodiscard]] std::uint64_t newest_done() const {
+    std::uint64_t newest = 0;
+    for (std::size_t buffer = 0; buffer < window::kBuffers; ++buffer) {
+      const std::size_t control = shape_.control(0, buffer);
+      newest = std::max(newest, window::load_word(part(1).data() + control +
+                                                  offsetof(window::Control, done)));
+    }
+    return newest;
+  }
   // The part of `rank`, as the other one sees it.
   [[nodiscard]] window::Place place_of(Rank rank) {
     Endpoint& way = pair_.from(1 - rank);
@@ -126,10 +147,10 @@ class SimSlot {
   std::uint64_t base_ = 0;
 };
 
-// Messages of 1, 2, 3, …; a put now and then if `puts`. The value at the end, and what was taken.
-void run(std::uint64_t seed, const Size& size, Cut how, bool puts, int& repeats) {
+// Messages of 1, 2, 3, …, each with a signal; a put now and then if `puts`. The value at the end, and what was taken.
+void run(std::uint64_t seed, const Size& size, Course course, bool puts, int& repeats) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  SimSlot slot(seed, size.count);
+  SimSlot slot(seed, size.count, course.keeps_order);
   std::vector<double> x(size.count);
   int sent = 0;
   double since_put = 0;  // what was sent from the last put on
@@ -141,7 +162,7 @@ void run(std::uint64_t seed, const Size& size, Cut how, bool puts, int& repeats)
     if (turn == next_cut) {
       is_cut = !is_cut;
       if (is_cut)
-        slot.pair().cut(0, how);
+        slot.pair().cut(0, course.how);
       else
         slot.pair().rail(0).mend();
       next_cut += 500 + static_cast<int>(slot.draw(2'000));
@@ -155,8 +176,8 @@ void run(std::uint64_t seed, const Size& size, Cut how, bool puts, int& repeats)
       since_put = is_put ? amount : since_put + amount;
       all += amount;
       const Status begun = is_put
-                               ? slot.writer().put(x.data(), 1.0, amount, -1, kPatienceNs)
-                               : slot.writer().accumulate(x.data(), 1.0, amount, -1, kPatienceNs);
+                               ? slot.writer().put(x.data(), 1.0, amount, 0, kPatienceNs)
+                               : slot.writer().accumulate(x.data(), 1.0, amount, 0, kPatienceNs);
       ASSERT_TRUE(begun.ok()) << begun.to_string();
     }
     slot.step();
@@ -175,13 +196,16 @@ void run(std::uint64_t seed, const Size& size, Cut how, bool puts, int& repeats)
   EXPECT_EQ(slot.visit(), puts ? since_put : all - taken);
 }
 
-class SimSlots : public testing::TestWithParam<Cut> {};
+class SimSlots : public testing::TestWithParam<Course> {};
 INSTANTIATE_TEST_SUITE_P(Cuts, SimSlots,
-                         testing::Values(Cut::told, Cut::half, Cut::silent, Cut::late));
+                         testing::Values(Course{Cut::told, true}, Course{Cut::half, true},
+                                         Course{Cut::silent, true}, Course{Cut::late, true}));
+INSTANTIATE_TEST_SUITE_P(WithoutOrder, SimSlots,
+                         testing::Values(Course{Cut::told, false}, Course{Cut::late, false}));
 
-void run_all(const Size& size, Cut how, bool puts) {
+void run_all(const Size& size, Course course, bool puts) {
   int repeats = 0;
-  for (std::uint64_t seed = 1; seed <= size.seeds; ++seed) run(seed, size, how, puts, repeats);
+  for (std::uint64_t seed = 1; seed <= size.seeds; ++seed) run(seed, size, course, puts, repeats);
   EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
 }
 

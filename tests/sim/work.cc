@@ -10,7 +10,8 @@ constexpr std::string_view kOver = "a simulated network";
 
 }  // namespace
 
-Posted SimWork::post(const SimPost& what, const Status& over, const SimDelay& delay) {
+Posted SimWork::post(const SimPost& what, const Status& over, const SimDelay& delay,
+                     bool in_order) {
   if (!completions_.has_room()) return Posted::full;
   auto work = std::make_shared<Work>();
   work->post = what;
@@ -21,8 +22,11 @@ Posted SimWork::post(const SimPost& what, const Status& over, const SimDelay& de
   work->sequence = order_.sequence();
   work->has_ended = !work->status.ok();
   if (work->has_ended) return Posted::posted;
-  work->due = std::max(flying_.empty() ? 0 : flying_.back()->due, delay());
-  flying_.push_back(std::move(work));
+  work->due = delay();
+  if (in_order && !flying_.empty()) work->due = std::max(flying_.back()->due, work->due);
+  const auto next = std::ranges::upper_bound(flying_, work->due, {},
+                                             [](const auto& each) { return each->due; });
+  flying_.insert(next, std::move(work));
   return Posted::posted;
 }
 

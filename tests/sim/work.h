@@ -1,6 +1,6 @@
 // SimWork: the one-sided work of one end of a simulated path, on regions alone. A piece of work takes
-// effect at the peer some turns after it was posted, in the order of posting, and its answer takes
-// some turns more. What a write carries is read from its source when it arrives, unless the path is
+// effect at the peer some turns after it was posted, in the order of posting or in any, and its answer
+// takes some turns more. What a write carries is read from its source when it arrives, unless the path is
 // cut before: then the network holds a copy, as real ones do.
 #pragma once
 
@@ -39,7 +39,7 @@ class SimWork {
   void import_region(std::uint32_t number, const RegionKey& key) { regions_[number] = key; }
   void drop_region(std::uint32_t number) { regions_.erase(number); }
   // `over`: why nothing can be sent any more, if so.
-  Posted post(const SimPost& what, const Status& over, const SimDelay& delay);
+  Posted post(const SimPost& what, const Status& over, const SimDelay& delay, bool in_order);
   // What is on its way arrives from the network's own copy from now on.
   void hold_copies();
   // Does what is due in the peer's memory. `sends`: the sender still lets its sources be read.
@@ -75,7 +75,7 @@ class SimWork {
   WorkOrder order_;
   std::unordered_map<std::uint32_t, RegionKey> regions_;
   std::deque<std::shared_ptr<Work>> works_;   // without a completion, oldest first
-  std::deque<std::shared_ptr<Work>> flying_;  // not landed, oldest first
+  std::deque<std::shared_ptr<Work>> flying_;  // not landed, in the order of arrival
   std::optional<std::uint32_t> failed_sequence_;
   bool lingers_ = false;
 };

@@ -85,6 +85,7 @@ class BondEndpoint final : public Endpoint {
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
   [[nodiscard]] bool at_work() const override;
+  [[nodiscard]] bool keeps_order() const override;
   [[nodiscard]] bool work_needs_peer() const override;
   [[nodiscard]] bool work_may_linger() const override;
   void abandon(const Status& why) override;

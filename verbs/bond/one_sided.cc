@@ -76,6 +76,12 @@ bool BondEndpoint::at_work() const {
   return std::ranges::any_of(paths_, [](const Path& path) { return path.endpoint->at_work(); });
 }
 
+// Work may go over any of the paths.
+bool BondEndpoint::keeps_order() const {
+  return std::ranges::all_of(paths_,
+                             [](const Path& path) { return path.endpoint->keeps_order(); });
+}
+
 bool BondEndpoint::work_needs_peer() const {
   return std::ranges::any_of(
       paths_, [](const Path& path) { return path.live() && path.endpoint->work_needs_peer(); });

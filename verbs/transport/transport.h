@@ -32,6 +32,10 @@
 //    bytes that were written as one write and that it reads as one word with acquire order. For
 //    example, data and then a word with its number is a publication: a peer that reads the number
 //    has the data.
+//  - Devices without order (Endpoint::keeps_order()). Some networks deliver out of order inside one
+//    connection: adaptive routing, AWS's SRD. There, work takes effect in any order, and the
+//    completion of a write says that the peer sees it. Whoever needs an order there posts work when
+//    what stands before it has completed. Work behind a failed one may have been done.
 //  - Failure. Work that fails (memory out of bounds, memory that could not be registered, an atomic
 //    operation that the device lacks) ends what stands behind it: the work posted behind it is not
 //    done, and each piece of it completes with an error of its own. This lasts until poll() has
@@ -173,6 +177,8 @@ class Endpoint {
   virtual Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
                                    std::uint64_t desired, std::uint64_t* found,
                                    std::uint64_t ticket) = 0;
+  // Whether one-sided work takes effect in the order of posting; see the top of this file.
+  [[nodiscard]] virtual bool keeps_order() const { return true; }
   // Whether one-sided work was posted here whose completion poll() has not returned yet.
   [[nodiscard]] virtual bool at_work() const { return false; }
   // Wakes the peer if it sleeps, where that needs no message: it may wait for what was written. A
