@@ -53,7 +53,7 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
       first_failure_([this] { wake(); }),
       failures_(config_, roster_, lane_, control_, &rails_, membership_, first_failure_),
       last_requests_(lane_.admission().channels()),
-      windows_(config_, lane_, peers_, edges_, membership_,
+      windows_(config_, trace_, lane_, peers_, edges_, membership_,
                [this](const Request& request) { return run(request); }),
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),
@@ -401,7 +401,9 @@ std::string Context::Core::explain() {
   if (const std::string gpu = describe_gpu_memory(); !gpu.empty())
     text += fmt::format("  memory of GPUs: {}\n", gpu);
   text += last->execution.describe();
-  return text + peers_.describe_paths(last->execution.call());
+  text += peers_.describe_paths(last->execution.call());
+  for (const std::string& window : windows_.describe()) text += fmt::format("  {}\n", window);
+  return text;
 }
 
 }  // namespace weft

@@ -336,6 +336,7 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
   setup.self = config_.rank;
   setup.self_weight = edges_.is_weighted() ? graph.self_weight(config_.rank) : uniform;
   setup.deadline_ms = config_.deadline_ms;
+  setup.timeline = &timeline_;
   std::map<Rank, Keys> keys_of;
   const auto add = [&](std::vector<WindowNeighbor>& side, const Peer& peer) -> Status {
     const Keys& its = keys_of[peer.rank] = keys[static_cast<std::size_t>(peer.rank)];
@@ -376,6 +377,13 @@ std::vector<std::string> Windows::names() {
   std::vector<std::string> names;
   for (const auto& [name, object] : windows_) names.push_back(name);
   return names;
+}
+
+std::vector<std::string> Windows::describe() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> lines;
+  for (const auto& [name, object] : windows_) lines.push_back(object->describe(lane_.interface()));
+  return lines;
 }
 
 // While the ranks agree, no call may begin; if they do not agree, the window goes on.

@@ -25,9 +25,10 @@ namespace weft {
 class Windows {
  public:
   // `run` runs an operation of the context.
-  Windows(const Config& config, Lane& lane, Peers& peers, GraphEdges& edges,
+  Windows(const Config& config, Trace& trace, Lane& lane, Peers& peers, GraphEdges& edges,
           const Membership& membership, std::function<Status(const Request&)> run)
       : config_(config),
+        timeline_(trace),
         lane_(lane),
         peers_(peers),
         edges_(edges),
@@ -41,6 +42,8 @@ class Windows {
   Status free(std::string_view name);
   Status free_all();
   Status fence();
+  // For people, a line each. token
+  [[nodiscard]] std::vector<std::string> describe();
   // ok, or the error that the graph cannot be changed.
   [[nodiscard]] Status check_none(std::string_view what);
   // Ends all windows without the other ranks. Their memory stays, because other ranks may still
@@ -78,6 +81,7 @@ class Windows {
   void end(WindowObject& object);
 
   const Config& config_;
+  window::Timeline timeline_;
   Lane& lane_;
   Peers& peers_;
   GraphEdges& edges_;

@@ -41,6 +41,8 @@ std::optional<Event> begin_of(Event end) {
       return Event::combine_begin;
     case Event::wait_end:
       return Event::wait_begin;
+    case Event::call_end:
+      return Event::call_begin;
     default:
       return std::nullopt;
   }
@@ -48,7 +50,7 @@ std::optional<Event> begin_of(Event end) {
 
 bool is_begin(Event event) {
   return event == Event::operation_begin || event == Event::combine_begin ||
-         event == Event::wait_begin;
+         event == Event::wait_begin || event == Event::call_begin;
 }
 
 // What a name does from this event on, until the next one.
@@ -79,6 +81,7 @@ std::string arguments(const Record& record) {
   if (record.peer != Record::kNoPeer) text += fmt::format(",\"peer\":{}", record.peer);
   switch (record.event()) {
     case Event::operation_begin:
+    case Event::call_begin:
     case Event::sleep:
     case Event::wake:
       break;
@@ -175,7 +178,7 @@ class Printer {
   }
 
   static std::string result_of(const Record& end) {
-    if (end.event() != Event::operation_end) return {};
+    if (end.event() != Event::operation_end && end.event() != Event::call_end) return {};
     return fmt::format(",\"result\":\"{}\"", name(static_cast<Code>(end.argument)));
   }
 
@@ -214,12 +217,15 @@ class Printer {
   }
 
   std::string async_identity(const Moment& begin) const {
-    const bool wait = begin.record.event() == Event::wait_begin;
+    const Event event = begin.record.event();
+    const bool wait = event == Event::wait_begin;
     const std::uint64_t lane = wait ? thread(begin.lane) : 0;
     return fmt::format(R"("name":{},"cat":"{}","id2":{{"local":"{:#x}"}},"tid":{})",
                        wait ? "\"wait\"" : quoted(operation_name(begin.record.argument)),
-                       wait ? "wait" : "operation", lane << 32 | begin.record.operation,
-                       thread(begin.lane));
+                       wait                         ? "wait"
+                       : event == Event::call_begin ? "window"
+                                                    : "operation",
+                       lane << 32 | begin.record.operation, thread(begin.lane));
   }
 
   const std::string& operation_name(std::size_t number) const {

@@ -37,6 +37,10 @@ std::string_view name(Event event) {
       return "name_runs";
     case Event::name_ended:
       return "name_ended";
+    case Event::call_begin:
+      return "call_begin";
+    case Event::call_end:
+      return "call_end";
   }
   return "unknown";
 }

@@ -42,8 +42,11 @@ enum class Event : std::uint8_t {
   name_taken = 12,      // the lane begins to agree on it with other ranks
   name_runs = 13,       // argument: how many names run together
   name_ended = 14,      // argument: the Code with which it ended
+  // A call of a window; `operation` is its number among those of the context's windows.
+  call_begin = 15,  // argument: Trace::operation_name() of the call and the window
+  call_end = 16,    // argument: the Code with which it ended
 };
-inline constexpr int kEvents = 15;
+inline constexpr int kEvents = 17;
 [[nodiscard]] std::string_view name(Event event);
 
 // One event. 56 bits of nanoseconds last 2.2 years from the machine's start. `peer` is the low half

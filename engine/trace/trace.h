@@ -50,7 +50,7 @@ class Trace {
 
   // Writes the timeline to trace_path(path, rank) and replaces the file. In the file the rank is a
   // process and its lanes are threads. Combines are spans, other events are instants. Operations,
-  // waits and names have tracks of their own, because several may be open on one lane. A name's
+  // waits, names and calls of windows have tracks of their own, because several may be open on one lane. A name's
   // span has its parts in it: queued, agreed on, run. Times are microseconds of now_ns(), and the
   // file says how far the clock of the machine's day is from them: `weft timeline merge` puts the
   // files of several machines on one clock.

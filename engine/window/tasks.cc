@@ -14,8 +14,8 @@ void Task::keep_window() {
   owner_ = window_.shared_from_this();
 }
 
-void Task::begin_anew(std::string_view name, std::unique_ptr<Locks> locks) {
-  name_ = name;
+void Task::begin_anew(CallName call, std::unique_ptr<Locks> locks) {
+  call_ = call;
   locks_ = std::move(locks);
   step_ = Step::waits;
   status_ = {};
@@ -24,8 +24,9 @@ void Task::begin_anew(std::string_view name, std::unique_ptr<Locks> locks) {
 // Keeps the first error.
 void Task::note(const Status& status) {
   if (status.ok() || !status_.ok()) return;
-  status_ = Status(status.code(), fmt::format("{}: {}: {}", name_, window_.title(), status.text()),
-                   status.rank());
+  status_ =
+      Status(status.code(), fmt::format("{}: {}: {}", name(call_), window_.title(), status.text()),
+             status.rank());
 }
 
 bool Task::advance() {
@@ -83,7 +84,7 @@ void Task::abandon(const Status& why) {
 
 void PutTask::prepare(bool accumulates, const Output& x, double self_weight, int signal,
                       std::unique_ptr<Locks> locks) {
-  begin_anew(accumulates ? "win_accumulate" : "win_put", std::move(locks));
+  begin_anew(accumulates ? CallName::accumulate : CallName::put, std::move(locks));
   accumulates_ = accumulates;
   x_ = x;
   self_weight_ = self_weight;
@@ -135,7 +136,7 @@ Status PutTask::finish() {
 }
 
 GetTask::GetTask(WindowObject& window, std::unique_ptr<Locks> locks, std::vector<Source> sources)
-    : Task("win_get", window, std::move(locks)), sources_(std::move(sources)) {}
+    : Task(CallName::get, window, std::move(locks)), sources_(std::move(sources)) {}
 
 Status GetTask::begin() {
   for (Source& source : sources_) {
@@ -228,7 +229,7 @@ Status GetTask::finish() {
 
 RawTask::RawTask(WindowObject& window, const Place& tensor, std::vector<Part> parts,
                  SlotWriter* writer, int signal)
-    : Task(writer != nullptr ? "win_write" : "win_read", window, nullptr),
+    : Task(writer != nullptr ? CallName::write : CallName::read, window, nullptr),
       tensor_(tensor),
       parts_(std::move(parts)),
       writer_(writer),
@@ -254,21 +255,24 @@ Status RawTask::finish() {
 
 bool WaitTask::advance() {
   if (is_over_) return false;
-  is_over_ = is_there_();
-  if (is_over_) return true;
-  if (const Status lost = lost_ ? lost_() : Status(); !lost.ok()) {
-    is_over_ = true;
-    if (!is_there_()) status_ = lost;  // it may have come before whoever sent it went
-    return true;
+  if (is_there_()) {
+    end({});
+  } else if (const Status lost = lost_ ? lost_() : Status(); !lost.ok()) {
+    end(is_there_() ? Status() : lost);  // it may have come before whoever sent it went
+  } else if (now_ns() >= end_ns_) {
+    end(late_ ? late_() : Status());
   }
-  if (now_ns() < end_ns_) return false;
-  is_over_ = true;
-  if (late_) status_ = late_();
-  return true;
+  return is_over_;
 }
 
 void WaitTask::abandon(const Status& why) {
-  if (!std::exchange(is_over_, true)) status_ = why;
+  if (!is_over_) end(why);
+}
+
+void WaitTask::end(const Status& status) {
+  is_over_ = true;
+  status_ = status;
+  if (ended_) ended_(status);
 }
 
 TellTask::TellTask(const Place& part, std::size_t offset, std::uint64_t base,

@@ -17,6 +17,7 @@
 #include "engine/window/chain.h"
 #include "engine/window/locks.h"
 #include "engine/window/spread.h"
+#include "engine/window/timeline.h"
 
 namespace weft {
 class WindowObject;
@@ -30,9 +31,10 @@ class SlotWriter;
 // What all tasks have in common: their turn, the mutexes that they hold, and their end.
 class Task : public LaneTask {
  public:
-  // `name` of the call, for messages. `locks`: the mutexes to be held for the duration; may be null.
-  Task(std::string_view name, WindowObject& window, std::unique_ptr<Locks> locks)
-      : window_(window), name_(name), locks_(std::move(locks)) {}
+  // `locks`: the mutexes to be held for the duration; may be null.
+  Task(CallName call, WindowObject& window, std::unique_ptr<Locks> locks)
+      : window_(window), call_(call), locks_(std::move(locks)) {}
+  [[nodiscard]] CallName call() const { return call_; }
   // For a task whose caller does not wait.
   void keep_window();
   [[nodiscard]] bool has_handle() const { return owner_ != nullptr; }
@@ -48,8 +50,8 @@ class Task : public LaneTask {
   virtual void give_up(const Status& why) = 0;
   [[nodiscard]] virtual Status finish() = 0;  // all went well or not: what is the status?
 
-  // The task is used again, under another name.
-  void begin_anew(std::string_view name, std::unique_ptr<Locks> locks);
+  // The task is used again, for another call.
+  void begin_anew(CallName call, std::unique_ptr<Locks> locks);
 
   WindowObject& window_;
 
@@ -58,7 +60,7 @@ class Task : public LaneTask {
   void note(const Status& status);
 
   std::shared_ptr<WindowObject> owner_;
-  std::string_view name_;
+  CallName call_;
   std::unique_ptr<Locks> locks_;
   Step step_ = Step::waits;
   Status abandoned_;
@@ -72,7 +74,7 @@ class PutTask final : public Task {
     SlotWriter* writer = nullptr;
     double weight = 1.0;
   };
-  explicit PutTask(WindowObject& window) : Task("", window, nullptr) {}
+  explicit PutTask(WindowObject& window) : Task(CallName::put, window, nullptr) {}
   // Before the task runs, each time.
   void prepare(bool accumulates, const Output& x, double self_weight, int signal,
                std::unique_ptr<Locks> locks);
@@ -158,23 +160,27 @@ class WaitTask final : public LaneTask {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   // `late`: the error if the time has come; empty: none. `lost`: ok, or why what is waited for can
-  // come no more; empty: it always can.
+  // come no more; empty: it always can. `ended`: called with the result, if not empty.
   WaitTask(std::function<bool()> is_there, std::int64_t end_ns, std::function<Status()> late = {},
-           std::function<Status()> lost = {})
+           std::function<Status()> lost = {}, std::function<void(const Status&)> ended = {})
       : is_there_(std::move(is_there)),
         end_ns_(end_ns),
         late_(std::move(late)),
-        lost_(std::move(lost)) {}
+        lost_(std::move(lost)),
+        ended_(std::move(ended)) {}
   bool advance() override;
   void abandon(const Status& why) override;
   [[nodiscard]] bool is_over() const override { return is_over_; }
   [[nodiscard]] const Status& status() const override { return status_; }
 
  private:
+  void end(const Status& status);
+
   const std::function<bool()> is_there_;
   const std::int64_t end_ns_;
   const std::function<Status()> late_;
   const std::function<Status()> lost_;
+  const std::function<void(const Status&)> ended_;
   bool is_over_ = false;
   Status status_;
 };

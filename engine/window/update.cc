@@ -27,26 +27,32 @@ using window::TellTask;
 using window::WaitTask;
 
 // The turn of a call that is no task: until it ends, no task of the window is under way.
-class WindowObject::Turn {
+class WindowObject::UpdateTurn {
  public:
   // token
-  Turn(WindowObject& window, Lane& lane) : window_(window), lane_(lane) {
-    window_.turns_.push_back(this);
-    if (window_.turns_.front() == this) return;
-    WaitTask wait([this] { return window_.turns_.front() == this; }, WaitTask::kNever);
+  UpdateTurn(WindowObject& window, Lane& lane, const Status& result)
+      : window_(window), lane_(lane), result_(result) {
+    window_.line_up(this, window::CallName::update);
+    number_ = window_.turns_.back().number;
+    if (window_.turns_.front().who == this) return;
+    WaitTask wait([this] { return window_.turns_.front().who == this; }, WaitTask::kNever);
     lane_.run(wait);
   }
   // takes the token
-  ~Turn() {
+  ~UpdateTurn() {
     const Lane::Hold hold(lane_);
-    std::erase(window_.turns_, this);  // not always the first: the lane may have closed meanwhile
+    window_.setup_.timeline->ends(number_, result_);
+    // Not always the first: the lane may have closed meanwhile.
+    std::erase_if(window_.turns_, [this](const Turn& turn) { return turn.who == this; });
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  UpdateTurn(const UpdateTurn&) = delete;
+  UpdateTurn& operator=(const UpdateTurn&) = delete;
 
  private:
   WindowObject& window_;
   Lane& lane_;
+  const Status& result_;
+  std::uint32_t number_ = 0;  // in the timeline
 };
 
 Status WindowObject::update(const WindowUpdate& how) {
@@ -77,8 +83,8 @@ Status WindowObject::update(const WindowUpdate& how) {
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   std::unique_ptr<Locks> locks;
-  std::optional<Turn> turn;
   Status status;
+  std::optional<UpdateTurn> turn;
   {
     const Lane::Hold hold(*lane);
     WEFT_RETURN_IF_ERROR(check_open());
@@ -86,7 +92,7 @@ Status WindowObject::update(const WindowUpdate& how) {
       WEFT_ASSIGN(locks, locks_of(kName, {setup_.self}, Gone::fail));
       WEFT_RETURN_IF_ERROR(take(*lane, *locks));
     }
-    turn.emplace(*this, *lane);
+    turn.emplace(*this, *lane, status);
     status = check_open();
   }
   if (status.ok()) status = combine_slots(how, weights, self_weight);

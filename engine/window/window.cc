@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "engine/gpu/gpu.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
+using window::CallName;
 using window::GetTask;
 using window::Gone;
 using window::Hand;
@@ -29,6 +31,7 @@ WindowObject::WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane)
     : setup_(std::move(setup)),
       title_(fmt::format("window \"{}\"", setup_.name)),
       shape_{setup_.tensor.count, setup_.tensor.type},
+      names_(setup_.timeline->names_of(setup_.name)),
       lane_(lane) {
   for (const WindowNeighbor& from : setup_.in) in_ranks_.push_back(from.part.rank);
   for (const WindowNeighbor& to : setup_.out) out_ranks_.push_back(to.part.rank);
@@ -155,7 +158,7 @@ Result<std::unique_ptr<Locks>> WindowObject::locks_of(std::string_view what,
 }
 
 Status WindowObject::run(Lane& lane, window::Task& task) {
-  turns_.push_back(&task);
+  line_up(&task, task.call());
   lane.run(task);
   return task.status();
 }
@@ -163,7 +166,7 @@ Status WindowObject::run(Lane& lane, window::Task& task) {
 Status WindowObject::start_turn(const std::shared_ptr<Lane>& lane,
                                 std::shared_ptr<window::Task> task, Handle& handle) {
   WEFT_RETURN_IF_ERROR(lane->start_thread());
-  turns_.push_back(task.get());
+  line_up(task.get(), task->call());
   task->keep_window();
   return start(lane, std::move(task), handle);
 }
@@ -180,6 +183,7 @@ Status WindowObject::start(const std::shared_ptr<Lane>& lane, std::shared_ptr<La
 
 void WindowObject::end_turn(const window::Task& task) {
   if (task.has_handle() && unheard_.ok()) unheard_ = task.status();
+  setup_.timeline->ends(turns_.front().number, task.status());
   turns_.pop_front();
 }
 
@@ -220,7 +224,13 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
 
 // All out-neighbors are mapped here, and nothing is under way.
 Status WindowObject::put_now(bool accumulates, const Output& x, const WindowPut& how) {
-  const std::string_view what = accumulates ? "win_accumulate" : "win_put";
+  const CallName call = accumulates ? CallName::accumulate : CallName::put;
+  const std::string_view what = window::name(call);
+  if (how.destinations) {
+    WEFT_RETURN_IF_ERROR(
+        for_each(what, "out-neighbor", out_ranks_, how.destinations, [](std::size_t, double) {}));
+  }
+  const std::uint32_t number = setup_.timeline->begins(names_, call);
   const double p = p_to_send();
   Status first;
   const auto put = [&](std::size_t index, double weight) {
@@ -233,13 +243,12 @@ Status WindowObject::put_now(bool accumulates, const Output& x, const WindowPut&
     if (!status.ok() && first.ok()) first = status;
   };
   if (how.destinations) {
-    WEFT_RETURN_IF_ERROR(
-        for_each(what, "out-neighbor", out_ranks_, how.destinations, [](std::size_t, double) {}));
-    WEFT_RETURN_IF_ERROR(for_each(what, "out-neighbor", out_ranks_, how.destinations, put));
+    (void)for_each(what, "out-neighbor", out_ranks_, how.destinations, put);
   } else {
     for (std::size_t index = 0; index < writers_.size(); ++index) put(index, 1.0);
   }
   if (how.self_weight != 1.0) scale(x, how.self_weight);
+  setup_.timeline->ends(number, first);
   return named(what, first);
 }
 
@@ -272,8 +281,10 @@ Status WindowObject::get(const WindowGet& how, Handle* handle) {
 
 Status WindowObject::take(Lane& lane, Locks& locks) {
   WEFT_RETURN_IF_ERROR(locks.acquire(deadline_ns()));
+  const std::uint32_t number = setup_.timeline->begins(names_, CallName::lock);
   LockTask taking(locks, true);
   lane.run(taking);
+  setup_.timeline->ends(number, taking.status());
   return taking.status();
 }
 
@@ -438,9 +449,12 @@ Status WindowObject::wait_signal(int number, std::uint64_t count, std::int64_t p
                   fmt::format("{}, and nobody is left to raise it: {}", missed(), gone.text()),
                   gone.rank());
   };
+  const auto ended = [self = shared_from_this(),
+                      call = setup_.timeline->begins(names_, CallName::wait_signal)](
+                         const Status& status) { self->setup_.timeline->ends(call, status); };
   if (handle != nullptr)
-    return start(lane, std::make_shared<WaitTask>(is_there, end, late, lost), *handle);
-  WaitTask wait(is_there, end, late, lost);
+    return start(lane, std::make_shared<WaitTask>(is_there, end, late, lost, ended), *handle);
+  WaitTask wait(is_there, end, late, lost, ended);
   lane->run(wait);
   return wait.status();
 }
@@ -465,6 +479,21 @@ void WindowObject::resume() {
   const std::lock_guard lock(open_mutex_);
   is_suspended_ = false;
   is_open_ = ended_.ok();
+}
+
+std::string WindowObject::describe(const Interface& interface) const {
+  std::string text = fmt::format("{}: {} x {}", title_, shape_.count, weft::name(shape_.type));
+  std::map<std::string, std::string> by_way;  // the ranks
+  for (const WindowNeighbor& to : setup_.out) {
+    const Endpoint& endpoint = *to.part.endpoint;
+    std::string way = to.part.memory.mapped != nullptr ? "mapped" : interface.path_to(endpoint);
+    if (!endpoint.keeps_order()) way += ", which keeps no order";
+    if (endpoint.work_needs_peer()) way += ", served by the peer";
+    std::string& ranks = by_way[way];
+    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", to.part.rank);
+  }
+  for (const auto& [way, ranks] : by_way) text += fmt::format("; puts to {}: {}", ranks, way);
+  return text;
 }
 
 void WindowObject::close(const Status& why) {

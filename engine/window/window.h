@@ -22,6 +22,7 @@
 #include "engine/window/slot_reader.h"
 #include "engine/window/slot_writer.h"
 #include "engine/window/tasks.h"
+#include "engine/window/timeline.h"
 
 namespace weft {
 
@@ -51,6 +52,7 @@ struct WindowSetup {
   // The way to the part of a neighbor, or to our own, by which all ranks reach its mutex.
   std::function<Result<window::Place>(Rank)> mutex_of;
   window::CheckAlive check_alive;
+  window::Timeline* timeline = nullptr;  // of the context
 };
 
 class WindowObject : public std::enable_shared_from_this<WindowObject> {
@@ -89,13 +91,17 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] Status suspend();
   void resume();
   [[nodiscard]] const WindowSetup& setup() const { return setup_; }
+  // For people: the tensor, and how its neighbors are reached. token
+  [[nodiscard]] std::string describe(const Interface& interface) const;
 
   // For tasks.
   [[nodiscard]] std::string_view title() const { return title_; }
   [[nodiscard]] const window::TensorShape& shape() const { return shape_; }
   [[nodiscard]] std::int64_t patience_ns() const { return setup_.deadline_ms * 1'000'000; }
   [[nodiscard]] std::int64_t deadline_ns() const { return now_ns() + patience_ns(); }
-  [[nodiscard]] bool is_turn_of(const window::Task& task) const { return turns_.front() == &task; }
+  [[nodiscard]] bool is_turn_of(const window::Task& task) const {
+    return turns_.front().who == &task;
+  }
   void end_turn(const window::Task& task);
   [[nodiscard]] Status check_alive(const window::Place& place) const {
     return setup_.check_alive(place.rank, place.endpoint);
@@ -108,7 +114,12 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] Status fill_slot(window::SlotReader& reader, double weight, double p);
 
  private:
-  class Turn;
+  class UpdateTurn;
+  // A call that has its turn or waits for it.
+  struct Turn {
+    const void* who = nullptr;  // its task, or its UpdateTurn
+    std::uint32_t number = 0;   // in the timeline
+  };
 
   [[nodiscard]] Status invalid(std::string_view what, std::string_view why) const;
   [[nodiscard]] Status check_tensor(std::string_view what, const Output& x) const;
@@ -128,6 +139,9 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                                                                 window::Gone gone);
   // token
   Status put_now(bool accumulates, const Output& x, const WindowPut& how);
+  void line_up(const void* who, window::CallName call) {
+    turns_.push_back({who, setup_.timeline->begins(names_, call)});
+  }
   Status run(Lane& lane, window::Task& task);
   Status start_turn(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
                     Handle& handle);
@@ -150,6 +164,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   WindowSetup setup_;
   const std::string title_;  // «window "model"», for messages
   const window::TensorShape shape_;
+  const window::Timeline::Names names_;
   const std::weak_ptr<Lane> lane_;
   std::vector<Rank> in_ranks_, out_ranks_;
 
@@ -157,7 +172,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   std::vector<std::unique_ptr<window::SlotWriter>> writers_;  // by out-neighbor
   bool are_mapped_ = true;                                    // the parts of all out-neighbors
   std::shared_ptr<window::PutTask> put_;  // of blocking calls, used again; null while it runs
-  std::deque<const void*> turns_;  // whose turn it is, and who waits for one: tasks and updates
+  std::deque<Turn> turns_;
   std::map<Rank, std::unique_ptr<window::Hand>> hands_;
   LockAttempts attempts_;
   std::unique_ptr<window::Locks> held_;  // by lock()

@@ -119,8 +119,8 @@ class SimSlot {
     std::uint64_t newest = 0;
     for (std::size_t buffer = 0; buffer < window::kBuffers; ++buffer) {
       const std::size_t control = shape_.control(0, buffer);
-      newest = std::max(newest, window::load_word(part(1).data() + control +
-                                                  offsetof(window::Control, done)));
+      newest = std::max(
+          newest, window::load_word(part(1).data() + control + offsetof(window::Control, done)));
     }
     return newest;
   }
@@ -175,9 +175,8 @@ void run(std::uint64_t seed, const Size& size, Course course, bool puts, int& re
       x.assign(size.count, amount);
       since_put = is_put ? amount : since_put + amount;
       all += amount;
-      const Status begun = is_put
-                               ? slot.writer().put(x.data(), 1.0, amount, 0, kPatienceNs)
-                               : slot.writer().accumulate(x.data(), 1.0, amount, 0, kPatienceNs);
+      const Status begun = is_put ? slot.writer().put(x.data(), 1.0, amount, 0, kPatienceNs)
+                                  : slot.writer().accumulate(x.data(), 1.0, amount, 0, kPatienceNs);
       ASSERT_TRUE(begun.ok()) << begun.to_string();
     }
     slot.step();

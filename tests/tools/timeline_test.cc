@@ -120,6 +120,28 @@ TEST(Timeline, ShowAddsUpWhatEachRankDid) {
     EXPECT_TRUE(mentions(table.out, word)) << word;
 }
 
+TEST(Timeline, OfAJobWithWindows) {
+  const Folder folder;
+  const Ran job =
+      run_line("WEFT_TRACE=" + folder.path("t-{rank}.json") +
+               " {weft} perf win_accumulate --ranks 2 --sizes 4 --seconds 0.02 --transport ucx");
+  ASSERT_EQ(job.exit_status, 0) << (job.errors.empty() ? "" : job.errors[0]);
+  const Ran ran = run_line("{weft} timeline show --json - " + folder.path("") + "t-*");
+  ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
+  ASSERT_EQ(ran.out.size(), 2U);
+  const auto calls = [&](std::size_t rank) {
+    std::set<std::string> all;
+    for (const json& each : json::parse(ran.out[rank], nullptr, false).at("windows")) {
+      const std::string name = each.at("name");
+      all.insert(name.substr(0, name.find(' ')));
+      EXPECT_GT(each.at("count"), 0);
+    }
+    return all;
+  };
+  EXPECT_TRUE(calls(0).contains("win_accumulate")) << ran.out[0];
+  EXPECT_TRUE(calls(1).contains("win_wait_signal")) << ran.out[1];
+}
+
 // What a job writes: operations, names, and their parts.
 TEST(Timeline, OfAJobWithOperationsByName) {
   const Folder folder;

@@ -106,6 +106,24 @@ TEST_F(Chrome, ANameHasItsPartsWithinIt) {
   EXPECT_NEAR(us, 1, 0.01);
 }
 
+TEST_F(Chrome, CallsOfWindowsAreSpansBesideOperationsOfTheirNumber) {
+  Trace trace(64);
+  TraceRing& lane = trace.add_lane("lane");
+  TraceRing& windows = trace.add_lane("windows");
+  lane.add(Event::operation_begin, 1);
+  windows.add(Event::call_begin, 1, kNoRank, trace.operation_name("win_put model"));
+  windows.add(Event::call_end, 1, kNoRank, static_cast<std::uint16_t>(Code::timed_out));
+  lane.add(Event::operation_end, 1);
+
+  const json all = events(trace);
+  const auto put = with(all, "name", "win_put model");
+  ASSERT_EQ(put.size(), 2U);
+  EXPECT_EQ(put[0].at("cat"), "window");
+  EXPECT_EQ(put[0].at("args"), (json{{"operation", 1}, {"result", "timed_out"}}));
+  ASSERT_EQ(with(all, "cat", "operation").size(), 2U);
+  EXPECT_EQ(with(all, "cat", "operation")[0].at("args").at("result"), "ok");
+}
+
 TEST_F(Chrome, TheFileTellsItsClock) {
   const std::string path = (folder_ / "clock").string();
   ASSERT_TRUE(Trace(16).write_chrome(path, 0).ok());

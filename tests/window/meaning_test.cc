@@ -284,6 +284,18 @@ TEST_P(WindowMeaning, SignalsSayThatBytesAreThere) {
   });
 }
 
+TEST_P(WindowMeaning, ExplainSaysHowPutsReachTheOutNeighbors) {
+  run(2, [](Context& context) {
+    const Owned w(context, 3, 1.0, "model");
+    const std::string text = context.explain();
+    const std::string rank = context.rank() == 0 ? "1" : "0";
+    const std::string way = GetParam() == Ways::memory ? "mapped" : "ucx";
+    EXPECT_NE(text.find("window \"model\": 3 x f64; puts to " + rank + ": " + way),
+              std::string::npos)
+        << text;
+  });
+}
+
 TEST_P(WindowMeaning, StartedWorksEndInTheOrderOfTheirCalls) {
   run(2, [](Context& context) {
     Owned own(context, kCount, 1.0, "w", {.zero_init = true});

@@ -40,7 +40,7 @@ const json& args_of(const json& event) {
 struct Course {
   double first = std::numeric_limits<double>::max();
   double last = 0;
-  Named operations, waits, combines, names, phases;
+  Named operations, waits, combines, names, phases, windows;
   double unfinished = 0;
   double lost = 0;
   // Asynchronous spans that have begun: by category, id and name.
@@ -75,6 +75,7 @@ struct Course {
     const std::string name = text_of(begin, "name");
     if (args_of(begin).contains("unfinished")) unfinished += 1;
     if (category == "operation") operations[name].push_back(us);
+    if (category == "window") windows[name].push_back(us);
     if (category == "wait") {
       waits[fmt::format("rank {:.0f}", number_of(args_of(begin), "peer"))].push_back(us);
     }
@@ -145,6 +146,7 @@ std::vector<TimelineOfRank> summarize(const std::vector<nlohmann::json>& events)
     one.combines = sorted(std::move(course.combines));
     one.names = sorted(std::move(course.names));
     one.phases = sorted(std::move(course.phases));
+    one.windows = sorted(std::move(course.windows));
     one.unfinished = course.unfinished;
     one.lost = course.lost;
     all.push_back(std::move(one));
@@ -162,6 +164,7 @@ std::vector<std::string> describe(const TimelineOfRank& rank) {
   add_table(lines, "operations", rank.operations, kAll);
   add_table(lines, "by name, what they did", rank.phases, kAll);
   add_table(lines, "by name, the longest in all", rank.names, kMostNames);
+  add_table(lines, "calls of windows", rank.windows, kAll);
   add_table(lines, "combining", rank.combines, kAll);
   add_table(lines, "waiting for", rank.waits, kAll);
   return lines;
@@ -173,6 +176,7 @@ nlohmann::ordered_json to_json(const TimelineOfRank& rank) {
           {"operations", to_json(rank.operations)},
           {"phases", to_json(rank.phases)},
           {"names", to_json(rank.names)},
+          {"windows", to_json(rank.windows)},
           {"combining", to_json(rank.combines)},
           {"waiting", to_json(rank.waits)},
           {"unfinished", rank.unfinished},

@@ -21,6 +21,7 @@ struct TimelineOfRank {
   std::vector<TimelineTimes> combines;  // one, "combine"
   std::vector<TimelineTimes> names;     // of operations by name, whole
   std::vector<TimelineTimes> phases;    // of these: queued, agreed on, run
+  std::vector<TimelineTimes> windows;   // calls
   double unfinished = 0;                // operations and names without an end
   double lost = 0;                      // records that were overwritten
 };
