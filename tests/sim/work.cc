@@ -24,8 +24,8 @@ Posted SimWork::post(const SimPost& what, const Status& over, const SimDelay& de
   if (work->has_ended) return Posted::posted;
   work->due = delay();
   if (in_order && !flying_.empty()) work->due = std::max(flying_.back()->due, work->due);
-  const auto next = std::ranges::upper_bound(flying_, work->due, {},
-                                             [](const auto& each) { return each->due; });
+  const auto next =
+      std::ranges::upper_bound(flying_, work->due, {}, [](const auto& each) { return each->due; });
   flying_.insert(next, std::move(work));
   return Posted::posted;
 }

@@ -131,7 +131,8 @@ TEST(Timeline, OfAJobWithWindows) {
   ASSERT_EQ(ran.out.size(), 2U);
   const auto calls = [&](std::size_t rank) {
     std::set<std::string> all;
-    for (const json& each : json::parse(ran.out[rank], nullptr, false).at("windows")) {
+    const json row = json::parse(ran.out[rank], nullptr, false);
+    for (const json& each : row.at("windows")) {
       const std::string name = each.at("name");
       all.insert(name.substr(0, name.find(' ')));
       EXPECT_GT(each.at("count"), 0);

@@ -78,8 +78,7 @@ bool BondEndpoint::at_work() const {
 
 // Work may go over any of the paths.
 bool BondEndpoint::keeps_order() const {
-  return std::ranges::all_of(paths_,
-                             [](const Path& path) { return path.endpoint->keeps_order(); });
+  return std::ranges::all_of(paths_, [](const Path& path) { return path.endpoint->keeps_order(); });
 }
 
 bool BondEndpoint::work_needs_peer() const {
