@@ -31,17 +31,50 @@ DataType type_of(const Request& request) {
 }
 
 // Whether several tensors may travel as one.
-bool is_fusable(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::local_allreduce ||
-         collective == Collective::broadcast;
+bool is_fusable(const NamedRequest& request) {
+  switch (request.collective) {
+    case Collective::allreduce:
+    case Collective::local_allreduce:
+    case Collective::broadcast:
+      return true;
+    case Collective::hierarchical_neighbor_allreduce:
+      return request.weights != NamedWeights::several;
+    default:
+      return false;
+  }
 }
 
-std::uint64_t key_of(const NamedRequest& request, DataType type) {
+// `origin` tells requests from each other whose weights may differ. Those of one request agree on
+// every rank.
+std::uint64_t key_of(const NamedRequest& request, DataType type, std::size_t origin) {
+  const bool is_weighted = request.weights == NamedWeights::one;
   std::uint64_t key = static_cast<std::uint64_t>(request.collective);
   key = key << 8 | static_cast<std::uint64_t>(request.op);
-  key = key << 8 | static_cast<std::uint64_t>(request.algorithm);
+  key = key << 4 | static_cast<std::uint64_t>(request.algorithm);
   key = key << 8 | static_cast<std::uint64_t>(type);
-  return key << 24 | static_cast<std::uint64_t>(request.root + 1);
+  key = key << 1 | static_cast<std::uint64_t>(is_weighted);
+  return key << 32 | (is_weighted ? origin : static_cast<std::uint64_t>(request.root + 1));
+}
+
+bool are_equal(const NeighborWeights* a, const NeighborWeights* b) {
+  if (a == b) return true;
+  if (a == nullptr || b == nullptr) return false;
+  const auto same = [](const auto& one, const auto& other) {
+    if (one.has_value() != other.has_value()) return false;
+    return !one || std::ranges::equal(*one, *other, [](const auto& x, const auto& y) {
+      return x.rank == y.rank && x.weight == y.weight;
+    });
+  };
+  return a->self == b->self && a->push_sum == b->push_sum && same(a->sources, b->sources) &&
+         same(a->destinations, b->destinations);
+}
+
+NamedWeights weights_of(const Work& work) {
+  const NeighborWeights* const first = work.request().weights;
+  const bool are_one = std::ranges::all_of(
+      work.requests, [&](const auto& each) { return are_equal(each->get().weights, first); });
+  if (!are_one) return NamedWeights::several;
+  return first == nullptr || first->names_none() ? NamedWeights::none : NamedWeights::one;
 }
 
 NegotiateOptions negotiate_options(const NamedHost& host, const NamedOptions& options) {
@@ -66,6 +99,7 @@ NamedRequest named_request_of(const Work& work) {
   request.op = first.op;
   request.algorithm = first.algorithm;
   request.root = first.root;
+  request.weights = weights_of(work);
   request.priority = work.priority;
   if (first.collective == Collective::barrier) return request;
   for (const auto& each : work.requests)
@@ -188,10 +222,10 @@ void AllWorks::decide(std::vector<Decision> decisions, std::int64_t now) {
 
 void AllWorks::run(std::vector<Run> runs) {
   std::vector<FuseItem> items;
-  for (const Run& each : runs) {
-    items.push_back({key_of(each.request, each.shape.type),
-                     each.shape.count * size_of(each.shape.type),
-                     !is_fusable(each.request.collective)});
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run& each = runs[i];
+    items.push_back({key_of(each.request, each.shape.type, i - each.tensor),
+                     each.shape.count * size_of(each.shape.type), !is_fusable(each.request)});
   }
   for (FuseBatch& planned : plan_batches(items, tuning_.limits())) {
     Batch batch;
@@ -255,6 +289,7 @@ Status AllWorks::begin_fused(Batch& batch, std::size_t bytes) {
   request.op = first.request.op;
   request.algorithm = first.request.algorithm;
   request.root = first.request.root;
+  if (first.work != nullptr) request.weights = first.work->requests[first.tensor]->get().weights;
   request.input = in(batch.in.data, count, first.shape.type);
   request.output = out(is_broadcast ? batch.in.data : batch.out.data, count, first.shape.type);
   WEFT_ASSIGN(batch.operation, host_.begin(request));

@@ -37,6 +37,7 @@ Writer& Writer::request(const NamedRequest& request) {
   number(static_cast<std::uint64_t>(request.op));
   number(static_cast<std::uint64_t>(request.algorithm));
   number(static_cast<std::uint64_t>(request.root + 1));
+  number(static_cast<std::uint64_t>(request.weights));
   number(static_cast<std::uint64_t>(std::int64_t{request.priority} - kLeastPriority));
   number(request.tensors.size());
   for (const NamedTensor& tensor : request.tensors)
@@ -93,6 +94,8 @@ NamedRequest Reader::request(int ranks) {
   request.algorithm = static_cast<AllreduceAlgorithm>(
       number(static_cast<std::uint64_t>(AllreduceAlgorithm::hierarchical)));
   request.root = static_cast<Rank>(number(static_cast<std::uint64_t>(ranks))) - 1;
+  request.weights =
+      static_cast<NamedWeights>(number(static_cast<std::uint64_t>(NamedWeights::several)));
   request.priority = static_cast<int>(static_cast<std::int64_t>(number(~0U)) + kLeastPriority);
   const std::size_t tensors = length(2);
   if (tensors > kMostTensors || static_cast<std::uint8_t>(request.collective) == 0)

@@ -12,6 +12,18 @@ std::string shape_of(const NamedTensor& tensor) {
 
 }  // namespace
 
+std::string_view name(NamedWeights weights) {
+  switch (weights) {
+    case NamedWeights::none:
+      return "none";
+    case NamedWeights::one:
+      return "one set";
+    case NamedWeights::several:
+      return "several sets";
+  }
+  return "unknown";
+}
+
 Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank rank_b) {
   const auto differ = [&](std::string_view what, std::string_view has_a, std::string_view has_b) {
     return Status(Code::mismatch,
@@ -26,6 +38,7 @@ Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank r
     return differ("the algorithm", name(a.algorithm), name(b.algorithm));
   if (a.root != b.root)
     return differ("the root", fmt::format("rank {}", a.root), fmt::format("rank {}", b.root));
+  if (a.weights != b.weights) return differ("the set of weights", name(a.weights), name(b.weights));
   if (a.priority != b.priority)
     return differ("the priority", fmt::to_string(a.priority), fmt::to_string(b.priority));
   if (a.tensors.size() != b.tensors.size()) {

@@ -3,7 +3,9 @@
 
 #include <weft/types.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "verbs/base/base.h"
@@ -16,6 +18,11 @@ struct NamedTensor {
   friend bool operator==(const NamedTensor&, const NamedTensor&) = default;
 };
 
+// Whether the tensors of a request have weights of their call: none, the same for all of them, or
+// not the same.
+enum class NamedWeights : std::uint8_t { none, one, several };
+[[nodiscard]] std::string_view name(NamedWeights weights);
+
 // What the ranks must have in common. Peers, weights and memory are each rank's own.
 struct NamedRequest {
   std::string name;
@@ -23,6 +30,7 @@ struct NamedRequest {
   ReduceOp op = ReduceOp::average;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   Rank root = kNoRank;
+  NamedWeights weights = NamedWeights::none;
   int priority = 0;
   // Several: a group, which counts as one request. Where the sizes of ranks may differ, as in an
   // allgather, the counts are 0.

@@ -140,6 +140,49 @@ TEST(NamedOnMachines, HierarchicalExchangesAreTheOrderedOnes) {
   });
 }
 
+// Names without weights travel together, and so does a group whose tensors have the same ones.
+TEST(NamedOnMachines, HierarchicalExchangesAreFused) {
+  run_cluster(4, 2, [](Context& context) {
+    expect_ok(context.set_machine_graph(*fully_connected_graph(2)));
+    Result<Named> named = context.named({.gather_us = 20'000});
+    ASSERT_TRUE(named.ok()) << named.status().to_string();
+    constexpr std::size_t kTensors = 6;
+    const NeighborWeight from[] = {{1 - context.machine_rank(), 0.25}};
+    const NeighborWeight to[] = {{from[0].rank, 1.0}};
+    const NeighborWeights weights{.self = 0.5, .sources = from, .destinations = to};
+    std::vector<std::vector<double>> x, y(kTensors), expected(kTensors);
+    std::vector<Request> requests;
+    for (std::size_t t = 0; t < kTensors; ++t) {
+      x.emplace_back(10 + 7 * t, 1.0 + context.rank() + static_cast<double>(t));
+      y[t].resize(x[t].size());
+      expected[t].resize(x[t].size());
+      requests.push_back({.collective = Collective::hierarchical_neighbor_allreduce,
+                          .input = in(x[t].data(), x[t].size()),
+                          .output = out(y[t].data(), y[t].size())});
+    }
+    for (const bool is_weighted : {false, true}) {
+      for (std::size_t t = 0; t < kTensors; ++t) {
+        requests[t].weights = is_weighted ? &weights : nullptr;
+        expect_ok(context.hierarchical_neighbor_allreduce(
+            requests[t].input, out(expected[t].data(), expected[t].size()),
+            is_weighted ? weights : NeighborWeights()));
+      }
+      const std::uint64_t batches = named->usage()->batches;
+      std::vector<Handle> handles;
+      if (is_weighted) {
+        handles.push_back(named->start_group("all", requests).value());
+      } else {
+        for (std::size_t t = 0; t < kTensors; ++t)
+          handles.push_back(named->start("t" + std::to_string(t), requests[t]).value());
+      }
+      for (Handle& handle : handles) expect_ok(handle.wait());
+      EXPECT_EQ(y, expected);
+      EXPECT_LT(named->usage()->batches - batches, kTensors);
+    }
+    expect_ok(named->end());
+  });
+}
+
 #endif
 
 // SGP's graph: at each step other peers, which only the sender knows.
@@ -284,6 +327,32 @@ TEST_P(NamedMeaning, GroupsRunWhole) {
         EXPECT_TRUE(holds(y[t].data(), 1000, 3.0 + 3.0 * static_cast<double>(t)));
     }
     EXPECT_GE(named->usage()->fused, 3U * 40);
+    expect_ok(named->end());
+  });
+}
+
+// Each rank in an order of its own; nothing is waited for before all are there.
+TEST_P(NamedMeaning, TenThousandMayBeOutstanding) {
+  run(2, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    constexpr std::size_t kNames = 10'000;
+    std::vector<double> x(kNames), y(kNames);
+    std::vector<Handle> handles;
+    for (std::size_t i = 0; i < kNames; ++i) {
+      const std::size_t t = context.rank() == 0 ? i : kNames - 1 - i;
+      x[t] = static_cast<double>(t) + context.rank();
+      const std::string name = "t" + std::to_string(t);
+      Result<Handle> handle =
+          t % 2 == 0 ? named->allreduce_start(name, in(&x[t], 1), out(&y[t], 1), ReduceOp::sum)
+                     : named->neighbor_allreduce_start(name, in(&x[t], 1), out(&y[t], 1));
+      ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+      handles.push_back(*std::move(handle));
+    }
+    for (Handle& handle : handles) expect_ok(handle.wait());
+    for (std::size_t t = 0; t < kNames; ++t)
+      ASSERT_EQ(y[t], (2 * static_cast<double>(t) + 1) / (t % 2 == 0 ? 1 : 2)) << t;
+    EXPECT_EQ(named->usage()->pending, 0U);
     expect_ok(named->end());
   });
 }

@@ -48,6 +48,9 @@ TEST(NegotiateErrors, EachDifferenceIsNamed) {
   NamedRequest from_1 = from_0;
   from_1.root = 1;
   expect_mismatch(from_0, from_1, "a: the root differs: rank 0 has rank 0, rank 2 has rank 1");
+  b = a;
+  b.weights = NamedWeights::one;
+  expect_mismatch(a, b, "a: the set of weights differs: rank 0 has none, rank 2 has one set");
 }
 
 TEST(NegotiateErrors, ANameOfAKnownShapeThatDiffersIsAMismatchToo) {

@@ -93,6 +93,7 @@ class SimEndpoint final : public Endpoint {
   }
   [[nodiscard]] bool keeps_order() const override;
   [[nodiscard]] bool at_work() const override { return work_.at_work(); }
+  [[nodiscard]] WorkCount work_count() const override { return work_.count(); }
   [[nodiscard]] bool work_may_linger() const override { return work_.may_linger(); }
   Status import_region_as(std::uint32_t number, std::string_view key) override;
   void drop_region(std::uint32_t number) override { work_.drop_region(number); }

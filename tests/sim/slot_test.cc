@@ -29,10 +29,11 @@ constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, 12};
 
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
 
-// What is cut, and whether the rails keep the order of one-sided work.
+// What is cut, whether the rails keep the order of one-sided work, and whether notices go over them, too.
 struct Course {
   Cut how;
-  bool keeps_order;
+  bool keeps_order = true;
+  bool has_notices = true;
 };
 
 PairOptions two_rails(std::uint64_t seed, bool keeps_order) {
@@ -45,15 +46,15 @@ PairOptions two_rails(std::uint64_t seed, bool keeps_order) {
   return options;
 }
 
-// Rank 0 writes into its slot at rank 1, beside streams in both directions, by which a silent rail
-// is found out. Each rank has a part of the window.
+// Rank 0 writes into its slot at rank 1. Each rank has a part of the window.
 class SimSlot {
  public:
-  SimSlot(std::uint64_t seed, std::size_t count, bool keeps_order)
+  SimSlot(std::uint64_t seed, std::size_t count, const Course& course)
       : tensor_{count, DataType::f64},
         shape_{count * sizeof(double), 1, 1},
         random_(seed),
-        pair_(two_rails(seed, keeps_order)) {
+        has_notices_(course.has_notices),
+        pair_(two_rails(seed, course.keeps_order)) {
     for (const Rank rank : {0, 1}) {
       streams_.push_back(std::make_unique<PairStream>(
           pair_.from(rank), pair_.from(1 - rank), 1, ~std::uint32_t{0},
@@ -75,7 +76,7 @@ class SimSlot {
     simulated_ns() += kTurnNs;
     const Rank rank = static_cast<Rank>(draw(2));
     pair_.at(rank).progress();
-    streams_[draw(2)]->turn();
+    if (has_notices_) streams_[draw(2)]->turn();
     writer_->advance();
     tell_.advance();
     std::array<Completion, 16> ended;
@@ -136,6 +137,7 @@ class SimSlot {
   const window::TensorShape tensor_;
   const window::Shape shape_;
   std::mt19937_64 random_;
+  const bool has_notices_;
   Pair pair_;
   std::vector<std::unique_ptr<PairStream>> streams_;
   std::array<Memory, 2> parts_;
@@ -150,7 +152,7 @@ class SimSlot {
 // Messages of 1, 2, 3, …, each with a signal; a put now and then if `puts`. The value at the end, and what was taken.
 void run(std::uint64_t seed, const Size& size, Course course, bool puts, int& repeats) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  SimSlot slot(seed, size.count, course.keeps_order);
+  SimSlot slot(seed, size.count, course);
   std::vector<double> x(size.count);
   int sent = 0;
   double since_put = 0;  // what was sent from the last put on
@@ -197,10 +199,13 @@ void run(std::uint64_t seed, const Size& size, Course course, bool puts, int& re
 
 class SimSlots : public testing::TestWithParam<Course> {};
 INSTANTIATE_TEST_SUITE_P(Cuts, SimSlots,
-                         testing::Values(Course{Cut::told, true}, Course{Cut::half, true},
-                                         Course{Cut::silent, true}, Course{Cut::late, true}));
+                         testing::Values(Course{Cut::told}, Course{Cut::half}, Course{Cut::silent},
+                                         Course{Cut::late}));
 INSTANTIATE_TEST_SUITE_P(WithoutOrder, SimSlots,
                          testing::Values(Course{Cut::told, false}, Course{Cut::late, false}));
+INSTANTIATE_TEST_SUITE_P(WithoutNotices, SimSlots,
+                         testing::Values(Course{Cut::silent, true, false},
+                                         Course{Cut::late, true, false}));
 
 void run_all(const Size& size, Course course, bool puts) {
   int repeats = 0;

@@ -50,6 +50,7 @@ class SimWork {
   // Moves what has ended to the completions; all of it if the path has failed.
   void collect(const Status& failure);
   [[nodiscard]] bool at_work() const { return order_.at_work(); }
+  [[nodiscard]] WorkCount count() const { return order_.count(); }
   [[nodiscard]] bool may_linger() const { return lingers_; }
 
  private:

@@ -10,6 +10,7 @@ from figures.clusters import GUEST_RUN_LIMIT_S
 from figures.runs import ROOT, ROUNDS, at_least, at_most, remark, rows_of, show
 
 SETS = MANY, MODEL = "1000x1024", "resnet50"
+TIMELINE_ROUNDS = 5
 
 
 def agreement_picture(path, rows):
@@ -76,6 +77,20 @@ def fusion_figures(runs):
                      rows[MANY, unfused]["p50_us"] / rows[MANY, fused]["p50_us"], 5, "unfused")
 
 
+def timeline_figures(runs, scratch):
+    """ResNet-50's tensors with a timeline and without one, in turn: the pace of the machine changes meanwhile."""
+    command = [str(runs.weft), "perf", "named", "--ranks", "2", "--transport", "shm", "--tensors", MODEL, "--seconds",
+               "1", "--json", "-"]
+    traced = {"WEFT_TRACE": str(scratch / "trace-{rank}.json")}
+    print(f"# WEFT_TRACE={traced['WEFT_TRACE']} {shlex.join(command)}", file=sys.stderr, flush=True)
+    ratios = []
+    for _ in range(TIMELINE_ROUNDS):
+        took = [median_rows([rows_of(command, **settings)])[MODEL, "names"]["p50_us"]
+                for settings in ({}, traced, {})]
+        ratios.append(took[1] / statistics.mean((took[0], took[2])))
+    at_most("ResNet-50's tensors by name, shm, with a timeline", statistics.median(ratios), 1.01, "without one")
+
+
 def guest(runs):
     command = [str(ROOT / "tools" / "softroce"), "-t", str(GUEST_RUN_LIMIT_S), "-n", "2", "-r", "1", "--each",
                str(runs.weft), "perf", "named", "--transport", "ib", "--tensors", MANY, "--seconds", "20", "--json", "-"]
@@ -86,3 +101,4 @@ def guest(runs):
 def part_9(runs, scratch):
     agreement_figures(runs, scratch)
     fusion_figures(runs)
+    timeline_figures(runs, scratch)

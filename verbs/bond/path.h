@@ -122,7 +122,8 @@ struct Slowness {
 
 // Evidence that a path is silent: nothing moves on it although something should.
 struct Silence {
-  std::uint64_t moved = 0;    // the count of releases and settled pieces when it changed last
+  std::uint64_t moved =
+      0;  // the count of releases, settled pieces and ended work, at its last change
   std::int64_t moved_ns = 0;  // when that was; 0: not looked at yet
   int questions = 0;          // how many were asked since then
   std::int64_t probed_ns = 0;

@@ -76,26 +76,29 @@ bool BondEndpoint::waits_for_a_fence() const {
 
 // Whether the path still has to deliver something.
 bool BondEndpoint::owes(std::size_t path) const {
-  return waits_for_a_fence() || std::ranges::any_of(channels_, [path](const Channel& state) {
-           for (std::uint64_t n = state.released; n < state.posted; ++n) {
-             const Sent& sent = state.sent[n % state.sent.size()];
-             if (sent.path == path && !sent.taken && !sent.missing) return true;
-           }
-           return false;
-         });
+  const WorkCount work = paths_[path].endpoint->work_count();
+  if (work.ended != work.posted || waits_for_a_fence()) return true;
+  return std::ranges::any_of(channels_, [path](const Channel& state) {
+    for (std::uint64_t n = state.released; n < state.posted; ++n) {
+      const Sent& sent = state.sent[n % state.sent.size()];
+      if (sent.path == path && !sent.taken && !sent.missing) return true;
+    }
+    return false;
+  });
 }
 
 // A path on which nothing moves is asked by a probe, and the same question is sent over the other
 // paths. If another path brings the answer and this one does not for as long again, this one is
 // given up. If none does, the peer is busy, perhaps for hours, and is asked less and less often. A
-// settled piece shows that the path carries; a settled question shows nothing, because what is
+// settled piece, or one-sided work that has ended, shows that the path carries; a settled question shows nothing, because what is
 // small counts as settled once it was copied. A path that is not connected yet is given more time:
 // its neighbor may have to be looked up, and the peer may be slow to start.
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t silence_ns =
       (path.flow.connects ? kConnectingPatience : 1) * bond_.options().silence_ms * 1'000'000;
-  std::uint64_t moved = path.endpoint->released(kControlChannel);
+  std::uint64_t moved =
+      path.endpoint->released(kControlChannel) + path.endpoint->work_count().ended;
   for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
     moved += path.endpoint->released(c) + path.endpoint->settled(c);
   const bool is_first = path.silence.moved_ns == 0;

@@ -83,6 +83,7 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
     return works_.compare_swap(remote, expected, desired, found, ticket);
   }
   [[nodiscard]] bool at_work() const override { return works_.at_work(); }
+  [[nodiscard]] WorkCount work_count() const override { return works_.count(); }
   [[nodiscard]] bool work_may_linger() const override { return works_.may_linger(); }
   Status import_region_as(std::uint32_t number, std::string_view key) override {
     return works_.import_region(number, key);

@@ -42,6 +42,7 @@ class OneSided {
   // Whether work waits for collect().
   [[nodiscard]] bool is_listed() const { return is_listed_; }
   [[nodiscard]] bool at_work() const { return order_.at_work(); }
+  [[nodiscard]] WorkCount count() const { return order_.count(); }
   // Whether the path failed while the device had work that the peer's may still do.
   [[nodiscard]] bool may_linger() const { return lingers_; }
   Status import_region(std::uint32_t number, std::string_view keys);

@@ -101,6 +101,7 @@ class ShmEndpoint final : public Endpoint {
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
   [[nodiscard]] bool at_work() const override { return order_.at_work(); }
+  [[nodiscard]] WorkCount work_count() const override { return order_.count(); }
   // Work has ended when post_…() returns.
   [[nodiscard]] bool work_may_linger() const override { return false; }
   Status import_region_as(std::uint32_t number, std::string_view key) override;

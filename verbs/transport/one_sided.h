@@ -76,6 +76,12 @@ void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes);
 // that is copied later.
 void copy_shared(std::byte* to, const std::byte* shared, std::size_t bytes);
 
+// How many pieces of one-sided work were posted at an endpoint, and how many of these have ended.
+struct WorkCount {
+  std::uint64_t posted = 0;
+  std::uint64_t ended = 0;
+};
+
 // The end of one-sided work.
 struct Completion {
   std::uint64_t ticket = 0;  // as posted
@@ -122,6 +128,7 @@ class WorkOrder {
   std::uint64_t begin();
   // The oldest has ended.
   void end(std::uint64_t ticket, Status status);
+  [[nodiscard]] WorkCount count() const { return {begun_, ended_}; }
   // How many have ended: the oldest that has not is the next.
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 

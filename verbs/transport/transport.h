@@ -181,6 +181,8 @@ class Endpoint {
   [[nodiscard]] virtual bool keeps_order() const { return true; }
   // Whether one-sided work was posted here whose completion poll() has not returned yet.
   [[nodiscard]] virtual bool at_work() const { return false; }
+  // How much of it there was here, and how much has ended, told by poll() or not.
+  [[nodiscard]] virtual WorkCount work_count() const { return {}; }
   // Wakes the peer if it sleeps, where that needs no message: it may wait for what was written. A
   // hint; a peer that hears nothing looks from time to time.
   virtual void wake_peer() {}

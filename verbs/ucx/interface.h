@@ -132,6 +132,7 @@ class UcxEndpoint final : public Endpoint {
                            std::uint64_t desired, std::uint64_t* found,
                            std::uint64_t ticket) override;
   [[nodiscard]] bool at_work() const override { return order_.at_work(); }
+  [[nodiscard]] WorkCount work_count() const override { return order_.count(); }
   [[nodiscard]] bool work_needs_peer() const override { return true; }
   [[nodiscard]] bool work_may_linger() const override { return lingers_; }
   Status import_region_as(std::uint32_t number, std::string_view key) override;
