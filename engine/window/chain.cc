@@ -25,7 +25,7 @@ Status no_answer(Rank rank) {
                 rank);
 }
 
-void Chain::begin(const Place& place, std::int64_t patience_ns) {
+void Chain::begin(const Place& place, std::int64_t patience_ns, Repeats repeats) {
   rank_ = place.rank;
   endpoint_ = place.endpoint;
   memory_ = place.memory;
@@ -34,6 +34,7 @@ void Chain::begin(const Place& place, std::int64_t patience_ns) {
   works_.clear();
   stage_ = 0;
   posted_ = ended_ = 0;
+  may_repeat_ = repeats;
   repeats_ = 0;
   given_up_ = is_over_ = false;
   failure_ = status_ = {};
@@ -104,8 +105,8 @@ void Chain::look_at_end() {
     is_over_ = posted_ == works_.size();
     return;
   }
-  if (!given_up_ && is_of_the_path(failure_.code()) && endpoint_->failure().ok() &&
-      repeats_ < kMostRepeats) {
+  const bool may_repeat = may_repeat_ != Repeats::never && repeats_ < kMostRepeats;
+  if (!given_up_ && is_of_the_path(failure_.code()) && endpoint_->failure().ok() && may_repeat) {
     ++repeats_;
     posted_ = ended_ = 0;
     failure_ = {};

@@ -42,13 +42,17 @@ struct Place {
   PeerMemory memory;
 };
 
+// Whether a chain is repeated over another path if its path fails. If not, that is its error.
+enum class Repeats : std::uint8_t { over_others, never };
+
 // The error of a peer that did not answer in time.
 [[nodiscard]] Status no_answer(Rank rank);
 
 class Chain final : public WorkOwner {
  public:
   // Gives up after so long without an answer; the clock is read only if there is a wait.
-  void begin(const Place& place, std::int64_t patience_ns);
+  void begin(const Place& place, std::int64_t patience_ns,
+             Repeats repeats = Repeats::over_others);
   void write(const void* local, std::size_t bytes, std::size_t offset) {
     add({WorkKind::write, {static_cast<std::byte*>(const_cast<void*>(local)), bytes}, offset});
   }
@@ -99,6 +103,7 @@ class Chain final : public WorkOwner {
   std::size_t stage_ = 0;  // of the works that are added
   std::size_t posted_ = 0;
   std::size_t ended_ = 0;
+  Repeats may_repeat_ = Repeats::over_others;
   int repeats_ = 0;
   bool given_up_ = false;
   bool is_over_ = true;

@@ -1,0 +1,89 @@
+// link: turns, and whether the peer is there.
+#include "bindings/nccl/link.h"
+
+#include <fmt/core.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "engine/lane/task.h"
+
+namespace weft::nccl {
+namespace {
+
+// How often the socket is looked at. The end of a process is seen that late.
+constexpr std::int64_t kLookNs = 10'000'000;
+// So many turns more, if something waits to be sent.
+constexpr int kMostTurns = 4;
+// The longest wait at the end of a link.
+constexpr std::int64_t kFlushNs = 1'000'000'000;
+
+std::string_view what_is(Rank rank) {
+  return rank == kSender ? "sender" : "receiver";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> Link::open(const Network& network, Rank self, std::uint32_t job) {
+  std::unique_ptr<Link> link(new Link(self, network.patience_ns()));
+  WEFT_ASSIGN(link->interface_,
+              network.open_interface(self, job, [&link = *link](Rank) -> Result<std::string> {
+                if (!link.peer_address_.empty()) return link.peer_address_;
+                return Status(Code::unavailable, "the other end is not known yet");
+              }));
+  return link;
+}
+
+// The peer may wait for the answer to its last write, which it was told of by nothing else.
+Link::~Link() {
+  if (interface_ == nullptr) return;
+  const std::int64_t end = now_ns() + kFlushNs;
+  while (failure_.ok() && !interface_->flushed() && now_ns() < end) progress();
+  interface_->close();
+}
+
+Status Link::connect(const std::string& peer_address, int device, int peer_device) {
+  peer_address_ = peer_address;
+  WEFT_ASSIGN(peer_, interface_->connect(1 - self_, peer_address));
+  peer_->use_members(std::span(&device, 1), std::span(&peer_device, 1));
+  return {};
+}
+
+// What a turn takes in may need an answer, which another turn sends. NCCL may call again late: a
+// receiver that has its message has no reason to.
+void Link::progress() {
+  interface_->progress();
+  for (int turn = 0; turn < kMostTurns && !interface_->flushed(); ++turn) interface_->progress();
+  std::array<Completion, 16> ended;
+  for (std::size_t count = ended.size(); count == ended.size();) {
+    count = interface_->poll(ended);
+    for (std::size_t e = 0; e < count; ++e)
+      WorkOwner::of(ended[e].ticket).work_ended(ended[e].status);
+  }
+}
+
+Status Link::check() {
+  if (!failure_.ok()) return failure_;
+  if (!peer_->failure().ok()) {
+    fail(peer_->failure());
+    return failure_;
+  }
+  const std::int64_t now = now_ns();
+  if (now - looked_ns_ < kLookNs) return {};
+  looked_ns_ = now;
+  std::byte nothing;
+  const ssize_t got = ::recv(socket_.get(), &nothing, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return {};
+  fail(Status(Code::peer_left, fmt::format("the {} has closed its end, or its process has ended",
+                                           what_is(1 - self_))));
+  return failure_;
+}
+
+void Link::fail(const Status& why) {
+  if (!failure_.ok()) return;
+  failure_ = why;
+  peer_->abandon(why);
+}
+
+}  // namespace weft::nccl

@@ -1,0 +1,57 @@
+// link: one end of a connection: an interface of all rails, and the endpoint at the other end. It
+// carries messages in one direction, from rank 0 to rank 1, and notices in the other.
+//
+// Threads: one at a time, as NCCL calls a connection.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bindings/nccl/network.h"
+#include "verbs/base/fd.h"
+
+namespace weft::nccl {
+
+inline constexpr Rank kSender = 0;
+inline constexpr Rank kReceiver = 1;
+// The channel of the receiver's notices.
+inline constexpr std::uint32_t kRoomChannel = 1;
+
+class Link {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Link>> open(const Network& network, Rank self,
+                                                          std::uint32_t job);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  [[nodiscard]] std::string address() const { return interface_->address(); }
+  // `device` and `peer_device` are the rails that the two ends were asked to use. `socket` stays
+  // open as long as the peer's process lives.
+  [[nodiscard]] Status connect(const std::string& peer_address, int device, int peer_device);
+  void keep(Fd socket) { socket_ = std::move(socket); }
+
+  [[nodiscard]] Interface& interface() { return *interface_; }
+  [[nodiscard]] Endpoint& peer() { return *peer_; }
+  [[nodiscard]] std::int64_t patience_ns() const { return patience_ns_; }
+  // Takes in what has arrived and ended.
+  void progress();
+  // ok, or why nothing more comes from the peer.
+  [[nodiscard]] Status check();
+  // The same from now on, and nothing more goes there.
+  void fail(const Status& why);
+
+ private:
+  Link(Rank self, std::int64_t patience_ns) : self_(self), patience_ns_(patience_ns) {}
+
+  const Rank self_;
+  const std::int64_t patience_ns_;
+  std::string peer_address_;
+  std::unique_ptr<Interface> interface_;
+  Endpoint* peer_ = nullptr;
+  Fd socket_;
+  std::int64_t looked_ns_ = 0;  // when the socket was looked at last
+  Status failure_;
+};
+
+}  // namespace weft::nccl

@@ -1,0 +1,74 @@
+// meeting: how the two ends of a connection find each other. NCCL carries the listener's handle to
+// the caller. The caller connects to the listener by TCP, and both tell each other what their
+// interfaces are:
+//
+//   caller     ──  Hello {cookie, device}, address           ──►  listener
+//   caller     ◄──  Welcome {device}, address, board's key    ──  listener
+//
+// Nothing here waits for the other end: NCCL calls again.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "bindings/nccl/abi.h"
+#include "bindings/nccl/network.h"
+#include "bindings/nccl/receiver.h"
+#include "bindings/nccl/sender.h"
+
+namespace weft::nccl {
+
+class Caller;
+
+// What NCCL carries from a listener to its caller. It keeps the bytes between two calls of connect.
+struct Handle {
+  static constexpr std::uint64_t kMagic = 0x3154454E54464557;  // "WEFTNET1"
+  static constexpr std::size_t kMostAddresses = 2;
+
+  std::uint64_t magic = kMagic;
+  std::uint64_t cookie = 0;  // a secret of the two
+  Caller* caller = nullptr;  // of the process that connects
+  std::uint16_t port = 0;
+  std::uint16_t count = 0;
+  std::array<std::array<char, 46>, kMostAddresses> addresses{};  // as text, best first
+};
+static_assert(sizeof(Handle) <= abi::kHandleBytes);
+
+class Listener {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Listener>> open(const Network& network, int device,
+                                                              Handle& handle);
+  // Null: nobody has called yet.
+  [[nodiscard]] Result<std::unique_ptr<Receiver>> accept();
+
+ private:
+  Listener(const Network& network, int device) : network_(network), device_(device) {}
+  Status answer();
+
+  const Network& network_;
+  const int device_;
+  std::uint64_t cookie_ = 0;
+  Fd socket_;
+  Fd caller_;
+  std::string heard_, to_say_;
+  std::unique_ptr<Receiver> receiver_;  // once the caller has said who it is
+};
+
+class Caller {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Caller>> open(const Network& network, int device,
+                                                            const Handle& handle);
+  // Null: the listener has not answered yet.
+  [[nodiscard]] Result<std::unique_ptr<Sender>> advance();
+
+ private:
+  explicit Caller(int device) : device_(device) {}
+
+  const int device_;
+  Fd socket_;
+  std::unique_ptr<Link> link_;
+  std::string heard_, to_say_;
+};
+
+}  // namespace weft::nccl

@@ -1,0 +1,47 @@
+// network: the network interfaces of this machine as NCCL sees them, and the interfaces of a
+// connection. Each device is a rail. A connection on it has all rails: it uses that of its device,
+// and the others if that one fails.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "verbs/transport/transport.h"
+
+namespace weft::nccl {
+
+struct Device {
+  std::string name;      // "mlx5_0", "eth0"
+  std::string kind;      // "ib", "ucx"
+  std::string pci_path;  // below /sys/devices; empty: not on PCI
+  std::uint64_t guid = 0;
+  int port = 1;
+  int mbit_per_s = 0;
+};
+
+class Network {
+ public:
+  // Reads WEFT_… and looks for devices. `unavailable` if there are none.
+  [[nodiscard]] static Result<std::unique_ptr<Network>> open();
+
+  [[nodiscard]] std::span<const Device> devices() const { return devices_; }
+  // IP addresses of this machine, best first: of its cards, of its other interfaces.
+  [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
+  [[nodiscard]] std::int64_t patience_ns() const { return config_.deadline_ms * 1'000'000; }
+  // All rails as one, of one end of a connection. Both ends have the same job.
+  [[nodiscard]] Result<std::unique_ptr<Interface>> open_interface(Rank rank, std::uint32_t job,
+                                                                  AddressResolver resolver) const;
+
+ private:
+  explicit Network(Config config) : config_(std::move(config)) {}
+  Status find_devices();
+
+  Config config_;
+  std::vector<Device> devices_;
+  std::vector<std::string> addresses_;
+};
+
+}  // namespace weft::nccl
