@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 
-#include "engine/lane/task.h"
+#include "engine/lane/lane.h"
 
 namespace weft::nccl {
 namespace {

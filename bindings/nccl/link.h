@@ -8,7 +8,7 @@
 #include <string>
 
 #include "bindings/nccl/network.h"
-#include "verbs/base/fd.h"
+#include "verbs/base/base.h"
 
 namespace weft::nccl {
 

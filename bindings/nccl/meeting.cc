@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "engine/bootstrap/net.h"
+#include "engine/net/net.h"
 
 namespace weft::nccl {
 namespace {

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <filesystem>
 
-#include "engine/context/networks.h"
-#include "verbs/base/hash.h"
+#include "engine/networks/networks.h"
+#include "verbs/base/base.h"
 #include "verbs/bond/bond.h"
 #include "verbs/device/device.h"
 

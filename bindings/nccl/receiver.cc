@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "engine/window/layout.h"
+#include "engine/one_sided/one_sided.h"
 
 namespace weft::nccl {
 namespace {
@@ -105,7 +105,7 @@ Result<bool> Receiver::Room::test(int* sizes) {
   (void)receiver->tell();
   constexpr std::uint64_t kSizes = (std::uint64_t{1} << kSizeBits) - 1;
   for (std::size_t k = 0; k < count; ++k) {
-    const std::uint64_t word = window::load_word(receiver->board() + board_place(number, k));
+    const std::uint64_t word = one_sided::load_word(receiver->board() + board_place(number, k));
     if (word >> kSizeBits != board_word(number, 0) >> kSizeBits) {
       WEFT_RETURN_IF_ERROR(receiver->link_->check());
       return false;
@@ -113,7 +113,7 @@ Result<bool> Receiver::Room::test(int* sizes) {
   }
   for (std::size_t k = 0; k < count && sizes != nullptr; ++k) {
     sizes[k] =
-        static_cast<int>(window::load_word(receiver->board() + board_place(number, k)) & kSizes);
+        static_cast<int>(one_sided::load_word(receiver->board() + board_place(number, k)) & kSizes);
   }
   is_free = true;
   return true;

@@ -10,7 +10,7 @@
 
 #include "bindings/nccl/link.h"
 #include "bindings/nccl/request.h"
-#include "verbs/transport/regions.h"
+#include "verbs/transport/transport.h"
 
 namespace weft::nccl {
 

@@ -27,7 +27,7 @@ Result<std::unique_ptr<Sender>> Sender::make(std::unique_ptr<Link> link,
   return sender;
 }
 
-window::Place Sender::place(std::uint32_t region, std::size_t offset, std::size_t bytes) const {
+one_sided::Place Sender::place(std::uint32_t region, std::size_t offset, std::size_t bytes) const {
   return {kReceiver, &link_->peer(), {{PieceForm::region, offset, bytes, region}}};
 }
 
@@ -118,7 +118,7 @@ void Sender::Message::begin() {
 
 void Sender::Message::write_all() {
   step_ = Step::writes;
-  chain_.begin(there, sender->link_->patience_ns(), window::Repeats::never);
+  chain_.begin(there, sender->link_->patience_ns(), one_sided::Repeats::never);
   if (!data.empty()) chain_.write(data.data(), data.size(), 0);
   chain_.then();
   chain_.go_to(board.memory);
@@ -127,7 +127,7 @@ void Sender::Message::write_all() {
 
 void Sender::Message::write_word() {
   step_ = Step::writes;
-  chain_.begin(board, sender->link_->patience_ns(), window::Repeats::never);
+  chain_.begin(board, sender->link_->patience_ns(), one_sided::Repeats::never);
   chain_.write(&word, sizeof word, 0);
 }
 

@@ -12,8 +12,7 @@
 
 #include "bindings/nccl/link.h"
 #include "bindings/nccl/request.h"
-#include "engine/window/chain.h"
-#include "engine/window/spread.h"
+#include "engine/one_sided/one_sided.h"
 
 namespace weft::nccl {
 
@@ -32,7 +31,7 @@ class Sender {
 
     Sender* sender = nullptr;
     bool is_free = true;
-    window::Place there, board;
+    one_sided::Place there, board;
     std::span<std::byte> data;
     std::uint64_t word = 0;
     std::size_t word_place = 0;
@@ -47,8 +46,8 @@ class Sender {
     void ended(const Status& status);
 
     Step step_ = Step::over;
-    window::Chain chain_;
-    window::Spread spread_;
+    one_sided::Chain chain_;
+    one_sided::Spread spread_;
     std::int64_t deadline_ns_ = 0;  // of waiting for the end of a path
     std::uint64_t found_ = 0;
     Status status_;
@@ -62,8 +61,8 @@ class Sender {
   // Takes in the receiver's notices.
   Status listen();
   Status take(std::span<const std::byte> notice);
-  [[nodiscard]] window::Place place(std::uint32_t region, std::size_t offset,
-                                    std::size_t bytes) const;
+  [[nodiscard]] one_sided::Place place(std::uint32_t region, std::size_t offset,
+                                       std::size_t bytes) const;
 
   // As many as rooms have tags. They go after the link, whose work ends in them.
   std::array<Message, kMostRooms / 2 * kMostTags> messages_;

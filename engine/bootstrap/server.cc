@@ -14,8 +14,8 @@
 #include <mutex>
 #include <set>
 
-#include "engine/bootstrap/net.h"
 #include "engine/bootstrap/reception.h"
+#include "engine/net/net.h"
 
 namespace weft {
 namespace {

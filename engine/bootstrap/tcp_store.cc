@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 
-#include "engine/bootstrap/net.h"
+#include "engine/net/net.h"
 
 namespace weft {
 namespace {

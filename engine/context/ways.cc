@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "engine/context/networks.h"
 #include "engine/context/workplace.h"
+#include "engine/networks/networks.h"
 #include "verbs/bond/bond.h"
 #include "verbs/memory/memory.h"
 #include "verbs/shm/shm.h"

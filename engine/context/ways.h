@@ -1,6 +1,6 @@
 // ways: opens the transports of a rank as the configuration asks. Shared memory leads to ranks of
 // the same machine, and a rail for each network interface to the others; one Interface bonds them
-// all. Only this file and networks.h name concrete transports. Internal to the module.
+// all. Only this file and engine/networks name concrete transports. Internal to the module.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 #include "engine/bootstrap/bootstrap.h"
 #include "engine/config/config.h"
 #include "engine/context/machines.h"
-#include "engine/context/networks.h"
 #include "engine/context/workplace.h"
 #include "engine/lane/lane.h"
+#include "engine/networks/networks.h"
 #include "verbs/memory/memory.h"
 #include "verbs/transport/transport.h"
 

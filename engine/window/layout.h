@@ -19,7 +19,16 @@
 #include <cstdint>
 #include <cstring>
 
+#include "engine/one_sided/one_sided.h"
+
 namespace weft::window {
+
+using one_sided::Chain;
+using one_sided::load_word;
+using one_sided::PeerMemory;
+using one_sided::Place;
+using one_sided::Spread;
+using one_sided::store_word;
 
 // A slot has so many buffers: the newest message, the last message of the base before, the one that
 // is being written, and one more, so that a reader has time for the newest.
@@ -78,16 +87,6 @@ struct Shape {
   static std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 };
 static_assert(kWindowSignals * 8 % 64 == 0, "controls begin at a cache line");
-
-// Words that two ranks share.
-[[nodiscard]] inline std::uint64_t load_word(const void* word) {
-  auto& place = *static_cast<std::uint64_t*>(const_cast<void*>(word));
-  return std::atomic_ref<std::uint64_t>(place).load(std::memory_order_acquire);
-}
-inline void store_word(void* word, std::uint64_t value) {
-  std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(word))
-      .store(value, std::memory_order_release);
-}
 
 // Whether the buffer still holds this message, or nothing newer was begun. What was copied from the
 // buffer before is of this message then.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/lane/lane.h"
-#include "engine/window/chain.h"
+#include "engine/one_sided/one_sided.h"
 #include "verbs/lock/lock.h"
 
 namespace weft::window {

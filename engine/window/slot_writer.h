@@ -9,9 +9,8 @@
 #include <array>
 #include <bitset>
 
-#include "engine/window/chain.h"
+#include "engine/one_sided/one_sided.h"
 #include "engine/window/layout.h"
-#include "engine/window/spread.h"
 #include "engine/window/tensor.h"
 
 namespace weft::window {

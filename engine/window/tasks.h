@@ -14,9 +14,8 @@
 #include <vector>
 
 #include "engine/lane/lane.h"
-#include "engine/window/chain.h"
+#include "engine/one_sided/one_sided.h"
 #include "engine/window/locks.h"
-#include "engine/window/spread.h"
 #include "engine/window/timeline.h"
 
 namespace weft {

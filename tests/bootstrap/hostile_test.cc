@@ -4,9 +4,9 @@
 
 #include <random>
 
-#include "engine/bootstrap/net.h"
 #include "engine/bootstrap/proof.h"
 #include "engine/bootstrap/tcp_store.h"
+#include "engine/net/net.h"
 #include "tests/bootstrap/stores.h"
 
 namespace weft::testing {

@@ -1,4 +1,4 @@
-// The few socket calls that the rendezvous needs, with errors as values. All sockets are
+// net: the few socket calls that ranks need to find each other, with errors as values. All sockets are
 // non-blocking and closed on exec. Free functions; thread safe.
 #pragma once
 

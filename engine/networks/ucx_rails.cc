@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/context/networks.h"
+#include "engine/networks/networks.h"
 #include "verbs/device/device.h"
 #include "verbs/ucx/ucx.h"
 

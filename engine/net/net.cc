@@ -1,5 +1,5 @@
 // net: sockets.
-#include "engine/bootstrap/net.h"
+#include "engine/net/net.h"
 
 #include <fmt/format.h>
 #include <net/if.h>

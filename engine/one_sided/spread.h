@@ -15,9 +15,9 @@
 #include <deque>
 #include <span>
 
-#include "engine/window/chain.h"
+#include "engine/one_sided/chain.h"
 
-namespace weft::window {
+namespace weft::one_sided {
 
 class Spread {
  public:
@@ -62,4 +62,4 @@ class Spread {
   Status status_;
 };
 
-}  // namespace weft::window
+}  // namespace weft::one_sided

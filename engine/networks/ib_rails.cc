@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "engine/context/networks.h"
+#include "engine/networks/networks.h"
 #include "verbs/device/device.h"
 #include "verbs/ib/ib.h"
 #include "verbs/progress/progress.h"

@@ -1,5 +1,5 @@
 // A build without UCX.
-#include "engine/context/networks.h"
+#include "engine/networks/networks.h"
 
 namespace weft {
 

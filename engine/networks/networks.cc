@@ -1,6 +1,6 @@
 // networks: the rails of all transports. If no transport has an interface that WEFT_INTERFACES
 // names, the error says so.
-#include "engine/context/networks.h"
+#include "engine/networks/networks.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>

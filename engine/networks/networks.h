@@ -1,5 +1,5 @@
 // networks: the rails that this build can open on this machine, one for each network interface or
-// RDMA port. Internal to the module. CMake chooses the source files by the libraries of the build.
+// RDMA port. For whoever opens interfaces. CMake chooses the source files by the libraries of the build.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // A build without RDMA verbs.
-#include "engine/context/networks.h"
+#include "engine/networks/networks.h"
 
 namespace weft {
 

@@ -1,9 +1,9 @@
 // spread: handing pieces to rails.
-#include "engine/window/spread.h"
+#include "engine/one_sided/spread.h"
 
 #include <algorithm>
 
-namespace weft::window {
+namespace weft::one_sided {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
@@ -93,4 +93,4 @@ bool Spread::is_over() const {
          (begun_ == local_.size() && std::ranges::none_of(rails_, &Rail::has_written));
 }
 
-}  // namespace weft::window
+}  // namespace weft::one_sided

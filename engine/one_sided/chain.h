@@ -23,7 +23,7 @@
 #include "engine/lane/lane.h"
 #include "verbs/transport/transport.h"
 
-namespace weft::window {
+namespace weft::one_sided {
 
 // Memory of a peer, as it is named there, and where this process has it mapped; nullptr: nowhere.
 struct PeerMemory {
@@ -51,8 +51,7 @@ enum class Repeats : std::uint8_t { over_others, never };
 class Chain final : public WorkOwner {
  public:
   // Gives up after so long without an answer; the clock is read only if there is a wait.
-  void begin(const Place& place, std::int64_t patience_ns,
-             Repeats repeats = Repeats::over_others);
+  void begin(const Place& place, std::int64_t patience_ns, Repeats repeats = Repeats::over_others);
   void write(const void* local, std::size_t bytes, std::size_t offset) {
     add({WorkKind::write, {static_cast<std::byte*>(const_cast<void*>(local)), bytes}, offset});
   }
@@ -111,4 +110,4 @@ class Chain final : public WorkOwner {
   Status status_;
 };
 
-}  // namespace weft::window
+}  // namespace weft::one_sided

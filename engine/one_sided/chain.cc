@@ -1,12 +1,12 @@
 // chain: posting, repeating and giving up.
-#include "engine/window/chain.h"
+#include "engine/one_sided/chain.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace weft::window {
+namespace weft::one_sided {
 namespace {
 
 // Each repeat needs a path that failed meanwhile, and a bond has a few.
@@ -128,4 +128,4 @@ void Chain::check_deadline() {
   if (is_busy()) endpoint_->abandon(failure_);
 }
 
-}  // namespace weft::window
+}  // namespace weft::one_sided
