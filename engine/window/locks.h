@@ -11,6 +11,7 @@
 
 #include "engine/lane/lane.h"
 #include "engine/one_sided/one_sided.h"
+#include "engine/window/layout.h"
 #include "verbs/lock/lock.h"
 
 namespace weft::window {

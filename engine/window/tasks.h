@@ -15,6 +15,7 @@
 
 #include "engine/lane/lane.h"
 #include "engine/one_sided/one_sided.h"
+#include "engine/window/layout.h"
 #include "engine/window/locks.h"
 #include "engine/window/timeline.h"
 

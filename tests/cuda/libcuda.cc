@@ -15,9 +15,26 @@
 #include <string>
 #include <vector>
 
+#include "engine/gpu_kernels/bodies.h"
 #include "tests/cuda/twin.h"
 
 namespace {
+
+// A kernel is the same text as on a GPU, made by the host's compiler, with one worker.
+struct Kernel {
+  std::size_t argument_bytes = 0;
+  void (*run)(const void* arguments) = nullptr;
+};
+const std::map<std::string, Kernel>& kernels() {
+  using namespace weft::gpu;
+#define WEFT_KERNEL(name, function, Arguments)                              \
+  {"weft_" #name, {sizeof(Arguments), [](const void* given) {               \
+                     function(*static_cast<const Arguments*>(given), 0, 1); \
+                   }}},
+  static const std::map<std::string, Kernel> all = {WEFT_KERNELS(WEFT_KERNEL)};
+#undef WEFT_KERNEL
+  return all;
+}
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3;
 constexpr int kInvalidContext = 201, kAlreadyRegistered = 712, kNotRegistered = 713;
@@ -120,6 +137,18 @@ void touch(std::uintptr_t address, const Copy& copy) {
   (void)mprotect(base, found->bytes, PROT_READ | PROT_WRITE);
   copy();
   (void)mprotect(base, found->bytes, PROT_NONE);
+}
+
+// Opens all memory of GPUs while a kernel runs.
+template <typename Run>
+void touch_all(const Run& run) {
+  const auto set = [](int access) {
+    for (const auto& [begin, allocation] : state().memory)
+      (void)mprotect(reinterpret_cast<void*>(begin), allocation.bytes, access);
+  };
+  set(PROT_READ | PROT_WRITE);
+  run();
+  set(PROT_NONE);
 }
 
 // Runs what can run in all streams. The lock is given up while a host function runs.
@@ -374,6 +403,32 @@ int cuLaunchHostFunc(void* stream, void (*call)(void*), void* argument) {
   return queue(lock, stream, {nullptr, nullptr, [=] { call(argument); }});
 }
 
+int cuModuleLoadData(void** module, const void* image) {
+  const Lock lock(state().mutex);
+  if (const int answer = begin("cuModuleLoadData"); answer != kSuccess) return answer;
+  if (current.empty()) return kInvalidContext;
+  *module = const_cast<void*>(image);
+  return kSuccess;
+}
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  const Lock lock(state().mutex);
+  if (const int answer = begin("cuModuleGetFunction"); answer != kSuccess) return answer;
+  const auto found = kernels().find(name);
+  if (found == kernels().end()) return kNotFound;
+  *function = const_cast<Kernel*>(&found->second);
+  return kSuccess;
+}
+int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned, void* stream, void** arguments, void**) {
+  Lock lock(state().mutex);
+  if (const int answer = begin("cuLaunchKernel"); answer != kSuccess) return answer;
+  const Kernel& kernel = *static_cast<const Kernel*>(function);
+  const auto* const given = static_cast<const std::byte*>(arguments[0]);
+  const std::vector<std::byte> copy(given, given + kernel.argument_bytes);
+  return queue(lock, stream,
+               {nullptr, [=] { touch_all([&] { kernel.run(copy.data()); }); }, nullptr});
+}
+
 int cuEventCreate(void** event, unsigned) {
   const Lock lock(state().mutex);
   if (const int answer = begin("cuEventCreate"); answer != kSuccess) return answer;
@@ -436,6 +491,9 @@ const std::map<std::string, void*>& functions() {
                                                    WEFT_TWIN(cuStreamWaitValue32),
                                                    WEFT_TWIN(cuStreamIsCapturing),
                                                    WEFT_TWIN(cuLaunchHostFunc),
+                                                   WEFT_TWIN(cuModuleLoadData),
+                                                   WEFT_TWIN(cuModuleGetFunction),
+                                                   WEFT_TWIN(cuLaunchKernel),
                                                    WEFT_TWIN(cuEventCreate),
                                                    WEFT_TWIN(cuEventRecord),
                                                    WEFT_TWIN(cuEventQuery),

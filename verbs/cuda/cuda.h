@@ -24,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,16 @@ class GpuMark {
   virtual void wait() = 0;
 };
 
+// Code for a GPU: a fat binary of nvcc, loaded for one context, for the life of the process.
+class GpuCode {
+ public:
+  // `unavailable`: nothing in the image runs on this GPU. `image` stays as it is.
+  static Result<const GpuCode*> load(const GpuMemory& memory, std::span<const std::byte> image);
+  virtual ~GpuCode() = default;
+  // A kernel by its name, looked up once.
+  [[nodiscard]] virtual Result<void*> function(const char* name) const = 0;
+};
+
 // A stream of Weft's own: what is queued in it runs in order, beside the streams of others.
 class GpuQueue {
  public:
@@ -87,6 +98,9 @@ class GpuQueue {
   virtual Status wait_for(Stream stream) = 0;
   virtual Status copy_out(void* host, const void* gpu, std::size_t bytes) = 0;
   virtual Status copy_in(void* gpu, const void* host, std::size_t bytes) = 0;
+  // Runs a kernel on `blocks` blocks of `threads` threads. `arguments` is its one parameter, which is
+  // copied.
+  virtual Status launch(void* function, unsigned blocks, unsigned threads, void* arguments) = 0;
   // A mark behind all that is queued now. `wake` is called by a thread of the driver when it is
   // over, and must not call CUDA.
   virtual Result<std::unique_ptr<GpuMark>> mark(std::function<void()> wake) = 0;
@@ -132,6 +146,7 @@ class PinnedBlock {
 struct GpuCounts {
   std::uint64_t copies_out = 0, copies_in = 0;
   std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t launches = 0;      // of kernels
   std::uint64_t pinned_bytes = 0;  // that blocks hold now
 };
 [[nodiscard]] GpuCounts gpu_counts();

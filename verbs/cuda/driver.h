@@ -55,6 +55,11 @@ struct Driver {
   Answer (*stream_wait_value)(void* stream, Pointer word, std::uint32_t value, unsigned flags);
   Answer (*stream_is_capturing)(void* stream, int* status);
   Answer (*launch_host)(void* stream, void (*call)(void*), void* argument);
+  Answer (*module_load)(void** module, const void* image);
+  Answer (*module_function)(void** function, void* module, const char* name);
+  Answer (*launch)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   void* stream, void** arguments, void** extra);
   Answer (*event_create)(void** event, unsigned flags);
   Answer (*event_record)(void* event, void* stream);
   Answer (*event_query)(void* event);

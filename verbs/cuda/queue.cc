@@ -132,6 +132,15 @@ class Queue final : public GpuQueue {
                      fmt::format("{}: copy {} bytes to {}", gpu_text(memory_), bytes, gpu));
   }
 
+  Status launch(void* function, unsigned blocks, unsigned threads, void* arguments) override {
+    cuda::counts().launches.fetch_add(1, std::memory_order_relaxed);
+    const Current current(driver_, memory_.context);
+    return status_of(
+        driver_,
+        driver_.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream_, &arguments, nullptr),
+        fmt::format("{}: run a kernel", gpu_text(memory_)));
+  }
+
   Result<std::unique_ptr<GpuMark>> mark(std::function<void()> wake) override {
     const std::string what = gpu_text(memory_);
     WEFT_ASSIGN(GpuEvent event, GpuEvent::record(driver_, memory_, stream_, what));
@@ -232,7 +241,7 @@ cuda::Counts& cuda::counts() {
 GpuCounts gpu_counts() {
   const cuda::Counts& counts = cuda::counts();
   return {counts.copies_out.load(), counts.copies_in.load(), counts.bytes_out.load(),
-          counts.bytes_in.load(), counts.pinned_bytes.load()};
+          counts.bytes_in.load(),   counts.launches.load(),  counts.pinned_bytes.load()};
 }
 
 namespace {
