@@ -203,11 +203,12 @@ Status Context::Core::admit(const std::shared_ptr<PendingOperation>& operation) 
 Status Context::Core::bind(const Request& request, PendingOperation& operation) {
   if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.invocation);
   Request staged = request;
-  WEFT_ASSIGN(operation.stage,
-              stage_gpu_memory({&staged, 1}, config_.rank, HoldsStream::yes, bell_));
+  WEFT_ASSIGN(operation.stage, stage_gpu_memory({&staged, 1}, config_.rank,
+                                                {HoldsStream::yes, config_.gpu_sums}, bell_));
   Status status = binder_.bind(staged, operation.invocation);
   if (operation.stage == nullptr) return status;
   operation.invocation.call.gate = operation.stage.get();
+  operation.invocation.call.combiner = operation.stage->combiner();
   if (!status.ok()) operation.stage->ended(status);
   return status;
 }

@@ -21,6 +21,7 @@ class Process final : public MetricSource {
     to.counter("weft_gpu_copies_total", "", in, gpu.copies_in);
     to.counter("weft_gpu_copied_bytes_total", "Their bytes.", out, gpu.bytes_out);
     to.counter("weft_gpu_copied_bytes_total", "", in, gpu.bytes_in);
+    to.counter("weft_gpu_launches_total", "Kernels that GPUs ran.", "", gpu.launches);
     to.gauge("weft_gpu_pinned_bytes", "Host memory pinned for them.", "", gpu.pinned_bytes);
   }
 };

@@ -37,6 +37,7 @@ Execution::Execution(const ExecutionOptions& options) : options_(options) {
 }
 
 Execution::~Execution() {
+  if (away_ != nullptr) away_->wait();
   scratch_pool().give(scratch_);
 }
 
@@ -218,6 +219,8 @@ std::string Execution::label(Collective collective, std::uint32_t operation) {
 }
 
 void Execution::fail(Status status) {
+  // A GPU is done soon, and must not touch what is given back.
+  if (away_ != nullptr) std::exchange(away_, nullptr)->wait();
   status_ = std::move(status);
   state_ = State::failed;
   staged_.clear();  // peers may still read the blocks, so they are not given back

@@ -17,6 +17,8 @@ constexpr std::uint64_t kReadChunk = std::uint64_t{128} << 10;
 // The most bytes of a step that one advance() combines, so that the lane's other operations do not
 // wait long.
 constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
+// The same where a GPU combines: the lane does not wait for it.
+constexpr std::uint64_t kCombineAway = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -56,11 +58,15 @@ bool Execution::await_input() {
   return false;
 }
 
+Reduction Execution::reduction_of(const Step& step) const {
+  return step.combining == Combining::weighted ? Reduction::weighted_sum
+         : step.combining == Combining::reduce ? call_.reduction
+                                               : Reduction::sum;
+}
+
 CombineFunction Execution::function_of(const Step& step) const {
-  const Reduction reduction = step.combining == Combining::weighted ? Reduction::weighted_sum
-                              : step.combining == Combining::reduce ? call_.reduction
-                                                                    : Reduction::sum;
-  return functions_[static_cast<std::size_t>(call_.type)][static_cast<std::size_t>(reduction)];
+  const auto reduction = static_cast<std::size_t>(reduction_of(step));
+  return functions_[static_cast<std::size_t>(call_.type)][reduction];
 }
 
 double Execution::weight_of(const Weight& weight) const {
@@ -80,9 +86,15 @@ double Execution::weight_of(const Weight& weight) const {
 // Returns true if the combine is complete.
 bool Execution::run_combine(const Step& step) {
   if (!combining_ && !begin_combine(step)) return false;
+  const bool may_go_away = call_.combiner != nullptr && step.combining != Combining::copy;
   std::uint64_t turn = kCombineTurn;
-  while (true) {
-    std::uint64_t ready = std::min(wanted_ - combined_, turn);
+  bool is_complete = false;
+  if (away_ != nullptr) {
+    if (!end_away()) return false;
+    is_complete = combined_ == wanted_;
+  }
+  while (!is_complete) {
+    std::uint64_t ready = std::min(wanted_ - combined_, may_go_away ? kCombineAway : turn);
     for (Source& source : sources_) {
       if (source.peer == nullptr) continue;
       if (!source.loaded && !load(source)) return false;
@@ -90,7 +102,9 @@ bool Execution::run_combine(const Step& step) {
       if (source.data == nullptr && step.combining != Combining::copy)
         ready = std::min(ready, kReadChunk);
     }
-    if (ready != 0) {
+    if (may_go_away && ready >= Combiner::kLeastBytes && begin_away(step, ready)) return false;
+    ready = std::min(ready, turn);
+    if (ready != 0 && state_ == State::running) {
       const auto number = static_cast<std::uint16_t>(pc_);
       options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
       combine_range(step, ready);
@@ -100,10 +114,60 @@ bool Execution::run_combine(const Step& step) {
     moved_ = true;
     combined_ += ready;
     turn -= ready;
-    if (combined_ == wanted_) break;
-    if (turn == 0) return false;
+    is_complete = combined_ == wanted_;
+    if (!is_complete && turn == 0) return false;
   }
   combining_ = false;
+  return true;
+}
+
+// Whether a step sends from the output or combines what is there.
+bool Execution::is_output_read() const {
+  for (const Step& step : plan_->steps) {
+    if (step.kind == Step::Kind::send && step.slice.buffer == Buffer::output) return true;
+    for (std::uint32_t k = 0; step.kind == Step::Kind::combine && k < step.count; ++k) {
+      const Operand& operand = plan_->operands[step.first + k];
+      if (operand.kind == Operand::Kind::local && operand.slice.buffer == Buffer::output)
+        return true;
+    }
+  }
+  return false;
+}
+
+// Hands the next `bytes` of all sources to the combiner. Returns whether it has taken them.
+bool Execution::begin_away(const Step& step, std::uint64_t bytes) {
+  terms_.clear();
+  for (const Source& source : sources_) {
+    if (source.used && source.data == nullptr) return false;  // it has to be read first
+    if (source.used) terms_.push_back({source.data, source.weight});
+  }
+  const bool is_last = step.slice.buffer == Buffer::output && !is_output_read();
+  Result<std::unique_ptr<Combiner::Work>> work = call_.combiner->begin(
+      call_.type, reduction_of(step), terms_, destination_ + combined_, bytes / element_, is_last);
+  if (!work.ok()) fail(work.status());
+  if (!work.ok() || *work == nullptr) return false;
+  if (step.slice.buffer == Buffer::output) touched_output_ = true;
+  options_.trace->add(Event::combine_begin, call_.operation, kNoRank,
+                      static_cast<std::uint16_t>(pc_));
+  away_ = *std::move(work);
+  away_bytes_ = bytes;
+  moved_ = true;
+  return true;
+}
+
+// Returns whether the combiner has done its part, well.
+bool Execution::end_away() {
+  if (!away_->is_over()) return false;
+  options_.trace->add(Event::combine_end, call_.operation, kNoRank,
+                      static_cast<std::uint16_t>(pc_));
+  const Status status = std::exchange(away_, nullptr)->status();
+  moved_ = true;
+  if (!status.ok()) {
+    fail(status);
+    return false;
+  }
+  for (Source& source : sources_) consume(source, away_bytes_);
+  combined_ += away_bytes_;
   return true;
 }
 

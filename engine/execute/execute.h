@@ -108,6 +108,29 @@ class InputGate {
   [[nodiscard]] virtual Status gate_status() = 0;
 };
 
+// Who combines large pieces in place of the lane's thread: a GPU. Several lanes may ask at once.
+class Combiner {
+ public:
+  // A smaller piece is not worth it.
+  static constexpr std::uint64_t kLeastBytes = std::uint64_t{256} << 10;
+
+  // A combine that is under way. Its terms and its destination stay as they are until it is over.
+  class Work {
+   public:
+    virtual ~Work() = default;
+    [[nodiscard]] virtual bool is_over() = 0;
+    [[nodiscard]] virtual Status status() = 0;
+    virtual void wait() = 0;
+  };
+  virtual ~Combiner() = default;
+  // Begins destination := the reduction over the terms, with the bits of combine(). `is_last`: nobody
+  // reads the destination before the operation has ended. Null: this is for the CPU.
+  [[nodiscard]] virtual Result<std::unique_ptr<Work>> begin(DataType type, Reduction reduction,
+                                                            std::span<const Term> terms,
+                                                            std::byte* destination,
+                                                            std::size_t count, bool is_last) = 0;
+};
+
 // What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`
 // and `out` follow the plan's edge indices, ascending ranks.
 struct Call {
@@ -134,7 +157,8 @@ struct Call {
   std::uint16_t agreement = 0;  // agreement_of() the request
   // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
   int rail = kAnyRail;
-  InputGate* gate = nullptr;  // nothing is read or sent before it is open; nullptr: it is
+  InputGate* gate = nullptr;     // nothing is read or sent before it is open; nullptr: it is
+  Combiner* combiner = nullptr;  // of large pieces; nullptr: this thread
   int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such
@@ -332,6 +356,10 @@ class Execution {
   bool load(Source& source);
   bool check_notice(const Source& source, const WireHeader& header);
   void combine_range(const Step& step, std::uint64_t bytes);
+  [[nodiscard]] bool begin_away(const Step& step, std::uint64_t bytes);
+  [[nodiscard]] bool end_away();
+  [[nodiscard]] Reduction reduction_of(const Step& step) const;
+  [[nodiscard]] bool is_output_read() const;
   [[nodiscard]] std::byte* chunk(std::size_t source);
   bool fetch(const Source& source, std::span<std::byte> into);
   void consume(Source& source, std::uint64_t bytes);
@@ -396,6 +424,8 @@ class Execution {
   std::uint64_t combined_ = 0;  // bytes of the destination
   std::uint64_t wanted_ = 0;
   CombineFunction function_ = nullptr;
+  std::unique_ptr<Combiner::Work> away_;  // the part of the combine that is under way elsewhere
+  std::uint64_t away_bytes_ = 0;
 
   ScratchPool own_scratch_;
   // Kept after a failure, because peers may still read it; the destructor gives it back.

@@ -9,8 +9,13 @@
 //
 // The operation takes its place in the order of all operations at the call; only its data wait.
 // Nothing waits on the host: the copies and the stream are told by events of the driver.
+//
+// With GpuSums::gpu the GPU that has the result adds up large pieces (Combiner). It reads its own
+// input where it is, and the others' blocks over the bus, and writes the result to where it belongs,
+// so that nothing is left to copy; or to the block, if the plan reads it from there.
 #pragma once
 
+#include <weft/config.h>
 #include <weft/types.h>
 
 #include <cstdint>
@@ -51,6 +56,10 @@ class GpuBell {
 // hold it: ranks submit them in different orders, and each would wait for the one before it in its
 // own stream.
 enum class HoldsStream : bool { no, yes };
+struct StageOptions {
+  HoldsStream holds = HoldsStream::yes;
+  GpuSums sums = GpuSums::host;
+};
 
 // Whether an operand could be memory of a GPU: something has loaded the driver.
 [[nodiscard]] bool may_have_gpu_memory();
@@ -63,13 +72,14 @@ enum class HoldsStream : bool { no, yes };
 // invalid_argument: the stream is being captured into a graph, or a stream was given for memory that
 // is no GPU's. exhausted: memory cannot be pinned.
 [[nodiscard]] Result<std::shared_ptr<OperandStage>> stage_gpu_memory(
-    std::span<Request> requests, Rank rank, HoldsStream holds,
+    std::span<Request> requests, Rank rank, const StageOptions& options,
     const std::shared_ptr<GpuBell>& bell);
 
 // What this process has copied.
 struct GpuUsage {
   std::uint64_t copies_out = 0, copies_in = 0;
   std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t launches = 0;  // of kernels
   std::uint64_t pinned_bytes = 0;
 };
 [[nodiscard]] GpuUsage gpu_usage();

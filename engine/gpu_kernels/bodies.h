@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engine/kernels/half.h"
+#include "engine/half/half.h"
 
 #if defined(__CUDACC__)
 #include <cuda_fp16.h>

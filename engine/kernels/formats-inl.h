@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/kernels/half.h"
+#include "engine/half/half.h"
 #include "engine/kernels/targets.h"
 #include "hwy/highway.h"
 

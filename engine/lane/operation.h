@@ -21,6 +21,8 @@ class Lane;
 // by several lanes at once.
 class OperandStage : public InputGate {
  public:
+  // Who combines large pieces; null: the lane's thread.
+  [[nodiscard]] virtual Combiner* combiner() { return nullptr; }
   // The operation has ended. If it ended well, its output is on its way from now on.
   virtual void ended(const Status& status) = 0;
   // Whether nothing is on its way any more.

@@ -69,7 +69,8 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
   std::shared_ptr<OperandStage> stage;
   if (requests.front().stream || may_have_gpu_memory()) {
     staged.assign(requests.begin(), requests.end());
-    WEFT_ASSIGN(stage, stage_gpu_memory(staged, host_->rank(), HoldsStream::no, host_->bell()));
+    WEFT_ASSIGN(stage, stage_gpu_memory(staged, host_->rank(), {HoldsStream::no, GpuSums::host},
+                                        host_->bell()));
     requests = staged;
   }
   auto work = std::make_shared<Work>();

@@ -37,6 +37,10 @@ enum class ForeignPath : std::uint8_t {
   cma,        // process_vm_readv, or an error
   staging,    // through a bounded area of shared memory
 };
+enum class GpuSums : std::uint8_t {
+  host,  // by the cores of the rank
+  gpu,   // large ones by the GPU that has the result, where it can read what is summed
+};
 // Which transports a rank opens.
 struct Transports {
   bool automatic = true;  // memory; networks too where the job may span machines
@@ -86,7 +90,8 @@ struct Config {
   std::string interfaces;
   RailChoice rails = RailChoice::automatic;
   static constexpr int kUsualGpu = -2;
-  int gpu = kUsualGpu;    // that the rank works with; -1: none; kUsualGpu: that of its local rank
+  int gpu = kUsualGpu;  // that the rank works with; -1: none; kUsualGpu: that of its local rank
+  GpuSums gpu_sums = GpuSums::host;  // who adds up tensors on GPUs
   std::string hardware;   // file that corrects what was found out about this machine; empty: none
   int ib_gid_index = -1;  // of the RDMA ports' own addresses; -1: by score and reachability
   int ib_queue_pairs = 2;

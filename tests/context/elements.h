@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "engine/kernels/half.h"
+#include "engine/half/half.h"
 #include "tests/context/job.h"
 
 namespace weft {

@@ -111,7 +111,7 @@ TEST_P(EveryOperation, GivesWhatItGivesOnTheHost) {
   });
 }
 
-TEST_F(Gpu, InPlaceIsOneBlock) {
+TEST_F(Gpu, InputAndOutputMayShareMemory) {
   run_job(3, [&](Context& context) {
     GpuArray<float> x(500, 0);
     x.set(values_of(context.rank(), 500));

@@ -15,26 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/gpu_kernels/bodies.h"
+#include "tests/cuda/kernels.h"
 #include "tests/cuda/twin.h"
 
 namespace {
 
-// A kernel is the same text as on a GPU, made by the host's compiler, with one worker.
-struct Kernel {
-  std::size_t argument_bytes = 0;
-  void (*run)(const void* arguments) = nullptr;
-};
-const std::map<std::string, Kernel>& kernels() {
-  using namespace weft::gpu;
-#define WEFT_KERNEL(name, function, Arguments)                              \
-  {"weft_" #name, {sizeof(Arguments), [](const void* given) {               \
-                     function(*static_cast<const Arguments*>(given), 0, 1); \
-                   }}},
-  static const std::map<std::string, Kernel> all = {WEFT_KERNELS(WEFT_KERNEL)};
-#undef WEFT_KERNEL
-  return all;
-}
+using weft::Kernel;
+using weft::kernels;
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3;
 constexpr int kInvalidContext = 201, kAlreadyRegistered = 712, kNotRegistered = 713;
@@ -418,6 +405,30 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
   *function = const_cast<Kernel*>(&found->second);
   return kSuccess;
 }
+// Whether a kernel of this GPU may touch the memory: its own, or pinned. Else a GPU is lost.
+bool may_touch(const void* pointer, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
+  if (allocation_of(begin, bytes) != nullptr) return true;
+  // Registrations may lie side by side.
+  const auto& pinned = state().pinned;
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    auto next = pinned.upper_bound(at);
+    if (next == pinned.begin()) return false;
+    --next;
+    if (at >= next->first + next->second) return false;
+    at = next->first + next->second;
+  }
+  return true;
+}
+void check_combine(const Kernel& kernel, const void* given) {
+  if (kernel.argument_bytes != sizeof(weft::gpu::CombineArguments)) return;
+  weft::gpu::CombineArguments arguments;
+  std::memcpy(&arguments, given, sizeof arguments);
+  bool is_well = may_touch(arguments.destination, arguments.count);
+  for (std::uint32_t term = 0; term < arguments.terms; ++term)
+    is_well = is_well && may_touch(arguments.data[term], arguments.count);
+  if (!is_well) state().is_lost = true;
+}
 int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    unsigned, void* stream, void** arguments, void**) {
   Lock lock(state().mutex);
@@ -426,7 +437,12 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   const auto* const given = static_cast<const std::byte*>(arguments[0]);
   const std::vector<std::byte> copy(given, given + kernel.argument_bytes);
   return queue(lock, stream,
-               {nullptr, [=] { touch_all([&] { kernel.run(copy.data()); }); }, nullptr});
+               {nullptr,
+                [=] {
+                  check_combine(kernel, copy.data());
+                  if (!state().is_lost) touch_all([&] { kernel.run(copy.data()); });
+                },
+                nullptr});
 }
 
 int cuEventCreate(void** event, unsigned) {

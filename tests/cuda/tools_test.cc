@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 
 namespace weft {
 namespace {
@@ -53,6 +54,23 @@ TEST(GpuTools, PerfOnMemoryOfAGpuIsRightAndMeasuredBesideItsCopies) {
       const auto row = nlohmann::json::parse(line, nullptr, false);
       EXPECT_EQ(row.at("memory"), "device");
       EXPECT_GT(row.at("limit_us"), 0) << line;
+    }
+  }
+}
+
+// Ranks are processes: a GPU reads the blocks of another one.
+TEST(GpuTools, SumsOnAGpuAreRight) {
+  for (const char* operation : {"neighbor_allreduce", "allreduce --in-place", "reduce_scatter"}) {
+    const Folder folder;
+    const Ran ran =
+        run_line(kTwin + "WEFT_GPU_SUMS=gpu WEFT_METRICS=" + folder.path("m") + " {weft} perf " +
+                 operation + " --ranks 3 --sizes 2M --memory device --check --seconds 0.05");
+    if (mentions(ran.errors, "no kernels for GPUs")) GTEST_SKIP() << ran.errors[0];
+    ASSERT_EQ(ran.exit_status, 0) << operation << (ran.errors.empty() ? "" : ran.errors[0]);
+    for (const char* rank : {"m.0", "m.1", "m.2"}) {
+      const std::string metrics = folder.content(rank);
+      EXPECT_EQ(metrics.find("weft_gpu_launches_total 0\n"), std::string::npos) << metrics;
+      EXPECT_NE(metrics.find("weft_gpu_launches_total"), std::string::npos) << metrics;
     }
   }
 }

@@ -1,5 +1,5 @@
 // The scalar conversions of f16 and bf16, for every value and every point between two of them.
-#include "engine/kernels/half.h"
+#include "engine/half/half.h"
 
 #include <gtest/gtest.h>
 

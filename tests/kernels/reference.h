@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/kernels/half.h"
+#include "engine/half/half.h"
 #include "engine/kernels/kernels.h"
 
 namespace weft::reference {

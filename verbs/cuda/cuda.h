@@ -142,6 +142,10 @@ class PinnedBlock {
   std::size_t bytes_ = 0;
 };
 
+// The address by which this GPU reads and writes memory of a CPU that is pinned, or memory of a peer's
+// heap, which is pinned when it is first asked for. Null: it cannot.
+[[nodiscard]] const void* gpu_view(const GpuMemory& gpu, const void* memory, std::size_t bytes);
+
 // What this process has done with GPUs so far, for tests and tools.
 struct GpuCounts {
   std::uint64_t copies_out = 0, copies_in = 0;

@@ -119,6 +119,8 @@ class PeerHeap {
   // it, else through the peer's door (door.h). peer_died: that process has ended. unavailable: its
   // memory cannot be shared; the text has the reason for each way.
   static Result<std::shared_ptr<const PeerHeap>> open(const HeapIdentity& identity);
+  // The heap, mapped here, that has all of these bytes; null: there is none.
+  static std::shared_ptr<const PeerHeap> around(const void* memory, std::size_t bytes);
   ~PeerHeap();
   PeerHeap(const PeerHeap&) = delete;
   PeerHeap& operator=(const PeerHeap&) = delete;

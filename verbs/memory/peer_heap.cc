@@ -104,6 +104,19 @@ Result<std::shared_ptr<const PeerHeap>> PeerHeap::open(const HeapIdentity& ident
   return std::shared_ptr<const PeerHeap>(std::move(opened));
 }
 
+std::shared_ptr<const PeerHeap> PeerHeap::around(const void* memory, std::size_t bytes) {
+  Mappings& all = mappings();
+  const std::lock_guard lock(all.mutex);
+  for (const auto& [nonce, known] : all.open) {
+    std::shared_ptr<const PeerHeap> heap = known.lock();
+    if (heap == nullptr) continue;
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(memory) - reinterpret_cast<std::uintptr_t>(heap->base_);
+    if (heap->at(offset, bytes) == memory) return heap;
+  }
+  return nullptr;
+}
+
 PeerHeap::~PeerHeap() {
   if (mapped_) munmap(base_, bytes_);
 }

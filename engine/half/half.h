@@ -1,4 +1,4 @@
-// The two 16-bit floating types in portable C++: f16 (IEEE binary16) and bf16 (the upper half of an
+// half: the two 16-bit floating types in portable C++: f16 (IEEE binary16) and bf16 (the upper half of an
 // f32). Used where the CPU has no instruction for them, and by tests as the reference. Values are
 // passed as their bits. Narrowing rounds to nearest, ties to even; a NaN stays a NaN and becomes
 // quiet.
