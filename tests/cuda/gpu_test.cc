@@ -25,6 +25,7 @@ std::vector<float> values_of(Rank rank, std::size_t count) {
 
 // The first test of the process: the driver is loaded, and nobody has initialized it.
 TEST_F(Gpu, ADriverThatIsOnlyLoadedIsLeftAlone) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(1, [](Context& context) {
     float x = 1;
     EXPECT_TRUE(context.allreduce(in(&x, 1), out(&x, 1)).ok());
@@ -34,6 +35,7 @@ TEST_F(Gpu, ADriverThatIsOnlyLoadedIsLeftAlone) {
 }
 
 TEST_F(Gpu, KindsOfMemoryAreToldApart) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(1, [](Context&) {});  // the heap has the tests' settings
   GpuArray<float> gpu(100, 1);
   EXPECT_EQ(memory_place(gpu.data()).kind, MemoryKind::device);
@@ -258,6 +260,7 @@ Request sum_of(const GpuArray<float>& x, const GpuArray<float>& y, std::size_t c
 }
 
 TEST_F(Gpu, AnOperationBeginsBehindWhatItsStreamHas) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(2, [&](Context& context) {
     GpuArray<float> x(64, context.rank()), y(64, context.rank());
     const std::vector<float> ones(64, 1);
@@ -276,6 +279,7 @@ TEST_F(Gpu, AnOperationBeginsBehindWhatItsStreamHas) {
 }
 
 TEST_F(Gpu, WhatIsQueuedLaterWaitsForTheOperation) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(2, [&](Context& context) {
     GpuArray<float> x(64, 0), y(64, 0), z(64, 0);
     x.set(std::vector<float>(64, 1));
@@ -316,6 +320,7 @@ TEST_F(Gpu, WithoutAStreamTheDefaultOneCounts) {
 // What goes wrong.
 
 TEST_F(Gpu, AStreamThatIsBeingCapturedIsRefused) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
     void* const stream = twin.stream(0);
@@ -336,6 +341,7 @@ TEST_F(Gpu, AStreamForHostMemoryIsRefused) {
 }
 
 TEST_F(Gpu, ACopyThatFailsIsAnErrorThatNamesTheMemory) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   const std::vector<Status> ended = outcomes(2, [&](Context& context) {
     GpuArray<float> x(64, context.rank() == 1 ? 1 : -1);
     if (context.rank() == 1) twin.fail("cuMemcpyDtoHAsync", 1, 1);
@@ -347,6 +353,7 @@ TEST_F(Gpu, ACopyThatFailsIsAnErrorThatNamesTheMemory) {
 }
 
 TEST_F(Gpu, AResultThatCannotBeCopiedIsAnError) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
     twin.fail("cuMemcpyHtoDAsync", 1, 1);
@@ -357,6 +364,7 @@ TEST_F(Gpu, AResultThatCannotBeCopiedIsAnError) {
 }
 
 TEST_F(Gpu, MemoryThatIsFreedMeanwhileIsAnError) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
     void* const gone = allocate(4096, Device{0}).value();
@@ -373,6 +381,7 @@ TEST_F(Gpu, MemoryThatIsFreedMeanwhileIsAnError) {
 }
 
 TEST_F(Gpu, ALostDeviceIsAnErrorOfEveryCall) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
     void* const stream = twin.stream(0);
@@ -397,6 +406,7 @@ TEST_F(Gpu, ALostDeviceIsAnErrorOfEveryCall) {
 }
 
 TEST_F(Gpu, AContextMayCloseWhileACopyIsHeld) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   GpuArray<float> x(64, 0), y(64, 0);
   void* const stream = twin.stream(0);
   twin.hold(stream);

@@ -351,6 +351,21 @@ int cuMemcpyHtoDAsync(std::uint64_t gpu, const void* host, std::size_t bytes, vo
        nullptr});
 }
 
+int cuMemcpyDtoDAsync(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) {
+  Lock lock(state().mutex);
+  if (const int answer = begin("cuMemcpyDtoDAsync"); answer != kSuccess) return answer;
+  if (allocation_of(to, bytes) == nullptr || allocation_of(from, bytes) == nullptr)
+    return kInvalidValue;
+  return queue(lock, stream,
+               {nullptr,
+                [=] {
+                  touch_all([&] {
+                    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+                  });
+                },
+                nullptr});
+}
+
 int cuStreamCreate(void** stream, unsigned) {
   const Lock lock(state().mutex);
   if (const int answer = begin("cuStreamCreate"); answer != kSuccess) return answer;
@@ -502,6 +517,7 @@ const std::map<std::string, void*>& functions() {
                                                    WEFT_TWIN(cuMemHostGetDevicePointer),
                                                    WEFT_TWIN(cuMemcpyDtoHAsync),
                                                    WEFT_TWIN(cuMemcpyHtoDAsync),
+                                                   WEFT_TWIN(cuMemcpyDtoDAsync),
                                                    WEFT_TWIN(cuStreamCreate),
                                                    WEFT_TWIN(cuStreamWaitEvent),
                                                    WEFT_TWIN(cuStreamWaitValue32),

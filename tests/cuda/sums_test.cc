@@ -136,6 +136,7 @@ TEST_F(GpuSumsTest, SeveralLanesShareThem) {
 
 // The lane goes on with other operations while a GPU has work to do.
 TEST_F(GpuSumsTest, ALaneDoesNotWaitForThem) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   twin.run_at_once(0);
   const std::uint64_t before = gpu_counts().launches;
   run_job(
@@ -170,6 +171,7 @@ TEST_F(GpuSumsTest, ALaneDoesNotWaitForThem) {
 }
 
 TEST_F(GpuSumsTest, AFailureNamesTheGpu) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
   twin.fail("cuLaunchKernel", 719, 1);
   std::atomic<int> failures{0};
   run_job(

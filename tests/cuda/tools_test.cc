@@ -58,6 +58,24 @@ TEST(GpuTools, PerfOnMemoryOfAGpuIsRightAndMeasuredBesideItsCopies) {
   }
 }
 
+TEST(GpuTools, LimitsOfEachGpu) {
+  const Ran ran =
+      run_line(kTwin + "{weft} perf limits --ranks 2 --sizes 4K --seconds 0.01 --json -");
+  ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
+  const auto row = nlohmann::json::parse(ran.out.at(0), nullptr, false);
+  ASSERT_EQ(row.at("gpus").size(), 2U);
+  for (const auto& gpu : row.at("gpus")) {
+    EXPECT_GT(gpu.at("inside_gbyte_per_s"), 0);
+    EXPECT_GT(gpu.at("out_gbyte_per_s"), 0);
+    for (const auto& [type, shares] : gpu.at("sums_of_copy").items()) {
+      ASSERT_EQ(shares.size(), 8U) << type;
+      for (const auto& share : shares) EXPECT_GT(share, 0) << type;
+    }
+  }
+  const Ran none = run_line("{weft} perf limits --ranks 2 --sizes 4 --seconds 0.01");
+  EXPECT_TRUE(mentions(none.out, "GPU"));
+}
+
 // Ranks are processes: a GPU reads the blocks of another one.
 TEST(GpuTools, SumsOnAGpuAreRight) {
   for (const char* operation : {"neighbor_allreduce", "allreduce --in-place", "reduce_scatter"}) {

@@ -1,5 +1,5 @@
-// The twin of libcuda.so.1 in a test: loaded before Weft looks for the driver, as by a program that
-// uses GPUs.
+// The twin of libcuda.so.1 in a test, or the driver of a GPU (tools/gpu-test): loaded before Weft looks
+// for the driver, as by a program that uses GPUs.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,29 +21,46 @@ class Twin {
     return twin;
   }
 
-  decltype(&twin_run_at_once) run_at_once;
-  decltype(&twin_run) run;
-  decltype(&twin_fail) fail;
-  decltype(&twin_lose_device) lose_device;
-  decltype(&twin_initialized) initialized;
-  decltype(&twin_queued) queued;
-  decltype(&twin_hold) hold;
-  decltype(&twin_release) release;
-  decltype(&twin_capture) capture;
-  decltype(&twin_read) read;
-  decltype(&twin_write) write;
-  decltype(&twin_reset) reset;
+  decltype(&twin_run_at_once) run_at_once = nullptr;
+  decltype(&twin_run) run = nullptr;
+  decltype(&twin_fail) fail = nullptr;
+  decltype(&twin_lose_device) lose_device = nullptr;
+  decltype(&twin_initialized) initialized = nullptr;
+  decltype(&twin_queued) queued = nullptr;
+  decltype(&twin_hold) hold = nullptr;
+  decltype(&twin_release) release = nullptr;
+  decltype(&twin_capture) capture = nullptr;
+
+  // False: it is a driver, and a test that tells the twin what to do cannot run.
+  [[nodiscard]] bool is_played() const { return run != nullptr; }
+  [[nodiscard]] int devices() const { return devices_; }
+  // Reads and writes memory of a GPU, behind all that is queued there.
+  void read(const void* gpu, void* to, std::size_t bytes) const {
+    if (is_played()) return read_(gpu, to, bytes);
+    const Current current(*this, 0);
+    EXPECT_EQ(synchronize_(), 0);
+    EXPECT_EQ(copy_from_(to, reinterpret_cast<std::uintptr_t>(gpu), bytes), 0);
+  }
+  void write(void* gpu, const void* from, std::size_t bytes) const {
+    if (is_played()) return write_(gpu, from, bytes);
+    const Current current(*this, 0);
+    EXPECT_EQ(copy_to_(reinterpret_cast<std::uintptr_t>(gpu), from, bytes), 0);
+    EXPECT_EQ(synchronize_(), 0);
+  }
+  void reset() const {
+    if (is_played()) reset_();
+  }
 
   // A stream of the GPU, as a program makes one.
   [[nodiscard]] void* stream(int device) const {
-    const Current current(*this, device);
+    const Current current(*this, device % devices_);
     void* made = nullptr;
     EXPECT_EQ(stream_create_(&made, 0), 0);
     return made;
   }
   // Queues a copy to memory of the GPU.
   void copy_in(int device, void* gpu, const void* host, std::size_t bytes, void* stream) const {
-    const Current current(*this, device);
+    const Current current(*this, device % devices_);
     EXPECT_EQ(copy_in_(reinterpret_cast<std::uintptr_t>(gpu), host, bytes, stream), 0);
   }
 
@@ -68,18 +85,29 @@ class Twin {
   Twin() {
     library_ = dlopen(WEFT_CUDA_TWIN, RTLD_NOW | RTLD_GLOBAL);
     EXPECT_NE(library_, nullptr) << dlerror();
-    find("twin_run_at_once", run_at_once);
-    find("twin_run", run);
-    find("twin_fail", fail);
-    find("twin_lose_device", lose_device);
-    find("twin_initialized", initialized);
-    find("twin_queued", queued);
-    find("twin_hold", hold);
-    find("twin_release", release);
-    find("twin_capture", capture);
-    find("twin_read", read);
-    find("twin_write", write);
-    find("twin_reset", reset);
+    if (dlsym(library_, "twin_run") != nullptr) {
+      find("twin_run_at_once", run_at_once);
+      find("twin_run", run);
+      find("twin_fail", fail);
+      find("twin_lose_device", lose_device);
+      find("twin_initialized", initialized);
+      find("twin_queued", queued);
+      find("twin_hold", hold);
+      find("twin_release", release);
+      find("twin_capture", capture);
+      find("twin_read", read_);
+      find("twin_write", write_);
+      find("twin_reset", reset_);
+    } else {
+      find_driver("cuMemcpyDtoH", copy_from_);
+      find_driver("cuMemcpyHtoD", copy_to_);
+      find_driver("cuCtxSynchronize", synchronize_);
+      int (*count)(int*) = nullptr;
+      find_driver("cuInit", init_);
+      find_driver("cuDeviceGetCount", count);
+      EXPECT_EQ(init_(0), 0);
+      EXPECT_EQ(count(&devices_), 0);
+    }
     find_driver("cuInit", init_);
     find_driver("cuDevicePrimaryCtxRetain", retain_);
     find_driver("cuCtxPushCurrent", push_);
@@ -102,6 +130,13 @@ class Twin {
   }
 
   void* library_ = nullptr;
+  int devices_ = 2;  // of the twin
+  decltype(&twin_read) read_ = nullptr;
+  decltype(&twin_write) write_ = nullptr;
+  decltype(&twin_reset) reset_ = nullptr;
+  int (*copy_from_)(void*, std::uint64_t, std::size_t) = nullptr;
+  int (*copy_to_)(std::uint64_t, const void*, std::size_t) = nullptr;
+  int (*synchronize_)() = nullptr;
   int (*init_)(unsigned) = nullptr;
   int (*retain_)(void**, int) = nullptr;
   int (*push_)(void*) = nullptr;
@@ -110,13 +145,14 @@ class Twin {
   int (*copy_in_)(std::uint64_t, const void*, std::size_t, void*) = nullptr;
 };
 
-// A tensor of a GPU, or of the host for device -1. Its elements are read and written as a whole.
+// A tensor of a GPU, modulo how many there are, or of the host for device -1. Its elements are read and written as a whole.
 template <typename T>
 class GpuArray {
  public:
-  GpuArray(std::size_t count, int device) : count_(count), device_(device) {
+  GpuArray(std::size_t count, int device)
+      : count_(count), device_(device < 0 ? device : device % Twin::get().devices()) {
     const std::size_t bytes = count * sizeof(T) + 1;
-    data_ = device < 0 ? std::calloc(bytes, 1) : allocate(bytes, Device{device}).value();
+    data_ = device_ < 0 ? std::calloc(bytes, 1) : allocate(bytes, Device{device_}).value();
   }
   ~GpuArray() {
     if (device_ < 0) {

@@ -98,6 +98,8 @@ class GpuQueue {
   virtual Status wait_for(Stream stream) = 0;
   virtual Status copy_out(void* host, const void* gpu, std::size_t bytes) = 0;
   virtual Status copy_in(void* gpu, const void* host, std::size_t bytes) = 0;
+  // From memory of this GPU to memory of it.
+  virtual Status copy_inside(void* to, const void* from, std::size_t bytes) = 0;
   // Runs a kernel on `blocks` blocks of `threads` threads. `arguments` is its one parameter, which is
   // copied.
   virtual Status launch(void* function, unsigned blocks, unsigned threads, void* arguments) = 0;

@@ -84,6 +84,7 @@ Result<Driver> open(void* library) {
       .find("cuMemHostGetDevicePointer", driver.host_pointer)
       .find("cuMemcpyDtoHAsync", driver.copy_out)
       .find("cuMemcpyHtoDAsync", driver.copy_in)
+      .find("cuMemcpyDtoDAsync", driver.copy_inside)
       .find("cuStreamCreate", driver.stream_create)
       .find("cuStreamWaitEvent", driver.stream_wait_event)
       .find("cuStreamWaitValue32", driver.stream_wait_value)

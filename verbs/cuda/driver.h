@@ -49,6 +49,7 @@ struct Driver {
   Answer (*host_pointer)(Pointer* pointer, void* memory, unsigned flags);
   Answer (*copy_out)(void* host, Pointer gpu, std::size_t bytes, void* stream);
   Answer (*copy_in)(Pointer gpu, const void* host, std::size_t bytes, void* stream);
+  Answer (*copy_inside)(Pointer to, Pointer from, std::size_t bytes, void* stream);
 
   Answer (*stream_create)(void** stream, unsigned flags);
   Answer (*stream_wait_event)(void* stream, void* event, unsigned flags);

@@ -132,6 +132,12 @@ class Queue final : public GpuQueue {
                      fmt::format("{}: copy {} bytes to {}", gpu_text(memory_), bytes, gpu));
   }
 
+  Status copy_inside(void* to, const void* from, std::size_t bytes) override {
+    const Current current(driver_, memory_.context);
+    return status_of(driver_, driver_.copy_inside(address(to), address(from), bytes, stream_),
+                     fmt::format("{}: copy {} bytes from {}", gpu_text(memory_), bytes, from));
+  }
+
   Status launch(void* function, unsigned blocks, unsigned threads, void* arguments) override {
     cuda::counts().launches.fetch_add(1, std::memory_order_relaxed);
     const Current current(driver_, memory_.context);

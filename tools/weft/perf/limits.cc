@@ -2,6 +2,7 @@
 // settings say.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/context/context.h"
@@ -14,7 +15,8 @@
 namespace weft {
 namespace {
 
-LimitFigures figures() {
+// GPUs are measured with tensors of so many bytes.
+LimitFigures figures(std::size_t gpu_bytes) {
   constexpr std::size_t kTerm = std::size_t{16} << 20;
   const CorePair cores = first_cores();
   LimitFigures found;
@@ -25,6 +27,11 @@ LimitFigures figures() {
     found.copies.push_back({bytes, memcpy_gbps(bytes), readv_gbps(bytes)});
   found.combine_gbps = {combine_gbps(cores, 1, kTerm), combine_gbps(cores, 2, kTerm)};
   found.turns = idle_turns();
+  Result<std::vector<GpuLimits>> gpus = gpu_limits(gpu_bytes);
+  if (gpus.ok())
+    found.gpus = *std::move(gpus);
+  else
+    found.no_gpus = gpus.status().text();
   return found;
 }
 
@@ -53,7 +60,9 @@ Result<std::optional<FloorRow>> floor_of(const PerfOptions& options, std::size_t
 
 Status report_all(const PerfOptions& options, Seat& seat) {
   LimitsReport report(options);
-  if (seat.leads()) report.figures(figures());
+  constexpr std::size_t kMostOfGpu = std::size_t{64} << 20;
+  const std::size_t largest = options.sizes.empty() ? kMostOfGpu : std::ranges::max(options.sizes);
+  if (seat.leads()) report.figures(figures(std::clamp(largest, sizeof(double), kMostOfGpu)));
   for (const std::size_t bytes : options.sizes) {
     WEFT_ASSIGN(const std::optional<FloorRow> row, floor_of(options, bytes, seat));
     if (row) report.floor(*row);

@@ -45,6 +45,31 @@ void print_lane(const LimitFigures& figures) {
   }
 }
 
+void print_gpu(const GpuLimits& gpu) {
+  fmt::print("GPU {}, {}\n", gpu.number, gpu.name);
+  fmt::print("  copies out, in        {:8.1f} {:.1f} GB/s\n", gpu.out_gbps, gpu.in_gbps);
+  fmt::print("  a copy inside         {:8.1f} GB/s read and written\n", gpu.inside_gbps);
+  if (!gpu.no_kernels.empty()) return fmt::print("  sums: {}\n", gpu.no_kernels);
+  fmt::print("  a launch              {:8.1f} us\n", gpu.launch_us);
+  for (const GpuLimits::Sums& sums : gpu.sums) {
+    fmt::print("  {:<4} sums of 1 to 8, beside a copy:", sums.type);
+    for (const double share : sums.shares) fmt::print(" {:.2f}", share);
+    fmt::print("\n");
+  }
+}
+
+Json json_of(const GpuLimits& gpu) {
+  Json sums = Json::object();
+  for (const GpuLimits::Sums& each : gpu.sums) sums[each.type] = each.shares;
+  return {{"gpu", gpu.number},
+          {"name", gpu.name},
+          {"out_gbyte_per_s", gpu.out_gbps},
+          {"in_gbyte_per_s", gpu.in_gbps},
+          {"inside_gbyte_per_s", gpu.inside_gbps},
+          {"launch_us", gpu.launch_us},
+          {"sums_of_copy", sums}};
+}
+
 // 0: not measured.
 Json number_or_null(double value) {
   return value > 0 ? Json(value) : Json();
@@ -57,6 +82,8 @@ Json json_of(const LimitFigures& figures) {
                       {"memcpy_gbyte_per_s", one.memcpy_gbps},
                       {"readv_gbyte_per_s", one.readv_gbps.ok() ? Json(*one.readv_gbps) : Json()}});
   }
+  Json gpus = Json::array();
+  for (const GpuLimits& gpu : figures.gpus) gpus.push_back(json_of(gpu));
   Json turns = Json::object();
   for (const IdleTurn& turn : figures.turns) turns[turn.transport] = number_or_null(turn.ns);
   return {{"op", "limits"},
@@ -66,7 +93,8 @@ Json json_of(const LimitFigures& figures) {
           {"copies", copies},
           {"lane_gbyte_per_s", figures.combine_gbps[0]},
           {"two_lanes_gbyte_per_s", number_or_null(figures.combine_gbps[1])},
-          {"idle_turn_ns", turns}};
+          {"idle_turn_ns", turns},
+          {"gpus", gpus}};
 }
 
 Json json_of(const FloorRow& row) {
@@ -86,6 +114,8 @@ void LimitsReport::figures(const LimitFigures& figures) {
   fmt::print("futex wake across cores {:8.1f} us\n", figures.futex_wake_us);
   for (const LimitFigures::Copies& copies : figures.copies) print_copies(copies);
   print_lane(figures);
+  if (!figures.no_gpus.empty()) fmt::print("GPUs                    none: {}\n", figures.no_gpus);
+  for (const GpuLimits& gpu : figures.gpus) print_gpu(gpu);
   const PerfArguments& asked = options_.asked;
   fmt::print("\nfloor of {} over {}, {} ranks on {} cores, {}, {} memory\n",
              name(options_.collective), asked.graph, asked.ranks, core_count(), asked.type,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/weft/perf/gpu_limits.h"
 #include "tools/weft/perf/options.h"
 #include "tools/weft/perf/turn.h"
 
@@ -23,6 +24,8 @@ struct LimitFigures {
   std::vector<Copies> copies;
   std::array<double, 2> combine_gbps{};  // of one thread, and of two together; 0: one core
   std::vector<IdleTurn> turns;
+  std::vector<GpuLimits> gpus;
+  std::string no_gpus;  // why there are none
 };
 
 // The floor of neighbor_allreduce at one size.
