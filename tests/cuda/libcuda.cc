@@ -21,8 +21,8 @@
 
 namespace {
 
-using weft::Kernel;
 using namespace weft::twin;
+using weft::Kernel;
 using weft::kernels;
 
 using Lock = std::unique_lock<std::recursive_mutex>;
