@@ -123,14 +123,16 @@ void Execution::bind_edges() {
 // Withdraws the rails that the previous operation on this channel preferred, and prefers those of
 // this plan, or of the call.
 void Execution::prefer_rails() {
-  for (Endpoint* endpoint : kept_to_rails_) endpoint->prefer_rail(options_.channel, kAnyRail);
+  for (Endpoint* endpoint : kept_to_rails_)
+    endpoint->prefer_rail(options_.channel, kAnyRail, PreferFrom::start);
   kept_to_rails_.clear();
   if (plan_->rails.empty() && call_.rail == kAnyRail) return;
   for (std::size_t o = 0; o < out_.size(); ++o) {
     const int planned = plan_->rails.empty() ? kAnyRail : plan_->rails[o];
     const int rail = planned == kAnyRail ? call_.rail : planned;
     if (rail == kAnyRail) continue;
-    out_[o].endpoint->prefer_rail(options_.channel, rail);
+    out_[o].endpoint->prefer_rail(options_.channel, rail,
+                                  planned == kAnyRail ? PreferFrom::measured : PreferFrom::start);
     kept_to_rails_.push_back(out_[o].endpoint);
   }
 }

@@ -126,25 +126,28 @@ TEST(Bond, GivesUpARailThatIsSilentWhileAnotherAnswers) {
     run_streams(seed, 2, 1, SimNetwork::Cut::silent);
 }
 
-// Once all rails have been measured, and until the preferred one fails.
+// Which a rail that fails ends. What no plan has divided keeps to it once all rails have been measured.
 TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
-  for (const std::size_t preferred : {0U, 1U}) {
-    Pair pair(rails_of_rates(100, 100));
-    pair.from(0).prefer_rail(1, static_cast<int>(preferred));
-    PairStream stream(pair.from(0), pair.from(1), 1, 2000,
-                      [](std::uint32_t) { return kSimPayload + 100; });
-    std::uint64_t beside = 0;
-    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
-      if (stream.received() == 1000) beside = pair.rail(1 - preferred).delivered();
-      if (stream.received() == 1500 && pair.lives(preferred)) {
-        EXPECT_EQ(pair.rail(1 - preferred).delivered(), beside);
-        pair.cut(preferred, SimNetwork::Cut::told);
+  for (const PreferFrom from : {PreferFrom::start, PreferFrom::measured}) {
+    for (const std::size_t preferred : {0U, 1U}) {
+      Pair pair(rails_of_rates(100, 100));
+      pair.from(0).prefer_rail(1, static_cast<int>(preferred), from);
+      PairStream stream(pair.from(0), pair.from(1), 1, 2000,
+                        [](std::uint32_t) { return kSimPayload + 100; });
+      std::uint64_t beside = 0;
+      for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+        if (stream.received() == 1000) beside = pair.rail(1 - preferred).delivered();
+        if (stream.received() == 1500 && pair.lives(preferred)) {
+          EXPECT_EQ(pair.rail(1 - preferred).delivered(), beside);
+          EXPECT_EQ(beside == 0, from == PreferFrom::start);
+          pair.cut(preferred, SimNetwork::Cut::told);
+        }
+        simulated_ns() += kTurnNs;
+        pair.at(turn % 2).progress();
+        stream.turn();
       }
-      simulated_ns() += kTurnNs;
-      pair.at(turn % 2).progress();
-      stream.turn();
+      EXPECT_TRUE(stream.done() && stream.settled());
     }
-    EXPECT_TRUE(stream.done() && stream.settled());
   }
 }
 
@@ -152,7 +155,7 @@ TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
 TEST(Bond, NoPieceKeepsToARailThatIsMuchSlower) {
   for (const std::size_t slow : {0U, 1U}) {
     Pair pair(slow == 0 ? rails_of_rates(25, 100) : rails_of_rates(100, 25));
-    pair.from(0).prefer_rail(1, static_cast<int>(slow));
+    pair.from(0).prefer_rail(1, static_cast<int>(slow), PreferFrom::measured);
     PairStream stream(pair.from(0), pair.from(1), 1, 2000,
                       [](std::uint32_t) { return kSimPayload + 100; });
     for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {

@@ -42,7 +42,7 @@ class Lanes {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (const Rank rank : {0, 1}) {
         Endpoint& sender = pairs_[lane]->from(rank);
-        sender.prefer_rail(1, static_cast<int>(lane));
+        sender.prefer_rail(1, static_cast<int>(lane), PreferFrom::measured);
         streams_.push_back(std::make_unique<PairStream>(sender, pairs_[lane]->from(1 - rank), 1,
                                                         operations * kStripePieces,
                                                         [](std::uint32_t) { return kPiece; }));

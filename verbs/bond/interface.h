@@ -60,7 +60,7 @@ class BondEndpoint final : public Endpoint {
   Posted post_piece(std::uint32_t channel, const WireHeader& header,
                     std::span<const std::byte> payload) override;
   void expect_pieces(std::span<const std::byte> memory) override;
-  void prefer_rail(std::uint32_t channel, int rail) override;
+  void prefer_rail(std::uint32_t channel, int rail, PreferFrom from) override;
   void use_members(std::span<const int> ours, std::span<const int> theirs) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
@@ -136,8 +136,9 @@ class BondEndpoint final : public Endpoint {
     std::vector<Sent> sent;  // ring, by number
     std::uint64_t posted = 0;
     std::uint64_t released = 0;
-    std::uint64_t next = 0;              // the number that front() shows next
-    std::size_t preferred = kNowhere;    // the path that its pieces prefer
+    std::uint64_t next = 0;            // the number that front() shows next
+    std::size_t preferred = kNowhere;  // the path that its pieces prefer
+    PreferFrom prefers_from = PreferFrom::start;
     std::map<std::uint32_t, Kept> kept;  // by stamp
     bool shown = false;                  // front() has returned that number from its path
     // By path. `taken`: how many notices were taken from it. `bound`: how many may be: all, or,
@@ -160,7 +161,7 @@ class BondEndpoint final : public Endpoint {
   Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
               bool piece);
   [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
-  [[nodiscard]] bool is_worth(std::size_t path, std::int64_t now) const;
+  [[nodiscard]] bool is_worth(const Channel& state, std::int64_t now) const;
   [[nodiscard]] Endpoint* path_of_work(std::uint64_t bytes);
   // one_sided.cc: lets the path's endpoint know all regions that were imported.
   void bring_regions(Path& path) const;

@@ -52,8 +52,9 @@ void BondEndpoint::expect_pieces(std::span<const std::byte> memory) {
   }
 }
 
-void BondEndpoint::prefer_rail(std::uint32_t channel, int rail) {
+void BondEndpoint::prefer_rail(std::uint32_t channel, int rail, PreferFrom from) {
   std::size_t& preferred = channels_[channel].preferred;
+  channels_[channel].prefers_from = from;
   preferred = kNowhere;
   if (rail < 0) return;
   const auto place = static_cast<std::size_t>(rail) % paths_.size();
@@ -81,14 +82,15 @@ void BondEndpoint::choose_used() {
   for (Path& path : paths_) path.is_used |= uses_all_;
 }
 
-// Whether the preferred path takes the pieces that prefer it: as long as all paths have been measured
-// and none is much faster.
-bool BondEndpoint::is_worth(std::size_t path, std::int64_t now) const {
-  if (path == kNowhere || !paths_[path].live()) return false;
+// Whether the preferred path takes the pieces that prefer it: as long as no other path is known to
+// be much faster.
+bool BondEndpoint::is_worth(const Channel& state, std::int64_t now) const {
+  if (state.preferred == kNowhere || !paths_[state.preferred].live()) return false;
+  const double rate = paths_[state.preferred].flow.rate_at(now);
   return std::ranges::all_of(paths_, [&](const Path& other) {
-    if (!other.live() || !(other.is_used || uses_all_)) return true;
-    return other.flow.measured &&
-           other.flow.rate_at(now) <= kMuchFaster * paths_[path].flow.rate_at(now);
+    if (!other.live()) return true;
+    if (!other.flow.measured) return state.prefers_from == PreferFrom::start || !other.is_used;
+    return other.flow.rate_at(now) <= kMuchFaster * rate;
   });
 }
 
@@ -160,7 +162,7 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   settle(state, channel, now);
   measure(now);
   if (state.posted - released(channel) == state.sent.size()) return Posted::full;
-  const bool as_preferred = piece && is_worth(state.preferred, now);
+  const bool as_preferred = piece && is_worth(state, now);
   const std::size_t path = as_preferred ? state.preferred : choose(payload.size(), now);
   if (path == kNowhere) return Posted::full;
   // Pieces under way may take half of a path's slots. The other half is for pieces that have come

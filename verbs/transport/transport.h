@@ -103,6 +103,10 @@ struct InterfaceOptions {
   std::uint64_t machine = 0;  // identity of the host: ranks of equal identity share memory
 };
 
+// From when on a rail is preferred. `start`: where a plan divides edges among rails, so that none has two
+// at once. `measured`: once all rails have been measured, where nothing but their rates speaks for it.
+enum class PreferFrom : std::uint8_t { start, measured };
+
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -136,7 +140,7 @@ class Endpoint {
   // Pieces of a channel should take the rail of this number, modulo how many lead to the peer,
   // until told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a
   // rail that fails or falls behind the others ends. kAnyRail: whichever is free.
-  virtual void prefer_rail(std::uint32_t, int) {}
+  virtual void prefer_rail(std::uint32_t, int, PreferFrom) {}
   // Where several interfaces were opened as one, and nothing else was asked for: the notices take
   // what leads from these of ours to those of the peer's, each numbered in the order of opening, as
   // long as all of it carries well; else, or where nothing does, all that leads there. A hint.
