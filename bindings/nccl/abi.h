@@ -130,6 +130,37 @@ using Flush = Result (*)(void* connection, int count, void** data, int* bytes, v
 using Test = Result (*)(void* request, int* is_done, int* bytes);
 using Close = Result (*)(void* connection);
 
+// What follows `accept` in every table. `Bytes`: a size in register_memory; `Send` and `Receive` differ
+// in their sizes and in what they are given for a profiler. NCCL reads as much of the end as its version
+// has: make_virtual from 9 on, the last two from 11 on.
+template <typename Bytes, typename Send, typename Receive>
+struct Calls {
+  Result (*register_memory)(void* connection, void* data, Bytes bytes, int type,
+                            void** registration);
+  RegisterDmaBuf register_dma_buf;
+  Deregister deregister;
+  Send send;
+  Receive receive;
+  Flush flush;
+  Test test;
+  Close close_send, close_receive, close_listener;
+  void *device_memory, *consumed, *make_virtual;
+  Result (*finalize)(void* context);
+  Result (*set_attributes)(void* context, void* attributes);
+};
+
+template <typename Size>
+using Send = Result (*)(void* connection, void* data, Size bytes, int tag, void* registration,
+                        void** request);
+template <typename Size>
+using Receive = Result (*)(void* connection, int count, void** data, Size* bytes, int* tags,
+                           void** registrations, void** request);
+using SendV10 = Result (*)(void* connection, void* data, std::size_t bytes, int tag,
+                           void* registration, void* event, void** request);
+using ReceiveV10 = Result (*)(void* connection, int count, void** data, std::size_t* bytes,
+                              int* tags, void** registrations, void** events, void** request);
+using AcceptV7 = Result (*)(void* listener, void** connection, void** device_handle);
+
 struct TableV6 {
   const char* name;
   Result (*init)(Logger);
@@ -138,82 +169,23 @@ struct TableV6 {
   Result (*listen)(int device, void* handle, void** listener);
   Result (*connect)(int device, void* handle, void** connection);
   Result (*accept)(void* listener, void** connection);
-  Result (*register_memory)(void* connection, void* data, int bytes, int type, void** registration);
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister;
-  Result (*send)(void* connection, void* data, int bytes, int tag, void* registration,
-                 void** request);
-  Result (*receive)(void* connection, int count, void** data, int* bytes, int* tags,
-                    void** registrations, void** request);
-  Flush flush;
-  Test test;
-  Close close_send, close_receive, close_listener;
+  Calls<int, Send<int>, Receive<int>> calls;
 };
 
-struct TableV7 {
+template <typename Properties, typename Bytes, typename Size>
+struct TableV7To9 {
   const char* name;
   Result (*init)(Logger);
   Result (*devices)(int* count);
-  Result (*properties)(int device, PropertiesV7*);
+  Result (*properties)(int device, Properties*);
   Result (*listen)(int device, void* handle, void** listener);
   Result (*connect)(int device, void* handle, void** connection, void** device_handle);
-  Result (*accept)(void* listener, void** connection, void** device_handle);
-  Result (*register_memory)(void* connection, void* data, int bytes, int type, void** registration);
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister;
-  Result (*send)(void* connection, void* data, int bytes, int tag, void* registration,
-                 void** request);
-  Result (*receive)(void* connection, int count, void** data, int* bytes, int* tags,
-                    void** registrations, void** request);
-  Flush flush;
-  Test test;
-  Close close_send, close_receive, close_listener;
-  void *device_memory, *consumed;
+  AcceptV7 accept;
+  Calls<Bytes, Send<Size>, Receive<Size>> calls;
 };
-
-struct TableV8 {
-  const char* name;
-  Result (*init)(Logger);
-  Result (*devices)(int* count);
-  Result (*properties)(int device, PropertiesV8*);
-  Result (*listen)(int device, void* handle, void** listener);
-  Result (*connect)(int device, void* handle, void** connection, void** device_handle);
-  Result (*accept)(void* listener, void** connection, void** device_handle);
-  Result (*register_memory)(void* connection, void* data, std::size_t bytes, int type,
-                            void** registration);
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister;
-  Result (*send)(void* connection, void* data, int bytes, int tag, void* registration,
-                 void** request);
-  Result (*receive)(void* connection, int count, void** data, int* bytes, int* tags,
-                    void** registrations, void** request);
-  Flush flush;
-  Test test;
-  Close close_send, close_receive, close_listener;
-  void *device_memory, *consumed;
-};
-
-struct TableV9 {
-  const char* name;
-  Result (*init)(Logger);
-  Result (*devices)(int* count);
-  Result (*properties)(int device, PropertiesV9*);
-  Result (*listen)(int device, void* handle, void** listener);
-  Result (*connect)(int device, void* handle, void** connection, void** device_handle);
-  Result (*accept)(void* listener, void** connection, void** device_handle);
-  Result (*register_memory)(void* connection, void* data, std::size_t bytes, int type,
-                            void** registration);
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister;
-  Result (*send)(void* connection, void* data, std::size_t bytes, int tag, void* registration,
-                 void** request);
-  Result (*receive)(void* connection, int count, void** data, std::size_t* bytes, int* tags,
-                    void** registrations, void** request);
-  Flush flush;
-  Test test;
-  Close close_send, close_receive, close_listener;
-  void *device_memory, *consumed, *make_virtual;
-};
+using TableV7 = TableV7To9<PropertiesV7, int, int>;
+using TableV8 = TableV7To9<PropertiesV8, std::size_t, int>;
+using TableV9 = TableV7To9<PropertiesV9, std::size_t, std::size_t>;
 
 struct TableV10 {
   const char* name;
@@ -223,19 +195,8 @@ struct TableV10 {
   Result (*listen)(int device, void* handle, void** listener);
   Result (*connect)(int device, TrafficClass*, void* handle, void** connection,
                     void** device_handle);
-  Result (*accept)(void* listener, void** connection, void** device_handle);
-  Result (*register_memory)(void* connection, void* data, std::size_t bytes, int type,
-                            void** registration);
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister;
-  Result (*send)(void* connection, void* data, std::size_t bytes, int tag, void* registration,
-                 void* event, void** request);
-  Result (*receive)(void* connection, int count, void** data, std::size_t* bytes, int* tags,
-                    void** registrations, void** events, void** request);
-  Flush flush;
-  Test test;
-  Close close_send, close_receive, close_listener;
-  void *device_memory, *consumed, *make_virtual;
+  AcceptV7 accept;
+  Calls<std::size_t, SendV10, ReceiveV10> calls;
 };
 
 template <typename Properties>
@@ -247,23 +208,11 @@ struct TableWithContext {
   Result (*listen)(void* context, int device, void* handle, void** listener);
   Result (*connect)(void* context, int device, void* handle, void** connection,
                     void** device_handle);
-  Result (*accept)(void* listener, void** connection, void** device_handle);
-  Result (*register_memory)(void* connection, void* data, std::size_t bytes, int type,
-                            void** registration);
-  RegisterDmaBuf register_dma_buf;
-  Deregister deregister;
-  Result (*send)(void* connection, void* data, std::size_t bytes, int tag, void* registration,
-                 void* event, void** request);
-  Result (*receive)(void* connection, int count, void** data, std::size_t* bytes, int* tags,
-                    void** registrations, void** events, void** request);
-  Flush flush;
-  Test test;
-  Close close_send, close_receive, close_listener;
-  void *device_memory, *consumed, *make_virtual;
-  Result (*finalize)(void* context);
-  Result (*set_attributes)(void* context, void* attributes);
+  AcceptV7 accept;
+  Calls<std::size_t, SendV10, ReceiveV10> calls;
 };
 using TableV11 = TableWithContext<PropertiesV11>;
 using TableV12 = TableWithContext<PropertiesV12>;
+static_assert(sizeof(TableV12) == 22 * sizeof(void*), "a row of pointers");
 
 }  // namespace weft::nccl::abi

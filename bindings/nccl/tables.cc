@@ -98,169 +98,64 @@ Result set_attributes(void*, void*) {
   return abi::success;
 }
 
+// What all tables have behind `accept`.
+template <typename Calls, typename Register, typename Send, typename Receive>
+constexpr Calls calls(Register register_bytes, Send send_bytes, Receive receive_bytes) {
+  return {.register_memory = register_bytes,
+          .register_dma_buf = nullptr,
+          .deregister = deregister,
+          .send = send_bytes,
+          .receive = receive_bytes,
+          .flush = flush,
+          .test = test,
+          .close_send = close_connection,
+          .close_receive = close_connection,
+          .close_listener = close_listener,
+          .device_memory = nullptr,
+          .consumed = nullptr,
+          .make_virtual = nullptr,
+          .finalize = finalize,
+          .set_attributes = set_attributes};
+}
+
+template <typename Table, typename Properties, typename Register, typename Send, typename Receive>
+constexpr Table table_7(Register register_bytes, Send send_bytes, Receive receive_bytes) {
+  return {kName,         init,
+          count_devices, properties<Properties>,
+          listen,        connect_7,
+          accept_7,      calls<decltype(Table::calls)>(register_bytes, send_bytes, receive_bytes)};
+}
+
+template <typename Table, typename Properties>
+constexpr Table table_11() {
+  return {kName,         init_11,
+          count_devices, properties<Properties>,
+          listen_11,     connect_11,
+          accept_7,      calls<decltype(Table::calls)>(register_memory, send_10, receive_10)};
+}
+
 }  // namespace
 
 #define WEFT_SHOWN extern "C" __attribute__((visibility("default"))) const
 
 WEFT_SHOWN abi::TableV6 ncclNetPlugin_v6 = {
-    .name = kName,
-    .init = init,
-    .devices = count_devices,
-    .properties = properties<abi::PropertiesV6>,
-    .listen = listen,
-    .connect = connect,
-    .accept = accept,
-    .register_memory = register_6,
-    .register_dma_buf = nullptr,
-    .deregister = deregister,
-    .send = send_6,
-    .receive = receive_6,
-    .flush = flush,
-    .test = test,
-    .close_send = close_connection,
-    .close_receive = close_connection,
-    .close_listener = close_listener,
-};
-
-WEFT_SHOWN abi::TableV7 ncclNetPlugin_v7 = {
-    .name = kName,
-    .init = init,
-    .devices = count_devices,
-    .properties = properties<abi::PropertiesV7>,
-    .listen = listen,
-    .connect = connect_7,
-    .accept = accept_7,
-    .register_memory = register_6,
-    .register_dma_buf = nullptr,
-    .deregister = deregister,
-    .send = send_6,
-    .receive = receive_6,
-    .flush = flush,
-    .test = test,
-    .close_send = close_connection,
-    .close_receive = close_connection,
-    .close_listener = close_listener,
-    .device_memory = nullptr,
-    .consumed = nullptr,
-};
-
-WEFT_SHOWN abi::TableV8 ncclNetPlugin_v8 = {
-    .name = kName,
-    .init = init,
-    .devices = count_devices,
-    .properties = properties<abi::PropertiesV8>,
-    .listen = listen,
-    .connect = connect_7,
-    .accept = accept_7,
-    .register_memory = register_memory,
-    .register_dma_buf = nullptr,
-    .deregister = deregister,
-    .send = send_6,
-    .receive = receive_6,
-    .flush = flush,
-    .test = test,
-    .close_send = close_connection,
-    .close_receive = close_connection,
-    .close_listener = close_listener,
-    .device_memory = nullptr,
-    .consumed = nullptr,
-};
-
-WEFT_SHOWN abi::TableV9 ncclNetPlugin_v9 = {
-    .name = kName,
-    .init = init,
-    .devices = count_devices,
-    .properties = properties<abi::PropertiesV9>,
-    .listen = listen,
-    .connect = connect_7,
-    .accept = accept_7,
-    .register_memory = register_memory,
-    .register_dma_buf = nullptr,
-    .deregister = deregister,
-    .send = send_9,
-    .receive = receive_9,
-    .flush = flush,
-    .test = test,
-    .close_send = close_connection,
-    .close_receive = close_connection,
-    .close_listener = close_listener,
-    .device_memory = nullptr,
-    .consumed = nullptr,
-    .make_virtual = nullptr,
-};
-
+    kName,         init,
+    count_devices, properties<abi::PropertiesV6>,
+    listen,        connect,
+    accept,        calls<decltype(abi::TableV6::calls)>(register_6, send_6, receive_6)};
+WEFT_SHOWN abi::TableV7 ncclNetPlugin_v7 =
+    table_7<abi::TableV7, abi::PropertiesV7>(register_6, send_6, receive_6);
+WEFT_SHOWN abi::TableV8 ncclNetPlugin_v8 =
+    table_7<abi::TableV8, abi::PropertiesV8>(register_memory, send_6, receive_6);
+WEFT_SHOWN abi::TableV9 ncclNetPlugin_v9 =
+    table_7<abi::TableV9, abi::PropertiesV9>(register_memory, send_9, receive_9);
 WEFT_SHOWN abi::TableV10 ncclNetPlugin_v10 = {
-    .name = kName,
-    .init = init_10,
-    .devices = count_devices,
-    .properties = properties<abi::PropertiesV10>,
-    .listen = listen,
-    .connect = connect_10,
-    .accept = accept_7,
-    .register_memory = register_memory,
-    .register_dma_buf = nullptr,
-    .deregister = deregister,
-    .send = send_10,
-    .receive = receive_10,
-    .flush = flush,
-    .test = test,
-    .close_send = close_connection,
-    .close_receive = close_connection,
-    .close_listener = close_listener,
-    .device_memory = nullptr,
-    .consumed = nullptr,
-    .make_virtual = nullptr,
-};
-
-WEFT_SHOWN abi::TableV11 ncclNetPlugin_v11 = {
-    .name = kName,
-    .init = init_11,
-    .devices = count_devices,
-    .properties = properties<abi::PropertiesV11>,
-    .listen = listen_11,
-    .connect = connect_11,
-    .accept = accept_7,
-    .register_memory = register_memory,
-    .register_dma_buf = nullptr,
-    .deregister = deregister,
-    .send = send_10,
-    .receive = receive_10,
-    .flush = flush,
-    .test = test,
-    .close_send = close_connection,
-    .close_receive = close_connection,
-    .close_listener = close_listener,
-    .device_memory = nullptr,
-    .consumed = nullptr,
-    .make_virtual = nullptr,
-    .finalize = finalize,
-    .set_attributes = set_attributes,
-};
-
-WEFT_SHOWN abi::TableV12 ncclNetPlugin_v12 = {
-    .name = kName,
-    .init = init_11,
-    .devices = count_devices,
-    .properties = properties<abi::PropertiesV12>,
-    .listen = listen_11,
-    .connect = connect_11,
-    .accept = accept_7,
-    .register_memory = register_memory,
-    .register_dma_buf = nullptr,
-    .deregister = deregister,
-    .send = send_10,
-    .receive = receive_10,
-    .flush = flush,
-    .test = test,
-    .close_send = close_connection,
-    .close_receive = close_connection,
-    .close_listener = close_listener,
-    .device_memory = nullptr,
-    .consumed = nullptr,
-    .make_virtual = nullptr,
-    .finalize = finalize,
-    .set_attributes = set_attributes,
-};
+    kName,         init_10,
+    count_devices, properties<abi::PropertiesV10>,
+    listen,        connect_10,
+    accept_7,      calls<decltype(abi::TableV10::calls)>(register_memory, send_10, receive_10)};
+WEFT_SHOWN abi::TableV11 ncclNetPlugin_v11 = table_11<abi::TableV11, abi::PropertiesV11>();
+WEFT_SHOWN abi::TableV12 ncclNetPlugin_v12 = table_11<abi::TableV12, abi::PropertiesV12>();
 
 #undef WEFT_SHOWN
 

@@ -88,19 +88,19 @@ class Ends {
     std::thread other([this] { close_send(); });
     close_receive();
     other.join();
-    EXPECT_EQ(net().close_listener(listener), abi::success);
+    EXPECT_EQ(net().calls.close_listener(listener), abi::success);
   }
   Ends(const Ends&) = delete;
   Ends& operator=(const Ends&) = delete;
 
   void close_send() {
     if (send != nullptr) {
-      EXPECT_EQ(net().close_send(std::exchange(send, nullptr)), abi::success);
+      EXPECT_EQ(net().calls.close_send(std::exchange(send, nullptr)), abi::success);
     }
   }
   void close_receive() {
     if (receive != nullptr) {
-      EXPECT_EQ(net().close_receive(std::exchange(receive, nullptr)), abi::success);
+      EXPECT_EQ(net().calls.close_receive(std::exchange(receive, nullptr)), abi::success);
     }
   }
 
@@ -114,11 +114,12 @@ class Ends {
 class Buffer {
  public:
   Buffer(void* connection, std::size_t bytes) : connection_(connection), bytes_(bytes) {
-    EXPECT_EQ(net().register_memory(connection, data(), bytes, abi::kHostPointers, &registration_),
-              abi::success)
+    EXPECT_EQ(
+        net().calls.register_memory(connection, data(), bytes, abi::kHostPointers, &registration_),
+        abi::success)
         << last_warning();
   }
-  ~Buffer() { EXPECT_EQ(net().deregister(connection_, registration_), abi::success); }
+  ~Buffer() { EXPECT_EQ(net().calls.deregister(connection_, registration_), abi::success); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -147,17 +148,17 @@ inline Asked ask(Ends& ends, Buffer& into, std::size_t offset, std::size_t bytes
   Asked asked;
   void* data = into.data() + offset;
   void* registration = into.registration();
-  EXPECT_EQ(
-      net().receive(ends.receive, 1, &data, &bytes, &tag, &registration, nullptr, &asked.request),
-      abi::success)
+  EXPECT_EQ(net().calls.receive(ends.receive, 1, &data, &bytes, &tag, &registration, nullptr,
+                                &asked.request),
+            abi::success)
       << last_warning();
   return asked;
 }
 
 inline Asked offer(Ends& ends, Buffer& from, std::size_t offset, std::size_t bytes, int tag = 0) {
   Asked asked;
-  EXPECT_EQ(net().send(ends.send, from.data() + offset, bytes, tag, from.registration(), nullptr,
-                       &asked.request),
+  EXPECT_EQ(net().calls.send(ends.send, from.data() + offset, bytes, tag, from.registration(),
+                             nullptr, &asked.request),
             abi::success)
       << last_warning();
   return asked;
@@ -165,7 +166,8 @@ inline Asked offer(Ends& ends, Buffer& from, std::size_t offset, std::size_t byt
 inline bool test(Asked& asked) {
   if (asked.is_done) return true;
   int done = 0;
-  EXPECT_EQ(net().test(asked.request, &done, asked.sizes.data()), abi::success) << last_warning();
+  EXPECT_EQ(net().calls.test(asked.request, &done, asked.sizes.data()), abi::success)
+      << last_warning();
   asked.is_done = done != 0;
   return asked.is_done;
 }

@@ -66,8 +66,8 @@ TEST(NcclNet, GroupsGoByTag) {
     int tags[] = {7, 8, 9};
     void* registrations[] = {into.registration(), into.registration(), into.registration()};
     Asked received;
-    ASSERT_EQ(net().receive(ends.receive, 3, data, bytes, tags, registrations, nullptr,
-                            &received.request),
+    ASSERT_EQ(net().calls.receive(ends.receive, 3, data, bytes, tags, registrations, nullptr,
+                                  &received.request),
               abi::success);
     Asked ninth = send_soon(ends, received, from, 0, 900, 9);
     Asked seventh = send_soon(ends, received, from, 1000, 700, 7);
@@ -157,20 +157,22 @@ TEST(NcclNetErrors, SayWhatIsWrong) {
   int tag = 0;
   void* registration = into.registration();
   expect_refused(
-      net().receive(ends.receive, 1, &data, &bytes, &tag, &registration, nullptr, &request),
+      net().calls.receive(ends.receive, 1, &data, &bytes, &tag, &registration, nullptr, &request),
       "leaves its registered memory");
   registration = &bytes;
   bytes = 10;
   expect_refused(
-      net().receive(ends.receive, 1, &data, &bytes, &tag, &registration, nullptr, &request),
+      net().calls.receive(ends.receive, 1, &data, &bytes, &tag, &registration, nullptr, &request),
       "not registered");
-  expect_refused(net().send(ends.receive, data, 1, 0, nullptr, nullptr, &request),
+  expect_refused(net().calls.send(ends.receive, data, 1, 0, nullptr, nullptr, &request),
                  "this connection receives");
-  expect_refused(net().register_memory(ends.send, data, 8, 2, &registration), "only host memory");
+  expect_refused(net().calls.register_memory(ends.send, data, 8, 2, &registration),
+                 "only host memory");
   Asked received = ask(ends, into, 0, 1000);
   EXPECT_TRUE(eventually([&] {
     test(received);
-    return net().send(ends.send, from.data(), 1001, 0, nullptr, nullptr, &request) != abi::success;
+    return net().calls.send(ends.send, from.data(), 1001, 0, nullptr, nullptr, &request) !=
+           abi::success;
   }));
   EXPECT_NE(last_warning().find("1001 bytes with tag 0, for which the receiver has 1000"),
             std::string::npos)
@@ -193,8 +195,8 @@ TEST(NcclNetErrors, ASenderThatIsGoneIsNoticed) {
   ends.close_send();
   int done = 0;
   int size = 0;
-  EXPECT_TRUE(
-      eventually([&] { return net().test(next.request, &done, &size) == abi::remote_error; }));
+  EXPECT_TRUE(eventually(
+      [&] { return net().calls.test(next.request, &done, &size) == abi::remote_error; }));
   EXPECT_EQ(done, 0);
   EXPECT_NE(last_warning().find("the sender has closed"), std::string::npos) << last_warning();
 }
@@ -205,7 +207,7 @@ TEST(NcclNetErrors, AReceiverThatIsGoneIsNoticed) {
   ends.close_receive();
   void* request = nullptr;
   EXPECT_TRUE(eventually([&] {
-    return net().send(ends.send, from.data(), 1, 0, nullptr, nullptr, &request) ==
+    return net().calls.send(ends.send, from.data(), 1, 0, nullptr, nullptr, &request) ==
            abi::remote_error;
   }));
   EXPECT_NE(last_warning().find("receiver"), std::string::npos) << last_warning();
@@ -236,9 +238,9 @@ TEST(NcclNetErrors, AStrangerIsSentAway) {
     }
     return send != nullptr && receive != nullptr;
   }));
-  EXPECT_EQ(net().close_send(send), abi::success);
-  EXPECT_EQ(net().close_receive(receive), abi::success);
-  EXPECT_EQ(net().close_listener(listener), abi::success);
+  EXPECT_EQ(net().calls.close_send(send), abi::success);
+  EXPECT_EQ(net().calls.close_receive(receive), abi::success);
+  EXPECT_EQ(net().calls.close_listener(listener), abi::success);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void* receiver_of(void* context, const Course& course) {
     check(net().accept(listener, &connection, &none), "accept");
     return connection != nullptr;
   });
-  check(net().close_listener(listener), "closeListen");
+  check(net().calls.close_listener(listener), "closeListen");
   return connection;
 }
 
@@ -83,8 +83,8 @@ void run(bool receives, const Course& course) {
   std::array<Place, kAtOnce> places;
   for (Place& place : places) {
     place.words.resize(course.words);
-    check(net().register_memory(connection, place.words.data(), bytes, abi::kHostPointers,
-                                &place.registration),
+    check(net().calls.register_memory(connection, place.words.data(), bytes, abi::kHostPointers,
+                                      &place.registration),
           "regMr");
   }
   const auto begin = [&](std::uint32_t message) {
@@ -92,13 +92,14 @@ void run(bool receives, const Course& course) {
     void* data = place.words.data();
     int tag = 0;
     if (receives) {
-      check(net().receive(connection, 1, &data, &bytes, &tag, &place.registration, nullptr,
-                          &place.request),
+      check(net().calls.receive(connection, 1, &data, &bytes, &tag, &place.registration, nullptr,
+                                &place.request),
             "irecv");
     } else {
       for (std::size_t at = 0; at < course.words; ++at) place.words[at] = word(message, at);
       wait_for("room", [&] {
-        check(net().send(connection, data, bytes, tag, place.registration, nullptr, &place.request),
+        check(net().calls.send(connection, data, bytes, tag, place.registration, nullptr,
+                               &place.request),
               "isend");
         return place.request != nullptr;
       });
@@ -114,7 +115,7 @@ void run(bool receives, const Course& course) {
     wait_for("a message", [&] {
       int done = 0;
       int size = 0;
-      check(net().test(place.request, &done, &size), "test");
+      check(net().calls.test(place.request, &done, &size), "test");
       return done != 0;
     });
     longest = std::max<std::chrono::duration<double>>(longest, Clock::now() - last);
@@ -129,7 +130,8 @@ void run(bool receives, const Course& course) {
   const std::chrono::duration<double> took = Clock::now() - start;
   std::printf("%u messages of %zu bytes in %.2f s, the longest wait %.2f s\n", course.messages,
               bytes, took.count(), longest.count());
-  check(receives ? net().close_receive(connection) : net().close_send(connection), "close");
+  check(receives ? net().calls.close_receive(connection) : net().calls.close_send(connection),
+        "close");
 }
 
 }  // namespace
