@@ -1,7 +1,7 @@
 // dgd: decentralized gradient descent fits a linear model to samples. Each rank has only a part of
 // them.
 //
-//   weft run -n 4 -- dgd examples/data/diabetes.csv [GRAPH]
+//   weft run -n 4 -- dgd examples/data/diabetes.csv [GRAPH [ITERATIONS]]
 //
 // Each rank averages its model with those of its in-neighbors and takes a step along its own
 // gradient, in one of two orders (BlueFog, equations 22 and 23; GAMMA is the step length):
@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "examples/regression/program.h"
 #include "examples/regression/task.h"
 #include "examples/shared/tensor.h"
 
@@ -24,8 +25,8 @@ namespace regression {
 namespace {
 
 constexpr double kStepLength = 0.12;
-constexpr double kTravel = 800;      // iterations times step length; slow directions shrink by e^-7
-constexpr double kRemainder = 1e-3;  // e^-7: the part of the initial distance that is then left
+constexpr std::size_t kIterations = 6667;  // slow directions shrink by e^-7
+constexpr double kRemainder = 1e-3;    // e^-7: the part of the initial distance that is then left
 constexpr double kLargestRatio = 0.7;  // of the distances with half and with the whole step length
 
 enum class Order { while_communicating, then_communicate };
@@ -90,10 +91,10 @@ weft::Result<Distances> descend(Descent& descent, Progress progress, Order order
 }
 
 // The second descent begins where the first has settled.
-weft::Status compare(weft::Context& context, const Task& task, Order order) {
+weft::Status compare(weft::Context& context, const Task& task, Order order,
+                     std::size_t iterations) {
   const std::string name =
       order == Order::while_communicating ? "adapt while communicating" : "adapt, then communicate";
-  const auto iterations = static_cast<std::size_t>(kTravel / kStepLength);
   WEFT_ASSIGN(Descent descent, Descent::create(context, task));
   WEFT_ASSIGN(const Distances whole,
               descend(descent, {context, task, name, iterations}, order, kStepLength));
@@ -105,29 +106,24 @@ weft::Status compare(weft::Context& context, const Task& task, Order order) {
                         kLargestRatio * whole.solution + kRemainder);
 }
 
-weft::Status run(const std::string& path, const std::string& graph_name) {
+weft::Status run(const Arguments& arguments) {
   WEFT_ASSIGN(const auto context, weft::Context::from_environment());
-  WEFT_ASSIGN(const Task task, read_task(path, context->rank(), context->size()));
-  WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(graph_name, context->size()));
+  WEFT_ASSIGN(const Task task, read_task(arguments.path, context->rank(), context->size()));
+  WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(arguments.graph, context->size()));
   WEFT_RETURN_IF_ERROR(weft::check_doubly_stochastic(graph));  // weights.h says why
   WEFT_RETURN_IF_ERROR(context->set_graph(graph, true));
   if (context->rank() == 0) {
     std::printf("dgd: %d ranks, about %zu samples each; graph %s; step length %.2f\n",
                 context->size(), task.mine.size(), graph.name().c_str(), kStepLength);
   }
-  WEFT_RETURN_IF_ERROR(compare(*context, task, Order::while_communicating));
-  return compare(*context, task, Order::then_communicate);
+  WEFT_RETURN_IF_ERROR(compare(*context, task, Order::while_communicating, arguments.iterations));
+  return compare(*context, task, Order::then_communicate, arguments.iterations);
 }
 
 }  // namespace
 }  // namespace regression
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
-    std::fprintf(stderr, "usage: weft run -n RANKS -- dgd examples/data/diabetes.csv [GRAPH]\n");
-    return 2;
-  }
-  const weft::Status done = regression::run(argv[1], argc == 3 ? argv[2] : "exponential");
-  if (!done.ok()) std::fprintf(stderr, "dgd: %s\n", done.to_string().c_str());
-  return done.ok() ? 0 : 1;
+  return regression::program(argc, argv, "dgd", {"", "exponential", regression::kIterations},
+                             regression::run);
 }

@@ -1,7 +1,7 @@
 // exact_diffusion: fits a linear model to samples, of which each rank has only a part. It finds
 // exactly the model that one rank with all samples would find.
 //
-//   weft run -n 4 -- exact_diffusion examples/data/diabetes.csv [GRAPH]
+//   weft run -n 4 -- exact_diffusion examples/data/diabetes.csv [GRAPH [ITERATIONS]]
 //
 // The method is in BlueFog, appendix A and Listing 6. Each rank takes a step along its own
 // gradient, adds what the last averaging took away from its model, and averages with its
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/regression/program.h"
 #include "examples/regression/task.h"
 #include "examples/regression/weights.h"
 #include "examples/shared/tensor.h"
@@ -30,13 +31,13 @@ constexpr double kStepLength = 0.2;
 constexpr std::size_t kIterations = 10'000;
 constexpr double kLargestDistance = 1e-6;
 
-weft::Result<Distances> diffuse(weft::Context& context, const Task& task) {
+weft::Result<Distances> diffuse(weft::Context& context, const Task& task, std::size_t iterations) {
   WEFT_ASSIGN(const auto x, examples::make_tensor<double>(kFeatures));
   WEFT_ASSIGN(const auto phi, examples::make_tensor<double>(kFeatures));
   std::vector<double> last_psi(kFeatures);  // begins with the same values as x
   std::vector<double> slope(kFeatures);
-  Progress progress(context, task, "exact diffusion", kIterations);
-  for (std::size_t k = 1; k <= kIterations; ++k) {
+  Progress progress(context, task, "exact diffusion", iterations);
+  for (std::size_t k = 1; k <= iterations; ++k) {
     gradient({x.get(), kFeatures}, task.mine, task.scale, slope);
     for (std::size_t i = 0; i < kFeatures; ++i) {
       const double psi = x[i] - kStepLength * slope[i];
@@ -50,10 +51,10 @@ weft::Result<Distances> diffuse(weft::Context& context, const Task& task) {
   return progress.distances();
 }
 
-weft::Status run(const std::string& path, const std::string& graph_name) {
+weft::Status run(const Arguments& arguments) {
   WEFT_ASSIGN(const auto context, weft::Context::from_environment());
-  WEFT_ASSIGN(const Task task, read_task(path, context->rank(), context->size()));
-  WEFT_ASSIGN(const weft::Graph named, weft::make_graph(graph_name, context->size()));
+  WEFT_ASSIGN(const Task task, read_task(arguments.path, context->rank(), context->size()));
+  WEFT_ASSIGN(const weft::Graph named, weft::make_graph(arguments.graph, context->size()));
   WEFT_RETURN_IF_ERROR(weft::check_doubly_stochastic(named));
   WEFT_RETURN_IF_ERROR(check_symmetric(named));
   WEFT_ASSIGN(const weft::Graph graph, halfway(named));
@@ -62,7 +63,7 @@ weft::Status run(const std::string& path, const std::string& graph_name) {
     std::printf("exact_diffusion: %d ranks, about %zu samples each; graph %s; step length %.2f\n",
                 context->size(), task.mine.size(), graph.name().c_str(), kStepLength);
   }
-  WEFT_ASSIGN(const Distances distances, diffuse(*context, task));
+  WEFT_ASSIGN(const Distances distances, diffuse(*context, task, arguments.iterations));
   WEFT_RETURN_IF_ERROR(
       expect_at_most("the distance to the solution", distances.solution, kLargestDistance));
   return expect_at_most("the consensus distance", distances.consensus, kLargestDistance);
@@ -72,12 +73,6 @@ weft::Status run(const std::string& path, const std::string& graph_name) {
 }  // namespace regression
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
-    std::fprintf(
-        stderr, "usage: weft run -n RANKS -- exact_diffusion examples/data/diabetes.csv [GRAPH]\n");
-    return 2;
-  }
-  const weft::Status done = regression::run(argv[1], argc == 3 ? argv[2] : "ring");
-  if (!done.ok()) std::fprintf(stderr, "exact_diffusion: %s\n", done.to_string().c_str());
-  return done.ok() ? 0 : 1;
+  return regression::program(argc, argv, "exact_diffusion", {"", "ring", regression::kIterations},
+                             regression::run);
 }

@@ -18,11 +18,11 @@
 // Exits with 1 if a rank's model is not the solution to 4 digits.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "examples/regression/program.h"
 #include "examples/regression/task.h"
 #include "examples/shared/tensor.h"
 
@@ -69,17 +69,17 @@ weft::Result<Distances> track(weft::Context& context, const weft::Schedule& sche
   return progress.distances();
 }
 
-weft::Status run(const std::string& path, const std::string& graph_name, std::size_t iterations) {
+weft::Status run(const Arguments& arguments) {
   WEFT_ASSIGN(const auto context, weft::Context::from_environment());
-  WEFT_ASSIGN(const Task task, read_task(path, context->rank(), context->size()));
-  WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(graph_name, context->size()));
+  WEFT_ASSIGN(const Task task, read_task(arguments.path, context->rank(), context->size()));
+  WEFT_ASSIGN(const weft::Graph graph, weft::make_graph(arguments.graph, context->size()));
   WEFT_RETURN_IF_ERROR(context->set_graph(graph));
   const weft::Schedule schedule = weft::one_peer(graph);
   if (context->rank() == 0) {
     std::printf("gradient_tracking: %d ranks, about %zu samples each; %s; step length %.2f\n",
                 context->size(), task.mine.size(), schedule.name().c_str(), kStepLength);
   }
-  WEFT_ASSIGN(const Distances distances, track(*context, schedule, task, iterations));
+  WEFT_ASSIGN(const Distances distances, track(*context, schedule, task, arguments.iterations));
   WEFT_RETURN_IF_ERROR(
       expect_at_most("the distance to the solution", distances.solution, kLargestDistance));
   return expect_at_most("the consensus distance", distances.consensus, kLargestDistance);
@@ -89,15 +89,6 @@ weft::Status run(const std::string& path, const std::string& graph_name, std::si
 }  // namespace regression
 
 int main(int argc, char** argv) {
-  const std::size_t iterations =
-      argc == 4 ? std::strtoul(argv[3], nullptr, 10) : regression::kIterations;
-  if (argc < 2 || argc > 4 || iterations == 0) {
-    std::fprintf(stderr,
-                 "usage: weft run -n RANKS -- gradient_tracking examples/data/diabetes.csv "
-                 "[GRAPH [ITERATIONS]]\n");
-    return 2;
-  }
-  const weft::Status done = regression::run(argv[1], argc > 2 ? argv[2] : "grid", iterations);
-  if (!done.ok()) std::fprintf(stderr, "gradient_tracking: %s\n", done.to_string().c_str());
-  return done.ok() ? 0 : 1;
+  return regression::program(argc, argv, "gradient_tracking", {"", "grid", regression::kIterations},
+                             regression::run);
 }

@@ -1,6 +1,6 @@
 """Examples whose ranks are on two hosts, over RDMA in the guest of tools/softroce. They judge their own results.
 
-usage: examples_test.py CONSENSUS GRADIENT_TRACKING [UNITTEST WORDS…]; needs 2 hosts on 2 rails."""
+usage: examples_test.py FOLDER [UNITTEST WORDS…]: the programs are in FOLDER; needs 2 hosts on 2 rails."""
 
 import random
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 import cluster_test
 
 FEATURES, SAMPLES = 10, 80
-CONSENSUS = GRADIENT_TRACKING = ""
+FOLDER = Path()
 
 
 def samples():
@@ -25,21 +25,33 @@ def samples():
 
 
 class ExamplesTest(cluster_test.ClusterCase):
-    def assert_learns(self, program, *words):
+    def assert_right_over_rdma(self, name, *words, each=2):
         before = cluster_test.carried(0, 0)
-        self.assert_right(cluster_test.Job(*words, hosts=2, each=2, program=program))
+        self.assert_right(cluster_test.Job(*words, hosts=2, each=each, program=FOLDER / name))
         self.assertGreater(cluster_test.carried(0, 0) - before, 50_000, "the hosts exchanged it elsewhere")
 
-    def test_consensus_by_asynchronous_push_sum(self):
-        self.assert_learns(CONSENSUS)
-
-    def test_push_sum_gradient_tracking(self):
+    def assert_fits(self, name, graph, iterations):
         with tempfile.TemporaryDirectory() as folder:
             table = Path(folder, "samples.csv")
             table.write_text(samples(), "ascii")
-            self.assert_learns(GRADIENT_TRACKING, table, "grid", 300)
+            self.assert_right_over_rdma(name, table, graph, iterations)
+
+    def test_gradient_descent(self):
+        self.assert_fits("dgd", "exponential", 200)
+
+    def test_school_of_fish(self):
+        self.assert_right_over_rdma("fish", each=4)
+
+    def test_consensus_by_asynchronous_push_sum(self):
+        self.assert_right_over_rdma("consensus")
+
+    def test_exact_diffusion(self):
+        self.assert_fits("exact_diffusion", "ring", 300)
+
+    def test_push_sum_gradient_tracking(self):
+        self.assert_fits("gradient_tracking", "grid", 300)
 
 
 if __name__ == "__main__":
-    CONSENSUS, GRADIENT_TRACKING = sys.argv.pop(1), sys.argv.pop(1)
+    FOLDER = Path(sys.argv.pop(1))
     unittest.main()
