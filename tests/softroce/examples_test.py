@@ -40,7 +40,7 @@ class ExamplesTest(cluster_test.ClusterCase):
         self.assert_fits("dgd", "exponential", 200)
 
     def test_school_of_fish(self):
-        self.assert_right_over_rdma("fish", each=4)
+        self.assert_right_over_rdma("fish", each=3)
 
     def test_consensus_by_asynchronous_push_sum(self):
         self.assert_right_over_rdma("consensus")
