@@ -175,10 +175,15 @@ std::vector<Variable> make_table() {
             "number of the GPU that this rank works with, which decides which interfaces are near; "
             "-1: none; auto: the local rank, if the launcher sets it",
             Word{"auto", Config::kUsualGpu}),
-      choice<GpuSums>("WEFT_GPU_SUMS", &Config::gpu_sums,
-                      {{"host", GpuSums::host}, {"gpu", GpuSums::gpu}},
-                      "who adds up tensors in memory of GPUs; gpu: large ones the GPU that has the "
-                      "result, where it can read what is summed (docs/gpu.md)"),
+      choice<GpuSums>(
+          "WEFT_GPU_SUMS", &Config::gpu_sums,
+          {{"auto", GpuSums::automatic}, {"host", GpuSums::host}, {"gpu", GpuSums::gpu}},
+          "who adds up tensors in memory of GPUs; gpu: large ones the GPU that has the "
+          "result, where it can read what is summed; auto: gpu where Weft has kernels "
+          "for it (docs/gpu.md)"),
+      choice<bool>("WEFT_GPU_IPC", &Config::gpu_ipc, {{"off", false}, {"on", true}},
+                   "ranks of a machine read each other's memory of GPUs where it is (CUDA IPC), if "
+                   "GPUs add up"),
       text("WEFT_HARDWARE", &Config::hardware, "the path of a file", is_path,
            "file that corrects what Weft finds out about this machine (docs/hardware.md)"),
       whole("WEFT_IB_GID_INDEX", &Config::ib_gid_index, "", {0, 255},

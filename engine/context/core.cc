@@ -112,7 +112,8 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
                                    [addresses](Rank rank) { return addresses.address_of(rank); }));
   if (!ways.memory_place.ok())
     ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
-  const std::size_t lanes = lanes_of(config, ways.rails, ranks_here(config), cores_here(config));
+  const std::size_t lanes =
+      lanes_of(config, ways.rails, ranks_here(config), cores_here(config), may_have_gpu_memory());
   machine.lanes = static_cast<int>(lanes);
   const LaneOptions lane = lane_options(config, number, voice, ways);
   std::shared_ptr<Core> core(
@@ -203,14 +204,22 @@ Status Context::Core::admit(const std::shared_ptr<PendingOperation>& operation) 
 Status Context::Core::bind(const Request& request, PendingOperation& operation) {
   if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.invocation);
   Request staged = request;
-  WEFT_ASSIGN(operation.stage, stage_gpu_memory({&staged, 1}, config_.rank,
-                                                {HoldsStream::yes, config_.gpu_sums}, bell_));
-  Status status = binder_.bind(staged, operation.invocation);
-  if (operation.stage == nullptr) return status;
-  operation.invocation.call.gate = operation.stage.get();
-  operation.invocation.call.combiner = operation.stage->combiner();
-  if (!status.ok()) operation.stage->ended(status);
-  return status;
+  WEFT_ASSIGN(
+      const std::shared_ptr<GpuStage> stage,
+      find_gpu_operands({&staged, 1}, config_.rank,
+                        {HoldsStream::yes, config_.gpu_sums, config_.gpu_ipc, config_.deadline_ms},
+                        bell_));
+  Invocation& invocation = operation.invocation;
+  WEFT_RETURN_IF_ERROR(binder_.bind(staged, invocation));
+  if (stage == nullptr) return {};
+  Call& call = invocation.call;
+  WEFT_RETURN_IF_ERROR(stage->begin({&staged, 1}, call.in, call.out));
+  call.input = staged.input.data;
+  call.output = staged.output.data;
+  call.gate = stage.get();
+  call.combiner = stage->combiner();
+  operation.stage = stage;
+  return {};
 }
 
 Status Context::Core::run(const Request& request) {

@@ -19,9 +19,10 @@ int near_rails(std::span<const RailRecord> rails) {
 }  // namespace
 
 std::size_t lanes_of(const Config& config, std::span<const RailRecord> rails, int ranks_here,
-                     int cores) {
+                     int cores, bool uses_gpus) {
   if (config.size == 1 || config.progress == ProgressMode::waiter) return 1;
   if (config.lanes != 0) return static_cast<std::size_t>(config.lanes);
+  if (uses_gpus && rails.empty()) return 1;
   return static_cast<std::size_t>(automatic_lanes(near_rails(rails), ranks_here, cores));
 }
 

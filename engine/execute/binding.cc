@@ -37,7 +37,7 @@ Execution::Execution(const ExecutionOptions& options) : options_(options) {
 }
 
 Execution::~Execution() {
-  if (away_ != nullptr) away_->wait();
+  for (const Away& away : away_) away.work->wait();
   scratch_pool().give(scratch_);
 }
 
@@ -141,6 +141,21 @@ Status Execution::lacks_memory(std::string_view what, const Status& why) const {
   return Status(why.code(), fmt::format("{} for {}: {}", what, name(call_.collective), why.text()));
 }
 
+Status Execution::take_scratch(std::size_t bytes) {
+  scratch_data_ = nullptr;
+  if (call_.combiner != nullptr) {
+    const Result<std::byte*> given = call_.combiner->scratch(bytes);
+    if (!given.ok()) return lacks_memory("scratch", given.status());
+    scratch_data_ = *given;
+  }
+  if (scratch_data_ != nullptr) return {};
+  const Result<ScratchPool::Block> taken = scratch_pool().take(bytes);
+  if (!taken.ok()) return lacks_memory("scratch", taken.status());
+  scratch_ = *taken;
+  scratch_data_ = scratch_.data;
+  return {};
+}
+
 Status Execution::bind_buffers() {
   if (send_of_step_.size() < plan_->steps.size()) send_of_step_.resize(plan_->steps.size());
   if (!plan_->hazards.empty()) read_marks_.assign(plan_->steps.size() * out_.size(), 0);
@@ -149,9 +164,7 @@ Status Execution::bind_buffers() {
     const std::size_t count =
         plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
     if (count != 0) {
-      const Result<ScratchPool::Block> taken = scratch_pool().take(count * element_);
-      if (!taken.ok()) return lacks_memory("scratch", taken.status());
-      scratch_ = *taken;
+      WEFT_RETURN_IF_ERROR(take_scratch(count * element_));
       brief_slices_.clear();  // the scratch may be another block in each operation
     }
   }
@@ -175,7 +188,7 @@ Execution::Bytes Execution::bytes_of(const Slice& slice) const {
       elements = call_.output_count;
       break;
     case Buffer::scratch:
-      base = scratch_.data;
+      base = scratch_data_;
       elements = plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
       break;
   }
@@ -222,7 +235,8 @@ std::string Execution::label(Collective collective, std::uint32_t operation) {
 
 void Execution::fail(Status status) {
   // A GPU is done soon, and must not touch what is given back.
-  if (away_ != nullptr) std::exchange(away_, nullptr)->wait();
+  for (const Away& away : away_) away.work->wait();
+  away_.clear();
   status_ = std::move(status);
   state_ = State::failed;
   staged_.clear();  // peers may still read the blocks, so they are not given back

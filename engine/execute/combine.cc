@@ -32,6 +32,7 @@ Execution::State Execution::advance() {
   for (; pc_ < plan_->steps.size(); ++pc_) {
     const Step& step = plan_->steps[pc_];
     if (step.kind == Step::Kind::send) {
+      if (!collect_away()) return state_;  // it may be what is sent
       begin_send(step);
       pump_sends();
       moved_ = true;
@@ -39,7 +40,7 @@ Execution::State Execution::advance() {
       return state_;
     }
   }
-  if (!credits_posted || first_unfinished_ != sends_.size() || !take_credits() ||
+  if (!collect_away() || !credits_posted || first_unfinished_ != sends_.size() || !take_credits() ||
       !all_readers_done()) {
     return state_;
   }
@@ -86,23 +87,25 @@ double Execution::weight_of(const Weight& weight) const {
 // Returns true if the combine is complete.
 bool Execution::run_combine(const Step& step) {
   if (!combining_ && !begin_combine(step)) return false;
-  const bool may_go_away = call_.combiner != nullptr && step.combining != Combining::copy;
+  const bool may_go_away = call_.combiner != nullptr;
+  // A part of this step is waited for; work of earlier steps goes on.
+  if (!away_.empty() && !away_.back().is_step_over && !collect_away()) return false;
   std::uint64_t turn = kCombineTurn;
-  bool is_complete = false;
-  if (away_ != nullptr) {
-    if (!end_away()) return false;
-    is_complete = combined_ == wanted_;
-  }
+  bool is_complete = combined_ == wanted_ && wanted_ != 0;
   while (!is_complete) {
     std::uint64_t ready = std::min(wanted_ - combined_, may_go_away ? kCombineAway : turn);
     for (Source& source : sources_) {
       if (source.peer == nullptr) continue;
       if (!source.loaded && !load(source)) return false;
       ready = std::min(ready, source.left);
-      if (source.data == nullptr && step.combining != Combining::copy)
+      if (source.data == nullptr && (may_go_away || step.combining != Combining::copy))
         ready = std::min(ready, kReadChunk);
     }
-    if (may_go_away && ready >= Combiner::kLeastBytes && begin_away(step, ready)) return false;
+    if (may_go_away && ready != 0 && begin_away(step, ready)) {
+      if (!away_.back().is_step_over) return false;
+      break;
+    }
+    if (state_ != State::running || !collect_away()) return false;
     ready = std::min(ready, turn);
     if (ready != 0 && state_ == State::running) {
       const auto number = static_cast<std::uint16_t>(pc_);
@@ -134,41 +137,80 @@ bool Execution::is_output_read() const {
   return false;
 }
 
-// Hands the next `bytes` of all sources to the combiner. Returns whether it has taken them.
+// Whether this thread cannot combine what the sources have, or cannot write the result.
+bool Execution::must_go_away() const {
+  return call_.combiner->is_elsewhere(destination_) ||
+         std::ranges::any_of(sources_, [this](const Source& source) {
+           return source.used && source.data != nullptr &&
+                  call_.combiner->is_elsewhere(source.data);
+         });
+}
+
+// Hands the next `bytes` of all sources to the combiner. Returns whether it has taken them. Private
+// memory of peers has to be read first, which is done only for what this thread cannot combine.
 bool Execution::begin_away(const Step& step, std::uint64_t bytes) {
+  const bool is_unread = std::ranges::any_of(
+      sources_, [](const Source& source) { return source.used && source.data == nullptr; });
+  if (is_unread && !must_go_away()) return false;
   terms_.clear();
-  for (const Source& source : sources_) {
-    if (source.used && source.data == nullptr) return false;  // it has to be read first
-    if (source.used) terms_.push_back({source.data, source.weight});
+  for (std::size_t k = 0; k < sources_.size(); ++k) {
+    const Source& source = sources_[k];
+    if (!source.used) continue;
+    if (source.data == nullptr && !fetch(source, {chunk(k), bytes})) return false;
+    terms_.push_back({source.data == nullptr ? chunk(k) : source.data, source.weight});
   }
-  const bool is_last = step.slice.buffer == Buffer::output && !is_output_read();
-  Result<std::unique_ptr<Combiner::Work>> work = call_.combiner->begin(
-      call_.type, reduction_of(step), terms_, destination_ + combined_, bytes / element_, is_last);
+  Combiner::Job job{.type = call_.type,
+                    .reduction = reduction_of(step),
+                    .is_copy = step.combining == Combining::copy,
+                    .terms = terms_,
+                    .destination = destination_ + combined_,
+                    .count = bytes / element_,
+                    .is_last = step.slice.buffer == Buffer::output && !is_output_read()};
+  Result<std::unique_ptr<Combiner::Work>> work = call_.combiner->begin(job);
   if (!work.ok()) fail(work.status());
   if (!work.ok() || *work == nullptr) return false;
   if (step.slice.buffer == Buffer::output) touched_output_ = true;
-  options_.trace->add(Event::combine_begin, call_.operation, kNoRank,
-                      static_cast<std::uint16_t>(pc_));
-  away_ = *std::move(work);
-  away_bytes_ = bytes;
+  const auto number = static_cast<std::uint16_t>(pc_);
+  options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
+  Away& away = away_.emplace_back(Away{*std::move(work), number, bytes, {}, false});
   moved_ = true;
+  const bool is_whole =
+      combined_ + bytes == wanted_ && std::ranges::all_of(sources_, [&](const Source& source) {
+        return source.peer == nullptr || (source.last && source.left == bytes);
+      });
+  if (!is_whole || !away.work->is_in_order()) return true;
+  away.is_step_over = true;
+  for (const Source& source : sources_)
+    if (source.peer != nullptr) away.read.push_back(source.peer);
   return true;
 }
 
-// Returns whether the combiner has done its part, well.
-bool Execution::end_away() {
-  if (!away_->is_over()) return false;
-  options_.trace->add(Event::combine_end, call_.operation, kNoRank,
-                      static_cast<std::uint16_t>(pc_));
-  const Status status = std::exchange(away_, nullptr)->status();
-  moved_ = true;
-  if (!status.ok()) {
-    fail(status);
-    return false;
+// Ends what the combiner has done, in the order in which it began. Returns whether nothing is under
+// way, and all went well.
+bool Execution::collect_away() {
+  std::size_t over = 0;
+  for (; over < away_.size() && away_[over].work->is_over(); ++over) {
+    Away& away = away_[over];
+    options_.trace->add(Event::combine_end, call_.operation, kNoRank, away.step);
+    moved_ = true;
+    if (Status status = away.work->status(); !status.ok()) {
+      fail(std::move(status));
+      return false;
+    }
+    for (Endpoint* peer : away.read) peer->release(options_.channel);
+    if (away.is_step_over) continue;
+    for (Source& source : sources_) consume(source, away.bytes);
+    combined_ += away.bytes;
   }
-  for (Source& source : sources_) consume(source, away_bytes_);
-  combined_ += away_bytes_;
-  return true;
+  away_.erase(away_.begin(), away_.begin() + static_cast<std::ptrdiff_t>(over));
+  return away_.empty();
+}
+
+// Whether the first message of this peer is one that the combiner still reads.
+bool Execution::is_read_away(const Endpoint* peer) const {
+  return std::ranges::any_of(away_, [&](const Away& away) {
+    return std::ranges::find(away.read, peer) != away.read.end();
+  });
 }
 
 bool Execution::begin_combine(const Step& step) {
@@ -201,6 +243,8 @@ bool Execution::begin_combine(const Step& step) {
 // Looks for the next piece of a message. Returns false if it has not arrived, or if it is wrong,
 // which fails the operation.
 bool Execution::load(Source& source) {
+  if (is_read_away(source.peer)) (void)collect_away();
+  if (state_ != State::running || is_read_away(source.peer)) return false;
   const Notice notice = source.peer->front(options_.channel);
   if (notice.header == nullptr) return false;
   const WireHeader& head = *notice.header;

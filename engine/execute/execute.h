@@ -108,12 +108,9 @@ class InputGate {
   [[nodiscard]] virtual Status gate_status() = 0;
 };
 
-// Who combines large pieces in place of the lane's thread: a GPU. Several lanes may ask at once.
+// Who combines pieces in place of the lane's thread: a GPU. Several lanes may ask at once.
 class Combiner {
  public:
-  // A smaller piece is not worth it.
-  static constexpr std::uint64_t kLeastBytes = std::uint64_t{256} << 10;
-
   // A combine that is under way. Its terms and its destination stay as they are until it is over.
   class Work {
    public:
@@ -121,14 +118,30 @@ class Combiner {
     [[nodiscard]] virtual bool is_over() = 0;
     [[nodiscard]] virtual Status status() = 0;
     virtual void wait() = 0;
+    // Whether what the combiner begins later finds the result, although this is not over. Work of one
+    // operation then begins without a wait in between.
+    [[nodiscard]] virtual bool is_in_order() const = 0;
+  };
+  // destination := the reduction over the terms, with the bits of combine().
+  struct Job {
+    DataType type;
+    Reduction reduction;
+    bool is_copy;  // of the one term; its weight is not used
+    std::span<const Term> terms;
+    std::byte* destination;
+    std::size_t count;
+    bool is_last;  // nobody reads the destination before the operation has ended
   };
   virtual ~Combiner() = default;
-  // Begins destination := the reduction over the terms, with the bits of combine(). `is_last`: nobody
-  // reads the destination before the operation has ended. Null: this is for the CPU.
-  [[nodiscard]] virtual Result<std::unique_ptr<Work>> begin(DataType type, Reduction reduction,
-                                                            std::span<const Term> terms,
-                                                            std::byte* destination,
-                                                            std::size_t count, bool is_last) = 0;
+  // Null: this is for the CPU.
+  [[nodiscard]] virtual Result<std::unique_ptr<Work>> begin(const Job& job) = 0;
+  // Whether the address is a name of memory that a CPU cannot touch: of this rank's own operands, or
+  // of a peer's. Such memory is sent as if it were in the shared heap, and only a combiner reads or
+  // writes it.
+  [[nodiscard]] virtual bool is_elsewhere(const void* address) const = 0;
+  // Scratch for one lane's part of the operation, which lives as long as the combiner. Null: the lane
+  // has its own.
+  [[nodiscard]] virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
 };
 
 // What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`
@@ -158,7 +171,7 @@ struct Call {
   // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
   int rail = kAnyRail;
   InputGate* gate = nullptr;     // nothing is read or sent before it is open; nullptr: it is
-  Combiner* combiner = nullptr;  // of large pieces; nullptr: this thread
+  Combiner* combiner = nullptr;  // is asked for each piece first; nullptr: this thread combines
   int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such
@@ -288,6 +301,7 @@ class Execution {
   // binding.cc
   Status run();
   Status bind_buffers();
+  Status take_scratch(std::size_t bytes);
   void bind_edges();
   void prefer_rails();
   [[nodiscard]] Bytes bytes_of(const Slice& slice) const;
@@ -356,8 +370,10 @@ class Execution {
   bool load(Source& source);
   bool check_notice(const Source& source, const WireHeader& header);
   void combine_range(const Step& step, std::uint64_t bytes);
+  [[nodiscard]] bool must_go_away() const;
   [[nodiscard]] bool begin_away(const Step& step, std::uint64_t bytes);
-  [[nodiscard]] bool end_away();
+  [[nodiscard]] bool collect_away();
+  [[nodiscard]] bool is_read_away(const Endpoint* peer) const;
   [[nodiscard]] Reduction reduction_of(const Step& step) const;
   [[nodiscard]] bool is_output_read() const;
   [[nodiscard]] std::byte* chunk(std::size_t source);
@@ -424,13 +440,22 @@ class Execution {
   std::uint64_t combined_ = 0;  // bytes of the destination
   std::uint64_t wanted_ = 0;
   CombineFunction function_ = nullptr;
-  std::unique_ptr<Combiner::Work> away_;  // the part of the combine that is under way elsewhere
-  std::uint64_t away_bytes_ = 0;
+  // A part of a combine that is under way elsewhere.
+  struct Away {
+    std::unique_ptr<Combiner::Work> work;
+    std::uint16_t step;
+    std::uint64_t bytes;
+    // Of the last part of a step, which has gone on: the peers whose messages are used up.
+    std::vector<Endpoint*> read;
+    bool is_step_over;
+  };
+  std::vector<Away> away_;  // in the order in which they began
 
   ScratchPool own_scratch_;
   // Kept after a failure, because peers may still read it; the destructor gives it back.
   ScratchPool::Block scratch_;
-  std::vector<std::byte> chunks_;  // a chunk for each source, into which process memory is read
+  std::byte* scratch_data_ = nullptr;  // of that block, or of the combiner
+  std::vector<std::byte> chunks_;      // a chunk for each source, into which process memory is read
   std::uint64_t allocations_ = 0;
   CombineFunction functions_[kDataTypes][kReductions] = {};
 };

@@ -21,6 +21,8 @@ constexpr std::uint64_t kReadPrivately = std::uint64_t{64} << 10;
 }  // namespace
 
 Execution::Form Execution::form_of(const Step& step, const Bytes& source) const {
+  if (source.count != 0 && call_.combiner != nullptr && call_.combiner->is_elsewhere(source.data))
+    return Form::viewed;
   if (source.count <= kInlineBytes) return Form::inlined;
   if (source.count <= options_.payload_bytes) return Form::copied;
   if (!any_shares_memory(step)) return Form::carried;

@@ -1,7 +1,13 @@
 // gpu: operations on memory of GPUs.
 //
-// The engine reads and writes host memory. An operation on memory of a GPU runs on pinned blocks of
-// the shared heap in its place, which peers and network interfaces read as any memory of the heap:
+// The engine reads and writes host memory. What it is given for memory of a GPU is one of two:
+//
+// A stand-in, if all peers of the operation are on this machine and read the GPU's memory (CUDA IPC).
+// It names the memory and has no bytes. All pieces are then combined by GPUs (Combiner), each of which
+// reads its neighbors' tensors where they are and writes the result where it belongs.
+//
+// Else a pinned block of the shared heap, which peers and network interfaces read as any memory of the
+// heap:
 //
 //   caller's stream ──event──► copy x ► block ──opens the gate──► the operation ──► copy block ► y
 //                                                                                        │
@@ -10,9 +16,9 @@
 // The operation takes its place in the order of all operations at the call; only its data wait.
 // Nothing waits on the host: the copies and the stream are told by events of the driver.
 //
-// With GpuSums::gpu the GPU that has the result adds up large pieces (Combiner). It reads its own
-// input where it is, and the others' blocks over the bus, and writes the result to where it belongs,
-// so that nothing is left to copy; or to the block, if the plan reads it from there.
+// With blocks, too, the GPU that has the result adds up large pieces if Config::gpu_sums allows it. It
+// reads its own input where it is, and the others' blocks over the bus, and writes the result to where
+// it belongs, so that nothing is left to copy; or to the block, if the plan reads it from there.
 #pragma once
 
 #include <weft/config.h>
@@ -58,20 +64,33 @@ class GpuBell {
 enum class HoldsStream : bool { no, yes };
 struct StageOptions {
   HoldsStream holds = HoldsStream::yes;
-  GpuSums sums = GpuSums::host;
+  GpuSums sums = GpuSums::automatic;
+  bool shares = true;                 // stand-ins may be used (Config::gpu_ipc)
+  std::int64_t deadline_ms = 60'000;  // after which no stream is held any more
 };
 
 // Whether an operand could be memory of a GPU: something has loaded the driver.
 [[nodiscard]] bool may_have_gpu_memory();
 
-// Puts blocks in the place of memory of GPUs in these requests, and begins to copy their inputs.
-// nullptr: there is no such memory in them. All requests have the stream of the first one; they have
-// none when this returns. The
-// blocks live as long as the stage. `rank`: of the caller; some ranks of an operation have no result.
+// The operands of an operation, or of a group of them, that are memory of GPUs.
+class GpuStage : public OperandStage {
+ public:
+  // Puts stand-ins or blocks in the place of these operands, in the requests that find() was called
+  // with, and begins to copy what has to be copied. The operation exchanges messages with the ranks
+  // of `in` and `out`. They live as long as the stage.
+  //
+  // invalid_argument: the stream is being captured into a graph. exhausted: memory cannot be pinned.
+  // unavailable: kernels were asked for and there are none.
+  virtual Status begin(std::span<Request> requests, std::span<Contact* const> in,
+                       std::span<Contact* const> out) = 0;
+};
+// nullptr: the operation needs no stage. All requests have the stream of the first one; they have none
+// when this returns. Input and output that are one tensor have different addresses then, which nobody
+// may touch: the plan is not one in place. `rank`: of the caller; some ranks of an operation have no
+// result.
 //
-// invalid_argument: the stream is being captured into a graph, or a stream was given for memory that
-// is no GPU's. exhausted: memory cannot be pinned.
-[[nodiscard]] Result<std::shared_ptr<OperandStage>> stage_gpu_memory(
+// invalid_argument: a stream was given for memory that is no GPU's.
+[[nodiscard]] Result<std::shared_ptr<GpuStage>> find_gpu_operands(
     std::span<Request> requests, Rank rank, const StageOptions& options,
     const std::shared_ptr<GpuBell>& bell);
 
@@ -79,8 +98,10 @@ struct StageOptions {
 struct GpuUsage {
   std::uint64_t copies_out = 0, copies_in = 0;
   std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t bytes_inside = 0;
   std::uint64_t launches = 0;  // of kernels
   std::uint64_t pinned_bytes = 0;
+  std::uint64_t with_stand_ins = 0;  // operations
 };
 [[nodiscard]] GpuUsage gpu_usage();
 // For people, how memory of GPUs has travelled so far; empty: there was none.

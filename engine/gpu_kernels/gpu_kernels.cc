@@ -19,6 +19,16 @@ constexpr unsigned kThreads = 256;  // of a block
 // chunks.
 constexpr std::uint64_t kMostBlocks = 2048;
 
+// All kernels are looked up before the first one runs. A driver that loads a kernel at its first use
+// may wait for the whole GPU, and so for streams that wait for this operation.
+Status look_up_all(const GpuCode& code) {
+#define WEFT_KERNEL(name, function, Arguments) "weft_" #name,
+  for (const char* name : {WEFT_KERNELS(WEFT_KERNEL)})
+    WEFT_RETURN_IF_ERROR(code.function(name).status());
+#undef WEFT_KERNEL
+  return {};
+}
+
 // Workers for so many bytes, a chunk each.
 unsigned blocks_for(std::uint64_t bytes) {
   const std::uint64_t chunks = (bytes + gpu::kChunkBytes - 1) / gpu::kChunkBytes;
@@ -40,6 +50,7 @@ Result<const GpuKernels*> GpuKernels::of(const GpuMemory& memory) {
   std::unique_ptr<GpuKernels>& kernels = known[memory.context];
   if (kernels == nullptr) {
     WEFT_ASSIGN(const GpuCode* code, GpuCode::load(memory, gpu::image()));
+    WEFT_RETURN_IF_ERROR(look_up_all(*code));
     kernels = std::make_unique<GpuKernels>(*code);
   }
   return kernels.get();

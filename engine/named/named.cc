@@ -69,8 +69,11 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
   std::shared_ptr<OperandStage> stage;
   if (requests.front().stream || may_have_gpu_memory()) {
     staged.assign(requests.begin(), requests.end());
-    WEFT_ASSIGN(stage, stage_gpu_memory(staged, host_->rank(), {HoldsStream::no, GpuSums::host},
-                                        host_->bell()));
+    WEFT_ASSIGN(const std::shared_ptr<GpuStage> found,
+                find_gpu_operands(staged, host_->rank(), {HoldsStream::no, GpuSums::host, false},
+                                  host_->bell()));
+    if (found != nullptr) WEFT_RETURN_IF_ERROR(found->begin(staged, {}, {}));
+    stage = found;
     requests = staged;
   }
   auto work = std::make_shared<Work>();

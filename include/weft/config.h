@@ -38,8 +38,9 @@ enum class ForeignPath : std::uint8_t {
   staging,    // through a bounded area of shared memory
 };
 enum class GpuSums : std::uint8_t {
-  host,  // by the cores of the rank
-  gpu,   // large ones by the GPU that has the result, where it can read what is summed
+  automatic,  // gpu, where Weft has kernels for the GPU; else host
+  host,       // by the cores of the rank
+  gpu,        // large ones by the GPU that has the result, where it can read what is summed
 };
 // Which transports a rank opens.
 struct Transports {
@@ -91,7 +92,9 @@ struct Config {
   RailChoice rails = RailChoice::automatic;
   static constexpr int kUsualGpu = -2;
   int gpu = kUsualGpu;  // that the rank works with; -1: none; kUsualGpu: that of its local rank
-  GpuSums gpu_sums = GpuSums::host;  // who adds up tensors on GPUs
+  GpuSums gpu_sums = GpuSums::automatic;  // who adds up tensors on GPUs
+  // Whether ranks of a machine read each other's memory of GPUs where it is (CUDA IPC).
+  bool gpu_ipc = true;
   std::string hardware;   // file that corrects what was found out about this machine; empty: none
   int ib_gid_index = -1;  // of the RDMA ports' own addresses; -1: by score and reachability
   int ib_queue_pairs = 2;

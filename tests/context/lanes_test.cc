@@ -33,6 +33,8 @@ TEST(LaneCount, FollowsTheCoresAndTheInterfaces) {
   EXPECT_EQ(lanes_of(config, {}, 4, 16), 2U);     // half of the rank's cores
   EXPECT_EQ(lanes_of(config, {}, 1, 64), 4U);     // four, though it has no interface
   EXPECT_EQ(lanes_of(config, rails, 1, 64), 5U);  // one for each near interface
+  EXPECT_EQ(lanes_of(config, rails, 1, 64, true), 5U);
+  EXPECT_EQ(lanes_of(config, {}, 4, 16, true), 1U);  // GPUs combine a tensor in one launch
   config.lanes = 7;
   EXPECT_EQ(lanes_of(config, {}, 2, 2), 7U);
   config.size = 1;

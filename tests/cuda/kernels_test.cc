@@ -140,6 +140,7 @@ TEST_F(GpuKernelsTest, ManyCopiesAreOneLaunch) {
   GpuArray<std::uint8_t> from(10'000, 0), to(10'000, 0);
   const std::vector<std::uint8_t> bits = any_bits(10'000, 7);
   from.set(bits);
+  to.set(std::vector<std::uint8_t>(10'000));
   std::vector<GpuKernels::Copy> copies;
   std::vector<std::uint8_t> expected(10'000);
   for (std::size_t c = 0; c < 100; ++c) {

@@ -1,9 +1,8 @@
-// The twin of libcuda.so.1 (twin.h). One lock guards everything; host functions run without it.
+// The twin of libcuda.so.1 (twin.h). One lock guards everything.
 #include <dlfcn.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -13,117 +12,19 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cuda/kernels.h"
-#include "tests/cuda/state.h"
+#include "tests/cuda/memory_calls.h"
 #include "tests/cuda/twin.h"
+#include "tests/cuda/work.h"
 
 namespace {
 
 using namespace weft::twin;
 using weft::Kernel;
 using weft::kernels;
-
-using Lock = std::unique_lock<std::recursive_mutex>;
-
-// What a call answers before it does anything.
-int begin(const char* function, bool needs_init = true) {
-  State& all = state();
-  if (all.is_lost) return kLost;
-  const auto found = all.failures.find(function);
-  if (found != all.failures.end() && found->second.count > 0) {
-    --found->second.count;
-    return found->second.answer;
-  }
-  return needs_init && !all.is_begun ? kNotInitialized : kSuccess;
-}
-
-// Streams 0, 1 and 2 are the default ones of a context; here they are one of a device.
-Stream* stream_of(void* handle) {
-  State& all = state();
-  const auto number = reinterpret_cast<std::uintptr_t>(handle);
-  if (number <= 2) {
-    if (current.empty()) return nullptr;
-    auto& stream = all.streams[current.back()];
-    if (stream == nullptr) stream = std::make_unique<Stream>();
-    return stream.get();
-  }
-  const auto found = all.streams.find(handle);
-  return found == all.streams.end() ? nullptr : found->second.get();
-}
-
-// The allocation that has all of these bytes.
-const Allocation* allocation_of(std::uintptr_t address, std::size_t bytes,
-                                std::uintptr_t* begin = nullptr) {
-  const auto& memory = state().memory;
-  auto next = memory.upper_bound(address);
-  if (next == memory.begin()) return nullptr;
-  --next;
-  if (address + bytes > next->first + next->second.bytes) return nullptr;
-  if (begin != nullptr) *begin = next->first;
-  return &next->second;
-}
-
-// Opens the memory for this process while it is copied.
-template <typename Copy>
-void touch(std::uintptr_t address, const Copy& copy) {
-  std::uintptr_t begin = 0;
-  const Allocation* found = allocation_of(address, 0, &begin);
-  if (found == nullptr) return;
-  void* const base = reinterpret_cast<void*>(begin);
-  (void)mprotect(base, found->bytes, PROT_READ | PROT_WRITE);
-  copy();
-  (void)mprotect(base, found->bytes, PROT_NONE);
-}
-
-// Opens all memory of GPUs while a kernel runs.
-template <typename Run>
-void touch_all(const Run& run) {
-  const auto set = [](int access) {
-    for (const auto& [begin, allocation] : state().memory)
-      (void)mprotect(reinterpret_cast<void*>(begin), allocation.bytes, access);
-  };
-  set(PROT_READ | PROT_WRITE);
-  run();
-  set(PROT_NONE);
-}
-
-// Runs what can run in all streams. The lock is given up while a host function runs.
-int run(Lock& lock) {
-  State& all = state();
-  if (all.is_running) return 0;
-  all.is_running = true;
-  int done = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (auto& [handle, stream] : all.streams) {
-      if (stream->is_held || stream->works.empty() || all.is_lost) continue;
-      if (stream->works.front().may_run && !stream->works.front().may_run()) continue;
-      const Work work = std::move(stream->works.front());
-      stream->works.pop_front();
-      if (work.run) work.run();
-      if (work.host) {
-        lock.unlock();
-        work.host();
-        lock.lock();
-      }
-      ++done;
-      moved = true;
-      break;  // streams may have changed
-    }
-  }
-  all.is_running = false;
-  return done;
-}
-
-int queue(Lock& lock, void* handle, Work work) {
-  Stream* const stream = stream_of(handle);
-  if (stream == nullptr) return kInvalidHandle;
-  stream->works.push_back(std::move(work));
-  if (state().runs_at_once) run(lock);
-  return kSuccess;
-}
 
 int cuInit(unsigned) {
   const Lock lock(state().mutex);
@@ -205,101 +106,37 @@ int cuCtxPopCurrent(void** context) {
   return kSuccess;
 }
 
-int cuPointerGetAttributes(unsigned count, int* attributes, void** values, std::uint64_t pointer) {
-  const Lock lock(state().mutex);
-  if (const int answer = begin("cuPointerGetAttributes"); answer != kSuccess) return answer;
-  const Allocation* const found = allocation_of(pointer, 1);
+// Whether host memory begins in one registration and ends in another, or in none. A driver copies
+// garbage then.
+bool crosses_registrations(const void* host, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(host);
   const auto& pinned = state().pinned;
-  auto next = pinned.upper_bound(pointer);
-  const bool is_pinned =
-      next != pinned.begin() && pointer < std::prev(next)->first + std::prev(next)->second;
-  for (unsigned i = 0; i < count; ++i) {
-    switch (attributes[i]) {
-      case 1: {  // context
-        void* context = nullptr;
-        for (const auto& each : state().contexts)
-          if (found != nullptr && each->device == found->device) context = each.get();
-        *static_cast<void**>(values[i]) = context;
-        break;
-      }
-      case 2:  // kind of memory
-        *static_cast<unsigned*>(values[i]) = found != nullptr ? 2 : is_pinned ? 1 : 0;
-        break;
-      case 8:  // managed
-        *static_cast<bool*>(values[i]) = false;
-        break;
-      case 9:  // device
-        *static_cast<int*>(values[i]) = found != nullptr ? found->device : is_pinned ? 0 : -2;
-        break;
-      default:
-        return kInvalidValue;
-    }
-  }
-  return kSuccess;
-}
-
-int cuMemAlloc(std::uint64_t* pointer, std::size_t bytes) {
-  const Lock lock(state().mutex);
-  if (const int answer = begin("cuMemAlloc"); answer != kSuccess) return answer;
-  if (current.empty()) return kInvalidContext;
-  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t size = (bytes + page - 1) / page * page;
-  if (bytes == 0) return kInvalidValue;
-  if (size > kDeviceBytes) return kOutOfMemory;
-  void* const memory = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return kOutOfMemory;
-  *pointer = reinterpret_cast<std::uintptr_t>(memory);
-  state().memory[*pointer] = {size, current.back()->device};
-  return kSuccess;
-}
-int cuMemFree(std::uint64_t pointer) {
-  const Lock lock(state().mutex);
-  if (const int answer = begin("cuMemFree"); answer != kSuccess) return answer;
-  const auto found = state().memory.find(pointer);
-  if (found == state().memory.end()) return kInvalidValue;
-  (void)munmap(reinterpret_cast<void*>(found->first), found->second.bytes);
-  state().memory.erase(found);
-  return kSuccess;
-}
-int cuMemHostRegister(void* memory, std::size_t bytes, unsigned) {
-  const Lock lock(state().mutex);
-  if (const int answer = begin("cuMemHostRegister"); answer != kSuccess) return answer;
-  if (current.empty()) return kInvalidContext;
-  const bool is_new =
-      state().pinned.emplace(reinterpret_cast<std::uintptr_t>(memory), bytes).second;
-  return is_new ? kSuccess : kAlreadyRegistered;
-}
-int cuMemHostUnregister(void* memory) {
-  const Lock lock(state().mutex);
-  if (current.empty()) return kInvalidContext;
-  return state().pinned.erase(reinterpret_cast<std::uintptr_t>(memory)) != 0 ? kSuccess
-                                                                             : kNotRegistered;
-}
-int cuMemHostGetDevicePointer(std::uint64_t* pointer, void* memory, unsigned) {
-  if (current.empty()) return kInvalidContext;
-  *pointer = reinterpret_cast<std::uintptr_t>(memory);
-  return kSuccess;
+  auto next = pinned.upper_bound(begin);
+  if (next == pinned.begin()) return false;
+  --next;
+  const std::uintptr_t end = next->first + next->second;
+  return begin < end && begin + bytes > end;
 }
 
 int cuMemcpyDtoHAsync(void* host, std::uint64_t gpu, std::size_t bytes, void* stream) {
   Lock lock(state().mutex);
   if (const int answer = begin("cuMemcpyDtoHAsync"); answer != kSuccess) return answer;
-  if (allocation_of(gpu, bytes) == nullptr) return kInvalidValue;
-  return queue(
-      lock, stream,
-      {nullptr,
-       [=] { touch(gpu, [&] { std::memcpy(host, reinterpret_cast<void*>(gpu), bytes); }); },
-       nullptr});
+  if (allocation_of(gpu, bytes) == nullptr || crosses_registrations(host, bytes))
+    return kInvalidValue;
+  return queue(stream, {nullptr, [=] {
+                          touch(gpu,
+                                [&] { std::memcpy(host, reinterpret_cast<void*>(gpu), bytes); });
+                        }});
 }
 int cuMemcpyHtoDAsync(std::uint64_t gpu, const void* host, std::size_t bytes, void* stream) {
   Lock lock(state().mutex);
   if (const int answer = begin("cuMemcpyHtoDAsync"); answer != kSuccess) return answer;
-  if (allocation_of(gpu, bytes) == nullptr) return kInvalidValue;
-  return queue(
-      lock, stream,
-      {nullptr,
-       [=] { touch(gpu, [&] { std::memcpy(reinterpret_cast<void*>(gpu), host, bytes); }); },
-       nullptr});
+  if (allocation_of(gpu, bytes) == nullptr || crosses_registrations(host, bytes))
+    return kInvalidValue;
+  return queue(stream, {nullptr, [=] {
+                          touch(gpu,
+                                [&] { std::memcpy(reinterpret_cast<void*>(gpu), host, bytes); });
+                        }});
 }
 
 int cuMemcpyDtoDAsync(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) {
@@ -307,14 +144,12 @@ int cuMemcpyDtoDAsync(std::uint64_t to, std::uint64_t from, std::size_t bytes, v
   if (const int answer = begin("cuMemcpyDtoDAsync"); answer != kSuccess) return answer;
   if (allocation_of(to, bytes) == nullptr || allocation_of(from, bytes) == nullptr)
     return kInvalidValue;
-  return queue(lock, stream,
-               {nullptr,
-                [=] {
-                  touch_all([&] {
-                    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
-                  });
-                },
-                nullptr});
+  return queue(stream, {nullptr, [=] {
+                          touch_all([&] {
+                            std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from),
+                                         bytes);
+                          });
+                        }});
 }
 
 int cuStreamCreate(void** stream, unsigned) {
@@ -332,15 +167,14 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   if (const int answer = begin("cuStreamWaitEvent"); answer != kSuccess) return answer;
   const auto found = state().events.find(event);
   if (found == state().events.end()) return kInvalidHandle;
-  return queue(lock, stream, {[of = found->second] { return of->is_over; }, nullptr, nullptr});
+  return queue(stream, {[of = found->second] { return of->is_over; }, nullptr});
 }
 int cuStreamWaitValue32(void* stream, std::uint64_t word, std::uint32_t value, unsigned) {
   Lock lock(state().mutex);
   if (const int answer = begin("cuStreamWaitValue32"); answer != kSuccess) return answer;
   auto* const at = reinterpret_cast<std::atomic<std::uint32_t>*>(word);
-  return queue(
-      lock, stream,
-      {[=] { return static_cast<std::int32_t>(at->load() - value) >= 0; }, nullptr, nullptr});
+  return queue(stream,
+               {[=] { return static_cast<std::int32_t>(at->load() - value) >= 0; }, nullptr});
 }
 int cuStreamIsCapturing(void* stream, int* status) {
   const Lock lock(state().mutex);
@@ -350,12 +184,6 @@ int cuStreamIsCapturing(void* stream, int* status) {
   *status = found->is_capturing ? 1 : 0;
   return kSuccess;
 }
-int cuLaunchHostFunc(void* stream, void (*call)(void*), void* argument) {
-  Lock lock(state().mutex);
-  if (const int answer = begin("cuLaunchHostFunc"); answer != kSuccess) return answer;
-  return queue(lock, stream, {nullptr, nullptr, [=] { call(argument); }});
-}
-
 int cuModuleLoadData(void** module, const void* image) {
   const Lock lock(state().mutex);
   if (const int answer = begin("cuModuleLoadData"); answer != kSuccess) return answer;
@@ -402,13 +230,10 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   const Kernel& kernel = *static_cast<const Kernel*>(function);
   const auto* const given = static_cast<const std::byte*>(arguments[0]);
   const std::vector<std::byte> copy(given, given + kernel.argument_bytes);
-  return queue(lock, stream,
-               {nullptr,
-                [=] {
-                  check_combine(kernel, copy.data());
-                  if (!state().is_lost) touch_all([&] { kernel.run(copy.data()); });
-                },
-                nullptr});
+  return queue(stream, {nullptr, [=] {
+                          check_combine(kernel, copy.data());
+                          if (!state().is_lost) touch_all([&] { kernel.run(copy.data()); });
+                        }});
 }
 
 int cuEventCreate(void** event, unsigned) {
@@ -424,25 +249,31 @@ int cuEventRecord(void* event, void* stream) {
   if (const int answer = begin("cuEventRecord"); answer != kSuccess) return answer;
   const auto found = state().events.find(event);
   if (found == state().events.end()) return kInvalidHandle;
-  found->second->is_over = false;
-  return queue(lock, stream, {nullptr, [of = found->second] { of->is_over = true; }, nullptr});
+  found->second = std::make_shared<Event>(Event{false});  // who waits for the last one goes on
+  return queue(stream, {nullptr, [of = found->second] { of->is_over = true; }});
 }
 int cuEventQuery(void* event) {
   Lock lock(state().mutex);
   if (const int answer = begin("cuEventQuery"); answer != kSuccess) return answer;
-  if (state().runs_at_once) run(lock);  // a word for which a stream waits may have changed
+  if (state().runs_at_once) run();  // a word for which a stream waits may have changed
   const auto found = state().events.find(event);
   if (found == state().events.end()) return kInvalidHandle;
   return found->second->is_over ? kSuccess : kNotReady;
 }
+// Another thread may be running what is queued.
 int cuEventSynchronize(void* event) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   Lock lock(state().mutex);
-  run(lock);
-  return state().events.contains(event) ? kSuccess : kInvalidHandle;
-}
-int cuEventDestroy(void* event) {
-  const Lock lock(state().mutex);
-  return state().events.erase(event) != 0 ? kSuccess : kInvalidHandle;
+  const auto found = state().events.find(event);
+  if (found == state().events.end()) return kInvalidHandle;
+  const std::shared_ptr<Event> of = found->second;
+  while (!of->is_over && !state().is_lost && std::chrono::steady_clock::now() < end) {
+    run();
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  return kSuccess;
 }
 
 const std::map<std::string, void*>& functions() {
@@ -469,19 +300,23 @@ const std::map<std::string, void*>& functions() {
                                                    WEFT_TWIN(cuMemcpyDtoHAsync),
                                                    WEFT_TWIN(cuMemcpyHtoDAsync),
                                                    WEFT_TWIN(cuMemcpyDtoDAsync),
+                                                   WEFT_TWIN(cuDeviceGetUuid),
+                                                   WEFT_TWIN(cuDeviceCanAccessPeer),
+                                                   WEFT_TWIN(cuCtxEnablePeerAccess),
+                                                   WEFT_TWIN(cuIpcGetMemHandle),
+                                                   WEFT_TWIN(cuIpcOpenMemHandle),
+                                                   WEFT_TWIN(cuIpcCloseMemHandle),
                                                    WEFT_TWIN(cuStreamCreate),
                                                    WEFT_TWIN(cuStreamWaitEvent),
                                                    WEFT_TWIN(cuStreamWaitValue32),
                                                    WEFT_TWIN(cuStreamIsCapturing),
-                                                   WEFT_TWIN(cuLaunchHostFunc),
                                                    WEFT_TWIN(cuModuleLoadData),
                                                    WEFT_TWIN(cuModuleGetFunction),
                                                    WEFT_TWIN(cuLaunchKernel),
                                                    WEFT_TWIN(cuEventCreate),
                                                    WEFT_TWIN(cuEventRecord),
                                                    WEFT_TWIN(cuEventQuery),
-                                                   WEFT_TWIN(cuEventSynchronize),
-                                                   WEFT_TWIN(cuEventDestroy)};
+                                                   WEFT_TWIN(cuEventSynchronize)};
 #undef WEFT_TWIN
   return all;
 }
@@ -505,11 +340,11 @@ int cuGetProcAddress_v2(const char* name, void** function, int, std::uint64_t, i
 void twin_run_at_once(int at_once) {
   Lock lock(state().mutex);
   state().runs_at_once = at_once != 0;
-  if (at_once != 0) run(lock);
+  if (at_once != 0) run();
 }
 int twin_run() {
   Lock lock(state().mutex);
-  return run(lock);
+  return run();
 }
 void twin_fail(const char* function, int answer, int count) {
   const Lock lock(state().mutex);
@@ -537,7 +372,11 @@ void twin_hold(void* stream) {
 void twin_release(void* stream) {
   Lock lock(state().mutex);
   if (Stream* found = stream_of(stream)) found->is_held = false;
-  if (state().runs_at_once) run(lock);
+  if (state().runs_at_once) run();
+}
+void twin_give_pool_memory(int gives) {
+  const Lock lock(state().mutex);
+  state().gives_pool_memory = gives != 0;
 }
 void twin_capture(void* stream, int is_capturing) {
   const Lock lock(state().mutex);
@@ -558,8 +397,9 @@ void twin_reset() {
   State& all = state();
   all.is_lost = false;
   all.runs_at_once = true;
+  all.gives_pool_memory = false;
   all.failures.clear();
   for (auto& [handle, stream] : all.streams) stream->is_held = stream->is_capturing = false;
-  run(lock);
+  run();
 }
 }

@@ -15,14 +15,14 @@ namespace weft::twin {
 
 inline constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3;
 inline constexpr int kInvalidContext = 201, kAlreadyRegistered = 712, kNotRegistered = 713;
-inline constexpr int kInvalidHandle = 400, kNotFound = 500, kNotReady = 600, kLost = 719;
+inline constexpr int kInvalidHandle = 400, kNotFound = 500, kNotSupported = 801, kNotReady = 600,
+                     kLost = 719;
 inline constexpr std::size_t kDeviceBytes = std::size_t{1} << 30;
 
 // A piece of work of a stream. It runs when `may_run` says so.
 struct Work {
   std::function<bool()> may_run;
   std::function<void()> run;
-  std::function<void()> host;  // runs without the lock
 };
 struct Stream {
   int device = 0;
@@ -36,9 +36,19 @@ struct Event {
 struct Context {
   int device = 0;
 };
+// A file that other processes can map, too.
 struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
+  int file = -1;
+  std::uint64_t number = 0;  // no other has it
+  bool is_of_peer = false;   // mapped by its handle
+  bool is_of_pool = false;   // it has no handle
+};
+// What a handle says.
+struct Handle {
+  int process, file, device;
+  std::size_t bytes;
 };
 
 struct State {
@@ -50,13 +60,15 @@ struct State {
   struct Failure {
     int answer = 0, count = 0;
   };
-  std::map<std::string, Failure> failures;
+  std::map<std::string, Failure> failures = {{TWIN_FAILS, {kNotSupported, 1'000'000}}};
   std::map<std::uintptr_t, Allocation> memory;
   std::map<std::uintptr_t, std::size_t> pinned;
   std::vector<std::unique_ptr<Context>> contexts;
   std::map<void*, std::unique_ptr<Stream>> streams;
   std::map<void*, std::shared_ptr<Event>> events;
   bool is_running = false;
+  std::uint64_t allocations = 0;
+  bool gives_pool_memory = false;
 };
 inline State& state() {
   static auto* const state = new State;

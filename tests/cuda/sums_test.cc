@@ -11,11 +11,12 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kLarge = 400'000;
+constexpr std::size_t kLarge = 600'000;
 
 Config config_of(GpuSums sums) {
   Config config = test_config();
   config.gpu_sums = sums;
+  config.gpu_ipc = false;
   return config;
 }
 

@@ -93,6 +93,33 @@ TEST(GpuTools, SumsOnAGpuAreRight) {
   }
 }
 
+// Ranks are processes, which map each other's memory.
+TEST(GpuTools, RanksReadEachOthersGpus) {
+  for (const char* operation : {"neighbor_allreduce", "allreduce --in-place", "reduce"}) {
+    const Ran ran = run_line(kTwin + "{weft} perf " + operation +
+                             " --ranks 3 --sizes 2M --memory device --check --seconds 0.05 "
+                             "--explain");
+    if (mentions(ran.errors, "sums are the host's")) GTEST_SKIP() << "built without nvcc";
+    ASSERT_EQ(ran.exit_status, 0) << operation << (ran.errors.empty() ? "" : ran.errors[0]);
+    EXPECT_TRUE(mentions(ran.errors, "operations where it is (CUDA IPC)")) << operation;
+    EXPECT_FALSE(mentions(ran.errors, ": 0 operations where it is")) << operation;
+  }
+}
+
+TEST(GpuTools, WhereIpcIsShutBlocksAreUsedAndSayWhy) {
+  const std::string operation =
+      " {weft} perf allreduce --ranks 2 --sizes 2M --memory device --check --seconds 0.05 "
+      "--explain";
+  const Ran shut = run_line(with("cuda_twin_shut") + operation);
+  ASSERT_EQ(shut.exit_status, 0) << (shut.errors.empty() ? "" : shut.errors[0]);
+  if (mentions(shut.errors, "sums are the host's")) GTEST_SKIP() << "built without nvcc";
+  EXPECT_TRUE(mentions(shut.errors, "0 operations where it is"));
+  EXPECT_TRUE(mentions(shut.errors, "the peer's process cannot map its memory (CUDA IPC)"));
+  const Ran off = run_line(kTwin + "WEFT_GPU_IPC=off" + operation);
+  ASSERT_EQ(off.exit_status, 0) << (off.errors.empty() ? "" : off.errors[0]);
+  EXPECT_TRUE(mentions(off.errors, "WEFT_GPU_IPC is off"));
+}
+
 TEST(GpuTools, PerfWithoutAGpuSaysSo) {
   const Ran ran =
       run_line("LD_LIBRARY_PATH=/nowhere {weft} perf allreduce --ranks 2 --memory device");

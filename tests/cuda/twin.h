@@ -1,7 +1,7 @@
 // twin: a libcuda.so.1 of our own, which plays GPUs with host memory, and what a test tells it.
 //
-// Memory of a GPU is an anonymous mapping that this process may not touch except inside the twin: so
-// a test fails at once where the engine reads memory of a GPU itself. Streams are queues. What is
+// Memory of a GPU is a mapping that this process may not touch except inside the twin: so a test fails
+// at once where the engine reads memory of a GPU itself. Other processes map it by its handle. Streams are queues. What is
 // queued runs when the test says so, in order, or at once after twin_run_at_once(true).
 //
 // It is built several times (CMakeLists.txt): how many GPUs there are, of which version the driver is,
@@ -29,6 +29,8 @@ int twin_queued();
 // Holds a stream by a piece of work that ends with twin_release().
 void twin_hold(void* stream);
 void twin_release(void* stream);
+// Whether what is allocated from now on is memory of a pool, which no other process can map.
+void twin_give_pool_memory(int gives);
 // Whether the stream is being captured.
 void twin_capture(void* stream, int is_capturing);
 // Reads and writes memory of a GPU.

@@ -30,6 +30,7 @@ class Twin {
   decltype(&twin_hold) hold = nullptr;
   decltype(&twin_release) release = nullptr;
   decltype(&twin_capture) capture = nullptr;
+  decltype(&twin_give_pool_memory) give_pool_memory = nullptr;
 
   // False: it is a driver, and a test that tells the twin what to do cannot run.
   [[nodiscard]] bool is_played() const { return run != nullptr; }
@@ -63,6 +64,17 @@ class Twin {
     const Current current(*this, device % devices_);
     EXPECT_EQ(copy_in_(reinterpret_cast<std::uintptr_t>(gpu), host, bytes, stream), 0);
   }
+  // Queues a copy from memory of the GPU.
+  void copy_out(int device, void* host, const void* gpu, std::size_t bytes, void* stream) const {
+    const Current current(*this, device % devices_);
+    EXPECT_EQ(copy_out_(host, reinterpret_cast<std::uintptr_t>(gpu), bytes, stream), 0);
+  }
+  // Waits for what is queued; the twin runs it when its stream is not held.
+  void synchronize(int device, void* stream) const {
+    if (is_played()) return;
+    const Current current(*this, device % devices_);
+    EXPECT_EQ(stream_synchronize_(stream), 0);
+  }
 
  private:
   class Current {
@@ -95,6 +107,7 @@ class Twin {
       find("twin_hold", hold);
       find("twin_release", release);
       find("twin_capture", capture);
+      find("twin_give_pool_memory", give_pool_memory);
       find("twin_read", read_);
       find("twin_write", write_);
       find("twin_reset", reset_);
@@ -102,6 +115,7 @@ class Twin {
       find_driver("cuMemcpyDtoH", copy_from_);
       find_driver("cuMemcpyHtoD", copy_to_);
       find_driver("cuCtxSynchronize", synchronize_);
+      find_driver("cuStreamSynchronize", stream_synchronize_);
       int (*count)(int*) = nullptr;
       find_driver("cuInit", init_);
       find_driver("cuDeviceGetCount", count);
@@ -114,6 +128,7 @@ class Twin {
     find_driver("cuCtxPopCurrent", pop_);
     find_driver("cuStreamCreate", stream_create_);
     find_driver("cuMemcpyHtoDAsync", copy_in_);
+    find_driver("cuMemcpyDtoHAsync", copy_out_);
   }
   template <typename Function>
   void find(const char* name, Function& function) {
@@ -137,6 +152,8 @@ class Twin {
   int (*copy_from_)(void*, std::uint64_t, std::size_t) = nullptr;
   int (*copy_to_)(std::uint64_t, const void*, std::size_t) = nullptr;
   int (*synchronize_)() = nullptr;
+  int (*stream_synchronize_)(void*) = nullptr;
+  int (*copy_out_)(void*, std::uint64_t, std::size_t, void*) = nullptr;
   int (*init_)(unsigned) = nullptr;
   int (*retain_)(void**, int) = nullptr;
   int (*push_)(void*) = nullptr;

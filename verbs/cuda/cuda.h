@@ -29,14 +29,11 @@
 #include <vector>
 
 #include "verbs/base/base.h"
+#include "verbs/cuda/gpu_memory.h"
+#include "verbs/cuda/shared.h"
 
 namespace weft {
 
-// Memory that only a GPU reads. Managed and pinned memory are for a CPU, too.
-struct GpuMemory {
-  int device = 0;           // by CUDA's number
-  void* context = nullptr;  // CUDA's
-};
 // Whether this process has loaded the driver, and it can be used. Costs some ten nanoseconds.
 [[nodiscard]] bool is_cuda_loaded();
 // Nothing: host memory, or none that the driver knows. An error: the driver cannot tell, as after the
@@ -91,6 +88,9 @@ class GpuQueue {
   // The queue for copies to memory of this GPU. It is another one: a copy from the GPU may wait for
   // a stream that waits for a copy to the GPU.
   static Result<std::shared_ptr<GpuQueue>> into(const GpuMemory& memory);
+  // Makes the queue for copies to memory of this GPU, and what its marks need, before a stream is held:
+  // the driver makes nothing new while another thread waits in it for such a stream.
+  static Status prepare(const GpuMemory& memory);
   virtual ~GpuQueue() = default;
 
   // What is queued here later runs behind what the stream has now. invalid_argument: the stream is
@@ -103,8 +103,8 @@ class GpuQueue {
   // Runs a kernel on `blocks` blocks of `threads` threads. `arguments` is its one parameter, which is
   // copied.
   virtual Status launch(void* function, unsigned blocks, unsigned threads, void* arguments) = 0;
-  // A mark behind all that is queued now. `wake` is called by a thread of the driver when it is
-  // over, and must not call CUDA.
+  // A mark behind all that is queued now. `wake` is called by the module's thread when it is over, and
+  // must not call CUDA.
   virtual Result<std::unique_ptr<GpuMark>> mark(std::function<void()> wake) = 0;
 };
 
@@ -117,8 +117,11 @@ class GpuGate {
   // Lets the stream go on. Any thread.
   virtual void open() = 0;
 };
-// unavailable: streams of this GPU cannot wait for a word.
-[[nodiscard]] Result<std::unique_ptr<GpuGate>> make_gpu_gate(const GpuMemory& memory);
+// It opens by itself at `end_ns` (now_ns()), by the module's thread: the driver makes a thread that
+// works for the operation wait for another thread that frees memory, and that one waits for all
+// streams.
+[[nodiscard]] Result<std::unique_ptr<GpuGate>> make_gpu_gate(const GpuMemory& memory,
+                                                             std::int64_t end_ns);
 
 // Memory of the shared heap that the driver has pinned, so that copies to and from GPUs run at the
 // rate of the bus, and peers read it in place. Blocks are kept and used again.
@@ -144,6 +147,30 @@ class PinnedBlock {
   std::size_t bytes_ = 0;
 };
 
+// Memory of a GPU that other processes can map. Blocks are kept and used again.
+class DeviceBlock {
+ public:
+  [[nodiscard]] static Result<DeviceBlock> take(std::size_t bytes, const GpuMemory& gpu);
+  DeviceBlock() = default;
+  DeviceBlock(DeviceBlock&& other) noexcept { *this = std::move(other); }
+  DeviceBlock& operator=(DeviceBlock&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(gpu_, other.gpu_);
+    return *this;
+  }
+  DeviceBlock(const DeviceBlock&) = delete;
+  DeviceBlock& operator=(const DeviceBlock&) = delete;
+  ~DeviceBlock();
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  GpuMemory gpu_;
+};
+
 // The address by which this GPU reads and writes memory of a CPU that is pinned, or memory of a peer's
 // heap, which is pinned when it is first asked for. Null: it cannot.
 [[nodiscard]] const void* gpu_view(const GpuMemory& gpu, const void* memory, std::size_t bytes);
@@ -152,6 +179,7 @@ class PinnedBlock {
 struct GpuCounts {
   std::uint64_t copies_out = 0, copies_in = 0;
   std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t bytes_inside = 0;  // from memory of GPUs to memory of GPUs, without kernels
   std::uint64_t launches = 0;      // of kernels
   std::uint64_t pinned_bytes = 0;  // that blocks hold now
 };

@@ -85,19 +85,23 @@ Result<Driver> open(void* library) {
       .find("cuMemcpyDtoHAsync", driver.copy_out)
       .find("cuMemcpyHtoDAsync", driver.copy_in)
       .find("cuMemcpyDtoDAsync", driver.copy_inside)
+      .find("cuDeviceGetUuid", driver.device_uuid)
+      .find("cuDeviceCanAccessPeer", driver.can_access_peer)
+      .find("cuCtxEnablePeerAccess", driver.enable_peer_access)
+      .find("cuIpcGetMemHandle", driver.ipc_handle)
+      .find("cuIpcOpenMemHandle", driver.ipc_open)
+      .find("cuIpcCloseMemHandle", driver.ipc_close)
       .find("cuStreamCreate", driver.stream_create)
       .find("cuStreamWaitEvent", driver.stream_wait_event)
       .find("cuStreamWaitValue32", driver.stream_wait_value)
       .find("cuStreamIsCapturing", driver.stream_is_capturing)
-      .find("cuLaunchHostFunc", driver.launch_host)
       .find("cuModuleLoadData", driver.module_load)
       .find("cuModuleGetFunction", driver.module_function)
       .find("cuLaunchKernel", driver.launch)
       .find("cuEventCreate", driver.event_create)
       .find("cuEventRecord", driver.event_record)
       .find("cuEventQuery", driver.event_query)
-      .find("cuEventSynchronize", driver.event_wait)
-      .find("cuEventDestroy", driver.event_destroy);
+      .find("cuEventSynchronize", driver.event_wait);
   if (!finder.missing().empty()) {
     return unavailable(fmt::format("{} of CUDA {} lacks {} of CUDA {}", kLibrary,
                                    version_text(driver.version), finder.missing(),

@@ -1,6 +1,7 @@
 // driver: the functions of libcuda.so.1, with declarations of our own. Internal to the module.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,8 +18,16 @@ inline constexpr Answer kOutOfMemory = 2;
 inline constexpr Answer kNotInitialized = 3;
 inline constexpr Answer kDeinitialized = 4;
 inline constexpr Answer kNotReady = 600;
+inline constexpr Answer kPeerAccessIsOn = 704;
 inline constexpr Answer kAlreadyRegistered = 712;
 inline constexpr Answer kNotSupported = 801;
+
+// Names a GPU on all processes of a machine.
+using DeviceId = std::array<std::byte, 16>;
+// Names an allocation to other processes.
+struct IpcHandle {
+  std::array<std::byte, 64> bytes{};
+};
 
 // The driver must be of this version or newer: 11.8.
 inline constexpr int kLeastVersion = 11'080;
@@ -51,11 +60,17 @@ struct Driver {
   Answer (*copy_in)(Pointer gpu, const void* host, std::size_t bytes, void* stream);
   Answer (*copy_inside)(Pointer to, Pointer from, std::size_t bytes, void* stream);
 
+  Answer (*device_uuid)(DeviceId* id, int device);
+  Answer (*can_access_peer)(int* can, int device, int peer);
+  Answer (*enable_peer_access)(void* peer_context, unsigned flags);
+  Answer (*ipc_handle)(IpcHandle* handle, Pointer memory);
+  Answer (*ipc_open)(Pointer* memory, IpcHandle handle, unsigned flags);
+  Answer (*ipc_close)(Pointer memory);
+
   Answer (*stream_create)(void** stream, unsigned flags);
   Answer (*stream_wait_event)(void* stream, void* event, unsigned flags);
   Answer (*stream_wait_value)(void* stream, Pointer word, std::uint32_t value, unsigned flags);
   Answer (*stream_is_capturing)(void* stream, int* status);
-  Answer (*launch_host)(void* stream, void (*call)(void*), void* argument);
   Answer (*module_load)(void** module, const void* image);
   Answer (*module_function)(void** function, void* module, const char* name);
   Answer (*launch)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -65,7 +80,6 @@ struct Driver {
   Answer (*event_record)(void* event, void* stream);
   Answer (*event_query)(void* event);
   Answer (*event_wait)(void* event);
-  Answer (*event_destroy)(void* event);
 };
 
 // The driver, if the process has loaded it and it can be used; else nullptr. Neither loads nor

@@ -45,7 +45,7 @@ Status pin(std::byte* data, std::size_t bytes, const GpuMemory& gpu) {
 // the driver may end it, which must not call the driver.
 void trim(Pool& all, const GpuMemory& gpu) {
   const cuda::Driver* const driver = cuda::loaded_driver();
-  while (driver != nullptr && all.kept > kMostKept) {
+  while (driver != nullptr && all.kept > kMostKept && cuda::closed_gates() == 0) {
     const auto largest = std::ranges::find_if(
         all.free.rbegin(), all.free.rend(), [](const auto& each) { return !each.second.empty(); });
     if (largest == all.free.rend()) return;

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <utility>
 
+#include "verbs/cuda/chunks.h"
 #include "verbs/cuda/counts.h"
 #include "verbs/cuda/cuda.h"
 #include "verbs/cuda/driver.h"
+#include "verbs/cuda/watcher.h"
 
 namespace weft {
 namespace {
@@ -16,8 +18,7 @@ using cuda::Current;
 using cuda::Driver;
 using cuda::status_of;
 
-constexpr unsigned kNonBlocking = 1;    // beside the default stream
-constexpr unsigned kWithoutTiming = 2;  // of an event
+constexpr unsigned kNonBlocking = 1;  // beside the default stream
 constexpr unsigned kWaitGreaterEqual = 0;
 constexpr int kNotCapturing = 0;
 
@@ -29,64 +30,31 @@ std::string gpu_text(const GpuMemory& memory) {
   return fmt::format("GPU {}", memory.device);
 }
 
-// An event that ends with this object.
-class GpuEvent {
- public:
-  static Result<GpuEvent> record(const Driver& driver, const GpuMemory& memory, void* stream,
-                                 const std::string& what) {
-    GpuEvent event(driver, memory);
-    const Current current(driver, memory.context);
-    WEFT_RETURN_IF_ERROR(status_of(driver, current.answer(), what));
-    WEFT_RETURN_IF_ERROR(
-        status_of(driver, driver.event_create(&event.handle_, kWithoutTiming), what));
-    WEFT_RETURN_IF_ERROR(status_of(driver, driver.event_record(event.handle_, stream), what));
-    return event;
-  }
-  GpuEvent(GpuEvent&& other) noexcept
-      : driver_(other.driver_),
-        memory_(other.memory_),
-        handle_(std::exchange(other.handle_, nullptr)) {}
-  GpuEvent& operator=(GpuEvent&&) = delete;
-  ~GpuEvent() {
-    if (handle_ == nullptr) return;
-    const Current current(*driver_, memory_.context);
-    (void)driver_->event_destroy(handle_);
-  }
-  [[nodiscard]] void* handle() const { return handle_; }
-
- private:
-  GpuEvent(const Driver& driver, const GpuMemory& memory) : driver_(&driver), memory_(memory) {}
-  const Driver* driver_;
-  GpuMemory memory_;
-  void* handle_ = nullptr;
-};
-
 class Mark final : public GpuMark {
  public:
-  Mark(const Driver& driver, const GpuMemory& memory, GpuEvent event)
-      : driver_(driver), memory_(memory), event_(std::move(event)) {}
+  Mark(const Driver& driver, const GpuMemory& memory, std::shared_ptr<const cuda::Recorded> event,
+       std::shared_ptr<cuda::Waker> waker)
+      : driver_(driver), memory_(memory), event_(std::move(event)), waker_(std::move(waker)) {}
 
   bool is_over() override {
     if (is_over_) return true;
-    const Current current(driver_, memory_.context);
-    const cuda::Answer answer = current.answer() == cuda::kSuccess
-                                    ? driver_.event_query(event_.handle())
-                                    : current.answer();
+    const cuda::Answer answer = event_->look();
     if (answer == cuda::kNotReady) return false;
     is_over_ = true;
     status_ = status_of(driver_, answer, gpu_text(memory_));
+    waker_->ring();  // others may wait for it, and what it holds is free
     return true;
   }
   [[nodiscard]] Status status() const override { return status_; }
   void wait() override {
-    const Current current(driver_, memory_.context);
-    if (!is_over_) (void)driver_.event_wait(event_.handle());
+    if (!is_over_) event_->wait();
   }
 
  private:
   const Driver& driver_;
   const GpuMemory memory_;
-  GpuEvent event_;
+  const std::shared_ptr<const cuda::Recorded> event_;
+  const std::shared_ptr<cuda::Waker> waker_;
   bool is_over_ = false;
   Status status_;
 };
@@ -111,28 +79,38 @@ class Queue final : public GpuQueue {
                         " is being captured into a graph, and an operation with other ranks "
                         "cannot be a part of one");
     }
-    WEFT_ASSIGN(const GpuEvent event, GpuEvent::record(driver_, memory_, stream.handle, what));
+    WEFT_ASSIGN(const std::shared_ptr<cuda::Recorded> event,
+                cuda::Recorded::in(driver_, memory_.context, stream.handle, what));
     const Current current(driver_, memory_.context);
-    return status_of(driver_, driver_.stream_wait_event(stream_, event.handle(), 0), what);
+    return status_of(driver_, driver_.stream_wait_event(stream_, event->event(), 0), what);
   }
 
   Status copy_out(void* host, const void* gpu, std::size_t bytes) override {
     cuda::counts().copies_out.fetch_add(1, std::memory_order_relaxed);
     cuda::counts().bytes_out.fetch_add(bytes, std::memory_order_relaxed);
     const Current current(driver_, memory_.context);
-    return status_of(driver_, driver_.copy_out(host, address(gpu), bytes, stream_),
-                     fmt::format("{}: copy {} bytes from {}", gpu_text(memory_), bytes, gpu));
+    return cuda::copy_in_chunks(host, bytes, [&](std::size_t at, std::size_t part) {
+      return status_of(
+          driver_,
+          driver_.copy_out(static_cast<std::byte*>(host) + at, address(gpu) + at, part, stream_),
+          fmt::format("{}: copy {} bytes from {}", gpu_text(memory_), bytes, gpu));
+    });
   }
 
   Status copy_in(void* gpu, const void* host, std::size_t bytes) override {
     cuda::counts().copies_in.fetch_add(1, std::memory_order_relaxed);
     cuda::counts().bytes_in.fetch_add(bytes, std::memory_order_relaxed);
     const Current current(driver_, memory_.context);
-    return status_of(driver_, driver_.copy_in(address(gpu), host, bytes, stream_),
-                     fmt::format("{}: copy {} bytes to {}", gpu_text(memory_), bytes, gpu));
+    return cuda::copy_in_chunks(host, bytes, [&](std::size_t at, std::size_t part) {
+      return status_of(driver_,
+                       driver_.copy_in(address(gpu) + at, static_cast<const std::byte*>(host) + at,
+                                       part, stream_),
+                       fmt::format("{}: copy {} bytes to {}", gpu_text(memory_), bytes, gpu));
+    });
   }
 
   Status copy_inside(void* to, const void* from, std::size_t bytes) override {
+    cuda::counts().bytes_inside.fetch_add(bytes, std::memory_order_relaxed);
     const Current current(driver_, memory_.context);
     return status_of(driver_, driver_.copy_inside(address(to), address(from), bytes, stream_),
                      fmt::format("{}: copy {} bytes from {}", gpu_text(memory_), bytes, from));
@@ -149,22 +127,14 @@ class Queue final : public GpuQueue {
 
   Result<std::unique_ptr<GpuMark>> mark(std::function<void()> wake) override {
     const std::string what = gpu_text(memory_);
-    WEFT_ASSIGN(GpuEvent event, GpuEvent::record(driver_, memory_, stream_, what));
-    auto call = std::make_unique<std::function<void()>>(std::move(wake));
-    const Current current(driver_, memory_.context);
-    WEFT_RETURN_IF_ERROR(
-        status_of(driver_, driver_.launch_host(stream_, &Queue::call, call.get()), what));
-    (void)call.release();  // call() has it
-    return std::unique_ptr<GpuMark>(std::make_unique<Mark>(driver_, memory_, std::move(event)));
+    WEFT_ASSIGN(const std::shared_ptr<cuda::Recorded> event,
+                cuda::Recorded::in(driver_, memory_.context, stream_, what));
+    auto waker = std::make_shared<cuda::Waker>(std::move(wake));
+    WEFT_RETURN_IF_ERROR(cuda::watch(event, waker));
+    return std::unique_ptr<GpuMark>(std::make_unique<Mark>(driver_, memory_, event, waker));
   }
 
  private:
-  static void call(void* argument) {
-    const std::unique_ptr<std::function<void()>> wake(
-        static_cast<std::function<void()>*>(argument));
-    (*wake)();
-  }
-
   const Driver& driver_;
   const GpuMemory memory_;
   void* const stream_;  // lives as long as the process
@@ -209,35 +179,59 @@ Result<Word> take_word(const Driver& driver, const GpuMemory& memory) {
   return word;
 }
 
-class Gate final : public GpuGate {
+// A word that is in use.
+class Held {
  public:
-  Gate(const Driver& driver, const GpuMemory& memory, const Word& word)
-      : driver_(driver), memory_(memory), word_(word) {
+  explicit Held(Word word) : word_(word) {
     ++word_.value;
+    cuda::closed_gates().fetch_add(1);
   }
-  ~Gate() override {
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
     open();
     Words& all = words();
     const std::lock_guard lock(all.mutex);
     all.free.push_back(word_);
   }
+  void open() {
+    if (word_.host->exchange(word_.value, std::memory_order_release) != word_.value)
+      cuda::closed_gates().fetch_sub(1);
+  }
+  [[nodiscard]] const Word& word() const { return word_; }
+
+ private:
+  Word word_;
+};
+
+class Gate final : public GpuGate {
+ public:
+  Gate(const Driver& driver, const GpuMemory& memory, std::shared_ptr<Held> held)
+      : driver_(driver), memory_(memory), held_(std::move(held)) {}
+
   Status hold(Stream stream) override {
     const std::string what = fmt::format("{}: the stream {}", gpu_text(memory_), stream.handle);
+    const Word& word = held_->word();
     const Current current(driver_, memory_.context);
     WEFT_RETURN_IF_ERROR(status_of(driver_, current.answer(), what));
     return status_of(
-        driver_,
-        driver_.stream_wait_value(stream.handle, word_.gpu, word_.value, kWaitGreaterEqual), what);
+        driver_, driver_.stream_wait_value(stream.handle, word.gpu, word.value, kWaitGreaterEqual),
+        what);
   }
-  void open() override { word_.host->store(word_.value, std::memory_order_release); }
+  void open() override { held_->open(); }
 
  private:
   const Driver& driver_;
   const GpuMemory memory_;
-  Word word_;
+  const std::shared_ptr<Held> held_;
 };
 
 }  // namespace
+
+std::atomic<int>& cuda::closed_gates() {
+  static std::atomic<int> gates{0};
+  return gates;
+}
 
 cuda::Counts& cuda::counts() {
   static Counts counts;
@@ -246,8 +240,9 @@ cuda::Counts& cuda::counts() {
 
 GpuCounts gpu_counts() {
   const cuda::Counts& counts = cuda::counts();
-  return {counts.copies_out.load(), counts.copies_in.load(), counts.bytes_out.load(),
-          counts.bytes_in.load(),   counts.launches.load(),  counts.pinned_bytes.load()};
+  return {counts.copies_out.load(),  counts.copies_in.load(),    counts.bytes_out.load(),
+          counts.bytes_in.load(),    counts.bytes_inside.load(), counts.launches.load(),
+          counts.pinned_bytes.load()};
 }
 
 namespace {
@@ -282,14 +277,26 @@ Result<std::shared_ptr<GpuQueue>> GpuQueue::out_of(const GpuMemory& memory, Stre
   return queue_of(memory, 1 + number % kQueues);
 }
 
+Status GpuQueue::prepare(const GpuMemory& memory) {
+  constexpr std::size_t kMarks = 32;  // more than an operation has at once
+  WEFT_RETURN_IF_ERROR(into(memory).status());
+  WEFT_ASSIGN(const Driver* driver, cuda::load_driver());
+  return cuda::Recorded::reserve(*driver, memory.context, kMarks, gpu_text(memory));
+}
+
 Result<std::shared_ptr<GpuQueue>> GpuQueue::into(const GpuMemory& memory) {
   return queue_of(memory, 0);
 }
 
-Result<std::unique_ptr<GpuGate>> make_gpu_gate(const GpuMemory& memory) {
+Result<std::unique_ptr<GpuGate>> make_gpu_gate(const GpuMemory& memory, std::int64_t end_ns) {
   WEFT_ASSIGN(const Driver* driver, cuda::load_driver());
   WEFT_ASSIGN(const Word word, take_word(*driver, memory));
-  return std::unique_ptr<GpuGate>(std::make_unique<Gate>(*driver, memory, word));
+  auto held = std::make_shared<Held>(word);
+  const std::weak_ptr<Held> later = held;
+  WEFT_RETURN_IF_ERROR(cuda::watch_until(end_ns, later, [later] {
+    if (const std::shared_ptr<Held> still = later.lock()) still->open();
+  }));
+  return std::unique_ptr<GpuGate>(std::make_unique<Gate>(*driver, memory, std::move(held)));
 }
 
 }  // namespace weft

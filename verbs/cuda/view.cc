@@ -5,6 +5,8 @@
 #include <mutex>
 #include <vector>
 
+#include "verbs/cuda/chunks.h"
+#include "verbs/cuda/counts.h"
 #include "verbs/cuda/cuda.h"
 #include "verbs/cuda/driver.h"
 #include "verbs/memory/memory.h"
@@ -12,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uintptr_t kChunkBytes = std::uintptr_t{2} << 20;
+using cuda::kChunkBytes;
 constexpr unsigned kForAllContexts = 1, kMapped = 2;
 
 // Never destroyed, as pinned blocks.
@@ -43,8 +45,9 @@ bool is_pinned(const cuda::Driver& driver, std::uintptr_t address) {
          type == kHost && is_pinned_in_place(driver, address);
 }
 
-// The mutex is held.
+// The mutex is held. Nothing is pinned while a stream is held (counts.h): the CPU has to do it then.
 bool has_chunk(Views& all, const cuda::Driver& driver, std::uintptr_t chunk, bool is_of_peer) {
+  if (!all.chunks.contains(chunk) && cuda::closed_gates() != 0) return false;
   const auto [found, is_new] = all.chunks.emplace(chunk, false);
   if (is_new && is_of_peer) {
     const cuda::Answer answer = driver.host_register(reinterpret_cast<void*>(chunk), kChunkBytes,

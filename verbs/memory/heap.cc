@@ -125,7 +125,7 @@ Result<std::unique_ptr<Heap>> Heap::open(const HeapOptions& options) {
   heap->large_.give(0, identity.bytes);
   WEFT_ASSIGN(void* mark, heap->allocate(sizeof(HeapMark)));
   invariant(mark == heap->base_, "the heap's mark is its first allocation");
-  *static_cast<HeapMark*>(mark) = HeapMark{HeapMark::kMagic, identity.nonce};
+  new (mark) HeapMark{HeapMark::kMagic, identity.nonce, 0};
   return heap;
 }
 
@@ -214,13 +214,36 @@ Result<void*> Heap::allocate(std::size_t bytes) {
   return base_ + *offset;
 }
 
+Result<void*> Heap::reserve(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > identity_.bytes) return no_room(bytes);
+  // Never small, so that deallocate() takes the way of large blocks.
+  const std::uint64_t size = round_up(std::max<std::uint64_t>(bytes, kLargeRequest), kHugePage);
+  const auto offset = large_.take(size, kHugePage);
+  if (!offset) return no_room(size);
+  blocks_[*offset] = {size, 0, false};
+  return base_ + *offset;
+}
+
+Result<std::byte*> Heap::board() {
+  auto& board = reinterpret_cast<HeapMark*>(base_)->board;
+  if (board.load(std::memory_order_acquire) == 0) {
+    WEFT_ASSIGN(void* made, allocate(kBoardBytes));
+    const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(made) - base_);
+    std::uint64_t none = 0;
+    if (!board.compare_exchange_strong(none, offset, std::memory_order_acq_rel)) deallocate(made);
+  }
+  return base_ + board.load(std::memory_order_acquire);
+}
+
 void Heap::deallocate(void* pointer) {
   const std::lock_guard lock(mutex_);
   const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(pointer) - base_);
   const auto found = blocks_.find(offset);
   invariant(found != blocks_.end(), "weft::deallocate of memory that weft::allocate did not give");
-  const auto [size, huge] = found->second;
+  const auto [size, huge, has_pages] = found->second;
   blocks_.erase(found);
+  if (!has_pages) return large_.give(offset, size);
   allocated_ -= size;
   if (size < kLargeRequest) {
     small_.give(offset, size);  // the arena keeps its pages, and registrations of them stay right

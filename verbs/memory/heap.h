@@ -1,6 +1,7 @@
 // Heap: the one shared segment of this process, and the allocator over it. Internal to the module.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -24,6 +25,7 @@ struct HeapMark {
   static constexpr std::uint64_t kMagic = 0x57454654'48454150;  // "WEFTHEAP"
   std::uint64_t magic;
   std::uint64_t nonce;
+  std::atomic<std::uint64_t> board;  // offset of the heap's board; 0: it has none yet
 };
 
 class Heap {
@@ -34,6 +36,9 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   Result<void*> allocate(std::size_t bytes);
+  // Addresses without pages. deallocate() gives them back.
+  Result<void*> reserve(std::size_t bytes);
+  Result<std::byte*> board();
   void deallocate(void* pointer);
   // Called at the beginning and at the end of a HeapHold.
   void hold(std::uint64_t offset, std::uint64_t bytes);
@@ -50,6 +55,7 @@ class Heap {
   struct Block {
     std::uint64_t bytes;
     std::uint64_t huge;
+    bool has_pages = true;
   };
 
   // A huge page that is held.

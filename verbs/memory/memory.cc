@@ -91,6 +91,16 @@ void deallocate(void* pointer) {
   made->deallocate(pointer);
 }
 
+Result<void*> reserve_heap_addresses(std::size_t bytes) {
+  WEFT_ASSIGN(Heap * made, heap());
+  return made->reserve(bytes);
+}
+
+Result<std::byte*> heap_board() {
+  WEFT_ASSIGN(Heap * made, heap());
+  return made->board();
+}
+
 HeapUsage heap_usage() {
   Heap* made = process_heap().heap.load(std::memory_order_acquire);
   return made == nullptr ? HeapUsage{} : made->usage();

@@ -85,6 +85,15 @@ inline constexpr std::uint64_t kNotInHeap = ~std::uint64_t{0};
 // The address of an offset in this process's own heap.
 [[nodiscard]] void* heap_address(std::uint64_t offset);
 
+// Addresses of the heap without pages, for what peers know by an address and find elsewhere: memory
+// of a GPU. Nobody may touch them. deallocate() gives them back.
+[[nodiscard]] Result<void*> reserve_heap_addresses(std::size_t bytes);
+
+// A part of the heap that peers find without being told where it is (PeerHeap::board()). Zero at
+// first; what stands there is agreed between processes that share it.
+inline constexpr std::size_t kBoardBytes = std::size_t{64} << 10;
+[[nodiscard]] Result<std::byte*> heap_board();
+
 // Keeps pages of the heap that are registered with a device, so that peers may go on using the
 // registration. A registration means pages and not addresses. While a hold lives, deallocate()
 // keeps the pages that it covers, and allocate() clears them before it gives them out again.
@@ -130,6 +139,14 @@ class PeerHeap {
     return offset <= bytes_ && bytes <= bytes_ - offset ? base_ + offset : nullptr;
   }
   [[nodiscard]] bool is_own() const { return !mapped_; }
+  // Tells heaps apart.
+  [[nodiscard]] std::uint64_t nonce() const { return identity_.nonce; }
+  // Offset of memory in it.
+  [[nodiscard]] std::uint64_t offset_of(const void* memory) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - base_);
+  }
+  // heap_board() of the owner; null: it has none yet.
+  [[nodiscard]] const std::byte* board() const;
   // process_here() of the owner.
   [[nodiscard]] pid_t process() const { return process_here(identity_); }
   // A descriptor that is readable or hung up once the owner has ended. Invalid for our own process,

@@ -117,6 +117,12 @@ std::shared_ptr<const PeerHeap> PeerHeap::around(const void* memory, std::size_t
   return nullptr;
 }
 
+const std::byte* PeerHeap::board() const {
+  const auto& mark = *reinterpret_cast<const HeapMark*>(base_);
+  const std::uint64_t offset = mark.board.load(std::memory_order_acquire);
+  return offset == 0 ? nullptr : static_cast<const std::byte*>(at(offset, kBoardBytes));
+}
+
 PeerHeap::~PeerHeap() {
   if (mapped_) munmap(base_, bytes_);
 }

@@ -29,6 +29,7 @@ void bind_choices(nb::module_& module) {
       .value("automatic", HugePageUse::automatic)
       .value("off", HugePageUse::off);
   nb::enum_<GpuSums>(module, "GpuSums", "Who adds up tensors in memory of GPUs.")
+      .value("automatic", GpuSums::automatic)
       .value("host", GpuSums::host)
       .value("gpu", GpuSums::gpu);
   nb::enum_<ForeignPath>(module, "ForeignPath", "How memory outside of Weft's segments is read.")
@@ -127,6 +128,7 @@ void bind_config(nb::module_& module) {
       .def_rw("huge_pages", &Config::huge_pages)
       .def_rw("foreign", &Config::foreign)
       .def_rw("gpu_sums", &Config::gpu_sums)
+      .def_rw("gpu_ipc", &Config::gpu_ipc)
       .def_rw("topo_check", &Config::topo_check)
       .def_rw("trace", &Config::trace)
       .def_rw("metrics", &Config::metrics)

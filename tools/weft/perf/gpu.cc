@@ -1,8 +1,11 @@
 // Tensors of a GPU for `weft perf --memory device`.
 #include "tools/weft/perf/gpu.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "engine/gpu_kernels/gpu_kernels.h"
 
 namespace weft {
 namespace {
@@ -43,7 +46,8 @@ GpuTensors::GpuTensors(GpuTensors&& other) noexcept
       x_(std::exchange(other.x_, nullptr)),
       y_(std::exchange(other.y_, nullptr)),
       pinned_x_(std::move(other.pinned_x_)),
-      pinned_y_(std::move(other.pinned_y_)) {}
+      pinned_y_(std::move(other.pinned_y_)),
+      terms_(std::move(other.terms_)) {}
 
 GpuTensors::~GpuTensors() {
   (void)deallocate(x_, device_);
@@ -99,6 +103,36 @@ Subject GpuTensors::copies() {
       WEFT_RETURN_IF_ERROR(in->copy_in(y_, pinned_y_.data(), y_bytes_));
       WEFT_RETURN_IF_ERROR(finish(*out));
       WEFT_RETURN_IF_ERROR(finish(*in));
+    }
+    return {};
+  };
+  return subject;
+}
+
+Result<Subject> GpuTensors::inside(DataType type, std::size_t terms) {
+  Subject subject;
+  const std::optional<GpuMemory> memory = gpu_memory(y());
+  if (!memory || y_bytes_ == 0) {
+    subject.run = [](int) { return Status(); };
+    return subject;
+  }
+  while (terms_.size() < std::max<std::size_t>(terms, 1)) {
+    WEFT_ASSIGN(DeviceBlock block, DeviceBlock::take(y_bytes_, *memory));
+    terms_.push_back(std::move(block));
+  }
+  WEFT_ASSIGN(const GpuKernels* kernels, GpuKernels::of(*memory));
+  WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(*memory));
+  std::vector<Term> from;
+  for (const DeviceBlock& block : terms_) from.push_back({block.data(), 0.5});
+  subject.run = [this, type, kernels, queue, from](int times) -> Status {
+    for (int i = 0; i < times; ++i) {
+      if (from.size() == 1) {
+        WEFT_RETURN_IF_ERROR(queue->copy_inside(y_, from[0].data, y_bytes_));
+      } else {
+        WEFT_RETURN_IF_ERROR(kernels->combine(*queue, type, Reduction::weighted_sum, from, y_,
+                                              y_bytes_ / size_of(type)));
+      }
+      WEFT_RETURN_IF_ERROR(finish(*queue));
     }
     return {};
   };

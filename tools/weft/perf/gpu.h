@@ -1,7 +1,9 @@
-// gpu: the same operation on memory of a GPU, and the copies that it cannot do without.
+// gpu: the same operation on memory of a GPU, and what it cannot do without: the copies to the host and
+// back, or, where ranks read each other's memory, what the sums or copies cost on a GPU's own memory.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "tools/weft/perf/contenders.h"
 #include "verbs/cuda/cuda.h"
@@ -26,6 +28,9 @@ class GpuTensors {
   [[nodiscard]] Subject around(Subject subject);
   // A copy of the input to pinned memory and one of a result from it, at once.
   [[nodiscard]] Subject copies();
+  // One sum of `terms` tensors of the GPU, or one copy of a tensor (terms: 1), as large as the output.
+  // All ranks do it at the same time, as they do the operation.
+  [[nodiscard]] Result<Subject> inside(DataType type, std::size_t terms);
 
  private:
   GpuTensors(const Tensors& host, std::size_t x_bytes, std::size_t y_bytes, Device device)
@@ -40,6 +45,7 @@ class GpuTensors {
   void* x_ = nullptr;
   void* y_ = nullptr;
   PinnedBlock pinned_x_, pinned_y_;
+  std::vector<DeviceBlock> terms_;  // of inside()
 };
 
 }  // namespace weft

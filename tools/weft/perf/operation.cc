@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/context/context.h"
+#include "engine/gpu/gpu.h"
 #include "tools/weft/perf/contenders.h"
 #include "tools/weft/perf/gpu.h"
 #include "tools/weft/perf/measure.h"
@@ -68,8 +69,14 @@ class OperationPerf {
     Row row;
     row.bytes = bytes;
     WEFT_ASSIGN(const bool has_limit, has_limit_of(tensors, row));
-    if (has_limit)
-      contenders.push_back({gpu ? gpu->copies() : cached.subject(), nullptr, false, {}});
+    Subject limit = gpu ? gpu->copies() : cached.subject();
+    if (gpu) {
+      WEFT_ASSIGN(row.reads_gpus, reads_gpus_of_peers(*gpu, calls));
+      if (row.reads_gpus) {
+        WEFT_ASSIGN(limit, gpu->inside(options_.type, terms_of(own)));
+      }
+    }
+    if (has_limit) contenders.push_back({limit, nullptr, false, {}});
     const bool streams = has_limit && !gpu && bytes >= kStreamingFrom;
     if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
     if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
@@ -82,8 +89,34 @@ class OperationPerf {
     return row;
   }
 
-  // The limit of memory of a GPU is what copying input and output takes, both at once. The floor
-  // is that of shared memory. Memory that Weft did not allocate can be read only where the
+  // Whether ranks read each other's memory of GPUs in place, as after the first few operations; on all
+  // ranks alike. Rank 0 may have nothing to send or to receive.
+  Result<bool> reads_gpus_of_peers(GpuTensors& gpu, OwnCalls& calls) {
+    constexpr int kUntilPeersHaveTried = 4;
+    Subject subject = gpu.around(calls.subject());
+    for (int lap = 0; lap < kUntilPeersHaveTried; ++lap) {
+      subject.rewrite(static_cast<std::uint64_t>(lap));
+      WEFT_RETURN_IF_ERROR(context_.barrier());
+      WEFT_RETURN_IF_ERROR(subject.run(1));
+    }
+    const std::uint64_t before = gpu_usage().with_stand_ins;
+    WEFT_RETURN_IF_ERROR(subject.run(1));
+    double mine = gpu_usage().with_stand_ins > before ? 1 : 0, any = 0;
+    WEFT_RETURN_IF_ERROR(context_.allreduce(in(&mine, 1), out(&any, 1), ReduceOp::max));
+    return any != 0;
+  }
+
+  // What a rank's GPU has to read: all sources of a sum; in an allreduce about two, as ranks divide the
+  // work.
+  [[nodiscard]] std::size_t terms_of(const Recipe& own) const {
+    constexpr std::size_t kMost = 8;
+    if (own.concatenates || own.sources.size() < 2) return 1;
+    return options_.collective == Workload::allreduce ? 2 : std::min(own.sources.size(), kMost);
+  }
+
+  // The limit of memory of a GPU is what copying input and output takes, both at once; where ranks
+  // read each other's memory, what a sum or a copy takes on a GPU's own. The floor is that of shared
+  // memory. Memory that Weft did not allocate can be read only where the
   // kernel permits it; the engine has another way then, which is no limit.
   Result<bool> has_limit_of(const Tensors& tensors, Row& row) {
     if (options_.on_gpu()) return tensors.count != 0;
@@ -121,6 +154,7 @@ class OperationPerf {
 
 Status perf_operation(const PerfOptions& options, const Config& config,
                       const std::shared_ptr<Store>& store) {
+  if (options.on_gpu()) WEFT_RETURN_IF_ERROR(gpu_devices().status());  // loads the driver
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
   WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
   Status status = OperationPerf(options, *context, *seat).run();

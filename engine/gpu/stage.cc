@@ -1,0 +1,304 @@
+// Stand-ins and blocks in place of memory of GPUs, and the copies between both.
+#include "engine/gpu/stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/gpu/ways_so_far.h"
+
+namespace weft {
+namespace {
+
+// A smaller operation goes through blocks: starting kernels on all ranks takes longer (docs/gpu.md).
+constexpr std::size_t kLeastShared = std::size_t{1} << 20;
+
+Span span_of(const Input& x) {
+  // The engine never writes to an input; Span is for both kinds.
+  return {const_cast<std::byte*>(static_cast<const std::byte*>(x.data)), x.count * size_of(x.type)};
+}
+Span span_of(const Output& y) {
+  return {static_cast<std::byte*>(y.data), y.count * size_of(y.type)};
+}
+
+Result<std::optional<GpuMemory>> gpu_of(const Span& span) {
+  if (span.bytes == 0) return std::optional<GpuMemory>();
+  return find_gpu_memory(span.data);
+}
+
+// Whether the operation writes this rank's output.
+bool has_result(const Request& request, Rank rank) {
+  switch (request.collective) {
+    case Collective::reduce:
+    case Collective::gather:
+      return request.root == rank;
+    case Collective::send:
+      return request.receives;
+    case Collective::barrier:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::shared_ptr<const PeerHeap> heap_of(const Contact& contact) {
+  const std::byte* const begin = contact.endpoint->view({PieceForm::view, 0, 1});
+  return begin == nullptr ? nullptr : PeerHeap::around(begin, 1);
+}
+
+bool are_over(const std::vector<std::unique_ptr<GpuMark>>& marks) {
+  return std::ranges::all_of(marks, [](const auto& mark) { return mark->is_over(); });
+}
+
+}  // namespace
+
+Status Stage::find(std::span<Request> requests) {
+  stream_ = requests.front().stream;
+  for (std::size_t each = 0; each < requests.size(); ++each) {
+    Request& request = requests[each];
+    Found found{.request = each, .x = span_of(request.input), .y = span_of(request.output)};
+    WEFT_ASSIGN(found.gpu_x, gpu_of(found.x));
+    WEFT_ASSIGN(found.gpu_y, gpu_of(found.y));
+    if (!found.gpu_x && !found.gpu_y) continue;
+    found.has_result = has_result(request, rank_);
+    if (found.gpu_x && found.gpu_y && found.x.overlaps(found.y)) {
+      const bool is_one = found.x.data == found.y.data && found.x.bytes == found.y.bytes;
+      found.is_shifted = !is_one;
+      if (is_one) request.input.data = found.y.end();
+    }
+    found_.push_back(std::move(found));
+  }
+  return {};
+}
+
+Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const> out) const {
+  const auto no = [](std::string text) { return Status(Code::unavailable, std::move(text)); };
+  std::size_t most = 0;
+  for (const Found& each : found_) most = std::max({most, each.x.bytes, each.y.bytes});
+  if (!options_.shares) return no("WEFT_GPU_IPC is off, or the operation has a name");
+  if (!combines_) return no("sums are the host's");
+  if (in.empty() && out.empty()) return no("there is no peer");
+  for (const Contact* peer : in)
+    if (!peer->endpoint->shares_memory())
+      return no(fmt::format("rank {} is on another machine", peer->rank));
+  for (const Contact* peer : out) {
+    const std::shared_ptr<const PeerHeap> heap =
+        peer->endpoint->shares_memory() ? heap_of(*peer) : nullptr;
+    if (heap == nullptr) return no(fmt::format("rank {} is on another machine", peer->rank));
+    for (const Found& each : found_) {
+      for (const auto& gpu : {each.gpu_x, each.gpu_y}) {
+        if (!gpu) continue;
+        if (const Status read = is_read_by(*gpu, *heap); !read.ok())
+          return no(fmt::format("rank {}: {}", peer->rank, read.text()));
+      }
+    }
+  }
+  if (most < kLeastShared) return no("the operation is small");
+  return {};
+}
+
+Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
+                    std::span<Contact* const> out) {
+  for (const Found& each : found_) {
+    // The sums are of the GPU that has the result; a rank without one may be told to send.
+    const std::optional<GpuMemory>& gpu = each.gpu_y ? each.gpu_y : each.gpu_x;
+    if (options_.sums == GpuSums::host) break;
+    const Status kernels = GpuKernels::of(*gpu).status();
+    if (!kernels.ok() && options_.sums == GpuSums::gpu) return kernels;
+    combines_ = kernels.ok();
+  }
+  if (found_.empty()) combines_ = true;
+  if (combines_ && options_.shares) {
+    for (const Found& each : found_)
+      for (const auto& gpu : {each.gpu_x, each.gpu_y})
+        if (gpu) (void)offer_gpu(*gpu);  // check_peers() has the error
+    const std::optional<GpuMemory> reader = gpu_for_sums();
+    for (const auto peers : {in, out}) {
+      for (const Contact* peer : peers) {
+        if (!reader || !peer->endpoint->shares_memory()) continue;
+        if (const auto heap = heap_of(*peer); heap != nullptr) try_gpus_of(heap, *reader);
+      }
+    }
+  }
+  if (found_.empty()) return {};
+  const Status peers = check_peers(in, out);
+  uses_stand_ins_ = peers.ok();
+  for (const Found& each : found_) WEFT_RETURN_IF_ERROR(place(requests[each.request], each));
+  written_.resize(outputs_.size());
+  note_way(peers);
+  WEFT_RETURN_IF_ERROR(begin_inputs(stream_));
+  for (Request& each : requests) each.stream.reset();  // the stage follows it
+  return {};
+}
+
+Status Stage::place(Request& request, const Found& found) {
+  if (found.is_shifted) return place_both(request, found);
+  if (found.gpu_x) {
+    const bool is_in_place = found.gpu_y && found.x.data == found.y.data;
+    WEFT_ASSIGN(const GpuOperand x, place_input(*found.gpu_x, found.x, is_in_place));
+    inputs_.push_back(x);
+    request.input.data = x.here;
+  }
+  if (found.gpu_y) {
+    WEFT_ASSIGN(const GpuOperand y, place_output(*found.gpu_y, found.y));
+    if (found.has_result) outputs_.push_back(y);
+    request.output.data = y.here;
+  }
+  return {};
+}
+
+// An input that is the output, too, is copied: peers read it while the output is written.
+Result<GpuOperand> Stage::place_input(const GpuMemory& gpu, const Span& x, bool is_output) {
+  GpuOperand made{gpu, x};
+  if (!uses_stand_ins_) {
+    WEFT_ASSIGN(made.here, pinned_block(x.bytes, gpu));
+    return made;
+  }
+  made.device = x.data;
+  if (!is_output && stand_in_of(made).ok()) return made;
+  WEFT_ASSIGN(made.device, device_block(x.bytes, gpu));
+  WEFT_RETURN_IF_ERROR(stand_in_of(made));
+  return made;
+}
+
+Result<GpuOperand> Stage::place_output(const GpuMemory& gpu, const Span& y) {
+  GpuOperand made{gpu, y};
+  if (!uses_stand_ins_) {
+    WEFT_ASSIGN(made.here, pinned_block(y.bytes, gpu));
+    return made;
+  }
+  made.device = y.data;
+  if (stand_in_of(made).ok()) return made;
+  WEFT_ASSIGN(made.device, device_block(y.bytes, gpu));
+  WEFT_RETURN_IF_ERROR(stand_in_of(made));
+  return made;
+}
+
+Status Stage::place_both(Request& request, const Found& found) {
+  const Span &x = found.x, &y = found.y;
+  std::byte* const begin = std::min(x.data, y.data);
+  const Span both{begin, static_cast<std::size_t>(std::max(x.end(), y.end()) - begin)};
+  is_shifted_ = true;
+  GpuOperand made{*found.gpu_x, both};
+  // A block of a GPU would have to be copied back whole, with what is not the output's.
+  made.device = uses_stand_ins_ ? both.data : nullptr;
+  if (!uses_stand_ins_ || !stand_in_of(made).ok()) {
+    made.device = nullptr;
+    WEFT_ASSIGN(made.here, pinned_block(both.bytes, made.gpu));
+  }
+  const auto part = [&](const Span& span) {
+    const auto offset = span.data - begin;
+    return GpuOperand{made.gpu, span, made.here + offset,
+                      made.device == nullptr ? nullptr : made.device + offset};
+  };
+  inputs_.push_back(part(x));
+  if (found.has_result) outputs_.push_back(part(y));
+  request.input.data = part(x).here;
+  request.output.data = part(y).here;
+  return {};
+}
+
+Status Stage::stand_in_of(GpuOperand& operand) {
+  WEFT_ASSIGN(StandIn made, StandIn::of(operand.gpu, operand.device, operand.there.bytes));
+  operand.here = made.address();
+  stand_ins_.push_back(std::move(made));
+  return {};
+}
+
+Result<std::byte*> Stage::pinned_block(std::size_t bytes, const GpuMemory& gpu) {
+  WEFT_ASSIGN(PinnedBlock block, PinnedBlock::take(bytes, gpu));
+  blocks_->pinned.push_back(std::move(block));
+  return blocks_->pinned.back().data();
+}
+
+Result<std::byte*> Stage::device_block(std::size_t bytes, const GpuMemory& gpu) {
+  WEFT_ASSIGN(DeviceBlock block, DeviceBlock::take(bytes, gpu));
+  blocks_->device.push_back(std::move(block));
+  return blocks_->device.back().data();
+}
+
+// The driver's thread keeps the blocks until the copy is done, even if the operation has failed and
+// the stage is gone.
+Status Stage::mark(GpuQueue& queue, Marks& marks) {
+  WEFT_ASSIGN(std::unique_ptr<GpuMark> mark,
+              queue.mark([bell = bell_, blocks = blocks_] { bell->ring(); }));
+  marks.push_back(std::move(mark));
+  return {};
+}
+
+Status Stage::begin_inputs(const std::optional<Stream>& stream) {
+  const GpuMemory first = found_.front().gpu_x ? *found_.front().gpu_x : *found_.front().gpu_y;
+  if (stream && options_.holds == HoldsStream::yes) {
+    for (const auto* operands : {&inputs_, &outputs_})
+      for (const GpuOperand& each : *operands) WEFT_RETURN_IF_ERROR(GpuQueue::prepare(each.gpu));
+    // The operation has its own deadline, which comes first.
+    constexpr std::int64_t kNsOfMs = 1'000'000, kLaterNs = 1'000 * kNsOfMs;
+    WEFT_ASSIGN(gate_, make_gpu_gate(first, now_ns() + options_.deadline_ms * kNsOfMs + kLaterNs));
+  }
+  const Stream behind = stream.value_or(Stream{});
+  if (inputs_.empty()) {
+    // The stream may still use the output.
+    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(first, behind));
+    WEFT_RETURN_IF_ERROR(queue->wait_for(behind));
+    WEFT_RETURN_IF_ERROR(mark(*queue, ins_));
+  }
+  for (const GpuOperand& x : inputs_) {
+    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(x.gpu, behind));
+    WEFT_RETURN_IF_ERROR(queue->wait_for(behind));
+    if (x.device == nullptr)
+      WEFT_RETURN_IF_ERROR(queue->copy_out(x.here, x.there.data, x.there.bytes));
+    else if (x.device != x.there.data)
+      WEFT_RETURN_IF_ERROR(queue->copy_inside(x.device, x.there.data, x.there.bytes));
+    WEFT_RETURN_IF_ERROR(mark(*queue, ins_));
+  }
+  return gate_ ? gate_->hold(behind) : Status();
+}
+
+Status Stage::begin_outputs() {
+  for (std::size_t each = 0; each < outputs_.size(); ++each) {
+    const GpuOperand& y = outputs_[each];
+    if (y.device == y.there.data) continue;
+    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(y.gpu));
+    if (y.device != nullptr) {
+      WEFT_RETURN_IF_ERROR(queue->copy_inside(y.there.data, y.device, y.there.bytes));
+    } else {
+      WEFT_RETURN_IF_ERROR(
+          written_[each].for_the_rest(y.there.bytes, [&](std::size_t begin, std::size_t bytes) {
+            return queue->copy_in(y.there.data + begin, y.here + begin, bytes);
+          }));
+    }
+    WEFT_RETURN_IF_ERROR(mark(*queue, outs_));
+  }
+  return {};
+}
+
+// Several lanes may ask.
+bool Stage::is_open() {
+  if (is_open_.load(std::memory_order_acquire)) return true;
+  const std::lock_guard lock(mutex_);
+  if (!are_over(ins_)) return false;
+  for (const auto& each : ins_)
+    if (gate_status_.ok()) gate_status_ = each->status();
+  is_open_.store(true, std::memory_order_release);
+  return true;
+}
+
+void Stage::ended(const Status& status) {
+  if (status.ok()) output_status_ = begin_outputs();
+  if (is_over() && gate_) gate_->open();
+}
+
+bool Stage::is_over() {
+  const std::lock_guard lock(mutex_);
+  if (!are_over(outs_)) return false;
+  for (const auto& each : outs_)
+    if (output_status_.ok()) output_status_ = each->status();
+  if (gate_) gate_->open();
+  return true;
+}
+
+void Stage::wait_until_over() {
+  for (const auto& each : outs_) each->wait();
+}
+
+}  // namespace weft

@@ -1,0 +1,159 @@
+// stage: the memory of one operation on memory of GPUs, and its combines. Internal to the module.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/gpu/gpu.h"
+#include "engine/gpu_kernels/gpu_kernels.h"
+#include "verbs/cuda/cuda.h"
+
+namespace weft {
+
+// The memory of an operand.
+struct Span {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+
+  [[nodiscard]] std::byte* end() const { return data + bytes; }
+  [[nodiscard]] bool overlaps(const Span& other) const {
+    return data < other.end() && other.data < end();
+  }
+  [[nodiscard]] bool has(const std::byte* at, std::size_t size) const {
+    return data <= at && size <= bytes && at - data <= static_cast<std::ptrdiff_t>(bytes - size);
+  }
+};
+
+// An operand in memory of a GPU.
+struct GpuOperand {
+  GpuMemory gpu;
+  Span there;                 // the caller's
+  std::byte* here = nullptr;  // what the operation has in its place
+  // With a stand-in: where the operation's data are on the GPU, the caller's memory or a block of
+  // ours. Else null: `here` is pinned.
+  std::byte* device = nullptr;
+
+  [[nodiscard]] Span span() const { return {here, there.bytes}; }
+  // The caller's memory in whose place this part is.
+  [[nodiscard]] std::byte* at(const std::byte* part) const { return there.data + (part - here); }
+};
+
+// The parts of an output that a GPU has written where they belong. Parts of lanes come in any order.
+class Written {
+ public:
+  void add(std::size_t begin, std::size_t bytes) { parts_.emplace_back(begin, begin + bytes); }
+  // Calls `copy(begin, bytes)` for each part of [0, bytes) that is not among them.
+  template <typename Function>
+  Status for_the_rest(std::size_t bytes, Function copy) {
+    std::ranges::sort(parts_);
+    std::size_t at = 0;
+    for (const auto& [begin, end] : parts_) {
+      if (begin > at) WEFT_RETURN_IF_ERROR(copy(at, begin - at));
+      at = std::max(at, end);
+    }
+    return at < bytes ? copy(at, bytes - at) : Status();
+  }
+
+ private:
+  std::vector<std::pair<std::size_t, std::size_t>> parts_;
+};
+
+class Stage final : public GpuStage, public Combiner {
+ public:
+  Stage(Rank rank, const StageOptions& options, std::shared_ptr<GpuBell> bell)
+      : rank_(rank), options_(options), bell_(std::move(bell)) {}
+
+  // Looks for operands in memory of GPUs, and gives those in place different addresses.
+  Status find(std::span<Request> requests);
+  [[nodiscard]] bool is_empty() const { return found_.empty(); }
+  // Whether peers may send stand-ins to this operation, whose own operands are the host's.
+  [[nodiscard]] static bool may_get_stand_ins() { return gpu_for_peers().has_value(); }
+
+  Status begin(std::span<Request> requests, std::span<Contact* const> in,
+               std::span<Contact* const> out) override;
+  // Peers may send stand-ins also where this rank leaves its sums to the host.
+  Combiner* combiner() override { return combines_ || may_get_stand_ins() ? this : nullptr; }
+  bool is_open() override;
+  Status gate_status() override { return gate_status_; }
+  void ended(const Status& status) override;
+  bool is_over() override;
+  void wait_until_over() override;
+  Status output_status() override { return output_status_; }
+
+  Result<std::unique_ptr<Combiner::Work>> begin(const Job& job) override;
+  bool is_elsewhere(const void* address) const override;
+  Result<std::byte*> scratch(std::size_t bytes) override;
+
+ private:
+  using Marks = std::vector<std::unique_ptr<GpuMark>>;
+  // What lives until a copy or a kernel is done.
+  struct Blocks {
+    std::vector<PinnedBlock> pinned;
+    std::vector<DeviceBlock> device;
+  };
+  // The operands of a request that are memory of a GPU.
+  struct Found {
+    std::size_t request = 0;
+    Span x, y;
+    std::optional<GpuMemory> gpu_x = {}, gpu_y = {};
+    bool has_result = true;
+    // Input and output share a part of their memory: they are places of one block, too.
+    bool is_shifted = false;
+  };
+  // Where a GPU finds a term.
+  struct Seen {
+    const void* data = nullptr;  // null: it cannot read it
+    bool is_on_gpu = false;      // else it is pinned memory of the host
+    PinnedBlock copy;            // that holds it
+  };
+
+  // stage.cc
+  Status place(Request& request, const Found& found);
+  Status place_both(Request& request, const Found& found);
+  Result<GpuOperand> place_input(const GpuMemory& gpu, const Span& x, bool is_output);
+  Result<GpuOperand> place_output(const GpuMemory& gpu, const Span& y);
+  Status stand_in_of(GpuOperand& operand);
+  Result<std::byte*> pinned_block(std::size_t bytes, const GpuMemory& gpu);
+  Result<std::byte*> device_block(std::size_t bytes, const GpuMemory& gpu);
+  Status begin_inputs(const std::optional<Stream>& stream);
+  Status begin_outputs();
+  Status mark(GpuQueue& queue, Marks& marks);
+  // ok, or why the memory cannot be read by the peers where it is.
+  Status check_peers(std::span<Contact* const> in, std::span<Contact* const> out) const;
+
+  // sums.cc
+  [[nodiscard]] std::optional<GpuMemory> gpu_for_sums() const;
+  Result<Seen> see(const GpuMemory& gpu, const Term& term, std::size_t bytes, bool must) const;
+  const GpuOperand* output_at(const std::byte* destination, std::size_t bytes) const;
+  // The memory for which the address stands, if it is this operation's.
+  [[nodiscard]] std::byte* own_memory_at(const GpuMemory& gpu, const void* address) const;
+
+  const Rank rank_;
+  const StageOptions options_;
+  const std::shared_ptr<GpuBell> bell_;
+  std::optional<Stream> stream_;
+  std::vector<Found> found_;
+  bool combines_ = false;
+  bool uses_stand_ins_ = false;
+
+  std::vector<GpuOperand> inputs_, outputs_;
+  std::vector<GpuOperand> scratch_;
+  std::vector<Written> written_;  // by output
+  bool is_shifted_ = false;
+  const std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
+  std::vector<StandIn> stand_ins_;
+  std::unique_ptr<GpuGate> gate_;
+  std::mutex mutex_;
+  Marks ins_, outs_;
+  std::atomic<bool> is_open_{false};
+  Status gate_status_, output_status_;
+};
+
+}  // namespace weft
