@@ -33,6 +33,7 @@ Status convert(const weft_named_options* given, NamedOptions& to) {
   if (from.fusion_bytes != 0) to.fusion_bytes = std::max<std::int64_t>(from.fusion_bytes, 0);
   to.fused_tensor_bytes = given_or(from.fused_tensor_bytes, to.fused_tensor_bytes);
   to.gather_us = given_or(from.gather_us, to.gather_us);
+  to.piece_bytes = given_or(from.piece_bytes, to.piece_bytes);
   to.stall_ms = given_or(from.stall_ms, to.stall_ms);
   WEFT_RETURN_IF_ERROR(check_flag("options->autotune", from.autotune));
   to.autotune = from.autotune != 0;
@@ -146,6 +147,7 @@ weft_code weft_named_get_usage(weft_named* named, weft_named_usage* usage) {
     given.fusion_bytes = found.fusion_bytes;
     given.fused_tensor_bytes = found.fused_tensor_bytes;
     given.gather_us = found.gather_us;
+    given.piece_bytes = found.piece_bytes;
     given.is_tuning = found.is_tuning ? 1 : 0;
     return write_struct(given, "usage", usage);
   });

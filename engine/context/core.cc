@@ -285,10 +285,12 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
   return std::optional<Handle>(Handle(std::move(operation)));
 }
 
-Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& request) {
+Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& request,
+                                                               std::size_t piece_bytes) {
   if (has_failed()) return lane_.failure();
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
   WEFT_RETURN_IF_ERROR(bind(request, *operation));
+  operation->invocation.call.piece_bytes = piece_bytes;
   WEFT_RETURN_IF_ERROR(admit(operation));
   return operation;
 }

@@ -91,7 +91,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // token: lets ranks that have connected lately write to this one.
   void hear_all();
   // token: begins an operation, which the caller does not wait for.
-  [[nodiscard]] Result<std::shared_ptr<PendingOperation>> begin(const Request& request);
+  [[nodiscard]] Result<std::shared_ptr<PendingOperation>> begin(const Request& request,
+                                                                std::size_t piece_bytes = 0);
   // token: ends the context with this error.
   void fail(const Status& why) { failures_.fail(why); }
   // For operands in memory of GPUs, whose place blocks take. any thread

@@ -23,6 +23,9 @@ class CoreHost final : public NamedHost {
   [[nodiscard]] bool is_one_machine() const override {
     return !core_->config().transports.networks();
   }
+  [[nodiscard]] std::size_t piece_bytes() const override {
+    return core_->shared_lane()->interface().piece_bytes();
+  }
   [[nodiscard]] std::string metric_labels() const override { return core_->metric_labels(); }
   [[nodiscard]] const std::shared_ptr<GpuBell>& bell() override { return core_->bell(); }
   [[nodiscard]] Trace& trace() override { return core_->trace(); }
@@ -45,8 +48,9 @@ class CoreHost final : public NamedHost {
     lane->attend(nullptr);
   }
 
-  Result<std::shared_ptr<PendingOperation>> begin(const Request& request) override {
-    return core_->begin(request);
+  Result<std::shared_ptr<PendingOperation>> begin(const Request& request,
+                                                  std::size_t piece_bytes) override {
+    return core_->begin(request, piece_bytes);
   }
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
     scratch_.assign(1, static_cast<std::byte>(letter));

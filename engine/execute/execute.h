@@ -29,6 +29,7 @@
 // a message is not as expected.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
@@ -172,6 +173,7 @@ struct Call {
   int rail = kAnyRail;
   InputGate* gate = nullptr;     // nothing is read or sent before it is open; nullptr: it is
   Combiner* combiner = nullptr;  // is asked for each piece first; nullptr: this thread combines
+  std::size_t piece_bytes = 0;   // of messages that are carried, at most; 0: as in the options
   int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such
@@ -322,6 +324,10 @@ class Execution {
   [[nodiscard]] bool any_shares_memory(const Step& step) const;
   [[nodiscard]] bool all_share_memory(const Step& step) const;
   [[nodiscard]] std::uint64_t largest_piece(const Step& step, Form form) const;
+  [[nodiscard]] std::uint64_t piece_bytes() const {
+    return call_.piece_bytes == 0 ? options_.piece_bytes
+                                  : std::min(call_.piece_bytes, options_.piece_bytes);
+  }
   void begin_send(const Step& step);
   [[nodiscard]] Form form_of(const Step& step, const Bytes& source) const;
   [[nodiscard]] bool is_read_privately(const Step& step, std::uint64_t bytes) const;

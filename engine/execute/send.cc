@@ -61,8 +61,7 @@ bool Execution::all_share_memory(const Step& step) const {
 std::uint64_t Execution::largest_piece(const Step& step, Form form) const {
   if (form == Form::inlined || form == Form::copied) return options_.payload_bytes;
   if (form == Form::staged) return options_.piece_bytes;
-  return all_share_memory(step) ? kLargestView
-                                : std::min<std::uint64_t>(kLargestView, options_.piece_bytes);
+  return all_share_memory(step) ? kLargestView : piece_bytes();
 }
 
 void Execution::begin_send(const Step& step) {

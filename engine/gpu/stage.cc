@@ -276,6 +276,7 @@ Status Stage::begin_outputs() {
 bool Stage::is_open() {
   if (is_open_.load(std::memory_order_acquire)) return true;
   const std::lock_guard lock(mutex_);
+  if (is_open_.load(std::memory_order_relaxed)) return true;  // another lane has seen it first
   if (!are_over(ins_)) return false;
   for (const auto& each : ins_)
     if (gate_status_.ok()) gate_status_ = each->status();

@@ -246,7 +246,8 @@ Status AllWorks::begin(Batch& batch, std::size_t bytes) {
 Status AllWorks::begin_alone(Batch& batch) {
   const Run& run = batch.runs.front();
   if (run.work != nullptr) {
-    WEFT_ASSIGN(batch.operation, host_.begin(run.work->requests[run.tensor]->get()));
+    WEFT_ASSIGN(batch.operation,
+                host_.begin(run.work->requests[run.tensor]->get(), tuning_.piece_bytes()));
     return {};
   }
   const std::size_t bytes = run.shape.count * size_of(run.shape.type);
@@ -259,7 +260,7 @@ Status AllWorks::begin_alone(Batch& batch) {
   request.algorithm = run.request.algorithm;
   request.input = in(batch.in.data, run.shape.count, run.shape.type);
   request.output = out(batch.out.data, run.shape.count, run.shape.type);
-  WEFT_ASSIGN(batch.operation, host_.begin(request));
+  WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes()));
   return {};
 }
 
@@ -292,7 +293,7 @@ Status AllWorks::begin_fused(Batch& batch, std::size_t bytes) {
   if (first.work != nullptr) request.weights = first.work->requests[first.tensor]->get().weights;
   request.input = in(batch.in.data, count, first.shape.type);
   request.output = out(is_broadcast ? batch.in.data : batch.out.data, count, first.shape.type);
-  WEFT_ASSIGN(batch.operation, host_.begin(request));
+  WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes()));
   return {};
 }
 

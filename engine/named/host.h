@@ -30,6 +30,8 @@ class NamedHost {
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual std::int64_t deadline_ms() const = 0;
+  // The largest piece of a message to another machine.
+  [[nodiscard]] virtual std::size_t piece_bytes() const = 0;
   // Whether all ranks share memory.
   [[nodiscard]] virtual bool is_one_machine() const = 0;
   // `rank="0",context="…"`: of the metrics.
@@ -51,7 +53,9 @@ class NamedHost {
 
   // The rest needs the lane's token.
   // Begins an operation in the common order; send and recv begin in the order of their streams.
-  [[nodiscard]] virtual Result<std::shared_ptr<PendingOperation>> begin(const Request& request) = 0;
+  // `piece_bytes`: of messages to other machines, at most; 0: as the interface takes them.
+  [[nodiscard]] virtual Result<std::shared_ptr<PendingOperation>> begin(
+      const Request& request, std::size_t piece_bytes = 0) = 0;
   // Sends a message. An error ends the context.
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
   // Sends and reads mail; returns whether anything moved.

@@ -24,6 +24,18 @@ TunedSetting setting(const char* name, std::int64_t asked, std::int64_t by_rule,
   return {name, std::move(values), static_cast<std::size_t>(found)};
 }
 
+// Pieces are cut by who sends, in multiples of a cache line.
+TunedSetting piece_setting(const NamedHost& host, const NamedOptions& options) {
+  constexpr std::int64_t kLine = 64;
+  const auto most = static_cast<std::int64_t>(host.piece_bytes());
+  std::int64_t asked = options.piece_bytes;
+  if (asked >= 0) asked = std::clamp((asked + kLine - 1) / kLine * kLine, kLine, most);
+  std::vector<std::int64_t> values = {32 * kKib, 64 * kKib, 128 * kKib, 256 * kKib};
+  std::erase_if(values, [&](std::int64_t each) { return each >= most; });
+  const bool searches = options.autotune && !host.is_one_machine();
+  return setting("piece_bytes", asked, most, searches, std::move(values));
+}
+
 // Where all ranks share memory, what was packed shall still be in the cache when it is summed; over
 // networks a copy costs less than a message.
 std::vector<TunedSetting> settings_of(const NamedHost& host, const NamedOptions& options) {
@@ -33,7 +45,8 @@ std::vector<TunedSetting> settings_of(const NamedHost& host, const NamedOptions&
                   {64 * kKib, 256 * kKib, 1024 * kKib, 4096 * kKib, 16384 * kKib}),
           setting("fused_tensor_bytes", options.fused_tensor_bytes, (is_near ? 64 : 1024) * kKib,
                   searches, {16 * kKib, 64 * kKib, 256 * kKib, 1024 * kKib}),
-          setting("gather_us", options.gather_us, -1, searches, {-1, 0, 50, 200, 1000})};
+          setting("gather_us", options.gather_us, -1, searches, {-1, 0, 50, 200, 1000}),
+          piece_setting(host, options)};
 }
 
 }  // namespace
@@ -77,6 +90,7 @@ void Tuning::add_to(Named::Usage& usage) const {
   usage.fusion_bytes = static_cast<std::uint64_t>(value(0));
   usage.fused_tensor_bytes = static_cast<std::uint64_t>(value(1));
   usage.gather_us = value(2);
+  usage.piece_bytes = static_cast<std::uint64_t>(value(3));
   usage.is_tuning = tuner_ && !tuner_->is_frozen();
 }
 

@@ -1,4 +1,4 @@
-// tuning: what is fused and how long ranks wait for more, as the options say, by rule, or found by
+// tuning: what is fused, how long ranks wait for more and how large pieces are, as the options say, by rule, or found by
 // trying (NamedOptions::autotune). Internal to the module.
 //
 // Rank 0 measures the time from one run of a name to the next, which is a step of a training loop, and
@@ -27,6 +27,7 @@ class Tuning {
 
   [[nodiscard]] FuseLimits limits() const;
   [[nodiscard]] std::int64_t gather_us() const { return value(2); }  // negative: by rule
+  [[nodiscard]] std::size_t piece_bytes() const { return static_cast<std::size_t>(value(3)); }
 
   // Rank 0: these names run now. Returns what all ranks shall be told, or 0.
   [[nodiscard]] std::uint64_t note(const std::vector<Decision>& decisions, std::int64_t now);

@@ -65,10 +65,13 @@ struct NamedOptions {
   // rule, 200 us while operations of earlier names run, which it would wait for anyway, else not at
   // all.
   std::int64_t gather_us = -1;
+  // Messages to other machines travel in pieces of at most so many bytes. Negative, or more than the
+  // interface takes: as large as the interface takes them (256 KiB over RDMA, 512 KiB over UCX).
+  std::int64_t piece_bytes = -1;
   // A name that is pending for so long is told in the log, with the ranks that lack it.
   std::int64_t stall_ms = 10'000;
-  // Finds fusion_bytes, fused_tensor_bytes and gather_us by trying, those of them that are negative,
-  // while a loop repeats its names. Rank 0 measures the time from one step to the next; when nothing
+  // Finds fusion_bytes, fused_tensor_bytes, gather_us and, between machines, piece_bytes by trying,
+  // those of them that are negative, while a loop repeats its names. Rank 0 measures the time from one step to the next; when nothing
   // better is found, the search ends with the best values, or with those by rule. All ranks give the
   // same. Operations of neighbors keep the values by rule.
   bool autotune = false;
@@ -129,6 +132,7 @@ class Named {
     std::uint64_t fusion_bytes = 0;
     std::uint64_t fused_tensor_bytes = 0;
     std::int64_t gather_us = 0;
+    std::uint64_t piece_bytes = 0;
     bool is_tuning = false;  // at rank 0, as long as autotune has not found the best values
   };
   [[nodiscard]] Result<Usage> usage() const;

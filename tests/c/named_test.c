@@ -44,6 +44,7 @@ static void test_any_order(const struct ranks* all, weft_named* named) {
   weft_named_usage usage = {.size = sizeof(usage)};
   OK(weft_named_get_usage(named, &usage));
   CHECK(usage.submitted == 3 * kTensors && usage.pending == 0 && usage.cache_hits > 0);
+  CHECK(usage.piece_bytes == 4096);
 }
 
 static void test_groups(const struct ranks* all, weft_named* named) {
@@ -102,7 +103,8 @@ static void test_all(weft_context* context) {
   struct ranks all = {.context = context};
   OK(weft_context_rank(context, &all.rank));
   OK(weft_context_size(context, &all.size));
-  const weft_named_options options = {.size = sizeof(options), .cache_capacity = 64};
+  const weft_named_options options = {
+      .size = sizeof(options), .cache_capacity = 64, .piece_bytes = 4096};
   weft_named* named = NULL;
   OK(weft_context_named(context, &options, &named));
   test_any_order(&all, named);

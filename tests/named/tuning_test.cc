@@ -57,6 +57,7 @@ TEST(Autotune, EndsWithTheSameValuesOnAllRanks) {
     EXPECT_EQ(each.usage.fusion_bytes, found[0].usage.fusion_bytes);
     EXPECT_EQ(each.usage.fused_tensor_bytes, found[0].usage.fused_tensor_bytes);
     EXPECT_EQ(each.usage.gather_us, found[0].usage.gather_us);
+    EXPECT_EQ(each.usage.piece_bytes, found[0].usage.piece_bytes);
   }
 }
 
@@ -69,6 +70,10 @@ TEST(Autotune, LeavesWhatIsGiven) {
     EXPECT_EQ(off.rounds, 1);
     EXPECT_EQ(off.usage.fusion_bytes, 512U << 10);
     EXPECT_EQ(off.usage.gather_us, -1);
+    const Found pieces = search(context, {.piece_bytes = 1000});
+    EXPECT_EQ(pieces.usage.piece_bytes, 1024U) << "whole cache lines";
+    const Found most = search(context, {.piece_bytes = std::int64_t{1} << 40});
+    EXPECT_EQ(most.usage.piece_bytes, off.usage.piece_bytes);
   });
 }
 

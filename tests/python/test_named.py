@@ -37,7 +37,8 @@ def test_ranks_submit_in_their_own_orders() -> None:
 
 def test_groups_and_priorities() -> None:
     def body(ctx: weft.Context) -> None:
-        named = ctx.named(fusion_bytes=1 << 20)
+        named = ctx.named(fusion_bytes=1 << 20, piece_bytes=4096)
+        assert named.usage()["piece_bytes"] == 4096
         tensors = [np.full(each + 1, float(ctx.rank)) for each in range(40)]
         results = named.grouped_allreduce("all", tensors, op="max", priority=3)
         assert all((each == ctx.size - 1).all() for each in results)

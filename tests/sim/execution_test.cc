@@ -17,6 +17,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint32_t kChannels = 4;  // control and three operations
+constexpr std::size_t kPayloadBytes = 128, kPieceBytes = 512;
 constexpr int kMostTurns = 400'000;
 
 enum class Ways : std::uint8_t { memory, network, both };
@@ -44,14 +45,17 @@ struct Part {
   std::vector<double> weights;
   float* input = nullptr;
   float* output = nullptr;
-  std::vector<float> foreign;  // of both, if not in the shared heap
+  std::vector<float> foreign;         // of both, if not in the shared heap
+  std::size_t piece_bytes = 0;        // that the call asks for
+  std::vector<std::uint64_t> posted;  // by out-edge, before the operation
   Execution* execution = nullptr;
   bool checked = false;
 };
 
 class Job {
  public:
-  Job(std::uint64_t seed, Ways ways) : random_(seed), ranks_(2 + static_cast<int>(seed % 7)) {
+  Job(std::uint64_t seed, Ways ways)
+      : ways_(ways), random_(seed), ranks_(2 + static_cast<int>(seed % 7)) {
     for (std::size_t r = 0; r < 2; ++r)
       networks_.push_back(std::make_unique<SimNetwork>(SimOptions{seed + r, 1 + seed % 12, 512}));
     machines_ = ways == Ways::memory ? 1 : ways == Ways::network ? ranks_ : 2;
@@ -95,6 +99,7 @@ class Job {
         const std::size_t op =
             static_cast<std::size_t>(&part - parts.data()) / static_cast<std::size_t>(ranks_);
         check(part, graphs[op], counts[op]);
+        if (ways_ == Ways::network) check_pieces(part, counts[op]);
         part.checked = true;
       }
       if (std::ranges::all_of(parts, &Part::checked)) return;
@@ -106,7 +111,7 @@ class Job {
   void open(Rank rank, Ways ways) {
     InterfaceOptions options;
     options.channels = kChannels;
-    options.payload_bytes = 128;
+    options.payload_bytes = kPayloadBytes;
     options.machine = static_cast<std::uint64_t>(rank % machines_) + 1;
     const BondMember memory{{}, {}, [=](AddressResolver resolver) {
                               return open_shm(rank, options, std::move(resolver));
@@ -133,8 +138,8 @@ class Job {
     static TraceRing* const off = &trace.add_lane("off");
     ExecutionOptions options;
     options.channel = channel;
-    options.payload_bytes = 128;
-    options.piece_bytes = 512;
+    options.payload_bytes = kPayloadBytes;
+    options.piece_bytes = kPieceBytes;
     options.trace = off;
     return options;
   }
@@ -176,6 +181,10 @@ class Job {
     call.input_count = call.output_count = count;
     call.self_weight = graph.weight[rank][rank];
     call.receive_weights = part.weights;
+    // Each rank cuts its messages as it likes.
+    constexpr std::size_t kPieces[] = {0, 64, 192, 100'000};
+    call.piece_bytes = part.piece_bytes = kPieces[random_() % std::size(kPieces)];
+    for (const Contact* peer : part.out) part.posted.push_back(peer->endpoint->posted(channel));
     const Status status = part.execution->start(part.plan, call);
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
@@ -204,6 +213,19 @@ class Job {
     }
   }
 
+  // A message that is no more than a payload is one notice; else each piece is one.
+  static void check_pieces(const Part& part, std::size_t count) {
+    const std::size_t bytes = count * sizeof(float);
+    const std::size_t most =
+        part.piece_bytes == 0 ? kPieceBytes : std::min(part.piece_bytes, kPieceBytes);
+    const std::size_t pieces = bytes <= kPayloadBytes ? 1 : (bytes + most - 1) / most;
+    for (std::size_t edge = 0; edge < part.out.size(); ++edge) {
+      const std::uint32_t channel = (part.execution->call().operation - 1) % (kChannels - 1) + 1;
+      ASSERT_EQ(part.out[edge]->endpoint->posted(channel) - part.posted[edge], pieces)
+          << bytes << " bytes in pieces of " << most;
+    }
+  }
+
   // The first rail, between all.
   void cut_rail() {
     for (std::size_t a = 0; a < members_.size(); a += 2) {
@@ -212,6 +234,7 @@ class Job {
     }
   }
 
+  const Ways ways_;
   std::mt19937_64 random_;
   int ranks_;
   int machines_ = 1;

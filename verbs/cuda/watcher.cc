@@ -40,10 +40,23 @@ struct Timed {
 
 class Watcher {
  public:
-  // Never destroyed: the process may end while a GPU works.
+  // Never destroyed, as events may be watched until the process ends; but its thread ends before.
   static Watcher& get() {
     static auto* const watcher = new Watcher;
+    static const struct AtExit {
+      ~AtExit() { watcher->end(); }
+    } at_exit;
     return *watcher;
+  }
+
+  void end() {
+    if (is_forked_child()) return;  // it has no such thread
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+      changed_.notify_one();
+    }
+    thread_.join();
   }
 
   Status add(Watched watched) {
@@ -63,7 +76,7 @@ class Watcher {
   // The mutex is held.
   Status begin() {
     changed_.notify_one();
-    if (is_running_) return {};
+    if (is_running_ || is_ending_) return {};
     WEFT_ASSIGN(thread_, start_thread("weft-gpu", [this] { run(); }));
     is_running_ = true;
     return {};
@@ -77,14 +90,15 @@ class Watcher {
       std::vector<std::function<void()>> late;
       {
         std::unique_lock lock(mutex_);
+        if (is_ending_) return;
         if (!new_.empty()) last_news_ns = now_ns();
         std::ranges::move(std::exchange(new_, {}), std::back_inserter(watched));
         late = take_late();
         if (watched.empty() && timed_.empty() && late.empty()) {
           // Whoever comes next need not start a thread, if it comes soon.
           constexpr auto kLinger = std::chrono::seconds(1);
-          const bool is_needed =
-              changed_.wait_for(lock, kLinger, [this] { return !new_.empty() || !timed_.empty(); });
+          const bool is_needed = changed_.wait_for(
+              lock, kLinger, [this] { return is_ending_ || !new_.empty() || !timed_.empty(); });
           if (!is_needed) {
             is_running_ = false;
             return;
@@ -92,7 +106,8 @@ class Watcher {
           continue;
         }
         if (watched.empty() && late.empty()) {
-          changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return !new_.empty(); });
+          changed_.wait_for(lock, std::chrono::milliseconds(100),
+                            [this] { return is_ending_ || !new_.empty(); });
           continue;
         }
       }
@@ -135,6 +150,7 @@ class Watcher {
   std::vector<Watched> new_;
   std::vector<Timed> timed_;
   bool is_running_ = false;
+  bool is_ending_ = false;
   Thread thread_;
 };
 

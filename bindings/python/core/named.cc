@@ -35,11 +35,11 @@ SharedNamed opened(const PyNamed& self) {
 }
 
 PyNamed named(const PyContext& self, std::size_t cache_capacity, std::int64_t fusion_bytes,
-              std::int64_t fused_tensor_bytes, std::int64_t gather_us, std::int64_t stall_ms,
-              bool autotune) {
+              std::int64_t fused_tensor_bytes, std::int64_t gather_us, std::int64_t piece_bytes,
+              std::int64_t stall_ms, bool autotune) {
   const Session::Use use = self->context();
-  const NamedOptions options{cache_capacity, fusion_bytes, fused_tensor_bytes,
-                             gather_us,      stall_ms,     autotune};
+  const NamedOptions options{
+      cache_capacity, fusion_bytes, fused_tensor_bytes, gather_us, piece_bytes, stall_ms, autotune};
   auto open = std::make_shared<OpenNamed>();
   open->rank = self->rank();
   open->size = self->size();
@@ -135,6 +135,7 @@ nb::dict usage(const PyNamed& self) {
   result["fusion_bytes"] = found.fusion_bytes;
   result["fused_tensor_bytes"] = found.fused_tensor_bytes;
   result["gather_us"] = found.gather_us;
+  result["piece_bytes"] = found.piece_bytes;
   result["is_tuning"] = found.is_tuning;
   nb::list by_names;
   for (const std::uint64_t batches : found.batches_by_names) by_names.append(batches);
@@ -146,8 +147,8 @@ nb::dict usage(const PyNamed& self) {
 
 void bind_context_named(nb::class_<PyContext>& type) {
   type.def("named_raw", &named, nb::arg("cache_capacity"), nb::arg("fusion_bytes"),
-           nb::arg("fused_tensor_bytes"), nb::arg("gather_us"), nb::arg("stall_ms"),
-           nb::arg("autotune"),
+           nb::arg("fused_tensor_bytes"), nb::arg("gather_us"), nb::arg("piece_bytes"),
+           nb::arg("stall_ms"), nb::arg("autotune"),
            "Operations by name; named() gives the one with arrays. Collective.");
   type.def("end_named", &end, nb::arg("named"), "Ends a Named. Collective.");
 }

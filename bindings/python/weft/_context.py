@@ -66,6 +66,7 @@ class Context(_core.Context, Operations):
         fusion_bytes: Optional[int] = None,
         fused_tensor_bytes: Optional[int] = None,
         gather_us: Optional[int] = None,
+        piece_bytes: Optional[int] = None,
         stall_ms: int = 10_000,
         autotune: bool = False,
     ) -> Named:
@@ -76,13 +77,14 @@ class Context(_core.Context, Operations):
             fusion_bytes: small tensors travel as one message of at most so many bytes; 0: never.
             fused_tensor_bytes: a larger tensor travels alone.
             gather_us: how long a rank that has something new waits for more.
+            piece_bytes: messages to other machines travel in pieces of at most so many bytes.
             stall_ms: a name that is pending for so long is told in the log.
             autotune: finds the values that are not given by trying, while a loop repeats its names;
                 all ranks give the same.
         """
-        by_rule = [-1 if each is None else each for each in (fusion_bytes, fused_tensor_bytes)]
-        wait = -1 if gather_us is None else gather_us
-        return Named(self, self.named_raw(cache_capacity, *by_rule, wait, stall_ms, autotune))
+        given = (fusion_bytes, fused_tensor_bytes, gather_us, piece_bytes)
+        settings = [-1 if each is None else each for each in given]
+        return Named(self, self.named_raw(cache_capacity, *settings, stall_ms, autotune))
 
     def window(self, name: str) -> Window:
         """The window of that name."""

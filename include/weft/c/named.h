@@ -30,6 +30,7 @@ typedef struct weft_named_options {
   int64_t gather_us;           // wait for more before telling the others; 0: by rule
   int64_t stall_ms;            // a name pending for so long is told in the log; 0: 10,000
   int32_t autotune;            // 1: finds what is by rule by trying; all ranks give the same
+  int64_t piece_bytes;         // of a message to another machine, at most; 0: by rule
 } weft_named_options;
 
 // Collective. The object has connections and a thread of its own.
@@ -78,6 +79,7 @@ typedef struct weft_named_usage {
   uint64_t fused_tensor_bytes;
   int64_t gather_us;
   int32_t is_tuning;  // 1 at rank 0, as long as autotune has not found the best values
+  uint64_t piece_bytes;
 } weft_named_usage;
 WEFT_C_API weft_code weft_named_get_usage(weft_named* named, weft_named_usage* usage);
 

@@ -167,8 +167,9 @@ class Way {
     costs.cycles = per_lap(first_.cycles, now.cycles);
     costs.control_bytes = per_lap(first_.control_bytes, now.control_bytes);
     costs.coordinator_messages = per_lap(first_.coordinator_messages, now.coordinator_messages);
-    costs.settings = fmt::format("fusion_bytes {}, fused_tensor_bytes {}, gather_us {}",
-                                 now.fusion_bytes, now.fused_tensor_bytes, now.gather_us);
+    costs.settings =
+        fmt::format("fusion_bytes {}, fused_tensor_bytes {}, gather_us {}, piece_bytes {}",
+                    now.fusion_bytes, now.fused_tensor_bytes, now.gather_us, now.piece_bytes);
     for (std::size_t bin = 0; bin < now.batches_by_names.size(); ++bin)
       costs.batches_by_names.push_back(
           per_lap(first_.batches_by_names[bin], now.batches_by_names[bin]));
