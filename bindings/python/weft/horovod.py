@@ -4,7 +4,7 @@
 
 Tensors are submitted by name, in any order on each rank; ranks agree by a response cache and a
 vector of bits, small tensors are fused, and groups run whole (weft.Named). Tensors are those of
-PyTorch, in CPU memory. Without a job in the environment (weft run, mpirun, torchrun, ...) the rank is
+PyTorch, on the CPU or on CUDA. Without a job in the environment (weft run, mpirun, torchrun, ...) the rank is
 alone.
 """
 
@@ -163,8 +163,8 @@ def synchronize(handle: int) -> Any:
 def _dense(tensor: torch.Tensor, what: str) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{what}: expected a tensor, not {type(tensor).__name__}")
-    if not tensor.is_cpu or tensor.layout is not torch.strided:
-        raise TypeError(f"{what}: takes dense tensors in CPU memory")
+    if not (tensor.is_cpu or tensor.is_cuda) or tensor.layout is not torch.strided:
+        raise TypeError(f"{what}: takes dense tensors on the CPU and on CUDA")
     return tensor.detach().contiguous()
 
 
@@ -289,7 +289,7 @@ def allgather(tensor: torch.Tensor, name: Optional[str] = None) -> torch.Tensor:
     title = _name("allgather", name)
     mine = torch.tensor([x.shape[0]])
     rows = by_name[title + ".rows"].allgather(mine).tolist()
-    y = torch.empty((sum(rows), *x.shape[1:]), dtype=x.dtype)
+    y = x.new_empty((sum(rows), *x.shape[1:]))
     result: torch.Tensor = by_name[title].allgather(x, y, counts=rows)
     return result
 

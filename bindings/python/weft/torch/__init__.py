@@ -5,8 +5,9 @@
     bf.init()
     optimizer = bf.DistributedAdaptWithCombineOptimizer(optimizer, model)
 
-Tensors are in CPU memory. weft.torch.ops has what is common to all operations. After the import,
-torch.distributed.init_process_group("weft") works; see weft.torch.distributed.
+Tensors are on the CPU or on CUDA; those of windows are on the CPU. weft.torch.ops has what is common
+to all operations. After the import, torch.distributed.init_process_group("weft") works; see
+weft.torch.distributed.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import torch
 
 from weft._errors import InvalidArgument
 from weft.torch import _edges, _job, _staged, handles
+from weft.torch._devices import behind, in_order
 from weft.torch._dtype import FLOATING, NUMBERS
 from weft.torch._tensors import updated
 from weft.torch._weights import Names
@@ -21,8 +22,9 @@ def run(
     """Runs an operation from x to y. An element is `parts` of the DataType `number`."""
     count = x.numel() * parts
     _job.context().run_raw(
-        kind, x.data_ptr(), count, y.data_ptr(), count, number, keep=(x, y), **options
-    )
+        kind, x.data_ptr(), count, y.data_ptr(), count, number, keep=(x, y), **in_order(x, y),
+        **options,
+    )  # fmt: skip
 
 
 def start(
@@ -43,6 +45,7 @@ def start(
     handles.check_name(name)
     count = x.numel() * element[1]
     memory = (x.data_ptr(), count, y.data_ptr(), count)
+    options = {**options, **behind(x, y)}
     operation = _job.current().start(name, kind, *memory, element[0], keep=(x, y), **options)
     output = y if result is None else result
     return handles.add(operation, lambda: output, name, finish)
@@ -83,6 +86,7 @@ def start_checked(
     is_by_name = name is not None and not job.is_ordered
     moving = None if is_by_name else job.second_stages()
     mine, all_ = _told(names, options)
+    options = {**options, **behind(x, y)}
 
     def move() -> _staged.Stage:
         _edges.check(names, all_)
@@ -115,8 +119,8 @@ def floating(tensor: torch.Tensor, what: str) -> int:
 
 
 def like(x: torch.Tensor) -> torch.Tensor:
-    """A new dense tensor of the same shape and type."""
-    return torch.empty(x.shape, dtype=x.dtype)
+    """A new dense tensor of the same shape, type and device."""
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
 def in_place(tensor: torch.Tensor, what: str) -> Tuple[torch.Tensor, Finish]:

@@ -73,7 +73,7 @@ class Combining(Distributed):
         count = bucket.end - bucket.begin
         memory = (flat.address_now(bucket), count, flat.address_next(bucket), count)
         return _job.current().start(
-            name, kind, *memory, flat.number, keep=flat.memory(), **options
+            name, kind, *memory, flat.number, keep=flat.memory(), **options, **flat.behind()
         )
 
     def _next_call(self) -> Tuple[int, Dict[str, Any]]:

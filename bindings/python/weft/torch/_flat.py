@@ -1,7 +1,7 @@
-"""Parameters of a model side by side in one shared segment.
+"""Parameters of a model side by side in one segment.
 
 The ranks of a machine read each other's segments in place, and one operation moves many
-parameters. A segment holds the parameters twice. In one half are their values now; an exchange
+parameters. A segment is shared memory of Weft's, or memory of the GPU on which the parameters are. A segment holds the parameters twice. In one half are their values now; an exchange
 reads it and writes the other half. Afterwards turn() makes the parameters views of that half,
 which copies nothing.
 
@@ -15,12 +15,13 @@ bucket.
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
 
 from weft import _core
 from weft._errors import InvalidArgument
+from weft.torch._devices import behind, is_known
 from weft.torch._dtype import FLOATING, NUMBERS
 
 _ALIGNMENT = 64  # bytes; a cache line
@@ -42,7 +43,7 @@ class Bucket(NamedTuple):
 
 
 class Flat:
-    """The parameters of one dtype."""
+    """The parameters of one dtype and one device."""
 
     def __init__(
         self, parameters: Sequence[torch.nn.Parameter], halves: int, is_cut: bool
@@ -53,6 +54,7 @@ class Flat:
         """
         self.parameters = list(reversed(parameters))
         self.dtype = parameters[0].dtype
+        self.device = parameters[0].device
         self.number = NUMBERS[self.dtype]
         self._size = self.dtype.itemsize
         step = _ALIGNMENT // self._size
@@ -63,7 +65,7 @@ class Flat:
             end += -(-each.numel() // step) * step
         self.elements = end
         self._now = 0
-        self._halves = [_segment(self.elements, self.dtype) for _ in range(halves)]
+        self._halves = [_segment(self.elements, self.dtype, self.device) for _ in range(halves)]
         self._views = [self._views_of(half) for half in self._halves]
         self.buckets = self._cut() if is_cut else [self._all()]
 
@@ -101,6 +103,10 @@ class Flat:
         """What must live as long as an operation runs."""
         return self._halves
 
+    def behind(self) -> Dict[str, int]:
+        """How an operation on the segment begins behind what its GPU computes now."""
+        return behind(self._halves[0])
+
     def view(self, number: int) -> torch.Tensor:
         """The memory of a parameter in the half that is in use, with the parameter's shape."""
         return self._views[self._now][number]
@@ -122,6 +128,11 @@ class Flat:
                     f"optimizer was made, and is {parameter.dtype} {tuple(parameter.shape)} now; "
                     "make the optimizer after such changes"
                 )
+            if parameter.device != self.device:
+                raise InvalidArgument(
+                    f"a parameter was on {self.device} when the distributed optimizer was made, "
+                    f"and is on {parameter.device} now; make the optimizer after such changes"
+                )
             view.copy_(parameter.data)
             parameter.data = view
 
@@ -134,11 +145,11 @@ class Flat:
 
 
 def check_kind(parameter: torch.Tensor) -> None:
-    """Raises InvalidArgument unless it is a dense CPU tensor of a floating type of Weft."""
-    if not parameter.is_cpu or parameter.layout is not torch.strided:
+    """Raises InvalidArgument unless it is dense, on a CPU or on CUDA, and of a floating type of Weft."""
+    if not is_known(parameter) or parameter.layout is not torch.strided:
         raise InvalidArgument(
             f"a parameter is on {parameter.device} with layout {parameter.layout}; weft.torch "
-            "takes dense tensors in CPU memory"
+            "takes dense tensors on the CPU and on CUDA"
         )
     if NUMBERS.get(parameter.dtype) not in FLOATING:
         raise InvalidArgument(f"a parameter of {parameter.dtype} cannot be averaged")
@@ -147,14 +158,16 @@ def check_kind(parameter: torch.Tensor) -> None:
 def flattened(
     parameters: Sequence[torch.nn.Parameter], halves: int, is_cut: bool
 ) -> List[Flat]:
-    """One Flat for each dtype, in the order in which the dtypes appear."""
-    by_dtype: Dict[torch.dtype, List[torch.nn.Parameter]] = {}
+    """One Flat for each dtype on each device, in the order in which they appear."""
+    by_kind: Dict[Tuple[torch.dtype, torch.device], List[torch.nn.Parameter]] = {}
     for each in parameters:
         check_kind(each)
-        by_dtype.setdefault(each.dtype, []).append(each)
-    return [Flat(each, halves, is_cut) for each in by_dtype.values()]
+        by_kind.setdefault((each.dtype, each.device), []).append(each)
+    return [Flat(each, halves, is_cut) for each in by_kind.values()]
 
 
-def _segment(elements: int, dtype: torch.dtype) -> torch.Tensor:
+def _segment(elements: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    if device.type == "cuda":
+        return torch.empty(elements, dtype=dtype, device=device)
     memory = _core.Memory(max(elements, 1) * dtype.itemsize)
     return torch.frombuffer(memory, dtype=dtype, count=max(elements, 1))[:elements]

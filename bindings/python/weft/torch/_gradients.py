@@ -106,7 +106,7 @@ class GradientAllreduce(FollowsGradients):
         address = flat.address_now(bucket)
         memory = (address, count, address, count)
         return _job.current().start(
-            name, _ALLREDUCE, *memory, flat.number, op=_AVERAGE, keep=flat.memory()
+            name, _ALLREDUCE, *memory, flat.number, op=_AVERAGE, keep=flat.memory(), **flat.behind()
         )
 
     def synchronize(self) -> None:

@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 from weft import _core
 from weft._errors import InvalidArgument, Mismatch
+from weft.torch._devices import behind
 from weft.torch._dtype import U64, moved_as
 from weft.torch._starting import Starting
 from weft.torch._tensors import only_one, read_from, written_to
@@ -38,8 +39,9 @@ class Pairs(Starting):
             address, words = header.buffer_info()
             self._context.start_raw(_SEND, address, words, 0, 0, U64, peer=to, keep=header)
         handle = self._context.start_raw(
-            _SEND, source.data_ptr(), source.numel() * parts, 0, 0, number, peer=to, keep=source
-        )
+            _SEND, source.data_ptr(), source.numel() * parts, 0, 0, number, peer=to, keep=source,
+            **behind(source),
+        )  # fmt: skip
         return self._started(WeftWork(handle, [tensor], None, self._timeout))
 
     def recv(self, tensors: Any, source: int, tag: int = 0) -> dist.Work:
@@ -52,7 +54,7 @@ class Pairs(Starting):
             finish = self._tag_check(source, tag, finish)
         handle = self._context.start_raw(
             _SEND, 0, 0, block.data_ptr(), block.numel() * parts, number, peer=source,
-            receives=True, keep=block,
+            receives=True, keep=block, **behind(block),
         )  # fmt: skip
         return self._started(WeftWork(handle, [tensor], finish, self._timeout, source))
 

@@ -24,6 +24,7 @@ from weft.torch._pairs import Pairs
 from weft.torch._rendezvous import join
 
 _CPU = torch.device("cpu")
+_CUDA = torch.device("cuda")
 _Backend: Any = torch._C._distributed_c10d.Backend
 
 
@@ -89,11 +90,13 @@ class Group(Collectives, Exchanges, Pairs):
 
     @property
     def _device_types(self) -> List[torch.device]:
-        return [_CPU]
+        return [_CPU, _CUDA] if torch.cuda.is_available() else [_CPU]
 
     def _get_backend(self, device: torch.device) -> Any:
-        if device.type != "cpu":
-            raise RuntimeError(f"weft has no backend for {device.type}; it takes CPU tensors")
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError(
+                f"weft has no backend for {device.type}; it takes tensors on the CPU and on CUDA"
+            )
         return self
 
     @property

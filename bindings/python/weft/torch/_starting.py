@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from weft import _core
+from weft.torch._devices import behind, in_order
 from weft.torch._work import DONE, JointWork, WeftWork, seconds_of
 
 
@@ -48,12 +49,15 @@ class Starting:
         if output is not None:
             y, ny = output.data_ptr(), output.numel() * parts
         kept = (source, output)
+        tensors = [each for each in kept if each is not None]
         timeout = seconds_of(options.timeout) or self._timeout
         if not options.asyncOp and timeout is None:
+            more.update(in_order(*tensors))
             self._context.run_raw(kind, x, nx, y, ny, number, keep=kept, **more)
             if finish is not None:
                 finish()
             return DONE
+        more.update(behind(*tensors))
         handle = self._context.start_raw(kind, x, nx, y, ny, number, keep=kept, **more)
         return self._started(WeftWork(handle, outputs, finish, timeout))
 

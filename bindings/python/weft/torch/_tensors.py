@@ -1,4 +1,4 @@
-"""Tensors as memory: one dense block of CPU memory for each side of an operation.
+"""Tensors as memory: one dense block of memory, of a CPU or a GPU, for each side of an operation.
 
 A dense tensor is used where it lies. Any other is copied: an input before the operation, an output
 from a temporary tensor after it. Lists of tensors become one block, without a copy where they lie
@@ -12,6 +12,7 @@ from typing import Callable, List, Optional, Sequence, Tuple
 import torch
 
 from weft._errors import InvalidArgument
+from weft.torch._devices import is_known
 
 Finish = Callable[[], None]
 
@@ -20,12 +21,12 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def check(tensor: torch.Tensor, what: str) -> None:
-    """Raises TypeError unless `tensor` is a tensor with strides in CPU memory."""
+    """Raises TypeError unless `tensor` is a tensor with strides in memory of a CPU or of CUDA."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{what}: expected a tensor, not {type(tensor).__name__}")
-    if not tensor.is_cpu:
+    if not is_known(tensor):
         raise TypeError(
-            f"{what}: the tensor is on {tensor.device}; weft takes tensors in CPU memory"
+            f"{what}: the tensor is on {tensor.device}; weft takes tensors on the CPU and on CUDA"
         )
     if tensor.layout is not torch.strided:
         raise TypeError(f"{what}: the tensor's layout is {tensor.layout}; weft takes dense ones")
@@ -34,9 +35,9 @@ def check(tensor: torch.Tensor, what: str) -> None:
 def is_dense(tensor: torch.Tensor, what: str) -> bool:
     """Whether the elements lie in memory as the shape says, in order and without gaps.
 
-    Raises TypeError for what is no CPU tensor.
+    Raises TypeError for what is no tensor of a CPU or of CUDA.
     """
-    if type(tensor) in PLAIN and tensor.is_cpu:
+    if type(tensor) in PLAIN and is_known(tensor):
         if tensor.layout is torch.strided and tensor.is_contiguous():
             return not (tensor.is_neg() or tensor.is_conj())
     check(tensor, what)
@@ -66,7 +67,7 @@ def written_to(tensor: torch.Tensor, what: str) -> Tuple[torch.Tensor, Optional[
     if is_dense(tensor, what):
         return tensor, None
     plain = _settled(tensor).detach()
-    block = torch.empty(plain.shape, dtype=plain.dtype)
+    block = torch.empty(plain.shape, dtype=plain.dtype, device=plain.device)
     return block, lambda: _copy(plain, block)
 
 
@@ -106,6 +107,10 @@ def _check_alike(tensors: Sequence[torch.Tensor], dtype: torch.dtype, what: str)
         check(each, what)
         if each.dtype is not dtype:
             raise TypeError(f"{what}: the tensors have different types, {dtype} and {each.dtype}")
+        if each.device != tensors[0].device:
+            raise TypeError(
+                f"{what}: the tensors are on different devices, {tensors[0].device} and {each.device}"
+            )
 
 
 def read_all(tensors: Sequence[torch.Tensor], dtype: torch.dtype, what: str) -> torch.Tensor:
@@ -127,7 +132,7 @@ def written_all(
         return block, None
     plain: List[torch.Tensor] = [_settled(each).detach() for each in tensors]
     sizes = [each.numel() for each in plain]
-    whole = torch.empty(sum(sizes), dtype=dtype)
+    whole = torch.empty(sum(sizes), dtype=dtype, device=plain[0].device)
 
     def spread() -> None:
         for to, part in zip(plain, torch.split(whole, sizes)):

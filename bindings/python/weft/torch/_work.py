@@ -11,6 +11,7 @@ import torch
 from torch.distributed import Work
 
 from weft import _core
+from weft.torch._devices import devices_of
 
 
 def seconds_of(timeout: Optional[timedelta]) -> Optional[float]:
@@ -117,7 +118,9 @@ class WeftWork(Work):
         If the operation fails, the future raises RuntimeError with the text of the error.
         """
         if self._future is None:
-            done: torch.futures.Future[Any] = torch.futures.Future()
+            # A future of tensors on a GPU lets the streams wait in which they are used.
+            devices = devices_of(self._outputs)
+            done: torch.futures.Future[Any] = torch.futures.Future(devices=devices)
             # An error that set_exception() gives is a value for C++ code (DDP), which would take it
             # for tensors. An error that a callback raises is an error for everybody.
             self._future = done.then(self._deliver)

@@ -5,7 +5,7 @@
 
     dist.init_process_group("weft")  # under torchrun; no variables are needed
 
-All operations take CPU tensors. All ranks of a group call its operations in the same order. A wait
+All operations take tensors on the CPU and on CUDA. All ranks of a group call its operations in the same order. A wait
 ends after the timeout of the group at the latest. If a rank dies, the others get weft.PeerDied, and
 its `.rank` is the number of that rank in the group. After an error that is not in the arguments a group
 cannot be used any more.
@@ -42,7 +42,7 @@ def register() -> None:
     from weft.torch._process_group import create
 
     if NAME not in dist.Backend.backend_list:
-        dist.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu", "cuda"])
 
 
 def _weft_group(group: Optional[dist.ProcessGroup]) -> Any:

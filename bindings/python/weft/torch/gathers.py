@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import Callable, Iterable, List, Optional
+from typing import Callable, Dict, Iterable, List, Optional
 
 import torch
 
 from weft import _core
 from weft._errors import InvalidArgument, Mismatch
 from weft.torch import _edges, _job, handles, topology
+from weft.torch._devices import Place, behind
 from weft.torch._dtype import I64, U8
 from weft.torch._staged import Stage, Staged, start
 from weft.torch._tensors import read_from
@@ -43,7 +44,8 @@ class _Gather:
         kind = f"{self.input.dtype} {self._row}"
         bytes_ = self.input.numel() * self.input.element_size()
         self.facts = torch.tensor([bytes_, self.input.shape[0], zlib.crc32(kind.encode())])
-        self.output = torch.empty(0, dtype=torch.uint8)
+        self._place = Place(self.input)
+        self.output = self._room(0)
         self._rows = 0
         self._other: Optional[int] = None  # a source with another type or other extents
 
@@ -54,8 +56,17 @@ class _Gather:
                 self._other = source
         self._rows = int(told[:, 1].sum())
         counts: List[int] = told[:, 0].tolist()
-        self.output = torch.empty(sum(counts), dtype=torch.uint8)
+        self.output = self._room(sum(counts))
         return counts
+
+    def _room(self, bytes_: int) -> torch.Tensor:
+        with self._place.stream():
+            return torch.empty(bytes_, dtype=torch.uint8, device=self.input.device)
+
+    def behind(self) -> Dict[str, int]:
+        """How an operation begins behind what the caller's stream has, also on another thread."""
+        with self._place.stream():
+            return behind(self.input)
 
     def result(self) -> torch.Tensor:
         if self._other is not None:
@@ -66,7 +77,7 @@ class _Gather:
             error.rank = self._other
             raise error
         if math.prod(self._row) == 0:
-            return torch.empty((self._rows, *self._row), dtype=self.input.dtype)
+            return self.input.new_empty((self._rows, *self._row))
         return self.output.view(self.input.dtype).view(self._rows, *self._row)
 
 
@@ -94,7 +105,7 @@ def allgather_nonblocking(tensor: torch.Tensor, name: Optional[str] = None) -> i
         return [
             moving.start_raw(
                 _ALLGATHER, x.data_ptr(), nx, y.data_ptr(), sum(counts), U8, counts=counts,
-                keep=kept,
+                keep=kept, **gather.behind(),
             )
         ]  # fmt: skip
 
@@ -180,7 +191,7 @@ def _between_pairs(gather: _Gather, targets: List[int], name: Optional[str]) -> 
 
     def tell() -> Stage:
         context = _job.context()
-        return _messages(context, targets, gather.facts, gather.sources, list(told), I64)
+        return _messages(context, targets, gather.facts, gather.sources, list(told), I64, {})
 
     return _begin(gather, name, tell, lambda: _move(gather, targets, told))
 
@@ -208,7 +219,8 @@ def _move(gather: _Gather, targets: List[int], told: torch.Tensor) -> Stage:
     counts = gather.prepare(told)
     parts = list(torch.split(gather.output, counts))
     sent = gather.input.detach().reshape(-1).view(torch.uint8)
-    return _messages(_job.current().second_stages(), targets, sent, gather.sources, parts, U8)
+    order = gather.behind()
+    return _messages(_job.current().second_stages(), targets, sent, gather.sources, parts, U8, order)
 
 
 def _messages(
@@ -218,20 +230,21 @@ def _messages(
     sources: List[int],
     received: List[torch.Tensor],
     number: int,
+    order: Dict[str, int],
 ) -> Stage:
-    """Starts the receives and sends of tensors of one DataType."""
+    """Starts the receives and sends of tensors of one DataType. order: of their streams."""
     stage: Stage = []
     for source, part in zip(sources, received):
         stage.append(
             context.start_raw(
                 _SEND, 0, 0, part.data_ptr(), part.numel(), number, peer=source, receives=True,
-                keep=part,
+                keep=part, **order,
             )
         )  # fmt: skip
     for target in targets:
         stage.append(
             context.start_raw(
-                _SEND, sent.data_ptr(), sent.numel(), 0, 0, number, peer=target, keep=sent
+                _SEND, sent.data_ptr(), sent.numel(), 0, 0, number, peer=target, keep=sent, **order
             )
         )
     return stage

@@ -1,4 +1,4 @@
-"""BlueFog's operations on CPU tensors: averages with neighbors and with pairs, and global ones.
+"""BlueFog's operations on tensors of the CPU or of CUDA: averages with neighbors and with pairs, and global ones.
 
 Every operation exists as a blocking function, and with the name `..._nonblocking` as one that
 returns an integer handle at once; poll(), synchronize() and wait() take it. Until the operation is

@@ -9,8 +9,8 @@ communicates. x_i: parameters of rank i, g_i: its gradients, gamma: learning rat
 
 (BlueFog: AWC and ATC.) Making one is collective, and raises Mismatch if the models of two ranks
 differ in more than values; broadcast_parameters() gives them equal values. Parameters have to be
-dense, in CPU memory, and of one of Weft's floating types. From then on they are contiguous views of
-shared segments. What else changes parameters (clipping of weights, for example) belongs after
+dense, on the CPU or on CUDA, and of one of Weft's floating types. From then on they are contiguous
+views of segments. What else changes parameters (clipping of weights, for example) belongs after
 step() and before the next forward(). Frozen parameters are not exchanged.
 
 num_steps_per_communication = J > 1 is for both ways to communicate less often:
