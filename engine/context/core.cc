@@ -115,9 +115,13 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   const std::size_t lanes =
       lanes_of(config, ways.rails, ranks_here(config), cores_here(config), may_have_gpu_memory());
   machine.lanes = static_cast<int>(lanes);
-  const LaneOptions lane = lane_options(config, number, voice, ways);
+  LaneOptions lane = lane_options(config, number, voice, ways);
+  const auto spare = std::make_shared<GpuSpare>();
+  lane.execution.spare = spare;
   std::shared_ptr<Core> core(
       new Core(config, roster, number, std::move(hardware), lane, std::move(ways), lanes, extra));
+  core->gpu_spare_ = spare;
+  spare->attach(core->bell_);
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
 }
@@ -145,6 +149,7 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
   WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware_,
                                    [addresses](Rank rank) { return addresses.address_of(rank); }));
   LaneOptions lane = lane_options(config, number_, lane_.voice(), ways);
+  lane.execution.spare = gpu_spare_;
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];
   make_side_lane(lane, config, number, sides_.most(), used, ways.nodes);
   const LaneSurroundings around{config_,

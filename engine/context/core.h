@@ -145,6 +145,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
 
   std::shared_ptr<MetricsFile> metrics_file_;  // null: none is written
   const std::shared_ptr<GpuBell> bell_ = std::make_shared<GpuBell>([this] { wake(); });
+  std::shared_ptr<GpuSpare> gpu_spare_;
   Trace trace_;
   Lane lane_;
   MachineTable machines_;

@@ -49,9 +49,9 @@ Execution::State Execution::advance() {
   return state_;
 }
 
-// Returns whether the input is there.
+// Returns whether the input is there, or the first part of it.
 bool Execution::await_input() {
-  if (!call_.gate->is_open()) return false;
+  if (!call_.gate->is_open()) return !brief_ && call_.gate->has_begun();
   const Status status = std::exchange(call_.gate, nullptr)->gate_status();
   moved_ = true;
   if (status.ok()) return true;
@@ -87,16 +87,17 @@ double Execution::weight_of(const Weight& weight) const {
 // Returns true if the combine is complete.
 bool Execution::run_combine(const Step& step) {
   if (!combining_ && !begin_combine(step)) return false;
-  const bool may_go_away = call_.combiner != nullptr;
   // A part of this step is waited for; work of earlier steps goes on.
   if (!away_.empty() && !away_.back().is_step_over && !collect_away()) return false;
   std::uint64_t turn = kCombineTurn;
   bool is_complete = combined_ == wanted_ && wanted_ != 0;
   while (!is_complete) {
+    for (Source& source : sources_)
+      if (source.peer != nullptr && !source.loaded && !load(source)) return false;
+    const bool may_go_away = call_.combiner != nullptr;
     std::uint64_t ready = std::min(wanted_ - combined_, may_go_away ? kCombineAway : turn);
-    for (Source& source : sources_) {
+    for (const Source& source : sources_) {
       if (source.peer == nullptr) continue;
-      if (!source.loaded && !load(source)) return false;
       ready = std::min(ready, source.left);
       if (source.data == nullptr && (may_go_away || step.combining != Combining::copy))
         ready = std::min(ready, kReadChunk);
@@ -106,6 +107,7 @@ bool Execution::run_combine(const Step& step) {
       break;
     }
     if (state_ != State::running || !collect_away()) return false;
+    if (call_.gate != nullptr) return false;  // this thread may need all of the input
     ready = std::min(ready, turn);
     if (ready != 0 && state_ == State::running) {
       const auto number = static_cast<std::uint16_t>(pc_);
@@ -273,10 +275,15 @@ bool Execution::load(Source& source) {
       source.data = nullptr;
       break;
   }
+  if ((head.flags & kFlagElsewhere) != 0 && call_.combiner == nullptr) {
+    call_.combiner = options_.spare != nullptr ? options_.spare->combiner() : nullptr;
+    if (call_.combiner == nullptr) source.data = nullptr;
+  }
   if (source.data == nullptr && head.form != PieceForm::process) {
     fail(Status(Code::mismatch,
-                fmt::format("{}: rank {} names {} bytes at {:#x} outside its shared heap",
-                            name(call_.collective), source.peer->peer(), head.bytes, head.word),
+                fmt::format("{}: rank {} names {} bytes at {:#x} outside its shared heap{}",
+                            name(call_.collective), source.peer->peer(), head.bytes, head.word,
+                            (head.flags & kFlagElsewhere) == 0 ? "" : ", on a GPU"),
                 source.peer->peer()));
     return false;
   }
@@ -460,7 +467,7 @@ bool Execution::waits_for_this_core() {
 // earlier one is missing.
 void Execution::missing(std::vector<Missing>& into) {
   into.clear();
-  if (call_.gate != nullptr) return;  // it waits for no rank yet
+  if (call_.gate != nullptr && !call_.gate->has_begun()) return;  // it waits for no rank yet
   const auto silent = [this](Endpoint* endpoint) {
     return endpoint->front(options_.channel).header == nullptr;
   };

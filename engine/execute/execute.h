@@ -31,6 +31,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,15 @@ enum class ForeignForm : std::uint8_t {
   cheaper,  // `process` if the receivers may read private memory and that costs less
 };
 
+class Combiner;
+// Has a combiner for operations that began without one, and got a message that needs one.
+class CombinerSource {
+ public:
+  virtual ~CombinerSource() = default;
+  // Null: there is none in this process.
+  [[nodiscard]] virtual Combiner* combiner() = 0;
+};
+
 struct ExecutionOptions {
   std::uint32_t channel = 1;
   std::size_t payload_bytes = 4032;  // largest copied message
@@ -95,8 +105,9 @@ struct ExecutionOptions {
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
   std::uint16_t context = 0;
-  ScratchPool* scratch = nullptr;  // the lane's; nullptr: the execution uses one of its own
-  TraceRing* trace = nullptr;      // the lane's ring, which may be off; never null in an Execution
+  ScratchPool* scratch = nullptr;         // the lane's; nullptr: the execution uses one of its own
+  std::shared_ptr<CombinerSource> spare;  // null: none
+  TraceRing* trace = nullptr;  // the lane's ring, which may be off; never null in an Execution
 };
 
 // What the input of an operation waits for: a copy from a GPU, for example.
@@ -107,6 +118,11 @@ class InputGate {
   [[nodiscard]] virtual bool is_open() = 0;
   // ok, or why the input will never be there. Once the gate is open.
   [[nodiscard]] virtual Status gate_status() = 0;
+  // Whether parts of the input are there, so that the operation can begin: what is there is sent, and
+  // a combiner finds its own input.
+  [[nodiscard]] virtual bool has_begun() { return false; }
+  // How many of these bytes are there, from the first one on. Memory that is no part of the input is.
+  [[nodiscard]] virtual std::size_t there(const std::byte*, std::size_t bytes) { return bytes; }
 };
 
 // Who combines pieces in place of the lane's thread: a GPU. Several lanes may ask at once.
@@ -171,7 +187,7 @@ struct Call {
   std::uint16_t agreement = 0;  // agreement_of() the request
   // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
   int rail = kAnyRail;
-  InputGate* gate = nullptr;     // nothing is read or sent before it is open; nullptr: it is
+  InputGate* gate = nullptr;     // nothing is read or sent before it is there; nullptr: all is
   Combiner* combiner = nullptr;  // is asked for each piece first; nullptr: this thread combines
   std::size_t piece_bytes = 0;   // of messages that are carried, at most; 0: as in the options
   int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
@@ -245,7 +261,8 @@ class Execution {
     std::uint32_t most_blocks;   // blocks that it may hold
     std::uint64_t copied;        // bytes that went into slots because the staging area was full
     Form form;
-    bool finished;  // all pieces are posted on all edges
+    bool is_elsewhere;  // the source is memory that a CPU cannot touch
+    bool finished;      // all pieces are posted on all edges
   };
   // A block of the staging area.
   struct Staged {
@@ -329,6 +346,7 @@ class Execution {
                                   : std::min(call_.piece_bytes, options_.piece_bytes);
   }
   void begin_send(const Step& step);
+  [[nodiscard]] bool is_elsewhere(const Bytes& source) const;
   [[nodiscard]] Form form_of(const Step& step, const Bytes& source) const;
   [[nodiscard]] bool is_read_privately(const Step& step, std::uint64_t bytes) const;
   void pump_sends();

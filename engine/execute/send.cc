@@ -20,9 +20,13 @@ constexpr std::uint64_t kReadPrivately = std::uint64_t{64} << 10;
 
 }  // namespace
 
+bool Execution::is_elsewhere(const Bytes& source) const {
+  return source.count != 0 && call_.combiner != nullptr &&
+         call_.combiner->is_elsewhere(source.data);
+}
+
 Execution::Form Execution::form_of(const Step& step, const Bytes& source) const {
-  if (source.count != 0 && call_.combiner != nullptr && call_.combiner->is_elsewhere(source.data))
-    return Form::viewed;
+  if (is_elsewhere(source)) return Form::viewed;
   if (source.count <= kInlineBytes) return Form::inlined;
   if (source.count <= options_.payload_bytes) return Form::copied;
   if (!any_shares_memory(step)) return Form::carried;
@@ -71,6 +75,7 @@ void Execution::begin_send(const Step& step) {
   send.source = source.data;
   send.bytes = source.count;
   send.form = form_of(step, source);
+  send.is_elsewhere = is_elsewhere(source);
   send.most = largest_piece(step, send.form);
   send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
   send.first_cursor = static_cast<std::uint32_t>(cursors_.size());
@@ -132,6 +137,11 @@ bool Execution::post_next(Sending& send, std::uint32_t at) {
   std::uint64_t& cursor = cursors_[send.first_cursor + at];
   Piece piece{send.form, std::min(send.bytes - cursor, send.most), send.source + cursor, 0};
   const bool is_large = send.form != Form::inlined && send.form != Form::copied;
+  if (call_.gate != nullptr) {
+    const std::size_t there = call_.gate->there(piece.source, piece.bytes);
+    if (there < piece.bytes && (!is_large || there == 0)) return false;
+    piece.bytes = there;
+  }
   if (is_large && !out.endpoint->shares_memory()) piece.form = Form::carried;
   if (piece.form == Form::staged && !stage(send, at, piece)) return false;
   const bool is_last = cursor + piece.bytes == send.bytes;
@@ -140,6 +150,7 @@ bool Execution::post_next(Sending& send, std::uint32_t at) {
   head.piece = static_cast<std::uint32_t>(cursor / send.most);
   head.bytes = static_cast<std::uint32_t>(piece.bytes);
   address(head, edge, is_last);
+  if (send.is_elsewhere) head.flags |= kFlagElsewhere;
   if (post(out, head, piece) == Posted::full) return false;
   cursor = is_last ? kAllPosted : cursor + piece.bytes;
   posted(send, edge, piece);

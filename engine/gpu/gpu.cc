@@ -51,8 +51,17 @@ Result<std::shared_ptr<GpuStage>> find_gpu_operands(std::span<Request> requests,
         fmt::format("{}: a stream was given, and neither {} nor {} is memory of a GPU",
                     name(first.collective), first.input.data, fmt::ptr(first.output.data)));
   }
-  if (Stage::may_get_stand_ins()) return std::shared_ptr<GpuStage>(std::move(stage));
   return std::shared_ptr<GpuStage>();
+}
+
+// A peer names such memory only after this process has said that it reads it.
+Combiner* GpuSpare::combiner() {
+  const std::lock_guard lock(mutex_);
+  if (stage_ == nullptr) {
+    if (!gpu_for_peers()) return nullptr;
+    stage_ = std::make_shared<Stage>(kNoRank, StageOptions{}, bell_);
+  }
+  return stage_->combiner();
 }
 
 GpuUsage gpu_usage() {

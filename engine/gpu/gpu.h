@@ -94,6 +94,20 @@ class GpuStage : public OperandStage {
     std::span<Request> requests, Rank rank, const StageOptions& options,
     const std::shared_ptr<GpuBell>& bell);
 
+// A combiner for operations on memory of the host, to which peers send memory of GPUs.
+class GpuSpare final : public CombinerSource {
+ public:
+  GpuSpare() = default;
+  // Before the first operation.
+  void attach(const std::shared_ptr<GpuBell>& bell) { bell_ = bell; }
+  Combiner* combiner() override;
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<GpuBell> bell_;
+  std::shared_ptr<OperandStage> stage_;
+};
+
 // What this process has copied.
 struct GpuUsage {
   std::uint64_t copies_out = 0, copies_in = 0;

@@ -107,7 +107,6 @@ Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
     if (!kernels.ok() && options_.sums == GpuSums::gpu) return kernels;
     combines_ = kernels.ok();
   }
-  if (found_.empty()) combines_ = true;
   if (combines_ && options_.shares) {
     for (const Found& each : found_)
       for (const auto& gpu : {each.gpu_x, each.gpu_y})
@@ -120,7 +119,6 @@ Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
       }
     }
   }
-  if (found_.empty()) return {};
   const Status peers = check_peers(in, out);
   uses_stand_ins_ = peers.ok();
   for (const Found& each : found_) WEFT_RETURN_IF_ERROR(place(requests[each.request], each));
@@ -245,13 +243,31 @@ Status Stage::begin_inputs(const std::optional<Stream>& stream) {
   for (const GpuOperand& x : inputs_) {
     WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(x.gpu, behind));
     WEFT_RETURN_IF_ERROR(queue->wait_for(behind));
-    if (x.device == nullptr)
-      WEFT_RETURN_IF_ERROR(queue->copy_out(x.here, x.there.data, x.there.bytes));
-    else if (x.device != x.there.data)
+    if (x.device == nullptr) {
+      WEFT_RETURN_IF_ERROR(copy_out(*queue, x));
+      continue;
+    }
+    if (x.device != x.there.data)
       WEFT_RETURN_IF_ERROR(queue->copy_inside(x.device, x.there.data, x.there.bytes));
     WEFT_RETURN_IF_ERROR(mark(*queue, ins_));
   }
   return gate_ ? gate_->hold(behind) : Status();
+}
+
+// In parts, so that the first ones are on their way to peers while the last ones are copied.
+Status Stage::copy_out(GpuQueue& queue, const GpuOperand& x) {
+  constexpr std::size_t kLeastPart = std::size_t{4} << 20, kMostParts = 8;
+  const std::size_t part =
+      std::max(kLeastPart, (x.there.bytes / kMostParts + kLeastPart - 1) / kLeastPart * kLeastPart);
+  std::size_t at = 0;
+  do {
+    const std::size_t bytes = std::min(part, x.there.bytes - at);
+    WEFT_RETURN_IF_ERROR(queue.copy_out(x.here + at, x.there.data + at, bytes));
+    WEFT_RETURN_IF_ERROR(mark(queue, ins_));
+    parts_.push_back({{x.here + at, bytes}, ins_.size() - 1});
+    at += bytes;
+  } while (at < x.there.bytes);
+  return {};
 }
 
 Status Stage::begin_outputs() {
@@ -282,6 +298,40 @@ bool Stage::is_open() {
     if (gate_status_.ok()) gate_status_ = each->status();
   is_open_.store(true, std::memory_order_release);
   return true;
+}
+
+// Where input and output share memory, a part of the block could be overwritten that is not there yet.
+bool Stage::has_begun() {
+  if (is_shifted_ || parts_.size() < 2) return false;
+  const std::lock_guard lock(mutex_);
+  return look_for_parts() != 0;
+}
+
+// The mutex is held. How many parts are there, from the first one on; an error counts as not there.
+std::size_t Stage::look_for_parts() {
+  while (parts_there_ < parts_.size()) {
+    GpuMark& mark = *ins_[parts_[parts_there_].mark];
+    if (!mark.is_over() || !mark.status().ok()) break;
+    ++parts_there_;
+  }
+  return parts_there_;
+}
+
+std::size_t Stage::there(const std::byte* data, std::size_t bytes) {
+  if (is_open()) return bytes;
+  const std::lock_guard lock(mutex_);
+  look_for_parts();
+  std::size_t count = 0;
+  bool is_input = false;
+  for (std::size_t each = 0; each < parts_.size(); ++each) {
+    const Span& block = parts_[each].block;
+    if (!block.has(data + count, 1)) continue;
+    is_input = true;
+    if (each >= parts_there_) break;
+    count += static_cast<std::size_t>(block.end() - (data + count));
+    if (count >= bytes) return bytes;
+  }
+  return is_input ? count : bytes;
 }
 
 void Stage::ended(const Status& status) {

@@ -73,15 +73,15 @@ class Stage final : public GpuStage, public Combiner {
   // Looks for operands in memory of GPUs, and gives those in place different addresses.
   Status find(std::span<Request> requests);
   [[nodiscard]] bool is_empty() const { return found_.empty(); }
-  // Whether peers may send stand-ins to this operation, whose own operands are the host's.
-  [[nodiscard]] static bool may_get_stand_ins() { return gpu_for_peers().has_value(); }
 
   Status begin(std::span<Request> requests, std::span<Contact* const> in,
                std::span<Contact* const> out) override;
   // Peers may send stand-ins also where this rank leaves its sums to the host.
-  Combiner* combiner() override { return combines_ || may_get_stand_ins() ? this : nullptr; }
+  Combiner* combiner() override { return combines_ || gpu_for_peers() ? this : nullptr; }
   bool is_open() override;
   Status gate_status() override { return gate_status_; }
+  bool has_begun() override;
+  std::size_t there(const std::byte* data, std::size_t bytes) override;
   void ended(const Status& status) override;
   bool is_over() override;
   void wait_until_over() override;
@@ -123,6 +123,8 @@ class Stage final : public GpuStage, public Combiner {
   Result<std::byte*> pinned_block(std::size_t bytes, const GpuMemory& gpu);
   Result<std::byte*> device_block(std::size_t bytes, const GpuMemory& gpu);
   Status begin_inputs(const std::optional<Stream>& stream);
+  Status copy_out(GpuQueue& queue, const GpuOperand& x);
+  std::size_t look_for_parts();
   Status begin_outputs();
   Status mark(GpuQueue& queue, Marks& marks);
   // ok, or why the memory cannot be read by the peers where it is.
@@ -152,6 +154,13 @@ class Stage final : public GpuStage, public Combiner {
   std::unique_ptr<GpuGate> gate_;
   std::mutex mutex_;
   Marks ins_, outs_;
+  // A part of an input that is copied to its block, in the order of the copies.
+  struct Part {
+    Span block;
+    std::size_t mark;  // in ins_
+  };
+  std::vector<Part> parts_;
+  std::size_t parts_there_ = 0;
   std::atomic<bool> is_open_{false};
   Status gate_status_, output_status_;
 };

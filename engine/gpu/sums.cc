@@ -117,6 +117,9 @@ Result<Stage::Seen> Stage::see(const GpuMemory& gpu, const Term& term, std::size
     seen.is_on_gpu = true;
     return seen;
   }
+  const bool is_input =
+      std::ranges::any_of(inputs_, [&](const GpuOperand& x) { return x.span().has(data, bytes); });
+  if (is_input && !is_open_.load(std::memory_order_acquire)) return seen;  // it is on its way
   seen.data = gpu_view(gpu, data, bytes);
   if (seen.data != nullptr || !must) return seen;
   WEFT_ASSIGN(seen.copy, PinnedBlock::take(bytes, gpu));

@@ -1,6 +1,9 @@
 // Operations on memory of GPUs, on the twin of the driver: what they give, what they wait for and
 // what waits for them, and what goes wrong. Ranks are threads.
+#include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "tests/context/outcomes.h"
 #include "tests/cuda/twin_library.h"
@@ -227,6 +230,46 @@ TEST_F(Gpu, OperationsByNameGiveTheSame) {
     EXPECT_EQ(y[2]->get(), std::vector<float>(kElements, 3));
     ASSERT_TRUE(named->end().ok());
   });
+}
+
+// A large input is on its way to peers while its last parts are still copied.
+TEST_F(Gpu, PartsTravelAsTheyAreCopied) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  constexpr std::size_t kLarge = 4 << 20;  // four parts
+  Config config = test_config();
+  config.gpu_ipc = false;
+  twin.run_at_once(0);
+  run_job(
+      2,
+      [&](Context& context) {
+        GpuArray<float> x(kLarge, 0);
+        std::vector<float> y(kLarge);
+        x.set(std::vector<float>(kLarge, 7));
+        Request request{.collective = Collective::broadcast, .root = 0};
+        request.input = in(context.rank() == 0 ? x.data() : y.data(), kLarge);
+        request.output = out(context.rank() == 0 ? x.data() : y.data(), kLarge);
+        Result<Handle> handle = context.start(request);
+        ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+        ASSERT_TRUE(context.barrier().ok());
+        if (context.rank() == 1) {
+          // An event of the stream, the wait for it, the first copy, and its event.
+          EXPECT_EQ(twin.run_some(4), 4);
+          const std::atomic_ref<float> first(y.front());
+          const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+          while (first.load() != 7 && std::chrono::steady_clock::now() < end)
+            std::this_thread::yield();
+          EXPECT_EQ(first.load(), 7);
+          EXPECT_EQ(std::atomic_ref<float>(y.back()).load(), 0) << "its part was not copied yet";
+          EXPECT_FALSE(handle->test());
+        }
+        // Rank 0 lets the rest go when rank 1 has looked.
+        ASSERT_TRUE(context.barrier().ok());
+        if (context.rank() == 0) twin.run_at_once(1);
+        const Status status = handle->wait();
+        ASSERT_TRUE(status.ok()) << status.to_string();
+        EXPECT_TRUE(holds(y.data(), kLarge, context.rank() == 0 ? 0.0F : 7.0F));
+      },
+      config);
 }
 
 TEST_F(Gpu, ExplainTellsHowTheMemoryTravels) {

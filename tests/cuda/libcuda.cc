@@ -346,6 +346,10 @@ int twin_run() {
   Lock lock(state().mutex);
   return run();
 }
+int twin_run_some(int most) {
+  const Lock lock(state().mutex);
+  return run(most);
+}
 void twin_fail(const char* function, int answer, int count) {
   const Lock lock(state().mutex);
   state().failures[function] = {answer, count};

@@ -18,6 +18,8 @@ extern "C" {
 void twin_run_at_once(int at_once);
 // Runs what can run. Returns how many pieces of work did.
 int twin_run();
+// The same, at most so many pieces.
+int twin_run_some(int most);
 // The next `count` calls of the named function fail with this answer.
 void twin_fail(const char* function, int answer, int count);
 // From now on every call answers that the GPU is lost.

@@ -23,6 +23,7 @@ class Twin {
 
   decltype(&twin_run_at_once) run_at_once = nullptr;
   decltype(&twin_run) run = nullptr;
+  decltype(&twin_run_some) run_some = nullptr;
   decltype(&twin_fail) fail = nullptr;
   decltype(&twin_lose_device) lose_device = nullptr;
   decltype(&twin_initialized) initialized = nullptr;
@@ -100,6 +101,7 @@ class Twin {
     if (dlsym(library_, "twin_run") != nullptr) {
       find("twin_run_at_once", run_at_once);
       find("twin_run", run);
+      find("twin_run_some", run_some);
       find("twin_fail", fail);
       find("twin_lose_device", lose_device);
       find("twin_initialized", initialized);

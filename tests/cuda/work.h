@@ -76,13 +76,13 @@ void touch_all(const Run& run) {
   set(PROT_NONE);
 }
 
-// Runs what can run in all streams.
-inline int run() {
+// Runs what can run in all streams, at most so many pieces of work.
+inline int run(int most = 1'000'000) {
   State& all = state();
   if (all.is_running) return 0;
   all.is_running = true;
   int done = 0;
-  for (bool moved = true; moved;) {
+  for (bool moved = true; moved && done < most;) {
     moved = false;
     for (auto& [handle, stream] : all.streams) {
       if (stream->is_held || stream->works.empty() || all.is_lost) continue;
