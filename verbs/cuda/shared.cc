@@ -172,7 +172,7 @@ void unmap(const Driver& driver, void* context, cuda::Pointer begin) {
 // A peer's allocation in the reader's context. The mutex is held.
 Result<cuda::Pointer> import(Sharing& all, const Driver& driver, const GpuMemory& reader,
                              const std::shared_ptr<const PeerHeap>& peer, const Board& board,
-                             const Board::Entry& entry) {
+                             const Board::Meaning& entry) {
   if (entry.exported >= Board::kExports)
     return Status(Code::mismatch, "a peer's board names an allocation that cannot be");
   const Board::Export& there = board.exports[entry.exported];
@@ -213,7 +213,7 @@ const Board* own_board() {
 struct Found {
   std::shared_ptr<const PeerHeap> heap;  // null: that of this process
   const Board* board = nullptr;
-  const Board::Entry* entry = nullptr;
+  Board::Meaning entry{};
   std::uint64_t within = 0;  // offset in the stand-in
 };
 std::optional<Found> find(const void* address, std::size_t bytes) {
@@ -231,12 +231,11 @@ std::optional<Found> find(const void* address, std::size_t bytes) {
   const std::size_t count = std::min<std::size_t>(
       found.board->entry_count.load(std::memory_order_acquire), Board::kStandIns);
   for (std::size_t at = 0; at < count; ++at) {
-    const Board::Entry& entry = found.board->entries[at];
-    const std::uint64_t begin = entry.begin.load(std::memory_order_acquire);
-    if (begin == 0 || offset < begin || offset - begin >= entry.bytes) continue;
-    if (bytes > entry.bytes - (offset - begin)) continue;
-    found.entry = &entry;
-    found.within = offset - begin;
+    const Board::Meaning entry = found.board->entries[at].get();
+    if (entry.begin == 0 || offset < entry.begin || offset - entry.begin >= entry.bytes) continue;
+    if (bytes > entry.bytes - (offset - entry.begin)) continue;
+    found.entry = entry;
+    found.within = offset - entry.begin;
     return found;
   }
   return std::nullopt;
@@ -292,7 +291,7 @@ Result<StandIn> StandIn::of(const GpuMemory& gpu, void* memory, std::size_t byte
               export_of(all, *driver, gpu, allocation, offered->second->number));
   auto& entries = all.board->entries;
   const auto free =
-      std::ranges::find_if(entries, [](const Board::Entry& each) { return each.begin == 0; });
+      std::ranges::find_if(entries, [](const Board::Entry& each) { return each.get().begin == 0; });
   if (free == entries.end()) {
     return Status(Code::exhausted,
                   fmt::format("more than {} operations on memory of GPUs at once", entries.size()));
@@ -301,13 +300,13 @@ Result<StandIn> StandIn::of(const GpuMemory& gpu, void* memory, std::size_t byte
   made.address_ = static_cast<std::byte*>(address);
   made.number_ = static_cast<std::size_t>(free - entries.begin());
   ++all.exported[place].uses;
-  free->bytes = bytes;
-  free->pointer = pointer;
-  free->offset = pointer - allocation.begin;
-  free->id = all.board->exports[place].id.load(std::memory_order_relaxed);
-  free->exported = place;
-  free->gpu = offered->second->number;
-  free->begin.store(heap_offset(made.address_, 1), std::memory_order_release);
+  free->set({.begin = heap_offset(made.address_, 1),
+             .bytes = bytes,
+             .pointer = pointer,
+             .offset = pointer - allocation.begin,
+             .id = all.board->exports[place].id.load(std::memory_order_relaxed),
+             .exported = place,
+             .gpu = offered->second->number});
   if (all.board->entry_count.load(std::memory_order_relaxed) <= made.number_) {
     all.board->entry_count.store(static_cast<std::uint32_t>(made.number_ + 1),
                                  std::memory_order_release);
@@ -321,8 +320,8 @@ StandIn::~StandIn() {
   {
     const std::lock_guard lock(all.mutex);
     Board::Entry& entry = all.board->entries[number_];
-    --all.exported[entry.exported].uses;
-    entry.begin.store(0, std::memory_order_release);
+    --all.exported[entry.get().exported].uses;
+    entry.set({});
   }
   deallocate(address_);
 }
@@ -336,7 +335,7 @@ Result<std::optional<Behind>> behind(const GpuMemory& reader, const void* addres
   const std::optional<Found> found = find(address, bytes);
   if (!found) return std::optional<Behind>();
   WEFT_ASSIGN(const Driver* driver, cuda::load_driver());
-  const Board::Entry& entry = *found->entry;
+  const Board::Meaning& entry = found->entry;
   Sharing& all = sharing();
   const std::lock_guard lock(all.mutex);
   Behind there{nullptr, true, reader.device, reader.context};
