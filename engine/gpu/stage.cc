@@ -226,9 +226,9 @@ Status Stage::mark(GpuQueue& queue, Marks& marks) {
 
 Status Stage::begin_inputs(const std::optional<Stream>& stream) {
   const GpuMemory first = found_.front().gpu_x ? *found_.front().gpu_x : *found_.front().gpu_y;
+  for (const auto* operands : {&inputs_, &outputs_})
+    for (const GpuOperand& each : *operands) WEFT_RETURN_IF_ERROR(GpuQueue::prepare(each.gpu));
   if (stream && options_.holds == HoldsStream::yes) {
-    for (const auto* operands : {&inputs_, &outputs_})
-      for (const GpuOperand& each : *operands) WEFT_RETURN_IF_ERROR(GpuQueue::prepare(each.gpu));
     // The operation has its own deadline, which comes first.
     constexpr std::int64_t kNsOfMs = 1'000'000, kLaterNs = 1'000 * kNsOfMs;
     WEFT_ASSIGN(gate_, make_gpu_gate(first, now_ns() + options_.deadline_ms * kNsOfMs + kLaterNs));

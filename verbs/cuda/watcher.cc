@@ -180,12 +180,18 @@ Status Recorded::reserve(const Driver& driver, void* context, std::size_t count,
                          const std::string& what) {
   const Current current(driver, context);
   WEFT_RETURN_IF_ERROR(status_of(driver, current.answer(), what));
-  const std::lock_guard lock(events().mutex);
-  std::vector<void*>& free = events().free[context];
-  while (free.size() < count) {
+  std::size_t missing = 0;
+  {
+    const std::lock_guard lock(events().mutex);
+    const std::size_t has = events().free[context].size();
+    missing = count > has ? count - has : 0;
+  }
+  // Without the lock: the driver may let this wait, and others need the events that there are.
+  for (; missing > 0; --missing) {
     void* event = nullptr;
     WEFT_RETURN_IF_ERROR(status_of(driver, driver.event_create(&event, kWithoutTiming), what));
-    free.push_back(event);
+    const std::lock_guard lock(events().mutex);
+    events().free[context].push_back(event);
   }
   return {};
 }
