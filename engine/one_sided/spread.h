@@ -36,7 +36,7 @@ class Spread {
  private:
   // The work of one rail.
   struct Rail final : WorkOwner {
-    explicit Rail(Spread& whole, Endpoint& endpoint) : whole(whole), endpoint(endpoint) {}
+    Rail(Spread& owner, Endpoint& to) : whole(owner), endpoint(to) {}
     void work_ended(const Status& status) override;
 
     Spread& whole;
