@@ -5,10 +5,7 @@
 #include <memory>
 
 #include "engine/gpu/gpu.h"
-#include "engine/gpu_kernels/gpu_kernels.h"
-#include "tests/context/outcomes.h"
-#include "tests/cuda/twin_library.h"
-#include "verbs/cuda/cuda.h"
+#include "tests/cuda/on_gpus.h"
 
 namespace weft {
 namespace {
@@ -16,31 +13,12 @@ namespace {
 constexpr std::size_t kCount = 270'000;  // just above what goes through blocks
 constexpr std::size_t kBytes = kCount * sizeof(float);
 
-class GpuIpc : public testing::Test {
- protected:
-  void SetUp() override {
-    twin.reset();
-    const GpuArray<float> any(1, 0);
-    const Status found = GpuKernels::of(*gpu_memory(any.data())).status();
-    if (found.text().find("no nvcc") != std::string_view::npos) GTEST_SKIP() << found.text();
-    ASSERT_TRUE(found.ok()) << found.to_string();
-  }
-  void TearDown() override { twin.reset(); }
-
-  const Twin& twin = Twin::get();
-};
-
-std::vector<float> values_of(Rank rank, std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i)
-    values[i] = 1.0F / static_cast<float>(1 + (i * 5 + static_cast<std::size_t>(rank) * 11) % 103);
-  return values;
-}
+class GpuIpc : public OnGpus {};
 
 // The first operation offers the GPUs, the second one tries them.
 void meet(Context& context) {
   GpuArray<float> x(kCount, context.rank()), y(kCount, context.rank());
-  x.set(values_of(context.rank(), kCount));
+  x.set(terms_of(context.rank(), kCount));
   for (int i = 0; i < 3; ++i) {
     const Status status = context.allreduce(in(x.data(), kCount), out(y.data(), kCount));
     ASSERT_TRUE(status.ok()) << status.to_string();
@@ -112,25 +90,11 @@ const Places kPlaces[] = {
 };
 
 void expect_as_on_host(Context& context, const Case& what, const Places& places) {
+  SCOPED_TRACE(places.name);
   const Rank rank = context.rank();
-  std::vector<float> host_x = values_of(rank, what.in), host_y(what.out, -1);
-  GpuArray<float> x(what.in, places.input(rank)), y(what.out, places.output(rank));
   Request request{.collective = what.collective, .op = ReduceOp::sum, .root = what.root};
   request.algorithm = what.algorithm;
-  request.input = in(host_x.data(), what.in);
-  request.output = out(host_y.data(), what.out);
-  const Status expected = context.run(request);
-  ASSERT_TRUE(expected.ok()) << expected.to_string();
-  x.set(host_x);
-  request.input = in(x.data(), what.in);
-  request.output = out(y.data(), what.out);
-  for (int i = 0; i < 2; ++i) {
-    y.set(std::vector<float>(what.out, -1));
-    const Status status = context.run(request);
-    ASSERT_TRUE(status.ok()) << places.name << ": " << status.to_string();
-    EXPECT_EQ(y.get(), host_y) << places.name;
-    EXPECT_EQ(x.get(), host_x) << places.name;
-  }
+  expect_same(context, request, what.in, what.out, places.input(rank), places.output(rank), 2);
 }
 
 TEST_P(EveryOperationByIpc, GivesWhatItGivesOnTheHost) {
@@ -172,8 +136,8 @@ TEST_F(GpuIpc, ADirectSumIsOneLaunchAndNoCopy) {
   run_job(2, [](Context& context) {
     meet(context);
     GpuArray<float> x(kCount, 0), y(kCount, 0), z(kCount, 0);
-    x.set(values_of(context.rank(), kCount));
-    z.set(values_of(context.rank(), kCount));
+    x.set(terms_of(context.rank(), kCount));
+    z.set(terms_of(context.rank(), kCount));
     const auto both = [&](const auto& call) {
       ASSERT_TRUE(context.barrier().ok());
       const Change change;
@@ -206,7 +170,7 @@ TEST_F(GpuIpc, MemoryOfAPoolIsCopiedToABlockOfTheGpu) {
     ASSERT_TRUE(context.barrier().ok());
     if (context.rank() == 0) twin.give_pool_memory(0);
     ASSERT_TRUE(context.barrier().ok());
-    x.set(values_of(context.rank(), kCount));
+    x.set(terms_of(context.rank(), kCount));
     const Change change;
     ASSERT_TRUE(context.barrier().ok());
     ASSERT_TRUE(context.allreduce(in(x.data(), kCount), out(y.data(), kCount), ReduceOp::sum).ok());
@@ -215,8 +179,8 @@ TEST_F(GpuIpc, MemoryOfAPoolIsCopiedToABlockOfTheGpu) {
     EXPECT_EQ(used.with_stand_ins, 2U);
     EXPECT_EQ(used.bytes_out + used.bytes_in, 0U);
     EXPECT_GE(used.bytes_inside, 4 * kBytes);
-    std::vector<float> expected = values_of(0, kCount);
-    const std::vector<float> other = values_of(1, kCount);
+    std::vector<float> expected = terms_of(0, kCount);
+    const std::vector<float> other = terms_of(1, kCount);
     for (std::size_t i = 0; i < kCount; ++i) expected[i] += other[i];
     EXPECT_EQ(y.get(), expected);
   });
@@ -227,7 +191,7 @@ TEST_F(GpuIpc, ReadsWhatTheStreamBeforeHasWritten) {
     meet(context);
     GpuArray<float> x(kCount, 0), y(kCount, 0);
     void* const stream = twin.stream(0);
-    const std::vector<float> values = values_of(context.rank(), kCount);
+    const std::vector<float> values = terms_of(context.rank(), kCount);
     if (twin.is_played()) twin.hold(stream);
     twin.copy_in(0, x.data(), values.data(), kBytes, stream);
     Request request{.collective = Collective::allreduce,
@@ -244,8 +208,8 @@ TEST_F(GpuIpc, ReadsWhatTheStreamBeforeHasWritten) {
       twin.release(stream);
     }
     ASSERT_TRUE(handle->wait().ok());
-    std::vector<float> expected = values_of(0, kCount);
-    const std::vector<float> other = values_of(1, kCount);
+    std::vector<float> expected = terms_of(0, kCount);
+    const std::vector<float> other = terms_of(1, kCount);
     for (std::size_t i = 0; i < kCount; ++i) expected[i] = std::max(expected[i], other[i]);
     EXPECT_EQ(y.get(), expected);
   });

@@ -3,10 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "engine/gpu_kernels/gpu_kernels.h"
-#include "tests/context/outcomes.h"
-#include "tests/cuda/twin_library.h"
-#include "verbs/cuda/cuda.h"
+#include "tests/cuda/on_gpus.h"
 
 namespace weft {
 namespace {
@@ -20,45 +17,7 @@ Config config_of(GpuSums sums) {
   return config;
 }
 
-class GpuSumsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    twin.reset();
-    const GpuArray<float> any(1, 0);
-    const Status found = GpuKernels::of(*gpu_memory(any.data())).status();
-    if (found.text().find("no nvcc") != std::string_view::npos) GTEST_SKIP() << found.text();
-    ASSERT_TRUE(found.ok()) << found.to_string();
-  }
-  void TearDown() override { twin.reset(); }
-
-  const Twin& twin = Twin::get();
-};
-
-// Sums of these depend on their order.
-std::vector<float> values_of(Rank rank, std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i)
-    values[i] = 1.0F / static_cast<float>(1 + (i * 7 + static_cast<std::size_t>(rank) * 13) % 101);
-  return values;
-}
-
-// Runs the request on the host and on GPUs; rank r's ends are on these GPUs, or on the host (-1).
-void expect_same(Context& context, Request request, std::size_t in_count, std::size_t out_count,
-                 int input, int output) {
-  std::vector<float> host_x = values_of(context.rank(), in_count), host_y(out_count, -1);
-  GpuArray<float> x(in_count, input), y(out_count, output);
-  request.input = in(host_x.data(), in_count);
-  request.output = out(host_y.data(), out_count);
-  ASSERT_TRUE(context.run(request).ok());
-  x.set(host_x);
-  y.set(std::vector<float>(out_count, -1));
-  request.input = in(x.data(), in_count);
-  request.output = out(y.data(), out_count);
-  const Status status = context.run(request);
-  ASSERT_TRUE(status.ok()) << status.to_string();
-  EXPECT_EQ(y.get(), host_y);
-  EXPECT_EQ(x.get(), host_x);
-}
+class GpuSumsTest : public OnGpus {};
 
 TEST_F(GpuSumsTest, HaveTheBitsOfTheHost) {
   const std::uint64_t before = gpu_counts().launches;
@@ -94,7 +53,7 @@ TEST_F(GpuSumsTest, ADirectSumIsOneLaunchAndNoCopyBack) {
       2,
       [](Context& context) {
         GpuArray<float> x(kLarge, 0), y(kLarge, 0);
-        x.set(values_of(context.rank(), kLarge));
+        x.set(terms_of(context.rank(), kLarge));
         ASSERT_TRUE(context.neighbor_allreduce(in(x.data(), kLarge), out(y.data(), kLarge)).ok());
         // In place, too.
         ASSERT_TRUE(context.neighbor_allreduce(in(x.data(), kLarge), out(x.data(), kLarge)).ok());
@@ -145,7 +104,7 @@ TEST_F(GpuSumsTest, ALaneDoesNotWaitForThem) {
       2,
       [&](Context& context) {
         GpuArray<float> x(kLarge, context.rank()), y(kLarge, context.rank());
-        x.set(values_of(context.rank(), kLarge));
+        x.set(terms_of(context.rank(), kLarge));
         Request request{.collective = Collective::neighbor_allreduce,
                         .input = in(x.data(), kLarge),
                         .output = out(y.data(), kLarge)};
@@ -180,7 +139,7 @@ TEST_F(GpuSumsTest, AFailureNamesTheGpu) {
       2,
       [&](Context& context) {
         GpuArray<float> x(kLarge, 0), y(kLarge, 0);
-        x.set(values_of(context.rank(), kLarge));
+        x.set(terms_of(context.rank(), kLarge));
         const Status status =
             context.neighbor_allreduce(in(x.data(), kLarge), out(y.data(), kLarge));
         if (status.ok()) return;

@@ -1,0 +1,59 @@
+// What tests of sums on GPUs share: that there are kernels, values whose sums depend on their order,
+// and an operation on GPUs beside the same on the host.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "engine/gpu_kernels/gpu_kernels.h"
+#include "tests/context/outcomes.h"
+#include "tests/cuda/twin_library.h"
+#include "verbs/cuda/cuda.h"
+
+namespace weft {
+
+// Skips in a build without nvcc.
+class OnGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    twin.reset();
+    const GpuArray<float> any(1, 0);
+    const Status found = GpuKernels::of(*gpu_memory(any.data())).status();
+    if (found.text().find("no nvcc") != std::string_view::npos) GTEST_SKIP() << found.text();
+    ASSERT_TRUE(found.ok()) << found.to_string();
+  }
+  void TearDown() override { twin.reset(); }
+
+  const Twin& twin = Twin::get();
+};
+
+inline std::vector<float> terms_of(Rank rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = 1.0F / static_cast<float>(1 + (i * 7 + static_cast<std::size_t>(rank) * 13) % 101);
+  return values;
+}
+
+// Runs the request on the host, and then `times` times on GPUs; this rank's ends are on GPUs of these
+// numbers, or on the host (-1).
+inline void expect_same(Context& context, Request request, std::size_t in_count,
+                        std::size_t out_count, int input, int output, int times = 1) {
+  std::vector<float> host_x = terms_of(context.rank(), in_count), host_y(out_count, -1);
+  GpuArray<float> x(in_count, input), y(out_count, output);
+  request.input = in(host_x.data(), in_count);
+  request.output = out(host_y.data(), out_count);
+  const Status expected = context.run(request);
+  ASSERT_TRUE(expected.ok()) << expected.to_string();
+  x.set(host_x);
+  request.input = in(x.data(), in_count);
+  request.output = out(y.data(), out_count);
+  for (int i = 0; i < times; ++i) {
+    y.set(std::vector<float>(out_count, -1));
+    const Status status = context.run(request);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(y.get(), host_y);
+    EXPECT_EQ(x.get(), host_x);
+  }
+}
+
+}  // namespace weft
