@@ -232,6 +232,26 @@ TEST_F(Gpu, OperationsByNameGiveTheSame) {
   });
 }
 
+// Whoever has to open it may be waiting in the driver.
+TEST_F(Gpu, AGateOpensByItselfInTheEnd) {
+  run_job(1, [](Context&) {});  // the heap has the tests' settings
+  GpuArray<float> x(1, 0);
+  x.set({0});
+  const float value = 5;
+  void* const stream = twin.stream(0);
+  Result<std::unique_ptr<GpuGate>> gate =
+      make_gpu_gate(*gpu_memory(x.data()), now_ns() + 10'000'000);
+  ASSERT_TRUE(gate.ok()) << gate.status().to_string();
+  ASSERT_TRUE((*gate)->hold(Stream{stream}).ok());
+  twin.copy_in(0, x.data(), &value, sizeof value, stream);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (x.get().front() != value && std::chrono::steady_clock::now() < end) {
+    if (twin.is_played()) twin.run();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(x.get().front(), value);
+}
+
 // A large input is on its way to peers while its last parts are still copied.
 TEST_F(Gpu, PartsTravelAsTheyAreCopied) {
   if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
