@@ -3,6 +3,7 @@
 #include <weft/context.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bindings/c/arrays.h"
@@ -44,6 +45,10 @@ Status check_given(std::int32_t has, Value value, const char* has_member, const 
   return argument_error(member, std::string("is set, but ") + has_member + " is 0");
 }
 
+std::optional<weft::Stream> stream_of(const weft_stream* given) {
+  return given == nullptr ? std::nullopt : std::optional(weft::Stream{given->handle});
+}
+
 struct Put {
   weft::WindowPut how;
   std::vector<NeighborWeight> destinations;
@@ -63,6 +68,7 @@ Status convert(const weft_put_options* given, Put& to) {
     to.how.signal = from.signal;
   }
   to.how.require_mutex = from.require_mutex != 0;
+  to.how.stream = stream_of(from.stream);
   return convert_peers(from.destinations, from.destination_count, "how->destinations",
                        to.destinations, to.how.destinations);
 }
@@ -78,6 +84,7 @@ Status convert(const weft_get_options* given, Get& to) {
   WEFT_RETURN_IF_ERROR(check_flag("how->require_mutex", from.require_mutex));
   WEFT_RETURN_IF_ERROR(check_reserved("how->reserved", from.reserved));
   to.how.require_mutex = from.require_mutex != 0;
+  to.how.stream = stream_of(from.stream);
   return convert_peers(from.sources, from.source_count, "how->sources", to.sources, to.how.sources);
 }
 
@@ -97,6 +104,7 @@ Status convert(const weft_update_options* given, const Output& tensor, Update& t
   if (from.has_self_weight != 0) to.how.self_weight = from.self_weight;
   to.how.reset = from.reset != 0;
   to.how.require_mutex = from.require_mutex != 0;
+  to.how.stream = stream_of(from.stream);
   if (from.clone != nullptr) to.how.clone = {from.clone, tensor.count, tensor.type};
   return convert_peers(from.sources, from.source_count, "how->sources", to.sources, to.how.sources);
 }

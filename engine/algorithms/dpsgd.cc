@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/algorithms/algorithms.h"
+#include "engine/gpu/gpu.h"
 
 namespace weft {
 
@@ -22,7 +23,11 @@ Status DPsgd::step(const Input& x, const Output& y) {
                     fmt::format("D-PSGD: x has {} elements of {}, and y {} of {}", x.count,
                                 name(x.type), y.count, name(y.type)));
     }
-    if (x.data != y.data) std::memcpy(y.data, x.data, x.count * size_of(x.type));
+    if (x.data != y.data) {
+      for (const void* each : {x.data, static_cast<const void*>(y.data)})
+        WEFT_RETURN_IF_ERROR(check_host_memory("D-PSGD, a step without a partner", each));
+      std::memcpy(y.data, x.data, x.count * size_of(x.type));
+    }
     ++step_;
     return {};
   }

@@ -53,7 +53,7 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
       first_failure_([this] { wake(); }),
       failures_(config_, roster_, lane_, control_, &rails_, membership_, first_failure_),
       last_requests_(lane_.admission().channels()),
-      windows_(config_, trace_, lane_, peers_, edges_, membership_,
+      windows_(config_, trace_, lane_, peers_, edges_, membership_, bell_,
                [this](const Request& request) { return run(request); }),
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),

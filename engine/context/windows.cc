@@ -64,11 +64,12 @@ Result<window::PeerMemory> import(Endpoint& endpoint, std::string_view key, std:
 }
 
 // Parts of windows that ended without the other ranks. They stay until the process ends.
-void keep_forever(std::shared_ptr<Memory> part) {
+void keep_forever(const WindowSetup& setup) {
   static std::mutex& mutex = *new std::mutex;
-  static std::vector<std::shared_ptr<Memory>>& kept = *new std::vector<std::shared_ptr<Memory>>;
+  static auto& kept = *new std::vector<std::shared_ptr<const void>>;
   const std::lock_guard lock(mutex);
-  kept.push_back(std::move(part));
+  kept.push_back(setup.part);
+  kept.push_back(setup.on_gpu.image);
 }
 
 }  // namespace
@@ -84,7 +85,7 @@ struct Windows::Record {
   std::uint32_t code = 0;                      // not 0: the rank refuses, with this code and error
   std::uint32_t part_key = 0, tensor_key = 0;  // bytes of the keys
   std::uint32_t device_atomics = 0;            // 1: the rank reaches a neighbor by such a device
-  std::uint32_t unused = 0;
+  std::uint32_t on_gpu = 0;                    // 1: the tensor is memory of a GPU
   char name[kNameBytes] = {};
   char error[kErrorBytes] = {};
 
@@ -100,7 +101,6 @@ Status Windows::check(const Output& tensor, std::string_view name) {
   if (tensor.data == nullptr && tensor.count != 0) return invalid("the tensor is null");
   if (!is_count_of_memory(tensor.count, tensor.type))
     return invalid(fmt::format("{} elements fit in no memory", tensor.count));
-  WEFT_RETURN_IF_ERROR(check_host_memory("win_create", tensor.data));
   const std::lock_guard lock(mutex_);
   if (windows_.contains(name)) return invalid("there is a window of that name");
   return {};
@@ -165,56 +165,79 @@ Result<Window> Windows::create(const Output& tensor, std::string_view name,
   own.count = tensor.count;
   own.zero_init = options.zero_init ? 1 : 0;
   own.graph = hash_of(graph);
-  Memory part;
-  std::vector<Region> regions;
+  Part part;
   if (Status status = check(tensor, name); !status.ok()) {
     own.refuse(status);
-  } else if (status = make(tensor, shape.total(), part, regions); !status.ok()) {
+  } else if (status = make(tensor, options.stream, shape.total(), part); !status.ok()) {
     own.refuse(status);
   }
-  Keys keys;
-  std::vector<std::uint32_t> exposed;
-  for (const Region& region : regions) exposed.push_back(region.number);
-  if (!regions.empty()) keys = {regions.front().key, regions.back().key};
-  own.part_key = static_cast<std::uint32_t>(keys.part.size());
-  own.tensor_key = static_cast<std::uint32_t>(keys.tensor.size());
-  Result<Window> made = agree(tensor, name, options, own, keys, std::move(part), exposed, lane);
-  if (!made.ok()) withdraw(exposed);
+  own.part_key = static_cast<std::uint32_t>(part.keys.part.size());
+  own.tensor_key = static_cast<std::uint32_t>(part.keys.tensor.size());
+  own.on_gpu = part.on_gpu.image != nullptr ? 1 : 0;
+  Result<Window> made = agree(tensor, name, options, own, part, lane);
+  if (!made.ok()) withdraw(part.exposed);
   return made;
 }
 
-// Allocates our part, and exposes it and the tensor.
-Status Windows::make(const Output& tensor, std::size_t part_bytes, Memory& part,
-                     std::vector<Region>& regions) {
-  WEFT_ASSIGN(part, Memory::allocate(part_bytes));
+// Allocates our part, and exposes it and the tensor, or the host's copy of one on a GPU.
+Status Windows::make(const Output& tensor, const std::optional<Stream>& stream,
+                     std::size_t part_bytes, Part& part) {
+  WEFT_ASSIGN(Memory memory, Memory::allocate(part_bytes));
+  part.memory = std::make_shared<Memory>(std::move(memory));
+  const std::size_t bytes = tensor.count * size_of(tensor.type);
+  auto* data = static_cast<std::byte*>(tensor.data);
+  std::optional<GpuMemory> gpu;
+  if (bytes != 0) {
+    WEFT_ASSIGN(gpu, find_gpu_memory(data));
+  }
+  if (gpu) {
+    WEFT_ASSIGN(part.on_gpu, copy_to_host(*gpu, data, bytes, stream));
+    data = part.on_gpu.image->data();
+  }
   const Lane::Hold hold(lane_);
   Interface& interface = lane_.interface();
-  WEFT_ASSIGN(Region of_part, interface.expose({part.as<std::byte>(), part_bytes}));
-  regions.push_back(std::move(of_part));
-  Result<Region> of_tensor =
-      interface.expose({static_cast<std::byte*>(tensor.data), tensor.count * size_of(tensor.type)});
+  WEFT_ASSIGN(const Region of_part, interface.expose({part.memory->as<std::byte>(), part_bytes}));
+  const Result<Region> of_tensor = interface.expose({data, bytes});
   if (!of_tensor.ok()) {
-    interface.withdraw(regions.front().number);
-    regions.clear();
+    interface.withdraw(of_part.number);
     return of_tensor.status();
   }
-  regions.push_back(*std::move(of_tensor));
+  part.exposed = {of_part.number, of_tensor->number};
+  part.keys = {of_part.key, of_tensor->key};
   return {};
+}
+
+Result<window::OwnCopies> Windows::copy_to_host(const GpuMemory& gpu, std::byte* data,
+                                                std::size_t bytes,
+                                                const std::optional<Stream>& stream) {
+  window::OwnCopies made;
+  WEFT_ASSIGN(made.image, HostCopy::make({{data, bytes}}, gpu, bell_));
+  WEFT_ASSIGN(made.fetched, HostCopy::make({{data, bytes}}, gpu, bell_));
+  window::Staging staging(stream, bell_);
+  WEFT_RETURN_IF_ERROR(staging.fetches(made.image));
+  const Lane::Hold hold(lane_);
+  WEFT_RETURN_IF_ERROR(
+      window::run_copies(lane_, staging, &window::Staging::fetch, config_.deadline_ms * 1'000'000));
+  return made;
 }
 
 // The three steps of agreement: what everyone wants, where everyone's memory is, and that everyone
 // is ready for the others to write.
 Result<Window> Windows::agree(const Output& tensor, std::string_view name,
-                              const WindowOptions& options, Record own, const Keys& own_keys,
-                              Memory part, std::span<const std::uint32_t> exposed,
+                              const WindowOptions& options, Record own, const Part& part,
                               const std::shared_ptr<Lane>& lane) {
   WEFT_ASSIGN(const std::vector<Record> all, exchange("win_create", own));
   WEFT_RETURN_IF_ERROR(compare("win_create", all));
-  WEFT_ASSIGN(const std::vector<Keys> keys, exchange_keys(own_keys, all));
+  WEFT_ASSIGN(const std::vector<Keys> keys, exchange_keys(part.keys, all));
   Result<WindowSetup> setup = set_up(tensor, name, options, keys);
   if (setup.ok()) {
-    setup->part = std::make_shared<Memory>(std::move(part));
-    setup->exposed.assign(exposed.begin(), exposed.end());
+    setup->part = part.memory;
+    setup->on_gpu = part.on_gpu;
+    setup->exposed = part.exposed;
+    for (auto* side : {&setup->in, &setup->out}) {
+      for (WindowNeighbor& each : *side)
+        each.is_on_gpu = all[static_cast<std::size_t>(each.part.rank)].on_gpu != 0;
+    }
     own.device_atomics = has_device_atomics(*setup) ? 1 : 0;
   }
   Result<std::shared_ptr<WindowObject>> made = open(std::move(setup), lane);
@@ -336,6 +359,7 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
   setup.self = config_.rank;
   setup.self_weight = edges_.is_weighted() ? graph.self_weight(config_.rank) : uniform;
   setup.deadline_ms = config_.deadline_ms;
+  setup.bell = bell_;
   setup.timeline = &timeline_;
   std::map<Rank, Keys> keys_of;
   const auto add = [&](std::vector<WindowNeighbor>& side, const Peer& peer) -> Status {
@@ -449,7 +473,7 @@ void Windows::close(const Status& why) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, object] : windows_) {
     object->close(why);
-    keep_forever(object->setup().part);
+    keep_forever(object->setup());
   }
   windows_.clear();
 }

@@ -24,15 +24,17 @@ namespace weft {
 // Threads: any thread may call the public functions. They take the lane's token.
 class Windows {
  public:
-  // `run` runs an operation of the context.
+  // `run` runs an operation of the context. `bell` wakes the lane.
   Windows(const Config& config, Trace& trace, Lane& lane, Peers& peers, GraphEdges& edges,
-          const Membership& membership, std::function<Status(const Request&)> run)
+          const Membership& membership, std::shared_ptr<GpuBell> bell,
+          std::function<Status(const Request&)> run)
       : config_(config),
         timeline_(trace),
         lane_(lane),
         peers_(peers),
         edges_(edges),
         membership_(membership),
+        bell_(std::move(bell)),
         run_(std::move(run)) {}
 
   Result<Window> create(const Output& tensor, std::string_view name, const WindowOptions& options,
@@ -59,15 +61,24 @@ class Windows {
     std::string part;
     std::string tensor;
   };
+  // Our part of a window that is being made.
+  struct Part {
+    std::shared_ptr<Memory> memory;
+    window::OwnCopies on_gpu;
+    std::vector<std::uint32_t> exposed;
+    Keys keys;
+  };
 
   [[nodiscard]] Result<std::vector<Record>> exchange(std::string_view what, const Record& own);
   [[nodiscard]] Result<std::vector<Keys>> exchange_keys(const Keys& own,
                                                         const std::vector<Record>& all);
-  [[nodiscard]] Status make(const Output& tensor, std::size_t part_bytes, Memory& part,
-                            std::vector<Region>& regions);
+  [[nodiscard]] Status make(const Output& tensor, const std::optional<Stream>& stream,
+                            std::size_t part_bytes, Part& part);
+  [[nodiscard]] Result<window::OwnCopies> copy_to_host(const GpuMemory& gpu, std::byte* data,
+                                                       std::size_t bytes,
+                                                       const std::optional<Stream>& stream);
   [[nodiscard]] Result<Window> agree(const Output& tensor, std::string_view name,
-                                     const WindowOptions& options, Record own, const Keys& own_keys,
-                                     Memory part, std::span<const std::uint32_t> exposed,
+                                     const WindowOptions& options, Record own, const Part& part,
                                      const std::shared_ptr<Lane>& lane);
   [[nodiscard]] static Status compare(std::string_view what, const std::vector<Record>& all);
   [[nodiscard]] Result<WindowSetup> set_up(const Output& tensor, std::string_view name,
@@ -86,6 +97,7 @@ class Windows {
   Peers& peers_;
   GraphEdges& edges_;
   const Membership& membership_;
+  const std::shared_ptr<GpuBell> bell_;
   const std::function<Status(const Request&)> run_;
 
   bool device_atomics_ = false;  // some ranks reach each other by devices with atomics of their own

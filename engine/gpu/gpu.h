@@ -32,6 +32,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/gpu/host_copy.h"
 #include "engine/lane/lane.h"
 #include "verbs/base/base.h"
 

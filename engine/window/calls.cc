@@ -73,7 +73,7 @@ Status Window::update(const WindowUpdate& how) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_update"));
   return object_->update(how);
 }
-Status Window::update_then_collect(bool require_mutex) {
+Status Window::update_then_collect(bool require_mutex, std::optional<Stream> stream) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_update_then_collect"));
   std::vector<NeighborWeight> sources;
   for (const Rank rank : object_->in_ranks()) sources.push_back({rank, 1.0});
@@ -82,6 +82,7 @@ Status Window::update_then_collect(bool require_mutex) {
   how.sources = sources;
   how.reset = true;
   how.require_mutex = require_mutex;
+  how.stream = stream;
   return object_->update(how);
 }
 Result<std::vector<std::uint64_t>> Window::versions() {
@@ -104,25 +105,27 @@ Status Window::unlock() {
   WEFT_RETURN_IF_ERROR(check(object_, "win_unlock"));
   return object_->unlock();
 }
-Status Window::flush() {
+Status Window::flush(std::optional<Stream> stream) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_flush"));
-  return object_->flush();
+  return object_->flush(stream);
 }
 Status Window::write(Rank to, const Input& x, std::span<const WindowPage> pages,
-                     std::size_t page_bytes, int signal) {
+                     std::size_t page_bytes, int signal, std::optional<Stream> stream) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_write"));
-  return object_->write(to, x, pages, page_bytes, signal, nullptr);
+  return object_->write(to, x, pages, page_bytes, signal, stream, nullptr);
 }
 Result<Handle> Window::write_start(Rank to, const Input& x, std::span<const WindowPage> pages,
-                                   std::size_t page_bytes, int signal) {
+                                   std::size_t page_bytes, int signal,
+                                   std::optional<Stream> stream) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_write"));
   Handle handle;
-  Status status = object_->write(to, x, pages, page_bytes, signal, &handle);
+  Status status = object_->write(to, x, pages, page_bytes, signal, stream, &handle);
   return started(std::move(status), std::move(handle));
 }
-Status Window::read(Rank from, const Output& y, std::size_t remote_offset) {
+Status Window::read(Rank from, const Output& y, std::size_t remote_offset,
+                    std::optional<Stream> stream) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_read"));
-  return object_->read(from, y, remote_offset);
+  return object_->read(from, y, remote_offset, stream);
 }
 Result<std::uint64_t> Window::signal(int number) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_signal"));

@@ -17,6 +17,7 @@ void Task::keep_window() {
 void Task::begin_anew(CallName call, std::unique_ptr<Locks> locks) {
   call_ = call;
   locks_ = std::move(locks);
+  staging_ = {};
   step_ = Step::waits;
   status_ = {};
 }
@@ -34,9 +35,12 @@ bool Task::advance() {
     case Step::waits:
       if (!window_.is_turn_of(*this)) return false;
       note(abandoned_.ok() ? window_.check_open() : abandoned_);
-      if (status_.ok() && locks_ != nullptr) note(locks_->acquire(window_.deadline_ns()));
-      if (status_.ok() && locks_ == nullptr) note(begin());
-      step_ = !status_.ok() ? Step::over : locks_ != nullptr ? Step::locks : Step::works;
+      fetch();
+      break;
+    case Step::fetches:
+      if (!have_copies_ended()) return false;
+      if (status_.ok()) window_.publish();
+      lock();
       break;
     case Step::locks:
       locks_->advance();
@@ -56,9 +60,13 @@ bool Task::advance() {
       if (!is_done()) return moved;
       note(finish());
       if (locks_ != nullptr) (void)locks_->release();
-      step_ = locks_ != nullptr ? Step::unlocks : Step::over;
+      store();
       break;
     }
+    case Step::stores:
+      if (!have_copies_ended()) return false;
+      unlock();
+      break;
     case Step::unlocks:
       locks_->advance();
       if (!locks_->are_free()) return false;
@@ -72,11 +80,42 @@ bool Task::advance() {
   return true;
 }
 
+void Task::fetch() {
+  if (!status_.ok() || staging_.is_empty()) return lock();
+  note(staging_.fetch());
+  copies_end_ns_ = window_.deadline_ns();
+  step_ = status_.ok() ? Step::fetches : Step::over;
+}
+
+void Task::lock() {
+  if (status_.ok() && locks_ != nullptr) note(locks_->acquire(window_.deadline_ns()));
+  if (status_.ok() && locks_ == nullptr) note(begin());
+  step_ = !status_.ok() ? Step::over : locks_ != nullptr ? Step::locks : Step::works;
+}
+
+void Task::store() {
+  if (!staging_.has_stores() || !(status_.ok() || stores_anyway())) return unlock();
+  copies_end_ns_ = window_.deadline_ns();
+  step_ = Step::stores;
+  note(staging_.store());
+}
+
+void Task::unlock() {
+  step_ = locks_ != nullptr ? Step::unlocks : Step::over;
+}
+
+bool Task::have_copies_ended() {
+  const bool are_over = staging_.is_over();
+  if (!are_over && now_ns() < copies_end_ns_) return false;
+  note(are_over ? staging_.status() : staging_.too_late());
+  return true;
+}
+
 void Task::abandon(const Status& why) {
   if (abandoned_.ok()) abandoned_ = why;
   if (step_ == Step::works) give_up(why);
-  if (step_ != Step::locks && step_ != Step::unlocks) return;
-  // The swaps have ended with the interface.
+  if (step_ == Step::waits || step_ == Step::works || step_ == Step::over) return;
+  // The swaps have ended with the interface; copies end by themselves.
   note(why);
   step_ = Step::over;
   window_.end_turn(*this);

@@ -17,6 +17,7 @@
 #include "engine/one_sided/one_sided.h"
 #include "engine/window/layout.h"
 #include "engine/window/locks.h"
+#include "engine/window/on_gpu.h"
 #include "engine/window/timeline.h"
 
 namespace weft {
@@ -28,7 +29,8 @@ namespace weft::window {
 class SlotReader;
 class SlotWriter;
 
-// What all tasks have in common: their turn, the mutexes that they hold, and their end.
+// What all tasks have in common: their turn, their copies from GPUs and to them, the mutexes that they
+// hold, and their end.
 class Task : public LaneTask {
  public:
   // `locks`: the mutexes to be held for the duration; may be null.
@@ -37,6 +39,7 @@ class Task : public LaneTask {
   [[nodiscard]] CallName call() const { return call_; }
   // For a task whose caller does not wait.
   void keep_window();
+  void set_staging(Staging staging) { staging_ = std::move(staging); }
   [[nodiscard]] bool has_handle() const { return owner_ != nullptr; }
   bool advance() final;
   void abandon(const Status& why) final;
@@ -49,6 +52,8 @@ class Task : public LaneTask {
   [[nodiscard]] virtual bool is_done() const = 0;
   virtual void give_up(const Status& why) = 0;
   [[nodiscard]] virtual Status finish() = 0;  // all went well or not: what is the status?
+  // Whether finish() has changed what is to be stored although the task has failed.
+  [[nodiscard]] virtual bool stores_anyway() const { return false; }
 
   // The task is used again, for another call.
   void begin_anew(CallName call, std::unique_ptr<Locks> locks);
@@ -56,12 +61,21 @@ class Task : public LaneTask {
   WindowObject& window_;
 
  private:
-  enum class Step : std::uint8_t { waits, locks, works, unlocks, over };
+  enum class Step : std::uint8_t { waits, fetches, locks, works, stores, unlocks, over };
   void note(const Status& status);
+  // Begins the step, or the one after it if there is nothing to do in it.
+  void fetch();
+  void lock();
+  void store();
+  void unlock();
+  // Whether the copies have ended; too late is an end, too.
+  bool have_copies_ended();
 
   std::shared_ptr<WindowObject> owner_;
   CallName call_;
   std::unique_ptr<Locks> locks_;
+  Staging staging_;
+  std::int64_t copies_end_ns_ = 0;
   Step step_ = Step::waits;
   Status abandoned_;
   Status status_;
@@ -86,6 +100,7 @@ class PutTask final : public Task {
   bool is_done() const override;
   void give_up(const Status& why) override;
   Status finish() override;
+  bool stores_anyway() const override { return self_weight_ != 1.0; }
 
   bool accumulates_ = false;
   Output x_;
@@ -151,6 +166,19 @@ class RawTask final : public Task {
   SlotWriter* const writer_;
   const int signal_;
   Chain chain_;
+};
+
+// Takes a turn, and does nothing but copy.
+class FlushTask final : public Task {
+ public:
+  explicit FlushTask(WindowObject& window) : Task(CallName::flush, window, nullptr) {}
+
+ private:
+  Status begin() override { return {}; }
+  bool proceed() override { return false; }
+  bool is_done() const override { return true; }
+  void give_up(const Status& /*why*/) override {}
+  Status finish() override { return {}; }
 };
 
 // Waits for what `is_there` looks for, and for the lane's other work meanwhile.

@@ -7,8 +7,8 @@ namespace weft::window {
 
 std::string_view name(CallName call) {
   constexpr std::array<std::string_view, kCalls> kNames = {
-      "win_put",   "win_accumulate", "win_get",         "win_update",
-      "win_write", "win_read",       "win_wait_signal", "win_lock"};
+      "win_put",  "win_accumulate",  "win_get",  "win_update", "win_write",
+      "win_read", "win_wait_signal", "win_lock", "win_flush"};
   return kNames[static_cast<std::size_t>(call)];
 }
 

@@ -10,8 +10,18 @@
 
 namespace weft::window {
 
-enum class CallName : std::uint8_t { put, accumulate, get, update, write, read, wait_signal, lock };
-inline constexpr std::size_t kCalls = 8;
+enum class CallName : std::uint8_t {
+  put,
+  accumulate,
+  get,
+  update,
+  write,
+  read,
+  wait_signal,
+  lock,
+  flush  // of a tensor on a GPU
+};
+inline constexpr std::size_t kCalls = 9;
 // As messages and the timeline name it: "win_put".
 [[nodiscard]] std::string_view name(CallName call);
 

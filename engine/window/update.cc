@@ -22,7 +22,9 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 using window::Gone;
 using window::Locks;
 using window::LockTask;
+using window::run_copies;
 using window::SlotReader;
+using window::Staging;
 using window::TellTask;
 using window::WaitTask;
 
@@ -80,6 +82,14 @@ Status WindowObject::update(const WindowUpdate& how) {
   } else {
     for (std::size_t in = 0; in < weights.size(); ++in) weights[in] = setup_.in[in].weight;
   }
+  WEFT_ASSIGN(Staging staging, stage(how.stream));
+  WindowUpdate here = how;
+  if (clones) {
+    WEFT_ASSIGN(here.clone, place(how.clone, staging, Staging::Use::writes));
+  } else if (setup_.on_gpu.image != nullptr) {
+    staging.stores(setup_.on_gpu.image);
+  }
+  WEFT_RETURN_IF_ERROR(check_stream(kName, how.stream, staging));
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   std::unique_ptr<Locks> locks;
@@ -94,8 +104,15 @@ Status WindowObject::update(const WindowUpdate& how) {
     }
     turn.emplace(*this, *lane, status);
     status = check_open();
+    if (status.ok() && !staging.is_empty())
+      status = named(kName, run_copies(*lane, staging, &Staging::fetch, patience_ns()));
+    if (status.ok()) publish();
   }
-  if (status.ok()) status = combine_slots(how, weights, self_weight);
+  if (status.ok()) status = combine_slots(here, weights, self_weight);
+  if (status.ok() && staging.has_stores()) {
+    const Lane::Hold hold(*lane);
+    status = named(kName, run_copies(*lane, staging, &Staging::store, patience_ns()));
+  }
   turn.reset();
   const Lane::Hold hold(*lane);
   tell(*lane);
@@ -106,6 +123,15 @@ Status WindowObject::update(const WindowUpdate& how) {
   return status;
 }
 
+Status window::run_copies(Lane& lane, Staging& staging, Status (Staging::*begin)(),
+                          std::int64_t patience_ns) {
+  WEFT_RETURN_IF_ERROR((staging.*begin)());
+  WaitTask wait([&staging] { return staging.is_over(); }, now_ns() + patience_ns,
+                [&staging] { return staging.too_late(); });
+  lane.run(wait);
+  return wait.status().ok() ? staging.status() : wait.status();
+}
+
 // Slots of weight 0 are read, too, if they are to be reset.
 Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const double> weights,
                                    double self_weight) {
@@ -114,7 +140,7 @@ Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const doub
   std::vector<Term> terms;
   double p = 0;
   const auto add_own = [&] {
-    if (self_weight != 0.0) terms.push_back({setup_.tensor.data, self_weight});
+    if (self_weight != 0.0) terms.push_back({host_tensor(), self_weight});
     p += self_weight * head().p;
   };
   bool is_own_in = false;
@@ -136,7 +162,7 @@ Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const doub
   if (how.clone.data != nullptr) {
     add_up(shape_, terms, how.clone.data);
   } else {
-    WEFT_RETURN_IF_ERROR(write(terms, setup_.tensor.data));
+    WEFT_RETURN_IF_ERROR(write(terms, host_tensor()));
     if (has_p_) head().p = p;
   }
   const bool names = how.sources.has_value();
@@ -151,7 +177,7 @@ Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const doub
 
 // mutex_ is held. The version is odd while the tensor is half written.
 Status WindowObject::write(std::span<const Term> terms, void* destination) {
-  const bool is_own = overlap(destination, shape_.bytes(), setup_.tensor.data, shape_.bytes());
+  const bool is_own = overlap(destination, shape_.bytes(), host_tensor(), shape_.bytes());
   if (!is_own) {
     add_up(shape_, terms, destination);
     return {};
@@ -198,6 +224,19 @@ void WindowObject::scale(const Output& x, double weight) {
   const Term term{x.data, weight};
   (void)write(std::span(&term, 1), x.data);
   if (has_p_) head().p *= weight;
+  const auto& fetched = setup_.on_gpu.fetched;
+  if (fetched != nullptr && x.data == fetched->data()) publish_fetched();
+}
+
+void WindowObject::publish() {
+  if (setup_.on_gpu.fetched == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  publish_fetched();
+}
+
+void WindowObject::publish_fetched() {
+  const Term term{setup_.on_gpu.fetched->data(), 1.0};
+  (void)write(std::span(&term, 1), host_tensor());
 }
 
 Status WindowObject::make_incoming(SlotReader& reader) {

@@ -15,6 +15,7 @@
 
 namespace weft {
 using window::CallName;
+using window::FlushTask;
 using window::GetTask;
 using window::Gone;
 using window::Hand;
@@ -25,6 +26,7 @@ using window::PutTask;
 using window::RawTask;
 using window::SlotReader;
 using window::SlotWriter;
+using window::Staging;
 using window::WaitTask;
 
 WindowObject::WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane)
@@ -43,7 +45,7 @@ Status WindowObject::open() {
   head().p = 1.0;
   for (std::size_t in = 0; in < setup_.in.size(); ++in) {
     readers_.push_back(std::make_unique<SlotReader>(in_ranks_[in], part, ours, in, shape_));
-    if (!setup_.zero_init) WEFT_RETURN_IF_ERROR(readers_.back()->fill(setup_.tensor.data));
+    if (!setup_.zero_init) WEFT_RETURN_IF_ERROR(readers_.back()->fill(host_tensor()));
   }
   raised_.resize(setup_.in.size());
   for (std::size_t out = 0; out < setup_.out.size(); ++out) {
@@ -78,7 +80,7 @@ Status WindowObject::check_tensor(std::string_view what, const Output& x) const 
                                      weft::name(shape_.type), x.count, weft::name(x.type)));
   }
   if (x.data == nullptr && x.count != 0) return invalid(what, "was given a null tensor");
-  return named(what, check_host_memory(what, x.data));
+  return {};
 }
 
 Status WindowObject::check_raw(std::string_view what, const void* data, std::size_t count,
@@ -86,7 +88,34 @@ Status WindowObject::check_raw(std::string_view what, const void* data, std::siz
   if (data == nullptr && count != 0) return invalid(what, "was given null memory");
   if (count > std::numeric_limits<std::size_t>::max() / size_of(type))
     return invalid(what, fmt::format("was given {} elements, which fit in no memory", count));
-  return named(what, check_host_memory(what, data));
+  return {};
+}
+
+Result<Staging> WindowObject::stage(const std::optional<Stream>& stream) const {
+  Staging staging(stream, setup_.bell);
+  if (setup_.on_gpu.fetched != nullptr)
+    WEFT_RETURN_IF_ERROR(staging.fetches(setup_.on_gpu.fetched));
+  return staging;
+}
+
+Result<Output> WindowObject::place(const Output& x, Staging& staging, Staging::Use use) const {
+  const std::size_t bytes = x.count * size_of(x.type);
+  if (bytes == 0) return x;
+  const std::shared_ptr<HostCopy>& fetched = setup_.on_gpu.fetched;
+  if (fetched != nullptr && x.data == setup_.tensor.data && bytes == shape_.bytes() &&
+      use != Staging::Use::writes) {
+    if (use == Staging::Use::both) staging.stores(fetched);
+    return Output{fetched->data(), x.count, x.type};
+  }
+  WEFT_ASSIGN(std::byte* const here,
+              staging.place({{static_cast<std::byte*>(x.data), bytes}}, use));
+  return here == nullptr ? x : Output{here, x.count, x.type};
+}
+
+Status WindowObject::check_stream(std::string_view what, const std::optional<Stream>& stream,
+                                  const Staging& staging) const {
+  if (!stream || !staging.is_empty() || shape_.count == 0) return {};
+  return invalid(what, "was given a stream, and no memory of a GPU");
 }
 
 Status WindowObject::check_signal(std::string_view what, int number) const {
@@ -195,11 +224,20 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
   if (accumulates && !is_floating(shape_.type))
     return invalid(
         what, fmt::format("has elements of {}, not of a floating type", weft::name(shape_.type)));
+  const auto use = how.self_weight == 1.0 ? Staging::Use::reads : Staging::Use::both;
+  Staging staging;
+  Output here = x;
+  if (may_have_gpu_memory()) {
+    WEFT_ASSIGN(staging, stage(how.stream));
+    WEFT_ASSIGN(here, place(x, staging, use));
+  }
+  WEFT_RETURN_IF_ERROR(check_stream(what, how.stream, staging));
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
-  if (handle == nullptr && !how.require_mutex && are_mapped_ && turns_.empty())
+  if (handle == nullptr && !how.require_mutex && are_mapped_ && turns_.empty() &&
+      staging.is_empty())
     return put_now(accumulates, x, how);
   std::shared_ptr<PutTask> task = handle == nullptr ? std::move(put_) : nullptr;
   if (task == nullptr) task = std::make_shared<PutTask>(*this);
@@ -215,7 +253,8 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
     for (const PutTask::Target& each : targets) ranks.push_back(each.writer->there().rank);
     WEFT_ASSIGN(locks, locks_of(what, std::move(ranks), Gone::pass));
   }
-  task->prepare(accumulates, x, how.self_weight, how.signal, std::move(locks));
+  task->prepare(accumulates, here, how.self_weight, how.signal, std::move(locks));
+  task->set_staging(std::move(staging));
   if (handle != nullptr) return start_turn(lane, std::move(task), *handle);
   Status status = run(*lane, *task);
   put_ = std::move(task);
@@ -253,6 +292,8 @@ Status WindowObject::put_now(bool accumulates, const Output& x, const WindowPut&
 }
 
 Status WindowObject::get(const WindowGet& how, Handle* handle) {
+  WEFT_ASSIGN(Staging staging, stage(how.stream));
+  WEFT_RETURN_IF_ERROR(check_stream("win_get", how.stream, staging));
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
@@ -276,6 +317,7 @@ Status WindowObject::get(const WindowGet& how, Handle* handle) {
     WEFT_ASSIGN(locks, locks_of("win_get", std::move(ranks), Gone::pass));
   }
   auto task = std::make_shared<GetTask>(*this, std::move(locks), std::move(sources));
+  task->set_staging(std::move(staging));
   return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
 }
 
@@ -319,18 +361,28 @@ Status WindowObject::unlock() {
   return give_back(*lane, *locks);
 }
 
-Status WindowObject::flush() {
+Status WindowObject::flush(const std::optional<Stream>& stream) {
+  WEFT_ASSIGN(Staging staging, stage(stream));
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
-  WaitTask wait([this] { return turns_.empty(); }, WaitTask::kNever);
-  lane->run(wait);
-  return std::exchange(unheard_, {});
+  Status status;
+  if (staging.is_empty()) {
+    WaitTask wait([this] { return turns_.empty(); }, WaitTask::kNever);
+    lane->run(wait);
+  } else {
+    FlushTask task(*this);
+    task.set_staging(std::move(staging));
+    status = run(*lane, task);
+  }
+  const Status unheard = std::exchange(unheard_, {});
+  return unheard.ok() ? status : unheard;
 }
 
 Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> pages,
-                           std::size_t page_bytes, int signal, Handle* handle) {
+                           std::size_t page_bytes, int signal, const std::optional<Stream>& stream,
+                           Handle* handle) {
   constexpr std::string_view kName = "win_write";
   if (signal != -1) WEFT_RETURN_IF_ERROR(check_signal(kName, signal));
   const auto found = std::ranges::find(out_ranks_, to);
@@ -340,6 +392,7 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
   const std::size_t bytes = x.count * size_of(x.type);
   const std::size_t there = shape_.bytes();
   std::vector<RawTask::Part> parts;
+  std::vector<HostCopy::Part> sources;
   for (const WindowPage& page : pages) {
     if (page_bytes > bytes || page.local_offset > bytes - page_bytes || page_bytes > there ||
         page.remote_offset > there - page_bytes) {
@@ -351,19 +404,36 @@ Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> 
     // The const is cast away for one record that serves both directions; a write only reads.
     auto* from = static_cast<std::byte*>(const_cast<void*>(x.data));
     parts.push_back({from + page.local_offset, page_bytes, page.remote_offset});
+    if (page_bytes != 0) sources.push_back({parts.back().local, page_bytes});
+  }
+  const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
+  if (setup_.out[index].is_on_gpu && !parts.empty()) {
+    return Status(Code::unavailable,
+                  fmt::format("{}: {}: the tensor of rank {} is memory of a GPU, which nobody else "
+                              "can write to; put() and a slot can",
+                              kName, title_, to),
+                  to);
+  }
+  Staging staging(stream, setup_.bell);
+  WEFT_ASSIGN(std::byte * here, staging.place(std::move(sources), Staging::Use::reads));
+  for (RawTask::Part& part : parts) {
+    if (here == nullptr) break;
+    part.local = here;
+    here += part.bytes;
   }
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
-  const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
   WEFT_RETURN_IF_ERROR(named(kName, setup_.out[index].tensor_access));
   auto task = std::make_shared<RawTask>(*this, setup_.out[index].tensor, std::move(parts),
                                         writers_[index].get(), signal);
+  task->set_staging(std::move(staging));
   return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
 }
 
-Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset) {
+Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset,
+                          const std::optional<Stream>& stream) {
   constexpr std::string_view kName = "win_read";
   WEFT_RETURN_IF_ERROR(check_raw(kName, y.data, y.count, y.type));
   const std::size_t bytes = y.count * size_of(y.type);
@@ -379,13 +449,16 @@ Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset)
     return invalid(kName, fmt::format("has {} bytes: {} bytes from {} on are not inside",
                                       shape_.bytes(), bytes, remote_offset));
   }
+  Staging staging(stream, setup_.bell);
+  WEFT_ASSIGN(const Output here, place(y, staging, Staging::Use::writes));
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
   WEFT_RETURN_IF_ERROR(check_open());
   WEFT_RETURN_IF_ERROR(named(kName, neighbor->tensor_access));
-  std::vector<RawTask::Part> parts{{static_cast<std::byte*>(y.data), bytes, remote_offset}};
+  std::vector<RawTask::Part> parts{{static_cast<std::byte*>(here.data), bytes, remote_offset}};
   RawTask task(*this, neighbor->tensor, std::move(parts), nullptr, -1);
+  task.set_staging(std::move(staging));
   return run(*lane, task);
 }
 
@@ -493,6 +566,10 @@ std::string WindowObject::describe(const Interface& interface) const {
     ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", to.part.rank);
   }
   for (const auto& [way, ranks] : by_way) text += fmt::format("; puts to {}: {}", ranks, way);
+  if (setup_.on_gpu.image != nullptr) {
+    text += fmt::format("; on GPU {}, and neighbors read a copy on the host",
+                        setup_.on_gpu.image->device());
+  }
   return text;
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/lane/lane.h"
+#include "engine/window/on_gpu.h"
 #include "engine/window/slot_reader.h"
 #include "engine/window/slot_writer.h"
 #include "engine/window/tasks.h"
@@ -30,7 +31,8 @@ namespace weft {
 struct WindowNeighbor {
   window::Place part;
   window::Place tensor;
-  Status tensor_access;  // ok, or why we cannot reach the tensor
+  Status tensor_access;    // ok, or why we cannot reach the tensor
+  bool is_on_gpu = false;  // the tensor
   window::Shape shape;
   std::size_t in_index = 0;   // we are this in-neighbor of it
   std::size_t out_index = 0;  // we are this out-neighbor of it
@@ -46,6 +48,8 @@ struct WindowSetup {
   std::vector<WindowNeighbor> in, out;  // ascending
   WindowNeighbor own;                   // has no endpoint
   std::shared_ptr<Memory> part;         // ours, zeroed
+  window::OwnCopies on_gpu;             // of the tensor; empty: it is memory of the host
+  std::shared_ptr<GpuBell> bell;
   std::int64_t deadline_ms = 0;
   bool serves = false;                 // peers' work needs our lane
   std::vector<std::uint32_t> exposed;  // our part and our tensor, as regions
@@ -54,6 +58,12 @@ struct WindowSetup {
   window::CheckAlive check_alive;
   window::Timeline* timeline = nullptr;  // of the context
 };
+
+namespace window {
+// Has the copies begin, and waits until they are over. token
+[[nodiscard]] Status run_copies(Lane& lane, Staging& staging, Status (Staging::*begin)(),
+                                std::int64_t patience_ns);
+}  // namespace window
 
 class WindowObject : public std::enable_shared_from_this<WindowObject> {
  public:
@@ -75,10 +85,11 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   Status set_associated_p(bool on);
   Status lock(std::span<const Rank> ranks);
   Status unlock();
-  Status flush();
+  Status flush(const std::optional<Stream>& stream = {});
   Status write(Rank to, const Input& x, std::span<const WindowPage> pages, std::size_t page_bytes,
-               int signal, Handle* handle);
-  Status read(Rank from, const Output& y, std::size_t remote_offset);
+               int signal, const std::optional<Stream>& stream, Handle* handle);
+  Status read(Rank from, const Output& y, std::size_t remote_offset,
+              const std::optional<Stream>& stream);
   [[nodiscard]] Result<std::uint64_t> signal(int number);
   Status wait_signal(int number, std::uint64_t count, std::int64_t patience_ns, Handle* handle);
 
@@ -109,6 +120,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] double p_to_send();
   // x := weight * x, and p likewise.
   void scale(const Output& x, double weight);
+  // Neighbors see our tensor as it was fetched from a GPU.
+  void publish();
   [[nodiscard]] Status make_incoming(window::SlotReader& reader);
   // What was got becomes the slot's value.
   [[nodiscard]] Status fill_slot(window::SlotReader& reader, double weight, double p);
@@ -127,6 +140,18 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] Status named(std::string_view what, const Status& status) const;
   [[nodiscard]] Status check_raw(std::string_view what, const void* data, std::size_t count,
                                  DataType type) const;
+  // Our tensor as neighbors see it.
+  [[nodiscard]] std::byte* host_tensor() const {
+    const auto& image = setup_.on_gpu.image;
+    return image == nullptr ? static_cast<std::byte*>(setup_.tensor.data) : image->data();
+  }
+  // The copies of a call, with that of our tensor if it is on a GPU.
+  [[nodiscard]] Result<window::Staging> stage(const std::optional<Stream>& stream) const;
+  // What the host has in the place of x; x itself if it is memory of the host.
+  [[nodiscard]] Result<Output> place(const Output& x, window::Staging& staging,
+                                     window::Staging::Use use) const;
+  [[nodiscard]] Status check_stream(std::string_view what, const std::optional<Stream>& stream,
+                                    const window::Staging& staging) const;
   [[nodiscard]] Status check_signal(std::string_view what, int number) const;
   [[nodiscard]] Status check_weight(std::string_view what, double weight) const;
   // For each neighbor named, or for all: what `take(index, weight)` makes of it.
@@ -152,6 +177,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   Status give_back(Lane& lane, window::Locks& locks);
   // tensor-shaped memory := the sum of the terms. Readers of our tensor are kept from half of it.
   Status write(std::span<const Term> terms, void* destination);
+  void publish_fetched();  // mutex_ is held
   Status combine_slots(const WindowUpdate& how, std::span<const double> weights,
                        double self_weight);
   // Begins to tell the in-neighbors what was read of their messages.

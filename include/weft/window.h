@@ -31,6 +31,13 @@
 // ends with it: require_mutex passes it over, lock() is an error that names the rank, and unlock()
 // is not.
 //
+// Memory of GPUs. Tensors may be memory of a GPU, on some ranks or on all. Slots are memory of the
+// host in any case, and updates are summed there. Neighbors see a tensor on a GPU as it was at its
+// owner's last put, accumulate, get, update, flush or fence, each of which copies it to the host
+// first; they cannot write() to it. With a stream, a call begins behind what is queued there, without
+// one behind what is queued in the default stream. What a call writes is there when it returns, or
+// when its handle is done.
+//
 // Threads: any thread may call any function. A Window is a handle: copies name the same window.
 // Lifetime: the tensor must outlive the window, which ends with win_free or with its context. Calls
 // on a window that was freed are invalid_argument, and `closed` after its context was closed. A
@@ -59,6 +66,7 @@ inline constexpr int kWindowSignals = 16;
 struct WindowOptions {
   // The slots begin with zeros; else with the owner's tensor as it is at creation.
   bool zero_init = false;
+  std::optional<Stream> stream{};  // for a tensor on a GPU
 };
 
 // The parts of put() and accumulate() that are absent have these defaults.
@@ -71,12 +79,14 @@ struct WindowPut {
   bool require_mutex = false;
   // A signal that is raised by 1 at each destination once the data is visible there; -1: none.
   int signal = -1;
+  std::optional<Stream> stream{};  // for memory of a GPU
 };
 
 struct WindowGet {
   // Which in-neighbors, and the weight of each; absent: all, with weight 1.
   std::optional<std::span<const NeighborWeight>> sources{};
   bool require_mutex = false;  // of each source
+  std::optional<Stream> stream{};
 };
 
 struct WindowUpdate {
@@ -88,6 +98,7 @@ struct WindowUpdate {
   bool require_mutex = false;  // of this rank
   // Not null: the result goes here, of the tensor's shape, and own stays as it is.
   Output clone{};
+  std::optional<Stream> stream{};
 };
 
 // Some bytes of a tensor of ours, and where they go in the tensor of a peer. Offsets are in bytes.
@@ -120,7 +131,7 @@ class Window {
   // Waits for nobody. Floating types. Clears the versions.
   Status update(const WindowUpdate& how = {});
   // update() with all weights 1 and reset.
-  Status update_then_collect(bool require_mutex = false);
+  Status update_then_collect(bool require_mutex = false, std::optional<Stream> stream = {});
 
   // For each in-neighbor, ascending: how many of its puts and of our gets have landed in its slot
   // since the last update.
@@ -137,17 +148,19 @@ class Window {
 
   // Waits until all started works of ours on this window have ended; ok, or the first error among
   // those that nobody has waited for.
-  Status flush();
+  Status flush(std::optional<Stream> stream = {});
 
   // Raw access to the tensors of neighbors, without slots: for example pages of a cache. Pages of
   // `page_bytes` each go from x to the tensor of `to`, with one submission. The signal, if any, is
   // raised by 1 when all bytes are visible.
   Status write(Rank to, const Input& x, std::span<const WindowPage> pages, std::size_t page_bytes,
-               int signal = -1);
+               int signal = -1, std::optional<Stream> stream = {});
   Result<Handle> write_start(Rank to, const Input& x, std::span<const WindowPage> pages,
-                             std::size_t page_bytes, int signal = -1);
+                             std::size_t page_bytes, int signal = -1,
+                             std::optional<Stream> stream = {});
   // Fills y with the bytes of the tensor of `from` that begin at this offset in bytes.
-  Status read(Rank from, const Output& y, std::size_t remote_offset = 0);
+  Status read(Rank from, const Output& y, std::size_t remote_offset = 0,
+              std::optional<Stream> stream = {});
 
   // How often this signal was raised here, by all in-neighbors together, since the window was made.
   [[nodiscard]] Result<std::uint64_t> signal(int number);

@@ -50,6 +50,25 @@ static void test_rank(weft_context* context) {
   on_host.x = on_host.y = &host;
   on_host.x_count = on_host.y_count = 1;
   INVALID(weft_run(context, &on_host), "memory of a GPU");
+  // A window whose tensor is there.
+  weft_window* window = NULL;
+  const weft_window_options zeros = {.size = sizeof(zeros), .zero_init = 1};
+  OK(weft_context_win_create(context, gpu, 4, WEFT_F32, "w", &zeros, &window));
+  const weft_put_options put = {.size = sizeof(put),
+                                .has_self_weight = 1,
+                                .self_weight = 0.5,
+                                .stream = size == 1 ? &stream : NULL};
+  OK(weft_window_put(window, gpu, 4, WEFT_F32, &put));
+  OK(weft_context_win_fence(context));
+  const weft_update_options update = {.size = sizeof(update), .reset = 1};
+  OK(weft_window_update(window, &update));
+  float averages[4] = {0};
+  twin_read(gpu, averages, sizeof(averages));
+  // Half of the sums, and the sums of two in-neighbors.
+  CHECK(averages[3] == (size == 1 ? sums[3] / 2 : (sums[3] / 2 + 2 * sums[3]) / 3));
+  OK(weft_window_get(window, NULL));
+  OK(weft_window_free(window));
+  OK(weft_context_win_free(context, "w"));
   OK(weft_deallocate_on_device(gpu, 1));
   OK(weft_deallocate_on_device(NULL, 1));
   INVALID(weft_deallocate_on_device(&host, 0), "no memory of a GPU");

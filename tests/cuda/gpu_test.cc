@@ -302,14 +302,6 @@ TEST_F(Gpu, ExplainTellsHowTheMemoryTravels) {
   });
 }
 
-TEST_F(Gpu, WindowsTakeHostMemoryAndSaySo) {
-  const std::vector<Status> made = outcomes(2, [](Context& context) -> Status {
-    GpuArray<float> x(64, 0);
-    return context.win_create(out(x.data(), 64), "w").status();
-  });
-  expect_names(made[0], Code::unavailable, {"win_create", "memory of GPU 0", "host memory"});
-}
-
 // Streams.
 
 Request sum_of(const GpuArray<float>& x, const GpuArray<float>& y, std::size_t count,

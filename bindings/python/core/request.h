@@ -29,6 +29,11 @@ void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>
   return value.is_valid() && !value.is_none();
 }
 
+// A stream by its handle; None: no stream.
+inline std::optional<Stream> stream_of(std::optional<std::uintptr_t> handle) {
+  return handle ? std::optional(Stream{reinterpret_cast<void*>(*handle)}) : std::nullopt;
+}
+
 class CallArguments {
  public:
   // Sets the operation and its memory. Raises InvalidArgument for a number that names no operation,
@@ -44,9 +49,7 @@ class CallArguments {
     request_.peer = peer;
     request_.receives = receives;
   }
-  void set_stream(std::optional<std::uintptr_t> handle) {
-    if (handle) request_.stream = Stream{reinterpret_cast<void*>(*handle)};
-  }
+  void set_stream(std::optional<std::uintptr_t> handle) { request_.stream = stream_of(handle); }
   // Copies counts, ranks and weights.
   void set_options(const RawOptions& options);
 

@@ -65,8 +65,9 @@ void unlock(const PyWindow& self) {
   check(self.interruptibly([](Window& window) { return window.unlock(); }));
 }
 
-void flush(const PyWindow& self) {
-  check(self.interruptibly([](Window& window) { return window.flush(); }));
+void flush(const PyWindow& self, std::optional<std::uintptr_t> stream) {
+  check(self.interruptibly(
+      [behind = stream_of(stream)](Window& window) { return window.flush(behind); }));
 }
 
 void wait_signal(const PyWindow& self, int number, std::uint64_t count,
@@ -126,7 +127,7 @@ void bind_window(nb::module_& module) {
       [](const PyWindow& self) { return listed(self.open->window.out_neighbors()); },
       "The ranks that have a slot of this rank, in ascending order.");
   bind_window_works(type);
-  type.def("flush", &flush,
+  type.def("flush_raw", &flush, nb::arg("stream").none(),
            "Waits until all works that this rank has started on this window have ended. Raises the "
            "first error among those that nobody has waited for.");
   type.def("versions", &versions, nb::sig("def versions(self) -> dict[int, int]"),

@@ -46,7 +46,7 @@ std::unique_ptr<Operation> start(const PyWindow& self, nb::object kept, Start be
 std::unique_ptr<Operation> start_put(const PyWindow& self, bool accumulates, std::uintptr_t x,
                                      std::size_t count, int dtype, double self_weight,
                                      nb::handle destinations, bool require_mutex, int signal,
-                                     nb::object kept) {
+                                     std::optional<std::uintptr_t> stream, nb::object kept) {
   const Output memory{reinterpret_cast<void*>(x), count, type_of(dtype)};
   const Weights weights("dst_weights", destinations);
   WindowPut how;
@@ -54,16 +54,19 @@ std::unique_ptr<Operation> start_put(const PyWindow& self, bool accumulates, std
   how.destinations = weights.view();
   how.require_mutex = require_mutex;
   how.signal = signal;
+  how.stream = stream_of(stream);
   return start(self, std::move(kept), [&](Window& window) {
     return accumulates ? window.accumulate_start(memory, how) : window.put_start(memory, how);
   });
 }
 
-std::unique_ptr<Operation> start_get(const PyWindow& self, nb::handle sources, bool require_mutex) {
+std::unique_ptr<Operation> start_get(const PyWindow& self, nb::handle sources, bool require_mutex,
+                                     std::optional<std::uintptr_t> stream) {
   const Weights weights("src_weights", sources);
   WindowGet how;
   how.sources = weights.view();
   how.require_mutex = require_mutex;
+  how.stream = stream_of(stream);
   return start(self, nb::object(), [&](Window& window) { return window.get_start(how); });
 }
 
@@ -75,32 +78,34 @@ bool is_busy(OpenWindow& open) {
 
 void update(const PyWindow& self, std::optional<double> self_weight, nb::handle sources, bool reset,
             bool require_mutex, std::uintptr_t clone, std::size_t count, int dtype,
-            nb::object kept) {
+            std::optional<std::uintptr_t> stream, nb::object kept) {
   const auto run = [weights = Weights("src_weights", sources), self_weight, reset, require_mutex,
-                    clone, count, type = type_of(dtype),
+                    clone, count, type = type_of(dtype), behind = stream_of(stream),
                     kept = keep(std::move(kept))](Window& window) {
     WindowUpdate how;
     how.self_weight = self_weight;
     how.sources = weights.view();
     how.reset = reset;
     how.require_mutex = require_mutex;
+    how.stream = behind;
     if (clone != 0) how.clone = {reinterpret_cast<void*>(clone), count, type};
     return window.update(how);
   };
-  const bool may_wait = require_mutex || is_busy(*self.open);
+  const bool may_wait = require_mutex || stream || is_busy(*self.open);
   check(may_wait ? self.interruptibly(run) : self.at_once(run));
 }
 
 std::unique_ptr<Operation> start_write(const PyWindow& self, Rank to, std::uintptr_t x,
                                        std::size_t count, int dtype,
                                        const std::vector<std::pair<std::size_t, std::size_t>>& from,
-                                       std::size_t page_bytes, int signal, nb::object kept) {
+                                       std::size_t page_bytes, int signal,
+                                       std::optional<std::uintptr_t> stream, nb::object kept) {
   const Input memory{reinterpret_cast<const void*>(x), count, type_of(dtype)};
   std::vector<WindowPage> pages;
   pages.reserve(from.size());
   for (const auto& [local, remote] : from) pages.push_back({local, remote});
   return start(self, std::move(kept), [&](Window& window) {
-    return window.write_start(to, memory, pages, page_bytes, signal);
+    return window.write_start(to, memory, pages, page_bytes, signal, stream_of(stream));
   });
 }
 
@@ -115,10 +120,11 @@ std::unique_ptr<Operation> start_wait_signal(const PyWindow& self, int number, s
 }
 
 void read(const PyWindow& self, Rank from, std::uintptr_t y, std::size_t count, int dtype,
-          std::size_t offset, nb::object kept) {
+          std::size_t offset, std::optional<std::uintptr_t> stream, nb::object kept) {
   const Output memory{reinterpret_cast<void*>(y), count, type_of(dtype)};
-  check(self.interruptibly([from, memory, offset, kept = keep(std::move(kept))](Window& window) {
-    return window.read(from, memory, offset);
+  check(self.interruptibly([from, memory, offset, behind = stream_of(stream),
+                            kept = keep(std::move(kept))](Window& window) {
+    return window.read(from, memory, offset, behind);
   }));
 }
 
@@ -129,36 +135,38 @@ void bind_window_works(nb::class_<PyWindow>& type) {
            nb::arg("timeout").none());
   type.def("start_put_raw", &start_put, nb::arg("accumulates"), nb::arg("x"), nb::arg("count"),
            nb::arg("dtype"), nb::arg("self_weight"), nb::arg("destinations").none(),
-           nb::arg("require_mutex"), nb::arg("signal"), nb::arg("keep"),
+           nb::arg("require_mutex"), nb::arg("signal"), nb::arg("stream").none(), nb::arg("keep"),
            nb::sig("def start_put_raw(self, accumulates: bool, x: int, count: int, dtype: int, "
                    "self_weight: float, destinations: collections.abc.Mapping[int, float] | "
                    "collections.abc.Iterable[int] | None, require_mutex: bool, signal: int, "
-                   "keep: object) -> Handle"),
+                   "stream: int | None, keep: object) -> Handle"),
            "Starts a put or an accumulate of memory given by address. `keep` lives until it is "
            "done.");
   type.def("start_get_raw", &start_get, nb::arg("sources").none(), nb::arg("require_mutex"),
+           nb::arg("stream").none(),
            nb::sig("def start_get_raw(self, sources: collections.abc.Mapping[int, float] | "
-                   "collections.abc.Iterable[int] | None, require_mutex: bool) -> Handle"),
+                   "collections.abc.Iterable[int] | None, require_mutex: bool, stream: int | None) "
+                   "-> Handle"),
            "Starts a get.");
   type.def("update_raw", &update, nb::arg("self_weight").none(), nb::arg("sources").none(),
            nb::arg("reset"), nb::arg("require_mutex"), nb::arg("clone"), nb::arg("count"),
-           nb::arg("dtype"), nb::arg("keep").none(),
+           nb::arg("dtype"), nb::arg("stream").none(), nb::arg("keep").none(),
            nb::sig("def update_raw(self, self_weight: float | None, sources: "
                    "collections.abc.Mapping[int, float] | collections.abc.Iterable[int] | None, "
                    "reset: bool, require_mutex: bool, clone: int, count: int, dtype: int, "
-                   "keep: object) -> None"),
+                   "stream: int | None, keep: object) -> None"),
            "Updates the window's array, or the memory at the address `clone` if it is not 0.");
   type.def("start_write_raw", &start_write, nb::arg("to"), nb::arg("x"), nb::arg("count"),
            nb::arg("dtype"), nb::arg("pages"), nb::arg("page_bytes"), nb::arg("signal"),
-           nb::arg("keep"),
+           nb::arg("stream").none(), nb::arg("keep"),
            nb::sig("def start_write_raw(self, to: int, x: int, count: int, dtype: int, pages: "
                    "collections.abc.Sequence[tuple[int, int]], page_bytes: int, signal: int, "
-                   "keep: object) -> Handle"),
+                   "stream: int | None, keep: object) -> Handle"),
            "Starts to write pages, which are pairs of offsets in bytes: here and there.");
   type.def("read_raw", &read, nb::arg("source"), nb::arg("y"), nb::arg("count"), nb::arg("dtype"),
-           nb::arg("offset"), nb::arg("keep"),
+           nb::arg("offset"), nb::arg("stream").none(), nb::arg("keep"),
            nb::sig("def read_raw(self, source: int, y: int, count: int, dtype: int, offset: int, "
-                   "keep: object) -> None"),
+                   "stream: int | None, keep: object) -> None"),
            "Reads bytes of the array of a neighbor into memory given by address.");
 }
 

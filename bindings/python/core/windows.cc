@@ -1,4 +1,5 @@
 // windows: the functions of a context that make, find and free windows.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <weft/macros.h>
@@ -20,8 +21,8 @@ namespace {
 
 // If a signal ends the wait, the window may still be made. Then only its name leads to it.
 PyWindow win_create(const PyContext& self, const std::string& name, std::uintptr_t x,
-                    std::size_t count, int dtype, bool zero_init, nb::object array,
-                    nb::object kept) {
+                    std::size_t count, int dtype, bool zero_init,
+                    std::optional<std::uintptr_t> stream, nb::object array, nb::object kept) {
   const Session::Use use = self->context();
   auto open = std::make_shared<OpenWindow>();
   open->array = keep(std::move(array));
@@ -31,12 +32,13 @@ PyWindow win_create(const PyContext& self, const std::string& name, std::uintptr
   open->has_no_thread = self->has_no_thread();
   open->deadline_ns = use->config().deadline_ms * std::int64_t{1'000'000};
   const Output memory{reinterpret_cast<void*>(x), count, type_of(dtype)};
-  check(interruptible<Status>(
-      [open, memory, name, zero_init, context = use.shared(), windows = use.windows()]() -> Status {
-        WEFT_ASSIGN(open->window, context->win_create(memory, name, {.zero_init = zero_init}));
-        windows->add(open);
-        return {};
-      }));
+  check(interruptible<Status>([open, memory, name, zero_init, behind = stream_of(stream),
+                               context = use.shared(), windows = use.windows()]() -> Status {
+    const WindowOptions options{.zero_init = zero_init, .stream = behind};
+    WEFT_ASSIGN(open->window, context->win_create(memory, name, options));
+    windows->add(open);
+    return {};
+  }));
   return {open};
 }
 
@@ -85,9 +87,10 @@ void win_fence(const PyContext& self) {
 
 void bind_context_windows(nb::class_<PyContext>& type) {
   type.def("win_create_raw", &win_create, nb::arg("name"), nb::arg("x"), nb::arg("count"),
-           nb::arg("dtype"), nb::arg("zero_init"), nb::arg("array"), nb::arg("keep"),
+           nb::arg("dtype"), nb::arg("zero_init"), nb::arg("stream").none(), nb::arg("array"),
+           nb::arg("keep"),
            nb::sig("def win_create_raw(self, name: str, x: int, count: int, dtype: int, zero_init: "
-                   "bool, array: object, keep: object) -> Window"),
+                   "bool, stream: int | None, array: object, keep: object) -> Window"),
            "Makes a window of memory given by address. `array`, of which the window is made, and "
            "`keep`, which owns its memory, live until the window has ended.");
   type.def("window", &window, nb::arg("name"), "The window of that name.");

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Optional, Tuple, Union
 
 import numpy as np
 
@@ -279,3 +279,10 @@ def _bfloat16() -> np.dtype[Any]:
             "NumPy has no bfloat16 of its own; install the package ml_dtypes"
         ) from None
     return np.dtype(ml_dtypes.bfloat16)
+
+
+def settle(arrays: Iterable[Any]) -> None:
+    """Waits on the host for torch's current streams of those arrays that are on a GPU."""
+    devices = {each.device for each in arrays if getattr(each, "is_cuda", False)}
+    for device in devices:
+        sys.modules["torch"].cuda.current_stream(device).synchronize()

@@ -1,6 +1,6 @@
 """Context: a rank's membership in a job, and the operations on arrays.
 
-Arrays are NumPy arrays, torch tensors on the CPU, or anything with DLPack or the buffer protocol.
+Arrays are NumPy arrays, torch tensors, arrays on a GPU, or anything with DLPack or the buffer protocol.
 Without `out` the result is a new array of the same library. An input is never changed unless it is
 also the output. Every operation exists as a blocking call and, with the name `..._start`, as one that
 returns a Handle at once; until that is done, the arrays must be left alone.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from weft import _core
+from weft._arrays import settle
 from weft._core import Config, Handle, Store
 from weft._every import Operations
 from weft._named import Named
@@ -58,6 +59,11 @@ class Context(_core.Context, Operations):
             zero_init: slots begin with zeros; else with the owner's array as it is now.
         """
         return create(self, tensor, name, zero_init)
+
+    def win_fence(self) -> None:
+        """Waits until the works of all ranks on all windows have ended. Collective."""
+        settle([self.window(name).tensor for name in self.window_names()])
+        super().win_fence()
 
     def named(
         self,

@@ -8,6 +8,10 @@
 A rank has its own array in the window, and one slot of the array's shape for each in-neighbor. The
 neighbors take no part in a call: it ends while they compute. A slot is read as it was before or
 after one put, never as a mixture. weft/window.h has the whole contract.
+
+Arrays may be on a GPU. Calls then begin behind what the current stream has, and what they write is
+there when they return, or when their handle is done. Neighbors see such an array as it was at its
+owner's last put, accumulate, get, update, flush or fence.
 """
 
 from __future__ import annotations
@@ -97,13 +101,13 @@ class Window(_core.Window):
         src_weights: {rank: weight} of some in-neighbors, or ranks alone; None: all of them, with
         weight 1. require_mutex: holds the mutex of each source meanwhile.
         """
-        self.start_get_raw(src_weights, require_mutex).wait()
+        self.start_get_raw(src_weights, require_mutex, self._stream()).wait()
 
     def get_start(
         self, *, src_weights: Optional[Weights] = None, require_mutex: bool = False
     ) -> Handle:
         """Starts get()."""
-        return self.start_get_raw(src_weights, require_mutex)
+        return self.start_get_raw(src_weights, require_mutex, self._stream())
 
     def update(
         self,
@@ -127,13 +131,22 @@ class Window(_core.Window):
         """
         weight = None if self_weight is None else float(self_weight)
         if not clone:
-            self.update_raw(weight, src_weights, reset, require_mutex, 0, 0, 2, None)
+            stream = self._stream()
+            self.update_raw(weight, src_weights, reset, require_mutex, 0, 0, 2, stream, None)
             return self.tensor
         own = memory_of(self.tensor, "win_update", True)
         result = new_like(own, own.shape)
         to = memory_of(result, "win_update", True)
         self.update_raw(
-            weight, src_weights, reset, require_mutex, to.address, to.count, to.dtype, to.owner
+            weight,
+            src_weights,
+            reset,
+            require_mutex,
+            to.address,
+            to.count,
+            to.dtype,
+            to.stream,
+            to.owner,
         )
         return result
 
@@ -198,6 +211,7 @@ class Window(_core.Window):
             [(0, 0)] if pages is None else pages,
             each,
             _number_of(signal),
+            source.stream,
             source.owner,
         )
 
@@ -208,8 +222,23 @@ class Window(_core.Window):
     def read(self, source: int, out: T, offset: int = 0) -> T:
         """Fills `out` with bytes of the array of a neighbor, from `offset` in bytes on."""
         to = memory_of(out, "win_read", True)
-        self.read_raw(source, to.address, to.count, to.dtype, offset, to.owner)
+        self.read_raw(source, to.address, to.count, to.dtype, offset, to.stream, to.owner)
         return out
+
+    def flush(self) -> None:
+        """Waits until all works that this rank has started on this window have ended.
+
+        Raises the first error among those that nobody has waited for. Neighbors see an array on a
+        GPU as it is now.
+        """
+        self.flush_raw(self._stream())
+
+    def _stream(self) -> Optional[int]:
+        """The stream in whose order the window's array is used; None: it is on the host."""
+        array = self.tensor
+        if not (getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__")):
+            return None
+        return memory_of(array, "window", False).stream
 
     def _put(
         self,
@@ -232,6 +261,7 @@ class Window(_core.Window):
             dst_weights,
             require_mutex,
             _number_of(signal),
+            self._stream() if memory.stream is None else memory.stream,
             memory.owner,
         )
 
@@ -241,7 +271,14 @@ def create(context: _core.Context, tensor: Any, name: str, zero_init: bool) -> W
     memory: Operand = memory_of(tensor, "win_create", True)
     return Window(
         context.win_create_raw(
-            name, memory.address, memory.count, memory.dtype, zero_init, tensor, memory.owner
+            name,
+            memory.address,
+            memory.count,
+            memory.dtype,
+            zero_init,
+            memory.stream,
+            tensor,
+            memory.owner,
         )
     )
 

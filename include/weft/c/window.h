@@ -45,6 +45,8 @@ typedef struct weft_put_options {
   size_t destination_count;
   int32_t has_signal;  // 0: absent, and then signal is 0
   int32_t signal;      // is raised by 1 at each destination when the data is visible there
+  const weft_stream*
+      stream;  // for memory of a GPU: the call begins behind it; NULL: the default one
 } weft_put_options;
 
 typedef struct weft_get_options {
@@ -53,6 +55,7 @@ typedef struct weft_get_options {
   int32_t reserved;          // 0
   const weft_peer* sources;  // NULL: all in-neighbors, with weight 1
   size_t source_count;
+  const weft_stream* stream;
 } weft_get_options;
 
 typedef struct weft_update_options {
@@ -65,6 +68,7 @@ typedef struct weft_update_options {
   const weft_peer* sources;
   size_t source_count;
   void* clone;  // not NULL: the result goes there, of the tensor's size; the tensor stays as it is
+  const weft_stream* stream;
 } weft_update_options;
 
 // Some bytes of a tensor of this rank, and where they go in the tensor of a peer. In bytes.

@@ -24,6 +24,8 @@ class GpuTensors {
   [[nodiscard]] void* x() const { return x_; }
   [[nodiscard]] void* y() const { return in_place_ ? x_ : y_; }
 
+  // The host's input to x().
+  Status copy_in();
   // The operation, which works on x() and y(), with its rewriting and checking.
   [[nodiscard]] Subject around(Subject subject);
   // A copy of the input to pinned memory and one of a result from it, at once.
@@ -35,7 +37,6 @@ class GpuTensors {
  private:
   GpuTensors(const Tensors& host, std::size_t x_bytes, std::size_t y_bytes, Device device)
       : host_(&host), x_bytes_(x_bytes), y_bytes_(y_bytes), device_(device) {}
-  Status copy_in();
   Status copy_out();
 
   const Tensors* host_;

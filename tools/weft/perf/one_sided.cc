@@ -81,10 +81,7 @@ Result<int> OneSided::stopped_target() {
 Status OneSided::end_trial() {
   if (way_ == TargetWay::computes) return seat_.meeting().wait();
   if (way_ == TargetWay::waits) {
-    const double any = 0;
-    const WindowPage first{};
-    WEFT_RETURN_IF_ERROR(
-        window_.write(1, Input{&any, 1, type_}, std::span(&first, 1), size_of(type_), kEndSignal));
+    WEFT_RETURN_IF_ERROR(window_.write(1, Input{}, {}, 0, kEndSignal));
   }
   return seat_.announce(0).status();
 }

@@ -17,10 +17,9 @@ inline constexpr int kEndSignal = 2;  // the trial is over
 
 class OneSided {
  public:
-  // Keeps the reference. `window` has rank 0 and rank 1 as neighbors of each other. The tensor of
-  // rank 1 begins with an element of `type`, whose value does not matter.
-  OneSided(Seat& seat, Window window, DataType type, TargetWay way)
-      : seat_(seat), window_(std::move(window)), type_(type), way_(way) {}
+  // Keeps the reference. `window` has rank 0 and rank 1 as neighbors of each other.
+  OneSided(Seat& seat, Window window, TargetWay way)
+      : seat_(seat), window_(std::move(window)), way_(way) {}
 
   // Rank 0's record; at the target a record without laps. Both ranks call it with the same trial.
   Result<Laps> time(const Trial& trial, const Subject& subject);
@@ -34,7 +33,6 @@ class OneSided {
 
   Seat& seat_;
   Window window_;
-  DataType type_;
   TargetWay way_;
   std::uint64_t trials_ = 0;  // that have ended with a signal
 };

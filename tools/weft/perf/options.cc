@@ -161,8 +161,10 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   if (!asked.svg.empty() && (about_main || asked.in_flight != 0 || asked.memory_use))
     return invalid("--svg: only the rows of an operation are drawn");
   WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign", "device"}));
-  if (asked.memory == "device" &&
-      (about_main || window || asked.in_flight != 0 || asked.memory_use || asked.dynamic)) {
+  const bool is_on_host_alone =
+      window && (*window == WindowOp::pages || *window == WindowOp::mutex);
+  if (asked.memory == "device" && (about_main || is_on_host_alone || asked.in_flight != 0 ||
+                                   asked.memory_use || asked.dynamic)) {
     return invalid(fmt::format("--memory device: {} is not measured there", asked.operation));
   }
   WEFT_RETURN_IF_ERROR(one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i32", "i64"}));

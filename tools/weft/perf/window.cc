@@ -42,10 +42,11 @@ class WindowPerf {
   Result<Row> measure_size(std::size_t bytes) {
     WEFT_ASSIGN(WindowMemory made, WindowMemory::make(seat_, options_, bytes));
     memory_.push_back(std::move(made));
-    const WindowMemory& memory = memory_.back();
+    WindowMemory& memory = memory_.back();
+    WEFT_RETURN_IF_ERROR(memory.make_gpu(options_, seat_.rank()));
     const std::size_t pages = options_.window == WindowOp::pages ? kPerfPages : 1;
-    const Output tensor{memory.tensors.y.data(), memory.window_count, options_.type};
-    WEFT_ASSIGN(const Window window, context_.win_create(tensor, kName));
+    WEFT_ASSIGN(const Window window,
+                context_.win_create(memory.window_tensor(options_.type), kName));
     WindowCalls calls(options_, context_, seat_, window, memory);
     for (std::uint64_t lap = 0; options_.asked.check && lap < kCheckLaps; ++lap)
       WEFT_RETURN_IF_ERROR(calls.check(lap));
@@ -59,7 +60,7 @@ class WindowPerf {
   }
 
   Status contest(WindowCalls& calls, const Window& window, Row& row) {
-    OneSided one_sided(seat_, window, options_.type, target_way(options_.asked.target));
+    OneSided one_sided(seat_, window, target_way(options_.asked.target));
     const auto alone = [&](const Subject& subject) {
       return Contender{
           subject, nullptr, false, [this] { return counts(); },
@@ -72,7 +73,8 @@ class WindowPerf {
       places.push_back(&place);
     };
     WEFT_ASSIGN(const bool has_limit, has_limit_of(memory_.back(), row));
-    if (has_limit) add(alone(calls.copy()), row.limit);
+    const bool on_gpu = memory_.back().gpu.has_value();
+    if (has_limit || on_gpu) add(alone(on_gpu ? calls.gpu_copies() : calls.copy()), row.limit);
     if (options_.window == WindowOp::pages) add(alone(calls.single_pages()), row.singles);
     if (options_.window == WindowOp::put && row.bytes <= kBatchedBytes) {
       add({calls.puts_in_turn(), nullptr, false, {}}, row.puts_in_turn);
@@ -116,6 +118,7 @@ class WindowPerf {
 
 Status perf_window(const PerfOptions& options, const Config& config,
                    const std::shared_ptr<Store>& store) {
+  if (options.on_gpu()) WEFT_RETURN_IF_ERROR(gpu_devices().status());  // loads the driver
   std::deque<WindowMemory> memory;
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
   WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));

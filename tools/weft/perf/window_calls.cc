@@ -29,8 +29,16 @@ Result<WindowMemory> WindowMemory::make(Seat& seat, const PerfOptions& options, 
   return WindowMemory{std::move(tensors), std::move(landing), std::move(landings), inside};
 }
 
+Status WindowMemory::make_gpu(const PerfOptions& options, Rank local_rank) {
+  if (!options.on_gpu()) return {};
+  WEFT_ASSIGN(GpuTensors made,
+              GpuTensors::make(tensors, options.type, window_count, true, local_rank));
+  gpu.emplace(std::move(made));
+  return {};
+}
+
 WindowCalls::WindowCalls(const PerfOptions& options, Context& context, Seat& seat, Window window,
-                         const WindowMemory& memory)
+                         WindowMemory& memory)
     : options_(options),
       context_(context),
       seat_(seat),
@@ -38,7 +46,8 @@ WindowCalls::WindowCalls(const PerfOptions& options, Context& context, Seat& sea
       memory_(memory),
       op_(*options.window),
       x_{memory.tensors.x.data(), memory.tensors.count, options.type},
-      y_(window_.tensor()) {
+      given_(memory.gpu ? window_.tensor() : x_),
+      y_(memory.gpu ? x_ : window_.tensor()) {
   lines_ = line(seat_.rank()).load();
   if (op_ != WindowOp::pages) return;
   page_bytes_ = x_.count * size_of(x_.type) / kPerfPages;
@@ -49,7 +58,7 @@ WindowCalls::WindowCalls(const PerfOptions& options, Context& context, Seat& sea
 Subject WindowCalls::repeated(Status (WindowCalls::*call)()) {
   Subject subject;
   subject.rewrite = [this](std::uint64_t lap) {
-    fill(x_.type, x_.data, x_.count, seat_.rank(), lap);
+    if (const Status status = rewrite(lap); !status.ok()) log(LogLevel::error, status.to_string());
   };
   subject.run = [this, call](int times) -> Status {
     for (int i = 0; i < times; ++i) WEFT_RETURN_IF_ERROR((this->*call)());
@@ -67,6 +76,9 @@ Subject WindowCalls::single_pages() {
 Subject WindowCalls::copy() {
   return repeated(&WindowCalls::copy_once);
 }
+Subject WindowCalls::gpu_copies() {
+  return memory_.gpu->copies();
+}
 Subject WindowCalls::puts_in_turn() {
   return repeated(&WindowCalls::put_and_answer);
 }
@@ -74,13 +86,18 @@ Subject WindowCalls::lines_in_turn() {
   return repeated(&WindowCalls::answer_line);
 }
 
+Status WindowCalls::rewrite(std::uint64_t lap) {
+  fill(x_.type, x_.data, x_.count, seat_.rank(), lap);
+  return memory_.gpu ? memory_.gpu->copy_in() : Status();
+}
+
 Status WindowCalls::call() {
   const Rank target = other();
   switch (op_) {
     case WindowOp::put:
-      return window_.put(x_);
+      return window_.put(given_);
     case WindowOp::accumulate:
-      return window_.accumulate(x_);
+      return window_.accumulate(given_);
     case WindowOp::get:
       return window_.get();
     case WindowOp::pages:
@@ -120,9 +137,9 @@ Status WindowCalls::put_and_answer() {
   WindowPut how;
   how.signal = kVisibleSignal;
   ++puts_;
-  if (seat_.leads()) WEFT_RETURN_IF_ERROR(window_.put(x_, how));
+  if (seat_.leads()) WEFT_RETURN_IF_ERROR(window_.put(given_, how));
   WEFT_RETURN_IF_ERROR(window_.wait_signal(kVisibleSignal, puts_));
-  return seat_.leads() ? Status() : window_.put(x_, how);
+  return seat_.leads() ? Status() : window_.put(given_, how);
 }
 
 // Each rank writes only its own line. No other word of the boards is used here.
@@ -141,8 +158,12 @@ Status WindowCalls::answer_line() {
 }
 
 Status WindowCalls::check(std::uint64_t lap) {
-  Output& filled = reads_target(op_) ? y_ : x_;
-  fill(filled.type, filled.data, filled.count, seat_.rank(), lap);
+  if (reads_target(op_) && !memory_.gpu) {
+    fill(y_.type, y_.data, y_.count, seat_.rank(), lap);
+  } else {
+    WEFT_RETURN_IF_ERROR(rewrite(lap));
+  }
+  WEFT_RETURN_IF_ERROR(window_.flush());  // neighbors see a tensor on a GPU as it is now
   WEFT_RETURN_IF_ERROR(context_.barrier());
   if (seat_.leads()) WEFT_RETURN_IF_ERROR(call());
   WEFT_RETURN_IF_ERROR(context_.barrier());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/context/context.h"
+#include "tools/weft/perf/gpu.h"
 #include "tools/weft/perf/options.h"
 #include "tools/weft/perf/seat.h"
 
@@ -17,21 +18,29 @@ struct WindowMemory {
   Tensor landing;   // of the window's size and mapped by all ranks, for the limit
   Segments landings;
   std::size_t window_count = 0;  // elements of y
+  // With --memory device: one tensor of a GPU in the place of x and of the window's.
+  std::optional<GpuTensors> gpu{};
 
   // Collective.
   static Result<WindowMemory> make(Seat& seat, const PerfOptions& options, std::size_t bytes);
+  // Once this object is where it stays.
+  Status make_gpu(const PerfOptions& options, Rank local_rank);
+  [[nodiscard]] Output window_tensor(DataType type) const {
+    return {gpu ? gpu->y() : tensors.y.data(), window_count, type};
+  }
 };
 
 class WindowCalls {
  public:
   // Keeps the references.
   WindowCalls(const PerfOptions& options, Context& context, Seat& seat, Window window,
-              const WindowMemory& memory);
+              WindowMemory& memory);
 
   // Rank 0 alone.
   [[nodiscard]] Subject operation();
   [[nodiscard]] Subject single_pages();  // as many writes as pages
   [[nodiscard]] Subject copy();          // the limit: one copy of the bytes to or from rank 1
+  [[nodiscard]] Subject gpu_copies();    // the limit of a GPU: one copy from it and one to it
 
   // Both ranks. A call is a round trip.
   [[nodiscard]] Subject puts_in_turn();   // each rank answers a put once it is visible
@@ -43,6 +52,7 @@ class WindowCalls {
  private:
   [[nodiscard]] Subject repeated(Status (WindowCalls::*call)());
   Status call();
+  Status rewrite(std::uint64_t lap);
   Status write_each_page();
   Status copy_once();
   Status put_and_answer();
@@ -56,9 +66,10 @@ class WindowCalls {
   Context& context_;
   Seat& seat_;
   Window window_;
-  const WindowMemory& memory_;
+  WindowMemory& memory_;
   WindowOp op_;
-  Output x_;
+  Output x_;      // on the host
+  Output given_;  // to puts
   Output y_;
   std::size_t page_bytes_ = 0;
   std::vector<WindowPage> pages_;

@@ -5,7 +5,7 @@
     bf.init()
     optimizer = bf.DistributedAdaptWithCombineOptimizer(optimizer, model)
 
-Tensors are on the CPU or on CUDA; those of windows are on the CPU. weft.torch.ops has what is common
+Tensors are on the CPU or on CUDA. weft.torch.ops has what is common
 to all operations. After the import, torch.distributed.init_process_group("weft") works; see
 weft.torch.distributed.
 """
