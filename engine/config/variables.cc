@@ -184,6 +184,12 @@ std::vector<Variable> make_table() {
       choice<bool>("WEFT_GPU_IPC", &Config::gpu_ipc, {{"off", false}, {"on", true}},
                    "ranks of a machine read each other's memory of GPUs where it is (CUDA IPC), if "
                    "GPUs add up"),
+      choice<NcclUse>(
+          "WEFT_NCCL", &Config::nccl,
+          {{"auto", NcclUse::automatic}, {"on", NcclUse::on}, {"off", NcclUse::off}},
+          "NCCL runs large allreduces and broadcasts of the ranks of one machine, where each has "
+          "its "
+          "tensors on a GPU of its own; auto: if it was measured to be faster (docs/gpu.md)"),
       text("WEFT_HARDWARE", &Config::hardware, "the path of a file", is_path,
            "file that corrects what Weft finds out about this machine (docs/hardware.md)"),
       whole("WEFT_IB_GID_INDEX", &Config::ib_gid_index, "", {0, 255},

@@ -55,6 +55,7 @@ Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, H
       last_requests_(lane_.admission().channels()),
       windows_(config_, trace_, lane_, peers_, edges_, membership_, bell_,
                [this](const Request& request) { return run(request); }),
+      nccl_(config_, roster_, machines_, number),
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),
       membership_({.on_change = [this] { wake(); },
@@ -122,6 +123,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
       new Core(config, roster, number, std::move(hardware), lane, std::move(ways), lanes, extra));
   core->gpu_spare_ = spare;
   spare->attach(core->bell_);
+  machine.nccl = core->nccl_.could();
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
 }
@@ -182,6 +184,7 @@ void Context::Core::close() {
   metrics_file_.reset();
   MetricRegistry::of_process().remove(this);
   bell_->silence();
+  nccl_.close();
   sides_.close();
   windows_.close(Status(Code::closed, "the context of this window was closed", config_.rank));
   lane_.close(
@@ -206,17 +209,20 @@ Status Context::Core::admit(const std::shared_ptr<PendingOperation>& operation) 
   return {};
 }
 
-Status Context::Core::bind(const Request& request, PendingOperation& operation) {
+Status Context::Core::bind(const Request& request, PendingOperation& operation, Voting voting) {
   if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.invocation);
+  std::optional<NcclJob> job;
+  if (voting == Voting::yes) {
+    WEFT_ASSIGN(job, nccl_.job_of(request));
+  }
   Request staged = request;
-  WEFT_ASSIGN(
-      const std::shared_ptr<GpuStage> stage,
-      find_gpu_operands({&staged, 1}, config_.rank,
-                        {HoldsStream::yes, config_.gpu_sums, config_.gpu_ipc, config_.deadline_ms},
-                        bell_));
+  const StageOptions options{HoldsStream::yes, config_.gpu_sums, config_.gpu_ipc,
+                             config_.deadline_ms, job.has_value()};
+  WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
+              find_gpu_operands({&staged, 1}, config_.rank, options, bell_));
   Invocation& invocation = operation.invocation;
   WEFT_RETURN_IF_ERROR(binder_.bind(staged, invocation));
-  if (stage == nullptr) return {};
+  if (stage == nullptr) return job ? vote(*job, nullptr, operation) : Status();
   Call& call = invocation.call;
   WEFT_RETURN_IF_ERROR(stage->begin({&staged, 1}, call.in, call.out));
   call.input = staged.input.data;
@@ -224,7 +230,32 @@ Status Context::Core::bind(const Request& request, PendingOperation& operation) 
   call.gate = stage.get();
   call.combiner = stage->combiner();
   operation.stage = stage;
-  return {};
+  return job ? vote(*job, stage.get(), operation) : Status();
+}
+
+// The votes are combined by an operation before the one that they are about, so that this one keeps its
+// place in the order.
+Status Context::Core::vote(const NcclJob& job, GpuStage* stage, PendingOperation& operation) {
+  const auto ballot = std::make_shared<NcclBallot>();
+  std::shared_ptr<NcclTurn> turn;
+  if (stage != nullptr) turn = nccl_.group().line_up(job, stage->only_gpu(), stage->wake());
+  ballot->given = turn == nullptr ? NcclGroup::kNo : turn->vote();
+  constexpr std::size_t kWords = std::tuple_size_v<NcclTurn::Vote>;
+  Request request{.collective = job.collective == Collective::broadcast ? Collective::allreduce
+                                                                        : job.collective,
+                  .input = {ballot->given.data(), kWords, DataType::i64},
+                  .output = {ballot->combined.data(), kWords, DataType::i64},
+                  .op = ReduceOp::max};
+  const std::shared_ptr<PendingOperation> counting = Lane::new_operation(shared_lane());
+  counting->keeps = operation.keeps = ballot;
+  WEFT_RETURN_IF_ERROR(binder_.bind(request, counting->invocation));
+  WEFT_RETURN_IF_ERROR(admit(counting));
+  if (stage == nullptr) return {};
+  return stage->take_turn(std::move(turn), [counting, ballot](NcclTurn& its) {
+    if (!counting->done.load(std::memory_order_acquire)) return;
+    its.count(counting->status.ok() ? Result<NcclTurn::Vote>(ballot->combined)
+                                    : Result<NcclTurn::Vote>(counting->status));
+  });
 }
 
 Status Context::Core::run(const Request& request) {
@@ -246,7 +277,8 @@ Status Context::Core::run(const Request& request) {
     lane_.keep(std::move(operation));
     return status;
   }
-  if (begins_there && !operation->is_in_parts && operation->stage == nullptr)
+  if (begins_there && !operation->is_in_parts && operation->stage == nullptr &&
+      operation->keeps == nullptr)
     last_requests_.remember(next, request, plans_.generation());
   return lane_.drive_to_end(std::move(operation));
 }
@@ -278,7 +310,7 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
     WEFT_RETURN_IF_ERROR(bind(request, *operation));
     WEFT_RETURN_IF_ERROR(admit(operation));
     if (is_free && !operation->is_in_parts && operation->stage == nullptr &&
-        !is_of_some_ranks(request.collective))
+        operation->keeps == nullptr && !is_of_some_ranks(request.collective))
       last_requests_.remember(next, request, plans_.generation());
     if (lane_.drive_until_ns(*operation, end_ns)) {
       status = operation->status;
@@ -294,7 +326,7 @@ Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& re
                                                                std::size_t piece_bytes) {
   if (has_failed()) return lane_.failure();
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
-  WEFT_RETURN_IF_ERROR(bind(request, *operation));
+  WEFT_RETURN_IF_ERROR(bind(request, *operation, Voting::no));
   operation->invocation.call.piece_bytes = piece_bytes;
   WEFT_RETURN_IF_ERROR(admit(operation));
   return operation;
@@ -417,6 +449,8 @@ std::string Context::Core::explain() {
   }
   if (const std::string gpu = describe_gpu_memory(); !gpu.empty())
     text += fmt::format("  memory of GPUs: {}\n", gpu);
+  if (const std::string nccl = nccl_.describe(); !nccl.empty())
+    text += fmt::format("  NCCL: {}\n", nccl);
   text += last->execution.describe();
   text += peers_.describe_paths(last->execution.call());
   for (const std::string& window : windows_.describe()) text += fmt::format("  {}\n", window);

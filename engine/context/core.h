@@ -28,6 +28,7 @@
 #include "engine/context/context.h"
 #include "engine/context/failures.h"
 #include "engine/context/last_requests.h"
+#include "engine/context/nccl_votes.h"
 #include "engine/context/side_lanes.h"
 #include "engine/context/ways.h"
 #include "engine/context/windows.h"
@@ -117,7 +118,11 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // Cuts the operation if it is large, and starts it on all lanes.
   Status admit(const std::shared_ptr<PendingOperation>& operation);
   // Puts blocks in the place of memory of GPUs, and binds the request to the operation.
-  Status bind(const Request& request, PendingOperation& operation);
+  enum class Voting : bool { no, yes };
+  Status bind(const Request& request, PendingOperation& operation, Voting voting = Voting::yes);
+  // Starts the vote on whether the operation runs by NCCL. `stage`: null if its operands are on the
+  // host.
+  Status vote(const NcclJob& job, GpuStage* stage, PendingOperation& operation);
 
   void collect(Metrics& to) override;
   void look_around() override { failures_.look_around(); }
@@ -160,6 +165,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Failures failures_;
   LastRequests last_requests_;
   Windows windows_;
+  NcclVotes nccl_;
   std::unique_ptr<Mail> mail_;  // null: there is none
   SideLanes sides_;
   bool closed_ = false;

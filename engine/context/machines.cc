@@ -229,7 +229,7 @@ std::vector<int> near_of(std::span<const MachineRecord> records, const Machines&
 
 std::string MachineRecord::to_text() const {
   std::string text =
-      fmt::format("{:x} {} {} {}\n", identity, weft::name(policy), lanes, rails.size());
+      fmt::format("{:x} {} {} {:d} {}\n", identity, weft::name(policy), lanes, nccl, rails.size());
   for (const RailRecord& rail : rails) {
     text += fmt::format("{} {} {} {} {}\n", rail.kind, rail.far, rail.mbit_per_s, rail.interface,
                         rail.rail);
@@ -246,11 +246,15 @@ Result<MachineRecord> machine_record(std::string_view text) {
   const bool has_identity = read(take_until(text, ' ').value_or(""), record.identity, 16);
   const Result<RailPolicy> policy = rail_policy(take_until(text, ' ').value_or(""));
   const bool has_lanes = read(take_until(text, ' ').value_or(""), record.lanes);
+  int nccl = -1;
+  const bool has_nccl = read(take_until(text, ' ').value_or(""), nccl);
   std::size_t rails = 0;
   const bool has_rails = read(take_until(text, '\n').value_or(""), rails);
   if (!has_identity || !policy.ok() || !has_rails || rails > kMostRails) return wrong;
   if (!has_lanes || record.lanes < 1 || record.lanes > Config::kMostLanes) return wrong;
+  if (!has_nccl || nccl < 0 || nccl > 1) return wrong;
   record.policy = *policy;
+  record.nccl = nccl == 1;
   for (std::size_t rail = 0; rail < rails; ++rail) {
     const std::optional<RailRecord> read = rail_record(take_until(text, '\n').value_or(""));
     if (!read) return wrong;
@@ -331,6 +335,10 @@ Machines machines_of(std::span<const MachineRecord> records) {
   }
   for (std::vector<int>& used : machines.used) std::ranges::sort(used);
   machines.lanes = std::ranges::min(records, {}, &MachineRecord::lanes).lanes;
+  for (const std::vector<Rank>& here : machines.ranks) {
+    machines.nccl.push_back(std::ranges::all_of(
+        here, [&](Rank rank) { return records[static_cast<std::size_t>(rank)].nccl; }));
+  }
   machines.used_numbers.resize(records.size());
   if (!between) return machines;
   Places carrying;  // the rails of that kind that ranks use

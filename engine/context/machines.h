@@ -25,14 +25,15 @@ struct RailRecord {
   friend bool operator==(const RailRecord&, const RailRecord&) = default;
 };
 
-// A rank's description of its machine. Its text is a line "IDENTITY POLICY LANES RAILS", where RAILS
-// is the number of rails, then a line "KIND FAR MBIT INTERFACE RAIL" for each rail, then the name.
+// A rank's description of its machine. Its text is a line "IDENTITY POLICY LANES NCCL RAILS", where
+// RAILS is the number of rails, then a line "KIND FAR MBIT INTERFACE RAIL" for each rail, then the name.
 struct MachineRecord {
   std::uint64_t identity = 0;  // equal on ranks of one machine
   RailPolicy policy = RailPolicy::automatic;
   std::vector<RailRecord> rails;  // in the order of the bond's members
   std::string name;               // for people
   int lanes = 1;                  // how many the rank could have
+  bool nccl = false;              // it could use NCCL
   friend bool operator==(const MachineRecord&, const MachineRecord&) = default;
 
   [[nodiscard]] std::string to_text() const;
@@ -58,7 +59,8 @@ struct Machines {
   // The rates of these rails, in their order, each at the rank where it is slowest. Empty if a rate
   // is not known, or if ranks use different numbers of rails.
   std::vector<std::uint32_t> rail_rates;
-  int lanes = 1;  // how many all ranks can have
+  int lanes = 1;           // how many all ranks can have
+  std::vector<bool> nccl;  // by machine: whether all of its ranks could use NCCL
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] const std::vector<Rank>& ranks_beside(Rank rank) const {

@@ -52,10 +52,16 @@ Execution::State Execution::advance() {
 // Returns whether the input is there, or the first part of it.
 bool Execution::await_input() {
   if (!call_.gate->is_open()) return !brief_ && call_.gate->has_begun();
-  const Status status = std::exchange(call_.gate, nullptr)->gate_status();
+  InputGate& gate = *std::exchange(call_.gate, nullptr);
   moved_ = true;
-  if (status.ok()) return true;
-  fail(status);
+  const Status status = gate.gate_status();
+  if (!status.ok()) {
+    fail(status);
+  } else if (gate.is_skipped()) {
+    end();
+  } else {
+    return true;
+  }
   return false;
 }
 

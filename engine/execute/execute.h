@@ -118,6 +118,8 @@ class InputGate {
   [[nodiscard]] virtual bool is_open() = 0;
   // ok, or why the input will never be there. Once the gate is open.
   [[nodiscard]] virtual Status gate_status() = 0;
+  // Whether all ranks run the operation in another way, so that it ends here. Once the gate is open.
+  [[nodiscard]] virtual bool is_skipped() { return false; }
   // Whether parts of the input are there, so that the operation can begin: what is there is sent, and
   // a combiner finds its own input.
   [[nodiscard]] virtual bool has_begun() { return false; }

@@ -16,6 +16,9 @@
 // The operation takes its place in the order of all operations at the call; only its data wait.
 // Nothing waits on the host: the copies and the stream are told by events of the driver.
 //
+// A third way is NCCL, if all ranks of the operation vote for it (take_turn()): then no plan runs, and
+// the operands stay where they are.
+//
 // With blocks, too, the GPU that has the result adds up large pieces if Config::gpu_sums allows it. It
 // reads its own input where it is, and the others' blocks over the bus, and writes the result to where
 // it belongs, so that nothing is left to copy; or to the block, if the plan reads it from there.
@@ -34,6 +37,7 @@
 
 #include "engine/gpu/host_copy.h"
 #include "engine/lane/lane.h"
+#include "engine/nccl/nccl.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -68,6 +72,7 @@ struct StageOptions {
   GpuSums sums = GpuSums::automatic;
   bool shares = true;                 // stand-ins may be used (Config::gpu_ipc)
   std::int64_t deadline_ms = 60'000;  // after which no stream is held any more
+  bool may_take_turn = false;         // take_turn() follows begin()
 };
 
 // Whether an operand could be memory of a GPU: something has loaded the driver.
@@ -84,6 +89,15 @@ class GpuStage : public OperandStage {
   // unavailable: kernels were asked for and there are none.
   virtual Status begin(std::span<Request> requests, std::span<Contact* const> in,
                        std::span<Contact* const> out) = 0;
+  // The GPU whose memory all operands of the operation are; nothing: there is no such one.
+  [[nodiscard]] virtual std::optional<GpuMemory> only_gpu() const = 0;
+  // How to know when something is over, for turns.
+  [[nodiscard]] virtual std::function<void()> wake() const = 0;
+  // After begin(), if the options say so: the operation waits for the votes of all ranks, and runs by
+  // NCCL if that is the turn's way. Null: it does not. `count` gives the turn its votes, if they are
+  // there.
+  virtual Status take_turn(std::shared_ptr<NcclTurn> turn,
+                           std::function<void(NcclTurn&)> count) = 0;
 };
 // nullptr: the operation needs no stage. All requests have the stream of the first one; they have none
 // when this returns. Input and output that are one tensor have different addresses then, which nobody

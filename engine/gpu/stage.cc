@@ -123,10 +123,12 @@ Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
   uses_stand_ins_ = peers.ok();
   for (const Found& each : found_) WEFT_RETURN_IF_ERROR(place(requests[each.request], each));
   written_.resize(outputs_.size());
-  note_way(peers);
-  WEFT_RETURN_IF_ERROR(begin_inputs(stream_));
+  stand_ins_status_ = peers;
+  WEFT_RETURN_IF_ERROR(follow_stream());
   for (Request& each : requests) each.stream.reset();  // the stage follows it
-  return {};
+  if (options_.may_take_turn) return {};
+  WEFT_RETURN_IF_ERROR(begin_inputs());
+  return hold_stream();
 }
 
 Status Stage::place(Request& request, const Found& found) {
@@ -224,34 +226,79 @@ Status Stage::mark(GpuQueue& queue, Marks& marks) {
   return {};
 }
 
-Status Stage::begin_inputs(const std::optional<Stream>& stream) {
+// What is queued in the stream from now on does not hold the operation up.
+Status Stage::follow_stream() {
   const GpuMemory first = found_.front().gpu_x ? *found_.front().gpu_x : *found_.front().gpu_y;
   for (const auto* operands : {&inputs_, &outputs_})
     for (const GpuOperand& each : *operands) WEFT_RETURN_IF_ERROR(GpuQueue::prepare(each.gpu));
-  if (stream && options_.holds == HoldsStream::yes) {
+  if (stream_ && options_.holds == HoldsStream::yes) {
     // The operation has its own deadline, which comes first.
     constexpr std::int64_t kNsOfMs = 1'000'000, kLaterNs = 1'000 * kNsOfMs;
     WEFT_ASSIGN(gate_, make_gpu_gate(first, now_ns() + options_.deadline_ms * kNsOfMs + kLaterNs));
   }
-  const Stream behind = stream.value_or(Stream{});
-  if (inputs_.empty()) {
-    // The stream may still use the output.
-    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(first, behind));
+  const Stream behind = stream_.value_or(Stream{});
+  const auto follow = [&](const GpuMemory& gpu) -> Status {
+    WEFT_ASSIGN(std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(gpu, behind));
     WEFT_RETURN_IF_ERROR(queue->wait_for(behind));
-    WEFT_RETURN_IF_ERROR(mark(*queue, ins_));
-  }
-  for (const GpuOperand& x : inputs_) {
-    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(x.gpu, behind));
-    WEFT_RETURN_IF_ERROR(queue->wait_for(behind));
+    followers_.push_back(std::move(queue));
+    return {};
+  };
+  for (const GpuOperand& x : inputs_) WEFT_RETURN_IF_ERROR(follow(x.gpu));
+  return inputs_.empty() ? follow(first) : Status();  // the stream may still use the output
+}
+
+Status Stage::begin_inputs() {
+  note_way(stand_ins_status_);
+  if (inputs_.empty()) return mark(*followers_.front(), ins_);
+  for (std::size_t each = 0; each < inputs_.size(); ++each) {
+    const GpuOperand& x = inputs_[each];
+    GpuQueue& queue = *followers_[each];
     if (x.device == nullptr) {
-      WEFT_RETURN_IF_ERROR(copy_out(*queue, x));
+      WEFT_RETURN_IF_ERROR(copy_out(queue, x));
       continue;
     }
     if (x.device != x.there.data)
-      WEFT_RETURN_IF_ERROR(queue->copy_inside(x.device, x.there.data, x.there.bytes));
-    WEFT_RETURN_IF_ERROR(mark(*queue, ins_));
+      WEFT_RETURN_IF_ERROR(queue.copy_inside(x.device, x.there.data, x.there.bytes));
+    WEFT_RETURN_IF_ERROR(mark(queue, ins_));
   }
-  return gate_ ? gate_->hold(behind) : Status();
+  return {};
+}
+
+std::optional<GpuMemory> Stage::only_gpu() const {
+  if (found_.size() != 1 || found_.front().is_shifted) return std::nullopt;
+  const Found& only = found_.front();
+  if (!only.gpu_y || (only.x.bytes != 0 && !only.gpu_x)) return std::nullopt;
+  const bool is_one = !only.gpu_x || only.gpu_x->device == only.gpu_y->device;
+  return is_one ? only.gpu_y : std::nullopt;
+}
+
+Status Stage::take_turn(std::shared_ptr<NcclTurn> turn, std::function<void(NcclTurn&)> count) {
+  if (turn == nullptr) {
+    WEFT_RETURN_IF_ERROR(begin_inputs());
+    return hold_stream();
+  }
+  turn_ = std::move(turn);
+  count_ = std::move(count);
+  WEFT_RETURN_IF_ERROR(turn_->follow(stream_.value_or(Stream{})));
+  return hold_stream();
+}
+
+// Only now, as what follows the stream must not wait for the gate.
+Status Stage::hold_stream() {
+  return gate_ ? gate_->hold(stream_.value_or(Stream{})) : Status();
+}
+
+// The mutex is held.
+bool Stage::is_decided() {
+  if (count_ == nullptr) return true;
+  count_(*turn_);
+  const NcclTurn::Way way = turn_->way();
+  if (way == NcclTurn::Way::undecided) return false;
+  count_ = nullptr;
+  by_nccl_ = way == NcclTurn::Way::nccl;
+  const Found& only = found_.front();
+  gate_status_ = by_nccl_ ? turn_->begin(only.x.data, only.y.data) : begin_inputs();
+  return true;
 }
 
 // In parts, so that the first ones are on their way to peers while the last ones are copied.
@@ -293,7 +340,7 @@ bool Stage::is_open() {
   if (is_open_.load(std::memory_order_acquire)) return true;
   const std::lock_guard lock(mutex_);
   if (is_open_.load(std::memory_order_relaxed)) return true;  // another lane has seen it first
-  if (!are_over(ins_)) return false;
+  if (!is_decided() || !are_over(ins_)) return false;
   for (const auto& each : ins_)
     if (gate_status_.ok()) gate_status_ = each->status();
   is_open_.store(true, std::memory_order_release);
@@ -302,9 +349,9 @@ bool Stage::is_open() {
 
 // Where input and output share memory, a part of the block could be overwritten that is not there yet.
 bool Stage::has_begun() {
-  if (is_shifted_ || parts_.size() < 2) return false;
+  if (is_shifted_) return false;
   const std::lock_guard lock(mutex_);
-  return look_for_parts() != 0;
+  return parts_.size() >= 2 && look_for_parts() != 0;
 }
 
 // The mutex is held. How many parts are there, from the first one on; an error counts as not there.
@@ -335,20 +382,28 @@ std::size_t Stage::there(const std::byte* data, std::size_t bytes) {
 }
 
 void Stage::ended(const Status& status) {
-  if (status.ok()) output_status_ = begin_outputs();
+  if (by_nccl_ && !status.ok()) turn_->give_up(status);
+  if (!by_nccl_ && status.ok()) output_status_ = begin_outputs();
   if (is_over() && gate_) gate_->open();
 }
 
 bool Stage::is_over() {
   const std::lock_guard lock(mutex_);
   if (!are_over(outs_)) return false;
+  if (by_nccl_ && turn_ != nullptr && !turn_->is_over()) return false;
   for (const auto& each : outs_)
     if (output_status_.ok()) output_status_ = each->status();
+  if (turn_ != nullptr) {
+    if (by_nccl_ && output_status_.ok()) output_status_ = turn_->status();
+    if (output_status_.ok() && gate_status_.ok()) turn_->ended();
+    turn_ = nullptr;
+  }
   if (gate_) gate_->open();
   return true;
 }
 
 void Stage::wait_until_over() {
+  if (by_nccl_ && turn_ != nullptr) turn_->give_up(Status(Code::closed, "the lane has ended"));
   for (const auto& each : outs_) each->wait();
 }
 

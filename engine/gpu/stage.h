@@ -76,10 +76,16 @@ class Stage final : public GpuStage, public Combiner {
 
   Status begin(std::span<Request> requests, std::span<Contact* const> in,
                std::span<Contact* const> out) override;
+  [[nodiscard]] std::optional<GpuMemory> only_gpu() const override;
+  [[nodiscard]] std::function<void()> wake() const override {
+    return [bell = bell_] { bell->ring(); };
+  }
+  Status take_turn(std::shared_ptr<NcclTurn> turn, std::function<void(NcclTurn&)> count) override;
   // Peers may send stand-ins also where this rank leaves its sums to the host.
   Combiner* combiner() override { return combines_ || gpu_for_peers() ? this : nullptr; }
   bool is_open() override;
   Status gate_status() override { return gate_status_; }
+  bool is_skipped() override { return by_nccl_; }
   bool has_begun() override;
   std::size_t there(const std::byte* data, std::size_t bytes) override;
   void ended(const Status& status) override;
@@ -122,7 +128,10 @@ class Stage final : public GpuStage, public Combiner {
   Status stand_in_of(GpuOperand& operand);
   Result<std::byte*> pinned_block(std::size_t bytes, const GpuMemory& gpu);
   Result<std::byte*> device_block(std::size_t bytes, const GpuMemory& gpu);
-  Status begin_inputs(const std::optional<Stream>& stream);
+  Status follow_stream();
+  Status begin_inputs();
+  Status hold_stream();
+  bool is_decided();
   Status copy_out(GpuQueue& queue, const GpuOperand& x);
   std::size_t look_for_parts();
   Status begin_outputs();
@@ -144,6 +153,7 @@ class Stage final : public GpuStage, public Combiner {
   std::vector<Found> found_;
   bool combines_ = false;
   bool uses_stand_ins_ = false;
+  Status stand_ins_status_;  // ok, or why blocks are used
 
   std::vector<GpuOperand> inputs_, outputs_;
   std::vector<GpuOperand> scratch_;
@@ -152,6 +162,10 @@ class Stage final : public GpuStage, public Combiner {
   const std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
   std::vector<StandIn> stand_ins_;
   std::unique_ptr<GpuGate> gate_;
+  std::vector<std::shared_ptr<GpuQueue>> followers_;  // of the stream: one for each input, or one
+  std::shared_ptr<NcclTurn> turn_;
+  std::function<void(NcclTurn&)> count_;  // null once it is decided
+  bool by_nccl_ = false;
   std::mutex mutex_;
   Marks ins_, outs_;
   // A part of an input that is copied to its block, in the order of the copies.

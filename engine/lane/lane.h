@@ -115,6 +115,7 @@ class Lane {
   [[nodiscard]] std::shared_ptr<PendingOperation> blocking_operation();
   void keep(std::shared_ptr<PendingOperation> operation) {
     operation->stage = nullptr;
+    operation->keeps = nullptr;
     spare_ = std::move(operation);
   }
   // Begins the operation now, or when its turn comes.

@@ -70,6 +70,7 @@ class PendingOperation {
   Invocation invocation;                // until the operation begins
   bool has_handle = false;              // set before the operation is admitted
   std::shared_ptr<OperandStage> stage;  // the same; null: the operation uses the caller's memory
+  std::shared_ptr<const void> keeps;    // memory that it uses, of the context's own
   std::atomic<bool> done{false};
   Status status;
 

@@ -42,6 +42,11 @@ enum class GpuSums : std::uint8_t {
   host,       // by the cores of the rank
   gpu,        // large ones by the GPU that has the result, where it can read what is summed
 };
+enum class NcclUse : std::uint8_t {
+  automatic,  // where it was measured to be faster
+  on,         // wherever it can
+  off,
+};
 // Which transports a rank opens.
 struct Transports {
   bool automatic = true;  // memory; networks too where the job may span machines
@@ -95,6 +100,8 @@ struct Config {
   GpuSums gpu_sums = GpuSums::automatic;  // who adds up tensors on GPUs
   // Whether ranks of a machine read each other's memory of GPUs where it is (CUDA IPC).
   bool gpu_ipc = true;
+  // Whether NCCL runs operations of a machine's ranks, each of which has a GPU of its own.
+  NcclUse nccl = NcclUse::automatic;
   std::string hardware;   // file that corrects what was found out about this machine; empty: none
   int ib_gid_index = -1;  // of the RDMA ports' own addresses; -1: by score and reachability
   int ib_queue_pairs = 2;

@@ -57,18 +57,32 @@ TEST(Machines, ARecordIsReadAsItWasWritten) {
       RailPolicy::near,
       {{"ib", "mlx5_0:2", "fd00:1::/64", 1002, 400'000}, {"ucx", "a,b", "", 5000, -1}},
       "a name with\nblanks",
-      3};
+      3,
+      true};
   EXPECT_EQ(record.to_text(),
-            "fedcba9876543210 near 3 2\nib 1002 400000 mlx5_0:2 fd00:1::/64\nucx 5000 -1 a,b \n"
+            "fedcba9876543210 near 3 1 2\nib 1002 400000 mlx5_0:2 fd00:1::/64\nucx 5000 -1 a,b \n"
             "a name with\nblanks");
   EXPECT_EQ(*machine_record(record.to_text()), record);
-  for (const char* text :
-       {"", "1", "1 auto 1 0", "x auto 1 0\nhost", "1 far 1 0\nhost", "1 auto 1 -1\nhost",
-        "1 auto 1 65\nhost", "1 auto 0 0\nhost", "1 auto 65 0\nhost", "1 auto 0\nhost",
-        "1 auto 1 1\nhost", "1 auto 1 1\nib 1 2 eth0\nhost", "1 auto 1 1\nib 1 2  rail\nhost",
-        "1 auto 1 1\n 1 2 eth0 rail\nhost", "1 auto 1 1\nib 1 99999999999 eth0 rail\nhost",
-        "1 auto 1 1\nib -1 1 eth0 rail\nhost", "1 auto 1 1\nib 2000000 1 eth0 rail\nhost",
-        "11112222333344445 auto 1 0\nhost"}) {
+  for (const char* text : {"",
+                           "1",
+                           "1 auto 1 0",
+                           "x auto 1 0 0\nhost",
+                           "1 far 1 0 0\nhost",
+                           "1 auto 1 0 -1\nhost",
+                           "1 auto 1 0 65\nhost",
+                           "1 auto 0 0 0\nhost",
+                           "1 auto 65 0 0\nhost",
+                           "1 auto 1 0\nhost",
+                           "1 auto 1 0 1\nhost",
+                           "1 auto 1 0 1\nib 1 2 eth0\nhost",
+                           "1 auto 1 0 1\nib 1 2  rail\nhost",
+                           "1 auto 1 0 1\n 1 2 eth0 rail\nhost",
+                           "1 auto 1 0 1\nib 1 99999999999 eth0 rail\nhost",
+                           "1 auto 1 0 1\nib -1 1 eth0 rail\nhost",
+                           "1 auto 1 0 1\nib 2000000 1 eth0 rail\nhost",
+                           "1 auto 1 2 0\nhost",
+                           "1 auto 1 x 0\nhost",
+                           "11112222333344445 auto 1 0 0\nhost"}) {
     EXPECT_EQ(machine_record(text).status().code(), Code::mismatch) << text;
   }
 }

@@ -386,6 +386,10 @@ void twin_capture(void* stream, int is_capturing) {
   const Lock lock(state().mutex);
   if (Stream* found = stream_of(stream)) found->is_capturing = is_capturing != 0;
 }
+int twin_queue(void* stream, int (*may_run)(void*), void (*run)(void*), void* data) {
+  const Lock lock(state().mutex);
+  return queue(stream, {[=] { return may_run(data) != 0; }, [=] { run(data); }});
+}
 void twin_read(const void* gpu, void* to, std::size_t bytes) {
   if (bytes == 0) return;
   const Lock lock(state().mutex);

@@ -125,7 +125,30 @@ TEST(GpuTools, PerfWithoutAGpuSaysSo) {
       run_line("LD_LIBRARY_PATH=/nowhere {weft} perf allreduce --ranks 2 --memory device");
   if (ran.exit_status == 0) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_TRUE(mentions(ran.errors, "no GPU can be used"));
-  EXPECT_EQ(run_line("{weft} perf win_put --memory device").exit_status, 2);
+  EXPECT_EQ(run_line("{weft} perf win_pages --memory device").exit_status, 2);
+  EXPECT_EQ(run_line("{weft} perf mutex --memory device").exit_status, 2);
+}
+
+TEST(GpuTools, PerfOfWindowsWhoseTensorsAreOnGpus) {
+  for (const char* operation : {"win_put", "win_get", "win_accumulate"}) {
+    const Ran ran = run_line(kTwin + "{weft} perf " + operation +
+                             " --sizes 4,1M --memory device --check --seconds 0.05");
+    EXPECT_EQ(ran.exit_status, 0) << operation << (ran.errors.empty() ? "" : ran.errors[0]);
+  }
+}
+
+// Ranks are processes, each with a GPU of its own.
+TEST(GpuTools, NcclRunsWhatItCan) {
+  const std::string operation =
+      " {weft} perf allreduce --ranks 2 --sizes 4M --memory device --check --seconds 0.3 --explain";
+  const Ran ran =
+      run_line(with("cuda_twin:" WEFT_CUDA_TWINS "/nccl_twin") + "WEFT_NCCL=on" + operation);
+  ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
+  EXPECT_TRUE(mentions(ran.errors, "operations by NCCL 2.28.3"));
+  const Ran newer = run_line(with("cuda_twin:" WEFT_CUDA_TWINS "/nccl_twin_new") + operation);
+  ASSERT_EQ(newer.exit_status, 0) << (newer.errors.empty() ? "" : newer.errors[0]);
+  EXPECT_TRUE(mentions(
+      newer.errors, "libnccl.so.2 has version 3.1.0; Weft knows 2.14.0 and newer ones of NCCL 2"));
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ void twin_release(void* stream);
 void twin_give_pool_memory(int gives);
 // Whether the stream is being captured.
 void twin_capture(void* stream, int is_capturing);
+// Queues a piece of work, for another twin. `may_run` is asked before.
+int twin_queue(void* stream, int (*may_run)(void*), void (*run)(void*), void* data);
 // Reads and writes memory of a GPU.
 void twin_read(const void* gpu, void* to, std::size_t bytes);
 void twin_write(void* gpu, const void* from, std::size_t bytes);

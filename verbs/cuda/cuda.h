@@ -88,6 +88,8 @@ class GpuQueue {
   // The queue for copies to memory of this GPU. It is another one: a copy from the GPU may wait for
   // a stream that waits for a copy to the GPU.
   static Result<std::shared_ptr<GpuQueue>> into(const GpuMemory& memory);
+  // A queue that nobody else has. Its stream lives as long as the process.
+  static Result<std::shared_ptr<GpuQueue>> own(const GpuMemory& memory);
   // Makes the queue for copies to memory of this GPU, and what its marks need, before a stream is held:
   // the driver makes nothing new while another thread waits in it for such a stream.
   static Status prepare(const GpuMemory& memory);
@@ -103,6 +105,8 @@ class GpuQueue {
   // Runs a kernel on `blocks` blocks of `threads` threads. `arguments` is its one parameter, which is
   // copied.
   virtual Status launch(void* function, unsigned blocks, unsigned threads, void* arguments) = 0;
+  // Calls the function with the GPU's context current, so that it can queue work in the stream.
+  virtual Status call(const std::function<Status(void* stream)>& function) = 0;
   // A mark behind all that is queued now. `wake` is called by the module's thread when it is over, and
   // must not call CUDA.
   virtual Result<std::unique_ptr<GpuMark>> mark(std::function<void()> wake) = 0;

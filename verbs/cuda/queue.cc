@@ -125,6 +125,12 @@ class Queue final : public GpuQueue {
         fmt::format("{}: run a kernel", gpu_text(memory_)));
   }
 
+  Status call(const std::function<Status(void* stream)>& function) override {
+    const Current current(driver_, memory_.context);
+    WEFT_RETURN_IF_ERROR(status_of(driver_, current.answer(), gpu_text(memory_)));
+    return function(stream_);
+  }
+
   Result<std::unique_ptr<GpuMark>> mark(std::function<void()> wake) override {
     const std::string what = gpu_text(memory_);
     WEFT_ASSIGN(const std::shared_ptr<cuda::Recorded> event,
@@ -248,13 +254,7 @@ GpuCounts gpu_counts() {
 namespace {
 
 // Streams of ours live as long as the process, which ends them.
-Result<std::shared_ptr<GpuQueue>> queue_of(const GpuMemory& memory, std::size_t number) {
-  using Key = std::pair<void*, std::size_t>;
-  static std::mutex mutex;
-  static auto* const queues = new std::map<Key, std::shared_ptr<GpuQueue>>;
-  const std::lock_guard lock(mutex);
-  const Key key(memory.context, number);
-  if (const auto found = queues->find(key); found != queues->end()) return found->second;
+Result<std::shared_ptr<Queue>> make_queue(const GpuMemory& memory) {
   WEFT_ASSIGN(const Driver* driver, cuda::load_driver());
   void* stream = nullptr;
   {
@@ -263,7 +263,17 @@ Result<std::shared_ptr<GpuQueue>> queue_of(const GpuMemory& memory, std::size_t 
     WEFT_RETURN_IF_ERROR(
         status_of(*driver, driver->stream_create(&stream, kNonBlocking), gpu_text(memory)));
   }
-  auto queue = std::make_shared<Queue>(*driver, memory, stream);
+  return std::make_shared<Queue>(*driver, memory, stream);
+}
+
+Result<std::shared_ptr<GpuQueue>> queue_of(const GpuMemory& memory, std::size_t number) {
+  using Key = std::pair<void*, std::size_t>;
+  static std::mutex mutex;
+  static auto* const queues = new std::map<Key, std::shared_ptr<GpuQueue>>;
+  const std::lock_guard lock(mutex);
+  const Key key(memory.context, number);
+  if (const auto found = queues->find(key); found != queues->end()) return found->second;
+  WEFT_ASSIGN(const std::shared_ptr<Queue> queue, make_queue(memory));
   queues->emplace(key, queue);
   return std::shared_ptr<GpuQueue>(queue);
 }
@@ -282,6 +292,11 @@ Status GpuQueue::prepare(const GpuMemory& memory) {
   WEFT_RETURN_IF_ERROR(into(memory).status());
   WEFT_ASSIGN(const Driver* driver, cuda::load_driver());
   return cuda::Recorded::reserve(*driver, memory.context, kMarks, gpu_text(memory));
+}
+
+Result<std::shared_ptr<GpuQueue>> GpuQueue::own(const GpuMemory& memory) {
+  WEFT_ASSIGN(std::shared_ptr<Queue> made, make_queue(memory));
+  return std::shared_ptr<GpuQueue>(std::move(made));
 }
 
 Result<std::shared_ptr<GpuQueue>> GpuQueue::into(const GpuMemory& memory) {

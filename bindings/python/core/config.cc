@@ -32,6 +32,10 @@ void bind_choices(nb::module_& module) {
       .value("automatic", GpuSums::automatic)
       .value("host", GpuSums::host)
       .value("gpu", GpuSums::gpu);
+  nb::enum_<NcclUse>(module, "NcclUse", "Whether NCCL runs operations inside a machine.")
+      .value("automatic", NcclUse::automatic)
+      .value("on", NcclUse::on)
+      .value("off", NcclUse::off);
   nb::enum_<ForeignPath>(module, "ForeignPath", "How memory outside of Weft's segments is read.")
       .value("automatic", ForeignPath::automatic)
       .value("cma", ForeignPath::cma)
@@ -129,6 +133,7 @@ void bind_config(nb::module_& module) {
       .def_rw("foreign", &Config::foreign)
       .def_rw("gpu_sums", &Config::gpu_sums)
       .def_rw("gpu_ipc", &Config::gpu_ipc)
+      .def_rw("nccl", &Config::nccl)
       .def_rw("topo_check", &Config::topo_check)
       .def_rw("trace", &Config::trace)
       .def_rw("metrics", &Config::metrics)

@@ -1,0 +1,80 @@
+// Which operations are voted on, and the group of a machine's ranks.
+#include "engine/context/nccl_votes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/gpu/gpu.h"
+
+namespace weft {
+namespace {
+
+// A vote costs a small allreduce, which takes longer than a smaller operation.
+constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+bool NcclVotes::could() {
+  if (config_.nccl == NcclUse::off) {
+    why_not_ = "WEFT_NCCL is off";
+  } else if (config_.size < 2) {
+    why_not_ = "there is one rank";
+  } else if (!may_have_gpu_memory()) {
+    why_not_ = "the CUDA driver was not loaded when the context was made";
+  } else if (const Status library = check_nccl(); !library.ok()) {
+    why_not_ = library.text();
+  } else {
+    could_ = true;
+  }
+  return could_;
+}
+
+// A rank that could not itself knows the answer without the others' records.
+Result<std::optional<NcclJob>> NcclVotes::job_of(const Request& request) {
+  const std::optional<NcclJob> none;
+  if (!could_ || request.algorithm != AllreduceAlgorithm::automatic) return none;
+  NcclJob job{request.collective, request.op, request.output.type, request.output.count};
+  if (!job.is_known() || job.bytes() < kLeastBytes) return none;
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  const bool is_of_machines = request.collective == Collective::local_allreduce;
+  const std::vector<Rank>& members = all->ranks_beside(config_.rank);
+  const bool all_could = std::ranges::find(all->nccl, false) == all->nccl.end();
+  if (!all_could || members.size() < 2 || (!is_of_machines && all->count() != 1)) return none;
+  job.root = request.root;  // ranks of one machine that are all ranks have their own numbers
+  if (group_ == nullptr) group_ = make_group(members);
+  return std::optional(job);
+}
+
+std::shared_ptr<NcclGroup> NcclVotes::make_group(const std::vector<Rank>& members) const {
+  const auto index = std::ranges::find(members, config_.rank) - members.begin();
+  const auto key = [prefix = fmt::format("context/{}/nccl/", context_)](Rank rank,
+                                                                        const std::string& what) {
+    return fmt::format("{}{}/{}", prefix, rank, what);
+  };
+  NcclPeers peers;
+  peers.index = static_cast<int>(index);
+  peers.size = static_cast<int>(members.size());
+  peers.deadline_ms = config_.deadline_ms;
+  peers.put = [key, roster = roster_, own = config_.rank](const std::string& what,
+                                                          std::string value) {
+    return roster.put(key(own, what), std::move(value));
+  };
+  peers.get = [key, roster = roster_, members](int of, const std::string& what, Deadline deadline) {
+    const Rank rank = members[static_cast<std::size_t>(of)];
+    return roster.get_from(rank, key(rank, what), deadline);
+  };
+  return NcclGroup::make(std::move(peers), config_.nccl);
+}
+
+void NcclVotes::close() {
+  if (group_ != nullptr) group_->close();
+}
+
+std::string NcclVotes::describe() const {
+  if (!may_have_gpu_memory()) return "";
+  if (!could_) return "not used: " + why_not_;
+  return group_ == nullptr ? "not used yet" : group_->describe();
+}
+
+}  // namespace weft

@@ -1,0 +1,51 @@
+// nccl_votes: which operations the ranks vote on before they run them, because NCCL could
+// (engine/nccl). All ranks come to the same answer without a word: by the request, and by what each
+// has said of itself when it joined. Internal to the module.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/config/config.h"
+#include "engine/context/machine_table.h"
+#include "engine/context/roster.h"
+#include "engine/nccl/nccl.h"
+
+namespace weft {
+
+// Belongs to the holder of the lane's token.
+class NcclVotes {
+ public:
+  NcclVotes(const Config& config, const Roster& roster, MachineTable& machines,
+            std::uint16_t context)
+      : config_(config), roster_(roster), machines_(machines), context_(context) {}
+
+  // Whether this rank could, which it tells the others when it joins; called once.
+  bool could();
+  // Nothing: the ranks do not vote before this operation.
+  [[nodiscard]] Result<std::optional<NcclJob>> job_of(const Request& request);
+  // Before a job's operation.
+  [[nodiscard]] NcclGroup& group() { return *group_; }
+  void close();
+  // For people; empty: the rank has no GPU.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  [[nodiscard]] std::shared_ptr<NcclGroup> make_group(const std::vector<Rank>& members) const;
+
+  const Config& config_;
+  const Roster& roster_;
+  MachineTable& machines_;
+  const std::uint16_t context_;
+  bool could_ = false;
+  std::string why_not_;
+  std::shared_ptr<NcclGroup> group_;  // null: there was no vote yet
+};
+
+// What lives until the vote is over.
+struct NcclBallot {
+  NcclTurn::Vote given{}, combined{};
+};
+
+}  // namespace weft

@@ -1,0 +1,302 @@
+// Operations of a machine's ranks by NCCL, on the twins of both libraries: when they run so, what they
+// give, and what goes wrong. Ranks are threads; there are two GPUs.
+#include <dlfcn.h>
+
+#include <string>
+
+#include "engine/gpu/gpu.h"
+#include "tests/context/cluster.h"
+#include "tests/context/outcomes.h"
+#include "tests/cuda/nccl_twin.h"
+#include "tests/cuda/twin_library.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kCount = 300'000;  // of floats: more than a MiB
+
+class Nccl : public testing::Test {
+ protected:
+  Nccl() {
+    static void* const library = dlopen(WEFT_NCCL_TWIN, RTLD_NOW | RTLD_GLOBAL);
+    EXPECT_NE(library, nullptr) << dlerror();
+    fail_ = reinterpret_cast<decltype(&nccl_twin_fail)>(dlsym(library, "nccl_twin_fail"));
+    launch_slowly_ = reinterpret_cast<decltype(&nccl_twin_launch_slowly)>(
+        dlsym(library, "nccl_twin_launch_slowly"));
+    twin.reset();
+  }
+  ~Nccl() override {
+    fail_("", 0);
+    launch_slowly_(0);
+    twin.reset();
+  }
+
+  static Config config(NcclUse use = NcclUse::on) {
+    Config made = test_config();
+    made.nccl = use;
+    return made;
+  }
+
+  const Twin& twin = Twin::get();
+  decltype(&nccl_twin_fail) fail_ = nullptr;
+  decltype(&nccl_twin_launch_slowly) launch_slowly_ = nullptr;
+};
+
+std::vector<float> values_of(Rank rank) {
+  std::vector<float> values(kCount);
+  for (std::size_t i = 0; i < kCount; ++i)
+    values[i] = static_cast<float>((i + static_cast<std::size_t>(rank) * 5) % 64);
+  return values;
+}
+
+// One tensor on the GPU of the rank's number.
+struct OnGpu {
+  explicit OnGpu(Rank rank) : x(kCount, rank), y(kCount, rank) { x.set(values_of(rank)); }
+  [[nodiscard]] Request request(Collective collective, ReduceOp op = ReduceOp::sum) const {
+    return {.collective = collective,
+            .input = in(x.data(), kCount),
+            .output = out(y.data(), kCount),
+            .op = op};
+  }
+  GpuArray<float> x, y;
+};
+
+std::vector<float> sums_of(int ranks) {
+  std::vector<float> sums(kCount);
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const std::vector<float> each = values_of(rank);
+    for (std::size_t i = 0; i < kCount; ++i) sums[i] += each[i];
+  }
+  return sums;
+}
+
+bool says(Context& context, const std::string& text) {
+  return context.explain().find(text) != std::string::npos;
+}
+
+// Calls until the ranks have made the communicator, which takes them no operation but some time; all
+// ranks do the same number of calls. Each result is right.
+void get_ready(Context& context, const OnGpu& on) {
+  const std::vector<float> sums = sums_of(context.size());
+  constexpr int kMost = 5'000;
+  for (int i = 0; i < kMost; ++i) {
+    const Status status = context.run(on.request(Collective::allreduce));
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    ASSERT_EQ(on.y.get(), sums);
+    int is_used =
+        says(context, "operations by NCCL 2.28.3") && !says(context, "NCCL: 0 op") ? 1 : 0;
+    ASSERT_TRUE(context.allreduce(in(&is_used, 1), out(&is_used, 1), ReduceOp::min).ok());
+    if (is_used != 0) return;
+  }
+  FAIL() << context.explain();
+}
+
+TEST_F(Nccl, RunsOperationsOfRanksWithGpusOfTheirOwn) {
+  run_job(
+      2,
+      [](Context& context) {
+        const OnGpu on(context.rank());
+        ASSERT_NO_FATAL_FAILURE(get_ready(context, on));
+        ASSERT_TRUE(context.barrier().ok());
+        const GpuUsage before = gpu_usage();
+        ASSERT_TRUE(context.barrier().ok());
+        const std::vector<float> sums = sums_of(2);
+        const auto run = [&](const Request& request) {
+          const Status status = context.run(request);
+          ASSERT_TRUE(status.ok()) << status.to_string();
+        };
+        run(on.request(Collective::allreduce));
+        EXPECT_EQ(on.y.get(), sums);
+        run(on.request(Collective::local_allreduce));
+        EXPECT_EQ(on.y.get(), sums);
+        run(on.request(Collective::allreduce, ReduceOp::average));
+        std::vector<float> means = sums;
+        for (float& each : means) each /= 2;
+        EXPECT_EQ(on.y.get(), means);
+        Request broadcast = on.request(Collective::broadcast);
+        broadcast.root = 1;
+        run(broadcast);
+        EXPECT_EQ(on.y.get(), values_of(1));
+        Request in_place = on.request(Collective::allreduce, ReduceOp::max);
+        in_place.output.data = on.x.data();
+        run(in_place);
+        std::vector<float> largest = values_of(0);
+        const std::vector<float> others = values_of(1);
+        for (std::size_t i = 0; i < kCount; ++i) largest[i] = std::max(largest[i], others[i]);
+        EXPECT_EQ(on.x.get(), largest);
+        ASSERT_TRUE(context.barrier().ok());
+        const GpuUsage after = gpu_usage();
+        EXPECT_EQ(after.bytes_out, before.bytes_out);
+        EXPECT_EQ(after.launches, before.launches);
+        EXPECT_EQ(after.with_stand_ins, before.with_stand_ins);
+        ASSERT_TRUE(context.barrier().ok());
+      },
+      config());
+}
+
+TEST_F(Nccl, AnEndOnTheHostTakesAnotherWay) {
+  run_job(
+      2,
+      [](Context& context) {
+        const OnGpu on(context.rank());
+        ASSERT_NO_FATAL_FAILURE(get_ready(context, on));
+        std::vector<float> x = values_of(context.rank()), y(kCount);
+        Request mixed = on.request(Collective::allreduce);
+        if (context.rank() == 1) {
+          mixed.input = in(x.data(), kCount);
+          mixed.output = out(y.data(), kCount);
+        }
+        for (int i = 0; i < 3; ++i) {
+          const Status status = context.run(mixed);
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          EXPECT_EQ(context.rank() == 1 ? y : on.y.get(), sums_of(2));
+          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+        }
+      },
+      config());
+}
+
+// Ranks begin operations on streams of their own, of which one goes before the other.
+TEST_F(Nccl, StartedOperationsBeginInOneOrder) {
+  launch_slowly_(3);
+  run_job(
+      2,
+      [this](Context& context) {
+        const OnGpu ready(context.rank());
+        ASSERT_NO_FATAL_FAILURE(get_ready(context, ready));
+        std::vector<std::unique_ptr<OnGpu>> all;
+        std::vector<Handle> handles;
+        for (int i = 0; i < 4; ++i) {
+          all.push_back(std::make_unique<OnGpu>(context.rank()));
+          Request request = all.back()->request(Collective::allreduce);
+          request.stream = Stream{twin.stream(context.rank())};
+          if (i % 2 == 1) {
+            request.collective = Collective::broadcast;
+            request.root = 0;
+          }
+          Result<Handle> handle = context.start(request);
+          ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+          handles.push_back(*std::move(handle));
+        }
+        for (int i = 3; i >= 0; --i) {
+          const Status status = handles[static_cast<std::size_t>(i)].wait();
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          EXPECT_EQ(all[static_cast<std::size_t>(i)]->y.get(),
+                    i % 2 == 1 ? values_of(0) : sums_of(2));
+        }
+      },
+      config());
+}
+
+TEST_F(Nccl, AutomaticMeasuresBothWays) {
+  run_job(
+      2,
+      [](Context& context) {
+        const OnGpu on(context.rank());
+        ASSERT_NO_FATAL_FAILURE(get_ready(context, on));
+        for (int i = 0; i < 12; ++i) {
+          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+          ASSERT_EQ(on.y.get(), sums_of(2));
+        }
+        EXPECT_TRUE(says(context, "allreduce of 1024 KiB and more: ")) << context.explain();
+        EXPECT_TRUE(says(context, "us, by Weft ")) << context.explain();
+      },
+      config(NcclUse::automatic));
+}
+
+TEST_F(Nccl, RanksThatShareAGpuDoNotUseIt) {
+  run_job(
+      2,
+      [](Context& context) {
+        const OnGpu on(0);
+        int is_told = 0;
+        for (int i = 0; is_told == 0 && i < 5'000; ++i) {
+          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+          is_told = says(context, "ranks 0 and 1 of the machine share the GPU") ? 1 : 0;
+          ASSERT_TRUE(context.allreduce(in(&is_told, 1), out(&is_told, 1), ReduceOp::min).ok());
+        }
+        EXPECT_EQ(is_told, 1) << context.explain();
+      },
+      config());
+}
+
+TEST_F(Nccl, IsNotUsedIfItIsOff) {
+  run_job(
+      2,
+      [](Context& context) {
+        const OnGpu on(context.rank());
+        for (int i = 0; i < 3; ++i)
+          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+        EXPECT_TRUE(says(context, "NCCL: not used: WEFT_NCCL is off")) << context.explain();
+      },
+      config(NcclUse::off));
+}
+
+TEST_F(Nccl, ACommunicatorThatCannotBeMadeIsDoneWithout) {
+  fail_("ncclCommInitRankConfig", 1);
+  Config impatient = config();
+  impatient.deadline_ms = 2'000;
+  run_job(
+      2,
+      [](Context& context) {
+        const OnGpu on(context.rank());
+        int gave_up = 0;
+        for (int i = 0; gave_up == 0 && i < 100'000; ++i) {
+          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+          gave_up = says(context, "NCCL: not used: ") ? 1 : 0;
+          ASSERT_TRUE(context.allreduce(in(&gave_up, 1), out(&gave_up, 1), ReduceOp::min).ok());
+        }
+        EXPECT_TRUE(says(context, "ncclCommInitRankConfig: unhandled system error (NCCL 2.28.3)") ||
+                    says(context, "have not made a communicator in time"))
+            << context.explain();
+      },
+      impatient);
+}
+
+TEST_F(Nccl, AnOperationThatFailsEndsOnAllRanks) {
+  Config impatient = config();
+  impatient.deadline_ms = 1'000;
+  const std::vector<Status> statuses = outcomes(
+      2,
+      [this](Context& context) -> Status {
+        const OnGpu on(context.rank());
+        get_ready(context, on);
+        if (context.rank() == 1) fail_("ncclAllReduce", 1);
+        WEFT_RETURN_IF_ERROR(context.barrier());
+        return context.run(on.request(Collective::allreduce));
+      },
+      impatient);
+  int named = 0;
+  for (const Status& each : statuses) {
+    EXPECT_FALSE(each.ok());
+    named += each.text().find("ncclAllReduce: unhandled system error") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(named, 1) << statuses[0].to_string() << " / " << statuses[1].to_string();
+}
+
+// Rank 1's stream never gets there.
+TEST_F(Nccl, APeerThatDoesNotComeIsADeadline) {
+  Config impatient = config();
+  impatient.deadline_ms = 700;
+  const std::vector<Status> statuses = outcomes(
+      2,
+      [this](Context& context) -> Status {
+        const OnGpu on(context.rank());
+        get_ready(context, on);
+        void* const stream = twin.stream(context.rank());
+        if (context.rank() == 1) twin.hold(stream);
+        WEFT_RETURN_IF_ERROR(context.barrier());
+        Request request = on.request(Collective::allreduce);
+        request.stream = Stream{stream};
+        const Status status = context.run(request);
+        if (context.rank() == 1) twin.release(stream);
+        return status;
+      },
+      impatient);
+  EXPECT_FALSE(statuses[1].ok());
+  const bool is_late = statuses[0].code() == Code::timed_out;
+  EXPECT_TRUE(is_late || statuses[1].code() == Code::timed_out) << statuses[1].to_string();
+}
+
+}  // namespace
+}  // namespace weft
