@@ -19,6 +19,13 @@ constexpr unsigned kThreads = 256;  // of a block
 // chunks.
 constexpr std::uint64_t kMostBlocks = 2048;
 
+constexpr int kLeastMajor = 8;  // of the compute capability
+
+Status check_image() {
+  if (!gpu::image().empty()) return {};
+  return Status(Code::unavailable, "this build of Weft has no kernels for GPUs (no nvcc)");
+}
+
 // All kernels are looked up before the first one runs. A driver that loads a kernel at its first use
 // may wait for the whole GPU, and so for streams that wait for this operation.
 Status look_up_all(const GpuCode& code) {
@@ -41,9 +48,15 @@ unsigned blocks_for(std::uint64_t bytes) {
 const std::size_t GpuKernels::kMostTerms = gpu::kMostTerms;
 const std::size_t GpuKernels::kMostCopies = gpu::kMostCopies;
 
+Status GpuKernels::check(const GpuDevice& gpu) {
+  WEFT_RETURN_IF_ERROR(check_image());
+  if (gpu.major >= kLeastMajor) return {};
+  return Status(Code::unavailable, fmt::format("its compute capability {}.{} is below {}.0",
+                                               gpu.major, gpu.minor, kLeastMajor));
+}
+
 Result<const GpuKernels*> GpuKernels::of(const GpuMemory& memory) {
-  if (gpu::image().empty())
-    return Status(Code::unavailable, "this build of Weft has no kernels for GPUs (no nvcc)");
+  WEFT_RETURN_IF_ERROR(check_image());
   static std::mutex mutex;
   static auto& known = *new std::map<void*, std::unique_ptr<GpuKernels>>;  // by context
   const std::lock_guard lock(mutex);

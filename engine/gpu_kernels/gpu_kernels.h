@@ -24,6 +24,9 @@ class GpuKernels {
   // Those of the GPU that has this memory. Loaded once for each GPU. `unavailable`: why there are none.
   [[nodiscard]] static Result<const GpuKernels*> of(const GpuMemory& memory);
 
+  // ok, or why there are none for such a GPU, as far as its compute capability says.
+  [[nodiscard]] static Status check(const GpuDevice& gpu);
+
   // Queues destination[i] := the reduction over the terms, as combine() does it. Data and destination
   // are memory that this GPU reads and writes: its own, or pinned. One launch.
   [[nodiscard]] Status combine(GpuQueue& queue, DataType type, Reduction reduction,

@@ -34,6 +34,22 @@ TEST(GpuTools, DevicesTellsEachGpu) {
   EXPECT_TRUE(mentions(table.out, "CUDA driver 12.0"));
 }
 
+TEST(GpuTools, TopoTellsWhatEachGpuCanDo) {
+  const Ran text = run_line(kTwin + "{weft} topo");
+  ASSERT_EQ(text.exit_status, 0);
+  EXPECT_TRUE(mentions(text.out, "GPU 0 [0000:a0:00.0] Twin 0: "));
+  EXPECT_TRUE(mentions(text.out, "; reads GPU 0; "));
+  const Ran json = run_line(kTwin + "{weft} topo --json");
+  std::string all;
+  for (const std::string& line : json.out) all += line;
+  const auto found = nlohmann::json::parse(all, nullptr, false).at("gpu_abilities").at("gpus");
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].at("reads"), nlohmann::json::array({1}));
+  const Ran other = run_line(kTwin + "{weft} topo --from 'synthetic:core:2 pu:1'");
+  ASSERT_EQ(other.exit_status, 0);
+  EXPECT_FALSE(mentions(other.out, "what GPUs can do:")) << "it is another machine";
+}
+
 TEST(GpuTools, DevicesTellsWhatADriverLacks) {
   EXPECT_EQ(devices(with("cuda_twin_old")).at("no_gpu"),
             "libcuda.so.1 is of CUDA 11.4; Weft needs 11.8 or newer");

@@ -22,7 +22,7 @@ namespace {
 
 // What is shown of it has to be there for any machine that was accepted.
 std::string show(const Machine& machine) {
-  const bool shown = !machine_text(machine).empty() && !machine_json(machine).empty() &&
+  const bool shown = !machine_text(machine).empty() && !machine_json(machine, nullptr).empty() &&
                      !machine_svg(machine).empty();
   return shown ? "" : "a machine that cannot be shown";
 }

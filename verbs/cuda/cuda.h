@@ -52,6 +52,7 @@ struct GpuDevice {
   bool has_stream_waits = false;  // a stream can wait for a word of host memory
   bool exports_dma_buf = false;   // for GPUDirect RDMA without nvidia-peermem
   bool has_gpudirect_rdma = false;
+  std::vector<int> reads;  // the other GPUs whose memory its kernels can read, by their numbers
 };
 // Loads the driver. `unavailable` says what is missing.
 [[nodiscard]] Result<std::vector<GpuDevice>> gpu_devices();

@@ -14,7 +14,7 @@ namespace {
 // Attributes of a device, by the driver's numbers.
 constexpr int kMajor = 75, kMinor = 76, kGpuDirectRdma = 116, kDmaBuf = 124;
 
-GpuDevice device_of(const cuda::Driver& driver, int number) {
+GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
   GpuDevice found;
   found.number = number;
   int device = 0;
@@ -37,6 +37,12 @@ GpuDevice device_of(const cuda::Driver& driver, int number) {
   found.minor = attribute(kMinor);
   found.has_gpudirect_rdma = attribute(kGpuDirectRdma) != 0;
   found.exports_dma_buf = attribute(kDmaBuf) != 0;
+  for (int other = 0; other < count; ++other) {
+    int peer = 0, can = 0;
+    if (other == number || driver.device_get(&peer, other) != cuda::kSuccess) continue;
+    if (driver.can_access_peer(&can, device, peer) == cuda::kSuccess && can != 0)
+      found.reads.push_back(other);
+  }
   return found;
 }
 
@@ -47,7 +53,7 @@ Result<std::vector<GpuDevice>> gpu_devices() {
   int count = 0;
   WEFT_RETURN_IF_ERROR(cuda::status_of(*driver, driver->device_count(&count), "cuDeviceGetCount"));
   std::vector<GpuDevice> all;
-  for (int number = 0; number < count; ++number) all.push_back(device_of(*driver, number));
+  for (int number = 0; number < count; ++number) all.push_back(device_of(*driver, number, count));
   return all;
 }
 

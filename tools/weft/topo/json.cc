@@ -63,9 +63,22 @@ Json to_object(const Nic& nic, const Machine& machine) {
           {"nodes", nodes}};
 }
 
+Json to_object(const GpuAbilities& abilities) {
+  if (!abilities.unknown.empty()) return {{"unknown", abilities.unknown}};
+  Json gpus = Json::array();
+  for (const GpuAbility& each : abilities.gpus) {
+    gpus.push_back({{"gpu", each.gpu.number},
+                    {"pci", known(each.gpu.address)},
+                    {"no_kernels", known(each.no_kernels)},
+                    {"reads", each.gpu.reads},
+                    {"exports_dma_buf", each.gpu.exports_dma_buf}});
+  }
+  return {{"gpus", gpus}, {"nvidia_peermem", abilities.has_peermem}};
+}
+
 }  // namespace
 
-std::string machine_json(const Machine& machine) {
+std::string machine_json(const Machine& machine, const GpuAbilities* abilities) {
   Json caches = Json::array(), nodes = Json::array(), nics = Json::array(), gpus = Json::array(),
        links = Json::array();
   for (const CacheLevel& cache : machine.caches) caches.push_back(to_object(cache));
@@ -90,18 +103,19 @@ std::string machine_json(const Machine& machine) {
                      {"lanes", link.lanes},
                      {"gbyte_per_s", known(link.gbyte_per_s)}});
   }
-  const Json object{{"source", machine.source},
-                    {"cpu", known(machine.cpu)},
-                    {"packages", machine.packages},
-                    {"cores", machine.cores},
-                    {"threads", machine.threads},
-                    {"caches", caches},
-                    {"nodes", nodes},
-                    {"nics", nics},
-                    {"gpus", gpus},
-                    {"gpu_links", links},
-                    {"unknown", unknown_in(machine)},
-                    {"left_out", machine.left_out}};
+  Json object{{"source", machine.source},
+              {"cpu", known(machine.cpu)},
+              {"packages", machine.packages},
+              {"cores", machine.cores},
+              {"threads", machine.threads},
+              {"caches", caches},
+              {"nodes", nodes},
+              {"nics", nics},
+              {"gpus", gpus},
+              {"gpu_links", links},
+              {"unknown", unknown_in(machine)},
+              {"left_out", machine.left_out}};
+  if (abilities != nullptr) object["gpu_abilities"] = to_object(*abilities);
   // Names may have any byte; JSON may not.
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

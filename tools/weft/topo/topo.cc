@@ -47,7 +47,16 @@ Status show(const TopoArguments& asked) {
   if (!machine.ok()) return machine.status();
   if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, asked.correct));
   if (!asked.svg.empty()) return save(asked.svg, machine_svg(*machine));
-  fmt::print("{}", asked.json ? machine_json(*machine) : machine_text(*machine));
+  const bool is_here = asked.from.empty();
+  const GpuAbilities abilities = is_here ? gpu_abilities() : GpuAbilities();
+  if (asked.json) {
+    fmt::print("{}", machine_json(*machine, is_here ? &abilities : nullptr));
+    return {};
+  }
+  fmt::print("{}", machine_text(*machine));
+  // Without a GPU, that there is no driver is no news.
+  if (!abilities.gpus.empty() || (is_here && !machine->gpus.empty()))
+    fmt::print("{}", abilities_text(abilities));
   return {};
 }
 

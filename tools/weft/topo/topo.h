@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tools/weft/topo/abilities.h"
 #include "topology/hardware/hardware.h"
 
 namespace weft {
@@ -12,7 +13,8 @@ namespace weft {
 [[nodiscard]] std::string machine_text(const Machine& machine);
 // A picture of the same: an SVG document.
 [[nodiscard]] std::string machine_svg(const Machine& machine);
-// One JSON object; what the source does not say is null.
-[[nodiscard]] std::string machine_json(const Machine& machine);
+// One JSON object; what the source does not say is null. `abilities`: of this machine's GPUs; null: it
+// is another machine.
+[[nodiscard]] std::string machine_json(const Machine& machine, const GpuAbilities* abilities);
 
 }  // namespace weft
