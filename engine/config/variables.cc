@@ -184,6 +184,10 @@ std::vector<Variable> make_table() {
       choice<bool>("WEFT_GPU_IPC", &Config::gpu_ipc, {{"off", false}, {"on", true}},
                    "ranks of a machine read each other's memory of GPUs where it is (CUDA IPC), if "
                    "GPUs add up"),
+      choice<bool>(
+          "WEFT_GPU_RDMA", &Config::gpu_rdma, {{"off", false}, {"on", true}},
+          "RDMA ports send memory of GPUs from where it is (GPUDirect RDMA), if GPUs add up "
+          "and the port's driver registers it"),
       choice<NcclUse>(
           "WEFT_NCCL", &Config::nccl,
           {{"auto", NcclUse::automatic}, {"on", NcclUse::on}, {"off", NcclUse::off}},

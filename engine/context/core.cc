@@ -216,8 +216,8 @@ Status Context::Core::bind(const Request& request, PendingOperation& operation, 
     WEFT_ASSIGN(job, nccl_.job_of(request));
   }
   Request staged = request;
-  const StageOptions options{HoldsStream::yes, config_.gpu_sums, config_.gpu_ipc,
-                             config_.deadline_ms, job.has_value()};
+  const StageOptions options{HoldsStream::yes, config_.gpu_sums,    config_.gpu_ipc,
+                             config_.gpu_rdma, config_.deadline_ms, job.has_value()};
   WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
               find_gpu_operands({&staged, 1}, config_.rank, options, bell_));
   Invocation& invocation = operation.invocation;

@@ -150,7 +150,7 @@ bool Execution::post_next(Sending& send, std::uint32_t at) {
   head.piece = static_cast<std::uint32_t>(cursor / send.most);
   head.bytes = static_cast<std::uint32_t>(piece.bytes);
   address(head, edge, is_last);
-  if (send.is_elsewhere) head.flags |= kFlagElsewhere;
+  if (send.is_elsewhere && piece.form == Form::viewed) head.flags |= kFlagElsewhere;
   if (post(out, head, piece) == Posted::full) return false;
   cursor = is_last ? kAllPosted : cursor + piece.bytes;
   posted(send, edge, piece);

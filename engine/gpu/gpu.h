@@ -2,8 +2,9 @@
 //
 // The engine reads and writes host memory. What it is given for memory of a GPU is one of two:
 //
-// A stand-in, if all peers of the operation are on this machine and read the GPU's memory (CUDA IPC).
-// It names the memory and has no bytes. All pieces are then combined by GPUs (Combiner), each of which
+// A stand-in, if all peers of the operation that are on this machine read the GPU's memory (CUDA IPC),
+// and the network interfaces on the way to the others do (GPUDirect RDMA). It names the memory and has no
+// bytes. All pieces are then combined by GPUs (Combiner), each of which
 // reads its neighbors' tensors where they are and writes the result where it belongs.
 //
 // Else a pinned block of the shared heap, which peers and network interfaces read as any memory of the
@@ -71,6 +72,7 @@ struct StageOptions {
   HoldsStream holds = HoldsStream::yes;
   GpuSums sums = GpuSums::automatic;
   bool shares = true;                 // stand-ins may be used (Config::gpu_ipc)
+  bool lends = true;                  // network interfaces may read them (Config::gpu_rdma)
   std::int64_t deadline_ms = 60'000;  // after which no stream is held any more
   bool may_take_turn = false;         // take_turn() follows begin()
 };

@@ -78,13 +78,16 @@ Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const
   if (!options_.shares) return no("WEFT_GPU_IPC is off, or the operation has a name");
   if (!combines_) return no("sums are the host's");
   if (in.empty() && out.empty()) return no("there is no peer");
-  for (const Contact* peer : in)
-    if (!peer->endpoint->shares_memory())
-      return no(fmt::format("rank {} is on another machine", peer->rank));
+  const auto is_far = [](const Contact* peer) { return !peer->endpoint->shares_memory(); };
+  const auto far_in = std::ranges::find_if(in, is_far);
+  const bool sends_far = std::ranges::any_of(out, is_far);
+  if (sends_far && !options_.lends) return no("WEFT_GPU_RDMA is off");
+  if (far_in != in.end() && !sends_far)
+    return no(fmt::format("rank {}, from which data come, is on another machine", (*far_in)->rank));
   for (const Contact* peer : out) {
-    const std::shared_ptr<const PeerHeap> heap =
-        peer->endpoint->shares_memory() ? heap_of(*peer) : nullptr;
-    if (heap == nullptr) return no(fmt::format("rank {} is on another machine", peer->rank));
+    if (is_far(peer)) continue;  // check_interfaces()
+    const std::shared_ptr<const PeerHeap> heap = heap_of(*peer);
+    if (heap == nullptr) return no(fmt::format("the heap of rank {} is not known", peer->rank));
     for (const Found& each : found_) {
       for (const auto& gpu : {each.gpu_x, each.gpu_y}) {
         if (!gpu) continue;
@@ -119,16 +122,45 @@ Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
       }
     }
   }
-  const Status peers = check_peers(in, out);
-  uses_stand_ins_ = peers.ok();
-  for (const Found& each : found_) WEFT_RETURN_IF_ERROR(place(requests[each.request], each));
+  stand_ins_status_ = check_peers(in, out);
+  uses_stand_ins_ = stand_ins_status_.ok();
+  WEFT_RETURN_IF_ERROR(place_all(requests));
+  if (uses_stand_ins_) stand_ins_status_ = check_interfaces(out);
+  if (uses_stand_ins_ && !stand_ins_status_.ok()) {
+    uses_stand_ins_ = false;
+    WEFT_RETURN_IF_ERROR(place_all(requests));
+  }
   written_.resize(outputs_.size());
-  stand_ins_status_ = peers;
   WEFT_RETURN_IF_ERROR(follow_stream());
   for (Request& each : requests) each.stream.reset();  // the stage follows it
   if (options_.may_take_turn) return {};
   WEFT_RETURN_IF_ERROR(begin_inputs());
   return hold_stream();
+}
+
+// What is sent later than the input is registered then, or copied if that fails.
+Status Stage::check_interfaces(std::span<Contact* const> out) const {
+  for (const Contact* peer : out) {
+    if (peer->endpoint->shares_memory()) continue;
+    for (const GpuOperand& x : inputs_) {
+      if (x.device == nullptr) return Status(Code::unavailable, "input and output overlap");
+      const Status sent = peer->endpoint->expect_device_pieces({x.here, x.there.bytes});
+      if (!sent.ok()) {
+        return Status(Code::unavailable, fmt::format("rank {} is on another machine, and {}",
+                                                     peer->rank, sent.text()));
+      }
+    }
+  }
+  return {};
+}
+
+Status Stage::place_all(std::span<Request> requests) {
+  inputs_.clear();
+  outputs_.clear();
+  stand_ins_.clear();
+  blocks_->device.clear();
+  for (const Found& each : found_) WEFT_RETURN_IF_ERROR(place(requests[each.request], each));
+  return {};
 }
 
 Status Stage::place(Request& request, const Found& found) {

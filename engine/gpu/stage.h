@@ -138,6 +138,9 @@ class Stage final : public GpuStage, public Combiner {
   Status mark(GpuQueue& queue, Marks& marks);
   // ok, or why the memory cannot be read by the peers where it is.
   Status check_peers(std::span<Contact* const> in, std::span<Contact* const> out) const;
+  // The same for the network interfaces on the way to those on other machines.
+  Status check_interfaces(std::span<Contact* const> out) const;
+  Status place_all(std::span<Request> requests);
 
   // sums.cc
   [[nodiscard]] std::optional<GpuMemory> gpu_for_sums() const;

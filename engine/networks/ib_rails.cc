@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "engine/networks/networks.h"
+#include "verbs/cuda/cuda.h"
 #include "verbs/device/device.h"
 #include "verbs/ib/ib.h"
 #include "verbs/progress/progress.h"
@@ -16,10 +17,22 @@ namespace {
 // machine.
 constexpr int kMostRegistrationThreads = 4;
 
+// The engine names memory of GPUs by addresses of the heap that stand for it.
+DeviceMemory memory_of_gpus() {
+  const auto exporter = [](const void* address,
+                           std::size_t bytes) -> Result<std::optional<DmaBuf>> {
+    std::optional<ForDevices> found = pages_behind(address, bytes);
+    if (!found) return std::optional<DmaBuf>();
+    return std::optional(DmaBuf{std::move(found->dma_buf), 0, found->pointer, found->refusal});
+  };
+  return {exporter, copy_from_behind, is_own_stand_in};
+}
+
 NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
   IbOptions ib = ib_options(config);
+  if (config.gpu_rdma) ib.device_memory = memory_of_gpus();
   ib.device = port.device;
   ib.port = port.port;
   ib.registration_threads = std::min(usable_cores(), kMostRegistrationThreads);

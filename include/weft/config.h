@@ -100,6 +100,8 @@ struct Config {
   GpuSums gpu_sums = GpuSums::automatic;  // who adds up tensors on GPUs
   // Whether ranks of a machine read each other's memory of GPUs where it is (CUDA IPC).
   bool gpu_ipc = true;
+  // Whether network interfaces read memory of GPUs where it is (GPUDirect RDMA).
+  bool gpu_rdma = true;
   // Whether NCCL runs operations of a machine's ranks, each of which has a GPU of its own.
   NcclUse nccl = NcclUse::automatic;
   std::string hardware;   // file that corrects what was found out about this machine; empty: none

@@ -306,6 +306,7 @@ const std::map<std::string, void*>& functions() {
                                                    WEFT_TWIN(cuIpcGetMemHandle),
                                                    WEFT_TWIN(cuIpcOpenMemHandle),
                                                    WEFT_TWIN(cuIpcCloseMemHandle),
+                                                   WEFT_TWIN(cuMemGetHandleForAddressRange),
                                                    WEFT_TWIN(cuStreamCreate),
                                                    WEFT_TWIN(cuStreamWaitEvent),
                                                    WEFT_TWIN(cuStreamWaitValue32),

@@ -155,4 +155,20 @@ int cuIpcCloseMemHandle(std::uint64_t pointer) {
   return kSuccess;
 }
 
+// The file stands for a dma-buf, which begins where the file's position is.
+int cuMemGetHandleForAddressRange(void* handle, std::uint64_t pointer, std::size_t bytes, int,
+                                  unsigned long long) {
+  const Lock lock(state().mutex);
+  if (const int answer = begin("cuMemGetHandleForAddressRange"); answer != kSuccess) return answer;
+  std::uintptr_t begin_of = 0;
+  const Allocation* const found = allocation_of(pointer, bytes, &begin_of);
+  if (found == nullptr || found->file < 0) return kInvalidValue;
+  const std::string path = "/proc/self/fd/" + std::to_string(found->file);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0 || lseek(file, static_cast<off_t>(pointer - begin_of), SEEK_SET) < 0)
+    return kOutOfMemory;
+  *static_cast<int*>(handle) = file;
+  return kSuccess;
+}
+
 }  // namespace weft::twin

@@ -22,5 +22,7 @@ int cuCtxEnablePeerAccess(void*, unsigned);
 int cuIpcGetMemHandle(IpcBytes* handle, std::uint64_t pointer);
 int cuIpcOpenMemHandle(std::uint64_t* pointer, IpcBytes handle, unsigned);
 int cuIpcCloseMemHandle(std::uint64_t pointer);
+int cuMemGetHandleForAddressRange(void* handle, std::uint64_t pointer, std::size_t bytes, int,
+                                  unsigned long long);
 
 }  // namespace weft::twin

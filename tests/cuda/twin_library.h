@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <weft/memory.h>
 
 #include <cstdint>
 #include <cstdlib>

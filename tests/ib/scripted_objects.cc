@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -192,7 +194,8 @@ ibv_mr* reg_mr(ibv_pd* domain, void* address, std::size_t bytes, int access) {
   return made;
 }
 
-// What the script takes for another device's memory is this process's, at its own address.
+// Of a dma-buf that is a file the device reads the file; else what the script takes for another device's
+// memory is this process's, at its own address.
 ibv_mr* reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t bytes,
                       std::uint64_t address, int fd, int access) {
   Fabric& fabric = fabric_of(domain->context);
@@ -200,7 +203,25 @@ ibv_mr* reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t bytes,
   if (fcntl(fd, F_GETFD) < 0) fabric.violated("a dma-buf was registered by a closed descriptor");
   auto* memory = reinterpret_cast<void*>(address);
   ScriptedRegion* made = make_region(domain, "reg_dmabuf_mr", memory, bytes, access);
-  if (made != nullptr) fabric.dma_bufs.push_back({fd, offset, address, bytes});
+  if (made == nullptr) return made;
+  fabric.dma_bufs.push_back({fd, offset, address, bytes});
+  struct stat what {};
+  if (fstat(fd, &what) != 0 || !S_ISREG(what.st_mode)) return made;
+  const off_t begin = lseek(fd, 0, SEEK_CUR);
+  void* const there = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                           begin + static_cast<off_t>(offset));
+  if (there != MAP_FAILED) made->there = static_cast<std::byte*>(there);
+  return made;
+}
+
+// As with nvidia-peermem: the memory is at the pointer, and work names it by `iova`.
+ibv_mr* reg_mr_iova(ibv_pd* domain, void* address, std::size_t bytes, std::uint64_t iova,
+                    int access) {
+  Fabric& fabric = fabric_of(domain->context);
+  const std::scoped_lock lock(fabric.mutex);
+  ScriptedRegion* made =
+      make_region(domain, "reg_mr_iova", reinterpret_cast<void*>(iova), bytes, access);
+  if (made != nullptr) made->by_pointer = address;
   return made;
 }
 
@@ -208,6 +229,8 @@ int dereg_mr(ibv_mr* region) {
   Fabric& fabric = fabric_of(region->context);
   const std::scoped_lock lock(fabric.mutex);
   fabric.locked -= static_cast<ScriptedRegion*>(region)->locked;
+  if (auto* const there = static_cast<ScriptedRegion*>(region)->there; there != nullptr)
+    munmap(there, region->length);
   fabric.regions.erase(region->lkey);
   return end<ScriptedRegion>(region, "mr");
 }
@@ -428,6 +451,7 @@ void fill_objects(Library& table) {
   table.reg_mr = reg_mr;
   table.dereg_mr = dereg_mr;
   table.reg_dmabuf_mr = reg_dmabuf_mr;
+  table.reg_mr_iova = reg_mr_iova;
   table.create_comp_channel = create_comp_channel;
   table.destroy_comp_channel = destroy_comp_channel;
   table.create_cq = create_cq;

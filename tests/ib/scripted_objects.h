@@ -40,6 +40,8 @@ struct ScriptedRegion : ibv_mr {
   ScriptedRegion() : ibv_mr{} {}
   int allowed = 0;
   std::size_t locked = 0;
+  std::byte* there = nullptr;  // where the bytes are, if not at `addr`
+  void* by_pointer = nullptr;  // it was registered so
 };
 
 struct ScriptedCompletions;

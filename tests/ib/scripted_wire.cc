@@ -271,6 +271,7 @@ std::byte* Fabric::reach(const ibv_pd* domain, std::uint32_t key, std::uint64_t 
   if (region.pd != domain || (region.allowed & access) != access || address < start ||
       bytes > region.length || address - start > region.length - bytes)
     return nullptr;
+  if (region.there != nullptr) return region.there + (address - start);
   return reinterpret_cast<std::byte*>(address);
 }
 

@@ -45,6 +45,7 @@ class SimEndpoint final : public Endpoint {
                     std::span<const std::byte> payload) override {
     return post(channel, header, {}, payload);
   }
+  Status expect_device_pieces(std::span<const std::byte> memory) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override {
     const std::deque<Arrival>& arrived = channels_[channel].arrived;
     if (arrived.empty()) return {};
@@ -286,13 +287,17 @@ void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
     for (SimEndpoint::Channel& state : end->channels_) {
       for (SimEndpoint::Flying& flying : state.flying) {
         if (flying.source.empty() || !end->failure_.ok()) continue;
-        flying.notice.payload.assign(flying.source.begin(), flying.source.end());
+        flying.notice.payload = options_.read_of(flying.source);
         flying.source = {};
       }
     }
     if (how == Cut::told || (how == Cut::half && &end->own_ == &first))
       end->abandon(unavailable("the cable was cut"));
   }
+}
+
+Status SimEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
+  return own_.network_.options_.read ? Status() : Endpoint::expect_device_pieces(memory);
 }
 
 bool SimEndpoint::peer_closed() const {
@@ -381,7 +386,7 @@ void SimEndpoint::deliver(SimEndpoint& from) {
       SimEndpoint::Flying& flying = theirs.flying.front();
       if (!flying.source.empty()) {
         if (!from.failure_.ok()) break;  // its sender let no more be read
-        flying.notice.payload.assign(flying.source.begin(), flying.source.end());
+        flying.notice.payload = own_.network_.options_.read_of(flying.source);
       }
       channels_[c].arrived.push_back(std::move(flying.notice));
       theirs.flying.pop_front();

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "verbs/transport/transport.h"
@@ -31,6 +32,15 @@ struct SimOptions {
   double bytes_per_turn = 0;  // 0: any amount
   bool reconnects = true;     // ends that failed are made anew
   bool keeps_order = true;    // of one-sided work; else each piece of it arrives when it does
+  // How a piece is read that no processor may touch; empty: there are none.
+  std::function<void(std::span<std::byte> to, const std::byte* from)> read{};
+
+  [[nodiscard]] std::vector<std::byte> read_of(std::span<const std::byte> source) const {
+    if (!read) return {source.begin(), source.end()};
+    std::vector<std::byte> bytes(source.size());
+    read(bytes, source.data());
+    return bytes;
+  }
 };
 
 class SimNetwork {

@@ -60,6 +60,7 @@ class BondEndpoint final : public Endpoint {
   Posted post_piece(std::uint32_t channel, const WireHeader& header,
                     std::span<const std::byte> payload) override;
   void expect_pieces(std::span<const std::byte> memory) override;
+  Status expect_device_pieces(std::span<const std::byte> memory) override;
   void prefer_rail(std::uint32_t channel, int rail, PreferFrom from) override;
   void use_members(std::span<const int> ours, std::span<const int> theirs) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;

@@ -52,6 +52,12 @@ void BondEndpoint::expect_pieces(std::span<const std::byte> memory) {
   }
 }
 
+// All paths, as a piece may have to take any of them.
+Status BondEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
+  for (const Path& path : paths_) WEFT_RETURN_IF_ERROR(path.endpoint->expect_device_pieces(memory));
+  return {};
+}
+
 void BondEndpoint::prefer_rail(std::uint32_t channel, int rail, PreferFrom from) {
   std::size_t& preferred = channels_[channel].preferred;
   channels_[channel].prefers_from = from;

@@ -89,6 +89,7 @@ Result<Driver> open(void* library) {
       .find("cuDeviceCanAccessPeer", driver.can_access_peer)
       .find("cuCtxEnablePeerAccess", driver.enable_peer_access)
       .find("cuIpcGetMemHandle", driver.ipc_handle)
+      .find("cuMemGetHandleForAddressRange", driver.range_handle)
       .find("cuIpcOpenMemHandle", driver.ipc_open)
       .find("cuIpcCloseMemHandle", driver.ipc_close)
       .find("cuStreamCreate", driver.stream_create)

@@ -66,6 +66,8 @@ struct Driver {
   Answer (*ipc_handle)(IpcHandle* handle, Pointer memory);
   Answer (*ipc_open)(Pointer* memory, IpcHandle handle, unsigned flags);
   Answer (*ipc_close)(Pointer memory);
+  Answer (*range_handle)(void* handle, Pointer memory, std::size_t bytes, int kind,
+                         unsigned long long flags);
 
   Answer (*stream_create)(void** stream, unsigned flags);
   Answer (*stream_wait_event)(void* stream, void* event, unsigned flags);

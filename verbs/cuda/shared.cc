@@ -64,6 +64,9 @@ struct Imported {
 // A peer's heap, its place on its board, and a context here.
 using ImportKey = std::tuple<std::uint64_t, std::uint32_t, void*>;
 
+constexpr std::uintptr_t kLargePage = std::uintptr_t{2}
+                                      << 20;  // as reserve_heap_addresses() aligns
+
 // Never destroyed, as pinned blocks.
 struct Sharing {
   std::mutex mutex;
@@ -296,8 +299,10 @@ Result<StandIn> StandIn::of(const GpuMemory& gpu, void* memory, std::size_t byte
     return Status(Code::exhausted,
                   fmt::format("more than {} operations on memory of GPUs at once", entries.size()));
   }
-  WEFT_ASSIGN(void* address, reserve_heap_addresses(bytes));
-  made.address_ = static_cast<std::byte*>(address);
+  // At the same place of a large page, so that devices translate both alike.
+  const std::size_t within = pointer % kLargePage;
+  WEFT_ASSIGN(void* address, reserve_heap_addresses(within + bytes));
+  made.address_ = static_cast<std::byte*>(address) + within;
   made.number_ = static_cast<std::size_t>(free - entries.begin());
   ++all.exported[place].uses;
   free->set({.begin = heap_offset(made.address_, 1),
@@ -323,11 +328,15 @@ StandIn::~StandIn() {
     --all.exported[entry.get().exported].uses;
     entry.set({});
   }
-  deallocate(address_);
+  deallocate(address_ - reinterpret_cast<std::uintptr_t>(address_) % kLargePage);
 }
 
 bool is_stand_in(const void* address) {
   return find(address, 1).has_value();
+}
+
+bool is_own_stand_in(const void* address) {
+  return heap_offset(address, 1) != kNotInHeap && own_board() != nullptr && is_stand_in(address);
 }
 
 Result<std::optional<Behind>> behind(const GpuMemory& reader, const void* address,
@@ -425,6 +434,59 @@ Status is_read_by(const GpuMemory& gpu, const PeerHeap& peer) {
   if (place == Board::kAnswers) return unavailable("the peer has not tried to read it yet");
   if (board->answers[place].state.load(std::memory_order_acquire) == Board::kReads) return {};
   return unavailable("the peer's process cannot map its memory (CUDA IPC)");
+}
+
+std::optional<ForDevices> pages_behind(const void* address, std::size_t bytes) {
+  constexpr int kDmaBuf = 1;
+  constexpr std::uint64_t kPage = 4096;
+  if (!is_cuda_loaded()) return std::nullopt;
+  const std::uint64_t begin = heap_offset(address, bytes);
+  if (begin == kNotInHeap) return std::nullopt;
+  Sharing& all = sharing();
+  const std::lock_guard lock(all.mutex);
+  if (all.board == nullptr) return std::nullopt;
+  for (const Board::Entry& each : all.board->entries) {
+    const Board::Meaning entry = each.get();
+    const std::uint64_t first = entry.begin / kPage * kPage;
+    const std::uint64_t last = (entry.begin + entry.bytes + kPage - 1) / kPage * kPage;
+    if (entry.begin == 0 || begin < first || begin + bytes > last) continue;
+    ForDevices found;
+    const cuda::Pointer pointer = entry.pointer - entry.begin + begin;
+    found.pointer = reinterpret_cast<void*>(pointer);
+    const Result<const Driver*> driver = cuda::load_driver();
+    const auto offered = std::ranges::find_if(all.offered, [&](const auto& gpu) {
+      return gpu.second.ok() && gpu.second->number == entry.gpu;
+    });
+    if (!driver.ok() || offered == all.offered.end()) return std::nullopt;
+    const Current current(**driver, offered->second->gpu.context);
+    int file = -1;
+    found.refusal =
+        status_of(**driver, (*driver)->range_handle(&file, pointer, bytes, kDmaBuf, 0),
+                  fmt::format("GPU {}: export {} bytes as a dma-buf", offered->first, bytes));
+    if (found.refusal.ok()) found.dma_buf = Fd(file);
+    return found;
+  }
+  return std::nullopt;
+}
+
+Status copy_from_behind(std::span<std::byte> to, const std::byte* from) {
+  const std::optional<GpuMemory> any = is_stand_in(from) ? gpu_for_peers() : std::nullopt;
+  if (!any) {
+    std::memcpy(to.data(), from, to.size());
+    return {};
+  }
+  WEFT_ASSIGN(const std::optional<Behind> there, behind(*any, from, to.size()));
+  const GpuMemory gpu{there->device, there->context};
+  WEFT_ASSIGN(const PinnedBlock block, PinnedBlock::take(to.size(), gpu));
+  WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(gpu));
+  WEFT_RETURN_IF_ERROR(queue->copy_out(block.data(), there->data, to.size()));
+  WEFT_ASSIGN(const std::unique_ptr<GpuMark> mark, queue->mark([] {}));
+  mark->wait();
+  if (!mark->is_over())
+    return Status(Code::system, fmt::format("GPU {} does not end a copy", gpu.device));
+  WEFT_RETURN_IF_ERROR(mark->status());
+  std::memcpy(to.data(), block.data(), to.size());
+  return {};
 }
 
 std::optional<GpuMemory> gpu_for_peers() {

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "verbs/base/base.h"
@@ -66,6 +67,20 @@ struct Behind {
 [[nodiscard]] Result<std::optional<Behind>> behind(const GpuMemory& reader, const void* address,
                                                    std::size_t bytes);
 [[nodiscard]] bool is_stand_in(const void* address);
+// The same for those of this process alone; costs little where there are none.
+[[nodiscard]] bool is_own_stand_in(const void* address);
+
+// Memory of a GPU as other devices of the machine reach it, such as network interfaces.
+struct ForDevices {
+  Fd dma_buf;  // of these pages; empty: the driver exports none, and `refusal` says why
+  Status refusal;
+  void* pointer = nullptr;  // the GPU's, by which nvidia-peermem finds them
+};
+// The pages for which [address, address+bytes) stand, whole pages of the heap that lie in a stand-in of
+// this process, or just around it. Nothing: they are none.
+[[nodiscard]] std::optional<ForDevices> pages_behind(const void* address, std::size_t bytes);
+// Copies memory of the host, or that for which an address of this process stands. Waits for it.
+[[nodiscard]] Status copy_from_behind(std::span<std::byte> to, const std::byte* from);
 
 // Offers memory of this GPU to the peers, at the first call.
 [[nodiscard]] Status offer_gpu(const GpuMemory& gpu);

@@ -10,9 +10,11 @@ Result<Registered> CallerMemory::add(void* address, std::size_t bytes) {
 }
 
 Result<Registered> CallerMemory::share(void* address, std::size_t bytes) {
-  WEFT_ASSIGN(const std::optional<Registered> given, add_dma_buf(address, bytes));
-  if (given) return *given;
-  return device_.registrations().share(address, bytes);
+  WEFT_ASSIGN(std::optional<Registered> given, add_dma_buf(address, bytes));
+  if (!given) return device_.registrations().share(address, bytes);
+  // Addresses of the heap that stand for such memory are announced when they go.
+  given->watched = heap_offset(address, bytes) != kNotInHeap;
+  return *given;
 }
 
 Result<std::optional<Registered>> CallerMemory::add_dma_buf(void* address, std::size_t bytes) {

@@ -43,6 +43,13 @@ void IbEndpoint::expect_pieces(std::span<const std::byte> memory) {
   (void)interface_.registrations().prepare(memory.data(), memory.size());
 }
 
+Status IbEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
+  WEFT_RETURN_IF_ERROR(failure_);
+  if (interface_.is_host(memory.data()))
+    return Status(Code::unavailable, "memory of GPUs is not sent from where it is");
+  return interface_.registered(memory).status();
+}
+
 Status IbEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {
   return Status(
       Code::unavailable,

@@ -31,6 +31,10 @@ namespace weft {
 struct DmaBuf {
   Fd fd;
   std::uint64_t offset = 0;  // in the dma-buf, of the pointer that was asked for
+  // Without a descriptor: the address by which a module of the kernel (nvidia-peermem) finds the memory,
+  // and why there is no dma-buf of it.
+  void* pointer = nullptr;
+  Status refusal{};
 };
 
 // Gives the dma-buf that [pointer, pointer+bytes), whole pages, lies in; nothing, if that is host
@@ -38,12 +42,14 @@ struct DmaBuf {
 using DmaBufExporter =
     std::function<Result<std::optional<DmaBuf>>(const void* pointer, std::size_t bytes)>;
 
-// How a program handles memory of another device, such as a GPU. Set both members or neither;
+// How a program handles memory of another device, such as a GPU. Set exporter and copy or neither;
 // without them all memory is the host's.
 struct DeviceMemory {
   DmaBufExporter exporter;
   // Copies memory of either kind into host memory, if it cannot be sent from where it is.
   std::function<Status(std::span<std::byte> to, const std::byte* from)> copy;
+  // Whether the address is not the host's; empty: any may be such.
+  std::function<bool(const void* address)> has{};
 };
 
 struct IbOptions {

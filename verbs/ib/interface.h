@@ -135,9 +135,11 @@ class IbInterface final : public Interface {
   [[nodiscard]] ibv_mtu mtu() const;
   // The index of an address of ours; -1: we have no such address.
   [[nodiscard]] int gid_index_of(const GidBytes& gid, GidKind kind) const;
-  // Whether all memory of the caller is host memory, so that the processor may copy it into work
-  // requests.
-  [[nodiscard]] bool only_host_memory() const { return !ib_.device_memory.exporter; }
+  // Whether this is host memory for sure, so that the processor may copy it into work requests.
+  [[nodiscard]] bool is_host(const void* address) const {
+    const DeviceMemory& device = ib_.device_memory;
+    return !device.exporter || (device.has && !device.has(address));
+  }
   // The answer to a peer that asks for a chunk of our heap.
   [[nodiscard]] Control expose(std::uint64_t chunk);
   [[nodiscard]] Completions& completions() { return completions_; }

@@ -32,6 +32,7 @@ Result<Library> load() {
                            .find("ibv_reg_mr", table.reg_mr)
                            .find("ibv_dereg_mr", table.dereg_mr)
                            .find_newer("ibv_reg_dmabuf_mr", table.reg_dmabuf_mr)
+                           .find_newer("ibv_reg_mr_iova", table.reg_mr_iova)
                            .find("ibv_create_comp_channel", table.create_comp_channel)
                            .find("ibv_destroy_comp_channel", table.destroy_comp_channel)
                            .find("ibv_create_cq", table.create_cq)

@@ -30,6 +30,8 @@ struct Library {
   ibv_mr* (*reg_mr)(ibv_pd*, void* address, std::size_t bytes, int access);
   decltype(&ibv_dereg_mr) dereg_mr;
   decltype(&ibv_reg_dmabuf_mr) reg_dmabuf_mr;  // nullptr: this libibverbs has none
+  // The same.
+  ibv_mr* (*reg_mr_iova)(ibv_pd*, void* address, std::size_t bytes, std::uint64_t iova, int access);
   decltype(&ibv_create_comp_channel) create_comp_channel;
   decltype(&ibv_destroy_comp_channel) destroy_comp_channel;
   decltype(&ibv_create_cq) create_cq;

@@ -139,8 +139,9 @@ Status OneSided::import_region(std::uint32_t number, std::string_view keys) {
 // What fits into a work request is copied there; the device never looks at where it came from.
 Status OneSided::name_local(Work& work) const {
   const bool is_swap = work.request.kind == WorkKind::compare_swap;
-  const bool inside = work.request.kind == WorkKind::write && interface_.only_host_memory() &&
-                      work.local.size() <= interface_.inline_bytes();
+  const bool inside = work.request.kind == WorkKind::write &&
+                      work.local.size() <= interface_.inline_bytes() &&
+                      interface_.is_host(work.local.data());
   if (is_swap) work.key = endpoint_.scratch_key();
   if (is_swap || inside) return {};
   WEFT_ASSIGN(work.use, interface_.registered(work.local));
@@ -241,7 +242,7 @@ void OneSided::add_part(Work& work, std::uint64_t address, std::uint32_t key, st
   }
   if (must_wait(work.request.kind)) request.send_flags |= IBV_SEND_FENCE;
   queues_.finish(0, request, bytes, bytes >= kOwnCompletion);
-  if (!interface_.only_host_memory()) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
+  if (!interface_.is_host(work.local.data())) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
   work.last = queues_[0].posted;
   if (work.request.kind != WorkKind::write) last_fetch_ = work.last;
   work.begun += bytes;

@@ -59,13 +59,30 @@ Result<Registered> Registrar::add(void* address, std::size_t bytes) {
 // requests name the memory by the caller's pointers.
 Result<Registered> Registrar::add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer) {
   const std::string what = fmt::format("{}: registering {} bytes of a dma-buf", name_, bytes);
-  if (library_.reg_dmabuf_mr == nullptr)
-    return refused(Status(Code::unavailable, what + ": this libibverbs has no ibv_reg_dmabuf_mr"));
-  ibv_mr* region = library_.reg_dmabuf_mr(domain_, buffer.offset, bytes,
-                                          reinterpret_cast<std::uintptr_t>(address),
-                                          buffer.fd.get(), IBV_ACCESS_LOCAL_WRITE);
-  if (const Status answer = made(region, what); !answer.ok()) return refused(answer);
-  ++dma_bufs_;
+  Status why = buffer.refusal;
+  if (library_.reg_dmabuf_mr == nullptr) {
+    why = Status(Code::unavailable, what + ": this libibverbs has no ibv_reg_dmabuf_mr");
+  } else if (buffer.fd.valid()) {
+    ibv_mr* region = library_.reg_dmabuf_mr(domain_, buffer.offset, bytes,
+                                            reinterpret_cast<std::uintptr_t>(address),
+                                            buffer.fd.get(), IBV_ACCESS_LOCAL_WRITE);
+    why = made(region, what);
+    if (why.ok()) {
+      ++dma_bufs_;
+      return unwatched(region);
+    }
+  }
+  if (buffer.pointer == nullptr || library_.reg_mr_iova == nullptr) return refused(why);
+  ibv_mr* region =
+      library_.reg_mr_iova(domain_, buffer.pointer, bytes,
+                           reinterpret_cast<std::uintptr_t>(address), IBV_ACCESS_LOCAL_WRITE);
+  if (const Status answer = made(region, "by nvidia-peermem"); !answer.ok())
+    return refused(Status(answer.code(), fmt::format("{}; {}", why.text(), answer.text())));
+  ++by_pointer_;
+  return unwatched(region);
+}
+
+Registered Registrar::unwatched(ibv_mr* region) {
   Registered given{region->lkey, region->rkey, region};
   given.watched = false;
   return given;
@@ -87,6 +104,7 @@ std::string Registrar::exceptions() const {
   };
   tell(on_demand_, "regions on demand");
   tell(dma_bufs_, "dma-bufs");
+  tell(by_pointer_, "regions by nvidia-peermem");
   tell(refused_, "times another device's memory was refused");
   return text;
 }

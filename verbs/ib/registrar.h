@@ -1,7 +1,8 @@
 // Registrar: registers memory with a device, for all interfaces on it. How depends on the memory,
 // and on what the device and the kernel can do.
 //
-//   memory of another device   as a dma-buf, where libibverbs and the kernel register such
+//   memory of another device   as a dma-buf, where libibverbs and the kernel register such; else by
+//                              its pointer, for which the kernel needs nvidia-peermem
 //   host memory                pinned; or on demand, once the system refuses to pin more and the
 //                              device sends, writes and reads on demand
 //
@@ -40,12 +41,15 @@ class Registrar final : public RegistrationBackend {
   [[nodiscard]] std::string exceptions() const;
 
  private:
+  static Registered unwatched(ibv_mr* region);
+
   const Library& library_;
   ibv_pd* domain_;
   std::string name_;
   std::uint32_t on_demand_caps_ = 0;  // of reliable connections
   std::atomic<std::uint64_t> on_demand_ = 0;
   std::atomic<std::uint64_t> dma_bufs_ = 0;
+  std::atomic<std::uint64_t> by_pointer_ = 0;
   std::atomic<std::uint64_t> refused_ = 0;  // memory of other devices
 };
 

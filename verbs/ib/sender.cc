@@ -63,7 +63,7 @@ Posted Sender::post(std::uint32_t channel, const WireHeader& header,
 }
 
 Status Sender::copy_in(std::byte* to, std::span<const std::byte> payload) {
-  if (!interface_.only_host_memory())
+  if (!interface_.is_host(payload.data()))
     return interface_.ib().device_memory.copy({to, payload.size()}, payload.data());
   std::memcpy(to, payload.data(), payload.size());
   return {};
@@ -75,7 +75,7 @@ Status Sender::copy_in(std::byte* to, std::span<const std::byte> payload) {
 // processor cannot copy it.
 bool Sender::lend(std::span<const std::byte> payload, Sent& sent) {
   const bool kept = interface_.registrations().keeps(payload.data(), payload.size());
-  if (!kept && interface_.only_host_memory()) return false;
+  if (!kept && interface_.is_host(payload.data())) return false;
   Result<Registrations::Use> use = interface_.registered(payload);
   if (!use.ok()) {
     interface_.warn_once(use.status());
@@ -187,6 +187,7 @@ void Sender::write_notice(Outgoing& out, std::uint32_t channel, PostList& list) 
   request.wr.rdma.rkey = remote.key;
   const std::size_t q = queues_.of_channel(channel);
   queues_.finish(q, request, bytes, sent.ring == RingKind::pieces);
+  if (lent && !interface_.is_host(sent.lent)) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
   sent.number = queues_[q].posted;
   ++out.sent;
   ++messages_;

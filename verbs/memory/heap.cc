@@ -243,7 +243,10 @@ void Heap::deallocate(void* pointer) {
   invariant(found != blocks_.end(), "weft::deallocate of memory that weft::allocate did not give");
   const auto [size, huge, has_pages] = found->second;
   blocks_.erase(found);
-  if (!has_pages) return large_.give(offset, size);
+  if (!has_pages) {
+    announce_change(pointer, size);  // what it stood for may be registered
+    return large_.give(offset, size);
+  }
   allocated_ -= size;
   if (size < kLargeRequest) {
     small_.give(offset, size);  // the arena keeps its pages, and registrations of them stay right

@@ -137,6 +137,11 @@ class Endpoint {
   // Pieces of this memory will follow: what lending it costs can be paid once for all of it. A
   // hint; what goes wrong is told by post_piece().
   virtual void expect_pieces(std::span<const std::byte>) {}
+  // Pieces of this memory will follow: addresses of the heap that stand for memory of another device, and
+  // that no processor may touch. ok: they may be posted. Else why this transport cannot send them.
+  [[nodiscard]] virtual Status expect_device_pieces(std::span<const std::byte>) {
+    return Status(Code::unavailable, "this transport sends memory of the host alone");
+  }
   // Pieces of a channel should take the rail of this number, modulo how many lead to the peer,
   // until told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a
   // rail that fails or falls behind the others ends. kAnyRail: whichever is free.

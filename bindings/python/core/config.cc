@@ -133,6 +133,7 @@ void bind_config(nb::module_& module) {
       .def_rw("foreign", &Config::foreign)
       .def_rw("gpu_sums", &Config::gpu_sums)
       .def_rw("gpu_ipc", &Config::gpu_ipc)
+      .def_rw("gpu_rdma", &Config::gpu_rdma)
       .def_rw("nccl", &Config::nccl)
       .def_rw("topo_check", &Config::topo_check)
       .def_rw("trace", &Config::trace)

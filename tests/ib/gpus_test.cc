@@ -1,0 +1,140 @@
+// Memory of GPUs that a device sends from where it is (GPUDirect RDMA), over the script and the twin of
+// the driver: addresses of the heap stand for it.
+#include <cerrno>
+#include <cstring>
+
+#include "tests/cuda/twin_library.h"
+#include "tests/ib/pair.h"
+#include "verbs/cuda/cuda.h"
+
+namespace weft::ib {
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{200} << 10;
+
+class IbGpus : public testing::Test {
+ protected:
+  IbGpus() {
+    twin.reset();
+    (void)Memory::allocate(1).value();  // the heap
+    DeviceMemory& device = ranks.ib.device_memory;
+    device.exporter = [](const void* address, std::size_t bytes) -> Result<std::optional<DmaBuf>> {
+      std::optional<ForDevices> found = pages_behind(address, bytes);
+      if (!found) return std::optional<DmaBuf>();
+      return std::optional(DmaBuf{std::move(found->dma_buf), 0, found->pointer, found->refusal});
+    };
+    device.copy = copy_from_behind;
+    device.has = is_own_stand_in;
+    ranks.open_all();
+    ranks.meet(0, 1);
+  }
+  ~IbGpus() override { twin.reset(); }
+
+  // `from`: where in the GPU's allocation the memory begins.
+  static StandIn stand_in(const GpuArray<std::byte>& gpu, std::size_t from, std::size_t bytes) {
+    const GpuMemory memory = *gpu_memory(gpu.data());
+    EXPECT_TRUE(offer_gpu(memory).ok());
+    Result<StandIn> made = StandIn::of(memory, gpu.data() + from, bytes);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return made.ok() ? *std::move(made) : StandIn();
+  }
+  Endpoint& link() { return ranks.link(0, 1); }
+  // Sends these bytes as a piece, and gives what has arrived.
+  std::vector<std::byte> send(std::span<const std::byte> piece) {
+    WireHeader header;
+    header.bytes = static_cast<std::uint32_t>(piece.size());
+    EXPECT_TRUE(
+        ranks.eventually([&] { return link().post_piece(1, header, piece) == Posted::posted; }));
+    Notice notice;
+    EXPECT_TRUE(ranks.eventually([&] {
+      notice = ranks.link(1, 0).front(1);
+      return notice.header != nullptr;
+    }));
+    if (notice.header == nullptr) return {};
+    std::vector<std::byte> arrived(notice.payload, notice.payload + piece.size());
+    ranks.link(1, 0).release(1);
+    return arrived;
+  }
+  static std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+    std::vector<std::byte> made(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<std::byte>(i * 7 + seed);
+    return made;
+  }
+
+  const Twin& twin = Twin::get();
+  Ranks ranks{2};
+};
+
+TEST_F(IbGpus, AreSentFromWhereTheyAreAndRegisteredOnce) {
+  constexpr std::size_t kFrom = 5000;  // within a page
+  GpuArray<std::byte> gpu(kFrom + 2 * kBytes, 0);
+  const std::vector<std::byte> all = pattern(kFrom + 2 * kBytes, 1);
+  gpu.set(all);
+  const StandIn here = stand_in(gpu, kFrom, 2 * kBytes);
+  const GpuCounts before = gpu_counts();
+  const std::span<const std::byte> memory(here.address(), 2 * kBytes);
+  const Status expected = link().expect_device_pieces(memory);
+  ASSERT_TRUE(expected.ok()) << expected.to_string();
+  for (const std::size_t at : {std::size_t{0}, kBytes}) {
+    const std::vector<std::byte> arrived = send(memory.subspan(at, kBytes));
+    EXPECT_EQ(std::memcmp(arrived.data(), all.data() + kFrom + at, kBytes), 0) << at;
+  }
+  EXPECT_EQ(ranks.fabric.dma_bufs.size(), 1U);
+  EXPECT_EQ(gpu_counts().bytes_out, before.bytes_out) << "the host has no part in it";
+}
+
+// The device never looks where the processor cannot.
+TEST_F(IbGpus, SmallPiecesAreNotPutIntoTheRequest) {
+  GpuArray<std::byte> gpu(64, 0);
+  gpu.set(pattern(64, 3));
+  const StandIn here = stand_in(gpu, 0, 64);
+  ASSERT_TRUE(link().expect_device_pieces({here.address(), 64}).ok());
+  EXPECT_EQ(send({here.address(), 64}), pattern(64, 3));
+}
+
+// The addresses are given out again, for other memory.
+TEST_F(IbGpus, ARegistrationEndsWithItsStandIn) {
+  const std::byte* first = nullptr;
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    GpuArray<std::byte> gpu(kBytes, 0);
+    gpu.set(pattern(kBytes, seed));
+    const StandIn here = stand_in(gpu, 0, kBytes);
+    if (first == nullptr) first = here.address();
+    EXPECT_EQ(here.address(), first) << "the test is about the same addresses";
+    EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, seed));
+  }
+  EXPECT_EQ(ranks.fabric.dma_bufs.size(), 3U);
+}
+
+TEST_F(IbGpus, WithoutDmaBufsPeermemIsTried) {
+  twin.fail("cuMemGetHandleForAddressRange", 801, 1'000);
+  GpuArray<std::byte> gpu(kBytes, 0);
+  const StandIn here = stand_in(gpu, 0, kBytes);
+  const Status status = link().expect_device_pieces({here.address(), kBytes});
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(ranks.fabric.calls("reg_mr_iova"), 1);
+}
+
+TEST_F(IbGpus, WhatIsRefusedHasAReasonAndIsCopied) {
+  twin.fail("cuMemGetHandleForAddressRange", 801, 1'000);
+  ranks.fabric.refuse("reg_mr_iova", EFAULT);
+  GpuArray<std::byte> gpu(kBytes, 0);
+  gpu.set(pattern(kBytes, 9));
+  const StandIn here = stand_in(gpu, 0, kBytes);
+  const Status status = link().expect_device_pieces({here.address(), kBytes});
+  EXPECT_FALSE(status.ok());
+  for (const char* word : {"GPU 0", "dma-buf", "nvidia-peermem"})
+    EXPECT_NE(status.text().find(word), std::string_view::npos) << status.to_string();
+  EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 9));
+}
+
+TEST_F(IbGpus, MemoryOfTheHostIsAsAlways) {
+  std::vector<std::byte> host(kBytes);
+  EXPECT_FALSE(link().expect_device_pieces(host).ok());
+  const Memory heap = Memory::allocate(kBytes).value();
+  EXPECT_EQ(send({heap.as<std::byte>(), kBytes}), std::vector<std::byte>(kBytes));
+  EXPECT_TRUE(ranks.fabric.dma_bufs.empty());
+}
+
+}  // namespace
+}  // namespace weft::ib
