@@ -138,16 +138,20 @@ Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
   return hold_stream();
 }
 
-// What is sent later than the input is registered then, or copied if that fails.
+// A later step may send parts of the output, and scratch, which is as the rest.
 Status Stage::check_interfaces(std::span<Contact* const> out) const {
+  const auto no = [](const Contact& peer, std::string_view why) {
+    return Status(Code::unavailable,
+                  fmt::format("rank {} is on another machine, and {}", peer.rank, why));
+  };
   for (const Contact* peer : out) {
     if (peer->endpoint->shares_memory()) continue;
-    for (const GpuOperand& x : inputs_) {
-      if (x.device == nullptr) return Status(Code::unavailable, "input and output overlap");
-      const Status sent = peer->endpoint->expect_device_pieces({x.here, x.there.bytes});
-      if (!sent.ok()) {
-        return Status(Code::unavailable, fmt::format("rank {} is on another machine, and {}",
-                                                     peer->rank, sent.text()));
+    if (inputs_.empty() && outputs_.empty()) return no(*peer, "nothing that is sent is on a GPU");
+    for (const auto* operands : {&inputs_, &outputs_}) {
+      for (const GpuOperand& each : *operands) {
+        if (each.device == nullptr) return no(*peer, "input and output overlap");
+        const Status sent = peer->endpoint->expect_device_pieces({each.here, each.there.bytes});
+        if (!sent.ok()) return no(*peer, sent.text());
       }
     }
   }
