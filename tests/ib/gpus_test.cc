@@ -106,6 +106,15 @@ TEST_F(IbGpus, ARegistrationEndsWithItsStandIn) {
   EXPECT_EQ(ranks.fabric.dma_bufs.size(), 3U);
 }
 
+TEST_F(IbGpus, AKernelWithoutRelaxedOrderingIsAskedAgain) {
+  ranks.fabric.refuse("reg_dmabuf_mr", EINVAL, 0, 1);
+  GpuArray<std::byte> gpu(kBytes, 0);
+  const StandIn here = stand_in(gpu, 0, kBytes);
+  EXPECT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
+  EXPECT_EQ(ranks.fabric.dma_bufs.size(), 1U);
+  EXPECT_EQ(ranks.fabric.calls("reg_mr_iova"), 0);
+}
+
 TEST_F(IbGpus, WithoutDmaBufsPeermemIsTried) {
   twin.fail("cuMemGetHandleForAddressRange", 801, 1'000);
   GpuArray<std::byte> gpu(kBytes, 0);

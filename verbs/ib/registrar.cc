@@ -12,6 +12,10 @@ namespace {
 constexpr std::uint32_t kNeeded =
     IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
 
+// The bytes of another device may take any order on the bus: nobody reads them before the completion,
+// whose own write is behind them. Older systems may not know the flag.
+constexpr int kOfDevices = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+
 }  // namespace
 
 // A device that does not answer has nothing on demand.
@@ -63,9 +67,13 @@ Result<Registered> Registrar::add_dma_buf(void* address, std::size_t bytes, cons
   if (library_.reg_dmabuf_mr == nullptr) {
     why = Status(Code::unavailable, what + ": this libibverbs has no ibv_reg_dmabuf_mr");
   } else if (buffer.fd.valid()) {
-    ibv_mr* region = library_.reg_dmabuf_mr(domain_, buffer.offset, bytes,
-                                            reinterpret_cast<std::uintptr_t>(address),
-                                            buffer.fd.get(), IBV_ACCESS_LOCAL_WRITE);
+    const auto add = [&](int access) {
+      return library_.reg_dmabuf_mr(domain_, buffer.offset, bytes,
+                                    reinterpret_cast<std::uintptr_t>(address), buffer.fd.get(),
+                                    access);
+    };
+    ibv_mr* region = add(kOfDevices);
+    if (region == nullptr) region = add(IBV_ACCESS_LOCAL_WRITE);
     why = made(region, what);
     if (why.ok()) {
       ++dma_bufs_;
