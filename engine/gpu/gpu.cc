@@ -69,7 +69,8 @@ GpuUsage gpu_usage() {
   WaysSoFar& ways = ways_so_far();
   const std::lock_guard lock(ways.mutex);
   return {counts.copies_out,   counts.copies_in, counts.bytes_out,    counts.bytes_in,
-          counts.bytes_inside, counts.launches,  counts.pinned_bytes, ways.with_stand_ins};
+          counts.bytes_inside, counts.launches,  counts.pinned_bytes, ways.with_stand_ins,
+          ways.with_blocks,    nccl_operations()};
 }
 
 std::string describe_gpu_memory() {

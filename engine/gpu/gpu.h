@@ -132,7 +132,8 @@ struct GpuUsage {
   std::uint64_t bytes_inside = 0;
   std::uint64_t launches = 0;  // of kernels
   std::uint64_t pinned_bytes = 0;
-  std::uint64_t with_stand_ins = 0;  // operations
+  // Operations.
+  std::uint64_t with_stand_ins = 0, with_blocks = 0, by_nccl = 0;
 };
 [[nodiscard]] GpuUsage gpu_usage();
 // For people, how memory of GPUs has travelled so far; empty: there was none.

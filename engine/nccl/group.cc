@@ -26,6 +26,11 @@ constexpr std::int64_t kNsOfMs = 1'000'000;
 // Operations of a kind and size that are measured; NCCL's first one makes connections.
 constexpr int kTried = 4;
 
+std::atomic<std::uint64_t>& operations() {
+  static std::atomic<std::uint64_t> operations{0};
+  return operations;
+}
+
 std::string to_hex(const UniqueId& id) {
   std::string text;
   for (const char byte : id.bytes)
@@ -63,6 +68,10 @@ bool NcclJob::is_known() const {
 
 Status check_nccl() {
   return nccl::load_library().status();
+}
+
+std::uint64_t nccl_operations() {
+  return operations().load(std::memory_order_relaxed);
 }
 
 NcclTurn::NcclTurn(std::shared_ptr<NcclGroup> group, const NcclJob& job, const GpuMemory& gpu,
@@ -219,6 +228,7 @@ void NcclGroup::decide_all() {
       if (first.way_ == NcclTurn::Way::nccl) {
         first.with_ = communicator_;
         ++by_nccl_;
+        operations().fetch_add(1, std::memory_order_relaxed);
         return;
       }
       first.begun_ns_ = now_ns();

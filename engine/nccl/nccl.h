@@ -178,6 +178,9 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   Thread thread_;
 };
 
+// Operations of this process that NCCL has run.
+[[nodiscard]] std::uint64_t nccl_operations();
+
 // Whether this process could use NCCL. `unavailable`: why not.
 [[nodiscard]] Status check_nccl();
 

@@ -161,6 +161,7 @@ TEST(GpuTools, NcclRunsWhatItCan) {
       run_line(with("cuda_twin:" WEFT_CUDA_TWINS "/nccl_twin") + "WEFT_NCCL=on" + operation);
   ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
   EXPECT_TRUE(mentions(ran.errors, "operations by NCCL 2.28.3"));
+  EXPECT_TRUE(mentions(ran.out, "by NCCL"));
   const Ran newer = run_line(with("cuda_twin:" WEFT_CUDA_TWINS "/nccl_twin_new") + operation);
   ASSERT_EQ(newer.exit_status, 0) << (newer.errors.empty() ? "" : newer.errors[0]);
   EXPECT_TRUE(mentions(

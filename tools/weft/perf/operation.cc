@@ -84,7 +84,11 @@ class OperationPerf {
     if (seat_.leads()) row.ping_pong_ns = ping_pong_ns(first_cores());
     const Contest contest{name(options_.collective), bytes, options_.asked.seconds,
                           options_.asked.in_process};
+    const GpuUsage before = gpu_usage();
     WEFT_ASSIGN(std::vector<Score> scores, measure(contest, contenders, seat_));
+    const GpuUsage after = gpu_usage();
+    row.by_nccl = after.by_nccl - before.by_nccl > after.with_stand_ins - before.with_stand_ins +
+                                                       after.with_blocks - before.with_blocks;
     if (seat_.leads()) sort_out(scores, has_limit, streams, row);
     return row;
   }

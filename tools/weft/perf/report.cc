@@ -118,7 +118,8 @@ std::string Report::text(const Row& row) const {
     line += fmt::format(" {:>12.2f} {:>8.2f}", median(row.peer->laps_us),
                         paired_ratio(*row.peer, row.own));
   }
-  if (options_->asked.memory == "device") line += row.reads_gpus ? "  in place" : "  by blocks";
+  if (options_->asked.memory == "device")
+    line += row.by_nccl ? "  by NCCL" : row.reads_gpus ? "  in place" : "  by blocks";
   return line + window_text(row);
 }
 
@@ -165,7 +166,10 @@ std::string Report::json(const Row& row) const {
     object["limit_us"] = median(row.limit->laps_us);
     object["share"] = paired_ratio(*row.limit, row.own);
   }
-  if (asked.memory == "device") object["reads_gpus_of_peers"] = row.reads_gpus;
+  if (asked.memory == "device") {
+    object["reads_gpus_of_peers"] = row.reads_gpus;
+    object["by_nccl"] = row.by_nccl;
+  }
   if (!row.no_limit.empty()) object["no_limit"] = row.no_limit;
   if (row.fixed) {
     object["static_p50_us"] = median(row.fixed->laps_us);

@@ -23,6 +23,7 @@ struct Row {
   std::optional<Score> peer;
   double ping_pong_ns = 0;
   bool reads_gpus = false;  // ranks read each other's memory of GPUs where it is
+  bool by_nccl = false;     // most of what was timed ran by NCCL
   // Of a window's operation.
   std::size_t pages = 1;               // that `bytes` consist of
   std::optional<Score> singles;        // the same pages, each with a call of its own
