@@ -1,6 +1,8 @@
 // Copies between a pinned block and memory of a GPU.
 #include "engine/gpu/host_copy.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -32,7 +34,15 @@ Result<std::shared_ptr<GpuQueue>> HostCopy::behind(const std::optional<Stream>& 
   return queue;
 }
 
+Status HostCopy::check_free() {
+  if (is_over()) return {};
+  return Status(
+      Code::timed_out,
+      fmt::format("GPU {}: an earlier copy, which came too late, is still under way", gpu_.device));
+}
+
 Status HostCopy::fetch(GpuQueue& queue) {
+  WEFT_RETURN_IF_ERROR(check_free());
   std::byte* here = data();
   for (const Part& each : parts_) {
     WEFT_RETURN_IF_ERROR(queue.copy_out(here, each.there, each.bytes));
@@ -42,6 +52,7 @@ Status HostCopy::fetch(GpuQueue& queue) {
 }
 
 Status HostCopy::store() {
+  WEFT_RETURN_IF_ERROR(check_free());
   WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(gpu_));
   const std::byte* here = data();
   for (const Part& each : parts_) {
@@ -52,6 +63,7 @@ Status HostCopy::store() {
 }
 
 Status HostCopy::follow(GpuQueue& queue) {
+  WEFT_RETURN_IF_ERROR(check_free());
   status_ = {};
   WEFT_ASSIGN(mark_, queue.mark([bell = bell_, block = block_] { bell->ring(); }));
   return {};

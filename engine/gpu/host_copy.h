@@ -40,7 +40,7 @@ class HostCopy {
   // For copies behind what is queued in the stream now (absent: the default stream).
   // invalid_argument: the stream is being captured.
   Result<std::shared_ptr<GpuQueue>> behind(const std::optional<Stream>& stream) const;
-  // Begins to copy from the GPU.
+  // Begins to copy from the GPU. timed_out, also of the next two: what began before is not over.
   Status fetch(GpuQueue& queue);
   // Copies nothing: is over when the queue has come so far.
   Status follow(GpuQueue& queue);
@@ -53,6 +53,7 @@ class HostCopy {
  private:
   HostCopy(std::vector<Part> parts, const GpuMemory& gpu, PinnedBlock block,
            std::shared_ptr<GpuBell> bell);
+  Status check_free();
 
   const std::vector<Part> parts_;
   const GpuMemory gpu_;

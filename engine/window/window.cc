@@ -257,6 +257,7 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
   task->set_staging(std::move(staging));
   if (handle != nullptr) return start_turn(lane, std::move(task), *handle);
   Status status = run(*lane, *task);
+  task->set_staging({});
   put_ = std::move(task);
   return status;
 }
