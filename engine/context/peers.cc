@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/context/ways.h"
+#include "engine/gpu/gpu.h"
 
 namespace weft {
 
@@ -91,12 +92,15 @@ std::uint64_t Peers::network_bytes() const {
 }
 
 std::string Peers::describe_paths(const Call& call) const {
-  std::map<Rank, const Endpoint*> peers;
-  for (const Contact* contact : call.in) peers.emplace(contact->rank, contact->endpoint);
-  for (const Contact* contact : call.out) peers.emplace(contact->rank, contact->endpoint);
+  std::map<Rank, const Contact*> peers;
+  for (const Contact* contact : call.in) peers.emplace(contact->rank, contact);
+  for (const Contact* contact : call.out) peers.emplace(contact->rank, contact);
   std::string text;
-  for (const auto& [rank, endpoint] : peers)
-    text += fmt::format("  rank {}: {}\n", rank, interface_.path_to(*endpoint));
+  for (const auto& [rank, contact] : peers) {
+    const std::string gpus = describe_gpu_path(*contact);
+    text += fmt::format("  rank {}: {}{}{}\n", rank, interface_.path_to(*contact->endpoint),
+                        gpus.empty() ? "" : "; ", gpus);
+  }
   return text;
 }
 

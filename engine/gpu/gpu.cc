@@ -88,6 +88,16 @@ std::string describe_gpu_memory() {
                     counts.bytes_in >> 20, counts.launches, counts.pinned_bytes >> 20);
 }
 
+std::string describe_gpu_path(const Contact& peer) {
+  const std::optional<GpuMemory> gpu = gpu_for_peers();
+  if (!gpu || !peer.endpoint->shares_memory()) return "";
+  const std::shared_ptr<const PeerHeap> heap = heap_of(peer);
+  if (heap == nullptr) return "";
+  const Status read = is_read_by(*gpu, *heap);
+  return read.ok() ? fmt::format("reads GPU {} (CUDA IPC)", gpu->device)
+                   : fmt::format("reads no memory of GPUs here: {}", read.text());
+}
+
 Status check_host_memory(std::string_view what, const void* pointer) {
   WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(pointer));
   if (!gpu) return {};

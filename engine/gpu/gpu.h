@@ -139,6 +139,10 @@ struct GpuUsage {
 // For people, how memory of GPUs has travelled so far; empty: there was none.
 [[nodiscard]] std::string describe_gpu_memory();
 
+// For people, whether the peer reads memory of this process's GPUs where it is; empty: none was used yet, or
+// the peer is on another machine.
+[[nodiscard]] std::string describe_gpu_path(const Contact& peer);
+
 // ok, or an error that names an operand in memory of a GPU, for what takes host memory alone.
 [[nodiscard]] Status check_host_memory(std::string_view what, const void* pointer);
 

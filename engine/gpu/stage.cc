@@ -41,16 +41,16 @@ bool has_result(const Request& request, Rank rank) {
   }
 }
 
-std::shared_ptr<const PeerHeap> heap_of(const Contact& contact) {
-  const std::byte* const begin = contact.endpoint->view({PieceForm::view, 0, 1});
-  return begin == nullptr ? nullptr : PeerHeap::around(begin, 1);
-}
-
 bool are_over(const std::vector<std::unique_ptr<GpuMark>>& marks) {
   return std::ranges::all_of(marks, [](const auto& mark) { return mark->is_over(); });
 }
 
 }  // namespace
+
+std::shared_ptr<const PeerHeap> heap_of(const Contact& contact) {
+  const std::byte* const begin = contact.endpoint->view({PieceForm::view, 0, 1});
+  return begin == nullptr ? nullptr : PeerHeap::around(begin, 1);
+}
 
 Status Stage::find(std::span<Request> requests) {
   stream_ = requests.front().stream;

@@ -17,6 +17,9 @@
 
 namespace weft {
 
+// The peer's heap, if it shares memory with this rank.
+[[nodiscard]] std::shared_ptr<const PeerHeap> heap_of(const Contact& contact);
+
 // The memory of an operand.
 struct Span {
   std::byte* data = nullptr;

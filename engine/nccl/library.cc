@@ -25,13 +25,13 @@ Loaded load() {
                     .find("ncclGetErrorString", to.error_text)
                     .find("ncclAllReduce", to.allreduce)
                     .find("ncclBroadcast", to.broadcast)
-                    .status("NCCL");
+                    .status("loading");
   if (!made.status.ok()) return made;
   if (to.get_version(&to.version) != kSuccess) to.version = 0;
   if (to.version < kLeastVersion || to.version >= kNextMajor) {
     made.status =
         Status(Code::unavailable,
-               fmt::format("NCCL: {} has version {}; Weft knows {} and newer ones of NCCL 2", kFile,
+               fmt::format("{} has version {}; Weft knows {} and newer ones of NCCL 2", kFile,
                            version_text(to.version), version_text(kLeastVersion)));
   }
   return made;

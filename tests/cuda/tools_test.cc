@@ -119,6 +119,7 @@ TEST(GpuTools, RanksReadEachOthersGpus) {
     ASSERT_EQ(ran.exit_status, 0) << operation << (ran.errors.empty() ? "" : ran.errors[0]);
     EXPECT_TRUE(mentions(ran.errors, "operations where it is (CUDA IPC)")) << operation;
     EXPECT_FALSE(mentions(ran.errors, ": 0 operations where it is")) << operation;
+    EXPECT_TRUE(mentions(ran.errors, "; reads GPU 0 (CUDA IPC)")) << operation;
   }
 }
 
@@ -131,6 +132,7 @@ TEST(GpuTools, WhereIpcIsShutBlocksAreUsedAndSayWhy) {
   if (mentions(shut.errors, "sums are the host's")) GTEST_SKIP() << "built without nvcc";
   EXPECT_TRUE(mentions(shut.errors, "0 operations where it is"));
   EXPECT_TRUE(mentions(shut.errors, "the peer's process cannot map its memory (CUDA IPC)"));
+  EXPECT_TRUE(mentions(shut.errors, "; reads no memory of GPUs here: GPU 0: "));
   const Ran off = run_line(kTwin + "WEFT_GPU_IPC=off" + operation);
   ASSERT_EQ(off.exit_status, 0) << (off.errors.empty() ? "" : off.errors[0]);
   EXPECT_TRUE(mentions(off.errors, "WEFT_GPU_IPC is off"));

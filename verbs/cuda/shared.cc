@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -71,7 +72,8 @@ constexpr std::uintptr_t kLargePage = std::uintptr_t{2}
 struct Sharing {
   std::mutex mutex;
   Board* board = nullptr;
-  std::map<int, Result<Offered>> offered;  // by device
+  std::atomic<const Board*> shown{nullptr};  // the same, without the mutex
+  std::map<int, Result<Offered>> offered;    // by device
   std::array<Exported, Board::kExports> exported;
   std::uint64_t next_id = 1;
   std::map<ImportKey, Imported> imported;
@@ -90,6 +92,7 @@ Status take_board(Sharing& all) {
   if (all.board != nullptr) return {};
   WEFT_ASSIGN(std::byte * memory, heap_board());
   all.board = reinterpret_cast<Board*>(memory);  // zero, as a new one
+  all.shown.store(all.board, std::memory_order_release);
   return {};
 }
 
@@ -207,9 +210,7 @@ bool has_peer_access(const Driver& driver, const GpuMemory& reader, const GpuMem
 }
 
 const Board* own_board() {
-  Sharing& all = sharing();
-  const std::lock_guard lock(all.mutex);
-  return all.board;
+  return sharing().shown.load(std::memory_order_acquire);
 }
 
 // The heap around the address, its board, and the entry that has the bytes.
