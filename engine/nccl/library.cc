@@ -29,10 +29,9 @@ Loaded load() {
   if (!made.status.ok()) return made;
   if (to.get_version(&to.version) != kSuccess) to.version = 0;
   if (to.version < kLeastVersion || to.version >= kNextMajor) {
-    made.status =
-        Status(Code::unavailable,
-               fmt::format("{} has version {}; Weft knows {} and newer ones of NCCL 2", kFile,
-                           version_text(to.version), version_text(kLeastVersion)));
+    made.status = Status(Code::unavailable,
+                         fmt::format("{} has version {}; Weft knows {} and newer ones of NCCL 2",
+                                     kFile, version_text(to.version), version_text(kLeastVersion)));
   }
   return made;
 }
