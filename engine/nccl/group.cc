@@ -19,8 +19,8 @@ using nccl::status_of;
 using nccl::UniqueId;
 using nccl::version_text;
 
-// Readiness.
-constexpr std::int64_t kCannot = 0, kCould = 1, kReady = 2;
+// Readiness. With kMust it is NcclUse::on, and counts as that if it is so on all ranks.
+constexpr std::int64_t kCould = 1, kReady = 2, kMust = 3;
 constexpr std::int64_t kUnknownNs = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNsOfMs = 1'000'000;
 // Operations of a kind and size that are measured; NCCL's first one makes connections.
@@ -211,7 +211,8 @@ std::shared_ptr<NcclTurn> NcclGroup::line_up(const NcclJob& job,
       new NcclTurn(shared_from_this(), job, *gpu, std::move(wake)));
   const Times& times = times_[kind_of(job)];
   const auto told = [](std::int64_t ns) { return ns == 0 ? kUnknownNs : ns; };
-  turn->vote_ = {state_ == State::ready ? -kReady : -kCould, told(times.nccl_ns),
+  const std::int64_t ready = use_ == NcclUse::on ? kMust : kReady;
+  turn->vote_ = {state_ == State::ready ? -ready : -kCould, told(times.nccl_ns),
                  told(times.weft_ns)};
   line_.push_back(turn.get());
   return turn;
@@ -246,7 +247,7 @@ NcclTurn::Way NcclGroup::decide(NcclTurn& turn, const NcclTurn::Vote& combined) 
   const bool tries_nccl = times.by_nccl < kTried;
   const bool tries_weft = !tries_nccl && times.by_weft < kTried;
   const bool is_faster = !is_known || combined[1] <= combined[2];
-  const bool takes = use_ == NcclUse::on || tries_nccl || (!tries_weft && is_faster);
+  const bool takes = readiness >= kMust || tries_nccl || (!tries_weft && is_faster);
   ++(takes ? times.by_nccl : times.by_weft);
   return takes ? NcclTurn::Way::nccl : NcclTurn::Way::weft;
 }
@@ -271,6 +272,7 @@ void NcclGroup::forget(const NcclTurn& turn) {
 
 // The mutex is held.
 void NcclGroup::start(const GpuMemory& gpu) {
+  if (is_closing_) return;
   state_ = State::starting;
   Result<Thread> started = start_thread("weft-nccl", [this, gpu] { serve(gpu); });
   if (!started.ok()) return give_up(started.status());

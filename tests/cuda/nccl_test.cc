@@ -204,6 +204,20 @@ TEST_F(Nccl, AutomaticMeasuresBothWays) {
       config(NcclUse::automatic));
 }
 
+// All decide from the same votes.
+TEST_F(Nccl, RanksMayHaveDifferentSettings) {
+  run_job_with(
+      2, [](Rank rank) { return config(rank == 0 ? NcclUse::on : NcclUse::automatic); },
+      [](Context& context) {
+        const OnGpu on(context.rank());
+        ASSERT_NO_FATAL_FAILURE(get_ready(context, on));
+        for (int i = 0; i < 12; ++i) {
+          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+          ASSERT_EQ(on.y.get(), sums_of(2));
+        }
+      });
+}
+
 TEST_F(Nccl, RanksThatShareAGpuDoNotUseIt) {
   run_job(
       2,
