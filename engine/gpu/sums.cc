@@ -97,15 +97,7 @@ Result<Stage::Seen> Stage::see(const GpuMemory& gpu, const Term& term, std::size
     seen.data = there->data;
     seen.is_on_gpu = there->is_for_reader;
     if (there->is_for_reader) return seen;
-    const GpuMemory other{there->device, there->context};
-    WEFT_ASSIGN(seen.copy, PinnedBlock::take(bytes, gpu));
-    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(other));
-    WEFT_RETURN_IF_ERROR(queue->copy_out(seen.copy.data(), there->data, bytes));
-    WEFT_ASSIGN(const std::unique_ptr<GpuMark> mark, queue->mark([] {}));
-    mark->wait();
-    if (!mark->is_over())
-      return Status(Code::system, fmt::format("GPU {} does not end a copy", other.device));
-    WEFT_RETURN_IF_ERROR(mark->status());
+    WEFT_ASSIGN(seen.copy, copy_to_host({there->device, there->context}, there->data, bytes));
     seen.data = seen.copy.data();
     return seen;
   }

@@ -152,6 +152,10 @@ class PinnedBlock {
   std::size_t bytes_ = 0;
 };
 
+// A copy of memory of a GPU. Waits for it.
+[[nodiscard]] Result<PinnedBlock> copy_to_host(const GpuMemory& gpu, const void* memory,
+                                               std::size_t bytes);
+
 // Memory of a GPU that other processes can map. Blocks are kept and used again.
 class DeviceBlock {
  public:

@@ -89,6 +89,18 @@ Result<PinnedBlock> PinnedBlock::take(std::size_t bytes, const GpuMemory& gpu) {
   return block;
 }
 
+Result<PinnedBlock> copy_to_host(const GpuMemory& gpu, const void* memory, std::size_t bytes) {
+  WEFT_ASSIGN(PinnedBlock block, PinnedBlock::take(bytes, gpu));
+  WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(gpu));
+  WEFT_RETURN_IF_ERROR(queue->copy_out(block.data(), memory, bytes));
+  WEFT_ASSIGN(const std::unique_ptr<GpuMark> mark, queue->mark([] {}));
+  mark->wait();
+  if (!mark->is_over())
+    return Status(Code::system, fmt::format("GPU {} does not end a copy", gpu.device));
+  WEFT_RETURN_IF_ERROR(mark->status());
+  return block;
+}
+
 PinnedBlock::~PinnedBlock() {
   if (data_ == nullptr) return;
   Pool& all = pool();

@@ -477,15 +477,8 @@ Status copy_from_behind(std::span<std::byte> to, const std::byte* from) {
     return {};
   }
   WEFT_ASSIGN(const std::optional<Behind> there, behind(*any, from, to.size()));
-  const GpuMemory gpu{there->device, there->context};
-  WEFT_ASSIGN(const PinnedBlock block, PinnedBlock::take(to.size(), gpu));
-  WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(gpu));
-  WEFT_RETURN_IF_ERROR(queue->copy_out(block.data(), there->data, to.size()));
-  WEFT_ASSIGN(const std::unique_ptr<GpuMark> mark, queue->mark([] {}));
-  mark->wait();
-  if (!mark->is_over())
-    return Status(Code::system, fmt::format("GPU {} does not end a copy", gpu.device));
-  WEFT_RETURN_IF_ERROR(mark->status());
+  WEFT_ASSIGN(const PinnedBlock block,
+              copy_to_host({there->device, there->context}, there->data, to.size()));
   std::memcpy(to.data(), block.data(), to.size());
   return {};
 }
