@@ -24,9 +24,8 @@ Status DPsgd::step(const Input& x, const Output& y) {
                                 name(x.type), y.count, name(y.type)));
     }
     if (x.data != y.data) {
-      for (const void* each : {x.data, static_cast<const void*>(y.data)})
-        WEFT_RETURN_IF_ERROR(check_host_memory("D-PSGD, a step without a partner", each));
-      std::memcpy(y.data, x.data, x.count * size_of(x.type));
+      WEFT_RETURN_IF_ERROR(
+          copy_memory(y.data, x.data, x.count * size_of(x.type), context_->config().deadline_ms));
     }
     ++step_;
     return {};

@@ -143,6 +143,11 @@ struct GpuUsage {
 // the peer is on another machine.
 [[nodiscard]] std::string describe_gpu_path(const Contact& peer);
 
+// Copies memory, each end of which may be the host's or a GPU's: behind what is queued in the default
+// streams. Waits for it, at most so long: timed_out.
+[[nodiscard]] Status copy_memory(void* to, const void* from, std::size_t bytes,
+                                 std::int64_t patience_ms);
+
 // ok, or an error that names an operand in memory of a GPU, for what takes host memory alone.
 [[nodiscard]] Status check_host_memory(std::string_view what, const void* pointer);
 
