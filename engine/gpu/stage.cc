@@ -76,8 +76,8 @@ Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const
   std::size_t most = 0;
   for (const Found& each : found_) most = std::max({most, each.x.bytes, each.y.bytes});
   if (!options_.shares) return no("WEFT_GPU_IPC is off, or the operation has a name");
-  if (!combines_) return no("sums are the host's");
   if (in.empty() && out.empty()) return no("there is no peer");
+  if (!combines_) return no("sums are the host's");
   const auto is_far = [](const Contact* peer) { return !peer->endpoint->shares_memory(); };
   const auto far_in = std::ranges::find_if(in, is_far);
   const bool sends_far = std::ranges::any_of(out, is_far);
