@@ -1,7 +1,6 @@
 // dpsgd: a step is the pair_average that the schedule says.
 #include <fmt/core.h>
 
-
 #include "engine/algorithms/algorithms.h"
 #include "engine/gpu/gpu.h"
 
