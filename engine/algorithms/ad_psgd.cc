@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "engine/algorithms/algorithms.h"
-#include "engine/gpu/gpu.h"
+#include "engine/algorithms/host_models.h"
 #include "engine/kernels/kernels.h"
 
 namespace weft {
@@ -131,7 +131,7 @@ Result<AdPsgd> AdPsgd::create(Context& context, const Output& model, const AdPsg
                   fmt::format("AD-PSGD \"{}\": a model of {} cannot be averaged", options.name,
                               name(model.type)));
   }
-  WEFT_RETURN_IF_ERROR(check_host_memory("AD-PSGD", model.data));
+  WEFT_RETURN_IF_ERROR(check_host_models(context, "AD-PSGD", model.data));
   WEFT_ASSIGN(Memory theirs, Memory::allocate(model.count * size_of(model.type)));
   WEFT_ASSIGN(Window window, context.win_create(model, options.name, {.zero_init = true}));
   return AdPsgd(

@@ -12,7 +12,7 @@
 
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/clock.h"
-#include "engine/gpu/gpu.h"
+#include "engine/algorithms/host_models.h"
 #include "engine/kernels/kernels.h"
 
 namespace weft {
@@ -224,7 +224,7 @@ Result<PushSum> PushSum::create(Context& context, const Schedule& schedule, cons
                                schedule.size(), context.size()));
   }
   if (!is_floating(x.type)) return invalid(fmt::format("{} cannot be divided", name(x.type)));
-  WEFT_RETURN_IF_ERROR(check_host_memory("push-sum", x.data));
+  WEFT_RETURN_IF_ERROR(check_host_models(context, "push-sum", x.data));
   const bool is_synchronous = options.lag == 0;
   WEFT_ASSIGN(const Graph graph, window_graph(schedule, is_synchronous));
   if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));

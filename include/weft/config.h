@@ -44,7 +44,7 @@ enum class GpuSums : std::uint8_t {
 };
 enum class NcclUse : std::uint8_t {
   automatic,  // where it was measured to be faster
-  on,         // wherever it can
+  on,         // wherever it can, if all ranks of the machine say so
   off,
 };
 // Which transports a rank opens.

@@ -2,6 +2,7 @@
 // give, and what goes wrong. Ranks are threads; there are two GPUs.
 #include <dlfcn.h>
 
+#include <functional>
 #include <string>
 
 #include "engine/gpu/gpu.h"
@@ -91,117 +92,108 @@ void get_ready(Context& context, const OnGpu& on) {
   FAIL() << context.explain();
 }
 
-TEST_F(Nccl, RunsOperationsOfRanksWithGpusOfTheirOwn) {
+// Two ranks that have the communicator.
+void run_ready(const Config& config, const std::function<void(Context&, const OnGpu&)>& body) {
   run_job(
       2,
-      [](Context& context) {
+      [&](Context& context) {
         const OnGpu on(context.rank());
         ASSERT_NO_FATAL_FAILURE(get_ready(context, on));
-        ASSERT_TRUE(context.barrier().ok());
-        const GpuUsage before = gpu_usage();
-        ASSERT_TRUE(context.barrier().ok());
-        const std::vector<float> sums = sums_of(2);
-        const auto run = [&](const Request& request) {
-          const Status status = context.run(request);
-          ASSERT_TRUE(status.ok()) << status.to_string();
-        };
-        run(on.request(Collective::allreduce));
-        EXPECT_EQ(on.y.get(), sums);
-        run(on.request(Collective::local_allreduce));
-        EXPECT_EQ(on.y.get(), sums);
-        run(on.request(Collective::allreduce, ReduceOp::average));
-        std::vector<float> means = sums;
-        for (float& each : means) each /= 2;
-        EXPECT_EQ(on.y.get(), means);
-        Request broadcast = on.request(Collective::broadcast);
-        broadcast.root = 1;
-        run(broadcast);
-        EXPECT_EQ(on.y.get(), values_of(1));
-        Request in_place = on.request(Collective::allreduce, ReduceOp::max);
-        in_place.output.data = on.x.data();
-        run(in_place);
-        std::vector<float> largest = values_of(0);
-        const std::vector<float> others = values_of(1);
-        for (std::size_t i = 0; i < kCount; ++i) largest[i] = std::max(largest[i], others[i]);
-        EXPECT_EQ(on.x.get(), largest);
-        ASSERT_TRUE(context.barrier().ok());
-        const GpuUsage after = gpu_usage();
-        EXPECT_EQ(after.bytes_out, before.bytes_out);
-        EXPECT_EQ(after.launches, before.launches);
-        EXPECT_EQ(after.with_stand_ins, before.with_stand_ins);
-        ASSERT_TRUE(context.barrier().ok());
+        body(context, on);
       },
-      config());
+      config);
+}
+
+TEST_F(Nccl, RunsOperationsOfRanksWithGpusOfTheirOwn) {
+  run_ready(config(), [](Context& context, const OnGpu& on) {
+    ASSERT_TRUE(context.barrier().ok());
+    const GpuUsage before = gpu_usage();
+    ASSERT_TRUE(context.barrier().ok());
+    const std::vector<float> sums = sums_of(2);
+    const auto run = [&](const Request& request) {
+      const Status status = context.run(request);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+    };
+    run(on.request(Collective::allreduce));
+    EXPECT_EQ(on.y.get(), sums);
+    run(on.request(Collective::local_allreduce));
+    EXPECT_EQ(on.y.get(), sums);
+    run(on.request(Collective::allreduce, ReduceOp::average));
+    std::vector<float> means = sums;
+    for (float& each : means) each /= 2;
+    EXPECT_EQ(on.y.get(), means);
+    Request broadcast = on.request(Collective::broadcast);
+    broadcast.root = 1;
+    run(broadcast);
+    EXPECT_EQ(on.y.get(), values_of(1));
+    Request in_place = on.request(Collective::allreduce, ReduceOp::max);
+    in_place.output.data = on.x.data();
+    run(in_place);
+    std::vector<float> largest = values_of(0);
+    const std::vector<float> others = values_of(1);
+    for (std::size_t i = 0; i < kCount; ++i) largest[i] = std::max(largest[i], others[i]);
+    EXPECT_EQ(on.x.get(), largest);
+    ASSERT_TRUE(context.barrier().ok());
+    const GpuUsage after = gpu_usage();
+    EXPECT_EQ(after.bytes_out, before.bytes_out);
+    EXPECT_EQ(after.launches, before.launches);
+    EXPECT_EQ(after.with_stand_ins, before.with_stand_ins);
+    ASSERT_TRUE(context.barrier().ok());
+  });
 }
 
 TEST_F(Nccl, AnEndOnTheHostTakesAnotherWay) {
-  run_job(
-      2,
-      [](Context& context) {
-        const OnGpu on(context.rank());
-        ASSERT_NO_FATAL_FAILURE(get_ready(context, on));
-        std::vector<float> x = values_of(context.rank()), y(kCount);
-        Request mixed = on.request(Collective::allreduce);
-        if (context.rank() == 1) {
-          mixed.input = in(x.data(), kCount);
-          mixed.output = out(y.data(), kCount);
-        }
-        for (int i = 0; i < 3; ++i) {
-          const Status status = context.run(mixed);
-          ASSERT_TRUE(status.ok()) << status.to_string();
-          EXPECT_EQ(context.rank() == 1 ? y : on.y.get(), sums_of(2));
-          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
-        }
-      },
-      config());
+  run_ready(config(), [](Context& context, const OnGpu& on) {
+    std::vector<float> x = values_of(context.rank()), y(kCount);
+    Request mixed = on.request(Collective::allreduce);
+    if (context.rank() == 1) {
+      mixed.input = in(x.data(), kCount);
+      mixed.output = out(y.data(), kCount);
+    }
+    for (int i = 0; i < 3; ++i) {
+      const Status status = context.run(mixed);
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_EQ(context.rank() == 1 ? y : on.y.get(), sums_of(2));
+      ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+    }
+  });
 }
 
 // Ranks begin operations on streams of their own, of which one goes before the other.
 TEST_F(Nccl, StartedOperationsBeginInOneOrder) {
   launch_slowly_(3);
-  run_job(
-      2,
-      [this](Context& context) {
-        const OnGpu ready(context.rank());
-        ASSERT_NO_FATAL_FAILURE(get_ready(context, ready));
-        std::vector<std::unique_ptr<OnGpu>> all;
-        std::vector<Handle> handles;
-        for (int i = 0; i < 4; ++i) {
-          all.push_back(std::make_unique<OnGpu>(context.rank()));
-          Request request = all.back()->request(Collective::allreduce);
-          request.stream = Stream{twin.stream(context.rank())};
-          if (i % 2 == 1) {
-            request.collective = Collective::broadcast;
-            request.root = 0;
-          }
-          Result<Handle> handle = context.start(request);
-          ASSERT_TRUE(handle.ok()) << handle.status().to_string();
-          handles.push_back(*std::move(handle));
-        }
-        for (int i = 3; i >= 0; --i) {
-          const Status status = handles[static_cast<std::size_t>(i)].wait();
-          ASSERT_TRUE(status.ok()) << status.to_string();
-          EXPECT_EQ(all[static_cast<std::size_t>(i)]->y.get(),
-                    i % 2 == 1 ? values_of(0) : sums_of(2));
-        }
-      },
-      config());
+  run_ready(config(), [this](Context& context, const OnGpu&) {
+    std::vector<std::unique_ptr<OnGpu>> all;
+    std::vector<Handle> handles;
+    for (int i = 0; i < 4; ++i) {
+      all.push_back(std::make_unique<OnGpu>(context.rank()));
+      Request request = all.back()->request(Collective::allreduce);
+      request.stream = Stream{twin.stream(context.rank())};
+      if (i % 2 == 1) {
+        request.collective = Collective::broadcast;
+        request.root = 0;
+      }
+      Result<Handle> handle = context.start(request);
+      ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+      handles.push_back(*std::move(handle));
+    }
+    for (int i = 3; i >= 0; --i) {
+      const Status status = handles[static_cast<std::size_t>(i)].wait();
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_EQ(all[static_cast<std::size_t>(i)]->y.get(), i % 2 == 1 ? values_of(0) : sums_of(2));
+    }
+  });
 }
 
 TEST_F(Nccl, AutomaticMeasuresBothWays) {
-  run_job(
-      2,
-      [](Context& context) {
-        const OnGpu on(context.rank());
-        ASSERT_NO_FATAL_FAILURE(get_ready(context, on));
-        for (int i = 0; i < 12; ++i) {
-          ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
-          ASSERT_EQ(on.y.get(), sums_of(2));
-        }
-        EXPECT_TRUE(says(context, "allreduce of 1024 KiB and more: ")) << context.explain();
-        EXPECT_TRUE(says(context, "us, by Weft ")) << context.explain();
-      },
-      config(NcclUse::automatic));
+  run_ready(config(NcclUse::automatic), [](Context& context, const OnGpu& on) {
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_TRUE(context.run(on.request(Collective::allreduce)).ok());
+      ASSERT_EQ(on.y.get(), sums_of(2));
+    }
+    EXPECT_TRUE(says(context, "allreduce of 1024 KiB and more: ")) << context.explain();
+    EXPECT_TRUE(says(context, "us, by Weft ")) << context.explain();
+  });
 }
 
 // All decide from the same votes.

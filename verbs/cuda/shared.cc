@@ -2,6 +2,7 @@
 #include "verbs/cuda/shared.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -65,8 +66,8 @@ struct Imported {
 // A peer's heap, its place on its board, and a context here.
 using ImportKey = std::tuple<std::uint64_t, std::uint32_t, void*>;
 
-constexpr std::uintptr_t kLargePage = std::uintptr_t{2}
-                                      << 20;  // as reserve_heap_addresses() aligns
+// As reserve_heap_addresses() aligns.
+constexpr std::uintptr_t kLargePage = std::uintptr_t{2} << 20;
 
 // Never destroyed, as pinned blocks.
 struct Sharing {
@@ -439,7 +440,7 @@ Status is_read_by(const GpuMemory& gpu, const PeerHeap& peer) {
 
 std::optional<ForDevices> pages_behind(const void* address, std::size_t bytes) {
   constexpr int kDmaBuf = 1;
-  constexpr std::uint64_t kPage = 4096;
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   if (!is_cuda_loaded()) return std::nullopt;
   const std::uint64_t begin = heap_offset(address, bytes);
   if (begin == kNotInHeap) return std::nullopt;
@@ -448,8 +449,8 @@ std::optional<ForDevices> pages_behind(const void* address, std::size_t bytes) {
   if (all.board == nullptr) return std::nullopt;
   for (const Board::Entry& each : all.board->entries) {
     const Board::Meaning entry = each.get();
-    const std::uint64_t first = entry.begin / kPage * kPage;
-    const std::uint64_t last = (entry.begin + entry.bytes + kPage - 1) / kPage * kPage;
+    const std::uint64_t first = entry.begin / page * page;
+    const std::uint64_t last = (entry.begin + entry.bytes + page - 1) / page * page;
     if (entry.begin == 0 || begin < first || begin + bytes > last) continue;
     ForDevices found;
     const cuda::Pointer pointer = entry.pointer - entry.begin + begin;
