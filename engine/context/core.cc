@@ -209,15 +209,26 @@ Status Context::Core::admit(const std::shared_ptr<PendingOperation>& operation) 
   return {};
 }
 
-Status Context::Core::bind(const Request& request, PendingOperation& operation, Voting voting) {
+StageOptions Context::Core::stage_options() const {
+  StageOptions options;
+  options.sums = config_.gpu_sums;
+  options.shares = config_.gpu_ipc;
+  options.lends = config_.gpu_rdma;
+  options.deadline_ms = config_.deadline_ms;
+  return options;
+}
+
+Status Context::Core::bind(const Request& request, PendingOperation& operation,
+                           const Binding& how) {
   if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.invocation);
   std::optional<NcclJob> job;
-  if (voting == Voting::yes) {
+  if (how.may_vote) {
     WEFT_ASSIGN(job, nccl_.job_of(request));
   }
   Request staged = request;
-  const StageOptions options{HoldsStream::yes, config_.gpu_sums,    config_.gpu_ipc,
-                             config_.gpu_rdma, config_.deadline_ms, job.has_value()};
+  StageOptions options = stage_options();
+  options.may_take_turn = job.has_value();
+  options.is_there = how.is_there;
   WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
               find_gpu_operands({&staged, 1}, config_.rank, options, bell_));
   Invocation& invocation = operation.invocation;
@@ -266,7 +277,7 @@ Status Context::Core::run(const Request& request) {
     if (last_requests_.repeats(next, request, plans_.generation())) return lane_.repeat(next);
   }
   std::shared_ptr<PendingOperation> operation = lane_.blocking_operation();
-  if (Status status = bind(request, *operation); !status.ok()) {
+  if (Status status = bind(request, *operation, {}); !status.ok()) {
     lane_.keep(std::move(operation));
     return status;
   }
@@ -288,7 +299,7 @@ Result<Handle> Context::Core::start(const Request& request) {
   const Lane::Hold hold(lane_);
   if (has_failed()) return lane_.failure();
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
-  WEFT_RETURN_IF_ERROR(bind(request, *operation));
+  WEFT_RETURN_IF_ERROR(bind(request, *operation, {}));
   WEFT_RETURN_IF_ERROR(admit(operation));
   lane_.leave();
   return Handle(std::move(operation));
@@ -307,7 +318,7 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
     status = lane_.repeat_until_ns(next, end_ns, shared_lane(), operation);
   } else {
     operation = Lane::new_operation(shared_lane());
-    WEFT_RETURN_IF_ERROR(bind(request, *operation));
+    WEFT_RETURN_IF_ERROR(bind(request, *operation, {}));
     WEFT_RETURN_IF_ERROR(admit(operation));
     if (is_free && !operation->is_in_parts && operation->stage == nullptr &&
         operation->keeps == nullptr && !is_of_some_ranks(request.collective))
@@ -323,10 +334,11 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
 }
 
 Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& request,
-                                                               std::size_t piece_bytes) {
+                                                               std::size_t piece_bytes,
+                                                               bool may_vote) {
   if (has_failed()) return lane_.failure();
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
-  WEFT_RETURN_IF_ERROR(bind(request, *operation, Voting::no));
+  WEFT_RETURN_IF_ERROR(bind(request, *operation, {.may_vote = may_vote, .is_there = true}));
   operation->invocation.call.piece_bytes = piece_bytes;
   WEFT_RETURN_IF_ERROR(admit(operation));
   return operation;

@@ -88,12 +88,15 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
   // token: reads and sends mail.
   [[nodiscard]] Mail& mail() { return *mail_; }
-  [[nodiscard]] Result<Endpoint*> endpoint_of(Rank rank);  // token
   // token: lets ranks that have connected lately write to this one.
   void hear_all();
-  // token: begins an operation, which the caller does not wait for.
+  // token: begins an operation, which the caller does not wait for. What it reads is there already.
   [[nodiscard]] Result<std::shared_ptr<PendingOperation>> begin(const Request& request,
-                                                                std::size_t piece_bytes = 0);
+                                                                std::size_t piece_bytes,
+                                                                bool may_vote);
+  [[nodiscard]] Result<Contact*> contact(Rank rank) { return peers_.contact(rank); }  // token
+  // Of operations on memory of GPUs.
+  [[nodiscard]] StageOptions stage_options() const;
   // token: ends the context with this error.
   void fail(const Status& why) { failures_.fail(why); }
   // For operands in memory of GPUs, whose place blocks take. any thread
@@ -103,6 +106,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
 
  private:
   enum class Extra : std::uint8_t { none, mail };
+  [[nodiscard]] Result<Endpoint*> endpoint_of(Rank rank);
 
   Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
        const LaneOptions& lane, Ways ways, std::size_t most_lanes, Extra extra);
@@ -118,8 +122,11 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // Cuts the operation if it is large, and starts it on all lanes.
   Status admit(const std::shared_ptr<PendingOperation>& operation);
   // Puts blocks in the place of memory of GPUs, and binds the request to the operation.
-  enum class Voting : bool { no, yes };
-  Status bind(const Request& request, PendingOperation& operation, Voting voting = Voting::yes);
+  struct Binding {
+    bool may_vote = true;   // on NCCL
+    bool is_there = false;  // the operands can be used at once
+  };
+  Status bind(const Request& request, PendingOperation& operation, const Binding& how);
   // Starts the vote on whether the operation runs by NCCL. `stage`: null if its operands are on the
   // host.
   Status vote(const NcclJob& job, GpuStage* stage, PendingOperation& operation);

@@ -28,6 +28,7 @@ class CoreHost final : public NamedHost {
   }
   [[nodiscard]] std::string metric_labels() const override { return core_->metric_labels(); }
   [[nodiscard]] const std::shared_ptr<GpuBell>& bell() override { return core_->bell(); }
+  [[nodiscard]] StageOptions stage_options() const override { return core_->stage_options(); }
   [[nodiscard]] Trace& trace() override { return core_->trace(); }
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }
 
@@ -48,9 +49,9 @@ class CoreHost final : public NamedHost {
     lane->attend(nullptr);
   }
 
-  Result<std::shared_ptr<PendingOperation>> begin(const Request& request,
-                                                  std::size_t piece_bytes) override {
-    return core_->begin(request, piece_bytes);
+  Result<std::shared_ptr<PendingOperation>> begin(const Request& request, std::size_t piece_bytes,
+                                                  bool may_vote) override {
+    return core_->begin(request, piece_bytes, may_vote);
   }
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
     scratch_.assign(1, static_cast<std::byte>(letter));
@@ -63,9 +64,9 @@ class CoreHost final : public NamedHost {
     if (!core_->mail().failure().ok()) core_->fail(core_->mail().failure());
     return moved;
   }
-  Endpoint* shared_with(Rank rank) override {
-    const Result<Endpoint*> endpoint = core_->endpoint_of(rank);
-    return endpoint.ok() && (*endpoint)->shares_memory() ? *endpoint : nullptr;
+  Contact* shared_with(Rank rank) override {
+    const Result<Contact*> contact = core_->contact(rank);
+    return contact.ok() && (*contact)->endpoint->shares_memory() ? *contact : nullptr;
   }
   RemoteBuffer describe(const void* data, std::size_t bytes) override {
     return core_->shared_lane()->interface().describe(data, bytes);

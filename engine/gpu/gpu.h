@@ -75,6 +75,9 @@ struct StageOptions {
   bool lends = true;                  // network interfaces may read them (Config::gpu_rdma)
   std::int64_t deadline_ms = 60'000;  // after which no stream is held any more
   bool may_take_turn = false;         // take_turn() follows begin()
+  // Smaller operations go through blocks: starting kernels on all ranks takes longer (docs/gpu.md).
+  std::size_t least = std::size_t{1} << 20;
+  bool is_there = false;  // the operands can be used at once, whatever streams have
 };
 
 // Whether an operand could be memory of a GPU: something has loaded the driver.
@@ -83,14 +86,24 @@ struct StageOptions {
 // The operands of an operation, or of a group of them, that are memory of GPUs.
 class GpuStage : public OperandStage {
  public:
+  // The operation is behind what is queued in its stream now. Else begin() and leave() do this.
+  //
+  // invalid_argument: the stream is being captured into a graph. unavailable: kernels were asked for
+  // and there are none.
+  virtual Status follow() = 0;
   // Puts stand-ins or blocks in the place of these operands, in the requests that find() was called
   // with, and begins to copy what has to be copied. The operation exchanges messages with the ranks
-  // of `in` and `out`. They live as long as the stage.
-  //
-  // invalid_argument: the stream is being captured into a graph. exhausted: memory cannot be pinned.
-  // unavailable: kernels were asked for and there are none.
+  // of `in` and `out`. They live as long as the stage. Errors of follow(), and exhausted: memory cannot
+  // be pinned.
   virtual Status begin(std::span<Request> requests, std::span<Contact* const> in,
                        std::span<Contact* const> out) = 0;
+  // The same, but operands of large requests stay where they are, for operations that take memory of
+  // GPUs themselves: those wait only until the gate opens.
+  virtual Status leave(std::span<Request> requests) = 0;
+  // Whether no request has StageOptions::least bytes.
+  [[nodiscard]] virtual bool is_small() const = 0;
+  // Where the first input is on its GPU, if a stand-in is in its place. Null: it has a block.
+  [[nodiscard]] virtual const void* input_on_gpu() const = 0;
   // The GPU whose memory all operands of the operation are; nothing: there is no such one.
   [[nodiscard]] virtual std::optional<GpuMemory> only_gpu() const = 0;
   // How to know when something is over, for turns.

@@ -10,9 +10,6 @@
 namespace weft {
 namespace {
 
-// A smaller operation goes through blocks: starting kernels on all ranks takes longer (docs/gpu.md).
-constexpr std::size_t kLeastShared = std::size_t{1} << 20;
-
 Span span_of(const Input& x) {
   // The engine never writes to an input; Span is for both kinds.
   return {const_cast<std::byte*>(static_cast<const std::byte*>(x.data)), x.count * size_of(x.type)};
@@ -40,6 +37,8 @@ bool has_result(const Request& request, Rank rank) {
       return true;
   }
 }
+
+constexpr const char* kSmall = "the operation is small";
 
 bool are_over(const std::vector<std::unique_ptr<GpuMark>>& marks) {
   return std::ranges::all_of(marks, [](const auto& mark) { return mark->is_over(); });
@@ -73,9 +72,8 @@ Status Stage::find(std::span<Request> requests) {
 
 Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const> out) const {
   const auto no = [](std::string text) { return Status(Code::unavailable, std::move(text)); };
-  std::size_t most = 0;
-  for (const Found& each : found_) most = std::max({most, each.x.bytes, each.y.bytes});
-  if (!options_.shares) return no("WEFT_GPU_IPC is off, or the operation has a name");
+  if (!options_.shares) return no("WEFT_GPU_IPC is off");
+  if (leaves_) return no(kSmall);
   if (in.empty() && out.empty()) return no("there is no peer");
   if (!combines_) return no("sums are the host's");
   const auto is_far = [](const Contact* peer) { return !peer->endpoint->shares_memory(); };
@@ -96,20 +94,30 @@ Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const
       }
     }
   }
-  if (most < kLeastShared) return no("the operation is small");
+  if (is_small()) return no(kSmall);
   return {};
 }
 
-Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
-                    std::span<Contact* const> out) {
+bool Stage::is_small() const {
+  return std::ranges::none_of(found_,
+                              [this](const Found& each) { return each.bytes() >= options_.least; });
+}
+
+// The sums are of the GPU that has the result; a rank without one may be told to send.
+Status Stage::find_kernels() {
   for (const Found& each : found_) {
-    // The sums are of the GPU that has the result; a rank without one may be told to send.
     const std::optional<GpuMemory>& gpu = each.gpu_y ? each.gpu_y : each.gpu_x;
     if (options_.sums == GpuSums::host) break;
     const Status kernels = GpuKernels::of(*gpu).status();
     if (!kernels.ok() && options_.sums == GpuSums::gpu) return kernels;
     combines_ = kernels.ok();
   }
+  return {};
+}
+
+Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
+                    std::span<Contact* const> out) {
+  WEFT_RETURN_IF_ERROR(follow());
   if (combines_ && options_.shares) {
     for (const Found& each : found_)
       for (const auto& gpu : {each.gpu_x, each.gpu_y})
@@ -131,11 +139,15 @@ Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
     WEFT_RETURN_IF_ERROR(place_all(requests));
   }
   written_.resize(outputs_.size());
-  WEFT_RETURN_IF_ERROR(follow_stream());
   for (Request& each : requests) each.stream.reset();  // the stage follows it
   if (options_.may_take_turn) return {};
   WEFT_RETURN_IF_ERROR(begin_inputs());
   return hold_stream();
+}
+
+Status Stage::leave(std::span<Request> requests) {
+  leaves_ = true;
+  return begin(requests, {}, {});
 }
 
 // A later step may send parts of the output, and scratch, which is as the rest.
@@ -168,10 +180,15 @@ Status Stage::place_all(std::span<Request> requests) {
 }
 
 Status Stage::place(Request& request, const Found& found) {
+  if (stays(found)) {
+    request.input.data = found.x.data;
+    return {};
+  }
   if (found.is_shifted) return place_both(request, found);
   if (found.gpu_x) {
     const bool is_in_place = found.gpu_y && found.x.data == found.y.data;
-    WEFT_ASSIGN(const GpuOperand x, place_input(*found.gpu_x, found.x, is_in_place));
+    WEFT_ASSIGN(GpuOperand x, place_input(*found.gpu_x, found.x, is_in_place));
+    x.follower = found.follower;
     inputs_.push_back(x);
     request.input.data = x.here;
   }
@@ -225,7 +242,7 @@ Status Stage::place_both(Request& request, const Found& found) {
   const auto part = [&](const Span& span) {
     const auto offset = span.data - begin;
     return GpuOperand{made.gpu, span, made.here + offset,
-                      made.device == nullptr ? nullptr : made.device + offset};
+                      made.device == nullptr ? nullptr : made.device + offset, found.follower};
   };
   inputs_.push_back(part(x));
   if (found.has_result) outputs_.push_back(part(y));
@@ -263,32 +280,56 @@ Status Stage::mark(GpuQueue& queue, Marks& marks) {
 }
 
 // What is queued in the stream from now on does not hold the operation up.
-Status Stage::follow_stream() {
+Status Stage::follow() {
+  if (std::exchange(is_behind_, true)) return {};
+  WEFT_RETURN_IF_ERROR(find_kernels());
   const GpuMemory first = found_.front().gpu_x ? *found_.front().gpu_x : *found_.front().gpu_y;
-  for (const auto* operands : {&inputs_, &outputs_})
-    for (const GpuOperand& each : *operands) WEFT_RETURN_IF_ERROR(GpuQueue::prepare(each.gpu));
+  for (const Found& each : found_)
+    for (const auto& gpu : {each.gpu_x, each.gpu_y})
+      if (gpu) WEFT_RETURN_IF_ERROR(GpuQueue::prepare(*gpu));
   if (stream_ && options_.holds == HoldsStream::yes) {
     // The operation has its own deadline, which comes first.
     constexpr std::int64_t kNsOfMs = 1'000'000, kLaterNs = 1'000 * kNsOfMs;
     WEFT_ASSIGN(gate_, make_gpu_gate(first, now_ns() + options_.deadline_ms * kNsOfMs + kLaterNs));
   }
   const Stream behind = stream_.value_or(Stream{});
-  const auto follow = [&](const GpuMemory& gpu) -> Status {
+  const auto follow = [&](const GpuMemory& gpu) -> Result<std::shared_ptr<GpuQueue>> {
+    if (options_.is_there) return GpuQueue::free_of(gpu);
     WEFT_ASSIGN(std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(gpu, behind));
     WEFT_RETURN_IF_ERROR(queue->wait_for(behind));
-    followers_.push_back(std::move(queue));
-    return {};
+    return queue;
   };
-  for (const GpuOperand& x : inputs_) WEFT_RETURN_IF_ERROR(follow(x.gpu));
-  return inputs_.empty() ? follow(first) : Status();  // the stream may still use the output
+  bool has_input = false;
+  for (Found& each : found_) {
+    if (!each.gpu_x) continue;
+    has_input = true;
+    WEFT_ASSIGN(each.follower, follow(*each.gpu_x));
+  }
+  if (has_input) return {};
+  WEFT_ASSIGN(found_.front().follower, follow(first));  // the stream may still use the output
+  return {};
 }
 
 Status Stage::begin_inputs() {
-  note_way(stand_ins_status_);
-  if (inputs_.empty()) return mark(*followers_.front(), ins_);
+  if (!std::ranges::all_of(found_, [this](const Found& each) { return stays(each); }))
+    note_way(stand_ins_status_);
+  for (const Found& each : found_) {
+    const bool is_placed = each.gpu_x && !stays(each);
+    if (each.follower != nullptr && !is_placed) WEFT_RETURN_IF_ERROR(mark(*each.follower, ins_));
+  }
+  std::vector<bool> is_packed(inputs_.size());
+  for (Packed& each : find_packed(inputs_)) {
+    each.queue = inputs_[each.operands.front()].follower;
+    WEFT_RETURN_IF_ERROR(copy_packed(each, true));
+    for (const std::size_t operand : each.operands) {
+      is_packed[operand] = true;
+      parts_.push_back({inputs_[operand].span(), ins_.size() - 1});
+    }
+  }
   for (std::size_t each = 0; each < inputs_.size(); ++each) {
     const GpuOperand& x = inputs_[each];
-    GpuQueue& queue = *followers_[each];
+    GpuQueue& queue = *x.follower;
+    if (is_packed[each]) continue;
     if (x.device == nullptr) {
       WEFT_RETURN_IF_ERROR(copy_out(queue, x));
       continue;
@@ -298,6 +339,38 @@ Status Stage::begin_inputs() {
     WEFT_RETURN_IF_ERROR(mark(queue, ins_));
   }
   return {};
+}
+
+// A copy of its own for each would cost more than the bytes. They lie in blocks, on one GPU each time, and
+// its kernels reach those.
+std::vector<Stage::Packed> Stage::find_packed(const std::vector<GpuOperand>& operands) const {
+  constexpr std::size_t kMostBytes = std::size_t{256} << 10, kFew = 4;
+  std::vector<Packed> found;
+  for (std::size_t each = 0; combines_ && each < operands.size(); ++each) {
+    const GpuOperand& operand = operands[each];
+    if (operand.device != nullptr || operand.there.bytes > kMostBytes) continue;
+    if (gpu_view(operand.gpu, operand.here, operand.there.bytes) == nullptr) continue;
+    auto at = std::ranges::find_if(
+        found, [&](const Packed& packed) { return packed.gpu.context == operand.gpu.context; });
+    if (at == found.end()) at = found.insert(at, {operand.gpu, nullptr, {}});
+    at->operands.push_back(each);
+  }
+  std::erase_if(found, [](const Packed& packed) { return packed.operands.size() < kFew; });
+  return found;
+}
+
+Status Stage::copy_packed(const Packed& packed, bool is_input) {
+  std::vector<GpuKernels::Copy> copies;
+  for (const std::size_t each : packed.operands) {
+    const GpuOperand& operand = (is_input ? inputs_ : outputs_)[each];
+    const std::size_t bytes = operand.there.bytes;
+    void* const block = const_cast<void*>(gpu_view(packed.gpu, operand.here, bytes));
+    void* const tensor = operand.there.data;
+    copies.push_back({is_input ? tensor : block, is_input ? block : tensor, bytes});
+  }
+  WEFT_ASSIGN(const GpuKernels* kernels, GpuKernels::of(packed.gpu));
+  WEFT_RETURN_IF_ERROR(kernels->copy(*packed.queue, copies));
+  return mark(*packed.queue, is_input ? ins_ : outs_);
 }
 
 std::optional<GpuMemory> Stage::only_gpu() const {
@@ -315,7 +388,7 @@ Status Stage::take_turn(std::shared_ptr<NcclTurn> turn, std::function<void(NcclT
   }
   turn_ = std::move(turn);
   count_ = std::move(count);
-  WEFT_RETURN_IF_ERROR(turn_->follow(stream_.value_or(Stream{})));
+  if (!options_.is_there) WEFT_RETURN_IF_ERROR(turn_->follow(stream_.value_or(Stream{})));
   return hold_stream();
 }
 
@@ -354,21 +427,32 @@ Status Stage::copy_out(GpuQueue& queue, const GpuOperand& x) {
 }
 
 Status Stage::begin_outputs() {
+  std::vector<bool> is_packed(outputs_.size());
+  for (Packed& each : find_packed(outputs_)) {
+    WEFT_ASSIGN(each.queue, GpuQueue::into(each.gpu));
+    WEFT_RETURN_IF_ERROR(copy_packed(each, false));
+    for (const std::size_t operand : each.operands) is_packed[operand] = true;
+  }
   for (std::size_t each = 0; each < outputs_.size(); ++each) {
     const GpuOperand& y = outputs_[each];
-    if (y.device == y.there.data) continue;
+    if (y.device == y.there.data || is_packed[each]) continue;
     WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(y.gpu));
     if (y.device != nullptr) {
       WEFT_RETURN_IF_ERROR(queue->copy_inside(y.there.data, y.device, y.there.bytes));
     } else {
-      WEFT_RETURN_IF_ERROR(
-          written_[each].for_the_rest(y.there.bytes, [&](std::size_t begin, std::size_t bytes) {
-            return queue->copy_in(y.there.data + begin, y.here + begin, bytes);
-          }));
+      WEFT_RETURN_IF_ERROR(copy_in(*queue, each));
     }
     WEFT_RETURN_IF_ERROR(mark(*queue, outs_));
   }
   return {};
+}
+
+// What a GPU has not written itself.
+Status Stage::copy_in(GpuQueue& queue, std::size_t output) {
+  const GpuOperand& y = outputs_[output];
+  return written_[output].for_the_rest(y.there.bytes, [&](std::size_t begin, std::size_t bytes) {
+    return queue.copy_in(y.there.data + begin, y.here + begin, bytes);
+  });
 }
 
 // Several lanes may ask.

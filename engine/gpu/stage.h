@@ -42,6 +42,7 @@ struct GpuOperand {
   // With a stand-in: where the operation's data are on the GPU, the caller's memory or a block of
   // ours. Else null: `here` is pinned.
   std::byte* device = nullptr;
+  std::shared_ptr<GpuQueue> follower = {};  // of an input: behind what the stream has
 
   [[nodiscard]] Span span() const { return {here, there.bytes}; }
   // The caller's memory in whose place this part is.
@@ -77,8 +78,14 @@ class Stage final : public GpuStage, public Combiner {
   Status find(std::span<Request> requests);
   [[nodiscard]] bool is_empty() const { return found_.empty(); }
 
+  Status follow() override;
   Status begin(std::span<Request> requests, std::span<Contact* const> in,
                std::span<Contact* const> out) override;
+  Status leave(std::span<Request> requests) override;
+  [[nodiscard]] bool is_small() const override;
+  [[nodiscard]] const void* input_on_gpu() const override {
+    return inputs_.empty() ? nullptr : inputs_.front().device;
+  }
   [[nodiscard]] std::optional<GpuMemory> only_gpu() const override;
   [[nodiscard]] std::function<void()> wake() const override {
     return [bell = bell_] { bell->ring(); };
@@ -115,6 +122,9 @@ class Stage final : public GpuStage, public Combiner {
     bool has_result = true;
     // Input and output share a part of their memory: they are places of one block, too.
     bool is_shifted = false;
+    std::shared_ptr<GpuQueue> follower = {};  // behind what the stream has; one has it, or more
+
+    [[nodiscard]] std::size_t bytes() const { return std::max(x.bytes, y.bytes); }
   };
   // Where a GPU finds a term.
   struct Seen {
@@ -131,11 +141,23 @@ class Stage final : public GpuStage, public Combiner {
   Status stand_in_of(GpuOperand& operand);
   Result<std::byte*> pinned_block(std::size_t bytes, const GpuMemory& gpu);
   Result<std::byte*> device_block(std::size_t bytes, const GpuMemory& gpu);
-  Status follow_stream();
+  Status find_kernels();
+  [[nodiscard]] bool stays(const Found& found) const {
+    return leaves_ && found.bytes() >= options_.least;
+  }
   Status begin_inputs();
   Status hold_stream();
   bool is_decided();
   Status copy_out(GpuQueue& queue, const GpuOperand& x);
+  Status copy_in(GpuQueue& queue, std::size_t output);
+  // Small operands that one launch copies to their blocks, or from them.
+  struct Packed {
+    GpuMemory gpu;
+    std::shared_ptr<GpuQueue> queue;
+    std::vector<std::size_t> operands;
+  };
+  [[nodiscard]] std::vector<Packed> find_packed(const std::vector<GpuOperand>& operands) const;
+  Status copy_packed(const Packed& packed, bool is_input);
   std::size_t look_for_parts();
   Status begin_outputs();
   Status mark(GpuQueue& queue, Marks& marks);
@@ -159,6 +181,8 @@ class Stage final : public GpuStage, public Combiner {
   std::vector<Found> found_;
   bool combines_ = false;
   bool uses_stand_ins_ = false;
+  bool leaves_ = false;      // large operands where they are
+  bool is_behind_ = false;   // follow() was called
   Status stand_ins_status_;  // ok, or why blocks are used
 
   std::vector<GpuOperand> inputs_, outputs_;
@@ -168,7 +192,6 @@ class Stage final : public GpuStage, public Combiner {
   const std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
   std::vector<StandIn> stand_ins_;
   std::unique_ptr<GpuGate> gate_;
-  std::vector<std::shared_ptr<GpuQueue>> followers_;  // of the stream: one for each input, or one
   std::shared_ptr<NcclTurn> turn_;
   std::function<void(NcclTurn&)> count_;  // null once it is decided
   bool by_nccl_ = false;

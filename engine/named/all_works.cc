@@ -243,11 +243,12 @@ Status AllWorks::begin(Batch& batch, std::size_t bytes) {
   return batch.runs.size() == 1 ? begin_alone(batch) : begin_fused(batch, bytes);
 }
 
+// A large tensor may be memory of a GPU. What is packed never is, so ranks do not vote on it.
 Status AllWorks::begin_alone(Batch& batch) {
   const Run& run = batch.runs.front();
   if (run.work != nullptr) {
     WEFT_ASSIGN(batch.operation,
-                host_.begin(run.work->requests[run.tensor]->get(), tuning_.piece_bytes()));
+                host_.begin(run.work->requests[run.tensor]->get(), tuning_.piece_bytes(), true));
     return {};
   }
   const std::size_t bytes = run.shape.count * size_of(run.shape.type);
@@ -260,7 +261,7 @@ Status AllWorks::begin_alone(Batch& batch) {
   request.algorithm = run.request.algorithm;
   request.input = in(batch.in.data, run.shape.count, run.shape.type);
   request.output = out(batch.out.data, run.shape.count, run.shape.type);
-  WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes()));
+  WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes(), true));
   return {};
 }
 

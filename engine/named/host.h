@@ -38,6 +38,7 @@ class NamedHost {
   [[nodiscard]] virtual std::string metric_labels() const = 0;
   // For operands in memory of GPUs.
   [[nodiscard]] virtual const std::shared_ptr<GpuBell>& bell() = 0;
+  [[nodiscard]] virtual StageOptions stage_options() const = 0;
   // Where lanes are added at setup.
   [[nodiscard]] virtual Trace& trace() = 0;
   // The lane. The pointer keeps the context alive.
@@ -52,16 +53,18 @@ class NamedHost {
   virtual void close() = 0;
 
   // The rest needs the lane's token.
-  // Begins an operation in the common order; send and recv begin in the order of their streams.
-  // `piece_bytes`: of messages to other machines, at most; 0: as the interface takes them.
-  [[nodiscard]] virtual Result<std::shared_ptr<PendingOperation>> begin(
-      const Request& request, std::size_t piece_bytes = 0) = 0;
+  // Begins an operation in the common order; send and recv begin in the order of their streams. What
+  // it reads is there already. `piece_bytes`: of messages to other machines, at most; 0: as the
+  // interface takes them. `may_vote`: all ranks may vote on running it by NCCL; all say so, or none.
+  [[nodiscard]] virtual Result<std::shared_ptr<PendingOperation>> begin(const Request& request,
+                                                                        std::size_t piece_bytes = 0,
+                                                                        bool may_vote = false) = 0;
   // Sends a message. An error ends the context.
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
   // Sends and reads mail; returns whether anything moved.
   virtual bool advance_mail(const Mail::Reader& read) = 0;
-  // The endpoint of a rank that reads our heap in place, and we its; else nullptr.
-  [[nodiscard]] virtual Endpoint* shared_with(Rank rank) = 0;
+  // The contact of a rank that reads our heap in place, and we its; else nullptr.
+  [[nodiscard]] virtual Contact* shared_with(Rank rank) = 0;
   [[nodiscard]] virtual RemoteBuffer describe(const void* data, std::size_t bytes) = 0;
   // Ends the context with this error.
   virtual void fail(const Status& why) = 0;

@@ -66,17 +66,13 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
         fmt::format("a name of {} bytes is longer than {}", name.size(), kMostNameBytes));
   WEFT_RETURN_IF_ERROR(check(name, requests));
   std::vector<Request> staged;
-  std::shared_ptr<OperandStage> stage;
+  auto work = std::make_shared<Work>();
+  std::shared_ptr<GpuStage> stage;
   if (requests.front().stream || may_have_gpu_memory()) {
     staged.assign(requests.begin(), requests.end());
-    WEFT_ASSIGN(const std::shared_ptr<GpuStage> found,
-                find_gpu_operands(staged, host_->rank(), {HoldsStream::no, GpuSums::host, false},
-                                  host_->bell()));
-    if (found != nullptr) WEFT_RETURN_IF_ERROR(found->begin(staged, {}, {}));
-    stage = found;
+    WEFT_ASSIGN(stage, stage_of(staged, *work));
     requests = staged;
   }
-  auto work = std::make_shared<Work>();
   work->name = name;
   work->priority = priority;
   for (const Request& each : requests) {
@@ -93,6 +89,25 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
     WEFT_RETURN_IF_ERROR(named::check_parts(work->request(), *work->edges));
   }
   return hand_over(work, std::move(stage));
+}
+
+// Small tensors are packed on the host, and so get blocks. Large ones travel alone: with operations of
+// all ranks from where they are, and to neighbors as stand-ins if those read them.
+Result<std::shared_ptr<GpuStage>> NamedObject::stage_of(std::span<Request> requests,
+                                                        Work& work) const {
+  StageOptions options = host_->stage_options();
+  options.holds = HoldsStream::no;
+  options.least = std::max<std::size_t>(options.least, named::most_fused_tensor(options_)) + 1;
+  WEFT_ASSIGN(std::shared_ptr<GpuStage> stage,
+              find_gpu_operands(requests, host_->rank(), options, host_->bell()));
+  if (stage == nullptr) return stage;
+  WEFT_RETURN_IF_ERROR(stage->follow());
+  if (named::is_of_neighbors(requests.front().collective) && !stage->is_small()) {
+    work.to_place = stage;
+  } else {
+    WEFT_RETURN_IF_ERROR(stage->leave(requests));
+  }
+  return stage;
 }
 
 Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work,
@@ -190,9 +205,31 @@ bool NamedObject::take_submissions(std::int64_t now) {
   }
   for (const std::shared_ptr<Work>& work : works) {
     timeline_.taken(*work);
-    take(work, now);
+    if (const Status status = place(*work); status.ok()) {
+      take(work, now);
+    } else {
+      end(*work, status);
+    }
   }
   return !works.empty();
+}
+
+// Chooses what is in the place of memory of GPUs, for which the peers have to be known.
+Status NamedObject::place(Work& work) const {
+  const std::shared_ptr<GpuStage> stage = std::exchange(work.to_place, nullptr);
+  if (stage == nullptr) return {};
+  std::vector<Contact*> in, out;
+  const auto add = [&](std::span<const NeighborWeight> edges, std::vector<Contact*>& to) {
+    for (const NeighborWeight& edge : edges)
+      if (Contact* const near = host_->shared_with(edge.rank)) to.push_back(near);
+  };
+  add(work.edges->sources, in);
+  add(work.edges->destinations, out);
+  Request staged = work.request();
+  WEFT_RETURN_IF_ERROR(stage->begin({&staged, 1}, in, out));
+  work.requests.front()->put(staged.input.data, staged.output.data);
+  work.input_on_gpu = stage->input_on_gpu();
+  return {};
 }
 
 void NamedObject::take(const std::shared_ptr<Work>& work, std::int64_t now) {

@@ -58,6 +58,8 @@ class NamedObject final : public LaneAttendant, private MetricSource {
  private:
   void collect(Metrics& to) override;
   Status check(std::string_view name, std::span<const Request> requests) const;
+  Result<std::shared_ptr<GpuStage>> stage_of(std::span<Request> requests, named::Work& work) const;
+  Status place(named::Work& work) const;
   Result<Handle> hand_over(const std::shared_ptr<named::Work>& work,
                            std::shared_ptr<OperandStage> stage = nullptr);
   bool take_submissions(std::int64_t now);

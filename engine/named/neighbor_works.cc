@@ -49,7 +49,9 @@ NeighborWorks::NeighborWorks(NamedHost& host, const NamedOptions& options, Buffe
       buffers_(buffers),
       timeline_(timeline),
       end_(std::move(end)),
-      matcher_(match_options(host, options)) {}
+      matcher_(match_options(host, options)) {
+  spare_.attach(host.bell());
+}
 
 Status NeighborWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now) {
   const Request& request = work->request();
@@ -135,6 +137,7 @@ bool NeighborWorks::advance(std::int64_t now) {
     moving_.erase(moving_.begin() + static_cast<std::ptrdiff_t>(i));
     ended(over);
   }
+  moved |= collect_away();
   return_all();
   return moved;
 }
@@ -223,7 +226,8 @@ void NeighborWorks::take_lent(Rank from, Lender& lender) {
     lender.announced.pop_front();
     lender.lent.pop_front();
     const std::size_t bytes = size_of_batch(batch);
-    const std::byte* data = host_.shared_with(from)->view({PieceForm::view, lent.word, bytes});
+    const std::byte* data =
+        host_.shared_with(from)->endpoint->view({PieceForm::view, lent.word, bytes});
     if (data == nullptr) {
       return host_.fail(Status(
           Code::mismatch, fmt::format("rank {} lent memory that is not in its heap", from), from));
@@ -269,7 +273,9 @@ Status NeighborWorks::begin(const SendBatch& batch) {
   } else {
     Open& open = open_.at(batch.ids.front());
     ++open.read;
-    request.input = in(open.work->request().input.data, bytes, DataType::u8);
+    const void* const on_gpu = open.work->input_on_gpu;
+    request.input =
+        in(on_gpu != nullptr ? on_gpu : open.work->request().input.data, bytes, DataType::u8);
   }
   WEFT_ASSIGN(moving.operation, host_.begin(request));
   moving_.push_back(std::move(moving));
@@ -375,13 +381,15 @@ void NeighborWorks::proceed(std::uint64_t id, Open& open) {
     if (open.to_come != 0 || (is_in_place(request) && open.to_go != 0)) return;
     if (!std::exchange(open.is_combined, true)) {
       run(open, 1);
-      combine(open);
-      // At once: the sources may wait for it.
-      for (Source& source : open.sources) let_go(source.held);
+      open.failure = combine(open);
+      if (!open.away.empty()) away_.push_back(id);
     }
-    if (open.to_go != 0) return;
+    if (!open.away.empty()) return;
+    // At once: the sources may wait for it.
+    for (Source& source : open.sources) let_go(source.held);
+    if (open.failure.ok() && open.to_go != 0) return;
   }
-  if (open.read != 0) return;
+  if (open.read != 0 || !open.away.empty()) return;
   for (Source& source : open.sources) let_go(source.held);
   const std::shared_ptr<Work> work = open.work;
   const Status status = open.failure;
@@ -394,7 +402,47 @@ void NeighborWorks::run(Open& open, std::size_t together) {
   if (!std::exchange(open.work->is_running, true)) timeline_.runs(*open.work, together);
 }
 
-void NeighborWorks::combine(Open& open) {
+Combiner* NeighborWorks::combiner_of(const Open& open) {
+  if (!may_have_gpu_memory()) return nullptr;
+  const std::shared_ptr<OperandStage>& stage = open.work->operation->stage;
+  if (stage != nullptr && stage->combiner() != nullptr) return stage->combiner();
+  const bool is_elsewhere = std::ranges::any_of(
+      open.sources, [](const Source& source) { return is_stand_in(source.data); });
+  return is_elsewhere ? spare_.combiner() : nullptr;
+}
+
+// Whether a GPU has taken the job, or failed at it.
+bool NeighborWorks::combine_away(Open& open, const Combiner::Job& job, Status& status) {
+  Combiner* const combiner = combiner_of(open);
+  if (combiner == nullptr) return false;
+  Result<std::unique_ptr<Combiner::Work>> work = combiner->begin(job);
+  status = work.status();
+  if (!work.ok()) return true;
+  if (*work == nullptr) return false;
+  open.away.push_back(*std::move(work));
+  return true;
+}
+
+// Ends what GPUs have combined.
+bool NeighborWorks::collect_away() {
+  bool moved = false;
+  for (std::size_t i = 0; i < away_.size();) {
+    const std::uint64_t id = away_[i];
+    Open& open = open_.at(id);  // it does not end before
+    if (!std::ranges::all_of(open.away, [](const auto& work) { return work->is_over(); })) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    away_.erase(away_.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const auto& work : std::exchange(open.away, {}))
+      if (open.failure.ok()) open.failure = work->status();
+    proceed(id, open);
+  }
+  return moved;
+}
+
+Status NeighborWorks::combine(Open& open) {
   const Request& request = open.work->request();
   if (request.collective == Collective::send ||
       request.collective == Collective::neighbor_allgather)
@@ -413,25 +461,49 @@ void NeighborWorks::combine(Open& open) {
     terms_.push_back({source.data, edges.sources[s].weight * source.weight});
   }
   add_self(std::numeric_limits<Rank>::max());
-  if (request.output.count == 0) return;
+  if (request.output.count == 0) return {};
+  Status status;
+  const Combiner::Job job{.type = request.input.type,
+                          .reduction = Reduction::weighted_sum,
+                          .is_copy = false,
+                          .terms = terms_,
+                          .destination = static_cast<std::byte*>(request.output.data),
+                          .count = request.output.count,
+                          .is_last = true};
+  if (combine_away(open, job, status)) return status;
   weft::combine(request.input.type, Reduction::weighted_sum, terms_, request.output.data,
                 request.output.count);
+  return {};
 }
 
 // One source behind the other.
-void NeighborWorks::gather(Open& open) {
+Status NeighborWorks::gather(Open& open) {
   const Request& request = open.work->request();
   auto* into = static_cast<std::byte*>(request.output.data);
   const std::size_t size = size_of(request.output.type);
   for (std::size_t s = 0; s < open.sources.size(); ++s) {
     const std::size_t bytes = count_from(request, s) * size;
-    if (open.sources[s].data != nullptr && bytes != 0)
-      std::memcpy(into, open.sources[s].data, bytes);
-    into += bytes;
+    std::byte* const to = std::exchange(into, into + bytes);
+    const std::byte* const from = open.sources[s].data;
+    if (from == nullptr || bytes == 0) continue;
+    Status status;
+    const Term term{from, 1.0};
+    const Combiner::Job job{.type = request.output.type,
+                            .reduction = Reduction::sum,
+                            .is_copy = true,
+                            .terms = {&term, 1},
+                            .destination = to,
+                            .count = bytes / size,
+                            .is_last = true};
+    if (!combine_away(open, job, status)) std::memcpy(to, from, bytes);
+    WEFT_RETURN_IF_ERROR(status);
   }
+  return {};
 }
 
 void NeighborWorks::abandon(const Status& why) {
+  for (const std::uint64_t id : std::exchange(away_, {}))
+    for (const auto& work : open_.at(id).away) work->wait();
   moving_.clear();
   lent_.clear();
   lenders_.clear();

@@ -6,8 +6,9 @@
 //                                                       y := w_ii x + w_ij x_j + …   in rank order
 //
 // A tensor that travels alone is sent from where it is. Between ranks that share memory nothing is
-// sent: the batch is lent, read in place, and returned. The sums are those of Context's
-// neighbor_allreduce, term by term, so the bits are the same.
+// sent: the batch is lent, read in place, and returned. A large tensor on a GPU is lent as a stand-in
+// (engine/gpu), and a GPU adds up. The sums are those of Context's neighbor_allreduce, term by term, so
+// the bits are the same.
 // Internal to the module.
 #pragma once
 
@@ -22,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/gpu/gpu.h"
 #include "engine/kernels/kernels.h"
 #include "engine/named/buffers.h"
 #include "engine/named/host.h"
@@ -90,6 +92,7 @@ class NeighborWorks {
     std::size_t to_go = 0;        // destinations whose data have not left
     std::size_t read = 0;         // sends that read x
     bool is_combined = false;
+    std::vector<std::unique_ptr<Combiner::Work>> away;  // what a GPU combines
     Status failure;
   };
   // A send or a recv.
@@ -116,8 +119,11 @@ class NeighborWorks {
   void fail(std::uint64_t id, const Status& status);
   void proceed(std::uint64_t id, Open& open);
   void run(Open& open, std::size_t together);
-  void combine(Open& open);
-  void gather(Open& open);
+  [[nodiscard]] Combiner* combiner_of(const Open& open);
+  [[nodiscard]] Status combine(Open& open);
+  [[nodiscard]] Status gather(Open& open);
+  bool combine_away(Open& open, const Combiner::Job& job, Status& status);
+  bool collect_away();
   void let_go(std::shared_ptr<Held>& held);
 
   NamedHost& host_;
@@ -128,6 +134,8 @@ class NeighborWorks {
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, Open> open_;
   std::vector<Moving> moving_;
+  std::vector<std::uint64_t> away_;     // operations that GPUs combine
+  GpuSpare spare_;                      // for those on the host to which stand-ins are lent
   std::map<std::uint64_t, Lent> lent_;  // by number
   std::uint64_t next_lent_ = 1;
   std::map<Rank, Lender> lenders_;

@@ -9,6 +9,7 @@ namespace weft::named {
 namespace {
 
 constexpr std::int64_t kKib = 1024;
+constexpr std::int64_t kMostFusedByRule = 1024 * kKib;
 // A marker that does not come again for so many names is replaced: the loop has changed.
 constexpr std::size_t kMostOthers = 100'000;
 
@@ -43,13 +44,19 @@ std::vector<TunedSetting> settings_of(const NamedHost& host, const NamedOptions&
   const bool searches = options.autotune;
   return {setting("fusion_bytes", options.fusion_bytes, (is_near ? 512 : 8192) * kKib, searches,
                   {64 * kKib, 256 * kKib, 1024 * kKib, 4096 * kKib, 16384 * kKib}),
-          setting("fused_tensor_bytes", options.fused_tensor_bytes, (is_near ? 64 : 1024) * kKib,
-                  searches, {16 * kKib, 64 * kKib, 256 * kKib, 1024 * kKib}),
+          setting("fused_tensor_bytes", options.fused_tensor_bytes,
+                  is_near ? 64 * kKib : kMostFusedByRule, searches,
+                  {16 * kKib, 64 * kKib, 256 * kKib, kMostFusedByRule}),
           setting("gather_us", options.gather_us, -1, searches, {-1, 0, 50, 200, 1000}),
           piece_setting(host, options)};
 }
 
 }  // namespace
+
+std::size_t most_fused_tensor(const NamedOptions& options) {
+  const std::int64_t asked = options.fused_tensor_bytes;
+  return static_cast<std::size_t>(asked < 0 ? kMostFusedByRule : asked);
+}
 
 Tuning::Tuning(const NamedHost& host, const NamedOptions& options)
     : settings_(settings_of(host, options)) {

@@ -20,6 +20,9 @@
 
 namespace weft::named {
 
+// The largest tensor that these options, or a search under them, may ever fuse with others.
+[[nodiscard]] std::size_t most_fused_tensor(const NamedOptions& options);
+
 // Belongs to the holder of the lane's token.
 class Tuning {
  public:

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/gpu/gpu.h"
 #include "engine/lane/lane.h"
 #include "engine/request/request.h"
 
@@ -29,6 +30,11 @@ class OwnedRequest {
   OwnedRequest& operator=(const OwnedRequest&) = delete;
 
   [[nodiscard]] const Request& get() const { return request_; }
+  // Other memory for its tensors.
+  void put(const void* input, void* output) {
+    request_.input.data = input;
+    request_.output.data = output;
+  }
 
  private:
   Request request_;
@@ -76,7 +82,11 @@ struct Work {
   std::int64_t submitted_ns = 0;
   bool is_running = false;  // the ranks have agreed on it
   std::size_t left = 0;     // tensors of the group that have not ended
-  Status status;            // the first error of a tensor
+  // Of an operation of neighbors on memory of GPUs whose place is not chosen yet.
+  std::shared_ptr<GpuStage> to_place;
+  // Where the input is on its GPU, if a stand-in is in its place; else null.
+  const void* input_on_gpu = nullptr;
+  Status status;  // the first error of a tensor
 
   [[nodiscard]] const Request& request() const { return requests.front()->get(); }
 };

@@ -239,9 +239,8 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
 int cuEventCreate(void** event, unsigned) {
   const Lock lock(state().mutex);
   if (const int answer = begin("cuEventCreate"); answer != kSuccess) return answer;
-  auto made = std::make_shared<Event>();
-  *event = made.get();
-  state().events[*event] = std::move(made);
+  *event = &state().event_handles.emplace_back();
+  state().events[*event] = std::make_shared<Event>();
   return kSuccess;
 }
 int cuEventRecord(void* event, void* stream) {

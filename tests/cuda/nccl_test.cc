@@ -142,6 +142,45 @@ TEST_F(Nccl, RunsOperationsOfRanksWithGpusOfTheirOwn) {
   });
 }
 
+// They have a context, and so a communicator, of their own. Small tensors and those of neighbors are
+// among them, in another order on each rank.
+TEST_F(Nccl, RunsOperationsByName) {
+  run_job(
+      2,
+      [](Context& context) {
+        Result<Named> named = context.named();
+        ASSERT_TRUE(named.ok()) << named.status().to_string();
+        const OnGpu on(context.rank()), to_neighbors(context.rank());
+        GpuArray<float> small(100, context.rank());
+        const std::vector<float> sums = sums_of(2);
+        std::vector<std::pair<const char*, Request>> all = {
+            {"large", on.request(Collective::allreduce)},
+            {"small",
+             {.collective = Collective::allreduce,
+              .input = in(small.data(), 100),
+              .output = out(small.data(), 100)}},
+            {"neighbors", to_neighbors.request(Collective::neighbor_allreduce)}};
+        if (context.rank() == 1) std::ranges::reverse(all);
+        const std::uint64_t before = gpu_usage().by_nccl;
+        int is_used = 0;
+        for (int i = 0; is_used == 0 && i < 5'000; ++i) {
+          std::vector<Handle> handles;
+          for (const auto& [name, request] : all) {
+            Result<Handle> handle = named->start(name, request);
+            ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+            handles.push_back(*handle);
+          }
+          for (Handle& handle : handles) ASSERT_TRUE(handle.wait().ok());
+          ASSERT_EQ(on.y.get(), sums);
+          is_used = gpu_usage().by_nccl - before >= 4 ? 1 : 0;
+          ASSERT_TRUE(context.allreduce(in(&is_used, 1), out(&is_used, 1), ReduceOp::min).ok());
+        }
+        EXPECT_EQ(is_used, 1);
+        ASSERT_TRUE(named->end().ok());
+      },
+      config());
+}
+
 TEST_F(Nccl, AnEndOnTheHostTakesAnotherWay) {
   run_ready(config(), [](Context& context, const OnGpu& on) {
     std::vector<float> x = values_of(context.rank()), y(kCount);

@@ -65,7 +65,9 @@ struct State {
   std::map<std::uintptr_t, std::size_t> pinned;
   std::vector<std::unique_ptr<Context>> contexts;
   std::map<void*, std::unique_ptr<Stream>> streams;
+  // The last record of each event, by its handle, which no later event has.
   std::map<void*, std::shared_ptr<Event>> events;
+  std::deque<char> event_handles;
   bool is_running = false;
   std::uint64_t allocations = 0;
   bool gives_pool_memory = false;

@@ -86,6 +86,8 @@ class GpuQueue {
   // A queue for copies from memory of this GPU, behind what is in the stream. Calls with one stream
   // give one queue; calls with different streams may give one, too.
   static Result<std::shared_ptr<GpuQueue>> out_of(const GpuMemory& memory, Stream stream);
+  // A queue for copies from memory of this GPU that waits for no stream.
+  static Result<std::shared_ptr<GpuQueue>> free_of(const GpuMemory& memory);
   // The queue for copies to memory of this GPU. It is another one: a copy from the GPU may wait for
   // a stream that waits for a copy to the GPU.
   static Result<std::shared_ptr<GpuQueue>> into(const GpuMemory& memory);

@@ -266,6 +266,8 @@ Result<std::shared_ptr<Queue>> make_queue(const GpuMemory& memory) {
   return std::make_shared<Queue>(*driver, memory, stream);
 }
 
+constexpr std::size_t kQueues = 8;  // that follow streams: the numbers 1 to 8
+
 Result<std::shared_ptr<GpuQueue>> queue_of(const GpuMemory& memory, std::size_t number) {
   using Key = std::pair<void*, std::size_t>;
   static std::mutex mutex;
@@ -280,8 +282,11 @@ Result<std::shared_ptr<GpuQueue>> queue_of(const GpuMemory& memory, std::size_t 
 
 }  // namespace
 
+Result<std::shared_ptr<GpuQueue>> GpuQueue::free_of(const GpuMemory& memory) {
+  return queue_of(memory, 1 + kQueues);
+}
+
 Result<std::shared_ptr<GpuQueue>> GpuQueue::out_of(const GpuMemory& memory, Stream stream) {
-  constexpr std::size_t kQueues = 8;
   constexpr int kUnusedBits = 6;  // handles are addresses of objects
   const std::size_t number = reinterpret_cast<std::uintptr_t>(stream.handle) >> kUnusedBits;
   return queue_of(memory, 1 + number % kQueues);
