@@ -59,6 +59,19 @@ TEST(GpuTools, DevicesTellsWhatADriverLacks) {
   EXPECT_NE(none.find("cuInit: CUDA_ERROR_NO_DEVICE"), std::string::npos) << none;
 }
 
+TEST(GpuTools, PerfOfOperationsByNameIsRight) {
+  const Ran ran = run_line(kTwin +
+                           "{weft} perf named --tensors 3x300000 --ranks 2 --memory device --check "
+                           "--seconds 0.05 --json -");
+  ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
+  ASSERT_EQ(ran.out.size(), 5U);
+  for (const std::string& line : ran.out) {
+    const auto row = nlohmann::json::parse(line, nullptr, false);
+    EXPECT_EQ(row.at("memory"), "device");
+    EXPECT_GT(row.at("ratio"), 0) << line;
+  }
+}
+
 TEST(GpuTools, PerfOnMemoryOfAGpuIsRightAndMeasuredBesideItsCopies) {
   for (const char* operation : {"neighbor_allreduce", "allreduce --in-place", "allgather"}) {
     const Ran ran = run_line(kTwin + "{weft} perf " + operation +

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/gpu/gpu.h"
 #include "engine/gpu_kernels/gpu_kernels.h"
 
 namespace weft {
@@ -18,15 +19,19 @@ Status finish(GpuQueue& queue) {
   return mark->status();
 }
 
+// The GPU with the number of this rank on its machine, modulo their number.
+Result<Device> device_of(Rank local_rank) {
+  WEFT_ASSIGN(const std::vector<GpuDevice> gpus, gpu_devices());
+  if (gpus.empty()) return Status(Code::unavailable, "--memory device: there is no GPU");
+  return Device{static_cast<int>(static_cast<std::size_t>(local_rank) % gpus.size())};
+}
+
 }  // namespace
 
 Result<GpuTensors> GpuTensors::make(const Tensors& host, DataType type, std::size_t output_count,
                                     bool in_place, Rank local_rank) {
-  WEFT_ASSIGN(const std::vector<GpuDevice> gpus, gpu_devices());
-  if (gpus.empty()) return Status(Code::unavailable, "--memory device: there is no GPU");
-  const auto number = static_cast<std::size_t>(local_rank) % gpus.size();
-  GpuTensors made(host, host.count * size_of(type), output_count * size_of(type),
-                  Device{static_cast<int>(number)});
+  WEFT_ASSIGN(const Device device, device_of(local_rank));
+  GpuTensors made(host, host.count * size_of(type), output_count * size_of(type), device);
   made.in_place_ = in_place;
   WEFT_ASSIGN(made.x_, allocate(made.x_bytes_, made.device_));
   WEFT_ASSIGN(made.y_, allocate(made.y_bytes_, made.device_));
@@ -137,6 +142,21 @@ Result<Subject> GpuTensors::inside(DataType type, std::size_t terms) {
     return {};
   };
   return subject;
+}
+
+Result<PlacedTensor> PlacedTensor::make(std::size_t bytes, const PerfOptions& options,
+                                        Rank local_rank) {
+  WEFT_ASSIGN(Tensor here, Tensor::make(bytes, options.foreign()));
+  PlacedTensor made(std::move(here), bytes);
+  if (options.asked.memory != "device") return made;
+  WEFT_ASSIGN(made.device_, device_of(local_rank));
+  WEFT_ASSIGN(made.there_, allocate(bytes, made.device_));
+  return made;
+}
+
+Status PlacedTensor::copy(void* to, const void* from) const {
+  constexpr std::int64_t kPatienceMs = 60'000;
+  return there_ == nullptr ? Status() : copy_memory(to, from, bytes_, kPatienceMs);
 }
 
 }  // namespace weft

@@ -49,4 +49,33 @@ class GpuTensors {
   std::vector<DeviceBlock> terms_;  // of inside()
 };
 
+// A tensor of the host, and the same on a GPU if --memory device is asked for.
+class PlacedTensor {
+ public:
+  static Result<PlacedTensor> make(std::size_t bytes, const PerfOptions& options, Rank local_rank);
+  PlacedTensor(PlacedTensor&& other) noexcept
+      : here_(std::move(other.here_)),
+        there_(std::exchange(other.there_, nullptr)),
+        bytes_(other.bytes_),
+        device_(other.device_) {}
+  PlacedTensor& operator=(PlacedTensor&&) = delete;
+  ~PlacedTensor() { (void)deallocate(there_, device_); }
+
+  // Where operations have it, and where the host reads and writes it.
+  [[nodiscard]] void* there() const { return there_ == nullptr ? here_.data() : there_; }
+  [[nodiscard]] void* here() const { return here_.data(); }
+  // Copies from one to the other.
+  Status put() const { return copy(there_, here_.data()); }
+  Status get() const { return copy(here_.data(), there_); }
+
+ private:
+  PlacedTensor(Tensor here, std::size_t bytes) : here_(std::move(here)), bytes_(bytes) {}
+  Status copy(void* to, const void* from) const;
+
+  Tensor here_;
+  void* there_ = nullptr;  // null: there is one, the host's
+  std::size_t bytes_;
+  Device device_;
+};
+
 }  // namespace weft

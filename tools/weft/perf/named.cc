@@ -9,6 +9,7 @@
 
 #include "engine/context/context.h"
 #include "tools/weft/perf/contenders.h"
+#include "tools/weft/perf/gpu.h"
 #include "tools/weft/perf/measure.h"
 #include "tools/weft/perf/perf.h"
 #include "tools/weft/perf/tensors.h"
@@ -51,10 +52,10 @@ void compute(double us) {
 // passes make gradients.
 class Model {
  public:
-  static Result<Model> make(const PerfOptions& options) {
+  static Result<Model> make(const PerfOptions& options, Rank local_rank) {
     const std::size_t bytes = options.tensors->count() * sizeof(float);
-    WEFT_ASSIGN(Tensor x, Tensor::make(bytes, options.foreign()));
-    WEFT_ASSIGN(Tensor y, Tensor::make(bytes, options.foreign()));
+    WEFT_ASSIGN(PlacedTensor x, PlacedTensor::make(bytes, options, local_rank));
+    WEFT_ASSIGN(PlacedTensor y, PlacedTensor::make(bytes, options, local_rank));
     return Model(*options.tensors, std::move(x), std::move(y), options.asked.compute_ms * 1e3);
   }
 
@@ -75,16 +76,19 @@ class Model {
   }
   void compute_all() const { compute(compute_us_); }
 
-  void rewrite(std::uint64_t lap, Rank rank) const {
-    auto* const x = static_cast<float*>(x_.data());
+  Status rewrite(std::uint64_t lap, Rank rank) const {
+    auto* const x = static_cast<float*>(x_.here());
     for (std::size_t i = 0; i < count(); ++i)
       x[i] = static_cast<float>((i * 7 + lap * 3 + static_cast<std::size_t>(rank)) % 64);
+    return x_.put();
   }
-  [[nodiscard]] const float* x() const { return static_cast<const float*>(x_.data()); }
-  [[nodiscard]] const float* y() const { return static_cast<const float*>(y_.data()); }
+  [[nodiscard]] Result<std::span<const float>> results() const {
+    WEFT_RETURN_IF_ERROR(y_.get());
+    return std::span<const float>(static_cast<const float*>(y_.here()), count());
+  }
 
  private:
-  Model(const TensorSet& set, Tensor x, Tensor y, double compute_us)
+  Model(const TensorSet& set, PlacedTensor x, PlacedTensor y, double compute_us)
       : set_(&set), x_(std::move(x)), y_(std::move(y)), compute_us_(compute_us) {
     std::size_t begin = 0;
     for (const TensorSet::Tensor& tensor : set.tensors) {
@@ -95,14 +99,14 @@ class Model {
   [[nodiscard]] Request request(Collective collective, std::size_t begin, std::size_t count) const {
     Request request;
     request.collective = collective;
-    request.input = in(static_cast<const float*>(x_.data()) + begin, count);
-    request.output = out(static_cast<float*>(y_.data()) + begin, count);
+    request.input = in(static_cast<const float*>(x_.there()) + begin, count);
+    request.output = out(static_cast<float*>(y_.there()) + begin, count);
     request.op = ReduceOp::sum;
     return request;
   }
 
   const TensorSet* set_;
-  Tensor x_, y_;
+  PlacedTensor x_, y_;
   double compute_us_;
   std::vector<std::size_t> begins_;
 };
@@ -224,8 +228,9 @@ class NamedPerf {
 
   Status run() {
     WEFT_RETURN_IF_ERROR(context_.set_graph(options_.graph));
-    WEFT_ASSIGN(const Model model, Model::make(options_));
-    model.rewrite(0, context_.rank());
+    WEFT_ASSIGN(const Context::Placement placement, context_.placement());
+    WEFT_ASSIGN(const Model model, Model::make(options_, placement.local_rank));
+    WEFT_RETURN_IF_ERROR(model.rewrite(0, context_.rank()));
     if (seat_.leads()) print_head(model);
     for (const WayKind& kind : kWays) {
       if (kind.is_tuned && !options_.asked.autotune) continue;
@@ -257,14 +262,16 @@ class NamedPerf {
 
   // The names give the bits of the whole. The tensors hold small whole numbers, so sums are exact.
   Status check(const Model& model, Way& way) {
-    model.rewrite(1, context_.rank());
+    WEFT_RETURN_IF_ERROR(model.rewrite(1, context_.rank()));
     WEFT_RETURN_IF_ERROR(context_.run(model.whole(way.kind().collective)));
-    const std::vector<float> wanted(model.y(), model.y() + model.count());
+    WEFT_ASSIGN(const std::span<const float> of_whole, model.results());
+    const std::vector<float> wanted(of_whole.begin(), of_whole.end());
     WEFT_RETURN_IF_ERROR(way.run());
+    WEFT_ASSIGN(const std::span<const float> found, model.results());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (model.y()[i] == wanted[i]) continue;
+      if (found[i] == wanted[i]) continue;
       return Status(Code::mismatch, fmt::format("{}: element {} is {}, expected {}",
-                                                way.kind().name, i, model.y()[i], wanted[i]));
+                                                way.kind().name, i, found[i], wanted[i]));
     }
     return {};
   }
@@ -272,9 +279,9 @@ class NamedPerf {
   void print_head(const Model& model) const {
     const PerfArguments& asked = options_.asked;
     if (asked.json == "-") return;
-    fmt::print("named: {} tensors of {}, {:.2f} MiB in all; {} ranks, {}{}\n", model.size(),
+    fmt::print("named: {} tensors of {}, {:.2f} MiB in all; {} ranks, {}{}{}\n", model.size(),
                options_.tensors->name, static_cast<double>(model.count() * sizeof(float)) / 1048576,
-               asked.ranks, asked.transport,
+               asked.ranks, asked.transport, asked.memory == "device" ? ", on GPUs" : "",
                asked.compute_ms > 0
                    ? fmt::format(", {} ms of computing before the last tensor", asked.compute_ms)
                    : "");
@@ -302,6 +309,7 @@ class NamedPerf {
                                         {"way", way.kind().name},
                                         {"ranks", asked.ranks},
                                         {"transport", asked.transport},
+                                        {"memory", asked.memory},
                                         {"tensors", model.size()},
                                         {"bytes", model.count() * sizeof(float)},
                                         {"compute_ms", asked.compute_ms},
