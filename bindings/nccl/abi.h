@@ -31,7 +31,7 @@ using Logger = void (*)(int level, unsigned long flags, const char* file, int li
                         const char* format, ...);
 using Profiler = Result (*)(void** event, int type, void* parent, std::int64_t plugin, void* data);
 
-inline constexpr int kHostPointers = 1;
+inline constexpr int kHostPointers = 1, kCudaPointers = 2, kDmaBufPointers = 4;
 inline constexpr std::size_t kHandleBytes = 128;
 inline constexpr int kMostRequests = 32;  // multi-receives under way on a connection
 inline constexpr int kNoId = -1;          // of a rail or plane

@@ -26,9 +26,15 @@ std::string_view what_is(Rank rank) {
 }  // namespace
 
 Result<std::unique_ptr<Link>> Link::open(const Network& network, Rank self, std::uint32_t job) {
-  std::unique_ptr<Link> link(new Link(self, network.patience_ns()));
-  WEFT_ASSIGN(link->interface_,
-              network.open_interface(self, job, [&link = *link](Rank) -> Result<std::string> {
+  return open(self, network.patience_ns(), [&](AddressResolver resolver) {
+    return network.open_interface(self, job, std::move(resolver));
+  });
+}
+
+Result<std::unique_ptr<Link>> Link::open(Rank self, std::int64_t patience_ns,
+                                         const Opener& opener) {
+  std::unique_ptr<Link> link(new Link(self, patience_ns));
+  WEFT_ASSIGN(link->interface_, opener([&link = *link](Rank) -> Result<std::string> {
                 if (!link.peer_address_.empty()) return link.peer_address_;
                 return Status(Code::unavailable, "the other end is not known yet");
               }));

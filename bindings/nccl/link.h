@@ -4,6 +4,7 @@
 // Threads: one at a time, as NCCL calls a connection.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,10 @@ class Link {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Link>> open(const Network& network, Rank self,
                                                           std::uint32_t job);
+  // Over what `opener` opens.
+  using Opener = std::function<Result<std::unique_ptr<Interface>>(AddressResolver)>;
+  [[nodiscard]] static Result<std::unique_ptr<Link>> open(Rank self, std::int64_t patience_ns,
+                                                          const Opener& opener);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

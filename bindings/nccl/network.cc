@@ -7,9 +7,9 @@
 #include <charconv>
 #include <filesystem>
 
-#include "engine/networks/networks.h"
 #include "verbs/base/base.h"
 #include "verbs/bond/bond.h"
+#include "verbs/cuda/cuda.h"
 #include "verbs/device/device.h"
 
 namespace weft::nccl {
@@ -94,7 +94,12 @@ Status Network::find_devices() {
   WEFT_ASSIGN(const std::vector<NetworkRail> rails, rails_of(config_, 0));
   const std::vector<RdmaPort> ports = list_rdma_ports();
   std::vector<NetworkInterface> interfaces = discover_interfaces();
-  for (const NetworkRail& rail : rails) devices_.push_back(device_of(rail, ports, interfaces));
+  const Result<int> pointers = gpu_pointers(rails);
+  gpu_status_ = pointers.status();
+  for (const NetworkRail& rail : rails) {
+    devices_.push_back(device_of(rail, ports, interfaces));
+    if (pointers.ok()) devices_.back().pointers |= *pointers;
+  }
   const auto rank_of = [](const NetworkInterface& each) {
     return each.is_card() ? 0 : each.kind == "loopback" ? 2 : 1;
   };
@@ -105,6 +110,31 @@ Status Network::find_devices() {
   }
   if (!addresses_.empty()) return {};
   return Status(Code::unavailable, "no network interface of this machine has an IP address");
+}
+
+// A message may take any rail, so all have to reach it.
+Result<int> Network::gpu_pointers(std::span<const NetworkRail> rails) const {
+  if (!config_.gpu_rdma) return Status(Code::unavailable, "WEFT_GPU_RDMA is off");
+  Status dma_bufs;
+  for (const NetworkRail& rail : rails) {
+    if (!rail.reaches_gpus)
+      return Status(Code::unavailable, fmt::format("{} sends memory of the host alone", rail.name));
+    if (dma_bufs.ok()) dma_bufs = rail.reaches_gpus();
+  }
+  WEFT_ASSIGN(const std::vector<GpuDevice> gpus, gpu_devices());
+  for (const GpuDevice& gpu : gpus) {
+    if (!gpu.exports_dma_buf && dma_bufs.ok())
+      dma_bufs = Status(Code::unavailable, fmt::format("GPU {} exports no dma-bufs", gpu.number));
+    if (gpu.settles_rdma_writes) continue;
+    return Status(Code::unavailable,
+                  fmt::format("GPU {} cannot tell when what arrived is there", gpu.number));
+  }
+  std::error_code ignored;
+  const bool has_peermem = std::filesystem::exists("/sys/module/nvidia_peermem", ignored);
+  if (!dma_bufs.ok() && !has_peermem)
+    return Status(dma_bufs.code(), fmt::format("{}; no nvidia-peermem", dma_bufs.text()));
+  return (has_peermem || dma_bufs.ok() ? abi::kCudaPointers : 0) |
+         (dma_bufs.ok() ? abi::kDmaBufPointers : 0);
 }
 
 Result<std::unique_ptr<Interface>> Network::open_interface(Rank rank, std::uint32_t job,

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "bindings/nccl/abi.h"
 #include "engine/config/config.h"
+#include "engine/networks/networks.h"
 #include "verbs/transport/transport.h"
 
 namespace weft::nccl {
@@ -20,6 +22,7 @@ struct Device {
   std::uint64_t guid = 0;
   int port = 1;
   int mbit_per_s = 0;
+  int pointers = abi::kHostPointers;  // which memory it reaches
 };
 
 class Network {
@@ -30,6 +33,8 @@ class Network {
   [[nodiscard]] std::span<const Device> devices() const { return devices_; }
   // IP addresses of this machine, best first: of its cards, of its other interfaces.
   [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
+  // Why no memory of GPUs is reached; ok: it is.
+  [[nodiscard]] const Status& gpu_status() const { return gpu_status_; }
   [[nodiscard]] std::int64_t patience_ns() const { return config_.deadline_ms * 1'000'000; }
   // All rails as one, of one end of a connection. Both ends have the same job.
   [[nodiscard]] Result<std::unique_ptr<Interface>> open_interface(Rank rank, std::uint32_t job,
@@ -38,10 +43,13 @@ class Network {
  private:
   explicit Network(Config config) : config_(std::move(config)) {}
   Status find_devices();
+  // Which memory of GPUs all of these rails reach: the pointers of abi.h.
+  [[nodiscard]] Result<int> gpu_pointers(std::span<const NetworkRail> rails) const;
 
   Config config_;
   std::vector<Device> devices_;
   std::vector<std::string> addresses_;
+  Status gpu_status_;
 };
 
 }  // namespace weft::nccl

@@ -14,6 +14,8 @@
 namespace weft::nccl {
 namespace {
 
+constexpr int kNoDmaBuf = -1;
+
 // What NCCL holds a pointer to.
 using Connection = std::variant<std::unique_ptr<Sender>, std::unique_ptr<Receiver>>;
 
@@ -79,6 +81,16 @@ Status check_device(int number) {
                 fmt::format("there is no device {}; there are {}", number, count));
 }
 
+Status check_kind(int type) {
+  if (type == abi::kHostPointers) return {};
+  const Network* const network = plugin().network.get();
+  if (network == nullptr) return no_network();
+  if (type == abi::kCudaPointers && network->gpu_status().ok()) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("memory of kind {}; only host memory was offered: {}", type,
+                            network->gpu_status().text()));
+}
+
 }  // namespace
 
 abi::Result init(abi::Logger logger) {
@@ -95,6 +107,9 @@ abi::Result init(abi::Logger logger) {
       tell(abi::log_info,
            fmt::format("Weft: {} over {}, {} Mbit/s", device.name, device.kind, device.mbit_per_s));
     }
+    const Status& gpus = plugin().network->gpu_status();
+    tell(abi::log_info, gpus.ok() ? std::string("Weft: GPUDirect RDMA is offered")
+                                  : fmt::format("Weft: no GPUDirect RDMA: {}", gpus.text()));
     return {};
   });
 }
@@ -154,30 +169,30 @@ abi::Result accept(void* listener, void** connection) {
 
 abi::Result register_memory(void* connection, void* data, std::size_t bytes, int type,
                             void** registration) {
-  return guarded("regMr", [&]() -> Status {
-    if (type != abi::kHostPointers) {
-      return Status(Code::invalid_argument,
-                    fmt::format("memory of kind {}; only host memory was offered", type));
+  return register_dma_buf(connection, data, bytes, type, 0, kNoDmaBuf, registration);
+}
+
+abi::Result register_dma_buf(void* connection, void* data, std::size_t bytes, int type,
+                             std::uint64_t offset, int descriptor, void** registration) {
+  return guarded(descriptor == kNoDmaBuf ? "regMr" : "regMrDmaBuf", [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_kind(type));
+    Registration memory{{static_cast<std::byte*>(data), bytes}};
+    if (type == abi::kCudaPointers) {
+      WEFT_ASSIGN(memory, lend(memory.memory, descriptor, offset));
     }
-    const std::span memory(static_cast<std::byte*>(data), bytes);
-    Connection& made = *static_cast<Connection*>(connection);
-    if (auto* const receiver = std::get_if<std::unique_ptr<Receiver>>(&made)) {
-      WEFT_ASSIGN(*registration, (*receiver)->add(memory));
-    } else {
-      *registration = new Registration{memory};
-    }
-    return {};
+    return std::visit(
+        [&](auto& end) -> Status {
+          WEFT_ASSIGN(*registration, end->add(std::move(memory)));
+          return {};
+        },
+        *static_cast<Connection*>(connection));
   });
 }
 
 abi::Result deregister(void* connection, void* registration) {
   return guarded("deregMr", [&]() -> Status {
-    auto* const known = static_cast<Registration*>(registration);
-    Connection& made = *static_cast<Connection*>(connection);
-    if (auto* const receiver = std::get_if<std::unique_ptr<Receiver>>(&made))
-      (*receiver)->remove(known);
-    else
-      delete known;
+    std::visit([&](auto& end) { end->remove(static_cast<Registration*>(registration)); },
+               *static_cast<Connection*>(connection));
     return {};
   });
 }
@@ -209,10 +224,16 @@ abi::Result receive(void* connection, int count, void** data, const std::size_t*
   });
 }
 
-// Host memory needs no flush.
-abi::Result flush(void*, int, void**, int*, void**, void** request) {
-  *request = nullptr;
-  return abi::success;
+// It ends at once. Host memory needs none.
+abi::Result flush(void*, int count, void**, int*, void** registrations, void** request) {
+  return guarded("iflush", [&]() -> Status {
+    *request = nullptr;
+    for (int k = 0; k < count; ++k) {
+      const auto* const each = static_cast<const Registration*>(registrations[k]);
+      if (each->gpu) WEFT_RETURN_IF_ERROR(settle_rdma_writes(*each->gpu));
+    }
+    return {};
+  });
 }
 
 abi::Result test(void* request, int* is_done, int* bytes) {

@@ -24,6 +24,9 @@ inline constexpr int kMostConnections = 65'536;
 [[nodiscard]] abi::Result accept(void* listener, void** connection);
 [[nodiscard]] abi::Result register_memory(void* connection, void* data, std::size_t bytes, int type,
                                           void** registration);
+[[nodiscard]] abi::Result register_dma_buf(void* connection, void* data, std::size_t bytes,
+                                           int type, std::uint64_t offset, int descriptor,
+                                           void** registration);
 [[nodiscard]] abi::Result deregister(void* connection, void* registration);
 [[nodiscard]] abi::Result send(void* connection, void* data, std::size_t bytes, int tag,
                                void** request);

@@ -29,10 +29,22 @@ Result<std::unique_ptr<Receiver>> Receiver::make(std::unique_ptr<Link> link) {
   return made;
 }
 
-Result<Registration*> Receiver::add(std::span<std::byte> memory) {
+Result<Registration> lend(std::span<std::byte> memory, int dma_buf, std::uint64_t offset) {
+  WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(memory.data()));
+  if (!gpu) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{} is no memory of a GPU", fmt::ptr(memory.data())));
+  }
+  Registration made{memory, 0, gpu};
+  WEFT_ASSIGN(made.lent, LentMemory::of(memory.data(), memory.size(), dma_buf, offset));
+  return made;
+}
+
+Result<Registration*> Receiver::add(Registration memory) {
   WEFT_RETURN_IF_ERROR(link_->check());
-  WEFT_ASSIGN(const Region region, link_->interface().expose(memory));
-  auto made = std::make_unique<Registration>(Registration{memory, region.number});
+  WEFT_ASSIGN(const Region region, link_->interface().expose(memory.memory));
+  auto made = std::make_unique<Registration>(std::move(memory));
+  made->number = region.number;
   Registration* const registration = made.get();
   registrations_.emplace(registration, std::move(made));
   say(bytes_of(RegionWord{Word::region, region.number}) + region.key);

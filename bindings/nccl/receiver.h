@@ -5,11 +5,13 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bindings/nccl/link.h"
 #include "bindings/nccl/request.h"
+#include "verbs/cuda/cuda.h"
 #include "verbs/transport/transport.h"
 
 namespace weft::nccl {
@@ -17,8 +19,15 @@ namespace weft::nccl {
 // Memory that regMr has registered.
 struct Registration {
   std::span<std::byte> memory;
-  std::uint32_t number = 0;  // of the region, for its owner; 0: of a sender, which needs none
+  std::uint32_t number =
+      0;  // of the region, for its owner; 0: of the host, at a sender, which needs none
+  // Of a GPU: it ends behind the region.
+  std::optional<GpuMemory> gpu = {};
+  LentMemory lent = {};
 };
+// Of a GPU. `dma_buf`: a descriptor of it, where it is at `offset`; -1: none was given.
+[[nodiscard]] Result<Registration> lend(std::span<std::byte> memory, int dma_buf,
+                                        std::uint64_t offset);
 
 // A part of a multi-receive.
 struct Into {
@@ -34,7 +43,7 @@ class Receiver {
   [[nodiscard]] const std::string& board_key() const { return board_key_; }
   [[nodiscard]] Link& link() { return *link_; }
 
-  [[nodiscard]] Result<Registration*> add(std::span<std::byte> memory);
+  [[nodiscard]] Result<Registration*> add(Registration memory);
   void remove(Registration* registration);
   // Null: too many are under way.
   [[nodiscard]] Result<Request*> receive(std::span<const Into> parts);

@@ -27,6 +27,19 @@ Result<std::unique_ptr<Sender>> Sender::make(std::unique_ptr<Link> link,
   return sender;
 }
 
+Result<Registration*> Sender::add(Registration memory) {
+  if (memory.gpu) {
+    WEFT_ASSIGN(const Region region, link_->interface().expose(memory.memory));
+    memory.number = region.number;
+  }
+  return new Registration(std::move(memory));
+}
+
+void Sender::remove(Registration* registration) {
+  if (registration->number != 0) link_->interface().withdraw(registration->number);
+  delete registration;
+}
+
 one_sided::Place Sender::place(std::uint32_t region, std::size_t offset, std::size_t bytes) const {
   return {kReceiver, &link_->peer(), {{PieceForm::region, offset, bytes, region}}};
 }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "bindings/nccl/link.h"
+#include "bindings/nccl/receiver.h"
 #include "bindings/nccl/request.h"
 #include "engine/one_sided/one_sided.h"
 
@@ -21,6 +22,9 @@ class Sender {
   // `board_key`: the region of the receiver's board.
   [[nodiscard]] static Result<std::unique_ptr<Sender>> make(std::unique_ptr<Link> link,
                                                             std::string_view board_key);
+  // Memory of the host is registered when it is sent; that of a GPU now, until remove().
+  [[nodiscard]] Result<Registration*> add(Registration memory);
+  void remove(Registration* registration);
   // Null: the receiver has not made room yet.
   [[nodiscard]] Result<Request*> send(const void* data, std::size_t bytes, int tag);
 

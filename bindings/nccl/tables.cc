@@ -24,6 +24,7 @@ Result properties(int number, Properties* into) {
   into->guid = device->guid;
   into->mbit_per_s = device->mbit_per_s > 0 ? device->mbit_per_s : 10'000;
   into->port = device->port;
+  into->pointers = device->pointers;
   into->most_connections = kMostConnections;
   into->most_receives = static_cast<int>(kMostTags);
   if constexpr (requires { into->parts; }) {
@@ -102,7 +103,7 @@ Result set_attributes(void*, void*) {
 template <typename Calls, typename Register, typename Send, typename Receive>
 constexpr Calls calls(Register register_bytes, Send send_bytes, Receive receive_bytes) {
   return {.register_memory = register_bytes,
-          .register_dma_buf = nullptr,
+          .register_dma_buf = register_dma_buf,
           .deregister = deregister,
           .send = send_bytes,
           .receive = receive_bytes,

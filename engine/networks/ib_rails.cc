@@ -17,15 +17,15 @@ namespace {
 // machine.
 constexpr int kMostRegistrationThreads = 4;
 
-// The engine names memory of GPUs by addresses of the heap that stand for it.
 DeviceMemory memory_of_gpus() {
   const auto exporter = [](const void* address,
                            std::size_t bytes) -> Result<std::optional<DmaBuf>> {
-    std::optional<ForDevices> found = pages_behind(address, bytes);
+    std::optional<ForDevices> found = memory_for_devices(address, bytes);
     if (!found) return std::optional<DmaBuf>();
-    return std::optional(DmaBuf{std::move(found->dma_buf), 0, found->pointer, found->refusal});
+    return std::optional(
+        DmaBuf{std::move(found->dma_buf), found->offset, found->pointer, found->refusal});
   };
-  return {exporter, copy_from_behind, is_own_stand_in};
+  return {exporter, copy_for_devices, is_for_devices};
 }
 
 NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {
@@ -41,7 +41,8 @@ NetworkRail rail_over(const RdmaPort& port, const Config& config, const Interfac
              return open_ib(rank, own, ib, std::move(resolver));
            }},
           port.port == 1 ? port.device : fmt::format("{}:{}", port.device, port.port),
-          port.numa_node};
+          port.numa_node,
+          [device = port.device] { return check_dma_bufs(device); }};
 }
 
 // Whether `name` names the port. "mlx5_0" is the first port of the device, "mlx5_0:2" the second.

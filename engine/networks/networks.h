@@ -2,6 +2,7 @@
 // RDMA port. For whoever opens interfaces. CMake chooses the source files by the libraries of the build.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct NetworkRail {
   BondMember member;
   std::string name;    // as in WEFT_INTERFACES
   int numa_node = -1;  // the node of its card; -1: unknown
+  // ok, or why it cannot reach memory of GPUs by their dma-bufs; empty: it never reaches any.
+  std::function<Status()> reaches_gpus{};
 };
 
 // The rails of all transports that the configuration asks for, RDMA before UCX. `unavailable` if

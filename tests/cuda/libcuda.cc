@@ -72,7 +72,15 @@ int cuDeviceTotalMem(std::size_t* bytes, int) {
   return kSuccess;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : attribute == 124 ? 1 : 0;
+  // Its major version; that the host can flush what network interfaces wrote; that it exports dma-bufs.
+  *value = attribute == 75 ? 9 : attribute == 117 || attribute == 124 ? 1 : 0;
+  return kSuccess;
+}
+int cuFlushGPUDirectRDMAWrites(int target, int) {
+  const Lock lock(state().mutex);
+  if (const int answer = begin("cuFlushGPUDirectRDMAWrites"); answer != kSuccess) return answer;
+  if (target != 0 || current.empty()) return kInvalidValue;
+  ++state().flushes;
   return kSuccess;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -287,6 +295,7 @@ const std::map<std::string, void*>& functions() {
                                                    WEFT_TWIN(cuDeviceGetPCIBusId),
                                                    WEFT_TWIN(cuDeviceTotalMem),
                                                    WEFT_TWIN(cuDeviceGetAttribute),
+                                                   WEFT_TWIN(cuFlushGPUDirectRDMAWrites),
                                                    WEFT_TWIN(cuDevicePrimaryCtxRetain),
                                                    WEFT_TWIN(cuCtxPushCurrent),
                                                    WEFT_TWIN(cuCtxPopCurrent),
@@ -361,6 +370,10 @@ void twin_lose_device() {
 int twin_initialized() {
   const Lock lock(state().mutex);
   return state().is_begun ? 1 : 0;
+}
+int twin_flushes() {
+  const Lock lock(state().mutex);
+  return state().flushes;
 }
 int twin_queued() {
   const Lock lock(state().mutex);

@@ -70,6 +70,7 @@ struct State {
   std::deque<char> event_handles;
   bool is_running = false;
   std::uint64_t allocations = 0;
+  int flushes = 0;  // of what network interfaces wrote
   bool gives_pool_memory = false;
 };
 inline State& state() {

@@ -28,6 +28,8 @@ void twin_lose_device();
 int twin_initialized();
 // Work that is queued and has not run.
 int twin_queued();
+// How often cuFlushGPUDirectRDMAWrites() was called.
+int twin_flushes();
 // Holds a stream by a piece of work that ends with twin_release().
 void twin_hold(void* stream);
 void twin_release(void* stream);

@@ -29,6 +29,7 @@ class Twin {
   decltype(&twin_lose_device) lose_device = nullptr;
   decltype(&twin_initialized) initialized = nullptr;
   decltype(&twin_queued) queued = nullptr;
+  decltype(&twin_flushes) flushes = nullptr;
   decltype(&twin_hold) hold = nullptr;
   decltype(&twin_release) release = nullptr;
   decltype(&twin_capture) capture = nullptr;
@@ -71,6 +72,12 @@ class Twin {
     const Current current(*this, device % devices_);
     EXPECT_EQ(copy_out_(host, reinterpret_cast<std::uintptr_t>(gpu), bytes, stream), 0);
   }
+  // A descriptor of the dma-buf of this memory; the driver's answer.
+  int export_dma_buf(const void* gpu, std::size_t bytes, int* descriptor) const {
+    constexpr int kDmaBuf = 1;
+    const Current current(*this, 0);
+    return export_(descriptor, reinterpret_cast<std::uintptr_t>(gpu), bytes, kDmaBuf, 0);
+  }
   // Waits for what is queued; the twin runs it when its stream is not held.
   void synchronize(int device, void* stream) const {
     if (is_played()) return;
@@ -107,6 +114,7 @@ class Twin {
       find("twin_lose_device", lose_device);
       find("twin_initialized", initialized);
       find("twin_queued", queued);
+      find("twin_flushes", flushes);
       find("twin_hold", hold);
       find("twin_release", release);
       find("twin_capture", capture);
@@ -130,6 +138,7 @@ class Twin {
     find_driver("cuCtxPushCurrent", push_);
     find_driver("cuCtxPopCurrent", pop_);
     find_driver("cuStreamCreate", stream_create_);
+    find_driver("cuMemGetHandleForAddressRange", export_);
     find_driver("cuMemcpyHtoDAsync", copy_in_);
     find_driver("cuMemcpyDtoHAsync", copy_out_);
   }
@@ -161,6 +170,7 @@ class Twin {
   int (*retain_)(void**, int) = nullptr;
   int (*push_)(void*) = nullptr;
   int (*pop_)(void**) = nullptr;
+  int (*export_)(void*, std::uint64_t, std::size_t, int, unsigned long long) = nullptr;
   int (*stream_create_)(void**, unsigned) = nullptr;
   int (*copy_in_)(std::uint64_t, const void*, std::size_t, void*) = nullptr;
 };

@@ -213,6 +213,23 @@ TEST(NcclNetErrors, AReceiverThatIsGoneIsNoticed) {
   EXPECT_NE(last_warning().find("receiver"), std::string::npos) << last_warning();
 }
 
+// TCP does not reach them.
+TEST(NcclNetErrors, MemoryOfAGpuIsRefusedWhereItWasNotOffered) {
+  Ends ends;
+  std::array<char, 64> memory{};
+  for (void* const end : {ends.send, ends.receive}) {
+    void* registration = nullptr;
+    EXPECT_EQ(net().calls.register_memory(end, memory.data(), memory.size(), abi::kCudaPointers,
+                                          &registration),
+              abi::invalid_argument);
+    EXPECT_NE(last_warning().find("sends memory of the host alone"), std::string::npos)
+        << last_warning();
+    EXPECT_EQ(net().calls.register_dma_buf(end, memory.data(), memory.size(), abi::kCudaPointers, 0,
+                                           0, &registration),
+              abi::invalid_argument);
+  }
+}
+
 // A stranger at the listener's port does not take the caller's place.
 TEST(NcclNetErrors, AStrangerIsSentAway) {
   void* context = nullptr;

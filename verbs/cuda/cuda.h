@@ -30,6 +30,7 @@
 
 #include "verbs/base/base.h"
 #include "verbs/cuda/gpu_memory.h"
+#include "verbs/cuda/lent.h"
 #include "verbs/cuda/shared.h"
 
 namespace weft {
@@ -52,6 +53,7 @@ struct GpuDevice {
   bool has_stream_waits = false;  // a stream can wait for a word of host memory
   bool exports_dma_buf = false;   // for GPUDirect RDMA without nvidia-peermem
   bool has_gpudirect_rdma = false;
+  bool settles_rdma_writes = false;  // what network interfaces write can be ordered before kernels
   std::vector<int> reads;  // the other GPUs whose memory its kernels can read, by their numbers
 };
 // Loads the driver. `unavailable` says what is missing.

@@ -12,7 +12,8 @@ namespace weft {
 namespace {
 
 // Attributes of a device, by the driver's numbers.
-constexpr int kMajor = 75, kMinor = 76, kGpuDirectRdma = 116, kDmaBuf = 124;
+constexpr int kMajor = 75, kMinor = 76, kGpuDirectRdma = 116, kFlushOptions = 117,
+              kWritesOrdering = 118, kDmaBuf = 124;
 
 GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
   GpuDevice found;
@@ -36,6 +37,8 @@ GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
   found.major = attribute(kMajor);
   found.minor = attribute(kMinor);
   found.has_gpudirect_rdma = attribute(kGpuDirectRdma) != 0;
+  const cuda::RdmaWrites writes = cuda::rdma_writes_of(driver, device);
+  found.settles_rdma_writes = writes.keep_order || writes.can_be_flushed;
   found.exports_dma_buf = attribute(kDmaBuf) != 0;
   for (int other = 0; other < count; ++other) {
     int peer = 0, can = 0;
@@ -47,6 +50,14 @@ GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
 }
 
 }  // namespace
+
+cuda::RdmaWrites cuda::rdma_writes_of(const Driver& driver, int device) {
+  constexpr int kOrderedForOwner = 100, kFlushByHost = 1;
+  int ordering = 0, options = 0;
+  (void)driver.device_attribute(&ordering, kWritesOrdering, device);
+  (void)driver.device_attribute(&options, kFlushOptions, device);
+  return {ordering >= kOrderedForOwner, (options & kFlushByHost) != 0};
+}
 
 Result<std::vector<GpuDevice>> gpu_devices() {
   WEFT_ASSIGN(const cuda::Driver* driver, cuda::load_driver());

@@ -92,6 +92,7 @@ Result<Driver> open(void* library) {
       .find("cuMemGetHandleForAddressRange", driver.range_handle)
       .find("cuIpcOpenMemHandle", driver.ipc_open)
       .find("cuIpcCloseMemHandle", driver.ipc_close)
+      .find("cuFlushGPUDirectRDMAWrites", driver.flush_rdma_writes)
       .find("cuStreamCreate", driver.stream_create)
       .find("cuStreamWaitEvent", driver.stream_wait_event)
       .find("cuStreamWaitValue32", driver.stream_wait_value)

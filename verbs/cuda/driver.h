@@ -69,6 +69,8 @@ struct Driver {
   Answer (*range_handle)(void* handle, Pointer memory, std::size_t bytes, int kind,
                          unsigned long long flags);
 
+  Answer (*flush_rdma_writes)(int target, int scope);
+
   Answer (*stream_create)(void** stream, unsigned flags);
   Answer (*stream_wait_event)(void* stream, void* event, unsigned flags);
   Answer (*stream_wait_value)(void* stream, Pointer word, std::uint32_t value, unsigned flags);
@@ -90,6 +92,13 @@ struct Driver {
 [[nodiscard]] const Driver* loaded_driver();
 // Loads and initializes it. `unavailable` says which library or function is missing, and since when it exists.
 [[nodiscard]] Result<const Driver*> load_driver();
+
+// What the device does with what network interfaces write to its memory: whether what it begins later
+// sees it, by itself or after cuFlushGPUDirectRDMAWrites().
+struct RdmaWrites {
+  bool keep_order = false, can_be_flushed = false;
+};
+[[nodiscard]] RdmaWrites rdma_writes_of(const Driver& driver, int device);
 
 // "what: CUDA_ERROR_INVALID_VALUE (invalid argument)", ok for kSuccess.
 [[nodiscard]] Status status_of(const Driver& driver, Answer answer, const std::string& what);

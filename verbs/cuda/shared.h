@@ -74,7 +74,8 @@ struct Behind {
 struct ForDevices {
   Fd dma_buf;  // of these pages; empty: the driver exports none, and `refusal` says why
   Status refusal;
-  void* pointer = nullptr;  // the GPU's, by which nvidia-peermem finds them
+  std::uint64_t offset = 0;  // of the memory in the dma-buf
+  void* pointer = nullptr;   // the GPU's, by which nvidia-peermem finds them
 };
 // The pages for which [address, address+bytes) stand, whole pages of the heap that lie in a stand-in of
 // this process, or just around it. Nothing: they are none.

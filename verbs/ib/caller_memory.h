@@ -24,6 +24,8 @@ class CallerMemory final : public RegistrationBackend {
   Result<Registered> add(void* address, std::size_t bytes) override;
   Result<Registered> share(void* address, std::size_t bytes) override;
   void remove(void* native) override { device_.registrations().remove(native); }
+  // The same as a region for peers; memory of another device for as long as somebody has a share in it.
+  Result<std::shared_ptr<const ExposedMemory>> expose(std::span<std::byte> memory);
 
  private:
   // Nothing, if it is host memory.

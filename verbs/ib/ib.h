@@ -85,6 +85,9 @@ struct IbOptions {
 // Whether libibverbs can be loaded; `unavailable` says what is missing.
 [[nodiscard]] Status ib_library();
 
+// ok, or why the device cannot register dma-bufs (GPUDirect RDMA).
+[[nodiscard]] Status check_dma_bufs(const std::string& device);
+
 // Opens rank `rank`'s interface on one port. `resolver` finds the address of a stranger that asks
 // for attention. `unavailable` says why the port cannot be used.
 Result<std::unique_ptr<Interface>> open_ib(Rank rank, const InterfaceOptions& options,

@@ -140,6 +140,9 @@ class IbInterface final : public Interface {
     const DeviceMemory& device = ib_.device_memory;
     return !device.exporter || (device.has && !device.has(address));
   }
+  // The key of a region of ours that has these bytes; nothing: there is none. For memory of another
+  // device, whose registration would else end with each use.
+  [[nodiscard]] std::optional<std::uint32_t> exposed_key(std::span<const std::byte> memory) const;
   // The answer to a peer that asks for a chunk of our heap.
   [[nodiscard]] Control expose(std::uint64_t chunk);
   [[nodiscard]] Completions& completions() { return completions_; }
@@ -218,7 +221,11 @@ class IbInterface final : public Interface {
   std::uint32_t receive_depth_ = 0;
 
   std::shared_ptr<SharedDevice> device_;
-  std::unordered_map<std::uint32_t, std::shared_ptr<const ExposedMemory>> exposed_;  // regions
+  struct ExposedRegion {
+    std::span<const std::byte> memory;
+    std::shared_ptr<const ExposedMemory> share;
+  };
+  std::unordered_map<std::uint32_t, ExposedRegion> exposed_;
   Fd woken_;
   std::unique_ptr<DeviceEvents::Listener> events_;
   std::unique_ptr<CallerMemory> memory_;

@@ -139,11 +139,17 @@ Status OneSided::import_region(std::uint32_t number, std::string_view keys) {
 // What fits into a work request is copied there; the device never looks at where it came from.
 Status OneSided::name_local(Work& work) const {
   const bool is_swap = work.request.kind == WorkKind::compare_swap;
+  const bool is_host = is_swap || interface_.is_host(work.local.data());
   const bool inside = work.request.kind == WorkKind::write &&
-                      work.local.size() <= interface_.inline_bytes() &&
-                      interface_.is_host(work.local.data());
+                      work.local.size() <= interface_.inline_bytes() && is_host;
   if (is_swap) work.key = endpoint_.scratch_key();
   if (is_swap || inside) return {};
+  if (!is_host) {
+    if (const std::optional<std::uint32_t> key = interface_.exposed_key(work.local)) {
+      work.key = *key;
+      return {};
+    }
+  }
   WEFT_ASSIGN(work.use, interface_.registered(work.local));
   work.key = work.use->lkey();
   return {};

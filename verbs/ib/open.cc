@@ -259,4 +259,11 @@ Result<std::unique_ptr<Interface>> open_ib(Rank rank, const InterfaceOptions& op
   return ib::IbInterface::open(*library, rank, options, ib, std::move(resolver));
 }
 
+Status check_dma_bufs(const std::string& device) {
+  WEFT_ASSIGN(const ib::Library* library, ib::library());
+  WEFT_ASSIGN(const std::shared_ptr<ib::SharedDevice> opened,
+              ib::SharedDevice::open(*library, device));
+  return opened->registrar().check_dma_bufs();
+}
+
 }  // namespace weft

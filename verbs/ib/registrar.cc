@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
+
 #include "verbs/ib/answers.h"
 
 namespace weft::ib {
@@ -14,7 +16,9 @@ constexpr std::uint32_t kNeeded =
 
 // The bytes of another device may take any order on the bus: nobody reads them before the completion,
 // whose own write is behind them. Older systems may not know the flag.
-constexpr int kOfDevices = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+constexpr int kOfDevices = IBV_ACCESS_LOCAL_WRITE;
+// A bus gives no atomic operations on memory of a GPU.
+constexpr int kForPeersToo = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 }  // namespace
 
@@ -59,41 +63,50 @@ Result<Registered> Registrar::add(void* address, std::size_t bytes) {
   return Registered{native->lkey, native->rkey, native};
 }
 
-// The registration is not kept, because nothing here is told when the memory is freed. Work
-// requests name the memory by the caller's pointers.
-Result<Registered> Registrar::add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer) {
+// Work requests name the memory by the caller's pointers.
+Result<Owned<ibv_mr>> Registrar::add_device(void* address, std::size_t bytes, const DmaBuf& buffer,
+                                            For whom) {
+  const int access = kOfDevices | (whom == For::peers ? kForPeersToo : 0);
   const std::string what = fmt::format("{}: registering {} bytes of a dma-buf", name_, bytes);
   Status why = buffer.refusal;
   if (library_.reg_dmabuf_mr == nullptr) {
     why = Status(Code::unavailable, what + ": this libibverbs has no ibv_reg_dmabuf_mr");
   } else if (buffer.fd.valid()) {
-    const auto add = [&](int access) {
+    const auto add = [&](int rights) {
       return library_.reg_dmabuf_mr(domain_, buffer.offset, bytes,
                                     reinterpret_cast<std::uintptr_t>(address), buffer.fd.get(),
-                                    access);
+                                    rights);
     };
-    ibv_mr* region = add(kOfDevices);
-    if (region == nullptr) region = add(IBV_ACCESS_LOCAL_WRITE);
+    ibv_mr* region = add(access | IBV_ACCESS_RELAXED_ORDERING);
+    if (region == nullptr) region = add(access);
     why = made(region, what);
     if (why.ok()) {
       ++dma_bufs_;
-      return unwatched(region);
+      return Owned<ibv_mr>(region, {&library_});
     }
   }
   if (buffer.pointer == nullptr || library_.reg_mr_iova == nullptr) return refused(why);
-  ibv_mr* region =
-      library_.reg_mr_iova(domain_, buffer.pointer, bytes,
-                           reinterpret_cast<std::uintptr_t>(address), IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* region = library_.reg_mr_iova(domain_, buffer.pointer, bytes,
+                                        reinterpret_cast<std::uintptr_t>(address), access);
   if (const Status answer = made(region, "by nvidia-peermem"); !answer.ok())
     return refused(Status(answer.code(), fmt::format("{}; {}", why.text(), answer.text())));
   ++by_pointer_;
-  return unwatched(region);
+  return Owned<ibv_mr>(region, {&library_});
 }
 
-Registered Registrar::unwatched(ibv_mr* region) {
-  Registered given{region->lkey, region->rkey, region};
-  given.watched = false;
-  return given;
+// A descriptor that is none is refused as such by a device that has dma-bufs.
+Status Registrar::check_dma_bufs() const {
+  if (library_.reg_dmabuf_mr == nullptr)
+    return Status(Code::unavailable, name_ + ": this libibverbs has no ibv_reg_dmabuf_mr");
+  constexpr std::size_t kBytes = 4096;
+  if (ibv_mr* const region = library_.reg_dmabuf_mr(domain_, 0, kBytes, 0, -1, 0);
+      region != nullptr) {
+    (void)library_.dereg_mr(region);
+    return {};
+  }
+  if (errno != EOPNOTSUPP && errno != EPROTONOSUPPORT && errno != ENOSYS) return {};
+  return Status(Code::unavailable,
+                fmt::format("{} registers no dma-bufs: {}", name_, errno_text(errno)));
 }
 
 Status Registrar::refused(const Status& why) {

@@ -31,7 +31,12 @@ class Registrar final : public RegistrationBackend {
   void remove(void* native) override;
   // Host memory with these rights.
   Result<Owned<ibv_mr>> add_host(void* address, std::size_t bytes, int access);
-  Result<Registered> add_dma_buf(void* address, std::size_t bytes, const DmaBuf& buffer);
+  // Memory of another device, for ourselves or for peers, too.
+  enum class For : std::uint8_t { us, peers };
+  Result<Owned<ibv_mr>> add_device(void* address, std::size_t bytes, const DmaBuf& buffer,
+                                   For whom = For::us);
+  // ok, or why the device registers no dma-bufs, as far as it says so without one.
+  [[nodiscard]] Status check_dma_bufs() const;
   // Counts memory of another device that cannot be registered; returns `why`.
   Status refused(const Status& why);
 
@@ -41,8 +46,6 @@ class Registrar final : public RegistrationBackend {
   [[nodiscard]] std::string exceptions() const;
 
  private:
-  static Registered unwatched(ibv_mr* region);
-
   const Library& library_;
   ibv_pd* domain_;
   std::string name_;

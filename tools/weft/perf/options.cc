@@ -163,8 +163,8 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign", "device"}));
   const bool is_on_host_alone =
       window && (*window == WindowOp::pages || *window == WindowOp::mutex);
-  if (asked.memory == "device" && ((about_main && !is_named) || is_on_host_alone || asked.in_flight != 0 ||
-                                   asked.memory_use || asked.dynamic)) {
+  if (asked.memory == "device" && ((about_main && !is_named) || is_on_host_alone ||
+                                   asked.in_flight != 0 || asked.memory_use || asked.dynamic)) {
     return invalid(fmt::format("--memory device: {} is not measured there", asked.operation));
   }
   WEFT_RETURN_IF_ERROR(one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i32", "i64"}));

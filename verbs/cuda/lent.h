@@ -1,0 +1,58 @@
+// lent: memory of GPUs as network interfaces reach it (GPUDirect RDMA).
+//
+// The engine names it by addresses of the heap that stand for it (shared.h). A program that hands
+// memory of a GPU to network interfaces itself, as NCCL does, names it by the GPU's own addresses, and
+// lends it for as long as interfaces use it:
+//
+//   LentMemory lent = *LentMemory::of(x, bytes, dma_buf, 0);
+//   interface.expose({x, bytes});                              // asks memory_for_devices()
+//   … settle_rdma_writes(gpu);                                 // behind what has arrived, before kernels
+//
+// Threads: any thread may call every function.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "verbs/base/base.h"
+#include "verbs/cuda/gpu_memory.h"
+#include "verbs/cuda/shared.h"
+
+namespace weft {
+
+class LentMemory {
+ public:
+  // Lends [memory, memory+bytes), and the rest of its first and last page. `dma_buf`: a descriptor of a
+  // dma-buf in which `memory` is at `offset`; the object has one of its own. -1: there is none, and
+  // nvidia-peermem has to find the memory.
+  static Result<LentMemory> of(void* memory, std::size_t bytes, int dma_buf, std::uint64_t offset);
+  LentMemory() = default;
+  LentMemory(LentMemory&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
+  LentMemory& operator=(LentMemory&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
+  ~LentMemory();
+
+ private:
+  std::uint64_t number_ = 0;  // 0: nothing
+};
+
+// Whether the address is memory of a GPU for network interfaces: lent, or a stand-in of this process.
+// Costs little where there is none.
+[[nodiscard]] bool is_for_devices(const void* address);
+// [address, address+bytes) of such memory, whole pages. Nothing: it is none.
+[[nodiscard]] std::optional<ForDevices> memory_for_devices(const void* address, std::size_t bytes);
+// Copies it, or memory of the host. Waits for it.
+[[nodiscard]] Status copy_for_devices(std::span<std::byte> to, const std::byte* from);
+
+// What network interfaces have written to memory of this GPU is seen by what it begins after this
+// returns. Costs nothing where the GPU keeps that order by itself. `unavailable`: it cannot be had.
+[[nodiscard]] Status settle_rdma_writes(const GpuMemory& gpu);
+
+}  // namespace weft
