@@ -43,6 +43,28 @@ TEST_F(Map, TablesHaveRanksEdgesAndLinks) {
   EXPECT_TRUE(mentions(all.out, "rail 7: leaf 1 down"));
 }
 
+TEST_F(Map, TellsHowMemoryOfGpusTravels) {
+  const Ran ran = run_weft(std::string(kTwoLeaves) + " --graph ring");
+  EXPECT_TRUE(mentions(ran.out, "its memory goes by"));
+  EXPECT_TRUE(
+      mentions(ran.out, "1 -> 0      1        0        CUDA IPC over PCI, below one PCI switch"));
+  EXPECT_TRUE(mentions(ran.out, "GPUDirect RDMA to the host of the other: mlx5_0 and GPU 7 are"));
+  const Ran linked = run_weft("map --cluster " WEFT_CLUSTERS "/nvlink.toml --graph ring");
+  EXPECT_TRUE(mentions(linked.out, "CUDA IPC over NVLink through a switch, 450 GB/s"));
+  const Ran tcp = run_weft("map --cluster " WEFT_CLUSTERS "/ethernet.toml --graph ring");
+  EXPECT_TRUE(mentions(tcp.out, "blocks of the host: eno1 sends memory of the host alone"));
+  EXPECT_FALSE(mentions(tree("--graph ring").out, "its memory goes by"));
+  const nlohmann::json map = nlohmann::json::parse(
+      [&] {
+        (void)run_weft(std::string(kTwoLeaves) + " --graph ring --json " + path("gpus.json"));
+        return content("gpus.json");
+      }(),
+      nullptr, false);
+  ASSERT_TRUE(map.is_object());
+  EXPECT_EQ(map["edges"][0]["gpu"]["from"], 1);
+  EXPECT_EQ(map["edges"][0]["gpu"]["way"].get<std::string>().find("CUDA IPC"), 0U);
+}
+
 TEST_F(Map, JsonHasTheSame) {
   const Ran ran = tree("--graph ring --bytes 1000000 --json " + path("map.json"));
   EXPECT_EQ(ran.exit_status, 0);

@@ -184,4 +184,22 @@ struct Distance {
 // The threads of the device's node; empty: unknown.
 [[nodiscard]] std::vector<int> processors_near(const Machine& machine, const PciPlace& device);
 
+// What this machine's PCI does with transfers from one device to another, as in GPUDirect RDMA. They are
+// fast where they stay below a bridge that both have in common. Access Control Services (ACS) of a port
+// on the way may send them up to the root complex, and an IOMMU that translates their addresses is
+// there, too. Devices with an Address Translation Service (ATS) have them translated before.
+struct PeerTraffic {
+  bool has_common_bridge = false;
+  std::vector<std::string> redirecting;  // ports on the way whose ACS does so, by their addresses
+  std::vector<std::string> unreadable;   // ports whose configuration this process may not read
+  bool translates = false;               // both devices use ATS
+  bool passes_translated = false;        // ACS lets pass what ATS has translated
+  bool is_behind_iommu = false;          // which translates for one of them
+};
+// `sys`: of the machine on which the devices are.
+[[nodiscard]] PeerTraffic peer_traffic(const PciPlace& from, const PciPlace& to,
+                                       const std::string& sys = "/sys");
+// For people.
+[[nodiscard]] std::string describe(const PeerTraffic& traffic);
+
 }  // namespace weft

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/weft/common/place.h"
-#include "tools/weft/map/map.h"
+#include "tools/weft/map/gpus.h"
 
 namespace weft {
 namespace {
@@ -63,6 +63,10 @@ Json to_object(const ShownMap& shown, const MappedEdge& edge) {
           {"reason", reason_text(edge, shown.cluster)}};
 }
 
+Json to_object(const std::optional<GpuWay>& way) {
+  return way ? Json{{"from", way->from}, {"to", way->to}, {"way", way->way}} : Json();
+}
+
 // `error`: of the prediction, as a share of what was measured; null where nothing was.
 Json measured(double us, double predicted) {
   Json error = us > 0 ? Json((predicted - us) / us) : Json();
@@ -89,6 +93,8 @@ std::string map_json(const ShownMap& shown) {
   Json ranks = Json::array(), edges = Json::array(), loads = Json::array();
   for (Rank rank = 0; rank < shown.graph.size(); ++rank) ranks.push_back(to_object(shown, rank));
   for (const MappedEdge& edge : shown.map.edges) edges.push_back(to_object(shown, edge));
+  for (std::size_t e = 0; has_gpus(shown) && e < shown.map.edges.size(); ++e)
+    edges[e]["gpu"] = to_object(gpu_way(shown, shown.map.edges[e]));
   for (std::size_t e = 0; e < shown.measured_us.size(); ++e)
     edges[e].update(measured(shown.measured_us[e], shown.map.edges[e].alone_us));
   for (const LinkLoad& load : shown.map.loads) loads.push_back(to_object(load));

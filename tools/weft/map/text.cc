@@ -7,7 +7,7 @@
 
 #include "tools/weft/common/bytes.h"
 #include "tools/weft/common/place.h"
-#include "tools/weft/map/map.h"
+#include "tools/weft/map/gpus.h"
 
 namespace weft {
 namespace {
@@ -94,6 +94,20 @@ std::string edges(const ShownMap& shown, bool all) {
   return table.text();
 }
 
+// If a rank's tensors are on its GPU.
+std::string gpus(const ShownMap& shown, bool all) {
+  if (!has_gpus(shown)) return "";
+  Table table(fmt::format("{:>6}    {:<6} {:<8} {:<8} {}", "from", "to", "GPU", "GPU",
+                          "its memory goes by"),
+              all);
+  for (const MappedEdge& edge : shown.map.edges) {
+    if (const std::optional<GpuWay> way = gpu_way(shown, edge))
+      table.add(fmt::format("{:>6} -> {:<6} {:<8} {:<8} {}", edge.from, edge.to, way->from, way->to,
+                            way->way));
+  }
+  return table.text();
+}
+
 std::string loads(const ShownMap& shown, bool all) {
   Table table(fmt::format("{:<36} {:>8} {:>10} {:>10} {:>11}", "link", "Gbit/s", "messages", "us",
                           "of busiest"),
@@ -152,7 +166,7 @@ constexpr double kFaster = 0.95;
 std::string map_text(const ShownMap& shown, bool all) {
   const auto bytes = static_cast<std::size_t>(shown.options.bytes);
   std::string text = describe(shown.cluster);
-  text += ranks(shown, all) + edges(shown, all) + loads(shown, all);
+  text += ranks(shown, all) + edges(shown, all) + gpus(shown, all) + loads(shown, all);
   if (shown.search) text += seats(shown, all);
   text += fmt::format("\n{} of {} ranks, {} a message, rails: {}\n", shown.graph.name(),
                       shown.graph.size(), bytes_text(bytes), name(shown.options.policy));

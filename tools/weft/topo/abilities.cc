@@ -26,6 +26,32 @@ GpuAbilities gpu_abilities() {
   return found;
 }
 
+std::vector<GpuAndPort> gpus_and_ports(const Machine& machine) {
+  std::vector<GpuAndPort> pairs;
+  for (const Gpu& gpu : machine.gpus) {
+    const Nic* nearest = nullptr;
+    const auto far = [&](const Nic& nic) {
+      const Distance to = distance(gpu.place, nic.place);
+      return std::pair(to.nearness, to.bridges);
+    };
+    for (const Nic& nic : machine.nics) {
+      if (nic.rdma.empty() || nic.place.address.empty()) continue;
+      if (nearest == nullptr || far(nic) < far(*nearest)) nearest = &nic;
+    }
+    if (nearest == nullptr || gpu.place.address.empty()) continue;
+    pairs.push_back(
+        {gpu.index, nearest->name(), describe(peer_traffic(gpu.place, nearest->place))});
+  }
+  return pairs;
+}
+
+std::string text(const std::vector<GpuAndPort>& pairs) {
+  std::string text;
+  for (const GpuAndPort& pair : pairs)
+    text += fmt::format("  GPU {} and {}: {}\n", pair.gpu, pair.port, pair.text);
+  return text.empty() ? text : "\nbetween GPUs and RDMA ports (GPUDirect RDMA):\n" + text;
+}
+
 std::string abilities_text(const GpuAbilities& abilities) {
   if (!abilities.unknown.empty())
     return fmt::format("\nwhat GPUs can do is unknown: {}\n", abilities.unknown);

@@ -115,7 +115,13 @@ std::string machine_json(const Machine& machine, const GpuAbilities* abilities) 
               {"gpu_links", links},
               {"unknown", unknown_in(machine)},
               {"left_out", machine.left_out}};
-  if (abilities != nullptr) object["gpu_abilities"] = to_object(*abilities);
+  if (abilities != nullptr) {
+    object["gpu_abilities"] = to_object(*abilities);
+    Json pairs = Json::array();
+    for (const GpuAndPort& pair : gpus_and_ports(machine))
+      pairs.push_back({{"gpu", pair.gpu}, {"port", pair.port}, {"text", pair.text}});
+    object["gpus_and_ports"] = pairs;
+  }
   // Names may have any byte; JSON may not.
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -57,6 +57,7 @@ Status show(const TopoArguments& asked) {
   // Without a GPU, that there is no driver is no news.
   if (!abilities.gpus.empty() || (is_here && !machine->gpus.empty()))
     fmt::print("{}", abilities_text(abilities));
+  if (is_here) fmt::print("{}", text(gpus_and_ports(*machine)));
   return {};
 }
 
