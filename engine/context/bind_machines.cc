@@ -11,7 +11,8 @@ namespace weft {
 // The neighbors are machines, and so the edges and weights of a call are those of machines. For
 // each edge, the plan says which ranks send and receive; each of these uses the weight of the edge
 // between the machines.
-Status Binder::hierarchical_neighbor_allreduce(const Request& request, Invocation& invocation) {
+Status Binder::hierarchical_neighbor_allreduce(const Request& request, Invocation& invocation,
+                                               MeanInput input) {
   constexpr std::string_view kName = "hierarchical_neighbor_allreduce";
   const Input& x = request.input;
   const Output& y = request.output;
@@ -31,18 +32,26 @@ Status Binder::hierarchical_neighbor_allreduce(const Request& request, Invocatio
   PlanKey key;
   key.collective = Collective::hierarchical_neighbor_allreduce;
   key.in_place = is_in_place(x, y);
+  key.has_mean = input == MeanInput::of_machine;
   key.position = machine_graph_.number_of_step();
   WEFT_RETURN_IF_ERROR(plan_everybody(invocation, key, [&] {
     View view{own, all->count(), {}, {}};
     for (const NeighborWeight& edge : step->in) view.in.push_back(edge.rank);
     for (const NeighborWeight& edge : step->out) view.out.push_back(edge.rank);
-    return plan_hierarchical_neighbor_allreduce(config_.rank, layout, view, Shape{key.in_place});
+    return plan_hierarchical_neighbor_allreduce(config_.rank, layout, view, Shape{key.in_place},
+                                                input);
   }));
   call.checks_graph = true;  // credits check the machine graph
   MachineGraph::weigh_edges(call.in, step->in, layout, own, invocation.receive_weights);
   MachineGraph::weigh_edges(call.out, step->out, layout, own, invocation.send_weights);
   call.receive_weights = invocation.receive_weights;
   call.send_weights = invocation.send_weights;
+  return {};
+}
+
+Status Binder::bind_behind_mean(const Request& request, Invocation& invocation) {
+  WEFT_RETURN_IF_ERROR(hierarchical_neighbor_allreduce(request, invocation, MeanInput::of_machine));
+  invocation.call.agreement = agreement_of(request);
   return {};
 }
 

@@ -30,6 +30,8 @@ class Binder {
 
   // Fills a cleared invocation. An error names the operation and what is wrong with its operands.
   [[nodiscard]] Status bind(const Request& request, Invocation& invocation);
+  // The same for the rest of a hierarchical_neighbor_allreduce whose input is the machine's mean.
+  [[nodiscard]] Status bind_behind_mean(const Request& request, Invocation& invocation);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
   [[nodiscard]] static Status check_allreduce_operands(const Request& request, int size);
 
@@ -50,7 +52,8 @@ class Binder {
   Status scatter(const Request& request, Invocation& invocation);
   Status alltoall(const Request& request, Invocation& invocation);
   // bind_machines.cc
-  Status hierarchical_neighbor_allreduce(const Request& request, Invocation& invocation);
+  Status hierarchical_neighbor_allreduce(const Request& request, Invocation& invocation,
+                                         MeanInput input = MeanInput::of_rank);
   Status local_allreduce(const Request& request, Invocation& invocation);
   // bind_some.cc
   Status send(const Request& request, Invocation& invocation);

@@ -8,6 +8,7 @@
 #include "engine/context/lane_count.h"
 #include "engine/context/lane_options.h"
 #include "engine/context/metrics.h"
+#include "engine/context/nccl_rest.h"
 #include "engine/context/operands.h"
 
 namespace weft {
@@ -225,35 +226,79 @@ Status Context::Core::bind(const Request& request, PendingOperation& operation,
   if (how.may_vote) {
     WEFT_ASSIGN(job, nccl_.job_of(request));
   }
+  if (job && job->collective == Collective::hierarchical_neighbor_allreduce)
+    return bind_in_two(request, *job, operation, how);
   Request staged = request;
   StageOptions options = stage_options();
   options.may_take_turn = job.has_value();
   options.is_there = how.is_there;
   WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
               find_gpu_operands({&staged, 1}, config_.rank, options, bell_));
-  Invocation& invocation = operation.invocation;
-  WEFT_RETURN_IF_ERROR(binder_.bind(staged, invocation));
-  if (stage == nullptr) return job ? vote(*job, nullptr, operation) : Status();
-  Call& call = invocation.call;
-  WEFT_RETURN_IF_ERROR(stage->begin({&staged, 1}, call.in, call.out));
+  WEFT_RETURN_IF_ERROR(binder_.bind(staged, operation.invocation));
+  if (stage != nullptr) WEFT_RETURN_IF_ERROR(put_stage(staged, *stage, operation));
+  operation.stage = stage;
+  if (!job) return {};
+  std::shared_ptr<NcclTurn> turn;
+  if (stage != nullptr) turn = nccl_.group().line_up(*job, stage->only_gpu(), stage->wake());
+  return vote(*job, stage.get(), std::move(turn), operation);
+}
+
+Status Context::Core::put_stage(Request& staged, GpuStage& stage, PendingOperation& operation) {
+  Call& call = operation.invocation.call;
+  WEFT_RETURN_IF_ERROR(stage.begin({&staged, 1}, call.in, call.out));
   call.input = staged.input.data;
   call.output = staged.output.data;
-  call.gate = stage.get();
-  call.combiner = stage->combiner();
-  operation.stage = stage;
-  return job ? vote(*job, stage.get(), operation) : Status();
+  call.gate = &stage;
+  call.combiner = stage.combiner();
+  return {};
+}
+
+// The stream is held until the second part has ended.
+Status Context::Core::bind_in_two(const Request& request, const NcclJob& job,
+                                  PendingOperation& operation, const Binding& how) {
+  const std::shared_ptr<PendingOperation> first = Lane::new_operation(shared_lane());
+  StageOptions options = stage_options();
+  options.may_take_turn = true;
+  options.is_there = how.is_there;
+  options.holds = HoldsStream::no;
+  Request whole = request, rest = request;
+  WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
+              find_gpu_operands({&whole, 1}, config_.rank, options, bell_));
+  WEFT_RETURN_IF_ERROR(binder_.bind(whole, first->invocation));
+  if (stage != nullptr) WEFT_RETURN_IF_ERROR(put_stage(whole, *stage, *first));
+  first->stage = stage;
+
+  std::shared_ptr<NcclTurn> turn;
+  DeviceBlock mean;
+  if (stage != nullptr) turn = nccl_.group().line_up(job, stage->only_gpu(), stage->wake());
+  if (turn != nullptr) {
+    WEFT_ASSIGN(mean, DeviceBlock::take(job.bytes(), *stage->only_gpu()));
+    turn->put_result(mean.data());
+    rest.input.data = mean.data();
+  }
+  options.holds = HoldsStream::yes;
+  WEFT_ASSIGN(const std::shared_ptr<GpuStage> behind,
+              find_gpu_operands({&rest, 1}, config_.rank, options, bell_));
+  WEFT_RETURN_IF_ERROR(binder_.bind_behind_mean(rest, operation.invocation));
+  if (behind != nullptr) WEFT_RETURN_IF_ERROR(put_stage(rest, *behind, operation));
+  const auto second = std::make_shared<NcclRest>(first, turn, behind, std::move(mean));
+  operation.stage = second;
+  operation.invocation.call.gate = second.get();
+  WEFT_RETURN_IF_ERROR(vote(job, stage.get(), std::move(turn), *first));
+  // Both follow the stream by now.
+  if (behind != nullptr) WEFT_RETURN_IF_ERROR(behind->hold());
+  return admit(first);
 }
 
 // The votes are combined by an operation before the one that they are about, so that this one keeps its
 // place in the order.
-Status Context::Core::vote(const NcclJob& job, GpuStage* stage, PendingOperation& operation) {
+Status Context::Core::vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<NcclTurn> turn,
+                           PendingOperation& operation) {
   const auto ballot = std::make_shared<NcclBallot>();
-  std::shared_ptr<NcclTurn> turn;
-  if (stage != nullptr) turn = nccl_.group().line_up(job, stage->only_gpu(), stage->wake());
   ballot->given = turn == nullptr ? NcclGroup::kNo : turn->vote();
   constexpr std::size_t kWords = std::tuple_size_v<NcclTurn::Vote>;
-  Request request{.collective = job.collective == Collective::broadcast ? Collective::allreduce
-                                                                        : job.collective,
+  const bool is_of_machine = job.collective == Collective::local_allreduce;
+  Request request{.collective = is_of_machine ? job.collective : Collective::allreduce,
                   .input = {ballot->given.data(), kWords, DataType::i64},
                   .output = {ballot->combined.data(), kWords, DataType::i64},
                   .op = ReduceOp::max};

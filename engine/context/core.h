@@ -127,9 +127,15 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
     bool is_there = false;  // the operands can be used at once
   };
   Status bind(const Request& request, PendingOperation& operation, const Binding& how);
+  // Puts what is to take the place of memory of GPUs into the call.
+  Status put_stage(Request& staged, GpuStage& stage, PendingOperation& operation);
+  // The same as bind() for an operation whose first part NCCL may compute (NcclRest); admits the first.
+  Status bind_in_two(const Request& request, const NcclJob& job, PendingOperation& operation,
+                     const Binding& how);
   // Starts the vote on whether the operation runs by NCCL. `stage`: null if its operands are on the
   // host.
-  Status vote(const NcclJob& job, GpuStage* stage, PendingOperation& operation);
+  Status vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<NcclTurn> turn,
+              PendingOperation& operation);
 
   void collect(Metrics& to) override;
   void look_around() override { failures_.look_around(); }

@@ -34,13 +34,19 @@ bool NcclVotes::could() {
 Result<std::optional<NcclJob>> NcclVotes::job_of(const Request& request) {
   const std::optional<NcclJob> none;
   if (!could_ || request.algorithm != AllreduceAlgorithm::automatic) return none;
-  NcclJob job{request.collective, request.op, request.output.type, request.output.count};
+  const bool is_hierarchical = request.collective == Collective::hierarchical_neighbor_allreduce;
+  NcclJob job{request.collective, is_hierarchical ? ReduceOp::average : request.op,
+              request.output.type, request.output.count};
   if (!job.is_known() || job.bytes() < kLeastBytes) return none;
   WEFT_ASSIGN(const Machines* all, machines_.get());
   const bool is_of_machines = request.collective == Collective::local_allreduce;
   const std::vector<Rank>& members = all->ranks_beside(config_.rank);
   const bool all_could = std::ranges::find(all->nccl, false) == all->nccl.end();
-  if (!all_could || members.size() < 2 || (!is_of_machines && all->count() != 1)) return none;
+  if (!all_could || members.size() < 2) return none;
+  // On all ranks alike: each machine has something to do for NCCL.
+  const auto is_single = [](const std::vector<Rank>& ranks) { return ranks.size() < 2; };
+  if (is_hierarchical && std::ranges::any_of(all->ranks, is_single)) return none;
+  if (!is_hierarchical && !is_of_machines && all->count() != 1) return none;
   job.root = request.root;  // ranks of one machine that are all ranks have their own numbers
   if (group_ == nullptr) group_ = make_group(members);
   return std::optional(job);

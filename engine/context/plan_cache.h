@@ -31,6 +31,7 @@ struct PlanKey {
   Collective collective{};
   std::uint8_t algorithm = 0;
   bool in_place = false;
+  bool has_mean = false;  // MeanInput::of_machine
   std::uint32_t in = 0, out = 0, position = 0;
   Rank root = kNoRank;
   std::uint64_t bytes = 0;

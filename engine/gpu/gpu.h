@@ -108,6 +108,9 @@ class GpuStage : public OperandStage {
   [[nodiscard]] virtual std::optional<GpuMemory> only_gpu() const = 0;
   // How to know when something is over, for turns.
   [[nodiscard]] virtual std::function<void()> wake() const = 0;
+  // What is queued in the stream from now on waits for the operation's end, if the options say so. Else
+  // the last function of these does this.
+  virtual Status hold() = 0;
   // After begin(), if the options say so: the operation waits for the votes of all ranks, and runs by
   // NCCL if that is the turn's way. Null: it does not. `count` gives the turn its votes, if they are
   // there.

@@ -142,7 +142,7 @@ Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
   for (Request& each : requests) each.stream.reset();  // the stage follows it
   if (options_.may_take_turn) return {};
   WEFT_RETURN_IF_ERROR(begin_inputs());
-  return hold_stream();
+  return hold();
 }
 
 Status Stage::leave(std::span<Request> requests) {
@@ -384,17 +384,18 @@ std::optional<GpuMemory> Stage::only_gpu() const {
 Status Stage::take_turn(std::shared_ptr<NcclTurn> turn, std::function<void(NcclTurn&)> count) {
   if (turn == nullptr) {
     WEFT_RETURN_IF_ERROR(begin_inputs());
-    return hold_stream();
+    return hold();
   }
   turn_ = std::move(turn);
   count_ = std::move(count);
   if (!options_.is_there) WEFT_RETURN_IF_ERROR(turn_->follow(stream_.value_or(Stream{})));
-  return hold_stream();
+  return hold();
 }
 
-// Only now, as what follows the stream must not wait for the gate.
-Status Stage::hold_stream() {
-  return gate_ ? gate_->hold(stream_.value_or(Stream{})) : Status();
+// Not before, as what follows the stream must not wait for the gate.
+Status Stage::hold() {
+  if (!gate_ || std::exchange(holds_, true)) return {};
+  return gate_->hold(stream_.value_or(Stream{}));
 }
 
 // The mutex is held.

@@ -90,6 +90,7 @@ class Stage final : public GpuStage, public Combiner {
   [[nodiscard]] std::function<void()> wake() const override {
     return [bell = bell_] { bell->ring(); };
   }
+  Status hold() override;
   Status take_turn(std::shared_ptr<NcclTurn> turn, std::function<void(NcclTurn&)> count) override;
   // Peers may send stand-ins also where this rank leaves its sums to the host.
   Combiner* combiner() override { return combines_ || gpu_for_peers() ? this : nullptr; }
@@ -146,7 +147,6 @@ class Stage final : public GpuStage, public Combiner {
     return leaves_ && found.bytes() >= options_.least;
   }
   Status begin_inputs();
-  Status hold_stream();
   bool is_decided();
   Status copy_out(GpuQueue& queue, const GpuOperand& x);
   Status copy_in(GpuQueue& queue, std::size_t output);
@@ -182,6 +182,7 @@ class Stage final : public GpuStage, public Combiner {
   bool combines_ = false;
   bool uses_stand_ins_ = false;
   bool leaves_ = false;      // large operands where they are
+  bool holds_ = false;       // hold() was called
   bool is_behind_ = false;   // follow() was called
   Status stand_ins_status_;  // ok, or why blocks are used
 

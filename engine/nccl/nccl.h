@@ -52,7 +52,8 @@ struct NcclPeers {
   std::int64_t deadline_ms = 60'000;
 };
 
-// One operation: an allreduce, or a broadcast from a rank of the group.
+// One operation: an allreduce, or a broadcast from a rank of the group; of a hierarchical operation the
+// mean inside the machine.
 struct NcclJob {
   Collective collective = Collective::allreduce;
   ReduceOp op = ReduceOp::sum;
@@ -84,6 +85,9 @@ class NcclTurn {
   Status follow(Stream stream);
   // If the way is nccl, once: queues the operation. Nothing waits on the host.
   Status begin(const void* x, void* y);
+  // The result goes there instead. An operation of the engine follows, and what takes its time is both:
+  // ended_as_a_whole() is told.
+  void put_result(void* result) { result_ = result; }
   // Whether that is over; status() has its error. An operation that is not over at its deadline is
   // given up, with all that the communicator has.
   [[nodiscard]] bool is_over();
@@ -92,6 +96,7 @@ class NcclTurn {
   void give_up(const Status& why);
   // The operation has ended well, whichever way it took.
   void ended();
+  void ended_as_a_whole();
 
  private:
   friend class NcclGroup;
@@ -107,6 +112,7 @@ class NcclTurn {
   std::shared_ptr<nccl::Communicator> with_;  // once the way is nccl
   bool is_being_queued_ = false;
   std::unique_ptr<GpuMark> mark_;
+  void* result_ = nullptr;  // null: where begin() says
   std::int64_t end_ns_ = 0, begun_ns_ = 0;
   Status status_;
   // The group's mutex is held.

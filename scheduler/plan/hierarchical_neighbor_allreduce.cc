@@ -21,6 +21,27 @@ Buffer buffer_of_share(const MachineShares& shares, const View& machines, Shape 
   return is_alone && !overwrites_sent ? Buffer::input : Buffer::scratch;
 }
 
+// Each rank's share of the output, to all ranks of its machine, which take the shares in one order: who
+// reads in another may wait for one another in a circle.
+void gather_shares(PlanBuilder& plan, const View& view, const MachineShares& shares) {
+  const std::vector<Rank> members = shares.ranks_of(shares.machine_of(view.rank));
+  const auto count = static_cast<std::uint32_t>(members.size());
+  const auto share_of = [&](std::uint32_t place) {
+    const std::uint32_t blocks = shares.blocks() / count;
+    return blocks_of(Buffer::output, place * blocks, (place + 1) * blocks);
+  };
+  const auto own = static_cast<std::uint32_t>(shares.place_of(view.rank));
+  std::vector<std::uint32_t> edges;
+  for (std::uint32_t hop = 1; hop < count; ++hop)
+    edges.push_back(edge_to(view.out, members[(own + hop) % count]));
+  if (edges.empty()) return;
+  plan.send(share_of(own), edges);
+  for (std::uint32_t place = 0; place < count; ++place) {
+    if (place == own) continue;
+    plan.combine(Combining::copy, share_of(place), {message(edge_to(view.in, members[place]))});
+  }
+}
+
 }  // namespace
 
 Status check_hierarchical_neighbor_allreduce(const Layout& layout) {
@@ -32,12 +53,13 @@ Status check_hierarchical_neighbor_allreduce(const Layout& layout) {
 }
 
 Planned plan_hierarchical_neighbor_allreduce(Rank rank, const Layout& layout, const View& machines,
-                                             Shape shape) {
+                                             Shape shape, MeanInput input) {
   const MachineShares shares(layout);
   invariant(machines.rank == shares.machine_of(rank), "the view is that of the rank's machine");
   invariant(machines.size == shares.machines(), "the view is one of all machines");
+  const bool has_mean = input == MeanInput::of_machine;
   const SharesExchange exchange{&shares,
-                                buffer_of_share(shares, machines, shape),
+                                has_mean ? Buffer::input : buffer_of_share(shares, machines, shape),
                                 machines.in,
                                 machines.out,
                                 Combining::weighted,
@@ -57,12 +79,19 @@ Planned plan_hierarchical_neighbor_allreduce(Rank rank, const Layout& layout, co
     inside.make_move(plan, view, 0);
   }
   exchange_shares(plan, view, exchange);
-  inside.make_move(plan, view, 1);
+  if (has_mean) {
+    gather_shares(plan, view, shares);
+  } else {
+    inside.make_move(plan, view, 1);
+  }
   keep_to_near_rail(plan, view, shares, layout);
   return {std::move(view),
           std::move(plan).finish(fmt::format(
-              "{} machines of {}: a share per rank, from {} and to {} machines", shares.machines(),
-              shares.text(), machines.in.size(), machines.out.size()))};
+              "{} machines of {}: a share per rank, from {} and to {} machines{}",
+              shares.machines(), shares.text(), machines.in.size(), machines.out.size(),
+              has_mean ? ", behind NCCL's mean inside each; where Weft computes the mean, the "
+                         "operation before this one was the whole"
+                       : ""))};
 }
 
 }  // namespace weft

@@ -189,8 +189,12 @@ struct Shape {
 // the number of ranks on our machine. Machines may have different numbers of ranks, as far as the
 // check allows.
 [[nodiscard]] Status check_hierarchical_neighbor_allreduce(const Layout& layout);
+// Whether the input is a rank's, or already the machine's mean, the same on all of its ranks. Then the
+// operation is not in place.
+enum class MeanInput : bool { of_rank, of_machine };
 [[nodiscard]] Planned plan_hierarchical_neighbor_allreduce(Rank rank, const Layout& layout,
-                                                           const View& machines, Shape shape);
+                                                           const View& machines, Shape shape,
+                                                           MeanInput input = MeanInput::of_rank);
 // broadcast of the root's input to the output of all ranks, including the root's unless in place.
 [[nodiscard]] Planned plan_broadcast(Rank rank, int size, Rank root, std::size_t bytes,
                                      Shape shape);

@@ -81,8 +81,15 @@ std::vector<Source> sources_of_machines(const Symbols& symbols, const View& view
   const int own = machine_of(view.rank);
   const std::vector<Rank>& in = expectation.machines[static_cast<std::size_t>(own)].in;
   std::vector<Source> sources;
+  std::vector<bool> seen(expectation.machines.size());
   for (Rank rank = 0; rank < view.size; ++rank) {
     if (machine_of(rank) != own && !std::ranges::binary_search(in, machine_of(rank))) continue;
+    if (expectation.input == MeanInput::of_machine) {
+      const auto machine = static_cast<std::size_t>(machine_of(rank));
+      if (!seen[machine]) sources.push_back({rank, symbols.edge(view.rank, rank)});
+      seen[machine] = true;
+      continue;
+    }
     const Field mean = symbols.scale(rank, view.size);
     sources.push_back({rank, multiply(symbols.edge(view.rank, rank), mean)});
   }
@@ -282,7 +289,7 @@ Rank model_of(const Expectation& expectation, Rank rank) {
 
 Status check_outputs(std::span<const Planned> programs, std::span<const Layout> layouts,
                      std::span<const Sizes> sizes, const Run& run, const Expectation& expectation) {
-  const Symbols symbols(expectation.seed, expectation.machine);
+  const Symbols symbols(expectation.seed, expectation.machine, expectation.input);
   std::vector<Source> sources;
   std::vector<Value> expected;
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {

@@ -75,6 +75,7 @@ struct Expectation {
   // of every machine.
   std::span<const int> machine{};
   std::span<const View> machines{};
+  MeanInput input = MeanInput::of_rank;
   Order order = Order::round_robin;
   std::uint64_t seed = 1;  // of the symbols and of Order::random
 };

@@ -64,7 +64,7 @@ Run::Run(std::span<const Planned> programs, const Wires& wires, std::span<const 
       layouts_(layouts),
       is_barrier_(expectation.operation == Operation::barrier),
       is_eager_(expectation.order == Order::eager),
-      symbols_(expectation.seed, expectation.machine),
+      symbols_(expectation.seed, expectation.machine, expectation.input),
       ready_(programs.size(), expectation.order, expectation.seed),
       ranks_(programs.size()) {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {

@@ -44,8 +44,8 @@ std::uint64_t mix(std::uint64_t digest, std::uint64_t word) {
   return scramble(digest ^ scramble(word));
 }
 
-Symbols::Symbols(std::uint64_t seed, std::span<const int> machine)
-    : seed_(seed), machine_(machine) {
+Symbols::Symbols(std::uint64_t seed, std::span<const int> machine, MeanInput means)
+    : seed_(seed), machine_(machine), means_(means) {
   for (const int of_rank : machine) {
     const auto index = static_cast<std::size_t>(of_rank);
     if (ranks_on_.size() <= index) ranks_on_.resize(index + 1, 0);
@@ -59,7 +59,8 @@ Field Symbols::draw(std::uint64_t kind, std::uint64_t a, std::uint64_t b) const 
 }
 
 Field Symbols::input(Rank rank, std::size_t element) const {
-  return draw(kInputs, word_of(rank), element);
+  const bool is_mean = means_ == MeanInput::of_machine;
+  return draw(kInputs, is_mean ? owner_of_weights(rank) : word_of(rank), element);
 }
 
 Field Symbols::weight(const View& view, const Weight& weight) const {

@@ -34,7 +34,8 @@ struct Value {
 // right result contains.
 class Symbols {
  public:
-  Symbols(std::uint64_t seed, std::span<const int> machine);
+  // `means`: ranks of a machine have the same input.
+  Symbols(std::uint64_t seed, std::span<const int> machine, MeanInput means = MeanInput::of_rank);
 
   [[nodiscard]] Field input(Rank rank, std::size_t element) const;
   // What `weight` means in the plan of `view`'s rank.
@@ -53,6 +54,7 @@ class Symbols {
 
   std::uint64_t seed_;
   std::span<const int> machine_;
+  MeanInput means_;
   std::vector<int> ranks_on_;  // by machine
 };
 

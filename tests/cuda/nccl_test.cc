@@ -2,6 +2,7 @@
 // give, and what goes wrong. Ranks are threads; there are two GPUs.
 #include <dlfcn.h>
 
+#include <array>
 #include <functional>
 #include <string>
 
@@ -181,6 +182,111 @@ TEST_F(Nccl, RunsOperationsByName) {
       config());
 }
 
+#ifdef HAS_UCX
+// Rank r is on machine r / 2; each machine's ranks have a GPU each, and NCCL computes their means.
+class NcclMachines : public Nccl {
+ protected:
+  static constexpr int kRanks = 4;
+  void run(const RankBody& body, const Config& made = config()) {
+    run_machines({0, 0, 1, 1}, body, made);
+  }
+  static Request request_of(const OnGpu& on) {
+    return on.request(Collective::hierarchical_neighbor_allreduce);
+  }
+  // Both machines' means, half each. All values are small multiples of an eighth.
+  static std::vector<float> means() {
+    std::vector<float> means = sums_of(kRanks);
+    for (float& each : means) each /= kRanks;
+    return means;
+  }
+};
+
+TEST_F(NcclMachines, TheMeansOfMachinesAreNccls) {
+  run([](Context& context) {
+    ASSERT_TRUE(context.set_machine_graph(*fully_connected_graph(2)).ok());
+    OnGpu on(context.rank() % 2), in_place(context.rank() % 2);
+    on.x.set(values_of(context.rank()));
+    const std::vector<float> expected = means();
+    const std::uint64_t before = gpu_usage().by_nccl;
+    int is_used = 0;
+    for (int i = 0; is_used == 0 && i < 2'000; ++i) {
+      const Status status = context.run(request_of(on));
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      ASSERT_EQ(on.y.get(), expected) << i;
+      is_used = gpu_usage().by_nccl - before >= 16 ? 1 : 0;  // of all ranks of the process
+      ASSERT_TRUE(context.allreduce(in(&is_used, 1), out(&is_used, 1), ReduceOp::min).ok());
+    }
+    EXPECT_EQ(is_used, 1) << context.explain();
+    // In place, by a handle, and with an end of one rank on the host: that one is not NCCL's.
+    in_place.x.set(values_of(context.rank()));
+    Request request = request_of(in_place);
+    request.output.data = in_place.x.data();
+    ASSERT_TRUE(context.run(request).ok());
+    EXPECT_EQ(in_place.x.get(), expected);
+    std::vector<float> host = values_of(context.rank());
+    request = request_of(on);
+    if (context.rank() == 3) request.input.data = host.data();
+    Result<Handle> handle = context.start(request);
+    ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+    ASSERT_TRUE(handle->wait().ok());
+    EXPECT_EQ(on.y.get(), expected);
+    request = request_of(on);
+    if (context.rank() == 3) {
+      request.input.data = host.data();
+      request.output.data = host.data();
+    }
+    ASSERT_TRUE(context.run(request).ok());
+    EXPECT_EQ(context.rank() == 3 ? host : on.y.get(), expected);
+  });
+}
+
+// The stream is held from the call to the end of the second part.
+TEST_F(NcclMachines, TheyKeepTheOrderOfStreams) {
+  run([this](Context& context) {
+    ASSERT_TRUE(context.set_machine_graph(*fully_connected_graph(2)).ok());
+    OnGpu on(context.rank() % 2);
+    const int gpu = context.rank() % 2;
+    const std::vector<float> expected = means();
+    const std::vector<float> values = values_of(context.rank());
+    std::vector<float> copy(kCount);
+    void* const stream = twin.stream(gpu);
+    for (int i = 0; i < 60; ++i) {
+      on.x.set(std::vector<float>(kCount, -1));
+      on.y.set(std::vector<float>(kCount, -1));
+      twin.copy_in(gpu, on.x.data(), values.data(), kCount * sizeof(float), stream);
+      Request request = request_of(on);
+      request.stream = Stream{stream};
+      Result<Handle> handle = context.start(request);
+      ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+      twin.copy_out(gpu, copy.data(), on.y.data(), kCount * sizeof(float), stream);
+      ASSERT_TRUE(handle->wait().ok());
+      twin.run();
+      ASSERT_EQ(copy, expected) << i;
+    }
+  });
+}
+
+TEST_F(NcclMachines, AutomaticTimesBothPartsTogether) {
+  run(
+      [](Context& context) {
+        ASSERT_TRUE(context.set_machine_graph(*fully_connected_graph(2)).ok());
+        OnGpu on(context.rank() % 2);
+        on.x.set(values_of(context.rank()));
+        const std::vector<float> expected = means();
+        int is_told = 0;
+        for (int i = 0; is_told == 0 && i < 2'000; ++i) {
+          const Status status = context.run(request_of(on));
+          ASSERT_TRUE(status.ok()) << status.to_string();
+          ASSERT_EQ(on.y.get(), expected) << i;
+          is_told = says(context, "hierarchical_neighbor_allreduce of 1024 KiB and more: ") ? 1 : 0;
+          ASSERT_TRUE(context.allreduce(in(&is_told, 1), out(&is_told, 1), ReduceOp::min).ok());
+        }
+        EXPECT_EQ(is_told, 1) << context.explain();
+      },
+      config(NcclUse::automatic));
+}
+#endif
+
 TEST_F(Nccl, AnEndOnTheHostTakesAnotherWay) {
   run_ready(config(), [](Context& context, const OnGpu& on) {
     std::vector<float> x = values_of(context.rank()), y(kCount);
@@ -301,10 +407,11 @@ TEST_F(Nccl, ACommunicatorThatCannotBeMadeIsDoneWithout) {
 TEST_F(Nccl, AnOperationThatFailsEndsOnAllRanks) {
   Config impatient = config();
   impatient.deadline_ms = 1'000;
+  const std::array<OnGpu, 2> tensors{OnGpu(0), OnGpu(1)};  // as below
   const std::vector<Status> statuses = outcomes(
       2,
-      [this](Context& context) -> Status {
-        const OnGpu on(context.rank());
+      [&](Context& context) -> Status {
+        const OnGpu& on = tensors[static_cast<std::size_t>(context.rank())];
         get_ready(context, on);
         if (context.rank() == 1) fail_("ncclAllReduce", 1);
         WEFT_RETURN_IF_ERROR(context.barrier());
@@ -323,10 +430,12 @@ TEST_F(Nccl, AnOperationThatFailsEndsOnAllRanks) {
 TEST_F(Nccl, APeerThatDoesNotComeIsADeadline) {
   Config impatient = config();
   impatient.deadline_ms = 700;
+  // The GPU goes on with it until the communicator has ended, with the contexts at the latest.
+  const std::array<OnGpu, 2> tensors{OnGpu(0), OnGpu(1)};
   const std::vector<Status> statuses = outcomes(
       2,
-      [this](Context& context) -> Status {
-        const OnGpu on(context.rank());
+      [&](Context& context) -> Status {
+        const OnGpu& on = tensors[static_cast<std::size_t>(context.rank())];
         get_ready(context, on);
         void* const stream = twin.stream(context.rank());
         if (context.rank() == 1) twin.hold(stream);

@@ -177,6 +177,25 @@ TEST_P(HierarchicalNeighbors, SumInTheOrderOfMachines) {
   EXPECT_EQ(operands[2].weight, (Weight{Weight::Kind::edge, operands[2].edge}));
 }
 
+// As NCCL gives the means.
+TEST(HierarchicalNeighborsOfMeans, AreRightOnGraphsOfAllKinds) {
+  for (const Layout& layout : layouts()) {
+    for (const std::uint32_t percent : {0U, 25U, 100U}) {
+      const std::vector<View> machines = random_views(layout.machines(), percent, percent);
+      const Plans plans = plans_of(size_of(layout), [&](Rank rank) {
+        const auto machine = static_cast<std::size_t>(layout.machine_of(rank));
+        return plan_hierarchical_neighbor_allreduce(rank, layout, machines[machine], kApart,
+                                                    MeanInput::of_machine);
+      });
+      expect_verified(plans, {.operation = Operation::hierarchical_neighbor_allreduce,
+                              .shape = kApart,
+                              .machine = layout.machine,
+                              .machines = machines,
+                              .input = MeanInput::of_machine});
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, HierarchicalNeighbors, testing::Values(kApart, kInPlace),
                          [](const auto& test) {
                            return test.param.in_place ? "in_place" : "apart";

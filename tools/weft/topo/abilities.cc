@@ -10,21 +10,7 @@
 
 namespace weft {
 
-GpuAbilities gpu_abilities() {
-  GpuAbilities found;
-  const Result<std::vector<GpuDevice>> gpus = gpu_devices();
-  if (!gpus.ok()) {
-    found.unknown = gpus.status().text();
-    return found;
-  }
-  for (const GpuDevice& gpu : *gpus) {
-    const Status kernels = GpuKernels::check(gpu);
-    found.gpus.push_back({gpu, std::string(kernels.text())});
-  }
-  std::error_code ignored;
-  found.has_peermem = std::filesystem::exists("/sys/module/nvidia_peermem", ignored);
-  return found;
-}
+namespace {
 
 std::vector<GpuAndPort> gpus_and_ports(const Machine& machine) {
   std::vector<GpuAndPort> pairs;
@@ -45,17 +31,29 @@ std::vector<GpuAndPort> gpus_and_ports(const Machine& machine) {
   return pairs;
 }
 
-std::string text(const std::vector<GpuAndPort>& pairs) {
-  std::string text;
-  for (const GpuAndPort& pair : pairs)
-    text += fmt::format("  GPU {} and {}: {}\n", pair.gpu, pair.port, pair.text);
-  return text.empty() ? text : "\nbetween GPUs and RDMA ports (GPUDirect RDMA):\n" + text;
+}  // namespace
+
+GpuAbilities gpu_abilities(const Machine& machine) {
+  GpuAbilities found;
+  found.pairs = gpus_and_ports(machine);
+  const Result<std::vector<GpuDevice>> gpus = gpu_devices();
+  if (!gpus.ok()) {
+    found.unknown = gpus.status().text();
+    return found;
+  }
+  for (const GpuDevice& gpu : *gpus) {
+    const Status kernels = GpuKernels::check(gpu);
+    found.gpus.push_back({gpu, std::string(kernels.text())});
+  }
+  std::error_code ignored;
+  found.has_peermem = std::filesystem::exists("/sys/module/nvidia_peermem", ignored);
+  return found;
 }
 
 std::string abilities_text(const GpuAbilities& abilities) {
-  if (!abilities.unknown.empty())
-    return fmt::format("\nwhat GPUs can do is unknown: {}\n", abilities.unknown);
-  std::string text = "\nwhat GPUs can do:\n";
+  std::string text = abilities.unknown.empty()
+                         ? std::string("\nwhat GPUs can do:\n")
+                         : fmt::format("\nwhat GPUs can do is unknown: {}\n", abilities.unknown);
   for (const GpuAbility& each : abilities.gpus) {
     const GpuDevice& gpu = each.gpu;
     text += fmt::format("  GPU {} [{}] {}: ", gpu.number, gpu.address, gpu.name);
@@ -66,6 +64,9 @@ std::string abilities_text(const GpuAbilities& abilities) {
     text += gpu.exports_dma_buf ? "; exports dma-bufs" : "; exports no dma-bufs";
     text += abilities.has_peermem ? "; nvidia-peermem is loaded\n" : "; no nvidia-peermem\n";
   }
+  if (!abilities.pairs.empty()) text += "\nbetween GPUs and RDMA ports (GPUDirect RDMA):\n";
+  for (const GpuAndPort& pair : abilities.pairs)
+    text += fmt::format("  GPU {} and {}: {}\n", pair.gpu, pair.port, pair.text);
   return text;
 }
 

@@ -14,23 +14,21 @@ struct GpuAbility {
   GpuDevice gpu;
   std::string no_kernels;  // why Weft has none for it; empty: it has
 };
-struct GpuAbilities {
-  std::vector<GpuAbility> gpus;
-  std::string unknown;       // why nothing is known
-  bool has_peermem = false;  // the kernel has nvidia-peermem
-};
-
 // A GPU and the RDMA port that is nearest to it: GPUDirect RDMA goes from one to the other.
 struct GpuAndPort {
   int gpu = 0;
   std::string port, text;  // what PCI does in between
 };
-[[nodiscard]] std::vector<GpuAndPort> gpus_and_ports(const Machine& machine);
+struct GpuAbilities {
+  std::vector<GpuAbility> gpus;
+  std::vector<GpuAndPort> pairs;
+  std::string unknown;       // why nothing is known
+  bool has_peermem = false;  // the kernel has nvidia-peermem
+};
 
-// Loads the driver.
-[[nodiscard]] GpuAbilities gpu_abilities();
-// A line for each GPU.
+// Loads the driver. `machine`: this one.
+[[nodiscard]] GpuAbilities gpu_abilities(const Machine& machine);
+// A line for each GPU, and for each pair.
 [[nodiscard]] std::string abilities_text(const GpuAbilities& abilities);
-[[nodiscard]] std::string text(const std::vector<GpuAndPort>& pairs);
 
 }  // namespace weft

@@ -118,7 +118,7 @@ std::string machine_json(const Machine& machine, const GpuAbilities* abilities) 
   if (abilities != nullptr) {
     object["gpu_abilities"] = to_object(*abilities);
     Json pairs = Json::array();
-    for (const GpuAndPort& pair : gpus_and_ports(machine))
+    for (const GpuAndPort& pair : abilities->pairs)
       pairs.push_back({{"gpu", pair.gpu}, {"port", pair.port}, {"text", pair.text}});
     object["gpus_and_ports"] = pairs;
   }

@@ -48,7 +48,7 @@ Status show(const TopoArguments& asked) {
   if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, asked.correct));
   if (!asked.svg.empty()) return save(asked.svg, machine_svg(*machine));
   const bool is_here = asked.from.empty();
-  const GpuAbilities abilities = is_here ? gpu_abilities() : GpuAbilities();
+  const GpuAbilities abilities = is_here ? gpu_abilities(*machine) : GpuAbilities();
   if (asked.json) {
     fmt::print("{}", machine_json(*machine, is_here ? &abilities : nullptr));
     return {};
@@ -57,7 +57,6 @@ Status show(const TopoArguments& asked) {
   // Without a GPU, that there is no driver is no news.
   if (!abilities.gpus.empty() || (is_here && !machine->gpus.empty()))
     fmt::print("{}", abilities_text(abilities));
-  if (is_here) fmt::print("{}", text(gpus_and_ports(*machine)));
   return {};
 }
 
