@@ -25,7 +25,12 @@ DeviceMemory memory_of_gpus() {
     return std::optional(
         DmaBuf{std::move(found->dma_buf), found->offset, found->pointer, found->refusal});
   };
-  return {exporter, copy_for_devices, is_for_devices};
+  const auto landing = [](std::size_t bytes) -> Result<DeviceMemory::Landing> {
+    WEFT_ASSIGN(std::shared_ptr<Landing> made, Landing::make(bytes));
+    std::byte* const address = made->address();
+    return DeviceMemory::Landing{std::move(made), address};
+  };
+  return {exporter, copy_for_devices, is_for_devices, landing};
 }
 
 NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {

@@ -25,8 +25,19 @@ class IbGpus : public testing::Test {
     };
     device.copy = copy_from_behind;
     device.has = is_own_stand_in;
+  }
+  void open() {
     ranks.open_all();
     ranks.meet(0, 1);
+  }
+  // The device writes what comes from GPUs to memory of a GPU.
+  void open_with_landings() {
+    ranks.ib.device_memory.landing = [](std::size_t bytes) -> Result<DeviceMemory::Landing> {
+      WEFT_ASSIGN(std::shared_ptr<Landing> made, Landing::make(bytes));
+      std::byte* const address = made->address();
+      return DeviceMemory::Landing{std::move(made), address};
+    };
+    open();
   }
   ~IbGpus() override { twin.reset(); }
 
@@ -42,6 +53,7 @@ class IbGpus : public testing::Test {
   // Sends these bytes as a piece, and gives what has arrived.
   std::vector<std::byte> send(std::span<const std::byte> piece) {
     WireHeader header;
+    header.form = PieceForm::payload;
     header.bytes = static_cast<std::uint32_t>(piece.size());
     EXPECT_TRUE(
         ranks.eventually([&] { return link().post_piece(1, header, piece) == Posted::posted; }));
@@ -51,7 +63,11 @@ class IbGpus : public testing::Test {
       return notice.header != nullptr;
     }));
     if (notice.header == nullptr) return {};
-    std::vector<std::byte> arrived(notice.payload, notice.payload + piece.size());
+    lands_on_gpu = is_elsewhere(notice);
+    EXPECT_EQ(is_own_stand_in(notice.payload), lands_on_gpu);
+    std::vector<std::byte> arrived(piece.size());
+    const Status copied = ranks.link(1, 0).copy_payload(arrived, notice);
+    EXPECT_TRUE(copied.ok()) << copied.to_string();
     ranks.link(1, 0).release(1);
     return arrived;
   }
@@ -63,9 +79,11 @@ class IbGpus : public testing::Test {
 
   const Twin& twin = Twin::get();
   Ranks ranks{2};
+  bool lands_on_gpu = false;  // what send() has sent
 };
 
 TEST_F(IbGpus, AreSentFromWhereTheyAreAndRegisteredOnce) {
+  open();
   constexpr std::size_t kFrom = 5000;  // within a page
   GpuArray<std::byte> gpu(kFrom + 2 * kBytes, 0);
   const std::vector<std::byte> all = pattern(kFrom + 2 * kBytes, 1);
@@ -85,6 +103,7 @@ TEST_F(IbGpus, AreSentFromWhereTheyAreAndRegisteredOnce) {
 
 // The device never looks where the processor cannot.
 TEST_F(IbGpus, SmallPiecesAreNotPutIntoTheRequest) {
+  open();
   GpuArray<std::byte> gpu(64, 0);
   gpu.set(pattern(64, 3));
   const StandIn here = stand_in(gpu, 0, 64);
@@ -94,6 +113,7 @@ TEST_F(IbGpus, SmallPiecesAreNotPutIntoTheRequest) {
 
 // The addresses are given out again, for other memory.
 TEST_F(IbGpus, ARegistrationEndsWithItsStandIn) {
+  open();
   const std::byte* first = nullptr;
   for (const unsigned seed : {1U, 2U, 3U}) {
     GpuArray<std::byte> gpu(kBytes, 0);
@@ -107,6 +127,7 @@ TEST_F(IbGpus, ARegistrationEndsWithItsStandIn) {
 }
 
 TEST_F(IbGpus, AKernelWithoutRelaxedOrderingIsAskedAgain) {
+  open();
   ranks.fabric.refuse("reg_dmabuf_mr", EINVAL, 0, 1);
   GpuArray<std::byte> gpu(kBytes, 0);
   const StandIn here = stand_in(gpu, 0, kBytes);
@@ -116,6 +137,7 @@ TEST_F(IbGpus, AKernelWithoutRelaxedOrderingIsAskedAgain) {
 }
 
 TEST_F(IbGpus, WithoutDmaBufsPeermemIsTried) {
+  open();
   twin.fail("cuMemGetHandleForAddressRange", 801, 1'000);
   GpuArray<std::byte> gpu(kBytes, 0);
   const StandIn here = stand_in(gpu, 0, kBytes);
@@ -125,6 +147,7 @@ TEST_F(IbGpus, WithoutDmaBufsPeermemIsTried) {
 }
 
 TEST_F(IbGpus, WhatIsRefusedHasAReasonAndIsCopied) {
+  open();
   twin.fail("cuMemGetHandleForAddressRange", 801, 1'000);
   ranks.fabric.refuse("reg_mr_iova", EFAULT);
   GpuArray<std::byte> gpu(kBytes, 0);
@@ -138,11 +161,74 @@ TEST_F(IbGpus, WhatIsRefusedHasAReasonAndIsCopied) {
 }
 
 TEST_F(IbGpus, MemoryOfTheHostIsAsAlways) {
+  open();
   std::vector<std::byte> host(kBytes);
   EXPECT_FALSE(link().expect_device_pieces(host).ok());
   const Memory heap = Memory::allocate(kBytes).value();
   EXPECT_EQ(send({heap.as<std::byte>(), kBytes}), std::vector<std::byte>(kBytes));
   EXPECT_TRUE(ranks.fabric.dma_bufs.empty());
+}
+
+// From GPU to GPU, in slots that are used again; small ones and those of the host go as always.
+TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
+  open_with_landings();
+  GpuArray<std::byte> gpu(kBytes, 0);
+  const StandIn here = stand_in(gpu, 0, kBytes);
+  ASSERT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
+  const GpuCounts before = gpu_counts();
+  for (unsigned n = 0; n < 10; ++n) {
+    gpu.set(pattern(kBytes, n));
+    EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, n));
+    EXPECT_TRUE(lands_on_gpu);
+    const Memory heap = Memory::allocate(kBytes).value();
+    EXPECT_EQ(send({heap.as<std::byte>(), kBytes}), std::vector<std::byte>(kBytes));
+    EXPECT_FALSE(lands_on_gpu);
+  }
+  EXPECT_EQ(gpu_counts().bytes_in, before.bytes_in) << "the device brings it";
+  EXPECT_EQ(ranks.fabric.dma_bufs.size(), 2U) << "what is sent, and the landing";
+}
+
+// They go to the host until there is such memory; it is asked for again from time to time.
+TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
+  open_with_landings();
+  GpuArray<std::byte> gpu(kBytes, 0);
+  gpu.set(pattern(kBytes, 4));
+  const StandIn here = stand_in(gpu, 0, kBytes);
+  twin.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
+  EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
+  EXPECT_FALSE(lands_on_gpu);
+  for (int n = 0; !lands_on_gpu && n < 100; ++n)
+    EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
+  EXPECT_TRUE(lands_on_gpu);
+}
+
+TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
+  open_with_landings();
+  GpuArray<std::byte> gpu(kBytes, 0);
+  gpu.set(pattern(kBytes, 5));
+  const StandIn here = stand_in(gpu, 0, kBytes);
+  ASSERT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
+  ranks.fabric.refuse("reg_dmabuf_mr", ENOMEM);
+  ranks.fabric.refuse("reg_mr_iova", ENOMEM);
+  EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 5));
+  EXPECT_FALSE(lands_on_gpu);
+}
+
+// While a stream is held the driver would wait for it.
+TEST_F(IbGpus, NoLandingIsMadeWhileAStreamIsHeld) {
+  open_with_landings();
+  GpuArray<std::byte> gpu(kBytes, 0);
+  gpu.set(pattern(kBytes, 6));
+  const StandIn here = stand_in(gpu, 0, kBytes);
+  constexpr std::int64_t kLongNs = 60'000'000'000;
+  {
+    const std::unique_ptr<GpuGate> gate =
+        make_gpu_gate(*gpu_memory(gpu.data()), now_ns() + kLongNs).value();
+    EXPECT_EQ(Landing::make(kBytes).status().code(), Code::unavailable);
+    EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 6));
+    EXPECT_FALSE(lands_on_gpu);
+  }
+  EXPECT_TRUE(Landing::make(kBytes).ok());
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST_F(Map, TellsHowMemoryOfGpusTravels) {
   EXPECT_TRUE(mentions(ran.out, "its memory goes by"));
   EXPECT_TRUE(
       mentions(ran.out, "1 -> 0      1        0        CUDA IPC over PCI, below one PCI switch"));
-  EXPECT_TRUE(mentions(ran.out, "GPUDirect RDMA to the host of the other: mlx5_0 and GPU 7 are"));
+  EXPECT_TRUE(mentions(ran.out, "GPUDirect RDMA: mlx5_0 and GPU 7 are"));
   const Ran linked = run_weft("map --cluster " WEFT_CLUSTERS "/nvlink.toml --graph ring");
   EXPECT_TRUE(mentions(linked.out, "CUDA IPC over NVLink through a switch, 450 GB/s"));
   const Ran tcp = run_weft("map --cluster " WEFT_CLUSTERS "/ethernet.toml --graph ring");

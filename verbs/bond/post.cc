@@ -293,8 +293,16 @@ bool BondEndpoint::keep(std::uint32_t channel, std::size_t path, const Notice& n
   if (state.kept.size() >= state.sent.size()) return false;
   Kept& kept = state.kept[notice.header->stamp];
   kept.header = *notice.header;
-  if (notice.header->form == PieceForm::payload)
-    kept.payload.assign(notice.payload, notice.payload + notice.header->bytes);
+  if (notice.header->form == PieceForm::payload) {
+    kept.payload.resize(notice.header->bytes);
+    const Status copied = paths_[path].endpoint->copy_payload(kept.payload, notice);
+    if (!copied.ok()) {
+      state.kept.erase(notice.header->stamp);
+      paths_[path].endpoint->abandon(copied);
+      return false;
+    }
+    if (is_elsewhere(notice)) kept.header.flags &= static_cast<std::uint8_t>(~kFlagElsewhere);
+  }
   release_on(channel, path);
   return true;
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 
+#include "verbs/cuda/counts.h"
 #include "verbs/cuda/cuda.h"
 #include "verbs/cuda/driver.h"
 
@@ -50,6 +51,16 @@ const Lent* find_lent(const AllLent& all, const void* address, std::size_t bytes
     if (each->second.has(at, bytes)) return &each->second;
   return nullptr;
 }
+
+class OwnLanding final : public Landing {
+ public:
+  OwnLanding(DeviceBlock block, StandIn name) : block_(std::move(block)), name_(std::move(name)) {}
+  [[nodiscard]] std::byte* address() const override { return name_.address(); }
+
+ private:
+  DeviceBlock block_;
+  StandIn name_;
+};
 
 bool is_lent(const void* address) {
   AllLent& all = all_lent();
@@ -130,6 +141,16 @@ Status copy_for_devices(std::span<std::byte> to, const std::byte* from) {
   WEFT_ASSIGN(const PinnedBlock block, copy_to_host(*gpu, from, to.size()));
   std::memcpy(to.data(), block.data(), to.size());
   return {};
+}
+
+Result<std::shared_ptr<Landing>> Landing::make(std::size_t bytes) {
+  const std::optional<GpuMemory> gpu = gpu_for_peers();
+  if (!gpu) return Status(Code::unavailable, "no GPU was used with peers yet");
+  if (cuda::closed_gates() != 0) return Status(Code::unavailable, "a stream is held");
+  WEFT_RETURN_IF_ERROR(settle_rdma_writes(*gpu));
+  WEFT_ASSIGN(DeviceBlock block, DeviceBlock::take(bytes, *gpu));
+  WEFT_ASSIGN(StandIn name, StandIn::of(*gpu, block.data(), bytes));
+  return std::shared_ptr<Landing>(std::make_shared<OwnLanding>(std::move(block), std::move(name)));
 }
 
 Status settle_rdma_writes(const GpuMemory& gpu) {

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -50,6 +51,17 @@ class LentMemory {
 [[nodiscard]] std::optional<ForDevices> memory_for_devices(const void* address, std::size_t bytes);
 // Copies it, or memory of the host. Waits for it.
 [[nodiscard]] Status copy_for_devices(std::span<std::byte> to, const std::byte* from);
+
+// Memory of a GPU of this process for what network interfaces bring, named by an address that stands for
+// it.
+class Landing {
+ public:
+  // `unavailable`: no GPU was offered to peers, the GPU cannot tell when what arrived is there, or a stream
+  // is held just now, and the driver would wait for it.
+  static Result<std::shared_ptr<Landing>> make(std::size_t bytes);
+  virtual ~Landing() = default;
+  [[nodiscard]] virtual std::byte* address() const = 0;
+};
 
 // What network interfaces have written to memory of this GPU is seen by what it begins after this
 // returns. Costs nothing where the GPU keeps that order by itself. `unavailable`: it cannot be had.

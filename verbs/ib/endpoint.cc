@@ -50,6 +50,11 @@ Status IbEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
   return interface_.registered(memory).status();
 }
 
+Status IbEndpoint::copy_payload(std::span<std::byte> to, const Notice& notice) {
+  const auto& copy = interface_.ib().device_memory.copy;
+  return is_elsewhere(notice) ? copy(to, notice.payload) : Endpoint::copy_payload(to, notice);
+}
+
 Status IbEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {
   return Status(
       Code::unavailable,

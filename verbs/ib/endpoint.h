@@ -53,6 +53,7 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
                     std::span<const std::byte> payload) override;
   void expect_pieces(std::span<const std::byte> memory) override;
   Status expect_device_pieces(std::span<const std::byte> memory) override;
+  Status copy_payload(std::span<std::byte> to, const Notice& notice) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override { return receiver_.front(channel); }
   void release(std::uint32_t channel) override { receiver_.release(channel); }
   [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override {

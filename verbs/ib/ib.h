@@ -50,6 +50,13 @@ struct DeviceMemory {
   std::function<Status(std::span<std::byte> to, const std::byte* from)> copy;
   // Whether the address is not the host's; empty: any may be such.
   std::function<bool(const void* address)> has{};
+  // Memory of a device for so many bytes of what arrives from such memory of peers, named by an address as
+  // above; empty: all of that is written to memory of the host.
+  struct Landing {
+    std::shared_ptr<void> owner;
+    std::byte* address = nullptr;
+  };
+  std::function<Result<Landing>(std::size_t bytes)> landing{};
 };
 
 struct IbOptions {

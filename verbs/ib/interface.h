@@ -79,7 +79,7 @@ class IbInterface final : public Interface {
   [[nodiscard]] bool armed() const { return armed_; }
   [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
   [[nodiscard]] std::size_t slot_bytes(RingKind ring) const {
-    return ring == RingKind::pieces ? piece_stride_ : notice_stride_;
+    return ring == RingKind::notices ? notice_stride_ : piece_stride_;
   }
   [[nodiscard]] std::size_t most_payload(RingKind ring) const {
     return slot_bytes(ring) - kPayloadAt;
@@ -143,6 +143,11 @@ class IbInterface final : public Interface {
   // The key of a region of ours that has these bytes; nothing: there is none. For memory of another
   // device, whose registration would else end with each use.
   [[nodiscard]] std::optional<std::uint32_t> exposed_key(std::span<const std::byte> memory) const;
+  // Memory of another device, registered for peers.
+  [[nodiscard]] Result<std::shared_ptr<const ExposedMemory>> expose_device(
+      std::span<std::byte> memory) {
+    return memory_->expose(memory);
+  }
   // The answer to a peer that asks for a chunk of our heap.
   [[nodiscard]] Control expose(std::uint64_t chunk);
   [[nodiscard]] Completions& completions() { return completions_; }

@@ -1,10 +1,12 @@
 // What travels between two ib interfaces, and where it lies. Internal to the module; frozen with
 // the wire version.
 //
-// Every channel of a connection has up to two rings of slots at the receiver: one for notices, one
-// for pieces, which is made when the sender first asks for it. Notice number n of a channel lies in
-// slot n modulo `slots` of one of the two. The sender holds a copy of the notice ring, from which
-// it writes; so a slot's place on both sides follows from its number.
+// Every channel of a connection has up to three rings of slots at the receiver: one for notices, one
+// for pieces, and one in memory of another device (a GPU) for payloads of pieces that come from such
+// memory. Each is made when the sender first asks for it. Notice number n of a channel lies in slot n
+// modulo `slots` of one of the first two; if its payload is in the third, its head is in the first. The
+// sender holds a copy of the notice ring, from which it writes; so a slot's place on both sides follows
+// from its number.
 //
 //   offset 0        48       64          128
 //   slot   [unused ][ Prefix ][ WireHeader ][ payload … ]
@@ -45,8 +47,8 @@ inline constexpr std::size_t kHeadBytes = kPayloadAt - kPrefixAt;
 static_assert(kHeadBytes == 80);
 
 // Which of a channel's rings.
-enum class RingKind : std::uint8_t { notices = 0, pieces = 1 };
-inline constexpr std::size_t kRings = 2;
+enum class RingKind : std::uint8_t { notices = 0, pieces = 1, device = 2 };
+inline constexpr std::size_t kRings = 3;
 
 // The immediate of a notice: the slot that it was written to.
 struct Immediate {
@@ -72,8 +74,9 @@ enum class ControlKind : std::uint8_t {
   releases = 1,  // `count` entries
   goodbye = 2,   // the sender closed its interface
   want = 3,      // make the ring `ring` of `channel`
-  grant = 4,     // the answer to `want`: the ring is at `address`, with `key`
-  expose = 5,    // let me reach chunk `chunk` of your heap
+  grant =
+      4,  // the answer to `want`: the ring is at `address`, with `key`; address 0: there is none
+  expose = 5,  // let me reach chunk `chunk` of your heap
   // The answer to `expose`: the chunk is at `address`, with `key`. Key 0: the chunk is not in the
   // heap of `heap_bytes`, or it could not be registered.
   exposed = 6,

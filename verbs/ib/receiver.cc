@@ -36,18 +36,19 @@ bool Receiver::take_notice(const Immediate& immediate) {
   const auto ring = static_cast<std::size_t>(immediate.ring);
   if (immediate.channel >= incoming_.size() || ring >= kRings) return false;
   Incoming& in = incoming_[immediate.channel];
-  if (!in.rings[ring] || in.arrived - in.next >= slots ||
-      immediate.slot != (in.arrived & (slots - 1)))
+  const bool is_apart = immediate.ring == RingKind::device;
+  if (!has_ring(in, immediate.ring) || (is_apart && !has_ring(in, RingKind::notices)) ||
+      in.arrived - in.next >= slots || immediate.slot != (in.arrived & (slots - 1)))
     return false;
-  const std::byte* slot =
-      in.rings[ring].data() + immediate.slot * interface_.slot_bytes(immediate.ring);
+  const std::byte* slot = head_of(in, immediate.ring, immediate.slot);
   Prefix prefix;
   std::memcpy(&prefix, slot + kPrefixAt, sizeof prefix);
   WireHeader header;
   std::memcpy(&header, slot + kHeaderAt, sizeof header);
   if (prefix.number != static_cast<std::uint32_t>(in.arrived) ||
       prefix.bytes > interface_.most_payload(immediate.ring) ||
-      (header.form == PieceForm::payload && header.bytes > prefix.bytes))
+      (header.form == PieceForm::payload && header.bytes > prefix.bytes) ||
+      (is_apart && (header.form != PieceForm::payload || (header.flags & kFlagElsewhere) == 0)))
     return false;
   in.slots[immediate.slot] = immediate.ring;
   ++in.arrived;
@@ -58,27 +59,49 @@ bool Receiver::take_notice(const Immediate& immediate) {
   return true;
 }
 
+const std::byte* Receiver::head_of(const Incoming& in, RingKind ring, std::size_t place) const {
+  if (ring == RingKind::device) ring = RingKind::notices;
+  return in.rings[static_cast<std::size_t>(ring)].data() + place * interface_.slot_bytes(ring);
+}
+
+Status Receiver::make_landing(Incoming& in) {
+  const DeviceMemory& device = interface_.ib().device_memory;
+  if (!device.landing) return Status(Code::unavailable, "what arrives goes to the host");
+  const std::size_t bytes = interface_.options().slots * interface_.slot_bytes(RingKind::device);
+  WEFT_ASSIGN(DeviceMemory::Landing made, device.landing(bytes));
+  WEFT_ASSIGN(in.landing_share, interface_.expose_device({made.address, bytes}));
+  in.landing = std::move(made);
+  return {};
+}
+
 // If the ring cannot be made, the peer gets an answer, too, because it would wait for it for ever.
 bool Receiver::grant(const Control& want) {
   const auto ring = static_cast<std::size_t>(want.ring);
   if (want.channel >= incoming_.size() || ring >= kRings) return false;
   Incoming& in = incoming_[want.channel];
   const std::uint32_t slots = interface_.options().slots;
+  Control answer = want;
+  answer.kind = ControlKind::grant;
+  if (want.ring == RingKind::device) {
+    if (in.landing.owner == nullptr) (void)make_landing(in);  // the peer sends to the host then
+    if (in.landing.owner != nullptr) {
+      answer.address = reinterpret_cast<std::uintptr_t>(in.landing.address);
+      answer.key = in.landing_share->region->rkey;
+    }
+    endpoint_.sender().say(answer);
+    return true;
+  }
   if (!in.rings[ring]) {
     Result<Buffer> made = interface_.make_buffer(slots * interface_.slot_bytes(want.ring),
                                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (!made.ok()) {
       interface_.warn_once(made.status());
-      Control none = want;
-      none.kind = ControlKind::grant;
-      endpoint_.sender().say(none);
+      endpoint_.sender().say(answer);
       return true;
     }
     in.rings[ring] = std::move(made).value();
     if (in.slots == nullptr) in.slots = std::make_unique<RingKind[]>(slots);
   }
-  Control answer = want;
-  answer.kind = ControlKind::grant;
   answer.address = in.rings[ring].address();
   answer.key = in.rings[ring].rkey();
   endpoint_.sender().say(answer);
@@ -90,9 +113,11 @@ Notice Receiver::front(std::uint32_t channel) const {
   if (in.next == in.arrived) return {};
   const std::size_t place = in.next & (interface_.options().slots - 1);
   const RingKind ring = in.slots[place];
-  const std::byte* slot =
-      in.rings[static_cast<std::size_t>(ring)].data() + place * interface_.slot_bytes(ring);
-  return {reinterpret_cast<const WireHeader*>(slot + kHeaderAt), slot + kPayloadAt};
+  const std::byte* const head = head_of(in, ring, place);
+  const std::byte* const payload = ring == RingKind::device
+                                       ? in.landing.address + place * interface_.slot_bytes(ring)
+                                       : head + kPayloadAt;
+  return {reinterpret_cast<const WireHeader*>(head + kHeaderAt), payload};
 }
 
 // A release is reported with our next notice on the channel. If half of the slots have become free

@@ -15,6 +15,8 @@
 #include <memory>
 #include <vector>
 
+#include "verbs/ib/exposures.h"
+#include "verbs/ib/ib.h"
 #include "verbs/ib/layout.h"
 #include "verbs/ib/objects.h"
 
@@ -60,11 +62,22 @@ class Receiver {
   struct Incoming {
     std::uint64_t next = 0;  // the number of the next notice to be released
     std::uint64_t arrived = 0;
-    std::uint64_t reported = 0;  // the `next` that the peer was told last
-    bool waiting = false;        // among `unreported_`
-    std::array<Buffer, kRings> rings;
+    std::uint64_t reported = 0;        // the `next` that the peer was told last
+    bool waiting = false;              // among `unreported_`
+    std::array<Buffer, kRings> rings;  // that of another device is none of these
+    DeviceMemory::Landing landing;
+    std::shared_ptr<const ExposedMemory> landing_share;
     std::unique_ptr<RingKind[]> slots;  // which ring each arrival lies in
   };
+
+  [[nodiscard]] Status make_landing(Incoming& in);
+  [[nodiscard]] bool has_ring(const Incoming& in, RingKind ring) const {
+    return in.rings[static_cast<std::size_t>(ring)] ||
+           (ring == RingKind::device && in.landing.owner);
+  }
+  // Where the head of a notice lies.
+  [[nodiscard]] const std::byte* head_of(const Incoming& in, RingKind ring,
+                                         std::size_t place) const;
 
   IbEndpoint& endpoint_;
   IbInterface& interface_;

@@ -36,7 +36,9 @@ Posted Sender::post(std::uint32_t channel, const WireHeader& header,
   Outgoing& out = outgoing_[channel];
   const std::uint32_t slots = interface_.options().slots;
   if (out.posted - released(channel) == slots) return Posted::full;
-  Sent sent{ring, static_cast<std::uint32_t>(payload.size()), nullptr, 0, std::nullopt};
+  Sent sent;
+  sent.ring = ring;
+  sent.bytes = static_cast<std::uint32_t>(payload.size());
   const bool lent = ring == RingKind::pieces && lend(payload, sent);
   const RingKind from = lent ? RingKind::notices : ring;
   Buffer& copy = out.local[static_cast<std::size_t>(from)];
@@ -82,6 +84,7 @@ bool Sender::lend(std::span<const std::byte> payload, Sent& sent) {
     return false;
   }
   sent.lent = payload.data();
+  sent.is_of_device = !interface_.is_host(payload.data());
   sent.use = std::move(use).value();
   return true;
 }
@@ -127,15 +130,39 @@ void Sender::pump_channel(std::uint32_t channel, PostList& list) {
   Outgoing& out = outgoing_[channel];
   const std::size_t q = queues_.of_channel(channel);
   while (endpoint_.failure().ok() && out.sent != out.posted) {
-    const Sent& sent = out.slots[out.sent & (interface_.options().slots - 1)];
-    Remote& remote = out.remote[static_cast<std::size_t>(sent.ring)];
-    if (remote.state == Remote::State::unknown) ask_for_ring(remote, channel, sent.ring);
-    if (remote.state != Remote::State::granted) return;
-    if (list.full()) queues_.hand_over(q, list);
-    if (!endpoint_.failure().ok() || !queues_.has_room(q, list.count() + 1) || !has_window())
+    Sent& sent = out.slots[out.sent & (interface_.options().slots - 1)];
+    if (!choose_ring(out, sent, channel)) return;
+    const std::size_t requests = sent.ring == RingKind::device ? 2 : 1;
+    if (list.count() + requests > PostList::kMost) queues_.hand_over(q, list);
+    if (!endpoint_.failure().ok() || !queues_.has_room(q, list.count() + requests) || !has_window())
       return;
     write_notice(out, channel, list);
   }
+}
+
+bool Sender::is_granted(Remote& remote, std::uint32_t channel, RingKind ring) {
+  if (remote.state == Remote::State::unknown) ask_for_ring(remote, channel, ring);
+  return remote.state == Remote::State::granted;
+}
+
+// Whether the rings that the notice needs are there. What comes from another device goes to one, if the
+// peer has such memory for it: then the head goes to the ring of notices.
+bool Sender::choose_ring(Outgoing& out, Sent& sent, std::uint32_t channel) {
+  constexpr std::uint32_t kPatience = 64;
+  Remote& device = out.remote[static_cast<std::size_t>(RingKind::device)];
+  if (sent.is_of_device && sent.ring == RingKind::pieces) {
+    if (device.state == Remote::State::refused && device.until_asked-- == 0)
+      device.state = Remote::State::unknown;
+    if (device.state != Remote::State::refused) {
+      if (is_granted(device, channel, RingKind::device)) sent.ring = RingKind::device;
+      if (device.state == Remote::State::asked) {
+        device.until_asked = kPatience;
+        return false;
+      }
+    }
+  }
+  const RingKind head = sent.ring == RingKind::device ? RingKind::notices : sent.ring;
+  return is_granted(out.remote[static_cast<std::size_t>(head)], channel, head);
 }
 
 void Sender::ask_for_ring(Remote& remote, std::uint32_t channel, RingKind ring) {
@@ -171,26 +198,45 @@ void Sender::write_notice(Outgoing& out, std::uint32_t channel, PostList& list) 
   const RingKind from = sent.lent != nullptr ? RingKind::notices : sent.ring;
   const Buffer& copy = out.local[static_cast<std::size_t>(from)];
   std::byte* head = copy.data() + place * interface_.slot_bytes(from) + kPrefixAt;
+  const bool is_apart = sent.ring == RingKind::device;
+  if (is_apart) {
+    write_payload(out, sent, channel, place, list);
+    auto* const header = reinterpret_cast<WireHeader*>(head - kPrefixAt + kHeaderAt);
+    header->flags |= kFlagElsewhere;
+  }
   const Prefix prefix{static_cast<std::uint32_t>(out.sent), sent.bytes,
                       endpoint_.receiver().tell_released(channel), endpoint_.receiver().received()};
   std::memcpy(head, &prefix, sizeof prefix);
   ibv_send_wr& request = list.add();
-  const std::size_t bytes = kHeadBytes + sent.bytes;
-  const bool lent = sent.lent != nullptr;
+  const std::size_t bytes = kHeadBytes + (is_apart ? 0 : sent.bytes);
+  const bool lent = sent.lent != nullptr && !is_apart;
   list.part(request, head, lent ? kHeadBytes : bytes, copy.lkey());
   if (lent) list.part(request, sent.lent, sent.bytes, sent.use->lkey());
-  const Remote& remote = out.remote[static_cast<std::size_t>(sent.ring)];
+  const RingKind into = is_apart ? RingKind::notices : sent.ring;
+  const Remote& remote = out.remote[static_cast<std::size_t>(into)];
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = htonl(encode({sent.ring, channel, static_cast<std::uint32_t>(place)}));
-  request.wr.rdma.remote_addr =
-      remote.address + place * interface_.slot_bytes(sent.ring) + kPrefixAt;
+  request.wr.rdma.remote_addr = remote.address + place * interface_.slot_bytes(into) + kPrefixAt;
   request.wr.rdma.rkey = remote.key;
   const std::size_t q = queues_.of_channel(channel);
-  queues_.finish(q, request, bytes, sent.ring == RingKind::pieces);
+  queues_.finish(q, request, bytes, sent.ring != RingKind::notices);
   if (lent && !interface_.is_host(sent.lent)) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
   sent.number = queues_[q].posted;
   ++out.sent;
   ++messages_;
+}
+
+// Before the head on the same queue pair, so that it is there when the head is.
+void Sender::write_payload(const Outgoing& out, const Sent& sent, std::uint32_t channel,
+                           std::size_t place, PostList& list) {
+  const Remote& remote = out.remote[static_cast<std::size_t>(RingKind::device)];
+  ibv_send_wr& request = list.add();
+  list.part(request, sent.lent, sent.bytes, sent.use->lkey());
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.remote_addr = remote.address + place * interface_.slot_bytes(RingKind::device);
+  request.wr.rdma.rkey = remote.key;
+  queues_.finish(queues_.of_channel(channel), request, sent.bytes, false);
+  request.send_flags &= ~unsigned{IBV_SEND_INLINE};
 }
 
 void Sender::say(const Control& control) {
@@ -250,7 +296,7 @@ std::uint64_t Sender::settled(std::uint32_t channel) {
   for (; out.settled < out.posted; ++out.settled) {
     Sent& sent = out.slots[out.settled & (interface_.options().slots - 1)];
     const bool sending =
-        sent.ring == RingKind::pieces && (sent.number == 0 || sent.number > queue.retired);
+        sent.ring != RingKind::notices && (sent.number == 0 || sent.number > queue.retired);
     if (sending && endpoint_.failure().ok()) break;
     sent.use.reset();
   }
@@ -294,13 +340,18 @@ bool Sender::take_grant(const Control& grant) {
   if (grant.channel >= outgoing_.size() || ring >= kRings) return false;
   Remote& remote = outgoing_[grant.channel].remote[ring];
   if (remote.state != Remote::State::asked) return false;
+  if (grant.address == 0 && grant.ring == RingKind::device) {
+    remote.state = Remote::State::refused;
+    interface_.pump_later(endpoint_);
+    return true;
+  }
   if (grant.address == 0) {
     endpoint_.fail(Status(Code::exhausted,
                           endpoint_.path() + ": the peer has no memory that it can register for it",
                           endpoint_.peer()));
     return true;
   }
-  remote = {Remote::State::granted, grant.key, grant.address};
+  remote = {Remote::State::granted, 0, grant.key, grant.address};
   interface_.pump_later(endpoint_);
   return true;
 }

@@ -59,8 +59,10 @@ class Sender {
  private:
   // A ring of ours in the peer's memory.
   struct Remote {
-    enum class State : std::uint8_t { unknown, asked, granted };
+    enum class State : std::uint8_t { unknown, asked, granted, refused };
     State state = State::unknown;
+    std::uint32_t until_asked =
+        0;  // of a ring that was refused: pieces until it is asked for again
     std::uint32_t key = 0;
     std::uint64_t address = 0;
   };
@@ -68,6 +70,7 @@ class Sender {
     RingKind ring = RingKind::notices;
     std::uint32_t bytes = 0;          // of the payload
     const std::byte* lent = nullptr;  // the payload, if it is read from the caller's memory
+    bool is_of_device = false;        // which is another device's
     std::uint64_t number = 0;         // of its work request; 0: not handed over yet
     std::optional<Registrations::Use> use;
   };
@@ -89,7 +92,11 @@ class Sender {
   void pump_channels();
   void pump_channel(std::uint32_t channel, PostList& list);
   void ask_for_ring(Remote& remote, std::uint32_t channel, RingKind ring);
+  [[nodiscard]] bool is_granted(Remote& remote, std::uint32_t channel, RingKind ring);
+  [[nodiscard]] bool choose_ring(Outgoing& out, Sent& sent, std::uint32_t channel);
   void write_notice(Outgoing& out, std::uint32_t channel, PostList& list);
+  void write_payload(const Outgoing& out, const Sent& sent, std::uint32_t channel,
+                     std::size_t place, PostList& list);
   void pump_controls();
   void report_received();
 

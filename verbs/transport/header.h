@@ -33,11 +33,13 @@ enum class PieceForm : std::uint8_t {
 };
 
 enum NoticeFlag : std::uint8_t {
-  kFlagLast = 1,        // the last piece of its message
-  kFlagCredit = 2,      // also says: I expect your data in this operation
-  kFlagSends = 4,       // in a query: I send to you (else: I expect from you)
-  kFlagNothing = 8,     // the message has no data in this operation: leave its term out
-  kFlagElsewhere = 16,  // a view that names memory of a GPU, which a CPU cannot read
+  kFlagLast = 1,     // the last piece of its message
+  kFlagCredit = 2,   // also says: I expect your data in this operation
+  kFlagSends = 4,    // in a query: I send to you (else: I expect from you)
+  kFlagNothing = 8,  // the message has no data in this operation: leave its term out
+  kFlagElsewhere =
+      16,  // a view that names memory of a GPU, or a payload that is there: a CPU cannot
+           // read it. Of a payload the transport says so
 };
 
 struct WireHeader {

@@ -92,6 +92,12 @@ struct Notice {
   const std::byte* payload = nullptr;
 };
 
+// Whether the payload is in memory of another device, which no processor may touch: it came from such
+// memory of the peer, and its address names it as expect_device_pieces() has it.
+[[nodiscard]] inline bool is_elsewhere(const Notice& notice) {
+  return notice.header->form == PieceForm::payload && (notice.header->flags & kFlagElsewhere) != 0;
+}
+
 struct InterfaceOptions {
   std::uint32_t channels = 9;  // control + operations in flight
   std::uint32_t slots = 4;     // unreleased notices per channel and direction; a power of two
@@ -151,6 +157,8 @@ class Endpoint {
   // long as all of it carries well; else, or where nothing does, all that leads there. A hint.
   virtual void use_members(std::span<const int>, std::span<const int>) {}
   [[nodiscard]] virtual Notice front(std::uint32_t channel) = 0;
+  // Copies the payload of a notice of front(), or its beginning, wherever it is.
+  virtual Status copy_payload(std::span<std::byte> to, const Notice& notice);
   virtual void release(std::uint32_t channel) = 0;
   // How many notices of the peer's have come whole on the channel, released ones included.
   [[nodiscard]] virtual std::uint64_t arrived(std::uint32_t channel) = 0;

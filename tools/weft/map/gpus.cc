@@ -58,7 +58,6 @@ std::string way_inside(const Machine& machine, const Gpu& from, const Gpu& to) {
       machine.are_gpu_links_known ? "" : " (no word of NVLink)");
 }
 
-// What arrives lands in memory of the host.
 std::string way_between(const ShownMap& shown, const MappedEdge& edge, const Seat& from) {
   const Nic* farthest = nullptr;
   const Workplace place{from.gpu->index, -1};
@@ -74,7 +73,7 @@ std::string way_between(const ShownMap& shown, const MappedEdge& edge, const Sea
   }
   if (farthest == nullptr) return "blocks of the host";
   return fmt::format(
-      "GPUDirect RDMA to the host of the other: {}; blocks if the port cannot register "
+      "GPUDirect RDMA: {}; blocks if the port cannot register "
       "the GPU's memory",
       how_near(*from.machine, place, *farthest));
 }

@@ -1,0 +1,74 @@
+// Operations of ranks on different machines whose tensors are on GPUs, over RDMA ports that send them from
+// where they are and write what arrives to memory of a GPU: whole operations on scripted verbs.
+#include "tests/cuda/far_gpus.h"
+
+#include "tests/ib/scripted_device.h"
+#include "verbs/ib/interface.h"
+
+namespace weft::ib {
+namespace {
+
+class IbFarGpus : public FarGpus {
+ protected:
+  void open(bool has_landings) {
+    DeviceMemory device;
+    device.exporter = [](const void* address, std::size_t bytes) -> Result<std::optional<DmaBuf>> {
+      std::optional<ForDevices> found = memory_for_devices(address, bytes);
+      if (!found) return std::optional<DmaBuf>();
+      return std::optional(
+          DmaBuf{std::move(found->dma_buf), found->offset, found->pointer, found->refusal});
+    };
+    device.copy = copy_for_devices;
+    device.has = is_for_devices;
+    if (has_landings) {
+      device.landing = [](std::size_t bytes) -> Result<DeviceMemory::Landing> {
+        WEFT_ASSIGN(std::shared_ptr<Landing> made, Landing::make(bytes));
+        std::byte* const address = made->address();
+        return DeviceMemory::Landing{std::move(made), address};
+      };
+    }
+    open_all("ib",
+             [this, device](Rank rank, const InterfaceOptions& own, AddressResolver resolver) {
+               IbOptions ib;
+               ib.device = "scripted" + std::to_string(rank);
+               ib.piece_bytes = kPieceBytes;
+               ib.device_memory = device;
+               fabric_.add_device(ib.device, rank + 1);
+               return IbInterface::open(Fabric::library(), rank, own, ib, std::move(resolver));
+             });
+  }
+  void TearDown() override {
+    ends_.clear();
+    EXPECT_EQ(fabric_.leaks(), "");
+    EXPECT_EQ(fabric_.violations(), "");
+    FarGpus::TearDown();
+  }
+
+  static constexpr std::size_t kSent = 2 * kRanks;  // registered for sending: inputs and outputs
+  Fabric fabric_;
+};
+
+// The host has no part in it: no copies, and what arrives is summed where it lies.
+TEST_F(IbFarGpus, GoFromGpuToGpu) {
+  open(true);
+  const GpuUsage before = gpu_usage();
+  const int flushes = twin.flushes();
+  run();
+  const GpuUsage after = gpu_usage();
+  EXPECT_EQ(after.with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();
+  EXPECT_EQ(after.bytes_out, before.bytes_out);
+  EXPECT_EQ(after.bytes_in, before.bytes_in);
+  EXPECT_EQ(fabric_.dma_bufs.size(), kSent + static_cast<std::size_t>(kRanks * (kRanks - 1)));
+  EXPECT_GT(twin.flushes(), flushes + kRanks * (kRanks - 1)) << "before each sum";
+}
+
+TEST_F(IbFarGpus, ArriveAtTheHostWithoutLandings) {
+  open(false);
+  const GpuUsage before = gpu_usage();
+  run();
+  EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();
+  EXPECT_EQ(fabric_.dma_bufs.size(), kSent);
+}
+
+}  // namespace
+}  // namespace weft::ib
