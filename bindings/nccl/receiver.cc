@@ -1,7 +1,7 @@
 // receiver: rooms and the board.
 #include "bindings/nccl/receiver.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cstring>
 

@@ -406,14 +406,25 @@ Combiner* NeighborWorks::combiner_of(const Open& open) {
   if (!may_have_gpu_memory()) return nullptr;
   const std::shared_ptr<OperandStage>& stage = open.work->operation->stage;
   if (stage != nullptr && stage->combiner() != nullptr) return stage->combiner();
-  const bool is_elsewhere = std::ranges::any_of(
-      open.sources, [](const Source& source) { return is_stand_in(source.data); });
-  return is_elsewhere ? spare_.combiner() : nullptr;
+  return has_stand_ins(open) ? spare_.combiner() : nullptr;
+}
+
+bool NeighborWorks::has_stand_ins(const Open& open) {
+  return may_have_gpu_memory() && std::ranges::any_of(open.sources, [](const Source& source) {
+           return source.data != nullptr && is_stand_in(source.data);
+         });
 }
 
 // Whether a GPU has taken the job, or failed at it.
 bool NeighborWorks::combine_away(Open& open, const Combiner::Job& job, Status& status) {
   Combiner* const combiner = combiner_of(open);
+  if (combiner == nullptr && has_stand_ins(open)) {
+    status =
+        Status(Code::mismatch, fmt::format("{}: a neighbor lends memory of a GPU, and nothing here "
+                                           "reads it",
+                                           open.work->name));
+    return true;
+  }
   if (combiner == nullptr) return false;
   Result<std::unique_ptr<Combiner::Work>> work = combiner->begin(job);
   status = work.status();

@@ -120,6 +120,7 @@ class NeighborWorks {
   void proceed(std::uint64_t id, Open& open);
   void run(Open& open, std::size_t together);
   [[nodiscard]] Combiner* combiner_of(const Open& open);
+  [[nodiscard]] static bool has_stand_ins(const Open& open);
   [[nodiscard]] Status combine(Open& open);
   [[nodiscard]] Status gather(Open& open);
   bool combine_away(Open& open, const Combiner::Job& job, Status& status);

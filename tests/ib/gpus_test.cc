@@ -184,6 +184,8 @@ TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
     EXPECT_EQ(send({heap.as<std::byte>(), kBytes}), std::vector<std::byte>(kBytes));
     EXPECT_FALSE(lands_on_gpu);
   }
+  EXPECT_NE(ranks.at(1).path_to(ranks.link(1, 0)).find("arrives in memory of a GPU"),
+            std::string::npos);
   EXPECT_EQ(gpu_counts().bytes_in, before.bytes_in) << "the device brings it";
   EXPECT_EQ(ranks.fabric.dma_bufs.size(), 2U) << "what is sent, and the landing";
 }
@@ -197,6 +199,9 @@ TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
   twin.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
   EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
   EXPECT_FALSE(lands_on_gpu);
+  EXPECT_NE(ranks.at(1).path_to(ranks.link(1, 0)).find("arrives at the host: GPU 0: settle what"),
+            std::string::npos)
+      << ranks.at(1).path_to(ranks.link(1, 0));
   for (int n = 0; !lands_on_gpu && n < 100; ++n)
     EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
   EXPECT_TRUE(lands_on_gpu);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "verbs/cuda/counts.h"
 #include "verbs/cuda/cuda.h"
@@ -52,15 +53,63 @@ const Lent* find_lent(const AllLent& all, const void* address, std::size_t bytes
   return nullptr;
 }
 
+// Parts of a few blocks, each of which has one name: there are fewer names than peers may be. Parts are used
+// again. Never destroyed, as blocks.
+struct Landings {
+  struct Block {
+    DeviceBlock memory;
+    StandIn name;
+    std::size_t used = 0, bytes = 0;
+  };
+  std::mutex mutex;
+  std::vector<Block> blocks;
+  std::map<std::size_t, std::vector<std::byte*>> free;  // by size
+  std::size_t bytes = 0;                                // of all blocks
+};
+Landings& landings() {
+  static auto* const all = new Landings;
+  return *all;
+}
+
 class OwnLanding final : public Landing {
  public:
-  OwnLanding(DeviceBlock block, StandIn name) : block_(std::move(block)), name_(std::move(name)) {}
-  [[nodiscard]] std::byte* address() const override { return name_.address(); }
+  OwnLanding(std::byte* address, std::size_t bytes) : address_(address), bytes_(bytes) {}
+  OwnLanding(const OwnLanding&) = delete;
+  OwnLanding& operator=(const OwnLanding&) = delete;
+  ~OwnLanding() override {
+    const std::lock_guard lock(landings().mutex);
+    landings().free[bytes_].push_back(address_);
+  }
+  [[nodiscard]] std::byte* address() const override { return address_; }
 
  private:
-  DeviceBlock block_;
-  StandIn name_;
+  std::byte* const address_;
+  const std::size_t bytes_;
 };
+
+// The mutex is held.
+Result<std::byte*> take_landing(Landings& all, const GpuMemory& gpu, std::size_t bytes) {
+  constexpr std::size_t kBlockBytes = std::size_t{16} << 20, kMostBytes = std::size_t{256} << 20;
+  if (std::vector<std::byte*>& free = all.free[bytes]; !free.empty()) {
+    std::byte* const address = free.back();
+    free.pop_back();
+    return address;
+  }
+  if (all.blocks.empty() || all.blocks.back().bytes - all.blocks.back().used < bytes) {
+    Landings::Block block;
+    block.bytes = std::max(kBlockBytes, bytes);
+    if (all.bytes + block.bytes > kMostBytes) {
+      return Status(Code::exhausted, fmt::format("{} MiB of GPU {} are for it already",
+                                                 all.bytes >> 20, gpu.device));
+    }
+    WEFT_ASSIGN(block.memory, DeviceBlock::take(block.bytes, gpu));
+    WEFT_ASSIGN(block.name, StandIn::of(gpu, block.memory.data(), block.bytes));
+    all.bytes += block.bytes;
+    all.blocks.push_back(std::move(block));
+  }
+  Landings::Block& last = all.blocks.back();
+  return last.name.address() + std::exchange(last.used, last.used + bytes);
+}
 
 bool is_lent(const void* address) {
   AllLent& all = all_lent();
@@ -148,9 +197,12 @@ Result<std::shared_ptr<Landing>> Landing::make(std::size_t bytes) {
   if (!gpu) return Status(Code::unavailable, "no GPU was used with peers yet");
   if (cuda::closed_gates() != 0) return Status(Code::unavailable, "a stream is held");
   WEFT_RETURN_IF_ERROR(settle_rdma_writes(*gpu));
-  WEFT_ASSIGN(DeviceBlock block, DeviceBlock::take(bytes, *gpu));
-  WEFT_ASSIGN(StandIn name, StandIn::of(*gpu, block.data(), bytes));
-  return std::shared_ptr<Landing>(std::make_shared<OwnLanding>(std::move(block), std::move(name)));
+  // Whole pages, as they are registered.
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t whole = (bytes + page - 1) / page * page;
+  const std::lock_guard lock(landings().mutex);
+  WEFT_ASSIGN(std::byte* const address, take_landing(landings(), *gpu, whole));
+  return std::shared_ptr<Landing>(std::make_shared<OwnLanding>(address, whole));
 }
 
 Status settle_rdma_writes(const GpuMemory& gpu) {

@@ -57,7 +57,7 @@ class LentMemory {
 class Landing {
  public:
   // `unavailable`: no GPU was offered to peers, the GPU cannot tell when what arrived is there, or a stream
-  // is held just now, and the driver would wait for it.
+  // is held just now, and the driver would wait for it. `exhausted`: there is much of it already.
   static Result<std::shared_ptr<Landing>> make(std::size_t bytes);
   virtual ~Landing() = default;
   [[nodiscard]] virtual std::byte* address() const = 0;

@@ -86,8 +86,12 @@ Status IbInterface::link() const {
 std::string IbInterface::path_to(const Endpoint& endpoint) const {
   for (const auto& [nonce, known] : known_) {
     if (known.get() != &endpoint) continue;
-    const std::string memory = device_->registrar().exceptions();
-    return memory.empty() ? known->path() : fmt::format("{}; memory: {}", known->path(), memory);
+    std::string text = known->path();
+    if (const std::string memory = device_->registrar().exceptions(); !memory.empty())
+      text += "; memory: " + memory;
+    if (const std::string landings = known->receiver().landings(); !landings.empty())
+      text += "; " + landings;
+    return text;
   }
   return {};
 }

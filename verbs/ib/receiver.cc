@@ -1,6 +1,8 @@
 // The receiving side of the data path. Notices stay where the device wrote them.
 #include "verbs/ib/receiver.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -64,14 +66,23 @@ const std::byte* Receiver::head_of(const Incoming& in, RingKind ring, std::size_
   return in.rings[static_cast<std::size_t>(ring)].data() + place * interface_.slot_bytes(ring);
 }
 
-Status Receiver::make_landing(Incoming& in) {
+void Receiver::make_landing(Incoming& in) {
   const DeviceMemory& device = interface_.ib().device_memory;
-  if (!device.landing) return Status(Code::unavailable, "what arrives goes to the host");
   const std::size_t bytes = interface_.options().slots * interface_.slot_bytes(RingKind::device);
-  WEFT_ASSIGN(DeviceMemory::Landing made, device.landing(bytes));
-  WEFT_ASSIGN(in.landing_share, interface_.expose_device({made.address, bytes}));
-  in.landing = std::move(made);
-  return {};
+  no_landing_ = [&]() -> Status {
+    if (!device.landing) return Status(Code::unavailable, "this process has no such memory");
+    WEFT_ASSIGN(DeviceMemory::Landing made, device.landing(bytes));
+    WEFT_ASSIGN(in.landing_share, interface_.expose_device({made.address, bytes}));
+    in.landing = std::move(made);
+    ++landings_;
+    return {};
+  }();
+}
+
+std::string Receiver::landings() const {
+  if (!no_landing_.ok())
+    return fmt::format("what comes from GPUs arrives at the host: {}", no_landing_.text());
+  return landings_ == 0 ? "" : "what comes from GPUs arrives in memory of a GPU";
 }
 
 // If the ring cannot be made, the peer gets an answer, too, because it would wait for it for ever.
@@ -83,7 +94,7 @@ bool Receiver::grant(const Control& want) {
   Control answer = want;
   answer.kind = ControlKind::grant;
   if (want.ring == RingKind::device) {
-    if (in.landing.owner == nullptr) (void)make_landing(in);  // the peer sends to the host then
+    if (in.landing.owner == nullptr) make_landing(in);  // without one the peer sends to the host
     if (in.landing.owner != nullptr) {
       answer.address = reinterpret_cast<std::uintptr_t>(in.landing.address);
       answer.key = in.landing_share->region->rkey;

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "verbs/ib/exposures.h"
@@ -57,6 +58,8 @@ class Receiver {
   // counts as reported.
   [[nodiscard]] std::uint32_t tell_released(std::uint32_t channel);
   void report_releases();
+  // Where pieces of memory of other devices arrive, for people; empty: the peer has none.
+  [[nodiscard]] std::string landings() const;
 
  private:
   struct Incoming {
@@ -70,7 +73,7 @@ class Receiver {
     std::unique_ptr<RingKind[]> slots;  // which ring each arrival lies in
   };
 
-  [[nodiscard]] Status make_landing(Incoming& in);
+  void make_landing(Incoming& in);
   [[nodiscard]] bool has_ring(const Incoming& in, RingKind ring) const {
     return in.rings[static_cast<std::size_t>(ring)] ||
            (ring == RingKind::device && in.landing.owner);
@@ -86,6 +89,8 @@ class Receiver {
   std::uint32_t received_ = 0;
   std::uint32_t told_received_ = 0;
   std::vector<Incoming> incoming_;
+  int landings_ = 0;
+  Status no_landing_;                      // why the last one that was asked for could not be made
   std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know
 };
 
