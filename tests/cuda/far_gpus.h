@@ -38,10 +38,10 @@ class FarGpus : public testing::Test {
     return values;
   }
 
-  // One rail for each rank, as `open` opens it.
-  using Open = std::function<Result<std::unique_ptr<Interface>>(Rank, const InterfaceOptions&,
-                                                                AddressResolver)>;
-  void open_all(const std::string& kind, const Open& open) {
+  // So many rails for each rank, as `open` opens them.
+  using Open = std::function<Result<std::unique_ptr<Interface>>(
+      Rank, int rail, const InterfaceOptions&, AddressResolver)>;
+  void open_all(const std::string& kind, const Open& open, int count = 1) {
     for (Rank rank = 0; rank < kRanks; ++rank) {
       InterfaceOptions own;
       own.channels = kChannels;
@@ -50,9 +50,11 @@ class FarGpus : public testing::Test {
       bond.rank = rank;
       bond.channels = kChannels;
       std::vector<BondMember> rails;
-      rails.push_back({kind, "rail", [=](AddressResolver resolver) {
-                         return open(rank, own, std::move(resolver));
-                       }});
+      for (int rail = 0; rail < count; ++rail) {
+        rails.push_back({kind, "rail" + std::to_string(rail), [=](AddressResolver resolver) {
+                           return open(rank, rail, own, std::move(resolver));
+                         }});
+      }
       ends_[rank] = open_bond(bond, nullptr, std::move(rails), [this](Rank peer) {
                       return Result(ends_[peer]->address());
                     }).value();

@@ -16,7 +16,14 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::size_t kCount = 270'000;  // just above what is fused
 
-class GpuNamed : public OnGpus {};
+class GpuNamed : public testing::Test {
+ protected:
+  void SetUp() override { twin.reset(); }
+  void TearDown() override { twin.reset(); }
+
+  const Twin& twin = Twin::get();
+};
+class GpuNamedKernels : public OnGpus {};
 
 // Runs the request by name on the host and then `times` times on these tensors, which may be on GPUs.
 void expect_same_by_name(Context& context, Named& named, Request request, std::size_t in_count,
@@ -104,7 +111,7 @@ TEST_P(LargeByName, GiveItWithMemoryOfAPool) {
 }
 
 // Nothing goes to the host, and each sum is one launch.
-TEST_F(GpuNamed, AnAllreduceOfNeighborsIsOneLaunchAndNoCopy) {
+TEST_F(GpuNamedKernels, AnAllreduceOfNeighborsIsOneLaunchAndNoCopy) {
   run_job(2, [](Context& context) {
     Result<Named> named = context.named();
     ASSERT_TRUE(named.ok()) << named.status().to_string();
@@ -132,7 +139,7 @@ TEST_F(GpuNamed, AnAllreduceOfNeighborsIsOneLaunchAndNoCopy) {
 }
 
 // Small tensors of a group are copied by one launch to their blocks, and by one back.
-TEST_F(GpuNamed, AGroupOfSmallTensorsIsTwoLaunches) {
+TEST_F(GpuNamedKernels, AGroupOfSmallTensorsIsTwoLaunches) {
   run_job(2, [](Context& context) {
     Result<Named> named = context.named();
     ASSERT_TRUE(named.ok()) << named.status().to_string();
@@ -251,7 +258,7 @@ TEST_F(GpuNamed, LargeOnesBeginBehindTheirStream) {
   });
 }
 
-TEST_F(GpuNamed, AGpuThatIsLostEndsTheOperation) {
+TEST_F(GpuNamedKernels, AGpuThatIsLostEndsTheOperation) {
   if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
   run_job(2, [&](Context& context) {
     Result<Named> named = context.named();

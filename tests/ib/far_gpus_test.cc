@@ -10,7 +10,7 @@ namespace {
 
 class IbFarGpus : public FarGpus {
  protected:
-  void open(bool has_landings) {
+  void open(bool has_landings, int rails = 1) {
     DeviceMemory device;
     device.exporter = [](const void* address, std::size_t bytes) -> Result<std::optional<DmaBuf>> {
       std::optional<ForDevices> found = memory_for_devices(address, bytes);
@@ -27,15 +27,20 @@ class IbFarGpus : public FarGpus {
         return DeviceMemory::Landing{std::move(made), address};
       };
     }
-    open_all("ib",
-             [this, device](Rank rank, const InterfaceOptions& own, AddressResolver resolver) {
-               IbOptions ib;
-               ib.device = "scripted" + std::to_string(rank);
-               ib.piece_bytes = kPieceBytes;
-               ib.device_memory = device;
-               fabric_.add_device(ib.device, rank + 1);
-               return IbInterface::open(Fabric::library(), rank, own, ib, std::move(resolver));
-             });
+    open_all(
+        "ib",
+        [this, device](Rank rank, int rail, const InterfaceOptions& own, AddressResolver resolver) {
+          IbOptions ib;
+          ib.device = name_of(rank, rail);
+          ib.piece_bytes = kPieceBytes;
+          ib.device_memory = device;
+          fabric_.add_device(ib.device, rank + 1, {rail});
+          return IbInterface::open(Fabric::library(), rank, own, ib, std::move(resolver));
+        },
+        rails);
+  }
+  static std::string name_of(Rank rank, int rail) {
+    return "scripted" + std::to_string(rank) + "-" + std::to_string(rail);
   }
   void TearDown() override {
     ends_.clear();
@@ -60,6 +65,21 @@ TEST_F(IbFarGpus, GoFromGpuToGpu) {
   EXPECT_EQ(after.bytes_in, before.bytes_in);
   EXPECT_EQ(fabric_.dma_bufs.size(), kSent + static_cast<std::size_t>(kRanks * (kRanks - 1)));
   EXPECT_GT(twin.flushes(), flushes + kRanks * (kRanks - 1)) << "before each sum";
+}
+
+// What has come over a rail that fails is kept in memory of the host, and the rest goes over the other.
+TEST_F(IbFarGpus, ArriveWholeIfARailFails) {
+  open(true, 2);
+  run();
+  constexpr int kGoWell = 20;
+  int writes = 0;
+  fabric_.works = [&](const ScriptedWork& work) {
+    const bool is_piece = work.device.ends_with("-0") && work.bytes >= kPieceBytes / 2;
+    return is_piece && ++writes > kGoWell ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+  };
+  for (int i = 0; i < 3; ++i) run();
+  EXPECT_GT(writes, kGoWell);
+  fabric_.works = nullptr;
 }
 
 TEST_F(IbFarGpus, ArriveAtTheHostWithoutLandings) {

@@ -18,7 +18,7 @@ class SimGpus : public FarGpus {
       };
     }
     network_ = std::make_unique<SimNetwork>(options);
-    open_all("sim", [this](Rank rank, const InterfaceOptions& own, AddressResolver) {
+    open_all("sim", [this](Rank rank, int, const InterfaceOptions& own, AddressResolver) {
       return Result<std::unique_ptr<Interface>>(network_->open(rank, own, "rail"));
     });
   }
