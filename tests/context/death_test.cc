@@ -67,6 +67,16 @@ TEST(Death, IsNamedWhereLargeOperationsRunOnSeveralLanes) {
   expect_all_name(run_job("leaves 3" + three_mib, "WEFT_LANES=3"), 3, "peer_left");
 }
 
+// Ranks read each other's GPUs then (CUDA IPC); memory of one that is gone stays mapped.
+TEST(Death, IsNamedWhereTensorsAreOnGpus) {
+  const std::string twin = "LD_LIBRARY_PATH=" CUDA_TWIN;
+  const std::string three_mib = " 786432 gpu";
+  expect_all_name(run_job("killed 2" + three_mib, twin), 2, "peer_died");
+  expect_all_name(run_job("leaves 3" + three_mib, twin), 3, "peer_left");
+  for (const auto& [rank, text] : run_job("fine -1" + three_mib, twin))
+    EXPECT_NE(text.find("ended ok"), std::string::npos) << text;
+}
+
 // Process 1 of a pid namespace would survive its own SIGKILL: that is a shell, and the rank its child.
 TEST(Death, InAPidNamespaceIsNamedOnEveryOther) {
   const std::string starter = "unshare --pid --fork sh -c '\"$@\"; exit $?' sh";

@@ -2,7 +2,8 @@
 //   faulty_rank killed R     rank R kills itself in the middle of the job
 //   faulty_rank leaves R     rank R ends its part early, in good order
 //   faulty_rank fine         nobody does anything wrong
-// A third argument is the number of elements of an operation; there are fewer operations then.
+// A third argument is the number of elements of an operation; there are fewer operations then. With a
+// fourth one, `gpu`, the tensors are on GPUs, which take turns among the ranks.
 // Each rank prints how its job ended and exits with 0: the test reads the lines.
 #include <signal.h>
 
@@ -17,12 +18,17 @@ namespace {
 struct Work {
   int operations = 200;
   std::size_t count = 5000;  // large enough to be read in place
+  bool is_on_gpu = false;
 };
 
 weft::Status run(weft::Context& context, const std::string& fault, weft::Rank culprit,
                  const Work& work) {
   WEFT_RETURN_IF_ERROR(context.set_graph(*weft::ring_graph(context.size(), weft::RingStyle::both)));
-  WEFT_ASSIGN(void* memory, weft::allocate(2 * work.count * sizeof(float)));
+  const std::size_t bytes = 2 * work.count * sizeof(float);
+  constexpr int kGpus = 2;
+  WEFT_ASSIGN(void* memory, work.is_on_gpu
+                                ? weft::allocate(bytes, weft::Device{context.rank() % kGpus})
+                                : weft::allocate(bytes));
   auto* x = static_cast<float*>(memory);
   for (int k = 0; k < work.operations; ++k) {
     if (context.rank() == culprit && k == work.operations / 2) {
@@ -41,7 +47,7 @@ int main(int argc, char** argv) {
   const std::string fault = argc > 1 ? argv[1] : "fine";
   const weft::Rank culprit = argc > 2 ? std::atoi(argv[2]) : weft::kNoRank;
   Work work;
-  if (argc > 3) work = {20, std::strtoul(argv[3], nullptr, 10)};
+  if (argc > 3) work = {20, std::strtoul(argv[3], nullptr, 10), argc > 4};
   auto context = weft::Context::from_environment();
   if (!context.ok()) {
     std::printf("no context: %s\n", context.status().to_string().c_str());
