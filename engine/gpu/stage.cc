@@ -72,11 +72,12 @@ Status Stage::find(std::span<Request> requests) {
 
 Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const> out) const {
   const auto no = [](std::string text) { return Status(Code::unavailable, std::move(text)); };
-  if (!options_.shares) return no("WEFT_GPU_IPC is off");
+  const auto is_far = [](const Contact* peer) { return !peer->endpoint->shares_memory(); };
+  const bool has_near = !std::ranges::all_of(out, is_far) || out.empty();
+  if (!options_.shares && has_near) return no("WEFT_GPU_IPC is off");
   if (leaves_) return no(kSmall);
   if (in.empty() && out.empty()) return no("there is no peer");
   if (!combines_) return no("sums are the host's");
-  const auto is_far = [](const Contact* peer) { return !peer->endpoint->shares_memory(); };
   const auto far_in = std::ranges::find_if(in, is_far);
   const bool sends_far = std::ranges::any_of(out, is_far);
   if (sends_far && !options_.lends) return no("WEFT_GPU_RDMA is off");
@@ -118,11 +119,12 @@ Status Stage::find_kernels() {
 Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
                     std::span<Contact* const> out) {
   WEFT_RETURN_IF_ERROR(follow());
-  if (combines_ && options_.shares) {
+  if (combines_ && (options_.shares || options_.lends)) {
     for (const Found& each : found_)
       for (const auto& gpu : {each.gpu_x, each.gpu_y})
         if (gpu) (void)offer_gpu(*gpu);  // check_peers() has the error
-    const std::optional<GpuMemory> reader = gpu_for_sums();
+    const std::optional<GpuMemory> reader =
+        options_.shares ? gpu_for_sums() : std::optional<GpuMemory>();
     for (const auto peers : {in, out}) {
       for (const Contact* peer : peers) {
         if (!reader || !peer->endpoint->shares_memory()) continue;

@@ -98,7 +98,7 @@ class FarGpus : public testing::Test {
                       .input = in(part.x->data(), kCount),
                       .output = out(part.y->data(), kCount)};
       Result<std::shared_ptr<GpuStage>> stage = find_gpu_operands(
-          {&part.request, 1}, rank, StageOptions{}, std::make_shared<GpuBell>([] {}));
+          {&part.request, 1}, rank, stage_options_, std::make_shared<GpuBell>([] {}));
       ASSERT_TRUE(stage.ok()) << stage.status().to_string();
       part.stage = *stage;
       const Status begun = part.stage->begin({&part.request, 1}, part.peers, part.peers);
@@ -161,6 +161,7 @@ class FarGpus : public testing::Test {
 
   const Twin& twin = Twin::get();
   std::map<Rank, std::unique_ptr<Interface>> ends_;
+  StageOptions stage_options_;
 };
 
 }  // namespace weft

@@ -67,6 +67,20 @@ TEST_F(IbFarGpus, GoFromGpuToGpu) {
   EXPECT_GT(twin.flushes(), flushes + kRanks * (kRanks - 1)) << "before each sum";
 }
 
+// Each setting closes its own way.
+TEST_F(IbFarGpus, DoNotNeedCudaIpc) {
+  open(true);
+  stage_options_.shares = false;
+  const GpuUsage before = gpu_usage();
+  run();
+  EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();
+  stage_options_ = {};
+  stage_options_.lends = false;
+  run();
+  EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks);
+  EXPECT_NE(describe_gpu_memory().find("WEFT_GPU_RDMA is off"), std::string::npos);
+}
+
 // What has come over a rail that fails is kept in memory of the host, and the rest goes over the other.
 TEST_F(IbFarGpus, ArriveWholeIfARailFails) {
   open(true, 2);
