@@ -1,13 +1,18 @@
 // Operations on memory of GPUs, on the twin of the driver: what they give, what they wait for and
 // what waits for them, and what goes wrong. Ranks are threads.
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <thread>
 
 #include "tests/context/outcomes.h"
 #include "tests/cuda/twin_library.h"
 #include "verbs/cuda/cuda.h"
+#include "verbs/cuda/driver.h"
 
 namespace weft {
 namespace {
@@ -300,6 +305,17 @@ TEST_F(Gpu, ExplainTellsHowTheMemoryTravels) {
               std::string::npos)
         << context.explain();
   });
+}
+
+// Where its blocks are asked for.
+TEST_F(Gpu, TheKernelTellsTheNodeOfAGpu) {
+  const std::string sys = testing::TempDir() + "weft-gpu-node-" + std::to_string(getpid());
+  const std::string folder = sys + "/bus/pci/devices/0000:a0:00.0";
+  std::filesystem::create_directories(folder);
+  EXPECT_EQ(cuda::numa_node_of("0000:a0:00.0", sys), -1);
+  std::ofstream(folder + "/numa_node") << "1\n";
+  EXPECT_EQ(cuda::numa_node_of("0000:a0:00.0", sys), 1);
+  std::filesystem::remove_all(sys);
 }
 
 // Streams.

@@ -48,6 +48,7 @@ struct GpuDevice {
   int number = 0;
   std::string name;
   std::string address;  // PCI, as the kernel writes it
+  int numa_node = -1;   // -1: unknown, or there is one
   std::uint64_t bytes = 0;
   int major = 0, minor = 0;       // compute capability
   bool has_stream_waits = false;  // a stream can wait for a word of host memory
@@ -133,16 +134,18 @@ class GpuGate {
                                                              std::int64_t end_ns);
 
 // Memory of the shared heap that the driver has pinned, so that copies to and from GPUs run at the
-// rate of the bus, and peers read it in place. Blocks are kept and used again.
+// rate of the bus, and peers read it in place; on the NUMA node of its GPU, if that has room. Blocks are
+// kept and used again.
 class PinnedBlock {
  public:
-  // `gpu`: memory of a GPU that will copy. Others may, too.
+  // `gpu`: memory of the GPU that will copy. Others may, too.
   [[nodiscard]] static Result<PinnedBlock> take(std::size_t bytes, const GpuMemory& gpu);
   PinnedBlock() = default;
   PinnedBlock(PinnedBlock&& other) noexcept { *this = std::move(other); }
   PinnedBlock& operator=(PinnedBlock&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(node_, other.node_);
     return *this;
   }
   PinnedBlock(const PinnedBlock&) = delete;
@@ -154,6 +157,7 @@ class PinnedBlock {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  int node_ = -1;  // NUMA node on which it was asked for; -1: any
 };
 
 // A copy of memory of a GPU. Waits for it.

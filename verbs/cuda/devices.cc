@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <fstream>
 
 #include "verbs/cuda/cuda.h"
 #include "verbs/cuda/driver.h"
@@ -23,11 +24,8 @@ GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
   std::array<char, 256> text{};
   if (driver.device_name(text.data(), text.size(), device) == cuda::kSuccess)
     found.name = text.data();
-  text = {};
-  if (driver.device_address(text.data(), text.size(), device) == cuda::kSuccess)
-    found.address = text.data();
-  std::ranges::transform(found.address, found.address.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  found.address = cuda::address_of(driver, device);
+  found.numa_node = cuda::numa_node_of(found.address);
   std::size_t bytes = 0;
   if (driver.device_bytes(&bytes, device) == cuda::kSuccess) found.bytes = bytes;
   const auto attribute = [&](int which) {
@@ -50,6 +48,21 @@ GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
 }
 
 }  // namespace
+
+std::string cuda::address_of(const Driver& driver, int device) {
+  std::array<char, 64> text{};
+  if (driver.device_address(text.data(), text.size(), device) != kSuccess) return {};
+  std::string address = text.data();
+  std::ranges::transform(address, address.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return address;
+}
+
+int cuda::numa_node_of(const std::string& address, const std::string& sys) {
+  std::ifstream file(sys + "/bus/pci/devices/" + address + "/numa_node");
+  int node = -1;
+  return file >> node ? node : -1;
+}
 
 cuda::RdmaWrites cuda::rdma_writes_of(const Driver& driver, int device) {
   constexpr int kOrderedForOwner = 100, kFlushByHost = 1;

@@ -93,6 +93,11 @@ struct Driver {
 // Loads and initializes it. `unavailable` says which library or function is missing, and since when it exists.
 [[nodiscard]] Result<const Driver*> load_driver();
 
+// The NUMA node of the device with this PCI address, as the kernel says; -1: unknown.
+[[nodiscard]] int numa_node_of(const std::string& address, const std::string& sys = "/sys");
+// The PCI address of a device, as the kernel writes it; empty: unknown.
+[[nodiscard]] std::string address_of(const Driver& driver, int device);
+
 // What the device does with what network interfaces write to its memory: whether what it begins later
 // sees it, by itself or after cuFlushGPUDirectRDMAWrites().
 struct RdmaWrites {

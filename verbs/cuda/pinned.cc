@@ -21,8 +21,9 @@ constexpr unsigned kForAllContexts = 1, kMapped = 2;
 
 struct Pool {
   std::mutex mutex;
-  std::map<std::size_t, std::vector<std::byte*>> free;
+  std::map<std::pair<std::size_t, int>, std::vector<std::byte*>> free;  // by size and NUMA node
   std::size_t kept = 0;
+  std::map<int, int> nodes;  // by GPU, as far as they were asked for
 };
 // Never destroyed: blocks may end after the end of main().
 Pool& pool() {
@@ -32,6 +33,16 @@ Pool& pool() {
 
 std::size_t size_of_block(std::size_t bytes) {
   return std::max(kLeastBytes, std::bit_ceil(bytes));
+}
+
+// The pool's mutex is held.
+int node_of(Pool& all, const GpuMemory& gpu) {
+  const auto [place, is_new] = all.nodes.emplace(gpu.device, -1);
+  const cuda::Driver* const driver = cuda::loaded_driver();
+  int device = 0;
+  if (is_new && driver != nullptr && driver->device_get(&device, gpu.device) == cuda::kSuccess)
+    place->second = cuda::numa_node_of(cuda::address_of(*driver, device));
+  return place->second;
 }
 
 Status pin(std::byte* data, std::size_t bytes, const GpuMemory& gpu) {
@@ -51,12 +62,12 @@ void trim(Pool& all, const GpuMemory& gpu) {
     if (largest == all.free.rend()) return;
     std::byte* const data = largest->second.back();
     largest->second.pop_back();
-    all.kept -= largest->first;
+    all.kept -= largest->first.first;
     {
       const cuda::Current current(*driver, gpu.context);
       (void)driver->host_unregister(data);
     }
-    cuda::counts().pinned_bytes.fetch_sub(largest->first, std::memory_order_relaxed);
+    cuda::counts().pinned_bytes.fetch_sub(largest->first.first, std::memory_order_relaxed);
     deallocate(data);
   }
 }
@@ -69,7 +80,8 @@ Result<PinnedBlock> PinnedBlock::take(std::size_t bytes, const GpuMemory& gpu) {
   {
     Pool& all = pool();
     const std::lock_guard lock(all.mutex);
-    std::vector<std::byte*>& free = all.free[block.bytes_];
+    block.node_ = node_of(all, gpu);
+    std::vector<std::byte*>& free = all.free[{block.bytes_, block.node_}];
     if (!free.empty()) {
       block.data_ = free.back();
       free.pop_back();
@@ -78,6 +90,7 @@ Result<PinnedBlock> PinnedBlock::take(std::size_t bytes, const GpuMemory& gpu) {
     }
     trim(all, gpu);
   }
+  const MemoryPreference near(block.node_);  // of pages that nobody has touched yet
   WEFT_ASSIGN(void* memory, allocate(block.bytes_));
   auto* const data = static_cast<std::byte*>(memory);
   if (const Status status = pin(data, block.bytes_, gpu); !status.ok()) {
@@ -105,7 +118,7 @@ PinnedBlock::~PinnedBlock() {
   if (data_ == nullptr) return;
   Pool& all = pool();
   const std::lock_guard lock(all.mutex);
-  all.free[bytes_].push_back(data_);
+  all.free[{bytes_, node_}].push_back(data_);
   all.kept += bytes_;
 }
 
