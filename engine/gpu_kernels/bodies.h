@@ -243,6 +243,25 @@ WEFT_BOTH void cast(const CastArguments& arguments, std::uint64_t worker, std::u
     to[i] = To::narrow(static_cast<typename To::Value>(From::widen(from[i])));
 }
 
+struct OccupyArguments {
+  std::uint64_t nanoseconds;
+};
+// Does nothing for so long, for measurements of what runs beside it. A CPU that plays a GPU has no time
+// for that.
+WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint64_t) {
+#if defined(__CUDA_ARCH__)
+  const auto now = [] {
+    std::uint64_t time = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+  };
+  const std::uint64_t begin = now();
+  while (now() - begin < arguments.nanoseconds) continue;
+#else
+  (void)arguments;
+#endif
+}
+
 }  // namespace weft::gpu
 
 // WEFT_KERNEL(name, function, Arguments) for every kernel.
@@ -280,4 +299,5 @@ WEFT_BOTH void cast(const CastArguments& arguments, std::uint64_t worker, std::u
   WEFT_CASTS(WEFT_KERNEL, bf16, Bf16)                          \
   WEFT_CASTS(WEFT_KERNEL, f32, Plain<float>)                   \
   WEFT_CASTS(WEFT_KERNEL, f64, Plain<double>)                  \
-  WEFT_KERNEL(copy, (copy), CopyArguments)
+  WEFT_KERNEL(copy, (copy), CopyArguments)                     \
+  WEFT_KERNEL(occupy, (occupy), OccupyArguments)

@@ -111,6 +111,15 @@ Status GpuKernels::copy(GpuQueue& queue, std::span<const Copy> copies) const {
   return {};
 }
 
+// Blocks go to different multiprocessors, as long as there are some.
+Status GpuKernels::occupy(GpuQueue& queue, unsigned multiprocessors,
+                          std::int64_t nanoseconds) const {
+  constexpr unsigned kMostThreads = 1024;  // of a block
+  gpu::OccupyArguments arguments{static_cast<std::uint64_t>(nanoseconds)};
+  WEFT_ASSIGN(void* function, code_.function("weft_occupy"));
+  return queue.launch(function, multiprocessors, kMostThreads, &arguments);
+}
+
 Status GpuKernels::cast(GpuQueue& queue, DataType from_type, const void* from, DataType to_type,
                         void* to, std::size_t count) const {
   if (!is_floating(from_type) || !is_floating(to_type)) {

@@ -43,6 +43,10 @@ class GpuKernels {
   [[nodiscard]] Status cast(GpuQueue& queue, DataType from_type, const void* from, DataType to_type,
                             void* to, std::size_t count) const;
 
+  // Queues a kernel that holds so many multiprocessors for so long, for measurements.
+  [[nodiscard]] Status occupy(GpuQueue& queue, unsigned multiprocessors,
+                              std::int64_t nanoseconds) const;
+
   explicit GpuKernels(const GpuCode& code) : code_(code) {}
 
  private:

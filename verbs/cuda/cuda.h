@@ -50,7 +50,8 @@ struct GpuDevice {
   std::string address;  // PCI, as the kernel writes it
   int numa_node = -1;   // -1: unknown, or there is one
   std::uint64_t bytes = 0;
-  int major = 0, minor = 0;       // compute capability
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
   bool has_stream_waits = false;  // a stream can wait for a word of host memory
   bool exports_dma_buf = false;   // for GPUDirect RDMA without nvidia-peermem
   bool has_gpudirect_rdma = false;

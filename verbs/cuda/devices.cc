@@ -13,8 +13,8 @@ namespace weft {
 namespace {
 
 // Attributes of a device, by the driver's numbers.
-constexpr int kMajor = 75, kMinor = 76, kGpuDirectRdma = 116, kFlushOptions = 117,
-              kWritesOrdering = 118, kDmaBuf = 124;
+constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kGpuDirectRdma = 116,
+              kFlushOptions = 117, kWritesOrdering = 118, kDmaBuf = 124;
 
 GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
   GpuDevice found;
@@ -34,6 +34,7 @@ GpuDevice device_of(const cuda::Driver& driver, int number, int count) {
   };
   found.major = attribute(kMajor);
   found.minor = attribute(kMinor);
+  found.multiprocessors = attribute(kMultiprocessors);
   found.has_gpudirect_rdma = attribute(kGpuDirectRdma) != 0;
   const cuda::RdmaWrites writes = cuda::rdma_writes_of(driver, device);
   found.settles_rdma_writes = writes.keep_order || writes.can_be_flushed;
