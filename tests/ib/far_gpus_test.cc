@@ -2,6 +2,7 @@
 // where they are and write what arrives to memory of a GPU: whole operations on scripted verbs.
 #include "tests/cuda/far_gpus.h"
 
+#include "tests/ib/gpu_memory.h"
 #include "tests/ib/scripted_device.h"
 #include "verbs/ib/interface.h"
 
@@ -10,23 +11,8 @@ namespace {
 
 class IbFarGpus : public FarGpus {
  protected:
-  void open(bool has_landings, int rails = 1) {
-    DeviceMemory device;
-    device.exporter = [](const void* address, std::size_t bytes) -> Result<std::optional<DmaBuf>> {
-      std::optional<ForDevices> found = memory_for_devices(address, bytes);
-      if (!found) return std::optional<DmaBuf>();
-      return std::optional(
-          DmaBuf{std::move(found->dma_buf), found->offset, found->pointer, found->refusal});
-    };
-    device.copy = copy_for_devices;
-    device.has = is_for_devices;
-    if (has_landings) {
-      device.landing = [](std::size_t bytes) -> Result<DeviceMemory::Landing> {
-        WEFT_ASSIGN(std::shared_ptr<Landing> made, Landing::make(bytes));
-        std::byte* const address = made->address();
-        return DeviceMemory::Landing{std::move(made), address};
-      };
-    }
+  void open(Landings landings, int rails = 1) {
+    const DeviceMemory device = memory_of_gpus(landings);
     open_all(
         "ib",
         [this, device](Rank rank, int rail, const InterfaceOptions& own, AddressResolver resolver) {
@@ -55,7 +41,7 @@ class IbFarGpus : public FarGpus {
 
 // The host has no part in it: no copies, and what arrives is summed where it lies.
 TEST_F(IbFarGpus, GoFromGpuToGpu) {
-  open(true);
+  open(Landings::made);
   const GpuUsage before = gpu_usage();
   const int flushes = twin.flushes();
   run();
@@ -69,7 +55,7 @@ TEST_F(IbFarGpus, GoFromGpuToGpu) {
 
 // Each setting closes its own way.
 TEST_F(IbFarGpus, DoNotNeedCudaIpc) {
-  open(true);
+  open(Landings::made);
   stage_options_.shares = false;
   const GpuUsage before = gpu_usage();
   run();
@@ -83,7 +69,7 @@ TEST_F(IbFarGpus, DoNotNeedCudaIpc) {
 
 // What has come over a rail that fails is kept in memory of the host, and the rest goes over the other.
 TEST_F(IbFarGpus, ArriveWholeIfARailFails) {
-  open(true, 2);
+  open(Landings::made, 2);
   run();
   constexpr int kGoWell = 20;
   int writes = 0;
@@ -97,7 +83,7 @@ TEST_F(IbFarGpus, ArriveWholeIfARailFails) {
 }
 
 TEST_F(IbFarGpus, ArriveAtTheHostWithoutLandings) {
-  open(false);
+  open(Landings::none);
   const GpuUsage before = gpu_usage();
   run();
   EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/cuda/twin_library.h"
+#include "tests/ib/gpu_memory.h"
 #include "tests/ib/pair.h"
 #include "verbs/cuda/cuda.h"
 
@@ -17,29 +18,13 @@ class IbGpus : public testing::Test {
   IbGpus() {
     twin.reset();
     (void)Memory::allocate(1).value();  // the heap
-    DeviceMemory& device = ranks.ib.device_memory;
-    device.exporter = [](const void* address, std::size_t bytes) -> Result<std::optional<DmaBuf>> {
-      std::optional<ForDevices> found = pages_behind(address, bytes);
-      if (!found) return std::optional<DmaBuf>();
-      return std::optional(DmaBuf{std::move(found->dma_buf), 0, found->pointer, found->refusal});
-    };
-    device.copy = copy_from_behind;
-    device.has = is_own_stand_in;
   }
-  void open() {
+  // `landings`: the device writes what comes from GPUs to memory of a GPU.
+  void open(Landings landings = Landings::none) {
+    ranks.ib.device_memory = memory_of_gpus(landings);
     ranks.open_all();
     ranks.meet(0, 1);
   }
-  // The device writes what comes from GPUs to memory of a GPU.
-  void open_with_landings() {
-    ranks.ib.device_memory.landing = [](std::size_t bytes) -> Result<DeviceMemory::Landing> {
-      WEFT_ASSIGN(std::shared_ptr<Landing> made, Landing::make(bytes));
-      std::byte* const address = made->address();
-      return DeviceMemory::Landing{std::move(made), address};
-    };
-    open();
-  }
-  ~IbGpus() override { twin.reset(); }
 
   // `from`: where in the GPU's allocation the memory begins.
   static StandIn stand_in(const GpuArray<std::byte>& gpu, std::size_t from, std::size_t bytes) {
@@ -171,7 +156,7 @@ TEST_F(IbGpus, MemoryOfTheHostIsAsAlways) {
 
 // From GPU to GPU, in slots that are used again; small ones and those of the host go as always.
 TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
-  open_with_landings();
+  open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   const StandIn here = stand_in(gpu, 0, kBytes);
   ASSERT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
@@ -192,7 +177,7 @@ TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
 
 // They go to the host until there is such memory; it is asked for again from time to time.
 TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
-  open_with_landings();
+  open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 4));
   const StandIn here = stand_in(gpu, 0, kBytes);
@@ -208,7 +193,7 @@ TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
 }
 
 TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
-  open_with_landings();
+  open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 5));
   const StandIn here = stand_in(gpu, 0, kBytes);
@@ -221,7 +206,7 @@ TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
 
 // While a stream is held the driver would wait for it.
 TEST_F(IbGpus, NoLandingIsMadeWhileAStreamIsHeld) {
-  open_with_landings();
+  open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 6));
   const StandIn here = stand_in(gpu, 0, kBytes);

@@ -8,6 +8,7 @@
 #include "bindings/nccl/plugin.h"
 #include "bindings/nccl/sender.h"
 #include "tests/cuda/twin_library.h"
+#include "tests/ib/gpu_memory.h"
 #include "tests/ib/scripted_device.h"
 #include "tests/transport/group.h"
 #include "verbs/cuda/cuda.h"
@@ -54,18 +55,10 @@ class NetGpus : public testing::Test {
     return Link::open(self, kPatienceNs, [self](AddressResolver resolver) {
       InterfaceOptions options;
       options.channels = 2;
-      IbOptions ib;
-      ib.device = "scripted" + std::to_string(self);
-      ib.device_memory.exporter = [](const void* address,
-                                     std::size_t bytes) -> Result<std::optional<DmaBuf>> {
-        std::optional<ForDevices> found = memory_for_devices(address, bytes);
-        if (!found) return std::optional<DmaBuf>();
-        return std::optional(
-            DmaBuf{std::move(found->dma_buf), found->offset, found->pointer, found->refusal});
-      };
-      ib.device_memory.copy = copy_for_devices;
-      ib.device_memory.has = is_for_devices;
-      return ib::IbInterface::open(ib::Fabric::library(), self, options, ib, std::move(resolver));
+      IbOptions own;
+      own.device = "scripted" + std::to_string(self);
+      own.device_memory = ib::memory_of_gpus(ib::Landings::none);
+      return ib::IbInterface::open(ib::Fabric::library(), self, options, own, std::move(resolver));
     });
   }
 
