@@ -230,7 +230,7 @@ abi::Result flush(void*, int count, void**, int*, void** registrations, void** r
     *request = nullptr;
     for (int k = 0; k < count; ++k) {
       const auto* const each = static_cast<const Registration*>(registrations[k]);
-      if (each->gpu) WEFT_RETURN_IF_ERROR(settle_rdma_writes(*each->gpu));
+      if (each->gpu) WEFT_RETURN_IF_ERROR(settle_rdma_writes(*each->gpu, each->gpu->device));
     }
     return {};
   });

@@ -95,8 +95,7 @@ Result<Stage::Seen> Stage::see(const GpuMemory& gpu, const Term& term, std::size
   WEFT_ASSIGN(const std::optional<Behind> there, behind(gpu, data, bytes));
   if (there) {
     // A network interface may have written it just now.
-    if (is_own_stand_in(data))
-      WEFT_RETURN_IF_ERROR(settle_rdma_writes({there->device, there->context}));
+    WEFT_RETURN_IF_ERROR(settle_behind(data, *there));
     seen.data = there->data;
     seen.is_on_gpu = there->is_for_reader;
     if (there->is_for_reader) return seen;

@@ -76,11 +76,12 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 75 ? 9 : attribute == 117 || attribute == 124 ? 1 : 0;
   return kSuccess;
 }
-int cuFlushGPUDirectRDMAWrites(int target, int) {
+int cuFlushGPUDirectRDMAWrites(int target, int scope) {
   const Lock lock(state().mutex);
   if (const int answer = begin("cuFlushGPUDirectRDMAWrites"); answer != kSuccess) return answer;
   if (target != 0 || current.empty()) return kInvalidValue;
   ++state().flushes;
+  if (scope == 200) ++state().flushes_for_all[current.back()->device];
   return kSuccess;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -374,6 +375,10 @@ int twin_initialized() {
 int twin_flushes() {
   const Lock lock(state().mutex);
   return state().flushes;
+}
+int twin_flushes_for_all(int device) {
+  const Lock lock(state().mutex);
+  return state().flushes_for_all[device];
 }
 int twin_queued() {
   const Lock lock(state().mutex);

@@ -25,25 +25,11 @@ class GpuNamed : public testing::Test {
 };
 class GpuNamedKernels : public OnGpus {};
 
-// Runs the request by name on the host and then `times` times on these tensors, which may be on GPUs.
-void expect_same_by_name(Context& context, Named& named, Request request, std::size_t in_count,
-                         std::size_t out_count, GpuArray<float>& x, GpuArray<float>& y, int times) {
-  const std::vector<float> host_x = terms_of(context.rank(), in_count);
-  std::vector<float> host_y(out_count, -1);
-  request.input = in(host_x.data(), in_count);
-  request.output = out(host_y.data(), out_count);
-  const Status expected = named.run("host", request);
-  ASSERT_TRUE(expected.ok()) << expected.to_string();
-  x.set(host_x);
-  request.input = in(x.data(), in_count);
-  request.output = out(y.data(), out_count);
-  for (int i = 0; i < times; ++i) {
-    y.set(std::vector<float>(out_count, -1));
-    const Status status = named.run("gpu", request);
-    ASSERT_TRUE(status.ok()) << status.to_string();
-    EXPECT_EQ(y.get(), host_y);
-    EXPECT_EQ(x.get(), host_x);
-  }
+void expect_same_by_name(Context& context, Named& named, const Request& request,
+                         std::size_t in_count, std::size_t out_count, GpuArray<float>& x,
+                         GpuArray<float>& y, int times) {
+  expect_as_on_host(request, terms_of(context.rank(), in_count), out_count, x, y, times,
+                    [&](const char* name, const Request& here) { return named.run(name, here); });
 }
 
 struct Case {

@@ -34,26 +34,35 @@ inline std::vector<float> terms_of(Rank rank, std::size_t count) {
   return values;
 }
 
-// Runs the request on the host, and then `times` times on GPUs; this rank's ends are on GPUs of these
-// numbers, or on the host (-1).
-inline void expect_same(Context& context, Request request, std::size_t in_count,
-                        std::size_t out_count, int input, int output, int times = 1) {
-  std::vector<float> host_x = terms_of(context.rank(), in_count), host_y(out_count, -1);
-  GpuArray<float> x(in_count, input), y(out_count, output);
-  request.input = in(host_x.data(), in_count);
+// Runs the request on the host, and then `times` times on these tensors, which may be on GPUs: `run` gets
+// the name of the place ("host", "gpu") and the request.
+template <typename Run>
+void expect_as_on_host(Request request, const std::vector<float>& terms, std::size_t out_count,
+                       GpuArray<float>& x, GpuArray<float>& y, int times, Run run) {
+  std::vector<float> host_y(out_count, -1);
+  request.input = in(terms.data(), terms.size());
   request.output = out(host_y.data(), out_count);
-  const Status expected = context.run(request);
+  const Status expected = run("host", request);
   ASSERT_TRUE(expected.ok()) << expected.to_string();
-  x.set(host_x);
-  request.input = in(x.data(), in_count);
+  x.set(terms);
+  request.input = in(x.data(), terms.size());
   request.output = out(y.data(), out_count);
   for (int i = 0; i < times; ++i) {
     y.set(std::vector<float>(out_count, -1));
-    const Status status = context.run(request);
+    const Status status = run("gpu", request);
     ASSERT_TRUE(status.ok()) << status.to_string();
     EXPECT_EQ(y.get(), host_y);
-    EXPECT_EQ(x.get(), host_x);
+    EXPECT_EQ(x.get(), terms);
   }
+}
+
+// The same for an operation of the context; this rank's ends are on GPUs of these numbers, or on the
+// host (-1).
+inline void expect_same(Context& context, const Request& request, std::size_t in_count,
+                        std::size_t out_count, int input, int output, int times = 1) {
+  GpuArray<float> x(in_count, input), y(out_count, output);
+  expect_as_on_host(request, terms_of(context.rank(), in_count), out_count, x, y, times,
+                    [&](const char*, const Request& here) { return context.run(here); });
 }
 
 }  // namespace weft

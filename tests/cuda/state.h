@@ -70,7 +70,8 @@ struct State {
   std::deque<char> event_handles;
   bool is_running = false;
   std::uint64_t allocations = 0;
-  int flushes = 0;  // of what network interfaces wrote
+  int flushes = 0;                     // of what network interfaces wrote
+  std::map<int, int> flushes_for_all;  // by device: those after which all devices see it
   bool gives_pool_memory = false;
 };
 inline State& state() {

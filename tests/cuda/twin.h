@@ -30,6 +30,8 @@ int twin_initialized();
 int twin_queued();
 // How often cuFlushGPUDirectRDMAWrites() was called.
 int twin_flushes();
+// How often for the memory of this device and readers on all devices.
+int twin_flushes_for_all(int device);
 // Holds a stream by a piece of work that ends with twin_release().
 void twin_hold(void* stream);
 void twin_release(void* stream);

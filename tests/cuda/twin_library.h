@@ -30,6 +30,7 @@ class Twin {
   decltype(&twin_initialized) initialized = nullptr;
   decltype(&twin_queued) queued = nullptr;
   decltype(&twin_flushes) flushes = nullptr;
+  decltype(&twin_flushes_for_all) flushes_for_all = nullptr;
   decltype(&twin_hold) hold = nullptr;
   decltype(&twin_release) release = nullptr;
   decltype(&twin_capture) capture = nullptr;
@@ -115,6 +116,7 @@ class Twin {
       find("twin_initialized", initialized);
       find("twin_queued", queued);
       find("twin_flushes", flushes);
+      find("twin_flushes_for_all", flushes_for_all);
       find("twin_hold", hold);
       find("twin_release", release);
       find("twin_capture", capture);

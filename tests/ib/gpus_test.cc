@@ -192,6 +192,24 @@ TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
   EXPECT_TRUE(lands_on_gpu);
 }
 
+// The GPU that has the memory is flushed, not the one that reads; a copy of the memory needs it, too.
+TEST_F(IbGpus, WhatArrivedIsSettledWhereItLies) {
+  const GpuArray<std::byte> owner(kBytes, 0), reader(kBytes, 1);
+  const StandIn here = stand_in(owner, 0, kBytes);
+  const GpuMemory other = *gpu_memory(reader.data());
+  const int for_all = twin.flushes_for_all(0);
+  const Result<std::optional<Behind>> there = behind(other, here.address(), kBytes);
+  ASSERT_TRUE(there.ok() && there->has_value()) << there.status().to_string();
+  ASSERT_EQ((*there)->device, other.device);
+  EXPECT_TRUE(settle_behind(here.address(), **there).ok());
+  EXPECT_EQ(twin.flushes_for_all(0), for_all + 1);
+  EXPECT_EQ(twin.flushes_for_all(1), 0);
+  const int flushes = twin.flushes();
+  std::vector<std::byte> copy(kBytes);
+  EXPECT_TRUE(copy_for_devices(copy, here.address()).ok());
+  EXPECT_EQ(twin.flushes(), flushes + 1);
+}
+
 TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
   open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);

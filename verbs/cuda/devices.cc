@@ -66,11 +66,11 @@ int cuda::numa_node_of(const std::string& address, const std::string& sys) {
 }
 
 cuda::RdmaWrites cuda::rdma_writes_of(const Driver& driver, int device) {
-  constexpr int kOrderedForOwner = 100, kFlushByHost = 1;
+  constexpr int kOrderedForOwner = 100, kOrderedForAll = 200, kFlushByHost = 1;
   int ordering = 0, options = 0;
   (void)driver.device_attribute(&ordering, kWritesOrdering, device);
   (void)driver.device_attribute(&options, kFlushOptions, device);
-  return {ordering >= kOrderedForOwner, (options & kFlushByHost) != 0};
+  return {ordering >= kOrderedForOwner, ordering >= kOrderedForAll, (options & kFlushByHost) != 0};
 }
 
 Result<std::vector<GpuDevice>> gpu_devices() {

@@ -98,10 +98,10 @@ struct Driver {
 // The PCI address of a device, as the kernel writes it; empty: unknown.
 [[nodiscard]] std::string address_of(const Driver& driver, int device);
 
-// What the device does with what network interfaces write to its memory: whether what it begins later
-// sees it, by itself or after cuFlushGPUDirectRDMAWrites().
+// What the device does with what network interfaces write to its memory: whether what it, or any device,
+// begins later sees it, by itself or after cuFlushGPUDirectRDMAWrites().
 struct RdmaWrites {
-  bool keep_order = false, can_be_flushed = false;
+  bool keep_order = false, keep_order_for_all = false, can_be_flushed = false;
 };
 [[nodiscard]] RdmaWrites rdma_writes_of(const Driver& driver, int device);
 

@@ -20,8 +20,8 @@
 namespace weft {
 namespace {
 
-// Of a flush: the context that is current, for the GPU itself.
-constexpr int kCurrentContext = 0, kForOwner = 100;
+// Of a flush: the context that is current; for its GPU, for all GPUs.
+constexpr int kCurrentContext = 0, kForOwner = 100, kForAll = 200;
 
 struct Lent {
   std::uintptr_t memory = 0, begin = 0, end = 0;  // `begin` and `end`: of whole pages
@@ -196,7 +196,7 @@ Result<std::shared_ptr<Landing>> Landing::make(std::size_t bytes) {
   const std::optional<GpuMemory> gpu = gpu_for_peers();
   if (!gpu) return Status(Code::unavailable, "no GPU was used with peers yet");
   if (cuda::closed_gates() != 0) return Status(Code::unavailable, "a stream is held");
-  WEFT_RETURN_IF_ERROR(settle_rdma_writes(*gpu));
+  WEFT_RETURN_IF_ERROR(settle_rdma_writes(*gpu, gpu->device));
   // Whole pages, as they are registered.
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t whole = (bytes + page - 1) / page * page;
@@ -205,18 +205,26 @@ Result<std::shared_ptr<Landing>> Landing::make(std::size_t bytes) {
   return std::shared_ptr<Landing>(std::make_shared<OwnLanding>(address, whole));
 }
 
-Status settle_rdma_writes(const GpuMemory& gpu) {
+Status settle_rdma_writes(const GpuMemory& gpu, int reader) {
   WEFT_ASSIGN(const cuda::Driver* driver, cuda::load_driver());
   int device = 0;
   const std::string what = fmt::format("GPU {}: settle what network interfaces wrote", gpu.device);
   WEFT_RETURN_IF_ERROR(cuda::status_of(*driver, driver->device_get(&device, gpu.device), what));
   const cuda::RdmaWrites writes = cuda::rdma_writes_of(*driver, device);
-  if (writes.keep_order) return {};
+  const bool is_owner = reader == gpu.device;
+  if (is_owner ? writes.keep_order : writes.keep_order_for_all) return {};
   if (!writes.can_be_flushed)
     return Status(Code::unavailable, what + ": it has no order of its own, and no flush");
   const cuda::Current current(*driver, gpu.context);
   WEFT_RETURN_IF_ERROR(cuda::status_of(*driver, current.answer(), what));
-  return cuda::status_of(*driver, driver->flush_rdma_writes(kCurrentContext, kForOwner), what);
+  return cuda::status_of(
+      *driver, driver->flush_rdma_writes(kCurrentContext, is_owner ? kForOwner : kForAll), what);
+}
+
+Status settle_behind(const void* stand_in, const Behind& there) {
+  if (!is_own_stand_in(stand_in)) return {};
+  WEFT_ASSIGN(const std::optional<GpuMemory> owner, find_gpu_memory(there.data));
+  return owner ? settle_rdma_writes(*owner, there.device) : Status();
 }
 
 }  // namespace weft

@@ -6,7 +6,7 @@
 //
 //   LentMemory lent = *LentMemory::of(x, bytes, dma_buf, 0);
 //   interface.expose({x, bytes});                              // asks memory_for_devices()
-//   … settle_rdma_writes(gpu);                                 // behind what has arrived, before kernels
+//   … settle_rdma_writes(gpu, reader);                         // behind what has arrived, before kernels
 //
 // Threads: any thread may call every function.
 #pragma once
@@ -63,8 +63,12 @@ class Landing {
   [[nodiscard]] virtual std::byte* address() const = 0;
 };
 
-// What network interfaces have written to memory of this GPU is seen by what it begins after this
-// returns. Costs nothing where the GPU keeps that order by itself. `unavailable`: it cannot be had.
-[[nodiscard]] Status settle_rdma_writes(const GpuMemory& gpu);
+// What network interfaces have written to memory of this GPU is seen by what the GPU `reader` begins
+// after this returns. Costs nothing where the GPU keeps that order by itself. `unavailable`: it cannot
+// be had.
+[[nodiscard]] Status settle_rdma_writes(const GpuMemory& gpu, int reader);
+// The same for the memory for which a stand-in of this process stands, found by behind(). Nothing is to
+// be done for those of peers.
+[[nodiscard]] Status settle_behind(const void* stand_in, const Behind& there);
 
 }  // namespace weft
