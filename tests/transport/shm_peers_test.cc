@@ -2,7 +2,9 @@
 // else's now, another user's processes, a kernel that refuses.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -197,6 +199,56 @@ TEST(ShmPeers, AProcessThatMayNotBeTracedHandsItsMemoryOut) {
         become_nobody();
         prctl(PR_SET_DUMPABLE, 0);
       });
+}
+
+// A rank polls, and is killed after its peer has woken it once, so that the peer has a copy of its bell.
+void ring_a_dead_peer(const std::function<void()>& before) {
+  const SharedBoard board;
+  const SharedBoard done;
+  FreshProcess one([&] {
+    before();
+    RankProcess rank(kShm, 1, 2, *board, small_options());
+    const int bell = must(rank.interface().descriptor());
+    (void)rank.interface().arm();
+    done->put(1, "polls");
+    pollfd waiting{bell, POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 60'000), 1);
+    rank.interface().disarm();
+    (void)rank.interface().arm();
+    done->put(2, "polls again");
+    rank.meet();
+  });
+  FreshProcess zero([&] {
+    before();
+    RankProcess rank(kShm, 0, 2, *board, small_options());
+    Endpoint& peer = rank.link(1);
+    (void)done->get(1);
+    EXPECT_EQ(peer.post_notice(1, numbered_header(0), {}), Posted::posted);
+    done->put(0, "rang");
+    (void)done->get(3);
+    static volatile sig_atomic_t signals = 0;
+    (void)signal(SIGPIPE, [](int) { signals = signals + 1; });
+    EXPECT_EQ(peer.post_notice(1, numbered_header(1), {}), Posted::posted);
+    EXPECT_EQ(signals, 0) << "SIGPIPE would have ended this process";
+  });
+  (void)done->get(0);
+  (void)done->get(2);
+  one.kill();
+  ASSERT_EQ(waitpid(one.pid(), nullptr, 0), one.pid());
+  done->put(3, "dead");
+  report(zero.join(), "rank 0");
+}
+
+TEST(ShmPeers, WakingAPeerThatHasDiedRaisesNoSignal) {
+  ring_a_dead_peer([] {});
+}
+
+TEST(ShmPeers, WakingADeadPeerThatHandedItsBellOutRaisesNoSignal) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  ring_a_dead_peer([] {
+    become_nobody();
+    prctl(PR_SET_DUMPABLE, 0);
+  });
 }
 
 // Makes process_vm_readv and process_vm_writev answer EPERM, as the filters of container runtimes

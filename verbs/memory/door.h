@@ -1,5 +1,5 @@
 // door: a local socket at which another process of this machine, the *guest*, asks for descriptors
-// of this one: the heap's file, or the writing end of a bell. Internal to the module.
+// of this one: the heap's file, or a bell. Internal to the module.
 //
 // /proc/PID/fd serves only processes in one pid namespace that may trace each other. A local socket
 // reaches further: into containers that share the network namespace. The door's socket has an

@@ -131,7 +131,7 @@ Result<Fd> PeerHeap::descriptor(int number) const {
   if (is_own()) return Fd(fcntl(number, F_DUPFD_CLOEXEC, 0));
   if (process() > 0) {
     const std::string path = fmt::format("/proc/{}/fd/{}", process(), number);
-    Fd opened(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    Fd opened(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     if (opened.valid()) return opened;
   }
   WEFT_ASSIGN(Handed handed, knock(identity_, number));

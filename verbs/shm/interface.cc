@@ -91,7 +91,8 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
 ShmInterface::~ShmInterface() {
   close();
   if (!is_ours()) return;
-  if (bell_held_.valid()) withdraw_descriptor(bell_held_.get());
+  if (bell_.valid()) withdraw_descriptor(bell_.get());
+  hall_->bell.store(-1, std::memory_order_release);
   for (const auto& [number, exposed] : exposed_) clear_mark(exposed);
   for (auto& [rank, endpoint] : endpoints_) endpoint->leave();
   for (auto& endpoint : replaced_) endpoint->leave();

@@ -15,17 +15,17 @@ namespace weft::shm {
 
 class ShmInterface;
 
-// The writing end of a pipe that wakes the owner of a hall while that owner polls descriptors.
+// A pipe that wakes the owner of a hall while that owner polls descriptors.
 class Bell {
  public:
   // `heap`: that of the process to be woken; null: this process.
   explicit Bell(std::shared_ptr<const PeerHeap> heap) : heap_(std::move(heap)) {}
-  // The first call asks the other process for its end of the pipe.
+  // The first call asks the other process for its descriptor.
   void ring(const Hall& hall);
 
  private:
   std::shared_ptr<const PeerHeap> heap_;
-  Fd end_;
+  Fd copy_;
 };
 
 // Wakes the owner of a hall, if it sleeps.
@@ -236,8 +236,8 @@ class ShmInterface final : public Interface {
   std::size_t ring_bytes_ = 0;
   Completions completions_;
   std::unordered_map<std::uint32_t, Exposed> exposed_;  // by number
-  Fd bell_heard_, bell_held_;  // both ends of our bell, made by descriptor()
-  std::mutex bell_mutex_;      // wake() may come from any thread
+  Fd bell_;                                             // our bell, made by descriptor()
+  std::mutex bell_mutex_;                               // wake() may come from any thread
   Bell own_bell_{nullptr};
   bool closed_ = false;
 };

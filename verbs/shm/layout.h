@@ -58,8 +58,7 @@ struct Hall {
   alignas(kLine) std::atomic<std::uint32_t> closed;
   // How the owner sleeps (Rest). The owner sets it; whoever wakes the owner clears it.
   alignas(kLine) std::atomic<std::uint32_t> sleeping;
-  // The writing end of the owner's bell: the number of the descriptor in the owner's process; -1
-  // for none.
+  // The owner's bell: the number of the descriptor in the owner's process; -1 for none.
   std::atomic<std::int32_t> bell;
   // One bit for each rank that has left a notice on its control channel. So askers do not overwrite
   // each other.

@@ -17,7 +17,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstring>
+#include <string>
 
 #include "verbs/shm/interface.h"
 
@@ -47,16 +47,29 @@ bool barrier_everywhere() {
 // Every process that posts must be registered, not only those that sleep.
 [[maybe_unused]] const bool registered_at_start = barrier_available();
 
+// A pipe as one descriptor that both reads and writes, as have its copies in other processes. So the
+// pipe never lacks a reader: who writes after its owner has died is not killed by SIGPIPE. Peers
+// cannot open an eventfd through /proc.
+Result<Fd> open_bell() {
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return system_error("a pipe to be woken by", errno);
+  const Fd reader(ends[0]), writer(ends[1]);
+  const std::string path = fmt::format("/proc/self/fd/{}", reader.get());
+  Fd both(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!both.valid()) return system_error("opening " + path + " to be woken by", errno);
+  return both;
+}
+
 }  // namespace
 
 void Bell::ring(const Hall& hall) {
   const std::int32_t number = hall.bell.load(std::memory_order_acquire);
   if (number < 0) return;
-  if (heap_ && !end_.valid()) {
-    if (Result<Fd> end = heap_->descriptor(number); end.ok()) end_ = *std::move(end);
+  if (heap_ && !copy_.valid()) {
+    if (Result<Fd> copy = heap_->descriptor(number); copy.ok()) copy_ = *std::move(copy);
   }
-  // A full pipe wakes as well; an owner that is gone needs no waking.
-  [[maybe_unused]] const ssize_t written = ::write(heap_ ? end_.get() : number, "", 1);
+  // A full pipe wakes as well. SIGPIPE cannot come, because the descriptor is a reader, too.
+  [[maybe_unused]] const ssize_t written = ::write(heap_ ? copy_.get() : number, "", 1);
 }
 
 void wake_owner(Hall& hall, Bell& bell) {
@@ -89,30 +102,26 @@ void ShmInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& r
 }
 
 Result<int> ShmInterface::descriptor() {
-  if (!bell_heard_.valid()) {
-    int ends[2];
-    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
-      return Status(Code::system, fmt::format("no pipe to be woken by: {}", std::strerror(errno)));
-    }
-    bell_heard_ = Fd(ends[0]);
-    bell_held_ = Fd(ends[1]);
-    offer_descriptor(ends[1]);
-    hall_->bell.store(ends[1], std::memory_order_release);
+  if (!bell_.valid()) {
+    WEFT_ASSIGN(bell_, open_bell());
+    offer_descriptor(bell_.get());
+    hall_->bell.store(bell_.get(), std::memory_order_release);
   }
-  return bell_heard_.get();
+  return bell_.get();
 }
 
 // The interface cannot tell whether notices have come. So the caller of arm() looks at its
 // endpoints once more before it polls.
 bool ShmInterface::arm() {
+  const bool has_bell = descriptor().ok();
   hall_->sleeping.exchange(kOnBell, std::memory_order_seq_cst);
-  return barrier_everywhere();
+  return barrier_everywhere() && has_bell;
 }
 
 void ShmInterface::disarm() {
   hall_->sleeping.store(kAwake, std::memory_order_relaxed);
   std::array<char, 64> rung;
-  while (::read(bell_heard_.get(), rung.data(), rung.size()) == static_cast<ssize_t>(rung.size())) {
+  while (::read(bell_.get(), rung.data(), rung.size()) == static_cast<ssize_t>(rung.size())) {
   }
 }
 
