@@ -257,6 +257,76 @@ def leaves_without_destroying() -> None:
     dist.irecv(torch.ones(3), 1 - dist.get_rank())  # pending at the end of the interpreter
 
 
+class Ended:
+    """The handle of an operation that is done. Its wait() returns when `count` threads have called it."""
+
+    def __init__(self, count: int) -> None:
+        self._all_wait = threading.Barrier(count)
+
+    def test(self) -> bool:
+        return True
+
+    def wait(self, timeout: Any = None) -> None:
+        self._all_wait.wait(60)
+
+
+def ways_to_look(way: str, finish: Callable[[], None]) -> Any:
+    """Two functions that return when an operation's output is written, which finish() does."""
+    from weft.torch import handles
+    from weft.torch._tensors import Once
+    from weft.torch._work import JointWork, WeftWork
+
+    if way == "synchronize":
+        output = torch.zeros(1)
+        handle = handles.add(Ended(2), lambda: output, None, Once(finish, [output]))  # type: ignore[arg-type]
+        return [lambda: handles.synchronize(handle)] * 2
+    work: Any = WeftWork(Ended(1), [torch.zeros(1)], finish)  # type: ignore[arg-type]
+    joint = JointWork([work])
+    looks = {
+        "wait": work.wait,
+        "is_completed": work.is_completed,
+        "is_success": work.is_success,
+        "result": work.result,
+        "future": lambda: work.get_future().wait(),
+        "joint": joint.wait,
+        "joint_future": lambda: joint.get_future().wait(),
+    }
+    return [work.wait, looks[way]]
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["wait", "is_completed", "is_success", "result", "future", "joint", "joint_future", "synchronize"],
+)
+def test_nobody_hears_of_the_end_before_the_output_is_written(way: str) -> None:
+    writing, may_write, returned = threading.Event(), threading.Event(), threading.Event()
+    written = []
+
+    def finish() -> None:
+        writing.set()
+        assert may_write.wait(60)
+        written.append(True)
+
+    seen = []
+
+    def look(call: Callable[[], Any]) -> None:
+        call()
+        seen.append(bool(written))
+        returned.set()
+
+    looks = [threading.Thread(target=look, args=(call,)) for call in ways_to_look(way, finish)]
+    looks[0].start()
+    if way != "synchronize":  # there the first one waits for the second
+        assert writing.wait(60)
+    looks[1].start()
+    assert writing.wait(60)
+    assert not returned.wait(0.1)
+    may_write.set()
+    for each in looks:
+        each.join(60)
+    assert seen == [True, True] and written == [True]
+
+
 def test_groups_of_some_ranks() -> None:
     run_ranks(4, subgroups)
 

@@ -10,7 +10,7 @@ from weft._errors import InvalidArgument
 from weft.torch import _edges, _job, _staged, handles
 from weft.torch._devices import behind, in_order
 from weft.torch._dtype import FLOATING, NUMBERS
-from weft.torch._tensors import updated
+from weft.torch._tensors import Once, updated
 from weft.torch._weights import Names
 
 Finish = Optional[Callable[[], None]]
@@ -40,7 +40,7 @@ def start(
     """Starts an operation from x to y, by name if it has one, and returns a handle.
 
     element: the DataType's number, and how many of it an element is. result: what the handle
-    returns; None: y. finish: runs before that.
+    returns; None: y. finish: as for handles.add().
     """
     handles.check_name(name)
     count = x.numel() * element[1]
@@ -134,4 +134,4 @@ def in_place(tensor: torch.Tensor, what: str) -> Tuple[torch.Tensor, Finish]:
             elif not tensor.is_inference():
                 torch.autograd.graph.increment_version(tensor)  # Weft writes behind torch's back
 
-    return block, finish
+    return block, Once(finish, [tensor])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, ContextManager, Dict, List
+from typing import Any, ContextManager, Dict, List, Sequence
 
 import torch
 
@@ -43,9 +43,20 @@ def behind(*tensors: torch.Tensor) -> Dict[str, int]:
     return {}
 
 
-def devices_of(tensors: List[torch.Tensor]) -> List[torch.device]:
+def devices_of(tensors: Sequence[torch.Tensor]) -> List[torch.device]:
     """The GPUs of the tensors, each once."""
     return list(dict.fromkeys(each.device for each in tensors if each.is_cuda))
+
+
+def mark(tensors: Sequence[torch.Tensor]) -> List["torch.cuda.Event"]:
+    """Events behind what the current streams have on the GPUs of the tensors."""
+    return [torch.cuda.current_stream(each).record_event() for each in devices_of(tensors)]
+
+
+def follow(events: Sequence["torch.cuda.Event"]) -> None:
+    """Lets the current streams wait for the events."""
+    for each in events:
+        torch.cuda.current_stream(each.device).wait_event(each)
 
 
 class Place:

@@ -7,17 +7,46 @@ one behind the other already, as the results of `tensor.chunk()` do.
 
 from __future__ import annotations
 
+import threading
 from typing import Callable, List, Optional, Sequence, Tuple
 
 import torch
 
 from weft._errors import InvalidArgument
-from weft.torch._devices import is_known
+from weft.torch._devices import follow, is_known, mark
 
 Finish = Callable[[], None]
 
 # Types without a memory or a meaning of their own.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class Once:
+    """What writes the outputs of an operation that is done. Any number of threads may call it.
+
+    The first call runs `finish`. The others return when the outputs are written, or raise what
+    `finish` raised.
+    """
+
+    def __init__(self, finish: Finish, outputs: Sequence[torch.Tensor]) -> None:
+        self._finish: Optional[Finish] = finish
+        self._outputs = outputs
+        self._lock = threading.Lock()
+        self._error: Optional[BaseException] = None
+        self._written: Sequence["torch.cuda.Event"] = ()
+
+    def __call__(self) -> None:
+        with self._lock:
+            if self._finish is not None:
+                try:
+                    self._finish()
+                    self._written = mark(self._outputs)
+                except Exception as error:
+                    self._error = error
+                self._finish = None
+        if self._error is not None:
+            raise self._error
+        follow(self._written)
 
 
 def check(tensor: torch.Tensor, what: str) -> None:
@@ -84,6 +113,13 @@ def updated(tensor: torch.Tensor, what: str) -> Tuple[torch.Tensor, Optional[Fin
 
 def _copy(to: torch.Tensor, block: torch.Tensor) -> None:
     to.copy_(block)
+    _used(block)
+
+
+def _used(block: torch.Tensor) -> None:
+    """The current stream uses the block, which may be another one than that it was made on."""
+    if block.is_cuda:
+        block.record_stream(torch.cuda.current_stream(block.device))
 
 
 def _side_by_side(tensors: Sequence[torch.Tensor], what: str) -> Optional[torch.Tensor]:
@@ -137,6 +173,7 @@ def written_all(
     def spread() -> None:
         for to, part in zip(plain, torch.split(whole, sizes)):
             to.copy_(part.view(to.shape))
+        _used(whole)
 
     return whole, spread
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import timedelta
 from typing import Any, Callable, List, Optional, Sequence
@@ -12,6 +11,7 @@ from torch.distributed import Work
 
 from weft import _core
 from weft.torch._devices import devices_of
+from weft.torch._tensors import Once
 
 
 def seconds_of(timeout: Optional[timedelta]) -> Optional[float]:
@@ -29,8 +29,7 @@ class WeftWork(Work):
     After the timeout of a wait TimedOut is raised, and the operation goes on.
     """
 
-    _finish: Optional[Callable[[], None]] = None
-    _error: Optional[BaseException] = None  # of `finish`
+    _finish: Optional[Once] = None
     _future: Optional["torch.futures.Future[Any]"] = None
 
     def __init__(
@@ -54,26 +53,14 @@ class WeftWork(Work):
         self._timeout = timeout
         self._rank = source_rank
         if finish is not None:
-            self._finish = finish
-            self._lock = threading.Lock()
+            self._finish = Once(finish, outputs)
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Waits until the operation is done. Raises the operation's error, each time again."""
         self._handle.wait(seconds_of(timeout) or self._timeout)
-        if self._finish is not None or self._error is not None:
-            self._end()
+        if self._finish is not None:
+            self._finish()
         return True
-
-    def _end(self) -> None:
-        with self._lock:
-            finish, self._finish = self._finish, None
-            if finish is not None:
-                try:
-                    finish()
-                except Exception as error:
-                    self._error = error
-        if self._error is not None:
-            raise self._error
 
     def is_completed(self) -> bool:
         """Whether the operation is done, with or without an error. Never waits for other ranks."""

@@ -64,7 +64,8 @@ def add(
 ) -> int:
     """The handle of an operation that was started after check_name().
 
-    output: makes the result when the operation is done. finish: runs once before that.
+    output: makes the result when the operation is done. finish: is called before that, by
+    each thread that waits.
     """
     with _lock:
         number = next(_numbers)
@@ -129,7 +130,8 @@ def synchronize(handle: int) -> torch.Tensor:
         if found.operation.test():  # else the wait was interrupted, and the handle remains valid
             _drop(handle)
         raise
-    if _drop(handle) and found.finish is not None:
+    _drop(handle)
+    if found.finish is not None:
         found.finish()
     return found.output()
 
@@ -139,10 +141,9 @@ def wait(handle: int) -> torch.Tensor:
     return synchronize(handle)
 
 
-def _drop(handle: int) -> bool:
-    """Forgets the handle. False: another thread has done so before."""
+def _drop(handle: int) -> None:
+    """Forgets the handle, unless another thread has done so before."""
     with _lock:
         found = _pending.pop(handle, None)
         if found is not None:
             _free_name(found, handle)
-    return found is not None
