@@ -59,7 +59,10 @@ expected = torch.optim.SGD(reference.parameters(), lr=0.1, momentum=0.9)
 torch.manual_seed(7)
 inputs, targets = torch.randn(20, hvd.size(), 4, 6), torch.randn(20, hvd.size(), 4, 1)
 for step in range(20):
-    optimizer.zero_grad()
+    # Gradients that are looked at and dropped, by the optimizer or behind its back.
+    model(targets[step, hvd.rank()].expand(4, 6)).sum().backward()
+    optimizer.synchronize()
+    (optimizer if step % 2 else model).zero_grad()
     torch.nn.functional.mse_loss(model(inputs[step, hvd.rank()]), targets[step, hvd.rank()]).backward()
     optimizer.step()
     expected.zero_grad()

@@ -327,6 +327,37 @@ def check_step_twice_without_backward() -> None:
         assert all(bool(each.isfinite().all()) for each in model.parameters()), kind
 
 
+def check_a_synchronize_without_a_step() -> None:
+    """The gradients are dropped; parameters that are combined then are combined again by step()."""
+    mean = [[1.0 / bf.size()] * bf.size()] * bf.size()
+    for kind in ("gradient", "awc"):
+        for clears in ("optimizer", "model"):
+            models = [model_of(rank) for rank in range(bf.size())]
+            model = model_of(bf.rank())
+            optimizer = KINDS[kind](torch.optim.SGD(model.parameters(), lr=0.1), model)
+            for step in range(3):
+                loss_of(model, 3 * batch_of(bf.rank(), step)).backward()
+                optimizer.synchronize()
+                (optimizer if clears == "optimizer" else model).zero_grad()
+                loss_of(model, batch_of(bf.rank(), step)).backward()
+                optimizer.step()
+                model.zero_grad()
+                if kind == "awc":
+                    combine(models, weights_of_graph())
+                for rank, each in enumerate(models):
+                    each.zero_grad()
+                    loss_of(each, batch_of(rank, step)).backward()
+                if kind == "awc":
+                    combine(models, weights_of_graph())
+                gradients = [[p.grad.clone() for p in each.parameters()] for each in models]
+                for rank, each in enumerate(models):
+                    with torch.no_grad():
+                        for number, p in enumerate(each.parameters()):
+                            parts = [given[number] for given in gradients]
+                            p -= 0.1 * (sum(parts) / bf.size() if kind == "gradient" else parts[rank])
+            same(model, models[bf.rank()], (kind, clears))
+
+
 def check_clipping_and_closures_and_schedulers() -> None:
     model, expected = model_of(0), model_of(0)
     optimizer = KINDS["gradient"](torch.optim.SGD(model.parameters(), lr=0.1), model)

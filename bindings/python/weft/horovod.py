@@ -388,6 +388,7 @@ class _Distributed:
                 f"{self._passes} since the last step()"
             )
         self._counts[id(parameter)] = count
+        self._is_synchronized = False
         bucket = self._bucket_of[id(parameter)]
         members = self._buckets[bucket].parameters
         if all(self._counts.get(id(each), 0) == self._passes for each in members):
@@ -405,7 +406,10 @@ class _Distributed:
             self._started[bucket] = grouped_allreduce_async_(gradients, name=name, op=self._op)
 
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced. Those that no backward() has made count as 0."""
+        """Waits until all gradients are reduced. Those that no backward() has made count as 0.
+
+        A step() that follows does not reduce them again. Without one the gradients are dropped.
+        """
         if size() > 1:
             for bucket in range(len(self._buckets)):
                 if bucket not in self._started:
@@ -434,6 +438,7 @@ class _Distributed:
             raise RuntimeError(
                 "zero_grad() was called between backward() and step(), while gradients are reduced"
             )
+        self._is_synchronized = False
         base: Any = super()
         base.zero_grad(set_to_none)
 

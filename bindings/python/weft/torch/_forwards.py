@@ -32,6 +32,7 @@ class FollowsForwards(Distributed):
     def on_forward(self, index: int) -> None:
         """A model begins to compute."""
         self._forwards[index] += 1
+        self._is_synchronized = False
 
 
 class _ForwardHook:

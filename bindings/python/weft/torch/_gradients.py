@@ -41,6 +41,7 @@ class FollowsGradients(Distributed):
 
     def on_gradient(self, index: int, number: int) -> None:
         """A parameter's gradient is complete for this pass."""
+        self._is_synchronized = False
         if not self._works_early():
             self._counts[index][number] += 1
             return
@@ -110,7 +111,10 @@ class GradientAllreduce(FollowsGradients):
         )
 
     def synchronize(self) -> None:
-        """Waits until all gradients are averages. Those that no backward() has made count as 0."""
+        """Waits until all gradients are averages. Those that no backward() has made count as 0.
+
+        A step() that follows does not average them again. Without one the gradients are dropped.
+        """
         for index, is_ready in enumerate(self._ready):
             if not is_ready:
                 self._collect(self._places[index])
@@ -126,6 +130,7 @@ class GradientAllreduce(FollowsGradients):
             raise RuntimeError(
                 "zero_grad() was called between backward() and step(), while gradients are averaged"
             )
+        self._is_synchronized = False
         base: Any = super()
         base.zero_grad(set_to_none)
 
