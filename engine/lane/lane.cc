@@ -165,9 +165,7 @@ class Lane::TakingAway final : public LaneTask {
 // The operation has run: what is left to do is its stage's.
 void Lane::conclude(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
   if (operation->stage == nullptr) return completed(operation, status);
-  in_flight_.fetch_add(1, std::memory_order_relaxed);
-  tasks_.push_back({std::make_shared<TakingAway>(*this, operation, status), nullptr});
-  stirred_ = true;
+  add(std::make_shared<TakingAway>(*this, operation, status));
 }
 
 void Lane::completed(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
@@ -241,10 +239,12 @@ bool Lane::advance_running() {
 bool Lane::advance_tasks() {
   bool moved = attendant_ != nullptr && attendant_->advance();
   if (tasks_.empty()) return moved;
-  for (Task& each : tasks_) moved |= each.task->advance();
-  while (tell_ends()) {
-    for (Task& each : tasks_) moved |= each.task->advance();
-  }
+  const auto advance_each = [&] {
+    // A task may add tasks.
+    for (std::size_t i = 0; i < tasks_.size(); ++i) moved |= tasks_[i].task->advance();
+  };
+  advance_each();
+  while (tell_ends()) advance_each();
   end_tasks();
   return moved;
 }
@@ -290,6 +290,12 @@ void Lane::begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperatio
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   tasks_.push_back({std::move(task), std::move(operation)});
   stirred_ |= advance_tasks();
+}
+
+void Lane::add(std::shared_ptr<LaneTask> task) {
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  tasks_.push_back({std::move(task), nullptr});
+  stirred_ = true;
 }
 
 void Lane::serve() {

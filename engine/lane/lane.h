@@ -147,6 +147,8 @@ class Lane {
   // Begins a task. The operation, of which there may be none, ends with it. Without a caller that
   // waits, the lane's thread drives it, which must have been started.
   void begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperation> operation);
+  // Adds a task for which nobody waits. A task may do so in its advance().
+  void add(std::shared_ptr<LaneTask> task);
   // From now on the thread, which must have been started, takes the turns of the interface even if
   // nothing is in flight, so that peers are served whose one-sided work needs this lane.
   void serve();

@@ -26,10 +26,14 @@ class Hand final : public WorkOwner {
         bond(*place.endpoint) {}
   void work_ended(const Status& status) override;
   void advance(std::int64_t now_ns);
+  [[nodiscard]] bool is_idle() const { return lock.state() == LockState::idle; }
 
   const Rank owner;
   Lock lock;
   Endpoint& bond;
+
+ private:
+  [[nodiscard]] Endpoint* way() const;
 };
 
 // ok, or why the rank, to which the endpoint leads (null: any), is not there any more.
@@ -40,27 +44,53 @@ enum class Gone : std::uint8_t { fail, pass };
 
 // Some of a window's mutexes, taken in ascending order of their owners. A mutex ends with its owner,
 // so nothing of it needs to be given back then.
+//
+// Each call ends at its deadline. A hand whose swap the owner has not answered by then is *settled*
+// behind the call (Settling). The next call that needs it waits until that is over.
 class Locks {
  public:
   // `hands`: ascending by owner, and they outlive this, as does `check_alive`.
   Locks(std::vector<Hand*> hands, const CheckAlive& check_alive, Gone gone);
 
-  [[nodiscard]] Status acquire(std::int64_t deadline_ns) { return group_.acquire(deadline_ns); }
-  [[nodiscard]] Status release() { return group_.release(); }
+  [[nodiscard]] Status acquire(std::int64_t deadline_ns);
+  [[nodiscard]] Status release(std::int64_t deadline_ns) { return group_.release(deadline_ns); }
   void advance();
   [[nodiscard]] bool are_held() const { return group_.state() == LockState::held; }
-  [[nodiscard]] bool are_free() const { return group_.state() == LockState::idle; }
-  [[nodiscard]] const Status& status() const { return group_.status(); }
+  [[nodiscard]] bool are_free() const { return !waits_ && group_.state() == LockState::idle; }
+  [[nodiscard]] const Status& status() const { return late_.ok() ? group_.status() : late_; }
   [[nodiscard]] const std::vector<Hand*>& hands() const { return hands_; }
+  // Those of a call that has ended.
+  [[nodiscard]] std::vector<Hand*> settling() const;
 
  private:
-  // Whether the lock has ended because its owner is gone.
-  bool ends(Hand& hand) const;
+  void wait_until_settled(std::int64_t now_ns);
 
   std::vector<Hand*> hands_;
   const CheckAlive& check_alive_;
   const Gone gone_;
   LockGroup group_;
+  bool waits_ = false;  // acquire() goes on when no hand is settled any more
+  std::int64_t deadline_ns_ = 0;
+  Status late_;
+};
+
+// Drives hands that a call has left until they are idle.
+class Settling final : public LaneTask {
+ public:
+  // `keeps` has the hands and `check_alive`.
+  Settling(std::shared_ptr<const void> keeps, std::vector<Hand*> hands,
+           const CheckAlive& check_alive)
+      : keeps_(std::move(keeps)), hands_(std::move(hands)), check_alive_(check_alive) {}
+  bool advance() override;
+  void abandon(const Status&) override { hands_.clear(); }
+  [[nodiscard]] bool is_over() const override { return hands_.empty(); }
+  [[nodiscard]] const Status& status() const override { return status_; }
+
+ private:
+  const std::shared_ptr<const void> keeps_;
+  std::vector<Hand*> hands_;
+  const CheckAlive& check_alive_;
+  const Status status_;
 };
 
 // Takes the locks, or gives them back.

@@ -14,10 +14,16 @@ void Task::keep_window() {
   owner_ = window_.shared_from_this();
 }
 
+std::int64_t Task::patience_ns() const {
+  if (end_ns_ == 0) return window_.patience_ns();
+  return std::max<std::int64_t>(end_ns_ - now_ns(), 0);
+}
+
 void Task::begin_anew(CallName call, std::unique_ptr<Locks> locks) {
   call_ = call;
   locks_ = std::move(locks);
   staging_ = {};
+  end_ns_ = 0;
   step_ = Step::waits;
   status_ = {};
 }
@@ -46,7 +52,7 @@ bool Task::advance() {
       locks_->advance();
       if (locks_->are_held()) {
         note(begin());
-        if (!status_.ok()) (void)locks_->release();
+        if (!status_.ok()) (void)locks_->release(end_ns_);
         step_ = status_.ok() ? Step::works : Step::unlocks;
       } else if (locks_->are_free()) {
         note(locks_->status());
@@ -59,7 +65,7 @@ bool Task::advance() {
       const bool moved = proceed();
       if (!is_done()) return moved;
       note(finish());
-      if (locks_ != nullptr) (void)locks_->release();
+      if (locks_ != nullptr) (void)locks_->release(end_ns_);
       store();
       break;
     }
@@ -76,26 +82,31 @@ bool Task::advance() {
     case Step::over:
       return false;
   }
-  if (step_ == Step::over) window_.end_turn(*this);
+  if (step_ == Step::over) end();
   return true;
 }
 
+void Task::end() {
+  if (locks_ != nullptr) window_.settle(*locks_);
+  window_.end_turn(*this);
+}
+
+// The clock is read only where something besides the work is waited for.
 void Task::fetch() {
+  if (locks_ != nullptr || !staging_.is_empty()) end_ns_ = window_.deadline_ns();
   if (!status_.ok() || staging_.is_empty()) return lock();
   note(staging_.fetch());
-  copies_end_ns_ = window_.deadline_ns();
   step_ = status_.ok() ? Step::fetches : Step::over;
 }
 
 void Task::lock() {
-  if (status_.ok() && locks_ != nullptr) note(locks_->acquire(window_.deadline_ns()));
+  if (status_.ok() && locks_ != nullptr) note(locks_->acquire(end_ns_));
   if (status_.ok() && locks_ == nullptr) note(begin());
   step_ = !status_.ok() ? Step::over : locks_ != nullptr ? Step::locks : Step::works;
 }
 
 void Task::store() {
   if (!staging_.has_stores() || !(status_.ok() || stores_anyway())) return unlock();
-  copies_end_ns_ = window_.deadline_ns();
   step_ = Step::stores;
   note(staging_.store());
 }
@@ -106,7 +117,7 @@ void Task::unlock() {
 
 bool Task::have_copies_ended() {
   const bool are_over = staging_.is_over();
-  if (!are_over && now_ns() < copies_end_ns_) return false;
+  if (!are_over && now_ns() < end_ns_) return false;
   note(are_over ? staging_.status() : staging_.too_late());
   return true;
 }
@@ -133,7 +144,7 @@ void PutTask::prepare(bool accumulates, const Output& x, double self_weight, int
 
 Status PutTask::begin() {
   const double p = window_.p_to_send();
-  const std::int64_t patience = window_.patience_ns();
+  const std::int64_t patience = patience_ns();
   for (const Target& target : targets_) {
     Status status = window_.check_alive(target.writer->there());
     if (status.ok()) {
@@ -190,12 +201,11 @@ Status GetTask::begin() {
 // owner wrote nothing in between. A large tensor comes over all rails, between two chains.
 void GetTask::ask(Source& source) const {
   const std::span<std::byte> incoming(source.reader->incoming(), window_.shape().bytes());
-  source.chain.begin(source.part, window_.patience_ns());
+  source.chain.begin(source.part, patience_ns());
   source.chain.read(&source.before, sizeof source.before, offsetof(Head, version));
   source.chain.then();
-  source.spreads =
-      !source.has_failed_spread &&
-      source.spread.begin(WorkKind::read, source.tensor, incoming, 0, window_.patience_ns());
+  source.spreads = !source.has_failed_spread &&
+                   source.spread.begin(WorkKind::read, source.tensor, incoming, 0, patience_ns());
   if (source.spreads) return;
   source.chain.go_to(source.tensor.memory);
   source.chain.read(incoming.data(), incoming.size(), 0);
@@ -221,7 +231,7 @@ bool GetTask::go_on(Source& source) const {
       ask(source);
       return true;
     }
-    source.chain.begin(source.part, window_.patience_ns());
+    source.chain.begin(source.part, patience_ns());
     ask_rest(source);
     return true;
   }
@@ -276,7 +286,7 @@ RawTask::RawTask(WindowObject& window, const Place& tensor, std::vector<Part> pa
 
 Status RawTask::begin() {
   WEFT_RETURN_IF_ERROR(window_.check_alive(tensor_));
-  chain_.begin(tensor_, window_.patience_ns());
+  chain_.begin(tensor_, patience_ns());
   for (const Part& part : parts_) {
     writer_ != nullptr ? chain_.write(part.local, part.bytes, part.offset)
                        : chain_.read(part.local, part.bytes, part.offset);

@@ -55,6 +55,8 @@ class Task : public LaneTask {
   // Whether finish() has changed what is to be stored although the task has failed.
   [[nodiscard]] virtual bool stores_anyway() const { return false; }
 
+  // What is left until the deadline of the call, for one that holds mutexes or copies; else all of it.
+  [[nodiscard]] std::int64_t patience_ns() const;
   // The task is used again, for another call.
   void begin_anew(CallName call, std::unique_ptr<Locks> locks);
 
@@ -68,6 +70,7 @@ class Task : public LaneTask {
   void lock();
   void store();
   void unlock();
+  void end();
   // Whether the copies have ended; too late is an end, too.
   bool have_copies_ended();
 
@@ -75,7 +78,7 @@ class Task : public LaneTask {
   CallName call_;
   std::unique_ptr<Locks> locks_;
   Staging staging_;
-  std::int64_t copies_end_ns_ = 0;
+  std::int64_t end_ns_ = 0;  // the deadline of the call; it begins with its turn
   Step step_ = Step::waits;
   Status abandoned_;
   Status status_;

@@ -100,7 +100,7 @@ Status WindowObject::update(const WindowUpdate& how) {
     WEFT_RETURN_IF_ERROR(check_open());
     if (how.require_mutex) {
       WEFT_ASSIGN(locks, locks_of(kName, {setup_.self}, Gone::fail));
-      WEFT_RETURN_IF_ERROR(take(*lane, *locks));
+      WEFT_RETURN_IF_ERROR(named(kName, take(*lane, *locks)));
     }
     turn.emplace(*this, *lane, status);
     status = check_open();
@@ -117,7 +117,7 @@ Status WindowObject::update(const WindowUpdate& how) {
   const Lane::Hold hold(*lane);
   tell(*lane);
   if (locks != nullptr) {
-    const Status given_back = give_back(*lane, *locks);
+    const Status given_back = named(kName, give_back(*lane, *locks));
     if (status.ok()) status = given_back;
   }
   return status;

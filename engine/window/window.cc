@@ -24,6 +24,7 @@ using window::Locks;
 using window::LockTask;
 using window::PutTask;
 using window::RawTask;
+using window::Settling;
 using window::SlotReader;
 using window::SlotWriter;
 using window::Staging;
@@ -322,19 +323,28 @@ Status WindowObject::get(const WindowGet& how, Handle* handle) {
   return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
 }
 
+void WindowObject::settle(const Locks& locks) {
+  std::vector<Hand*> hands = locks.settling();
+  const std::shared_ptr<Lane> lane = hands.empty() ? nullptr : lane_.lock();
+  if (lane == nullptr) return;
+  lane->add(std::make_shared<Settling>(shared_from_this(), std::move(hands), setup_.check_alive));
+}
+
 Status WindowObject::take(Lane& lane, Locks& locks) {
   WEFT_RETURN_IF_ERROR(locks.acquire(deadline_ns()));
   const std::uint32_t number = setup_.timeline->begins(names_, CallName::lock);
   LockTask taking(locks, true);
   lane.run(taking);
+  settle(locks);
   setup_.timeline->ends(number, taking.status());
   return taking.status();
 }
 
 Status WindowObject::give_back(Lane& lane, Locks& locks) {
-  WEFT_RETURN_IF_ERROR(locks.release());
+  WEFT_RETURN_IF_ERROR(locks.release(deadline_ns()));
   LockTask giving(locks, false);
   lane.run(giving);
+  settle(locks);
   return giving.status();
 }
 
@@ -359,7 +369,7 @@ Status WindowObject::unlock() {
   WEFT_RETURN_IF_ERROR(check_open());
   if (held_ == nullptr) return {};
   const std::unique_ptr<Locks> locks = std::move(held_);
-  return give_back(*lane, *locks);
+  return named("win_unlock", give_back(*lane, *locks));
 }
 
 Status WindowObject::flush(const std::optional<Stream>& stream) {
@@ -543,6 +553,15 @@ Status WindowObject::suspend() {
   }
   if (held_ != nullptr)
     return Status(Code::invalid_argument, "it is in use: the rank holds mutexes of it");
+  // A swap that is under way may not reach memory that is exposed no more.
+  const auto are_idle = [this] {
+    return std::ranges::all_of(hands_, [](const auto& each) { return each.second->is_idle(); });
+  };
+  WaitTask wait(are_idle, deadline_ns(), [] {
+    return Status(Code::timed_out, "it is in use: a rank has not answered for its mutex");
+  });
+  lane->run(wait);
+  WEFT_RETURN_IF_ERROR(wait.status());
   const std::lock_guard lock(open_mutex_);
   is_suspended_ = true;
   is_open_ = false;

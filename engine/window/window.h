@@ -114,6 +114,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
     return turns_.front().who == &task;
   }
   void end_turn(const window::Task& task);
+  // A call with these has ended.
+  void settle(const window::Locks& locks);
   [[nodiscard]] Status check_alive(const window::Place& place) const {
     return setup_.check_alive(place.rank, place.endpoint);
   }

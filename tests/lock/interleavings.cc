@@ -49,7 +49,9 @@ std::vector<World::Event> World::events() const {
     if (is_due(client)) events.push_back({What::advance, c});
     if (state == LockState::idle && client.wants > 0) events.push_back({What::acquire, c});
     if (state == LockState::held) events.push_back({What::release, c});
-    if (state == LockState::taking && options_.deadlines > 0) events.push_back({What::late, c});
+    const bool waits = state == LockState::taking || state == LockState::releasing;
+    if (waits && !client.lock->is_settling() && options_.deadlines > 0)
+      events.push_back({What::late, c});
     if (client.lock->busy() && options_.cuts > 0) events.push_back({What::cut, c});
     if (options_.deaths > 0) events.push_back({What::die, c});
   }
@@ -69,7 +71,7 @@ void World::happen(const Event& event) {
       (void)clients_[event.which].lock->acquire(kDeadlineNs);
       return;
     case What::release:
-      (void)clients_[event.which].lock->release();
+      (void)clients_[event.which].lock->release(kDeadlineNs);
       return;
     case What::late:
       --options_.deadlines;
@@ -160,7 +162,8 @@ std::string World::signature() const {
     const Lock& lock = *client.lock;
     text += fmt::format("|{}{}{}{}{} {} {:x} {:x} {:x}", client.alive, client.in_doubt,
                         client.wants, static_cast<int>(lock.state()), lock.busy(),
-                        lock.status().ok(), client.expected, client.desired, pack(lock.seen()));
+                        lock.status().ok() + 2 * lock.is_settling(), client.expected,
+                        client.desired, pack(lock.seen()));
   }
   std::vector<std::string> flying;
   for (const Swap& swap : swaps_) {

@@ -132,6 +132,23 @@ TEST_F(LockTest, TheDeadlineNamesTheOwnerWhoDoesNotAnswer) {
   EXPECT_EQ(lock.status().code(), Code::timed_out) << "the reason stays";
 }
 
+TEST_F(LockTest, TheDeadlineOfAReleaseNamesTheOwnerAndTheLockIsGivenBackLater) {
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  grant();
+  ASSERT_TRUE(lock.release(kDeadlineNs).ok());
+  lock.advance(0);
+  EXPECT_EQ(lock.next_ns(), kDeadlineNs);
+  EXPECT_FALSE(lock.is_settling());
+  lock.advance(kDeadlineNs);
+  EXPECT_TRUE(lock.is_settling());
+  EXPECT_EQ(lock.status().to_string(),
+            "timed_out: the lock of rank 3 was not given back in time: its owner did not answer");
+  EXPECT_EQ(lock.status().rank(), kOwner);
+  EXPECT_TRUE(grant().free());
+  EXPECT_EQ(lock.state(), LockState::idle);
+  EXPECT_FALSE(lock.is_settling());
+}
+
 TEST_F(LockTest, TheDeadlineNamesTheFailureOfThePath) {
   ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
   path.abandon(Status(Code::unavailable, "no carrier", kOwner));

@@ -6,6 +6,7 @@
 //   faulty_window deserted   rank 0 waits for signals of rank 2, which dies, and of rank 3, which leaves
 //   faulty_window owner      the last rank dies; the others take its mutex, or hold it
 //   faulty_window silent     the same where the owner's lane has to serve: rank 0 tries, and says so
+//   faulty_window mutexes    the same with mutexes; rank 1 goes on in the end, and rank 0 takes its mutex
 // Each rank prints how its job ended; the test reads the lines.
 #include <signal.h>
 #include <unistd.h>
@@ -174,6 +175,48 @@ Status use_silent(Context& context, Window& window, double* x) {
   return status;
 }
 
+// Rank 0 tries the mutexes of ranks that are stopped. Nothing of this may wait for them.
+Status use_silent_mutexes(Context& context, Window& window, double* x) {
+  WEFT_ASSIGN(const std::vector<int> all, processes(context));
+  const Rank first[] = {1};
+  const Rank second[] = {2};
+  const Rank third[] = {3};
+  if (context.rank() == 0) {
+    const Rank held[] = {1, 3};
+    WEFT_RETURN_IF_ERROR(window.lock(held));
+  }
+  WEFT_RETURN_IF_ERROR(context.barrier());
+  if (context.rank() != 0) {
+    raise(SIGSTOP);
+    while (true) pause();  // its lane serves until rank 0 has seen enough
+  }
+  for (const Rank rank : {1, 2, 3}) {
+    while (state_of(all[static_cast<std::size_t>(rank)]) != 'T') std::this_thread::yield();
+  }
+  const auto say = [](const char* what, const Status& status) {
+    std::printf("%s %s\n", what, status.to_string().c_str());
+    std::fflush(stdout);
+  };
+  const weft::NeighborWeight to[] = {{2, 1.0}};
+  weft::WindowPut put;
+  put.destinations = to;
+  put.require_mutex = true;
+  say("put", window.put(weft::out(x, kCount), put));
+  const weft::NeighborWeight from[] = {{3, 1.0}};
+  weft::WindowGet get;
+  get.sources = from;
+  get.require_mutex = true;  // held already
+  say("get", window.get(get));
+  say("unlock", window.unlock());
+  say("lock", window.lock(second));
+  say("lock", window.lock(third));
+  kill(all[1], SIGCONT);
+  Status again = window.lock(first);
+  if (again.ok()) again = window.unlock();
+  for (const Rank rank : {1, 2, 3}) kill(all[static_cast<std::size_t>(rank)], SIGKILL);
+  return again;
+}
+
 // A rank that goes right after a collective operation could end it for those that are still in it.
 // So it goes when `others` say that they are ready. It may be gone before they know that it heard.
 Status await_ready(Context& context, std::span<const Rank> others) {
@@ -252,6 +295,7 @@ Status run(Context& context, const std::string& fault) {
   if (fault == "deserted") return wait_deserted(context, window, x);
   if (fault == "owner") return outlive_owner(context, window, x);
   if (fault == "holder") return hold_and_die(context, window, x);
+  if (fault == "mutexes") return use_silent_mutexes(context, window, x);
   if (fault == "silent") return use_silent(context, window, x);
   if (fault == "writer") return write_and_die(context, window, x);
   return use_stopped(context, window, x);

@@ -86,6 +86,25 @@ TEST(WindowProcess, ThatIsStoppedIsNamedWhereItMustServe) {
   EXPECT_NE(lines.at(0).find("timed_out: win_put: window \"w\": rank 3"), std::string::npos)
       << lines.at(0);
 }
+
+// The swap that was under way when rank 1 was stopped is settled when it goes on.
+TEST(WindowProcess, ThatIsStoppedIsNamedByWhoeverWantsItsMutex) {
+  const auto lines =
+      run_job("mutexes", "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo WEFT_DEADLINE_MS=700");
+  const auto expect = [&](const std::string& text) {
+    EXPECT_NE(lines.at(0).find("[0] " + text), std::string::npos) << text << "\n" << lines.at(0);
+  };
+  expect("put timed_out: win_put: window \"w\": the lock of rank 2 was not taken in time");
+  expect("get timed_out: win_get: window \"w\": rank 3 did not answer");
+  expect(
+      "unlock timed_out: win_unlock: window \"w\": the lock of rank 1 was not given back in time");
+  expect(
+      "lock timed_out: win_lock: window \"w\": the lock of rank 2 was not taken in time: its owner "
+      "has");
+  expect(
+      "lock timed_out: win_lock: window \"w\": the lock of rank 3 was not taken in time: its path");
+  expect("ended ok");
+}
 #endif
 
 }  // namespace

@@ -22,11 +22,12 @@ Status LockGroup::acquire(std::int64_t deadline_ns) {
   return {};
 }
 
-Status LockGroup::release() {
+Status LockGroup::release(std::int64_t deadline_ns) {
   if (state_ != LockState::held) {
     return Status(Code::invalid_argument,
                   fmt::format("a group of {} locks is not held", locks_.size()));
   }
+  deadline_ns_ = deadline_ns;
   give_back({});
   return {};
 }
@@ -44,7 +45,7 @@ void LockGroup::give_back(const Status& why) {
   state_ = LockState::releasing;
   status_ = why;
   for (Lock* lock : locks_) {
-    if (lock->state() == LockState::held) (void)lock->release();
+    if (lock->state() == LockState::held) (void)lock->release(deadline_ns_);
   }
 }
 
@@ -59,7 +60,7 @@ void LockGroup::advance() {
   }
   if (state_ != LockState::releasing) return;
   for (const Lock* lock : locks_) {
-    if (lock->state() != LockState::idle) return;
+    if (lock->state() != LockState::idle && !lock->is_settling()) return;
   }
   for (const Lock* lock : locks_) {
     if (status_.ok()) status_ = lock->status();

@@ -62,7 +62,7 @@ Status Lock::acquire(std::int64_t deadline_ns) {
   deadline_ns_ = deadline_ns;
   wait_ns_ = options_.shortest_wait_ns;
   again_ns_ = 0;
-  answered_ = inherited_ = false;
+  answered_ = inherited_ = is_given_up_ = false;
   dead_.reset();
   return {};
 }
@@ -80,12 +80,13 @@ Status Lock::take_over(const LockWord& dead) {
   return {};
 }
 
-Status Lock::release() {
+Status Lock::release(std::int64_t deadline_ns) {
   if (state_ != LockState::held) {
     return Status(Code::invalid_argument,
                   fmt::format("the lock of rank {} is not held", path_->peer()), path_->peer());
   }
   state_ = LockState::releasing;
+  deadline_ns_ = deadline_ns;
   wait_ns_ = options_.shortest_wait_ns;
   again_ns_ = 0;
   return {};
@@ -104,7 +105,7 @@ void Lock::rejoin(Endpoint& path) {
 }
 
 void Lock::advance(std::int64_t now_ns) {
-  if (state_ == LockState::taking && now_ns >= deadline_ns_) give_up();
+  if (is_late(now_ns)) give_up();
   if (now_ns < next_ns()) return;
   if (!in_doubt_) aim();
   posted_on_ = path_;
@@ -179,23 +180,26 @@ void Lock::wait(std::int64_t now_ns) {
 }
 
 void Lock::give_up() {
-  status_ = late();
-  state_ = in_flight_ || in_doubt_ ? LockState::withdrawing : LockState::idle;
+  is_given_up_ = true;
+  if (status_.ok()) status_ = late();
+  if (state_ == LockState::taking)
+    state_ = in_flight_ || in_doubt_ ? LockState::withdrawing : LockState::idle;
 }
 
 Status Lock::late() const {
   const Rank owner = path_->peer();
+  const std::string_view done = state_ == LockState::taking ? "taken" : "given back";
   if (!path_->failure().ok()) {
     return Status(Code::timed_out,
-                  fmt::format("the lock of rank {} was not taken in time: its path failed: {}",
-                              owner, path_->failure().text()),
+                  fmt::format("the lock of rank {} was not {} in time: its path failed: {}", owner,
+                              done, path_->failure().text()),
                   owner);
   }
-  if (!answered_) {
-    return Status(
-        Code::timed_out,
-        fmt::format("the lock of rank {} was not taken in time: its owner did not answer", owner),
-        owner);
+  if (!answered_ || state_ == LockState::releasing) {
+    return Status(Code::timed_out,
+                  fmt::format("the lock of rank {} was not {} in time: its owner did not answer",
+                              owner, done),
+                  owner);
   }
   if (seen_.free()) {
     return Status(Code::timed_out,
@@ -213,7 +217,7 @@ Status Lock::late() const {
 
 std::int64_t Lock::next_ns() const {
   if (state_ == LockState::idle || state_ == LockState::held) return kNever;
-  const std::int64_t bound = state_ == LockState::taking ? deadline_ns_ : kNever;
+  const std::int64_t bound = has_deadline() ? deadline_ns_ : kNever;
   if (in_flight_ || !path_->failure().ok()) return bound;
   return std::min(again_ns_, bound);
 }

@@ -92,7 +92,7 @@ enum class LockState : std::uint8_t {
   taking,       // acquire() goes on
   held,         // ours
   releasing,    // others see it as ours until this is over
-  withdrawing,  // given up at the deadline with a swap in doubt: what it took is released
+  withdrawing,  // too late with a swap in doubt: what it took is released
 };
 
 class Lock {
@@ -114,19 +114,22 @@ class Lock {
   // knowledge, and for what the dead rank may still write (context epochs keep it out).
   Status take_over(const LockWord& dead);
   // Begins to give it back. What was read and written under the lock must have completed before.
-  // Over when idle; status() tells if another rank had taken over meanwhile. Without a deadline:
-  // who waits has its own, and advance() has to be called until it is idle.
-  Status release();
+  // Over when idle; status() tells if another rank had taken over meanwhile. At the deadline:
+  // timed_out, naming the owner. The lock is given back all the same, once the owner answers.
+  Status release(std::int64_t deadline_ns = kNever);
   // The word is gone, because its owner is: idle at once, with this status. A swap in flight changes
   // nothing any more.
   void lose(const Status& why);
   // The endpoint from now on, after the one before failed (Interface::reconnect). The same one
   // changes nothing.
   void rejoin(Endpoint& path);
-  // While taking: whether the deadline has passed, so that advance() ends it without a path.
+  // Whether the deadline has passed, so that advance() ends the call without a path.
   [[nodiscard]] bool is_late(std::int64_t now_ns) const {
-    return state_ == LockState::taking && now_ns >= deadline_ns_;
+    return has_deadline() && now_ns >= deadline_ns_;
   }
+  // The deadline has passed while a swap was under way, so status() is the error of the call. Until
+  // it is idle advance() settles whether the lock is ours, and releases it if so.
+  [[nodiscard]] bool is_settling() const { return is_given_up_ && state_ != LockState::idle; }
 
   // Posts what is due. Call it at next_ns() at the latest, after completed() and after rejoin().
   void advance(std::int64_t now_ns);
@@ -150,6 +153,9 @@ class Lock {
   void take_failure(const Status& status, std::int64_t now_ns);
   void wait(std::int64_t now_ns);
   void give_up();
+  [[nodiscard]] bool has_deadline() const {
+    return !is_given_up_ && (state_ == LockState::taking || state_ == LockState::releasing);
+  }
   [[nodiscard]] Status late() const;
 
   Endpoint* path_;
@@ -164,6 +170,7 @@ class Lock {
   bool in_doubt_ = false;  // the swap was lost: {expected_, desired_} is asked for once more
   bool answered_ = false;  // seen_ is of this acquire()
   bool inherited_ = false;
+  bool is_given_up_ = false;
   LockWord seen_;
   std::optional<LockWord> dead_;
   LockWord expected_;
@@ -186,9 +193,9 @@ class LockGroup {
   explicit LockGroup(std::vector<Lock*> locks) : locks_(std::move(locks)) {}
 
   // All by the same deadline. invalid_argument if one is not idle. Then call advance() after each
-  // turn of the locks: held once all are, idle once none is.
+  // turn of the locks: held once all are, idle once none is, but for those that are settling.
   Status acquire(std::int64_t deadline_ns);
-  Status release();
+  Status release(std::int64_t deadline_ns = Lock::kNever);
   void advance();
 
   // taking, held, releasing (what was taken is given back) or idle.
