@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "verbs/memory/changes.h"
+#include "verbs/memory/control_group.h"
 
 namespace weft {
 namespace {
@@ -38,6 +39,9 @@ constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 20;
 // The heaps of a machine's ranks may together take 1 / kShareOfSpace of the address space that is
 // left to a process; the rest is the program's.
 constexpr std::uint64_t kShareOfSpace = 2;
+// Pages are taken in steps. Ranks that take pages at once each see the same room in their control
+// group, so a step needs room for one of every process.
+constexpr std::uint64_t kStep = std::uint64_t{8} << 20;
 
 // A tmpfs that Linux systems have. The heap is there if the kernel gives no memfd, for example
 // because a filter of system calls forbids it.
@@ -76,7 +80,7 @@ std::uint64_t wanted_bytes(const HeapOptions& options) {
   const std::uint64_t share = free_address_space() / kShareOfSpace /
                               static_cast<std::uint64_t>(std::max(options.processes, 1));
   while (bytes > share && bytes > kLeastBytes) bytes = round_up(bytes / 2, kHugePage);
-  return bytes;
+  return std::min(bytes, std::max(most_file_bytes() / kHugePage, std::uint64_t{1}) * kHugePage);
 }
 
 }  // namespace
@@ -85,6 +89,14 @@ std::uint64_t wanted_bytes(const HeapOptions& options) {
 Status Heap::map_file() {
   const bool is_asked_for = options_.address_bytes != 0;
   const std::uint64_t first = wanted_bytes(options_);
+  // A file that grew beyond the limit would raise SIGXFSZ.
+  if (first > most_file_bytes()) {
+    return Status(
+        Code::exhausted,
+        fmt::format("the shared heap of {} MiB is larger than files may be (ulimit -f is {} "
+                    "KiB); WEFT_HEAP_MIB asks for another size",
+                    first >> 20, most_file_bytes() >> 10));
+  }
   for (std::uint64_t bytes = first;; bytes = round_up(bytes / 2, kHugePage)) {
     Result<std::byte*> mapped = map_aligned(identity_.file, bytes, "this process");
     const bool is_last = is_asked_for || bytes <= kLeastBytes;
@@ -103,7 +115,7 @@ Status Heap::map_file() {
   if (!is_asked_for && identity_.bytes < round_up(physical_memory(), kHugePage)) {
     log(LogLevel::info,
         fmt::format("the shared heap has {} MiB of address space, as little is free "
-                    "(ulimit -v); WEFT_HEAP_MIB asks for more",
+                    "(ulimit -v, ulimit -f); WEFT_HEAP_MIB asks for more",
                     identity_.bytes >> 20));
   }
   return {};
@@ -168,6 +180,33 @@ std::uint64_t Heap::take_huge_pages(std::uint64_t offset, std::uint64_t bytes) {
   return madvise(base_ + offset, bytes, MADV_COLLAPSE) == 0 ? bytes : 0;
 }
 
+Status Heap::check_group(std::uint64_t bytes) const {
+  const GroupMemory group = group_memory();
+  const auto ranks = static_cast<std::uint64_t>(std::max(options_.processes, 1));
+  if (group.free_bytes / (ranks + 1) >= bytes) return {};
+  return Status(Code::exhausted,
+                fmt::format("weft::allocate: the memory limit of the control group {} ({} MiB) "
+                            "leaves {} MiB, too little for its {} ranks to go on",
+                            group.group, group.limit_bytes >> 20, group.free_bytes >> 20, ranks));
+}
+
+Result<std::uint64_t> Heap::take_pages(std::uint64_t offset, std::uint64_t bytes) {
+  std::uint64_t huge = 0;
+  for (std::uint64_t taken = 0; taken < bytes; taken += kStep) {
+    const std::uint64_t step = std::min(kStep, bytes - taken);
+    Status status = check_group(step);
+    if (status.ok()) {
+      huge += take_huge_pages(offset + taken, step);
+      status = commit(offset + taken, step);
+    }
+    if (status.ok()) continue;
+    // A request that fails costs nothing.
+    give_back(offset, taken);
+    return status;
+  }
+  return huge;
+}
+
 // Requests from a page up are aligned to pages, so that a packet of one page lies in one page: a
 // device that maps memory page by page then reads and writes it at once.
 Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
@@ -175,13 +214,13 @@ Result<std::uint64_t> Heap::take_small(std::uint64_t bytes) {
   if (const auto offset = small_.take(bytes, alignment)) return *offset;
   const auto arena = large_.take(kHugePage, kHugePage);
   if (!arena) return no_room(kHugePage);
-  const std::uint64_t huge = take_huge_pages(*arena, kHugePage);
-  if (Status status = commit(*arena, kHugePage); !status.ok()) {
+  const Result<std::uint64_t> huge = take_pages(*arena, kHugePage);
+  if (!huge.ok()) {
     large_.give(*arena, kHugePage);
-    return status;
+    return huge.status();
   }
   clear_held(*arena, kHugePage);
-  huge_ += huge;
+  huge_ += *huge;
   small_.give(*arena, kHugePage);
   return *small_.take(bytes, alignment);
 }
@@ -202,14 +241,14 @@ Result<void*> Heap::allocate(std::size_t bytes) {
   const std::uint64_t size = round_up(bytes, kHugePage);
   const auto offset = large_.take(size, kHugePage);
   if (!offset) return no_room(size);
-  const std::uint64_t huge = take_huge_pages(*offset, size);
-  if (Status status = commit(*offset, size); !status.ok()) {
+  const Result<std::uint64_t> huge = take_pages(*offset, size);
+  if (!huge.ok()) {
     large_.give(*offset, size);
-    return status;
+    return huge.status();
   }
   clear_held(*offset, size);
-  blocks_[*offset] = {size, huge};
-  huge_ += huge;
+  blocks_[*offset] = {size, *huge};
+  huge_ += *huge;
   allocated_ += size;
   return base_ + *offset;
 }

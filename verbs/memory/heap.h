@@ -72,6 +72,9 @@ class Heap {
   void give_back(std::uint64_t offset, std::uint64_t bytes);
   // The range is used again: clears those of its pages that are held.
   void clear_held(std::uint64_t offset, std::uint64_t bytes);
+  // The pages of a range, step by step. Returns how many bytes of it lie on huge pages.
+  Result<std::uint64_t> take_pages(std::uint64_t offset, std::uint64_t bytes);
+  [[nodiscard]] Status check_group(std::uint64_t bytes) const;
   Status commit(std::uint64_t offset, std::uint64_t bytes);
   // Asks the kernel to put a range, which is not used yet, on huge pages. Returns how many bytes it
   // did: all or none. The others are left to commit().

@@ -37,6 +37,12 @@ std::uint64_t free_address_space() {
   return limit.rlim_cur > taken ? limit.rlim_cur - taken : 0;
 }
 
+std::uint64_t most_file_bytes() {
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_limited ? limit.rlim_cur : kNoLimit;
+}
+
 Result<std::byte*> map_aligned(int file, std::uint64_t bytes, std::string_view whose) {
   void* reserved = mmap(nullptr, bytes + kHugePage, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

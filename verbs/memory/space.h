@@ -21,4 +21,7 @@ inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 // no limit is set.
 [[nodiscard]] std::uint64_t free_address_space();
 
+// The bytes that a file of this process may have (`ulimit -f`); the largest number if no limit is set.
+[[nodiscard]] std::uint64_t most_file_bytes();
+
 }  // namespace weft
