@@ -251,6 +251,27 @@ def never_comes() -> None:
     assert caught.value.rank == 1
 
 
+def waits_in_callbacks() -> None:
+    """A callback of a future waits for a future whose callback waits for a future."""
+    dist.init_process_group("weft")
+    store, rank = dist.distributed_c10d._get_default_store(), dist.get_rank()
+
+    def doubled(x: Any, times: int) -> Any:
+        def again(done: Any) -> Any:
+            return done.value()[0] if times == 1 else doubled(done.value()[0], times - 1).wait()
+
+        if rank == 0:  # begins when rank 1 has a future of an operation under way
+            store.wait([f"asked {times}"])
+        future = dist.all_reduce(x, async_op=True).get_future().then(again)
+        if rank == 1:
+            store.set(f"asked {times}", "")
+        return future
+
+    assert doubled(torch.ones(3), 4).wait().tolist() == [16, 16, 16]
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def leaves_without_destroying() -> None:
     dist.init_process_group("weft")
     dist.all_reduce(torch.ones(3))
@@ -349,7 +370,7 @@ def test_a_dead_rank_is_named(case: Callable[[], Any]) -> None:
         assert max(seconds[0], seconds[2]) < 10
 
 
-@pytest.mark.parametrize("case", [is_late, never_comes, leaves_without_destroying],
+@pytest.mark.parametrize("case", [is_late, never_comes, waits_in_callbacks, leaves_without_destroying],
                          ids=lambda c: c.__name__)
 def test_every_wait_ends(case: Callable[[], None]) -> None:
     run_ranks(2, case)

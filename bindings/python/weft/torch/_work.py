@@ -11,6 +11,7 @@ from torch.distributed import Work
 
 from weft import _core
 from weft.torch._devices import devices_of
+from weft.torch._futures import complete
 from weft.torch._tensors import Once
 
 
@@ -100,7 +101,7 @@ class WeftWork(Work):
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:  # type: ignore[type-arg]
-        """A future with the output tensors, which Weft's completion thread completes.
+        """A future with the output tensors, whose callbacks may wait for other futures.
 
         If the operation fails, the future raises RuntimeError with the text of the error.
         """
@@ -114,7 +115,7 @@ class WeftWork(Work):
             if self._handle.test():
                 done.set_result(None)
             else:
-                self._handle.then(lambda _: done.set_result(None))
+                self._handle.then(lambda _: complete(done))
         return self._future
 
     def _deliver(self, _: Any) -> List[torch.Tensor]:
