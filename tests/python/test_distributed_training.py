@@ -64,7 +64,7 @@ def ddp() -> None:
 
 
 def ddp_hook() -> None:
-    """A communication hook whose future runs Python on Weft's completion thread."""
+    """A communication hook whose future has a callback in Python."""
     dist.init_process_group("weft")
     wrapped = torch.nn.parallel.DistributedDataParallel(model(), bucket_cap_mb=0.001)
     size = dist.get_world_size()
@@ -156,6 +156,37 @@ def with_gradients() -> None:
     dist.destroy_process_group()
 
 
+def compiled() -> None:
+    """torch.compile calls Weft outside of its graphs."""
+    import weft.torch as bf
+
+    dist.init_process_group("weft")
+    bf.init()
+    rank = dist.get_rank()
+
+    def broadcast(x: Any) -> Any:
+        dist.broadcast(x, 1)
+        return x + 1
+
+    def started(x: Any) -> Any:
+        work = dist.broadcast(x, 1, async_op=True)
+        work.wait()
+        return x + 1
+
+    def named(x: Any) -> Any:
+        return bf.synchronize(bf.allreduce_nonblocking(x, name="x")) + bf.allreduce(x) + bf.rank()
+
+    x = torch.full((3,), float(rank))
+    for function, expected in ((broadcast, 2.0), (started, 2.0), (named, 1.0 + rank)):
+        y = torch.compile(function, backend="eager")(x.clone())
+        assert (y == expected).all(), (function.__name__, y)
+    normed = torch.nn.parallel.DistributedDataParallel(torch.nn.BatchNorm1d(4))
+    torch.compile(normed, backend="eager")(torch.full((2, 4), float(rank))).sum().backward()
+    assert normed.module.bias.grad.tolist() == [2.0] * 4
+    bf.shutdown()
+    dist.destroy_process_group()
+
+
 @pytest.mark.parametrize("size", [2, 4])
 def test_ddp_gives_what_gloo_gives(size: int) -> None:
     run_ranks(size, ddp)
@@ -164,6 +195,10 @@ def test_ddp_gives_what_gloo_gives(size: int) -> None:
 @pytest.mark.parametrize("case", [ddp_hook, fsdp2, functional], ids=lambda c: c.__name__)
 def test_torch_runs_unchanged(case: Callable[[], None]) -> None:
     run_ranks(2, case)
+
+
+def test_compiled_functions_call_weft_outside_of_their_graphs() -> None:
+    run_ranks(2, compiled, variables={"WEFT_JOB_KEY": "a secret of the test"})
 
 
 def test_meshes_of_two_dimensions() -> None:

@@ -29,6 +29,7 @@ from weft.topology import (
     StarGraph,
     SymmetricExponentialGraph,
 )
+from weft.torch._graphs import keep_out
 from weft.torch._job import (
     barrier,
     get_skip_negotiate_stage,
@@ -221,3 +222,5 @@ __all__ = [
     "win_update_then_collect",
     "win_wait",
 ]
+
+keep_out(globals()[name] for name in __all__)

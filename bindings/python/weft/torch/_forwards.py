@@ -7,6 +7,7 @@ from typing import Any, List
 
 import torch
 
+from weft.torch._graphs import keep_out
 from weft.torch._optimizer import Distributed
 
 
@@ -61,6 +62,9 @@ class _ForwardHook:
 
     def __reduce__(self) -> Any:
         return _DeadHook, ()
+
+
+keep_out([_ForwardHook.__call__])
 
 
 class _DeadHook:

@@ -20,8 +20,11 @@ from torch._C._distributed_c10d import PrefixStore, Store
 from weft.torch import _monitor
 from weft.torch._collectives import Collectives
 from weft.torch._exchanges import Exchanges
+from weft.torch._graphs import keep_out
 from weft.torch._pairs import Pairs
 from weft.torch._rendezvous import join
+from weft.torch._starting import Starting
+from weft.torch._work import DoneWork, JointWork, WeftWork
 
 _CPU = torch.device("cpu")
 _CUDA = torch.device("cuda")
@@ -147,6 +150,10 @@ class ProcessGroupWeft(Group, dist.ProcessGroup):  # type: ignore[misc]
 
 class BackendWeft(Group, _Backend):  # type: ignore[misc]
     """Weft as one of several backends of a process group; from torch 2.14 on."""
+
+
+for _kind in (Starting, Collectives, Exchanges, Pairs, WeftWork, JointWork, DoneWork):
+    keep_out(vars(_kind).values())
 
 
 def _has_other_backends(group: Any) -> bool:
