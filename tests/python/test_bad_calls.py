@@ -28,6 +28,7 @@ def test_every_error_is_an_error_of_weft() -> None:
         weft.OperatingSystem,
     ]
     assert all(issubclass(each, weft.Error) for each in classes)
+    assert issubclass(weft.Error, RuntimeError)  # what training loops catch
     assert len({each.code for each in classes}) == len(classes)
     assert issubclass(weft.InvalidArgument, ValueError)
     assert issubclass(weft.TimedOut, TimeoutError)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Dict, Optional, Type
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """Something that Weft could not do. Every exception of Weft has this class.
+
+    It is a RuntimeError, as the errors of PyTorch and Horovod are.
 
     Attributes:
         code: the kind of error, the same in every binding: "timed_out", "peer_died", ...
@@ -65,7 +67,7 @@ class Unavailable(Error):
     code = "unavailable"
 
 
-class Closed(Error, RuntimeError):
+class Closed(Error):
     """The context was closed, or has failed before."""
 
     code = "closed"
