@@ -15,6 +15,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 import torch.distributed as dist  # noqa: E402
 from distributed_ranks import run_ranks  # noqa: E402
 
+import weft  # noqa: E402
+
 SUM = dist.ReduceOp.SUM
 SIZES = (0, 1, 7, 1024, 100_003)
 REDUCED = (
@@ -110,6 +112,38 @@ def other_types() -> None:
     conjugate = torch.complex(torch.ones(3), torch.full((3,), rank + 1.0)).conj()
     dist.group.WORLD.broadcast(conjugate, 0).wait()
     assert torch.equal(conjugate, torch.complex(torch.ones(3), torch.full((3,), -1.0)))
+    dist.destroy_process_group()
+
+
+def sparse() -> None:
+    """Sums of sparse tensors, of which one rank has no element and one has an element twice."""
+    gloo = begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for dtype in (torch.float32, torch.float64, torch.complex64):
+        for row in ((), (2, 3)):
+            def make() -> Any:
+                indices = torch.tensor([[rank, 3, 3], [0, rank, rank]])[:, : 3 * min(rank, 1)]
+                numbers = torch.full((indices.size(1), *row), rank + 1.0).to(dtype)
+                return torch.sparse_coo_tensor(
+                    indices, numbers, (4, size, *row), check_invariants=True
+                )
+
+            ours, theirs = make(), make()
+            work = dist.all_reduce(ours, async_op=True)
+            work.wait()
+            dist.all_reduce(theirs, group=gloo)
+            compare(ours.coalesce().indices(), theirs.coalesce().indices())
+            compare(ours.to_dense(), theirs.to_dense())
+    with pytest.raises(weft.InvalidArgument, match="sum only, not average"):
+        dist.all_reduce(make(), dist.ReduceOp.AVG)
+    embedding = torch.nn.parallel.DistributedDataParallel(torch.nn.Embedding(10, 3, sparse=True))
+    embedding(torch.tensor([1, 2 + rank])).sum().backward()
+    gradient = embedding.module.weight.grad.coalesce()
+    assert gradient.indices().tolist() == [[1, *range(2, 2 + size)]]
+    compare(gradient.values()[:, 0], torch.tensor([1.0] + [1 / size] * size))
+    with pytest.raises(weft.Mismatch, match="differs from this rank's") as told:
+        dist.all_reduce(torch.zeros(3 + rank, 2).to_sparse())
+    assert told.value.rank == (1 if rank == 0 else 0)
     dist.destroy_process_group()
 
 
@@ -322,7 +356,7 @@ def test_collectives_give_what_gloo_gives(case: Callable[[], None], size: int) -
     run_ranks(size, case)
 
 
-@pytest.mark.parametrize("case", [other_types, layouts, objects, coalesced],
+@pytest.mark.parametrize("case", [other_types, layouts, objects, coalesced, sparse],
                          ids=lambda c: c.__name__)
 def test_tensors_of_any_type_and_layout(case: Callable[[], None]) -> None:
     run_ranks(3, case)

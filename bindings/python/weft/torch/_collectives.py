@@ -18,8 +18,9 @@ from torch._C._distributed_c10d import (
 )
 
 from weft import _core
-from weft.torch._dtype import FLOATING, NUMBERS, computed_as, moved_as
-from weft.torch._reductions import Reduction, reduction
+from weft.torch._dtype import FLOATING, I64, NUMBERS, U8, computed_as, moved_as
+from weft.torch._reductions import SUM, Reduction, reduction
+from weft.torch._sparse import Sparse
 from weft.torch._starting import Starting
 from weft.torch._tensors import PLAIN, only_one, read_from, same_type, updated, written_to
 from weft.torch._work import DONE, JointWork
@@ -104,6 +105,8 @@ class Collectives(Starting):
 
     def _allreduce(self, tensor: torch.Tensor, options: Any) -> dist.Work:
         how = reduction(options.reduceOp)
+        if tensor.is_sparse:
+            return self._allreduce_sparse(tensor, how, options)
         number, parts = computed_as(tensor.dtype, how.name, "allreduce")
         block, finish = updated(tensor, "allreduce")
         source = scaled(block, how)
@@ -111,8 +114,27 @@ class Collectives(Starting):
             options, _ALLREDUCE, source, block, number, parts, [tensor], finish, op=how.number
         )
 
-    # A sparse tensor gets the error that its layout has everywhere.
     allreduce_sparse = allreduce
+
+    def _allreduce_sparse(self, tensor: torch.Tensor, how: Reduction, options: Any) -> dist.Work:
+        """Waits until the ranks have told each other how many elements they have."""
+        what = "allreduce of sparse tensors"
+        if how != SUM:
+            raise InvalidArgument(f"{what}: weft computes their sum only, not {how.name}")
+        computed_as(tensor.dtype, how.name, what)
+        own = Sparse(tensor, what)
+        told = torch.empty((self._size, len(own.facts)), dtype=torch.int64)
+        self._context.run_raw(
+            _ALLGATHER, own.facts.data_ptr(), len(own.facts), told.data_ptr(), told.numel(), I64,
+            keep=(own.facts, told),
+        )  # fmt: skip
+        facts = told.tolist()
+        counts = own.counts(facts)
+        gathered = own.bytes.new_empty(sum(counts))
+        return self._begin(
+            options, _ALLGATHER, own.bytes, gathered, U8, 1, [tensor],
+            own.sum_into(gathered, facts), counts=counts,
+        )  # fmt: skip
 
     def allreduce_coalesced(
         self, tensors: Sequence[torch.Tensor], opts: Any = None

@@ -49,14 +49,19 @@ class Once:
         follow(self._written)
 
 
-def check(tensor: torch.Tensor, what: str) -> None:
-    """Raises TypeError unless `tensor` is a tensor with strides in memory of a CPU or of CUDA."""
+def check_device(tensor: torch.Tensor, what: str) -> None:
+    """Raises TypeError unless `tensor` is a tensor on a CPU or on CUDA."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{what}: expected a tensor, not {type(tensor).__name__}")
     if not is_known(tensor):
         raise TypeError(
             f"{what}: the tensor is on {tensor.device}; weft takes tensors on the CPU and on CUDA"
         )
+
+
+def check(tensor: torch.Tensor, what: str) -> None:
+    """Raises TypeError unless `tensor` is a tensor with strides in memory of a CPU or of CUDA."""
+    check_device(tensor, what)
     if tensor.layout is not torch.strided:
         raise TypeError(f"{what}: the tensor's layout is {tensor.layout}; weft takes dense ones")
 
