@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace weft {
@@ -11,9 +12,16 @@ namespace {
 // After its deadline a wait lasts at most this much longer, until the rendezvous has said which
 // ranks are missing.
 constexpr std::int64_t kLastWordsMs = 1000;
+// How long a request waits for a rendezvous that has not answered the one before it at all. Otherwise
+// a call that needs several values would wait a deadline for each.
+constexpr std::int64_t kSilentMs = 100;
 
 std::chrono::steady_clock::time_point steady(Deadline deadline) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline.ns()));
+}
+
+Deadline earlier(Deadline deadline, std::int64_t ms) {
+  return Deadline::at_ns(std::min(deadline.ns(), Deadline::after_ms(ms).ns()));
 }
 
 }  // namespace
@@ -54,8 +62,8 @@ Status StoreClient::goodbye(Deadline deadline) {
     const std::lock_guard lock(mutex_);
     left_ = true;
   }
-  const Status status =
-      ask({BoardRequest::Kind::leave, 0, kNoRank, {}, failure()}, deadline).status;
+  const Deadline own = earlier(deadline, put_deadline_ms_);
+  const Status status = ask({BoardRequest::Kind::leave, 0, kNoRank, {}, failure()}, own).status;
   const std::lock_guard lock(mutex_);
   broken_ = Status(Code::closed, "this rank has left the job", rank_);
   for (auto& [id, reply] : open_) {
@@ -66,23 +74,28 @@ Status StoreClient::goodbye(Deadline deadline) {
 }
 
 Reply StoreClient::ask(BoardRequest request, Deadline deadline) {
+  const bool has_last_words = request.kind != BoardRequest::Kind::leave;
+  bool is_silent = false;
   {
     const std::lock_guard lock(mutex_);
     if (!broken_.ok()) return {0, broken_, {}};
     request.id = ++last_id_;
     open_.emplace(request.id, std::nullopt);
+    is_silent = is_silent_;
   }
+  if (is_silent) deadline = earlier(deadline, kSilentMs);
   // If the request cannot be sent, break_off() answers it with the reason, and await() returns
   // that.
   if (const Status sent = send(request, deadline); !sent.ok()) break_off(sent);
   if (auto reply = await(request.id, deadline)) return *std::move(reply);
-  const Deadline last_words = Deadline::after_ms(kLastWordsMs);
+  const Deadline last_words = Deadline::after_ms(has_last_words && !is_silent ? kLastWordsMs : 0);
   const Status sent = send({BoardRequest::Kind::give_up, request.id, kNoRank, {}, {}}, last_words);
   std::optional<Reply> reply;
   if (sent.ok()) reply = await(request.id, last_words);
   const std::lock_guard lock(mutex_);
   open_.erase(request.id);
   if (reply) return *std::move(reply);
+  is_silent_ = true;
   return {request.id, Status(Code::timed_out, "the rendezvous does not answer"), {}};
 }
 
@@ -98,6 +111,7 @@ std::optional<Reply> StoreClient::await(RequestId id, Deadline deadline) {
 
 void StoreClient::deliver(const Reply& reply) {
   const std::lock_guard lock(mutex_);
+  is_silent_ = false;
   const auto slot = open_.find(reply.id);
   if (slot == open_.end() || slot->second) return;  // no longer waited for, or never requested
   slot->second = reply;

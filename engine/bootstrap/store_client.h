@@ -55,6 +55,7 @@ class StoreClient : public Store {
   std::map<RequestId, std::optional<Reply>> open_;  // requests, with the reply once it has come
   Status broken_;
   bool left_ = false;
+  bool is_silent_ = false;  // the rendezvous did not answer, and nothing has come since
 };
 
 }  // namespace weft

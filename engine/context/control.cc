@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace weft {
 namespace {
@@ -48,9 +49,10 @@ Status Control::listen() {
   for (int answered = 0; answered < kMostAnswers; ++answered) {
     Result<Endpoint*> asked = lane_.interface().attention();
     if (!asked.ok()) {
-      log(LogLevel::warning, asked.status().to_string());
+      if (!std::exchange(is_deaf_, true)) log(LogLevel::warning, asked.status().to_string());
       return {};
     }
+    is_deaf_ = false;
     if (*asked == nullptr) return {};
     Result<Contact*> known = peers_.connected((*asked)->peer());
     if (known.ok()) WEFT_RETURN_IF_ERROR(listen_to(**known));

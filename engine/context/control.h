@@ -48,6 +48,7 @@ class Control {
   Lane& lane_;
   Peers& peers_;
   std::vector<Execution::Missing> missing_;  // scratch
+  bool is_deaf_ = false;  // a rank that asked for attention could not be reached; said once
 };
 
 }  // namespace weft

@@ -110,8 +110,9 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   options.machine = machine.identity;
   if (extra == Extra::mail) options.channels = mail_channel(config) + 1;
   const AddressBook addresses(roster, number, config.deadline_ms);
-  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware,
-                                   [addresses](Rank rank) { return addresses.address_of(rank); }));
+  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware, [addresses](Rank rank) {
+                return addresses.address_of_joined(rank);
+              }));
   if (!ways.memory_place.ok())
     ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
   const std::size_t lanes =
@@ -149,8 +150,9 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
   options.context = number_;
   options.machine = this_machine(config.host).identity;
   const AddressBook addresses(roster_, number_, config.deadline_ms, number);
-  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware_,
-                                   [addresses](Rank rank) { return addresses.address_of(rank); }));
+  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware_, [addresses](Rank rank) {
+                return addresses.address_of_joined(rank);
+              }));
   LaneOptions lane = lane_options(config, number_, lane_.voice(), ways);
   lane.execution.spare = gpu_spare_;
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];

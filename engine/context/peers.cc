@@ -27,16 +27,33 @@ Result<std::string> AddressBook::address_of(Rank rank) const {
   return roster_.get_from(rank, key_of(rank), Deadline::after_ms(deadline_ms_));
 }
 
+Result<std::string> AddressBook::address_of_joined(Rank rank) const {
+  return roster_.get_from(rank, key_of(rank), Deadline::after_ms(0));
+}
+
 Result<Contact*> Peers::find(Rank rank) {
-  WEFT_ASSIGN(Contact * known, connected(rank));
-  if (!known->are_rails_chosen) WEFT_RETURN_IF_ERROR(rails_.choose_to(*known));
-  if (!known->are_rails_chosen) return known;
-  return recent_[static_cast<std::size_t>(rank) % recent_.size()] = known;
+  Contact* found = known(rank);
+  if (found == nullptr) {
+    WEFT_ASSIGN(const std::string address, addresses_.address_of(rank));
+    WEFT_ASSIGN(found, connect(rank, address));
+  }
+  if (!found->are_rails_chosen) WEFT_RETURN_IF_ERROR(rails_.choose_to(*found));
+  if (!found->are_rails_chosen) return found;
+  return recent_[static_cast<std::size_t>(rank) % recent_.size()] = found;
+}
+
+Contact* Peers::known(Rank rank) const {
+  const auto found = contacts_.find(rank);
+  return found == contacts_.end() ? nullptr : found->second.get();
 }
 
 Result<Contact*> Peers::connected(Rank rank) {
-  if (const auto known = contacts_.find(rank); known != contacts_.end()) return known->second.get();
-  WEFT_ASSIGN(const std::string address, addresses_.address_of(rank));
+  if (Contact* const found = known(rank)) return found;
+  WEFT_ASSIGN(const std::string address, addresses_.address_of_joined(rank));
+  return connect(rank, address);
+}
+
+Result<Contact*> Peers::connect(Rank rank, const std::string& address) {
   WEFT_ASSIGN(Endpoint * endpoint, interface_.connect(rank, address));
   if (endpoint->shares_memory() && config_.foreign == ForeignPath::cma)
     WEFT_RETURN_IF_ERROR(endpoint->process_access());

@@ -32,6 +32,9 @@ class AddressBook {
   [[nodiscard]] Status tell(std::string address) const;
   // Gets the address of a rank. Waits until that rank has joined, at most until the deadline.
   [[nodiscard]] Result<std::string> address_of(Rank rank) const;
+  // The same of a rank that has been heard of, and so has put its address. Waits for the answer of the
+  // rendezvous alone, so that a rank that is stopped with it holds nobody up.
+  [[nodiscard]] Result<std::string> address_of_joined(Rank rank) const;
 
  private:
   [[nodiscard]] std::string key_of(Rank rank) const;
@@ -71,7 +74,8 @@ class Peers {
   }
   // The contacts of these ranks, added to `into`.
   [[nodiscard]] Status contacts(std::span<const Rank> ranks, std::vector<Contact*>& into);
-  // The contact of a rank for control notices: connected, but perhaps without rails chosen.
+  // The contact of a rank that has sent a control notice: connected, but perhaps without rails
+  // chosen.
   [[nodiscard]] Result<Contact*> connected(Rank rank);
 
   // Chooses the rails to peers that were connected before the machines of all ranks were known.
@@ -90,6 +94,8 @@ class Peers {
 
  private:
   [[nodiscard]] Result<Contact*> find(Rank rank);
+  [[nodiscard]] Contact* known(Rank rank) const;
+  [[nodiscard]] Result<Contact*> connect(Rank rank, const std::string& address);
   [[nodiscard]] Status watch(const Contact& contact, std::string_view address);
 
   const Config& config_;

@@ -1,4 +1,5 @@
-// What only the in-process store has: how it is made.
+// What only the in-process store has: how it is made. And a store whose rendezvous is mute.
+#include "engine/bootstrap/store_client.h"
 #include "tests/bootstrap/stores.h"
 
 namespace weft::testing {
@@ -21,6 +22,34 @@ TEST(OpenStore, AsksTheConfigurationFirst) {
   Config config;
   config.size = 2;
   EXPECT_EQ(open_store(config).status().code(), Code::invalid_argument);
+}
+
+// Its rendezvous takes every request and answers none, as one whose process is stopped.
+class MuteStore final : public StoreClient {
+ public:
+  explicit MuteStore(std::int64_t put_deadline_ms) : StoreClient(1, 2, put_deadline_ms, Fd()) {}
+
+ private:
+  Status send(const BoardRequest&, Deadline) override { return {}; }
+};
+constexpr std::int64_t kHourMs = 3'600'000;
+
+TEST(MuteStore, HoldsOneRequestUpUntilItsDeadlineAndNoneAfterIt) {
+  MuteStore store(kHourMs);
+  EXPECT_EQ(store.get_from(0, "first", Deadline::after_ms(1)).status().code(), Code::timed_out);
+  const Deadline late = Deadline::after_ms(kHourMs);
+  EXPECT_EQ(store.get_from(0, "next", late).status().code(), Code::timed_out);
+  EXPECT_EQ(store.put("key", "value").code(), Code::timed_out);
+  EXPECT_EQ(store.fence(late).code(), Code::timed_out);
+  EXPECT_EQ(store.goodbye(late).code(), Code::timed_out);
+  EXPECT_FALSE(late.passed());
+}
+
+TEST(MuteStore, IsNotWaitedForLongerThanADeadlineWhenARankLeaves) {
+  MuteStore store(1);
+  const Deadline late = Deadline::after_ms(kHourMs);
+  EXPECT_EQ(store.goodbye(late).code(), Code::timed_out);
+  EXPECT_FALSE(late.passed());
 }
 
 }  // namespace

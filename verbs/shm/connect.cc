@@ -145,8 +145,10 @@ Result<Endpoint*> ShmInterface::attention() {
     if (!peer) return nullptr;
     const auto known = endpoints_.find(*peer);
     if (known == endpoints_.end()) {
-      WEFT_ASSIGN(const std::string address, resolver_(*peer));
-      return connect(*peer, address);
+      const Result<std::string> address = resolver_(*peer);
+      if (address.ok()) return connect(*peer, *address);
+      ask_attention(*hall_, static_cast<std::uint32_t>(*peer));  // in a later turn
+      return address.status();
     }
     if (known->second->front(kControlChannel).header != nullptr) return known->second.get();
   }
