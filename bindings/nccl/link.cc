@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "engine/lane/lane.h"
 
@@ -16,6 +17,9 @@ namespace {
 constexpr std::int64_t kLookNs = 10'000'000;
 // So many turns more, if something waits to be sent.
 constexpr int kMostTurns = 4;
+// A link that NCCL has not called for so long is looked after by Turns. A turn in between would only
+// take the events that NCCL's next call wants.
+constexpr std::int64_t kUnusedNs = 2'000'000;
 // The longest wait at the end of a link.
 constexpr std::int64_t kFlushNs = 1'000'000'000;
 
@@ -56,8 +60,28 @@ Status Link::connect(const std::string& peer_address, int device, int peer_devic
   return {};
 }
 
-// What a turn takes in may need an answer, which another turn sends. NCCL may call again late: a
-// receiver that has its message has no reason to.
+std::unique_lock<std::mutex> Link::enter() {
+  std::unique_lock lock(mutex_);
+  entered_ns_ = now_ns();
+  if (std::exchange(is_armed_, false)) interface_->disarm();
+  return lock;
+}
+
+// What came before arm() is announced by no event, so another turn follows it.
+Link::Rest Link::rest() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return Rest::none;
+  if (std::exchange(is_armed_, false)) interface_->disarm();
+  if (!failure_.ok() || !peer_->failure().ok()) return Rest::for_good;
+  if (now_ns() - entered_ns_ < kUnusedNs) return Rest::none;
+  progress();
+  is_armed_ = true;
+  const bool is_safe = interface_->arm();
+  progress();
+  return is_safe && interface_->flushed() ? Rest::until_event : Rest::none;
+}
+
+// What a turn takes in may need an answer, which another turn sends.
 void Link::progress() {
   interface_->progress();
   for (int turn = 0; turn < kMostTurns && !interface_->flushed(); ++turn) interface_->progress();
@@ -71,8 +95,13 @@ void Link::progress() {
 
 Status Link::check() {
   if (!failure_.ok()) return failure_;
-  if (!peer_->failure().ok()) {
-    fail(peer_->failure());
+  const auto left = [this] {
+    return Status(
+        Code::peer_left,
+        fmt::format("the {} has closed its end, or its process has ended", what_is(1 - self_)));
+  };
+  if (const Status& path = peer_->failure(); !path.ok()) {
+    fail(path.code() == Code::peer_left ? left() : path);
     return failure_;
   }
   const std::int64_t now = now_ns();
@@ -81,8 +110,7 @@ Status Link::check() {
   std::byte nothing;
   const ssize_t got = ::recv(socket_.get(), &nothing, 1, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return {};
-  fail(Status(Code::peer_left, fmt::format("the {} has closed its end, or its process has ended",
-                                           what_is(1 - self_))));
+  fail(left());
   return failure_;
 }
 

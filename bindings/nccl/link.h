@@ -1,11 +1,13 @@
 // link: one end of a connection: an interface of all rails, and the endpoint at the other end. It
 // carries messages in one direction, from rank 0 to rank 1, and notices in the other.
 //
-// Threads: one at a time, as NCCL calls a connection.
+// Threads: one at a time, as NCCL calls a connection. From the moment at which Turns watches the link,
+// whoever uses it holds what enter() returns.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "bindings/nccl/network.h"
@@ -46,6 +48,17 @@ class Link {
   // The same from now on, and nothing more goes there.
   void fail(const Status& why);
 
+  // For a call of NCCL's: the link is the caller's as long as it holds the lock.
+  [[nodiscard]] std::unique_lock<std::mutex> enter();
+  // For Turns: a turn, unless a call of NCCL's is at the link.
+  enum class Rest : std::uint8_t {
+    none,         // it is in use, or something waits to be sent
+    until_event,  // wake_descriptor() becomes readable when another turn is due
+    for_good,     // it has failed
+  };
+  [[nodiscard]] Rest rest();
+  [[nodiscard]] Result<int> wake_descriptor() { return interface_->descriptor(); }
+
  private:
   Link(Rank self, std::int64_t patience_ns) : self_(self), patience_ns_(patience_ns) {}
 
@@ -57,6 +70,9 @@ class Link {
   Fd socket_;
   std::int64_t looked_ns_ = 0;  // when the socket was looked at last
   Status failure_;
+  std::mutex mutex_;
+  std::int64_t entered_ns_ = 0;  // NCCL's last call
+  bool is_armed_ = false;        // the interface announces events by its descriptor
 };
 
 }  // namespace weft::nccl

@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/net/net.h"
 
@@ -14,6 +16,10 @@ namespace {
 
 constexpr std::size_t kMostBytes = 64 << 10;  // of a word; 32 rails take a tenth
 constexpr int kBacklog = 64;
+// How long a caller has from its call until it has shown the cookie, and how many may be at it. A
+// caller says all that it has to say right after it has connected.
+constexpr std::int64_t kGuestMs = 5'000;
+constexpr std::size_t kMostGuests = 64;
 // For a host on a network of our own, whose listener is there.
 constexpr std::int64_t kConnectMs = 5'000;
 
@@ -70,64 +76,104 @@ Status exchange(const Fd& socket, std::string& to_say, std::string& heard) {
 Result<std::unique_ptr<Listener>> Listener::open(const Network& network, int device,
                                                  Handle& handle) {
   std::unique_ptr<Listener> listener(new Listener(network, device));
-  Result<Fd> socket = net::listen_on({"::", 0}, kBacklog);
-  if (!socket.ok()) socket = net::listen_on({"0.0.0.0", 0}, kBacklog);
-  WEFT_RETURN_IF_ERROR(socket.status());
-  listener->socket_ = *std::move(socket);
-  if (::getrandom(&listener->cookie_, sizeof listener->cookie_, 0) != sizeof listener->cookie_)
-    return Status(Code::system, "the kernel gives no random number");
   handle = {};
-  handle.cookie = listener->cookie_;
-  WEFT_ASSIGN(handle.port, net::port_of(listener->socket_));
-  for (const std::string& address : network.addresses()) {
+  Status why = Status(Code::unavailable, "this machine has no IP address for it");
+  for (const std::string& address : network.addresses(device)) {
     auto& place = handle.addresses[handle.count];
     if (address.size() >= place.size()) continue;
+    Result<Fd> socket = net::listen_on({address, 0}, kBacklog);
+    if (!socket.ok()) {
+      why = socket.status();
+      continue;
+    }
+    WEFT_ASSIGN(handle.ports[handle.count], net::port_of(*socket));
     address.copy(place.data(), address.size());
+    listener->sockets_.push_back(*std::move(socket));
     if (++handle.count == Handle::kMostAddresses) break;
   }
+  if (handle.count == 0) return why;
+  if (::getrandom(&listener->cookie_, sizeof listener->cookie_, 0) != sizeof listener->cookie_)
+    return Status(Code::system, "the kernel gives no random number");
+  handle.cookie = listener->cookie_;
   return listener;
 }
 
 Result<std::unique_ptr<Receiver>> Listener::accept() {
-  if (!caller_.valid()) {
-    WEFT_ASSIGN(caller_, net::accept_one(socket_));
-    if (!caller_.valid()) return std::unique_ptr<Receiver>();
-  }
-  Status status = exchange(caller_, to_say_, heard_);
-  if (status.ok() && receiver_ == nullptr) status = answer();
-  if (status.ok()) status = exchange(caller_, to_say_, heard_);
-  if (!status.ok()) {
-    // Whoever it was: the caller that NCCL has sent may come yet.
-    const bool was_known = receiver_ != nullptr;
-    caller_.reset();
-    heard_.clear();
-    to_say_.clear();
-    receiver_.reset();
+  WEFT_RETURN_IF_ERROR(take_guests());
+  const std::int64_t now = now_ns();
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    const Status status = hear(*guest);
+    if (status.ok() && guest->receiver != nullptr && guest->to_say.empty()) {
+      std::unique_ptr<Receiver> made = std::move(guest->receiver);
+      made->link().keep(std::move(guest->socket));
+      guests_.erase(guest);
+      return made;
+    }
+    if (status.ok() && (guest->is_known || now < guest->patience_ends_ns)) {
+      ++guest;
+      continue;
+    }
+    const bool was_known = guest->is_known;
+    guest = guests_.erase(guest);
     if (was_known) return status;
-    log(LogLevel::warning, fmt::format("a call was refused: {}", status.text()));
-    return std::unique_ptr<Receiver>();
+    // The caller that NCCL has sent may come yet.
+    warn_once(status.ok() ? Status(Code::timed_out, "it did not say who it is") : status);
   }
-  if (receiver_ == nullptr || !to_say_.empty()) return std::unique_ptr<Receiver>();
-  receiver_->link().keep(std::move(caller_));
-  return std::move(receiver_);
+  return std::unique_ptr<Receiver>();
 }
 
-Status Listener::answer() {
+// A new guest is heard before an older one has to go for it: what NCCL's caller says is mostly there.
+Status Listener::take_guests() {
+  for (const Fd& socket : sockets_) {
+    for (std::size_t taken = 0; taken < kMostGuests; ++taken) {
+      WEFT_ASSIGN(Fd caller, net::accept_one(socket));
+      if (!caller.valid()) break;
+      Guest& guest =
+          guests_.emplace_back(Guest{std::move(caller), now_ns() + kGuestMs * 1'000'000});
+      const Status status = hear(guest);
+      const auto stranger = std::ranges::find(guests_, false, &Guest::is_known);
+      if (!status.ok() && !guest.is_known) {
+        guests_.pop_back();
+        warn_once(status);
+      } else if (guests_.size() > kMostGuests && stranger != guests_.end()) {
+        guests_.erase(stranger);
+      }
+    }
+  }
+  return {};
+}
+
+Status Listener::hear(Guest& guest) {
+  WEFT_RETURN_IF_ERROR(exchange(guest.socket, guest.to_say, guest.heard));
+  if (guest.receiver != nullptr) return {};
+  WEFT_RETURN_IF_ERROR(answer(guest));
+  return exchange(guest.socket, guest.to_say, guest.heard);
+}
+
+// Strangers may come as often as they like; a log has an end.
+void Listener::warn_once(const Status& why) {
+  if (std::exchange(has_warned_, true)) return;
+  log(LogLevel::warning, fmt::format("a call was refused: {}", why.text()));
+}
+
+Status Listener::answer(Guest& guest) {
   Hello hello;
   WEFT_ASSIGN(const bool is_whole,
-              whole(heard_, hello, [](const Hello& word) { return word.address_bytes; }));
+              whole(guest.heard, hello, [](const Hello& word) { return word.address_bytes; }));
+  if (guest.heard.size() >= sizeof hello && hello.cookie != cookie_)
+    return Status(Code::no_permission, "it does not know the cookie");
   if (!is_whole) return {};
-  if (hello.cookie != cookie_) return Status(Code::no_permission, "it does not know the cookie");
+  guest.is_known = true;
   WEFT_ASSIGN(std::unique_ptr<Link> link, Link::open(network_, kReceiver, job_of(cookie_)));
   WEFT_RETURN_IF_ERROR(
-      link->connect(heard_.substr(sizeof hello, hello.address_bytes), device_, hello.device));
-  WEFT_ASSIGN(receiver_, Receiver::make(std::move(link)));
+      link->connect(guest.heard.substr(sizeof hello, hello.address_bytes), device_, hello.device));
+  WEFT_ASSIGN(guest.receiver, Receiver::make(std::move(link)));
   Welcome welcome;
   welcome.device = device_;
-  const std::string address = receiver_->link().address();
+  const std::string address = guest.receiver->link().address();
   welcome.address_bytes = static_cast<std::uint32_t>(address.size());
-  welcome.key_bytes = static_cast<std::uint32_t>(receiver_->board_key().size());
-  to_say_ = bytes_of(welcome) + address + receiver_->board_key();
+  welcome.key_bytes = static_cast<std::uint32_t>(guest.receiver->board_key().size());
+  guest.to_say = bytes_of(welcome) + address + guest.receiver->board_key();
   return {};
 }
 
@@ -136,11 +182,13 @@ Result<std::unique_ptr<Caller>> Caller::open(const Network& network, int device,
   if (handle.magic != Handle::kMagic || handle.count > Handle::kMostAddresses)
     return Status(Code::mismatch, "the handle is not of a Weft plugin of this version");
   std::unique_ptr<Caller> caller(new Caller(device));
+  // Before the call: a listener waits only so long for what a caller has to say.
+  WEFT_ASSIGN(caller->link_, Link::open(network, kSender, job_of(handle.cookie)));
   std::vector<std::string> reasons;
   for (std::size_t k = 0; k < handle.count && !caller->socket_.valid(); ++k) {
     const std::string host(handle.addresses[k].data(),
                            ::strnlen(handle.addresses[k].data(), handle.addresses[k].size()));
-    Result<Fd> socket = net::connect_once({host, handle.port}, Deadline::after_ms(kConnectMs));
+    Result<Fd> socket = net::connect_once({host, handle.ports[k]}, Deadline::after_ms(kConnectMs));
     if (socket.ok())
       caller->socket_ = *std::move(socket);
     else
@@ -150,7 +198,6 @@ Result<std::unique_ptr<Caller>> Caller::open(const Network& network, int device,
     return Status(Code::unavailable,
                   fmt::format("the receiver cannot be called: {}", fmt::join(reasons, "; ")));
   }
-  WEFT_ASSIGN(caller->link_, Link::open(network, kSender, job_of(handle.cookie)));
   Hello hello;
   hello.cookie = handle.cookie;
   hello.device = device;

@@ -5,12 +5,16 @@
 //   caller     ──  Hello {cookie, device}, address           ──►  listener
 //   caller     ◄──  Welcome {device}, address, board's key    ──  listener
 //
-// Nothing here waits for the other end: NCCL calls again.
+// Nothing here waits for the other end: NCCL calls again. Whoever reaches the port may call, but only
+// who knows the cookie is answered. Callers are heard side by side, each for a bounded time and with a
+// bounded number of bytes, so that one that says nothing does not keep the others out.
 #pragma once
 
 #include <array>
+#include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bindings/nccl/abi.h"
 #include "bindings/nccl/network.h"
@@ -23,14 +27,14 @@ class Caller;
 
 // What NCCL carries from a listener to its caller. It keeps the bytes between two calls of connect.
 struct Handle {
-  static constexpr std::uint64_t kMagic = 0x3154454E54464557;  // "WEFTNET1"
+  static constexpr std::uint64_t kMagic = 0x3254454E54464557;  // "WEFTNET2"
   static constexpr std::size_t kMostAddresses = 2;
 
   std::uint64_t magic = kMagic;
   std::uint64_t cookie = 0;  // a secret of the two
   Caller* caller = nullptr;  // of the process that connects
-  std::uint16_t port = 0;
   std::uint16_t count = 0;
+  std::array<std::uint16_t, kMostAddresses> ports{};
   std::array<std::array<char, 46>, kMostAddresses> addresses{};  // as text, best first
 };
 static_assert(sizeof(Handle) <= abi::kHandleBytes);
@@ -43,16 +47,27 @@ class Listener {
   [[nodiscard]] Result<std::unique_ptr<Receiver>> accept();
 
  private:
+  // A caller that is heard.
+  struct Guest {
+    Fd socket;
+    std::int64_t patience_ends_ns = 0;
+    std::string heard = {}, to_say = {};
+    bool is_known = false;  // it has shown the cookie
+    std::unique_ptr<Receiver> receiver = {};
+  };
+
   Listener(const Network& network, int device) : network_(network), device_(device) {}
-  Status answer();
+  Status take_guests();
+  Status hear(Guest& guest);
+  Status answer(Guest& guest);
+  void warn_once(const Status& why);
 
   const Network& network_;
   const int device_;
   std::uint64_t cookie_ = 0;
-  Fd socket_;
-  Fd caller_;
-  std::string heard_, to_say_;
-  std::unique_ptr<Receiver> receiver_;  // once the caller has said who it is
+  std::vector<Fd> sockets_;  // one for each address of the handle
+  std::list<Guest> guests_;  // oldest first
+  bool has_warned_ = false;
 };
 
 class Caller {

@@ -36,6 +36,12 @@ std::uint64_t guid_of(std::string text, std::string_view name) {
   return is_number && number != 0 ? number : fnv1a64(name);
 }
 
+// Without its prefix. Empty: the interface is down, or has none.
+std::string address_of(const NetworkInterface& interface) {
+  if (interface.state == "down") return {};
+  return interface.ip.substr(0, interface.ip.find('/'));
+}
+
 Device device_of(const NetworkRail& rail, std::span<const RdmaPort> ports,
                  std::span<const NetworkInterface> interfaces) {
   Device device;
@@ -49,6 +55,9 @@ Device device_of(const NetworkRail& rail, std::span<const RdmaPort> ports,
     device.guid = guid_of(port.node_guid, port.device);
     device.port = port.port;
     device.mbit_per_s = port.mbit_per_s;
+    for (const NetworkInterface& each : interfaces) {
+      if (each.name == port.netdev) device.address = address_of(each);
+    }
     return device;
   }
   device.guid = fnv1a64(rail.name);
@@ -56,6 +65,7 @@ Device device_of(const NetworkRail& rail, std::span<const RdmaPort> ports,
     if (each.name != rail.name) continue;
     device.pci_path = pci_path(each.pci);
     device.mbit_per_s = each.mbit_per_s;
+    device.address = address_of(each);
   }
   return device;
 }
@@ -105,11 +115,22 @@ Status Network::find_devices() {
   };
   std::ranges::stable_sort(interfaces, {}, rank_of);
   for (const NetworkInterface& each : interfaces) {
-    if (!each.ip.empty() && each.state != "down")
-      addresses_.push_back(each.ip.substr(0, each.ip.find('/')));
+    if (std::string address = address_of(each); !address.empty())
+      other_addresses_.push_back(std::move(address));
   }
-  if (!addresses_.empty()) return {};
+  if (!addresses(0).empty()) return {};
   return Status(Code::unavailable, "no network interface of this machine has an IP address");
+}
+
+std::vector<std::string> Network::addresses(int device) const {
+  std::vector<std::string> found;
+  const std::size_t count = devices_.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::string& address = devices_[(static_cast<std::size_t>(device) + k) % count].address;
+    if (!address.empty() && std::ranges::find(found, address) == found.end())
+      found.push_back(address);
+  }
+  return found.empty() ? other_addresses_ : found;
 }
 
 // A message may take any rail, so all have to reach it.

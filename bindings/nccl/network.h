@@ -19,6 +19,7 @@ struct Device {
   std::string name;      // "mlx5_0", "eth0"
   std::string kind;      // "ib", "ucx"
   std::string pci_path;  // below /sys/devices; empty: not on PCI
+  std::string address;   // IP address of its network interface; empty: it has none
   std::uint64_t guid = 0;
   int port = 1;
   int mbit_per_s = 0;
@@ -31,8 +32,9 @@ class Network {
   [[nodiscard]] static Result<std::unique_ptr<Network>> open();
 
   [[nodiscard]] std::span<const Device> devices() const { return devices_; }
-  // IP addresses of this machine, best first: of its cards, of its other interfaces.
-  [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
+  // The IP addresses at which the device can be called, best first: its own, those of the others. If no
+  // device has one, as on InfiniBand, those of the machine's other interfaces.
+  [[nodiscard]] std::vector<std::string> addresses(int device) const;
   // Why no memory of GPUs is reached; ok: it is.
   [[nodiscard]] const Status& gpu_status() const { return gpu_status_; }
   [[nodiscard]] std::int64_t patience_ns() const { return config_.deadline_ms * 1'000'000; }
@@ -48,7 +50,7 @@ class Network {
 
   Config config_;
   std::vector<Device> devices_;
-  std::vector<std::string> addresses_;
+  std::vector<std::string> other_addresses_;  // of interfaces that are no devices, cards first
   Status gpu_status_;
 };
 

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "bindings/nccl/meeting.h"
+#include "bindings/nccl/turns.h"
 
 namespace weft::nccl {
 namespace {
@@ -17,7 +18,39 @@ namespace {
 constexpr int kNoDmaBuf = -1;
 
 // What NCCL holds a pointer to.
-using Connection = std::variant<std::unique_ptr<Sender>, std::unique_ptr<Receiver>>;
+class Connection {
+ public:
+  template <typename End>
+  static Status make(std::unique_ptr<End> end, void*& connection) {
+    std::unique_ptr<Connection> made(new Connection(std::move(end)));
+    WEFT_RETURN_IF_ERROR(Turns::get().watch(made->link()));
+    connection = made.release();
+    return {};
+  }
+  ~Connection() { Turns::get().forget(link()); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] Link& link() {
+    return std::visit([](auto& end) -> Link& { return end->link(); }, end_);
+  }
+  // Null: it is the other end.
+  template <typename End>
+  [[nodiscard]] End* as() {
+    const auto* const end = std::get_if<std::unique_ptr<End>>(&end_);
+    return end == nullptr ? nullptr : end->get();
+  }
+  template <typename Body>
+  auto visit(Body body) {
+    return std::visit([&](auto& end) { return body(*end); }, end_);
+  }
+
+ private:
+  template <typename End>
+  explicit Connection(std::unique_ptr<End> end) : end_(std::move(end)) {}
+
+  std::variant<std::unique_ptr<Sender>, std::unique_ptr<Receiver>> end_;
+};
 
 struct Plugin {
   std::mutex mutex;
@@ -58,9 +91,11 @@ abi::Result answer(std::string_view what, const Status& status) {
   return code_of(status);
 }
 
-// No exception leaves the plugin.
+// No exception leaves the plugin. A forked child has none of the plugin's threads and shares its
+// connections.
 template <typename Body>
 abi::Result guarded(std::string_view what, Body body) {
+  if (is_forked_child()) return answer(what, forked_child_error(what));
   try {
     return answer(what, body());
   } catch (const std::exception& error) {
@@ -103,6 +138,7 @@ abi::Result init(abi::Logger logger) {
       tell(warns ? abi::log_warning : abi::log_info, fmt::format("Weft: {}", record.text));
     });
     WEFT_ASSIGN(plugin().network, Network::open());
+    mark_process();
     for (const Device& device : plugin().network->devices()) {
       tell(abi::log_info,
            fmt::format("Weft: {} over {}, {} Mbit/s", device.name, device.kind, device.mbit_per_s));
@@ -153,8 +189,8 @@ abi::Result connect(int device, void* handle, void** connection) {
     const bool goes_on = made.ok() && *made == nullptr;
     known.caller = goes_on ? caller.release() : nullptr;
     std::memcpy(handle, &known, sizeof known);
-    if (made.ok() && *made != nullptr) *connection = new Connection(*std::move(made));
-    return made.status();
+    WEFT_RETURN_IF_ERROR(made.status());
+    return *made == nullptr ? Status() : Connection::make(*std::move(made), *connection);
   });
 }
 
@@ -162,8 +198,7 @@ abi::Result accept(void* listener, void** connection) {
   return guarded("accept", [&]() -> Status {
     *connection = nullptr;
     WEFT_ASSIGN(std::unique_ptr<Receiver> made, static_cast<Listener*>(listener)->accept());
-    if (made != nullptr) *connection = new Connection(std::move(made));
-    return {};
+    return made == nullptr ? Status() : Connection::make(std::move(made), *connection);
   });
 }
 
@@ -180,19 +215,20 @@ abi::Result register_dma_buf(void* connection, void* data, std::size_t bytes, in
     if (type == abi::kCudaPointers) {
       WEFT_ASSIGN(memory, lend(memory.memory, descriptor, offset));
     }
-    return std::visit(
-        [&](auto& end) -> Status {
-          WEFT_ASSIGN(*registration, end->add(std::move(memory)));
-          return {};
-        },
-        *static_cast<Connection*>(connection));
+    auto& known = *static_cast<Connection*>(connection);
+    const auto entered = known.link().enter();
+    return known.visit([&](auto& end) -> Status {
+      WEFT_ASSIGN(*registration, end.add(std::move(memory)));
+      return {};
+    });
   });
 }
 
 abi::Result deregister(void* connection, void* registration) {
   return guarded("deregMr", [&]() -> Status {
-    std::visit([&](auto& end) { end->remove(static_cast<Registration*>(registration)); },
-               *static_cast<Connection*>(connection));
+    auto& known = *static_cast<Connection*>(connection);
+    const auto entered = known.link().enter();
+    known.visit([&](auto& end) { end.remove(static_cast<Registration*>(registration)); });
     return {};
   });
 }
@@ -200,9 +236,10 @@ abi::Result deregister(void* connection, void* registration) {
 abi::Result send(void* connection, void* data, std::size_t bytes, int tag, void** request) {
   return guarded("isend", [&]() -> Status {
     *request = nullptr;
-    auto* const sender = std::get_if<std::unique_ptr<Sender>>(static_cast<Connection*>(connection));
+    auto* const sender = static_cast<Connection*>(connection)->as<Sender>();
     if (sender == nullptr) return Status(Code::invalid_argument, "this connection receives");
-    WEFT_ASSIGN(*request, (*sender)->send(data, bytes, tag));
+    const auto entered = sender->link().enter();
+    WEFT_ASSIGN(*request, sender->send(data, bytes, tag));
     return {};
   });
 }
@@ -211,15 +248,15 @@ abi::Result receive(void* connection, int count, void** data, const std::size_t*
                     const int* tags, void** registrations, void** request) {
   return guarded("irecv", [&]() -> Status {
     *request = nullptr;
-    auto* const receiver =
-        std::get_if<std::unique_ptr<Receiver>>(static_cast<Connection*>(connection));
+    auto* const receiver = static_cast<Connection*>(connection)->as<Receiver>();
     if (receiver == nullptr) return Status(Code::invalid_argument, "this connection sends");
     std::vector<Into> parts;
     for (int k = 0; k < count; ++k) {
       parts.push_back(
           {data[k], bytes[k], tags[k], static_cast<const Registration*>(registrations[k])});
     }
-    WEFT_ASSIGN(*request, (*receiver)->receive(parts));
+    const auto entered = receiver->link().enter();
+    WEFT_ASSIGN(*request, receiver->receive(parts));
     return {};
   });
 }
@@ -239,7 +276,9 @@ abi::Result flush(void*, int count, void**, int*, void** registrations, void** r
 abi::Result test(void* request, int* is_done, int* bytes) {
   return guarded("test", [&]() -> Status {
     *is_done = 0;
-    WEFT_ASSIGN(const bool ended, static_cast<Request*>(request)->test(bytes));
+    auto& begun = *static_cast<Request*>(request);
+    const auto entered = begun.link().enter();
+    WEFT_ASSIGN(const bool ended, begun.test(bytes));
     *is_done = ended ? 1 : 0;
     return {};
   });

@@ -51,6 +51,7 @@ class Receiver {
  private:
   class Room final : public Request {
    public:
+    Link& link() override { return receiver->link(); }
     Result<bool> test(int* sizes) override;
 
     Receiver* receiver = nullptr;

@@ -17,9 +17,12 @@
 
 namespace weft::nccl {
 
+class Link;
+
 class Request {
  public:
   virtual ~Request() = default;
+  [[nodiscard]] virtual Link& link() = 0;
   // Whether it has ended; the sizes of its messages then.
   virtual Result<bool> test(int* sizes) = 0;
 };

@@ -22,6 +22,7 @@ class Sender {
   // `board_key`: the region of the receiver's board.
   [[nodiscard]] static Result<std::unique_ptr<Sender>> make(std::unique_ptr<Link> link,
                                                             std::string_view board_key);
+  [[nodiscard]] Link& link() { return *link_; }
   // Memory of the host is registered when it is sent; that of a GPU now, until remove().
   [[nodiscard]] Result<Registration*> add(Registration memory);
   void remove(Registration* registration);
@@ -31,6 +32,7 @@ class Sender {
  private:
   class Message final : public Request {
    public:
+    Link& link() override { return sender->link(); }
     Result<bool> test(int* sizes) override;
 
     Sender* sender = nullptr;

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -83,11 +82,9 @@ class Ends {
       return testing::Test::HasFailure() || (send != nullptr && receive != nullptr);
     }));
   }
-  // Side by side, as those of two processes: each says goodbye to the other.
   ~Ends() {
-    std::thread other([this] { close_send(); });
+    close_send();
     close_receive();
-    other.join();
     EXPECT_EQ(net().calls.close_listener(listener), abi::success);
   }
   Ends(const Ends&) = delete;

@@ -1,9 +1,16 @@
-// The network plugin as NCCL calls it: every version's table, and what the calls mean.
+// The network plugin as NCCL calls it: what the calls mean, and who else may call.
 #include "tests/nccl/net.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
+#include <algorithm>
 #include <memory>
+
+#include "bindings/nccl/meeting.h"
+#include "verbs/base/fd.h"
 
 namespace weft::nccl {
 namespace {
@@ -108,6 +115,49 @@ TEST(NcclNet, ManyAreUnderWayAtOnce) {
     }
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// A receiver computes, and calls nothing between its irecv and the end of the message at its sender.
+TEST(NcclNet, AMessageEndsAtTheSenderWhileItsReceiverRests) {
+  Ends ends;
+  for (const std::size_t bytes : {100UL, 65'536UL, 3'000'000UL}) {
+    Buffer from(ends.send, bytes), into(ends.receive, bytes);
+    from.fill('d');
+    Asked received = ask(ends, into, 0, bytes);
+    Asked sent;
+    ASSERT_TRUE(eventually([&] {
+      sent = offer(ends, from, 0, bytes);
+      return sent.request != nullptr || testing::Test::HasFailure();
+    }));
+    finish({&sent});
+    EXPECT_EQ(std::memcmp(into.data(), from.data(), bytes), 0);
+    finish({&received});
+  }
+}
+
+// The bound is a quarter of what closing waits for a peer that does not answer.
+TEST(NcclNet, AnEndIsClosedSoonWhileTheOtherRests) {
+  std::vector<std::chrono::steady_clock::duration> took;
+  for (int round = 0; round < 5; ++round) {
+    Ends ends;
+    {
+      Buffer from(ends.send, 1000), into(ends.receive, 1000);
+      Asked received = ask(ends, into, 0, 1000);
+      Asked sent = send_soon(ends, received, from, 0, 1000);
+      finish({&sent, &received});
+    }
+    const auto start = std::chrono::steady_clock::now();
+    ends.close_send();
+    took.push_back(std::chrono::steady_clock::now() - start);
+  }
+  std::ranges::sort(took);
+  EXPECT_LT(took[2], std::chrono::milliseconds(500));
+}
+
+// The process exits with it.
+TEST(NcclNet, AConnectionMayStayOpen) {
+  static const Ends* const kept = new Ends;
+  EXPECT_NE(kept->send, nullptr);
 }
 
 TEST(NcclNet, ConnectionsAreIndependent) {
@@ -228,6 +278,122 @@ TEST(NcclNetErrors, MemoryOfAGpuIsRefusedWhereItWasNotOffered) {
                                            0, &registration),
               abi::invalid_argument);
   }
+}
+
+// A listener, whose handle is read, and strangers at its port.
+class NcclNetStrangers : public testing::Test {
+ protected:
+  NcclNetStrangers() {
+    abi::TrafficClass traffic;
+    EXPECT_EQ(net().init(&context_, 1, &traffic, keep_warning, nullptr), abi::success);
+    EXPECT_EQ(net().listen(context_, 0, handle_.data(), &listener_), abi::success)
+        << last_warning();
+    std::memcpy(&known_, handle_.data(), sizeof known_);
+  }
+  ~NcclNetStrangers() override { EXPECT_EQ(net().calls.close_listener(listener_), abi::success); }
+
+  // Connected to the listener's port at an address, or invalid.
+  [[nodiscard]] Fd call(const char* host) const {
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(known_.ports[0]);
+    EXPECT_EQ(::inet_pton(AF_INET, host, &where.sin_addr), 1) << host;
+    Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0)
+      socket.reset();
+    return socket;
+  }
+  [[nodiscard]] Fd call() const { return call(known_.addresses[0].data()); }
+  // The listener has hung up on this one.
+  [[nodiscard]] static bool is_sent_away(const Fd& stranger) {
+    char byte = 0;
+    const ssize_t got = ::recv(stranger.get(), &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+  }
+  void* accept() {
+    void *connection = nullptr, *none = nullptr;
+    EXPECT_EQ(net().accept(listener_, &connection, &none), abi::success) << last_warning();
+    return connection;
+  }
+  // The caller that NCCL sends gets in.
+  void expect_connection() {
+    void *send = nullptr, *receive = nullptr, *none = nullptr;
+    EXPECT_TRUE(eventually([&] {
+      if (send == nullptr) {
+        EXPECT_EQ(net().connect(context_, 0, handle_.data(), &send, &none), abi::success)
+            << last_warning();
+      }
+      if (receive == nullptr) receive = accept();
+      return testing::Test::HasFailure() || (send != nullptr && receive != nullptr);
+    }));
+    ASSERT_TRUE(send != nullptr && receive != nullptr);
+    EXPECT_EQ(net().calls.close_send(send), abi::success);
+    EXPECT_EQ(net().calls.close_receive(receive), abi::success);
+  }
+
+  alignas(8) std::array<char, abi::kHandleBytes> handle_{};
+  Handle known_;
+  void* context_ = nullptr;
+  void* listener_ = nullptr;
+};
+
+TEST_F(NcclNetStrangers, DoNotKeepTheCallerOut) {
+  std::vector<Fd> silent, halfway;
+  for (int k = 0; k < 20; ++k) {
+    silent.push_back(call());
+    halfway.push_back(call());
+    const char* const part = k % 2 == 0 ? "WEFTNET2" : "GET / HTTP/1.0\r\n\r\n";
+    EXPECT_GT(::send(halfway.back().get(), part, std::strlen(part), MSG_NOSIGNAL), 0);
+  }
+  EXPECT_EQ(accept(), nullptr);
+  expect_connection();
+}
+
+TEST_F(NcclNetStrangers, AreFewAtATime) {
+  std::vector<Fd> silent;
+  for (int k = 0; k < 200; ++k) {
+    silent.push_back(call());
+    EXPECT_EQ(accept(), nullptr);
+  }
+  EXPECT_TRUE(eventually([&] { return is_sent_away(silent.front()); }));
+  EXPECT_FALSE(is_sent_away(silent.back()));
+  expect_connection();
+}
+
+TEST_F(NcclNetStrangers, AreSentAwayAtOnceIfTheySayWrongThings) {
+  const Fd talker = call();
+  const std::string nonsense(100'000, 'x');
+  EXPECT_GT(::send(talker.get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL), 0);
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(accept(), nullptr);
+    return is_sent_away(talker);
+  }));
+  EXPECT_NE(last_warning().find("a call was refused"), std::string::npos) << last_warning();
+  expect_connection();
+}
+
+// 127.0.0.2 is this machine, too, but no address of an interface.
+TEST_F(NcclNetStrangers, ReachTheAddressesOfTheHandleAlone) {
+  EXPECT_TRUE(call().valid());
+  EXPECT_FALSE(call("127.0.0.2").valid());
+}
+
+TEST(NcclNetErrors, AForkedChildIsRefused) {
+  Ends ends;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int count = 0;
+    const bool is_refused =
+        net().devices(&count) != abi::success && net().calls.close_send(ends.send) != abi::success;
+    ::_exit(is_refused ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  Buffer from(ends.send, 10), into(ends.receive, 10);
+  Asked received = ask(ends, into, 0, 10);
+  Asked sent = send_soon(ends, received, from, 0, 10);
+  finish({&sent, &received});
 }
 
 // A stranger at the listener's port does not take the caller's place.

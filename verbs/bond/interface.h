@@ -354,6 +354,7 @@ class BondInterface final : public Interface {
   std::size_t trials_ = 0;
   std::uint32_t turns_ = 0;
   std::int64_t looked_ns_ = 0;
+  Fd all_;  // of descriptor()
 };
 
 }  // namespace weft::bond

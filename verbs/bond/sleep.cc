@@ -1,9 +1,12 @@
 // Sleeping on all members at once, by their descriptors.
 #include <poll.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <limits>
+#include <utility>
 
 #include "verbs/bond/interface.h"
 
@@ -41,9 +44,23 @@ void BondInterface::wake() {
   (memory_ ? *memory_ : *networks_.front().interface).wake();
 }
 
-// A bond is slept on by sleep(); it has no descriptor of its own.
+// A descriptor that is readable when one of the members' is. Only those who cannot call sleep() ask
+// for it.
 Result<int> BondInterface::descriptor() {
-  return Status(Code::unavailable, "a bond has several descriptors");
+  if (all_.valid()) return all_.get();
+  Fd all(epoll_create1(EPOLL_CLOEXEC));
+  if (!all.valid()) return system_error("epoll_create", errno);
+  const auto add = [&](Interface& interface) -> Status {
+    WEFT_ASSIGN(const int descriptor, interface.descriptor());
+    epoll_event readable{};
+    readable.events = EPOLLIN;
+    if (epoll_ctl(all.get(), EPOLL_CTL_ADD, descriptor, &readable) == 0) return {};
+    return system_error("epoll_ctl", errno);
+  };
+  if (memory_) WEFT_RETURN_IF_ERROR(add(*memory_));
+  for (const Member& member : networks_) WEFT_RETURN_IF_ERROR(add(*member.interface));
+  all_ = std::move(all);
+  return all_.get();
 }
 
 bool BondInterface::arm() {
