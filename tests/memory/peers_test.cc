@@ -1,6 +1,9 @@
 // The heap as other processes see it, and what a forked child may not do with its parent's.
+#include <fmt/core.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,6 +170,27 @@ TEST(Peers, GetNothingAtTheDoorWithoutTheTicket) {
     EXPECT_EQ(status.code(), Code::unavailable);
     EXPECT_NE(status.text().find("refused"), std::string_view::npos) << status.to_string();
     (void)mapped(*PeerHeap::open(announced.heap).value(), announced);
+  });
+}
+
+// A guest of our own user that says nothing is one of many that are waited for.
+TEST(Peers, ComeThroughTheDoorBesideSilentGuests) {
+  beside_owner([](const Announcement& announced) {
+    sockaddr_un door{};
+    door.sun_family = AF_UNIX;
+    const std::string name = fmt::format("weft-{:016x}", announced.heap.nonce);
+    std::memcpy(door.sun_path + 1, name.data(), name.size());
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    std::vector<Fd> silent;
+    for (int k = 0; k < 300; ++k) {
+      silent.emplace_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&door), bytes), 0);
+    }
+    const auto heap = PeerHeap::open(far_away(announced.heap));
+    ASSERT_TRUE(heap.ok()) << heap.status().to_string();
+    EXPECT_EQ(mapped(**heap, announced)[0], std::byte{0x5a});
+    char byte = 0;
+    EXPECT_EQ(recv(silent.front().get(), &byte, 1, 0), 0) << "more than are waited for";
   });
 }
 

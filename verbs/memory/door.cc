@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace {
 
 constexpr int kBacklog = 4096;             // the kernel takes less where net.core.somaxconn says so
 constexpr std::int64_t kGuestMs = 1'000;   // for a guest's question to come
+constexpr std::size_t kMostGuests = 256;   // whose question is waited for; each holds a descriptor
+constexpr int kMostTaken = 64;             // in one go, before those that wait are looked at again
 constexpr std::int64_t kAnswerMs = 2'000;  // for the owner's answer, on a loaded machine
 constexpr int kPauseMs = 100;              // after accept() failed for lack of descriptors
 
@@ -107,11 +110,23 @@ class Door {
   }
 
  private:
+  // A guest whose question has not come yet.
+  struct Guest {
+    Fd socket;
+    std::int64_t patience_ends_ns = 0;
+  };
+
   void run();
-  void admit(Fd guest);
+  void wait() const;
+  // Takes those who have come; false: the system has no descriptor for the next one.
+  bool take_guests();
+  // Answers the guest's question, if it has come; whether the guest is done with.
+  bool admit(Fd& guest);
+  void answer(Fd& guest, const Question& question);
 
   HeapTicket ticket_{};
   Fd listener_;
+  std::deque<Guest> guests_;  // oldest first
   Fd self_;                   // our pidfd; invalid where the kernel gives none
   std::vector<Fd> watchers_;  // without it: connections whose hang-up tells guests of our end
   std::mutex mutex_;          // guards offered_
@@ -122,7 +137,7 @@ class Door {
 Status Door::open(HeapIdentity& identity) {
   if (getrandom(ticket_.data(), sizeof ticket_, 0) != sizeof ticket_)
     return system_error("drawing the door's ticket", errno);
-  listener_ = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  listener_ = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_.valid()) return system_error("a local socket", errno);
   const Name name = name_of(identity);
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.bytes) != 0 ||
@@ -137,20 +152,48 @@ Status Door::open(HeapIdentity& identity) {
 
 void Door::run() {
   for (;;) {
-    Fd guest(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (guest.valid()) {
-      admit(std::move(guest));
-    } else if (errno != EINTR && errno != ECONNABORTED) {
-      (void)poll(nullptr, 0, kPauseMs);
-    }
+    wait();
+    std::erase_if(guests_, [this, now = now_ns()](Guest& guest) {
+      return admit(guest.socket) || guest.patience_ends_ns <= now;
+    });
+    if (take_guests()) continue;
+    if (!guests_.empty()) guests_.pop_front();
+    (void)poll(nullptr, 0, kPauseMs);
   }
 }
 
-void Door::admit(Fd guest) {
-  if (!is_our_user(guest)) return;
-  set_patience(guest, kGuestMs);
+void Door::wait() const {
+  std::vector<pollfd> all{{listener_.get(), POLLIN, 0}};
+  for (const Guest& guest : guests_) all.push_back({guest.socket.get(), POLLIN, 0});
+  const int timeout_ms =
+      guests_.empty() ? -1 : Deadline::at_ns(guests_.front().patience_ends_ns).left_ms();
+  (void)poll(all.data(), all.size(), timeout_ms);
+}
+
+// A guest of ours has asked before it is accepted here, so it waits behind nobody.
+bool Door::take_guests() {
+  for (int taken = 0; taken < kMostTaken; ++taken) {
+    Fd guest(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!guest.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+    }
+    if (!is_our_user(guest) || admit(guest)) continue;
+    guests_.push_back({std::move(guest), Deadline::after_ms(kGuestMs).ns()});
+    if (guests_.size() > kMostGuests) guests_.pop_front();
+  }
+  return true;
+}
+
+bool Door::admit(Fd& guest) {
   Question question{};
-  if (recv(guest.get(), &question, sizeof question, 0) != sizeof question) return;
+  const ssize_t got = recv(guest.get(), &question, sizeof question, 0);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  if (got == sizeof question) answer(guest, question);
+  return true;
+}
+
+void Door::answer(Fd& guest, const Question& question) {
   if (!is_equal(question.ticket, ticket_) || question.version != kDoorVersion) return;
   {
     const std::lock_guard lock(mutex_);  // so that nobody closes the descriptor before it is sent

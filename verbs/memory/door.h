@@ -11,9 +11,9 @@
 // Ranks learn the identity through the job's store, which admits nobody without the job's key. The
 // name of the socket is public (/proc/net/unix) and gives no access.
 //
-// From the first heap_identity() on, one thread per process waits for guests. It waits for the
-// question of a guest only for a bounded time, so that a guest that says nothing does not hold up
-// the others.
+// From the first heap_identity() on, one thread per process waits for guests. A guest that has
+// asked is answered at once. Of those that have not, a bounded number is waited for, side by side
+// and for a bounded time.
 #pragma once
 
 #include <cstdint>
