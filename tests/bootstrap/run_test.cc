@@ -413,6 +413,20 @@ TEST_P(WeftRunOver, RanksHearOfARankThatNeverJoined) {
   EXPECT_TRUE(weft.said("[2] peer_died: rank 1 died: it exited with status 5")) << weft.err;
 }
 
+// Whoever names a PMIx job may join it.
+TEST(WeftRunPmix, TheNameOfAJobIsASecret) {
+  Weft first({"run", "--pmix", "-n", "1", "--", "sh", "-c", "echo $PMIX_NAMESPACE"},
+             {"ASAN_OPTIONS=detect_leaks=0"});
+  const int status = first.wait();
+  if (status == 127) GTEST_SKIP() << "libpmix is not here";
+  ASSERT_EQ(status, 0) << first.err;
+  Weft second({"run", "--pmix", "-n", "1", "--", "sh", "-c", "echo $PMIX_NAMESPACE"},
+              {"ASAN_OPTIONS=detect_leaks=0"});
+  EXPECT_EQ(second.wait(), 0) << second.err;
+  EXPECT_GE(first.out.size(), 64U) << first.out;
+  EXPECT_NE(first.out.substr(0, 32), second.out.substr(0, 32));
+}
+
 TEST(WeftConfig, SaysWhoStartedTheProcess) {
   Weft alone({"config"});
   EXPECT_EQ(alone.wait(), 0);

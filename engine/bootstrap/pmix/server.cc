@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "engine/bootstrap/bootstrap.h"
 #include "engine/bootstrap/pmix/library.h"
+#include "engine/bootstrap/proof.h"
 
 namespace weft {
 namespace {
@@ -107,12 +109,20 @@ std::string ranks_below(int size) {
   return text;
 }
 
+// The name of a job. PMIx serves whoever names a job and says that it is of the server's user, which
+// any process of this machine can say. So the name is a secret: 256 random bits, which only the
+// environment of the ranks has.
+Result<std::string> secret_name() {
+  WEFT_ASSIGN(const wire::Nonce random, proof::fresh_nonce());
+  return fmt::format("weft.{:02x}", fmt::join(random, ""));
+}
+
 class Server final : public PmixServer {
  public:
-  Server(const pmix::Library& library, std::unique_ptr<Folder> folder, int size)
+  Server(const pmix::Library& library, std::unique_ptr<Folder> folder, std::string name, int size)
       : library_(library),
         folder_(std::move(folder)),
-        name_(fmt::format("weft.{}", ::getpid())),
+        name_(std::move(name)),
         size_(static_cast<std::uint32_t>(size)) {}
   ~Server() override {
     if (is_up_) (void)library_.server_finalize();
@@ -252,7 +262,8 @@ void Server::declare_dead(Rank rank, int exit_status, const std::string& reason)
 Result<std::unique_ptr<PmixServer>> PmixServer::start(int size) {
   WEFT_ASSIGN(const pmix::Library* library, pmix::library());
   WEFT_ASSIGN(std::unique_ptr<Folder> folder, Folder::make());
-  auto server = std::make_unique<Server>(*library, std::move(folder), size);
+  WEFT_ASSIGN(std::string name, secret_name());
+  auto server = std::make_unique<Server>(*library, std::move(folder), std::move(name), size);
   WEFT_RETURN_IF_ERROR(server->open());
   return std::unique_ptr<PmixServer>(std::move(server));
 }
