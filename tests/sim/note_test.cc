@@ -91,6 +91,22 @@ TEST(Note, ARailThatWasGivenUpIsNotWaitedForAGoodbye) {
   EXPECT_TRUE(peer.peer_closed());
 }
 
+TEST(Note, ARailThatEndsAfterAGoodbyeIsNotSaidToBeGivenUp) {
+  for (const bool says_goodbye : {false, true}) {
+    Pair pair(two_rails(1, 1));
+    (void)pair.from(0);
+    (void)pair.from(1);
+    pair.cut(0, SimNetwork::Cut::told);
+    if (says_goodbye) pair.close(1, 0);
+    testing::internal::CaptureStderr();
+    pair.at(0).progress();
+    const bool is_said =
+        testing::internal::GetCapturedStderr().find("given up") != std::string::npos;
+    ASSERT_FALSE(pair.lives(0));
+    EXPECT_NE(is_said, says_goodbye);
+  }
+}
+
 // Rank 0 owes rank 1 a notice that nobody takes.
 class Idle {
  public:

@@ -156,10 +156,14 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
     if (!path.resolved()) say(PathNote::What::fence, index, kNowhere);
     return;
   }
-  log(LogLevel::warning,
-      fmt::format("path to rank {} over {} given up, its pieces go over the other "
-                  "rails: {}",
-                  peer_, path.interface->name(), why.text()));
+  // A peer that closes its interfaces one after the other has lost nothing.
+  const auto has_left = [](const Path& each) { return each.endpoint->peer_closed(); };
+  if (std::ranges::none_of(paths_, has_left)) {
+    log(LogLevel::warning,
+        fmt::format("path to rank {} over {} given up, its pieces go over the other "
+                    "rails: {}",
+                    peer_, path.interface->name(), why.text()));
+  }
   ask_open_fences();
 }
 
