@@ -10,6 +10,7 @@
 #include "tests/base/sanitized.h"
 #include "tests/memory/preferred_node.h"
 #include "tests/sim/pair.h"
+#include "verbs/bond/address.h"
 #include "verbs/memory/preference.h"
 
 namespace weft {
@@ -108,6 +109,26 @@ void run_streams(std::uint64_t seed, std::size_t rails, std::size_t cuts, SimNet
     if (all) return;
   }
   FAIL() << "not everything arrived in " << kMostTurns << " turns";
+}
+
+// Windows connect to a peer's networks alone, where an operation has connected by the peer's whole
+// address, with that of its memory. What was posted before still comes after a cut.
+TEST(Bond, WholeAddressAndThatOfTheNetworksLeadToOneEndpoint) {
+  constexpr std::uint32_t kMessages = 500;
+  Pair pair(options_of(1, 2));
+  bond::BondAddress theirs = bond::decode(pair.at(1).address(), 1).value();
+  theirs.memory = "that of another machine";
+  Endpoint& whole = *pair.at(0).connect(1, bond::encode(theirs)).value();
+  PairStream stream(whole, pair.from(1), 1, kMessages, sizes_of(1));
+  EXPECT_EQ(&pair.from(0), &whole);
+  for (int turn = 0; turn < kMostTurns && !stream.done(); ++turn) {
+    simulated_ns() += kTurnNs;
+    if (turn == 100) pair.cut(1, SimNetwork::Cut::silent);
+    pair.at(turn % 2).progress();
+    stream.turn();
+  }
+  EXPECT_TRUE(stream.done()) << stream.sent() << " sent, " << stream.received() << " received; "
+                             << pair.paths(0);
 }
 
 TEST(Bond, DeliversInOrderOverUnequalRails) {

@@ -153,11 +153,17 @@ Result<Endpoint*> BondInterface::connect(Rank peer, std::string_view address) {
     if (connected.ok() || connected.status().code() != Code::unavailable) return connected;
     reasons = fmt::format("{}: {}", memory_->name(), connected.status().text());
   }
-  return connect_networks(peer, address, theirs, std::move(reasons));
+  return connect_networks(peer, theirs, std::move(reasons));
 }
 
-Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view address,
-                                                  const BondAddress& theirs, std::string reasons) {
+// A peer's whole address and that of its networks alone (network_address()) lead to one endpoint. Of
+// two endpoints over the same paths, only the newer one would be looked after: what the older one
+// had posted on a path that fails would never be posted again.
+Result<Endpoint*> BondInterface::connect_networks(Rank peer, const BondAddress& theirs,
+                                                  std::string reasons) {
+  BondAddress of_networks = theirs;
+  of_networks.memory.clear();
+  const std::string address = encode(of_networks);
   const auto found = endpoints_.find(peer);
   if (found != endpoints_.end() && found->second->address() == address) return found->second.get();
   const auto add_reason = [&reasons](std::string_view name, std::string_view text) {
@@ -196,7 +202,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, std::string_view ad
     replaced_.push_back(std::move(known));
   }
   for (const Path& path : paths) owners_.erase(path.endpoint);
-  known = std::make_unique<BondEndpoint>(*this, peer, std::string(address), std::move(paths));
+  known = std::make_unique<BondEndpoint>(*this, peer, address, std::move(paths));
   for (const Path& path : known->paths()) owners_.emplace(path.endpoint, known.get());
   return known.get();
 }

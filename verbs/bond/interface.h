@@ -49,7 +49,7 @@ class BondEndpoint final : public Endpoint {
   BondEndpoint(BondInterface& bond, Rank peer, std::string address, std::vector<Path> paths);
 
   [[nodiscard]] Rank peer() const override { return peer_; }
-  // The peer's address, as it was when we connected.
+  // The address of the peer's networks, as it was when we connected.
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] bool peer_closed() const override;
   [[nodiscard]] const Status& failure() const override { return failure_; }
@@ -334,8 +334,7 @@ class BondInterface final : public Interface {
   BondInterface(const BondOptions& options, AddressResolver resolver);
   Status open_networks(std::vector<BondMember> networks);
   Result<std::string> address_for(std::size_t member, Rank peer);
-  Result<Endpoint*> connect_networks(Rank peer, std::string_view address, const BondAddress& theirs,
-                                     std::string reasons);
+  Result<Endpoint*> connect_networks(Rank peer, const BondAddress& theirs, std::string reasons);
   [[nodiscard]] BondAddress own_address() const;
 
   BondOptions options_;
