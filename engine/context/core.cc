@@ -511,6 +511,7 @@ std::string Context::Core::explain() {
   if (const std::string nccl = nccl_.describe(); !nccl.empty())
     text += fmt::format("  NCCL: {}\n", nccl);
   text += last->execution.describe();
+  text += lane_.ways().describe();
   text += peers_.describe_paths(last->execution.call());
   for (const std::string& window : windows_.describe()) text += fmt::format("  {}\n", window);
   return text;

@@ -43,6 +43,7 @@ ExecutionOptions execution_options(const Config& config, std::uint16_t number,
   options.piece_bytes = interface.piece_bytes() / 64 * 64;
   options.job = interface_options(config).job;
   options.context = number;
+  options.rank = config.rank;
   return options;
 }
 

@@ -43,6 +43,7 @@ Execution::~Execution() {
 
 void Execution::end() {
   state_ = State::done;
+  if (use_ != nullptr) learn_way();
   scratch_pool().give(std::exchange(scratch_, {}));
   while (!staged_.empty()) staging().give(drop_staged(staged_.size() - 1));
 }
@@ -90,6 +91,7 @@ Status Execution::start_again(std::uint32_t operation, std::uint32_t epoch, doub
 Status Execution::run() {
   status_ = {};
   touched_output_ = false;
+  use_ = nullptr;
   pc_ = 0;
   combining_ = false;
   sends_.clear();

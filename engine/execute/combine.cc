@@ -266,6 +266,10 @@ bool Execution::load(Source& source) {
   source.last = (head.flags & kFlagLast) != 0;
   source.form = head.form;
   source.word = head.word;
+  if (use_ != nullptr && source.edge == imitated_edge_ &&
+      plan_->steps[pc_].combining != Combining::copy) {
+    imitated_form_ = head.form;
+  }
   switch (head.form) {
     case PieceForm::inlined:
       source.data = reinterpret_cast<const std::byte*>(&head.word);

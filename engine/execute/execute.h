@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "engine/execute/scratch.h"
+#include "engine/execute/ways.h"
 #include "engine/kernels/kernels.h"
 #include "engine/request/request.h"
 #include "engine/trace/trace.h"
@@ -80,7 +81,7 @@ struct Contact {
 enum class ForeignForm : std::uint8_t {
   staged,
   process,
-  cheaper,  // `process` if the receivers may read private memory and that costs less
+  cheaper,  // `process` if the receivers may read private memory and that is quicker
 };
 
 class Combiner;
@@ -105,6 +106,8 @@ struct ExecutionOptions {
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
   std::uint16_t context = 0;
+  Rank rank = 0;                          // this rank
+  ForeignWays* ways = nullptr;            // the lane's; nullptr: what is summed is staged
   ScratchPool* scratch = nullptr;         // the lane's; nullptr: the execution uses one of its own
   std::shared_ptr<CombinerSource> spare;  // null: none
   TraceRing* trace = nullptr;  // the lane's ring, which may be off; never null in an Execution
@@ -349,8 +352,10 @@ class Execution {
   }
   void begin_send(const Step& step);
   [[nodiscard]] bool is_elsewhere(const Bytes& source) const;
-  [[nodiscard]] Form form_of(const Step& step, const Bytes& source) const;
-  [[nodiscard]] bool is_read_privately(const Step& step, std::uint64_t bytes) const;
+  [[nodiscard]] Form form_of(const Step& step, const Bytes& source);
+  [[nodiscard]] bool is_read_privately(const Step& step, std::uint64_t bytes);
+  [[nodiscard]] ForeignWays::Way way_of_sum(std::uint64_t bytes);
+  void learn_way();
   void pump_sends();
   bool pump(Sending& send);
   bool post_next(Sending& send, std::uint32_t at);
@@ -458,6 +463,14 @@ class Execution {
   std::uint32_t brief_posts_ = 0;        // edges of the send at pc_ whose message is posted
   std::uint32_t brief_step_ = 0;         // the combine for whose messages hear_brief() looks
   std::uint32_t brief_heard_ = 0;        // operands of that combine that are there
+
+  // What this operation tells about ways of private memory that is summed (ways.h). use_ is null
+  // until it sends some.
+  static constexpr std::uint32_t kNoEdge = ~0U;
+  ForeignWays::Use* use_ = nullptr;
+  std::int64_t use_began_ns_ = 0;
+  std::uint32_t imitated_edge_ = kNoEdge;  // the in-edge whose sender is imitated
+  PieceForm imitated_form_ = PieceForm::payload;
 
   bool combining_ = false;
   std::vector<Source> sources_;

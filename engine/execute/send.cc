@@ -2,6 +2,7 @@
 // staging area allow.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/execute/execute.h"
 
@@ -17,6 +18,8 @@ constexpr std::uint32_t kStagedInStep = 4;
 // The smallest message that a receiver copies from private memory itself (measured:
 // docs/performance.md).
 constexpr std::uint64_t kReadPrivately = std::uint64_t{64} << 10;
+// The smallest message that is summed for which both ways are tried.
+constexpr std::uint64_t kTryBothWays = std::uint64_t{16} << 10;
 
 }  // namespace
 
@@ -25,7 +28,7 @@ bool Execution::is_elsewhere(const Bytes& source) const {
          call_.combiner->is_elsewhere(source.data);
 }
 
-Execution::Form Execution::form_of(const Step& step, const Bytes& source) const {
+Execution::Form Execution::form_of(const Step& step, const Bytes& source) {
   if (is_elsewhere(source)) return Form::viewed;
   if (source.count <= kInlineBytes) return Form::inlined;
   if (source.count <= options_.payload_bytes) return Form::copied;
@@ -36,17 +39,50 @@ Execution::Form Execution::form_of(const Step& step, const Bytes& source) const 
 
 // Whether the receivers that share memory read the source directly. Receivers in this process read
 // it in place. A receiver that only copies the message reads it by process_vm_readv straight to its
-// destination; through the staging area the bytes would be copied twice. A receiver that sums reads
-// staged blocks, which are in the caches: process_vm_readv would be an additional copy of each
-// sender's message, only to sum from it.
-bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) const {
+// destination; through the staging area the bytes would be copied twice. For a receiver that sums,
+// process_vm_readv is a copy of its own, while staged blocks are summed from where they lie: which
+// of them is quicker is measured.
+bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) {
   if (options_.foreign != ForeignForm::cheaper) return options_.foreign == ForeignForm::process;
-  const bool is_copied = step.combining == Combining::copy && bytes >= kReadPrivately;
-  return std::ranges::all_of(edges_of(step), [&](std::uint32_t edge) {
+  bool is_in_process = true;
+  for (const std::uint32_t edge : edges_of(step)) {
     Endpoint& peer = *out_[edge].endpoint;
-    if (!peer.shares_memory()) return true;
-    return peer.reads_private_memory() && (is_copied || peer.shares_process());
-  });
+    if (!peer.shares_memory()) continue;
+    if (!peer.reads_private_memory()) return false;
+    is_in_process = is_in_process && peer.shares_process();
+  }
+  if (is_in_process) return true;
+  if (step.combining == Combining::copy) return bytes >= kReadPrivately;
+  return bytes >= kTryBothWays && way_of_sum(bytes) == ForeignWays::Way::read;
+}
+
+// The way of this operation's private memory that is summed, by the first message of it.
+ForeignWays::Way Execution::way_of_sum(std::uint64_t bytes) {
+  if (options_.ways == nullptr) return ForeignWays::Way::staged;
+  if (use_ == nullptr) {
+    use_ = &options_.ways->of(call_.collective, bytes);
+    use_began_ns_ = now_ns();
+    imitated_form_ = PieceForm::payload;
+    // In-edges are in the order of ranks.
+    const auto lowest = std::ranges::find_if(in_, [](const InEdge& edge) {
+      return edge.endpoint->shares_memory() && !edge.endpoint->shares_process();
+    });
+    const bool is_lower = lowest != in_.end() && lowest->endpoint->peer() < options_.rank;
+    imitated_edge_ = is_lower ? static_cast<std::uint32_t>(lowest - in_.begin()) : kNoEdge;
+  }
+  return use_->way();
+}
+
+// After an operation that has ended well.
+void Execution::learn_way() {
+  ForeignWays::Use& use = *std::exchange(use_, nullptr);
+  if (imitated_edge_ == kNoEdge) {
+    use.measure(now_ns() - use_began_ns_);
+  } else if (imitated_form_ == PieceForm::process) {
+    use.imitate(ForeignWays::Way::read);
+  } else if (imitated_form_ == PieceForm::view) {
+    use.imitate(ForeignWays::Way::staged);
+  }
 }
 
 // Whether any receiver of the send reads this rank's shared heap in place.

@@ -15,7 +15,9 @@ constexpr std::int64_t kLookNs = 1'000'000;
 // sleeps.
 constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
 
-ExecutionOptions with_lane(ExecutionOptions options, ScratchPool& scratch, TraceRing& trace) {
+ExecutionOptions with_lane(ExecutionOptions options, ForeignWays& ways, ScratchPool& scratch,
+                           TraceRing& trace) {
+  options.ways = &ways;
   options.scratch = &scratch;
   options.trace = &trace;
   return options;
@@ -46,7 +48,7 @@ Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, Tra
       trace_(trace),
       membership_(membership),
       observer_(observer),
-      admission_(with_lane(options.execution, scratch_, trace), options.channels),
+      admission_(with_lane(options.execution, ways_, scratch_, trace), options.channels),
       thread_({.name = options.thread_name,
                .grace = options.runs_parts ? std::chrono::microseconds(0) : LaneThread::kGrace,
                .has_waiter = [this] { return waiters_.load(std::memory_order_relaxed) != 0; },

@@ -60,7 +60,7 @@ class LaneObserver {
 };
 
 struct LaneOptions {
-  ExecutionOptions execution;  // the lane sets channel, scratch and trace
+  ExecutionOptions execution;  // the lane sets channel, ways, scratch and trace
   std::uint32_t channels = 8;  // operations of all ranks that run at once
   WaitPolicy policy;           // how a caller waits
   WaitPolicy thread_policy;    // how the thread waits
@@ -214,6 +214,8 @@ class Lane {
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
   [[nodiscard]] std::uint64_t allocations() const;
   [[nodiscard]] std::size_t scratch_bytes() const;
+  // How private memory that is summed travels, and why. With the token held.
+  [[nodiscard]] const ForeignWays& ways() const { return ways_; }
 
  private:
   class Waiting;
@@ -252,7 +254,9 @@ class Lane {
   LaneToken token_;
 
   // Everything from here to the threads belongs to the token's holder.
-  ScratchPool scratch_;  // shared by all executions; it must outlive them
+  // Shared by all executions; they must outlive them.
+  ForeignWays ways_;
+  ScratchPool scratch_;
   Admission admission_;
   std::vector<LaneSlot*> running_;
   struct Task {

@@ -1,0 +1,88 @@
+// How private memory that is summed travels is measured: the quicker way stays, a change of the machine is noticed, trials
+// get rare, and ranks that follow a neighbor do not measure.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "engine/execute/ways.h"
+
+namespace weft {
+namespace {
+
+using Way = ForeignWays::Way;
+using Use = ForeignWays::Use;
+
+// The times of both ways on a machine.
+struct Machine {
+  std::int64_t staged_ns, read_ns;
+};
+
+// Runs operations there; returns how many of them went by `way`.
+int run(Use& use, const Machine& machine, int operations, Way way) {
+  int found = 0;
+  for (int i = 0; i < operations; ++i) {
+    found += use.way() == way ? 1 : 0;
+    // Every fourth one waits for a rank that comes late.
+    const std::int64_t late_ns = i % 4 == 3 ? 900'000 : 0;
+    use.measure((use.way() == Way::staged ? machine.staged_ns : machine.read_ns) + late_ns);
+  }
+  return found;
+}
+
+constexpr Machine kFar{400'000, 200'000}, kNear{180'000, 200'000};
+
+TEST(ForeignWays, TheQuickerWayStays) {
+  ForeignWays ways;
+  Use& use = ways.of(Collective::allreduce, 1 << 20);
+  EXPECT_EQ(use.way(), Way::staged);
+  run(use, kFar, 100, Way::read);
+  EXPECT_EQ(use.way(), Way::read);
+  EXPECT_GE(run(use, kFar, 10'000, Way::read), 9'900) << "trials of the slow way have to be rare";
+
+  ForeignWays others;
+  Use& other = others.of(Collective::allreduce, 1 << 20);
+  EXPECT_GE(run(other, kNear, 10'000, Way::staged), 9'850);
+}
+
+TEST(ForeignWays, AWayThatIsHardlyQuickerChangesNothing) {
+  ForeignWays ways;
+  Use& use = ways.of(Collective::reduce, 1 << 20);
+  run(use, {100'000, 97'000}, 1'000, Way::read);
+  EXPECT_EQ(use.way(), Way::staged);
+}
+
+TEST(ForeignWays, AChangeOfTheMachineIsNoticedAtOnce) {
+  ForeignWays ways;
+  Use& use = ways.of(Collective::neighbor_allreduce, 1 << 20);
+  run(use, kNear, 20'000, Way::staged);  // trials are rare by now
+  EXPECT_GE(run(use, kFar, 100, Way::read), 80);
+  EXPECT_EQ(use.way(), Way::read);
+  // Now only the other way becomes quicker, which no operation of this way shows: the next trial does.
+  run(use, {100'000, 200'000}, 2'100, Way::read);
+  EXPECT_EQ(use.way(), Way::staged);
+}
+
+TEST(ForeignWays, UsesAreApart) {
+  ForeignWays ways;
+  run(ways.of(Collective::allreduce, 1 << 20), kFar, 100, Way::read);
+  EXPECT_EQ(ways.of(Collective::allreduce, (2 << 20) - 1).way(), Way::read);
+  EXPECT_EQ(ways.of(Collective::allreduce, 2 << 20).way(), Way::staged);
+  EXPECT_EQ(ways.of(Collective::reduce, 1 << 20).way(), Way::staged);
+  EXPECT_NE(ways.describe().find("read by the receivers (staged: 400.0 us, read: 200.0 us)"),
+            std::string::npos)
+      << ways.describe();
+}
+
+TEST(ForeignWays, WhoFollowsANeighborDoesNotMeasure) {
+  ForeignWays ways;
+  Use& use = ways.of(Collective::allreduce, 1 << 20);
+  use.imitate(Way::read);
+  EXPECT_EQ(use.way(), Way::read);
+  EXPECT_NE(ways.describe().find("as the lowest in-neighbor does"), std::string::npos);
+  use.imitate(Way::staged);
+  EXPECT_EQ(use.way(), Way::staged);
+}
+
+}  // namespace
+}  // namespace weft
