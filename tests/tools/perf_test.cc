@@ -113,6 +113,15 @@ TEST(Perf, PrivateMemoryArrivesWhicheverWayItTakes) {
   }
 }
 
+TEST(Perf, BothWaysOfPrivateMemoryThatIsSummedAreMeasured) {
+  const Ran ran = run_line(
+      "{weft} perf neighbor_allreduce --ranks 2 --memory foreign --sizes 64K --seconds 0.2 --check "
+      "--explain");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "private memory that is summed, neighbor_allreduce of 2^16 bytes"));
+  EXPECT_FALSE(mentions(ran.out, "not measured"));
+}
+
 // Machines that differ in their ranks, over whatever network there is.
 TEST(Perf, MachinesPlayedHereExchange) {
   if (WEFT_HAS_UCX == 0) GTEST_SKIP() << "this build has no network for one machine";
