@@ -135,7 +135,8 @@ struct NeighborWeight {
   double weight = 1.0;
 };
 
-// The weights of one call of neighbor_allreduce (SEMANTICS: Operations). Parts that are absent
+// The weights of one call of neighbor_allreduce, y_i = self x_i + sum of r_ij s_ij x_j over
+// in-neighbors j, where r_ij is a weight of `sources` and s_ij one of j's `destinations`. Parts that are absent
 // follow the graph:
 //  - nothing given: the graph's weights if the graph was set as weighted, else uniform weights
 //    1/(in-degree+1).
@@ -149,7 +150,7 @@ struct NeighborWeights {
   std::optional<double> self;
   std::optional<std::span<const NeighborWeight>> sources;
   std::optional<std::span<const NeighborWeight>> destinations;
-  // A step of push-sum (SEMANTICS: Push-sum, SGP): self and destinations must sum to 1 within 1e-6,
+  // A step of push-sum (SGP, Algorithm 1): self and destinations must sum to 1 within 1e-6,
   // else the step would create or lose mass; any other sum is invalid_argument.
   bool push_sum = false;
 

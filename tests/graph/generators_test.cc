@@ -1,4 +1,4 @@
-// Generators: exact edges and weights at small n from SEMANTICS' definitions, and what holds at
+// Generators: exact edges and weights at small n from their definitions, and what holds at
 // every n.
 #include <gtest/gtest.h>
 #include <weft/graph.h>

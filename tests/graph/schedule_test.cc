@@ -1,4 +1,4 @@
-// Schedules: exact peers from SEMANTICS' formulas, and consistency, sums, period and union at many
+// Schedules: exact peers from their formulas, and consistency, sums, period and union at many
 // sizes.
 #include <gtest/gtest.h>
 #include <weft/graph.h>
