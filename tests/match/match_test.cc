@@ -214,6 +214,22 @@ TEST(Match, WhatIsReadyTogetherTravelsTogether) {
   network.expect_streams_agree();
 }
 
+TEST(Match, HigherPrioritiesLeaveFirst) {
+  Network network(2, 1);
+  const std::vector<int> priorities{0, 5, -1, 5, 9};
+  for (std::size_t i = 0; i < priorities.size(); ++i)
+    ASSERT_TRUE(network.submit(1, exchange(fmt::format("n{}", i), {0}, {})).ok());
+  network.settle();
+  for (std::size_t i = 0; i < priorities.size(); ++i) {
+    MatchRequest request = exchange(fmt::format("n{}", i), {}, {1});
+    request.priority = priorities[i];
+    ASSERT_TRUE(network.submit(0, request).ok());
+  }
+  network.settle();
+  EXPECT_EQ(network.ended(0), (std::vector<std::string>{"n4", "n1", "n3", "n0", "n2"}));
+  network.expect_streams_agree();
+}
+
 TEST(Match, KnownNamesCostAFewBytes) {
   Network network(2, 1);
   const auto round = [&] {

@@ -46,6 +46,23 @@ TEST(NegotiateSteady, ALoopAsksRankZeroOnceAndThenExchangesBits) {
   }
 }
 
+TEST(NegotiateSteady, TheCacheForgetsTheNameThatWasNotUsedForLongest) {
+  Network network(2, 1, {.cache_capacity = 2});
+  const auto hits_of = [&network](const std::string& name) {
+    const std::uint64_t before = network.rank(0).counts().hits;
+    for (int rank = 0; rank < 2; ++rank)
+      EXPECT_TRUE(network.rank(rank).submit(sum_of(name), 0).ok());
+    network.settle();
+    return network.rank(0).counts().hits - before;
+  };
+  EXPECT_EQ(hits_of("first"), 0U);
+  EXPECT_EQ(hits_of("second"), 0U);
+  EXPECT_EQ(hits_of("first"), 1U);  // so "second" is the older one now
+  EXPECT_EQ(hits_of("third"), 0U);
+  EXPECT_EQ(hits_of("first"), 1U);
+  EXPECT_EQ(hits_of("second"), 0U);
+}
+
 TEST(NegotiateSteady, WithoutACacheRankZeroHearsOfEverything) {
   Network network(16, 1, {.cache_capacity = 0});
   for (int round = 0; round < 3; ++round) {
