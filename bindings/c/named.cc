@@ -65,7 +65,7 @@ Status start(weft_named* named, const char* name, const weft_request* requests, 
   WEFT_RETURN_IF_ERROR(check_not_null(name, "name"));
   Group group;
   WEFT_RETURN_IF_ERROR(convert(requests, count, group));
-  return give_started(object->progress, handle,
+  return give_started(handle,
                       [&] { return object->named.start_group(name, group.requests, priority); });
 }
 
@@ -79,7 +79,7 @@ weft_code weft_context_named(weft_context* context, const weft_named_options* op
     NamedOptions how;
     WEFT_RETURN_IF_ERROR(convert(options, how));
     WEFT_ASSIGN(Named made, object->context->named(how));
-    give(std::make_shared<NamedHandle>(std::move(made), object->context->config().progress), named);
+    give(std::make_shared<NamedObject>(std::move(made)), named);
     return {};
   });
 }

@@ -7,7 +7,6 @@
 #include <weft/store.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -22,13 +21,8 @@ struct ContextObject {
   const std::unique_ptr<Context> context;
   Graph graph;  // that is set; guarded by lock_objects(), as Context::graph() is not by any lock
 };
-struct Completion;
 struct HandleObject {
-  HandleObject(Handle made, ProgressMode mode) : handle(std::move(made)), progress(mode) {}
   Handle handle;
-  const ProgressMode progress;  // of the context
-  std::mutex mutex;
-  std::shared_ptr<Completion> completion;  // guarded; null: nobody has waited with a timeout
 };
 struct ConfigObject {
   explicit ConfigObject(Config from) : config(std::move(from)) {}
@@ -39,18 +33,13 @@ struct ConfigObject {
   Config config;  // guarded by lock_objects()
 };
 
-// A window, and the progress mode of its context, for handles of works on it.
-struct WindowHandle {
-  WindowHandle(Window made, ProgressMode mode) : window(std::move(made)), progress(mode) {}
+struct WindowObject {
+  explicit WindowObject(Window made) : window(std::move(made)) {}
   Window window;
-  const ProgressMode progress;
 };
-
-// The same for operations by name.
-struct NamedHandle {
-  NamedHandle(Named made, ProgressMode mode) : named(std::move(made)), progress(mode) {}
+struct NamedObject {
+  explicit NamedObject(Named made) : named(std::move(made)) {}
   Named named;
-  const ProgressMode progress;
 };
 
 // Which object and which name belong to a type of handle.
@@ -94,14 +83,14 @@ struct Of<weft_store> {
 };
 template <>
 struct Of<weft_window> {
-  using Object = WindowHandle;
+  using Object = WindowObject;
   static constexpr Kind kKind = Kind::window;
   static constexpr const char* kName = "weft_window";
 };
 
 template <>
 struct Of<weft_named> {
-  using Object = NamedHandle;
+  using Object = NamedObject;
   static constexpr Kind kKind = Kind::named;
   static constexpr const char* kName = "weft_named";
 };
@@ -149,8 +138,8 @@ Status release(Shown* handle, const char* argument) {
 // *handle := a handle of what begin() starts, which is a Result<Handle>. The handle is made before
 // the start, because nothing may fail after it.
 template <typename Begin>
-Status give_started(ProgressMode progress, weft_handle** handle, Begin begin) {
-  auto started = std::make_shared<HandleObject>(Handle(), progress);
+Status give_started(weft_handle** handle, Begin begin) {
+  auto started = std::make_shared<HandleObject>();
   weft_handle* made = nullptr;
   give(started, &made);
   Result<Handle> result = begin();

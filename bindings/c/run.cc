@@ -23,8 +23,7 @@ Status start_checked(weft_context* context, const weft_request& request, weft_ha
   WEFT_ASSIGN(const auto object, object_of(context, "context"));
   Converted converted;
   WEFT_RETURN_IF_ERROR(convert(request, converted));
-  return give_started(object->context->config().progress, handle,
-                      [&] { return object->context->start(converted.request); });
+  return give_started(handle, [&] { return object->context->start(converted.request); });
 }
 
 }  // namespace

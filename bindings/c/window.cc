@@ -22,9 +22,8 @@ using weft::Result;
 using weft::Status;
 using weft::Window;
 
-void give_window(const ContextObject& context, Window made, weft_window** window) {
-  const weft::ProgressMode progress = context.context->config().progress;
-  give(std::make_shared<WindowHandle>(std::move(made), progress), window);
+void give_window(Window made, weft_window** window) {
+  give(std::make_shared<WindowObject>(std::move(made)), window);
 }
 
 // A struct that may be NULL, which stands for zeros.
@@ -141,8 +140,7 @@ weft_code start_put(const char* function, weft_window* window, void* x, std::siz
     WEFT_RETURN_IF_ERROR(tensor_of(x, count, type, tensor));
     Put put;
     WEFT_RETURN_IF_ERROR(convert(how, put));
-    return give_started(object->progress, handle,
-                        [&] { return (object->window.*start)(tensor, put.how); });
+    return give_started(handle, [&] { return (object->window.*start)(tensor, put.how); });
   });
 }
 
@@ -163,7 +161,7 @@ weft_code weft_context_win_create(weft_context* context, void* tensor, size_t co
     WEFT_RETURN_IF_ERROR(tensor_of(tensor, count, type, memory));
     const weft::WindowOptions how{.zero_init = from.zero_init != 0};
     WEFT_ASSIGN(Window made, object->context->win_create(memory, name, how));
-    give_window(*object, std::move(made), window);
+    give_window(std::move(made), window);
     return {};
   });
 }
@@ -174,7 +172,7 @@ weft_code weft_context_window(const weft_context* context, const char* name, wef
     WEFT_ASSIGN(const auto object, object_of(context, "context"));
     WEFT_RETURN_IF_ERROR(check_not_null(name, "name"));
     WEFT_ASSIGN(Window found, object->context->window(name));
-    give_window(*object, std::move(found), window);
+    give_window(std::move(found), window);
     return {};
   });
 }
@@ -239,8 +237,7 @@ weft_code weft_window_get_start(weft_window* window, const weft_get_options* how
     WEFT_ASSIGN(const auto object, object_of(window, "window"));
     Get get;
     WEFT_RETURN_IF_ERROR(convert(how, get));
-    return give_started(object->progress, handle,
-                        [&] { return object->window.get_start(get.how); });
+    return give_started(handle, [&] { return object->window.get_start(get.how); });
   });
 }
 

@@ -91,7 +91,7 @@ weft_code weft_window_write_start(weft_window* window, int32_t to, const void* x
     WEFT_ASSIGN(const auto object, object_of(window, "window"));
     Write write;
     WEFT_RETURN_IF_ERROR(convert(x, count, type, pages, page_count, write));
-    return give_started(object->progress, handle, [&] {
+    return give_started(handle, [&] {
       return object->window.write_start(to, write.x, write.pages, page_bytes, signal);
     });
   });
@@ -118,7 +118,7 @@ weft_code weft_window_wait_signal_start(weft_window* window, int32_t number, uin
   return call(__func__, [&]() -> Status {
     WEFT_RETURN_IF_ERROR(check_result(handle, "handle"));
     WEFT_ASSIGN(const auto object, object_of(window, "window"));
-    return give_started(object->progress, handle, [&] {
+    return give_started(handle, [&] {
       return object->window.wait_signal_start(number, count, patience_of(timeout_ms));
     });
   });

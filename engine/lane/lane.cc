@@ -362,9 +362,9 @@ bool Lane::needs_core() {
 }
 
 // Drives the lane until done() holds. The token is held on entry and on return. In between it is
-// lent to other threads that want it.
+// lent to other threads that want it. A sleep ends at `end_ns`, at which done() may begin to hold.
 template <typename Done>
-void Lane::drive(const WaitPolicy& policy, Done&& done) {
+void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
   Backoff backoff(policy);
   bool core_wanted = false;
   while (true) {
@@ -399,7 +399,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
       case Backoff::Next::sleep:
         observer_.look_around();
         trace_.add(Event::sleep, 0);
-        interface_->sleep(sleep_ns(idle, policy), [&] {
+        interface_->sleep(sleep_ns(idle, policy, end_ns), [&] {
           return advance_all() || done() || token_.wanted() ||
                  has_posted_.load(std::memory_order_acquire);
         });
@@ -410,18 +410,18 @@ void Lane::drive(const WaitPolicy& policy, Done&& done) {
   }
 }
 
-std::int64_t Lane::sleep_ns(bool is_idle, const WaitPolicy& policy) const {
+std::int64_t Lane::sleep_ns(bool is_idle, const WaitPolicy& policy, std::int64_t end_ns) const {
   const std::int64_t most = is_idle ? kIdleSleepNs : policy.sleep_ns;
-  if (attendant_ == nullptr) return most;
-  return std::clamp<std::int64_t>(attendant_->next_ns() - now_ns(), 0, most);
+  if (attendant_ != nullptr) end_ns = std::min(end_ns, attendant_->next_ns());
+  return std::clamp<std::int64_t>(end_ns - now_ns(), 0, most);
 }
 
 // drive() for a caller, which leaves unfinished operations to the thread when it returns.
 template <typename Done>
-void Lane::wait_until(Done&& done) {
+void Lane::wait_until(Done&& done, std::int64_t end_ns) {
   {
     const Waiting waiting(waiters_);
-    drive(options_.policy, done);
+    drive(options_.policy, done, end_ns);
   }
   hand_over();
 }
@@ -454,14 +454,15 @@ Status Lane::repeat(LaneSlot& slot) {
 }
 
 bool Lane::drive_until_ns(PendingOperation& operation, std::int64_t end_ns) {
-  wait_until([&] { return operation.done.load(std::memory_order_acquire) || now_ns() >= end_ns; });
+  wait_until([&] { return operation.done.load(std::memory_order_acquire) || now_ns() >= end_ns; },
+             end_ns);
   return operation.done.load(std::memory_order_acquire);
 }
 
 Status Lane::repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::shared_ptr<Lane>& self,
                              std::shared_ptr<PendingOperation>& rest) {
   begin(slot, true);
-  wait_until([&] { return !slot.is_running() || now_ns() >= end_ns; });
+  wait_until([&] { return !slot.is_running() || now_ns() >= end_ns; }, end_ns);
   if (!slot.is_running()) return slot.execution.status().ok() ? Status() : failure_;
   rest = new_operation(self);
   slot.operation = rest;

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -220,6 +221,7 @@ class Lane {
  private:
   class Waiting;
   class TakingAway;
+  static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
   void begin(LaneSlot& slot, bool is_again);
   void begin_ready();
@@ -231,7 +233,8 @@ class Lane {
   void take_turn();
   bool advance_running();
   bool advance_tasks();
-  [[nodiscard]] std::int64_t sleep_ns(bool is_idle, const WaitPolicy& policy) const;
+  [[nodiscard]] std::int64_t sleep_ns(bool is_idle, const WaitPolicy& policy,
+                                      std::int64_t end_ns) const;
   bool ends_at_once(LaneTask& task);
   bool tell_ends();
   void end_tasks();
@@ -242,9 +245,9 @@ class Lane {
   void hand_over();
   void drive_for_thread(const std::atomic<bool>& stopping);
   template <typename Done>
-  void drive(const WaitPolicy& policy, Done&& done);
+  void drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns = kNoEnd);
   template <typename Done>
-  void wait_until(Done&& done);
+  void wait_until(Done&& done, std::int64_t end_ns = kNoEnd);
 
   const LaneOptions options_;
   const std::unique_ptr<Interface> interface_;

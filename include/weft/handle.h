@@ -23,9 +23,10 @@ class Handle {
   // Blocks until the operation is done, at most for `patience_ns`. Returns whether it is done.
   [[nodiscard]] bool wait_for(std::int64_t patience_ns);
   // Runs `call` once, on the context's completion thread, when the operation is done; at once if it
-  // is done already. A callback may start operations, destroy the context, and throw: an exception
-  // is logged as an error. If the thread cannot be started, an error is returned and `call` is not
-  // run.
+  // is done already. A callback may start operations and wait for them, destroy the context, and
+  // throw: an exception is logged as an error. The callbacks of a context run in turn, so
+  // a callback must not wait for what another one does. If the thread cannot be started, an error
+  // is returned and `call` is not run.
   Status then(std::function<void(const Status&)> call);
 
  private:

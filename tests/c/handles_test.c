@@ -131,6 +131,30 @@ static void close_by_callback(weft_context* context) {
   FAILS(weft_barrier(context), WEFT_CLOSED, "weft_barrier: the context was closed");
 }
 
+// A callback may wait for another operation, in every way.
+static atomic_int waited;
+static void wait_in_callback(void* user, weft_code code, const char* text) {
+  CHECK(code == WEFT_OK && text[0] == '\0');
+  weft_context* context = user;
+  weft_handle* handles[2];
+  float x[2] = {1, 2}, y[2] = {0, 0};
+  for (int i = 0; i < 2; ++i) {
+    OK(weft_allreduce_start(context, &x[i], &y[i], 1, WEFT_F32, WEFT_SUM, &handles[i]));
+  }
+  OK(weft_handle_wait_for(handles[1], INT64_MAX));
+  OK(weft_handle_wait(handles[0]));
+  CHECK(y[0] == 2 && y[1] == 4);
+  for (int i = 0; i < 2; ++i) OK(weft_handle_free(handles[i]));
+  atomic_fetch_add(&waited, 1);
+}
+static void wait_by_callback(weft_context* context) {
+  weft_handle* handle = NULL;
+  OK(weft_barrier_start(context, &handle));
+  OK(weft_handle_then(handle, wait_in_callback, context));
+  OK(weft_handle_free(handle));
+  while (atomic_load(&waited) < 2) (void)sched_yield();
+}
+
 int main(void) {
   bound_time(120);
   const char* const waiter[] = {"WEFT_PROGRESS", "waiter", NULL};
@@ -140,5 +164,6 @@ int main(void) {
   run_ranks(2, NULL, free_before_done);
   run_ranks(2, NULL, close_before_done);
   run_ranks(2, NULL, close_by_callback);
+  run_ranks(2, NULL, wait_by_callback);
   return 0;
 }

@@ -361,6 +361,24 @@ TEST(Handles, AnOperationGoesOnByItselfAfterABlockingCall) {
   });
 }
 
+TEST(Handles, ACallbackMayWaitForAnotherOperation) {
+  run_job(2, [](Context& context) {
+    float x = 1, sum = 0;
+    std::promise<Status> came;
+    Result<Handle> first = context.barrier_start();
+    ASSERT_TRUE(first.ok()) << first.status().to_string();
+    const Status taken = first->then([&](const Status&) {
+      Result<Handle> second = context.allreduce_start(in(&x, 1), out(&sum, 1), ReduceOp::sum);
+      came.set_value(second.ok() ? second->wait() : second.status());
+    });
+    ASSERT_TRUE(taken.ok());
+    std::future<Status> coming = came.get_future();
+    ASSERT_EQ(coming.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_TRUE(coming.get().ok());
+    EXPECT_EQ(sum, 2);
+  });
+}
+
 TEST(Handles, AnOperationGoesOnAfterItsCallersPatience) {
   std::atomic<int> gone{0};  // calls of rank 0 that returned before rank 1 came
   run_job(2, [&](Context& context) {

@@ -135,6 +135,30 @@ def test_a_callback_may_close_the_context() -> None:
     assert closed.wait(LIMIT_S) and context.is_closed
 
 
+def test_a_callback_may_wait_for_other_operations() -> None:
+    """By wait(), with and without a timeout, by a blocking call, and in an event loop."""
+
+    async def awaited(ctx: weft.Context) -> Any:
+        return await ctx.allreduce_start(np.ones(1000), op="sum")
+
+    def body(ctx: weft.Context) -> Any:
+        results: List[Any] = []
+        called = threading.Event()
+
+        def callback(error: Any) -> None:
+            results.append(ctx.allreduce_start(np.ones(1000), op="sum").wait())
+            results.append(ctx.allreduce_start(np.ones(1000), op="sum").wait(timeout=30))
+            results.append(ctx.allreduce(np.ones(1000), op="sum"))
+            results.append(asyncio.run(awaited(ctx)))
+            called.set()
+
+        ctx.barrier_start().then(callback)
+        assert called.wait(LIMIT_S)
+        return [float(each[-1]) for each in results]
+
+    assert as_threads(2, body) == [[2.0] * 4] * 2
+
+
 def test_then_wants_something_callable(context: weft.Context) -> None:
     with pytest.raises(TypeError, match="callable"):
         context.barrier_start().then(3)  # type: ignore[arg-type]

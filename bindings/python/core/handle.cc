@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <utility>
+
 #include "bindings/python/core/bindings.h"
 #include "bindings/python/core/errors.h"
 #include "bindings/python/core/gil.h"
@@ -11,16 +13,21 @@
 namespace weft::python {
 namespace {
 
+// Whether this thread runs a callback. Other callbacks run when it has returned.
+thread_local bool is_in_callback = false;
+
 // Runs a Python callback on the completion thread. Nothing it raises can reach a caller, so it goes
 // to sys.unraisablehook.
 void run_callback(const SharedKept& call, const Status& status) {
   if (is_exiting()) return;
   const GilAcquired acquired;
+  const bool was_in_callback = std::exchange(is_in_callback, true);
   try {
     (void)call->object()(status.ok() ? nb::none() : error_of(status));
   } catch (nb::python_error& raised) {
     raised.discard_as_unraisable(call->object());
   }
+  is_in_callback = was_in_callback;
 }
 
 }  // namespace
@@ -80,7 +87,9 @@ void bind_handle(nb::module_& module) {
           nb::sig("def then(self, callback: "
                   "collections.abc.Callable[[BaseException | None], object]) -> None"),
           "Calls callback(error) once, with None for success, on Weft's completion thread when the "
-          "operation is done. What it raises goes to sys.unraisablehook.")
+          "operation is done. It may start operations and wait for them. Callbacks run in turn, so "
+          "it must not wait for what another one of its context does. What it raises goes to "
+          "sys.unraisablehook.")
       .def_prop_rw(
           "result", [](const Operation& self) { return self.result(); },
           [](Operation& self, nb::object result) { self.set_result(std::move(result)); },
@@ -88,9 +97,12 @@ void bind_handle(nb::module_& module) {
           nb::for_setter(nb::sig("def result(self, value: typing.Any, /) -> None")),
           nb::for_getter(nb::sig("def result(self, /) -> typing.Any")),
           "The output array; valid once the operation is done.")
-      .def_prop_ro("needs_polling", &Operation::has_no_thread,
-                   "Whether the operation moves only while a caller waits or tests "
-                   "(WEFT_PROGRESS=waiter).")
+      .def_prop_ro(
+          "needs_polling",
+          [](const Operation& self) { return self.has_no_thread() || is_in_callback; },
+          "Whether an event loop has to test the operation: it moves only while a caller waits or "
+          "tests (WEFT_PROGRESS=waiter), or the caller is a callback, and until it returns no "
+          "other callback runs.")
       .def(
           "__await__",
           [](nb::object self) {

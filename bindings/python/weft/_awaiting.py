@@ -34,7 +34,7 @@ def awaiting(handle: _core.Handle) -> Generator[Any, None, Any]:
 
 
 async def _poll(handle: _core.Handle) -> Any:
-    """Without a thread that moves the operation, the loop tests it."""
+    """Where no thread would tell the loop, the loop tests the operation."""
     while not handle.test():
         await asyncio.sleep(0.0005)
     return handle.wait()

@@ -26,8 +26,10 @@ WEFT_C_API weft_code weft_handle_wait(weft_handle* handle);
 // weft_handle_test() tells this from an operation that has failed by its own deadline.
 WEFT_C_API weft_code weft_handle_wait_for(weft_handle* handle, int64_t timeout_ms);
 // Calls `callback` once, on the context's completion thread, when the operation is done; at once if
-// it is done already. A callback may start operations and close or free the context. If an error is
-// returned, `callback` is not called. `user` must stay valid until the call.
+// it is done already. A callback may start operations and wait for them, and close or free the
+// context. The callbacks of a context run in turn, so a callback must not wait for what
+// another one does. If an error is returned, `callback` is not called. `user` must stay valid until
+// the call.
 WEFT_C_API weft_code weft_handle_then(weft_handle* handle, weft_callback callback, void* user);
 // Frees the handle. The operation goes on, needs its memory until it is done, and its callbacks are
 // called.
