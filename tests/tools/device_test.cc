@@ -132,6 +132,14 @@ TEST_F(Interfaces, BondsAndVirtualFunctionsAreToldApart) {
   EXPECT_TRUE(found[1].is_card());
 }
 
+TEST(Names, AreInTheOrderOfTheirNumbers) {
+  std::vector<std::string> names{"mlx5_10", "mlx5_2", "eth", "mlx5_2:2", "eth010", "eth10", "eth1"};
+  std::ranges::sort(names, is_listed_before);
+  EXPECT_EQ(names, (std::vector<std::string>{"eth", "eth1", "eth010", "eth10", "mlx5_2", "mlx5_2:2",
+                                             "mlx5_10"}));
+  EXPECT_FALSE(is_listed_before("a1", "a1"));
+}
+
 TEST(Addresses, LoopbackHasItsOwn) {
   const std::vector<InterfaceAddress> found = interface_addresses();
   const Result<GidAddress> loopback = parse_gid("127.0.0.1/8", GidKind::roce_v2);

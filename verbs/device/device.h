@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "verbs/base/base.h"
@@ -94,7 +95,11 @@ struct RdmaSources {
 // Whether an interface carries traffic at this moment; one system call. `unavailable` says why not.
 [[nodiscard]] Status carrier(const std::string& interface);
 
-// By name. `sys`: where sysfs is mounted; tests give a folder of their own, and addresses. Empty
+// The order in which people list names: digits are one number, so that mlx5_2 comes before mlx5_10. A
+// strict weak order; equal numbers that are written differently ("01", "1") count as text.
+[[nodiscard]] bool is_listed_before(std::string_view a, std::string_view b);
+
+// By name, in that order. `sys`: where sysfs is mounted; tests give a folder of their own, and addresses. Empty
 // addresses: not known, and nothing is concluded from it.
 [[nodiscard]] std::vector<NetworkInterface> discover_interfaces(
     const std::string& sys = "/sys",
@@ -113,7 +118,7 @@ struct RdmaSources {
 // interface, and whether it can be used.
 [[nodiscard]] RdmaGid judged(RdmaGid gid, const RdmaSources& from);
 
-// By device, then port; empty when the kernel has no RDMA device. Some hundred small reads
+// By device, in the order of names, then port; empty when the kernel has no RDMA device. Some hundred small reads
 // for a port whose address table has 256 places: setup, not data path.
 [[nodiscard]] std::vector<RdmaPort> discover_rdma_ports();
 [[nodiscard]] std::vector<RdmaPort> discover_rdma_ports(const RdmaSources& from);

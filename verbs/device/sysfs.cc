@@ -6,27 +6,13 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
-#include <utility>
+
+#include "verbs/device/device.h"
 
 namespace weft::device {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Numbers before names, so that 2 comes before 10.
-struct Place {
-  bool is_name = false;
-  int number = 0;
-  std::string name;
-
-  explicit Place(std::string text) : name(std::move(text)) {
-    const char* const end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data(), end, number);
-    is_name = error != std::errc{} || stop != end;
-    if (is_name) number = 0;
-  }
-  auto operator<=>(const Place&) const = default;
-};
 
 // "0000:3b:00.0": domain, bus, device, function.
 bool is_pci_address(std::string_view name) {
@@ -59,15 +45,14 @@ int number(const fs::path& path, int otherwise) {
 }
 
 std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<Place> places;
+  std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    places.emplace_back(at->path().filename());
-  }
-  std::ranges::sort(places);
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    names.emplace_back(at->path().filename());
+  std::ranges::sort(names, is_listed_before);
   std::vector<fs::path> found;
-  found.reserve(places.size());
-  for (const Place& place : places) found.push_back(folder / place.name);
+  found.reserve(names.size());
+  for (const std::string& name : names) found.push_back(folder / name);
   return found;
 }
 
