@@ -28,6 +28,9 @@ class Clusters : public testing::Test {
     EXPECT_TRUE(all.starts_with(path_.string() + ":")) << all;
     return all.substr(std::min(all.size(), path_.string().size() + 1));
   }
+  [[nodiscard]] std::filesystem::path beside(const std::string& name) const {
+    return path_.parent_path() / name;
+  }
 
  private:
   static std::filesystem::path folder() {
@@ -248,6 +251,48 @@ TEST_F(Clusters, TheFirstNameThatAMachineHasIsItsInterface) {
   ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
   const int nic = cluster->rails[0].nics[0];
   EXPECT_EQ(cluster->machines[0].hardware->nics[static_cast<std::size_t>(nic)].name(), "mlx5_2");
+}
+
+// Another name of the rail may be right for some machines, so this is no mistake.
+TEST_F(Clusters, ANameThatNoMachineHasIsSaid) {
+  const Result<Cluster> cluster =
+      read("[[machine]]\ncount = 2\nlike = \"" WEFT_EXAMPLES
+           "/machines/8gpu-8nic.xml\"\n[[rail]]\nname = \"a\"\nnics = [\"mlx5_0\", \"mlx_1\", "
+           "\"eno1\"]\ngbit_per_s = 100\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  EXPECT_EQ(cluster->remarks,
+            std::vector<std::string>{"rail a: no machine has mlx_1, which its nics name"});
+  EXPECT_NE(describe(*cluster).find("no machine has mlx_1"), std::string::npos);
+}
+
+// A link of PCI may be slower than the interface behind it.
+TEST_F(Clusters, ARailIsAsFastAsPciLetsItBe) {
+  std::ofstream(beside("fix.toml")) << "[[nic]]\nname = \"eth0\"\nmbit_per_s = 400_000\n"
+                                       "pci_gbyte_per_s = 15.75\n";
+  const std::string machines = std::string(kTwoMachines) + "[[rail]]\nnics = [\"eth0\"]\n";
+  const Result<Cluster> cluster = read(machines);
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  EXPECT_EQ(cluster->rails[0].gbit_per_s, (std::vector<double>{126, 126}));
+  EXPECT_NE(describe(*cluster).find("slowed down by PCI: eth0 to 126 of its 400 Gbit/s"),
+            std::string::npos)
+      << describe(*cluster);
+  const Result<Cluster> told = read(machines + "gbit_per_s = 200\n");
+  ASSERT_TRUE(told.ok()) << told.status().to_string();
+  EXPECT_EQ(told->rails[0].gbit_per_s[0], 200);
+}
+
+TEST_F(Clusters, AVirtualFunctionOnARailOfItsOwnIsSaid) {
+  std::ofstream(beside("fix.toml"))
+      << "[[nic]]\nname = \"eth0\"\npci = \"0000:10:00.0\"\nbridges = [\"0000:00:01.0\"]\n"
+         "mbit_per_s = 100_000\n[[nic]]\nname = \"eth1\"\nvirtual_function = true\n"
+         "mbit_per_s = 100_000\nbridges = [\"0000:00:01.0\"]\n";
+  const Result<Cluster> cluster = read(
+      std::string(kTwoMachines) +
+      "[[rail]]\nname = \"a\"\nnics = [\"eth0\"]\n[[rail]]\nname = \"b\"\nnics = [\"eth1\"]\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.status().to_string();
+  ASSERT_EQ(cluster->remarks.size(), 1U);
+  EXPECT_TRUE(cluster->remarks[0].starts_with("rail b: eth1 of machine 0 shares its wire"))
+      << cluster->remarks[0];
 }
 
 TEST_F(Clusters, SizesAndNamesHaveBounds) {

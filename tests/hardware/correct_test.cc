@@ -68,6 +68,32 @@ TEST(Corrections, WhatIsAbsentAndWasNotThereIsTold) {
       << machine.source;
 }
 
+TEST(Corrections, ADeviceThatWasNotThereIsTold) {
+  Machine machine;
+  Nic card;
+  card.netdev = "eth0";
+  machine.nics = {card};
+  ASSERT_TRUE(corrected(machine, "[[nic]]\nname = \"eth0\"\nnuma_node = 0\n").ok());
+  EXPECT_TRUE(machine.added.empty());
+  ASSERT_TRUE(corrected(machine, "[[nic]]\nname = \"eht0\"\n[[gpu]]\nindex = 3\n").ok());
+  ASSERT_EQ(machine.added.size(), 1U);
+  EXPECT_TRUE(machine.added[0].starts_with("eht0, GPU 3 (by /")) << machine.added[0];
+}
+
+// The package is that of the node that is told.
+TEST(Corrections, ANodeBringsItsPackage) {
+  Machine machine;
+  machine.nodes = {{.index = 0, .package = 0}, {.index = 1, .package = 1}};
+  machine.packages = 2;
+  Nic card;
+  card.netdev = "eth0";
+  card.place.numa_node = 0;
+  card.place.package = 0;
+  machine.nics = {card};
+  ASSERT_TRUE(corrected(machine, "[[nic]]\nname = \"eth0\"\nnuma_node = 1\n").ok());
+  EXPECT_EQ(nic(machine, "eth0").place.package, 1);
+}
+
 TEST(Corrections, AVirtualMachineIsToldItsDevices) {
   Result<Machine> read = read_machine("synthetic:pack:1 core:8 pu:1");
   ASSERT_TRUE(read.ok());

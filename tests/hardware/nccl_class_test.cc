@@ -78,6 +78,9 @@ TEST(NcclClasses, AServersOwnDisplayIsNoAccelerator) {
   EXPECT_EQ(what_is(R"(class="0x030000" link_speed="" link_width="0")"), display);
   EXPECT_EQ(what_is(R"(class="0x030000")" + narrow), display);
   EXPECT_EQ(what_is(R"(class="0x030000" vendor="0x1a03")" + narrow), display);
+  // AMD's (ATI's) ES1000; of AMD's later GPUs, a link need not be told.
+  EXPECT_EQ(what_is(R"(class="0x030000" vendor="0x1002" device="0x515e")"), display);
+  EXPECT_EQ(what_is(R"(class="0x030000" vendor="0x1002" device="0x67df")"), "accelerator");
   EXPECT_EQ(what_is(R"(class="0x038000" vendor="0x1af4")"), display);  // a virtual machine's
   EXPECT_EQ(what_is(R"(class="0x030000")" + wide), "accelerator");
   EXPECT_EQ(what_is(R"(class="0x030000" vendor="0x10de")"), "accelerator");

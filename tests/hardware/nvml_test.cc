@@ -66,6 +66,30 @@ TEST(NvmlGpus, LanesToOnePeerAreOneLink) {
   EXPECT_EQ(machine.gpu_links[2].lanes, 4);
 }
 
+TEST(NvmlGpus, AreKnownByTheirNumbersThatNeverChange) {
+  Machine machine;
+  Nvml nvml = scripted();
+  ask(nvml, machine);
+  EXPECT_EQ(machine.gpus[0].uuid, "") << "an old library";
+  nvml.uuid = [](Nvml::Device device, char* text, std::uint32_t bytes) {
+    const int index = index_of(device);
+    std::snprintf(text, bytes, "%s-%d", index < 100 ? "GPU" : "MIG", index);
+    return 0;
+  };
+  nvml.most_migs = [](Nvml::Device device, std::uint32_t* count) {
+    *count = index_of(device) == 1 ? 2 : 0;
+    return 0;
+  };
+  nvml.mig_by_index = [](Nvml::Device, std::uint32_t index, Nvml::Device* mig) {
+    *mig = reinterpret_cast<Nvml::Device>(std::uintptr_t{index} + 101);
+    return index == 0 ? 0 : 1;  // there may be fewer than the most
+  };
+  ask(nvml, machine);
+  EXPECT_EQ(machine.gpus[1].uuid, "GPU-1");
+  EXPECT_EQ(machine.gpus[1].mig_uuids, std::vector<std::string>{"MIG-100"});
+  EXPECT_TRUE(machine.gpus[0].mig_uuids.empty());
+}
+
 TEST(NvmlGpus, KeepWhereHwlocFoundThemAndOtherMakersFollow) {
   Machine machine;
   Gpu other, known;

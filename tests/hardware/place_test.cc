@@ -69,6 +69,25 @@ TEST(Processors, AreOfANodeAndNearWhatIsOnIt) {
   EXPECT_EQ(distance(near, *machine, 100'000), Nearness::machine);
 }
 
+// What hypervisors show of a link says nothing.
+TEST(PlacesOfOnes, PciMayCarryLessThanAnInterface) {
+  Machine machine;
+  Nic card;
+  card.rdma = "mlx5_0";
+  card.mbit_per_s = 400'000;
+  card.place = {"0000:3b:00.0", 63, "0000:3a", {{"0000:3a:00.0", 15.75}, {"0000:3a:01.0", 0}}};
+  EXPECT_EQ(carried_mbit_per_s(card), 126'000);
+  machine.nics = {card};
+  ASSERT_EQ(remarks_on(machine).size(), 1U);
+  EXPECT_EQ(remarks_on(machine)[0].about, "slowed down by PCI");
+  EXPECT_EQ(remarks_on(machine)[0].phrases,
+            std::vector<std::string>{"mlx5_0 to 126 of its 400 Gbit/s"});
+  card.place.bridges[0].gbyte_per_s = 0.25;
+  EXPECT_EQ(carried_mbit_per_s(card), 400'000);
+  card.mbit_per_s = -1;
+  EXPECT_EQ(carried_mbit_per_s(card), -1);
+}
+
 TEST(PlacesOfOnes, FunctionsOfACardAreTheSameDevice) {
   PciPlace first{"0000:3b:00.0", 16, "0000:3a", {{"0000:3a:00.0", 16}}, 0, 0};
   PciPlace second = first;

@@ -36,6 +36,28 @@ TEST_F(PartOfSys, AWholeOneLeavesNothingOut) {
   EXPECT_TRUE(can_hwloc_read_processors(sys_));
 }
 
+// Sets of processors have all of each other, or nothing. hwloc prints a banner for others.
+TEST_F(PartOfSys, ContradictionsAreNotForHwloc) {
+  write("devices/system/cpu/online", "0-5");
+  write("devices/system/node/online", "0-1");
+  write("devices/system/node/node0/cpulist", "0-2");
+  write("devices/system/node/node1/cpulist", "3-5");
+  for (int number = 0; number < 6; ++number) {
+    const std::string cpu = "devices/system/cpu/cpu" + std::to_string(number);
+    write(cpu + "/topology/core_siblings_list", "0-5");
+    write(cpu + "/topology/core_cpus_list", std::to_string(number));
+    write(cpu + "/cache/index0/shared_cpu_list", std::to_string(number));
+  }
+  EXPECT_EQ(contradiction_in(sys_), "");
+  write("devices/system/cpu/cpu2/cache/index1/shared_cpu_list", "2-3");
+  EXPECT_EQ(contradiction_in(sys_),
+            sys_.string() +
+                " contradicts itself: NUMA node 0 and a cache of processor 2 have some "
+                "processors in common, but not all of either");
+  write("devices/system/cpu/cpu2/cache/index1/shared_cpu_list", "1-2");
+  EXPECT_EQ(contradiction_in(sys_), "");
+}
+
 // What hwloc would end the process for.
 TEST_F(PartOfSys, NodesWithoutAnyAreNotForHwloc) {
   remove("devices/system/node/node0");
@@ -72,8 +94,8 @@ TEST_F(PartOfSys, LostInterfacesAreNamedUpToABound) {
   for (int i = 0; i < 12; ++i)
     std::filesystem::create_symlink("../nowhere", sys_ / "class/net" / ("if" + std::to_string(i)));
   EXPECT_EQ(phrase(),
-            "which network interfaces there are, because if0, if1, if10, if11, if2, if3, "
-            "if4, if5 and 4 more in SYS/class/net lead nowhere");
+            "which network interfaces there are, because if0, if1, if2, if3, if4, if5, "
+            "if6, if7 and 4 more in SYS/class/net lead nowhere");
   remove("class/net");
   EXPECT_TRUE(phrase().ends_with("because SYS/class/net is not there"));
 }

@@ -11,38 +11,6 @@ namespace weft {
 
 namespace {
 
-// A part of a bonded interface whose rate that interface has, too.
-bool is_counted_by_bond(const Nic& nic, const Machine& machine) {
-  return !nic.bond.empty() && nic.netdev != nic.bond &&
-         std::ranges::any_of(machine.nics, [&nic](const Nic& other) {
-           return other.netdev == nic.bond && other.mbit_per_s > 0;
-         });
-}
-
-// Whether `other` is the card of which `nic` is a virtual function; where nobody tells which one
-// that is, one below the same bridge.
-bool is_card_of(const Nic& other, const Nic& nic) {
-  if (other.is_virtual_function || other.mbit_per_s <= 0) return false;
-  if (!nic.physical_function.empty()) return other.place.address == nic.physical_function;
-  return !nic.place.bridges.empty() && other.place.host_bridge == nic.place.host_bridge &&
-         other.place.bridges == nic.place.bridges;
-}
-
-// A virtual function whose wire another interface has, too: its card, or an earlier function of it.
-bool is_counted_by_card(const Nic& nic, const Machine& machine) {
-  if (!nic.is_virtual_function) return false;
-  for (const Nic& other : machine.nics) {
-    if (is_card_of(other, nic)) return true;
-  }
-  for (const Nic& other : machine.nics) {
-    if (&other == &nic) return false;
-    if (other.mbit_per_s > 0 && !nic.physical_function.empty() &&
-        other.physical_function == nic.physical_function && other.port == nic.port)
-      return true;
-  }
-  return false;
-}
-
 // Machines that are not on the rail have none.
 std::vector<double> rates_of_members(const Rail& rail) {
   std::vector<double> rates;
@@ -94,13 +62,11 @@ Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int coun
     cluster.machines.push_back({fmt::format("machine {}", i), machine, i * ranks, ranks});
   for (std::size_t n = 0; n < machine->nics.size(); ++n) {
     const Nic& nic = machine->nics[n];
-    if (nic.mbit_per_s <= 0 || is_counted_by_card(nic, *machine) ||
-        is_counted_by_bond(nic, *machine))
-      continue;
+    if (nic.mbit_per_s <= 0 || is_counted_elsewhere(nic, *machine)) continue;
     Rail rail;
     rail.name = nic.name();
     rail.nics.assign(machines, static_cast<int>(n));
-    rail.gbit_per_s.assign(machines, nic.mbit_per_s / 1e3);
+    rail.gbit_per_s.assign(machines, carried_mbit_per_s(nic) / 1e3);
     cluster.rails.push_back(std::move(rail));
   }
   if (cluster.rails.empty() && count > 1) {
@@ -136,15 +102,17 @@ std::string describe(const Rail& rail, int level) {
 
 namespace {
 
-// What the files of the machines have and Weft does not take, a line for each kind of machine.
-std::string left_out_of(const Cluster& cluster) {
+// Of each kind of machine.
+std::string remarks_on_machines(const Cluster& cluster) {
   std::string text;
   std::set<const Machine*> seen;
   for (const ClusterMachine& machine : cluster.machines) {
     const Machine& hardware = *machine.hardware;
-    if (!hardware.left_out.empty() && seen.insert(&hardware).second)
-      text +=
-          fmt::format("left out of {}: {}\n", hardware.source, fmt::join(hardware.left_out, "; "));
+    if (!seen.insert(&hardware).second) continue;
+    for (const Remark& remark : remarks_on(hardware)) {
+      text += fmt::format("{}: {}: {}\n", hardware.source, remark.about,
+                          fmt::join(remark.phrases, "; "));
+    }
   }
   return text;
 }
@@ -164,7 +132,8 @@ std::string describe(const Cluster& cluster) {
     for (int level = 0; level < rail.depth(); ++level) text += ", " + describe(rail, level);
     text += "\n";
   }
-  return text + left_out_of(cluster);
+  for (const std::string& remark : cluster.remarks) text += remark + "\n";
+  return text + remarks_on_machines(cluster);
 }
 
 }  // namespace weft

@@ -132,6 +132,8 @@ struct Cluster {
   std::vector<ClusterMachine> machines;
   std::vector<Rail> rails;
   SharedMemory memory;
+  // What its file has without effect, or what counts twice, a sentence each.
+  std::vector<std::string> remarks{};
 
   [[nodiscard]] int ranks() const;
   [[nodiscard]] int machine_of(Rank rank) const;
@@ -145,7 +147,7 @@ struct Cluster {
 // none is left, it is an error.
 [[nodiscard]] Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int count,
                                               int ranks);
-// A text with one line each for the machines, the ranks and the rails.
+// A text with one line each for the machines, the ranks and the rails, and remarks on them.
 [[nodiscard]] std::string describe(const Cluster& cluster);
 
 }  // namespace weft

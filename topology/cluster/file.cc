@@ -127,6 +127,8 @@ class Reader {
     for (const ClusterMachine& machine : cluster_.machines)
       WEFT_RETURN_IF_ERROR(add_member(table, machine, names, rate, rail));
     WEFT_RETURN_IF_ERROR(check_members(table, names, rail));
+    note_unused(names, rail);
+    note_shared_wires(rail);
     cluster_.rails.push_back(std::move(rail));
     return {};
   }
@@ -145,7 +147,7 @@ class Reader {
         return table.wrong("nics", fmt::format("{} of {} is on rail {} already", nic.name(),
                                                machine.name, other->name));
       }
-      rail.gbit_per_s.push_back(rate.value_or(nic.mbit_per_s / 1e3));
+      rail.gbit_per_s.push_back(rate.value_or(carried_mbit_per_s(nic) / 1e3));
     } else {
       rail.gbit_per_s.push_back(0);
     }
@@ -170,6 +172,34 @@ class Reader {
                                      names_on(rail)));
     }
     return {};
+  }
+
+  // Other names of the rail may be right for some machines, so one that no machine has is no error.
+  void note_unused(const std::vector<std::string>& names, const Rail& rail) {
+    for (const std::string& name : names) {
+      const auto has = [&name](const ClusterMachine& machine) {
+        return nic_of(*machine.hardware, {name}) >= 0;
+      };
+      if (std::ranges::none_of(cluster_.machines, has)) {
+        cluster_.remarks.push_back(
+            fmt::format("rail {}: no machine has {}, which its nics name", rail.name, name));
+      }
+    }
+  }
+
+  // A virtual function has no wire of its own. Said once for each rail.
+  void note_shared_wires(const Rail& rail) {
+    for (std::size_t m = 0; m < rail.nics.size(); ++m) {
+      if (rail.nics[m] < 0) continue;
+      const Machine& machine = *cluster_.machines[m].hardware;
+      const Nic& nic = machine.nics[static_cast<std::size_t>(rail.nics[m])];
+      if (!is_counted_elsewhere(nic, machine)) continue;
+      cluster_.remarks.push_back(fmt::format(
+          "rail {}: {} of {} shares its wire with another interface of that machine: the rate of "
+          "both is counted",
+          rail.name, nic.name(), cluster_.machines[m].name));
+      return;
+    }
   }
 
   // The interfaces that machines have on it, each name once.

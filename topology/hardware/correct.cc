@@ -84,7 +84,6 @@ Status check_node(const TomlTable& table, const PciPlace& place, const Machine& 
   return {};
 }
 
-// What was assumed is assumed again at the end, unless it is told now.
 PciPlace without_node(PciPlace place) {
   place.numa_node = -1;
   place.package = -1;
@@ -93,13 +92,16 @@ PciPlace without_node(PciPlace place) {
 }
 
 Status take_place(TomlTable& table, const Machine& machine, PciPlace& place) {
-  if (place.is_node_assumed) place = without_node(std::move(place));
+  const bool is_new = table.has("numa_node");
+  // Of a machine with one node, settle() assumes it again.
+  if (is_new || (place.is_node_assumed && machine.nodes.size() == 1))
+    place = without_node(std::move(place));
   WEFT_RETURN_IF_ERROR(take_address(table, "pci", place.address, hardware::pci_address, kAddress));
   WEFT_RETURN_IF_ERROR(take(table, "pci_gbyte_per_s", place.gbyte_per_s));
   WEFT_RETURN_IF_ERROR(
       take_address(table, "host_bridge", place.host_bridge, hardware::pci_bus, kBus));
   WEFT_RETURN_IF_ERROR(take(table, "numa_node", place.numa_node, 0, kMostIndex));
-  if (table.has("numa_node")) WEFT_RETURN_IF_ERROR(check_node(table, place, machine));
+  if (is_new) WEFT_RETURN_IF_ERROR(check_node(table, place, machine));
   WEFT_RETURN_IF_ERROR(take(table, "package", place.package, 0, kMostIndex));
   if (table.has("package") && machine.packages > 0 && place.package >= machine.packages)
     return table.wrong("package",
@@ -154,7 +156,7 @@ Result<std::string> take_nic(TomlTable& table, Machine& machine, ToldNics& told)
   WEFT_ASSIGN(const std::optional<bool> absent, table.boolean("absent"));
   const std::size_t place = place_of_nic(*name, machine, told);
   if (place == machine.nics.size()) {
-    if (absent.value_or(false)) told.missing.push_back(*name);
+    (absent.value_or(false) ? told.missing : machine.added).push_back(*name);
     machine.nics.push_back(new_nic(table, *name));
   }
   if (absent.value_or(false)) told.absent.insert(place);
@@ -184,10 +186,12 @@ Result<std::string> take_gpu(TomlTable& table, Machine& machine) {
   if (gpu == machine.gpus.end()) {
     Gpu added;
     added.index = index;
+    machine.added.push_back(fmt::format("GPU {}", index));
     machine.gpus.push_back(std::move(added));
     gpu = machine.gpus.end() - 1;
   }
   WEFT_RETURN_IF_ERROR(take(table, "model", gpu->model));
+  WEFT_RETURN_IF_ERROR(take(table, "uuid", gpu->uuid));
   WEFT_RETURN_IF_ERROR(take_place(table, machine, gpu->place));
   WEFT_RETURN_IF_ERROR(table.done());
   return fmt::format("GPU {}", index);
@@ -247,11 +251,22 @@ Status take_each(TomlTable& file, std::string_view key, Machine& machine, Take t
   return {};
 }
 
+// With those of earlier corrections; of many, the first few.
+std::vector<std::string> all_added(const Machine& before, const std::vector<std::string>& devices,
+                                   const std::string& path) {
+  hardware::LeftOut gathered;
+  for (const std::string& device : devices) gathered.add("by " + path, device);
+  std::vector<std::string> added = before.added;
+  for (std::string& phrase : gathered.phrases()) added.push_back(std::move(phrase));
+  return added;
+}
+
 }  // namespace
 
 Status correct_machine(Machine& machine, const std::string& path) {
   WEFT_ASSIGN(TomlTable file, read_toml(path));
   Machine corrected = machine;
+  corrected.added.clear();
   ToldNics told;
   const auto take_known = [&told](TomlTable& table, Machine& into) {
     return take_nic(table, into, told);
@@ -264,6 +279,7 @@ Status correct_machine(Machine& machine, const std::string& path) {
   hardware::settle(corrected);
   if (const Status status = hardware::check_names(corrected); !status.ok())
     return file.wrong(status.text());
+  corrected.added = all_added(machine, corrected.added, path);
   corrected.source += fmt::format(", corrected by {}", path);
   if (!told.missing.empty()) {
     corrected.source += fmt::format(" (which says that {} is absent: it was not there)",

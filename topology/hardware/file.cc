@@ -15,6 +15,15 @@ constexpr std::string_view kSynthetic = "synthetic:";
 // The largest machines take a few megabytes.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
+// As `lstopo --no-io` writes it, or a program that did not ask hwloc for them.
+constexpr const char* kNoDevices =
+    "which network interfaces and GPUs there are, because the file has no devices of any kind";
+
+bool tells_devices(const Topology& topology) {
+  return topology.count(HWLOC_OBJ_PCI_DEVICE) > 0 || topology.count(HWLOC_OBJ_OS_DEVICE) > 0 ||
+         has_notes(topology);
+}
+
 Result<XmlFile> xml_in(const std::string& path) {
   WEFT_ASSIGN(const std::string text, read_text(path, kMostBytes));
   if (text.empty()) return Status(Code::invalid_argument, path + ": is empty");
@@ -47,6 +56,7 @@ Result<Machine> machine_in(const HwlocLibrary& library, const std::string& from)
   if (is_nccl(file)) return read_nccl(file);
   WEFT_ASSIGN(const Topology topology, topology_in(library, file, from, Notes::kept));
   Machine machine = machine_of(topology);
+  if (!tells_devices(topology)) machine.unreadable.emplace_back(kNoDevices);
   LeftOut left_out;
   note_left_out(file, left_out);
   for (std::string& phrase : left_out.phrases()) machine.left_out.push_back(std::move(phrase));

@@ -37,9 +37,9 @@ struct CacheLevel {
 struct NumaNode {
   int index = 0;
   std::uint64_t bytes = 0;
-  int cores = 0;
+  int cores = 0;     // a node may be memory only: of a GPU, or a memory expander
   int package = -1;  // -1: of no single one, or unknown
-  // The hardware threads of its cores by the kernel's numbers, upwards; empty: unknown.
+  // The hardware threads of its cores by the kernel's numbers, upwards; empty: none, or unknown.
   std::vector<int> processors{};
 
   [[nodiscard]] bool operator==(const NumaNode&) const = default;
@@ -71,7 +71,9 @@ struct PciPlace {
   std::vector<PciBridge> bridges;  // from the host bridge down
   int numa_node = -1;
   int package = -1;
-  bool is_node_assumed = false;  // it was unknown, but the machine has only this one
+  // The source does not tell the node: the machine has only this one, or NCCL puts there what it does
+  // not find on PCI.
+  bool is_node_assumed = false;
 
   [[nodiscard]] bool operator==(const PciPlace&) const = default;
 };
@@ -97,6 +99,8 @@ struct Gpu {
   std::string model;
   std::uint64_t memory_bytes = 0;
   PciPlace place;
+  std::string uuid{};                    // the driver's: "GPU-8932f937-…"; empty: unknown
+  std::vector<std::string> mig_uuids{};  // of its MIG devices
 
   [[nodiscard]] bool operator==(const Gpu&) const = default;
 };
@@ -133,6 +137,8 @@ struct Machine {
   // What could not be asked for, a phrase each with the reason: "NUMA nodes, because /sys is not
   // mounted". The machine may have it although it is not here.
   std::vector<std::string> unreadable;
+  // Devices that a correction has and the source has not, a phrase each: "eth1, GPU 3 (by fix.toml)".
+  std::vector<std::string> added;
   // What a file has and this value does not, a phrase each with the reason: "0000:03:00.0 (a display
   // of the server's own, no accelerator)".
   std::vector<std::string> left_out;
@@ -157,6 +163,20 @@ struct Machine {
 // What the source does not say where a plan would need it, a phrase each: "the rate of eth0, eth1".
 [[nodiscard]] std::vector<std::string> unknown_in(const Machine& machine);
 
+// Of what was concluded, corrected or left out, for people: "taken to be" and "bond0 on node 0, …".
+struct Remark {
+  std::string_view about;
+  std::vector<std::string> phrases;
+};
+// Those that the machine gives reason for.
+[[nodiscard]] std::vector<Remark> remarks_on(const Machine& machine);
+
+// What an interface carries: its rate, or that of PCI on the way to it, if that is lower. -1: unknown.
+[[nodiscard]] int carried_mbit_per_s(const Nic& nic);
+// Whether another interface has the wire of this one, and its rate: the card of a virtual function, or an
+// earlier function of that card; the bonded interface of which this is a part.
+[[nodiscard]] bool is_counted_elsewhere(const Nic& nic, const Machine& machine);
+
 // How near two devices are, nearest first; the names that `nvidia-smi topo` uses in parentheses.
 enum class Nearness : std::uint8_t {
   same_device,  // functions of one card
@@ -164,7 +184,8 @@ enum class Nearness : std::uint8_t {
   switches,     // several PCI switches, no host bridge (PXB)
   host_bridge,  // below one host bridge (PHB)
   numa_node,    // one NUMA node, across its host bridges (NODE)
-  machine,      // across nodes or packages (SYS)
+  package,      // one package, across its NUMA nodes (PKG, which nvidia-smi has not)
+  machine,      // across packages, or unknown (SYS)
 };
 [[nodiscard]] std::string_view name(Nearness nearness);
 [[nodiscard]] std::string_view description(Nearness nearness);

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "topology/hardware/left_out.h"
 #include "topology/hardware/pci_class.h"
 #include "topology/hardware/sources.h"
+#include "verbs/device/device.h"
 
 namespace weft::hardware {
 namespace {
@@ -55,6 +57,25 @@ std::vector<int> processors_in(const Topology& topology, hwloc_obj_t object) {
   return processors;
 }
 
+// Processors belong to one node: of those that have them, the smallest, and of equal ones the first.
+// The others are memory only.
+void leave_processors_to_one(std::vector<NumaNode>& nodes) {
+  std::vector<NumaNode*> by_size;
+  for (NumaNode& node : nodes) by_size.push_back(&node);
+  std::ranges::stable_sort(by_size, {},
+                           [](const NumaNode* node) { return node->processors.size(); });
+  std::set<int> taken;
+  for (NumaNode* node : by_size) {
+    const bool has_own =
+        std::ranges::any_of(node->processors, [&taken](int one) { return !taken.contains(one); });
+    if (!has_own) {
+      node->cores = 0;
+      node->processors.clear();
+    }
+    taken.insert(node->processors.begin(), node->processors.end());
+  }
+}
+
 std::vector<NumaNode> nodes_of(const Topology& topology) {
   std::vector<NumaNode> nodes;
   hwloc_obj_t node = nullptr;
@@ -63,6 +84,7 @@ std::vector<NumaNode> nodes_of(const Topology& topology) {
                      cores_in(topology, node), package_of(topology, node),
                      processors_in(topology, node)});
   }
+  leave_processors_to_one(nodes);
   return nodes;
 }
 
@@ -74,6 +96,30 @@ std::string info(hwloc_obj_t object, const char* key) {
 std::string address_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& device) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", device.domain, device.bus, device.dev,
                      device.func);
+}
+
+PciIdentity identity_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& device) {
+  return {device.class_id, device.vendor_id, device.device_id, device.linkspeed};
+}
+
+// The node that has the object's processors. Several may: a GPU's memory is a node with the processors
+// of its package (Grace, POWER9), and so are fast memory and memory expanders. The smallest counts, of
+// equal ones the first. -1: the object has processors of several nodes.
+int node_of(const Topology& topology, hwloc_obj_t object) {
+  const Hwloc& hwloc = topology.hwloc();
+  if (object->nodeset != nullptr && hwloc.bitmap_weight(object->nodeset) == 1)
+    return hwloc.bitmap_first(object->nodeset);
+  hwloc_obj_t nearest = nullptr;
+  hwloc_obj_t node = nullptr;
+  while ((node = topology.next(HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+    if (hwloc.bitmap_is_zero(object->cpuset) != 0 ||
+        hwloc.bitmap_is_included(object->cpuset, node->cpuset) == 0)
+      continue;
+    if (nearest == nullptr ||
+        hwloc.bitmap_weight(node->cpuset) < hwloc.bitmap_weight(nearest->cpuset))
+      nearest = node;
+  }
+  return nearest == nullptr ? -1 : static_cast<int>(nearest->os_index);
 }
 
 PciPlace place_of(const Topology& topology, hwloc_obj_t device) {
@@ -95,9 +141,7 @@ PciPlace place_of(const Topology& topology, hwloc_obj_t device) {
   hwloc_obj_t near = device;
   while (near != nullptr && near->cpuset == nullptr) near = near->parent;
   if (near == nullptr) return place;
-  const Hwloc& hwloc = topology.hwloc();
-  if (near->nodeset != nullptr && hwloc.bitmap_weight(near->nodeset) == 1)
-    place.numa_node = hwloc.bitmap_first(near->nodeset);
+  place.numa_node = node_of(topology, near);
   place.package = package_of(topology, near);
   return place;
 }
@@ -109,7 +153,7 @@ std::vector<std::string> names_below(hwloc_obj_t device, hwloc_obj_osdev_type_t 
     if (io->type == HWLOC_OBJ_OS_DEVICE && io->attr->osdev.type == kind && io->name != nullptr)
       names.emplace_back(io->name);
   }
-  std::ranges::sort(names);
+  std::ranges::sort(names, is_listed_before);
   return names;
 }
 
@@ -124,6 +168,7 @@ std::size_t add_nics(const Topology& topology, hwloc_obj_t device, Machine& mach
     if (!rdma.empty()) nic.rdma = rdma[std::min(i, rdma.size() - 1)];
     if (rdma.size() == 1) nic.port = static_cast<int>(i) + 1;
     if (i < nets.size()) nic.netdev = nets[i];
+    nic.is_virtual_function = is_virtual_function(identity_of(device->attr->pcidev));
     nic.place = place_of(topology, device);
     machine.nics.push_back(std::move(nic));
   }
@@ -141,7 +186,7 @@ void add_gpu(const Topology& topology, hwloc_obj_t device, Machine& machine) {
 void add_device(const Topology& topology, hwloc_obj_t device, Machine& machine, LeftOut& left_out) {
   const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci = device->attr->pcidev;
   const bool has_interface = add_nics(topology, device, machine) != 0;
-  switch (kind_of({pci.class_id, pci.vendor_id, pci.linkspeed})) {
+  switch (kind_of(identity_of(pci))) {
     case PciKind::accelerator:
       add_gpu(topology, device, machine);
       break;

@@ -38,6 +38,8 @@ struct HwlocAttribute {
 
 // Others are left out.
 [[nodiscard]] std::span<const HwlocAttribute> hwloc_attributes();
+// Whether a rate is one. Another is left out: it does not make the file wrong.
+[[nodiscard]] bool is_hwloc_rate(std::string_view text);
 // Whether the object's attribute, which it has, is of its kind.
 [[nodiscard]] Status check_value(const XmlFile& file, HwlocFormat format, pugi::xml_node object,
                                  const HwlocAttribute& attribute);

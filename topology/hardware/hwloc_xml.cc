@@ -104,6 +104,7 @@ class Pruner {
     const pugi::xml_attribute given = from.attribute(attribute.name);
     if (!given) return {};
     WEFT_RETURN_IF_ERROR(check_value(file_, format_, from, attribute));
+    if (attribute.kind == HwlocValue::rate && !is_hwloc_rate(given.value())) return {};
     to.append_attribute(attribute.name) =
         in_second_format(format_, attribute, given.value()).c_str();
     return {};
@@ -180,13 +181,18 @@ class Pruner {
 
 }  // namespace
 
-// hwloc has such links as distances: "NVLinkBandwidth" and "XGMIBandwidth".
+// hwloc has links between GPUs as distances: "NVLinkBandwidth" and "XGMIBandwidth".
 void note_left_out(const XmlFile& file, LeftOut& left_out) {
   for (const pugi::xml_node each : file.root().children()) {
     const bool is_distances = std::string_view(each.name()).starts_with("distances");
     const Result<std::string> name = file.text(each, "name");
     if (is_distances && name.ok() && name->ends_with("Bandwidth"))
       left_out.add("a matrix of links, which Weft does not read", *name);
+  }
+  for (const pugi::xpath_node each : file.root().select_nodes("//object[@pci_link_speed]")) {
+    if (is_hwloc_rate(each.node().attribute("pci_link_speed").value())) continue;
+    left_out.add("a rate that is not possible",
+                 fmt::format("pci_link_speed of {}", each.node().attribute("pci_busid").value()));
   }
 }
 

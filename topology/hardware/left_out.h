@@ -1,6 +1,6 @@
-// LeftOut: what a reader does not take into its Machine, for Machine::left_out. Things that are left
-// out for one reason are one phrase: "0000:03:00.0, 0000:04:00.0 (a display of the server's own)".
-// Internal to the module; one thread at a time.
+// LeftOut: what a reader does not take into its Machine, for Machine::left_out, and what a correction
+// adds to it. Things of one reason are one phrase: "0000:03:00.0, 0000:04:00.0 (a display of the
+// server's own)". Internal to the module; one thread at a time.
 #pragma once
 
 #include <string>

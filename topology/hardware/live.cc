@@ -127,6 +127,7 @@ Machine hardware::live_machine(const Topology& topology) {
 
 Result<Machine> hardware::discover(const HwlocLibrary& library) {
   if (!library.ok()) return machine_without_hwloc(library.status().text());
+  if (const std::string why = contradiction_in(); !why.empty()) return machine_without_hwloc(why);
   WEFT_ASSIGN(const Topology topology, load_live(**library));
   return live_machine(topology);
 }

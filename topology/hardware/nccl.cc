@@ -75,6 +75,7 @@ class Reader {
     WEFT_ASSIGN(const std::string kind, file_.text(cpu, "arch"));
     if (machine_.cpu.empty()) machine_.cpu = kind;
     note_others(cpu, {"pci", "nic"});
+    is_first_ = seen_.size() == 1;
     PciPlace place;
     place.package = machine_.packages++;
     place.numa_node = node;
@@ -126,7 +127,8 @@ class Reader {
                                    host.empty() ? "none" : host, host_.empty() ? "none" : host_));
   }
 
-  // NCCL has no host bridges: a root port is what its <cpu> holds.
+  // NCCL has no host bridges: a root port is what its <cpu> holds. An interface that NCCL does not find
+  // on PCI is put below the first <cpu>, wherever it is.
   Status add_below(pugi::xml_node parent, const PciPlace& place, int depth) {
     if (depth > kDeepest) return file_.wrong(parent, "nested too deep");
     for (const pugi::xml_node pci : parent.children("pci")) {
@@ -135,8 +137,10 @@ class Reader {
       WEFT_RETURN_IF_ERROR(add_devices(pci, here));
     }
     if (std::strcmp(parent.name(), "cpu") != 0) return {};
+    PciPlace off_pci = place;
+    off_pci.is_node_assumed = is_first_ && place.numa_node != kUnknownNode;
     for (const pugi::xml_node nic : parent.children("nic"))
-      WEFT_RETURN_IF_ERROR(add_nets(nic, place));
+      WEFT_RETURN_IF_ERROR(add_nets(nic, off_pci));
     return {};
   }
 
@@ -148,7 +152,7 @@ class Reader {
       return file_.wrong(
           pci, fmt::format("busid: '{}' is no PCI address (\"0000:3b:00.0\")", text.substr(0, 40)));
     }
-    WEFT_ASSIGN(const double rate, link_rate(pci));
+    const double rate = link_rate(pci, *address);
     above.host_bridge = above.numa_node == kUnknownNode ? "of an unknown node"
                                                         : fmt::format("node {}", above.numa_node);
     const std::string_view kind = pci.attribute("class").as_string();
@@ -176,14 +180,14 @@ class Reader {
       left_out_.add("a PCI device of unknown class", place.address);
       return {};
     }
-    const unsigned vendor = vendor_in(pci.attribute("vendor").as_string());
-    const unsigned device = vendor_in(pci.attribute("device").as_string());
-    switch (kind_of({*kind, vendor, place.gbyte_per_s})) {
+    const PciIdentity identity{*kind, id_in(pci.attribute("vendor").as_string()),
+                               id_in(pci.attribute("device").as_string()), place.gbyte_per_s};
+    switch (kind_of(identity)) {
       case PciKind::accelerator:
         unnumbered_.push_back(place);
         break;
       case PciKind::ethernet:
-        return add_unnamed(pci, place, is_efa(vendor, device));
+        return add_unnamed(pci, place, is_efa(identity));
       case PciKind::infiniband:
         return add_unnamed(pci, place, true);
       case PciKind::display:
@@ -241,16 +245,18 @@ class Reader {
   // One per port, also where several share an RDMA device.
   Status add_nets(pugi::xml_node nic, const PciPlace& place) {
     note_others(nic, {"net"});
+    if (!nic.child("net"))
+      left_out_.add("a <nic> without <net>", place.address.empty() ? "<cpu>" : place.address);
     for (const pugi::xml_node net : nic.children("net")) {
       Nic found;
       WEFT_ASSIGN(const std::string name, file_.text(net, "name"));
       if (name.empty()) return file_.wrong(net, "<net> needs a name");
-      // Only RDMA devices have a GUID.
-      const bool is_rdma = net.attribute("guid").as_ullong(0) != 0;
-      (is_rdma ? found.rdma : found.netdev) = name;
-      WEFT_ASSIGN(const int port, integer(net, "port", 0, kMostPort, 1));
+      // Sockets have port 0. A GUID says nothing: NCCL's plugins number their devices with it.
+      WEFT_ASSIGN(const int port, integer(net, "port", 0, kMostPort, 0));
+      WEFT_ASSIGN(const int has_gpudirect, integer(net, "gdr", 0, 1, 0));
+      (port > 0 || has_gpudirect != 0 ? found.rdma : found.netdev) = name;
       found.port = std::max(port, 1);
-      WEFT_ASSIGN(const int rate, integer(net, "speed", 0, kMostMbit, 0));
+      const int rate = possible(net, "speed", kMostMbit, name);
       found.mbit_per_s = rate > 0 ? rate : -1;
       found.place = place;
       WEFT_RETURN_IF_ERROR(add_nic(net, std::move(found), "name: there are two <net> called"));
@@ -278,15 +284,31 @@ class Reader {
     }
   }
 
-  // "16.0 GT/s PCIe" and a width, or nothing.
-  Result<double> link_rate(pugi::xml_node pci) {
+  // A number of which a rate is made; 0: not told, or no number that it can have. RCCL, for example,
+  // writes `speed="200000000"`.
+  int possible(pugi::xml_node node, const char* key, int most, const std::string& of) {
+    const Result<int> number = integer(node, key, 0, most, 0);
+    if (number.ok()) return *number;
+    note_impossible(node, key, of);
+    return 0;
+  }
+
+  void note_impossible(pugi::xml_node node, const char* key, const std::string& of) {
+    const std::string_view value = node.attribute(key).value();
+    left_out_.add("a rate that is not possible",
+                  fmt::format("{}=\"{}\" of {}", key, value.substr(0, 24), of));
+  }
+
+  // "16.0 GT/s PCIe" and a width; 0: one is not told.
+  double link_rate(pugi::xml_node pci, const std::string& address) {
     const std::string_view speed = pci.attribute("link_speed").as_string();
     double transfers = 0;
     std::from_chars(speed.data(), speed.data() + speed.size(), transfers);
-    if (!(transfers >= 0 && transfers <= kMostTransfers))
-      return file_.wrong(pci, fmt::format("link_speed: {} is not in [0, {}]", speed.substr(0, 24),
-                                          kMostTransfers));
-    WEFT_ASSIGN(const int lanes, integer(pci, "link_width", 0, kMostLanes, 0));
+    if (!(transfers >= 0 && transfers <= kMostTransfers)) {
+      note_impossible(pci, "link_speed", address);
+      return 0;
+    }
+    const int lanes = possible(pci, "link_width", kMostLanes, address);
     const double code = transfers <= kOldCodeMost ? kOldCode : kNewCode;
     return transfers * code / 8 * lanes;
   }
@@ -295,6 +317,7 @@ class Reader {
   Machine machine_;
   std::set<int> seen_;  // <cpu>, by numaid
   std::string host_;
+  bool is_first_ = false;             // of the <cpu> that is being read
   std::vector<PciPlace> unnumbered_;  // GPUs that only their class tells
   NcclLinks links_;
   LeftOut left_out_;

@@ -2,6 +2,7 @@
 // kept in "misc" objects below the machine, with one "information" of name and value per field, which
 // every version of hwloc passes on.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -19,6 +20,7 @@ constexpr const char* kXgmi = "xgmi";
 
 // One for each phrase.
 constexpr const char* kUnreadable = "untold";
+constexpr const char* kAdded = "added";
 constexpr const char* kLeftOut = "left_out";
 
 constexpr std::size_t kMostBridges = 64;
@@ -123,6 +125,10 @@ Note new_note(const Topology& topology, const char* name) {
   return {&hwloc, hwloc.insert_misc_object(topology.get(), topology.root(), name)};
 }
 
+std::string_view kind_of(hwloc_obj_t note) {
+  return note->name != nullptr ? note->name : "";
+}
+
 void take_nic(const Topology& topology, hwloc_obj_t note, Machine& machine) {
   Nic nic;
   nic.rdma = text_of(note, "rdma");
@@ -141,6 +147,9 @@ void take_gpu(const Topology& topology, hwloc_obj_t note, Machine& machine) {
   gpu.index = number_of(note, "index", static_cast<int>(machine.gpus.size()));
   gpu.model = text_of(note, "model");
   gpu.memory_bytes = number_of(note, "memory_bytes", std::uint64_t{0});
+  gpu.uuid = text_of(note, "uuid");
+  const std::string migs = text_of(note, "mig_uuids");
+  for (const std::string_view mig : words_of(migs)) gpu.mig_uuids.emplace_back(mig);
   gpu.place = place_in(topology, note);
   machine.gpus.push_back(std::move(gpu));
 }
@@ -160,6 +169,7 @@ void take_phrases(hwloc_obj_t note, Machine& machine) {
   };
   for (unsigned i = 0; i < note->infos_count; ++i) {
     take(note->infos[i], kUnreadable, machine.unreadable);
+    take(note->infos[i], kAdded, machine.added);
     take(note->infos[i], kLeftOut, machine.left_out);
   }
 }
@@ -171,6 +181,7 @@ void put_notes(const Topology& topology, const Machine& machine) {
   if (all.object == nullptr) return;
   add(all, "links_told", machine.are_gpu_links_known ? 1 : 0);
   for (const std::string& what : machine.unreadable) add(all, kUnreadable, what);
+  for (const std::string& what : machine.added) add(all, kAdded, what);
   for (const std::string& what : machine.left_out) add(all, kLeftOut, what);
   for (const Nic& nic : machine.nics) {
     const Note note = new_note(topology, kNic);
@@ -190,6 +201,8 @@ void put_notes(const Topology& topology, const Machine& machine) {
     add(note, "index", gpu.index);
     add(note, "model", gpu.model);
     add(note, "memory_bytes", fmt::format("{}", gpu.memory_bytes));
+    add(note, "uuid", gpu.uuid);
+    add(note, "mig_uuids", fmt::format("{}", fmt::join(gpu.mig_uuids, " ")));
     put_place(topology, note, gpu.place);
   }
   for (const GpuLink& link : machine.gpu_links) {
@@ -203,13 +216,18 @@ void put_notes(const Topology& topology, const Machine& machine) {
   }
 }
 
-bool take_notes(const Topology& topology, Machine& machine) {
-  bool any = false;
+bool has_notes(const Topology& topology) {
   hwloc_obj_t note = nullptr;
   while ((note = topology.next(HWLOC_OBJ_MISC, note)) != nullptr) {
-    const std::string_view kind = note->name != nullptr ? note->name : "";
-    if (!kind.starts_with(kNotePrefix)) continue;
-    any = true;
+    if (kind_of(note).starts_with(kNotePrefix)) return true;
+  }
+  return false;
+}
+
+bool take_notes(const Topology& topology, Machine& machine) {
+  hwloc_obj_t note = nullptr;
+  while ((note = topology.next(HWLOC_OBJ_MISC, note)) != nullptr) {
+    const std::string_view kind = kind_of(note);
     if (kind == kNic) take_nic(topology, note, machine);
     if (kind == kGpu) take_gpu(topology, note, machine);
     if (kind == kLink) take_link(note, machine);
@@ -218,7 +236,7 @@ bool take_notes(const Topology& topology, Machine& machine) {
       take_phrases(note, machine);
     }
   }
-  return any;
+  return has_notes(topology);
 }
 
 }  // namespace weft::hardware

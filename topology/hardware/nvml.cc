@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMostLinks = 18;  // of one GPU, as NVML has it
 constexpr std::uint32_t kMostGpus = 64;
+constexpr std::uint32_t kMostMigs = 32;  // of one GPU
 // One link, one way, by version: 1 (P100), 2 to 4 (V100 to H100), 5 (B200).
 constexpr double kFirstRate = 20.0, kRate = 25.0, kFifthRate = 50.0;
 
@@ -30,6 +31,9 @@ bool load(Nvml& nvml) {
       .find("nvmlDeviceGetNvLinkState", nvml.link_state)
       .find("nvmlDeviceGetNvLinkVersion", nvml.link_version)
       .find("nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_peer)
+      .find_newer("nvmlDeviceGetUUID", nvml.uuid)
+      .find_newer("nvmlDeviceGetMaxMigDeviceCount", nvml.most_migs)
+      .find_newer("nvmlDeviceGetMigDeviceHandleByIndex", nvml.mig_by_index)
       .status("NVML cannot be used here")
       .ok();
 }
@@ -58,6 +62,25 @@ std::vector<Handle> handles(const Nvml& nvml) {
   return found;
 }
 
+std::string uuid_of(const Nvml& nvml, Nvml::Device device) {
+  char uuid[96] = {};  // as long as NVML has it
+  return nvml.uuid != nullptr && nvml.uuid(device, uuid, sizeof uuid - 1) == 0 ? uuid : "";
+}
+
+std::vector<std::string> mig_uuids_of(const Nvml& nvml, Nvml::Device device) {
+  std::vector<std::string> uuids;
+  std::uint32_t most = 0;
+  if (nvml.most_migs == nullptr || nvml.mig_by_index == nullptr ||
+      nvml.most_migs(device, &most) != 0)
+    return uuids;
+  for (std::uint32_t i = 0; i < std::min(most, kMostMigs); ++i) {
+    Nvml::Device mig = nullptr;
+    if (nvml.mig_by_index(device, i, &mig) != 0) continue;
+    if (std::string uuid = uuid_of(nvml, mig); !uuid.empty()) uuids.push_back(std::move(uuid));
+  }
+  return uuids;
+}
+
 // hwloc's GPU of that address, or a new one; the index is NVML's.
 Gpu described(const Nvml& nvml, const Handle& handle, const Machine& machine) {
   Gpu gpu;
@@ -69,6 +92,8 @@ Gpu described(const Nvml& nvml, const Handle& handle, const Machine& machine) {
   if (nvml.model(handle.device, model, sizeof model - 1) == 0) gpu.model = model;
   NvmlMemory memory{};
   if (nvml.memory(handle.device, &memory) == 0) gpu.memory_bytes = memory.total;
+  gpu.uuid = uuid_of(nvml, handle.device);
+  gpu.mig_uuids = mig_uuids_of(nvml, handle.device);
   return gpu;
 }
 

@@ -34,6 +34,10 @@ struct Nvml {
   int (*link_state)(Device, std::uint32_t link, std::uint32_t* active);
   int (*link_version)(Device, std::uint32_t link, std::uint32_t*);
   int (*link_peer)(Device, std::uint32_t link, NvmlPci*);
+  // Null in versions that have none.
+  int (*uuid)(Device, char* text, std::uint32_t bytes);
+  int (*most_migs)(Device, std::uint32_t*);
+  int (*mig_by_index)(Device, std::uint32_t, Device*);
 };
 
 // GPUs by NVML's order, with what connects them. What it does not answer stays unknown.

@@ -2,7 +2,9 @@
 #include "topology/hardware/pci_class.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 
 namespace weft::hardware {
 namespace {
@@ -11,8 +13,19 @@ constexpr unsigned kEthernet = 0x0200, kInfiniband = 0x0207;
 constexpr unsigned kVga = 0x0300, kOtherDisplay = 0x0380, k3d = 0x0302;
 constexpr unsigned kBridges = 0x06;  // the base class
 constexpr unsigned kAccelerator = 0x1200;
-constexpr unsigned kNvidia = 0x10de, kAmd = 0x1002, kIntel = 0x8086, kAmazon = 0x1d0f;
+constexpr unsigned kNvidia = 0x10de, kAmd = 0x1002, kIntel = 0x8086, kAmazon = 0x1d0f,
+                   kMellanox = 0x15b3, kBroadcom = 0x14e4;
+// AMD's (ATI's) chips from before GPUs computed. Servers still have them as their display: ES1000,
+// Rage XL.
+constexpr unsigned kFirstOldAmd = 0x4000, kLastOldAmd = 0x5fff;
 constexpr unsigned kFirstEfa = 0xefa0, kLastEfa = 0xefaf;
+constexpr std::array<std::pair<unsigned, unsigned>, 20> kVirtualFunctions{{
+    {kMellanox, 0x1004}, {kMellanox, 0x1014}, {kMellanox, 0x1016}, {kMellanox, 0x1018},
+    {kMellanox, 0x101a}, {kMellanox, 0x101c}, {kMellanox, 0x101e}, {kIntel, 0x10ca},
+    {kIntel, 0x10ed},    {kIntel, 0x1515},    {kIntel, 0x1520},    {kIntel, 0x154c},
+    {kIntel, 0x1565},    {kIntel, 0x1889},    {kIntel, 0x37cd},    {kBroadcom, 0x1606},
+    {kBroadcom, 0x16dc}, {kBroadcom, 0x16e1}, {kBroadcom, 0x16e5}, {kBroadcom, 0x1806},
+}};
 // A server's own display has no PCI Express link, or one lane of an early generation (0.25 to 0.5
 // GB/s). An accelerator has more.
 constexpr double kMostOfDisplay = 1.0;
@@ -20,6 +33,8 @@ constexpr double kMostOfDisplay = 1.0;
 // A file may leave the maker out, as those that clouds ship do. Then the class decides where only
 // accelerators have it in practice.
 PciKind kind_of_display(const PciIdentity& device) {
+  if (device.vendor == kAmd && device.device >= kFirstOldAmd && device.device <= kLastOldAmd)
+    return PciKind::display;
   const bool is_gpu_maker =
       device.vendor == kNvidia || device.vendor == kAmd ||
       (device.kind == kOtherDisplay && (device.vendor == kIntel || device.vendor == 0));
@@ -55,8 +70,12 @@ PciKind kind_of(const PciIdentity& device) {
   }
 }
 
-bool is_efa(unsigned vendor, unsigned device) {
-  return vendor == kAmazon && device >= kFirstEfa && device <= kLastEfa;
+bool is_efa(const PciIdentity& device) {
+  return device.vendor == kAmazon && device.device >= kFirstEfa && device.device <= kLastEfa;
+}
+
+bool is_virtual_function(const PciIdentity& device) {
+  return std::ranges::count(kVirtualFunctions, std::pair(device.vendor, device.device)) != 0;
 }
 
 // The last two of six digits are the programming interface.
@@ -67,7 +86,7 @@ std::optional<unsigned> class_in(std::string_view text) {
   return *number >> 8;
 }
 
-unsigned vendor_in(std::string_view text) {
+unsigned id_in(std::string_view text) {
   return hexadecimal(text).value_or(0);
 }
 

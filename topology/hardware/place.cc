@@ -28,6 +28,17 @@ double slowest_link(const PciPlace& place, std::size_t common) {
   return slowest;
 }
 
+struct NodeOf {
+  int index;    // -1: unknown
+  int package;  // -1: unknown
+};
+
+Nearness between_nodes(NodeOf a, NodeOf b) {
+  if (a.index >= 0 && a.index == b.index) return Nearness::numa_node;
+  const bool is_one_package = a.package >= 0 && a.package == b.package;
+  return is_one_package ? Nearness::package : Nearness::machine;
+}
+
 Nearness nearness_of(const PciPlace& a, const PciPlace& b, std::size_t common) {
   if (!a.address.empty() && card(a.address) == card(b.address)) return Nearness::same_device;
   if (common != 0) {
@@ -36,8 +47,7 @@ Nearness nearness_of(const PciPlace& a, const PciPlace& b, std::size_t common) {
     return near ? Nearness::one_switch : Nearness::switches;
   }
   if (!a.host_bridge.empty() && a.host_bridge == b.host_bridge) return Nearness::host_bridge;
-  const bool one_node = a.numa_node >= 0 && a.numa_node == b.numa_node;
-  return one_node ? Nearness::numa_node : Nearness::machine;
+  return between_nodes({a.numa_node, a.package}, {b.numa_node, b.package});
 }
 
 }  // namespace
@@ -54,8 +64,7 @@ Distance distance(const PciPlace& a, const PciPlace& b) {
 }
 
 Nearness distance(const PciPlace& device, const NumaNode& node) {
-  return device.numa_node >= 0 && device.numa_node == node.index ? Nearness::numa_node
-                                                                 : Nearness::machine;
+  return between_nodes({device.numa_node, device.package}, {node.index, node.package});
 }
 
 const NumaNode* node_of(const Machine& machine, int processor) {
@@ -87,6 +96,8 @@ std::string_view name(Nearness nearness) {
       return "PHB";
     case Nearness::numa_node:
       return "NODE";
+    case Nearness::package:
+      return "PKG";
     case Nearness::machine:
       return "SYS";
   }
@@ -105,6 +116,8 @@ std::string_view description(Nearness nearness) {
       return "below one host bridge";
     case Nearness::numa_node:
       return "on one NUMA node, across host bridges";
+    case Nearness::package:
+      return "on one package, across NUMA nodes";
     case Nearness::machine:
       return "across NUMA nodes";
   }

@@ -4,9 +4,17 @@
 #include <algorithm>
 
 #include "topology/hardware/sources.h"
+#include "verbs/device/device.h"
 
 namespace weft::hardware {
 namespace {
+
+// A source that tells the node need not tell the package.
+void complete(const std::vector<NumaNode>& nodes, PciPlace& place) {
+  if (place.package >= 0) return;
+  const auto node = std::ranges::find(nodes, place.numa_node, &NumaNode::index);
+  if (node != nodes.end()) place.package = node->package;
+}
 
 // Where a machine has one node, every device is near it, whatever /sys or a file leaves out.
 void place_on(const NumaNode& node, PciPlace& place) {
@@ -16,11 +24,18 @@ void place_on(const NumaNode& node, PciPlace& place) {
   place.is_node_assumed = true;
 }
 
+// An address on PCI is hexadecimal.
+bool is_before(const std::string& a, const std::string& b) {
+  return pci_address(a) && pci_address(b) ? a < b : is_listed_before(a, b);
+}
+
 }  // namespace
 
 void settle(Machine& machine) {
-  std::ranges::stable_sort(machine.nics, {}, &Nic::name);
+  std::ranges::stable_sort(machine.nics, is_before, &Nic::name);
   std::ranges::stable_sort(machine.gpus, {}, &Gpu::index);
+  for (Nic& nic : machine.nics) complete(machine.nodes, nic.place);
+  for (Gpu& gpu : machine.gpus) complete(machine.nodes, gpu.place);
   if (machine.nodes.size() != 1) return;
   for (Nic& nic : machine.nics) place_on(machine.nodes.front(), nic.place);
   for (Gpu& gpu : machine.gpus) place_on(machine.nodes.front(), gpu.place);

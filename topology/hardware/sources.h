@@ -1,6 +1,7 @@
 // What the sources of a Machine share. Internal to the module.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 
 #include "topology/hardware/hardware.h"
@@ -28,6 +29,7 @@ inline constexpr std::size_t kMostDevices = 4096;
 // notes.cc: what hwloc's format has no place for, as objects of its kind "misc".
 inline constexpr std::string_view kNotePrefix = "weft:";
 void put_notes(const Topology& topology, const Machine& machine);
+[[nodiscard]] bool has_notes(const Topology& topology);
 // Takes them out again; false where there are none, and hwloc's own devices have to do.
 [[nodiscard]] bool take_notes(const Topology& topology, Machine& machine);
 
@@ -39,7 +41,7 @@ void put_notes(const Topology& topology, const Machine& machine);
 // hwloc's takes it; with our notes, or without.
 enum class Notes : bool { dropped, kept };
 [[nodiscard]] Result<std::string> pruned_xml(const XmlFile& file, Notes notes);
-// What such a file says of links between GPUs, which pruned_xml leaves out.
+// What pruned_xml leaves out of such a file: links between GPUs, rates that are not possible.
 void note_left_out(const XmlFile& file, LeftOut& left_out);
 
 // nccl.cc
@@ -55,7 +57,9 @@ void note_left_out(const XmlFile& file, LeftOut& left_out);
 [[nodiscard]] Result<std::string> exported(const HwlocLibrary& library, const std::string& from,
                                            const std::string& correct);
 
-// sys.cc: where hwloc is missing.
+// sys.cc: where hwloc is missing, or must not look.
+// The numbers of a list like "0-3,8", upwards; empty: there is none.
+[[nodiscard]] std::vector<int> list_in(const std::filesystem::path& path);
 // Processors, nodes of memory and GPUs, as the kernel lists them; no caches.
 [[nodiscard]] Machine sys_machine(const std::string& sys = "/sys");
 // Where "0000:3b:00.0" sits; the kernel may not know it.
@@ -65,6 +69,9 @@ void note_left_out(const XmlFile& file, LeftOut& left_out);
 // address.cc: "0000:3b:00.0" and "0000:3b", as the kernel writes what is meant; or that it is none.
 [[nodiscard]] std::optional<std::string> pci_address(std::string_view text);
 [[nodiscard]] std::optional<std::string> pci_bus(std::string_view text);
+
+// contradictory.cc: what in this machine's /sys would make hwloc print a banner; empty: nothing.
+[[nodiscard]] std::string contradiction_in(const std::string& sys = "/sys");
 
 // unreadable.cc: this machine's /sys.
 // Whether hwloc can read processors and nodes there; else it must not look.

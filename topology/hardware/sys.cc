@@ -36,22 +36,6 @@ Number number_in(const fs::path& path, Number otherwise) {
   return is_number ? number : otherwise;
 }
 
-// Those of a list like "0-3,8", upwards.
-std::vector<int> list_in(const fs::path& path) {
-  std::vector<int> numbers;
-  std::ifstream file(path);
-  for (int first = 0; file >> first && first >= 0 && first < kMostNumbers;) {
-    int last = first;
-    if (file.peek() == '-' && !(file.ignore() >> last)) break;
-    last = std::min(last, kMostNumbers - 1);
-    for (int number = numbers.empty() ? first : std::max(first, numbers.back() + 1); number <= last;
-         ++number)
-      numbers.push_back(number);
-    if (file.get() != ',') break;
-  }
-  return numbers;
-}
-
 std::vector<int> common(const std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> both;
   std::ranges::set_intersection(a, b, std::back_inserter(both));
@@ -177,7 +161,8 @@ std::vector<Gpu> gpus_of(const fs::path& sys) {
   for (const std::string& address : addresses) {
     const fs::path device = sys / "bus/pci/devices" / address;
     const PciIdentity identity{class_in(first_line(device / "class")).value_or(0),
-                               vendor_in(first_line(device / "vendor")), link_rate(device)};
+                               id_in(first_line(device / "vendor")),
+                               id_in(first_line(device / "device")), link_rate(device)};
     if (kind_of(identity) != PciKind::accelerator) continue;
     Gpu gpu;
     gpu.index = static_cast<int>(gpus.size());
@@ -188,6 +173,21 @@ std::vector<Gpu> gpus_of(const fs::path& sys) {
 }
 
 }  // namespace
+
+std::vector<int> list_in(const std::filesystem::path& path) {
+  std::vector<int> numbers;
+  std::ifstream file(path);
+  for (int first = 0; file >> first && first >= 0 && first < kMostNumbers;) {
+    int last = first;
+    if (file.peek() == '-' && !(file.ignore() >> last)) break;
+    last = std::min(last, kMostNumbers - 1);
+    for (int number = numbers.empty() ? first : std::max(first, numbers.back() + 1); number <= last;
+         ++number)
+      numbers.push_back(number);
+    if (file.get() != ',') break;
+  }
+  return numbers;
+}
 
 Machine sys_machine(const std::string& sys) {
   Machine machine;

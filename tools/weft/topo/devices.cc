@@ -2,7 +2,6 @@
 #include "tools/weft/topo/devices.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <tuple>
@@ -99,16 +98,6 @@ std::string summary_of(const Machine& machine) {
                             : "cores unknown";
   return fmt::format("{}{} package(s), {}", machine.cpu.empty() ? "" : machine.cpu + ", ",
                      machine.packages, cores);
-}
-
-std::vector<std::string> assumed_in(const Machine& machine) {
-  std::vector<std::string> names;
-  for (const ShownDevice& device : devices_of(machine)) {
-    if (device.place->is_node_assumed) names.push_back(device.name);
-  }
-  if (names.empty()) return {};
-  return {fmt::format("{} on node {}, the only one there is", fmt::join(names, ", "),
-                      machine.nodes.front().index)};
 }
 
 }  // namespace weft

@@ -35,6 +35,5 @@ struct ShownDevice {
 [[nodiscard]] std::string summary_of(const Machine& machine);
 
 // Sentences about assumptions: which devices of unknown node are shown on the only node.
-[[nodiscard]] std::vector<std::string> assumed_in(const Machine& machine);
 
 }  // namespace weft

@@ -94,6 +94,7 @@ std::string machine_json(const Machine& machine, const GpuAbilities* abilities) 
     gpus.push_back({{"index", gpu.index},
                     {"model", known(gpu.model)},
                     {"memory_bytes", gpu.memory_bytes},
+                    {"uuid", known(gpu.uuid)},
                     {"place", to_object(gpu.place)}});
   }
   for (const GpuLink& link : machine.gpu_links) {
@@ -103,6 +104,9 @@ std::string machine_json(const Machine& machine, const GpuAbilities* abilities) 
                      {"lanes", link.lanes},
                      {"gbyte_per_s", known(link.gbyte_per_s)}});
   }
+  Json remarks = Json::object();
+  for (const Remark& remark : remarks_on(machine))
+    remarks[std::string(remark.about)] = remark.phrases;
   Json object{{"source", machine.source},
               {"cpu", known(machine.cpu)},
               {"packages", machine.packages},
@@ -114,6 +118,7 @@ std::string machine_json(const Machine& machine, const GpuAbilities* abilities) 
               {"gpus", gpus},
               {"gpu_links", links},
               {"unknown", unknown_in(machine)},
+              {"remarks", remarks},
               {"left_out", machine.left_out}};
   if (abilities != nullptr) {
     object["gpu_abilities"] = to_object(*abilities);

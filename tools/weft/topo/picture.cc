@@ -117,9 +117,8 @@ Drawn draw_footer(const Machine& machine) {
         svg::text(0, footer.height - 4, "class=\"small\"",
                   fitted(fmt::format("{}: {}", what, fmt::join(all, "; ")), 2 * kNodeWidth, 11));
   };
-  add("taken to be", assumed_in(machine));
   add("unknown", unknown_in(machine));
-  add("left out", machine.left_out);
+  for (const Remark& remark : remarks_on(machine)) add(remark.about, remark.phrases);
   return footer;
 }
 

@@ -28,6 +28,8 @@ Paint paint_of(Nearness nearness) {
       return {"#e6d96b", "#1f2933"};
     case Nearness::numa_node:
       return {"#f3b573", "#1f2933"};
+    case Nearness::package:
+      return {"#e5a08f", "#1f2933"};
     case Nearness::machine:
       return {"#e3e6ea", "#5b6472"};
   }
@@ -47,7 +49,7 @@ std::string cell(double x, double y, Nearness nearness, std::string_view title) 
 Drawn draw_legend() {
   Drawn legend;
   for (const Nearness nearness : {Nearness::one_switch, Nearness::switches, Nearness::host_bridge,
-                                  Nearness::numa_node, Nearness::machine}) {
+                                  Nearness::numa_node, Nearness::package, Nearness::machine}) {
     legend.elements +=
         cell(0, legend.height, nearness, "") +
         svg::text(kCellWidth + 4, legend.height + 15, "class=\"small\"", description(nearness));

@@ -52,12 +52,18 @@ std::string tree_below(int node, const std::vector<ShownDevice>& all) {
   return text;
 }
 
+// In files of NCCL's no node has cores, but processors.
+bool is_memory_only(const NumaNode& node, const Machine& machine) {
+  return node.processors.empty() && machine.cores > 0;
+}
+
 std::string tree(const Machine& machine) {
   const std::vector<ShownDevice> all = devices_of(machine);
   std::string text;
   for (const NumaNode& node : machine.nodes) {
-    const std::string cores =
-        node.cores > 0 ? fmt::format("{} cores", node.cores) : "cores unknown";
+    const std::string cores = node.cores > 0                  ? fmt::format("{} cores", node.cores)
+                              : is_memory_only(node, machine) ? "no cores"
+                                                              : "cores unknown";
     const std::string memory =
         node.bytes > 0 ? fmt::format("{} GiB", node.bytes >> 30) : "memory unknown";
     text += fmt::format("node {}: {}, {}", node.index, cores, memory);
@@ -112,9 +118,11 @@ std::string lanes(const Machine& machine) {
     cores += processors > 0 ? processors : std::max(node.cores, 0);
   }
   if (cores == 0) return "";
+  const auto wires = static_cast<int>(std::ranges::count_if(
+      machine.nics, [&machine](const Nic& nic) { return !is_counted_elsewhere(nic, machine); }));
   std::vector<std::string> counts;
   for (int ranks = 1; ranks <= std::min(cores, kMostRanksTold); ranks *= 2) {
-    const int near = static_cast<int>(machine.nics.size()) / ranks;
+    const int near = wires / ranks;
     counts.push_back(
         fmt::format("{} of {}", automatic_lanes(near, ranks, cores),
                     ranks == 1 ? "a rank alone" : fmt::format("each of {} ranks", ranks)));
@@ -128,13 +136,11 @@ std::string machine_text(const Machine& machine) {
   std::string text = fmt::format("{}: {}\n", machine.source, summary_of(machine));
   if (!machine.caches.empty()) text += fmt::format("caches: {}\n", caches_text(machine));
   text += tree(machine) + links(machine) + matrix(machine) + lanes(machine);
-  const std::vector<std::string> assumed = assumed_in(machine), unknown = unknown_in(machine);
-  if (!assumed.empty()) text += fmt::format("\ntaken to be: {}\n", fmt::join(assumed, "; "));
-  if (!unknown.empty())
+  if (const std::vector<std::string> unknown = unknown_in(machine); !unknown.empty())
     text += fmt::format("\nunknown: {} (of devices, --correct FILE says it)\n",
                         fmt::join(unknown, "; "));
-  if (!machine.left_out.empty())
-    text += fmt::format("\nleft out: {}\n", fmt::join(machine.left_out, "; "));
+  for (const Remark& remark : remarks_on(machine))
+    text += fmt::format("\n{}: {}\n", remark.about, fmt::join(remark.phrases, "; "));
   return text;
 }
 
