@@ -8,6 +8,7 @@
 #include <weft/config.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,13 @@ struct Variable {
 };
 
 [[nodiscard]] const std::vector<Variable>& variables();
+
+// What the environment says of the GPUs that drivers show to this process; nothing: not set.
+struct GpuVariables {
+  std::optional<std::string> cuda, hip, rocr;  // CUDA_VISIBLE_DEVICES and so on
+  bool is_by_bus = false;                      // CUDA_DEVICE_ORDER=PCI_BUS_ID
+};
+[[nodiscard]] GpuVariables gpu_variables(const std::vector<std::string>& entries);
 
 // The "NAME=value" entries of this process.
 [[nodiscard]] std::vector<std::string> environment();

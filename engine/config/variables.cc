@@ -173,7 +173,7 @@ std::vector<Variable> make_table() {
           "is nearer than another, else all"),
       whole("WEFT_GPU", &Config::gpu, "", {-1, 65'535},
             "number of the GPU that this rank works with, which decides which interfaces are near; "
-            "-1: none; auto: the local rank, if the launcher sets it",
+            "-1: none; auto: that of the local rank, among those that the process sees",
             Word{"auto", Config::kUsualGpu}),
       choice<GpuSums>(
           "WEFT_GPU_SUMS", &Config::gpu_sums,

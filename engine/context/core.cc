@@ -420,6 +420,14 @@ Result<Window> Context::Core::win_create(const Output& tensor, std::string_view 
 void Context::Core::machines_read(const Status& policies) {
   if (!policies.ok()) return failures_.fail(policies);  // for whatever purpose they were read
   peers_.choose_rails();
+  say_lost_rails();
+}
+
+// Once on each machine, by its first rank.
+void Context::Core::say_lost_rails() const {
+  const bool is_first = machines_.known()->place_of(config_.rank) == 0;
+  if (!is_first || !roster_.prefix().empty()) return;
+  for (const std::string& rail : rails_.describe_lost()) log(LogLevel::warning, rail);
 }
 
 Status Context::Core::set_graph(Graph graph, bool weighted) {
@@ -502,6 +510,7 @@ std::string Context::Core::explain() {
   if (const Machines* all = machines_.known()) {
     text += fmt::format("  {}\n", all->describe());
     for (const std::string& rail : rails_.describe()) text += fmt::format("  {}\n", rail);
+    for (const std::string& rail : rails_.describe_lost()) text += fmt::format("  {}\n", rail);
   } else if (rails_.is_waiting()) {
     text += fmt::format("  uses all rails until all ranks have joined: {} of {} have\n",
                         machines_.ranks_read(), config_.size);

@@ -154,6 +154,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // Called when the machine records of all ranks have been read. `policies` is an error if two
   // ranks have different rail policies.
   void machines_read(const Status& policies);
+  void say_lost_rails() const;
 
   const Config config_;
   const Roster roster_;

@@ -181,6 +181,14 @@ std::vector<int> common(const std::vector<int>& ascending, const std::vector<int
   return both;
 }
 
+// The rails of the same kind that are not among `connecting`.
+std::vector<int> without(const MachineRecord& record, const std::vector<int>& connecting) {
+  const std::vector<int> all = places_of(record, rail_at(record, connecting.front()).kind);
+  std::vector<int> others;
+  std::ranges::set_difference(all, connecting, std::back_inserter(others));
+  return others;
+}
+
 // The bond's numbers of the rails that the rank uses, in the order of `used`. The bond numbers the
 // rails that lead to other machines, `places`, by their names.
 std::vector<int> numbers_of_used(const MachineRecord& record, const std::vector<int>& used,
@@ -340,10 +348,12 @@ Machines machines_of(std::span<const MachineRecord> records) {
         here, [&](Rank rank) { return records[static_cast<std::size_t>(rank)].nccl; }));
   }
   machines.used_numbers.resize(records.size());
+  machines.lost.resize(records.size());
   if (!between) return machines;
   Places carrying;  // the rails of that kind that ranks use
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     carrying.push_back(common(machines.used[rank], (*between)[rank]));
+    machines.lost[rank] = without(records[rank], (*between)[rank]);
     machines.used_numbers[rank] = numbers_of_used(records[rank], carrying[rank], (*between)[rank]);
   }
   machines.rail_rates = slowest_rates(records, carrying);

@@ -22,6 +22,7 @@ struct RailRecord {
   std::string rail;       // its network, the same on all machines: "10.0.0.0/24"; empty: unknown
   int far = 0;            // the distance from the rank: how_far() in topology/rails
   int mbit_per_s = -1;    // -1: unknown
+  std::string address{};  // on this machine: "10.0.0.1/24"; not part of the record's text
   friend bool operator==(const RailRecord&, const RailRecord&) = default;
 };
 
@@ -56,7 +57,10 @@ struct Machines {
   // By rank: the bond's numbers (Endpoint::prefer_rail) of the rails to other machines that it uses;
   // empty if it has at most one.
   std::vector<std::vector<int>> used_numbers;
-  // The rates of these rails, in their order, each at the rank where it is slowest. Empty if a rate
+  // By rank: the rails that lead nowhere, as ascending indices into its record: no other machine has their
+  // network, and others of their kind lead somewhere.
+  std::vector<std::vector<int>> lost;
+  // The rates of the rails that ranks use, in the order of `used_numbers`, each at the rank where it is slowest. Empty if a rate
   // is not known, or if ranks use different numbers of rails.
   std::vector<std::uint32_t> rail_rates;
   int lanes = 1;           // how many all ranks can have

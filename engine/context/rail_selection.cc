@@ -93,4 +93,15 @@ std::vector<std::string> RailSelection::describe() const {
   return lines;
 }
 
+std::vector<std::string> RailSelection::describe_lost() const {
+  std::vector<std::string> lines;
+  if (machines_.known() == nullptr) return lines;
+  for (const int place : machines_.known()->lost[static_cast<std::size_t>(config_.rank)]) {
+    const RailRecord& rail = rails_[static_cast<std::size_t>(place)];
+    lines.push_back(fmt::format("not {} ({}): no other machine has this network", rail.interface,
+                                rail.address.empty() ? rail.rail : rail.address));
+  }
+  return lines;
+}
+
 }  // namespace weft

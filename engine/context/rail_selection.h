@@ -38,6 +38,9 @@ class RailSelection {
   // A line for each rail that is used, such as "uses rail 1: mlx5_1 and GPU 1 are below one PCI
   // switch". No lines if all rails are used, or if the machines are not known yet.
   [[nodiscard]] std::vector<std::string> describe() const;
+  // For each rail that leads to no other machine: "not eth1 (10.1.0.1/24): no other machine has this
+  // network". No lines if the machines are not known yet.
+  [[nodiscard]] std::vector<std::string> describe_lost() const;
   // Whether the choice waits for ranks that have not joined.
   [[nodiscard]] bool is_waiting() const { return ask_at_ns_ != 0; }
 

@@ -62,6 +62,11 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
                    Ways& ways) {
   WEFT_ASSIGN(const Surroundings here, looked_around(config, rails.size(), hardware));
   WEFT_ASSIGN(const Workplace place, workplace_of(config, here));
+  if (!here.shown.by.empty() && config.gpu == Config::kUsualGpu) {
+    log(LogLevel::info,
+        fmt::format("works with {}: {}",
+                    place.gpu < 0 ? "no GPU" : fmt::format("GPU {}", place.gpu), here.shown.by));
+  }
   if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here, rails));
   std::vector<int>& nodes = ways.nodes;
   const bool has_choice = has_several_nodes();
@@ -71,8 +76,8 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
     nodes.push_back(is_told ? nic->place.numa_node : rail.numa_node);
     if (has_choice) rail.member.node = nodes.back();
     const RailDistance distance = distance_to(here.machine, place, rail.name);
-    ways.rails.push_back(
-        {rail.member.kind, rail.name, rail.member.rail, distance.far, distance.mbit_per_s});
+    ways.rails.push_back({rail.member.kind, rail.name, rail.member.rail, distance.far,
+                          distance.mbit_per_s, rail.address});
     ways.reasons.push_back(how_near(here.machine, place, rail.name));
   }
   ways.place = place_lane_here(nodes, told_node(here, place));

@@ -2,6 +2,7 @@
 #include "engine/context/workplace.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -16,16 +17,37 @@ Workplace usual(const Config& config, const Machine& machine) {
   return usual_workplace(machine, config.local_rank, config.local_size);
 }
 
+// By the file of Config::hardware.
+Status correct(const Config& config, const Machine& machine, Surroundings& here) {
+  if (config.hardware.empty()) return {};
+  WEFT_RETURN_IF_ERROR(correct_machine(here.machine, config.hardware));
+  log(LogLevel::info, here.machine.source);
+  const bool is_first = config.local_rank <= 0;  // of its machine, or this is unknown
+  if (is_first && !here.machine.added.empty()) {
+    log(LogLevel::warning, fmt::format("WEFT_HARDWARE adds what this machine does not have: {}",
+                                       fmt::join(here.machine.added, ", ")));
+  }
+  for (const Nic& nic : machine.nics) {
+    if (nic_named(here.machine.nics, nic.name()) == nullptr) here.absent.push_back(nic);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Surroundings> surroundings(const Config& config) {
   WEFT_ASSIGN(const Machine machine, discover_machine());
   Surroundings here{machine, node_of_cores()};
-  if (config.hardware.empty()) return here;
-  WEFT_RETURN_IF_ERROR(correct_machine(here.machine, config.hardware));
-  log(LogLevel::info, here.machine.source);
-  for (const Nic& nic : machine.nics) {
-    if (nic_named(here.machine.nics, nic.name()) == nullptr) here.absent.push_back(nic);
+  WEFT_RETURN_IF_ERROR(correct(config, machine, here));
+  // Only if the program has the driver already: this is no reason to load it.
+  const Result<std::vector<GpuDevice>> driver =
+      is_cuda_loaded() ? gpu_devices() : std::vector<GpuDevice>();
+  here.shown = shown_gpus(here.machine, gpu_variables(environment()),
+                          driver.ok() ? *driver : std::vector<GpuDevice>());
+  if (!here.shown.unknown.empty()) {
+    log(LogLevel::warning,
+        fmt::format("which GPU this rank works with is assumed: {}; WEFT_GPU says it",
+                    here.shown.unknown));
   }
   return here;
 }
@@ -46,9 +68,11 @@ Result<Workplace> workplace_of(const Config& config, const Surroundings& here) {
                                   : fmt::format("GPUs up to {}", here.machine.gpus.back().index)));
   }
   if (is_told) return Workplace{config.gpu, -1};
-  const bool may_have_gpu = config.gpu == Config::kUsualGpu;
-  if (may_have_gpu && !here.machine.gpus.empty() && config.local_rank != kNoRank)
-    return usual(config, here.machine);
+  const std::vector<int>& gpus = here.shown.gpus;
+  const bool may_have_gpu = config.gpu == Config::kUsualGpu && !gpus.empty();
+  if (may_have_gpu && config.local_rank != kNoRank)
+    return Workplace{gpus[static_cast<std::size_t>(config.local_rank) % gpus.size()], -1};
+  if (may_have_gpu && gpus.size() == 1 && !here.shown.by.empty()) return Workplace{gpus[0], -1};
   if (here.node >= 0) return Workplace{-1, here.node};
   Machine without_gpus = here.machine;
   without_gpus.gpus.clear();
@@ -70,7 +94,7 @@ const Nic* nic_named(std::span<const Nic> nics, const std::string& name) {
 RailDistance distance_to(const Machine& machine, Workplace place, const std::string& interface) {
   const Nic* nic = nic_named(machine.nics, interface);
   if (nic == nullptr) return {how_far(machine, place, {}), -1};
-  return {how_far(machine, place, *nic), nic->mbit_per_s};
+  return {how_far(machine, place, *nic), carried_mbit_per_s(*nic)};
 }
 
 std::string how_near(const Machine& machine, Workplace place, const std::string& interface) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
+#include "engine/context/shown_gpus.h"
 #include "topology/rails/rails.h"
 
 namespace weft {
@@ -18,6 +19,7 @@ struct Surroundings {
   Machine machine;
   int node = -1;  // the node that has all cores on which this process may run; -1: several nodes
   std::vector<Nic> absent = {};  // interfaces that exist, but must not be used
+  ShownGpus shown = {};          // the GPUs that this process sees
 };
 // Discovers this machine and corrects it by the file Config::hardware. Errors name the file and the
 // line.
@@ -34,8 +36,9 @@ class Hardware {
 
 // Where the rank works. The first of these that applies:
 //  - the GPU of WEFT_GPU; invalid_argument if the machine does not have it;
-//  - if there are GPUs, WEFT_GPU leaves the choice open, and the local rank is known: the GPU that
-//    a rank with this local rank usually has;
+//  - if the process sees GPUs, WEFT_GPU leaves the choice open, and the local rank is known: the GPU that
+//    a rank with this local rank usually has, of those that the process sees; if that is one alone, the
+//    local rank need not be known;
 //  - the node of its cores;
 //  - the node that a rank with this local rank usually has.
 // Pure.

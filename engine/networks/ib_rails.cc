@@ -47,6 +47,7 @@ NetworkRail rail_over(const RdmaPort& port, const Config& config, const Interfac
            }},
           port.port == 1 ? port.device : fmt::format("{}:{}", port.device, port.port),
           port.numa_node,
+          {},
           [device = port.device] { return check_dma_bufs(device); }};
 }
 

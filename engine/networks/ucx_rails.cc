@@ -22,7 +22,8 @@ NetworkRail rail_over(const NetworkInterface& device, const Config& config,
              return open_ucx(rank, own, ucx, std::move(resolver));
            }},
           device.name,
-          device.numa_node};
+          device.numa_node,
+          device.ip};
 }
 
 Result<std::vector<NetworkInterface>> named(std::span<WantedName> names,

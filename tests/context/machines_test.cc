@@ -42,6 +42,20 @@ TEST(Machines, RailsAreThoseThatEveryRankHas) {
   EXPECT_EQ(of({"a", "b"}, {{0, 0}, {0, 3}}).layout.rails, 1);
 }
 
+// Of an interface on a network of its own nobody hears anything.
+TEST(Machines, RailsThatLeadNowhereAreKnown) {
+  std::vector<MachineRecord> records{this_machine("a"), this_machine("b")};
+  records[0].rails = {{"ucx", "eth0", "10.0.0.0/24"}, {"ucx", "eth1", "10.1.0.0/24"}};
+  records[1].rails = {{"ucx", "eth0", "10.0.0.0/24"}, {"ucx", "eth1", "10.9.0.0/24"}};
+  const std::vector<std::vector<int>> second{{1}, {1}};
+  EXPECT_EQ(machines_of(records).lost, second);
+  records[1].rails.pop_back();
+  EXPECT_EQ(machines_of(records).lost, (std::vector<std::vector<int>>{{1}, {}}));
+  records[1].rails[0].rail = "10.9.0.0/24";  // then all are tried
+  EXPECT_EQ(machines_of(records).lost, (std::vector<std::vector<int>>{{}, {}}));
+  EXPECT_EQ(of({"a", "a"}, {{2, 0}, {2, 0}}).lost, (std::vector<std::vector<int>>{{}, {}}));
+}
+
 TEST(Machines, AreDescribedInOneLine) {
   EXPECT_EQ(of({"b", "a", "b", "b"}, {{0, 2}, {0, 2}, {0, 2}, {0, 2}}).describe(),
             "2 machines, 2 rails: b (ranks 0, 2-3), a (rank 1)");

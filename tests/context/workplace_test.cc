@@ -31,7 +31,8 @@ Surroundings two_sockets(int node_of_process) {
     gpu.place = below(bus, bus + ":02.0", node);
     machine.gpus.push_back(gpu);
   }
-  return {std::move(machine), node_of_process};
+  const ShownGpus all = shown_gpus(machine, {}, {});
+  return {std::move(machine), node_of_process, {}, all};
 }
 
 Config local(int rank, int size) {
@@ -46,6 +47,95 @@ TEST(Workplace, IsTheGpuOfTheLocalRank) {
   const Surroundings here = two_sockets(0);
   EXPECT_EQ(*workplace_of(local(1, 2), here), (Workplace{1, -1}));
   EXPECT_EQ(*workplace_of(local(2, 4), here), (Workplace{0, -1}));
+}
+
+// Three GPUs, of which the second is cut in parts.
+Machine three_gpus() {
+  Machine machine;
+  for (int index : {0, 1, 2}) {
+    Gpu gpu;
+    gpu.index = index;
+    gpu.model = "H100";
+    gpu.place.address = "0000:" + std::to_string(index + 1) + "0:00.0";
+    machine.gpus.push_back(gpu);
+  }
+  return machine;
+}
+Machine three_of_nvidia() {
+  Machine machine = three_gpus();
+  machine.gpus[0].uuid = "GPU-aaaa";
+  machine.gpus[1].uuid = "GPU-bbbb";
+  machine.gpus[2].uuid = "GPU-abcd";
+  machine.gpus[1].mig_uuids = {"MIG-1111", "MIG-2222"};
+  return machine;
+}
+
+using Indices = std::vector<int>;
+
+GpuVariables variables(std::optional<std::string> cuda, std::optional<std::string> hip = {},
+                       std::optional<std::string> rocr = {}) {
+  return {std::move(cuda), std::move(hip), std::move(rocr), false};
+}
+
+Indices by_cuda(const std::string& list) {
+  return shown_gpus(three_of_nvidia(), variables(list, "0", "0"), {}).gpus;
+}
+
+TEST(ShownGpus, AreThoseOfTheVariable) {
+  EXPECT_EQ(by_cuda("1,0"), (Indices{1, 0}));
+  EXPECT_EQ(by_cuda("2, 0"), (Indices{2, 0}));
+  EXPECT_EQ(by_cuda("2,-1,0"), Indices{2}) << "what is none ends the list";
+  EXPECT_EQ(by_cuda("0,7"), Indices{0});
+  EXPECT_EQ(by_cuda(""), Indices());
+  EXPECT_EQ(by_cuda("GPU-bb,GPU-aaaa"), (Indices{1, 0})) << "cut short";
+  EXPECT_EQ(by_cuda("MIG-2222"), Indices{1});
+  EXPECT_EQ(by_cuda("MIG-GPU-bbbb/1/0"), Indices{1}) << "as older drivers call it";
+  EXPECT_EQ(shown_gpus(three_gpus(), {}, {}).gpus, (Indices{0, 1, 2}));
+  EXPECT_EQ(shown_gpus(three_gpus(), {}, {}).by, "");
+  EXPECT_EQ(shown_gpus(Machine(), variables("1"), {}).gpus, Indices());
+}
+
+TEST(ShownGpus, OfAmdAreCountedAmongThoseThatTheRuntimeLeaves) {
+  const Machine machine = three_gpus();
+  EXPECT_EQ(shown_gpus(machine, variables(std::nullopt, "1,0", "2,0"), {}).gpus, (Indices{0, 2}));
+  EXPECT_EQ(shown_gpus(machine, variables("0", "2"), {}).gpus, Indices{2});
+  EXPECT_EQ(shown_gpus(machine, variables("2"), {}).by, "CUDA_VISIBLE_DEVICES=2");
+}
+
+TEST(ShownGpus, WhatCannotBeFollowedIsSaid) {
+  const ShownGpus unknown = shown_gpus(three_of_nvidia(), variables("GPU-cccc"), {});
+  EXPECT_EQ(unknown.unknown, "CUDA_VISIBLE_DEVICES=GPU-cccc: no GPU here is known as GPU-cccc");
+  EXPECT_EQ(unknown.gpus, (Indices{0, 1, 2}));
+  Machine mixed = three_of_nvidia();
+  mixed.gpus[2].model = "T4";
+  EXPECT_FALSE(shown_gpus(mixed, variables("1"), {}).unknown.empty()) << "the fastest first";
+  GpuVariables by_bus = variables("1");
+  by_bus.is_by_bus = true;
+  EXPECT_EQ(shown_gpus(mixed, by_bus, {}).gpus, Indices{1});
+  EXPECT_EQ(shown_gpus(mixed, variables("GPU-bbbb"), {}).gpus, Indices{1});
+}
+
+TEST(ShownGpus, TheDriverKnowsBest) {
+  std::vector<GpuDevice> driver(2);
+  driver[0].address = "0000:30:00.0";
+  driver[1].address = "0000:10:00.0";
+  const ShownGpus shown = shown_gpus(three_of_nvidia(), variables("GPU-cccc"), driver);
+  EXPECT_EQ(shown.gpus, (Indices{2, 0}));
+  EXPECT_EQ(shown.by, "the driver");
+  driver[1].address = "0000:99:00.0";
+  EXPECT_EQ(shown_gpus(three_gpus(), variables("1"), driver).gpus, Indices{1});
+}
+
+TEST(Workplace, IsAmongTheGpusThatTheProcessSees) {
+  Surroundings here = two_sockets(0);
+  here.shown = shown_gpus(here.machine, variables("1,0"), {});
+  EXPECT_EQ(*workplace_of(local(0, 2), here), (Workplace{1, -1}));
+  EXPECT_EQ(*workplace_of(local(1, 2), here), (Workplace{0, -1}));
+  here.shown = shown_gpus(here.machine, variables("1"), {});
+  EXPECT_EQ(*workplace_of(local(0, 2), here), (Workplace{1, -1}));
+  EXPECT_EQ(*workplace_of(Config(), here), (Workplace{1, -1})) << "whatever the local rank is";
+  here.shown = shown_gpus(here.machine, variables(""), {});
+  EXPECT_EQ(*workplace_of(local(1, 2), here), (Workplace{-1, 0})) << "none";
 }
 
 // A thread is bound to what is known alone.
@@ -66,6 +156,7 @@ TEST(Workplace, IsWhatTheUserSays) {
       << status.text();
   Surroundings none = two_sockets(0);
   none.machine.gpus.clear();
+  none.shown = {};
   EXPECT_NE(workplace_of(config, none).status().text().find("no GPU"), std::string::npos);
 }
 
