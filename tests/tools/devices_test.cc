@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 #include "verbs/device/device.h"
 
 namespace weft {
@@ -56,6 +57,25 @@ TEST(ShowDevices, TellsWhichLibrariesAreThere) {
       EXPECT_TRUE(mentions(table.out, "install " + library["package"].get<std::string>()));
     }
   }
+}
+
+TEST(ShowDevices, SettingsOfRanksApply) {
+  const nlohmann::json all = parsed(run_line("WEFT_INTERFACES=weft9 {weft} devices --json"));
+  ASSERT_TRUE(all.is_object());
+  EXPECT_EQ(all["remarks"][0], "WEFT_INTERFACES names weft9, which this machine does not have");
+  for (const nlohmann::json& interface : all["interfaces"]) EXPECT_FALSE(interface["usable"]);
+  const std::vector<NetworkInterface> interfaces = discover_interfaces();
+  for (const NetworkInterface& each : interfaces) {
+    if (!each.usable) continue;
+    const Ran ran = run_line("WEFT_INTERFACES=weft9 {weft} devices");
+    EXPECT_TRUE(mentions(ran.out, "not usable: WEFT_INTERFACES=weft9 does not name it"));
+    const Folder folder;
+    folder.write("fix.toml", "[[nic]]\nname = \"" + each.name + "\"\nabsent = true\n");
+    const Ran absent = run_line("WEFT_HARDWARE=" + folder.path("fix.toml") + " {weft} devices");
+    EXPECT_TRUE(mentions(absent.out, "says that it is absent"));
+    break;
+  }
+  EXPECT_EQ(run_line("WEFT_HARDWARE=/nowhere.toml {weft} devices").exit_status, 1);
 }
 
 TEST(ShowDevices, APeerMustBeAnAddress) {

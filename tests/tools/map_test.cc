@@ -126,6 +126,17 @@ TEST_F(Map, PlaceFindsBetterSeats) {
   EXPECT_DOUBLE_EQ(map["between_switches"][0], 8);
 }
 
+TEST_F(Map, MachinesOfAKindNeedNoFile) {
+  const std::string like = "map --like " WEFT_MACHINES "/nccl-4gpu-4nic.xml";
+  const Ran ran = run_weft(like + " --machines 2 --per-machine 4 --graph ring");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.out, "2 machines, 8 ranks"));
+  EXPECT_TRUE(mentions(run_weft(like).errors, "--machines 0"));
+  EXPECT_TRUE(mentions(run_weft("map --like ''").errors, "--like: is empty"));
+  EXPECT_TRUE(mentions(run_weft("map").errors, "say --cluster FILE, or --like MACHINE"));
+  EXPECT_EQ(tree("--like this --machines 2").exit_status, 2) << "one of both";
+}
+
 TEST_F(Map, TheDrawingHasAllMachinesAndTheBusyLinks) {
   EXPECT_EQ(tree("--graph one_peer_exponential --svg " + path("map.svg")).exit_status, 0);
   const std::string svg = content("map.svg");

@@ -219,6 +219,32 @@ TEST(Predict, AllLevelsHoldUpWhatPassesThem) {
   EXPECT_TRUE(mentions(ran.out, "every 32 ranks are alike"));
 }
 
+// Two machines with two fast interfaces each: links are faster than memory, so a search by links alone
+// puts the neighbors of a ring apart. With 64 KiB, pieces use one interface, which is slower.
+TEST_F(PredictPlaced, SeatsAreNeverWorseThanInOrder) {
+  const Folder folder;
+  folder.write("nics.toml",
+               "[[nic]]\nname = \"mlx5_0\"\nnetdev = \"a\"\nmbit_per_s = 400_000\nnuma_node = 0\n"
+               "[[nic]]\nname = \"mlx5_1\"\nnetdev = \"b\"\nmbit_per_s = 400_000\nnuma_node = 1\n");
+  folder.write(
+      "two.toml",
+      "[[machine]]\ncount = 2\nlike = \"synthetic:node:2 core:4 pu:1\"\n"
+      "correct = \"nics.toml\"\nranks = 2\n[[rail]]\nnics = [\"mlx5_0\"]\n[[rail]]\nnics = "
+      "[\"mlx5_1\"]\n");
+  const std::string file =
+      " --cluster " + folder.path("two.toml") + " --graph ring --place --swaps 1000";
+  const std::vector<nlohmann::json> rows =
+      objects(run_weft("predict" + file +
+                       " --operation neighbor_allreduce --sizes 4K,64K,64M --lanes 1,8 --json -"));
+  ASSERT_EQ(rows.size(), 6U);
+  for (const nlohmann::json& row : rows)
+    EXPECT_LE(row["us"].get<double>(), row["identity_us"].get<double>()) << row;
+  const Ran map = run_weft("map" + file + " --bytes 64K");
+  EXPECT_EQ(map.exit_status, 0);
+  EXPECT_TRUE(
+      mentions(map.out, "links had better seats, but neighbor_allreduce of 64K would take"));
+}
+
 TEST_F(PredictPlaced, WhatStaysOrCannotBeSearchedForIsTold) {
   const Ran kept = run_weft(kTwoLeaves + "--operation neighbor_allreduce --graph ring --sizes 1M " +
                             "--place --swaps 100 --explain");

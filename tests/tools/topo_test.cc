@@ -193,7 +193,46 @@ TEST(Topo, XmlOfACorrectedMachineNeedsNoCorrectionAnyMore) {
   std::filesystem::remove(path);
 }
 
+// Ranks on this machine see it so.
+TEST(Topo, SettingsOfRanksApplyToThisMachine) {
+  const Folder folder;
+  folder.write("fix.toml", "[[nic]]\nname = \"weft9\"\nnuma_node = 0\n");
+  const std::string with = "WEFT_HARDWARE=" + folder.path("fix.toml") + " {weft} topo";
+  const Ran corrected = run_line(with);
+  EXPECT_EQ(corrected.exit_status, 0);
+  EXPECT_TRUE(mentions(corrected.out, "corrected by " + folder.path("fix.toml")));
+  EXPECT_TRUE(mentions(corrected.out, "added: weft9 (by " + folder.path("fix.toml")));
+  EXPECT_FALSE(mentions(run_line(with + " --from synthetic:core:2").out, "weft9"))
+      << "another machine";
+  EXPECT_TRUE(
+      mentions(run_line("WEFT_HARDWARE=/nowhere.toml {weft} topo").errors, "/nowhere.toml"));
+  EXPECT_TRUE(mentions(run_line("WEFT_INTERFACES=weft9 {weft} topo").out,
+                       "used by ranks: weft9 (not here), by WEFT_INTERFACES"));
+}
+
+// hwloc has a banner for it.
+TEST(Topo, OfAFileThatContradictsItselfOneLineIsSaid) {
+  const Folder folder;
+  const std::string sets =
+      R"( cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1")";
+  const std::string other =
+      R"( cpuset="0x1" complete_cpuset="0x1" nodeset="0x2" complete_nodeset="0x2")";
+  folder.write("machine.xml", "<topology version=\"2.0\"><object type=\"Machine\"" + sets +
+                                  "><object type=\"NUMANode\" os_index=\"0\"" + other +
+                                  "/><object type=\"PU\" os_index=\"0\"" + sets +
+                                  "/></object></topology>");
+  const Ran ran = run_weft("topo --from " + folder.path("machine.xml"));
+  EXPECT_EQ(ran.exit_status, 2);
+  ASSERT_EQ(ran.errors.size(), 1U);
+  EXPECT_TRUE(mentions(ran.errors, "machine.xml: hwloc cannot read it as a machine"));
+}
+
 TEST(Topo, MistakesAreNamed) {
+  for (const std::string option : {"--from", "--correct", "--svg"}) {
+    const Ran empty = run_weft("topo " + option + " ''");
+    EXPECT_EQ(empty.exit_status, 2) << "this machine is not asked for";
+    EXPECT_TRUE(mentions(empty.errors, option + ": is empty"));
+  }
   const Ran missing = run_weft("topo --from /nowhere.xml");
   EXPECT_EQ(missing.exit_status, 1);
   EXPECT_TRUE(mentions(missing.errors, "/nowhere.xml"));

@@ -2,12 +2,15 @@
 #include <weft/version.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <system_error>
 
 #include "tools/weft/commands.h"
 
 int main(int argc, char** argv) {
+  // Files that contradict themselves are errors of ours; hwloc would print a banner besides.
+  ::setenv("HWLOC_HIDE_ERRORS", "2", 0);
   CLI::App app{"Weft: an RDMA-first transport engine. What do you want to do?", "weft"};
   app.set_version_flag("--version", "weft " + std::string(weft::version()));
   app.require_subcommand(1);

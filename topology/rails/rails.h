@@ -227,6 +227,9 @@ struct FoundPlacement {
   PlacementCost greedy;  // of the greedy placement from which the search may start
   PlacementCost found;
   int swaps = 0;  // how many were tried
+  // Why a caller that knows more than the links has put the identity in the place of what was found;
+  // empty: it has not.
+  std::string rejected{};
 
   [[nodiscard]] bool is_identity() const;
 };

@@ -81,9 +81,12 @@ Result<FoundPlacement> search_seats(const PlaceArguments& asked, const Cluster& 
 }
 
 std::string text(const FoundPlacement& found) {
+  const std::string result = !found.rejected.empty()
+                                 ? fmt::format("links had better seats, but {}", found.rejected)
+                             : found.is_identity() ? "nothing better than the identity"
+                                                   : text(found.found);
   return fmt::format("identity     {}\ngreedy       {}\n{} swaps tried: {}\n", text(found.identity),
-                     text(found.greedy), found.swaps,
-                     found.is_identity() ? "nothing better than the identity" : text(found.found));
+                     text(found.greedy), found.swaps, result);
 }
 
 Json json_of(const FoundPlacement* found) {
@@ -92,7 +95,8 @@ Json json_of(const FoundPlacement* found) {
           {"greedy", to_object(found->greedy)},
           {"found", to_object(found->found)},
           {"swaps", found->swaps},
-          {"is_identity", found->is_identity()}};
+          {"is_identity", found->is_identity()},
+          {"rejected", found->rejected.empty() ? Json() : Json(found->rejected)}};
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Numbers that options take. Internal to the commands.
+// What options take. Internal to the commands.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,6 +16,11 @@ namespace weft {
         return is_number ? range(text) : text + " is no number";
       },
       range.get_description());
+}
+
+// A shell script whose variable is not set asks for "": that is no way to leave the option out.
+[[nodiscard]] inline CLI::Validator no_empty_text() {
+  return CLI::Validator([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
 }
 
 }  // namespace weft

@@ -4,12 +4,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "engine/config/config.h"
 #include "tools/weft/commands.h"
+#include "tools/weft/common/interfaces.h"
 #include "tools/weft/common/rdma_ports.h"
+#include "topology/hardware/hardware.h"
 
 namespace weft {
 namespace {
@@ -45,6 +49,58 @@ std::vector<RankedGid> rank(const std::vector<RdmaPort>& ports, const GidAddress
   return ranking;
 }
 
+// Interfaces that WEFT_INTERFACES does not name are not used.
+void keep_named(const Config& config, DeviceReport& report) {
+  const std::vector<std::string> names = named_interfaces(config);
+  if (names.empty()) return;
+  std::set<std::string> missing(names.begin(), names.end());
+  const auto judge = [&](auto& device, const std::string& name) {
+    missing.erase(name);
+    if (!device.usable || std::ranges::count(names, name) != 0) return;
+    device.usable = false;
+    device.reason = fmt::format("WEFT_INTERFACES={} does not name it", config.interfaces);
+  };
+  for (NetworkInterface& each : report.interfaces) judge(each, each.name);
+  for (RdmaPort& each : report.ports) judge(each, interface_name(each));
+  for (const std::string& name : missing) {
+    report.remarks.push_back(
+        fmt::format("WEFT_INTERFACES names {}, which this machine does not have", name));
+  }
+}
+
+// WEFT_HARDWARE may say that interfaces are absent.
+void leave_out(const std::string& file, const Machine& found, const Machine& corrected,
+               DeviceReport& report) {
+  const auto judge = [&](auto& device, const std::string& name) {
+    const auto has = [&name](const Machine& machine) {
+      return std::ranges::any_of(machine.nics, [&name](const Nic& nic) {
+        return nic.name() == name || nic.netdev == name;
+      });
+    };
+    if (!device.usable || !has(found) || has(corrected)) return;
+    device.usable = false;
+    device.reason = fmt::format("WEFT_HARDWARE={} says that it is absent", file);
+  };
+  for (NetworkInterface& each : report.interfaces) judge(each, each.name);
+  for (RdmaPort& each : report.ports) judge(each, interface_name(each));
+}
+
+Status look_at_machine(const Config& config, DeviceReport& report) {
+  WEFT_ASSIGN(Machine machine, discover_machine());
+  if (!config.hardware.empty()) {
+    const Machine found = machine;
+    WEFT_RETURN_IF_ERROR(correct_machine(machine, config.hardware));
+    report.remarks.push_back(fmt::format(
+        "WEFT_HARDWARE={} corrects this machine (weft topo shows it)", config.hardware));
+    leave_out(config.hardware, found, machine, report);
+  }
+  for (const Remark& remark : remarks_on(machine)) {
+    for (const std::string& phrase : remark.phrases)
+      report.remarks.push_back(fmt::format("{}: {}", remark.about, phrase));
+  }
+  return {};
+}
+
 int run(const Arguments& arguments) {
   DeviceReport report;
   report.peer = arguments.peer.value_or("");
@@ -69,6 +125,11 @@ int run(const Arguments& arguments) {
   report.cuda = cuda_version().ok() ? *cuda_version() : "";
   if (report.gpus.empty())
     report.no_gpu = gpus.ok() ? "the driver has none" : std::string(gpus.status().text());
+  if (const Status status = look_at_machine(*config, report); !status.ok()) {
+    fmt::print(stderr, "weft devices: {}\n", status.text());
+    return status.code() == Code::invalid_argument ? kUsageError : 1;
+  }
+  keep_named(*config, report);
   if (arguments.peer) report.ranking = rank(report.ports, *peer);
   if (arguments.json) {
     fmt::print("{}\n", devices_json(report));

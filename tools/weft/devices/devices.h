@@ -33,8 +33,10 @@ struct DeviceReport {
   std::vector<RdmaPort> ports;
   std::string no_rdma;  // why `ports` is empty
   std::vector<GpuDevice> gpus;
-  std::string cuda;                // version of the driver
-  std::string no_gpu;              // why `gpus` is empty
+  std::string cuda;    // version of the driver
+  std::string no_gpu;  // why `gpus` is empty
+  // What settings change, and PCI: a line each.
+  std::vector<std::string> remarks;
   bool memory_hooks = false;       // WEFT_MEMORY_HOOKS
   std::string peer;                // the address asked for; empty: none
   std::vector<RankedGid> ranking;  // towards it, best first; points into `ports`

@@ -106,6 +106,7 @@ std::string devices_json(const DeviceReport& report) {
   Json object{{"interfaces", to_array(report.interfaces)},
               {"rdma_ports", to_array(report.ports)},
               {"libraries", to_array(report.libraries)},
+              {"remarks", report.remarks},
               {"memory_hooks", report.memory_hooks}};
   if (report.ports.empty()) object["no_rdma"] = report.no_rdma;
   object["cuda"] = known(report.cuda);

@@ -149,6 +149,8 @@ void print_tables(const DeviceReport& report) {
               "weft::allocate is copied before RDMA sends it");
   }
   if (!report.peer.empty()) return;
+  if (!report.remarks.empty()) fmt::print("\n");
+  for (const std::string& remark : report.remarks) fmt::print("{}\n", remark);
   print_gpus(report);
   print_libraries(report.libraries);
 }

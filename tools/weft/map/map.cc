@@ -11,10 +11,13 @@
 #include "scheduler/simulate/simulate.h"
 #include "tools/weft/commands.h"
 #include "tools/weft/common/bytes.h"
+#include "tools/weft/common/like.h"
 #include "tools/weft/common/place.h"
 #include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/map/measure.h"
+#include "tools/weft/predict/judge.h"
+#include "tools/weft/predict/options.h"
 
 namespace weft {
 namespace {
@@ -25,6 +28,7 @@ the times mean: docs/mapping.md.
 
 Examples:
   weft map --cluster cluster.toml --graph exponential
+  weft map --like machine.xml --machines 16 --per-machine 8 --graph ring
   weft map --cluster cluster.toml --graph ring --rails all --bytes 16M --svg map.svg
   weft map --cluster cluster.toml --graph exponential --place --seconds 30 --all
   weft map --cluster examples/clusters/eight-ports.toml --graph ring --bytes 256M --lanes 8
@@ -37,7 +41,7 @@ constexpr std::size_t kMostWritten = 500'000;
 constexpr std::size_t kMostTried = 100'000;
 
 struct MapArguments {
-  std::string cluster{};
+  ClusterArguments cluster{};
   std::string graph = "exponential";
   std::string rails = "auto";
   std::string bytes = "1M";
@@ -102,6 +106,12 @@ Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const
     // Of a job, somebody sits only where it has a rank.
     const int seats = asked.measure ? graph.size() : 0;
     WEFT_ASSIGN(found, search_seats(asked.place, cluster, graph, options, seats));
+    SimulateOptions simulated;
+    simulated.piece_bytes = network_piece(one_lane);
+    const PredictedCase exchange{
+        PredictedOperation::neighbor_allreduce, {}, bytes, std::max(asked.lanes, 1)};
+    WEFT_RETURN_IF_ERROR(
+        keep_if_no_slower(one_lane, policy, asked.graph, {&exchange, 1}, simulated, *found));
   }
   const Placement placement = found ? found->placement : Placement::identity(graph.size());
   WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
@@ -147,7 +157,7 @@ Status measure(const MapArguments& asked, ShownMap& shown) {
 }
 
 Status run(const MapArguments& asked) {
-  WEFT_ASSIGN(Cluster one_lane, read_cluster(asked.cluster));
+  WEFT_ASSIGN(Cluster one_lane, cluster_of(asked.cluster, "weft map"));
   if (asked.combine_gbyte_per_s > 0)
     one_lane.memory.combine_gbyte_per_s = asked.combine_gbyte_per_s;
   WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.bytes));
@@ -155,7 +165,7 @@ Status run(const MapArguments& asked) {
   const Cluster cluster = with_lanes(one_lane, lanes);
   if (asked.ranks > cluster.ranks()) {
     return {Code::invalid_argument, fmt::format("--ranks {}: {} has room for {}", asked.ranks,
-                                                asked.cluster, cluster.ranks())};
+                                                cluster.source, cluster.ranks())};
   }
   WEFT_ASSIGN(const Graph graph,
               all_edges(asked.graph, asked.ranks == 0 ? cluster.ranks() : asked.ranks));
@@ -164,7 +174,7 @@ Status run(const MapArguments& asked) {
 }
 
 void add_options(CLI::App& command, MapArguments& to) {
-  command.add_option("--cluster", to.cluster, "Cluster file (TOML)")->required();
+  add_cluster_options(command, to.cluster);
   command.add_option("--graph", to.graph, "Graph or schedule (all its edges) [exponential]");
   command.add_option("--ranks", to.ranks, "Ranks of the graph [as many as the cluster has]")
       ->check(CLI::Range(1, kMostRanks));
@@ -186,7 +196,7 @@ void add_options(CLI::App& command, MapArguments& to) {
                    "Also time each edge, alone: run it as a job's ranks, with a launcher");
   command.add_flag("--all", to.all, "Every line of long tables");
   add_json_option(command, to.json, "One JSON object");
-  command.add_option("--svg", to.svg, "File for a drawing");
+  command.add_option("--svg", to.svg, "File for a drawing")->check(no_empty_text());
 }
 
 }  // namespace

@@ -13,8 +13,6 @@
 namespace weft {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
-constexpr int kMostMachines = 1 << 20;
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;
 constexpr std::size_t kMostWords = 64;  // in a list
 constexpr double kMostUs = 1e12;
@@ -41,27 +39,6 @@ template <typename Number>
 bool reads(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
-}
-
-Result<Cluster> cluster_of(const PredictArguments& asked) {
-  if (asked.cluster.empty() == asked.like.empty()) {
-    return invalid("say --cluster FILE, or --like MACHINE --machines N; weft predict --help");
-  }
-  if (!asked.cluster.empty() && !asked.correct.empty())
-    return invalid("--correct: machines of a cluster file have a line of their own for it");
-  if (!asked.cluster.empty()) return read_cluster(asked.cluster);
-  if (asked.machines < 1 || asked.machines > kMostMachines)
-    return invalid(fmt::format("--machines {}: expected 1…{}", asked.machines, kMostMachines));
-  if (asked.per_machine < 1 || asked.per_machine > kMostRanks / asked.machines)
-    return invalid(fmt::format("--per-machine {}: expected 1…{}", asked.per_machine,
-                               kMostRanks / asked.machines));
-  WEFT_ASSIGN(Machine machine,
-              asked.like == "this" ? discover_machine() : read_machine(asked.like));
-  if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(machine, asked.correct));
-  WEFT_ASSIGN(Cluster cluster, uniform_cluster(std::make_shared<const Machine>(std::move(machine)),
-                                               asked.machines, asked.per_machine));
-  for (Rail& rail : cluster.rails) rail.latency_us = asked.latency_us;
-  return cluster;
 }
 
 Result<std::vector<int>> ranks_of(const PredictArguments& asked, const Cluster& cluster) {
@@ -114,12 +91,6 @@ bool has_rdma(const Cluster& cluster) {
     }
   }
   return false;
-}
-
-// Those of the engine on these rails; all of them take what the one with the smallest takes.
-std::size_t network_piece(const Cluster& cluster) {
-  const std::size_t ucx = UcxOptions{}.piece_bytes;
-  return has_rdma(cluster) ? std::min(IbOptions{}.piece_bytes, ucx) : ucx;
 }
 
 Result<std::size_t> piece_of(const PredictArguments& asked, const Cluster& cluster) {
@@ -202,6 +173,12 @@ Status understand_work(const PredictArguments& asked, PredictOptions& options) {
 
 }  // namespace
 
+// All rails take what the one with the smallest takes.
+std::size_t network_piece(const Cluster& cluster) {
+  const std::size_t ucx = UcxOptions{}.piece_bytes;
+  return has_rdma(cluster) ? std::min(IbOptions{}.piece_bytes, ucx) : ucx;
+}
+
 Cluster first_ranks(const Cluster& cluster, int ranks) {
   Cluster first = cluster;
   const auto machines = static_cast<std::size_t>(cluster.machine_of(ranks - 1)) + 1;
@@ -219,7 +196,7 @@ Cluster first_ranks(const Cluster& cluster, int ranks) {
 Result<PredictOptions> understand(const PredictArguments& asked) {
   PredictOptions options;
   options.asked = asked;
-  WEFT_ASSIGN(options.cluster, cluster_of(asked));
+  WEFT_ASSIGN(options.cluster, cluster_of(asked.cluster, "weft predict"));
   WEFT_RETURN_IF_ERROR(understand_work(asked, options));
   WEFT_ASSIGN(options.ranks, ranks_of(asked, options.cluster));
   WEFT_ASSIGN(options.lanes, lanes_of(asked));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/simulate/simulate.h"
+#include "tools/weft/common/like.h"
 #include "tools/weft/common/place.h"
 #include "tools/weft/predict/operation.h"
 #include "topology/cluster/cluster.h"
@@ -15,12 +16,7 @@ namespace weft {
 
 // As typed on the command line.
 struct PredictArguments {
-  std::string cluster;
-  std::string like;
-  std::string correct;
-  int machines = 0;
-  int per_machine = 1;
-  double latency_us = 2;
+  ClusterArguments cluster;
   std::string graph = "exponential";
   std::string operations = "neighbor_allreduce,allreduce";
   std::string algorithms = "auto";
@@ -57,6 +53,9 @@ struct PredictOptions {
 
 // Everything understood, or an error that names what is wrong.
 [[nodiscard]] Result<PredictOptions> understand(const PredictArguments& asked);
+
+// Bytes of the pieces in which the engine sends on these rails.
+[[nodiscard]] std::size_t network_piece(const Cluster& cluster);
 
 // A cluster's first ranks, and the machines that they are on.
 [[nodiscard]] Cluster first_ranks(const Cluster& cluster, int ranks);

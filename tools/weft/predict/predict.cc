@@ -12,6 +12,7 @@
 #include "tools/weft/common/place.h"
 #include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
+#include "tools/weft/predict/judge.h"
 #include "tools/weft/predict/report.h"
 
 namespace weft {
@@ -136,22 +137,27 @@ class Prediction {
     WEFT_ASSIGN(const Graph graph, all_edges(options_.asked.graph, ranks));
     const MapOptions map{.policy = options_.policy,
                          .bytes = static_cast<double>(options_.sizes.front())};
-    WEFT_ASSIGN(const FoundPlacement found,
-                search_seats(options_.asked.place, cluster, graph, map));
+    WEFT_ASSIGN(FoundPlacement found, search_seats(options_.asked.place, cluster, graph, map));
+    WEFT_RETURN_IF_ERROR(keep_if_no_slower(cluster, options_.policy, options_.asked.graph,
+                                           all_cases(), simulated_on(ranks), found));
     report_.placement(ranks, found);
     placements_.emplace(ranks, found.placement);
     return found.placement;
   }
 
-  // The mean over a schedule's steps.
-  [[nodiscard]] Result<double> mean_us(const PredictedCase& of, const PredictScene& scene) const {
-    double us = 0;
-    for (std::size_t step = 0; step < scene.steps.size(); ++step) {
-      WEFT_ASSIGN(const Simulation simulation,
-                  simulate(job_of(of, scene, step), simulated_with(of, scene)));
-      us += simulation.total_us / static_cast<double>(scene.steps.size());
+  // Everything that is predicted for a number of ranks.
+  [[nodiscard]] std::vector<PredictedCase> all_cases() const {
+    std::vector<PredictedCase> cases;
+    for (const PredictedOperation operation : options_.operations) {
+      for (const AskedAlgorithm& algorithm : options_.algorithms) {
+        for (const std::size_t bytes : options_.sizes) {
+          for (const int lanes : options_.lanes)
+            cases.push_back({operation, algorithm, bytes, lanes});
+        }
+        if (!has_algorithms(operation)) break;
+      }
     }
-    return us;
+    return cases;
   }
 
   // With every rank in its own seat; 0: not all ranks that talk to each other can from there.
@@ -159,7 +165,7 @@ class Prediction {
     const Placement identity = Placement::identity(placed.ranks());
     WEFT_ASSIGN(const PredictScene scene, set_scene(placed.cluster, identity, options_.policy,
                                                     options_.asked.graph, of.operation));
-    const Result<double> us = mean_us(of, scene);
+    const Result<double> us = mean_us(of, scene, simulated_on(scene.ranks()));
     return us.status().code() == Code::unavailable ? Result<double>(0.0) : us;
   }
 
@@ -183,7 +189,7 @@ class Prediction {
     RowAdvice advice{{}, most_lanes(scene.cluster, of.bytes), cores_text(scene.cluster)};
     WEFT_ASSIGN(advice.lanes, advise_lanes(one_us, advice.most, [&](int lanes) {
                   of.lanes = lanes;
-                  return mean_us(of, scene);
+                  return mean_us(of, scene, simulated_on(scene.ranks()));
                 }));
     return advice;
   }
@@ -215,18 +221,17 @@ class Prediction {
   }
 
   // Stragglers whose rank does not exist are left out.
-  [[nodiscard]] SimulateOptions simulated_with(const PredictedCase& of,
-                                               const PredictScene& scene) const {
+  [[nodiscard]] SimulateOptions simulated_on(int ranks) const {
     SimulateOptions simulated = options_.simulate;
-    simulated.lanes = of.lanes;
     std::erase_if(simulated.stragglers,
-                  [&](const Straggler& straggler) { return straggler.rank >= scene.ranks(); });
+                  [ranks](const Straggler& straggler) { return straggler.rank >= ranks; });
     return simulated;
   }
 
   Status run(const PredictedCase& of, const PredictScene& scene) {
     const bool draws = !options_.asked.run_svg.empty() || !options_.asked.plan_svg.empty();
-    SimulateOptions simulated = simulated_with(of, scene);
+    SimulateOptions simulated = simulated_on(scene.ranks());
+    simulated.lanes = of.lanes;
     if (draws) {
       simulated.keep_bars = true;
       simulated.collapse = false;
@@ -331,15 +336,7 @@ void add_predict(CLI::App& app, Action& action) {
   command->option_defaults()->always_capture_default();
   const auto arguments = std::make_shared<PredictArguments>();
   PredictArguments& to = *arguments;
-  command->add_option("--cluster", to.cluster, "TOML file (docs/cluster.md)");
-  CLI::Option* like =
-      command->add_option("--like", to.like, "Instead: machines like this file, or \"this\"");
-  command->add_option("--correct", to.correct, "With --like: TOML file, what that does not say");
-  command->add_option("--machines", to.machines, "With --like: so many")->needs(like);
-  command->add_option("--per-machine", to.per_machine, "With --like: ranks of each")->needs(like);
-  command->add_option("--latency", to.latency_us, "With --like: microseconds of a message")
-      ->check(number_in(0.0, 1e9))
-      ->needs(like);
+  add_cluster_options(*command, to.cluster);
   command->add_option("--operation", to.operations, "Which, separated by commas");
   command->add_option("--algorithm", to.algorithms,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "

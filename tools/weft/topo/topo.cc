@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "engine/config/config.h"
 #include "tools/weft/commands.h"
+#include "tools/weft/common/interfaces.h"
+#include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
 
 namespace weft {
@@ -13,7 +17,7 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Distances are those of `nvidia-smi topo`: PIX below one PCI switch, PXB across switches, PHB below one
-host bridge, NODE on one NUMA node, SYS across nodes.
+host bridge, NODE on one NUMA node, SYS across packages; and PKG on one package, across its nodes.
 
 Examples:
   weft topo
@@ -36,13 +40,24 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
+// What WEFT_INTERFACES leaves of this machine; empty: all.
+std::string used_text(const Config& config, const Machine& machine) {
+  std::string text;
+  for (const std::string& name : named_interfaces(config)) {
+    const bool is_here = std::ranges::any_of(
+        machine.nics, [&name](const Nic& nic) { return nic.name() == name || nic.netdev == name; });
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, is_here ? "" : " (not here)");
+  }
+  return text.empty() ? text : fmt::format("\nused by ranks: {}, by WEFT_INTERFACES\n", text);
+}
+
 Status write_xml(const TopoArguments& asked) {
   WEFT_ASSIGN(const std::string xml, export_machine(asked.from, asked.correct));
   fmt::print("{}", xml);
   return {};
 }
 
-Status show(const TopoArguments& asked) {
+Status show(const TopoArguments& asked, const Config& config) {
   Result<Machine> machine = asked.from.empty() ? discover_machine() : read_machine(asked.from);
   if (!machine.ok()) return machine.status();
   if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, asked.correct));
@@ -53,15 +68,19 @@ Status show(const TopoArguments& asked) {
     fmt::print("{}", machine_json(*machine, is_here ? &abilities : nullptr));
     return {};
   }
-  fmt::print("{}", machine_text(*machine));
+  fmt::print("{}{}", machine_text(*machine), is_here ? used_text(config, *machine) : "");
   // Without a GPU, that there is no driver is no news.
   if (!abilities.gpus.empty() || (is_here && !machine->gpus.empty()))
     fmt::print("{}", abilities_text(abilities));
   return {};
 }
 
-int run(const TopoArguments& asked) {
-  const Status status = asked.xml ? write_xml(asked) : show(asked);
+// Of this machine, ranks take the file of WEFT_HARDWARE.
+int run(TopoArguments asked) {
+  const Result<Config> config = Config::from_environment(UnknownNames::refuse);
+  if (!config.ok()) return fail(config.status());
+  if (asked.from.empty() && asked.correct.empty()) asked.correct = config->hardware;
+  const Status status = asked.xml ? write_xml(asked) : show(asked, *config);
   return status.ok() ? 0 : fail(status);
 }
 
@@ -72,10 +91,16 @@ void add_topo(CLI::App& app, Action& action) {
       "topo", "Show which network interfaces and GPUs a machine has, and how near they are");
   const auto arguments = std::make_shared<TopoArguments>();
   TopoArguments& to = *arguments;
-  command->add_option("--from", to.from, "hwloc or NCCL XML, or synthetic:… [this machine]");
-  command->add_option("--correct", to.correct, "TOML file: what the source does not say");
+  command->add_option("--from", to.from, "hwloc or NCCL XML, or synthetic:… [this machine]")
+      ->check(no_empty_text());
+  command
+      ->add_option("--correct", to.correct,
+                   "TOML file: what the source does not say [of this machine, WEFT_HARDWARE]")
+      ->check(no_empty_text());
   CLI::Option* json = command->add_flag("--json", to.json, "One JSON object");
-  command->add_option("--svg", to.svg, "Draw it to this file instead")->excludes(json);
+  command->add_option("--svg", to.svg, "Draw it to this file instead")
+      ->check(no_empty_text())
+      ->excludes(json);
   command->add_flag("--xml", to.xml, "Write it as hwloc XML instead")
       ->excludes(json)
       ->excludes("--svg");
