@@ -146,6 +146,8 @@ Status convert(const weft_request& from, Converted& converted) {
     to.algorithm = static_cast<AllreduceAlgorithm>(from.algorithm);
   }
   if (from.stream != nullptr) to.stream = Stream{from.stream->handle};
+  WEFT_RETURN_IF_ERROR(check_array(from.shape, from.dimensions, "shape"));
+  to.shape = {from.shape, from.dimensions};
   if (is_used(kRoot)) to.root = from.root;
   if (is_used(kPeer)) to.peer = from.peer;
   if (from.operation == WEFT_SEND) {

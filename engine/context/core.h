@@ -97,6 +97,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   [[nodiscard]] Result<Contact*> contact(Rank rank) { return peers_.contact(rank); }  // token
   // Of operations on memory of GPUs.
   [[nodiscard]] StageOptions stage_options() const;
+  // Whether the rank has closed its context, as its connection or the store shows. any thread
+  [[nodiscard]] bool has_left(Rank rank) {
+    return peers_.has_left(rank) || (membership_.epoch() != 0 && membership_.left(rank));
+  }
   // token: ends the context with this error.
   void fail(const Status& why) { failures_.fail(why); }
   // For operands in memory of GPUs, whose place blocks take. any thread

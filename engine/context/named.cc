@@ -71,6 +71,7 @@ class CoreHost final : public NamedHost {
   RemoteBuffer describe(const void* data, std::size_t bytes) override {
     return core_->shared_lane()->interface().describe(data, bytes);
   }
+  bool has_left(Rank rank) override { return core_->has_left(rank); }
   void fail(const Status& why) override { core_->fail(why); }
 
  private:

@@ -103,7 +103,8 @@ NamedRequest named_request_of(const Work& work) {
   request.priority = work.priority;
   if (first.collective == Collective::barrier) return request;
   for (const auto& each : work.requests)
-    request.tensors.push_back({type_of(each->get()), common_count(each->get())});
+    request.tensors.push_back(
+        {type_of(each->get()), common_count(each->get()), common_shape(each->get())});
   return request;
 }
 
@@ -149,6 +150,20 @@ std::int64_t AllWorks::oldest_ns() const {
     if (!work->is_running) oldest = std::min(oldest, work->submitted_ns);
   }
   return oldest;
+}
+
+Departure AllWorks::find_departure() const {
+  const std::vector<Rank> awaited = negotiator_.awaited();
+  const auto left =
+      std::ranges::find_if(awaited, [this](Rank rank) { return host_.has_left(rank); });
+  if (left == awaited.end()) return {};
+  const Work* oldest = nullptr;
+  for (const auto& [name, work] : works_) {
+    const bool is_older = oldest == nullptr || work->number < oldest->number;
+    if (!work->is_running && is_older) oldest = work.get();
+  }
+  if (oldest != nullptr) return {*left, oldest->name};
+  return {*left, join_ != nullptr ? "join" : "a name that other ranks have submitted"};
 }
 
 // While operations run, what is new may as well wait for more, and be fused with it.
@@ -213,7 +228,8 @@ void AllWorks::decide(std::vector<Decision> decisions, std::int64_t now) {
         break;
       case Decision::Kind::stalled:
         stall_ = decision.status.text();
-        log(LogLevel::warning, fmt::format("operations by name wait: {}", stall_));
+        if (host_.rank() == 0)  // all ranks know the same
+          log(LogLevel::warning, fmt::format("operations by name wait: {}", stall_));
         break;
     }
   }

@@ -47,6 +47,8 @@ class AllWorks {
   [[nodiscard]] std::size_t pending() const { return works_.size(); }
   // Since when the oldest work that does not run yet is pending; the far future: there is none.
   [[nodiscard]] std::int64_t oldest_ns() const;
+  // The oldest name, if it waits for a rank that has left.
+  [[nodiscard]] Departure find_departure() const;
   // Who lacks what, as far as the ranks have found out.
   [[nodiscard]] const std::string& stall() const { return stall_; }
   void add_to(Named::Usage& usage) const;

@@ -17,6 +17,8 @@ using named::Work;
 constexpr std::int64_t kNsPerMs = 1'000'000;
 // How often deadlines are looked at.
 constexpr std::int64_t kLookNs = 50 * kNsPerMs;
+// How often a needed rank must be found gone, 1 ms apart, before that is the error.
+constexpr int kLooksAtDeparture = 16;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 Status invalid(std::string text) {
@@ -36,6 +38,7 @@ NamedObject::NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost>
       neighbors_(*host_, options_, buffers_, timeline_,
                  [this](Work& work, const Status& status) { end(work, status); }),
       reader_([this](Rank from, Mail::Message message) { read(from, message); }),
+      stall_clock_(options_.stall_ms * kNsPerMs),
       graph_(std::make_shared<const named::GraphOfCalls>(std::move(graph))) {
   MetricRegistry::of_process().add(this);
 }
@@ -50,6 +53,9 @@ Status NamedObject::check(std::string_view name, std::span<const Request> reques
   for (const Request& each : requests) {
     if (requests.size() > 1 && named::is_of_neighbors(each.collective))
       return invalid(fmt::format("{}: only operations of all ranks can be a group", name));
+    if (each.shape.size() > kMostDimensions)
+      return invalid(fmt::format("{}: a shape of {} extents is longer than {}", name,
+                                 each.shape.size(), kMostDimensions));
     const Request& first = requests.front();
     if (each.collective != first.collective || each.op != first.op || each.root != first.root ||
         each.algorithm != first.algorithm)
@@ -309,7 +315,7 @@ bool NamedObject::advance() {
   moved |= host_->advance_mail(reader_);
   moved |= all_.advance(now_ns_);
   moved |= neighbors_.advance(now_ns_);
-  if (now_ns_ >= next_look_ns_) check_deadline(now_ns_);
+  if (now_ns_ >= next_look_ns_) look_around();
   return moved;
 }
 
@@ -323,21 +329,47 @@ std::int64_t NamedObject::next_ns() const {
   return is_idle() ? next : std::min(next, next_look_ns_);
 }
 
+void NamedObject::look_around() {
+  next_look_ns_ = now_ns_ + kLookNs;
+  if (check_departures()) return;
+  tell_stall();
+  check_deadline();
+}
+
+// Ends the context if a rank has left that this one needs. Returns whether it does. The last messages
+// of that rank, or of a third one because of which it left, have some turns to arrive.
+bool NamedObject::check_departures() {
+  named::Departure found = all_.find_departure();
+  if (found.rank == kNoRank) found = neighbors_.find_departure();
+  if (found.rank == kNoRank) {
+    departures_ = 0;
+    return false;
+  }
+  next_look_ns_ = now_ns_ + kNsPerMs;
+  if (++departures_ < kLooksAtDeparture) return false;
+  host_->fail(Status(Code::peer_left,
+                     fmt::format("{}: rank {} closed its context while this rank needed it",
+                                 found.name, found.rank),
+                     found.rank));
+  return true;
+}
+
+// Each rank knows its own neighbors alone, so each tells.
+void NamedObject::tell_stall() {
+  const std::int64_t oldest = neighbors_.oldest_ns();
+  if (oldest == kNever || now_ns_ < stall_clock_.due_ns(oldest)) return;
+  stall_clock_.told(oldest, now_ns_);
+  log(LogLevel::warning, fmt::format("operations by name wait: {}", neighbors_.waiting()));
+}
+
 // An operation that has waited too long ends the context, as everywhere: the other ranks may be
 // about to run it.
-void NamedObject::check_deadline(std::int64_t now) {
-  next_look_ns_ = now + kLookNs;
+void NamedObject::check_deadline() {
   const std::int64_t of_all = all_.oldest_ns();
   const std::int64_t of_neighbors = neighbors_.oldest_ns();
   const std::int64_t oldest = std::min(of_all, of_neighbors);
   if (oldest == kNever) return;
-  const std::int64_t age = now - oldest;
-  const std::int64_t stall_ns = options_.stall_ms * kNsPerMs;
-  if (now - of_neighbors >= stall_ns && now - told_ns_ >= stall_ns) {
-    told_ns_ = now;
-    log(LogLevel::warning, fmt::format("operations by name wait: {}", neighbors_.waiting()));
-  }
-  if (age < host_->deadline_ms() * kNsPerMs) return;
+  if (now_ns_ - oldest < host_->deadline_ms() * kNsPerMs) return;
   std::string why = of_neighbors <= of_all ? neighbors_.waiting() : all_.stall();
   if (why.empty()) why = "not all ranks have submitted an operation";
   host_->fail(Status(Code::timed_out, fmt::format("rank {} waited {} ms (WEFT_DEADLINE_MS): {}",

@@ -68,7 +68,10 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   bool begin_staged(std::int64_t now);
   void read(Rank from, std::span<const std::byte> message);
   void end(named::Work& work, const Status& status);
-  void check_deadline(std::int64_t now);
+  void look_around();
+  bool check_departures();
+  void tell_stall();
+  void check_deadline();
 
   const NamedOptions options_;
   const std::unique_ptr<NamedHost> host_;
@@ -81,7 +84,8 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   std::vector<std::shared_ptr<named::Work>> staged_;  // whose input is not there yet
   std::int64_t now_ns_ = 0;                           // of this turn
   std::int64_t next_look_ns_ = 0;
-  std::int64_t told_ns_ = 0;  // when the log was last told who is waited for
+  int departures_ = 0;      // looks that found a needed rank gone, one after the other
+  StallClock stall_clock_;  // of operations of neighbors
 
   // Submissions that the lane has not taken yet.
   std::mutex mutex_;

@@ -63,6 +63,7 @@ Status NeighborWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now
   match.type = request.collective == Collective::send && request.receives ? request.output.type
                                                                           : request.input.type;
   match.count = request.input.count;
+  match.shape = common_shape(request);
   for (std::size_t s = 0; s < edges.sources.size(); ++s)
     match.sources.push_back({edges.sources[s].rank, count_from(request, s)});
   match.destinations = edges.destinations;
@@ -94,6 +95,23 @@ std::int64_t NeighborWorks::oldest_ns() const {
   std::int64_t oldest = kNever;
   for (const auto& [id, open] : open_) oldest = std::min(oldest, open.work->submitted_ns);
   return oldest;
+}
+
+// Waited for are ranks that have not agreed to an edge, those whose data have not come, and those
+// that have not returned what they read in place.
+Departure NeighborWorks::find_departure() const {
+  Departure found;
+  const auto look = [&](const std::string& name, Rank rank) {
+    if (found.rank == kNoRank && host_.has_left(rank)) found = {rank, name};
+  };
+  matcher_.visit_awaited(look);
+  for (const auto& [id, open] : open_) {
+    for (std::size_t s = 0; s < open.sources.size(); ++s)
+      if (!open.sources[s].is_there) look(open.work->name, open.work->edges->sources[s].rank);
+  }
+  for (const auto& [number, lent] : lent_)
+    for (const std::uint64_t id : lent.ids) look(open_.at(id).work->name, lent.to);
+  return found;
 }
 
 bool NeighborWorks::advance(std::int64_t now) {
@@ -167,6 +185,7 @@ Status NeighborWorks::pack(const SendBatch& batch, Buffers::Buffer& buffer, std:
 // the result goes there, too, a copy is lent: else each rank would wait until the other has read.
 Status NeighborWorks::lend(const SendBatch& batch) {
   Lent lent;
+  lent.to = batch.to;
   RemoteBuffer there;
   if (batch.ids.size() == 1) {
     const Open& open = open_.at(batch.ids.front());

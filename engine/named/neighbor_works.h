@@ -53,6 +53,7 @@ class NeighborWorks {
   [[nodiscard]] std::int64_t next_ns() const { return matcher_.next_ns(); }
   [[nodiscard]] std::int64_t oldest_ns() const;
   [[nodiscard]] std::string waiting() const { return matcher_.waiting(); }
+  [[nodiscard]] Departure find_departure() const;
   void add_to(Named::Usage& usage) const;
 
  private:
@@ -65,6 +66,7 @@ class NeighborWorks {
   };
   // A batch that a rank of this machine reads in place.
   struct Lent {
+    Rank to = kNoRank;
     Buffers::Buffer buffer;          // empty: the memory is the caller's
     std::vector<std::uint64_t> ids;  // then: whose
   };

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "scheduler/negotiate/negotiate.h"
+
 namespace weft::named {
 namespace {
 
@@ -131,9 +133,11 @@ OwnedRequest::OwnedRequest(const Request& request)
     : request_(request),
       counts_(request.counts.begin(), request.counts.end()),
       receive_counts_(request.receive_counts.begin(), request.receive_counts.end()),
+      shape_(request.shape.begin(), request.shape.end()),
       group_(request.group.begin(), request.group.end()) {
   request_.counts = counts_;
   request_.receive_counts = receive_counts_;
+  request_.shape = shape_;
   request_.group = group_;
   if (request.weights == nullptr) return;
   weights_ = *request.weights;
@@ -160,6 +164,23 @@ Status check_parts(const Request& request, const Edges& edges) {
   if (all == request.output.count) return {};
   return invalid(fmt::format("{}: the in-neighbors' parts have {} elements, the output {}", what,
                              all, request.output.count));
+}
+
+std::vector<std::size_t> common_shape(const Request& request) {
+  std::vector<std::size_t> shape(request.shape.begin(), request.shape.end());
+  switch (request.collective) {
+    case Collective::send:
+      return {};  // memory of any shape may be received into
+    case Collective::allgather:
+    case Collective::neighbor_allgather:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+      if (!shape.empty()) shape.front() = kAnyExtent;
+      return shape;
+    default:
+      return shape;
+  }
 }
 
 bool is_of_neighbors(Collective collective) {

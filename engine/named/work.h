@@ -38,7 +38,7 @@ class OwnedRequest {
 
  private:
   Request request_;
-  std::vector<std::size_t> counts_, receive_counts_;
+  std::vector<std::size_t> counts_, receive_counts_, shape_;
   std::vector<Rank> group_;
   NeighborWeights weights_;
   std::vector<NeighborWeight> sources_, destinations_;
@@ -68,6 +68,9 @@ struct GraphOfCalls {
 // Whether the operands of an operation of neighbors have the types and sizes that its edges need.
 [[nodiscard]] Status check_parts(const Request& request, const Edges& edges);
 
+// The extents that the ranks must have in common; empty: they are not compared.
+[[nodiscard]] std::vector<std::size_t> common_shape(const Request& request);
+
 // Whether the operation is matched on its edges. The others are operations of all ranks.
 [[nodiscard]] bool is_of_neighbors(Collective collective);
 
@@ -89,6 +92,12 @@ struct Work {
   Status status;  // the first error of a tensor
 
   [[nodiscard]] const Request& request() const { return requests.front()->get(); }
+};
+
+// A name that waits for a rank that has left. `rank` is kNoRank if there is none.
+struct Departure {
+  Rank rank = kNoRank;
+  std::string name;
 };
 
 }  // namespace weft::named

@@ -24,10 +24,11 @@
 // (docs/named.md).
 //
 // A name is in use from its submission until its operation has ended; submitting it again before
-// that is invalid_argument. Ranks that submit a name with another operation, type, size, operator
-// or root get a `mismatch` on all ranks, which names the ranks and both values; other names go on.
-// A name that is not complete in time is told in the log with the ranks that lack it
-// (NamedOptions::stall_ms), and ends with `timed_out` at Config::deadline_ms.
+// that is invalid_argument. Ranks that submit a name with another operation, type, size, shape,
+// operator or root get a `mismatch` on all ranks, which names the ranks and both values; other names
+// go on. Shapes are compared where they are given (Request::shape). A name that is not complete in
+// time is told in the log with the ranks that lack it (NamedOptions::stall_ms), and ends with
+// `timed_out` at Config::deadline_ms; if a rank that it needs has left, with `peer_left`.
 //
 // Threads: any thread may call any function. Named is a handle: copies name the same object. The
 // context must outlive it. Memory belongs to an operation from its submission to its end.
@@ -68,7 +69,9 @@ struct NamedOptions {
   // Messages to other machines travel in pieces of at most so many bytes. Negative, or more than the
   // interface takes: as large as the interface takes them (256 KiB over RDMA, 512 KiB over UCX).
   std::int64_t piece_bytes = -1;
-  // A name that is pending for so long is told in the log, with the ranks that lack it.
+  // A name that is pending for so long is told in the log of rank 0, with the ranks that lack it; as
+  // long as it lasts again, each time after twice as long. Of operations of neighbors, each rank tells
+  // for whom it waits.
   std::int64_t stall_ms = 10'000;
   // Finds fusion_bytes, fused_tensor_bytes, gather_us and, between machines, piece_bytes by trying,
   // those of them that are negative, while a loop repeats its names. Rank 0 measures the time from one step to the next; when nothing

@@ -204,6 +204,10 @@ struct Request {
   // and what is queued there later waits for its end. Without a stream, it begins behind what is
   // queued in the default stream, and its end is known by the call's return or its handle alone.
   std::optional<Stream> stream{};
+  // Extents of the tensor, outermost first. Operations by name compare them, because tensors of equal
+  // size may differ in shape. Where the sizes of ranks may differ, as in an allgather, the first
+  // extent may, too. Empty: not compared.
+  std::span<const std::size_t> shape{};
 
   [[nodiscard]] bool names_all_peers() const { return weights != nullptr && weights->names_all(); }
 };

@@ -35,7 +35,7 @@ void Outbox::add(const Entry& entry) {
   writer_.number(entry.round);
   if (entry.kind == EntryKind::want) {
     writer_.number(static_cast<std::uint64_t>(entry.collective));
-    writer_.number(static_cast<std::uint64_t>(entry.type)).number(entry.count);
+    writer_.number(static_cast<std::uint64_t>(entry.type)).number(entry.count).shape(entry.shape);
     writer_.number(entry.may_skip ? 1 : 0);
   } else if (entry.kind == EntryKind::refuse) {
     writer_.number(static_cast<std::uint64_t>(entry.code));
@@ -92,6 +92,7 @@ Entry Inbox::next(negotiate::Reader& reader, int ranks) {
         reader.number(static_cast<std::uint64_t>(Collective::local_allreduce)));
     entry.type = static_cast<DataType>(reader.number(kDataTypes - 1));
     entry.count = reader.number(std::uint64_t{1} << 60);
+    entry.shape = reader.shape();
     entry.may_skip = reader.number(1) != 0;
   } else if (entry.kind == EntryKind::refuse) {
     entry.code = reader.code();

@@ -97,6 +97,7 @@ void EdgeMatcher::want(Pending& pending, std::size_t source) {
   entry.collective = pending.request.collective;
   entry.type = pending.request.type;
   entry.count = from.count;
+  entry.shape = pending.request.shape;
   entry.may_skip = pending.request.may_skip;
   line_to(from.rank).out.add(entry);
 }
@@ -155,10 +156,14 @@ Status EdgeMatcher::compare(const Pending& pending, Rank from, const Entry& entr
     return differ(fmt::format("rank {} submits {}, rank {} submits {}", options_.rank,
                               name(request.collective), from, name(entry.collective)));
   }
-  if (request.type == entry.type && request.count == entry.count) return {};
-  return differ(fmt::format("rank {} sends {} elements of {}, rank {} expects {} of {}",
-                            options_.rank, request.count, name(request.type), from, entry.count,
-                            name(entry.type)));
+  if (request.type != entry.type || request.count != entry.count) {
+    return differ(fmt::format("rank {} sends {} elements of {}, rank {} expects {} of {}",
+                              options_.rank, request.count, name(request.type), from, entry.count,
+                              name(entry.type)));
+  }
+  if (!are_different(request.shape, entry.shape)) return {};
+  return differ(fmt::format("rank {} sends a tensor of shape {}, rank {} expects {}", options_.rank,
+                            text_of_shape(request.shape), from, text_of_shape(entry.shape)));
 }
 
 void EdgeMatcher::take_want(Rank from, const Entry& entry) {

@@ -25,7 +25,8 @@ struct MatchRequest {
   std::string name;
   Collective collective = Collective::neighbor_allreduce;
   DataType type = DataType::f32;
-  std::size_t count = 0;  // elements that each destination gets
+  std::size_t count = 0;           // elements that each destination gets
+  std::vector<std::size_t> shape;  // extents, as in a NamedTensor
   struct Source {
     Rank rank = kNoRank;
     std::size_t count = 0;  // elements expected of it
@@ -96,6 +97,16 @@ class EdgeMatcher {
   [[nodiscard]] std::size_t pending() const { return by_name_.size(); }
   // When step() must be called even if nothing arrives.
   [[nodiscard]] std::int64_t next_ns() const { return ask_at_ns_; }
+  // Calls `visit(name, rank)` for each name and each rank for which it waits.
+  template <typename Visit>
+  void visit_awaited(Visit&& visit) const {
+    for (const auto& [name, pending] : by_name_) {
+      for (std::size_t s = 0; s < pending.has_come.size(); ++s)
+        if (!pending.has_come[s]) visit(name, pending.request.sources[s].rank);
+      for (std::size_t d = 0; d < pending.has_gone.size(); ++d)
+        if (!pending.has_gone[d]) visit(name, pending.request.destinations[d].rank);
+    }
+  }
   // "grad.7 waits for data of ranks 3, 5 and for rank 4 to want it; …". At most 16 names.
   [[nodiscard]] std::string waiting() const;
 

@@ -2,6 +2,7 @@
 #include "scheduler/negotiate/codec.h"
 
 #include <cstring>
+#include <utility>
 
 namespace weft::negotiate {
 namespace {
@@ -41,7 +42,14 @@ Writer& Writer::request(const NamedRequest& request) {
   number(static_cast<std::uint64_t>(std::int64_t{request.priority} - kLeastPriority));
   number(request.tensors.size());
   for (const NamedTensor& tensor : request.tensors)
-    number(static_cast<std::uint64_t>(tensor.type)).number(tensor.count);
+    number(static_cast<std::uint64_t>(tensor.type)).number(tensor.count).shape(tensor.shape);
+  return *this;
+}
+
+// Extents travel with 1 added, so that kAnyExtent is 0.
+Writer& Writer::shape(std::span<const std::size_t> shape) {
+  number(shape.size());
+  for (const std::size_t extent : shape) number(extent + 1);
   return *this;
 }
 
@@ -97,16 +105,23 @@ NamedRequest Reader::request(int ranks) {
   request.weights =
       static_cast<NamedWeights>(number(static_cast<std::uint64_t>(NamedWeights::several)));
   request.priority = static_cast<int>(static_cast<std::int64_t>(number(~0U)) + kLeastPriority);
-  const std::size_t tensors = length(2);
+  const std::size_t tensors = length(3);
   if (tensors > kMostTensors || static_cast<std::uint8_t>(request.collective) == 0)
     is_broken_ = true;
   for (std::size_t i = 0; i < tensors && !is_broken_; ++i) {
     NamedTensor tensor;
     tensor.type = static_cast<DataType>(number(kDataTypes - 1));
     tensor.count = number(kMostCount);
-    request.tensors.push_back(tensor);
+    tensor.shape = shape();
+    request.tensors.push_back(std::move(tensor));
   }
   return request;
+}
+
+std::vector<std::size_t> Reader::shape() {
+  std::vector<std::size_t> shape(number(kMostDimensions));
+  for (std::size_t& extent : shape) extent = number() - 1;
+  return shape;
 }
 
 }  // namespace weft::negotiate

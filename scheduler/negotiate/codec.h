@@ -21,6 +21,7 @@ class Writer {
   Writer& text(std::string_view value);
   Writer& bytes(std::span<const std::byte> value);
   Writer& request(const NamedRequest& request);
+  Writer& shape(std::span<const std::size_t> shape);
   // Room for so many bytes, to be filled by the caller before the next call.
   [[nodiscard]] std::byte* room(std::size_t bytes);
   [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }
@@ -38,6 +39,7 @@ class Reader {
   [[nodiscard]] std::string text(std::size_t most_bytes);
   [[nodiscard]] std::span<const std::byte> bytes(std::size_t count);
   [[nodiscard]] NamedRequest request(int ranks);
+  [[nodiscard]] std::vector<std::size_t> shape();
   // The code of an error.
   [[nodiscard]] Code code();
   // A length of a list whose entries have at least so many bytes each.

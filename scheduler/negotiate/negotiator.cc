@@ -19,7 +19,8 @@ Negotiator::Negotiator(const NegotiateOptions& options)
       steps_(negotiate::exchange_steps(options.rank, options.size)),
       children_(negotiate::children_of(options.rank, options.size)),
       cache_(options.cache_capacity),
-      coordinator_(options.size) {}
+      coordinator_(options.size),
+      stall_clock_(options.stall_ns) {}
 
 Status Negotiator::submit(NamedRequest request, std::int64_t now) {
   if (!failure_.ok()) return failure_;
@@ -73,8 +74,9 @@ void Negotiator::file(const std::string& name, Pending& pending) {
   }
 }
 
-void Negotiator::receive(Rank from, std::span<const std::byte> message, std::int64_t) {
+void Negotiator::receive(Rank from, std::span<const std::byte> message, std::int64_t now) {
   if (!failure_.ok()) return;
+  now_ = now;
   Reader reader(message);
   const std::uint64_t kind = reader.number(static_cast<std::uint64_t>(Kind::call));
   const std::uint64_t cycle = reader.number();
@@ -134,7 +136,8 @@ std::int64_t Negotiator::next_ns() const {
 
 void Negotiator::step(std::int64_t now) {
   if (!failure_.ok()) return;
-  if (now >= stall_check_ns_) inquire(now);
+  now_ = now;
+  if (now >= stall_check_ns_) inquire();
   while (failure_.ok() && phase_ == Phase::idle) {
     const bool is_due = has_news_ && now >= news_ns_ + options_.gather_ns;
     if (!is_due && !has_arrived()) return;
@@ -144,18 +147,41 @@ void Negotiator::step(std::int64_t now) {
 }
 
 // Looks for a request that has been pending too long, and for the time to look again.
-void Negotiator::inquire(std::int64_t now) {
+void Negotiator::inquire() {
+  const std::int64_t oldest = oldest_ns();
+  stall_check_ns_ = oldest == kNever ? kNever : stall_clock_.due_ns(oldest);
+  if (stall_check_ns_ > now_) return;
+  stall_check_ns_ = now_ + options_.stall_ns;
+  inquires_ = true;
+  note_news(now_ - options_.gather_ns);
+}
+
+std::int64_t Negotiator::oldest_ns() const {
   std::int64_t oldest = kNever;
   for (const auto& [name, pending] : pending_) oldest = std::min(oldest, pending.since_ns);
-  if (oldest == kNever) {
-    stall_check_ns_ = kNever;
-  } else if (oldest + options_.stall_ns > now) {
-    stall_check_ns_ = oldest + options_.stall_ns;
-  } else {
-    stall_check_ns_ = now + options_.stall_ns;
-    inquires_ = true;
-    note_news(now - options_.gather_ns);
+  return oldest;
+}
+
+std::vector<Rank> Negotiator::awaited() const {
+  std::vector<Rank> ranks;
+  switch (phase_) {
+    case Phase::idle:
+      if (pending_.empty() && !has_joined()) break;
+      for (Rank rank = 0; rank < options_.size; ++rank)
+        if (rank != options_.rank) ranks.push_back(rank);
+      break;
+    case Phase::exchange:
+      ranks.push_back(steps_[step_].peer);
+      break;
+    case Phase::requests:
+      ranks.assign(children_.begin() + static_cast<std::ptrdiff_t>(children_heard_),
+                   children_.end());
+      break;
+    case Phase::decisions:
+      ranks.push_back(negotiate::parent_of(options_.rank));
+      break;
   }
+  return ranks;
 }
 
 void Negotiator::begin() {
@@ -390,7 +416,10 @@ void Negotiator::apply(std::vector<Decision> decisions) {
     }
     decisions_.push_back(std::move(decision));
   }
-  inquires_ = inquires_ && !known_.inquires;
+  if (!known_.inquires) return;
+  inquires_ = false;
+  // Everyone has heard it: nobody asks again before the next time.
+  if (const std::int64_t oldest = oldest_ns(); oldest != kNever) stall_clock_.told(oldest, now_);
 }
 
 void Negotiator::cache(const NamedRequest& request) {
@@ -406,6 +435,8 @@ void Negotiator::cache(const NamedRequest& request) {
 
 void Negotiator::finish() {
   phase_ = Phase::idle;
+  // What was submitted while the cycle ran may have been decided in it: then nothing is new.
+  if (pending_.empty() && !joins_) has_news_ = inquires_ = false;
   ++cycle_;
   heard_.clear();
   if (!decisions_.empty() || known_.told != 0)

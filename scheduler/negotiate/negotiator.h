@@ -32,6 +32,28 @@ struct NegotiateOptions {
   std::int64_t stall_ns = 10'000'000'000;
 };
 
+// When to tell of what is pending too long: after stall_ns, and as long as it lasts at intervals of
+// stall_ns, 2 stall_ns, 4 stall_ns, …
+class StallClock {
+ public:
+  explicit StallClock(std::int64_t stall_ns) : stall_ns_(stall_ns) {}
+  // `oldest_ns`: since when the oldest is pending.
+  [[nodiscard]] std::int64_t due_ns(std::int64_t oldest_ns) const {
+    return was_told(oldest_ns) ? told_ns_ + step_ns_ : oldest_ns + stall_ns_;
+  }
+  void told(std::int64_t oldest_ns, std::int64_t now) {
+    step_ns_ = was_told(oldest_ns) ? 2 * step_ns_ : stall_ns_;
+    told_ns_ = now;
+  }
+
+ private:
+  [[nodiscard]] bool was_told(std::int64_t oldest_ns) const { return oldest_ns < told_ns_; }
+
+  std::int64_t stall_ns_;
+  std::int64_t step_ns_ = 0;
+  std::int64_t told_ns_ = std::numeric_limits<std::int64_t>::min();
+};
+
 class Negotiator {
  public:
   explicit Negotiator(const NegotiateOptions& options);
@@ -59,6 +81,9 @@ class Negotiator {
   [[nodiscard]] const Status& failure() const { return failure_; }
   // When step() must be called even if nothing arrives.
   [[nodiscard]] std::int64_t next_ns() const;
+  // The ranks without which this one cannot go on: in a cycle those whose messages come next, else
+  // all others as long as something is pending.
+  [[nodiscard]] std::vector<Rank> awaited() const;
   // Whether a cycle runs, or is about to.
   [[nodiscard]] bool is_busy() const { return phase_ != Phase::idle || has_news_; }
   [[nodiscard]] std::size_t pending() const { return pending_.size(); }
@@ -103,7 +128,8 @@ class Negotiator {
   void cache(const NamedRequest& request);
   void drop(std::size_t place);
   void finish();
-  void inquire(std::int64_t now);
+  void inquire();
+  [[nodiscard]] std::int64_t oldest_ns() const;
   [[nodiscard]] negotiate::Told tell();
   void send(Rank to, negotiate::Kind kind, negotiate::Writer body);
   [[nodiscard]] bool take(negotiate::Kind kind, Rank from, std::vector<std::byte>& body);
@@ -127,6 +153,8 @@ class Negotiator {
   std::int64_t news_ns_ = 0;
   std::int64_t stall_check_ns_ = kNever;
   bool inquires_ = false;
+  StallClock stall_clock_;
+  std::int64_t now_ = 0;  // of the last call
 
   // The cycle that runs or comes next.
   std::uint64_t cycle_ = 0;

@@ -2,11 +2,14 @@
 #include "scheduler/negotiate/request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace weft {
 namespace {
 
-std::string shape_of(const NamedTensor& tensor) {
+std::string size_of(const NamedTensor& tensor) {
   return fmt::format("{} elements of {}", tensor.count, name(tensor.type));
 }
 
@@ -46,12 +49,28 @@ Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank r
                   fmt::format("{} tensors", b.tensors.size()));
   }
   for (std::size_t i = 0; i < a.tensors.size(); ++i) {
-    if (a.tensors[i] == b.tensors[i]) continue;
+    const NamedTensor& one = a.tensors[i];
+    const NamedTensor& other = b.tensors[i];
     const std::string what =
         a.tensors.size() == 1 ? std::string("the tensor") : fmt::format("tensor {}", i);
-    return differ(what, shape_of(a.tensors[i]), shape_of(b.tensors[i]));
+    if (one.type != other.type || one.count != other.count)
+      return differ(what, size_of(one), size_of(other));
+    if (are_different(one.shape, other.shape)) {
+      return differ(fmt::format("the shape of {}", what), text_of_shape(one.shape),
+                    text_of_shape(other.shape));
+    }
   }
   return {};
+}
+
+bool are_different(std::span<const std::size_t> a, std::span<const std::size_t> b) {
+  return !a.empty() && !b.empty() && !std::ranges::equal(a, b);
+}
+
+std::string text_of_shape(std::span<const std::size_t> shape) {
+  const bool is_any = !shape.empty() && shape.front() == kAnyExtent;
+  if (!is_any) return fmt::format("({})", fmt::join(shape, ", "));
+  return fmt::format("(any{}{})", shape.size() > 1 ? ", " : "", fmt::join(shape.subspan(1), ", "));
 }
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <weft/types.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@ namespace weft {
 struct NamedTensor {
   DataType type = DataType::f32;
   std::size_t count = 0;
+  // Extents, outermost first; empty: not known here, so not compared.
+  std::vector<std::size_t> shape{};
   friend bool operator==(const NamedTensor&, const NamedTensor&) = default;
 };
 
@@ -41,10 +44,19 @@ struct NamedRequest {
 // The longest name, and the most tensors of a group.
 inline constexpr std::size_t kMostNameBytes = 1024;
 inline constexpr std::size_t kMostTensors = 65'536;
+// The most extents of a shape, as in NumPy and PyTorch.
+inline constexpr std::size_t kMostDimensions = 64;
+// In place of a first extent in which ranks may differ.
+inline constexpr std::size_t kAnyExtent = ~std::size_t{0};
 
 // ok, or how the requests of two ranks under one name differ: "rank 0 has 4 elements of f32, rank 3
 // has 5".
 [[nodiscard]] Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b,
                              Rank rank_b);
+
+// Whether two shapes are known, and are not the same.
+[[nodiscard]] bool are_different(std::span<const std::size_t> a, std::span<const std::size_t> b);
+// "(2, 3)"; "(any, 3)" where ranks may differ in the first extent.
+[[nodiscard]] std::string text_of_shape(std::span<const std::size_t> shape);
 
 }  // namespace weft

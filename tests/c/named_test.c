@@ -78,6 +78,18 @@ static void test_neighbors_and_join(const struct ranks* all, weft_named* named) 
   CHECK(last >= 0 && last < all->size);
 }
 
+// Tensors of one size and two shapes.
+static void test_shapes(const struct ranks* all, weft_named* named) {
+  float x[kCount] = {0}, y[kCount];
+  const size_t shape[] = {all->rank == 0 ? 1 : kCount, all->rank == 0 ? kCount : 1};
+  weft_request request = sum_of(x, y);
+  request.shape = shape;
+  request.dimensions = 2;
+  CHECK(weft_named_run(named, "shape", &request, 0) == WEFT_MISMATCH);
+  request.dimensions = 0;
+  OK(weft_named_run(named, "shape", &request, 0));
+}
+
 static void test_errors(const struct ranks* all, weft_named* named) {
   float x[kCount] = {0}, y[kCount];
   const weft_request request = sum_of(x, y);
@@ -93,6 +105,9 @@ static void test_errors(const struct ranks* all, weft_named* named) {
   weft_request wrong = request;
   wrong.y_count = 3;
   INVALID(weft_named_run(named, "a", &wrong, 0), "output");
+  wrong = request;
+  wrong.dimensions = 2;
+  INVALID(weft_named_run(named, "a", &wrong, 0), "shape");
   const weft_named_options options = {.size = sizeof(options), .stall_ms = -1};
   weft_named* other = (weft_named*)&other;
   INVALID(weft_context_named(all->context, &options, &other), "stall_ms");
@@ -110,6 +125,7 @@ static void test_all(weft_context* context) {
   test_any_order(&all, named);
   test_groups(&all, named);
   test_neighbors_and_join(&all, named);
+  if (all.size > 1) test_shapes(&all, named);
   test_errors(&all, named);
   OK(weft_named_end(named));
   const weft_request barrier = {.size = sizeof(barrier), .operation = WEFT_BARRIER};

@@ -46,6 +46,52 @@ TEST_P(NamedErrors, NeighborsWithDifferentTensorsFailAtBothEnds) {
   });
 }
 
+TEST_P(NamedErrors, ShapesAreComparedWhereTheyAreGiven) {
+  run(2, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    std::vector<double> x(6, 1.0), y(6);
+    const std::size_t shape[] = {context.rank() == 0 ? 2UL : 3UL, context.rank() == 0 ? 3UL : 2UL};
+    Request request{.collective = Collective::allreduce,
+                    .input = in(x.data(), 6),
+                    .output = out(y.data(), 6),
+                    .shape = shape};
+    expect_names(named->run("w", request), Code::mismatch, {"w: ", "rank 1", "(2, 3)", "(3, 2)"});
+    request.collective = Collective::pair_average;
+    request.peer = 1 - context.rank();
+    expect_names(named->run("w", request), Code::mismatch, {"w: ", "(2, 3)", "(3, 2)"});
+    request.shape = {};
+    expect_ok(named->run("v", request));
+    const std::vector<std::size_t> long_shape(100, 1);
+    request.shape = long_shape;
+    expect_names(named->run("w", request), Code::invalid_argument, {"100 extents"});
+    expect_ok(named->end());
+  });
+}
+
+// Rank 1 leaves before the others wait for it, or while they do.
+TEST_P(NamedErrors, ARankThatLeavesIsNamedAtOnce) {
+  for (const bool is_late : {false, true}) {
+    run(3, [&](Context& context) {
+      Result<Named> named = context.named();
+      ASSERT_TRUE(named.ok());
+      double x = 1;
+      double y = 0;
+      expect_ok(named->allreduce("a", in(&x, 1), out(&y, 1)));
+      Result<Handle> handle = Handle();
+      const auto start = [&] { return named->allreduce_start("late", in(&x, 1), out(&y, 1)); };
+      if (is_late && context.rank() != 1) handle = start();
+      expect_ok(context.barrier());
+      if (context.rank() == 1) return;
+      if (!is_late) handle = start();
+      ASSERT_TRUE(handle.ok());
+      const Status status = handle->wait();
+      expect_names(status, Code::peer_left, {"late: rank 1 closed its context"});
+      EXPECT_EQ(status.rank(), 1);
+    });
+  }
+}
+
 TEST_P(NamedErrors, DifferentGraphsFailAtBothEnds) {
   run(3, [](Context& context) {
     Result<Named> named = context.named();
@@ -108,15 +154,22 @@ TEST(NamedErrorsOfOneMachine, NamesAndRequestsAreCheckedAtOnce) {
 Config impatient() {
   Config config = test_config();
   config.deadline_ms = 1500;
+  config.log = LogLevel::warning;
   return config;
 }
 
 TEST(NamedErrorsOfOneMachine, ARankThatStopsSubmittingIsNamedAtTheDeadline) {
   std::latch ended(2);
+  std::atomic<int> told = 0;
+  set_log_sink([&](const LogRecord& record) {
+    if (record.text.find("lonely: submitted by") != std::string_view::npos &&
+        record.level == LogLevel::warning)
+      ++told;
+  });
   run_job(
       3,
       [&](Context& context) {
-        Result<Named> named = context.named({.stall_ms = 100});
+        Result<Named> named = context.named({.stall_ms = 20});
         ASSERT_TRUE(named.ok());
         double x = 1;
         double y = 0;
@@ -131,6 +184,10 @@ TEST(NamedErrorsOfOneMachine, ARankThatStopsSubmittingIsNamedAtTheDeadline) {
         ended.wait();
       },
       impatient());
+  set_log_sink(nullptr);
+  // One rank tells, after 20 ms, 40 ms, 80 ms and so on up to 1280 ms.
+  EXPECT_GE(told, 1);
+  EXPECT_LE(told, 7);
 }
 
 TEST(NamedErrorsOfOneMachine, EndWithPendingOperationsIsAnError) {

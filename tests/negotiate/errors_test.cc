@@ -42,6 +42,15 @@ TEST(NegotiateErrors, EachDifferenceIsNamed) {
   b = a;
   b.tensors.push_back({DataType::f32, 1});
   expect_mismatch(a, b, "a: the group differs: rank 0 has 1 tensors, rank 2 has 2 tensors");
+  NamedRequest c = a;
+  b = a;
+  b.tensors[0].shape = {4, 1};
+  c.tensors[0].shape = {2, 2};
+  expect_mismatch(b, c, "a: the shape of the tensor differs: rank 0 has (4, 1), rank 2 has (2, 2)");
+  b.tensors[0].shape = {kAnyExtent, 1};
+  c.tensors[0].shape = {kAnyExtent};
+  expect_mismatch(b, c,
+                  "a: the shape of the tensor differs: rank 0 has (any, 1), rank 2 has (any)");
   NamedRequest from_0 = a;
   from_0.collective = Collective::broadcast;
   from_0.root = 0;
@@ -67,6 +76,34 @@ TEST(NegotiateErrors, ANameOfAKnownShapeThatDiffersIsAMismatchToo) {
         "fail a: a: the tensor differs: rank 0 has 4 elements of f32, rank 1 has 9 elements of "
         "f32");
   }
+}
+
+TEST(NegotiateErrors, AShapeThatARankDoesNotGiveIsNotCompared) {
+  Network network(2, 1);
+  for (int round = 0; round < 2; ++round) {
+    NamedRequest given = sum_of("a");
+    given.tensors[0].shape = {2, 2};
+    ASSERT_TRUE(network.rank(round).submit(given, 0).ok());
+    ASSERT_TRUE(network.rank(1 - round).submit(sum_of("a"), 0).ok());
+    network.settle();
+  }
+  EXPECT_EQ(network.names_run(0), (std::vector<std::string>{"a", "a"}));
+}
+
+// In a cycle a rank waits for those whose messages come next, else for all who could submit.
+TEST(NegotiateErrors, ARankSaysForWhomItWaits) {
+  Network network(3, 1);
+  EXPECT_TRUE(network.rank(0).awaited().empty());
+  ASSERT_TRUE(network.rank(0).submit(sum_of("a"), 0).ok());
+  network.step(0);
+  EXPECT_EQ(network.rank(0).awaited(), std::vector<Rank>{2});  // whom it has called
+  network.settle();
+  EXPECT_EQ(network.rank(0).awaited(), (std::vector<Rank>{1, 2}));
+  EXPECT_TRUE(network.rank(1).awaited().empty());
+  for (const int rank : {1, 2}) ASSERT_TRUE(network.rank(rank).submit(sum_of("a"), 0).ok());
+  network.settle();
+  EXPECT_TRUE(network.rank(0).awaited().empty());
+  EXPECT_FALSE(network.rank(0).is_busy());
 }
 
 TEST(NegotiateErrors, AJoinedRankCannotTakePartInABroadcast) {
@@ -113,11 +150,20 @@ TEST(NegotiateErrors, ARankThatLagsIsNamedOnAllRanks) {
     EXPECT_NE(text.find("a: submitted by ranks 0-1, 3, not by 2"), std::string::npos) << text;
     EXPECT_NE(text.find("b: submitted by ranks 2, not by 0-1, 3"), std::string::npos) << text;
   }
-  // Told again only after the same time.
+  // All ranks are told at once, and again at growing intervals.
   const std::size_t told = network.told(0).size();
-  network.pass(500);
-  network.settle();
-  EXPECT_EQ(network.told(0).size(), told);
+  EXPECT_EQ(told, 2U);
+  const auto told_after = [&](std::int64_t ns) {
+    network.pass(ns);
+    network.settle();
+    return network.told(0).size() - told;
+  };
+  EXPECT_EQ(told_after(500), 0U);
+  EXPECT_EQ(told_after(500), 1U);  // 1000 after the first
+  EXPECT_EQ(told_after(1500), 1U);
+  EXPECT_EQ(told_after(500), 2U);  // 2000 later
+  EXPECT_EQ(told_after(3500), 2U);
+  EXPECT_EQ(told_after(500), 3U);  // 4000 later
   ASSERT_TRUE(network.rank(2).submit(sum_of("a"), network.now()).ok());
   network.settle();
   EXPECT_EQ(network.names_run(3).size(), 2U);

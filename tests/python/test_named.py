@@ -117,6 +117,49 @@ def test_what_is_wrong_is_named() -> None:
     as_threads(2, body)
 
 
+def test_shapes_are_compared() -> None:
+    def body(ctx: weft.Context) -> None:
+        named = ctx.named()
+        x = np.arange(6.0).reshape((3, 2) if ctx.rank == 1 else (2, 3))
+        for call in (named["a"].allreduce, named["a"].broadcast, named["a"].neighbor_allreduce):
+            with pytest.raises(weft.Mismatch, match=r"^a: .*rank [01] .*\(([23]), .*\((?!\1)[23], "):
+                call(x)
+        with pytest.raises(weft.Mismatch, match=r"^g: the shape of tensor 1 differs: rank [01]"):
+            named.grouped_allreduce("g", [x.ravel(), x])
+        # The first extent may differ in a gather, the others may not.
+        assert named["b"].allgather(np.ones((2 + ctx.rank, 3)), counts=[2, 3]).shape == (5, 3)
+        with pytest.raises(weft.Mismatch, match=r"^b: .*\(any, (6|2, 3)\)"):
+            named["b"].allgather(np.ones((2, 2, 3) if ctx.rank == 1 else (2, 6)))
+        named.end()
+
+    as_threads(2, body)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["allreduce", "neighbor_allreduce"])
+def test_a_rank_that_leaves_ends_what_waits_for_it(when: str, call: str) -> None:
+    done = as_processes(
+        3,
+        f'''
+import numpy as np
+import weft
+ctx = weft.init()
+named = ctx.named()
+named["a"].{call}(np.ones(3))
+handle = named["late"].{call}_start(np.ones(3)) if ctx.rank != 1 and "{when}" == "after" else None
+ctx.barrier()
+if ctx.rank == 1:
+    raise SystemExit(0)
+try:
+    (handle or named["late"].{call}_start(np.ones(3))).wait()
+    raise SystemExit("no error")
+except weft.PeerLeft as error:
+    assert error.rank == 1 and "late: rank 1 closed its context" in str(error), error
+''',
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_as_processes() -> None:
     done = as_processes(
         2,

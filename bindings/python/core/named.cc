@@ -64,12 +64,13 @@ std::unique_ptr<Operation> start_raw(
     std::size_t nx, std::uintptr_t y, std::size_t ny, int dtype, int op, int algorithm, Rank root,
     Rank peer, bool receives, nb::handle counts, nb::handle receive_counts, nb::handle group,
     std::optional<double> self_weight, std::optional<double> pair_weight, nb::handle sources,
-    nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream, nb::object kept) {
+    nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream, nb::handle shape,
+    nb::object kept) {
   const SharedNamed open = opened(self);
   CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
   arguments.set_peers(root, peer, receives);
   arguments.set_options({counts, receive_counts, group, sources, destinations, self_weight,
-                         pair_weight, push_sum, stream});
+                         pair_weight, push_sum, stream, shape});
   Result<Handle> started = [&]() -> Result<Handle> {
     const GilReleased released;
     return open->named.start(name, arguments.request(), priority);
@@ -79,16 +80,20 @@ std::unique_ptr<Operation> start_raw(
 
 std::unique_ptr<Operation> start_group_raw(const PyNamed& self, const std::string& name,
                                            int priority, int kind,
-                                           const std::vector<RawTensor>& tensors, int op,
-                                           int algorithm, Rank root,
+                                           const std::vector<RawTensor>& tensors,
+                                           const std::vector<std::vector<std::size_t>>& shapes,
+                                           int op, int algorithm, Rank root,
                                            std::optional<std::uintptr_t> stream, nb::object kept) {
   const SharedNamed open = opened(self);
+  if (shapes.size() != tensors.size())
+    raise_invalid(name + ": shapes must be as many as the tensors of the group");
   std::vector<Request> requests;
   for (const auto& [x, nx, y, ny, dtype] : tensors) {
     CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
     arguments.set_peers(root, kNoRank, false);
     arguments.set_stream(stream);
     requests.push_back(arguments.request());
+    requests.back().shape = shapes[requests.size() - 1];
   }
   Result<Handle> started = [&]() -> Result<Handle> {
     const GilReleased released;
@@ -169,7 +174,8 @@ void bind_named(nb::module_& module) {
       nb::arg("receive_counts") = nb::none(), nb::arg("group") = nb::none(),
       nb::arg("self_weight") = nb::none(), nb::arg("pair_weight") = nb::none(),
       nb::arg("sources") = nb::none(), nb::arg("destinations") = nb::none(),
-      nb::arg("push_sum") = false, nb::arg("stream") = nb::none(), nb::arg("keep") = nb::none(),
+      nb::arg("push_sum") = false, nb::arg("stream") = nb::none(), nb::arg("shape") = nb::none(),
+      nb::arg("keep") = nb::none(),
       nb::sig("def start_raw(self, name: str, priority: int, kind: int, x: int, nx: int, y: int, "
               "ny: int, dtype: int, *, op: int = 1, algorithm: int = 0, root: int = -1, "
               "peer: int = -1, receives: bool = False, "
@@ -180,14 +186,17 @@ void bind_named(nb::module_& module) {
               "sources: collections.abc.Mapping[int, float] | None = None, "
               "destinations: collections.abc.Mapping[int, float] | "
               "collections.abc.Sequence[int] | None = None, "
-              "push_sum: bool = False, stream: int | None = None, keep: object = None) -> Handle"),
-      "Submits an operation on memory given by address. `keep` lives until it is done.");
+              "push_sum: bool = False, stream: int | None = None, "
+              "shape: collections.abc.Sequence[int] | None = None, keep: object = None) -> Handle"),
+      "Submits an operation on memory given by address. Ranks compare the shape, if it is given. "
+      "`keep` lives until it is done.");
   type.def("start_group_raw", &start_group_raw, nb::arg("name"), nb::arg("priority"),
-           nb::arg("kind"), nb::arg("tensors"), nb::kw_only(), nb::arg("op") = 1,
+           nb::arg("kind"), nb::arg("tensors"), nb::arg("shapes"), nb::kw_only(), nb::arg("op") = 1,
            nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("stream") = nb::none(),
            nb::arg("keep") = nb::none(),
            nb::sig("def start_group_raw(self, name: str, priority: int, kind: int, "
-                   "tensors: collections.abc.Sequence[tuple[int, int, int, int, int]], *, "
+                   "tensors: collections.abc.Sequence[tuple[int, int, int, int, int]], "
+                   "shapes: collections.abc.Sequence[collections.abc.Sequence[int]], *, "
                    "op: int = 1, algorithm: int = 0, root: int = -1, stream: int | None = None, "
                    "keep: object = None) "
                    "-> Handle"),

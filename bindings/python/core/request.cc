@@ -92,6 +92,10 @@ void CallArguments::set_options(const RawOptions& options) {
     read_numbers("receive_counts", options.receive_counts, receive_counts_);
     request_.receive_counts = receive_counts_;
   }
+  if (is_given(options.shape)) {
+    read_numbers("shape", options.shape, shape_);
+    request_.shape = shape_;
+  }
   if (is_given(options.group)) {
     group_ = read_ranks("the ranks of a group", options.group);
     request_.group = group_;

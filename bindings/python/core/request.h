@@ -18,6 +18,7 @@ struct RawOptions {
   std::optional<double> self_weight, pair_weight;
   bool push_sum = false;
   std::optional<std::uintptr_t> stream{};  // of a GPU
+  nb::handle shape{};                      // of the tensor
 };
 
 // Each raises InvalidArgument, with `what` in its text, for things of another kind.
@@ -59,7 +60,7 @@ class CallArguments {
   void set_weights(const RawOptions& options);
 
   Request request_;
-  std::vector<std::size_t> counts_, receive_counts_;
+  std::vector<std::size_t> counts_, receive_counts_, shape_;
   std::vector<Rank> group_;
   std::vector<NeighborWeight> sources_, destinations_;
   NeighborWeights weights_;

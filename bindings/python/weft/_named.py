@@ -27,7 +27,8 @@ class Named(_core.Named):
     """Operations by name. `named[name]` has every operation of a Context.
 
     A name is in use from its submission until its operation has ended. Ranks that submit a name with
-    another operation, shape or type get a Mismatch on all ranks, and other names go on.
+    another operation, shape or type get a Mismatch on all ranks, and other names go on. Blocks of a
+    gather, a scatter or an alltoall may differ in their first extent.
     """
 
     def __init__(self, context: Context, raw: _core.Named) -> None:
@@ -65,6 +66,7 @@ class Named(_core.Named):
             priority,
             int(kind),
             [call.memory() for call in calls],
+            [call.shape() for call in calls],
             op=number,
             algorithm=how,
             stream=calls[0].options.get("stream") if calls else None,
@@ -124,6 +126,7 @@ class Name(Operations):
             self._priority,
             int(call.kind),
             *call.memory(),
+            shape=call.shape(),
             keep=call.owners(),
             **call.options,
         )

@@ -58,6 +58,11 @@ class Call:
             return x.address, x.count, 0, 0, x.dtype
         return x.address, x.count, y.address, y.count, x.dtype
 
+    def shape(self) -> Shape:
+        """That of the input, or of the output where there is no input."""
+        operand = self.x if self.x is not None else self.y
+        return () if operand is None else operand.shape
+
     def owners(self) -> Tuple[object, ...]:
         """What must live until the operation is done."""
         return tuple(each.owner for each in (self.x, self.y) if each is not None)

@@ -140,6 +140,9 @@ typedef struct weft_request {
   // what is queued there later waits for its end. NULL: it begins behind what is queued in the
   // default stream, and its end is known by the call's return or its handle alone.
   const weft_stream* stream;
+  // Operations by name: extents of the tensor, outermost first, which ranks compare. NULL: they do not.
+  const size_t* shape;
+  size_t dimensions;
 } weft_request;
 
 #ifdef __cplusplus
