@@ -38,9 +38,16 @@ def test_two_machines() -> None:
         4,
         """
         import os
-        os.environ["WEFT_HOST"] = f"machine{int(os.environ['WEFT_RANK']) // 2}"
+        os.environ["BLUEFOG_NODES_PER_MACHINE"] = "0"
         import torch, weft.torch as bf
+        try:
+            bf.init()
+            raise SystemExit("machines of no ranks")
+        except ValueError as error:
+            assert "BLUEFOG_NODES_PER_MACHINE=0" in str(error)
+        os.environ["BLUEFOG_NODES_PER_MACHINE"] = "2"
         bf.init()
+        assert "WEFT_HOST" not in os.environ
         rank, machine = bf.rank(), bf.machine_rank()
         assert (bf.local_size(), bf.machine_size(), bf.local_rank()) == (2, 2, rank % 2)
         x = torch.full((7,), float(rank))

@@ -287,7 +287,9 @@ def check_handles() -> None:
     handle = bf.allreduce_nonblocking(x, name="x")
     assert isinstance(handle, int)
     raises(ValueError, lambda: bf.allreduce_nonblocking(x, name="x"), "'x'")
-    raises(ValueError, lambda: bf.neighbor_allreduce(x, name="x"), "'x'")
+    raises(ValueError, lambda: bf.allreduce(x, name="x"), "'x'")
+    raises(ValueError, lambda: bf.allreduce_(x.clone(), name="x"), "'x'")
+    bf.neighbor_allreduce(x, name="x")  # a name is one for each kind of operation
     mean = bf.wait(handle)
     close(mean, sum(everyones(1000)) / size)
     for call in (bf.wait, bf.synchronize, bf.poll):
@@ -357,6 +359,53 @@ def check_operations_with_names_start_in_another_order_on_each_rank() -> None:
     handles = {number: start(number) for number in range(12)}  # the order counts now
     assert all(bf.wait(handles[number])[0] == expected(number) for number in range(12))
     bf.set_skip_negotiate_stage(False)
+
+
+def check_gathers_with_names_start_in_another_order_on_each_rank() -> None:
+    rank, size = bf.rank(), bf.size()
+    before, after = around()["before"], around()["after"]
+    others = {"src_ranks": [before], "dst_ranks": [after]}
+
+    def start(number: int) -> int:
+        x, name = torch.full((number % 3 + rank,), 10.0 * number + rank), f"gather{number}"
+        if number % 4 == 0:
+            return bf.allgather_nonblocking(x, name=name)
+        if number % 4 == 1:
+            return bf.neighbor_allgather_nonblocking(x, name=name)
+        check = number % 4 == 2
+        return bf.neighbor_allgather_nonblocking(x, name=name, enable_topo_check=check, **others)
+
+    def expected(number: int) -> List[float]:
+        sources = [[*range(size)], bf.in_neighbor_ranks(), [before], [before]][number % 4]
+        return [10.0 * number + each for each in sources for _ in range(number % 3 + each)]
+
+    for _ in range(2):
+        order = [(number + 5 * rank) % 16 for number in range(16)]
+        handles = {number: start(number) for number in order}
+        for number in range(16):
+            assert bf.wait(handles[number]).tolist() == expected(number), number
+
+
+def check_a_blocking_operation_is_matched_by_its_name() -> None:
+    rank = bf.rank()
+    x = torch.full((3,), float(rank))
+    for call in (bf.allreduce, bf.neighbor_allreduce, bf.allgather, bf.neighbor_allgather):
+        begin = getattr(bf, call.__name__ + "_nonblocking")
+        alone = call(x)
+        if rank == 0:
+            found = call(x, name="a")
+            other = bf.wait(begin(x + 10, name="b"))
+        else:
+            handle = begin(x + 10, name="b")
+            found, other = bf.wait(begin(x, name="a")), bf.wait(handle)
+        assert torch.equal(found, alone) and torch.allclose(other, alone + 10)
+
+
+def check_tensors_of_one_size_and_two_shapes_do_not_fit() -> None:
+    x = torch.ones((2, 3) if bf.rank() == 1 else (3, 2))
+    raises(weft.Mismatch, lambda: bf.allreduce(x, name="shapes"), "shapes", "(2, 3)", "(3, 2)")
+    handle = bf.neighbor_allreduce_nonblocking(x, name="shapes")
+    raises(weft.Mismatch, lambda: bf.wait(handle), "shapes", "(2, 3)", "(3, 2)")
 
 
 def check_names_that_do_not_fit_are_an_error_on_all_ranks_and_harm_nothing() -> None:

@@ -42,13 +42,16 @@ def start(
     element: the DataType's number, and how many of it an element is. result: what the handle
     returns; None: y. finish: as for handles.add().
     """
-    handles.check_name(name)
+    title = handles.with_kind(kind, name)
+    handles.check_name(title)
     count = x.numel() * element[1]
     memory = (x.data_ptr(), count, y.data_ptr(), count)
     options = {**options, **behind(x, y)}
-    operation = _job.current().start(name, kind, *memory, element[0], keep=(x, y), **options)
+    operation = _job.current().start(
+        title, kind, *memory, element[0], shape=x.shape, keep=(x, y), **options
+    )
     output = y if result is None else result
-    return handles.add(operation, lambda: output, name, finish)
+    return handles.add(operation, lambda: output, title, finish)
 
 
 def run_checked(
@@ -81,7 +84,8 @@ def start_checked(
     name: Optional[str],
 ) -> int:
     """As start(), after all ranks have compared their edges, for which it does not wait."""
-    handles.check_name(name)
+    title = handles.with_kind(kind, name)
+    handles.check_name(title)
     job = _job.current()
     is_by_name = name is not None and not job.is_ordered
     moving = None if is_by_name else job.second_stages()
@@ -94,10 +98,12 @@ def start_checked(
         memory = (x.data_ptr(), count, y.data_ptr(), count)
         if moving is not None:
             return [moving.start_raw(kind, *memory, number, keep=(x, y), **options)]
-        return [job.start(name, kind, *memory, number, keep=(x, y), **options)]
+        return [
+            job.start(title, kind, *memory, number, shape=x.shape, keep=(x, y), **options)
+        ]
 
-    first = [_edges.compare(job, mine, all_, f"{name}.edges" if is_by_name else None)]
-    return handles.add(_staged.start(_staged.Staged(first, move, is_by_name)), lambda: y, name)
+    first = [_edges.compare(job, mine, all_, f"edges of {title}" if is_by_name else None)]
+    return handles.add(_staged.start(_staged.Staged(first, move, is_by_name)), lambda: y, title)
 
 
 def _told(names: Names, options: Dict[str, Any]) -> Tuple[torch.Tensor, torch.Tensor]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+import contextlib
+import os
+import socket
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 from weft import _core, _default
 from weft._context import Context
@@ -48,14 +51,22 @@ class Job:
         self._made += 1
         return self._made - 1
 
-    def start(self, name: Optional[str], kind: int, *memory: int, **options: Any) -> _core.Handle:
+    def start(
+        self,
+        name: Optional[str],
+        kind: int,
+        *memory: int,
+        shape: Sequence[int] = (),
+        **options: Any,
+    ) -> _core.Handle:
         """Starts an operation. One with a name is matched by it, the others by their order.
 
-        After set_skip_negotiate_stage(True) the order counts for all.
+        After set_skip_negotiate_stage(True) the order counts for all. Ranks compare the shapes of
+        operations that are matched by name.
         """
         if name is None or self.named is None or self.skips_negotiation:
             return self.context.start_raw(kind, *memory, **options)
-        return self.named.start_raw(name, 0, kind, *memory, **options)
+        return self.named.start_raw(name, 0, kind, *memory, shape=shape, **options)
 
     def set_graph(self, graph: _core.Graph, is_weighted: bool) -> None:
         """Sets the graph of neighbor operations. Collective."""
@@ -105,6 +116,9 @@ def init(
 
     Without a job in the environment, the rank is alone. Calling it again only sets the graph.
 
+    BLUEFOG_NODES_PER_MACHINE=k in the environment makes machines of k ranks each, the first k ranks
+    and so on, wherever they run. WEFT_HOST comes before it.
+
     Args:
         topology_fn: gets the number of ranks and returns the graph, a networkx.DiGraph; None: the
             exponential graph.
@@ -113,11 +127,29 @@ def init(
     global _job
     from weft.torch import topology
 
-    context = _default.init()
+    with _named_machine():
+        context = _default.init()
     if _job is None or _job.context is not context:
         _leave_old()
         _job = Job(context)
     topology.set_topology(None if topology_fn is None else topology_fn(context.size), is_weighted)
+
+
+@contextlib.contextmanager
+def _named_machine() -> Iterator[None]:
+    """Names the machine of this rank as BLUEFOG_NODES_PER_MACHINE says, while the job is joined."""
+    given = os.environ.get("BLUEFOG_NODES_PER_MACHINE", "")
+    if not given or "WEFT_HOST" in os.environ:
+        yield
+        return
+    if not given.isdecimal() or int(given) == 0:
+        raise InvalidArgument(f"BLUEFOG_NODES_PER_MACHINE={given} is no number of ranks")
+    machine = _core.Config.from_environment().rank // int(given)
+    os.environ["WEFT_HOST"] = f"{socket.gethostname()}-{machine}"
+    try:
+        yield
+    finally:
+        del os.environ["WEFT_HOST"]
 
 
 def _leave_old() -> None:

@@ -2,14 +2,16 @@
 
 An operation has two stages. In the first, ranks tell each other how many bytes they have. In the
 second, the bytes move. All ranks start the first stages in the order of their calls. The second
-stages run in a context of their own, in the same order, each as soon as its first stage is done.
+stages run in a context of their own, in the same order, each as soon as its first stage is done. If
+the operation is matched by name, so are both stages, each of their operations by a name of
+its own (_Stages).
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from typing import Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 import torch
 
@@ -63,7 +65,7 @@ class _Gather:
         with self._place.stream():
             return torch.empty(bytes_, dtype=torch.uint8, device=self.input.device)
 
-    def behind(self) -> Dict[str, int]:
+    def behind(self) -> Dict[str, Any]:
         """How an operation begins behind what the caller's stream has, also on another thread."""
         with self._place.stream():
             return behind(self.input)
@@ -81,6 +83,40 @@ class _Gather:
         return self.output.view(self.input.dtype).view(self._rows, *self._row)
 
 
+class _Stages:
+    """How operations of the two stages start: matched by their order, or each by its own name."""
+
+    def __init__(self, kind: int, name: Optional[str]) -> None:
+        job = _job.current()
+        self.title = handles.with_kind(kind, name)
+        handles.check_name(self.title)
+        self._first = job.context
+        self._named = None if name is None or job.is_ordered else job.named
+        # The first call is collective; here all ranks make it.
+        self._second = job.context if self._named is not None else job.second_stages()
+
+    @property
+    def is_by_name(self) -> bool:
+        return self._named is not None
+
+    def tell(self, kind: int, *memory: int, edge: str = "", **options: Any) -> _core.Handle:
+        """Starts an operation of the first stage. edge: of a message, "source>target"."""
+        if self._named is None:
+            return self._first.start_raw(kind, *memory, **options)
+        return self._named.start_raw(f"sizes of {self.title} {edge}", 0, kind, *memory, **options)
+
+    def move(self, kind: int, *memory: int, edge: str = "", **options: Any) -> _core.Handle:
+        """The same of the second stage."""
+        if self._named is None:
+            return self._second.start_raw(kind, *memory, **options)
+        return self._named.start_raw(f"{self.title} {edge}", 0, kind, *memory, **options)
+
+    def begin(self, gather: _Gather, told: Stage, move: Callable[[], Stage]) -> int:
+        """The handle of an operation whose first stage has started, and `move` will follow."""
+        staged = start(Staged(told, move, self.is_by_name))
+        return handles.add(staged, gather.result, self.title)
+
+
 def allgather(tensor: torch.Tensor, name: Optional[str] = None) -> torch.Tensor:
     """The tensors of all ranks, one after another along the first dimension.
 
@@ -91,25 +127,23 @@ def allgather(tensor: torch.Tensor, name: Optional[str] = None) -> torch.Tensor:
 
 def allgather_nonblocking(tensor: torch.Tensor, name: Optional[str] = None) -> int:
     """Starts allgather(), and returns a handle."""
-    job = _job.current()
-    size = job.context.size
-    gather = _Gather(tensor, list(range(size)), "allgather")
-    moving = job.second_stages()
-    told = torch.empty((size, _FACTS), dtype=torch.int64)
+    context = _job.context()
+    gather = _Gather(tensor, list(range(context.size)), "allgather")
+    stages = _Stages(_ALLGATHER, name)
+    told = torch.empty((context.size, _FACTS), dtype=torch.int64)
 
     def move() -> Stage:
         counts = gather.prepare(told)
         x, y = gather.input, gather.output
-        nx = counts[job.context.rank]
-        kept = (x, y)
+        nx = counts[context.rank]
         return [
-            moving.start_raw(
+            stages.move(
                 _ALLGATHER, x.data_ptr(), nx, y.data_ptr(), sum(counts), U8, counts=counts,
-                keep=kept, **gather.behind(),
+                keep=(x, y), **gather.behind(),
             )
         ]  # fmt: skip
 
-    return _begin(gather, name, lambda: [_exchange(_ALLGATHER, gather.facts, told)], move)
+    return stages.begin(gather, [_exchange(stages, _ALLGATHER, gather.facts, told)], move)
 
 
 def neighbor_allgather(
@@ -167,36 +201,29 @@ def neighbor_allgather_nonblocking(
         targets = _edges.other_ranks(_NAMES, checked_ranks(what, _NAMES.targets, dst_ranks))
         is_dynamic = True
     gather = _Gather(tensor, sources, what)
+    stages = _Stages(_NEIGHBOR_ALLGATHER, name)
     if not is_dynamic:
-        return _between_neighbors(gather, targets, name)
+        return _between_neighbors(gather, stages, targets)
     if enable_topo_check:
-        return _checked_by_all(gather, targets, name)
-    return _between_pairs(gather, targets, name)
+        return _checked_by_all(gather, stages, targets)
+    return _between_pairs(gather, stages, targets)
 
 
-def _between_neighbors(gather: _Gather, targets: List[int], name: Optional[str]) -> int:
+def _between_neighbors(gather: _Gather, stages: _Stages, targets: List[int]) -> int:
     """The first stage is a neighbor_allgather on the graph."""
     told = torch.empty((len(gather.sources), _FACTS), dtype=torch.int64)
-    return _begin(
-        gather,
-        name,
-        lambda: [_exchange(_NEIGHBOR_ALLGATHER, gather.facts, told)],
-        lambda: _move(gather, targets, told),
-    )
+    first = [_exchange(stages, _NEIGHBOR_ALLGATHER, gather.facts, told)]
+    return stages.begin(gather, first, lambda: _move(gather, stages, targets, told))
 
 
-def _between_pairs(gather: _Gather, targets: List[int], name: Optional[str]) -> int:
+def _between_pairs(gather: _Gather, stages: _Stages, targets: List[int]) -> int:
     """The first stage is a message along each edge."""
     told = torch.empty((len(gather.sources), _FACTS), dtype=torch.int64)
-
-    def tell() -> Stage:
-        context = _job.context()
-        return _messages(context, targets, gather.facts, gather.sources, list(told), I64, {})
-
-    return _begin(gather, name, tell, lambda: _move(gather, targets, told))
+    first = _messages(stages.tell, targets, gather.facts, gather.sources, list(told), I64, {})
+    return stages.begin(gather, first, lambda: _move(gather, stages, targets, told))
 
 
-def _checked_by_all(gather: _Gather, targets: List[int], name: Optional[str]) -> int:
+def _checked_by_all(gather: _Gather, stages: _Stages, targets: List[int]) -> int:
     """In the first stage all ranks tell all others which edges they name."""
     size = _job.size()
     mine = torch.cat((gather.facts, _edges.told(gather.sources, targets)))
@@ -204,59 +231,48 @@ def _checked_by_all(gather: _Gather, targets: List[int], name: Optional[str]) ->
 
     def move() -> Stage:
         _edges.check(_NAMES, told[:, _FACTS:])
-        return _move(gather, targets, told[gather.sources, :_FACTS])
+        return _move(gather, stages, targets, told[gather.sources, :_FACTS])
 
-    return _begin(gather, name, lambda: [_exchange(_ALLGATHER, mine, told)], move)
+    return stages.begin(gather, [_exchange(stages, _ALLGATHER, mine, told)], move)
 
 
-def _exchange(kind: int, x: torch.Tensor, y: torch.Tensor) -> _core.Handle:
-    return _job.context().start_raw(
+def _exchange(stages: _Stages, kind: int, x: torch.Tensor, y: torch.Tensor) -> _core.Handle:
+    return stages.tell(
         kind, x.data_ptr(), x.numel(), y.data_ptr(), y.numel(), I64, keep=(x, y)
     )
 
 
-def _move(gather: _Gather, targets: List[int], told: torch.Tensor) -> Stage:
+def _move(gather: _Gather, stages: _Stages, targets: List[int], told: torch.Tensor) -> Stage:
     counts = gather.prepare(told)
     parts = list(torch.split(gather.output, counts))
     sent = gather.input.detach().reshape(-1).view(torch.uint8)
-    order = gather.behind()
-    return _messages(_job.current().second_stages(), targets, sent, gather.sources, parts, U8, order)
+    return _messages(stages.move, targets, sent, gather.sources, parts, U8, gather.behind())
 
 
 def _messages(
-    context: _core.Context,
+    begin: Callable[..., _core.Handle],
     targets: List[int],
     sent: torch.Tensor,
     sources: List[int],
     received: List[torch.Tensor],
     number: int,
-    order: Dict[str, int],
+    order: Dict[str, Any],
 ) -> Stage:
     """Starts the receives and sends of tensors of one DataType. order: of their streams."""
+    rank = _job.context().rank
     stage: Stage = []
     for source, part in zip(sources, received):
         stage.append(
-            context.start_raw(
-                _SEND, 0, 0, part.data_ptr(), part.numel(), number, peer=source, receives=True,
-                keep=part, **order,
+            begin(
+                _SEND, 0, 0, part.data_ptr(), part.numel(), number, edge=f"{source}>{rank}",
+                peer=source, receives=True, keep=part, **order,
             )
         )  # fmt: skip
     for target in targets:
         stage.append(
-            context.start_raw(
-                _SEND, sent.data_ptr(), sent.numel(), 0, 0, number, peer=target, keep=sent, **order
+            begin(
+                _SEND, sent.data_ptr(), sent.numel(), 0, 0, number, edge=f"{rank}>{target}",
+                peer=target, keep=sent, **order,
             )
-        )
+        )  # fmt: skip
     return stage
-
-
-def _begin(
-    gather: _Gather,
-    name: Optional[str],
-    tell: Callable[[], Stage],
-    move: Callable[[], Stage],
-) -> int:
-    """Starts the stage `tell`, which `move` will follow."""
-    handles.check_name(name)
-    _job.current().second_stages()  # the first call is collective; here all ranks make it
-    return handles.add(start(Staged(tell(), move)), gather.result, name)

@@ -1,7 +1,7 @@
 """Handles of non-blocking operations, which are plain integers as in BlueFog.
 
-A handle is valid until it has been waited for. A name given to an operation is taken until the
-operation has been waited for, or poll() has returned True.
+A handle is valid until it has been waited for. A name given to an operation is taken for operations
+of its kind until the operation has been waited for, or poll() has returned True.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Callable, Dict, Optional, Protocol
 
 import torch
 
+from weft import _core
 from weft._errors import InvalidArgument
 
 
@@ -45,14 +46,20 @@ _pending: Dict[int, _Pending] = {}
 _names: Dict[str, int] = {}
 
 
+def with_kind(kind: int, name: Optional[str]) -> Optional[str]:
+    """The name that operations of this kind alone have: "allreduce.NAME"."""
+    return None if name is None else f"{_core.Collective(kind).name}.{name}"
+
+
 def check_name(name: Optional[str]) -> None:
-    """Raises InvalidArgument if an operation of that name is pending."""
+    """Raises InvalidArgument if an operation of that name, with its kind, is pending."""
     if name is None:
         return
     taken = _names.get(name)
     if taken is not None:
+        kind, given = name.split(".", 1)
         raise InvalidArgument(
-            f"an operation named {name!r} is pending; wait for its handle {taken} first"
+            f"{kind}: an operation named {given!r} is pending; wait for its handle {taken} first"
         )
 
 

@@ -5,8 +5,10 @@ returns an integer handle at once; poll(), synchronize() and wait() take it. Unt
 done, its input must not be written. A name that ends in `_` means in place: the result replaces the
 input.
 
-All ranks call the same operations in the same order. `name` is for the programmer: two pending
-operations of one name are an error.
+Operations without a name are matched by their order, which is the same on all ranks. An operation
+with a name is matched by its kind and its name, so ranks may start such operations in any order; two
+that are pending with the same kind and name are an error. set_skip_negotiate_stage(True) lets the
+order count for them, too.
 
 Tensors may have any strides. Gradients do not flow through an operation. Errors of the arguments
 are TypeError or weft.InvalidArgument (a ValueError); later ones are other subclasses of weft.Error.
@@ -77,7 +79,17 @@ def neighbor_allreduce(
         InvalidArgument: the type is no floating one, weights are missing or wrong, or two ranks
             differ about an edge.
     """
-    handles.check_name(name)
+    if name is not None:
+        return handles.synchronize(
+            neighbor_allreduce_nonblocking(
+                tensor,
+                self_weight=self_weight,
+                src_weights=src_weights,
+                dst_weights=dst_weights,
+                enable_topo_check=enable_topo_check,
+                name=name,
+            )
+        )
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
@@ -190,7 +202,9 @@ def allreduce(
     Returns:
         A new tensor of the same shape and type.
     """
-    handles.check_name(name)
+    if name is not None:
+        handle = allreduce_nonblocking(tensor, average, is_hierarchical_local, name)
+        return handles.synchronize(handle)
     x = read_from(tensor, "allreduce")
     kind, (number, parts), options = _allreduce_options(x, average, is_hierarchical_local)
     y = like(x)

@@ -6,6 +6,7 @@ weft.topology makes such digraphs.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Dict, List, Tuple, Union
 
 import torch
@@ -29,7 +30,8 @@ def set_topology(topology: Any = None, is_weighted: bool = False) -> bool:
         is_weighted: whether neighbor operations use its weights; else 1/(in-neighbors + 1).
 
     Returns:
-        True.
+        Whether the graph is set. False, with a warning: windows exist, and the graph stays as it was,
+        since it says which slots they have.
 
     Raises:
         TypeError: it is no digraph, or has another number of nodes.
@@ -39,6 +41,13 @@ def set_topology(topology: Any = None, is_weighted: bool = False) -> bool:
     size = job.context.size
     graph = _checked(topology, size, "size()") if topology is not None else _default(size)
     if job.is_weighted is not bool(is_weighted) or job.context.graph != graph:
+        windows = job.context.window_names()
+        if windows:
+            warnings.warn(
+                f"set_topology: the graph stays as it is while windows exist: {', '.join(windows)}",
+                stacklevel=2,
+            )
+            return False
         job.set_graph(graph, bool(is_weighted))
     job.topology = topology
     return True

@@ -29,7 +29,7 @@ def win_create(tensor: torch.Tensor, name: str, zero_init: bool = False) -> bool
     """Makes a window of the graph as it is now. Collective. Returns True.
 
     The window shares the tensor's memory and keeps it. While windows exist, the graph cannot be
-    changed.
+    changed: set_topology() returns False.
 
     Args:
         tensor: dense; the same shape and type on all ranks.
