@@ -74,6 +74,120 @@ assert hvd.named().usage()["cache_hits"] > 0
 """
 
 
+GRADIENTS = """
+import torch
+import weft.horovod as hvd
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+weights = torch.arange(1.0, 5.0)
+
+def gradient(call, shape=(4,), weight=weights):
+    # Of the sum of (rank + 1) * weight * call(x).
+    x = torch.ones(shape, requires_grad=True)
+    y = call(x)
+    assert y.requires_grad
+    ((rank + 1) * weight * y).sum().backward()
+    return x.grad
+
+every = size * (size + 1) / 2
+assert torch.allclose(gradient(lambda x: hvd.allreduce(x, name="a")), weights * every / size)
+assert torch.allclose(gradient(lambda x: hvd.allreduce(2 * x, op=hvd.Sum)), 2 * weights * every)
+assert torch.allclose(gradient(lambda x: hvd.allreduce(x, op=hvd.Sum, prescale_factor=0.5)), weights * every / 2)
+assert torch.allclose(gradient(lambda x: hvd.grouped_allreduce([x, 2 * x])[1]), 2 * weights * every / size)
+assert torch.allclose(gradient(lambda x: hvd.broadcast(x, 1, name="b")), weights * every * (rank == 1))
+rows = torch.arange(1.0 + size * (size + 1) / 2 - 1)
+mine = rows[rank * (rank + 1) // 2:][:rank + 1]
+assert torch.allclose(gradient(lambda x: hvd.allgather(x), (rank + 1,), rows), mine * every)
+assert torch.allclose(gradient(lambda x: hvd.alltoall(x), (size,), torch.full((size,), rank + 1.0)),
+                      torch.tensor([(each + 1.0) ** 2 for each in range(size)]))
+assert torch.allclose(gradient(lambda x: hvd.reducescatter(x, op=hvd.Sum), (size,), torch.tensor([1.0 + rank])),
+                      torch.tensor([(each + 1.0) ** 2 for each in range(size)]))
+"""
+
+REST = """
+import torch
+import weft
+import weft.horovod as hvd
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+assert hvd.HorovodInternalError is weft.Error and issubclass(weft.Error, RuntimeError)
+for call in (lambda x: hvd.allreduce(x, name="s"), lambda x: hvd.broadcast(x, 0, name="s"),
+             lambda x: hvd.grouped_allreduce([x, x], name="s")):
+    try:
+        call(torch.ones((2, 3) if rank == 0 else (3, 2)))
+        raise SystemExit("no error")
+    except hvd.HorovodInternalError as error:
+        text = str(error)
+        assert ".s:" in text and "rank 0 has (2, 3)" in text and " has (3, 2)" in text, text
+assert hvd.allreduce(torch.full((3,), 5.3), name="h", compression=hvd.Compression.fp16).dtype is torch.float32
+x = torch.ones(4, 4)
+assert (hvd.allreduce_(x, op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.5) == size).all()
+sent = torch.full((sum(range(size)),), float(rank))
+result, received = hvd.alltoall(sent, splits=list(range(size)), name="v")
+assert received.tolist() == [rank] * size and result.tolist() == [each for each in range(size) for _ in range(rank)]
+handle = hvd.allgather_async(torch.full((rank, 2), float(rank)), name="g")
+hvd.barrier()
+assert hvd.synchronize(handle).shape == (sum(range(size)), 2)
+assert hvd.broadcast_object({"epoch": rank}, root_rank=1) == {"epoch": 1}
+assert hvd.allgather_object("x" * rank) == ["x" * each for each in range(size)]
+sparse = torch.sparse_coo_tensor([[0, rank]], [1.0, 2.0], (5,))
+whole = hvd.synchronize(hvd.sparse_allreduce_async(sparse, name="sp", op=hvd.Sum)).to_dense()
+assert whole.tolist() == hvd.allreduce(sparse.to_dense(), op=hvd.Sum).tolist()
+assert not hvd.mpi_built() and hvd.global_process_set.size() == size
+try:
+    hvd.allreduce(x, process_set=hvd.ProcessSet())
+    raise SystemExit("no error")
+except NotImplementedError:
+    pass
+"""
+
+OPTIONS = """
+import torch
+import weft.horovod as hvd
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+
+def trained(**options):
+    torch.manual_seed(0)
+    table, head = torch.nn.Embedding(6, 3, sparse=options.pop("sparse", False)), torch.nn.Linear(3, 1)
+    named = [*table.named_parameters("table"), *head.named_parameters("head")]
+    if options.get("groups") == "lists":
+        options["groups"] = [[*head.parameters()]]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([each for _, each in named], lr=0.1), named, **options)
+    hvd.broadcast_optimizer_state(optimizer, 0)
+    for step in range(3):
+        optimizer.zero_grad()
+        head(table(torch.tensor([step, 3 + rank]))).square().sum().backward()
+        optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    return torch.cat([each.detach().flatten() for _, each in named])
+
+plain = trained()
+for options in (dict(sparse=True), dict(sparse=True, sparse_as_dense=True, num_groups=2), dict(groups="lists"),
+                dict(gradient_predivide_factor=2.0), dict(compression=None, groups=1, process_set=None)):
+    assert torch.allclose(trained(**options), plain, atol=1e-6), options
+assert torch.allclose(trained(compression=hvd.Compression.fp16), plain, atol=1e-2)
+assert torch.allclose(hvd.allreduce(plain), plain)
+
+# Gradients are clipped after they were reduced.
+layer = torch.nn.Linear(2, 1, bias=False)
+torch.nn.init.zeros_(layer.weight)
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(layer.parameters(), lr=1.0), layer.named_parameters(), op=hvd.Sum)
+layer(torch.ones(1, 2)).sum().backward()
+optimizer.synchronize()
+torch.nn.utils.clip_grad_value_(layer.parameters(), 0.25)
+with optimizer.skip_synchronize():
+    optimizer.step()
+assert (layer.weight == -0.25).all()
+optimizer.set_backward_passes_per_step(2)
+optimizer.zero_grad()
+for _ in range(2):
+    layer(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+assert (layer.weight == -0.25 - 2 * size).all()
+"""
+
+
 def run(ranks: int, program: str) -> None:
     done = as_processes(ranks, program)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -81,6 +195,18 @@ def run(ranks: int, program: str) -> None:
 
 def test_functions() -> None:
     run(3, CALLS)
+
+
+def test_gradients_flow_through_operations() -> None:
+    run(2, GRADIENTS)
+
+
+def test_the_rest_of_horovods_functions() -> None:
+    run(3, REST)
+
+
+def test_options_of_the_optimizer() -> None:
+    run(2, OPTIONS)
 
 
 @pytest.mark.parametrize("groups", [0, 2])
