@@ -118,8 +118,9 @@ TEST(Perf, BothWaysOfPrivateMemoryThatIsSummedAreMeasured) {
       "{weft} perf neighbor_allreduce --ranks 2 --memory foreign --sizes 64K --seconds 0.2 --check "
       "--explain");
   EXPECT_EQ(ran.exit_status, 0);
-  EXPECT_TRUE(mentions(ran.out, "private memory that is summed, neighbor_allreduce of 2^16 bytes"));
-  EXPECT_FALSE(mentions(ran.out, "not measured"));
+  EXPECT_TRUE(
+      mentions(ran.errors, "private memory that is summed, neighbor_allreduce of 2^16 bytes"));
+  EXPECT_FALSE(mentions(ran.errors, "not measured"));
 }
 
 // Machines that differ in their ranks, over whatever network there is.
