@@ -110,7 +110,9 @@ Departure NeighborWorks::find_departure() const {
       if (!open.sources[s].is_there) look(open.work->name, open.work->edges->sources[s].rank);
   }
   for (const auto& [number, lent] : lent_)
-    for (const std::uint64_t id : lent.ids) look(open_.at(id).work->name, lent.to);
+    for (const std::uint64_t id : lent.ids)
+      if (const auto open = open_.find(id); open != open_.end())
+        look(open->second.work->name, lent.to);
   return found;
 }
 
@@ -329,7 +331,8 @@ void NeighborWorks::let_go(std::shared_ptr<Held>& held) {
   if (held == nullptr) return;
   if (--held->users == 0) {
     buffers_.give_back(held->buffer);
-    if (held->lender != kNoRank) lenders_.at(held->lender).to_return.push_back(held->number);
+    const auto lender = lenders_.find(held->lender);  // abandon() has forgotten them all
+    if (lender != lenders_.end()) lender->second.to_return.push_back(held->number);
   }
   held = nullptr;
 }

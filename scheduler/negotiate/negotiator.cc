@@ -320,7 +320,8 @@ Told Negotiator::tell() {
   told.joins = joins_;
   std::erase_if(untold_, [&](const std::string& name) {
     if (cache_.find(name)) return false;
-    told.requests.push_back(pending_.at(name).request);
+    const auto found = pending_.find(name);  // it may have been decided since
+    if (found != pending_.end()) told.requests.push_back(found->second.request);
     return true;
   });
   if (!known_.inquires) return told;
