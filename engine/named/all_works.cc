@@ -154,16 +154,20 @@ std::int64_t AllWorks::oldest_ns() const {
 
 Departure AllWorks::find_departure() const {
   const std::vector<Rank> awaited = negotiator_.awaited();
-  const auto left =
+  const auto found =
       std::ranges::find_if(awaited, [this](Rank rank) { return host_.has_left(rank); });
-  if (left == awaited.end()) return {};
+  if (found == awaited.end()) return {};
+  // Rank 0 hears of the others first, and leaves because one of them has left.
+  Rank left = *found;
+  for (Rank rank = 1; left == 0 && rank < host_.size(); ++rank)
+    if (rank != host_.rank() && host_.has_left(rank)) left = rank;
   const Work* oldest = nullptr;
   for (const auto& [name, work] : works_) {
     const bool is_older = oldest == nullptr || work->number < oldest->number;
     if (!work->is_running && is_older) oldest = work.get();
   }
-  if (oldest != nullptr) return {*left, oldest->name};
-  return {*left, join_ != nullptr ? "join" : "a name that other ranks have submitted"};
+  if (oldest != nullptr) return {left, oldest->name};
+  return {left, join_ != nullptr ? "join" : "a name that other ranks have submitted"};
 }
 
 // While operations run, what is new may as well wait for more, and be fused with it.
