@@ -161,6 +161,31 @@ TEST(Split, ADeathConcernsOnlyThePartsOfTheRank) {
   for (std::thread& thread : ranks) thread.join();
 }
 
+// Halls and rings of a context that has ended serve later ones. The first few rounds make what is
+// kept: as many as are in use at once, while a rank is ahead of another.
+TEST(Split, AndCloseKeepsNothing) {
+  constexpr int kRounds = 400;
+  constexpr std::size_t kMost = 64 << 10;  // less than a hall of 8 KiB for every tenth context
+  std::size_t before = 0;
+  run_job(2, [&](Context& context) {
+    const auto rounds = [&](int count) {
+      for (int round = 0; round < count; ++round) {
+        auto part = context.split(0);
+        ASSERT_TRUE(part.ok());
+        EXPECT_FLOAT_EQ(total(**part, 1), 2);
+      }
+      expect_ok(context.barrier());
+    };
+    rounds(10);
+    if (context.rank() == 0) before = heap_usage().allocated_bytes;
+    rounds(kRounds);
+    if (context.rank() == 0) {
+      EXPECT_LT(heap_usage().allocated_bytes, before + kMost);
+    }
+    expect_ok(context.barrier());
+  });
+}
+
 TEST(Split, WithoutARankEndsByTheDeadline) {
   Config config = test_config();
   config.deadline_ms = 300;

@@ -108,6 +108,40 @@ TEST(ShmPeers, LyingSizesAndOffsetsNeverFault) {
   });
 }
 
+TEST(ShmPeers, AnEarlierOrLaterInterfaceInTheSamePlaceIsNotThePeer) {
+  beside_rank_1([](RankProcess& rank, Board& board) {
+    expect_error(
+        connect_changed(rank, board, [](shm::Address& a) { a.hall += std::uint64_t{1} << 48; }),
+        Code::peer_left, "rank 1 has left");
+  });
+}
+
+// What an interface leaves serves the next one, but not while a peer may still look there.
+TEST(ShmPeers, HallsAreUsedAgainOnceEverybodyHasLeft) {
+  in_fresh_process([] {
+    const auto open = [](Rank rank) {
+      return open_shm(rank, small_options(), [](Rank) { return Status(Code::closed, "no"); })
+          .value();
+    };
+    const auto hall_of = [](const Interface& interface) {
+      return decoded(interface.address()).hall;
+    };
+    std::unique_ptr<Interface> peer = open(1);
+    std::unique_ptr<Interface> first = open(0);
+    const std::uint64_t before = hall_of(*first);
+    const std::string address = first->address();
+    ASSERT_TRUE(peer->connect(0, address).ok());
+    first.reset();
+    first = open(0);
+    EXPECT_NE(hall_of(*first) % (std::uint64_t{1} << 48), before) << "the peer is still there";
+    peer.reset();
+    const std::unique_ptr<Interface> second = open(0);
+    EXPECT_EQ(hall_of(*second), before + (std::uint64_t{1} << 48));
+    peer = open(1);
+    expect_error(peer->connect(0, address).status(), Code::peer_left, "rank 0 has left");
+  });
+}
+
 TEST(ShmPeers, TheProcessBehindAnAddressIsKnown) {
   beside_rank_1([](RankProcess& rank, Board& board) {
     EXPECT_TRUE(must(shm_heap(rank.interface().address()))->is_own());

@@ -14,7 +14,7 @@ namespace {
 struct LeftBody {
   std::byte* body;
   std::size_t bytes;
-  const Ring* ring;
+  const Ring* ring;  // nullptr: it was left, and given back
 
   [[nodiscard]] bool is_looked_at() const {
     return ring != nullptr && ring->left.load(std::memory_order_acquire) == 0;
@@ -65,6 +65,13 @@ void leave_body(std::byte* body, std::size_t bytes, const Ring* ring) {
   Left& all = left();
   const std::lock_guard lock(all.mutex);
   if (all.process == getpid()) all.bodies.push_back({body, bytes, ring});
+}
+
+void forget_ring(const Ring* ring) {
+  Left& all = left();
+  const std::lock_guard lock(all.mutex);
+  for (LeftBody& body : all.bodies)
+    if (body.ring == ring) body.ring = nullptr;
 }
 
 }  // namespace weft::shm

@@ -2,8 +2,7 @@
 //
 // A ring is used by its owner and by the peer for which it was made. When both have closed the
 // interfaces that used it, its body can serve another pair of ranks. The Ring that leads to the
-// body is never reused, because strangers may still follow its `next`, and because the peer says
-// there that it has left.
+// body is kept longer (hall.h), because strangers may still follow its `next`.
 #pragma once
 
 #include "verbs/shm/layout.h"
@@ -12,8 +11,9 @@ namespace weft::shm {
 
 // A new or a reused body. Its counts of releases and its stamps are 0. Errors: exhausted.
 [[nodiscard]] Result<std::byte*> take_body(const Geometry& geometry);
-// The owner does not use the body any more. The body can be reused once the peer has set `left` in
-// `ring`; at once if `ring` is nullptr, because the peer has left already.
+// The owner does not use the body any more. The body can be reused once `left` is set in `ring`.
 void leave_body(std::byte* body, std::size_t bytes, const Ring* ring);
+// `left` is set in this ring, which is given back.
+void forget_ring(const Ring* ring);
 
 }  // namespace weft::shm

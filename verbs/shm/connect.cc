@@ -51,13 +51,14 @@ Result<std::shared_ptr<const PeerHeap>> open_heap(const HeapIdentity& identity, 
   return Status(why.code(), fmt::format("rank {}: {}", peer, why.text()), peer);
 }
 
-Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
-  if (theirs == nullptr || theirs->magic != Hall::kMagic ||
-      theirs->rank != static_cast<std::uint32_t>(peer)) {
-    return Status(Code::mismatch,
-                  fmt::format("what rank {} announced is not its shared memory", peer), peer);
-  }
-  if (theirs->job != ours.job) {
+Status no_hall(Rank peer) {
+  return Status(Code::mismatch,
+                fmt::format("what rank {} announced is not its shared memory", peer), peer);
+}
+
+Status check_hall(const Hall& theirs, const Hall& ours, Rank peer) {
+  if (theirs.rank != static_cast<std::uint32_t>(peer)) return no_hall(peer);
+  if (theirs.job != ours.job) {
     return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
   }
   const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
@@ -66,15 +67,14 @@ Status check_hall(const Hall* theirs, const Hall& ours, Rank peer) {
                               peer, what, there, here),
                   peer);
   };
-  if (theirs->context != ours.context)
-    return differ("context number", theirs->context, ours.context);
-  if (theirs->channels != ours.channels)
-    return differ("WEFT_CHANNELS + 2", theirs->channels, ours.channels);
-  if (theirs->payload_slots != ours.payload_slots)
-    return differ("WEFT_SLOTS", theirs->payload_slots, ours.payload_slots);
-  if (theirs->slots != ours.slots) return differ("notices per channel", theirs->slots, ours.slots);
-  if (theirs->payload_bytes != ours.payload_bytes) {
-    return differ("WEFT_EAGER_BYTES", theirs->payload_bytes, ours.payload_bytes);
+  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
+  if (theirs.channels != ours.channels)
+    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
+  if (theirs.payload_slots != ours.payload_slots)
+    return differ("WEFT_SLOTS", theirs.payload_slots, ours.payload_slots);
+  if (theirs.slots != ours.slots) return differ("notices per channel", theirs.slots, ours.slots);
+  if (theirs.payload_bytes != ours.payload_bytes) {
+    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
   }
   return {};
 }
@@ -86,13 +86,20 @@ Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
   const auto known = endpoints_.find(peer);
   if (known != endpoints_.end() && known->second->leads_to(address)) return known->second.get();
   WEFT_ASSIGN(std::shared_ptr<const PeerHeap> heap, open_heap(address.heap, peer));
-  auto* peer_hall = address.hall % kLine == 0
-                        ? static_cast<Hall*>(heap->at(address.hall, sizeof(Hall)))
-                        : nullptr;
-  WEFT_RETURN_IF_ERROR(check_hall(peer_hall, *hall_, peer));
-  WEFT_ASSIGN(const OwnRing ring, make_ring(address));
+  const std::uint64_t offset = offset_of(address.hall);
+  auto* peer_hall =
+      offset % kLine == 0 ? static_cast<Hall*>(heap->at(offset, sizeof(Hall))) : nullptr;
+  if (peer_hall == nullptr || peer_hall->magic != Hall::kMagic) return no_hall(peer);
+  if (!enter(*peer_hall, address.hall))
+    return Status(Code::peer_left, fmt::format("rank {} has left", peer), peer);
+  const Status checked = check_hall(*peer_hall, *hall_, peer);
+  const Result<OwnRing> ring = checked.ok() ? make_ring(address) : checked;
+  if (!ring.ok()) {
+    leave(*peer_hall);
+    return ring.status();
+  }
   auto endpoint =
-      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, ring);
+      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, *ring);
   Endpoint* raw = endpoint.get();
   if (known != endpoints_.end()) {
     replaced_.push_back(std::exchange(known->second, std::move(endpoint)));
@@ -117,6 +124,7 @@ Result<OwnRing> ShmInterface::make_ring(const Address& address) {
   ring->body = heap_offset(*body, geometry_.body_bytes());
   ring->next = hall_->rings.load(std::memory_order_relaxed);
   hall_->rings.store(heap_offset(ring, sizeof(Ring)), std::memory_order_release);
+  rings_.push_back(ring);
   ring_bytes_ += sizeof(Ring) + geometry_.body_bytes();
   return OwnRing{ring, *body};
 }
@@ -160,7 +168,7 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
     : interface_(interface),
       peer_(peer),
       heap_nonce_(address.heap.nonce),
-      hall_offset_(address.hall),
+      hall_name_(address.hall),
       process_(heap->process()),
       same_process_(heap->is_own()),
       shares_core_(interface.hall().core >= 0 && interface.hall().core == peer_hall->core),
@@ -228,7 +236,9 @@ void ShmEndpoint::look_away() {
 }
 
 void ShmEndpoint::leave() {
-  leave_body(ring_.body, interface_.geometry().body_bytes(), peer_closed() ? nullptr : ring_.ring);
+  if (peer_closed()) ring_.ring->left.store(1, std::memory_order_release);
+  leave_body(ring_.body, interface_.geometry().body_bytes(), ring_.ring);
+  shm::leave(*peer_hall_);
 }
 
 Status ShmEndpoint::probe_process_access() const {

@@ -67,8 +67,8 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
                               rank, kMostRanks));
   }
   std::unique_ptr<ShmInterface> interface(new ShmInterface(rank, options, std::move(resolver)));
-  WEFT_ASSIGN(void* memory, allocate(sizeof(Hall)));
-  Hall* hall = new (memory) Hall{};
+  WEFT_ASSIGN(Hall* const hall, take_hall());
+  interface->hall_ = hall;
   hall->wire_version = kVersion;
   hall->job = options.job;
   hall->rank = static_cast<std::uint32_t>(rank);
@@ -78,16 +78,13 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   hall->payload_slots = payload_slots;
   hall->payload_bytes = interface->geometry_.payload_bytes;
   hall->core = bound_core();
-  hall->bell.store(-1, std::memory_order_relaxed);
   hall->magic = Hall::kMagic;
-  interface->hall_ = hall;
   WEFT_ASSIGN(interface->identity_, heap_identity());
-  interface->hall_offset_ = heap_offset(hall, sizeof(Hall));
+  interface->hall_name_ = name_of(*hall);
   return std::unique_ptr<Interface>(std::move(interface));
 }
 
-// The hall stays allocated as long as the process lives, and so does the Ring for each peer,
-// because other ranks may still look at them. Only the bodies of the rings are reused.
+// Other ranks may still look at the hall and the rings, which are reused later (hall.h, body.h).
 ShmInterface::~ShmInterface() {
   close();
   if (!is_ours()) return;
@@ -96,6 +93,7 @@ ShmInterface::~ShmInterface() {
   for (const auto& [number, exposed] : exposed_) clear_mark(exposed);
   for (auto& [rank, endpoint] : endpoints_) endpoint->leave();
   for (auto& endpoint : replaced_) endpoint->leave();
+  leave_hall(hall_, std::move(rings_));
 }
 
 // A forked child that destroys its copy does not close the interface of its parent, whose hall it
@@ -119,7 +117,7 @@ std::string ShmInterface::address() const {
   address.wire_version = kVersion;
   address.rank = static_cast<std::uint32_t>(rank_);
   address.heap = identity_;
-  address.hall = hall_offset_;
+  address.hall = hall_name_;
   address.machine = options_.machine;
   std::string bytes(sizeof address, '\0');
   std::memcpy(bytes.data(), &address, sizeof address);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "verbs/shm/hall.h"
 #include "verbs/shm/layout.h"
 #include "verbs/shm/marks.h"
 #include "verbs/shm/shm.h"
@@ -35,8 +36,8 @@ void wake_owner(Hall& hall, Bell& bell);
 inline constexpr std::string_view kOver = "shared memory";
 
 // By which keys tell our interfaces apart.
-[[nodiscard]] inline std::uint64_t owner_of(std::uint64_t heap_nonce, std::uint64_t hall_offset) {
-  return heap_nonce ^ hall_offset;
+[[nodiscard]] inline std::uint64_t owner_of(std::uint64_t heap_nonce, std::uint64_t hall_name) {
+  return heap_nonce ^ hall_name;
 }
 
 // A region of the peer that was imported.
@@ -55,7 +56,7 @@ class ShmEndpoint final : public Endpoint {
 
   void wake_peer() override;
   // look_away(): our interface closes, and takes nothing more from the peer. leave(): our interface
-  // is destroyed, and the body of its ring can be reused.
+  // is destroyed; it uses the peer's hall no more, and the body of its ring can be reused.
   void look_away();
   void leave();
   [[nodiscard]] Rank peer() const override { return peer_; }
@@ -69,7 +70,7 @@ class ShmEndpoint final : public Endpoint {
   [[nodiscard]] bool shares_core() const override { return shares_core_; }
   // Whether it leads to the interface behind `address`, and not to an earlier one of the same rank.
   [[nodiscard]] bool leads_to(const Address& address) const {
-    return heap_nonce_ == address.heap.nonce && hall_offset_ == address.hall;
+    return heap_nonce_ == address.heap.nonce && hall_name_ == address.hall;
   }
   Posted post_notice(std::uint32_t channel, const WireHeader& header,
                      std::span<const std::byte> payload) override;
@@ -156,7 +157,7 @@ class ShmEndpoint final : public Endpoint {
   ShmInterface& interface_;
   Rank peer_;
   std::uint64_t heap_nonce_;
-  std::uint64_t hall_offset_;
+  std::uint64_t hall_name_;
   pid_t process_;  // -1: in another pid namespace
   bool same_process_;
   bool shares_core_;
@@ -207,7 +208,7 @@ class ShmInterface final : public Interface {
   [[nodiscard]] const Hall& hall() const { return *hall_; }
   // Whether a peer made `ring` for this interface.
   [[nodiscard]] bool owns(const Ring& ring) const {
-    return ring.peer_nonce == identity_.nonce && ring.peer_hall == hall_offset_;
+    return ring.peer_nonce == identity_.nonce && ring.peer_hall == hall_name_;
   }
   // One-sided work ends within the call that posts it. Its completion waits here for poll().
   [[nodiscard]] Completions& completions() { return completions_; }
@@ -225,7 +226,8 @@ class ShmInterface final : public Interface {
   AddressResolver resolver_;
   HeapIdentity identity_;
   Hall* hall_ = nullptr;
-  std::uint64_t hall_offset_ = 0;
+  std::uint64_t hall_name_ = 0;
+  std::vector<Ring*> rings_;  // all that were made
   // The ranks that ask for attention, taken from one word of the hall and not served yet. All of
   // them are served before the next word is taken, so none is served twice before the others.
   std::uint64_t askers_ = 0;

@@ -27,7 +27,7 @@ namespace weft::shm {
 
 inline constexpr std::size_t kLine = 64;
 // The version of headers, and of what is laid out here.
-inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 4;
+inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 5;
 // Ranks that a hall has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 
@@ -63,17 +63,20 @@ struct Hall {
   // One bit for each rank that has left a notice on its control channel. So askers do not overwrite
   // each other.
   alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostRanks / 64> askers;
+  // How many interfaces of other ranks use the hall, and above that its generation (hall.h).
+  alignas(kLine) std::atomic<std::uint64_t> uses;
 };
 
 // One direction between two interfaces. A ring is made for one hall, not for one rank: a rank that
 // opens a second interface must not find old notices in the ring that was made for its first.
 struct Ring {
   alignas(kLine) std::uint64_t peer_nonce;   // of the heap with the hall that it is for
-  std::uint64_t peer_hall;                   // offset of that hall
+  std::uint64_t peer_hall;                   // name of that hall (hall.h)
   std::uint64_t body;                        // offset of its body
   std::uint64_t next;                        // offset of the ring made before this one, 0 for none
   std::atomic<std::uint32_t> reads_private;  // 1: the owner may read the peer's private memory
-  std::atomic<std::uint32_t> left;  // 1, set by the peer, once it does not use the body any more
+  // 1, set by the peer, once it uses the ring no more; or by the owner, if the peer has closed.
+  std::atomic<std::uint32_t> left;
 };
 // A ring of ours. The peer finds it by its own hall, which the ring names.
 struct OwnRing {
@@ -135,7 +138,7 @@ struct Address {
   std::uint32_t wire_version;
   std::uint32_t rank;
   HeapIdentity heap;
-  std::uint64_t hall;     // offset in that heap
+  std::uint64_t hall;     // its name (hall.h), in that heap
   std::uint64_t machine;  // hash of the machine's identity: both ranks must have the same
 };
 static_assert(std::is_trivially_copyable_v<Address>);
