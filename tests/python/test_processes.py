@@ -293,6 +293,34 @@ def test_a_forked_child_gets_an_error_and_does_not_hurt_its_parent() -> None:
     assert done.stdout.count("sum 2.0") == 2, done.stdout + done.stderr
 
 
+def test_a_subinterpreter_is_refused_and_the_main_one_goes_on() -> None:
+    done = alone(
+        """
+        import numpy, weft
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            import _interpreters as interpreters
+        context = weft.init()
+        other = interpreters.create()
+        code = (
+            "try:\\n    import weft\\nexcept ImportError as error:\\n    print(error, flush=True)\\n"
+        )
+        for _ in range(2):
+            interpreters.run_string(other, code)
+        interpreters.destroy(other)
+        assert context.allreduce(numpy.ones(3)).tolist() == [1, 1, 1]
+        try:
+            context.broadcast(numpy.ones(3), root=9)
+        except weft.InvalidArgument:
+            print("goes on")
+        """
+    )
+    refused = "weft works in the main interpreter alone, and this is a subinterpreter"
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [refused, refused, "goes on"]
+
+
 def test_importing_weft_imports_neither_torch_nor_networkx_and_prints_nothing() -> None:
     done = alone(
         """

@@ -11,7 +11,8 @@
 #include "bindings/python/core/session.h"
 #include "bindings/python/core/waiting.h"
 
-NB_MODULE(_core, module) {
+// Not what Python calls: PyInit__core below does.
+NB_MODULE(core, module) {
   namespace nb = nanobind;
   using namespace weft::python;
   nb::set_leak_warnings(false);  // a library prints nothing
@@ -39,4 +40,13 @@ NB_MODULE(_core, module) {
         set_exiting();
       },
       "Closes every context. The package calls it when the interpreter exits.");
+}
+
+// Exception classes, the register of open contexts and nanobind's types are of the process. A second
+// interpreter would put its own in their place.
+extern "C" NB_EXPORT PyObject* PyInit__core() {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit_core();
+  PyErr_SetString(PyExc_ImportError,
+                  "weft works in the main interpreter alone, and this is a subinterpreter");
+  return nullptr;
 }
