@@ -98,6 +98,8 @@ struct Windows::Record {
 Status Windows::check(const Output& tensor, std::string_view name) {
   if (name.empty() || name.size() >= kNameBytes)
     return invalid(fmt::format("the name \"{}\" must have 1 to {} bytes", name, kNameBytes - 1));
+  if (name.find('\0') != std::string_view::npos)
+    return invalid(fmt::format("the name \"{}\" has a NUL after these bytes", name.data()));
   if (tensor.data == nullptr && tensor.count != 0) return invalid("the tensor is null");
   if (!is_count_of_memory(tensor.count, tensor.type))
     return invalid(fmt::format("{} elements fit in no memory", tensor.count));

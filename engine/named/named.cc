@@ -70,6 +70,8 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
   if (name.size() > kMostNameBytes)
     return invalid(
         fmt::format("a name of {} bytes is longer than {}", name.size(), kMostNameBytes));
+  if (name.find('\0') != std::string_view::npos)
+    return invalid(fmt::format("the name \"{}\" has a NUL after these bytes", name.data()));
   WEFT_RETURN_IF_ERROR(check(name, requests));
   std::vector<Request> staged;
   auto work = std::make_shared<Work>();

@@ -55,6 +55,8 @@ def test_every_error_is_an_error_of_weft() -> None:
         (lambda c: c.allgather(X, counts=[-1]), ValueError, "negative"),
         (lambda c: c.reduce_scatter(X, counts=[3]), ValueError, "sums to 3"),
         (lambda c: c.scatter(None), TypeError, "root"),
+        (lambda c: c.win_create(X, "a\0b"), weft.InvalidArgument, '"a" has a NUL'),
+        (lambda c: c.named()["a\0b"].allreduce(X), weft.InvalidArgument, '"a" has a NUL'),
         (lambda c: c.alltoallv(X, send_counts=[9], receive_counts=[4]), ValueError, "send_counts"),
         (
             lambda c: c.neighbor_allreduce(X, self_weight=0.5, src_weights={"a": 0.5}),
