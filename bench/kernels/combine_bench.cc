@@ -65,7 +65,7 @@ void run_combine(benchmark::State& state, DataType type, Reduction reduction, St
   Arrays arrays(k, bytes);
   const CombineFunction function = select_combine(type, reduction);
   for (auto _ : state) {
-    function(arrays.terms(), arrays.output(), bytes / size_of(type), store);
+    function(arrays.terms(), arrays.output(), bytes / size_of(type), store, 1.0);
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) *

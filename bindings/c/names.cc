@@ -10,7 +10,8 @@
 // The numbers of the C API are those of the C++ API.
 static_assert(WEFT_SYSTEM == static_cast<weft_code>(weft::Code::system));
 static_assert(WEFT_PEER_LEFT == static_cast<weft_code>(weft::Code::peer_left));
-static_assert(WEFT_U64 == static_cast<weft_data_type>(weft::DataType::u64));
+static_assert(WEFT_BYTES == static_cast<weft_data_type>(weft::DataType::bytes));
+static_assert(WEFT_BYTES + 1 == static_cast<weft_data_type>(weft::kDataTypes));
 static_assert(WEFT_F32 == static_cast<weft_data_type>(weft::DataType::f32));
 static_assert(WEFT_BIT_XOR == static_cast<weft_reduce_op>(weft::ReduceOp::bit_xor));
 static_assert(WEFT_AVERAGE == static_cast<weft_reduce_op>(weft::ReduceOp::average));

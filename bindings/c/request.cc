@@ -18,7 +18,7 @@ Status check_number(const char* member, std::int32_t value, std::int32_t most, c
 }
 
 Status check_type(weft_data_type type) {
-  return check_number("type", type, WEFT_U64, "data type");
+  return check_number("type", type, WEFT_BYTES, "data type");
 }
 
 Status check_flag(const char* member, std::int32_t value) {

@@ -31,7 +31,7 @@ Reduction reduction_of(ReduceOp op) {
 
 }  // namespace
 
-// An average is a weighted sum with weights 1/ranks.
+// An average is a weighted sum, divided.
 Status Binder::bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op,
                               int ranks) {
   if (op == ReduceOp::average && !is_floating(type)) {
@@ -39,7 +39,9 @@ Status Binder::bind_reduction(std::string_view what, Call& call, DataType type, 
                                what, name(type)));
   }
   call.reduction = reduction_of(op);
-  call.scale = op == ReduceOp::average ? 1.0 / ranks : 1.0;
+  const Mean mean = op == ReduceOp::average ? mean_of(static_cast<std::size_t>(ranks)) : Mean();
+  call.scale = mean.weight;
+  call.divisor = mean.divisor;
   return check_reduction(type, call.reduction);
 }
 

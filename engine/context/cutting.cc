@@ -9,7 +9,7 @@ namespace {
 
 // The elements of the rank's block. Only the root of a reduce has an output, and a rank that is not
 // the root of a broadcast may have no input.
-std::size_t elements_of(const Call& call) {
+std::size_t elements_in(const Call& call) {
   return call.collective == Collective::broadcast ? call.output_count : call.input_count;
 }
 
@@ -47,12 +47,12 @@ void leave_out(Invocation& invocation, const std::vector<bool>& has_part) {
 }  // namespace
 
 std::size_t bytes_of(const Call& call) {
-  return elements_of(call) * size_of(call.type);
+  return elements_in(call) * size_of(call.type);
 }
 
 std::size_t stripes_of(const Call& call, std::size_t lanes) {
   if (!is_cut(call.collective)) return 1;
-  std::size_t most = elements_of(call);
+  std::size_t most = elements_in(call);
   if (call.collective == Collective::gather) {
     for (const Range& block : call.given) most = std::max(most, block.count);
   }
@@ -79,7 +79,7 @@ void Cut::narrow(Invocation& invocation, std::size_t lane) const {
   Call& call = invocation.call;
   const std::size_t element = size_of(call.type);
   if (call.collective == Collective::gather) return narrow_gather(invocation, lane);
-  const Range part = range(elements_of(call), element, lane);
+  const Range part = range(elements_in(call), element, lane);
   call.input = moved(call.input, part.offset * element);
   call.output = const_cast<void*>(moved(call.output, part.offset * element));
   if (call.input_count != 0) call.input_count = part.count;

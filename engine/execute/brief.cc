@@ -176,7 +176,9 @@ void Execution::combine_brief(const Step& step) {
     if (terms_[0].data != destination.data)
       std::memcpy(destination.data, terms_[0].data, destination.count);
   } else {
-    function_of(step)(terms_, destination.data, destination.count / element_, StoreKind::cached);
+    const double divisor = divisor_of(step);
+    function_of(step)(terms_, destination.data, destination.count / element_, StoreKind::cached,
+                      divisor);
   }
   options_.trace->add(Event::combine_end, call_.operation, kNoRank, number);
 }

@@ -71,6 +71,11 @@ Reduction Execution::reduction_of(const Step& step) const {
                                                : Reduction::sum;
 }
 
+double Execution::divisor_of(const Step& step) {
+  if (step.is_whole) return call_.divisor;
+  return step.combining == Combining::weighted ? take_divisor(terms_) : 1.0;
+}
+
 CombineFunction Execution::function_of(const Step& step) const {
   const auto reduction = static_cast<std::size_t>(reduction_of(step));
   return functions_[static_cast<std::size_t>(call_.type)][reduction];
@@ -167,12 +172,14 @@ bool Execution::begin_away(const Step& step, std::uint64_t bytes) {
     if (source.data == nullptr && !fetch(source, {chunk(k), bytes})) return false;
     terms_.push_back({source.data == nullptr ? chunk(k) : source.data, source.weight});
   }
+  const double divisor = divisor_of(step);
   Combiner::Job job{.type = call_.type,
                     .reduction = reduction_of(step),
                     .is_copy = step.combining == Combining::copy,
                     .terms = terms_,
                     .destination = destination_ + combined_,
                     .count = bytes / element_,
+                    .divisor = divisor,
                     .is_last = step.slice.buffer == Buffer::output && !is_output_read()};
   Result<std::unique_ptr<Combiner::Work>> work = call_.combiner->begin(job);
   if (!work.ok()) fail(work.status());
@@ -386,8 +393,10 @@ void Execution::combine_range(const Step& step, std::uint64_t bytes) {
   if (step.combining == Combining::copy) {
     if (terms_[0].data != target) std::memcpy(target, terms_[0].data, bytes);
   } else {
+    const double divisor = divisor_of(step);
     function_(terms_, target, bytes / element_,
-              wanted_ >= options_.streaming_bytes ? StoreKind::streaming : StoreKind::cached);
+              wanted_ >= options_.streaming_bytes ? StoreKind::streaming : StoreKind::cached,
+              divisor);
   }
   for (Source& source : sources_) consume(source, bytes);
 }

@@ -152,7 +152,8 @@ class Combiner {
     std::span<const Term> terms;
     std::byte* destination;
     std::size_t count;
-    bool is_last;  // nobody reads the destination before the operation has ended
+    double divisor = 1.0;  // of a weighted sum
+    bool is_last;          // nobody reads the destination before the operation has ended
   };
   virtual ~Combiner() = default;
   // Null: this is for the CPU.
@@ -183,6 +184,7 @@ struct Call {
   std::size_t output_count = 0;
   double self_weight = 1.0;
   double scale = 1.0;
+  double divisor = 1.0;                     // of whole results
   std::span<const double> receive_weights;  // by in-edge; empty: 1. kUnused: the data is not used
   std::span<const double> send_weights;     // by out-edge; empty: 1
   std::span<const Range> given;             // the output's blocks where its partition is `given`
@@ -406,6 +408,8 @@ class Execution {
   [[nodiscard]] bool collect_away();
   [[nodiscard]] bool is_read_away(const Endpoint* peer) const;
   [[nodiscard]] Reduction reduction_of(const Step& step) const;
+  // What the combine of terms_ is divided by. Weights that are a mean's become those of mean_of().
+  [[nodiscard]] double divisor_of(const Step& step);
   [[nodiscard]] bool is_output_read() const;
   [[nodiscard]] std::byte* chunk(std::size_t source);
   bool fetch(const Source& source, std::span<std::byte> into);

@@ -173,7 +173,8 @@ Result<std::unique_ptr<Combiner::Work>> Stage::begin(const Job& job) {
   WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(*gpu));
   WEFT_ASSIGN(const GpuKernels* kernels, GpuKernels::of(*gpu));
   if (!job.is_copy) {
-    WEFT_RETURN_IF_ERROR(kernels->combine(*queue, job.type, job.reduction, terms, to, job.count));
+    WEFT_RETURN_IF_ERROR(
+        kernels->combine(*queue, job.type, job.reduction, terms, to, job.count, job.divisor));
   } else if (goes_there && is_from_gpu) {
     WEFT_RETURN_IF_ERROR(queue->copy_inside(to, terms.front().data, bytes));
   } else if (goes_there) {

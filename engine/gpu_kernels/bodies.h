@@ -24,6 +24,7 @@ struct CombineArguments {
   double weights[kMostTerms];
   void* destination;
   std::uint64_t count;
+  double divisor;  // of a weighted sum
   std::uint32_t terms;
 };
 
@@ -90,7 +91,14 @@ struct Bf16 {
 #endif
 };
 
-// The first term, and how another one is added.
+// The first term, how another one is added, and what becomes of the result.
+struct Undivided {
+  template <typename V>
+  static WEFT_BOTH V last(V total, double) {
+    return total;
+  }
+  static WEFT_BOTH float last_of_half(float total, double) { return total; }
+};
 struct WeightedSum {
   template <typename V>
   static WEFT_BOTH V first(double weight, V x) {
@@ -102,8 +110,16 @@ struct WeightedSum {
   static WEFT_BOTH double next(double total, double weight, double x) {
     return fma(weight, x, total);
   }
+  template <typename V>
+  static WEFT_BOTH V last(V total, double divisor) {
+    return divisor == 1.0 ? total : total / static_cast<V>(divisor);
+  }
+  // Of 16-bit types: what the factor's rounding changes is lost when the result is narrowed.
+  static WEFT_BOTH float last_of_half(float total, double divisor) {
+    return divisor == 1.0 ? total : total * static_cast<float>(1.0 / divisor);
+  }
 };
-struct Unweighted {
+struct Unweighted : Undivided {
   template <typename V>
   static WEFT_BOTH V first(double, V x) {
     return x;
@@ -173,6 +189,15 @@ WEFT_BOTH bool is_aligned(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % kChunkBytes == 0;
 }
 
+// What becomes of a total.
+template <typename Format, typename Operation>
+WEFT_BOTH typename Format::Value finish(typename Format::Value total, double divisor) {
+  if constexpr (sizeof(typename Format::Stored) < sizeof(typename Format::Value))
+    return Operation::last_of_half(total, divisor);
+  else
+    return Operation::last(total, divisor);
+}
+
 // The elements of `arguments` from index `first` on that fill a Block: a chunk, or one element.
 template <typename Format, typename Operation, typename Block>
 WEFT_BOTH void combine_block(const CombineArguments& arguments, std::uint64_t first) {
@@ -195,7 +220,8 @@ WEFT_BOTH void combine_block(const CombineArguments& arguments, std::uint64_t fi
     }
   }
   Block result;
-  for (unsigned i = 0; i < kElements; ++i) result.elements[i] = Format::narrow(totals[i]);
+  for (unsigned i = 0; i < kElements; ++i)
+    result.elements[i] = Format::narrow(finish<Format, Operation>(totals[i], arguments.divisor));
   *reinterpret_cast<Block*>(static_cast<Stored*>(arguments.destination) + first) = result;
 }
 template <typename Stored>
@@ -291,6 +317,8 @@ WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint
   WEFT_FLOATING_KERNELS(WEFT_KERNEL, f64, Plain<double>)       \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, i8, Plain<std::int8_t>)    \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, u8, Plain<std::uint8_t>)   \
+  WEFT_INTEGER_KERNELS(WEFT_KERNEL, i16, Plain<std::int16_t>)  \
+  WEFT_INTEGER_KERNELS(WEFT_KERNEL, u16, Plain<std::uint16_t>) \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, i32, Plain<std::int32_t>)  \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, u32, Plain<std::uint32_t>) \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, i64, Plain<std::int64_t>)  \

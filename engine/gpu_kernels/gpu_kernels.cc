@@ -70,8 +70,8 @@ Result<const GpuKernels*> GpuKernels::of(const GpuMemory& memory) {
 }
 
 Status GpuKernels::combine(GpuQueue& queue, DataType type, Reduction reduction,
-                           std::span<const Term> terms, void* destination,
-                           std::size_t count) const {
+                           std::span<const Term> terms, void* destination, std::size_t count,
+                           double divisor) const {
   WEFT_RETURN_IF_ERROR(check_reduction(type, reduction));
   if (terms.empty() || terms.size() > kMostTerms) {
     return Status(Code::invalid_argument,
@@ -85,6 +85,7 @@ Status GpuKernels::combine(GpuQueue& queue, DataType type, Reduction reduction,
   }
   arguments.destination = destination;
   arguments.count = count;
+  arguments.divisor = divisor;
   arguments.terms = static_cast<std::uint32_t>(terms.size());
   const std::string name =
       fmt::format("weft_combine_{}_{}", weft::name(type), weft::name(reduction));

@@ -30,8 +30,8 @@ class GpuKernels {
   // Queues destination[i] := the reduction over the terms, as combine() does it. Data and destination
   // are memory that this GPU reads and writes: its own, or pinned. One launch.
   [[nodiscard]] Status combine(GpuQueue& queue, DataType type, Reduction reduction,
-                               std::span<const Term> terms, void* destination,
-                               std::size_t count) const;
+                               std::span<const Term> terms, void* destination, std::size_t count,
+                               double divisor = 1.0) const;
   struct Copy {
     const void* from = nullptr;
     void* to = nullptr;

@@ -45,6 +45,10 @@ CombineFunction integer_function(DataType type, Reduction reduction) {
       return function_of<std::int8_t, std::uint8_t, Converted<ByteInWord>>(reduction);
     case DataType::u8:
       return function_of<std::uint8_t, std::uint8_t, Converted<ByteInWord>>(reduction);
+    case DataType::i16:
+      return function_of<std::int16_t, std::uint16_t>(reduction);
+    case DataType::u16:
+      return function_of<std::uint16_t, std::uint16_t>(reduction);
     case DataType::i32:
       return function_of<std::int32_t, std::uint32_t>(reduction);
     case DataType::u32:

@@ -15,6 +15,8 @@
 //   per term. f16 and bf16 accumulate in f32 in the same way and round once, to nearest, ties to
 //   even. The weight is rounded to the type that accumulates. With all weights 1 the weighted sum
 //   is the sum.
+// - A weighted sum is divided by the divisor; f16 and bf16 are multiplied by its reciprocal, rounded to
+//   f32. Of terms that are equal, and whose sum is exact, a mean (take_divisor()) is that number.
 // - Integers wrap: sum and product are modulo 2^bits.
 // - min and max of floating types give NaN if any term is NaN. +0 and -0 are equal. Of equal terms
 //   the bits of the later one are taken.
@@ -32,7 +34,7 @@
 
 namespace weft {
 
-// How the k values of an element become one. An average is a weighted_sum with weights 1/n. The
+// How the k values of an element become one. An average is a weighted_sum. The
 // values of this enum travel on the wire and are frozen.
 enum class Reduction : std::uint8_t {
   weighted_sum = 0,
@@ -49,7 +51,7 @@ inline constexpr std::size_t kReductions = 8;
 [[nodiscard]] std::string_view name(Reduction reduction);
 
 // invalid_argument, naming both, for the pairs that have no meaning: weighted sums of integers, and
-// bit operations on floating types. Every other pair is ok.
+// bit operations on floating types, and anything of `bytes`. Every other pair is ok.
 [[nodiscard]] Status check_reduction(DataType type, Reduction reduction);
 
 // One input of a combine: `count` elements at data. The weight is used by weighted_sum alone.
@@ -67,9 +69,9 @@ enum class StoreKind : std::uint8_t { cached, streaming };
 
 // destination[i] = reduction over the terms of term[i], for i < count. At least one term. The
 // destination may be identical to the data of one or more terms; else they must not overlap. No
-// alignment is needed, not even that of the element.
+// alignment is needed, not even that of the element. The divisor is used by weighted_sum alone.
 using CombineFunction = void (*)(std::span<const Term> terms, void* destination, std::size_t count,
-                                 StoreKind store);
+                                 StoreKind store, double divisor);
 
 // The function for a pair that passes check_reduction(), chosen for this CPU. Look it up once, at
 // setup: the result stays valid for ever, and a message of a few bytes then costs only a call
@@ -78,6 +80,18 @@ using CombineFunction = void (*)(std::span<const Term> terms, void* destination,
 
 // select_combine() and the call in one. Use it where a few nanoseconds do not matter.
 void combine(DataType type, Reduction reduction, std::span<const Term> terms, void* destination,
-             std::size_t count, StoreKind store = StoreKind::cached);
+             std::size_t count, StoreKind store = StoreKind::cached, double divisor = 1.0);
+
+// A mean of k numbers as what rounds least: each is multiplied by a power of two, which is exact and
+// keeps the sum as small as the numbers are, and the sum is divided. If k is a power of two, the
+// weight is 1/k and the divisor 1.
+struct Mean {
+  double weight = 1.0;   // the largest power of two that is not above 1/k
+  double divisor = 1.0;  // k * weight
+};
+[[nodiscard]] Mean mean_of(std::size_t k);
+// If the weights of all k terms are 1/k, gives them the weight of mean_of(k), and returns its divisor.
+// Else returns 1.
+[[nodiscard]] double take_divisor(std::span<Term> terms);
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // The arithmetic of each reduction on one vector. first() takes the first term, next() combines
-// another term with the result so far. Lanes do not mix, so the bits of an element do not depend on
+// another term with the result so far, last() makes the result of what all terms gave. Lanes do not
+// mix, so the bits of an element do not depend on
 // its place in a vector. The file is compiled once per instruction set (Highway's foreach_target),
 // which explains the unusual include guard.
 #include <cmath>
@@ -36,7 +37,15 @@ HWY_INLINE V fused_multiply_add(D d, V a, V b, V c) {
   }
 }
 
-struct WeightedSum {
+// What is divided by nothing.
+struct Undivided {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V last(D, V total, double) {
+    return total;
+  }
+};
+
+struct WeightedSum : Undivided {
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V first(D d, double weight, V x) {
     return hn::Mul(hn::Set(d, static_cast<hn::TFromD<D>>(weight)), x);
@@ -47,8 +56,23 @@ struct WeightedSum {
   }
 };
 
+struct DividedSum : WeightedSum {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V last(D d, V total, double divisor) {
+    return hn::Div(total, hn::Set(d, static_cast<hn::TFromD<D>>(divisor)));
+  }
+};
+
+// The same by a factor. What is narrower in memory loses the factor's rounding when it is narrowed.
+struct ScaledSum : WeightedSum {
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V last(D d, V total, double factor) {
+    return hn::Mul(total, hn::Set(d, static_cast<hn::TFromD<D>>(factor)));
+  }
+};
+
 // All other operations have no weights and start with the first term unchanged.
-struct Unweighted {
+struct Unweighted : Undivided {
   template <class D, class V = hn::Vec<D>>
   static HWY_INLINE V first(D, double, V x) {
     return x;

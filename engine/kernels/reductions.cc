@@ -26,6 +26,11 @@ std::string_view name(Reduction reduction) {
 }
 
 Status check_reduction(DataType type, Reduction reduction) {
+  if (type == DataType::bytes) {
+    return Status(Code::invalid_argument,
+                  std::string(name(reduction)) +
+                      " of bytes has no meaning: they are moved, and not computed with");
+  }
   const bool floating = is_floating(type);
   const bool weighted = reduction == Reduction::weighted_sum;
   if (floating ? !is_bitwise(reduction) : !weighted) return {};

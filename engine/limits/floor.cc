@@ -17,6 +17,11 @@ Reduction reduction_for(const Recipe& recipe, DataType type) {
   return !copies && is_floating(type) ? Reduction::weighted_sum : Reduction::sum;
 }
 
+// Bytes are only copied: a sum of one term is a copy.
+CombineFunction function_for(const Recipe& recipe, DataType type) {
+  return select_combine(type == DataType::bytes ? DataType::u8 : type, reduction_for(recipe, type));
+}
+
 }  // namespace
 
 Floor::Floor(const Spec& spec, Recipe recipe, Places places, Meeting& meeting)
@@ -24,7 +29,7 @@ Floor::Floor(const Spec& spec, Recipe recipe, Places places, Meeting& meeting)
       recipe_(std::move(recipe)),
       places_(std::move(places)),
       meeting_(&meeting),
-      combine_(select_combine(spec.type, reduction_for(recipe_, spec.type))),
+      combine_(function_for(recipe_, spec.type)),
       element_bytes_(size_of(spec.type)) {
   terms_.resize(recipe_.sources.size());
   const auto mapped = [](const Sight& sight) { return sight.mapped != nullptr; };
@@ -79,7 +84,7 @@ Status Floor::exchange_small() {
   }
   if (spec_.count == 0) return {};
   if (!recipe_.concatenates) {
-    combine_(terms_, output(), spec_.count, StoreKind::cached);
+    combine_(terms_, output(), spec_.count, StoreKind::cached, 1.0);
     return {};
   }
   for (std::size_t i = 0; i < terms_.size(); ++i) {
@@ -110,7 +115,7 @@ Status Floor::combine_range(std::size_t first, std::size_t count, bool streaming
       terms_[i] = {data, source.weight};
     }
     combine_(terms_, output() + first * element_bytes_, now,
-             streaming ? StoreKind::streaming : StoreKind::cached);
+             streaming ? StoreKind::streaming : StoreKind::cached, 1.0);
   }
   return {};
 }
@@ -121,7 +126,7 @@ Status Floor::copy(const Sight& from, std::size_t first, std::size_t count, std:
     return read_from(from, first * element_bytes_, to, count * element_bytes_);
   }
   const Term term{from.mapped + first * element_bytes_, 1};
-  combine_({&term, 1}, to, count, streaming ? StoreKind::streaming : StoreKind::cached);
+  combine_({&term, 1}, to, count, streaming ? StoreKind::streaming : StoreKind::cached, 1.0);
   return {};
 }
 

@@ -495,6 +495,7 @@ Status NeighborWorks::combine(Open& open) {
   }
   add_self(std::numeric_limits<Rank>::max());
   if (request.output.count == 0) return {};
+  const double divisor = take_divisor(terms_);
   Status status;
   const Combiner::Job job{.type = request.input.type,
                           .reduction = Reduction::weighted_sum,
@@ -502,10 +503,11 @@ Status NeighborWorks::combine(Open& open) {
                           .terms = terms_,
                           .destination = static_cast<std::byte*>(request.output.data),
                           .count = request.output.count,
+                          .divisor = divisor,
                           .is_last = true};
   if (combine_away(open, job, status)) return status;
   weft::combine(request.input.type, Reduction::weighted_sum, terms_, request.output.data,
-                request.output.count);
+                request.output.count, StoreKind::cached, divisor);
   return {};
 }
 

@@ -5,7 +5,8 @@
 
 namespace weft::window {
 
-void add_up(const TensorShape& shape, std::span<const Term> terms, void* destination) {
+void add_up(const TensorShape& shape, std::span<const Term> terms, void* destination,
+            double divisor) {
   if (shape.count == 0) return;
   if (terms.empty()) {
     std::memset(destination, 0, shape.bytes());
@@ -13,7 +14,8 @@ void add_up(const TensorShape& shape, std::span<const Term> terms, void* destina
     if (terms.front().data != destination)
       std::memcpy(destination, terms.front().data, shape.bytes());
   } else {
-    combine(shape.type, Reduction::weighted_sum, terms, destination, shape.count);
+    combine(shape.type, Reduction::weighted_sum, terms, destination, shape.count, StoreKind::cached,
+            divisor);
   }
 }
 

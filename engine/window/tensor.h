@@ -32,7 +32,8 @@ class Tensor {
   Memory memory_;
 };
 
-// destination := the weighted sum of the terms; zeros if there are none.
-void add_up(const TensorShape& shape, std::span<const Term> terms, void* destination);
+// destination := the weighted sum of the terms, divided; zeros if there are none.
+void add_up(const TensorShape& shape, std::span<const Term> terms, void* destination,
+            double divisor = 1.0);
 
 }  // namespace weft::window

@@ -159,10 +159,11 @@ Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const doub
     p += weights[in] * reader.p();
   }
   if (!is_own_in) add_own();
+  const double divisor = take_divisor(terms);
   if (how.clone.data != nullptr) {
-    add_up(shape_, terms, how.clone.data);
+    add_up(shape_, terms, how.clone.data, divisor);
   } else {
-    WEFT_RETURN_IF_ERROR(write(terms, host_tensor()));
+    WEFT_RETURN_IF_ERROR(write(terms, host_tensor(), divisor));
     if (has_p_) head().p = p;
   }
   const bool names = how.sources.has_value();
@@ -176,15 +177,15 @@ Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const doub
 }
 
 // mutex_ is held. The version is odd while the tensor is half written.
-Status WindowObject::write(std::span<const Term> terms, void* destination) {
+Status WindowObject::write(std::span<const Term> terms, void* destination, double divisor) {
   const bool is_own = overlap(destination, shape_.bytes(), host_tensor(), shape_.bytes());
   if (!is_own) {
-    add_up(shape_, terms, destination);
+    add_up(shape_, terms, destination, divisor);
     return {};
   }
 #ifdef __SANITIZE_THREAD__
   WEFT_RETURN_IF_ERROR(sum_.make(shape_));
-  add_up(shape_, terms, sum_.data());
+  add_up(shape_, terms, sum_.data(), divisor);
 #endif
   std::uint64_t& version = head().version;
   window::store_word(&version, version + 1);
@@ -192,7 +193,7 @@ Status WindowObject::write(std::span<const Term> terms, void* destination) {
   publish_bytes(static_cast<std::byte*>(destination), sum_.data(), shape_.bytes());
 #else
   std::atomic_thread_fence(std::memory_order_release);
-  add_up(shape_, terms, destination);
+  add_up(shape_, terms, destination, divisor);
 #endif
   window::store_word(&version, version + 1);
   return {};

@@ -178,7 +178,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   Status take(Lane& lane, window::Locks& locks);
   Status give_back(Lane& lane, window::Locks& locks);
   // tensor-shaped memory := the sum of the terms. Readers of our tensor are kept from half of it.
-  Status write(std::span<const Term> terms, void* destination);
+  Status write(std::span<const Term> terms, void* destination, double divisor = 1.0);
   void publish_fetched();  // mutex_ is held
   Status combine_slots(const WindowUpdate& how, std::span<const double> weights,
                        double self_weight);

@@ -32,10 +32,13 @@ enum class DataType : std::uint8_t {
   u32 = 7,
   i64 = 8,
   u64 = 9,
+  i16 = 10,
+  u16 = 11,
+  bytes = 12,  // of elements of any other type, which are moved and not computed with
 };
-inline constexpr std::size_t kDataTypes = 10;
+inline constexpr std::size_t kDataTypes = 13;
 
-// Bytes of one element.
+// Bytes of one element; 1 for `bytes`.
 [[nodiscard]] std::size_t size_of(DataType type);
 // "f16", "bf16", "f32", …: the name used in messages, plans and bindings.
 [[nodiscard]] std::string_view name(DataType type);
@@ -91,8 +94,8 @@ struct BFloat16 {
   std::uint16_t bits = 0;
 };
 
-// The DataType of a C++ type, where it has one. Integers go by size and sign, so `long long` and
-// `long` are both i64.
+// The DataType of a C++ type. Integers go by size and sign, so `long long` and `long` are both i64.
+// Any other type that can be copied as bytes (bool, std::complex, a struct) is moved as `bytes`.
 template <typename T>
 [[nodiscard]] consteval std::optional<DataType> known_data_type() {
   constexpr bool kIsInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>;
@@ -102,24 +105,31 @@ template <typename T>
   if (std::is_same_v<T, BFloat16>) return DataType::bf16;
   if (std::is_same_v<T, std::byte>) return DataType::u8;
   if (kIsInteger && sizeof(T) == 1) return std::is_signed_v<T> ? DataType::i8 : DataType::u8;
+  if (kIsInteger && sizeof(T) == 2) return std::is_signed_v<T> ? DataType::i16 : DataType::u16;
   if (kIsInteger && sizeof(T) == 4) return std::is_signed_v<T> ? DataType::i32 : DataType::u32;
   if (kIsInteger && sizeof(T) == 8) return std::is_signed_v<T> ? DataType::i64 : DataType::u64;
+  if (std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>) return DataType::bytes;
   return std::nullopt;
 }
-// A type that has a DataType. in() and out() of any other type (bool, short, a struct) do not compile.
+// A type that has a DataType. in() and out() of any other type (a pointer, a std::string) do not
+// compile.
 template <typename T>
 concept Element = known_data_type<T>()
 .has_value();
 template <Element T>
 inline constexpr DataType data_type_of = *known_data_type<T>();
+// Elements of that DataType in one T: sizeof(T) where T is moved as `bytes`, else 1. The counts of a
+// call are in elements, too.
+template <Element T>
+inline constexpr std::size_t elements_of = data_type_of<T> == DataType::bytes ? sizeof(T) : 1;
 
 template <Element T>
 [[nodiscard]] Input in(const T* data, std::size_t count) {
-  return {data, count, data_type_of<T>};
+  return {data, count * elements_of<T>, data_type_of<T>};
 }
 template <Element T>
 [[nodiscard]] Output out(T* data, std::size_t count) {
-  return {data, count, data_type_of<T>};
+  return {data, count * elements_of<T>, data_type_of<T>};
 }
 // The same for memory whose type the compiler does not know.
 [[nodiscard]] inline Input in(const void* data, std::size_t count, DataType type) {

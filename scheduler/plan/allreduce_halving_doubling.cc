@@ -73,7 +73,11 @@ std::vector<Round> halve(PlanBuilder& plan, const View& view, const Core& core) 
     // The lower rank's term comes first.
     const std::vector<Operand> terms =
         keeps_lower ? std::vector{own, theirs} : std::vector{theirs, own};
-    plan.combine(Combining::reduce, round.kept, terms);
+    if (2 * distance == core.size) {
+      plan.combine_whole(Combining::reduce, round.kept, terms);
+    } else {
+      plan.combine(Combining::reduce, round.kept, terms);
+    }
     window = round.kept;
     rounds.push_back(round);
   }

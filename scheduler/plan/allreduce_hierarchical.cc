@@ -51,8 +51,9 @@ Planned plan_two(Rank rank, Shape shape, const MachineShares& shares, const Layo
   const std::vector<int> other{1 - shares.machine_of(rank)};
   const SharesExchange swap{&shares,           Buffer::scratch,  other, other, Combining::reduce,
                             Weight::Kind::one, Weight::Kind::one};
-  TensorPart inside =
-      inside_machine(shares, rank, shares.blocks(), shape, {Combining::reduce, Buffer::scratch});
+  TensorPart inside = inside_machine(
+      shares, rank, shares.blocks(), shape,
+      {.combining = Combining::reduce, .buffer = Buffer::scratch, .are_whole = false});
   View view{rank, shares.ranks(), {}, {}};
   inside.add_peers(view);
   add_share_peers(view, swap);
@@ -74,7 +75,7 @@ Planned plan_several(Rank rank, Shape shape, const MachineShares& shares, const 
   const int machines = shares.machines();
   const std::vector<int> levels = few_factors(machines, kLevelMachines);
   const std::uint32_t blocks = shares.blocks() * static_cast<std::uint32_t>(machines);
-  TensorPart inside = inside_machine(shares, rank, blocks, shape, {});
+  TensorPart inside = inside_machine(shares, rank, blocks, shape, {.are_whole = false});
   std::vector<TensorPart> between = between_machines(shares, rank, levels, shape);
   View view{rank, shares.ranks(), {}, {}};
   inside.add_peers(view);

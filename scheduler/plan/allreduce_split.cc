@@ -20,8 +20,8 @@ Planned plan_allreduce_split(Rank rank, int size, Shape shape, std::string reaso
 
   // Our own block was sent to nobody, so in place it may be overwritten at once.
   const Operand own = local(block_of(Buffer::input, rank), {Weight::Kind::scale, 0});
-  plan.combine(Combining::reduce, block_of(Buffer::output, rank),
-               in_rank_order(view, own, Weight::Kind::scale));
+  plan.combine_whole(Combining::reduce, block_of(Buffer::output, rank),
+                     in_rank_order(view, own, Weight::Kind::scale));
   plan.send(block_of(Buffer::output, rank), every_edge(view.out));
 
   // In place, block b of the output is what we sent to b. Its result was made from it, so this

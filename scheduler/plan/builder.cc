@@ -91,6 +91,12 @@ void PlanBuilder::combine(Combining combining, Slice slice, const std::vector<Op
   plan_.steps.push_back(step);
 }
 
+void PlanBuilder::combine_whole(Combining combining, Slice slice,
+                                const std::vector<Operand>& operands) {
+  combine(combining, slice, operands);
+  plan_.steps.back().is_whole = true;
+}
+
 void PlanBuilder::keep_to_rail(std::uint32_t edge, int rail) {
   plan_.rails.resize(plan_.out_degree, kAnyRail);
   plan_.rails[edge] = rail;

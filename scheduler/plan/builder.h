@@ -29,6 +29,8 @@ class PlanBuilder {
                      Combining taken = Combining::copy);
   void combine(Combining combining, Slice slice, const std::vector<Operand>& operands,
                const std::vector<std::uint32_t>& hazards = {});
+  // The same where the result is whole (Step::is_whole).
+  void combine_whole(Combining combining, Slice slice, const std::vector<Operand>& operands);
   // Asks for a rail for the messages of this edge.
   void keep_to_rail(std::uint32_t edge, int rail);
   [[nodiscard]] Plan finish(std::string reason) &&;

@@ -19,7 +19,12 @@ void exchange(PlanBuilder& plan, const View& view, Shape shape, Combining combin
   if (has_readers) plan.send(through_scratch ? scratch : input, every_edge(view.out), combining);
   // In place, the own term is read where it is written: exactly the same elements, which a combine
   // allows.
-  plan.combine(combining, output, in_rank_order(view, local(input, own), messages));
+  const std::vector<Operand> terms = in_rank_order(view, local(input, own), messages);
+  if (combining == Combining::reduce) {
+    plan.combine_whole(combining, output, terms);
+  } else {
+    plan.combine(combining, output, terms);
+  }
 }
 
 }  // namespace weft

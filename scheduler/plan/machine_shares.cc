@@ -174,8 +174,13 @@ void exchange_shares(PlanBuilder& plan, const View& view, const SharesExchange& 
               edges_to(view, exchange, segment), exchange.combining);
   }
   for (const Slice& segment : segments) {
-    plan.combine(exchange.combining, blocks_of(Buffer::output, segment.first, segment.last),
-                 in_machine_order(view, exchange, segment));
+    const Slice sums = blocks_of(Buffer::output, segment.first, segment.last);
+    const std::vector<Operand> terms = in_machine_order(view, exchange, segment);
+    if (exchange.combining == Combining::reduce) {
+      plan.combine_whole(exchange.combining, sums, terms);
+    } else {
+      plan.combine(exchange.combining, sums, terms);
+    }
   }
 }
 

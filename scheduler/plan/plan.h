@@ -86,7 +86,7 @@ struct Weight {
     one,    // 1
     self,   // w_ii
     edge,   // w_ij of in-edge `index`: receive side times send side
-    scale,  // one factor for the whole operation: 1/n of an average, else 1
+    scale,  // one factor for the whole operation: of an average a power of two, else 1
   };
   Kind kind = Kind::one;
   std::uint32_t index = 0;
@@ -125,6 +125,9 @@ struct Step {
   std::uint32_t count = 0;
   std::uint32_t hazard_first = 0;
   std::uint32_t hazard_count = 0;
+  // A combine whose result has the contributions of all ranks, or of all of a machine where a mean of
+  // the machine is meant. An average is divided here.
+  bool is_whole = false;
 };
 
 struct Plan {
@@ -185,8 +188,8 @@ struct Shape {
 // the machines' means over the machine's in-neighbors, with the same bits on all ranks of a
 // machine. In `machines`, `rank` is our machine, and `in` and `out` are its neighbors among
 // machines. Weight::Kind::self is the machine's own weight. An edge to a rank of another machine
-// has the weight of that machine; an edge inside the machine has none. Weight::Kind::scale is 1 /
-// the number of ranks on our machine. Machines may have different numbers of ranks, as far as the
+// has the weight of that machine; an edge inside the machine has none. Weight::Kind::scale is that
+// of a mean of the ranks on our machine. Machines may have different numbers of ranks, as far as the
 // check allows.
 [[nodiscard]] Status check_hierarchical_neighbor_allreduce(const Layout& layout);
 // Whether the input is a rank's, or already the machine's mean, the same on all of its ranks. Then the

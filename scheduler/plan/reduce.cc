@@ -40,8 +40,8 @@ void plan_direct(PlanBuilder& plan, const View& view, Rank root) {
     return;
   }
   plan.partition(Buffer::output, Partition::Kind::even, 1);
-  plan.combine(Combining::reduce, block_of(Buffer::output, 0U),
-               in_rank_order(view, local(input, kScale), Weight::Kind::scale));
+  plan.combine_whole(Combining::reduce, block_of(Buffer::output, 0U),
+                     in_rank_order(view, local(input, kScale), Weight::Kind::scale));
 }
 
 void plan_split(PlanBuilder& plan, const View& view, Rank root, Shape shape) {
@@ -56,7 +56,7 @@ void plan_split(PlanBuilder& plan, const View& view, Rank root, Shape shape) {
     raw_sends.push_back(
         plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)}, Combining::reduce));
   }
-  plan.combine(
+  plan.combine_whole(
       Combining::reduce, block_of(result, view.rank),
       in_rank_order(view, local(block_of(Buffer::input, view.rank), kScale), Weight::Kind::scale));
   if (!is_root) {
@@ -89,7 +89,11 @@ void plan_tree(PlanBuilder& plan, const View& view, const Tree& tree, std::uint3
         const bool is_leaf = binomial_tree(*child, view.size, root).children.empty();
         operands.push_back(message(edge_to(view.in, *child), is_leaf ? kScale : Weight{}));
       }
-      plan.combine(Combining::reduce, block_of(result, piece), operands);
+      if (is_root) {
+        plan.combine_whole(Combining::reduce, block_of(result, piece), operands);
+      } else {
+        plan.combine(Combining::reduce, block_of(result, piece), operands);
+      }
     }
     if (!is_root) plan.send(block_of(result, piece), {0}, Combining::reduce);
   }

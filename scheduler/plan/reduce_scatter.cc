@@ -19,7 +19,7 @@ void plan_direct(PlanBuilder& plan, const View& view) {
   for (const Rank owner : others_clockwise(view.rank, view.size)) {
     plan.send(block_of(Buffer::input, owner), {edge_to(view.out, owner)}, Combining::reduce);
   }
-  plan.combine(
+  plan.combine_whole(
       Combining::reduce, block_of(Buffer::output, 0U),
       in_rank_order(view, local(block_of(Buffer::input, view.rank), kScale), Weight::Kind::scale));
 }
@@ -32,11 +32,15 @@ void plan_ring(PlanBuilder& plan, const View& view) {
   for (int phase = 0; phase < view.size - 1; ++phase) {
     const Rank block = behind(view.rank, 2 + phase, view.size);
     const bool is_own = phase == view.size - 2;
-    const Slice sum = is_own ? block_of(Buffer::output, 0U) : block_of(Buffer::scratch, block);
-    plan.combine(Combining::reduce, sum,
-                 {message(0, phase == 0 ? kScale : Weight{}),
-                  local(block_of(Buffer::input, block), kScale)});
-    if (!is_own) plan.send(sum, {0}, Combining::reduce);
+    const std::vector<Operand> terms{message(0, phase == 0 ? kScale : Weight{}),
+                                     local(block_of(Buffer::input, block), kScale)};
+    if (is_own) {
+      plan.combine_whole(Combining::reduce, block_of(Buffer::output, 0U), terms);
+    } else {
+      const Slice sum = block_of(Buffer::scratch, block);
+      plan.combine(Combining::reduce, sum, terms);
+      plan.send(sum, {0}, Combining::reduce);
+    }
   }
 }
 

@@ -118,6 +118,15 @@ void TensorPart::send_directly(PlanBuilder& plan, const View& view, Window& wind
   }
 }
 
+void TensorPart::combine_last(PlanBuilder& plan, const Window& window, Slice sum,
+                              const std::vector<Operand>& terms) const {
+  if (sums_.are_whole && &window == &windows_.back()) {
+    plan.combine_whole(sums_.combining, sum, terms);
+  } else {
+    plan.combine(sums_.combining, sum, terms);
+  }
+}
+
 // Our own share was sent to nobody, so in place it may be overwritten at once.
 void TensorPart::combine_directly(PlanBuilder& plan, const View& view, const Window& window) const {
   const Weight weight = weight_of(window);
@@ -127,7 +136,7 @@ void TensorPart::combine_directly(PlanBuilder& plan, const View& view, const Win
     terms.push_back(member == view.rank ? local(window.share(0, window.slice.buffer), weight)
                                         : message(edge_to(view.in, member), weight));
   }
-  plan.combine(sums_.combining, window.share(0, sums_.buffer), terms);
+  combine_last(plan, window, window.share(0, sums_.buffer), terms);
 }
 
 // What comes back was made from what we sent, so the hazards never wait.
@@ -162,9 +171,15 @@ void TensorPart::combine_around(PlanBuilder& plan, const View& view, const Windo
     return;
   }
   const Weight weight = weight_of(window);
-  plan.combine(sums_.combining, window.share(-2 - move.phase, sums_.buffer),
-               {message(edge, is_first ? weight : Weight{}),
-                local(window.share(-2 - move.phase, window.slice.buffer), weight)});
+  const Slice sum = window.share(-2 - move.phase, sums_.buffer);
+  const std::vector<Operand> terms{
+      message(edge, is_first ? weight : Weight{}),
+      local(window.share(-2 - move.phase, window.slice.buffer), weight)};
+  if (move.phase == window.length() - 2) {
+    combine_last(plan, window, sum, terms);
+  } else {
+    plan.combine(sums_.combining, sum, terms);
+  }
 }
 
 TensorPart::Stage stage_along(Rank rank, int stride, int length, TensorPart::Passing passing) {

@@ -40,6 +40,7 @@ class TensorPart {
   struct Sums {
     Combining combining = Combining::reduce;
     Buffer buffer = Buffer::output;  // scratch is possible for a part with one stage
+    bool are_whole = true;           // after the last stage (Step::is_whole)
   };
 
   // `window` says where the part's blocks are at first. In the input they are raw: the first
@@ -82,6 +83,9 @@ class TensorPart {
   [[nodiscard]] std::vector<std::uint32_t> hazards(const Window& window, bool sent_a_sum,
                                                    std::uint32_t sent) const;
   void send_directly(PlanBuilder& plan, const View& view, Window& window, bool gives) const;
+  // A sum of the window's last move.
+  void combine_last(PlanBuilder& plan, const Window& window, Slice sum,
+                    const std::vector<Operand>& terms) const;
   void combine_directly(PlanBuilder& plan, const View& view, const Window& window) const;
   void copy_directly(PlanBuilder& plan, const View& view, const Window& window) const;
   void send_around(PlanBuilder& plan, const View& view, Window& window, const Move& move) const;

@@ -75,6 +75,7 @@ std::string text_of_combine(const Plan& plan, const View& view, const Step& step
     line += i == 0 ? " " : " + ";
     line += text_of(plan.operands[step.first + i], view);
   }
+  if (step.is_whole) line += ", whole";
   for (std::uint32_t i = 0; i < step.hazard_count; ++i) {
     line += i == 0 ? " after the readers of " : ", ";
     line += fmt::format("{}", plan.hazards[step.hazard_first + i]);

@@ -90,17 +90,22 @@ std::vector<Source> sources_of_machines(const Symbols& symbols, const View& view
       seen[machine] = true;
       continue;
     }
-    const Field mean = symbols.scale(rank, view.size);
+    const Field mean =
+        multiply(symbols.scale(rank, view.size), symbols.completion(rank, view.size));
     sources.push_back({rank, multiply(symbols.edge(view.rank, rank), mean)});
   }
   return sources;
 }
 
+// What each rank's input counts in an average.
+Field share_of_mean(const Symbols& symbols, const View& view) {
+  return multiply(symbols.scale(view.rank, view.size), symbols.completion(view.rank, view.size));
+}
+
 std::vector<Source> sources_of_all(const Symbols& symbols, const View& view) {
   std::vector<Source> sources;
-  for (Rank rank = 0; rank < view.size; ++rank) {
-    sources.push_back({rank, symbols.weight(view, {Weight::Kind::scale, 0})});
-  }
+  for (Rank rank = 0; rank < view.size; ++rank)
+    sources.push_back({rank, share_of_mean(symbols, view)});
   return sources;
 }
 
@@ -109,7 +114,7 @@ std::vector<Source> sources_of_group(const Symbols& symbols, const View& view,
                                      std::span<const Rank> members) {
   std::vector<Source> sources;
   for (const Rank rank : members) {
-    const Field factor = members.size() == 1 ? 1 : symbols.weight(view, {Weight::Kind::scale, 0});
+    const Field factor = members.size() == 1 ? 1 : share_of_mean(symbols, view);
     sources.push_back({rank, factor});
   }
   return sources;

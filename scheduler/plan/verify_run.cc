@@ -214,6 +214,9 @@ Status Run::combine(std::size_t rank, const Step& step) {
     const Field factor = symbols_.weight(view, operand.weight);
     for (std::size_t i = 0; i < terms.size(); ++i) terms[i].take(values[i], operand.weight, factor);
   }
+  if (step.is_whole) {
+    for (Term& term : terms) term.complete(symbols_.completion(view.rank, view.size));
+  }
   for (std::size_t i = 0; i < terms.size(); ++i) {
     ranks_[rank].memory[destination.first + i] = terms[i].value();
   }

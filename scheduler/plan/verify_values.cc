@@ -8,7 +8,7 @@ constexpr Field kPrime = (std::uint64_t{1} << 61) - 1;
 __extension__ using Wide = unsigned __int128;
 
 // Each kind of symbol draws from its own stream.
-enum Stream : std::uint64_t { kInputs = 1, kEdges, kScale, kInsideMachines };
+enum Stream : std::uint64_t { kInputs = 1, kEdges, kScale, kInsideMachines, kCompletion };
 
 // The finalizer of splitmix64 (Steele, Lea and Flood, 2014): every input bit changes half the
 // output bits.
@@ -89,10 +89,18 @@ Field Symbols::edge(Rank to, Rank from) const {
   return draw(kEdges, owner_of_weights(to), owner_of_weights(from));
 }
 
-Field Symbols::scale(Rank rank, int size) const {
-  if (machine_.empty()) return size == 1 ? 1 : draw(kScale, 0, 0);
+Field Symbols::of_average(std::uint64_t kind, Rank rank, int size) const {
+  if (machine_.empty()) return size == 1 ? 1 : draw(kind, 0, 0);
   const std::uint64_t machine = owner_of_weights(rank);
-  return ranks_on_[machine] == 1 ? 1 : draw(kScale, 1, machine);
+  return ranks_on_[machine] == 1 ? 1 : draw(kind, 1, machine);
+}
+
+Field Symbols::scale(Rank rank, int size) const {
+  return of_average(kScale, rank, size);
+}
+
+Field Symbols::completion(Rank rank, int size) const {
+  return of_average(kCompletion, rank, size);
 }
 
 Value Symbols::input_value(Rank rank, std::size_t element) const {
@@ -113,6 +121,13 @@ void Term::take(const Value& value, const Weight& weight, Field factor) {
                        ? multiply(value_.product, value.product)
                        : add(value_.product, multiply(factor, value.product));
   value_.bits = mix(mix(value_.bits, static_cast<std::uint64_t>(weight.kind) + 1), value.bits);
+}
+
+// The division is by the same number wherever it is done, but it rounds.
+void Term::complete(Field factor) {
+  value_.average = multiply(factor, value_.average);
+  if (combining_ == Combining::weighted) value_.product = multiply(factor, value_.product);
+  value_.bits = mix(value_.bits, kCompletion);
 }
 
 }  // namespace weft::verifier

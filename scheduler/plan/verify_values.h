@@ -42,13 +42,15 @@ class Symbols {
   [[nodiscard]] Field weight(const View& view, const Weight& weight) const;
   // The weight that `to` applies to data from `from`, which may be `to` itself.
   [[nodiscard]] Field edge(Rank to, Rank from) const;
-  // The scale for an average over `size` ranks, or over the ranks of the machine of `rank`. It is 1
-  // for one rank.
+  // The scale for an average over `size` ranks, or over the ranks of the machine of `rank`, and by
+  // what a whole result is multiplied. Both are 1 for one rank.
   [[nodiscard]] Field scale(Rank rank, int size) const;
+  [[nodiscard]] Field completion(Rank rank, int size) const;
   [[nodiscard]] Value input_value(Rank rank, std::size_t element) const;
 
  private:
   [[nodiscard]] Field draw(std::uint64_t kind, std::uint64_t a, std::uint64_t b) const;
+  [[nodiscard]] Field of_average(std::uint64_t kind, Rank rank, int size) const;
   // The number whose weights a rank uses: its machine's or its own.
   [[nodiscard]] std::uint64_t owner_of_weights(Rank rank) const;
 
@@ -63,6 +65,8 @@ class Term {
  public:
   explicit Term(Combining combining) : combining_(combining) {}
   void take(const Value& value, const Weight& weight, Field factor);
+  // The result is whole.
+  void complete(Field factor);
   [[nodiscard]] const Value& value() const { return value_; }
 
  private:

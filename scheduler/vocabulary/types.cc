@@ -24,13 +24,16 @@ constexpr std::array<TypeFacts, kDataTypes> kTypes{{
     {"u32", 4, false},
     {"i64", 8, false},
     {"u64", 8, false},
+    {"i16", 2, false},
+    {"u16", 2, false},
+    {"bytes", 1, false},
 }};
 
-static_assert(kTypes[static_cast<std::size_t>(DataType::u64)].name == "u64");
+static_assert(kTypes[static_cast<std::size_t>(DataType::bytes)].name == "bytes");
 
 const TypeFacts& facts(DataType type) {
   const auto index = static_cast<std::size_t>(type);
-  invariant(index < kDataTypes, "a data type is one of the ten");
+  invariant(index < kDataTypes, "a data type is one of the thirteen");
   return kTypes[index];
 }
 

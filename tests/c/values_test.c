@@ -10,7 +10,9 @@ static void test_names(void) {
   CHECK(strcmp(weft_code_name(WEFT_PEER_DIED), "peer_died") == 0);
   CHECK(strcmp(weft_code_name(-1), "unknown") == 0 && strcmp(weft_code_name(11), "unknown") == 0);
   CHECK(strcmp(weft_data_type_name(WEFT_BF16), "bf16") == 0);
-  CHECK(strcmp(weft_data_type_name(10), "unknown") == 0);
+  CHECK(strcmp(weft_data_type_name(WEFT_BYTES), "bytes") == 0 &&
+        weft_data_type_size(WEFT_I16) == 2);
+  CHECK(strcmp(weft_data_type_name(13), "unknown") == 0);
   CHECK(weft_data_type_size(WEFT_F64) == 8 && weft_data_type_size(-1) == 0);
   weft_data_type type = -1;
   OK(weft_data_type_from_name("u32", &type));

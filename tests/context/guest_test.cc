@@ -24,12 +24,16 @@ static_assert(data_type_of<signed char> == DataType::i8);
 static_assert(data_type_of<unsigned char> == DataType::u8);
 static_assert(data_type_of<std::byte> == DataType::u8);
 static_assert(data_type_of<Half> == DataType::f16 && data_type_of<BFloat16> == DataType::bf16);
-static_assert(!Element<bool> && !Element<short> && !Element<Sample> && !Element<void*>);
+static_assert(data_type_of<short> == DataType::i16);
+static_assert(data_type_of<unsigned short> == DataType::u16);
+static_assert(data_type_of<bool> == DataType::bytes && data_type_of<Sample> == DataType::bytes);
+static_assert(!Element<void*> && !Element<std::string>);
 template <typename T>
 concept CanBeInput = requires(const T* data) {
   in(data, 1);
 };
-static_assert(CanBeInput<double> && !CanBeInput<bool> && !CanBeInput<short>);
+static_assert(CanBeInput<double> && CanBeInput<bool> && !CanBeInput<void*>);
+static_assert(!CanBeInput<std::string>);
 
 TEST(Types, MoveWholeElements) {
   run_job(2, [](Context& context) {
@@ -37,6 +41,52 @@ TEST(Types, MoveWholeElements) {
     std::array<long long, 3> y{};
     ASSERT_TRUE(context.allreduce(in(x.data(), 3), out(y.data(), 3), ReduceOp::sum).ok());
     EXPECT_EQ(y, (std::array<long long, 3>{2, -(1LL << 41), 1}));
+  });
+}
+
+TEST(Types, ShortIntegersAreSummed) {
+  run_job(3, [](Context& context) {
+    const std::array<std::int16_t, 2> x{-3, static_cast<std::int16_t>(20'000 + context.rank())};
+    std::array<std::int16_t, 2> y{};
+    ASSERT_TRUE(context.allreduce(in(x.data(), 2), out(y.data(), 2), ReduceOp::sum).ok());
+    EXPECT_EQ(y, (std::array<std::int16_t, 2>{-9, 60'003 - 65'536}));
+    ASSERT_TRUE(context.allreduce(in(x.data(), 2), out(y.data(), 2), ReduceOp::min).ok());
+    EXPECT_EQ(y, (std::array<std::int16_t, 2>{-3, 20'000}));
+  });
+}
+
+// By every operation that only moves data.
+TEST(Types, AnyOtherTypeIsMovedAsBytes) {
+  run_job(2, [](Context& context) {
+    struct Odd {
+      char name[3];
+      bool operator==(const Odd&) const = default;
+    };
+    static_assert(sizeof(Odd) == 3);
+    const auto r = static_cast<std::size_t>(context.rank());
+    const std::array<Odd, 2> both{Odd{'a', 'b', 'c'}, Odd{'d', 'e', 'f'}};
+    const Odd own = both[r];
+    std::array<Odd, 2> y{};
+    ASSERT_TRUE(context.allgather(in(&own, 1), out(y.data(), 2)).ok());
+    EXPECT_EQ(y, both);
+    Odd one{};
+    ASSERT_TRUE(context.broadcast(in(&own, 1), out(&one, 1), 1).ok());
+    EXPECT_EQ(one, both[1]);
+    ASSERT_TRUE(context.neighbor_allgather(in(&own, 1), out(&one, 1)).ok());
+    EXPECT_EQ(one, both[1 - r]);
+    ASSERT_TRUE(context.alltoall(in(both.data(), 2), out(y.data(), 2)).ok());
+    EXPECT_EQ(y, (std::array{own, own}));
+    ASSERT_TRUE(context.scatter(in(both.data(), 2), out(&one, 1), 0).ok());
+    EXPECT_EQ(one, own);
+    y = {};
+    ASSERT_TRUE(context.gather(in(&own, 1), out(y.data(), r == 0 ? 2 : 0), 0).ok());
+    EXPECT_TRUE(r != 0 || y == both);
+    ASSERT_TRUE((r == 0 ? context.send(in(&own, 1), 1) : context.recv(out(&one, 1), 0)).ok());
+    EXPECT_EQ(one, both[0]);
+    expect_names(context.allreduce(in(&own, 1), out(&one, 1), ReduceOp::sum),
+                 Code::invalid_argument, {"sum", "bytes"});
+    expect_names(context.neighbor_allreduce(in(&own, 1), out(&one, 1)), Code::invalid_argument,
+                 {"bytes"});
   });
 }
 

@@ -59,6 +59,43 @@ TEST_P(NeighborAllreduce, GivesTheWeightedSum) {
   });
 }
 
+// By every operation that averages, and every plan; 3 and 5 have no exact reciprocal. The sums of
+// these numbers are exact.
+TEST(Means, OfEqualNumbersAreThatNumber) {
+  for (const int ranks : {3, 5}) {
+    run_job(ranks, [&](Context& context) {
+      const auto n = static_cast<std::size_t>(context.size());
+      for (const std::size_t count : {15UL, 1500UL, 150'000UL}) {
+        Array<float> x(count, true), y(count, true);
+        for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(i % 1000) - 500;
+        const auto is_mean = [&](const Status& status, std::size_t from, std::size_t most) {
+          EXPECT_TRUE(status.ok()) << status.to_string();
+          EXPECT_TRUE(holds(y.data(), most, [&](std::size_t i) { return x[from + i]; }))
+              << ranks << " ranks";
+          for (std::size_t i = 0; i < count; ++i) y[i] = -1;
+        };
+        const Input from = in(x.data(), count);
+        const Output to = out(y.data(), count);
+        for (const auto algorithm :
+             {AllreduceAlgorithm::automatic, AllreduceAlgorithm::direct, AllreduceAlgorithm::split,
+              AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling})
+          is_mean(context.allreduce(from, to, ReduceOp::average, algorithm), 0, count);
+        is_mean(context.neighbor_allreduce(from, to), 0, count);
+        const Rank others[] = {0, 1, 2};
+        if (context.rank() < 3) is_mean(context.group_average(from, to, others), 0, count);
+        is_mean(context.reduce(from, to, 1), 0, context.rank() == 1 ? count : 0);
+        const std::size_t part = count / n;
+        is_mean(context.reduce_scatter(from, out(y.data(), part)),
+                part * static_cast<std::size_t>(context.rank()), part);
+        Result<Window> window = context.win_create(out(x.data(), count), "mean");
+        ASSERT_TRUE(window.ok());
+        is_mean(window->update({.clone = to}), 0, count);
+        ASSERT_TRUE(context.win_free("mean").ok());
+      }
+    });
+  }
+}
+
 // What was started keeps its peers, although the next graph has more.
 TEST(Graphs, ChangeBetweenOperationsInFlight) {
   run_job(8, [](Context& context) {

@@ -64,6 +64,12 @@ void with_type(DataType type, Function function) {
       return function(Same<std::int64_t>());
     case DataType::u64:
       return function(Same<std::uint64_t>());
+    case DataType::i16:
+      return function(Same<std::int16_t>());
+    case DataType::u16:
+      return function(Same<std::uint16_t>());
+    case DataType::bytes:  // is not computed with
+      return;
   }
 }
 
@@ -112,7 +118,8 @@ V next_integer(Reduction reduction, V total, V x) {
 }
 
 template <class V>
-V reduce(Reduction reduction, const std::vector<V>& x, const std::vector<double>& weights) {
+V reduce(Reduction reduction, const std::vector<V>& x, const std::vector<double>& weights,
+         double divisor, bool is_half) {
   V total = x[0];
   if constexpr (std::is_floating_point_v<V>) {
     if (reduction == Reduction::weighted_sum) total = static_cast<V>(weights[0]) * x[0];
@@ -123,6 +130,10 @@ V reduce(Reduction reduction, const std::vector<V>& x, const std::vector<double>
     } else {
       total = next_integer(reduction, total, x[t]);
     }
+  }
+  if constexpr (std::is_floating_point_v<V>) {
+    if (reduction != Reduction::weighted_sum || divisor == 1.0) return total;
+    total = is_half ? total * static_cast<V>(1.0 / divisor) : total / static_cast<V>(divisor);
   }
   return total;
 }
@@ -136,7 +147,7 @@ Stored stored_at(const Bytes& bytes, std::size_t element) {
 
 // The bytes that combine() has to produce.
 inline Bytes combine(DataType type, Reduction reduction, const std::vector<Bytes>& inputs,
-                     const std::vector<double>& weights) {
+                     const std::vector<double>& weights, double divisor = 1.0) {
   Bytes result(inputs[0].size());
   with_type(type, [&](auto form) {
     using Form = decltype(form);
@@ -145,7 +156,8 @@ inline Bytes combine(DataType type, Reduction reduction, const std::vector<Bytes
       for (std::size_t t = 0; t < inputs.size(); ++t) {
         x[t] = Form::widen(stored_at<typename Form::Stored>(inputs[t], i));
       }
-      const typename Form::Stored stored = Form::narrow(reduce(reduction, x, weights));
+      const typename Form::Stored stored =
+          Form::narrow(reduce(reduction, x, weights, divisor, size_of(type) == 2));
       std::memcpy(result.data() + i * sizeof(stored), &stored, sizeof(stored));
     }
   });

@@ -21,7 +21,8 @@ TEST(DataType, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_EQ(
       status.text(),
-      "no data type is named 'f8'; there are f16, bf16, f32, f64, i8, u8, i32, u32, i64, u64");
+      "no data type is named 'f8'; there are f16, bf16, f32, f64, i8, u8, i32, u32, i64, u64, "
+      "i16, u16, bytes");
 }
 
 TEST(DataType, SizesAndKinds) {
@@ -29,6 +30,8 @@ TEST(DataType, SizesAndKinds) {
   EXPECT_EQ(size_of(DataType::f32), 4u);
   EXPECT_EQ(size_of(DataType::i8), 1u);
   EXPECT_EQ(size_of(DataType::u64), 8u);
+  EXPECT_EQ(size_of(DataType::i16), 2u);
+  EXPECT_EQ(size_of(DataType::bytes), 1u);
   EXPECT_TRUE(is_floating(DataType::f16));
   EXPECT_TRUE(is_floating(DataType::f64));
   EXPECT_FALSE(is_floating(DataType::i8));
@@ -46,6 +49,16 @@ TEST(Reduction, BitOperationsOnFloatingTypesAreRefused) {
   EXPECT_EQ(status.text(), "bit_xor of bf16 has no meaning: it needs an integer type");
 }
 
+TEST(Reduction, BytesAreNotComputedWith) {
+  for (std::size_t r = 0; r < kReductions; ++r) {
+    const auto reduction = static_cast<Reduction>(r);
+    const Status status = check_reduction(DataType::bytes, reduction);
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_EQ(status.text(), std::string(name(reduction)) +
+                                 " of bytes has no meaning: they are moved, and not computed with");
+  }
+}
+
 TEST(Reduction, EverythingThatIsAllowedHasAFunction) {
   std::size_t allowed = 0;
   for (std::size_t t = 0; t < kDataTypes; ++t) {
@@ -57,7 +70,7 @@ TEST(Reduction, EverythingThatIsAllowedHasAFunction) {
       ++allowed;
     }
   }
-  EXPECT_EQ(allowed, 4u * 5u + 6u * 7u);
+  EXPECT_EQ(allowed, 4u * 5u + 8u * 7u);
 }
 
 TEST(Reduction, SelectingOrCallingAgainstTheRulesIsABug) {

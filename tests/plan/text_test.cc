@@ -27,7 +27,7 @@ TEST(Text, HazardsAndBlocks) {
       "input even 2, output even 2, scratch none\n"
       "  0 reduce output[0..1] := scale*input[0..1] + scale*from 2\n"
       "  1 send output[1] -> 1\n"
-      "  2 reduce output[0] := output[0] + scale*from 1\n"
+      "  2 reduce output[0] := output[0] + scale*from 1, whole\n"
       "  3 send output[0] -> 1\n"
       "  4 copy output[1] := from 1 after the readers of 1\n"
       "  5 send output[0..1] -> 2\n");

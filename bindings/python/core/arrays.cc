@@ -1,4 +1,4 @@
-// arrays: reading buffers and DLPack capsules.
+// arrays: reading buffers of NumPy arrays, and DLPack capsules.
 #include "bindings/python/core/arrays.h"
 
 #include <nanobind/ndarray.h>
@@ -23,6 +23,8 @@ std::optional<DataType> integer_type(bool is_signed, Py_ssize_t bytes) {
   switch (bytes) {
     case 1:
       return is_signed ? DataType::i8 : DataType::u8;
+    case 2:
+      return is_signed ? DataType::i16 : DataType::u16;
     case 4:
       return is_signed ? DataType::i32 : DataType::u32;
     case 8:
@@ -43,11 +45,13 @@ std::optional<DataType> type_of_format(const char* format, Py_ssize_t bytes) {
     case 'd':
       return DataType::f64;
     case 'b':
+    case 'h':
     case 'i':
     case 'l':
     case 'q':
       return integer_type(true, bytes);
     case 'B':
+    case 'H':
     case 'I':
     case 'L':
     case 'Q':
@@ -57,15 +61,13 @@ std::optional<DataType> type_of_format(const char* format, Py_ssize_t bytes) {
   }
 }
 
-// An array of another library, by DLPack or the buffer protocol.
+// An array of another library, by DLPack.
 class ArrayView {
  public:
-  explicit ArrayView(nb::handle object) {
-    if (nb::try_cast(object, writable_, false)) return;
-    if (nb::try_cast(object, readable_, false)) return;
-    PyErr_Format(PyExc_TypeError,
-                 "expected an array (NumPy, torch, DLPack or the buffer protocol), not %R",
-                 object.type().ptr());
+  explicit ArrayView(nb::handle capsule) {
+    if (nb::try_cast(capsule, writable_, false)) return;
+    if (nb::try_cast(capsule, readable_, false)) return;
+    PyErr_Format(PyExc_TypeError, "expected a DLPack capsule, not %R", capsule.ptr());
     throw nb::python_error();
   }
 
@@ -169,9 +171,8 @@ void bind_arrays(nb::module_& module) {
              "Address, elements and DataType number of a NumPy array that operations take as it "
              "is; None for any other array.");
   nb::class_<ArrayView>(module, "ArrayView",
-                        "The memory of an array that has DLPack or the buffer protocol. Keeps the "
-                        "memory alive.")
-      .def(nb::init<nb::handle>(), nb::arg("array"))
+                        "The memory behind a DLPack capsule. Keeps the memory alive.")
+      .def(nb::init<nb::handle>(), nb::arg("capsule"))
       .def_prop_ro("address", &ArrayView::address)
       .def_prop_ro("shape", &ArrayView::shape, nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("strides", &ArrayView::strides, nb::sig("def strides(self) -> tuple[int, ...]"),

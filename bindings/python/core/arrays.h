@@ -1,5 +1,5 @@
 // arrays: the memory of Python arrays. The plain NumPy array has a fast way; everything else is
-// described by weft._arrays, which uses ArrayView for the DLPack and buffer protocols.
+// described by weft._arrays, which uses ArrayView for DLPack.
 #pragma once
 
 #include <nanobind/nanobind.h>

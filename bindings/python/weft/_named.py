@@ -60,7 +60,7 @@ class Named(_core.Named):
         if len(given) != len(tensors):
             raise ValueError(f"{name}: {len(tensors)} tensors and {len(given)} outputs")
         kind = Collective.allreduce
-        calls = [ops.same_shape(kind, x, out, {}) for x, out in zip(tensors, given)]
+        calls = [ops.same_shape(kind, x, out, {"op": number}) for x, out in zip(tensors, given)]
         handle = self.start_group_raw(
             name,
             priority,

@@ -96,7 +96,7 @@ def algorithm_number(algorithm: AlgorithmLike) -> int:
 
 def same_shape(kind: Collective, x: Any, out: Any, options: Dict[str, Any]) -> Call:
     """An operation whose output has the shape of its input."""
-    source = input_of(x, kind)
+    source = input_of(x, kind, options.get("op"))
     return _call(kind, source, source.shape, out, options)
 
 
@@ -123,7 +123,7 @@ def scattered_reduction(
 ) -> Call:
     """reduce_scatter: this rank's block of the rows."""
     kind = Collective.reduce_scatter
-    source = input_of(x, kind)
+    source = input_of(x, kind, op_number(op))
     rows = list(counts) if counts is not None else even_rows(_rows(source), size)
     _check_rows(kind, "counts", rows, size)
     _check_sum(kind, "counts", rows, _rows(source))
@@ -192,7 +192,7 @@ def received(out: Any, source: int) -> Call:
 
 def input_only(kind: Collective, x: Any, out: Any, options: Dict[str, Any]) -> Call:
     """An operation that writes nothing at this rank, as a gather at every rank but the root."""
-    return Call(kind, input_of(x, kind), None, out, options)
+    return Call(kind, input_of(x, kind, options.get("op")), None, out, options)
 
 
 def even_rows(rows: int, size: int) -> List[int]:
@@ -203,13 +203,17 @@ def even_rows(rows: int, size: int) -> List[int]:
 def _call(kind: Collective, x: Operand, shape: Shape, out: Any, options: Dict[str, Any]) -> Call:
     if out is None:
         out = new_like(x, shape)
-    y = output_of(out, kind)
-    if x.dtype != y.dtype:
-        names = DataType(x.dtype).name, DataType(y.dtype).name
-        raise TypeError(f"{kind.name}: the input is {names[0]}, the output {names[1]}")
-    if y.count != math.prod(shape):
+    y = output_of(out, kind, options.get("op"))
+    if (x.dtype, x.unit) != (y.dtype, y.unit):
+        raise TypeError(f"{kind.name}: the input is {_type_of(x)}, the output {_type_of(y)}")
+    if y.count != math.prod(shape) * x.unit:
         raise ValueError(f"{kind.name}: the output has shape {y.shape} instead of {shape}")
     return Call(kind, x, y, out, options)
+
+
+def _type_of(x: Operand) -> str:
+    name = DataType(x.dtype).name
+    return name if x.dtype != DataType.bytes else f"{x.unit} {name} an element"
 
 
 def _rows(x: Operand) -> int:
@@ -217,7 +221,7 @@ def _rows(x: Operand) -> int:
 
 
 def _elements(rows: Sequence[int], x: Operand) -> List[int]:
-    each = math.prod(x.shape[1:])
+    each = math.prod(x.shape[1:]) * x.unit
     return [each * count for count in rows]
 
 

@@ -200,7 +200,7 @@ class Window(_core.Window):
         signal: Optional[int] = None,
     ) -> Handle:
         """Starts write()."""
-        source = memory_of(x, "win_write", False)
+        source = memory_of(x, "win_write", False, True)
         size = _core.size_of(_core.DataType(source.dtype))
         each = size * source.count if page_bytes is None else page_bytes
         return self.start_write_raw(
@@ -221,7 +221,7 @@ class Window(_core.Window):
 
     def read(self, source: int, out: T, offset: int = 0) -> T:
         """Fills `out` with bytes of the array of a neighbor, from `offset` in bytes on."""
-        to = memory_of(out, "win_read", True)
+        to = memory_of(out, "win_read", True, True)
         self.read_raw(source, to.address, to.count, to.dtype, offset, to.stream, to.owner)
         return out
 
@@ -238,7 +238,7 @@ class Window(_core.Window):
         array = self.tensor
         if not (getattr(array, "is_cuda", False) or hasattr(array, "__cuda_array_interface__")):
             return None
-        return memory_of(array, "window", False).stream
+        return memory_of(array, "window", False, True).stream
 
     def _put(
         self,
@@ -251,7 +251,7 @@ class Window(_core.Window):
     ) -> Handle:
         what = "win_accumulate" if accumulates else "win_put"
         given = self.tensor if x is None else x
-        memory = memory_of(given, what, self_weight != 1)
+        memory = memory_of(given, what, self_weight != 1, True)
         return self.start_put_raw(
             accumulates,
             memory.address,
@@ -268,7 +268,7 @@ class Window(_core.Window):
 
 def create(context: _core.Context, tensor: Any, name: str, zero_init: bool) -> Window:
     """What Context.win_create() does."""
-    memory: Operand = memory_of(tensor, "win_create", True)
+    memory: Operand = memory_of(tensor, "win_create", True, True)
     return Window(
         context.win_create_raw(
             name,

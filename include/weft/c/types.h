@@ -20,7 +20,10 @@ enum {
   WEFT_I32 = 6,
   WEFT_U32 = 7,
   WEFT_I64 = 8,
-  WEFT_U64 = 9
+  WEFT_U64 = 9,
+  WEFT_I16 = 10,
+  WEFT_U16 = 11,
+  WEFT_BYTES = 12  // of elements of any other type, which are moved and not computed with
 };
 // Bytes of one element; 0 for a number that is no type.
 WEFT_C_API size_t weft_data_type_size(weft_data_type type);
@@ -29,7 +32,8 @@ WEFT_C_API const char* weft_data_type_name(weft_data_type type);
 // Finds the type of such a name.
 WEFT_C_API weft_code weft_data_type_from_name(const char* name, weft_data_type* type);
 
-// How the elements of several ranks become one; zero is the sum. An average of integers is WEFT_INVALID_ARGUMENT.
+// How the elements of several ranks become one; zero is the sum. An average of integers is WEFT_INVALID_ARGUMENT, and so is
+// anything of WEFT_BYTES.
 typedef int32_t weft_reduce_op;
 enum {
   WEFT_SUM = 0,

@@ -125,6 +125,10 @@ Status check_combination(const PerfArguments& asked, Workload collective, DataTy
   if (is_weighted) {
     return check_reduction(type, Reduction::weighted_sum);
   }
+  if (collective == Workload::allreduce || collective == Workload::reduce ||
+      collective == Workload::reduce_scatter) {
+    return check_reduction(type, Reduction::sum);
+  }
   return {};
 }
 
@@ -167,7 +171,8 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
                                    asked.in_flight != 0 || asked.memory_use || asked.dynamic)) {
     return invalid(fmt::format("--memory device: {} is not measured there", asked.operation));
   }
-  WEFT_RETURN_IF_ERROR(one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i32", "i64"}));
+  WEFT_RETURN_IF_ERROR(
+      one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i16", "i32", "i64", "bytes"}));
   if (!asked.against.empty()) {
     WEFT_RETURN_IF_ERROR(
         one_of("against", asked.against, {"openmpi", window ? "openmpi-create" : "openmpi-huge"}));

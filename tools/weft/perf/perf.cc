@@ -179,7 +179,7 @@ void add_perf(CLI::App& app, Action& action) {
                       "shm, ucx, or automatic: as a program without settings");
   command->add_option("--memory", to.memory,
                       "Buffers: weft (weft::allocate), foreign, or device (a GPU)");
-  command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i32, i64");
+  command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i16, i32, i64, bytes");
   command->add_option("--target", to.target,
                       "What rank 1 does during an operation of a window: waits (for a signal), "
                       "sleeps, computes, stopped (by SIGSTOP)");

@@ -79,6 +79,10 @@ auto with_format(DataType type, Visit visit) {
       return visit(Bfloat16{});
     case DataType::f64:
       return visit(Plain<double>{});
+    case DataType::bytes:
+      return visit(Plain<std::int8_t>{});
+    case DataType::i16:
+      return visit(Plain<std::int16_t>{});
     case DataType::i32:
       return visit(Plain<std::int32_t>{});
     case DataType::i64:

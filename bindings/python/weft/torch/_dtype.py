@@ -1,6 +1,6 @@
 """Element types: which weft.DataType stands for a torch.dtype.
 
-Weft computes with ten types. Tensors of other types can still be moved, because a broadcast or a
+Weft computes with twelve types. Tensors of other types can still be moved, because a broadcast or a
 gather does not look at the elements: they travel as bytes.
 """
 
@@ -12,7 +12,7 @@ import torch
 
 from weft._errors import InvalidArgument
 
-F16, BF16, F32, F64, I8, U8, I32, U32, I64, U64 = range(10)
+F16, BF16, F32, F64, I8, U8, I32, U32, I64, U64, I16, U16 = range(12)
 
 # The types with which Weft computes.
 NUMBERS: Dict[torch.dtype, int] = {
@@ -22,10 +22,11 @@ NUMBERS: Dict[torch.dtype, int] = {
     torch.float64: F64,
     torch.int8: I8,
     torch.uint8: U8,
+    torch.int16: I16,
     torch.int32: I32,
     torch.int64: I64,
 }
-for _name, _number in (("uint32", U32), ("uint64", U64)):
+for _name, _number in (("uint16", U16), ("uint32", U32), ("uint64", U64)):
     if hasattr(torch, _name):  # from torch 2.3 on
         NUMBERS[getattr(torch, _name)] = _number
 
@@ -51,7 +52,7 @@ if hasattr(torch, "uint64"):
 def moved_as(dtype: torch.dtype) -> Tuple[int, int]:
     """The DataType number as which elements of `dtype` are moved, and how many of those one is.
 
-    torch.int16 gives (uint8, 2), torch.complex64 gives (float32, 2). No dtype gives uint64, so that
+    torch.float8_e5m2 gives (uint8, 1), torch.complex64 gives (float32, 2). No dtype gives uint64, so that
     a message of that type cannot be one of a tensor (_pairs.py).
     """
     found = _moves.get(dtype)
