@@ -30,6 +30,20 @@ assert (hvd.broadcast(torch.full((4,), float(rank)), root_rank=1, name="b") == 1
 y = torch.full((4,), float(rank))
 hvd.broadcast_parameters({"y": y}, root_rank=size - 1)
 assert (y == size - 1).all()
+# Averages of integers are divided towards zero.
+for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64):
+    numbers = torch.tensor([5, 7, rank]).to(dtype)
+    assert hvd.allreduce(numbers, name=str(dtype)).tolist() == [5, 7, (size - 1) // 2], dtype
+    assert hvd.allreduce_(numbers, op=hvd.Average) is numbers and numbers.dtype is dtype
+below = [torch.tensor([-rank]), torch.full((2,), float(rank))]
+assert [each.tolist() for each in hvd.grouped_allreduce(below)] == [
+    [-((size - 1) // 2)], [(size - 1) / 2] * 2]
+for dtype in (torch.bool, torch.int16, torch.complex64, torch.bfloat16, torch.float8_e5m2):
+    moved = torch.tensor([rank, 1, 0]).to(torch.float32).to(dtype)
+    assert hvd.allgather(moved).shape == (3 * size,)
+    first = hvd.broadcast(moved, root_rank=0)
+    assert torch.equal(first.view(torch.uint8), torch.tensor([0.0, 1, 0]).to(dtype).view(torch.uint8))
+    hvd.broadcast_parameters({"b": moved}, root_rank=0)
 hvd.barrier()
 for batch in range(rank + 1):
     hvd.allreduce(torch.ones(1), name="loss", op=hvd.Sum)

@@ -111,20 +111,23 @@ class Reduction:
     def start(self, tensor: torch.Tensor) -> int:
         x = _scaled(dense(tensor, "allreduce"), self.prescale)
         y = torch.empty_like(x)
-        handle = by_name(self.title).allreduce_start(x, y, op=self.op)
-        return keep(handle, lambda: _scaled(y, self.postscale))
+        handle = by_name(self.title).allreduce_start(x, y, op=self._runs([x]))
+        return keep(handle, lambda: _scaled(self._divided([y])[0], self.postscale))
 
     def start_in_place(self, tensor: torch.Tensor) -> int:
         x = _in_place(tensor, "allreduce_")
         if self.prescale != 1.0:
             x.copy_(_scaled(x, self.prescale))
-        handle = by_name(self.title).allreduce_start(x, x, op=self.op)
-        return keep(handle, lambda: self._finished(tensor))
+        handle = by_name(self.title).allreduce_start(x, x, op=self._runs([x]))
+        return keep(handle, lambda: self._finished([x], [tensor])[0])
 
     def start_group(self, tensors: Sequence[torch.Tensor]) -> int:
         xs = [_scaled(dense(each, "grouped_allreduce"), self.prescale) for each in tensors]
         ys = [torch.empty_like(each) for each in xs]
-        return keep(self._group(xs, ys), lambda: [_scaled(each, self.postscale) for each in ys])
+        return keep(
+            self._group(xs, ys),
+            lambda: [_scaled(each, self.postscale) for each in self._divided(ys)],
+        )
 
     def start_group_in_place(self, tensors: Sequence[torch.Tensor]) -> int:
         xs = [_in_place(each, "grouped_allreduce_") for each in tensors]
@@ -132,15 +135,32 @@ class Reduction:
             for each in xs:
                 each.copy_(_scaled(each, self.prescale))
         results = list(tensors)
-        return keep(self._group(xs, xs), lambda: [self._finished(each) for each in results])
+        return keep(self._group(xs, xs), lambda: self._finished(xs, results))
 
-    def _finished(self, tensor: torch.Tensor) -> torch.Tensor:
-        if self.postscale != 1.0:
-            tensor.detach().copy_(_scaled(tensor.detach(), self.postscale))
-        return tensor
+    def _finished(self, blocks: Tensors, results: List[torch.Tensor]) -> List[torch.Tensor]:
+        for each in self._divided(blocks):
+            if self.postscale != 1.0:
+                each.copy_(_scaled(each, self.postscale))
+        return results
 
     def _group(self, xs: Tensors, ys: Tensors) -> Handle:
-        return current().named.grouped_allreduce_start(self.title, xs, ys, op=self.op)
+        how = self._runs(xs)
+        return current().named.grouped_allreduce_start(self.title, xs, ys, op=how)
+
+    def _is_of_integers(self, tensors: Tensors) -> bool:
+        return self.op == Average and not all(each.is_floating_point() for each in tensors)
+
+    def _runs(self, tensors: Tensors) -> str:
+        """What Weft computes: of an average of integers the sum."""
+        return Sum if self._is_of_integers(tensors) else self.op
+
+    def _divided(self, tensors: Tensors) -> Tensors:
+        """What was asked for, made of what Weft computed. Integers are divided towards zero."""
+        if self._is_of_integers(tensors):
+            for each in tensors:
+                rounding = None if each.is_floating_point() else "trunc"
+                each.div_(current().context.size, rounding_mode=rounding)
+        return tensors
 
 
 class Allreduce(torch.autograd.Function):
