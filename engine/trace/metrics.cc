@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <iterator>
 #include <memory>
+
+#include "engine/trace/file.h"
 
 namespace weft {
 namespace {
@@ -101,15 +101,7 @@ std::string MetricRegistry::text() {
 }
 
 Status write_metrics(const std::string& path) {
-  const std::string what = "write the metrics " + path;
-  const std::string text = MetricRegistry::of_process().text();
-  const std::string fresh = path + ".new";
-  std::FILE* const file = std::fopen(fresh.c_str(), "we");
-  if (file == nullptr) return system_error(what, errno);
-  const bool is_whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !is_whole) return system_error(what, errno);
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) return system_error(what, errno);
-  return {};
+  return replace_file("write the metrics", path, MetricRegistry::of_process().text());
 }
 
 namespace {

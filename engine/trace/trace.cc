@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <utility>
 
 #include "engine/trace/chrome.h"
+#include "engine/trace/file.h"
 
 namespace weft {
 namespace {
@@ -17,23 +16,6 @@ namespace {
 std::size_t ring_capacity(std::size_t records) {
   if (records == 0) return 0;
   return std::bit_ceil(std::clamp<std::size_t>(records, 2, kMaxTraceRecords));
-}
-
-struct CloseFile {
-  void operator()(std::FILE* file) const {
-    (void)std::fclose(file);
-  }  // after an error: it is known
-};
-
-Status write_file(const std::string& path, std::string_view text) {
-  const std::string what = "write the trace " + path;
-  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "we"));
-  if (file == nullptr) return system_error(what, errno);
-  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) {
-    return system_error(what, errno);
-  }
-  if (std::fclose(file.release()) != 0) return system_error(what, errno);
-  return {};
 }
 
 // It tells the machine, and its clock that counts from the boot.
@@ -79,7 +61,7 @@ Status Trace::write_chrome(std::string_view path, Rank rank) const {
     const std::lock_guard lock(names_mutex_);
     input.operation_names = names_;
   }
-  return write_file(trace_path(path, rank), chrome_json(input));
+  return replace_file("write the trace", trace_path(path, rank), chrome_json(input));
 }
 
 std::string trace_path(std::string_view path, Rank rank) {

@@ -1,6 +1,8 @@
 // trace: the file that a viewer opens. Parsed here by an independent JSON library.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -201,10 +203,38 @@ TEST_F(Chrome, ABadPathIsAStatusThatNamesIt) {
   EXPECT_NE(status.text().find("No such file"), std::string::npos);
 }
 
-TEST_F(Chrome, AFullDiskIsAStatus) {
-  const std::filesystem::path link = folder_ / "t.json.0";
-  std::filesystem::create_symlink("/dev/full", link);
-  EXPECT_EQ(Trace(16).write_chrome((folder_ / "t.json").string(), 0).code(), Code::exhausted);
+// As under `ulimit -f`, whose signal would end the process.
+TEST_F(Chrome, AFileThatMayNotGrowIsAStatus) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 8;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status status = Trace(16).write_chrome((folder_ / "t.json").string(), 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(status.code(), Code::exhausted) << status.to_string();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));  // no half of a file
+}
+
+// Somebody who guesses the name cannot make a job write elsewhere.
+TEST_F(Chrome, ALinkAtItsPlaceIsReplacedAndNotFollowed) {
+  const std::filesystem::path victim = folder_ / "victim", place = folder_ / "t.json.0";
+  std::ofstream(victim) << "precious";
+  std::filesystem::create_symlink(victim, place);
+  ASSERT_TRUE(Trace(16).write_chrome((folder_ / "t.json").string(), 0).ok());
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(place)));
+  std::string text;
+  std::getline(std::ifstream(victim), text);
+  EXPECT_EQ(text, "precious");
+}
+
+TEST_F(Chrome, WhatIsNoFileStays) {
+  const std::filesystem::path place = folder_ / "t.json.0";
+  ASSERT_EQ(::mkfifo(place.c_str(), 0600), 0);
+  const Status status = Trace(16).write_chrome((folder_ / "t.json").string(), 0);
+  EXPECT_NE(status.text().find("t.json.0: there is something that is no file"),
+            std::string_view::npos);
+  EXPECT_TRUE(std::filesystem::is_fifo(place));
 }
 
 TEST(Trace, OffHasLanesWithoutRings) {

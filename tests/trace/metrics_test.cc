@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 namespace weft {
@@ -67,7 +68,12 @@ TEST(Metrics, AFileIsReplacedAsAWhole) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   EXPECT_NE(text.str().find("weft_one_total 1\n"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink(folder + "/victim", path);
+  EXPECT_TRUE(write_metrics(path).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder + "/victim"));
+  // Nothing else is left beside it.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   EXPECT_EQ(write_metrics(folder + "/nowhere/x").code(), Code::system);
   std::filesystem::remove_all(folder);
 }

@@ -28,6 +28,7 @@ Code code_of_errno(int error) {
     case EMFILE:
     case ENFILE:
     case EDQUOT:
+    case EFBIG:
       return Code::exhausted;
     default:
       return Code::system;
