@@ -17,9 +17,26 @@ inline constexpr std::string_view kCombineColor = "#f4b942";
   return rail < 0 ? kMemoryColor : line_color(rail);
 }
 
-// Draws colors and their meanings in one line that begins at `at`: memory if it is used, the rails,
-// and combining if asked for.
-void draw_legend(Canvas& svg, Point at, const Simulation& simulation, const Cluster& cluster,
-                 bool with_combining);
+// Colors and their meanings, below the title: memory if it is used, the rails, and combining if asked
+// for.
+class Legend {
+ public:
+  Legend(const Simulation& simulation, const Cluster& cluster, double width, bool with_combining);
+  // What its lines take beyond the first.
+  [[nodiscard]] double further_height() const;
+  void draw(Canvas& svg) const;
+
+ private:
+  struct Entry {
+    std::string_view color;
+    std::string words;
+    Point at;
+  };
+  void add(std::string_view color, std::string words);
+
+  double width_;
+  Point next_;
+  std::vector<Entry> entries_;
+};
 
 }  // namespace weft::simulator

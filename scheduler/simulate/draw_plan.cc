@@ -22,14 +22,17 @@ std::string draw_plan(const Simulation& simulation, const Cluster& cluster,
   const auto phases = std::min(static_cast<std::uint32_t>(simulation.phases.size()), kPhasesDrawn);
   const double column = std::clamp(900.0 / std::max(phases, 1U), 60.0, 220.0);
   constexpr double kRow = 24;
+  const double width = std::max(kLeft + column * phases + 30, 420.0);
+  const simulator::Legend legend(simulation, cluster, width, false);
+  const double top = kTop + legend.further_height();
+  Canvas svg(width, top + kRow * ranks + 20);
+  svg.title(title);
+  legend.draw(svg);
   const auto dot = [&](std::uint32_t phase, Rank rank) {
-    return Point{kLeft + column * phase, kTop + kRow * rank};
+    return Point{kLeft + column * phase, top + kRow * rank};
   };
-  Canvas svg(std::max(kLeft + column * phases + 30, 420.0), kTop + kRow * ranks + 20);
-  svg.text({16, 24}, title, 15, Anchor::start, "#222", true);
-  simulator::draw_legend(svg, {16, 46}, simulation, cluster, false);
   for (std::uint32_t phase = 0; phase < phases; ++phase) {
-    svg.text({dot(phase, 0).x + column / 2, kTop - 16}, fmt::format("phase {}", phase + 1), 10,
+    svg.text({dot(phase, 0).x + column / 2, top - 16}, fmt::format("phase {}", phase + 1), 10,
              Anchor::middle, "#555");
   }
   for (const Bar& bar : simulation.bars) {
@@ -46,7 +49,7 @@ std::string draw_plan(const Simulation& simulation, const Cluster& cluster,
       svg.disc(dot(phase, rank), 3.5, "#1f4e79");
   }
   if (ranks < all || phases < simulation.phases.size()) {
-    svg.text({16, kTop + kRow * ranks + 8},
+    svg.text({16, top + kRow * ranks + 8},
              fmt::format("the first {} of {} ranks, the first {} of {} phases", ranks, all, phases,
                          simulation.phases.size()),
              10, Anchor::start, "#777");

@@ -7,32 +7,56 @@
 #include <set>
 
 #include "scheduler/simulate/draw.h"
+#include "topology/svg/svg.h"
 
 namespace weft {
 namespace simulator {
 
-void draw_legend(Canvas& svg, Point at, const Simulation& simulation, const Cluster& cluster,
-                 bool with_combining) {
+namespace {
+
+constexpr double kLegendLine = 15;
+constexpr Point kLegend{16, 46};
+
+}  // namespace
+
+Legend::Legend(const Simulation& simulation, const Cluster& cluster, double width,
+               bool with_combining)
+    : width_(width), next_(kLegend) {
   std::set<int> rails;
   for (const Bar& bar : simulation.bars)
     if (bar.kind == Bar::Kind::message) rails.insert(bar.rail);
-  const auto entry = [&](std::string_view color, const std::string& words) {
-    svg.rect({at.x, at.y - 9}, 12, 9, color);
-    svg.text({at.x + 16, at.y}, words, 11);
-    at.x += 34 + 6.2 * static_cast<double>(words.size());
-  };
   for (const int rail : rails) {
     if (rail < 0 && with_combining) continue;  // shown as combining
-    entry(rail_color(rail),
-          rail < 0 ? "in memory" : "rail " + cluster.rails[static_cast<std::size_t>(rail)].name);
+    add(rail_color(rail),
+        rail < 0 ? "in memory" : "rail " + cluster.rails[static_cast<std::size_t>(rail)].name);
   }
   if (with_combining)
-    entry(kCombineColor, rails.contains(-1) ? "reading memory, combining" : "combining");
+    add(kCombineColor, rails.contains(-1) ? "reading memory, combining" : "combining");
+}
+
+void Legend::add(std::string_view color, std::string words) {
+  const double wide = 34 + svg::text_width(words, 11);
+  if (next_.x > kLegend.x && next_.x + wide > width_) next_ = {kLegend.x, next_.y + kLegendLine};
+  entries_.push_back({color, std::move(words), next_});
+  next_.x += wide;
+}
+
+double Legend::further_height() const {
+  return next_.y - kLegend.y;
+}
+
+void Legend::draw(Canvas& svg) const {
+  for (const Entry& entry : entries_) {
+    svg.rect({entry.at.x, entry.at.y - 9}, 12, 9, entry.color);
+    svg.text({entry.at.x + 16, entry.at.y}, entry.words, 11);
+  }
 }
 
 namespace {
 
-constexpr double kLeft = 120;
+constexpr double kRankLabel = 104;  // and margins
+constexpr double kLeastName = 16;   // of a machine
+constexpr double kMostName = 180;
 constexpr double kPlot = 820;
 constexpr double kRight = 30;
 constexpr double kTop = 70;
@@ -42,7 +66,12 @@ constexpr std::size_t kMostGroups = 20;
 class RunDrawing {
  public:
   RunDrawing(const Simulation& simulation, const Cluster& cluster)
-      : simulation_(simulation), cluster_(cluster), rows_(rows_of(simulation)) {
+      : simulation_(simulation),
+        cluster_(cluster),
+        rows_(rows_of(simulation)),
+        left_(kRankLabel + name_width(simulation, cluster)),
+        legend_(simulation, cluster, left_ + kPlot, true),
+        top_(kTop + legend_.further_height()) {
     // What stays on a machine is read while it is combined, and has no bar of its own.
     for (const Bar& bar : simulation.bars)
       if (bar.kind == Bar::Kind::message && bar.rail >= 0) lanes_[bar.rank].insert(bar.rail);
@@ -57,13 +86,13 @@ class RunDrawing {
     const std::vector<Group> links = busy_groups();
     const double rows = row_height_ * static_cast<double>(rows_.size());
     const double table = links.empty() ? 0 : 50 + 18 * static_cast<double>(links.size());
-    Canvas svg(kLeft + kPlot + kRight, kTop + rows + 40 + table);
-    svg.text({16, 24}, title, 15, Anchor::start, "#222", true);
-    draw_legend(svg, {16, 46}, simulation_, cluster_, true);
-    draw_axis(svg, kTop + rows);
+    Canvas svg(left_ + kPlot + kRight, top_ + rows + 40 + table);
+    svg.title(title);
+    legend_.draw(svg);
+    draw_axis(svg, top_ + rows);
     draw_labels(svg);
     draw_bars(svg);
-    draw_links(svg, links, kTop + rows + 60);
+    draw_links(svg, links, top_ + rows + 60);
     return svg.document();
   }
 
@@ -71,7 +100,17 @@ class RunDrawing {
   static constexpr double kCombineHeight = 4;
   static constexpr double kGap = 4;
 
-  [[nodiscard]] double x_of(double us) const { return kLeft + kPlot * us / simulation_.total_us; }
+  // Names of machines stand before those of ranks.
+  static double name_width(const Simulation& simulation, const Cluster& cluster) {
+    double most = kLeastName;
+    for (const int machine : simulation.machine) {
+      const std::string& name = cluster.machines[static_cast<std::size_t>(machine)].name;
+      most = std::max(most, svg::text_width(name, 10));
+    }
+    return std::min(most, kMostName);
+  }
+
+  [[nodiscard]] double x_of(double us) const { return left_ + kPlot * us / simulation_.total_us; }
 
   [[nodiscard]] double lane_of(const Bar& bar) const {
     const std::set<int>& rails = lanes_.at(bar.rank);
@@ -97,12 +136,12 @@ class RunDrawing {
 
   void draw_axis(Canvas& svg, double bottom) const {
     for (const double us : round_steps(simulation_.total_us, 8)) {
-      svg.line({x_of(us), kTop - 4}, {x_of(us), bottom}, "#e4e7eb");
+      svg.line({x_of(us), top_ - 4}, {x_of(us), bottom}, "#e4e7eb");
       svg.text({x_of(us), bottom + 14}, us_text(us), 10, Anchor::middle, "#555");
     }
     const std::size_t ranks = simulation_.finish_us.size();
     if (rows_.size() < ranks) {
-      svg.text({kLeft, bottom + 30},
+      svg.text({left_, bottom + 30},
                fmt::format("{} of {} ranks: the first, the last, and those that ended last",
                            rows_.size(), ranks),
                10, Anchor::start, "#777");
@@ -112,15 +151,16 @@ class RunDrawing {
   void draw_labels(Canvas& svg) const {
     int machine = -1;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
-      const double y = kTop + row_height_ * static_cast<double>(row);
+      const double y = top_ + row_height_ * static_cast<double>(row);
       const int own = simulation_.machine[static_cast<std::size_t>(rows_[row])];
       if (own != machine) {
-        svg.line({16, y - kGap / 2}, {kLeft + kPlot, y - kGap / 2}, "#c3c9d0", 0.7);
-        svg.text({16, y + row_height_ / 2 + 2},
-                 cluster_.machines[static_cast<std::size_t>(own)].name, 10, Anchor::start, "#555");
+        svg.line({16, y - kGap / 2}, {left_ + kPlot, y - kGap / 2}, "#c3c9d0", 0.7);
+        const svg::Fitted name =
+            svg::fitted(cluster_.machines[static_cast<std::size_t>(own)].name, 10, kMostName);
+        svg.text({16, y + row_height_ / 2 + 2}, name.content, name.size, Anchor::start, "#555");
         machine = own;
       }
-      svg.text({kLeft - 8, y + row_height_ / 2 + 2}, fmt::format("rank {}", rows_[row]), 10,
+      svg.text({left_ - 8, y + row_height_ / 2 + 2}, fmt::format("rank {}", rows_[row]), 10,
                Anchor::end);
     }
   }
@@ -142,7 +182,7 @@ class RunDrawing {
     const bool combines = bar.kind == Bar::Kind::combine;
     if (!combines && bar.rail < 0) return;
     const double y =
-        kTop + row_height_ * row + lane_height_ * (combines ? most_lanes_ : lane_of(bar));
+        top_ + row_height_ * row + lane_height_ * (combines ? most_lanes_ : lane_of(bar));
     const double x = x_of(bar.begin_us);
     const double width = x_of(bar.end_us) - x;
     if (bar.end_us <= bar.begin_us || (width < kLeast && x + width <= drawn_until[y])) return;
@@ -197,20 +237,25 @@ class RunDrawing {
       y += 18;
       const double part = use(*group.busiest);
       const double mean = group.sum / group.count;
-      svg.text({16, y + 9}, group_name(*group.busiest, cluster_), 11);
+      const svg::Fitted name = svg::fitted(group_name(*group.busiest, cluster_), 11, kNames - 24);
+      svg.text({16, y + 9}, name.content, name.size);
       svg.rect({kNames, y}, kFull, 11, "#eef0f2");
       svg.rect({kNames, y}, kFull * std::min(part, 1.0), 11, rail_color(group.busiest->rail), 0.85);
       svg.line({kNames + kFull * mean, y - 2}, {kNames + kFull * mean, y + 13}, "#222", 1.5);
-      svg.text({kNames + kFull + 8, y + 9},
-               fmt::format("{:.0f}% ({}), mean {:.0f}%", 100 * part, name(*group.busiest, cluster_),
-                           100 * mean),
-               11);
+      const svg::Fitted words =
+          svg::fitted(fmt::format("{:.0f}% ({}), mean {:.0f}%", 100 * part,
+                                  weft::name(*group.busiest, cluster_), 100 * mean),
+                      11, svg.width() - kNames - kFull - 16);
+      svg.text({kNames + kFull + 8, y + 9}, words.content, words.size);
     }
   }
 
   const Simulation& simulation_;
   const Cluster& cluster_;
   std::vector<Rank> rows_;
+  double left_;
+  Legend legend_;
+  double top_;
   std::map<Rank, std::set<int>> lanes_;  // of a rank: the rails that carry its messages
   double most_lanes_ = 1;
   double lane_height_ = 0;

@@ -61,7 +61,11 @@ Play::Play(const SimulatedJob& job, const SimulateOptions& options, Links& links
 }
 
 Status Play::run() {
-  while (true) {
+  constexpr std::size_t kInstants = 256;  // between two reports
+  for (std::size_t instants = 0;; ++instants) {
+    if (options_.progress && instants % kInstants == 0 && !programs_.messages.empty())
+      options_.progress(static_cast<double>(left_) /
+                        static_cast<double>(programs_.messages.size()));
     while (!runnable_.empty()) {
       const Rank rank = runnable_.back();
       runnable_.pop_back();

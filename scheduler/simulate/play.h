@@ -85,6 +85,7 @@ class Play {
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
   std::vector<int> rails_;  // scratch: rails of the message that starts
   std::vector<Path> paths_;
+  std::size_t left_ = 0;  // messages that have left
   Status status_;
 };
 

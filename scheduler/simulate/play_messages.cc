@@ -77,6 +77,7 @@ void Play::leave(std::uint32_t number) {
   Message& message = programs_.messages[number];
   Channel& channel = programs_.channels[message.channel];
   message.has_left = true;
+  ++left_;
   message.left_us = now_;
   message.arrival_us = now_ + links_.latency_us(channel.from, channel.to, message.rail);
   if (message.bytes <= options_.eager_bytes) release(number, now_);

@@ -67,6 +67,8 @@ struct SimulateOptions {
   bool collapse = true;
   // Keeps the bars that drawings need.
   bool keep_bars = false;
+  // Called now and then with the part of the messages that have left so far, from 0 to 1.
+  std::function<void(double)> progress{};
   // A job with more messages is refused: each message takes about 200 bytes and 3 us.
   std::uint64_t most_messages = 40'000'000;
 };

@@ -1,10 +1,13 @@
 // Drawings: what they show, that they stay small, and that names cannot break them.
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <set>
 #include <string_view>
 
 #include "tests/simulate/jobs.h"
 #include "topology/canvas/canvas.h"
+#include "topology/svg/svg.h"
 
 namespace weft {
 namespace {
@@ -57,6 +60,34 @@ TEST(Draw, APlanShowsEachMessageAsAnArrow) {
   EXPECT_NE(draw_plan(drawn(large, AllreduceAlgorithm::ring), large, "plan")
                 .find("the first 32 of 40 ranks, the first 24 of 78 phases"),
             std::string::npos);
+}
+
+// As many as there may be curves.
+TEST(Draw, NoTwoSeriesLookAlike) {
+  std::set<std::string> looks;
+  for (int number = 0; number < 64; ++number)
+    looks.insert(std::string(line_color(number)) + " " + std::string(line_dashes(number)));
+  EXPECT_EQ(looks.size(), 64U);
+}
+
+// Long names take room, and not that of others.
+TEST(Draw, LongNamesStayInTheDrawing) {
+  Cluster cluster = cluster_of(4, 1, 8);
+  for (ClusterMachine& machine : cluster.machines) machine.name = "node-of-a-rack-with-a-long-name";
+  for (Rail& rail : cluster.rails) rail.name = "mlx5_bond_" + rail.name + "_of_the_second_network";
+  const Simulation run = drawn(cluster, AllreduceAlgorithm::ring);
+  const std::string title(400, 'x');
+  for (const std::string& svg : {draw_run(run, cluster, title), draw_plan(run, cluster, title)}) {
+    const double width = std::stod(svg.substr(svg.find(" width=\"") + 8));
+    const std::regex text(
+        R"re(<text x="([0-9.]+)" y="[0-9.]+" font-size="([0-9.]+)" text-anchor="start"[^>]*>([^<]*)<)re");
+    for (auto at = std::sregex_iterator(svg.begin(), svg.end(), text); at != std::sregex_iterator();
+         ++at) {
+      const double right =
+          std::stod((*at)[1]) + svg::text_width((*at)[3].str(), std::stod((*at)[2]));
+      EXPECT_LE(right, width) << (*at)[3];
+    }
+  }
 }
 
 TEST(Draw, AxesHaveRoundNumbers) {

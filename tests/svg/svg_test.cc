@@ -22,5 +22,22 @@ TEST(Svg, WhatNoXmlMayHaveIsAQuestionMark) {
   EXPECT_EQ(svg::escaped("\xc0\xaf|\xed\xa0\x80"), "??|???");  // overlong, surrogate
 }
 
+TEST(Svg, TextThatDoesNotFitIsSmallerAndThenCut) {
+  const svg::Fitted fits = svg::fitted("mlx5_0", 12, 100);
+  EXPECT_EQ(fits.content, "mlx5_0");
+  EXPECT_EQ(fits.size, 12);
+  const svg::Fitted smaller = svg::fitted("mlx5_bond_0:1 of a rack", 12, 120);
+  EXPECT_EQ(smaller.content, "mlx5_bond_0:1 of a rack");
+  EXPECT_LT(smaller.size, 12);
+  EXPECT_LE(svg::text_width(smaller.content, smaller.size), 120.001);
+  for (const std::string_view words : {"an interface with a very long name", "ééééééééééééééé"}) {
+    const svg::Fitted cut = svg::fitted(words, 12, 40);
+    EXPECT_EQ(cut.size, 7);
+    EXPECT_TRUE(cut.content.ends_with("…"));
+    EXPECT_LE(svg::text_width(cut.content, cut.size), 40 + 7);
+    EXPECT_EQ(svg::escaped(cut.content).find('?'), std::string::npos);  // whole characters
+  }
+}
+
 }  // namespace
 }  // namespace weft

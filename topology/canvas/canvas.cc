@@ -9,10 +9,29 @@
 #include "topology/svg/svg.h"
 
 namespace weft {
+namespace {
+
+// Eight hues, the same darker, and the same lighter.
+constexpr std::array<std::string_view, 24> kColors = {
+    "#2f6db3", "#3a9a5b", "#c44e6a", "#7a5fb5", "#e07b39", "#4fb0c6", "#8c564b", "#6b7a2f",
+    "#1a3c62", "#205532", "#6c2b3a", "#433464", "#7b441f", "#2b616d", "#4d2f29", "#3b431a",
+    "#8dafd5", "#93c7a5", "#df9ead", "#b6a7d6", "#eeb692", "#9ed4e0", "#c0a29c", "#aeb68d"};
+constexpr std::size_t kHues = 8;
+// As many for each shade that no two numbers below 96 have both in common.
+constexpr std::array<std::string_view, 4> kDashes = {"", "7 3", "2 3", "9 3 2 3"};
+
+std::string dashed(std::string_view dashes) {
+  return dashes.empty() ? "" : fmt::format(R"( stroke-dasharray="{}")", dashes);
+}
+
+}  // namespace
+
 std::string_view line_color(int number) {
-  constexpr std::array<std::string_view, 8> kColors = {"#2f6db3", "#3a9a5b", "#c44e6a", "#7a5fb5",
-                                                       "#e07b39", "#4fb0c6", "#8c564b", "#6b7a2f"};
   return kColors[static_cast<std::size_t>(number) % kColors.size()];
+}
+
+std::string_view line_dashes(int number) {
+  return kDashes[static_cast<std::size_t>(number) / kHues % kDashes.size()];
 }
 
 void Canvas::rect(Point corner, double width, double height, std::string_view fill, double opacity,
@@ -25,18 +44,19 @@ void Canvas::rect(Point corner, double width, double height, std::string_view fi
 
 void Canvas::line(Point from, Point to, std::string_view stroke, double width,
                   std::string_view dashes) {
-  std::string look = fmt::format(R"(stroke="{}" stroke-width="{:.2f}")", stroke, width);
-  if (!dashes.empty()) look += fmt::format(R"( stroke-dasharray="{}")", dashes);
-  body_ += svg::line(from.x, from.y, to.x, to.y, look);
+  body_ += svg::line(
+      from.x, from.y, to.x, to.y,
+      fmt::format(R"(stroke="{}" stroke-width="{:.2f}"{})", stroke, width, dashed(dashes)));
 }
 
-void Canvas::polyline(const std::vector<Point>& points, std::string_view stroke, double width) {
+void Canvas::polyline(const std::vector<Point>& points, std::string_view stroke, double width,
+                      std::string_view dashes) {
   std::string way;
   for (const Point& point : points)
     way += fmt::format("{}{:.2f},{:.2f}", way.empty() ? 'M' : 'L', point.x, point.y);
   body_ += svg::path(
-      way, fmt::format(R"(fill="none" stroke="{}" stroke-width="{:.2f}" stroke-linejoin="round")",
-                       stroke, width));
+      way, fmt::format(R"(fill="none" stroke="{}" stroke-width="{:.2f}" stroke-linejoin="round"{})",
+                       stroke, width, dashed(dashes)));
 }
 
 void Canvas::arrow(Point from, Point to, std::string_view stroke, double width,
@@ -66,6 +86,14 @@ void Canvas::text(Point at, std::string_view words, double size, Anchor anchor,
                                        kAnchors[static_cast<std::size_t>(anchor)], fill,
                                        bold ? R"( font-weight="bold")" : "");
   body_ += svg::text(at.x, at.y, look, words);
+}
+
+void Canvas::title(std::string_view words) {
+  constexpr double kMargin = 16;
+  constexpr double kSize = 15, kLeast = 9;
+  constexpr double kBold = 1.1;  // times as wide
+  const svg::Fitted shown = svg::fitted(words, kSize, (width_ - 2 * kMargin) / kBold, kLeast);
+  text({kMargin, 25}, shown.content, shown.size, Anchor::start, "#222", true);
 }
 
 std::string Canvas::document() const {

@@ -19,8 +19,11 @@ struct Point {
 
 enum class Anchor { start, middle, end };
 
-// A color that differs from those of the next seven numbers, also to most color-blind eyes.
+// A color that differs from those of the next 23 numbers, and from those of the next seven also to most
+// color-blind eyes.
 [[nodiscard]] std::string_view line_color(int number);
+// The dashes of a line ("" for a whole one). Together with the color they tell 96 numbers apart.
+[[nodiscard]] std::string_view line_dashes(int number);
 
 class Canvas {
  public:
@@ -30,13 +33,16 @@ class Canvas {
             std::string_view hover = {});
   void line(Point from, Point to, std::string_view stroke, double width = 1,
             std::string_view dashes = {});
-  void polyline(const std::vector<Point>& points, std::string_view stroke, double width = 2);
+  void polyline(const std::vector<Point>& points, std::string_view stroke, double width = 2,
+                std::string_view dashes = {});
   // A line with a head.
   void arrow(Point from, Point to, std::string_view stroke, double width = 1,
              std::string_view hover = {});
   void disc(Point center, double radius, std::string_view fill, std::string_view hover = {});
   void text(Point at, std::string_view words, double size = 11, Anchor anchor = Anchor::start,
             std::string_view fill = "#333", bool bold = false);
+  // Above the rest, as large as the width permits.
+  void title(std::string_view words);
   [[nodiscard]] double width() const { return width_; }
   [[nodiscard]] std::string document() const;
 

@@ -96,9 +96,12 @@ std::string opening(const Layout& layout, const Graph& graph) {
       "markerHeight=\"{0:.1f}\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\">"
       "<path d=\"M0,0 L8,4 L0,8 z\" fill=\"#1f4e79\"/></marker></defs>\n",
       std::clamp(layout.disc * 0.5, 4.0, 9.0));
-  return head + svg::text(layout.side / 2, 0, "font-size=\"16\" text-anchor=\"middle\"",
-                          fmt::format("{}, {} ranks, {} edges", graph.name(), graph.size(),
-                                      graph.edge_count()));
+  const svg::Fitted title = svg::fitted(
+      fmt::format("{}, {} ranks, {} edges", graph.name(), graph.size(), graph.edge_count()), 16,
+      layout.side - 8);
+  return head + svg::text(layout.side / 2, 0,
+                          fmt::format("font-size=\"{:.1f}\" text-anchor=\"middle\"", title.size),
+                          title.content);
 }
 
 }  // namespace

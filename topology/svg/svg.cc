@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace weft::svg {
@@ -24,6 +25,11 @@ std::size_t character_at(std::string_view text) {
   const bool is_surrogate = code >= 0xd800 && code < 0xe000;
   const bool is_none = code == 0xfffe || code == 0xffff || code > 0x10ffff;
   return code < kLeast[length] || is_surrogate || is_none ? 0 : length;
+}
+
+// Not the second or a later byte of a character.
+bool is_first(char c) {
+  return (static_cast<std::uint8_t>(c) & 0xc0) != 0x80;
 }
 
 std::string element(std::string_view name, std::string_view attributes, std::string_view title) {
@@ -54,6 +60,23 @@ std::string escaped(std::string_view text) {
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return result;
+}
+
+double text_width(std::string_view content, double size) {
+  constexpr double kLetter = 0.56;  // of the size, for a letter of usual words
+  return kLetter * size * static_cast<double>(std::ranges::count_if(content, is_first));
+}
+
+Fitted fitted(std::string_view content, double size, double width, double least) {
+  const double wide = text_width(content, size);
+  if (wide <= width) return {std::string(content), size};
+  const double smaller = size * width / wide;
+  if (smaller >= least) return {std::string(content), smaller};
+  while (!content.empty() && text_width(content, least) + least > width) {
+    while (content.size() > 1 && !is_first(content.back())) content.remove_suffix(1);
+    content.remove_suffix(1);
+  }
+  return {std::string(content) + "…", least};
 }
 
 std::string rect(const Box& box, std::string_view attributes, std::string_view title) {

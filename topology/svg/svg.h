@@ -33,6 +33,14 @@ struct Box {
 // (x, y): where its baseline begins, unless the attributes anchor it otherwise.
 [[nodiscard]] std::string text(double x, double y, std::string_view attributes,
                                std::string_view content);
+// About how wide a text of this size is drawn.
+[[nodiscard]] double text_width(std::string_view content, double size);
+// A text that takes no more room than `width`: smaller, but not below `least`, and then cut.
+struct Fitted {
+  std::string content;
+  double size = 0;
+};
+[[nodiscard]] Fitted fitted(std::string_view content, double size, double width, double least = 7);
 // `content`: elements.
 [[nodiscard]] std::string group(std::string_view attributes, std::string_view content);
 // `content`: elements; the first may be a <style>. White below them.

@@ -15,6 +15,7 @@ constexpr double kTop = 64;
 constexpr double kWidth = 560;
 constexpr double kHeight = 360;
 constexpr double kLeastLegend = 270, kLetter = 7;
+constexpr double kSample = 24;  // of a curve, before its name
 
 // The name of a curve, beside its end.
 struct Name {
@@ -45,7 +46,7 @@ class Chart {
     const std::vector<Name> names = place_names();
     const double lowest = names.empty() ? 0 : names.back().y;
     Canvas svg(kLeft + kWidth + legend_width(), std::max(kTop + kHeight + 60, lowest + 16));
-    svg.text({16, 26}, text_.title, 15, Anchor::start, "#222", true);
+    svg.title(text_.title);
     draw_grid(svg);
     // The first lies above the others.
     for (std::size_t i = curves_.size(); i-- > 0;) draw_curve(svg, i);
@@ -112,11 +113,15 @@ class Chart {
   [[nodiscard]] double legend_width() const {
     std::size_t longest = 0;
     for (const Curve& curve : curves_) longest = std::max(longest, curve.label.size());
-    return std::max(kLeastLegend, kLetter * static_cast<double>(longest) + 24);
+    return std::max(kLeastLegend, kLetter * static_cast<double>(longest) + kSample + 29);
   }
 
   [[nodiscard]] std::string_view color_of(std::size_t number) const {
     return curves_[number].is_reference ? "#8a929b" : line_color(static_cast<int>(number));
+  }
+
+  [[nodiscard]] std::string_view dashes_of(std::size_t number) const {
+    return curves_[number].is_reference ? "" : line_dashes(static_cast<int>(number));
   }
 
   void draw_curve(Canvas& svg, std::size_t number) const {
@@ -124,7 +129,7 @@ class Chart {
     const std::string_view color = color_of(number);
     std::vector<Point> points;
     for (const Point& value : curve.values) points.push_back(place(value));
-    svg.polyline(points, color);
+    svg.polyline(points, color, 2, dashes_of(number));
     for (std::size_t i = 0; i < points.size(); ++i) {
       svg.disc(points[i], 3, color,
                fmt::format("{}, {}: {}", curve.label, static_cast<std::size_t>(curve.values[i].x),
@@ -149,7 +154,9 @@ class Chart {
 
   void draw_names(Canvas& svg, const std::vector<Name>& names) const {
     for (const auto& [y, number] : names) {
-      svg.text({kLeft + kWidth + 12, y + 4}, curves_[number].label, 12, Anchor::start,
+      const double x = kLeft + kWidth + 12;
+      svg.line({x, y}, {x + kSample, y}, color_of(number), 2, dashes_of(number));
+      svg.text({x + kSample + 5, y + 4}, curves_[number].label, 12, Anchor::start,
                color_of(number));
     }
   }

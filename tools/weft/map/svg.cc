@@ -1,4 +1,6 @@
 // A map as a drawing. A link is two lines: what goes up at its left, what comes down at its right.
+#include "topology/svg/svg.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +19,7 @@ using Box = MapLayout::Box;
 
 constexpr double kThinnest = 0.8;
 constexpr double kThickest = 9;
+constexpr double kLeastText = 5;
 constexpr const char* kSwitchStyle = "fill=\"#e8eef4\" stroke=\"#5b7590\"";
 constexpr const char* kMachineStyle = "fill=\"#fbf7ec\" stroke=\"#a08a50\"";
 constexpr const char* kInterfaceStyle = "fill=\"white\" stroke=\"#5b7590\"";
@@ -32,7 +35,7 @@ std::string escaped(std::string_view text) {
 
 std::string text_at(Point at, double size, std::string_view text, std::string_view anchor) {
   return fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" text-anchor=\"{}\">{}</text>\n", at.x,
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at.x,
       at.y, size, anchor, escaped(text));
 }
 
@@ -157,7 +160,8 @@ class Drawing {
     for (int seat = own.first_rank; seat < own.first_rank + own.ranks; ++seat)
       if (const LinkLoad* read = find(LinkKind::read, -1, seat)) us = std::max(us, read->us);
     std::string svg = box_element(box, kMachineStyle, 0, "", own.hardware->source);
-    svg += text_at({box.middle(), below + 16}, 12, own.name, "middle");
+    const svg::Fitted name = svg::fitted(own.name, 12, box.width, kLeastText);
+    svg += text_at({box.middle(), below + 16}, name.size, name.content, "middle");
     if (us == 0) return svg;
     return svg +
            text_at({box.middle(), below + 30}, 9, fmt::format("memory {:.1f} us", us), "middle");
@@ -166,9 +170,12 @@ class Drawing {
   [[nodiscard]] std::string interface_element(int rail, int machine) const {
     if (!layout_.has(rail, machine)) return "";
     const std::string name = interface_name(shown_.cluster, rail, machine);
-    constexpr std::size_t kFits = 6;  // letters; the last ones tell interfaces apart
-    return box_element(layout_.interface(rail, machine), kInterfaceStyle, 8,
-                       name.size() > kFits ? name.substr(name.size() - kFits) : name, name);
+    const Box box = layout_.interface(rail, machine);
+    // The domain of a PCI address is the same for nearly all.
+    std::string_view own = name;
+    if (own.starts_with("0000:")) own.remove_prefix(5);
+    const svg::Fitted shown = svg::fitted(own, 8, box.width - 2, kLeastText);
+    return box_element(box, kInterfaceStyle, shown.size, shown.content, name);
   }
 
   // A rank, with thin lines to the interfaces that it uses.
