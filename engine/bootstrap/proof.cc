@@ -7,7 +7,10 @@
 #include <openssl/hmac.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
+
+#include "engine/bootstrap/bootstrap.h"
 
 namespace weft {
 namespace proof {
@@ -27,14 +30,9 @@ Result<wire::Proof> make(std::string_view job_key, Side side, const Claim& claim
                                     side == Side::rank ? "rank" : "server", claim.rank, claim.size);
   message.append(claim.server_nonce.begin(), claim.server_nonce.end());
   message.append(claim.rank_nonce.begin(), claim.rank_nonce.end());
+  WEFT_ASSIGN(const std::string bytes, key_proof(job_key, message));
   wire::Proof result{};
-  unsigned int length = 0;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(message.data());
-  if (HMAC(EVP_sha256(), job_key.data(), static_cast<int>(job_key.size()), bytes, message.size(),
-           result.data(), &length) == nullptr ||
-      length != result.size()) {
-    return Status(Code::unavailable, "libcrypto does not compute HMAC-SHA256");
-  }
+  std::ranges::copy(bytes, result.begin());
   return result;
 }
 
@@ -43,6 +41,22 @@ bool equal(const wire::Proof& a, const wire::Proof& b) {
 }
 
 }  // namespace proof
+
+Result<std::string> key_proof(std::string_view key, std::string_view text) {
+  std::string result(std::tuple_size_v<wire::Proof>, '\0');
+  unsigned int length = 0;
+  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+           reinterpret_cast<unsigned char*>(result.data()), &length) == nullptr ||
+      length != result.size()) {
+    return Status(Code::unavailable, "libcrypto does not compute HMAC-SHA256");
+  }
+  return result;
+}
+
+bool same_proof(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 Result<std::string> make_job_key() {
   WEFT_ASSIGN(const wire::Nonce random, proof::fresh_nonce());
