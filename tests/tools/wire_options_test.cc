@@ -9,25 +9,46 @@
 namespace weft {
 namespace {
 
+Result<WireOptions> understood(WireArguments asked) {
+  EXPECT_TRUE(fit_settings(asked, Config{}).empty());
+  return understand(asked);
+}
+
 TEST(WireOptions, EachOperationHasUsualSizesAndDepth) {
-  const Result<WireOptions> write = understand(WireArguments{});
+  const Result<WireOptions> write = understood(WireArguments{});
   ASSERT_TRUE(write.ok());
   EXPECT_EQ(write->depth, 128U);
   EXPECT_FALSE(write->is_latency());
-  const Result<WireOptions> atomic = understand({.op = "atomic"});
+  const Result<WireOptions> atomic = understood({.op = "atomic"});
   ASSERT_TRUE(atomic.ok());
   EXPECT_EQ(atomic->sizes, std::vector<std::size_t>{8});
   EXPECT_TRUE(atomic->is_latency());
   EXPECT_FALSE(atomic->is_ping_pong());
-  EXPECT_TRUE(understand({.op = "write", .depth = 1})->is_ping_pong());
+  EXPECT_TRUE(understood({.op = "write", .depth = 1})->is_ping_pong());
 }
 
 TEST(WireOptions, DevicesHavePorts) {
-  const Result<WireOptions> options = understand({.device = "mlx5_0:2"});
+  const Result<WireOptions> options = understood({.device = "mlx5_0:2"});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->device.name, "mlx5_0");
   EXPECT_EQ(options->peer_device.port, 2);
-  EXPECT_EQ(understand({.device = "a", .peer_device = "b"})->peer_device.name, "b");
+  EXPECT_EQ(understood({.device = "a", .peer_device = "b"})->peer_device.name, "b");
+}
+
+// Typed options go before them, which is said.
+TEST(WireOptions, TheUsersSettingsHold) {
+  Config config;
+  ASSERT_TRUE(config.set("WEFT_TRANSPORTS", "ucx").ok());
+  ASSERT_TRUE(config.set("WEFT_INTERFACES", "eth1,eth2").ok());
+  WireArguments nothing;
+  EXPECT_TRUE(fit_settings(nothing, config).empty());
+  EXPECT_EQ(nothing.transport, "ucx");
+  EXPECT_EQ(nothing.device, "eth1");
+  WireArguments typed{.transport = "ib", .device = "mlx5_0"};
+  EXPECT_EQ(fit_settings(typed, config),
+            (std::vector<std::string>{"--transport ib overrides WEFT_TRANSPORTS=ucx",
+                                      "--device mlx5_0 overrides WEFT_INTERFACES=eth1,eth2"}));
+  EXPECT_EQ(typed.transport, "ib");
 }
 
 struct Wrong {
@@ -47,14 +68,16 @@ TEST(WireOptions, ErrorsNameTheOption) {
       {{.transport = "pigeons"}, "--transport pigeons"},
       {{.device = "mlx5_0:x"}, "--device mlx5_0:x"},
       {{.peer_device = "b", .peer = "host:1"}, "--peer-device"},
-      {{.peer = "host:1", .listen = 1}, "--listen and --peer"},
-      {{.listen = 70000}, "--listen 70000"},
+      {{.peer = "host:1", .listen = "1"}, "--listen and --peer"},
+      {{.listen = "70000"}, "--listen 0.0.0.0:70000"},
+      {{.listen = "nowhere"}, "--listen 0.0.0.0:nowhere"},
+      {{.peer = "host"}, "--peer host"},
       {{.rounds = 0}, "--rounds 0"},
       {{.against = "nobody"}, "--against nobody"},
       {{.transport = "ucx", .against = "perftest"}, "--against perftest"},
   };
   for (const Wrong& wrong : wrongs) {
-    const Result<WireOptions> options = understand(wrong.arguments);
+    const Result<WireOptions> options = understood(wrong.arguments);
     ASSERT_FALSE(options.ok()) << wrong.named;
     EXPECT_EQ(options.status().code(), Code::invalid_argument);
     EXPECT_NE(options.status().text().find(wrong.named), std::string_view::npos)

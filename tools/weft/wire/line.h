@@ -24,10 +24,8 @@ class Line {
 
   // Both ends, for a process and its child.
   static Result<std::pair<Line, Line>> make_pair();
-  // The first that comes to this port.
-  static Result<Line> listen_at(int port, Deadline deadline);
-  // "host:port"; tried again while nobody listens there.
-  static Result<Line> connect_to(const std::string& peer, Deadline deadline);
+  // One end of a connection, as await_caller() and call_listener() have it.
+  explicit Line(Fd fd) : fd_(std::move(fd)) {}
 
   Status say(std::string_view message) { return send('=', message); }
   // The last word: why this side ends. The other one's hear() returns it.
@@ -50,7 +48,6 @@ class Line {
   }
 
  private:
-  explicit Line(Fd fd) : fd_(std::move(fd)) {}
   static Status foreign();
   Status send(char kind, std::string_view message);
   // Why the other side is there no more.

@@ -15,8 +15,6 @@ constexpr std::array<std::string_view, 4> kOps = {"write", "read", "notice", "at
 constexpr int kMostDepth = 512;  // an interface takes 1024 one-sided operations
 constexpr int kUsualDepth = 128;
 constexpr int kMostRounds = 999;
-constexpr int kLeastPort = 1;
-constexpr int kMostPort = 65535;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 constexpr std::size_t kWord = 8;
 
@@ -38,11 +36,10 @@ Result<std::vector<std::size_t>> sizes_from(std::string_view list) {
     const std::size_t comma = std::min(list.find(','), list.size());
     const std::string_view word = list.substr(0, comma);
     list.remove_prefix(std::min(comma + 1, list.size()));
-    Result<std::size_t> bytes = bytes_from(word);
-    if (!bytes.ok()) return invalid(fmt::format("--sizes: {}", bytes.status().text()));
-    if (*bytes == 0 || *bytes > kMostBytes)
+    WEFT_ASSIGN(const std::size_t bytes, bytes_of("--sizes", word));
+    if (bytes == 0 || bytes > kMostBytes)
       return invalid(fmt::format("--sizes {}: expected 1 to 1G", word));
-    sizes.push_back(*bytes);
+    sizes.push_back(bytes);
   }
   return sizes;
 }
@@ -59,20 +56,32 @@ Result<WireDevice> device_from(std::string_view option, std::string_view text) {
   return device;
 }
 
-Status check_sides(const WireArguments& asked) {
-  if (asked.listen != 0 && !asked.peer.empty())
+Result<Address> address_from(std::string_view option, const std::string& text) {
+  Result<Address> address = parse_address(text);
+  if (!address.ok()) return invalid(fmt::format("{} {}", option, address.status().text()));
+  return address;
+}
+
+Status find_sides(const WireArguments& asked, WireOptions& options) {
+  if (!asked.listen.empty() && !asked.peer.empty())
     return invalid("--listen and --peer: one side listens, the other names it");
-  if (asked.listen != 0 && (asked.listen < kLeastPort || asked.listen > kMostPort))
-    return invalid(fmt::format("--listen {}: expected a port, 1 to 65535", asked.listen));
-  if (!asked.peer_device.empty() && (asked.listen != 0 || !asked.peer.empty()))
+  if (!asked.peer_device.empty() && (!asked.listen.empty() || !asked.peer.empty()))
     return invalid("--peer-device: the other machine's own command says it");
+  if (!asked.listen.empty()) {
+    const bool is_port = asked.listen.find(':') == std::string::npos;
+    WEFT_ASSIGN(options.listen,
+                address_from("--listen", is_port ? "0.0.0.0:" + asked.listen : asked.listen));
+  }
+  if (!asked.peer.empty()) {
+    WEFT_ASSIGN(options.peer, address_from("--peer", asked.peer));
+  }
   return {};
 }
 
 Status check(const WireOptions& options) {
   const WireArguments& asked = options.asked;
   if (asked.transport != "ib" && asked.transport != "ucx")
-    return invalid(fmt::format("--transport {}: there are ib, ucx", asked.transport));
+    return invalid(fmt::format("--transport {}: networks are ib, ucx", asked.transport));
   if (asked.depth < 0 || asked.depth > kMostDepth)
     return invalid(fmt::format("--depth {}: expected 1 to {}", asked.depth, kMostDepth));
   if (asked.list < 1 || asked.list > static_cast<int>(options.depth))
@@ -87,13 +96,35 @@ Status check(const WireOptions& options) {
     if (options.op == WireOp::atomic && bytes != kWord)
       return invalid(fmt::format("--sizes {}: --op atomic is about 8 bytes", bytes_text(bytes)));
   }
-  return check_sides(asked);
+  return {};
 }
 
 }  // namespace
 
 std::string_view name(WireOp op) {
   return kOps[static_cast<std::size_t>(op)];
+}
+
+std::vector<std::string> fit_settings(WireArguments& asked, const Config& config) {
+  std::vector<std::string> overridden;
+  const Transports& set = config.transports;
+  const std::string transports = config.get("WEFT_TRANSPORTS").value();
+  if (asked.transport.empty()) {
+    asked.transport = set.automatic || set.ib ? "ib" : transports;
+  } else if (!set.automatic && !(asked.transport == "ucx" ? set.ucx : set.ib)) {
+    overridden.push_back(
+        fmt::format("--transport {} overrides WEFT_TRANSPORTS={}", asked.transport, transports));
+  }
+  const std::string& names = config.interfaces;
+  const std::string first = names.substr(0, names.find(','));
+  if (asked.device.empty()) {
+    asked.device = first;
+  } else if (!names.empty() &&
+             (',' + names + ',').find(',' + asked.device + ',') == std::string::npos) {
+    overridden.push_back(
+        fmt::format("--device {} overrides WEFT_INTERFACES={}", asked.device, names));
+  }
+  return overridden;
 }
 
 Result<WireOptions> understand(const WireArguments& asked) {
@@ -111,6 +142,7 @@ Result<WireOptions> understand(const WireArguments& asked) {
   WEFT_ASSIGN(options.device, device_from("--device", asked.device));
   const std::string& other = asked.peer_device.empty() ? asked.device : asked.peer_device;
   WEFT_ASSIGN(options.peer_device, device_from("--peer-device", other));
+  WEFT_RETURN_IF_ERROR(find_sides(asked, options));
   WEFT_RETURN_IF_ERROR(check(options));
   return options;
 }

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/config/config.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -22,11 +24,11 @@ struct WireArguments {
   std::string sizes{};  // empty: what suits the operation
   int depth = 0;        // 0: what suits the operation
   int list = 1;
-  std::string transport = "ib";
+  std::string transport{};  // empty: as the settings say, without any ib
   std::string device{};
   std::string peer_device{};  // empty: the same
   std::string peer{};
-  int listen = 0;
+  std::string listen{};
   double seconds = 1;  // of each size, all rounds
   int rounds = 7;
   std::string json{};
@@ -48,6 +50,8 @@ struct WireOptions {
   WireDevice peer_device;
   bool over_ucx = false;
   bool against_perftest = false;
+  std::optional<Address> listen;  // be the side that follows, here
+  std::optional<Address> peer;    // lead the side that listens there; neither: both sides are here
   WireArguments asked;
 
   // One operation at a time: what is told is its time. Write and notice are then answered by the
@@ -57,6 +61,10 @@ struct WireOptions {
     return is_latency() && (op == WireOp::write || op == WireOp::notice);
   }
 };
+
+// Gives `asked` the transport and the device of the user's settings where none was typed. Returns a line
+// for each setting that an option overrides.
+[[nodiscard]] std::vector<std::string> fit_settings(WireArguments& asked, const Config& config);
 
 // Everything understood, or an invalid_argument that names the option.
 [[nodiscard]] Result<WireOptions> understand(const WireArguments& asked);

@@ -9,13 +9,14 @@
 
 #include <memory>
 
+#include "engine/bootstrap/bootstrap.h"
+#include "tools/weft/wire/meet.h"
 #include "tools/weft/wire/perftest.h"
 #include "tools/weft/wire/rounds.h"
 
 namespace weft {
 namespace {
 
-constexpr std::int64_t kMeetMs = 60'000;
 constexpr std::int64_t kGoodbyeMs = 10'000;
 
 constexpr const char* kExamples = R"(
@@ -37,7 +38,11 @@ Examples:
   weft perf wire --op write --depth 1 --sizes 8             latency
   weft perf wire --op notice --transport ucx --device eth0
   weft perf wire --listen 18600 --device mlx5_0             on one machine, and on another:
-  weft perf wire --peer host1:18600 --op read --device mlx5_0)";
+  weft perf wire --peer host1:18600 --op read --device mlx5_0
+  weft perf wire --listen 10.0.0.1:18600                    only at this address of the machine
+
+Both commands need the same WEFT_JOB_KEY. Without one, --listen makes a key and shows it. They look for each
+other for WEFT_DEADLINE_MS. The listening side serves the first caller that proves to know the key.)";
 
 int fail(const Status& status) {
   fmt::print(stderr, "weft perf wire: {}\n", status.to_string());
@@ -85,27 +90,53 @@ Status run_both(const WireOptions& options) {
   return status;
 }
 
-Status run_here(const WireOptions& options) {
-  const WireArguments& asked = options.asked;
-  if (asked.listen != 0) {
-    WEFT_ASSIGN(Line line, Line::listen_at(asked.listen, Deadline::after_ms(kMeetMs)));
-    return told(line, follow_wire(options.device, line));
+void say(const std::string& line) {
+  fmt::print(stderr, "weft perf wire: {}\n", line);
+}
+
+// The side that follows the one that calls.
+Status listen(const WireOptions& options, const Config& config) {
+  std::string key = config.job_key;
+  if (key.empty()) {
+    WEFT_ASSIGN(key, make_job_key());
+    say("on the other machine: export WEFT_JOB_KEY=" + key);
   }
+  const Deadline deadline = Deadline::after_ms(config.deadline_ms);
+  WEFT_ASSIGN(Fd caller, await_caller(*options.listen, key, deadline, say));
+  Line line(std::move(caller));
+  return told(line, follow_wire(options.device, line));
+}
+
+Status call(const WireOptions& options, const Config& config) {
+  if (config.job_key.empty()) {
+    return Status(Code::invalid_argument,
+                  "--peer: WEFT_JOB_KEY is not set; the side that listens shows it");
+  }
+  say("connecting to " + options.peer->to_string());
+  const Deadline deadline = Deadline::after_ms(config.deadline_ms);
+  WEFT_ASSIGN(Fd listener, call_listener(*options.peer, config.job_key, deadline, say));
+  Line line(std::move(listener));
+  return told(line, lead_wire(options, line, options.peer->host));
+}
+
+Status run_here(const WireOptions& options, const Config& config) {
+  if (options.listen) return listen(options, config);
   if (options.against_perftest) {
     WireTask task;
     task.op = options.op;
     task.depth = options.depth;
     WEFT_RETURN_IF_ERROR(perftest_is_here(task));
   }
-  if (asked.peer.empty()) return run_both(options);
-  WEFT_ASSIGN(Line line, Line::connect_to(asked.peer, Deadline::after_ms(kMeetMs)));
-  return told(line, lead_wire(options, line, asked.peer.substr(0, asked.peer.rfind(':'))));
+  return options.peer ? call(options, config) : run_both(options);
 }
 
-int run(const WireArguments& arguments) {
+int run(WireArguments arguments) {
+  const Result<Config> config = Config::from_environment(UnknownNames::refuse);
+  if (!config.ok()) return fail(config.status());
+  for (const std::string& line : fit_settings(arguments, *config)) say(line);
   const Result<WireOptions> options = understand(arguments);
   if (!options.ok()) return fail(options.status());
-  const Status status = run_here(*options);
+  const Status status = run_here(*options, *config);
   return status.ok() ? 0 : fail(status);
 }
 
@@ -122,10 +153,14 @@ void add_wire(CLI::App& perf, Action& action) {
   command->add_option("--list", to.list, "Operations posted before a doorbell");
   command->add_option("--rounds", to.rounds,
                       "Into which --seconds are cut; each has its own ratio");
-  command->add_option("--transport", to.transport, "ib or ucx");
-  command->add_option("--device", to.device, "Of this side: rx_h0r0 or mlx5_0:2; ucx: eth0");
+  command->add_option("--transport", to.transport, "ib or ucx [WEFT_TRANSPORTS, else ib]");
+  command->add_option("--device", to.device,
+                      "Of this side: rx_h0r0 or mlx5_0:2; ucx: eth0 "
+                      "[the first of WEFT_INTERFACES]");
   command->add_option("--peer-device", to.peer_device, "Of the other side, on this machine");
-  command->add_option("--listen", to.listen, "Be the other side for a command with --peer");
+  command->add_option("--listen", to.listen,
+                      "PORT or ADDRESS:PORT: be the other side for a command "
+                      "with --peer");
   command->add_option("--peer", to.peer, "HOST:PORT where the other side listens");
   add_measuring_options(*command, to, "perftest");
   command->footer(kExamples);
