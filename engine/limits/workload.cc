@@ -130,6 +130,30 @@ Recipe over_machines(const Recipe& machines, const std::vector<int>& machine_of)
   return made;
 }
 
+CountedBytes counted_bytes(Workload collective, double bytes, int ranks, double degree) {
+  const auto n = static_cast<double>(ranks);
+  switch (collective) {
+    case Workload::neighbor_allreduce:
+    case Workload::neighbor_allgather:
+    case Workload::hierarchical_neighbor_allreduce:
+      return {bytes, bytes * degree};
+    case Workload::allreduce:
+      return {bytes, bytes * 2 * (n - 1) / n};
+    case Workload::allgather:
+    case Workload::reduce_scatter:
+    case Workload::gather:
+    case Workload::scatter:
+    case Workload::alltoall:
+      return {bytes * n, bytes * (n - 1)};
+    case Workload::broadcast:
+    case Workload::reduce:
+      return {bytes, bytes};
+    case Workload::barrier:
+      break;
+  }
+  return {};
+}
+
 bool has_floor(Workload collective) {
   switch (collective) {
     case Workload::reduce_scatter:

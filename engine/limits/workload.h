@@ -51,6 +51,20 @@ struct Recipe {
 // machine of each rank.
 [[nodiscard]] Recipe over_machines(const Recipe& machines, const std::vector<int>& machine_of);
 
+// The bytes by which an operation's two bandwidths count, as NCCL's tests define them (nccl-tests,
+// doc/PERFORMANCE.md). Over the time of the operation, `algorithm` gives what they call algbw and `bus`
+// gives busbw. docs/performance.md has the table.
+struct CountedBytes {
+  double algorithm =
+      0;           // the size of the operation: for those on blocks that of all blocks together
+  double bus = 0;  // what the interfaces of the busiest rank must carry in one direction
+};
+// `bytes`: of a rank's input, or of its block for each rank. `degree` counts for neighbors' operations
+// only: the in-neighbors of the rank that has most (hierarchical: of the machine); of a schedule, the
+// mean over its steps.
+[[nodiscard]] CountedBytes counted_bytes(Workload collective, double bytes, int ranks,
+                                         double degree);
+
 // True if Floor can measure the least cost of this operation.
 [[nodiscard]] bool has_floor(Workload collective);
 

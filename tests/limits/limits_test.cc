@@ -78,6 +78,42 @@ TEST(Meeting, WhoGivesUpIsNamed) {
   EXPECT_EQ(status.rank(), 1);
 }
 
+// The factors of nccl-tests' doc/PERFORMANCE.md, and of its gather.cu, scatter.cu and alltoall.cu.
+// There the size of an operation on blocks is that of all blocks together.
+TEST(Workload, BandwidthsCountAsInNcclTests) {
+  constexpr double kBytes = 1000;
+  struct Case {
+    Workload operation;
+    double size, factor;  // of one rank's input or block; of algbw
+  };
+  for (const int n : {1, 2, 3, 8}) {
+    const double others = n - 1.0;
+    for (const Case& c :
+         std::initializer_list<Case>{{Workload::allreduce, 1, 2 * others / n},
+                                     {Workload::reduce_scatter, 1.0 * n, others / n},
+                                     {Workload::allgather, 1.0 * n, others / n},
+                                     {Workload::broadcast, 1, 1},
+                                     {Workload::reduce, 1, 1},
+                                     {Workload::alltoall, 1.0 * n, others / n},
+                                     {Workload::gather, 1.0 * n, others / n},
+                                     {Workload::scatter, 1.0 * n, others / n}}) {
+      const CountedBytes counted = counted_bytes(c.operation, kBytes, n, 0);
+      EXPECT_DOUBLE_EQ(counted.algorithm, kBytes * c.size) << name(c.operation) << " " << n;
+      EXPECT_DOUBLE_EQ(counted.bus, counted.algorithm * c.factor) << name(c.operation) << " " << n;
+    }
+  }
+}
+
+// A rank takes in a message of each in-neighbor.
+TEST(Workload, BandwidthsOfNeighborsCountTheLargestDegree) {
+  for (const Workload operation : {Workload::neighbor_allreduce, Workload::neighbor_allgather,
+                                   Workload::hierarchical_neighbor_allreduce}) {
+    EXPECT_EQ(counted_bytes(operation, 1000, 16, 2.5).algorithm, 1000);
+    EXPECT_EQ(counted_bytes(operation, 1000, 16, 2.5).bus, 2500);
+  }
+  EXPECT_EQ(counted_bytes(Workload::barrier, 0, 16, 0).bus, 0);
+}
+
 TEST(Workload, NamesGoBothWays) {
   for (const char* word :
        {"neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast", "barrier",

@@ -7,6 +7,7 @@
 
 #include "tests/base/sanitized.h"
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 
 namespace weft {
 namespace {
@@ -25,8 +26,9 @@ Rows rows_of(const std::string& arguments) {
 }
 
 void expect_row(const nlohmann::json& row) {
-  for (const char* key : {"op", "graph", "ranks", "transport", "bytes", "min_us", "p50_us",
-                          "p99_us", "GBps", "limit_us", "share", "cpu_s_per_GiB"}) {
+  for (const char* key :
+       {"op", "graph", "ranks", "transport", "bytes", "min_us", "p50_us", "p99_us", "algbw_GBps",
+        "busbw_GBps", "limit_us", "share", "cpu_s_per_GiB"}) {
     EXPECT_TRUE(row.contains(key)) << key;
   }
   EXPECT_GT(row.value("share", 0.0), 0);
@@ -76,6 +78,68 @@ TEST(Perf, HeapsAreAsTheSettingsSay) {
           << setting << " " << what << (ran.errors.empty() ? "" : ran.errors[0]);
     }
   }
+}
+
+// A file that is asked for has all rows, or the command fails and names it.
+TEST(Perf, AFullDiskIsAnError) {
+  for (const std::string what :
+       {"allreduce --ranks 2", "allreduce --ranks 2 --in-process", "limits --ranks 2",
+        "idle --ranks 2", "neighbor_allreduce --ranks 2 --in-flight 4", "win_put",
+        "named --ranks 2 --tensors 4x64", "neighbor_allreduce --memory-use",
+        "wire --transport ucx"}) {
+    if (what.starts_with("wire") && WEFT_HAS_UCX == 0) continue;
+    const std::string line = "perf " + what + " --sizes 4K --seconds 0.01";
+    const Ran file = run_weft(line + " --json /dev/full");
+    EXPECT_EQ(file.exit_status, 1) << what;
+    EXPECT_TRUE(mentions(file.errors, "cannot write /dev/full: No space left")) << what;
+    const Ran output = run_weft(line + " --json > /dev/full");
+    EXPECT_EQ(output.exit_status, 1) << what;
+    EXPECT_TRUE(mentions(output.errors, "cannot write standard output: No space left")) << what;
+  }
+  const Ran drawn = run_weft("perf allreduce --ranks 2 --sizes 4K --svg /nowhere/x.svg");
+  EXPECT_EQ(drawn.exit_status, 1);
+  EXPECT_TRUE(mentions(drawn.errors, "cannot write /nowhere/x.svg: No such file"));
+  EXPECT_TRUE(drawn.out.empty());  // before anything was measured
+}
+
+// Every kind of measurement writes the file that --json names, beside its text.
+TEST(Perf, AFileOfRowsIsWrittenBesideTheText) {
+  const Folder folder;
+  for (const char* what :
+       {"allreduce --ranks 2", "limits --ranks 2", "idle --ranks 2",
+        "neighbor_allreduce --ranks 2 --in-flight 4", "named --ranks 2 --tensors 4x64"}) {
+    const Ran ran = run_weft("perf " + std::string(what) + " --sizes 4K --seconds 0.01 --json " +
+                             folder.path("rows.json"));
+    EXPECT_EQ(ran.exit_status, 0) << what;
+    EXPECT_FALSE(ran.out.empty()) << what;
+    const std::string rows = folder.content("rows.json");
+    EXPECT_TRUE(nlohmann::json::accept(rows.substr(0, rows.find('\n')))) << what;
+    std::filesystem::remove(folder.path("rows.json"));
+  }
+}
+
+// Where no option says otherwise; what an option overrides is said.
+TEST(Perf, TheUsersSettingsHold) {
+  const std::string line = "{weft} perf allreduce --ranks 2 --sizes 4K --seconds 0.01 --json";
+  if (WEFT_HAS_UCX != 0) {
+    const Ran asked = run_line("WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo " + line);
+    EXPECT_EQ(asked.exit_status, 0);
+    ASSERT_EQ(asked.out.size(), 1U);
+    const auto row = nlohmann::json::parse(asked.out[0]);
+    EXPECT_EQ(row["transport"], "ucx");
+    EXPECT_GT(row["network_bytes"][0].get<double>(), 0);
+    const Ran missing = run_line("WEFT_TRANSPORTS=ucx WEFT_INTERFACES=nothere0 " + line);
+    EXPECT_EQ(missing.exit_status, 1);
+    EXPECT_TRUE(mentions(missing.errors, "WEFT_INTERFACES names nothere0"));
+  }
+  const Ran ran = run_line("WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo WEFT_LANES=2 " + line +
+                           " --transport shm --lanes 1");
+  EXPECT_EQ(ran.exit_status, 0);
+  EXPECT_EQ(ran.errors,
+            (std::vector<std::string>{
+                "weft perf: --transport shm overrides WEFT_TRANSPORTS=ucx",
+                "weft perf: --transport shm opens no network: not used is WEFT_INTERFACES=lo",
+                "weft perf: --lanes 1 overrides WEFT_LANES=2"}));
 }
 
 // As in a container without the right to trace.
@@ -234,7 +298,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Wrong{"nonsense", "unknown operation 'nonsense'"},
         Wrong{"allreduce --graph nonsense", "nonsense"},
-        Wrong{"allreduce --sizes 4,12Q", "'12Q' is no size"},
+        Wrong{"allreduce --sizes 4,12Q", "--sizes: '12Q' is no size"},
+        Wrong{"--json allreduce", "--json took allreduce for its file"},
         Wrong{"allreduce --sizes 3", "elements of 4 bytes"},
         Wrong{"allreduce --sizes 99999999999G", "is no size"},
         Wrong{"allreduce --ranks 0", "--ranks 0"}, Wrong{"allreduce --ranks -3", "--ranks -3"},

@@ -27,7 +27,7 @@ TEST(Predict, ATableOfOperationsAndSizes) {
   const Ran ran = run_weft(kTwoLeaves + "--algorithm ring,hierarchical --sizes 1M,64M --explain");
   EXPECT_EQ(ran.exit_status, 0);
   EXPECT_TRUE(mentions(ran.out, "16 machines, 128 ranks"));
-  EXPECT_TRUE(mentions(ran.out, "bus GB/s  of ideal  busiest link"));
+  EXPECT_TRUE(mentions(ran.out, "algbw GB/s  busbw GB/s  of ideal  busiest link"));
   EXPECT_TRUE(mentions(ran.out, "neighbor_allreduce direct"));
   EXPECT_TRUE(mentions(ran.out, "allreduce          hierarchical"));
   EXPECT_TRUE(mentions(ran.out, "every 64 ranks are alike"));
@@ -48,6 +48,9 @@ TEST(Predict, JsonHasTheSame) {
   EXPECT_GT(rows[1]["us"].get<double>(), rows[0]["us"].get<double>());
   // 2 * 64 MiB * 15/16 over eight interfaces of 50 GB/s.
   EXPECT_NEAR(rows[1]["ideal_us"].get<double>(), 314.6, 0.1);
+  const double algbw = (64 << 20) / rows[1]["us"].get<double>() / 1e3;
+  EXPECT_NEAR(rows[1]["algbw_GBps"].get<double>(), algbw, 1e-6 * algbw);
+  EXPECT_NEAR(rows[1]["busbw_GBps"].get<double>(), algbw * 2 * 127 / 128, 1e-6 * algbw);
 }
 
 TEST(Predict, JsonExplainedHasEveryPhaseAndLink) {
@@ -279,7 +282,7 @@ TEST(Predict, MistakesAreNamed) {
     complaint(kTwoLeaves + option, "requires --like");
   complaint(kTwoLeaves + "--title Curves", "requires --svg");
   complaint(kTwoLeaves + "--piece 0", "--piece 0: expected");
-  complaint(kTwoLeaves + "--piece 1X", "'1X' is no size");
+  complaint(kTwoLeaves + "--piece 1X", "--piece: '1X' is no size");
   complaint(kTwoLeaves + "--rails far", "auto, near, all");
   for (const char* option : {"--message-us", "--combine", "--compute", "--latency"})
     complaint(kTwoLeaves + option + " nan", option);

@@ -93,6 +93,64 @@ TEST(ShowMachine, TellsWhatIsThere) {
   }
 }
 
+TEST(Usage, WhatCannotBeWrittenIsAnError) {
+  for (const char* what :
+       {"graph ring 6", "graph ring 6 --json", "machine", "devices", "devices --json", "topo",
+        "config", "config --markdown", "--help", "run -n 2 -- echo x",
+        "predict --cluster " WEFT_CLUSTERS "/two-leaves.toml --sizes 1M",
+        "map --cluster " WEFT_CLUSTERS "/two-leaves.toml"}) {
+    const Ran ran = run_weft(std::string(what) + " > /dev/full");
+    EXPECT_EQ(ran.exit_status, 1) << what;
+    EXPECT_TRUE(mentions(ran.errors, "standard output")) << what;
+    EXPECT_TRUE(mentions(ran.errors, "No space left on device")) << what;
+  }
+  for (const char* what : {"graph ring 6 --svg", "topo --svg",
+                           "map --cluster " WEFT_CLUSTERS "/two-leaves.toml --json",
+                           "predict --cluster " WEFT_CLUSTERS "/two-leaves.toml --svg"}) {
+    const Ran ran = run_weft(std::string(what) + " /dev/full");
+    EXPECT_EQ(ran.exit_status, 1) << what;
+    EXPECT_TRUE(mentions(ran.errors, "cannot write /dev/full: No space left on device")) << what;
+  }
+}
+
+// Whether or not the caller ignores SIGPIPE, as services do.
+TEST(Usage, WhoHasReadEnoughEndsItQuietly) {
+  for (const char* ignored : {"", "trap '' PIPE; "}) {
+    for (const char* what : {"config", "run -n 2 -- seq 100000"}) {
+      const Ran ran = run_line(fmt::format("({}{{weft}} {}) | head -1", ignored, what));
+      EXPECT_EQ(ran.out.size(), 1U) << what;
+      EXPECT_TRUE(ran.errors.empty()) << what << ": " << ran.errors[0];
+    }
+  }
+}
+
+TEST(Usage, TheNearestNameIsTold) {
+  struct Mistake {
+    const char* line;
+    const char* told;
+  };
+  for (const Mistake& mistake : std::initializer_list<Mistake>{
+           {"toop", "weft: command 'toop' is unknown; did you mean 'topo'?"},
+           {"sleftest", "did you mean 'selftest'?"},
+           {"timeline shwo x", "weft timeline: command 'shwo' is unknown; did you mean 'show'?"},
+           {"perf allreduce --size 4K",
+            "weft perf: option '--size' is unknown; did you mean '--sizes'?"},
+           {"perf wire --perr=a:1",
+            "weft perf wire: option '--perr' is unknown; did you mean '--peer'?"},
+           {"xyzzy", "weft: command 'xyzzy' is unknown"},
+           {"run -- true", "weft run: --ranks is required"},
+           {"perf allreduce --seconds nan", "--seconds: nan is no number"},
+           {"perf allreduce --seconds 0", "--seconds: 0: expected 0.001 to 3600"},
+           {"run -n 2 --deadline 5s -- true", "--deadline: 5s is no number"},
+           {"run -n 2 --bind-to cores -- true", "--bind-to: cores: there are auto, core, none"}}) {
+    const Ran ran = run_weft(mistake.line);
+    EXPECT_EQ(ran.exit_status, 2) << mistake.line;
+    ASSERT_FALSE(ran.errors.empty()) << mistake.line;
+    EXPECT_TRUE(mentions({ran.errors[0]}, mistake.told)) << ran.errors[0];
+  }
+  EXPECT_FALSE(mentions(run_weft("xyzzy").errors, "did you mean"));
+}
+
 TEST(Usage, WithoutASubcommandItIsAnError) {
   EXPECT_EQ(run_weft("").exit_status, 2);
   EXPECT_EQ(run_weft("--help").exit_status, 0);

@@ -120,6 +120,16 @@ TEST(Timeline, ShowAddsUpWhatEachRankDid) {
     EXPECT_TRUE(mentions(table.out, word)) << word;
 }
 
+TEST(Timeline, AFileThatIsGivenTwiceCountsOnce) {
+  const Folder folder;
+  folder.write("0", file_of(0, "a", 0, 100));
+  std::filesystem::create_symlink(folder.path("0"), folder.path("link"));
+  const std::string once = "timeline show --json - " + folder.path("0");
+  const Ran ran = run_weft(once + " " + folder.path("link"));
+  EXPECT_EQ(ran.out, run_weft(once).out);
+  EXPECT_TRUE(mentions(ran.errors, "/link is given twice and counts once"));
+}
+
 TEST(Timeline, OfAJobWithWindows) {
   const Folder folder;
   const Ran job =
@@ -169,7 +179,7 @@ TEST(Timeline, WhatIsNoTimelineIsNamed) {
   folder.write("other", R"({"traceEvents":[]})");
   folder.write("broken", R"({"traceEvents":[{"ph":"b"}],"otherData":{"format":"weft 1"}})");
   folder.write("cut", good.substr(0, good.size() / 2));
-  for (const char* name : {"text", "other", "broken", "cut", "missing"}) {
+  for (const char* name : {"text", "other", "broken", "cut", "missing", "."}) {
     for (const std::string command : {"show ", "merge -o /dev/null "}) {
       const Ran ran = run_weft("timeline " + command + folder.path(name));
       EXPECT_EQ(ran.exit_status, 2) << name;

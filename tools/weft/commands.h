@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/weft/common/range.h"
+
 namespace weft {
 
 using Action = std::function<int()>;  // returns the exit status of `weft`
@@ -31,7 +33,7 @@ inline CLI::Option* add_json_option(CLI::App& command, std::string& to, const st
 template <class Arguments>
 void add_measuring_options(CLI::App& command, Arguments& arguments, const std::string& peers) {
   command.add_option("--seconds", arguments.seconds, "About so long per size")
-      ->check(CLI::Range(0.001, 3600.0));
+      ->check(number_in(0.001, 3600.0));
   command.add_option("--against", arguments.against, "Peer to compare with: " + peers);
   add_json_option(command, arguments.json, "One JSON object per line");
 }

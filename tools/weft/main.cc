@@ -1,4 +1,5 @@
 // weft: the command. Reads the command line and calls the subcommand.
+#include <signal.h>
 #include <weft/version.h>
 
 #include <cstdio>
@@ -7,6 +8,8 @@
 #include <system_error>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/common/mistake.h"
+#include "tools/weft/common/save.h"
 
 int main(int argc, char** argv) {
   // Files that contradict themselves are errors of ours; hwloc would print a banner besides.
@@ -14,6 +17,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Weft: an RDMA-first transport engine. What do you want to do?", "weft"};
   app.set_version_flag("--version", "weft " + std::string(weft::version()));
   app.require_subcommand(1);
+  app.failure_message(weft::mistake_text);
   weft::Action action;
 
   weft::add_run(app, action);
@@ -30,15 +34,19 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weft::kUsageError;
+  } catch (const CLI::ParseError& error) {  // or a question for help
+    action = [&app, error] { return app.exit(error) == 0 ? 0 : weft::kUsageError; };
   }
-  // Standard output may be full or closed; fmt throws then.
+  // Who closes the pipe has read enough: that ends the command without a word, also where the
+  // signal was ignored before. A file that may not grow is an error of the write.
+  ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_IGN);
   try {
     const int status = action();
-    if (std::fflush(stdout) == 0) return status;
-    std::perror("weft: standard output");
-  } catch (const std::system_error& error) {
+    const weft::Status written = weft::print_now("");
+    if (written.ok() || status != 0) return status;
+    std::fprintf(stderr, "weft: %s\n", std::string(written.text()).c_str());
+  } catch (const std::system_error& error) {  // of fmt, where standard output is full
     std::fprintf(stderr, "weft: standard output: %s\n", error.what());
   }
   return 1;

@@ -17,10 +17,19 @@ Result<std::size_t> bytes_from(std::string_view text) {
   const std::size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
   if (error != std::errc() || unit.size() > 1 || (!unit.empty() && power == 0) ||
       number > std::numeric_limits<std::size_t>::max() >> (10 * power)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("'{}' is no size: a number of bytes with K, M, G or nothing", text));
+    return Status(
+        Code::invalid_argument,
+        fmt::format(
+            "'{}' is no size: expected a number of bytes, or one with K, M or G (4096, 64K, 1M)",
+            text));
   }
   return number << (10 * power);
+}
+
+Result<std::size_t> bytes_of(std::string_view option, std::string_view text) {
+  Result<std::size_t> bytes = bytes_from(text);
+  if (bytes.ok()) return bytes;
+  return Status(bytes.status().code(), fmt::format("{}: {}", option, bytes.status().text()));
 }
 
 std::string bytes_text(std::size_t bytes) {

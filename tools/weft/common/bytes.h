@@ -10,6 +10,8 @@
 namespace weft {
 
 [[nodiscard]] Result<std::size_t> bytes_from(std::string_view text);
+// The same for the value of an option, which errors name: "--sizes: …".
+[[nodiscard]] Result<std::size_t> bytes_of(std::string_view option, std::string_view text);
 // The largest unit of which it is a whole number: "1536K".
 [[nodiscard]] std::string bytes_text(std::size_t bytes);
 

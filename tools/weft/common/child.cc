@@ -71,7 +71,8 @@ rlimit original_files{};
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);  // ours are blocked for the signalfd
-  ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);  // what this process ignores is no matter of the ranks
+  ::signal(SIGXFSZ, SIG_DFL);
   ::execvpe(launch.argv[0], launch.argv.data(), launch.environment.data());
   fail(launch, Failure::exec);
 }

@@ -18,6 +18,7 @@ namespace weft {
 namespace {
 
 constexpr int kDeadlineStatus = 124;  // as timeout(1) has it
+constexpr int kOutputLost = 1;
 constexpr std::int64_t kKillMs =
     10'000;  // how long killed ranks may take to end before we go without them
 
@@ -296,8 +297,15 @@ void Job::read_stream(Fd& stream, Tagger& tagger, Sink& sink) {
   stream.reset();
 }
 
+// As for any program: one whose reader is gone ends without a word, one whose disk is full says so.
 void Job::flush(Sink& sink) {
-  if (!sink.flush()) interrupt(SIGPIPE);  // as for any program whose reader is gone
+  const int error = sink.flush();
+  if (error == 0) return;
+  if (error == EPIPE) return interrupt(SIGPIPE);
+  say(fmt::format("cannot write standard {}: {}", sink.fd() == 1 ? "output" : "error",
+                  errno_text(error)));
+  if (!exit_status_) exit_status_ = kOutputLost;
+  if (phase_ != Phase::draining) interrupt(SIGTERM);
 }
 
 void Job::signal_all(int signal) {

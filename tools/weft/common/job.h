@@ -48,7 +48,7 @@ class Job {
 
   Status start();
   // Until all has ended; the exit status for `weft run`: the first failing rank's, 128 + signal
-  // where a signal ended it or us, 124 when the job's deadline passed.
+  // where a signal ended it or us, 124 when the job's deadline passed, 1 when output was lost.
   int run();
 
  private:

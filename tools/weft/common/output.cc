@@ -36,10 +36,10 @@ void Tagger::end(std::string& out) {
   partial_.clear();
 }
 
-bool Sink::flush() {
+int Sink::flush() {
   if (is_broken_) {
     pending.clear();
-    return true;
+    return 0;
   }
   // POLLOUT promises a pipe's reader room for PIPE_BUF bytes and no more; our streams are not
   // non-blocking, because that flag would be shared with the shell that gave them to us.
@@ -47,12 +47,12 @@ bool Sink::flush() {
       ::write(fd_, pending.data(), std::min<std::size_t>(pending.size(), PIPE_BUF));
   if (count >= 0) {
     pending.erase(0, static_cast<std::size_t>(count));
-    return true;
+    return 0;
   }
-  if (errno == EINTR || errno == EAGAIN) return true;
+  if (errno == EINTR || errno == EAGAIN) return 0;
   is_broken_ = true;
   pending.clear();
-  return false;
+  return errno;
 }
 
 }  // namespace weft

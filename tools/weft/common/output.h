@@ -34,9 +34,10 @@ class Sink {
   // While this is false, whoever fills the sink stops reading: the ranks' pipes then hold them
   // back.
   [[nodiscard]] bool has_room() const { return pending.size() < kRoom; }
-  // Writes some of what is pending, without blocking if poll(2) has just said POLLOUT; false when
-  // the reader has gone, and nothing will ever be written again.
-  bool flush();
+  // Writes some of what is pending, without blocking if poll(2) has just said POLLOUT. Returns 0, or
+  // once the errno that ends the stream: EPIPE when the reader has gone, ENOSPC, and so on. Nothing
+  // is written after that.
+  [[nodiscard]] int flush();
 
   std::string pending;
 

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/weft/common/progress.h"
 #include "tools/weft/common/range.h"
 
 namespace weft {
@@ -72,11 +74,18 @@ Result<FoundPlacement> search_seats(const PlaceArguments& asked, const Cluster& 
                                     const Graph& graph, const MapOptions& options, int seats) {
   constexpr double kMs = 1e3;
   const Deadline end = Deadline::after_ms(static_cast<std::int64_t>(asked.seconds * kMs));
+  Progress progress("weft");
+  const auto goes_on = [&] {
+    const double left_s = end.left_ms() / kMs;
+    progress.say(fmt::format("searching for seats of {} ranks: {:.0f} of {} s", graph.size(),
+                             std::max(asked.seconds - left_s, 0.0), asked.seconds));
+    return !end.passed();
+  };
   return place_ranks(cluster, graph,
                      {.map = options,
                       .most_swaps = asked.swaps,
                       .seed = asked.seed,
-                      .goes_on = [end] { return !end.passed(); },
+                      .goes_on = goes_on,
                       .seats = seats});
 }
 

@@ -1,21 +1,24 @@
 // What options take. Internal to the commands.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <string>
 
 namespace weft {
 
-// As CLI::Range, which lets "nan" pass: nothing is below or above it.
+// A number within these bounds; "nan" is none. Errors give the value and the bounds.
 [[nodiscard]] inline CLI::Validator number_in(double least, double most) {
-  CLI::Validator range = CLI::Range(least, most);
   return CLI::Validator(
       [=](std::string& text) {
         double value = 0;
-        const bool is_number = CLI::detail::lexical_cast(text, value) && value == value;
-        return is_number ? range(text) : text + " is no number";
+        if (!CLI::detail::lexical_cast(text, value) || value != value)
+          return text + " is no number";
+        if (value >= least && value <= most) return std::string();
+        return fmt::format("{}: expected {} to {}", text, least, most);
       },
-      range.get_description());
+      fmt::format("NUMBER in [{} - {}]", least, most));
 }
 
 // A shell script whose variable is not set asks for "": that is no way to leave the option out.

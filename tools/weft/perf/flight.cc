@@ -6,6 +6,7 @@
 
 #include "engine/context/context.h"
 #include "tools/weft/common/bytes.h"
+#include "tools/weft/common/save.h"
 #include "tools/weft/perf/contenders.h"
 #include "tools/weft/perf/measure.h"
 #include "tools/weft/perf/perf.h"
@@ -20,8 +21,11 @@ class FlightPerf {
 
   Status run() {
     WEFT_RETURN_IF_ERROR(context_.set_graph(options_.graph, true));
+    if (seat_.leads()) {
+      WEFT_ASSIGN(rows_, Rows::open(options_.asked.json));
+    }
     for (const std::size_t bytes : options_.sizes) WEFT_RETURN_IF_ERROR(measure_size(bytes));
-    return {};
+    return rows_.close();
   }
 
  private:
@@ -59,21 +63,17 @@ class FlightPerf {
                           std::max(operations * bytes, kBatchedBytes + 1), options_.asked.seconds,
                           options_.asked.in_process};
     WEFT_ASSIGN(const std::vector<Score> scores, measure(contest, contenders, seat_));
-    if (seat_.leads()) print(bytes, scores[0], scores[1]);
-    return {};
+    return seat_.leads() ? print(bytes, scores[0], scores[1]) : Status();
   }
 
-  void print(std::size_t bytes, const Score& together, const Score& singly) const {
+  Status print(std::size_t bytes, const Score& together, const Score& singly) const {
     const PerfArguments& asked = options_.asked;
     const double each = median(together.laps_us) / asked.in_flight;
     const double alone = median(singly.laps_us) / asked.in_flight;
     const double speedup = paired_ratio(singly, together);
-    if (asked.json != "-") {
-      fmt::print(
-          "{} x {}: {:.2f} us each in flight together, {:.2f} us one at a time: {:.2f} times\n",
-          asked.in_flight, bytes_text(bytes), each, alone, speedup);
-      return;
-    }
+    WEFT_RETURN_IF_ERROR(rows_.text(fmt::format(
+        "{} x {}: {:.2f} us each in flight together, {:.2f} us one at a time: {:.2f} times\n",
+        asked.in_flight, bytes_text(bytes), each, alone, speedup)));
     const nlohmann::ordered_json object{{"op", asked.operation},
                                         {"graph", asked.graph},
                                         {"ranks", asked.ranks},
@@ -83,12 +83,13 @@ class FlightPerf {
                                         {"p50_us", each},
                                         {"single_p50_us", alone},
                                         {"in_flight_speedup", speedup}};
-    fmt::print("{}\n", object.dump());
+    return rows_.json(object.dump());
   }
 
   const PerfOptions& options_;
   Context& context_;
   Seat& seat_;
+  Rows rows_;  // of rank 0
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/context/context.h"
+#include "tools/weft/common/save.h"
 #include "tools/weft/perf/perf.h"
 #include "tools/weft/perf/seat.h"
 
@@ -34,17 +35,16 @@ void come_to_rest() {
     if (share_asleep(kWhile) < kNextToNothing) return;
 }
 
-void print(const PerfOptions& options, double share) {
-  if (options.asked.json != "-") {
-    fmt::print("an idle engine uses at most {:.3f}% of a core ({} ranks, {} s)\n", share * 100,
-               options.asked.ranks, options.asked.seconds);
-    return;
-  }
+Status print(const PerfOptions& options, double share, Rows& rows) {
+  WEFT_RETURN_IF_ERROR(
+      rows.text(fmt::format("an idle engine uses at most {:.3f}% of a core ({} ranks, {} s)\n",
+                            share * 100, options.asked.ranks, options.asked.seconds)));
   const nlohmann::ordered_json object{{"op", "idle"},
                                       {"ranks", options.asked.ranks},
                                       {"seconds", options.asked.seconds},
                                       {"core_share", share}};
-  fmt::print("{}\n", object.dump());
+  WEFT_RETURN_IF_ERROR(rows.json(object.dump()));
+  return rows.close();
 }
 
 }  // namespace
@@ -53,6 +53,10 @@ Status perf_idle(const PerfOptions& options, const Config& config,
                  const std::shared_ptr<Store>& store) {
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::create(config, store));
   WEFT_ASSIGN(const std::unique_ptr<Seat> seat, Seat::take(*store));
+  Rows rows;
+  if (seat->leads()) {
+    WEFT_ASSIGN(rows, Rows::open(options.asked.json));
+  }
   WEFT_RETURN_IF_ERROR(context->set_graph(options.graph));
   const float x = 1;
   float y = 0;
@@ -65,8 +69,7 @@ Status perf_idle(const PerfOptions& options, const Config& config,
   double most = 0;
   for (const std::string& share : shares)
     most = std::max(most, std::strtod(share.c_str(), nullptr));
-  print(options, most);
-  return {};
+  return print(options, most, rows);
 }
 
 }  // namespace weft

@@ -59,15 +59,20 @@ Result<std::optional<FloorRow>> floor_of(const PerfOptions& options, std::size_t
 }
 
 Status report_all(const PerfOptions& options, Seat& seat) {
-  LimitsReport report(options);
+  std::optional<LimitsReport> report;
+  if (seat.leads()) {
+    WEFT_ASSIGN(report, LimitsReport::open(options));
+  }
   constexpr std::size_t kMostOfGpu = std::size_t{64} << 20;
   const std::size_t largest = options.sizes.empty() ? kMostOfGpu : std::ranges::max(options.sizes);
-  if (seat.leads()) report.figures(figures(std::clamp(largest, sizeof(double), kMostOfGpu)));
+  if (report) {
+    WEFT_RETURN_IF_ERROR(report->figures(figures(std::clamp(largest, sizeof(double), kMostOfGpu))));
+  }
   for (const std::size_t bytes : options.sizes) {
     WEFT_ASSIGN(const std::optional<FloorRow> row, floor_of(options, bytes, seat));
-    if (row) report.floor(*row);
+    if (row) WEFT_RETURN_IF_ERROR(report->floor(*row));
   }
-  return seat.leads() ? report.done() : Status();
+  return report ? report->done() : Status();
 }
 
 }  // namespace

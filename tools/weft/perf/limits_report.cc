@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/weft/common/bytes.h"
-#include "tools/weft/common/save.h"
 
 namespace weft {
 namespace {
@@ -18,44 +17,43 @@ double best_us(const FloorRow& row) {
   return row.streaming_us > 0 ? std::min(row.cached_us, row.streaming_us) : row.cached_us;
 }
 
-double gbps(const FloorRow& row) {
-  return best_us(row) > 0 ? static_cast<double>(row.bytes) / best_us(row) / 1e3 : 0;
+double gbps(double bytes, const FloorRow& row) {
+  return best_us(row) > 0 ? bytes / best_us(row) / 1e3 : 0;
 }
 
-void print_copies(const LimitFigures::Copies& copies) {
+std::string copies_text(const LimitFigures::Copies& copies) {
   const std::string size = bytes_text(copies.bytes);
-  fmt::print("memcpy, {:>3}             {:8.1f} GB/s\n", size, copies.memcpy_gbps);
-  if (copies.readv_gbps.ok()) {
-    fmt::print("process_vm_readv, {:>3}   {:8.1f} GB/s\n", size, *copies.readv_gbps);
-  } else {
-    fmt::print("process_vm_readv, {:>3}   {}\n", size, copies.readv_gbps.status().text());
-  }
+  return fmt::format("memcpy, {0:>3}             {1:8.1f} GB/s\nprocess_vm_readv, {0:>3}   {2}\n",
+                     size, copies.memcpy_gbps,
+                     copies.readv_gbps.ok() ? fmt::format("{:8.1f} GB/s", *copies.readv_gbps)
+                                            : std::string(copies.readv_gbps.status().text()));
 }
 
-void print_lane(const LimitFigures& figures) {
-  fmt::print("combining, one lane     {:8.1f} GB/s of terms\n", figures.combine_gbps[0]);
-  if (figures.combine_gbps[1] > 0)
-    fmt::print("combining, two lanes    {:8.1f} GB/s of terms\n", figures.combine_gbps[1]);
+std::string lane_text(const LimitFigures& figures) {
+  std::string text =
+      fmt::format("combining, one lane     {:8.1f} GB/s of terms\n", figures.combine_gbps[0]);
+  if (figures.combine_gbps[1] > 0) {
+    text += fmt::format("combining, two lanes    {:8.1f} GB/s of terms\n", figures.combine_gbps[1]);
+  }
   for (const IdleTurn& turn : figures.turns) {
-    if (turn.why_not.empty()) {
-      fmt::print("idle turn, {:<12} {:8.0f} ns\n", turn.transport, turn.ns);
-    } else {
-      fmt::print("idle turn, {:<12} {}\n", turn.transport, turn.why_not);
-    }
+    text += fmt::format("idle turn, {:<12} {}\n", turn.transport,
+                        turn.why_not.empty() ? fmt::format("{:8.0f} ns", turn.ns) : turn.why_not);
   }
+  return text;
 }
 
-void print_gpu(const GpuLimits& gpu) {
-  fmt::print("GPU {}, {}\n", gpu.number, gpu.name);
-  fmt::print("  copies out, in        {:8.1f} {:.1f} GB/s\n", gpu.out_gbps, gpu.in_gbps);
-  fmt::print("  a copy inside         {:8.1f} GB/s read and written\n", gpu.inside_gbps);
-  if (!gpu.no_kernels.empty()) return fmt::print("  sums: {}\n", gpu.no_kernels);
-  fmt::print("  a launch              {:8.1f} us\n", gpu.launch_us);
+std::string gpu_text(const GpuLimits& gpu) {
+  std::string text = fmt::format("GPU {}, {}\n", gpu.number, gpu.name);
+  text += fmt::format("  copies out, in        {:8.1f} {:.1f} GB/s\n", gpu.out_gbps, gpu.in_gbps);
+  text += fmt::format("  a copy inside         {:8.1f} GB/s read and written\n", gpu.inside_gbps);
+  if (!gpu.no_kernels.empty()) return text + fmt::format("  sums: {}\n", gpu.no_kernels);
+  text += fmt::format("  a launch              {:8.1f} us\n", gpu.launch_us);
   for (const GpuLimits::Sums& sums : gpu.sums) {
-    fmt::print("  {:<4} sums of 1 to 8, beside a copy:", sums.type);
-    for (const double share : sums.shares) fmt::print(" {:.2f}", share);
-    fmt::print("\n");
+    text += fmt::format("  {:<4} sums of 1 to 8, beside a copy:", sums.type);
+    for (const double share : sums.shares) text += fmt::format(" {:.2f}", share);
+    text += '\n';
   }
+  return text;
 }
 
 Json json_of(const GpuLimits& gpu) {
@@ -97,57 +95,61 @@ Json json_of(const LimitFigures& figures) {
           {"gpus", gpus}};
 }
 
-Json json_of(const FloorRow& row) {
+Json json_of(const FloorRow& row, const CountedBytes& counted) {
   return {{"bytes", row.bytes},
           {"cached_us", number_or_null(row.cached_us)},
           {"streaming_us", number_or_null(row.streaming_us)},
-          {"gbyte_per_s", number_or_null(gbps(row))}};
+          {"algbw_GBps", number_or_null(gbps(counted.algorithm, row))},
+          {"busbw_GBps", number_or_null(gbps(counted.bus, row))}};
 }
 
 }  // namespace
 
-void LimitsReport::figures(const LimitFigures& figures) {
-  figures_ = figures;
-  if (!has_text()) return;
-  fmt::print("cache line, one way     {:8.0f} ns\n", figures.cache_line_ns);
-  fmt::print("sched_yield hand-over   {:8.2f} us\n", figures.yield_us);
-  fmt::print("futex wake across cores {:8.1f} us\n", figures.futex_wake_us);
-  for (const LimitFigures::Copies& copies : figures.copies) print_copies(copies);
-  print_lane(figures);
-  if (!figures.no_gpus.empty()) fmt::print("GPUs                    none: {}\n", figures.no_gpus);
-  for (const GpuLimits& gpu : figures.gpus) print_gpu(gpu);
-  const PerfArguments& asked = options_.asked;
-  fmt::print("\nfloor of {} over {}, {} ranks on {} cores, {}, {} memory\n",
-             name(options_.collective), asked.graph, asked.ranks, core_count(), asked.type,
-             asked.memory);
-  fmt::print("{:>6} {:>12} {:>12} {:>9}\n", "bytes", "cached us", "streaming us", "GB/s");
-  std::fflush(stdout);
+Result<LimitsReport> LimitsReport::open(const PerfOptions& options) {
+  WEFT_ASSIGN(Rows rows, Rows::open(options.asked.json));
+  return LimitsReport(options, std::move(rows));
 }
 
-void LimitsReport::floor(const FloorRow& row) {
+Status LimitsReport::figures(const LimitFigures& figures) {
+  figures_ = figures;
+  std::string text = fmt::format("cache line, one way     {:8.0f} ns\n", figures.cache_line_ns);
+  text += fmt::format("sched_yield hand-over   {:8.2f} us\n", figures.yield_us);
+  text += fmt::format("futex wake across cores {:8.1f} us\n", figures.futex_wake_us);
+  for (const LimitFigures::Copies& copies : figures.copies) text += copies_text(copies);
+  text += lane_text(figures);
+  if (!figures.no_gpus.empty())
+    text += fmt::format("GPUs                    none: {}\n", figures.no_gpus);
+  for (const GpuLimits& gpu : figures.gpus) text += gpu_text(gpu);
+  const PerfArguments& asked = options_->asked;
+  text += fmt::format("\nfloor of {} over {}, {} ranks on {} cores, {}, {} memory\n",
+                      name(options_->collective), asked.graph, asked.ranks, core_count(),
+                      asked.type, asked.memory);
+  text += fmt::format("{:>6} {:>12} {:>12} {:>10} {:>10}\n", "bytes", "cached us", "streaming us",
+                      "algbw GB/s", "busbw GB/s");
+  return rows_.text(text);
+}
+
+Status LimitsReport::floor(const FloorRow& row) {
   floors_.push_back(row);
-  if (!has_text()) return;
   const std::string size = bytes_text(row.bytes);
   if (!row.why_not.empty()) {
-    fmt::print("{:>6} {:>12} {:>12} {:>9}  {}\n", size, "-", "-", "-", row.why_not);
-  } else {
-    const std::string streaming =
-        row.streaming_us > 0 ? fmt::format("{:.2f}", row.streaming_us) : "-";
-    fmt::print("{:>6} {:>12.2f} {:>12} {:>9.2f}\n", size, row.cached_us, streaming, gbps(row));
+    return rows_.text(fmt::format("{:>6} {:>12} {:>12} {:>10} {:>10}  {}\n", size, "-", "-", "-",
+                                  "-", row.why_not));
   }
-  std::fflush(stdout);
+  const std::string streaming =
+      row.streaming_us > 0 ? fmt::format("{:.2f}", row.streaming_us) : "-";
+  const CountedBytes counted = options_->counted(row.bytes);
+  return rows_.text(fmt::format("{:>6} {:>12.2f} {:>12} {:>10.2f} {:>10.2f}\n", size, row.cached_us,
+                                streaming, gbps(counted.algorithm, row), gbps(counted.bus, row)));
 }
 
-Status LimitsReport::done() const {
-  const std::string& path = options_.asked.json;
-  if (path.empty()) return {};
+Status LimitsReport::done() {
   Json json = json_of(figures_);
   json["floor"] = Json::array();
-  for (const FloorRow& row : floors_) json["floor"].push_back(json_of(row));
-  const std::string text = json.dump() + "\n";
-  if (path != "-") return save(path, text);
-  fmt::print("{}", text);
-  return {};
+  for (const FloorRow& row : floors_)
+    json["floor"].push_back(json_of(row, options_->counted(row.bytes)));
+  WEFT_RETURN_IF_ERROR(rows_.json(json.dump()));
+  return rows_.close();
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/weft/common/save.h"
 #include "tools/weft/perf/gpu_limits.h"
 #include "tools/weft/perf/options.h"
 #include "tools/weft/perf/turn.h"
@@ -39,16 +40,18 @@ struct FloorRow {
 class LimitsReport {
  public:
   // Keeps a reference.
-  explicit LimitsReport(const PerfOptions& options) : options_(options) {}
-  void figures(const LimitFigures& figures);
-  void floor(const FloorRow& row);
+  static Result<LimitsReport> open(const PerfOptions& options);
+  [[nodiscard]] Status figures(const LimitFigures& figures);
+  [[nodiscard]] Status floor(const FloorRow& row);
   // Writes the JSON, if it was asked for.
-  [[nodiscard]] Status done() const;
+  [[nodiscard]] Status done();
 
  private:
-  [[nodiscard]] bool has_text() const { return options_.asked.json != "-"; }
+  LimitsReport(const PerfOptions& options, Rows rows)
+      : options_(&options), rows_(std::move(rows)) {}
 
-  const PerfOptions& options_;
+  const PerfOptions* options_;
+  Rows rows_;
   LimitFigures figures_;
   std::vector<FloorRow> floors_;
 };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/context/context.h"
+#include "tools/weft/common/save.h"
 #include "tools/weft/perf/perf.h"
 #include "tools/weft/perf/seat.h"
 
@@ -55,12 +56,11 @@ Result<Held> most_held(const Graph& graph, const Config& config) {
   return most;
 }
 
-void print(const std::string& graph, int ranks, int degree, const Held& held, std::FILE* json) {
-  fmt::print("{:>14} {:>6} {:>7} {:>6} {:>12} {:>10} {:>10}\n", graph, ranks, degree, held.peers,
-             held.endpoint_bytes, held.scratch_bytes,
-             held.endpoint_bytes / std::max<std::size_t>(held.peers, 1));
-  std::fflush(stdout);
-  if (json == nullptr) return;
+Status print(const std::string& graph, int ranks, int degree, const Held& held, const Rows& rows) {
+  WEFT_RETURN_IF_ERROR(
+      rows.text(fmt::format("{:>14} {:>6} {:>7} {:>6} {:>12} {:>10} {:>10}\n", graph, ranks, degree,
+                            held.peers, held.endpoint_bytes, held.scratch_bytes,
+                            held.endpoint_bytes / std::max<std::size_t>(held.peers, 1))));
   const nlohmann::ordered_json object{{"op", "memory_use"},
                                       {"graph", graph},
                                       {"ranks", ranks},
@@ -68,7 +68,7 @@ void print(const std::string& graph, int ranks, int degree, const Held& held, st
                                       {"peers", held.peers},
                                       {"endpoint_bytes", held.endpoint_bytes},
                                       {"scratch_bytes", held.scratch_bytes}};
-  fmt::print(json, "{}\n", object.dump());
+  return rows.json(object.dump());
 }
 
 }  // namespace
@@ -100,24 +100,20 @@ Status run_as_threads(int ranks, const Config& config,
 }
 
 Status perf_memory_use(const PerfOptions& options, const Config& config) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> json(
-      options.asked.json.empty() ? nullptr : std::fopen(options.asked.json.c_str(), "w"),
-      [](std::FILE* file) { return std::fclose(file); });
-  if (!options.asked.json.empty() && !json) {
-    return system_error("open " + options.asked.json, errno);
-  }
-  fmt::print("what a context holds after small and large exchanges: the most of any rank\n");
-  fmt::print("{:>14} {:>6} {:>7} {:>6} {:>12} {:>10} {:>10}\n", "graph", "ranks", "degree", "peers",
-             "endpoints B", "scratch B", "B per peer");
+  WEFT_ASSIGN(Rows rows, Rows::open(options.asked.json));
+  WEFT_RETURN_IF_ERROR(
+      rows.text("what a context holds after small and large exchanges: the most of any rank\n" +
+                fmt::format("{:>14} {:>6} {:>7} {:>6} {:>12} {:>10} {:>10}\n", "graph", "ranks",
+                            "degree", "peers", "endpoints B", "scratch B", "B per peer")));
   for (const std::string& graph_name : {std::string("ring"), options.asked.graph}) {
     for (int n = kFewest; n <= std::max(kMost, options.asked.ranks); n *= 2) {
       WEFT_ASSIGN(const Graph graph, make_graph(graph_name, n));
       WEFT_ASSIGN(const Held held, most_held(graph, config));
-      print(graph_name, n, max_in_degree(graph), held, json.get());
+      WEFT_RETURN_IF_ERROR(print(graph_name, n, max_in_degree(graph), held, rows));
     }
     if (options.asked.graph == "ring") break;
   }
-  return {};
+  return rows.close();
 }
 
 }  // namespace weft

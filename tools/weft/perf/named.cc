@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/context/context.h"
+#include "tools/weft/common/save.h"
 #include "tools/weft/perf/contenders.h"
 #include "tools/weft/perf/gpu.h"
 #include "tools/weft/perf/measure.h"
@@ -231,14 +232,17 @@ class NamedPerf {
     WEFT_ASSIGN(const Context::Placement placement, context_.placement());
     WEFT_ASSIGN(const Model model, Model::make(options_, placement.local_rank));
     WEFT_RETURN_IF_ERROR(model.rewrite(0, context_.rank()));
-    if (seat_.leads()) print_head(model);
+    if (seat_.leads()) {
+      WEFT_ASSIGN(rows_, Rows::open(options_.asked.json));
+      WEFT_RETURN_IF_ERROR(rows_.text(head(model)));
+    }
     for (const WayKind& kind : kWays) {
       if (kind.is_tuned && !options_.asked.autotune) continue;
       WEFT_ASSIGN(Way way, Way::open(kind, model, context_));
       WEFT_RETURN_IF_ERROR(measure_way(model, way));
       WEFT_RETURN_IF_ERROR(way.end());
     }
-    return {};
+    return rows_.close();
   }
 
  private:
@@ -256,8 +260,7 @@ class NamedPerf {
     WEFT_ASSIGN(const std::vector<Score> scores, measure(contest, contenders, seat_));
     if (options_.asked.check) WEFT_RETURN_IF_ERROR(check(model, way));
     WEFT_ASSIGN(const Way::Costs costs, way.costs());
-    if (seat_.leads()) print(model, way, costs, scores);
-    return {};
+    return seat_.leads() ? print(model, way, costs, scores) : Status();
   }
 
   // The names give the bits of the whole. The tensors hold small whole numbers, so sums are exact.
@@ -276,34 +279,33 @@ class NamedPerf {
     return {};
   }
 
-  void print_head(const Model& model) const {
+  [[nodiscard]] std::string head(const Model& model) const {
     const PerfArguments& asked = options_.asked;
-    if (asked.json == "-") return;
-    fmt::print("named: {} tensors of {}, {:.2f} MiB in all; {} ranks, {}{}{}\n", model.size(),
-               options_.tensors->name, static_cast<double>(model.count() * sizeof(float)) / 1048576,
-               asked.ranks, asked.transport, asked.memory == "device" ? ", on GPUs" : "",
-               asked.compute_ms > 0
-                   ? fmt::format(", {} ms of computing before the last tensor", asked.compute_ms)
-                   : "");
-    fmt::print("{:<18} {:>9} {:>9} {:>6} {:>9} {:>8} {:>7} {:>9} {:>10}\n", "way", "us", "one, us",
-               "ratio", "submit us", "batches", "rounds", "control B", "to rank 0");
+    const std::string about = fmt::format(
+        "named: {} tensors of {}, {:.2f} MiB in all; {} ranks, {}{}{}\n", model.size(),
+        options_.tensors->name, static_cast<double>(model.count() * sizeof(float)) / 1048576,
+        asked.ranks, asked.transport, asked.memory == "device" ? ", on GPUs" : "",
+        asked.compute_ms > 0
+            ? fmt::format(", {} ms of computing before the last tensor", asked.compute_ms)
+            : "");
+    return about + fmt::format("{:<18} {:>9} {:>9} {:>6} {:>9} {:>8} {:>7} {:>9} {:>10}\n", "way",
+                               "us", "one, us", "ratio", "submit us", "batches", "rounds",
+                               "control B", "to rank 0");
   }
 
-  void print(const Model& model, const Way& way, const Way::Costs& costs,
-             const std::vector<Score>& scores) const {
+  [[nodiscard]] Status print(const Model& model, const Way& way, const Way::Costs& costs,
+                             const std::vector<Score>& scores) const {
     const PerfArguments& asked = options_.asked;
     const double us = median(scores[0].laps_us);
     const double one_us = median(scores[1].laps_us);
     const double ratio = paired_ratio(scores[0], scores[1]);
-    if (asked.json != "-") {
-      fmt::print(
-          "{:<18} {:>9.0f} {:>9.0f} {:>6.2f} {:>9.2f} {:>8.1f} {:>7.1f} {:>9.0f} {:>10.1f}\n",
-          way.kind().name, us, one_us, ratio, way.submit_us(), costs.batches, costs.cycles,
-          costs.control_bytes, costs.coordinator_messages);
-      fmt::print("  {}; batches by names:{}\n", way.kind().about, histogram(costs));
-      if (way.kind().is_tuned) fmt::print("  {}\n", costs.settings);
-      return;
-    }
+    std::string text = fmt::format(
+        "{:<18} {:>9.0f} {:>9.0f} {:>6.2f} {:>9.2f} {:>8.1f} {:>7.1f} {:>9.0f} {:>10.1f}\n",
+        way.kind().name, us, one_us, ratio, way.submit_us(), costs.batches, costs.cycles,
+        costs.control_bytes, costs.coordinator_messages);
+    text += fmt::format("  {}; batches by names:{}\n", way.kind().about, histogram(costs));
+    if (way.kind().is_tuned) text += fmt::format("  {}\n", costs.settings);
+    WEFT_RETURN_IF_ERROR(rows_.text(text));
     const nlohmann::ordered_json object{{"op", "named"},
                                         {"set", options_.tensors->name},
                                         {"way", way.kind().name},
@@ -323,7 +325,7 @@ class NamedPerf {
                                         {"coordinator_messages", costs.coordinator_messages},
                                         {"batches_by_names", costs.batches_by_names},
                                         {"settings", costs.settings}};
-    fmt::print("{}\n", object.dump());
+    return rows_.json(object.dump());
   }
 
   static std::string histogram(const Way::Costs& costs) {
@@ -340,6 +342,7 @@ class NamedPerf {
   const PerfOptions& options_;
   Context& context_;
   Seat& seat_;
+  Rows rows_;  // of rank 0
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "tools/weft/perf/options.h"
 
 #include <fmt/format.h>
-#include <weft/config.h>
 
 #include "tools/weft/common/bytes.h"
 
@@ -13,6 +12,7 @@ constexpr int kMostPerfRanks = 256;  // processes on one machine
 constexpr int kMostInFlight = 100'000;
 constexpr double kMostComputeMs = 60'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 34;  // of one rank's input
+constexpr std::uint64_t kMostSteps = 32;  // of a schedule, whose mean degree is told
 
 Status invalid(std::string text) {
   return Status(Code::invalid_argument, std::move(text));
@@ -34,7 +34,7 @@ Result<std::vector<std::size_t>> sizes_from(std::string_view list, std::size_t e
     const std::size_t comma = std::min(list.find(','), list.size());
     const std::string_view word = list.substr(0, comma);
     list.remove_prefix(std::min(comma + 1, list.size()));
-    WEFT_ASSIGN(const std::size_t bytes, bytes_from(word));
+    WEFT_ASSIGN(const std::size_t bytes, bytes_of("--sizes", word));
     if (bytes > kMostBytes) return invalid(fmt::format("--sizes {}: more than 16G", word));
     if (bytes % element != 0) {
       return invalid(
@@ -143,8 +143,41 @@ Status check_named(const PerfArguments& asked, DataType type) {
 
 }  // namespace
 
+std::vector<std::string> fit_settings(PerfArguments& asked, const Config& config) {
+  std::vector<std::string> overridden;
+  const auto setting = [&config](const char* name) {
+    const std::string value = config.get(name).value();
+    return value == Config{}.get(name).value() ? "" : fmt::format("{}={}", name, value);
+  };
+  const std::string transports = setting("WEFT_TRANSPORTS");
+  const std::string interfaces = setting("WEFT_INTERFACES");
+  if (asked.transport.empty()) {
+    const std::string one = config.get("WEFT_TRANSPORTS").value();
+    const bool is_one = one == "shm" || one == "ib" || one == "ucx";
+    asked.transport = transports.empty() && interfaces.empty() ? "shm" : is_one ? one : "automatic";
+  } else if (asked.transport != "automatic") {
+    if (!transports.empty() && transports != "WEFT_TRANSPORTS=" + asked.transport)
+      overridden.push_back(fmt::format("--transport {} overrides {}", asked.transport, transports));
+    if (!interfaces.empty() && asked.transport == "shm")
+      overridden.push_back("--transport shm opens no network: not used is " + interfaces);
+  }
+  if (asked.lanes != 0 && config.lanes != 0 && asked.lanes != config.lanes)
+    overridden.push_back(
+        fmt::format("--lanes {} overrides {}", asked.lanes, setting("WEFT_LANES")));
+  if (asked.hosts > 1 && !config.host.empty())
+    overridden.push_back(fmt::format("--hosts {} overrides {}", asked.hosts, setting("WEFT_HOST")));
+  return overridden;
+}
+
 Result<PerfOptions> understand(const PerfArguments& asked) {
-  if (asked.operation.empty()) return invalid("OPERATION is missing; weft perf --help names them");
+  if (asked.operation.empty()) {
+    if (!workload(asked.json).ok())
+      return invalid("OPERATION is missing; weft perf --help names them");
+    return invalid(
+        fmt::format("OPERATION is missing: --json took {} for its file; write weft perf "
+                    "{} --json",
+                    asked.json, asked.json));
+  }
   if (asked.ranks < 1 || asked.ranks > kMostPerfRanks) {
     return invalid(fmt::format("--ranks {}: expected 1…{}", asked.ranks, kMostPerfRanks));
   }
@@ -196,6 +229,20 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   }
   return PerfOptions{operation, algorithm, found.graph,      found.schedule, type,
                      window,    tensors,   std::move(sizes), asked};
+}
+
+CountedBytes PerfOptions::counted(std::size_t bytes) const {
+  const auto all = static_cast<double>(bytes);
+  if (window) return {all, all};  // one rank's work, as nccl-tests' sendrecv
+  const std::uint64_t steps = std::min(schedule.cover(), kMostSteps);
+  double degrees = 0;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    std::size_t most = 0;
+    for (Rank rank = 0; rank < schedule.size(); ++rank)
+      most = std::max(most, schedule.local_view(step, rank).in.size());
+    degrees += static_cast<double>(most);
+  }
+  return counted_bytes(collective, all, asked.ranks, degrees / static_cast<double>(steps));
 }
 
 Recipe PerfOptions::recipe_of(Rank rank) const {

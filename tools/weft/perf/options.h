@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/config.h"
 #include "engine/limits/limits.h"
 #include "scheduler/plan/plan.h"
 #include "tools/weft/perf/tensors.h"
@@ -21,7 +22,7 @@ struct PerfArguments {
   std::string graph = "exponential";
   int ranks = 4;
   std::string sizes = "4,64,1K,4K,16K,64K,256K,1M,4M,16M,64M";
-  std::string transport = "shm";
+  std::string transport;  // empty: as the settings say, without any shm
   std::string memory = "weft";
   std::string type = "f32";
   std::string algorithm = "auto";
@@ -67,7 +68,13 @@ struct PerfOptions {
   [[nodiscard]] Recipe recipe_of(Rank rank) const;
   [[nodiscard]] Recipe in_ranks(Recipe recipe) const;
   [[nodiscard]] std::size_t count(std::size_t bytes) const { return bytes / size_of(type); }
+  // The bytes of the two bandwidths, where an input, a block or a window's work has so many.
+  [[nodiscard]] CountedBytes counted(std::size_t bytes) const;
 };
+
+// Gives `asked.transport` its value where it was not typed. Returns a line for each setting of the user
+// that an option overrides.
+[[nodiscard]] std::vector<std::string> fit_settings(PerfArguments& asked, const Config& config);
 
 // Everything understood, or an invalid_argument that names what is wrong.
 [[nodiscard]] Result<PerfOptions> understand(const PerfArguments& arguments);

@@ -133,13 +133,17 @@ Status draw(const PerfArguments& arguments) {
   return save(arguments.svg, picture);
 }
 
-int run(const PerfArguments& arguments) {
+int run(PerfArguments arguments) {
   if (!arguments.from.empty()) {
     const Status drawn = draw(arguments);
     return drawn.ok() ? 0 : fail(drawn);
   }
   const Result<Config> config = Config::from_environment(UnknownNames::refuse);
   if (!config.ok()) return fail(config.status());
+  const bool speaks =
+      config->launcher != Launcher::alone ? config->rank == 0 : arguments.in_process;
+  for (const std::string& line : fit_settings(arguments, *config))
+    if (speaks) fmt::print(stderr, "weft perf: {}\n", line);
   if (config->launcher != Launcher::alone) return join(arguments, *config);
   const Result<PerfOptions> options = understand(arguments);
   if (!options.ok()) return fail(options.status());
@@ -176,7 +180,8 @@ void add_perf(CLI::App& app, Action& action) {
                       "multi_ring, hierarchical");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
   command->add_option("--transport", to.transport,
-                      "shm, ucx, or automatic: as a program without settings");
+                      "shm, ib, ucx, or automatic: as a program with these settings "
+                      "[WEFT_TRANSPORTS, WEFT_INTERFACES; without them shm]");
   command->add_option("--memory", to.memory,
                       "Buffers: weft (weft::allocate), foreign, or device (a GPU)");
   command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i16, i32, i64, bytes");

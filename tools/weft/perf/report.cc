@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "tools/weft/common/bytes.h"
-#include "tools/weft/common/save.h"
 #include "tools/weft/perf/plot.h"
 
 namespace weft {
@@ -15,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double gbps(std::size_t bytes, double us) {
-  return us > 0 ? static_cast<double>(bytes) / us / 1e3 : 0;
+double gbps(double bytes, double us) {
+  return us > 0 ? bytes / us / 1e3 : 0;
 }
 
 // One way of a round trip.
@@ -51,61 +49,56 @@ std::vector<double> network_bytes_each(const Score& score) {
 }  // namespace
 
 Result<Report> Report::open(const PerfOptions& options) {
-  Report report(options);
-  const std::string& path = options.asked.json;
-  if (path.empty()) return report;
-  report.json_.reset(path == "-" ? stdout : std::fopen(path.c_str(), "w"));
-  if (!report.json_) return system_error("open " + path, errno);
-  return report;
+  WEFT_RETURN_IF_ERROR(check_writable(options.asked.svg));
+  WEFT_ASSIGN(Rows rows, Rows::open(options.asked.json));
+  return Report(options, std::move(rows));
 }
 
-void Report::head() const {
-  if (options_->asked.json == "-") return;
+Status Report::head() const {
   const PerfArguments& asked = options_->asked;
   const CorePair cores = first_cores();
   const std::string hosts = asked.hosts == 1 ? "" : fmt::format(" on {} hosts", asked.hosts);
   const std::string target = options_->window ? fmt::format(", the target {}", asked.target) : "";
   const std::string by = asked.algorithm == "auto" ? "" : fmt::format(" by {}", asked.algorithm);
-  fmt::print("{}{}{} over {}, {} ranks{} {} {} cores, {}, {} memory{}{}; ping-pong {:.0f} ns\n",
-             asked.operation, by, asked.dynamic ? " with weights that change every call" : "",
-             asked.graph, asked.ranks, hosts, is_bound_to_core() ? "bound to" : "on", core_count(),
-             asked.type, asked.memory, asked.in_place ? ", in place" : "", target,
-             ping_pong_ns(cores));
-  fmt::print("{:>6} {:>10} {:>10} {:>10} {:>7} {:>10} {:>6} {:>9}", "bytes", "min us", "p50 us",
-             "p99 us", "GB/s", "limit us", "share", "CPU s/GiB");
-  if (asked.dynamic) fmt::print(" {:>10} {:>6}", "static us", "ratio");
-  if (!asked.against.empty()) fmt::print(" {:>12} {:>8}", asked.against, "speedup");
-  if (options_->window == WindowOp::put) fmt::print(" {:>10} {:>6}", "visible us", "lines");
-  if (options_->window == WindowOp::pages) fmt::print(" {:>10} {:>8}", "singles us", "speedup");
-  fmt::print("\n");
-  std::fflush(stdout);
+  std::string text = fmt::format(
+      "{}{}{} over {}, {} ranks{} {} {} cores, {}, {} memory{}{}; ping-pong {:.0f} ns\n",
+      asked.operation, by, asked.dynamic ? " with weights that change every call" : "", asked.graph,
+      asked.ranks, hosts, is_bound_to_core() ? "bound to" : "on", core_count(), asked.type,
+      asked.memory, asked.in_place ? ", in place" : "", target, ping_pong_ns(cores));
+  text +=
+      fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>9}", "bytes", "min us",
+                  "p50 us", "p99 us", "algbw GB/s", "busbw GB/s", "limit us", "share", "CPU s/GiB");
+  if (asked.dynamic) text += fmt::format(" {:>10} {:>6}", "static us", "ratio");
+  if (!asked.against.empty()) text += fmt::format(" {:>12} {:>8}", asked.against, "speedup");
+  if (options_->window == WindowOp::put)
+    text += fmt::format(" {:>10} {:>6}", "visible us", "lines");
+  if (options_->window == WindowOp::pages)
+    text += fmt::format(" {:>10} {:>8}", "singles us", "speedup");
+  return rows_.text(text + '\n');
 }
 
-void Report::row(const Row& row) {
-  if (options_->asked.json != "-") {
-    fmt::print("{}\n", text(row));
-    std::fflush(stdout);
-    if (!row.no_limit.empty()) fmt::print(stderr, "weft perf: no limit: {}\n", row.no_limit);
-  }
-  if (!json_ && options_->asked.svg.empty()) return;
-  rows_.push_back(json(row));
-  if (json_) {
-    fmt::print(json_.get(), "{}\n", rows_.back());
-    std::fflush(json_.get());
-  }
+Status Report::row(const Row& row) {
+  WEFT_RETURN_IF_ERROR(rows_.text(text(row) + '\n'));
+  if (rows_.has_text() && !row.no_limit.empty())
+    fmt::print(stderr, "weft perf: no limit: {}\n", row.no_limit);
+  drawn_.push_back(json(row));
+  return rows_.json(drawn_.back());
 }
 
-Status Report::done() const {
+Status Report::done() {
+  WEFT_RETURN_IF_ERROR(rows_.close());
   if (options_->asked.svg.empty()) return {};
-  WEFT_ASSIGN(const std::string picture, perf_svg(rows_, options_->asked.operation));
+  WEFT_ASSIGN(const std::string picture, perf_svg(drawn_, options_->asked.operation));
   return save(options_->asked.svg, picture);
 }
 
 std::string Report::text(const Row& row) const {
   const double p50 = median(row.own.laps_us);
-  std::string line = fmt::format("{:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>7.2f}",
-                                 bytes_text(row.bytes), quantile(row.own.laps_us, 0), p50,
-                                 quantile(row.own.laps_us, 0.99), gbps(row.bytes, p50));
+  const CountedBytes counted = options_->counted(row.bytes);
+  std::string line =
+      fmt::format("{:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}", bytes_text(row.bytes),
+                  quantile(row.own.laps_us, 0), p50, quantile(row.own.laps_us, 0.99),
+                  gbps(counted.algorithm, p50), gbps(counted.bus, p50));
   line += row.limit ? fmt::format(" {:>10.2f} {:>6.2f}", median(row.limit->laps_us),
                                   paired_ratio(*row.limit, row.own))
                     : fmt::format(" {:>10} {:>6}", "-", "-");
@@ -137,6 +130,7 @@ std::string Report::window_text(const Row& row) const {
 std::string Report::json(const Row& row) const {
   const PerfArguments& asked = options_->asked;
   const double p50 = median(row.own.laps_us);
+  const CountedBytes counted = options_->counted(row.bytes);
   Json object{
       {"op", asked.operation},
       {"graph", asked.graph},
@@ -156,7 +150,8 @@ std::string Report::json(const Row& row) const {
       {"min_us", quantile(row.own.laps_us, 0)},
       {"p50_us", p50},
       {"p99_us", quantile(row.own.laps_us, 0.99)},
-      {"GBps", gbps(row.bytes, p50)},
+      {"algbw_GBps", gbps(counted.algorithm, p50)},
+      {"busbw_GBps", gbps(counted.bus, p50)},
       {"cpu_s_per_GiB", row.own.cpu_s_per_gib},
       {"allocations", row.own.allocations},
       {"network_bytes", network_bytes_each(row.own)},
@@ -190,11 +185,11 @@ Status report_sizes(const PerfOptions& options, bool leads,
   std::optional<Report> report;
   if (leads) {
     WEFT_ASSIGN(report, Report::open(options));
-    report->head();
+    WEFT_RETURN_IF_ERROR(report->head());
   }
   for (const std::size_t bytes : options.sizes) {
     WEFT_ASSIGN(const Row row, measure_size(bytes));
-    if (report) report->row(row);
+    if (report) WEFT_RETURN_IF_ERROR(report->row(row));
   }
   return report ? report->done() : Status();
 }

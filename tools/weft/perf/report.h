@@ -1,13 +1,12 @@
 // What rank 0 prints: a row of a table for people, a JSON object for programs.
 #pragma once
 
-#include <cstdio>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/weft/common/save.h"
 #include "tools/weft/perf/measure.h"
 #include "tools/weft/perf/options.h"
 
@@ -33,28 +32,23 @@ struct Row {
 
 class Report {
  public:
-  // Opens the JSON file if one is asked for ("-": standard output, without the table).
+  // Opens the JSON file if one is asked for. Keeps a reference.
   static Result<Report> open(const PerfOptions& options);
 
-  void head() const;
-  void row(const Row& row);
+  [[nodiscard]] Status head() const;
+  [[nodiscard]] Status row(const Row& row);
   // Draws the rows where a picture is asked for.
-  [[nodiscard]] Status done() const;
+  [[nodiscard]] Status done();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const {
-      if (file != stdout) std::fclose(file);
-    }
-  };
-  explicit Report(const PerfOptions& options) : options_(&options) {}
+  Report(const PerfOptions& options, Rows rows) : options_(&options), rows_(std::move(rows)) {}
   [[nodiscard]] std::string json(const Row& row) const;
   [[nodiscard]] std::string text(const Row& row) const;
   [[nodiscard]] std::string window_text(const Row& row) const;
 
   const PerfOptions* options_;
-  std::vector<std::string> rows_;  // as JSON
-  std::unique_ptr<std::FILE, Close> json_;
+  Rows rows_;
+  std::vector<std::string> drawn_;  // as JSON
 };
 
 // Measures each size, and reports it at the rank that leads. All ranks call it alike.

@@ -4,28 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 12> kNames = {"neighbor_allreduce",
-                                                     "neighbor_allgather",
-                                                     "hierarchical_neighbor_allreduce",
-                                                     "allreduce",
-                                                     "broadcast",
-                                                     "allgather",
-                                                     "reduce_scatter",
-                                                     "reduce",
-                                                     "gather",
-                                                     "scatter",
-                                                     "alltoall",
-                                                     "barrier"};
-
 // A schedule's steps that are looked at; their mean is told.
 constexpr std::uint64_t kMostSteps = 32;
 
-using Kind = PredictedOperation;
+using Kind = Workload;
 
 View view_of(const LocalView& local) {
   View view{local.rank, local.size, {}, {}};
@@ -143,25 +129,12 @@ double ideal_of_graph_us(const PredictScene& scene, std::size_t bytes) {
 
 }  // namespace
 
-std::string_view name(PredictedOperation operation) {
-  return kNames[static_cast<std::size_t>(operation)];
-}
-
-Result<PredictedOperation> predicted_operation(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found != kNames.end()) return static_cast<Kind>(found - kNames.begin());
-  std::string known;
-  for (const std::string_view one : kNames)
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", one);
-  return Status(Code::invalid_argument, fmt::format("--operation {}: there are {}", name, known));
-}
-
-bool is_on_graph(PredictedOperation operation) {
+bool is_on_graph(Workload operation) {
   return operation == Kind::neighbor_allreduce || operation == Kind::neighbor_allgather ||
          operation == Kind::hierarchical_neighbor_allreduce;
 }
 
-bool has_algorithms(PredictedOperation operation) {
+bool has_algorithms(Workload operation) {
   return operation == Kind::allreduce;
 }
 
@@ -182,7 +155,7 @@ Status check(const PredictedCase& of, const PredictScene& scene) {
 }
 
 Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy policy,
-                               std::string_view graph, PredictedOperation operation) {
+                               std::string_view graph, Workload operation) {
   PredictScene scene{std::move(cluster), std::move(placement), {}, {}, {}};
   const int ranks = scene.ranks();
   WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
@@ -253,30 +226,15 @@ OperandBytes operands_of(const PredictedCase& of, const PredictScene&) {
   return {bytes, bytes, bytes};
 }
 
-double bus_bytes(const PredictedCase& of, const PredictScene& scene) {
-  const auto bytes = static_cast<double>(operands_of(of, scene).input);
-  const double n = scene.ranks();
-  switch (of.operation) {
-    case Kind::neighbor_allreduce:
-    case Kind::neighbor_allgather: {
-      double degrees = 0;
-      for (const std::vector<View>& step : scene.steps) {
-        const auto in = [](const View& view) { return view.in.size(); };
-        degrees += static_cast<double>(std::ranges::max(step, {}, in).in.size());
-      }
-      return bytes * degrees / static_cast<double>(scene.steps.size());
-    }
-    case Kind::allreduce:
-      return 2 * bytes * (n - 1) / n;
-    case Kind::allgather:
-    case Kind::reduce_scatter:
-    case Kind::gather:
-    case Kind::scatter:
-    case Kind::alltoall:
-      return bytes * (n - 1);
-    default:
-      return bytes;
+CountedBytes counted_bytes(const PredictedCase& of, const PredictScene& scene) {
+  double degrees = 0;
+  for (const std::vector<View>& step : scene.steps) {
+    std::size_t most = 0;  // a step has no views where there is no graph
+    for (const View& view : step) most = std::max(most, view.in.size());
+    degrees += static_cast<double>(most);
   }
+  return counted_bytes(of.operation, static_cast<double>(operands_of(of, scene).input),
+                       scene.ranks(), degrees / static_cast<double>(scene.steps.size()));
 }
 
 double ideal_us(const PredictedCase& of, const PredictScene& scene) {

@@ -10,31 +10,15 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/limits/limits.h"
 #include "scheduler/simulate/simulate.h"
 
 namespace weft {
 
-enum class PredictedOperation : std::uint8_t {
-  neighbor_allreduce,
-  neighbor_allgather,
-  hierarchical_neighbor_allreduce,
-  allreduce,
-  broadcast,
-  allgather,
-  reduce_scatter,
-  reduce,
-  gather,
-  scatter,
-  alltoall,
-  barrier,
-};
-[[nodiscard]] std::string_view name(PredictedOperation operation);
-[[nodiscard]] Result<PredictedOperation> predicted_operation(std::string_view name);
-
 // Does the graph matter?
-[[nodiscard]] bool is_on_graph(PredictedOperation operation);
+[[nodiscard]] bool is_on_graph(Workload operation);
 // Is there a choice of algorithms?
-[[nodiscard]] bool has_algorithms(PredictedOperation operation);
+[[nodiscard]] bool has_algorithms(Workload operation);
 
 // Some ranks of a cluster, and who talks to whom: one list of views for a graph, one for each step
 // of a schedule. Of machines where the operation is one between machines.
@@ -49,7 +33,7 @@ struct PredictScene {
 };
 [[nodiscard]] Result<PredictScene> set_scene(Cluster cluster, Placement placement,
                                              RailPolicy policy, std::string_view graph,
-                                             PredictedOperation operation);
+                                             Workload operation);
 
 // An algorithm of allreduce, by the name that it was asked for: some have two.
 struct AskedAlgorithm {
@@ -60,7 +44,7 @@ struct AskedAlgorithm {
 // One thing to predict: an operation of so many bytes (of one rank's input, as `weft perf` counts
 // them), by an algorithm where there are several.
 struct PredictedCase {
-  PredictedOperation operation = PredictedOperation::allreduce;
+  Workload operation = Workload::allreduce;
   AskedAlgorithm by;
   std::size_t bytes = 0;
   int lanes = 1;  // of each rank
@@ -74,9 +58,8 @@ struct PredictedCase {
                                                     const PredictScene& scene, std::size_t step);
 [[nodiscard]] OperandBytes operands_of(const PredictedCase& of, const PredictScene& scene);
 
-// Bytes of a rank over time that would show what its interfaces carry: 2 M (n-1)/n for allreduce, M
-// for each in-neighbor. As NCCL's tests count "bus bandwidth".
-[[nodiscard]] double bus_bytes(const PredictedCase& of, const PredictScene& scene);
+// The bytes of its two bandwidths.
+[[nodiscard]] CountedBytes counted_bytes(const PredictedCase& of, const PredictScene& scene);
 // What no plan can beat on this network: the bytes that must leave or enter a machine over all its
 // interfaces' rate, or those that must enter all machines together over the rate of all. 0: not
 // known.

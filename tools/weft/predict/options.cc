@@ -73,7 +73,7 @@ Result<std::vector<std::size_t>> sizes_of(const PredictArguments& asked) {
   WEFT_ASSIGN(const std::vector<std::string_view> list, words("sizes", asked.sizes));
   std::vector<std::size_t> sizes;
   for (const std::string_view word : list) {
-    WEFT_ASSIGN(const std::size_t bytes, bytes_from(word));
+    WEFT_ASSIGN(const std::size_t bytes, bytes_of("--sizes", word));
     if (bytes > kMostBytes) return invalid(fmt::format("--sizes {}: more than 1024G", word));
     sizes.push_back(bytes);
   }
@@ -95,7 +95,7 @@ bool has_rdma(const Cluster& cluster) {
 
 Result<std::size_t> piece_of(const PredictArguments& asked, const Cluster& cluster) {
   if (asked.piece.empty()) return network_piece(cluster);
-  WEFT_ASSIGN(const std::size_t bytes, bytes_from(asked.piece));
+  WEFT_ASSIGN(const std::size_t bytes, bytes_of("--piece", asked.piece));
   if (bytes < 1 || bytes > kMostBytes)
     return invalid(fmt::format("--piece {}: expected 1 byte to 1024G", asked.piece));
   return bytes;
@@ -151,8 +151,10 @@ Result<std::vector<Straggler>> stragglers_of(const PredictArguments& asked, int 
 Status understand_work(const PredictArguments& asked, PredictOptions& options) {
   WEFT_ASSIGN(const std::vector<std::string_view> operations, words("operation", asked.operations));
   for (const std::string_view word : operations) {
-    WEFT_ASSIGN(const PredictedOperation operation, predicted_operation(word));
-    options.operations.push_back(operation);
+    const Result<Workload> operation = workload(word);
+    if (!operation.ok())
+      return invalid(fmt::format("--operation {}: {}", word, operation.status().text()));
+    options.operations.push_back(*operation);
   }
   WEFT_ASSIGN(const std::vector<std::string_view> algorithms, words("algorithm", asked.algorithms));
   for (const std::string_view word : algorithms) {
@@ -161,8 +163,7 @@ Status understand_work(const PredictArguments& asked, PredictOptions& options) {
   }
   WEFT_ASSIGN(options.sizes, sizes_of(asked));
   const bool is_between_machines =
-      std::ranges::count(options.operations, PredictedOperation::hierarchical_neighbor_allreduce) !=
-      0;
+      std::ranges::count(options.operations, Workload::hierarchical_neighbor_allreduce) != 0;
   if (asked.place.is_asked && is_between_machines) {
     return invalid(
         "--place: seats are searched for a graph of ranks, that of "

@@ -10,6 +10,7 @@
 #include "tools/weft/commands.h"
 #include "tools/weft/common/bytes.h"
 #include "tools/weft/common/place.h"
+#include "tools/weft/common/progress.h"
 #include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/predict/judge.h"
@@ -25,7 +26,8 @@ A size is that of one rank's input, or block. A schedule's time is the mean over
 --lanes 1,2,4 predicts ranks with so many lanes, threads that share a large operation. Without it ranks have
 one, and the last line says how many would help where combining takes most of the time.
 
-bus GB/s is what a rank's interfaces would show: 2 M (n-1)/n for an allreduce of M, M for each in-neighbor.
+algbw and busbw are those of NCCL's tests (docs/performance.md): the operation's bytes over the time, and
+what the interfaces of the busiest rank carry.
 of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, or those of all machines
 together, over their rates) over the time. docs/simulation.md has the model.
 
@@ -79,8 +81,8 @@ class Prediction {
       : options_(std::move(options)), report_(std::move(report)) {}
 
   Status run() {
-    report_.head(options_.cluster);
-    for (const PredictedOperation operation : options_.operations)
+    WEFT_RETURN_IF_ERROR(report_.head(options_.cluster));
+    for (const Workload operation : options_.operations)
       for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
     if (busiest_) WEFT_RETURN_IF_ERROR(advise_last(*busiest_));
     WEFT_RETURN_IF_ERROR(report_.close());
@@ -93,7 +95,7 @@ class Prediction {
   }
 
  private:
-  Status run(PredictedOperation operation, int ranks) {
+  Status run(Workload operation, int ranks) {
     const Cluster cluster = first_ranks(options_.cluster, ranks);
     WEFT_ASSIGN(const Placement placement, placement_on(cluster));
     WEFT_ASSIGN(const PredictScene scene,
@@ -125,6 +127,7 @@ class Prediction {
   void leave_out(const PredictedCase& of, const PredictScene& scene, const Status& why) {
     const std::string line =
         fmt::format("left out: {} on {} ranks: {}", of.text(), scene.ranks(), why.text());
+    progress_.clear();
     if (said_.insert(line).second) fmt::print(stderr, "weft predict: {}\n", line);
   }
 
@@ -139,8 +142,9 @@ class Prediction {
                          .bytes = static_cast<double>(options_.sizes.front())};
     WEFT_ASSIGN(FoundPlacement found, search_seats(options_.asked.place, cluster, graph, map));
     WEFT_RETURN_IF_ERROR(keep_if_no_slower(cluster, options_.policy, options_.asked.graph,
-                                           all_cases(), simulated_on(ranks), found));
-    report_.placement(ranks, found);
+                                           all_cases(), simulated_on(ranks, "seats"), found));
+    progress_.clear();
+    WEFT_RETURN_IF_ERROR(report_.placement(ranks, found));
     placements_.emplace(ranks, found.placement);
     return found.placement;
   }
@@ -148,7 +152,7 @@ class Prediction {
   // Everything that is predicted for a number of ranks.
   [[nodiscard]] std::vector<PredictedCase> all_cases() const {
     std::vector<PredictedCase> cases;
-    for (const PredictedOperation operation : options_.operations) {
+    for (const Workload operation : options_.operations) {
       for (const AskedAlgorithm& algorithm : options_.algorithms) {
         for (const std::size_t bytes : options_.sizes) {
           for (const int lanes : options_.lanes)
@@ -165,7 +169,7 @@ class Prediction {
     const Placement identity = Placement::identity(placed.ranks());
     WEFT_ASSIGN(const PredictScene scene, set_scene(placed.cluster, identity, options_.policy,
                                                     options_.asked.graph, of.operation));
-    const Result<double> us = mean_us(of, scene, simulated_on(scene.ranks()));
+    const Result<double> us = mean_us(of, scene, simulated_on(scene.ranks(), text_of(of)));
     return us.status().code() == Code::unavailable ? Result<double>(0.0) : us;
   }
 
@@ -189,7 +193,7 @@ class Prediction {
     RowAdvice advice{{}, most_lanes(scene.cluster, of.bytes), cores_text(scene.cluster)};
     WEFT_ASSIGN(advice.lanes, advise_lanes(one_us, advice.most, [&](int lanes) {
                   of.lanes = lanes;
-                  return mean_us(of, scene, simulated_on(scene.ranks()));
+                  return mean_us(of, scene, simulated_on(scene.ranks(), text_of(of)));
                 }));
     return advice;
   }
@@ -202,8 +206,8 @@ class Prediction {
                                                     options_.asked.graph, busy.of.operation));
     const PredictRow& row = rows_[busy.row];
     WEFT_ASSIGN(const RowAdvice advice, advise(busy.of, scene, row.us));
-    report_.advice(row, advice);
-    return {};
+    progress_.clear();
+    return report_.advice(row, advice);
   }
 
   void remember_busiest(const PredictedCase& of, const PredictRow& row) {
@@ -220,17 +224,24 @@ class Prediction {
             scene.ranks(), plans_of(of, scene, step), operands_of(of, scene)};
   }
 
-  // Stragglers whose rank does not exist are left out.
-  [[nodiscard]] SimulateOptions simulated_on(int ranks) const {
+  static std::string text_of(const PredictedCase& of) {
+    return fmt::format("{} of {}", of.text(), bytes_text(of.bytes));
+  }
+
+  // Stragglers whose rank does not exist are left out. `what` is simulated, for those who wait.
+  [[nodiscard]] SimulateOptions simulated_on(int ranks, const std::string& what) const {
     SimulateOptions simulated = options_.simulate;
     std::erase_if(simulated.stragglers,
                   [ranks](const Straggler& straggler) { return straggler.rank >= ranks; });
+    simulated.progress = [this, ranks, what](double part) {
+      progress_.say(fmt::format("{} on {} ranks: {:.0f}%", what, ranks, 100 * part));
+    };
     return simulated;
   }
 
   Status run(const PredictedCase& of, const PredictScene& scene) {
     const bool draws = !options_.asked.run_svg.empty() || !options_.asked.plan_svg.empty();
-    SimulateOptions simulated = simulated_on(scene.ranks());
+    SimulateOptions simulated = simulated_on(scene.ranks(), text_of(of));
     simulated.lanes = of.lanes;
     if (draws) {
       simulated.keep_bars = true;
@@ -256,14 +267,16 @@ class Prediction {
     if (scene.placement.seat != Placement::identity(scene.ranks()).seat) {
       WEFT_ASSIGN(row.identity_us, identity_us(of, scene));
     }
+    progress_.clear();
     if (!options_.asked.explain) {
-      report_.row(row, nullptr);
+      WEFT_RETURN_IF_ERROR(report_.row(row, nullptr));
       remember_busiest(of, row);
     } else if (is_advised(row)) {
       WEFT_ASSIGN(const RowAdvice advice, advise(of, scene, row.us));
-      report_.row(row, &advice);
+      progress_.clear();
+      WEFT_RETURN_IF_ERROR(report_.row(row, &advice));
     } else {
-      report_.row(row, nullptr);
+      WEFT_RETURN_IF_ERROR(report_.row(row, nullptr));
     }
     rows_.push_back(std::move(row));
     return {};
@@ -280,7 +293,7 @@ class Prediction {
     row.bytes = operands_of(of, scene).input;
     row.lanes = of.lanes;
     row.lanes_used = simulation.lanes;
-    row.bus_bytes = bus_bytes(of, scene);
+    row.counted = counted_bytes(of, scene);
     row.ideal_us = ideal_us(of, scene);
     row.messages = simulation.messages;
     row.alike = simulation.alike;
@@ -313,6 +326,7 @@ class Prediction {
 
   PredictOptions options_;
   PredictReport report_;
+  mutable Progress progress_{"weft predict"};
   std::vector<PredictRow> rows_;
   std::optional<Busy> busiest_;          // index into rows_
   std::map<int, Placement> placements_;  // by the number of ranks

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "tools/weft/common/bytes.h"
@@ -29,7 +28,8 @@ nlohmann::ordered_json json_of(const PredictRow& row, double compute_us) {
                               {"lanes_used", row.lanes_used},
                               {"us", row.us},
                               {"iteration_us", row.us + compute_us},
-                              {"bus_gbyte_per_s", gbyte_per_s(row.bus_bytes, row.us)}};
+                              {"algbw_GBps", gbyte_per_s(row.counted.algorithm, row.us)},
+                              {"busbw_GBps", gbyte_per_s(row.counted.bus, row.us)}};
   json["identity_us"] = row.identity_us > 0 ? nlohmann::ordered_json(row.identity_us) : nullptr;
   json["ideal_us"] = row.ideal_us > 0 ? nlohmann::ordered_json(row.ideal_us) : nullptr;
   json["messages"] = row.messages;
@@ -93,82 +93,77 @@ std::string lanes_text(const PredictRow& row) {
 Result<PredictReport> PredictReport::open(const PredictOptions& options) {
   const PredictArguments& asked = options.asked;
   PredictReport report;
-  report.has_table_ = asked.json != "-";
   report.explains_ = asked.explain;
-  for (const PredictedOperation operation : options.operations)
+  for (const Workload operation : options.operations)
     report.width_ = std::max(report.width_, name(operation).size());
   report.compute_us_ = asked.compute_ms * 1e3;
   report.is_placed_ = asked.place.is_asked;
   report.has_lanes_ = !asked.lanes.empty();
   report.graph_ = asked.graph;
-  if (asked.json.empty()) return report;
-  report.json_.reset(asked.json == "-" ? stdout : std::fopen(asked.json.c_str(), "w"));
-  report.path_ = asked.json;
-  if (!report.json_) return system_error("cannot write " + asked.json, errno);
+  for (const std::string& drawing : {asked.svg, asked.run_svg, asked.plan_svg})
+    WEFT_RETURN_IF_ERROR(check_writable(drawing));
+  WEFT_ASSIGN(report.rows_, Rows::open(asked.json));
   return report;
 }
 
-Status PredictReport::close() {
-  if (!json_) return {};
-  errno = 0;
-  const bool is_written = std::fflush(json_.get()) == 0 && std::ferror(json_.get()) == 0;
-  return is_written ? Status{} : system_error("cannot write " + path_, errno);
+Status PredictReport::head(const Cluster& cluster) const {
+  return rows_.text(
+      describe(cluster) +
+      fmt::format("{:<{}} {:<16} {:>6} {:>6}{} {:>12}{}{} {:>11} {:>11} {:>9}  {}\n", "operation",
+                  width_, "algorithm", "ranks", "bytes", has_lanes_ ? "   lanes" : "", "us",
+                  is_placed_ ? "  identity us" : "", compute_us_ > 0 ? "  iteration us" : "",
+                  "algbw GB/s", "busbw GB/s", "of ideal", "busiest link"));
 }
 
-void PredictReport::head(const Cluster& cluster) const {
-  if (!has_table_) return;
-  fmt::print("{}", describe(cluster));
-  fmt::print("{:<{}} {:<16} {:>6} {:>6}{} {:>12}{}{} {:>9} {:>9}  {}\n", "operation", width_,
-             "algorithm", "ranks", "bytes", has_lanes_ ? "   lanes" : "", "us",
-             is_placed_ ? "  identity us" : "", compute_us_ > 0 ? "  iteration us" : "", "bus GB/s",
-             "of ideal", "busiest link");
+Status PredictReport::placement(int ranks, const FoundPlacement& found) const {
+  return rows_.text(
+      fmt::format("\nseats of {} ranks, searched for {}; the links of one exchange take\n{}\n",
+                  ranks, graph_, weft::text(found)));
 }
 
-void PredictReport::placement(int ranks, const FoundPlacement& found) const {
-  if (!has_table_) return;
-  fmt::print("\nseats of {} ranks, searched for {}; the links of one exchange take\n{}\n", ranks,
-             graph_, text(found));
-}
-
-void PredictReport::advice(const PredictRow& row, const RowAdvice& advice) const {
+Status PredictReport::advice(const PredictRow& row, const RowAdvice& advice) const {
   const std::string text = advice_text(row, advice);
-  if (!has_table_ || text.empty()) return;
-  fmt::print("\nlanes: {}{} of {} on {} ranks: {}\n", row.operation,
-             row.algorithm == row.operation ? "" : fmt::format(" {}", row.algorithm),
-             bytes_text(row.bytes), row.ranks, text);
+  if (text.empty()) return {};
+  return rows_.text(
+      fmt::format("\nlanes: {}{} of {} on {} ranks: {}\n", row.operation,
+                  row.algorithm == row.operation ? "" : fmt::format(" {}", row.algorithm),
+                  bytes_text(row.bytes), row.ranks, text));
 }
 
-void PredictReport::row(const PredictRow& row, const RowAdvice* advice) const {
-  if (has_table_) {
-    const std::string iteration =
-        compute_us_ > 0 ? fmt::format(" {:>13.1f}", row.us + compute_us_) : "";
-    std::string identity;
-    if (is_placed_) {
-      identity = fmt::format(" {:>12}",
-                             row.identity_us > 0 ? fmt::format("{:.1f}", row.identity_us) : "-");
-    }
-    const std::string link = row.busiest.empty()
-                                 ? "-"
-                                 : fmt::format("{}: {:.0f}%", row.busiest, 100 * row.busiest_share);
-    fmt::print("{:<{}} {:<16} {:>6} {:>6}{} {:>12.1f}{}{} {:>9.2f} {:>9}  {}\n", row.operation,
-               width_, row.algorithm, row.ranks, bytes_text(row.bytes),
-               has_lanes_ ? fmt::format(" {:>7}", lanes_text(row)) : "", row.us, identity,
-               iteration, gbyte_per_s(row.bus_bytes, row.us), share_text(row), link);
-    if (explains_) {
-      fmt::print("    plan: {}\n    time: {}\n    {} messages; {}\n", row.reason, row.path,
-                 row.messages, row.alike_reason);
-    }
-    const std::string lanes = advice == nullptr ? "" : advice_text(row, *advice);
-    if (!lanes.empty()) fmt::print("    lanes: {}\n", lanes);
-  }
-  if (!json_) return;
+Status PredictReport::row(const PredictRow& row, const RowAdvice* advice) const {
+  WEFT_RETURN_IF_ERROR(rows_.text(text(row, advice)));
   nlohmann::ordered_json json = json_of(row, compute_us_);
   if (explains_) {
     json["phases"] = json_of(row.phases);
     json["links"] = json_of(row.links);
     json["advised"] = advice == nullptr ? nlohmann::ordered_json() : json_of(*advice);
   }
-  fmt::print(json_.get(), "{}\n", json.dump());
+  return rows_.json(json.dump());
+}
+
+std::string PredictReport::text(const PredictRow& row, const RowAdvice* advice) const {
+  const std::string iteration =
+      compute_us_ > 0 ? fmt::format(" {:>13.1f}", row.us + compute_us_) : "";
+  std::string identity;
+  if (is_placed_) {
+    identity =
+        fmt::format(" {:>12}", row.identity_us > 0 ? fmt::format("{:.1f}", row.identity_us) : "-");
+  }
+  const std::string link =
+      row.busiest.empty() ? "-" : fmt::format("{}: {:.0f}%", row.busiest, 100 * row.busiest_share);
+  std::string text =
+      fmt::format("{:<{}} {:<16} {:>6} {:>6}{} {:>12.1f}{}{} {:>11.2f} {:>11.2f} {:>9}  {}\n",
+                  row.operation, width_, row.algorithm, row.ranks, bytes_text(row.bytes),
+                  has_lanes_ ? fmt::format(" {:>7}", lanes_text(row)) : "", row.us, identity,
+                  iteration, gbyte_per_s(row.counted.algorithm, row.us),
+                  gbyte_per_s(row.counted.bus, row.us), share_text(row), link);
+  if (explains_) {
+    text += fmt::format("    plan: {}\n    time: {}\n    {} messages; {}\n", row.reason, row.path,
+                        row.messages, row.alike_reason);
+  }
+  const std::string lanes = advice == nullptr ? "" : advice_text(row, *advice);
+  if (!lanes.empty()) text += fmt::format("    lanes: {}\n", lanes);
+  return text;
 }
 
 }  // namespace weft

@@ -1,13 +1,12 @@
 // What `weft predict` says: a table, JSON lines, and curves. Internal to the command.
 #pragma once
 
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tools/weft/common/lanes.h"
+#include "tools/weft/common/save.h"
 #include "tools/weft/predict/options.h"
 
 namespace weft {
@@ -22,7 +21,7 @@ struct PredictRow {
   int lanes_used = 1;      // that have a part in it
   double us = 0;           // of a schedule: the mean over its steps
   double identity_us = 0;  // the same in the seats of the identity; 0: it cannot be done there
-  double bus_bytes = 0;
+  CountedBytes counted;
   double ideal_us = 0;  // 0: not known
   std::uint64_t messages = 0;
   int alike = 0;
@@ -47,26 +46,19 @@ struct RowAdvice {
 class PredictReport {
  public:
   [[nodiscard]] static Result<PredictReport> open(const PredictOptions& options);
-  void head(const Cluster& cluster) const;
+  [[nodiscard]] Status head(const Cluster& cluster) const;
   // Before the rows of so many ranks.
-  void placement(int ranks, const FoundPlacement& found) const;
+  [[nodiscard]] Status placement(int ranks, const FoundPlacement& found) const;
   // `advice`: null if none was asked for.
-  void row(const PredictRow& row, const RowAdvice* advice) const;
+  [[nodiscard]] Status row(const PredictRow& row, const RowAdvice* advice) const;
   // After all rows.
-  void advice(const PredictRow& row, const RowAdvice& advice) const;
-  // All rows have been written, or why not.
-  [[nodiscard]] Status close();
+  [[nodiscard]] Status advice(const PredictRow& row, const RowAdvice& advice) const;
+  [[nodiscard]] Status close() { return rows_.close(); }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const {
-      if (file != stdout) std::fclose(file);
-    }
-  };
+  [[nodiscard]] std::string text(const PredictRow& row, const RowAdvice* advice) const;
 
-  std::unique_ptr<std::FILE, Close> json_;
-  std::string path_;  // of that
-  bool has_table_ = true;
+  Rows rows_;
   bool explains_ = false;
   std::size_t width_ = 18;  // of the first column
   double compute_us_ = 0;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <map>
 #include <memory>
 
 #include "tools/weft/commands.h"
@@ -41,6 +40,13 @@ std::int64_t to_ms(double seconds) {
   return static_cast<std::int64_t>(seconds * 1000);
 }
 
+Binding binding_of(const std::string& word) {
+  if (word == "auto") return Binding::automatic;
+  if (word == "core") return Binding::core;
+  if (word == "none") return Binding::none;
+  throw CLI::ValidationError("--bind-to", word + ": there are auto, core, none");
+}
+
 int fail(const Status& status) {
   fmt::print(stderr, "weft run: {}\n", status.text());
   if (status.code() == Code::invalid_argument) return kUsageError;
@@ -61,28 +67,26 @@ int run(const Arguments& arguments) {
 void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "Start the ranks of a job on this machine");
   const auto arguments = std::make_shared<Arguments>();
-  const std::map<std::string, Binding> bindings{
-      {"auto", Binding::automatic}, {"core", Binding::core}, {"none", Binding::none}};
   JobOptions& job = arguments->job;
   command->add_option("-n,--ranks", job.ranks, "Number of ranks")
       ->required()
       ->check(CLI::Range(1, kMaxRanks))
       ->option_text("N");
   command
-      ->add_option("--bind-to", job.binding,
-                   "core: rank r on core r; auto: that if there is a core for each; none")
-      ->transform(CLI::CheckedTransformer(bindings))
+      ->add_option_function<std::string>(
+          "--bind-to", [&job](const std::string& word) { job.binding = binding_of(word); },
+          "core: rank r on core r; auto: that if there is a core for each; none")
       ->option_text("auto|core|none");
   command->add_flag("--pmix", job.pmix, "Be a PMIx server to the ranks, for MPI programs");
   command
       ->add_option("--deadline", arguments->deadline_s,
                    "Stop the job after S seconds (default: never)")
-      ->check(CLI::Range(0.001, 1e7))
+      ->check(number_in(0.001, 1e7))
       ->option_text("S");
   command
       ->add_option("--grace", arguments->grace_s,
                    "Seconds from a failure to SIGTERM, and from there to SIGKILL (default: 2)")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number_in(0.0, 3600.0))
       ->option_text("S");
   command->add_flag("--tag-output,!--no-tag", job.tag,
                     "Begin each output line with [rank] (default)");

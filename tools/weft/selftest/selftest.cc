@@ -88,7 +88,7 @@ void add_selftest(CLI::App& app, Action& action) {
                    "Only checks whose names contain one of these: Faults,Path")
       ->delimiter(',');
   command->add_option("--seconds", to.seconds, "Bound of one check [120]")
-      ->check(CLI::Range(0.001, 3600.0));
+      ->check(number_in(0.001, 3600.0));
   command->add_flag("--list", to.list, "Print the names of the checks and run none");
   command->add_flag("--json", to.json, "JSON objects, one a line, instead of text");
   command->footer(kExamples);

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <utility>
+
+#include "topology/text/text.h"
 
 namespace weft {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormat = "weft 1";
+constexpr std::size_t kMostFile = std::size_t{4} << 30;
 constexpr std::uint64_t kLanesOfFile = 1000;  // more than a context has
 
 Status invalid(const std::string& path, std::string_view why) {
@@ -48,9 +50,9 @@ std::string label(const std::string& path) {
 }  // namespace
 
 Result<TimelineFile> read_timeline(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return invalid(path, "cannot be read");
-  json document = json::parse(file, nullptr, false);
+  const Result<std::string> text = read_text(path, kMostFile);
+  if (!text.ok()) return Status(Code::invalid_argument, std::string(text.status().text()));
+  json document = json::parse(*text, nullptr, false);
   if (document.is_discarded()) return invalid(path, "is no JSON");
   if (!document.is_object()) return invalid(path, "is no timeline");
   const auto about = document.find("otherData");

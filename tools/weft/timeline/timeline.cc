@@ -1,6 +1,8 @@
 // weft timeline: the files that WEFT_TRACE has written, as one, and where the time went.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "tools/weft/commands.h"
@@ -37,6 +39,14 @@ int fail(const Status& status) {
 Result<std::vector<nlohmann::json>> read_all(const Arguments& arguments) {
   std::vector<TimelineFile> files;
   for (const std::string& path : arguments.files) {
+    const auto is_same = [&path](const TimelineFile& other) {
+      std::error_code error;
+      return std::filesystem::equivalent(path, other.path, error);
+    };
+    if (std::ranges::any_of(files, is_same)) {
+      fmt::print(stderr, "weft timeline: {} is given twice and counts once\n", path);
+      continue;
+    }
     WEFT_ASSIGN(TimelineFile file, read_timeline(path));
     files.push_back(std::move(file));
   }
@@ -50,14 +60,12 @@ Status merge(const Arguments& arguments) {
 
 Status show(const Arguments& arguments) {
   WEFT_ASSIGN(const std::vector<nlohmann::json> events, read_all(arguments));
-  std::string rows;
+  WEFT_ASSIGN(Rows rows, Rows::open(arguments.json));
   for (const TimelineOfRank& rank : summarize(events)) {
-    rows += to_json(rank).dump() + "\n";
-    if (arguments.json == "-") continue;
-    for (const std::string& line : describe(rank)) fmt::print("{}\n", line);
+    WEFT_RETURN_IF_ERROR(rows.json(to_json(rank).dump()));
+    WEFT_RETURN_IF_ERROR(rows.text(fmt::format("{}\n", fmt::join(describe(rank), "\n"))));
   }
-  if (arguments.json == "-") fmt::print("{}", rows);
-  return arguments.json.empty() || arguments.json == "-" ? Status() : save(arguments.json, rows);
+  return rows.close();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "engine/limits/limits.h"
@@ -61,41 +60,33 @@ std::vector<double> wire_ratios(const WireRow& row, bool is_latency) {
 }
 
 Result<WireReport> WireReport::open(const WireOptions& options, const WirePath& path) {
-  WireReport report(options, path);
-  const std::string& file = options.asked.json;
-  if (file.empty()) return report;
-  report.json_.reset(file == "-" ? stdout : std::fopen(file.c_str(), "w"));
-  if (!report.json_) return system_error("open " + file, errno);
-  return report;
+  WEFT_ASSIGN(Rows rows, Rows::open(options.asked.json));
+  return WireReport(options, path, std::move(rows));
 }
 
-void WireReport::head() const {
-  if (options_.asked.json == "-") return;
-  fmt::print("{} over {}, {} under way, lists of {}", name(options_.op), path_.device.name,
-             options_.depth, options_.list);
-  if (path_.mtu > 0) fmt::print(", packets of {} bytes", path_.mtu);
-  if (options_.is_ping_pong()) fmt::print("; times are half of a round trip");
-  if (path_.mbit_per_s > 0)
-    fmt::print("; line: {} Gbit/s as the port says (Soft-RoCE: a constant)",
-               path_.mbit_per_s / 1000.0);
-  fmt::print("\n{:>6} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}", "bytes", "iters",
-             "peak MB/s", "avg MB/s", "Mpps", "p50 us", "p99 us", "p99.9 us", "CPU s/GiB", "line");
-  if (options_.against_perftest)
-    fmt::print(" {:>14} {:>6} {:>10}", options_.is_latency() ? "perftest us" : "perftest MB/s",
-               "ratio", "half in");
-  fmt::print("\n");
-  std::fflush(stdout);
+Status WireReport::head() const {
+  std::string text = fmt::format("{} over {}, {} under way, lists of {}", name(options_.op),
+                                 path_.device.name, options_.depth, options_.list);
+  if (path_.mtu > 0) text += fmt::format(", packets of {} bytes", path_.mtu);
+  if (options_.is_ping_pong()) text += "; times are half of a round trip";
+  if (path_.mbit_per_s > 0) {
+    text += fmt::format("; line: {} Gbit/s as the port says (Soft-RoCE: a constant)",
+                        path_.mbit_per_s / 1000.0);
+  }
+  text += fmt::format("\n{:>6} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}", "bytes",
+                      "iters", "peak MB/s", "avg MB/s", "Mpps", "p50 us", "p99 us", "p99.9 us",
+                      "CPU s/GiB", "line");
+  if (options_.against_perftest) {
+    text +=
+        fmt::format(" {:>14} {:>6} {:>10}", options_.is_latency() ? "perftest us" : "perftest MB/s",
+                    "ratio", "half in");
+  }
+  return rows_.text(text + '\n');
 }
 
-void WireReport::row(const WireRow& row) const {
-  if (options_.asked.json != "-") {
-    fmt::print("{}\n", text(row));
-    std::fflush(stdout);
-  }
-  if (json_) {
-    fmt::print(json_.get(), "{}\n", json(row));
-    std::fflush(json_.get());
-  }
+Status WireReport::row(const WireRow& row) const {
+  WEFT_RETURN_IF_ERROR(rows_.text(text(row) + '\n'));
+  return rows_.json(json(row));
 }
 
 WireReport::Figures WireReport::figures(const WireRow& row) const {

@@ -1,12 +1,10 @@
 // What `weft perf wire` tells: perftest's columns and ours, a row per size, or a JSON object.
 #pragma once
 
-#include <cstdio>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/weft/common/save.h"
 #include "tools/weft/wire/laps.h"
 #include "tools/weft/wire/perftest.h"
 
@@ -28,28 +26,25 @@ struct WireRow {
 
 class WireReport {
  public:
-  // Opens the JSON file if one is asked for ("-": standard output, without the table).
+  // Opens the JSON file if one is asked for. Keeps the references.
   static Result<WireReport> open(const WireOptions& options, const WirePath& path);
 
-  void head() const;
-  void row(const WireRow& row) const;
+  [[nodiscard]] Status head() const;
+  [[nodiscard]] Status row(const WireRow& row) const;
+  [[nodiscard]] Status done() { return rows_.close(); }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const {
-      if (file != stdout) std::fclose(file);
-    }
-  };
   // A row's figures, of all rounds.
   struct Figures;
-  WireReport(const WireOptions& options, const WirePath& path) : options_(options), path_(path) {}
+  WireReport(const WireOptions& options, const WirePath& path, Rows rows)
+      : options_(options), path_(path), rows_(std::move(rows)) {}
   [[nodiscard]] Figures figures(const WireRow& row) const;
   [[nodiscard]] std::string text(const WireRow& row) const;
   [[nodiscard]] std::string json(const WireRow& row) const;
 
   const WireOptions& options_;
   const WirePath& path_;
-  std::unique_ptr<std::FILE, Close> json_;
+  Rows rows_;
 };
 
 }  // namespace weft

@@ -40,12 +40,13 @@ class Leader {
       : options_(options), side_(side), host_(std::move(host)) {}
 
   Status run() {
-    WEFT_ASSIGN(const WireReport report, WireReport::open(options_, side_.path()));
-    report.head();
+    WEFT_ASSIGN(WireReport report, WireReport::open(options_, side_.path()));
+    WEFT_RETURN_IF_ERROR(report.head());
     for (const std::size_t bytes : options_.sizes) {
       WEFT_ASSIGN(const WireRow row, measure(bytes));
-      report.row(row);
+      WEFT_RETURN_IF_ERROR(report.row(row));
     }
+    WEFT_RETURN_IF_ERROR(report.done());
     return side_.line().say_value(Order{});
   }
 
