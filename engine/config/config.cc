@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "verbs/ucx/ucx.h"
+
 namespace weft {
 namespace {
 
@@ -111,6 +113,7 @@ Status Config::check() const {
                     "are driven by threads only",
                     lanes));
   }
+  WEFT_RETURN_IF_ERROR(ucx_options(*this).status());
   // Its server knows size and local ranks, and is where the ranks meet.
   if (launcher == Launcher::pmix) return {};
   if (size < 1) return wrong(fmt::format("WEFT_SIZE={}: a job has at least one rank", size));

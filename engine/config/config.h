@@ -19,10 +19,13 @@
 
 namespace weft {
 
-struct IbOptions;  // verbs/ib
+struct IbOptions;   // verbs/ib
+struct UcxOptions;  // verbs/ucx
 
 // Of an RDMA interface, what WEFT_IB_… say; its device and port are for the caller to fill in.
 [[nodiscard]] IbOptions ib_options(const Config& config);
+// The same for a network interface and WEFT_UCX_….
+[[nodiscard]] Result<UcxOptions> ucx_options(const Config& config);
 
 [[nodiscard]] std::string_view name(Launcher launcher);
 // Replaces `automatic` by the launcher whose variables are among the entries, and reads from them

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/config/config.h"
+#include "verbs/ucx/ucx.h"
 
 namespace weft {
 namespace {
@@ -93,6 +94,11 @@ Variable text(std::string name, std::string Config::*field, std::string accepted
 
 bool is_address(std::string_view value) {
   return parse_address(value).ok();
+}
+bool is_port_range(std::string_view value) {
+  Config config;
+  config.ucx_ports = value;
+  return ucx_options(config).ok();
 }
 bool is_path(std::string_view value) {
   return value.size() < 4096;
@@ -231,6 +237,9 @@ std::vector<Variable> make_table() {
           "MREMAP_FIXED then fails in the whole process"),
       text("WEFT_UCX_TRANSPORTS", &Config::ucx_transports, "UCX's names with commas between them",
            is_list, "UCX transports that may be used on a network interface"),
+      text("WEFT_UCX_PORTS", &Config::ucx_ports, "first-last, ports from 1 to 65535", is_port_range,
+           "TCP ports at which UCX may listen, for a firewall; one for each context, lane and "
+           "interface of a rank; empty: any (docs/security.md)"),
       whole("WEFT_PATH_SILENCE_MS", &Config::path_silence_ms, "milliseconds", {1, 3'600'000},
             "time after which a path that has data to carry and carries none is probed; if no "
             "answer comes for as long again, the other paths take its data"),

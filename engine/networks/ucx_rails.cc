@@ -11,12 +11,10 @@ namespace weft {
 namespace {
 
 NetworkRail rail_over(const NetworkInterface& device, const Config& config,
-                      const InterfaceOptions& options) {
+                      const InterfaceOptions& options, UcxOptions ucx) {
   InterfaceOptions own = options;
   own.slots = static_cast<std::uint32_t>(config.rail_slots);
-  UcxOptions ucx;
   ucx.device = device.name;
-  ucx.transports = config.ucx_transports;
   return {{"ucx", device.network,
            [=, rank = config.rank](AddressResolver resolver) {
              return open_ucx(rank, own, ucx, std::move(resolver));
@@ -62,8 +60,9 @@ Result<Rails> ucx_rails(const Config& config, const InterfaceOptions& options,
     }
   }
   Rails rails{{}, why_no_interfaces()};
+  WEFT_ASSIGN(const UcxOptions ucx, ucx_options(config));
   for (const NetworkInterface& device : chosen)
-    rails.members.push_back(rail_over(device, config, options));
+    rails.members.push_back(rail_over(device, config, options, ucx));
   return rails;
 }
 

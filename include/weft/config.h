@@ -117,6 +117,7 @@ struct Config {
   int ib_receive_depth = 8192;         // messages of all peers that wait for our next turn
   bool memory_hooks = false;           // patch the C library to keep registrations of any memory
   std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
+  std::string ucx_ports;               // TCP ports for UCX, "20000-20999"; empty: any
   std::int64_t path_silence_ms =
       500;  // a rail that carries nothing for so long is asked, then left
 

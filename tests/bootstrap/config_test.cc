@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "verbs/ib/ib.h"
+#include "verbs/ucx/ucx.h"
 
 namespace weft {
 namespace {
@@ -256,6 +257,21 @@ TEST(Config, SettingsReplaceEntries) {
   EXPECT_EQ(entries, (Entries{"B=2", "AB=3", "A=9", "C=4"}));
   EXPECT_TRUE(is_set(entries, "AB"));
   EXPECT_FALSE(is_set(entries, "D"));
+}
+
+TEST(Config, PortsOfUcxAreARange) {
+  Config config;
+  EXPECT_EQ(ucx_options(config)->ports.last, 0);
+  config.ucx_ports = "20000-20999";
+  EXPECT_EQ(ucx_options(config)->ports.first, 20000);
+  EXPECT_EQ(ucx_options(config)->ports.last, 20999);
+  config.ucx_ports = "65535";
+  EXPECT_EQ(ucx_options(config)->ports.first, 65535);
+  for (const char* bad : {"0", "0-9", "9-8", "1-65536", "-", "1-", "-1", "1-2-3", "1 - 2", "x"}) {
+    config.ucx_ports = bad;
+    EXPECT_FALSE(ucx_options(config).ok()) << bad;
+    EXPECT_FALSE(config.check().ok()) << bad;
+  }
 }
 
 TEST(Address, ReadsNamesAndNumbers) {

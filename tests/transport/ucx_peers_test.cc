@@ -1,5 +1,9 @@
 // What only the ucx transport can meet: addresses of another version, devices that are not there,
 // messages that break the protocol.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -18,6 +22,16 @@ Result<std::unique_ptr<Interface>> nobody_known(Rank rank, const InterfaceOption
   });
 }
 
+// Whether somebody of this machine does, at 127.0.0.1.
+bool listens_at(std::uint16_t port) {
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(port);
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0;
+}
+
 void expect_error(const Status& status, Code code, const char* text) {
   EXPECT_EQ(status.code(), code) << status.to_string();
   EXPECT_NE(status.text().find(text), std::string_view::npos) << status.to_string();
@@ -28,6 +42,29 @@ TEST(UcxPeers, ADeviceThatIsNotThereIsNamedBesideThoseThatAre) {
     const Status status = nobody_known(0, small_options(), {.device = "nix7"}).status();
     expect_error(status, Code::unavailable, "nix7");
     expect_error(status, Code::unavailable, "devices here: lo");
+  });
+}
+
+// Two ports that are free, one after the other, below those that the kernel gives away.
+PortRange free_ports() {
+  for (int port = 21'000 + getpid() % 1'000 * 10;; port += 2) {
+    const auto first = static_cast<std::uint16_t>(port);
+    const auto last = static_cast<std::uint16_t>(port + 1);
+    if (!listens_at(first) && !listens_at(last)) return {first, last};
+  }
+}
+
+TEST(UcxPeers, ListenAtThePortsThatTheyMayUse) {
+  in_fresh_process([] {
+    const UcxOptions ucx{.device = "lo", .ports = free_ports()};
+    std::vector<std::unique_ptr<Interface>> opened;
+    for (Rank rank : {0, 1}) opened.push_back(must(nobody_known(rank, small_options(), ucx)));
+    EXPECT_TRUE(listens_at(ucx.ports.first));
+    EXPECT_TRUE(listens_at(ucx.ports.last));
+    const Status third = nobody_known(2, small_options(), ucx).status();
+    expect_error(third, Code::exhausted, "WEFT_UCX_PORTS");
+    opened.pop_back();
+    EXPECT_TRUE(nobody_known(2, small_options(), ucx).ok());
   });
 }
 

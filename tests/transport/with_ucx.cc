@@ -11,9 +11,8 @@ std::optional<TransportFactory> ucx_over(const Devices& devices) {
       [devices](Rank rank, const InterfaceOptions& options,
                 AddressResolver resolver) -> Result<std::unique_ptr<Interface>> {
         WEFT_ASSIGN(const Config config, Config::from_environment());
-        UcxOptions ucx;
+        WEFT_ASSIGN(UcxOptions ucx, ucx_options(config));
         ucx.device = rank % 2 == 0 ? devices.even : devices.odd;
-        ucx.transports = config.ucx_transports;
         return open_ucx(rank, options, ucx, std::move(resolver));
       }};
 }

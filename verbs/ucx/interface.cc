@@ -130,12 +130,46 @@ Result<std::unique_ptr<Interface>> UcxInterface::open(Rank rank, const Interface
   WEFT_ASSIGN(const Library* library, ucx::library());
   std::unique_ptr<UcxInterface> interface(
       new UcxInterface(rank, options, ucx, *library, std::move(resolver)));
-  WEFT_RETURN_IF_ERROR(interface->open_context(ucx));
+  WEFT_RETURN_IF_ERROR(interface->listen_within(ucx));
   WEFT_RETURN_IF_ERROR(interface->open_worker());
   return std::unique_ptr<Interface>(std::move(interface));
 }
 
-Status UcxInterface::open_context(const UcxOptions& ucx) {
+// UCX 1.13 tries the ports of a range for ever if all of them are taken. So it gets one at a time. The
+// first is drawn, since many ranks look for one at once.
+Status UcxInterface::listen_within(const UcxOptions& ucx) {
+  const std::uint32_t count = ucx.ports.last - ucx.ports.first + 1U;
+  const auto start = static_cast<std::uint32_t>(random_nonce() % count);
+  for (std::uint32_t k = 0; k < count; ++k) {
+    const std::uint32_t port = ucx.ports.first + (start + k) % count;
+    WEFT_ASSIGN(const bool listens, listen(ucx, static_cast<std::uint16_t>(port)));
+    if (listens) return {};
+  }
+  return Status(Code::exhausted,
+                fmt::format("opening {}: all ports from {} to {} are taken "
+                            "(WEFT_UCX_PORTS); each context, lane and interface of "
+                            "a rank needs one",
+                            name_, ucx.ports.first, ucx.ports.last));
+}
+
+// The thread mode is serialized and not single, because UCX is called by whoever holds the lane's
+// token, and that may be another thread each time.
+Result<bool> UcxInterface::listen(const UcxOptions& ucx, std::uint16_t port) {
+  WEFT_RETURN_IF_ERROR(open_context(ucx, port));
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  params.am_alignment = kLine;  // pieces are combined where UCX has put them
+  const ucs_status_t status = library_.worker_create(context_, &params, &worker_);
+  if (status == UCS_OK) return true;
+  worker_ = nullptr;
+  if (port == 0 || status != UCS_ERR_BUSY)
+    return ucx_error(fmt::format("opening {}", name_), status);
+  library_.cleanup(std::exchange(context_, nullptr));
+  return false;
+}
+
+Status UcxInterface::open_context(const UcxOptions& ucx, std::uint16_t port) {
   const auto failed = [&](ucs_status_t status) {
     const std::string here = status == UCS_ERR_NO_DEVICE
                                  ? fmt::format(" (network devices here: {})", devices_here())
@@ -152,6 +186,10 @@ Status UcxInterface::open_context(const UcxOptions& ucx) {
   set("TLS", ucx.transports.c_str());
   set("NET_DEVICES", ucx.device.c_str());
   for (const auto& [name, value] : kSettings) set(name, value);
+  const std::string range = std::to_string(port);
+  for (const char* name : {"PORT_RANGE", "TCP_PORT_RANGE"}) {
+    if (port != 0) set(name, range.c_str());
+  }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -161,15 +199,8 @@ Status UcxInterface::open_context(const UcxOptions& ucx) {
   return status == UCS_OK ? Status() : failed(status);
 }
 
-// The thread mode is serialized and not single, because UCX is called by whoever holds the lane's
-// token, and that may be another thread each time.
 Status UcxInterface::open_worker() {
-  ucp_worker_params_t params{};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  params.am_alignment = kLine;  // pieces are combined where UCX has put them
-  ucs_status_t status = library_.worker_create(context_, &params, &worker_);
-  if (status == UCS_OK) status = library_.worker_get_efd(worker_, &descriptor_);
+  ucs_status_t status = library_.worker_get_efd(worker_, &descriptor_);
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                        UCP_AM_HANDLER_PARAM_FIELD_ARG;

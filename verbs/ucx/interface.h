@@ -427,7 +427,10 @@ class UcxInterface final : public Interface {
  private:
   UcxInterface(Rank rank, const InterfaceOptions& options, const UcxOptions& ucx,
                const Library& library, AddressResolver resolver);
-  Status open_context(const UcxOptions& ucx);
+  // Listens at this port; 0: at one that the kernel chooses. False: the port is taken.
+  Result<bool> listen(const UcxOptions& ucx, std::uint16_t port);
+  Status listen_within(const UcxOptions& ucx);
+  Status open_context(const UcxOptions& ucx, std::uint16_t port);
   Status open_worker();
   void make_address(std::string_view worker);
   void connect_stranger(UcxEndpoint& stranger);

@@ -16,9 +16,16 @@
 
 namespace weft {
 
+// TCP ports; of 0, the kernel chooses.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+};
+
 struct UcxOptions {
   std::string device;                              // as UCX names it: "eth0", "lo", "mlx5_0:1"
   std::string transports = "tcp";                  // UCX's transports that may be used on it
+  PortRange ports = {};                            // at which it listens, if it uses TCP
   std::size_t piece_bytes = std::size_t{1} << 19;  // largest payload of a piece
 };
 

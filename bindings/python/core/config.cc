@@ -118,6 +118,7 @@ void bind_config(nb::module_& module) {
       .def_rw("ib_receive_depth", &Config::ib_receive_depth)
       .def_rw("memory_hooks", &Config::memory_hooks)
       .def_rw("ucx_transports", &Config::ucx_transports)
+      .def_rw("ucx_ports", &Config::ucx_ports)
       .def_rw("path_silence_ms", &Config::path_silence_ms)
       .def_rw("deadline_ms", &Config::deadline_ms, "Bound of every wait that is given none.")
       .def_rw("progress", &Config::progress)

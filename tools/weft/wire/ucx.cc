@@ -9,9 +9,8 @@ namespace weft {
 Result<std::unique_ptr<Interface>> open_wire_ucx(Rank self, const InterfaceOptions& options,
                                                  const WireDevice& device) {
   WEFT_ASSIGN(const Config config, Config::from_environment(UnknownNames::refuse));
-  UcxOptions ucx;
+  WEFT_ASSIGN(UcxOptions ucx, ucx_options(config));
   ucx.device = device.name;
-  ucx.transports = config.ucx_transports;
   return open_ucx(self, options, ucx, [](Rank peer) -> Result<std::string> {
     return Status(Code::unavailable, "there is no third rank", peer);
   });
