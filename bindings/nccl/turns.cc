@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "engine/net/net.h"
+#include "verbs/base/base.h"
 
 namespace weft::nccl {
 namespace {
@@ -86,14 +87,18 @@ void Turns::stop() {
 
 void Turns::run() {
   int wait_ms = kRoundMs;
+  std::int64_t round_ns = now_ns();  // of the last look at all links
   while (!stops_) {
     std::array<epoll_event, 64> events;
     const int count = ::epoll_wait(events_.get(), events.data(), events.size(), wait_ms);
     const std::lock_guard lock(mutex_);
+    const std::int64_t now = now_ns();
+    const bool is_round = now - round_ns >= std::int64_t{kSleepMs} * 1'000'000;
+    if (is_round) round_ns = now;
     for (auto& [link, watched] : links_) {
       for (int e = 0; e < count; ++e)
         watched.sleeps &= events[static_cast<std::size_t>(e)].data.u64 != watched.number;
-      if (count == 0 && wait_ms == kSleepMs) watched.sleeps = false;
+      if (is_round) watched.sleeps = false;
     }
     net::clear_wake(wake_);
     wait_ms = take_turns() ? kSleepMs : kRoundMs;

@@ -104,6 +104,7 @@ void Locks::advance() {
 }
 
 std::vector<Hand*> Locks::settling() const {
+  if (!late_.ok()) return {};  // an earlier call's, which has its Settling
   std::vector<Hand*> left = hands_;
   std::erase_if(left, [](Hand* hand) { return !hand->lock.is_settling(); });
   return left;

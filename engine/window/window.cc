@@ -463,21 +463,28 @@ Status WindowObject::suspend() {
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return check_open();
   const Lane::Hold hold(*lane);
-  if (!turns_.empty()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("it is in use: {} of its calls are under way", turns_.size()));
-  }
-  if (held_ != nullptr)
-    return Status(Code::invalid_argument, "it is in use: the rank holds mutexes of it");
+  const auto check_unused = [this]() -> Status {
+    if (!turns_.empty()) {
+      return Status(Code::invalid_argument,
+                    fmt::format("it is in use: {} of its calls are under way", turns_.size()));
+    }
+    if (held_ != nullptr)
+      return Status(Code::invalid_argument, "it is in use: the rank holds mutexes of it");
+    return {};
+  };
+  WEFT_RETURN_IF_ERROR(check_unused());
   // A swap that is under way may not reach memory that is exposed no more.
   const auto are_idle = [this] {
-    return std::ranges::all_of(hands_, [](const auto& each) { return each.second->is_idle(); });
+    return std::ranges::all_of(hands_, [](const auto& each) {
+      return each.second == nullptr || each.second->is_idle();  // null: it could not be made
+    });
   };
   WaitTask wait(are_idle, deadline_ns(), [] {
     return Status(Code::timed_out, "it is in use: a rank has not answered for its mutex");
   });
   lane->run(wait);
   WEFT_RETURN_IF_ERROR(wait.status());
+  WEFT_RETURN_IF_ERROR(check_unused());  // another thread may have called meanwhile
   const std::lock_guard lock(open_mutex_);
   is_suspended_ = true;
   is_open_ = false;

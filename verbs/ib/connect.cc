@@ -150,8 +150,12 @@ Result<Endpoint*> IbInterface::attention() {
     askers_.pop_front();
     if (asker->front(kControlChannel).header == nullptr) continue;
     if (asker->given_out()) return asker;
-    WEFT_ASSIGN(const std::string address, resolver_(asker->peer()));
-    WEFT_RETURN_IF_ERROR(connect(asker->peer(), address).status());
+    const Result<std::string> address = resolver_(asker->peer());
+    if (!address.ok()) {
+      askers_.push_back(asker);  // it is served in a later turn
+      return address.status();
+    }
+    WEFT_RETURN_IF_ERROR(connect(asker->peer(), *address).status());
   }
   return nullptr;
 }
