@@ -100,7 +100,8 @@ def test_ranks_join_when_they_are_out_of_data() -> None:
 def test_what_is_wrong_is_named() -> None:
     def body(ctx: weft.Context) -> None:
         named = ctx.named()
-        with pytest.raises(weft.Mismatch, match="a: the tensor differs: rank 0 has 2 elements"):
+        either = r"^a: the tensor differs: rank (0 has 2|1 has 3|2 has 4) elements"
+        with pytest.raises(weft.Mismatch, match=either):
             named["a"].allreduce(np.ones(2 + ctx.rank))
         with pytest.raises(weft.InvalidArgument, match="needs a name"):
             named[""].allreduce(np.ones(2))

@@ -305,9 +305,10 @@ def _of_dlpack(x: Any, use: _Use) -> Operand:
         return _of_numpy(np.ascontiguousarray(np.from_dlpack(x)), use)
     if use.writes and not view.is_writable:
         raise ValueError(f"{what}: the output is read-only")
-    if known is not None:
+    like: Any = None  # of bf16: NumPy may lack it, and a result may not be needed
+    if known is not None and known is not DataType.bf16:
         like = np.empty(0, numpy_dtype(known))
-    else:  # NumPy has no name for some of the types
+    elif known is None:  # NumPy has no name for some of the types
         like = np.empty(0, np.dtype((_DLPACK_KINDS.get(kind, "V") + str(size))))
     count = math.prod(shape) * unit
     return Operand(view.address, count, number, shape, view, like, None, unit)
@@ -342,6 +343,8 @@ def new_like(like: Operand, shape: Shape) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like.array, torch.Tensor):
         return torch.empty(shape, dtype=like.array.dtype, device=like.array.device)
+    if like.array is None:
+        return np.empty(shape, numpy_dtype(DataType.bf16))
     return np.empty(shape, like.array.dtype.newbyteorder("="))
 
 

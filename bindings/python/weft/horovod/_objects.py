@@ -70,7 +70,7 @@ def broadcast_optimizer_state(
         torch.save(optimizer.state_dict(), file)
     state = broadcast_object(file.getvalue(), root_rank, "optimizer_state", process_set)
     if current().context.rank != root_rank:
-        optimizer.load_state_dict(torch.load(io.BytesIO(state), weights_only=False))
+        optimizer.load_state_dict(torch.load(io.BytesIO(state), map_location="cpu", weights_only=False))
 
 
 def _packed(obj: Any) -> torch.Tensor:
