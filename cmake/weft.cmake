@@ -14,7 +14,8 @@ target_include_directories(weft_fmt_headers SYSTEM INTERFACE ${fmt_headers})
 
 # What concerns our own sources only: linked as PRIVATE, so that it does not reach the targets of a project that uses Weft.
 if(WEFT_UNITY)
-  set(shadow -Wno-subobject-linkage)  # names that are private to a source are known to those that are compiled with it
+  # Names that are private to a source are known to those that are compiled with it.
+  set(shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 else()
   set(shadow -Wshadow)
 endif()
@@ -26,7 +27,9 @@ target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wpedantic ${shadow} -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual ${error}
   -fno-omit-frame-pointer
   # Else a constant of an inline function would be one for all copies of Weft and of its libraries in a process.
-  $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+  $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>
+  # With clang, -Wconversion contains it; and macros of rdma-core are statement expressions.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion> $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>)
 
 # The modules that every message passes through (MESSAGE_PATH) are also compiled to a form from which programs can
 # inline them into each other: a call of a few bytes costs a tenth less. Objects hold both forms, so that tests link fast.

@@ -8,11 +8,23 @@
 
 // The lists of targets are macros of the header below.
 #include "hwy/targets.h"
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#endif
 
 namespace {
 
 // What a test has chosen; 0: nothing.
 std::atomic<std::int64_t> chosen_by_test{0};
+
+#if HWY_ARCH_X86
+// Clang's __builtin_cpu_supports() does not know these two.
+bool has_f16c_and_lzcnt() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_F16C) == 0) return false;
+  return __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (c & bit_LZCNT) != 0;
+}
+#endif
 
 }  // namespace
 
@@ -32,7 +44,7 @@ std::int64_t SupportedTargets() {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
                     __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&
-                    __builtin_cpu_supports("f16c") != 0 && __builtin_cpu_supports("lzcnt") != 0;
+                    has_f16c_and_lzcnt();
   const bool avx3 =
       avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&

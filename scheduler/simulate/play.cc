@@ -42,8 +42,7 @@ std::size_t most_paths(const SimulatedJob& job, const SimulateOptions& options,
 
 Play::Play(const SimulatedJob& job, const SimulateOptions& options, Links& links,
            Programs& programs)
-    : job_(job),
-      options_(options),
+    : options_(options),
       links_(links),
       programs_(programs),
       flows_(links.table(), most_paths(job, options, programs), links.most_on_path(),

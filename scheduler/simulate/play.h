@@ -72,7 +72,6 @@ class Play {
   void wake(Rank rank);
   [[nodiscard]] Status stuck() const;
 
-  const SimulatedJob& job_;
   const SimulateOptions& options_;
   Links& links_;
   Programs& programs_;

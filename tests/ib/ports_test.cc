@@ -21,7 +21,7 @@ constexpr std::uint32_t kMessages = 20;
 class PortsTest : public testing::TestWithParam<std::vector<int>> {
  protected:
   PortsTest() {
-    fabric_.datagrams = [this](const ScriptedDatagram& datagram) {
+    fabric_.datagrams = [](const ScriptedDatagram& datagram) {
       return reach(datagram.sender, datagram.receiver) ? Fate::deliver : Fate::drop;
     };
     open(0, static_cast<int>(GetParam().size()));

@@ -117,7 +117,7 @@ Result<std::string> BondInterface::address_for(std::size_t member, Rank peer) {
 }
 
 std::vector<Ports> BondInterface::ports_to(Rank peer, const BondAddress& theirs,
-                                           const Pairs& pairs) const {
+                                           Pairs pairs) const {
   const bool is_low = options_.rank < peer;
   const BondAddress ours = own_address();
   std::vector<Ports> found;

@@ -308,9 +308,9 @@ class BondInterface final : public Interface {
   void disown(const Endpoint& path) { owners_.erase(&path); }
   // The ports of ours and of the peer's that `pairs`, one of pair_members() and other_pairs(), puts
   // together.
-  using Pairs = std::vector<MemberPair>(const BondAddress& low, const BondAddress& high);
+  using Pairs = std::vector<MemberPair> (*)(const BondAddress& low, const BondAddress& high);
   [[nodiscard]] std::vector<Ports> ports_to(Rank peer, const BondAddress& theirs,
-                                            const Pairs& pairs) const;
+                                            Pairs pairs) const;
   // All ports that can be tried for a path, those of other_pairs() first.
   [[nodiscard]] std::vector<Ports> ports_to_try(Rank peer, const BondAddress& theirs) const;
   // Counts a trial of ports. False if the bond has no place for one more, of all peers together:

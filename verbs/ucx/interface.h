@@ -108,6 +108,7 @@ class UcxEndpoint final : public Endpoint {
   }
   [[nodiscard]] const Status& failure() const override { return failure_; }
   void abandon(const Status& why) override;
+  [[nodiscard]] bool connected() const override { return connected_; }
   [[nodiscard]] bool shares_memory() const override { return false; }
   Posted post_notice(std::uint32_t channel, const WireHeader& header,
                      std::span<const std::byte> payload) override;
@@ -145,7 +146,6 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] const std::string& hello() const { return hello_; }
   void forget_hello() { hello_.clear(); }
   Status open(std::string_view worker_address);
-  [[nodiscard]] bool connected() const { return connected_; }
   void say_goodbye();
   // After say_goodbye(): whether UCX has sent everything, the goodbye included, or never will
   // because the path has failed.

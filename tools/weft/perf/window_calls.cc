@@ -39,8 +39,7 @@ Status WindowMemory::make_gpu(const PerfOptions& options, Rank local_rank) {
 
 WindowCalls::WindowCalls(const PerfOptions& options, Context& context, Seat& seat, Window window,
                          WindowMemory& memory)
-    : options_(options),
-      context_(context),
+    : context_(context),
       seat_(seat),
       window_(std::move(window)),
       memory_(memory),

@@ -62,7 +62,6 @@ class WindowCalls {
   [[nodiscard]] Rank other() const { return 1 - seat_.rank(); }
   [[nodiscard]] std::atomic<std::uint64_t>& line(Rank rank) const;
 
-  const PerfOptions& options_;
   Context& context_;
   Seat& seat_;
   Window window_;
