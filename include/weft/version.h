@@ -6,12 +6,12 @@
 #include <string_view>
 
 #define WEFT_VERSION_MAJOR 0
-#define WEFT_VERSION_MINOR 2
+#define WEFT_VERSION_MINOR 3
 #define WEFT_VERSION_PATCH 0
 
 namespace WEFT_PUBLIC weft {
 
-// "0.2.0": of the library that is linked, which may be newer than the headers.
+// "0.3.0": of the library that is linked, which may be newer than the headers.
 [[nodiscard]] std::string_view version();
 
 }  // namespace weft

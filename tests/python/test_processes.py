@@ -333,7 +333,7 @@ def test_importing_weft_imports_neither_torch_nor_networkx_and_prints_nothing() 
 
 def test_no_variable_of_the_environment_is_read_by_an_import() -> None:
     done = alone("import os; os.environ['WEFT_RANK'] = 'x'; import weft; print(weft.__version__)")
-    assert done.returncode == 0 and done.stdout.strip() == "0.2.0"
+    assert done.returncode == 0 and done.stdout.strip() == "0.3.0"
 
 
 def _run_module(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":

@@ -10,7 +10,7 @@
 
 // The version of these headers. weft_version() has that of the library.
 #define WEFT_VERSION_MAJOR 0
-#define WEFT_VERSION_MINOR 2
+#define WEFT_VERSION_MINOR 3
 #define WEFT_VERSION_PATCH 0
 
 #ifdef __cplusplus
@@ -50,7 +50,7 @@ WEFT_C_API int32_t weft_last_error_rank(void);
 // Frees a string that a function of this API has made for the caller. NULL is legal.
 WEFT_C_API void weft_string_free(char* text);
 
-// "0.2.0": the version of the library that is linked. Static memory.
+// "0.3.0": the version of the library that is linked. Static memory.
 WEFT_C_API const char* weft_version(void);
 // The same as a number: 10000 x major + 100 x minor + patch.
 WEFT_C_API int32_t weft_version_number(void);
