@@ -5,7 +5,7 @@
 #include "tests/c/check.h"
 
 static void test_names(void) {
-  CHECK(strcmp(weft_version(), "0.2.0") == 0 && weft_version_number() == 200);
+  CHECK(strcmp(weft_version(), "0.3.0") == 0 && weft_version_number() == 300);
   CHECK(strcmp(weft_code_name(WEFT_OK), "ok") == 0);
   CHECK(strcmp(weft_code_name(WEFT_PEER_DIED), "peer_died") == 0);
   CHECK(strcmp(weft_code_name(-1), "unknown") == 0 && strcmp(weft_code_name(11), "unknown") == 0);
