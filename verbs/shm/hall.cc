@@ -1,14 +1,12 @@
 // The halls that the interfaces of this process have left, until they are reused.
 #include "verbs/shm/hall.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "verbs/shm/body.h"
+#include "verbs/shm/left.h"
 
 namespace weft::shm {
 namespace {
@@ -22,19 +20,6 @@ struct LeftHall {
         rings, [](const Ring* ring) { return ring->left.load(std::memory_order_acquire) == 0; });
   }
 };
-
-// A forked child does not use its copy of the list, because its parent uses the halls.
-struct Left {
-  std::mutex mutex;
-  std::vector<LeftHall> halls;
-  pid_t process = getpid();
-};
-
-Left& left() {
-  // Never destroyed: a static context may be the last that uses it.
-  static Left& all = *new Left;
-  return all;
-}
 
 // Begins the next generation, unless a peer uses this one or it is the last.
 bool renew(Hall& hall) {
@@ -53,19 +38,14 @@ void clear(Hall& hall) {
 }
 
 Hall* take_left() {
-  Left& all = left();
-  const std::lock_guard lock(all.mutex);
-  if (all.process != getpid()) return nullptr;
-  const auto free = std::ranges::find_if(
-      all.halls, [](const LeftHall& each) { return !each.is_looked_at() && renew(*each.hall); });
-  if (free == all.halls.end()) return nullptr;
-  const LeftHall taken = std::exchange(*free, std::move(all.halls.back()));
-  all.halls.pop_back();
-  for (Ring* ring : taken.rings) {
+  const auto taken = Left<LeftHall>::of_process().take(
+      [](const LeftHall& each) { return !each.is_looked_at() && renew(*each.hall); });
+  if (!taken) return nullptr;
+  for (Ring* ring : taken->rings) {
     forget_ring(ring);
     deallocate(ring);
   }
-  return taken.hall;
+  return taken->hall;
 }
 
 }  // namespace
@@ -87,9 +67,7 @@ std::uint64_t name_of(const Hall& hall) {
 }
 
 void leave_hall(Hall* hall, std::vector<Ring*> rings) {
-  Left& all = left();
-  const std::lock_guard lock(all.mutex);
-  if (all.process == getpid()) all.halls.push_back({hall, std::move(rings)});
+  Left<LeftHall>::of_process().add({hall, std::move(rings)});
 }
 
 bool enter(Hall& hall, std::uint64_t name) {
