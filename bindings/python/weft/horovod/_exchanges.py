@@ -4,7 +4,7 @@ how many they have. The gradients are as those of _ops.
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -18,8 +18,8 @@ from weft.horovod._ops import (
     Sum,
     apply,
     by_name,
-    check_process_set,
     dense,
+    title_of,
 )
 from weft.horovod._state import current, keep, named_as, synchronize
 from weft.torch._devices import Place
@@ -32,8 +32,8 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: str, op: str) -> int:
         raise NotImplementedError(f"sparse_allreduce_async: {op} of sparse tensors")
     given = tensor.detach().coalesce()
     divisor = current().context.size if op == Average else 1
-    places = _Gather(given.indices().t().contiguous(), named_as("sparse.indices", name))
-    values = _Gather(given.values(), named_as("sparse.values", name))
+    places = _gather(given.indices().t().contiguous(), named_as("sparse.indices", name))
+    values = _gather(given.values(), named_as("sparse.values", name))
 
     def result() -> torch.Tensor:
         values.wait()
@@ -46,27 +46,30 @@ def sparse_allreduce_async(tensor: torch.Tensor, name: str, op: str) -> int:
     return keep(places, result)
 
 
-class _Gather:
-    """An allgather, for which all ranks first tell how many rows they have."""
+class _Rows:
+    """Rows of all ranks. They travel once the ranks have told each other how many there are."""
 
-    def __init__(self, tensor: torch.Tensor, title: str) -> None:
-        x = dense(tensor, "allgather")
-        if x.dim() == 0:
-            raise ValueError("allgather: a tensor of no dimensions cannot be gathered")
-        self._x, self._title, self._place = x, title, Place(x)
+    def __init__(
+        self,
+        x: torch.Tensor,
+        counts: torch.Tensor,
+        told: Handle,
+        travel: Callable[[torch.Tensor, List[int]], Handle],
+    ) -> None:
+        """counts: how many rows each rank sends to this one, when `told` is done.
+
+        travel: starts the operation that writes that many rows to its tensor.
+        """
+        self.counts = counts
+        self._x, self._place, self._travel = x, Place(x), travel
         self._y = x.new_empty(0)
-        self.rows: List[int] = []
-        told = torch.empty(current().context.size, dtype=torch.int64)
-        mine = torch.tensor([x.shape[0]])
-        first = by_name(f"{title}.rows").allgather_start(mine, told)
-        self._staged = start(Staged([first], lambda: self._move(told), is_by_name=True))
+        self._staged = start(Staged([told], self._move, is_by_name=True))
 
-    def _move(self, told: torch.Tensor) -> List[Handle]:
-        self.rows = told.tolist()
+    def _move(self) -> List[Handle]:
+        rows = self.counts.tolist()
         with self._place.stream():
-            self._y = self._x.new_empty((sum(self.rows), *self._x.shape[1:]))
-            to = by_name(self._title)
-            return [to.allgather_start(self._x, self._y, counts=self.rows)]
+            self._y = self._x.new_empty((sum(rows), *self._x.shape[1:]))
+            return [self._travel(self._y, rows)]
 
     def test(self) -> bool:
         return self._staged.test()
@@ -78,14 +81,26 @@ class _Gather:
         return self._y
 
 
+def _gather(tensor: torch.Tensor, title: str) -> _Rows:
+    """Starts an allgather."""
+    x = dense(tensor, "allgather")
+    if x.dim() == 0:
+        raise ValueError("allgather: a tensor of no dimensions cannot be gathered")
+    counts = torch.empty(current().context.size, dtype=torch.int64)
+    told = by_name(f"{title}.rows").allgather_start(torch.tensor([x.shape[0]]), counts)
+    to = by_name(title)
+    return _Rows(x, counts, told, lambda y, rows: to.allgather_start(x, y, counts=rows))
+
+
 class _Allgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Context, title: str, tensor: torch.Tensor) -> torch.Tensor:
         ctx.title = title
-        gather = _Gather(tensor, title)
+        gather = _gather(tensor, title)
         gather.wait()
         rank = current().context.rank
-        ctx.slice = sum(gather.rows[:rank]), gather.rows[rank]
+        rows = gather.counts.tolist()
+        ctx.slice = sum(rows[:rank]), rows[rank]
         return gather.result()
 
     @staticmethod
@@ -98,8 +113,7 @@ def allgather_async(
     tensor: torch.Tensor, name: Optional[str] = None, process_set: Optional[ProcessSet] = None
 ) -> int:
     """Starts allgather(). The result has no gradient."""
-    check_process_set(process_set)
-    gather = _Gather(tensor, named_as("allgather", name))
+    gather = _gather(tensor, title_of("allgather", name, process_set))
     return keep(gather, gather.result)
 
 
@@ -107,8 +121,7 @@ def allgather(
     tensor: torch.Tensor, name: Optional[str] = None, process_set: Optional[ProcessSet] = None
 ) -> torch.Tensor:
     """All ranks' tensors, one after another along dimension 0; the numbers of rows may differ."""
-    check_process_set(process_set)
-    result: torch.Tensor = apply(_Allgather, named_as("allgather", name), tensor)
+    result: torch.Tensor = apply(_Allgather, title_of("allgather", name, process_set), tensor)
     return result
 
 
@@ -125,43 +138,25 @@ def grouped_allgather(
 Splits = Union[None, torch.Tensor, Sequence[int]]
 
 
-class _Exchange:
-    """An alltoall, for which all ranks first tell how many rows they send."""
+def _exchange(tensor: torch.Tensor, splits: Splits, title: str) -> _Rows:
+    """Starts an alltoall."""
+    x, size = dense(tensor, "alltoall"), current().context.size
+    if splits is None:
+        if x.dim() == 0 or x.shape[0] % size != 0:
+            raise ValueError(f"alltoall: a tensor of {tuple(x.shape)} is not {size} parts")
+        sent = [x.shape[0] // size] * size
+    else:
+        sent = [int(each) for each in splits]
+    if len(sent) != size or sum(sent) != x.shape[0]:
+        raise ValueError(f"alltoall: splits {sent} of {x.shape[0]} rows to {size} ranks")
+    counts = torch.empty(size, dtype=torch.int64)
+    told = by_name(f"{title}.splits").alltoall_start(torch.tensor(sent), counts)
+    to = by_name(title)
 
-    def __init__(self, tensor: torch.Tensor, splits: Splits, title: str) -> None:
-        x, size = dense(tensor, "alltoall"), current().context.size
-        if splits is None:
-            if x.dim() == 0 or x.shape[0] % size != 0:
-                raise ValueError(f"alltoall: a tensor of {tuple(x.shape)} is not {size} parts")
-            sent = [x.shape[0] // size] * size
-        else:
-            sent = [int(each) for each in splits]
-        if len(sent) != size or sum(sent) != x.shape[0]:
-            raise ValueError(f"alltoall: splits {sent} of {x.shape[0]} rows to {size} ranks")
-        self._x, self._title, self._place = x, title, Place(x)
-        self._y = x.new_empty(0)
-        self.sent = sent
-        self.received = torch.empty(size, dtype=torch.int64)
-        first = by_name(f"{title}.splits").alltoall_start(torch.tensor(sent), self.received)
-        self._staged = start(Staged([first], self._move, is_by_name=True))
+    def travel(y: torch.Tensor, rows: List[int]) -> Handle:
+        return to.alltoallv_start(x, y, send_counts=sent, receive_counts=rows)
 
-    def _move(self) -> List[Handle]:
-        rows = self.received.tolist()
-        with self._place.stream():
-            self._y = self._x.new_empty((sum(rows), *self._x.shape[1:]))
-            to = by_name(self._title)
-            return [
-                to.alltoallv_start(self._x, self._y, send_counts=self.sent, receive_counts=rows)
-            ]
-
-    def test(self) -> bool:
-        return self._staged.test()
-
-    def wait(self) -> None:
-        self._staged.wait()
-
-    def result(self) -> torch.Tensor:
-        return self._y
+    return _Rows(x, counts, told, travel)
 
 
 class _Alltoall(torch.autograd.Function):
@@ -169,11 +164,11 @@ class _Alltoall(torch.autograd.Function):
     def forward(
         ctx: Context, title: str, splits: Splits, tensor: torch.Tensor
     ) -> Tuple[torch.Tensor, torch.Tensor]:
-        exchange = _Exchange(tensor, splits, title)
+        exchange = _exchange(tensor, splits, title)
         exchange.wait()
-        ctx.title, ctx.received = title, exchange.received
-        ctx.mark_non_differentiable(exchange.received)
-        return exchange.result(), exchange.received
+        ctx.title, ctx.received = title, exchange.counts
+        ctx.mark_non_differentiable(exchange.counts)
+        return exchange.result(), exchange.counts
 
     @staticmethod
     def backward(ctx: Context, *gradients: Any) -> Any:
@@ -188,11 +183,10 @@ def alltoall_async(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts alltoall(). The result has no gradient."""
-    check_process_set(process_set)
-    exchange = _Exchange(tensor, splits, named_as("alltoall", name))
+    exchange = _exchange(tensor, splits, title_of("alltoall", name, process_set))
     if splits is None:
         return keep(exchange, exchange.result)
-    return keep(exchange, lambda: (exchange.result(), exchange.received))
+    return keep(exchange, lambda: (exchange.result(), exchange.counts))
 
 
 def alltoall(
@@ -206,8 +200,7 @@ def alltoall(
     splits: how many rows each rank gets; None: equal parts. If they are given, the result is a
     pair: the tensor, and how many rows each rank has sent.
     """
-    check_process_set(process_set)
-    result, received = apply(_Alltoall, named_as("alltoall", name), splits, tensor)
+    result, received = apply(_Alltoall, title_of("alltoall", name, process_set), splits, tensor)
     return result if splits is None else (result, received)
 
 
@@ -239,8 +232,7 @@ def reducescatter_async(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts reducescatter(). The result has no gradient."""
-    check_process_set(process_set)
-    return _start_reducescatter(named_as("reducescatter", name), op, tensor)
+    return _start_reducescatter(title_of("reducescatter", name, process_set), op, tensor)
 
 
 def reducescatter(
@@ -250,6 +242,6 @@ def reducescatter(
     process_set: Optional[ProcessSet] = None,
 ) -> torch.Tensor:
     """This rank's rows of the reduction: equal numbers, or one more for the first ranks."""
-    check_process_set(process_set)
-    result: torch.Tensor = apply(_ReduceScatter, named_as("reducescatter", name), op, tensor)
+    title = title_of("reducescatter", name, process_set)
+    result: torch.Tensor = apply(_ReduceScatter, title, op, tensor)
     return result

@@ -55,6 +55,12 @@ def check_process_set(process_set: Optional[ProcessSet]) -> None:
         raise NotImplementedError("weft.horovod has the set of all ranks; others are weft.split()")
 
 
+def title_of(kind: str, name: Optional[str], process_set: Optional[ProcessSet]) -> str:
+    """The name under which an operation of this set is submitted."""
+    check_process_set(process_set)
+    return named_as(kind, name)
+
+
 def _op(op: Optional[str], average: Optional[bool]) -> str:
     if op is not None and average is not None:
         raise ValueError("give either op or average")
@@ -163,6 +169,17 @@ class Reduction:
         return tensors
 
 
+def _reduction(
+    kind: str,
+    average: Optional[bool],
+    name: Optional[str],
+    op: Optional[str],
+    factors: Tuple[float, float],
+    process_set: Optional[ProcessSet],
+) -> Reduction:
+    return Reduction(title_of(kind, name, process_set), _op(op, average), *factors)
+
+
 class Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Context, how: Reduction, tensor: torch.Tensor) -> torch.Tensor:
@@ -196,9 +213,9 @@ def allreduce_async(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts allreduce(). The result has no gradient."""
-    check_process_set(process_set)
-    title = named_as("allreduce", name)
-    return Reduction(title, _op(op, average), prescale_factor, postscale_factor).start(tensor)
+    factors = prescale_factor, postscale_factor
+    how = _reduction("allreduce", average, name, op, factors, process_set)
+    return how.start(tensor)
 
 
 def allreduce(
@@ -217,9 +234,8 @@ def allreduce(
         compression: Compression.fp16 halves what travels.
         prescale_factor, postscale_factor: of the tensor before, and of the result.
     """
-    check_process_set(process_set)
-    title = named_as("allreduce", name)
-    how = Reduction(title, _op(op, average), prescale_factor, postscale_factor)
+    factors = prescale_factor, postscale_factor
+    how = _reduction("allreduce", average, name, op, factors, process_set)
     compressed, dtype = compression.compress(tensor)
     result: torch.Tensor = compression.decompress(apply(Allreduce, how, compressed), dtype)
     return result
@@ -235,9 +251,8 @@ def allreduce_async_(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts allreduce_()."""
-    check_process_set(process_set)
-    title = named_as("allreduce", name)
-    how = Reduction(title, _op(op, average), prescale_factor, postscale_factor)
+    factors = prescale_factor, postscale_factor
+    how = _reduction("allreduce", average, name, op, factors, process_set)
     return how.start_in_place(tensor)
 
 
@@ -267,9 +282,8 @@ def grouped_allreduce_async(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts grouped_allreduce(). The results have no gradients."""
-    check_process_set(process_set)
-    title = named_as("grouped_allreduce", name)
-    how = Reduction(title, _op(op, average), prescale_factor, postscale_factor)
+    factors = prescale_factor, postscale_factor
+    how = _reduction("grouped_allreduce", average, name, op, factors, process_set)
     return how.start_group(tensors)
 
 
@@ -284,9 +298,8 @@ def grouped_allreduce(
     process_set: Optional[ProcessSet] = None,
 ) -> List[torch.Tensor]:
     """allreduce() of several tensors, which run together once all ranks have submitted them."""
-    check_process_set(process_set)
-    title = named_as("grouped_allreduce", name)
-    how = Reduction(title, _op(op, average), prescale_factor, postscale_factor)
+    factors = prescale_factor, postscale_factor
+    how = _reduction("grouped_allreduce", average, name, op, factors, process_set)
     compressed = [compression.compress(each) for each in tensors]
     results = apply(_GroupedAllreduce, how, *[each for each, _ in compressed])
     return [compression.decompress(each, dtype) for each, (_, dtype) in zip(results, compressed)]
@@ -302,9 +315,8 @@ def grouped_allreduce_async_(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts grouped_allreduce_()."""
-    check_process_set(process_set)
-    title = named_as("grouped_allreduce", name)
-    how = Reduction(title, _op(op, average), prescale_factor, postscale_factor)
+    factors = prescale_factor, postscale_factor
+    how = _reduction("grouped_allreduce", average, name, op, factors, process_set)
     return how.start_group_in_place(tensors)
 
 
@@ -352,8 +364,7 @@ def broadcast_async(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts broadcast(). The result has no gradient."""
-    check_process_set(process_set)
-    return _start_broadcast(named_as("broadcast", name), root_rank, tensor)
+    return _start_broadcast(title_of("broadcast", name, process_set), root_rank, tensor)
 
 
 def broadcast(
@@ -363,8 +374,8 @@ def broadcast(
     process_set: Optional[ProcessSet] = None,
 ) -> torch.Tensor:
     """The root's tensor."""
-    check_process_set(process_set)
-    result: torch.Tensor = apply(_Broadcast, named_as("broadcast", name), root_rank, tensor)
+    title = title_of("broadcast", name, process_set)
+    result: torch.Tensor = apply(_Broadcast, title, root_rank, tensor)
     return result
 
 
@@ -375,9 +386,8 @@ def broadcast_async_(
     process_set: Optional[ProcessSet] = None,
 ) -> int:
     """Starts broadcast_()."""
-    check_process_set(process_set)
     x = _in_place(tensor, "broadcast_")
-    title = named_as("broadcast", name)
+    title = title_of("broadcast", name, process_set)
     return keep(by_name(title).broadcast_start(x, x, root=root_rank), lambda: tensor)
 
 
