@@ -1,0 +1,140 @@
+"""What README.md and the pages of docs/ show is tried: samples of C++ compile, files are accepted, and the commands that plan
+end well and print what the page has below them.
+
+usage: pages_test.py --weft PROGRAM --cxx COMPILER"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# A block of commands, and the block of what they print if that follows.
+SHOWN = re.compile(r"^```sh\n(?P<commands>.*?)^```$(\n\n```\n(?P<output>.*?)^```$)?", re.DOTALL | re.MULTILINE)
+SECONDS = 60  # bound of each command
+OPTIONS = argparse.Namespace()
+
+# Commands that need nothing but files. What follows a job or the network is tested elsewhere.
+PLANNING = re.compile(r"^weft (topo|map|predict|graph|config|devices)\b")
+
+# What samples take from the program around them.
+AROUND = r"""
+#include <weft/macros.h>
+#include <weft/weft.h>
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+struct Model {
+  void compute_gradient(float* z);
+  void descend(float* x);
+};
+struct Layer {
+  std::string name;
+  float* x;
+  std::size_t n;
+};
+void compute(float* x);
+void launch_kernel(float* y, void* stream);
+"""
+PARAMETERS = ("weft::Context& context, weft::Window& window, Model& model, float* x, float* y, float* copy, std::size_t n, "
+              "int steps, int out_degree, const std::vector<weft::NeighborWeight>& shares, void* stream")
+
+# Two interfaces of a machine without devices, for the machine that cluster.md names.
+TWO_NICS = "".join(f'[[nic]]\nname = "mlx5_{k}"\nmbit_per_s = 100_000\n' for k in (0, 1))
+
+
+def blocks(page):
+    """(line, language, text) of each fenced block of a page."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, found.start()) + 2, *found.groups()) for found in FENCE.finditer(text)]
+
+
+def commands(text):
+    """The commands of a block that plan, without their comments."""
+    lines = text.replace("\\\n", " ").splitlines()
+    lines = [re.sub(r"\s+#.*", "", line).replace("build/bin/weft", "weft") for line in lines]
+    return [line for line in lines if PLANNING.match(line)]
+
+
+def matches(row, line):
+    """Whether a row of a page is this line of an output. `…` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, row.strip().split("…"))), line.strip())
+
+
+class Pages(unittest.TestCase):
+    def test_samples_compile(self):
+        source = [AROUND]
+        for page in PAGES:
+            for number, (line, language, text) in enumerate(blocks(page)):
+                if language != "cpp":
+                    continue
+                lines = [row if not row.startswith("#include") else "" for row in text.splitlines()]
+                is_function = text.lstrip().startswith(("#include", "weft::Status "))
+                before, after = ("", "") if is_function else (f"weft::Status sample({PARAMETERS}) {{", "return {}; }")
+                source += [f"namespace {page.stem.lower()}_{number} {{ {before}", f'#line {line} "{page.name}"', *lines,
+                           f"{after} }}"]
+        self.assertGreater(len(source), 40)
+        flags = ["-std=c++20", "-Wall", "-Wno-unused-variable", "-Werror", "-fsyntax-only", "-I", ROOT / "include"]
+        done = subprocess.run(
+            [OPTIONS.cxx, *flags, "-x", "c++", "-"], input="\n".join(source) + "\n", capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(done.stderr, "")
+
+    def test_commands_print_what_the_pages_have(self):
+        with tempfile.TemporaryDirectory(prefix="weft-pages-") as folder:
+            self.make_files(Path(folder))
+            tried = [self.try_commands(page, folder) for page in PAGES]
+        self.assertGreater(sum(tried), 20)
+
+    def try_commands(self, page, folder):
+        """Runs the commands of a page, and compares the output that follows a block of them. Returns how many they are."""
+        tried = 0
+        text = page.read_text(encoding="utf-8")
+        for found in SHOWN.finditer(text):
+            lines = []
+            with self.subTest(page=page.name, line=text.count("\n", 0, found.start()) + 1):
+                for command in commands(found["commands"]):
+                    tried += 1
+                    lines += self.printed_by(command, folder).splitlines()
+                missing = [row for row in (found["output"] or "").splitlines() if lines
+                           and not any(matches(row, line) for line in lines)]
+                self.assertEqual(missing, [])
+        return tried
+
+    def test_clusters_are_accepted(self):
+        with tempfile.TemporaryDirectory(prefix="weft-pages-") as folder:
+            self.make_files(Path(folder))
+            texts = [text for _, language, text in blocks(ROOT / "docs" / "cluster.md") if language == "toml"]
+            for text, graph in zip(texts, ("ring", "bcube:a=4,b=2"), strict=True):
+                (Path(folder) / "cluster.toml").write_text(text, encoding="utf-8")
+                self.printed_by(f"weft map --cluster cluster.toml --graph {graph}", folder)
+
+    def make_files(self, folder):
+        """What the pages name: the examples, the corrections of hardware.md, and the machines of cluster.md."""
+        (folder / "examples").symlink_to(ROOT / "examples")
+        (folder / "dgx.xml").symlink_to(ROOT / "examples" / "machines" / "8gpu-8nic.xml")
+        (corrections,) = [text for _, language, text in blocks(ROOT / "docs" / "hardware.md") if language == "toml"]
+        for name, text in (("fix.toml", corrections), ("rates.toml", corrections), ("two.toml", TWO_NICS)):
+            (folder / name).write_text(text, encoding="utf-8")
+        self.printed_by('weft topo --from "synthetic:core:2 pu:1" --correct two.toml --xml > two-nics.xml', folder)
+
+    def printed_by(self, command, folder):
+        program = command.replace("weft", f"'{OPTIONS.weft}'", 1)
+        done = subprocess.run(["sh", "-c", program], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    for option in ("--weft", "--cxx"):
+        parser.add_argument(option, required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,15 @@
+"""The Python of README.md and docs/ runs as it is shown."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from torch_jobs import run_job
+
+pytest.importorskip("torch")
+
+
+def test_samples_run() -> None:
+    """One job runs all of them, because ranks that import torch start in seconds."""
+    run_job(str(pathlib.Path(__file__).with_name("pages_ranks.py")), 2, {}).require("pages")
