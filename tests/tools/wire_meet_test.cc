@@ -114,5 +114,25 @@ TEST(WireMeet, TheCommandSaysWhomItTriesAndKeepsTheDeadline) {
   EXPECT_TRUE(mentions(without.errors, "WEFT_JOB_KEY is not set"));
 }
 
+TEST(WireMeet, ASilentCallerIsWaitedForUntilTheDeadline) {
+  const Address at = free_address();
+  const std::string key = "0123456789abcdef";
+  std::atomic<bool> is_over = false;
+  std::thread silent([&] {
+    const Result<Fd> line = call(at, key);
+    EXPECT_TRUE(line.ok()) << line.status().to_string();
+    is_over.wait(false);
+  });
+  const Ran listen = run_line("WEFT_JOB_KEY=" + key +
+                              " WEFT_DEADLINE_MS=2000 {weft} perf wire --listen " + at.to_string());
+  EXPECT_EQ(listen.exit_status, 1);
+  EXPECT_TRUE(mentions(listen.errors,
+                       "timed_out: the other side did not tell what to measure before the deadline "
+                       "(WEFT_DEADLINE_MS)"));
+  is_over = true;
+  is_over.notify_one();
+  silent.join();
+}
+
 }  // namespace
 }  // namespace weft

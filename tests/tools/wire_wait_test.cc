@@ -11,9 +11,10 @@ namespace {
 class WireWait : public testing::Test {
  protected:
   Status wait(const std::function<bool()>& done) {
-    return turn_until(*own_, *peer_, WaitPolicy{}, 1, done);
+    return turn_until(*own_, *peer_, patience_, 1, done);
   }
 
+  WirePatience patience_;
   SimNetwork network_{{}};
   std::unique_ptr<Interface> own_ = network_.open(0, {}, "own");
   std::unique_ptr<Interface> other_ = network_.open(1, {}, "other");
@@ -33,6 +34,13 @@ TEST_F(WireWait, WhatWasFoundOnceIsNotLookedForAgain) {
 TEST_F(WireWait, EndsWhenThePathHasFailed) {
   network_.cut(*own_, *other_, SimNetwork::Cut::told);
   EXPECT_EQ(wait([] { return false; }).code(), Code::unavailable);
+}
+
+TEST_F(WireWait, EndsAtTheDeadlineIfNothingMoves) {
+  patience_.deadline_ms = 1;
+  const Status status = wait([] { return false; });
+  EXPECT_EQ(status.code(), Code::timed_out);
+  EXPECT_EQ(status.text(), "between the two sides nothing moved for 1 ms (WEFT_DEADLINE_MS)");
 }
 
 }  // namespace

@@ -16,12 +16,12 @@ constexpr std::int64_t kNapNs = 1'000'000;
 
 template <class Predicate>
 Status turn_until(WireSide& side, Predicate done, std::int64_t longest_sleep_ns) {
-  return turn_until(side.interface(), side.peer(), side.policy(), longest_sleep_ns, done);
+  return turn_until(side.interface(), side.peer(), side.patience(), longest_sleep_ns, done);
 }
 
 template <class Predicate>
 Status turn_until(WireSide& side, Predicate done) {
-  return turn_until(side, done, side.policy().sleep_ns);
+  return turn_until(side, done, side.patience().policy.sleep_ns);
 }
 
 std::size_t piece_of(WireSide& side, const WireTask& task) {
@@ -227,13 +227,13 @@ Result<WireLap> lead_lap(WireSide& side, const WireTask& task) {
   return lap;
 }
 
-Status follow_lap(WireSide& side, const WireTask& task) {
+Status follow_lap(WireSide& side, const WireTask& task, std::int64_t lap_ms) {
   if (task.ping_pong) {
     for (std::uint32_t i = 0; i < task.iterations; ++i) WEFT_RETURN_IF_ERROR(ping_pong(side, task));
   } else if (task.op == WireOp::notice) {
     WEFT_RETURN_IF_ERROR(take_messages(side, task.iterations * pieces_of(side, task)));
   }
-  WEFT_ASSIGN(const bool done, side.hear<bool>());
+  WEFT_ASSIGN(const bool done, side.hear<bool>("the end of a lap", lap_ms));
   return done ? Status{} : Status(Code::mismatch, "the lap did not end");
 }
 

@@ -25,8 +25,8 @@ struct WireLap {
 
 // Rank 0's part.
 Result<WireLap> lead_lap(WireSide& side, const WireTask& task);
-// Rank 1's part; returns once rank 0 needs nothing of it any more.
-Status follow_lap(WireSide& side, const WireTask& task);
+// Rank 1's part, of about lap_ms; returns once rank 0 needs nothing of it any more.
+Status follow_lap(WireSide& side, const WireTask& task, std::int64_t lap_ms);
 // Before either side begins: what an earlier lap left must not look like an answer.
 void prepare_lap(WireSide& side, const WireTask& task);
 

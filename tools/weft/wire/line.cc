@@ -1,6 +1,7 @@
 // A message is its length, four bytes, and itself.
 #include "tools/weft/wire/line.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -71,7 +72,7 @@ Result<std::optional<std::string>> Line::take() {
   return Status(code, "the other side: " + message.substr(1));
 }
 
-Result<std::string> Line::hear(Deadline deadline, const Idle& idle) {
+Result<std::string> Line::hear(std::string_view what, Deadline deadline, const Idle& idle) {
   for (;;) {
     WEFT_ASSIGN(std::optional<std::string> message, take());
     if (message) return std::move(*message);
@@ -82,7 +83,10 @@ Result<std::string> Line::hear(Deadline deadline, const Idle& idle) {
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       return Status(Code::peer_died, "the other side went away");
     } else if (deadline.passed()) {
-      return Status(Code::timed_out, "the other side did not answer");
+      return Status(
+          Code::timed_out,
+          fmt::format("the other side did not tell {} before the deadline (WEFT_DEADLINE_MS)",
+                      what));
     } else {
       idle(fd_.get());
     }

@@ -32,15 +32,16 @@ class Line {
   void fail(const Status& why);
   // The plain Idle: nothing else is to be done.
   static void wait(int fd);
-  Result<std::string> hear(Deadline deadline, const Idle& idle);
+  // The next message, `what` the other side has to tell.
+  Result<std::string> hear(std::string_view what, Deadline deadline, const Idle& idle);
   // The same for values that are their own bytes; both sides are of one build.
   template <class T>
   Status say_value(const T& value) {
     return say({reinterpret_cast<const char*>(&value), sizeof value});
   }
   template <class T>
-  Result<T> hear_value(Deadline deadline, const Idle& idle) {
-    WEFT_ASSIGN(const std::string bytes, hear(deadline, idle));
+  Result<T> hear_value(std::string_view what, Deadline deadline, const Idle& idle) {
+    WEFT_ASSIGN(const std::string bytes, hear(what, deadline, idle));
     T value;
     if (bytes.size() != sizeof value) return foreign();
     bytes.copy(reinterpret_cast<char*>(&value), sizeof value);

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cstring>
 
-#include "engine/config/config.h"
 #include "tools/weft/common/rdma_ports.h"
 #include "verbs/memory/memory.h"
 
@@ -49,13 +48,14 @@ struct WireSide::Hello {
 };
 
 Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan,
-                                                 const WireDevice& device, Line& line) {
+                                                 const WireDevice& device, Line& line,
+                                                 const Config& config) {
   std::unique_ptr<WireSide> side(new WireSide(self, line));
   side->path_.device = device;
   if (plan.over_ucx && device.name.empty()) side->path_.device.name = "lo";
-  WEFT_ASSIGN(const Config config, Config::from_environment(UnknownNames::refuse));
-  side->policy_ = wait_policy(2, usable_cores(), config.spin_ns,
-                              config.yield_us < 0 ? -1 : config.yield_us * 1000);
+  side->patience_ = {wait_policy(2, usable_cores(), config.spin_ns,
+                                 config.yield_us < 0 ? -1 : config.yield_us * 1000),
+                     config.deadline_ms};
   std::vector<RdmaGid> gids;
   int mtu = 0;
   const std::vector<RdmaPort> ports = plan.over_ucx ? std::vector<RdmaPort>{} : rdma_ports();
@@ -106,7 +106,7 @@ Status WireSide::meet(const WirePlan& plan, const std::vector<RdmaGid>& gids, in
     if (gid.usable && own.gid_count < kMostGids) own.gids[own.gid_count++] = address_of(gid);
   }
   WEFT_RETURN_IF_ERROR(line_.say_value(own));
-  WEFT_ASSIGN(const Hello theirs, hear<Hello>());
+  WEFT_ASSIGN(const Hello theirs, hear<Hello>("its address"));
   if (theirs.address_bytes > kAddressBytes || theirs.gid_count > kMostGids)
     return Status(Code::mismatch, "the other side's greeting makes no sense");
   remote_ = theirs.target;

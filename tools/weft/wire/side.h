@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "engine/config/config.h"
 #include "tools/weft/wire/line.h"
 #include "tools/weft/wire/options.h"
 #include "tools/weft/wire/wait.h"
@@ -40,7 +41,8 @@ class WireSide {
  public:
   // The line is of use to say why it failed, so it stays the caller's.
   static Result<std::unique_ptr<WireSide>> open(Rank self, const WirePlan& plan,
-                                                const WireDevice& device, Line& line);
+                                                const WireDevice& device, Line& line,
+                                                const Config& config);
   WireSide(const WireSide&) = delete;
   WireSide& operator=(const WireSide&) = delete;
   ~WireSide();
@@ -51,7 +53,7 @@ class WireSide {
   [[nodiscard]] Line& line() { return line_; }
   [[nodiscard]] const WirePath& path() const { return path_; }
   // How to wait: as two ranks of this machine do.
-  [[nodiscard]] const WaitPolicy& policy() const { return policy_; }
+  [[nodiscard]] const WirePatience& patience() const { return patience_; }
   // The other side's target().
   [[nodiscard]] RemoteBuffer remote(std::size_t bytes) const {
     return {remote_.form, remote_.word, bytes};
@@ -63,10 +65,11 @@ class WireSide {
   std::uint8_t& turn() { return turn_; }
 
   // Hears the other side while our interface answers it: asleep, because who is only written to
-  // must not cost the measurement a core.
+  // must not cost the measurement a core. `work_ms`: how long the other side works before it tells.
   template <class T>
-  Result<T> hear() {
-    return line_.hear_value<T>(Deadline::after_ms(kWirePatienceMs), [this](int fd) { nap(fd); });
+  Result<T> hear(std::string_view what, std::int64_t work_ms = 0) {
+    return line_.hear_value<T>(what, Deadline::after_ms(work_ms + patience_.deadline_ms),
+                               [this](int fd) { nap(fd); });
   }
 
  private:
@@ -84,7 +87,7 @@ class WireSide {
   Endpoint* peer_ = nullptr;  // of the interface
   RemoteBuffer remote_;
   WirePath path_;
-  WaitPolicy policy_;
+  WirePatience patience_;
   std::uint8_t turn_ = 0;
 };
 

@@ -56,10 +56,11 @@ Status told(Line& line, Status status) {
 }
 
 // Rank 1, a child of rank 0, which alone speaks to people.
-[[noreturn]] void be_child(pid_t parent, const WireDevice& device, Line& line) {
+[[noreturn]] void be_child(pid_t parent, const WireDevice& device, Line& line,
+                           const Config& config) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  ::_exit(told(line, follow_wire(device, line)).ok() ? 0 : 1);
+  ::_exit(told(line, follow_wire(device, line, config)).ok() ? 0 : 1);
 }
 
 // Ends by itself once rank 0 has said so, or once the line is gone.
@@ -72,7 +73,7 @@ void end_child(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
-Status run_both(const WireOptions& options) {
+Status run_both(const WireOptions& options, const Config& config) {
   WEFT_ASSIGN(auto ends, Line::make_pair());
   auto lead = std::make_unique<Line>(std::move(ends.first));
   auto follow = std::make_unique<Line>(std::move(ends.second));
@@ -81,10 +82,10 @@ Status run_both(const WireOptions& options) {
   if (child < 0) return system_error("fork", errno);
   if (child == 0) {
     lead.reset();
-    be_child(parent, options.peer_device, *follow);
+    be_child(parent, options.peer_device, *follow, config);
   }
   follow.reset();
-  const Status status = told(*lead, lead_wire(options, *lead, "127.0.0.1"));
+  const Status status = told(*lead, lead_wire(options, *lead, "127.0.0.1", config));
   lead.reset();
   end_child(child);
   return status;
@@ -104,7 +105,7 @@ Status listen(const WireOptions& options, const Config& config) {
   const Deadline deadline = Deadline::after_ms(config.deadline_ms);
   WEFT_ASSIGN(Fd caller, await_caller(*options.listen, key, deadline, say));
   Line line(std::move(caller));
-  return told(line, follow_wire(options.device, line));
+  return told(line, follow_wire(options.device, line, config));
 }
 
 Status call(const WireOptions& options, const Config& config) {
@@ -116,7 +117,7 @@ Status call(const WireOptions& options, const Config& config) {
   const Deadline deadline = Deadline::after_ms(config.deadline_ms);
   WEFT_ASSIGN(Fd listener, call_listener(*options.peer, config.job_key, deadline, say));
   Line line(std::move(listener));
-  return told(line, lead_wire(options, line, options.peer->host));
+  return told(line, lead_wire(options, line, options.peer->host, config));
 }
 
 Status run_here(const WireOptions& options, const Config& config) {
@@ -127,7 +128,7 @@ Status run_here(const WireOptions& options, const Config& config) {
     task.depth = options.depth;
     WEFT_RETURN_IF_ERROR(perftest_is_here(task));
   }
-  return options.peer ? call(options, config) : run_both(options);
+  return options.peer ? call(options, config) : run_both(options, config);
 }
 
 int run(WireArguments arguments) {
