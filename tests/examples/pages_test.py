@@ -1,10 +1,11 @@
-"""What README.md and the pages of docs/ show is tried: samples of C++ compile, files are accepted, and the commands that plan
-end well and print what the page has below them.
+"""What README.md, the pages of docs/ and the help of commands show is tried: samples of C++ compile, files are accepted, and
+the commands that plan end well and print what the page has below them.
 
 usage: pages_test.py --weft PROGRAM --cxx COMPILER"""
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ SECONDS = 60  # bound of each command
 OPTIONS = argparse.Namespace()
 
 # Commands that need nothing but files. What follows a job or the network is tested elsewhere.
-PLANNING = re.compile(r"^weft (topo|map|predict|graph|config|devices)\b")
+PLANNING = re.compile(r"^weft (topo|machine|map|predict|graph|config|devices)\b")
 
 # What samples take from the program around them.
 AROUND = r"""
@@ -58,9 +59,9 @@ def blocks(page):
 
 
 def commands(text):
-    """The commands of a block that plan, without their comments."""
+    """The commands of a block that plan, without their comments. Help has comments behind two spaces."""
     lines = text.replace("\\\n", " ").splitlines()
-    lines = [re.sub(r"\s+#.*", "", line).replace("build/bin/weft", "weft") for line in lines]
+    lines = [re.sub(r"\s+#.*|(?<=\S)\s{2,}[^-\s].*", "", line.strip()).replace("build/bin/weft", "weft") for line in lines]
     return [line for line in lines if PLANNING.match(line)]
 
 
@@ -116,17 +117,35 @@ class Pages(unittest.TestCase):
                 (Path(folder) / "cluster.toml").write_text(text, encoding="utf-8")
                 self.printed_by(f"weft map --cluster cluster.toml --graph {graph}", folder)
 
+    def test_each_command_has_examples_that_run(self):
+        with tempfile.TemporaryDirectory(prefix="weft-pages-") as folder:
+            self.make_files(Path(folder))
+            names = re.findall(r"^  ([a-z]+) ", self.printed_by("weft --help", folder).split("Subcommands:")[1], re.MULTILINE)
+            self.assertGreater(len(names), 9)
+            for name in names:
+                with self.subTest(command=name):
+                    _, _, examples = self.printed_by(f"weft {name} --help", folder).partition("Examples:\n")
+                    self.assertNotEqual(examples, "")
+                    for command in commands(examples):
+                        self.printed_by(command, folder)
+
     def make_files(self, folder):
-        """What the pages name: the examples, the corrections of hardware.md, and the machines of cluster.md."""
-        (folder / "examples").symlink_to(ROOT / "examples")
-        (folder / "dgx.xml").symlink_to(ROOT / "examples" / "machines" / "8gpu-8nic.xml")
+        """What pages and help name: the examples, the corrections of hardware.md, and the machines of cluster.md."""
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        clusters, machines = folder / "examples" / "clusters", folder / "examples" / "machines"
+        for name in ("cluster.toml", "c.toml"):
+            text = (clusters / "four-machines.toml").read_text(encoding="utf-8")
+            (folder / name).write_text(text.replace("../", "examples/"), encoding="utf-8")
+        for name, like in (("dgx.xml", "8gpu-8nic.xml"), ("machine.xml", "nccl-4gpu-4nic.xml"), ("node.xml", "nccl-4gpu-4nic.xml")):
+            shutil.copy(machines / like, folder / name)
         (corrections,) = [text for _, language, text in blocks(ROOT / "docs" / "hardware.md") if language == "toml"]
-        for name, text in (("fix.toml", corrections), ("rates.toml", corrections), ("two.toml", TWO_NICS)):
-            (folder / name).write_text(text, encoding="utf-8")
+        for name in ("fix.toml", "rates.toml", "devices.toml"):
+            (folder / name).write_text(corrections, encoding="utf-8")
+        (folder / "two.toml").write_text(TWO_NICS, encoding="utf-8")
         self.printed_by('weft topo --from "synthetic:core:2 pu:1" --correct two.toml --xml > two-nics.xml', folder)
 
     def printed_by(self, command, folder):
-        program = command.replace("weft", f"'{OPTIONS.weft}'", 1)
+        program = command.replace("weft", f"'{OPTIONS.weft}'", 1).replace("--place", "--place --swaps 1000")
         done = subprocess.run(["sh", "-c", program], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}{done.stderr}")
         return done.stdout

@@ -56,6 +56,7 @@ void add_config(CLI::App& app, Action& action) {
   const auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown,
                     "The table of the documentation: defaults and what is accepted");
+  command->footer("\nExamples:\n  weft config\n  weft config --markdown");
   command->callback(
       [&action, markdown] { action = [markdown] { return show_config(*markdown); }; });
 }
