@@ -74,9 +74,9 @@ struct NamedOptions {
   // for whom it waits.
   std::int64_t stall_ms = 10'000;
   // Finds fusion_bytes, fused_tensor_bytes, gather_us and, between machines, piece_bytes by trying,
-  // those of them that are negative, while a loop repeats its names. Rank 0 measures the time from one step to the next; when nothing
-  // better is found, the search ends with the best values, or with those by rule. All ranks give the
-  // same. Operations of neighbors keep the values by rule.
+  // those of them that are negative, while a loop repeats its names. Rank 0 measures the time from
+  // one step to the next; when nothing better is found, the search ends with the best values, or with
+  // those by rule. All ranks give the same. Operations of neighbors keep the values by rule.
   bool autotune = false;
 };
 

@@ -146,8 +146,8 @@ struct NeighborWeight {
 };
 
 // The weights of one call of neighbor_allreduce, y_i = self x_i + sum of r_ij s_ij x_j over
-// in-neighbors j, where r_ij is a weight of `sources` and s_ij one of j's `destinations`. Parts that are absent
-// follow the graph:
+// in-neighbors j, where r_ij is a weight of `sources` and s_ij one of j's `destinations`. Parts that
+// are absent follow the graph:
 //  - nothing given: the graph's weights if the graph was set as weighted, else uniform weights
 //    1/(in-degree+1).
 //  - self + sources (pull): any subset of the graph's in-neighbors; the data of the others is not

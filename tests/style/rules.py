@@ -142,14 +142,26 @@ def layout(root):
         [done.stderr] if done.returncode else [])
 
 
+def anchors(path):
+    """The names by which the headings of a page are linked to."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
 def links(root):
-    """Relative links in the documentation lead to files."""
-    pattern = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
+    """Relative links in the documentation lead to files, and to headings."""
+    pattern = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
+    found = []
     documents = [Path("README.md"), *files(root, (".md",), ("docs", *LEVELS))]
-    return [f"{path}:{number}: no such file: {target}"
-            for path in documents if (root / path).is_file()
-            for number, line in numbered_lines(root, path) for target, _ in pattern.findall(line)
-            if not (root / path.parent / target).exists()]
+    for path in filter(lambda path: (root / path).is_file(), documents):
+        for number, line in numbered_lines(root, path):
+            for name, anchor in pattern.findall(line):
+                target = root / path.parent / name if name else root / path
+                if not target.exists():
+                    found.append(f"{path}:{number}: no such file: {name}")
+                elif anchor and anchor not in anchors(target):
+                    found.append(f"{path}:{number}: no such heading: {name}#{anchor}")
+    return found
 
 
 RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, threads, sources, layout, links)}

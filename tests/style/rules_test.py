@@ -88,9 +88,10 @@ class RulesTest(unittest.TestCase):
         self.expect("layout", "verbs/base/bad.cc:1")
 
     def test_broken_link(self):
-        self.write("README.md", "[a](docs/a.md) [b](docs/a.md#part) [c](https://weft.example/) [d](docs/d.md)\n")
-        self.write("docs/a.md", "[up](../README.md)\n[down](b.md)\n")
-        self.expect("links", "README.md:1: no such file: docs/d.md", "docs/a.md:2: no such file: b.md")
+        self.write("README.md", "[a](docs/a.md) [b](docs/a.md#a-part-of-a) [c](https://weft.example/) [d](docs/d.md)\n")
+        self.write("docs/a.md", "[up](../README.md)\n[down](b.md)\n[here](#other)\n# A part of `a`\n```sh\n# other\n```\n")
+        self.expect("links", "README.md:1: no such file: docs/d.md", "docs/a.md:2: no such file: b.md",
+                    "docs/a.md:3: no such heading: #other")
 
 
 if __name__ == "__main__":
