@@ -64,7 +64,7 @@ def guest_rows(runs, hosts, script):
                "sh", "-c", script]
     print(f"# {shlex.join(command)}", file=sys.stderr, flush=True)
     rows = rows_of(command, GUEST_RUN_LIMIT_S + 10)
-    runs.tables.append((f"tools/softroce -n {hosts} -r 1 --each: {script}", rows))
+    runs.tables.append((f"tools/softroce -n {hosts} -r 1 --each: {script.replace(str(runs.weft), 'weft')}", rows))
     return rows
 
 
