@@ -164,4 +164,17 @@ def links(root):
     return found
 
 
-RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, threads, sources, layout, links)}
+def modules(root):
+    """The README of a layer has a row for each of its modules."""
+    findings = []
+    for layer in LAYERS:
+        readme = root / layer / "README.md"
+        if readme.is_file():
+            named = set(re.findall(r"^\| `(\w+)` \|", readme.read_text(encoding="utf-8"), re.MULTILINE))
+            there = {path.parts[1] for path in files(root, CODE, (layer,)) if len(path.parts) > 2}
+            findings += [f"{layer}/README.md: no row for the module {name}" for name in sorted(there - named)]
+            findings += [f"{layer}/README.md: no such module: {name}" for name in sorted(named - there)]
+    return findings
+
+
+RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, threads, sources, layout, links, modules)}

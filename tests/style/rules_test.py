@@ -93,6 +93,12 @@ class RulesTest(unittest.TestCase):
         self.expect("links", "README.md:1: no such file: docs/d.md", "docs/a.md:2: no such file: b.md",
                     "docs/a.md:3: no such heading: #other")
 
+    def test_modules_that_a_layer_does_not_name(self):
+        self.write("verbs/README.md", "| module |\n|---|\n| `base` | words |\n| `gone` | nothing |\n")
+        self.write("verbs/base/base.h", "")
+        self.write("verbs/shm/parts/ring.h", "")
+        self.expect("modules", "no row for the module shm", "no such module: gone")
+
 
 if __name__ == "__main__":
     unittest.main()
