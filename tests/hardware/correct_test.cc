@@ -56,6 +56,36 @@ TEST(Corrections, ACardIsFoundByItsNetworkInterfaceToo) {
   EXPECT_TRUE(machine.nics.empty());
 }
 
+// As of a topology file that a cloud ships.
+TEST(Corrections, ACardThatIsKnownByItsAddressAloneIsGivenItsName) {
+  Machine machine;
+  for (const std::string address : {"0000:10:1b.0", "0000:20:1b.0"}) {
+    Nic card;
+    card.netdev = card.place.address = address;
+    machine.nics.push_back(card);
+  }
+  const std::string tables = R"(
+[[nic]]
+name = "rdmap16s27"
+netdev = "ens32"
+pci = "00000000:10:1B.0"
+mbit_per_s = 100_000
+[[nic]]
+name = "ens33"
+pci = "0000:20:1b.0"
+)";
+  const Status status = corrected(machine, tables);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  ASSERT_EQ(machine.nics.size(), 2U);
+  EXPECT_TRUE(machine.added.empty());
+  EXPECT_EQ(nic(machine, "rdmap16s27").netdev, "ens32");
+  EXPECT_EQ(nic(machine, "rdmap16s27").mbit_per_s, 100'000);
+  EXPECT_EQ(nic(machine, "ens33").place.address, "0000:20:1b.0");
+  // A card that has a name keeps it: a card may have several ports at one address.
+  ASSERT_TRUE(corrected(machine, "[[nic]]\nname = \"ens34\"\npci = \"0000:20:1b.0\"\n").ok());
+  EXPECT_EQ(machine.nics.size(), 3U);
+}
+
 // One file may be for unlike machines; but a name may be mistyped.
 TEST(Corrections, WhatIsAbsentAndWasNotThereIsTold) {
   Machine machine;

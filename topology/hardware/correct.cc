@@ -150,11 +150,32 @@ std::size_t place_of_nic(const std::string& name, const Machine& machine, const 
   return static_cast<std::size_t>(nic - machine.nics.begin());
 }
 
+// The place of a device that its source knows by its PCI address alone, if the table has the
+// address; the end: none.
+std::size_t place_by_address(TomlTable& table, const Machine& machine) {
+  const Result<std::optional<std::string>> told = table.text("pci");
+  const std::optional<std::string> address =
+      told.ok() && *told ? hardware::pci_address(**told) : std::nullopt;
+  const auto nic = std::ranges::find_if(machine.nics, [&](const Nic& each) {
+    return address && each.name() == *address && each.place.address == *address;
+  });
+  return static_cast<std::size_t>(nic - machine.nics.begin());
+}
+
 Result<std::string> take_nic(TomlTable& table, Machine& machine, ToldNics& told) {
   WEFT_ASSIGN(const std::optional<std::string> name, table.text("name"));
   if (!name || name->empty()) return table.wrong("a [[nic]] needs a name: \"mlx5_0\", \"eth0\"");
   WEFT_ASSIGN(const std::optional<bool> absent, table.boolean("absent"));
-  const std::size_t place = place_of_nic(*name, machine, told);
+  std::size_t place = place_of_nic(*name, machine, told);
+  if (place == machine.nics.size()) {
+    place = place_by_address(table, machine);
+    if (place < machine.nics.size()) {
+      const Nic named = new_nic(table, *name);
+      machine.nics[place].rdma = named.rdma;
+      machine.nics[place].netdev = named.netdev;
+      machine.nics[place].port = named.port;
+    }
+  }
   if (place == machine.nics.size()) {
     (absent.value_or(false) ? told.missing : machine.added).push_back(*name);
     machine.nics.push_back(new_nic(table, *name));
