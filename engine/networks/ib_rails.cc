@@ -73,9 +73,12 @@ Result<Rails> ib_rails(const Config& config, const InterfaceOptions& options,
     if (names.empty()) log(LogLevel::warning, library.text());
     return Rails{{}, std::string(library.text())};
   }
+  // A cable that is out now may be in later, as when a context is split while cables come and go.
+  const bool is_any_usable = std::ranges::any_of(ports, &RdmaPort::usable);
   for (const RdmaPort& port : ports) {
-    if (names.empty() && port.usable) rails.members.push_back(rail_over(port, config, options));
-    if (!port.usable) {
+    const bool fits = port.usable || (port.lacks_carrier && is_any_usable);
+    if (names.empty() && fits) rails.members.push_back(rail_over(port, config, options));
+    if (!fits) {
       rails.missing += fmt::format("{}{} port {}: {}", rails.missing.empty() ? "" : "; ",
                                    port.device, port.port, port.reason);
     }
@@ -85,7 +88,7 @@ Result<Rails> ib_rails(const Config& config, const InterfaceOptions& options,
         ports, [&](const RdmaPort& each) { return is_named(each, wanted.name); });
     if (port == ports.end()) continue;
     wanted.found = true;
-    if (!port->usable) {
+    if (!port->usable && !port->lacks_carrier) {
       return Status(Code::unavailable,
                     fmt::format("WEFT_INTERFACES names {}, which cannot be used: {}", wanted.name,
                                 port->reason));

@@ -81,9 +81,21 @@ TEST(IbOpen, LeavesTheFunctionsOfTheCLibraryAlone) {
   munmap(second, bytes);
 }
 
-TEST(IbOpen, APortThatIsDown) {
+// As when a context is split while a cable is out.
+TEST(IbOpen, ACableThatIsOutIsToldByTheLinkAndUsedOnceItIsIn) {
+  Ranks ranks(2);
+  ranks.fabric.set_port(IBV_PORT_DOWN);
+  ranks.open_all();
+  EXPECT_EQ(ranks.at(0).link().code(), Code::unavailable);
+  ranks.fabric.set_port(IBV_PORT_ACTIVE);
+  EXPECT_TRUE(ranks.at(0).link().ok());
+  ranks.meet(0, 1);
+}
+
+TEST(IbOpen, AnInfinibandPortThatIsDown) {
   Ranks ranks(1);
   ranks.fabric.set_port(IBV_PORT_DOWN);
+  ranks.fabric.limits.link_layer = IBV_LINK_LAYER_INFINIBAND;
   const Status status = ranks.try_open(0).status();
   EXPECT_EQ(status.code(), Code::unavailable);
   EXPECT_NE(status.text().find("scripted0/1: the port is not active"), std::string_view::npos);

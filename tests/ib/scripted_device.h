@@ -29,6 +29,7 @@ namespace weft::ib {
 struct ScriptedLimits {
   int max_cqe = 1 << 16;
   std::uint16_t lid = 0;  // of every port
+  std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
   int max_srq_wr = 1 << 15;
   std::uint32_t max_qp_wr = 1 << 14;
   std::uint32_t max_inline = 256;

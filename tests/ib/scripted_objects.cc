@@ -119,6 +119,7 @@ int query_port(ibv_context* context, std::uint8_t, ibv_port_attr* attributes) {
   attributes->state = fabric.port();
   attributes->active_mtu = IBV_MTU_1024;
   attributes->lid = fabric.limits.lid;
+  attributes->link_layer = fabric.limits.link_layer;
   return fabric.refused("query_port");
 }
 

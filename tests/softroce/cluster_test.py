@@ -217,6 +217,19 @@ class ClusterTest(ClusterCase):
         said = self.assert_right(job)
         self.assertIn("over ib:rx_h1r1/1 is back", said)
 
+    def test_a_cable_that_is_out_at_the_start_carries_once_it_is_in(self):
+        tell("ip", "link", "set", "port-h1r1", "down")
+        plain = carried(1, 0)
+        job = Job("neighbor_allreduce", "ring", 4_000_000, 40, hosts=2)
+        try:
+            wait_until(lambda: carried(1, 0) - plain > 3_000_000)
+        finally:
+            tell("ip", "link", "set", "port-h1r1", "up")
+        plugged = carried(1, 1)
+        wait_until(lambda: carried(1, 1) - plugged > 300_000)
+        self.assertEqual([rank.poll() for rank in job.ranks], [None, None], "they ended before")
+        self.assert_right(job)
+
     def test_a_rail_that_swallows_everything_is_told_by_the_device(self):
         """Its ports stay up: the queue pair says that nobody answered so many times."""
         before = carried(1, 1)

@@ -130,6 +130,35 @@ TEST_F(Ports, NeedTheirNetworkInterface) {
   EXPECT_TRUE(says(found[1].gids.at(0).reason, "network namespace"));
 }
 
+// The driver may say that an interface without a carrier is down; whoever set it down is told nothing
+// of its carrier.
+TEST_F(Ports, ThatLackOnlyTheirCarrierAreToldApart) {
+  const auto add = [this](const std::string& name, const std::string& operstate,
+                          const std::string& carrier) {
+    write("class/net/eth" + name + "/operstate", operstate);
+    if (!carrier.empty()) write("class/net/eth" + name + "/carrier", carrier);
+    add_port("mlx5_" + name, "1: DOWN");
+    add_gid("mlx5_" + name, 0, kTenOne, "RoCE v2", "eth" + name);
+  };
+  add("0", "down", "0");
+  add("1", "lowerlayerdown", "0");
+  add("2", "down", "");
+  add("3", "down", "0");
+  for (const char* with_address : {"eth0", "eth1", "eth2"})
+    add_address(with_address, "10.0.0.1/24");
+  const std::vector<RdmaPort> found = ports();
+  ASSERT_EQ(found.size(), 4U);
+  for (const RdmaPort& port : found) EXPECT_FALSE(port.usable) << port.device;
+  for (const std::size_t out : {0U, 1U}) {
+    EXPECT_TRUE(found[out].lacks_carrier) << found[out].reason;
+    EXPECT_TRUE(says(found[out].reason, "no carrier")) << found[out].reason;
+    EXPECT_EQ(network_of(found[out]), "10.0.0.0/24");
+  }
+  EXPECT_FALSE(found[2].lacks_carrier) << found[2].reason;
+  EXPECT_TRUE(says(found[2].reason, "ip link set eth2 up")) << found[2].reason;
+  EXPECT_FALSE(found[3].lacks_carrier) << "it has no address: " << found[3].reason;
+}
+
 TEST_F(Ports, ThatAreDownOrWithoutAddressSayWhatToDo) {
   add_port("mlx5_0", "1: DOWN");
   add_gid("mlx5_0", 0, kTenOne, "RoCE v2", "");

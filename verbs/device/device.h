@@ -59,6 +59,7 @@ struct RdmaPort {
   std::string physical_function;     // whose it is: "0000:3b:00.0"; empty: its own, or not told
   bool is_bonded = false;            // its network interface is a bond, or a part of one
   bool usable = false;
+  bool lacks_carrier = false;  // RoCE: not usable, and only because a cable is out
   std::string reason;
 
   [[nodiscard]] bool operator==(const RdmaPort&) const = default;

@@ -37,7 +37,8 @@ struct RdmaGid {
   int prefix_bits = -1;  // of that address on that interface; -1: not known
   bool link_local = false;
   bool usable = false;
-  std::string reason;  // why, or why not
+  bool lacks_carrier = false;  // not usable, and only because a cable is out
+  std::string reason;          // why, or why not
 
   [[nodiscard]] bool operator==(const RdmaGid&) const = default;
 };

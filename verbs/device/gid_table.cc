@@ -26,17 +26,29 @@ int prefix_on_netdev(const RdmaGid& gid, const std::vector<InterfaceAddress>& ad
   return found == addresses.end() ? -1 : found->prefix_bits;
 }
 
-// Why no packet leaves from this GID; empty: it may. The kernel finds the peer's Ethernet address
-// by the route from this address over its interface, as for any other packet.
-std::string fault(const RdmaGid& gid, const RdmaSources& from) {
-  if (gid.kind == GidKind::infiniband) return {};
-  if (gid.netdev.empty()) return {};
-  if (std::string down = netdev_fault(gid.netdev, from); !down.empty()) return down;
+// Why the GID is no address of its network interface; empty: it is.
+std::string address_fault(const RdmaGid& gid, const RdmaSources& from) {
   if (from.addresses.empty() || gid.prefix_bits >= 0) return {};
   if (gid.link_local)
     return "made by the card; " + gid.netdev +
            " lacks this address: IPv6 is off there, or makes others";
   return "no address of " + gid.netdev + " in this network namespace (any more)";
+}
+
+bool lacks_carrier(const std::string& netdev, const RdmaSources& from) {
+  return number(fs::path(from.sys) / "class" / "net" / netdev / "carrier", 1) == 0;
+}
+
+// Whether packets leave from this GID. The kernel finds the peer's Ethernet address by the route
+// from this address over its interface, as for any other packet.
+void judge(RdmaGid& gid, const RdmaSources& from) {
+  gid.usable = true;
+  if (gid.kind == GidKind::infiniband || gid.netdev.empty()) return;
+  const std::string down = netdev_fault(gid.netdev, from);
+  const std::string absent = address_fault(gid, from);
+  gid.reason = down.empty() ? absent : down;
+  gid.usable = gid.reason.empty();
+  gid.lacks_carrier = absent.empty() && lacks_carrier(gid.netdev, from);
 }
 
 GidKind kind_of(const Origin& origin) {
@@ -59,7 +71,7 @@ std::optional<RdmaGid> read_gid(const fs::path& port, const std::string& index, 
   gid.netdev = text(port / "gid_attrs" / "ndevs" / index);
   gid = judged(std::move(gid), from);
   if (!is_ethernet || !origin.type.empty()) return gid;
-  gid.usable = false;
+  gid.usable = gid.lacks_carrier = false;
   gid.reason =
       "the kernel does not tell its RoCE version (gid_attrs/types is missing or unreadable)";
   return gid;
@@ -91,10 +103,11 @@ std::string netdev_fault(const std::string& netdev, const RdmaSources& from) {
     return netdev +
            " is not in this network namespace (a container shares the host's with "
            "--network host)";
+  // An interface without a carrier may call itself down, too. One that was set down does not tell
+  // whether it has a carrier.
+  if (lacks_carrier(netdev, from)) return netdev + " has no carrier: cable, switch port or peer";
   if (text(folder / "operstate") == "down")
     return netdev + " is down (ip link set " + netdev + " up)";
-  if (number(folder / "carrier", 1) == 0)
-    return netdev + " has no carrier: cable, switch port or peer";
   return {};
 }
 
@@ -106,8 +119,7 @@ RdmaGid judged(RdmaGid gid, const RdmaSources& from) {
   gid.ip = device::ip_text(gid.bytes);
   gid.prefix_bits = device::prefix_on_netdev(gid, from.addresses);
   gid.link_local = device::is_link_local(gid.bytes);
-  gid.reason = device::fault(gid, from);
-  gid.usable = gid.reason.empty();
+  device::judge(gid, from);
   if (!gid.usable) return gid;
   if (gid.kind == GidKind::infiniband) {
     gid.reason = "address within the InfiniBand fabric";

@@ -86,9 +86,18 @@ std::string fault(const RdmaPort& port, const std::string& node_type, const Rdma
   return device::access_fault(port.device, from);
 }
 
+// Of an InfiniBand port that is down nobody knows the address.
+bool lacks_only_carrier(const RdmaPort& port, const std::string& node_type,
+                        const RdmaSources& from) {
+  return (node_type.empty() || node_type == "CA") &&
+         std::ranges::any_of(port.gids, &RdmaGid::lacks_carrier) &&
+         device::access_fault(port.device, from).empty();
+}
+
 void judge(RdmaPort& port, const std::string& node_type, const RdmaSources& from) {
   port.reason = fault(port, node_type, from);
   port.usable = port.reason.empty();
+  port.lacks_carrier = !port.usable && lacks_only_carrier(port, node_type, from);
   if (!port.usable) return;
   port.reason = "is active";
   const bool is_near = std::ranges::none_of(
@@ -148,10 +157,9 @@ RdmaPort port_of(const fs::path& device, const fs::path& folder, const RdmaSourc
   }
   settle_netdev(port, netdev_in(port.gids), device, from.sys);
   judge(port, word(device / "node_type"), from);
-  if (port.usable && !told.fault.empty()) {
-    port.usable = false;
-    port.reason = told.fault;
-  }
+  if (told.fault.empty()) return port;
+  if (port.usable) port.reason = told.fault;
+  port.usable = port.lacks_carrier = false;
   return port;
 }
 
@@ -169,7 +177,7 @@ void for_each_port(const fs::path& sys,
 std::string network_of(const RdmaPort& port) {
   std::optional<std::pair<bool, std::string>> first;  // IPv6 comes after IPv4
   for (const RdmaGid& gid : port.gids) {
-    if (!gid.usable) continue;
+    if (!gid.usable && !gid.lacks_carrier) continue;
     if (gid.kind == GidKind::infiniband) return device::subnet_text(gid.bytes, kSubnetPrefixBits);
     if (gid.kind != GidKind::roce_v2 || gid.link_local || gid.prefix_bits < 0) continue;
     std::pair found(!device::is_ipv4(gid.bytes), subnet_of(gid));

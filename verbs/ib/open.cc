@@ -123,7 +123,9 @@ Status IbInterface::open_port() {
   WEFT_RETURN_IF_ERROR(
       answered(library_.query_port(device_->context(), static_cast<std::uint8_t>(ib_.port), &port_),
                fmt::format("{}: asking the port", name_)));
-  if (port_.state != IBV_PORT_ACTIVE)
+  // A RoCE port whose cable is out is used once it is in: link() tells. Of an InfiniBand port that
+  // is not active nobody knows the address.
+  if (port_.state != IBV_PORT_ACTIVE && port_.link_layer != IBV_LINK_LAYER_ETHERNET)
     return Status(Code::unavailable, fmt::format("{}: the port is not active", name_));
   WEFT_ASSIGN(gids_, usable_gids());
   return {};
@@ -133,8 +135,9 @@ Result<std::vector<RdmaGid>> IbInterface::usable_gids() const {
   WEFT_ASSIGN(const std::vector<RdmaGid> all, read_gids(library_, device_->context(), ib_.port));
   std::vector<RdmaGid> usable;
   std::string reasons;
-  for (const RdmaGid& gid : all) {
+  for (RdmaGid gid : all) {
     if (ib_.gid_index >= 0 && gid.index != ib_.gid_index) continue;
+    gid.usable |= gid.lacks_carrier;
     if (gid.usable) usable.push_back(gid);
     if (!gid.usable) reasons += fmt::format("; GID {}: {}", gid.index, gid.reason);
   }

@@ -137,12 +137,12 @@ void IbInterface::take_event(ibv_event_type type, std::uint32_t queue_pair) {
         endpoint->fail(Status(Code::unavailable, why(endpoint->path()), endpoint->peer()));
       return;
     case IBV_EVENT_PORT_ERR:
-    case IBV_EVENT_PORT_ACTIVE:
       log(LogLevel::info, why(name_));
       return;
     case IBV_EVENT_GID_CHANGE:
       log(LogLevel::info, why(name_));
       return look_for_gids();
+    case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_LID_CHANGE:
       log(LogLevel::info, why(name_));
       return look_at_port();
@@ -159,7 +159,8 @@ void IbInterface::leave_device() {
     ::epoll_ctl(descriptor_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-// The subnet manager may give the port another LID. Greetings carry the one that holds now.
+// The subnet manager may give the port another LID, and what a port is like is not known before its
+// cable is in. Greetings carry what holds now.
 void IbInterface::look_at_port() {
   ibv_port_attr now{};
   const auto port = static_cast<std::uint8_t>(ib_.port);

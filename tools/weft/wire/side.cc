@@ -60,6 +60,9 @@ Result<std::unique_ptr<WireSide>> WireSide::open(Rank self, const WirePlan& plan
   int mtu = 0;
   const std::vector<RdmaPort> ports = plan.over_ucx ? std::vector<RdmaPort>{} : rdma_ports();
   if (const RdmaPort* port = find(ports, device)) {
+    if (!port->usable)
+      return Status(Code::unavailable, fmt::format("{} port {} cannot be used: {}", port->device,
+                                                   port->port, port->reason));
     side->path_.device = {port->device, port->port};
     side->path_.mbit_per_s = port->mbit_per_s;
     side->path_.service_level = config.ib_service_level;
