@@ -172,7 +172,8 @@ class SimInterface final : public Interface {
     return speaks ? &newest : nullptr;
   }
   [[nodiscard]] Status link() const override {
-    return network_.is_cut_ && !network_.is_secret_ ? unavailable("no carrier") : Status();
+    const bool sees = network_.is_pulled() ? network_.unplugged_ == rank_ : !network_.is_secret_;
+    return network_.is_cut_ && sees ? unavailable("no carrier") : Status();
   }
   [[nodiscard]] RemoteBuffer describe(const void*, std::size_t) const override { return {}; }
   [[nodiscard]] std::size_t piece_bytes() const override { return network_.options_.piece_bytes; }
@@ -236,7 +237,8 @@ class SimInterface final : public Interface {
     while (known.size() <= k) {
       if (!known.empty()) known.back()->abandon(unavailable("the peer connects anew"));
       known.push_back(std::make_unique<SimEndpoint>(*this, peer, there, options_.channels,
-                                                    completions_, network_.is_cut_));
+                                                    completions_,
+                                                    network_.is_cut_ && !network_.is_pulled()));
     }
     return *known[k];
   }
@@ -278,6 +280,8 @@ void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
   auto& second = *interfaces_[std::stoul(b.address())];
   is_cut_ = true;
   is_secret_ = how != Cut::told;
+  unplugged_ = how == Cut::pulled ? first.rank_ : kNoRank;
+  if (how == Cut::pulled) return;
   for (SimEndpoint* end : {&first.endpoint(second.rank_, second.number_),
                            &second.endpoint(first.rank_, first.number_)}) {
     end->silent_ = true;
@@ -377,7 +381,7 @@ bool SimEndpoint::connected() const {
 void SimEndpoint::deliver(SimEndpoint& from) {
   const std::uint64_t now = own_.network_.turn_;
   const bool haunted = late_ && (!failure_.ok() || !from.failure_.ok());
-  if (silent_ && !haunted) return;
+  if ((silent_ && !haunted) || own_.network_.is_pulled()) return;
   if (!own_.network_.reaches_(there_, own_.number_)) return;
   deliver_work(from, haunted);
   for (std::size_t c = 0; c < channels_.size(); ++c) {

@@ -54,6 +54,7 @@ class SimNetwork {
     half,    // only the first does
     silent,  // nobody sees anything
     late,    // silent, and what was on its way arrives once an end has abandoned the path
+    pulled,  // silent until mend(), and the first end sees that its link is gone
   };
   // Ends the path between two interfaces; after mend() they can connect again.
   void cut(const Interface& a, const Interface& b, Cut how);
@@ -78,6 +79,7 @@ class SimNetwork {
   friend class SimEndpoint;
 
   [[nodiscard]] std::uint64_t delayed(std::uint64_t turn);
+  [[nodiscard]] bool is_pulled() const { return is_cut_ && unplugged_ != kNoRank; }
 
   SimOptions options_;
   std::mt19937_64 random_;
@@ -87,6 +89,7 @@ class SimNetwork {
   bool is_connected_ = true;
   Reach reaches_ = [](std::size_t, std::size_t) { return true; };
   bool is_secret_ = false;                 // the link looks well all the same
+  Rank unplugged_ = kNoRank;               // who alone sees it, where a cable was pulled
   std::vector<SimInterface*> interfaces_;  // by number; null once closed
 };
 

@@ -29,6 +29,12 @@ const std::byte* text_of(std::uint32_t number) {
   return text.data() + number % kPlaces;
 }
 
+std::vector<std::shared_ptr<SimNetwork>> networks_of(const PairOptions& options) {
+  std::vector<std::shared_ptr<SimNetwork>> made;
+  for (const SimOptions& rail : options.rails) made.push_back(std::make_shared<SimNetwork>(rail));
+  return made;
+}
+
 }  // namespace
 
 std::int64_t& simulated_ns() {
@@ -36,9 +42,9 @@ std::int64_t& simulated_ns() {
   return now;
 }
 
-Pair::Pair(PairOptions options) {
-  for (const SimOptions& rail : options.rails)
-    networks_.push_back(std::make_unique<SimNetwork>(rail));
+Pair::Pair(PairOptions options) : Pair(options, networks_of(options)) {}
+
+Pair::Pair(PairOptions options, Networks networks) : networks_(std::move(networks)) {
   for (const Rank rank : {0, 1}) {
     const auto r = static_cast<std::size_t>(rank);
     std::vector<BondMember> members;

@@ -35,6 +35,8 @@ struct PairOptions {
 class Pair {
  public:
   explicit Pair(PairOptions options);
+  // Over the rails of another one, as a context that was split from another has them.
+  Pair(PairOptions options, const Pair& beside) : Pair(std::move(options), beside.networks_) {}
 
   // Looks first whether the turn before left the bond in a state that can be.
   [[nodiscard]] Interface& at(Rank rank);
@@ -62,7 +64,10 @@ class Pair {
   void close(Rank rank, std::size_t rail) { members_[rank][rail]->close(); }
 
  private:
-  std::vector<std::unique_ptr<SimNetwork>> networks_;
+  using Networks = std::vector<std::shared_ptr<SimNetwork>>;
+  Pair(PairOptions options, Networks networks);
+
+  Networks networks_;
   std::vector<Interface*> members_[2];
   std::unique_ptr<Interface> ends_[2];
   std::vector<std::size_t> left_out_;

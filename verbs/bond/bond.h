@@ -31,9 +31,9 @@
 // most 64 * return_ms. If it has held for that long, the earlier waits are forgotten. An end that
 // finds a path connected anew by its peer does not wait. path.h has the states.
 //
-// Reserves. A path that was given up only as slow or silent is a reserve. When the last live path
-// fails, is silent or loses its link, the reserves are connected again at once. The peer is failed
-// if none of them has come back in 10 * return_ms, or none can.
+// Reserves. A path on which nothing failed is a reserve: it was slow or silent, or an end had no
+// link. When the last live path fails, is silent or loses its link, the reserves are connected
+// again at once. The peer is failed if none of them has come back in 10 * return_ms, or none can.
 //
 // Ports. Names do not always tell which ports reach each other. If a path was never connected,
 // other ports are tried. The path is moved to the first ones that reach each other (ports.cc). To

@@ -178,7 +178,7 @@ class BondEndpoint final : public Endpoint {
   void keep_aside(std::size_t path);
 
   // recover.cc
-  void give_up(std::size_t path, const Status& why, bool judged = false);
+  void give_up(std::size_t path, const Status& why, Loss loss = Loss::failed);
   bool take_notes();  // whether there was one
   void handle(std::size_t from, const PathNote& note, std::span<const std::byte> counts);
   void fence(std::size_t path);

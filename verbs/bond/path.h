@@ -63,6 +63,13 @@ struct Ports {
   int node = -1;  // BondMember::node
 };
 
+// Why a path is given up.
+enum class Loss : std::uint8_t {
+  failed,     // its connection has failed
+  unplugged,  // nothing failed, but an end has no link
+  judged,     // nothing failed, but an end found it slow or silent
+};
+
 // How often a path was connected again: a number that wraps around, and that both ends agree on.
 struct Generations {
   std::uint16_t now = 0;
@@ -77,7 +84,7 @@ struct Comeback {
   std::int64_t wait_ns = 0;   // how long it waits before the first try; doubles if it is bad again
   std::int64_t tried_ns = 0;  // when it was tried last
   std::int64_t back_ns = 0;   // when it last became live again; 0: never
-  bool stands = false;        // given up for slowness or silence, not for a fault: a reserve
+  bool stands = false;        // given up although nothing failed: a reserve
   bool wanted = false;        // no other path carries: it is tried without the peer's count, too
 };
 

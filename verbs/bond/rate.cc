@@ -173,7 +173,7 @@ void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
                              path.interface->name(), megabits(path.slow.rate), peer_,
                              megabits(path.flow.best), megabits(beside)),
                  peer_),
-          true);
+          Loss::judged);
 }
 
 }  // namespace weft::bond

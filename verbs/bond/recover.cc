@@ -58,7 +58,7 @@ void BondEndpoint::look(std::int64_t now) {
     if (!paths_[p].live()) {
       look_for_return(p, now);
     } else if (const Status& link = bond_.link_of(*paths_[p].interface); !link.ok()) {
-      is_last(p) ? seek_reserve(now) : give_up(p, link);
+      is_last(p) ? seek_reserve(now) : give_up(p, link, Loss::unplugged);
     } else {
       look_for_silence(p, now);
       if (!is_last(p)) look_for_slowness(p, now);
@@ -133,12 +133,12 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
                          "answers",
                          path.interface->name(), peer_, (now - path.silence.moved_ns) / 1'000'000),
              peer_),
-      true);
+      Loss::judged);
 }
 
 // A path that was only returning has carried nothing of ours; it is tried again later, without a
-// line in the log. `judged`: nothing failed, but we found the path slow or silent.
-void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
+// line in the log.
+void BondEndpoint::give_up(std::size_t index, const Status& why, Loss loss) {
   if (!carries_notes(index)) return;
   Path& path = paths_[index];
   const std::int64_t now = bond_.now();
@@ -147,8 +147,8 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, bool judged) {
   path.lingers |= was_live && path.endpoint->work_may_linger();
   path.comeback.try_ns = now + bond_.options().return_ms * 1'000'000;
   if (was_live) {
-    path.comeback.stands = judged;
-    path.comeback.wait_ns = wait_before_return(path, judged, now);
+    path.comeback.stands = loss != Loss::failed;
+    path.comeback.wait_ns = wait_before_return(path, loss == Loss::judged, now);
     path.comeback.try_ns = now + path.comeback.wait_ns;
   }
   if (!lives()) return was_live ? turn_to_reserve(why, now) : look_for_reserve(now);
@@ -218,7 +218,7 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
       path.comeback.stands |= is_told_to_stand(counts);
       give_up(note.path,
               Status(Code::unavailable, fmt::format("rank {} gave the path up", peer_), peer_),
-              is_told_to_stand(counts));
+              is_told_to_stand(counts) ? Loss::unplugged : Loss::failed);
       wait_as_told(note.path, counts);
       say(PathNote::What::fenced, note.path, from);
       break;

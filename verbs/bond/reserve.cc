@@ -1,5 +1,5 @@
-// When no live path is left: paths that were only slow, or are on their way back, are tried at
-// once.
+// When no live path is left: paths on which nothing failed, or that are on their way back, are tried
+// at once.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -50,11 +50,11 @@ void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
   look_for_reserve(now);
   if (!failure_.ok()) return;
   log(LogLevel::warning,
-      fmt::format("the last path to rank {} failed, those that were slow are tried: {}", peer_,
+      fmt::format("the last path to rank {} failed, those that may be back are tried: {}", peer_,
                   why.text()));
 }
 
-// Whether the path may carry again soon: it was only slow, it is on its way back, or the peer has
+// Whether the path may carry again soon: nothing failed on it, it is on its way back, or the peer has
 // connected it again. The last cannot be found out before all notices that came over the path are
 // taken; until then the answer is yes.
 bool BondEndpoint::may_return(std::size_t index) {
