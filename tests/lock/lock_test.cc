@@ -262,6 +262,46 @@ TEST_F(LockTest, AWordThatIsGoneNeedsNoRelease) {
   EXPECT_TRUE(lock.status().ok());
 }
 
+// The end of a swap that was under way when the lock was lost is not that of the next call's swap.
+TEST_F(LockTest, WhatWasAskedForALostLockAnswersNoLaterCall) {
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  grant();
+  ASSERT_TRUE(lock.release().ok());
+  lock.advance(0);
+  lock.lose({});
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  EXPECT_EQ(lock.next_ns(), kDeadlineNs) << "one swap at a time";
+  *path.posted_swaps.front().found = path.posted_swaps.front().expected;  // it was given back
+  path.posted_swaps.pop_front();
+  lock.completed({}, 0);
+  EXPECT_EQ(lock.state(), LockState::taking);
+  answer({kNoRank, 0, 1});
+  EXPECT_EQ(grant().epoch, 1u);
+  EXPECT_EQ(lock.state(), LockState::held);
+}
+
+TEST_F(LockTest, TheFailureOfWhatWasAskedForALostLockIsNoErrorOfALaterCall) {
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  lock.advance(0);
+  lock.lose({});
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  path.posted_swaps.clear();
+  lock.completed(Status(Code::invalid_argument, "outside its shared heap", kOwner), 0);
+  EXPECT_EQ(lock.state(), LockState::taking);
+  grant();
+  EXPECT_EQ(lock.state(), LockState::held);
+}
+
+TEST_F(LockTest, ACallThatEndsBeforeWhatWasAskedForALostLockLeavesNothingToSettle) {
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  lock.advance(0);
+  lock.lose({});
+  ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
+  lock.advance(kDeadlineNs);
+  EXPECT_EQ(lock.status().code(), Code::timed_out);
+  EXPECT_EQ(lock.state(), LockState::idle);
+}
+
 TEST_F(LockTest, CallsThatHaveNoMeaningAreErrors) {
   EXPECT_EQ(lock.release().code(), Code::invalid_argument);
   EXPECT_EQ(lock.take_over({5, 1, 9}).code(), Code::invalid_argument);

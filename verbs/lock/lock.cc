@@ -95,6 +95,7 @@ Status Lock::release(std::int64_t deadline_ns) {
 void Lock::lose(const Status& why) {
   state_ = LockState::idle;
   in_doubt_ = false;
+  is_stale_ = in_flight_;
   if (status_.ok()) status_ = why;
 }
 
@@ -129,7 +130,7 @@ void Lock::aim() {
 
 void Lock::completed(const Status& status, std::int64_t now_ns) {
   in_flight_ = false;
-  if (state_ == LockState::idle) return;  // it was lost
+  if (std::exchange(is_stale_, false)) return;
   if (status.ok())
     take_answer(unpack(found_), now_ns);
   else
@@ -183,7 +184,7 @@ void Lock::give_up() {
   is_given_up_ = true;
   if (status_.ok()) status_ = late();
   if (state_ == LockState::taking)
-    state_ = in_flight_ || in_doubt_ ? LockState::withdrawing : LockState::idle;
+    state_ = (in_flight_ && !is_stale_) || in_doubt_ ? LockState::withdrawing : LockState::idle;
 }
 
 Status Lock::late() const {

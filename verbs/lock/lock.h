@@ -118,7 +118,7 @@ class Lock {
   // timed_out, naming the owner. The lock is given back all the same, once the owner answers.
   Status release(std::int64_t deadline_ns = kNever);
   // The word is gone, because its owner is: idle at once, with this status. A swap in flight changes
-  // nothing any more.
+  // nothing any more, also if acquire() is called before its end.
   void lose(const Status& why);
   // The endpoint from now on, after the one before failed (Interface::reconnect). The same one
   // changes nothing.
@@ -167,6 +167,7 @@ class Lock {
 
   LockState state_ = LockState::idle;
   bool in_flight_ = false;
+  bool is_stale_ = false;  // the swap in flight is of a call that lose() has ended
   bool in_doubt_ = false;  // the swap was lost: {expected_, desired_} is asked for once more
   bool answered_ = false;  // seen_ is of this acquire()
   bool inherited_ = false;
