@@ -67,6 +67,8 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
                               rank, kMostRanks));
   }
   std::unique_ptr<ShmInterface> interface(new ShmInterface(rank, options, std::move(resolver)));
+  // Before the hall is taken: an interface leaves its hall only if this process has opened it.
+  WEFT_ASSIGN(interface->identity_, heap_identity());
   WEFT_ASSIGN(Hall* const hall, take_hall());
   interface->hall_ = hall;
   hall->wire_version = kVersion;
@@ -79,7 +81,6 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   hall->payload_bytes = interface->geometry_.payload_bytes;
   hall->core = bound_core();
   hall->magic = Hall::kMagic;
-  WEFT_ASSIGN(interface->identity_, heap_identity());
   interface->hall_name_ = name_of(*hall);
   return std::unique_ptr<Interface>(std::move(interface));
 }
