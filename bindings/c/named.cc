@@ -48,9 +48,15 @@ struct Group {
 
 Status convert(const weft_request* from, std::size_t count, Group& to) {
   WEFT_RETURN_IF_ERROR(check_not_null(from, count == 1 ? "request" : "requests"));
+  // A program that was compiled with another version has requests of another size.
+  const auto* next = reinterpret_cast<const std::byte*>(from);
   for (std::size_t i = 0; i < count; ++i) {
     weft_request known{};
-    WEFT_RETURN_IF_ERROR(read_struct(&from[i], "request", known));
+    WEFT_RETURN_IF_ERROR(
+        read_struct(reinterpret_cast<const weft_request*>(next), "request", known));
+    if (known.size != from->size)
+      return argument_error("requests->size", "differs between the requests of the group");
+    next += known.size;
     to.converted.push_back(std::make_unique<Converted>());
     WEFT_RETURN_IF_ERROR(convert(known, *to.converted.back()));
     to.requests.push_back(to.converted.back()->request);

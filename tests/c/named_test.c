@@ -58,6 +58,27 @@ static void test_groups(const struct ranks* all, weft_named* named) {
   for (int k = 0; k < kTensors; ++k) check_sum(all, y[k]);
 }
 
+// The requests of a program that was compiled with an older version, in which they end at `op`.
+static void test_groups_of_older_programs(const struct ranks* all, weft_named* named) {
+  enum { kOlder = offsetof(weft_request, op) };
+  float x[kCount], y[kTensors][kCount];
+  _Alignas(weft_request) unsigned char older[kTensors][kOlder];
+  weft_handle* handle = NULL;
+  fill(x, kCount, all->rank);
+  for (int k = 0; k < kTensors; ++k) {
+    weft_request request = sum_of(x, y[k]);
+    request.size = kOlder;
+    memcpy(older[k], &request, kOlder);
+  }
+  const weft_request* requests = (const weft_request*)older;
+  OK(weft_named_start_group(named, "older", requests, kTensors, 0, &handle));
+  OK(finish(handle));
+  for (int k = 0; k < kTensors; ++k) check_sum(all, y[k]);
+  weft_request two[2] = {sum_of(x, y[0]), sum_of(x, y[1])};
+  two[1].size = kOlder;
+  INVALID(weft_named_start_group(named, "older", two, 2, 0, &handle), "requests->size differs");
+}
+
 static void test_neighbors_and_join(const struct ranks* all, weft_named* named) {
   float x = (float)all->rank, y = 0;
   weft_request average = {.size = sizeof(average),
@@ -124,6 +145,7 @@ static void test_all(weft_context* context) {
   OK(weft_context_named(context, &options, &named));
   test_any_order(&all, named);
   test_groups(&all, named);
+  test_groups_of_older_programs(&all, named);
   test_neighbors_and_join(&all, named);
   if (all.size > 1) test_shapes(&all, named);
   test_errors(&all, named);

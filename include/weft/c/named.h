@@ -48,7 +48,7 @@ WEFT_C_API weft_code weft_named_start(weft_named* named, const char* name,
 WEFT_C_API weft_code weft_named_run(weft_named* named, const char* name,
                                     const weft_request* request, int32_t priority);
 // Submits a group of `count` operations of one kind, which run together once every rank has
-// submitted the group.
+// submitted the group. The requests have one size.
 WEFT_C_API weft_code weft_named_start_group(weft_named* named, const char* name,
                                             const weft_request* requests, size_t count,
                                             int32_t priority, weft_handle** handle);
