@@ -127,6 +127,7 @@ Status AllWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now) {
 Status AllWorks::join(const std::shared_ptr<Work>& work, std::int64_t now) {
   WEFT_RETURN_IF_ERROR(negotiator_.join(now));
   join_ = work;
+  heard_ns_ = now;
   return {};
 }
 
@@ -149,7 +150,13 @@ std::int64_t AllWorks::oldest_ns() const {
   for (const auto& [name, work] : works_) {
     if (!work->is_running) oldest = std::min(oldest, work->submitted_ns);
   }
-  return oldest;
+  return join_ == nullptr ? oldest : std::min(oldest, heard_ns_);
+}
+
+std::string AllWorks::waiting() const {
+  if (!stall_.empty()) return stall_;
+  return works_.empty() ? "not all ranks have joined, and none has run an operation since"
+                        : "not all ranks have submitted an operation";
 }
 
 Departure AllWorks::find_departure() const {
@@ -214,6 +221,7 @@ void AllWorks::decide(std::vector<Decision> decisions, std::int64_t now) {
     switch (decision.kind) {
       case Decision::Kind::run: {
         if (work != nullptr) work->is_running = true;
+        heard_ns_ = now;
         std::vector<NamedTensor> tensors = std::exchange(decision.request.tensors, {});
         if (tensors.empty()) tensors.emplace_back();
         for (std::size_t t = 0; t < tensors.size(); ++t)

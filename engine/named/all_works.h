@@ -45,12 +45,13 @@ class AllWorks {
   [[nodiscard]] bool is_idle() const;
   [[nodiscard]] std::int64_t next_ns() const { return negotiator_.next_ns(); }
   [[nodiscard]] std::size_t pending() const { return works_.size(); }
-  // Since when the oldest work that does not run yet is pending; the far future: there is none.
+  // Since when the oldest work that does not run yet is pending, and a join since something ran last;
+  // the far future: there is none.
   [[nodiscard]] std::int64_t oldest_ns() const;
   // The oldest name, if it waits for a rank that has left.
   [[nodiscard]] Departure find_departure() const;
   // Who lacks what, as far as the ranks have found out.
-  [[nodiscard]] const std::string& stall() const { return stall_; }
+  [[nodiscard]] std::string waiting() const;
   void add_to(Named::Usage& usage) const;
 
  private:
@@ -91,6 +92,7 @@ class AllWorks {
   std::unordered_map<std::string, std::shared_ptr<Work>> works_;  // that have not ended
   std::shared_ptr<Work> join_;
   Rank joined_ = kNoRank;
+  std::int64_t heard_ns_ = 0;  // when this rank joined, or something ran last
   std::vector<Batch> running_;
   std::string stall_;
   BatchCounts batches_;

@@ -311,7 +311,16 @@ void NamedObject::read(Rank from, std::span<const std::byte> message) {
 }
 
 bool NamedObject::advance() {
+  if (!failure_.ok()) return false;  // what still comes is for operations that have ended
   now_ns_ = now_ns();
+  is_in_turn_ = true;
+  const bool moved = take_turn();
+  is_in_turn_ = false;
+  if (!failure_.ok()) end_all();
+  return moved;
+}
+
+bool NamedObject::take_turn() {
   bool moved = take_submissions(now_ns_);
   if (!staged_.empty()) moved |= begin_staged(now_ns_);
   moved |= host_->advance_mail(reader_);
@@ -322,11 +331,13 @@ bool NamedObject::advance() {
 }
 
 bool NamedObject::is_idle() const {
+  if (!failure_.ok()) return true;
   return all_.is_idle() && neighbors_.is_idle() && staged_.empty() &&
          !has_submitted_.load(std::memory_order_acquire);
 }
 
 std::int64_t NamedObject::next_ns() const {
+  if (!failure_.ok()) return kNever;
   const std::int64_t next = std::min(all_.next_ns(), neighbors_.next_ns());
   return is_idle() ? next : std::min(next, next_look_ns_);
 }
@@ -372,24 +383,32 @@ void NamedObject::check_deadline() {
   const std::int64_t oldest = std::min(of_all, of_neighbors);
   if (oldest == kNever) return;
   if (now_ns_ - oldest < host_->deadline_ms() * kNsPerMs) return;
-  std::string why = of_neighbors <= of_all ? neighbors_.waiting() : all_.stall();
-  if (why.empty()) why = "not all ranks have submitted an operation";
+  const std::string why = of_neighbors <= of_all ? neighbors_.waiting() : all_.waiting();
   host_->fail(Status(Code::timed_out, fmt::format("rank {} waited {} ms (WEFT_DEADLINE_MS): {}",
                                                   host_->rank(), host_->deadline_ms(), why)));
 }
 
+// A message that cannot be sent ends the context in the middle of a turn. What the turn looks at is
+// there until its end.
 void NamedObject::abandon(const Status& why) {
-  std::vector<std::shared_ptr<Work>> works;
   {
     const std::lock_guard lock(mutex_);
     if (failure_.ok()) failure_ = why;
+  }
+  if (!is_in_turn_) end_all();
+}
+
+void NamedObject::end_all() {
+  std::vector<std::shared_ptr<Work>> works;
+  {
+    const std::lock_guard lock(mutex_);
     works.swap(submitted_);
     has_submitted_.store(false, std::memory_order_relaxed);
   }
-  for (const std::shared_ptr<Work>& work : works) end(*work, why);
-  for (const std::shared_ptr<Work>& work : std::exchange(staged_, {})) end(*work, why);
-  all_.abandon(why);
-  neighbors_.abandon(why);
+  for (const std::shared_ptr<Work>& work : works) end(*work, failure_);
+  for (const std::shared_ptr<Work>& work : std::exchange(staged_, {})) end(*work, failure_);
+  all_.abandon(failure_);
+  neighbors_.abandon(failure_);
 }
 
 }  // namespace weft

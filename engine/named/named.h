@@ -62,6 +62,7 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   Status place(named::Work& work) const;
   Result<Handle> hand_over(const std::shared_ptr<named::Work>& work,
                            std::shared_ptr<OperandStage> stage = nullptr);
+  bool take_turn();
   bool take_submissions(std::int64_t now);
   void take(const std::shared_ptr<named::Work>& work, std::int64_t now);
   void begin(const std::shared_ptr<named::Work>& work, std::int64_t now);
@@ -72,6 +73,7 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   bool check_departures();
   void tell_stall();
   void check_deadline();
+  void end_all();
 
   const NamedOptions options_;
   const std::unique_ptr<NamedHost> host_;
@@ -83,6 +85,7 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   const Mail::Reader reader_;
   std::vector<std::shared_ptr<named::Work>> staged_;  // whose input is not there yet
   std::int64_t now_ns_ = 0;                           // of this turn
+  bool is_in_turn_ = false;
   std::int64_t next_look_ns_ = 0;
   int departures_ = 0;      // looks that found a needed rank gone, one after the other
   StallClock stall_clock_;  // of operations of neighbors
@@ -97,7 +100,7 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   std::shared_ptr<const named::GraphOfCalls> graph_;
   std::uint64_t submissions_ = 0;
   bool is_ended_ = false;
-  Status failure_;
+  Status failure_;  // why the context has ended; set by the holder of the lane's token
   std::atomic<bool> has_submitted_{false};
 };
 

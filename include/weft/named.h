@@ -108,7 +108,7 @@ class Named {
 
   // This rank is out of data: it gives zeros to every allreduce that the others run, until all
   // ranks have joined. Returns the rank that joined last. Operations other than an allreduce fail
-  // while a rank has joined.
+  // while a rank has joined. timed_out if nothing runs for Config::deadline_ms.
   Result<Rank> join();
 
   // The graph of neighbor operations without peers of their own: at first that of the context.

@@ -95,6 +95,32 @@ TEST(Foreign, ProcessMemoryPathRunsAJob) {
   }
 }
 
+// Each rank's lines say what was wrong with the end of a call.
+void expect_every_call_ends(const std::string& fault, int deadline_ms) {
+  const std::string command = "WEFT_DEADLINE_MS=" + std::to_string(deadline_ms) +
+                              " " WEFT_BINARY " run -n 3 --deadline 60 --grace 60 -- " ABSENT_RANK
+                              " " +
+                              fault + " 2>/dev/null";
+  FILE* output = popen(command.c_str(), "r");
+  std::array<char, 4096> line{};
+  std::set<std::string> lines;
+  while (fgets(line.data(), line.size(), output) != nullptr) lines.insert(line.data());
+  pclose(output);
+  std::set<std::string> expected{"[0] ended ok\n", "[1] ended ok\n"};
+  if (fault == "leaves") expected.insert("[2] ended ok\n");
+  EXPECT_EQ(lines, expected) << fault;
+}
+
+TEST(Absence, OfARankThatIsStoppedEndsEveryCallAtItsDeadline) {
+  expect_every_call_ends("stopped", 1500);
+}
+
+// Long before the deadline, as --deadline is below it.
+TEST(Absence, OfARankThatDiesOrLeavesEndsEveryCallThatIsUnderWay) {
+  expect_every_call_ends("killed", 120'000);
+  expect_every_call_ends("leaves", 120'000);
+}
+
 TEST(Fine, JobEndsWellOnAllRanks) {
   const auto lines = run_job("fine");
   ASSERT_EQ(lines.size(), 5U);
