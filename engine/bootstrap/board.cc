@@ -116,7 +116,8 @@ Status Board::check_put(const BoardRequest& request) const {
                               request.value.size(), kMaxStoreValue));
   }
   const auto old = values_.find(request.key);
-  if (old != values_.end() && old->second != request.value) {
+  if (old != values_.end()) {
+    if (old->second == request.value) return {};
     return Status(Code::mismatch,
                   fmt::format("put '{}': the key holds other bytes already", request.key));
   }

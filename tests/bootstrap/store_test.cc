@@ -63,6 +63,20 @@ TEST_P(AnyStore, ValuesAreBytesOfAnyLengthUpToTheBound) {
   EXPECT_TRUE(job.ranks[0]->put(std::string(kMaxStoreKey, 'k'), "x").ok());
 }
 
+// In process alone, as over TCP it is the same board.
+TEST(LocalStore, AJobMayPutSoManyBytes) {
+  const Job job = local_job(1);
+  const std::string value(kMaxStoreValue, 'v');
+  constexpr std::size_t kFit = kMaxStoreTotal / (kMaxStoreValue + 1);
+  for (std::size_t i = 0; i < kFit; ++i) {
+    const std::string key(1, static_cast<char>(i));
+    ASSERT_TRUE(job.ranks[0]->put(key, value).ok());
+    ASSERT_TRUE(job.ranks[0]->put(key, value).ok()) << "what is there already takes nothing";
+  }
+  EXPECT_EQ(job.ranks[0]->put("last", value).code(), Code::exhausted);
+  EXPECT_TRUE(job.ranks[0]->put("last", "v").ok());
+}
+
 TEST_P(AnyStore, AKeyIsWrittenOnce) {
   const Job job = start(2);
   EXPECT_TRUE(job.ranks[0]->put("key", "one").ok());

@@ -114,6 +114,19 @@ TEST(Rendezvous, AProcessWithAnotherKeyIsNamedWithTheMissingRank) {
   EXPECT_NE(join(*server, 1, 2), nullptr);
 }
 
+TEST(Rendezvous, AnErrorNamesAFewOfTheProcessesWithAnotherKey) {
+  const auto server = RendezvousServer::start(server_options(8)).value();
+  const auto store = join(*server, 0, 8);
+  for (Rank rank = 1; rank < 8; ++rank) {
+    ConnectOptions options = rank_options(*server, rank, 8);
+    options.job_key = "another key, of another job";
+    EXPECT_EQ(refusal(options).code(), Code::no_permission);
+  }
+  const Status fence = store->fence(Deadline::after_ms(1));
+  EXPECT_TRUE(contains(fence.text(), "took itself for rank 4")) << fence.to_string();
+  EXPECT_FALSE(contains(fence.text(), "took itself for rank 5")) << fence.to_string();
+}
+
 // A rank that fails before the others have come: they learn it when they do, and why.
 TEST(Rendezvous, ARankThatCouldNotTakePartTellsThoseThatComeLater) {
   RendezvousOptions options = server_options(2);
