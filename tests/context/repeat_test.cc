@@ -5,6 +5,9 @@
 namespace weft {
 namespace {
 
+// Each call is repeated on every channel, as each remembers its last call.
+constexpr int kTimes = 20;
+
 void expect_ok(const Status& status) {
   EXPECT_TRUE(status.ok()) << status.to_string();
 }
@@ -13,7 +16,8 @@ TEST(Repeats, ACallWithAnotherRootIsAnotherCall) {
   run_job(3, [](Context& context) {
     Array<double> x(4, false), y(4, false);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = context.rank() + 1;
-    for (const Rank root : {0, 0, 1, 2, 2, 0}) {
+    for (int call = 0; call < 4 * kTimes; ++call) {
+      const Rank root = call / kTimes % 3;
       expect_ok(context.broadcast(in(x.data(), 4), out(y.data(), 4), root));
       EXPECT_TRUE(holds(y.data(), 4, root + 1));
     }
@@ -25,8 +29,10 @@ TEST(Repeats, ACallWithAnotherOperatorOrOtherMemoryIsAnotherCall) {
     Array<double> x(4, false), y(4, false), z(4, false);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = context.rank() + 1;
     const auto reduce = [&](Array<double>& to, ReduceOp op, std::size_t count, double want) {
-      expect_ok(context.allreduce(in(x.data(), count), out(to.data(), count), op));
-      EXPECT_TRUE(holds(to.data(), count, want));
+      for (int time = 0; time < kTimes; ++time) {
+        expect_ok(context.allreduce(in(x.data(), count), out(to.data(), count), op));
+        EXPECT_TRUE(holds(to.data(), count, want));
+      }
     };
     reduce(y, ReduceOp::sum, 4, 6);
     reduce(y, ReduceOp::max, 4, 3);
@@ -34,10 +40,6 @@ TEST(Repeats, ACallWithAnotherOperatorOrOtherMemoryIsAnotherCall) {
     reduce(z, ReduceOp::min, 4, 1);
     reduce(z, ReduceOp::product, 2, 6);
     EXPECT_EQ(z[3], 1);
-    expect_ok(context.allreduce(in(x.data(), 4), out(y.data(), 4), ReduceOp::sum,
-                                AllreduceAlgorithm::ring));
-    EXPECT_TRUE(holds(y.data(), 4, 6));
-    EXPECT_NE(context.explain().find("ring"), std::string::npos) << context.explain();
   });
 }
 

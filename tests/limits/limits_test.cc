@@ -73,6 +73,7 @@ TEST(Meeting, WhoGivesUpIsNamed) {
   Meeting::Shared shared{};
   Meeting one(shared, 2, true);
   Meeting(shared, 2, true).abandon(1);
+  Meeting(shared, 2, true).abandon(0);  // the first is the cause of the others
   const Status status = one.wait();
   EXPECT_EQ(status.code(), Code::peer_left);
   EXPECT_EQ(status.rank(), 1);

@@ -144,6 +144,14 @@ MatchRequest exchange(const std::string& name, const std::vector<int>& in,
   return request;
 }
 
+// What the matcher of rank 1 of two would send to rank 0.
+std::vector<std::byte> message_of(EdgeMatcher& sender) {
+  sender.step(0);
+  std::vector<MatchMessage> messages = sender.take_messages();
+  EXPECT_EQ(messages.size(), 1U);
+  return messages.front().bytes;
+}
+
 // A random digraph: for each rank its in-neighbors and out-neighbors.
 struct Digraph {
   Digraph(int size, double density, std::mt19937_64& random)
@@ -325,6 +333,56 @@ TEST(Match, WhoIsWaitedForIsTold) {
   EXPECT_EQ(network.matcher(0).waiting(), "x waits for data of rank 1 and for rank 2 to submit it");
   EXPECT_EQ(network.submit(0, exchange("x", {1}, {2})).text(),
             "x: an operation of this name is pending");
+  for (int name = 0; name < 19; ++name)
+    ASSERT_TRUE(network.submit(0, exchange(fmt::format("n{}", name), {1}, {})).ok());
+  const std::string waiting = network.matcher(0).waiting();
+  EXPECT_TRUE(waiting.ends_with("; and 4 more")) << waiting;
+  EXPECT_EQ(std::ranges::count(waiting, ';'), 16) << waiting;
+}
+
+TEST(Match, ASenderAsksLessAndLessOftenAndNotWhenNothingIsPending) {
+  EdgeMatcher matcher(MatchOptions{.rank = 1, .size = 2, .ask_ns = 1000});
+  ASSERT_TRUE(matcher.submit(exchange("x", {}, {0}), 0).ok());
+  for (const std::int64_t due : {1000, 3000, 7000}) {
+    EXPECT_EQ(matcher.next_ns(), due);
+    matcher.step(due);
+  }
+  EdgeMatcher receiver(MatchOptions{.rank = 0, .size = 2});
+  ASSERT_TRUE(receiver.submit(exchange("x", {1}, {}), 0).ok());
+  ASSERT_TRUE(matcher.receive(0, receiver.take_messages().front().bytes, 7000).ok());
+  EXPECT_EQ(matcher.pending(), 0U);
+  matcher.step(15'000);
+  EXPECT_EQ(matcher.next_ns(), std::numeric_limits<std::int64_t>::max());
+}
+
+TEST(Match, AMismatchNamesThePeer) {
+  EdgeMatcher sender(MatchOptions{.rank = 1, .size = 2});
+  ASSERT_TRUE(sender.submit(exchange("x", {0}, {}, 5), 0).ok());
+  EdgeMatcher receiver(MatchOptions{.rank = 0, .size = 2});
+  ASSERT_TRUE(receiver.submit(exchange("x", {}, {1}), 0).ok());
+  ASSERT_TRUE(receiver.receive(1, message_of(sender), 0).ok());
+  const std::vector<MatchEvent> events = receiver.take_events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].status.rank(), 1);
+}
+
+// What a neighbor wants before this rank submits it, and what it will not send, are kept for a bounded
+// number of names.
+TEST(Match, APeerThatIsFarAheadIsAnError) {
+  constexpr int kMost = 65'536;
+  for (const bool skips : {false, true}) {
+    for (const int names : {kMost, kMost + 1}) {
+      EdgeMatcher sender(MatchOptions{.rank = 1, .size = 2});
+      for (int name = 0; name < names; ++name) {
+        const std::vector<int> in = skips ? std::vector<int>{} : std::vector<int>{0};
+        MatchRequest request = exchange(std::to_string(name), in, {});
+        if (skips) request.skipped = {0};
+        ASSERT_TRUE(sender.submit(request, 0).ok());
+      }
+      EdgeMatcher receiver(MatchOptions{.rank = 0, .size = 2});
+      EXPECT_EQ(receiver.receive(1, message_of(sender), 0).ok(), names == kMost);
+    }
+  }
 }
 
 TEST(Match, BytesThatAreNoMessageAreAnError) {
@@ -333,10 +391,7 @@ TEST(Match, BytesThatAreNoMessageAreAnError) {
   for (int round = 0; round < 3000; ++round) {
     EdgeMatcher sender(MatchOptions{.rank = 1, .size = 2});
     ASSERT_TRUE(sender.submit(exchange("x", {0}, {0}), 0).ok());
-    sender.step(0);
-    auto messages = sender.take_messages();
-    ASSERT_EQ(messages.size(), 1U);
-    std::vector<std::byte> bytes = messages[0].bytes;
+    std::vector<std::byte> bytes = message_of(sender);
     if (random() % 2 == 0) bytes.resize(random() % bytes.size());
     for (std::byte& byte : bytes) {
       if (random() % 3 == 0) byte = static_cast<std::byte>(random());

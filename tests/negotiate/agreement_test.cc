@@ -96,20 +96,44 @@ TEST(Negotiate, WhatComesWithinTheGatherWaitSharesACycle) {
   EXPECT_EQ(network.names_run(1).size(), 3U);
 }
 
+void submit_with_priority(Network& network, int name) {
+  NamedRequest request = sum_of("p" + std::to_string(name));
+  request.priority = name;
+  for (int rank = 0; rank < network.size(); ++rank)
+    ASSERT_TRUE(network.rank(rank).submit(request, 0).ok());
+}
+
 TEST(Negotiate, HigherPrioritiesRunFirst) {
   Network network(3, 9);
-  for (int round = 0; round < 2; ++round) {
-    for (int rank = 0; rank < 3; ++rank) {
-      for (int name = 0; name < 5; ++name) {
-        NamedRequest request = sum_of("p" + std::to_string(name));
-        request.priority = name;
-        ASSERT_TRUE(network.rank(rank).submit(request, 0).ok());
-      }
-    }
+  for (int name = 0; name < 5; ++name) submit_with_priority(network, name);
+  network.settle();
+  EXPECT_EQ(network.names_run(1), (std::vector<std::string>{"p4", "p3", "p2", "p1", "p0"}));
+}
+
+// The places in the cache are in the order of priorities that rise.
+TEST(Negotiate, OfNamesInTheCacheHigherPrioritiesRunFirstToo) {
+  Network network(3, 9);
+  for (int name = 0; name < 5; ++name) {
+    submit_with_priority(network, name);
     network.settle();
   }
-  const std::vector<std::string> order{"p4", "p3", "p2", "p1", "p0", "p4", "p3", "p2", "p1", "p0"};
+  for (int name = 0; name < 5; ++name) submit_with_priority(network, name);
+  network.settle();
+  const std::vector<std::string> order{"p0", "p1", "p2", "p3", "p4", "p4", "p3", "p2", "p1", "p0"};
   EXPECT_EQ(network.names_run(1), order);
+  EXPECT_EQ(network.rank(1).counts().hits, 5U);
+}
+
+TEST(Negotiate, OfEqualPrioritiesTheNameThatRankZeroHeardOfFirstRunsFirst) {
+  Network network(3, 9);
+  for (const char* name : {"first", "second", "third"}) {
+    for (const int rank : {0, 1}) ASSERT_TRUE(network.rank(rank).submit(sum_of(name), 0).ok());
+    network.settle();
+  }
+  for (const char* name : {"third", "second", "first"})
+    ASSERT_TRUE(network.rank(2).submit(sum_of(name), 0).ok());
+  network.settle();
+  EXPECT_EQ(network.names_run(0), (std::vector<std::string>{"first", "second", "third"}));
 }
 
 TEST(Negotiate, AShapeThatChangesIsAskedAboutAnewOnAllRanks) {

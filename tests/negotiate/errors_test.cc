@@ -106,6 +106,31 @@ TEST(NegotiateErrors, ARankSaysForWhomItWaits) {
   EXPECT_FALSE(network.rank(0).is_busy());
 }
 
+// Rank 0 takes what the others have to tell in the order of their ranks.
+TEST(NegotiateErrors, WhoHasToldRankZeroIsWaitedForNoMore) {
+  bool waits_for_the_last = false;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Network network(4, seed);
+    for (int rank = 0; rank < 4; ++rank)
+      ASSERT_TRUE(network.rank(rank).submit(sum_of("a"), 0).ok());
+    for (int rank = 0; rank < 4; ++rank) network.step(rank);
+    while (network.deliver_one())
+      waits_for_the_last |= network.rank(0).awaited() == std::vector<Rank>{3};
+  }
+  EXPECT_TRUE(waits_for_the_last);
+}
+
+TEST(NegotiateErrors, AJoinedRankGivesNoZerosToAMaximum) {
+  Network network(2, 1);
+  ASSERT_TRUE(network.rank(1).join(0).ok());
+  NamedRequest request = sum_of("m");
+  request.op = ReduceOp::max;
+  ASSERT_TRUE(network.rank(0).submit(request, 0).ok());
+  network.settle();
+  ASSERT_EQ(network.told(0).size(), 1U);
+  EXPECT_TRUE(network.told(0)[0].starts_with("fail m: m: 1 of the ranks have joined"));
+}
+
 TEST(NegotiateErrors, AJoinedRankCannotTakePartInABroadcast) {
   Network network(2, 1);
   ASSERT_TRUE(network.rank(1).join(0).ok());
@@ -128,8 +153,9 @@ TEST(NegotiateErrors, NamesAreChecked) {
   EXPECT_EQ(network.rank(0).submit(sum_of("a"), 0).text(),
             "a: an operation of this name is pending");
   EXPECT_EQ(network.rank(0).submit(sum_of(""), 0).code(), Code::invalid_argument);
-  EXPECT_EQ(network.rank(0).submit(sum_of(std::string(2000, 'x')), 0).code(),
+  EXPECT_EQ(network.rank(0).submit(sum_of(std::string(kMostNameBytes + 1, 'x')), 0).code(),
             Code::invalid_argument);
+  EXPECT_TRUE(network.rank(1).submit(sum_of(std::string(kMostNameBytes, 'x')), 0).ok());
   EXPECT_EQ(network.rank(0).join(0).text(), "join: a is pending; wait for it first");
 }
 
@@ -167,6 +193,52 @@ TEST(NegotiateErrors, ARankThatLagsIsNamedOnAllRanks) {
   ASSERT_TRUE(network.rank(2).submit(sum_of("a"), network.now()).ok());
   network.settle();
   EXPECT_EQ(network.names_run(3).size(), 2U);
+}
+
+// Of more names than a rank tells, the oldest are told.
+TEST(NegotiateErrors, AStallTellsOfTheOldestNames) {
+  Network network(2, 8, {.stall_ns = 1000});
+  for (int name = 0; name < 1000; ++name)
+    ASSERT_TRUE(network.rank(0).submit(sum_of("n" + std::to_string(name)), name / 2).ok());
+  network.pass(2000);
+  network.settle();
+  ASSERT_EQ(network.told(1).size(), 1U);
+  const std::string& text = network.told(1)[0];
+  EXPECT_TRUE(text.starts_with("stalled: n0: submitted by ranks 0, not by 1; n1: ")) << text;
+}
+
+// The contribution of rank 1 to the cycle after `cycles` others, which it agreed on with rank 0.
+std::vector<std::byte> contribution_after(int cycles) {
+  std::vector<Negotiator> ranks;
+  for (const Rank rank : {0, 1}) ranks.emplace_back(NegotiateOptions{.rank = rank, .size = 2});
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    for (Negotiator& each : ranks)
+      EXPECT_TRUE(each.submit(sum_of("a" + std::to_string(cycle)), 0).ok());
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (std::size_t from = 0; from < 2; ++from) {
+        ranks[from].step(0);
+        for (const ControlMessage& message : ranks[from].take_messages()) {
+          ranks[1 - from].receive(static_cast<Rank>(from), message.bytes, 0);
+          moves = true;
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(ranks[1].submit(sum_of("b"), 0).ok());
+  ranks[1].step(0);
+  return ranks[1].take_messages().front().bytes;
+}
+
+TEST(NegotiateErrors, ARankIsAtMostOneCycleAhead) {
+  const auto failure_after = [](const std::vector<std::vector<std::byte>>& messages) {
+    Negotiator receiver(NegotiateOptions{.rank = 0, .size = 2});
+    for (const std::vector<std::byte>& each : messages) receiver.receive(1, each, 0);
+    return receiver.failure().code();
+  };
+  EXPECT_EQ(failure_after({contribution_after(0), contribution_after(1)}), Code::ok);
+  EXPECT_EQ(failure_after({contribution_after(2)}), Code::mismatch);
+  EXPECT_EQ(failure_after({contribution_after(1), contribution_after(1)}), Code::mismatch);
 }
 
 // Cut and changed messages: an error that names the sender, or a message that means something else.

@@ -63,6 +63,16 @@ TEST(NegotiateSteady, TheCacheForgetsTheNameThatWasNotUsedForLongest) {
   EXPECT_EQ(hits_of("second"), 0U);
 }
 
+TEST(NegotiateSteady, ANewNameIsNotTheFirstToBeForgotten) {
+  Network network(2, 1, {.cache_capacity = 2});
+  for (const char* name : {"a", "b", "c", "b"}) {
+    for (int rank = 0; rank < 2; ++rank)
+      ASSERT_TRUE(network.rank(rank).submit(sum_of(name), 0).ok());
+    network.settle();
+  }
+  EXPECT_EQ(network.rank(0).counts().hits, 1U);
+}
+
 TEST(NegotiateSteady, WithoutACacheRankZeroHearsOfEverything) {
   Network network(16, 1, {.cache_capacity = 0});
   for (int round = 0; round < 3; ++round) {

@@ -38,6 +38,12 @@ TEST(WaitPolicy, WhatIsAskedForIsTaken) {
   EXPECT_EQ(policy.yield_ns, 0);
 }
 
+TEST(WaitPolicy, AThreadBesideCallersThatComputeSleepsSoon) {
+  EXPECT_LT(background_policy(5, 4, -1, -1).yield_ns, wait_policy(5, 4, -1, -1).yield_ns);
+  EXPECT_EQ(background_policy(4, 4, -1, -1).yield_ns, wait_policy(4, 4, -1, -1).yield_ns);
+  EXPECT_EQ(background_policy(5, 4, -1, 123).yield_ns, 123);
+}
+
 TEST(Backoff, WithoutABudgetItSleepsAtOnce) {
   const WaitPolicy policy{0, 0, 1};
   Backoff backoff(policy);

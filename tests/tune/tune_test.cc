@@ -96,6 +96,38 @@ TEST(Tuner, GivesUpEarlyWhatIsMuchSlower) {
   EXPECT_EQ(values_of(tuner.now()), (Values{256, 0}));
 }
 
+TEST(Tuner, AGainOfAFewPercentIsNone) {
+  Tuner tuner(settings());
+  search(tuner, [](const Values& v) { return v == Values{256, 0} ? 100.0 : 98.0; });
+  EXPECT_EQ(values_of(tuner.now()), (Values{256, 0}));
+}
+
+TEST(Tuner, TheFirstStepAfterAChangeDoesNotCount) {
+  Tuner tuner(settings());
+  Values before;
+  search(tuner, [&](const Values& v) {
+    const bool is_first = std::exchange(before, v) != v;
+    return is_first ? 1e6 : valley(v, 12, 200);
+  });
+  EXPECT_EQ(values_of(tuner.now()), (Values{4096, 200}));
+}
+
+// What was fast while it was tried, two settings away from the start, is slow in the end.
+TEST(Tuner, WhatWasFasterByLuckIsNotKept) {
+  Tuner tuner({{"one", {0, 1}, 0}, {"two", {0, 1}, 0}});
+  int tries = 0;
+  for (int step = 0; step < 1000 && !tuner.is_frozen(); ++step) {
+    const std::vector<std::size_t>& now = tuner.now();
+    const std::size_t changed = now[0] + now[1];
+    if (changed == 2) ++tries;
+    const bool is_lucky = tries <= 10;  // as long as it is tried for the first time
+    (void)tuner.add(changed == 0 ? 100 : is_lucky ? 50.0 / static_cast<double>(changed) : 200);
+  }
+  EXPECT_TRUE(tuner.is_frozen());
+  EXPECT_GT(tries, 10);
+  EXPECT_EQ(tuner.now(), (std::vector<std::size_t>{0, 0}));
+}
+
 TEST(Tuner, ANumberStandsForTheValues) {
   const Tuner tuner(settings());
   EXPECT_NE(tuner.packed(), 0U);

@@ -169,6 +169,8 @@ TEST_P(WindowMeaning, VersionsCountPutsAndGets) {
     EXPECT_EQ(version(), 2U);
     expect_ok(own.window.get());
     EXPECT_EQ(version(), 3U);
+    expect_ok(own.window.get());
+    EXPECT_EQ(version(), 4U);
     expect_ok(own.window.update());
     EXPECT_EQ(version(), 0U);
     expect_ok(context.win_free("w"));

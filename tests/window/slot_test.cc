@@ -152,6 +152,16 @@ TEST_F(SlotEnds, ReadBackAPutToAddToIt) {
   EXPECT_EQ(reader_.versions(), 1U);
 }
 
+// versions() looks at a message that update() has not read.
+TEST_F(SlotEnds, KeepTheVersionsOfWhatWasNotRead) {
+  run(false, 1);
+  EXPECT_EQ(visit(), 1);
+  run(false, 2);
+  EXPECT_EQ(reader_.versions(), 2U);
+  reader_.clear_versions();
+  EXPECT_EQ(reader_.versions(), 1U);
+}
+
 // A reader finds that its source is being overwritten.
 TEST_F(SlotEnds, DoNotAcceptAMessageThatIsOverwritten) {
   run(false, 1);
