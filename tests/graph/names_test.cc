@@ -98,6 +98,8 @@ TEST(Names, SchedulesByName) {
             "local=3 does not divide n = 8");
   EXPECT_EQ(make_schedule("inner_outer_ring", 8).status().text(),
             "inner_outer_ring: needs 'local='");
+  EXPECT_EQ(make_schedule("one_peer", 8).status().text(),
+            "one_peer: needs a graph, as in one_peer:exponential");
   EXPECT_EQ(make_schedule("two_peer", 8).status().text(),
             "unknown schedule 'two_peer'; known are: one_peer, one_peer_exponential, "
             "two_peer_exponential, undirected_one_peer, machine_exponential, inner_outer_ring, "

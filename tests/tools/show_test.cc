@@ -80,6 +80,19 @@ TEST(ShowGraph, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(unknown.exit_status, 2);
   ASSERT_EQ(unknown.errors.size(), 1U);
   EXPECT_NE(unknown.errors[0].find("'nonsense'"), std::string::npos);
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"one_peer_exponetial",
+       "unknown graph or schedule 'one_peer_exponetial'; did you mean "
+       "'one_peer_exponential'?"},
+      {"one_peer:rung", "unknown graph 'rung'"},
+      {"inner_outer_ring:loca=2", "inner_outer_ring: unknown argument 'loca=2'"}};
+  for (const auto& [name, words] : wrong) {
+    EXPECT_TRUE(mentions(run_weft("graph " + name + " 8").errors, words)) << name;
+    const std::string cluster = std::string(WEFT_CLUSTERS) + "/ethernet.toml";
+    const Ran predicted =
+        run_weft("predict --cluster " + cluster + " --ranks 8 --sizes 1M --graph " + name);
+    EXPECT_TRUE(mentions(predicted.errors, words)) << name;
+  }
   EXPECT_EQ(run_weft("graph ring 0").exit_status, 2);
   EXPECT_EQ(run_weft("graph ring").exit_status, 2);
   EXPECT_EQ(run_weft("graph ring 4 --svg /nonexistent/file.svg").exit_status, 1);

@@ -271,6 +271,8 @@ Result<Graph> make_graph(std::string_view spec, int n) {
 Result<Schedule> make_schedule(std::string_view spec, int n) {
   const auto [name, rest] = split_name(spec);
   if (name == kOnePeer.name) {
+    if (rest.empty())
+      return Status(Code::invalid_argument, "one_peer: needs a graph, as in one_peer:exponential");
     WEFT_ASSIGN(const Graph graph, make_graph(rest, n));
     return one_peer(graph);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tools/weft/commands.h"
+#include "tools/weft/common/named_graph.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/graph/json.h"
 
@@ -66,13 +67,9 @@ Status show(const Arguments& arguments, const Schedule& schedule) {
 }
 
 int run(const Arguments& arguments) {
-  const Result<Graph> graph = make_graph(arguments.name, arguments.ranks);
-  if (graph.ok()) {
-    const Status shown = show(arguments, *graph);
-    return shown.ok() ? 0 : fail(shown);
-  }
-  const Result<Schedule> schedule = make_schedule(arguments.name, arguments.ranks);
-  const Status shown = schedule.ok() ? show(arguments, *schedule) : graph.status();
+  const auto made = make_graph_or_schedule(arguments.name, arguments.ranks);
+  if (!made.ok()) return fail(made.status());
+  const Status shown = std::visit([&](const auto& each) { return show(arguments, each); }, *made);
   return shown.ok() ? 0 : fail(shown);
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tools/weft/common/named_graph.h"
+
 namespace weft {
 namespace {
 
@@ -28,12 +30,11 @@ std::vector<View> views(int size, Local local) {
 }
 
 Result<std::vector<std::vector<View>>> steps_of(std::string_view name, int size) {
-  const Result<Graph> graph = make_graph(name, size);
-  if (graph.ok())
+  WEFT_ASSIGN(const GraphOrSchedule made, make_graph_or_schedule(name, size));
+  if (const auto* graph = std::get_if<Graph>(&made))
     return std::vector<std::vector<View>>{
         views(size, [&](Rank rank) { return graph->local_view(rank); })};
-  const Result<Schedule> schedule = make_schedule(name, size);
-  if (!schedule.ok()) return graph.status();
+  const auto* schedule = std::get_if<Schedule>(&made);
   std::vector<std::vector<View>> steps;
   for (std::uint64_t step = 0; step < std::min(schedule->cover(), kMostSteps); ++step)
     steps.push_back(views(size, [&](Rank rank) { return schedule->local_view(step, rank); }));
