@@ -39,11 +39,7 @@ Result<Heap*> heap() {
       process.heap.store(made, std::memory_order_release);
     }
   }
-  if (made->identity().process != getpid()) {
-    return Status(Code::invalid_argument,
-                  "the shared heap belongs to the parent process; a forked child cannot use it "
-                  "(fork before the first use of Weft, or exec)");
-  }
+  if (made->identity().process != getpid()) return forked_child_error("the shared heap");
   return made;
 }
 
