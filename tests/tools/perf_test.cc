@@ -142,6 +142,15 @@ TEST(Perf, TheUsersSettingsHold) {
                 "weft perf: --lanes 1 overrides WEFT_LANES=2"}));
 }
 
+TEST(Perf, SaysHowRanksOfSeveralMachinesAreMeasured) {
+  const Ran ran = run_line(
+      "{weft} run -n 2 --no-tag -- sh -c 'WEFT_HOST=h$WEFT_RANK {weft} perf allreduce --sizes 4'");
+  EXPECT_NE(ran.exit_status, 0);
+  EXPECT_TRUE(mentions(ran.errors,
+                       "--transport shm, the default, ends at a machine; automatic "
+                       "goes on over a network"));
+}
+
 // As in a container without the right to trace.
 TEST(Perf, WithoutProcessVmReadvARowHasNoLimit) {
   const std::string line = WEFT_WITHOUT_READV " {weft} perf ";

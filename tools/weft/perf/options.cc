@@ -60,10 +60,7 @@ Status check_hosts(const PerfArguments& asked) {
     return invalid(fmt::format("--hosts {}: expected 1…{}, the ranks", asked.hosts, asked.ranks));
   }
   if (asked.hosts == 1 || asked.transport != "shm") return {};
-  return invalid(
-      fmt::format("--hosts {}: --transport shm ends at a machine; automatic goes on over "
-                  "a network",
-                  asked.hosts));
+  return invalid(fmt::format("--hosts {}: {}", asked.hosts, kShmEnds));
 }
 
 // The graph's edges with weights that change every step.

@@ -16,6 +16,9 @@
 
 namespace weft {
 
+inline constexpr const char* kShmEnds =
+    "--transport shm, the default, ends at a machine; automatic goes on over a network";
+
 // As typed on the command line.
 struct PerfArguments {
   std::string operation;

@@ -122,6 +122,8 @@ int join(PerfArguments arguments, Config config) {
   const Status status = run_rank(*options, config, *store);
   const Status left = (*store)->goodbye(Deadline::after_ms(config.deadline_ms));
   if (status.ok()) return left.ok() ? 0 : fail(left);
+  if (status.code() == Code::unavailable && options->asked.transport == "shm")
+    fmt::print(stderr, "weft perf: {}\n", kShmEnds);
   // Who only lost a rank that failed leaves the word to that rank.
   return status.code() == Code::peer_left ? 1 : fail(status);
 }
