@@ -13,9 +13,10 @@
 // WEFT_CLOSED. The text names the function and the argument.
 //
 // Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store,
-// weft_window, weft_named, and those of weft/c/algorithms.h). Who makes one frees it with its `…_free` function, which accepts NULL. A value is
-// never given out twice, so a handle that was freed never becomes that of another object. Objects
-// may be freed in any order: a context keeps its store and its graph.
+// weft_window, weft_named, and those of weft/c/algorithms.h). Who makes one frees it with its
+// `…_free` function, which accepts NULL. A value is never given out twice, so a handle that was freed
+// never becomes that of another object. Objects may be freed in any order: a context keeps its store
+// and its graph.
 //
 // Structs. The first member of a struct that may grow is its size in bytes, which the caller sets:
 //

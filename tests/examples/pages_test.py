@@ -117,6 +117,17 @@ class Pages(unittest.TestCase):
                 (Path(folder) / "cluster.toml").write_text(text, encoding="utf-8")
                 self.printed_by(f"weft map --cluster cluster.toml --graph {graph}", folder)
 
+    def test_graphs_that_headers_name_can_be_made(self):
+        with tempfile.TemporaryDirectory(prefix="weft-pages-") as folder:
+            known = re.findall(r"^  ([a-z_]+) ", self.printed_by("weft graph --help", folder), re.MULTILINE)
+            specs = {spec for header in (ROOT / "include").rglob("*.h")
+                     for spec in re.findall(r'"(\w+:[\w:=,]+)"', header.read_text(encoding="utf-8"))
+                     if spec.split(":")[0] in known and "GRAPH" not in spec}
+            self.assertGreater(len(specs), 5)
+            for spec in sorted(specs):
+                ranks = 64 if spec.startswith("torus") else 16
+                self.printed_by(f"weft graph {spec} {ranks}", folder)
+
     def test_each_command_has_examples_that_run(self):
         with tempfile.TemporaryDirectory(prefix="weft-pages-") as folder:
             self.make_files(Path(folder))

@@ -18,7 +18,7 @@ typedef struct weft_edge {
 } weft_edge;
 
 // Makes a graph of n ranks by name: "exponential", "ring:style=1", "grid:4x4", "torus:4x2x8",
-// "random_regular:degree=3,seed=1", …, and with any of them
+// "random_regular:d=3,seed=1", …, and with any of them
 // "weights=uniform|metropolis_hastings|push_uniform". An unknown name is an error that lists the
 // known ones.
 WEFT_C_API weft_code weft_graph_make(const char* spec, int32_t n, weft_graph** graph);
