@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/request/request.h"
 #include "tests/context/outcomes.h"
 
 namespace weft {
@@ -134,6 +135,13 @@ TEST(Counts, ThatNoMemoryHasAreInvalidInEveryOperation) {
     return context.barrier();  // nothing has moved, and nothing has failed
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+// So that the sum of two sizes does not overflow either.
+TEST(Counts, MayFillHalfOfTheAddressSpace) {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 2 / sizeof(double);
+  EXPECT_TRUE(is_count_of_memory(kMost, DataType::f64));
+  EXPECT_FALSE(is_count_of_memory(kMost + 1, DataType::f64));
 }
 
 }  // namespace

@@ -190,17 +190,19 @@ TEST(PartialDeadline, EndsACircleOfWaits) {
 }
 
 TEST(PartialFailure, EndsWhatWaitsBehindIt) {
-  const auto statuses = outcomes(
-      2,
-      [](Context& context) {
-        if (context.rank() == 1) return Status{};
-        Array<float> x(100'000, false);
-        auto first = context.send_start(in(x.data(), x.size()), 1);
-        auto second = context.send_start(in(x.data(), x.size()), 1);
-        EXPECT_FALSE(first->wait().ok());
-        return second->wait();
-      },
-      impatient());
+  std::latch started(1);
+  const auto statuses = outcomes(2, [&](Context& context) {
+    if (context.rank() == 1) {
+      started.wait();
+      return Status{};
+    }
+    Array<float> x(100'000, false);
+    auto first = context.send_start(in(x.data(), x.size()), 1);
+    auto second = context.send_start(in(x.data(), x.size()), 1);
+    started.count_down();
+    EXPECT_FALSE(first->wait().ok());
+    return second->wait();
+  });
   EXPECT_EQ(statuses[0].code(), Code::peer_left) << statuses[0].to_string();
 }
 

@@ -1,6 +1,7 @@
 // Operations of some ranks: messages, pairs and groups, alone, in flight together, and beside
 // operations of all.
 #include <atomic>
+#include <latch>
 #include <random>
 
 #include "tests/context/job.h"
@@ -164,6 +165,34 @@ TEST(Partial, AllocatesNothingOnceItsShapesAreKnown) {
     const std::uint64_t before = context.usage().allocations;
     for (int k = 0; k < 60; ++k) step(k);
     EXPECT_EQ(context.usage().allocations, before);
+  });
+}
+
+// At rank 0 the mean of three waits for a message of rank 1, and the mean of two needs rank 2 alone.
+TEST(Partial, AnOperationThatWaitsIsNotOvertakenOnItsStreams) {
+  std::latch started(1);
+  run_job(3, [&](Context& context) {
+    Array<double> x(4, false), of_three(4, false), of_two(4, false);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = context.rank();
+    const Rank three[] = {0, 1, 2};
+    const Rank two[] = {0, 2};
+    double word = 0;
+    std::vector<Result<Handle>> handles;
+    if (context.rank() == 0) handles.push_back(context.recv_start(out(&word, 1), 1));
+    if (context.rank() == 1) {
+      started.wait();
+      handles.push_back(context.send_start(in(&word, 1), 0));
+    }
+    handles.push_back(context.group_average_start(in(x.data(), 4), out(of_three.data(), 4), three));
+    if (context.rank() != 1)
+      handles.push_back(context.group_average_start(in(x.data(), 2), out(of_two.data(), 2), two));
+    if (context.rank() == 0) started.count_down();
+    for (Result<Handle>& each : handles) {
+      ASSERT_TRUE(each.ok());
+      expect_ok(each->wait());
+    }
+    EXPECT_TRUE(holds(of_three.data(), 4, 1.0));
+    EXPECT_TRUE(context.rank() == 1 || holds(of_two.data(), 2, 1.0));
   });
 }
 

@@ -329,6 +329,23 @@ void expect_tried_less_and_less(double factor) {
   EXPECT_LT(flow.run_until(true, 1, 10 * kSecond), kSecond / 4);
 }
 
+TEST(Rates, ARailThatIsBackIsMeasuredAnew) {
+  Flow flow({kRate, kRate});
+  const auto is_measured = [&flow](std::size_t rail) {
+    return flow.pair().path(0, rail).find("Mbit/s") != std::string::npos;
+  };
+  flow.run(kSecond);
+  EXPECT_TRUE(is_measured(0) && is_measured(1));
+  flow.pair().cut(0, SimNetwork::Cut::told);
+  ASSERT_LT(flow.run_until(false, 0, kSecond), kSecond);
+  flow.pair().rail(0).mend();
+  ASSERT_LT(flow.run_until(true, 0, 10 * kSecond), 10 * kSecond);
+  EXPECT_FALSE(is_measured(0));
+  EXPECT_TRUE(is_measured(1));
+  flow.run(kSecond);
+  EXPECT_TRUE(is_measured(0));
+}
+
 TEST(Rates, ARailThatStaysSlowIsTriedLessAndLess) {
   for (const double factor : {500.0, 10'000.0}) expect_tried_less_and_less(factor);
 }
