@@ -16,18 +16,28 @@ namespace {
 // Whether this thread runs a callback. Other callbacks run when it has returned.
 thread_local bool is_in_callback = false;
 
+class InCallback {
+ public:
+  InCallback() : before_(std::exchange(is_in_callback, true)) {}
+  ~InCallback() { is_in_callback = before_; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+
+ private:
+  const bool before_;
+};
+
 // Runs a Python callback on the completion thread. Nothing it raises can reach a caller, so it goes
 // to sys.unraisablehook.
 void run_callback(const SharedKept& call, const Status& status) {
   if (is_exiting()) return;
   const GilAcquired acquired;
-  const bool was_in_callback = std::exchange(is_in_callback, true);
+  const InCallback inside;
   try {
     (void)call->object()(status.ok() ? nb::none() : error_of(status));
   } catch (nb::python_error& raised) {
     raised.discard_as_unraisable(call->object());
   }
-  is_in_callback = was_in_callback;
 }
 
 }  // namespace
