@@ -183,6 +183,23 @@ for options in (dict(sparse=True), dict(sparse=True, sparse_as_dense=True, num_g
 assert torch.allclose(trained(compression=hvd.Compression.fp16), plain, atol=1e-2)
 assert torch.allclose(hvd.allreduce(plain), plain)
 
+# Some ranks use none of a table's rows; only later some do. Sparse gradients are as dense ones then.
+def used_in_turns(sparse):
+    torch.manual_seed(1)
+    tables = torch.nn.ModuleList(torch.nn.Embedding(6, 3, sparse=sparse) for _ in range(3))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(tables.parameters(), lr=0.1), tables.named_parameters())
+    for step in range(4):
+        optimizer.zero_grad()
+        uses = [step % size == rank, step >= 2 and rank == 0, rank == size - 1]
+        places = [k for k, is_used in enumerate(uses) if is_used]
+        loss = [tables[k](torch.tensor([step, 5 - rank])).square().sum() for k in places]
+        if loss:
+            sum(loss if rank == 0 else loss[::-1]).backward()
+        optimizer.step()
+    return torch.cat([each.detach().flatten() for each in tables.parameters()])
+
+assert torch.allclose(used_in_turns(sparse=True), used_in_turns(sparse=False), atol=1e-6)
+
 # Gradients are clipped after they were reduced.
 layer = torch.nn.Linear(2, 1, bias=False)
 torch.nn.init.zeros_(layer.weight)

@@ -27,13 +27,19 @@ from weft.torch._staged import Staged, start
 
 
 def sparse_allreduce_async(tensor: torch.Tensor, name: str, op: str) -> int:
-    """Starts the sum or the average of sparse tensors, whose entries all ranks gather."""
+    """Starts the sum or the average of sparse tensors, whose entries all ranks gather.
+
+    The ranks tell how many entries they have under the name of a dense allreduce. So a rank whose
+    tensor is dense is an error at once.
+    """
     if op not in (Sum, Average):
         raise NotImplementedError(f"sparse_allreduce_async: {op} of sparse tensors")
     given = tensor.detach().coalesce()
     divisor = current().context.size if op == Average else 1
-    places = _gather(given.indices().t().contiguous(), named_as("sparse.indices", name))
-    values = _gather(given.values(), named_as("sparse.values", name))
+    counts, told = _tell_rows(given.values(), named_as("allreduce", name))
+    where = given.indices().t().contiguous()
+    places = _move_rows(where, named_as("sparse.indices", name), counts, told)
+    values = _move_rows(given.values(), named_as("sparse.values", name), counts, told)
 
     def result() -> torch.Tensor:
         values.wait()
@@ -86,8 +92,15 @@ def _gather(tensor: torch.Tensor, title: str) -> _Rows:
     x = dense(tensor, "allgather")
     if x.dim() == 0:
         raise ValueError("allgather: a tensor of no dimensions cannot be gathered")
+    return _move_rows(x, title, *_tell_rows(x, f"{title}.rows"))
+
+
+def _tell_rows(x: torch.Tensor, title: str) -> Tuple[torch.Tensor, Handle]:
     counts = torch.empty(current().context.size, dtype=torch.int64)
-    told = by_name(f"{title}.rows").allgather_start(torch.tensor([x.shape[0]]), counts)
+    return counts, by_name(title).allgather_start(torch.tensor([x.shape[0]]), counts)
+
+
+def _move_rows(x: torch.Tensor, title: str, counts: torch.Tensor, told: Handle) -> _Rows:
     to = by_name(title)
     return _Rows(x, counts, told, lambda y, rows: to.allgather_start(x, y, counts=rows))
 

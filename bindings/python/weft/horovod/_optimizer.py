@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
-from typing import Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Type, Union
 
 import torch
 
+from weft._errors import Mismatch
 from weft.horovod import _exchanges, _ops
 from weft.horovod._compression import Compression, Compressor
 from weft.horovod._objects import Parameters
@@ -34,6 +35,7 @@ class _Options(NamedTuple):
 class _Started(NamedTuple):
     handle: int
     finish: Callable[[Any], None]  # takes the result
+    may_be_sparse: bool = False  # of one parameter, whose gradient is sparse or was not made here
 
 
 class _Bucket(NamedTuple):
@@ -67,6 +69,7 @@ class _Distributed:
         }
         self._counts: Dict[int, int] = {}
         self._started: Dict[int, _Started] = {}  # by bucket
+        self._sparse: Set[int] = set()  # buckets of gradients that are sparse on some rank
         self._is_synchronized = False
         self._skips = False  # step() does not synchronize
         if size() > 1:
@@ -90,15 +93,20 @@ class _Distributed:
 
     def _start(self, bucket: int) -> None:
         name, members = self._buckets[bucket]
+        may_be_sparse = len(members) == 1 and members[0].grad is None
         with torch.no_grad():
-            gradients = [self._gradient(each) for each in members]
+            gradients = [self._gradient(each, bucket in self._sparse) for each in members]
             if any(each.is_sparse for each in gradients):
+                self._sparse.add(bucket)
                 self._started[bucket] = self._start_sparse(name, members, gradients)
             else:
-                self._started[bucket] = self._start_dense(name, gradients)
+                started = self._start_dense(name, gradients)
+                self._started[bucket] = started._replace(may_be_sparse=may_be_sparse)
 
-    def _gradient(self, parameter: torch.Tensor) -> torch.Tensor:
-        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    def _gradient(self, parameter: torch.Tensor, is_sparse: bool) -> torch.Tensor:
+        gradient = parameter.grad
+        if gradient is None:
+            gradient = _no_rows_of(parameter) if is_sparse else torch.zeros_like(parameter)
         if gradient.is_sparse and self._options.sparse_as_dense:
             gradient = gradient.to_dense()
         parameter.grad = gradient if gradient.is_sparse else gradient.contiguous()
@@ -130,9 +138,8 @@ class _Distributed:
         def finish(result: Any) -> None:
             members[0].grad = result
 
-        return _Started(
-            _exchanges.sparse_allreduce_async(gradients[0], name, self._options.op), finish
-        )
+        handle = _exchanges.sparse_allreduce_async(gradients[0], name, self._options.op)
+        return _Started(handle, finish, may_be_sparse=True)
 
     def synchronize(self) -> None:
         """Waits until all gradients are reduced. Those that no backward() has made count as 0.
@@ -148,12 +155,32 @@ class _Distributed:
 
     def _finish(self) -> None:
         """Waits for what has been started, and begins anew."""
-        started = list(self._started.values())
-        self._started.clear()
         self._counts.clear()
+        # Of these some ranks had sparse gradients, and others, which had none, gave dense zeros.
+        # All of them start again.
+        for bucket in self._wait():
+            self._sparse.add(bucket)
+            parameter = self._buckets[bucket].parameters[0]
+            if parameter.grad is not None and not parameter.grad.is_sparse:
+                parameter.grad = None
+            self._start(bucket)
+        self._wait(is_last=True)
+
+    def _wait(self, is_last: bool = False) -> List[int]:
+        """Returns the buckets of which ranks disagree whether the gradient is sparse."""
+        started, self._started = self._started, {}
+        unclear = []
         with torch.no_grad():
-            for each in started:
-                each.finish(synchronize(each.handle))
+            for bucket, each in started.items():
+                try:
+                    result = synchronize(each.handle)
+                except Mismatch:
+                    if is_last or not each.may_be_sparse:
+                        raise
+                    unclear.append(bucket)
+                else:
+                    each.finish(result)
+        return unclear
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -225,7 +252,8 @@ def DistributedOptimizer(
             and the sum by the rest.
         groups: so many groups of parameters, each of which travels whole, or lists of the
             parameters of each group; None or 0: each by itself. num_groups is Horovod's old name.
-        sparse_as_dense: sparse gradients are made dense. Else the ranks gather their entries.
+        sparse_as_dense: sparse gradients are made dense. Else the ranks gather their entries,
+            of which a rank that does not use the parameter has none.
     """
     check_process_set(process_set)
     chosen = num_groups if groups is None else groups
@@ -242,6 +270,14 @@ def DistributedOptimizer(
     )
     wrapped._begin(named_parameters, backward_passes_per_step, options, chosen)
     return wrapped
+
+
+def _no_rows_of(parameter: torch.Tensor) -> torch.Tensor:
+    """A sparse gradient without entries, as that of a row of an embedding."""
+    nowhere = torch.empty((1, 0), dtype=torch.int64, device=parameter.device)
+    return torch.sparse_coo_tensor(
+        nowhere, parameter.new_empty((0, *parameter.shape[1:])), parameter.shape
+    )
 
 
 def _names_of(
