@@ -278,6 +278,20 @@ def leaves_without_destroying() -> None:
     dist.irecv(torch.ones(3), 1 - dist.get_rank())  # pending at the end of the interpreter
 
 
+def leaves_while_a_callback_waits() -> None:
+    """For an operation that ends with its group alone, when the interpreter ends."""
+    dist.init_process_group("weft")
+    never = dist.irecv(torch.ones(3), 1 - dist.get_rank()).get_future()
+    begun = threading.Event()
+
+    def wait(_: Any) -> None:
+        begun.set()
+        never.wait()
+
+    dist.all_reduce(torch.ones(3), async_op=True).get_future().then(wait)
+    assert begun.wait(60)
+
+
 class Ended:
     """The handle of an operation that is done. Its wait() returns when `count` threads have called it."""
 
@@ -370,8 +384,8 @@ def test_a_dead_rank_is_named(case: Callable[[], Any]) -> None:
         assert max(seconds[0], seconds[2]) < 10
 
 
-@pytest.mark.parametrize("case", [is_late, never_comes, waits_in_callbacks, leaves_without_destroying],
-                         ids=lambda c: c.__name__)
+@pytest.mark.parametrize("case", [is_late, never_comes, waits_in_callbacks, leaves_without_destroying,
+                                  leaves_while_a_callback_waits], ids=lambda c: c.__name__)
 def test_every_wait_ends(case: Callable[[], None]) -> None:
     run_ranks(2, case)
 
