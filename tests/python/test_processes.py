@@ -321,6 +321,22 @@ def test_a_subinterpreter_is_refused_and_the_main_one_goes_on() -> None:
     assert done.stdout.splitlines() == [refused, refused, "goes on"]
 
 
+def test_a_subinterpreter_that_python_refuses_gets_the_same_text() -> None:
+    done = alone(
+        """
+        import sys
+        class Refuses:
+            def find_spec(self, name, path=None, target=None):
+                if name == "weft._core":
+                    raise ImportError(f"module {name} does not support loading in subinterpreters")
+        sys.meta_path.insert(0, Refuses())
+        import weft
+        """
+    )
+    refused = "ImportError: weft works in the main interpreter alone, and this is a subinterpreter"
+    assert done.stderr.splitlines()[-1] == refused and "does not support" not in done.stderr
+
+
 def test_importing_weft_imports_neither_torch_nor_networkx_and_prints_nothing() -> None:
     done = alone(
         """

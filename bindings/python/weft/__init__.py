@@ -16,6 +16,16 @@ from __future__ import annotations
 
 import atexit as _atexit
 
+try:
+    from weft import _core
+except ImportError as _error:
+    # From 3.13 on Python refuses before Weft can, in words of its own.
+    if "in subinterpreters" in str(_error):
+        raise ImportError(
+            "weft works in the main interpreter alone, and this is a subinterpreter"
+        ) from None
+    raise
+
 from weft._errors import (
     Closed,
     Error,
