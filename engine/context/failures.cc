@@ -20,6 +20,9 @@ std::string label(const LaneSlot& slot) {
 // may have left because of the failure of a third rank. The failure notice that names the cause has
 // this long to arrive.
 constexpr std::uint32_t kLooksAtDeparture = 16;
+// The same of a needed rank to which no path works. It may have died or left, which other ranks or the
+// Store tell later than its network does.
+constexpr std::uint32_t kLooksAtLostPath = 64;
 
 }  // namespace
 
@@ -66,25 +69,23 @@ bool Failures::check_gone() {
       return true;
     }
   }
-  if (check_paths()) return true;
   for (LaneSlot* slot : lane_.running()) {
-    if (check_left(*slot)) return true;
+    if (check_left(*slot) || check_paths(*slot)) return true;
   }
   return false;
 }
 
-// Fails the context if no path works to a rank for which an operation waits. Returns whether it
-// has.
-bool Failures::check_paths() {
-  for (LaneSlot* slot : lane_.running()) {
-    slot->execution.missing(missing_);
-    for (const Execution::Missing& missing : missing_) {
-      const Status& failure = missing.contact->endpoint->failure();
-      if (failure.ok()) continue;
-      fail(Status(failure.code(), fmt::format("{}: {}", label(*slot), failure.text()),
-                  missing.contact->rank));
-      return true;
-    }
+// Fails the context if no path works to a rank for which the operation waits, and which has not left.
+// Returns whether it has.
+bool Failures::check_paths(LaneSlot& slot) {
+  slot.execution.missing(missing_);
+  for (const Execution::Missing& missing : missing_) {
+    const Status& failure = missing.contact->endpoint->failure();
+    if (failure.ok() || is_gone(*missing.contact)) continue;
+    if (++slot.departures < kLooksAtLostPath) return false;
+    fail(Status(failure.code(), fmt::format("{}: {}", label(slot), failure.text()),
+                missing.contact->rank));
+    return true;
   }
   return false;
 }
@@ -111,10 +112,13 @@ bool Failures::check_left(LaneSlot& slot) {
 Rank Failures::missing_and_gone(LaneSlot& slot) {
   slot.execution.missing(missing_);
   for (const Execution::Missing& missing : missing_) {
-    const Rank rank = missing.contact->rank;
-    if (missing.contact->endpoint->peer_closed() || membership_.left(rank)) return rank;
+    if (is_gone(*missing.contact)) return missing.contact->rank;
   }
   return kNoRank;
+}
+
+bool Failures::is_gone(const Contact& contact) const {
+  return contact.endpoint->peer_closed() || membership_.left(contact.rank);
 }
 
 // Reads the control notices, and fails the context if they contain or show a failure. Returns

@@ -45,10 +45,11 @@ class Failures {
  private:
   void follow();
   bool check_gone();
-  bool check_paths();
+  bool check_paths(LaneSlot& slot);
   bool check_left(LaneSlot& slot);
   bool check_deadline(LaneSlot& slot, std::int64_t now);
   [[nodiscard]] Rank missing_and_gone(LaneSlot& slot);
+  [[nodiscard]] bool is_gone(const Contact& contact) const;
   [[nodiscard]] Status waited_too_long(LaneSlot& slot);
   bool listen();
 

@@ -48,7 +48,7 @@ struct LaneSlot {
   // The operation's number. Operations of all ranks and subset operations are numbered separately.
   std::uint64_t number = 0;
   std::uint64_t bindings = 0;    // how many invocations this slot was given
-  std::uint32_t departures = 0;  // how often look_around() found that a needed rank had left
+  std::uint32_t departures = 0;  // how often look_around() found a needed rank out of reach
   std::uint32_t queries = 0;     // how often look_around() found the operation waiting
   const std::uint32_t channel;
   const bool is_of_some_ranks;

@@ -67,6 +67,16 @@ TEST(Death, IsNamedWhereLargeOperationsRunOnSeveralLanes) {
   expect_all_name(run_job("leaves 3" + three_mib, "WEFT_LANES=3"), 3, "peer_left");
 }
 
+#ifdef HAS_UCX
+// The network of a rank that has died fails before anybody says that it has.
+TEST(Death, IsNamedWhereRanksDoNotShareMemory) {
+  const std::string network = "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo";
+  for (int time = 0; time < 3; ++time)
+    expect_all_name(run_job("killed 2", network), 2, "peer_died");
+  expect_all_name(run_job("leaves 3", network), 3, "peer_left");
+}
+#endif
+
 // Ranks read each other's GPUs then (CUDA IPC); memory of one that is gone stays mapped.
 TEST(Death, IsNamedWhereTensorsAreOnGpus) {
   const std::string twin = "LD_LIBRARY_PATH=" CUDA_TWIN;
@@ -112,7 +122,7 @@ void expect_every_call_ends(const std::string& fault, int deadline_ms) {
 }
 
 TEST(Absence, OfARankThatIsStoppedEndsEveryCallAtItsDeadline) {
-  expect_every_call_ends("stopped", 1500);
+  expect_every_call_ends("stopped", 3000);
 }
 
 // Long before the deadline, as --deadline is below it.
