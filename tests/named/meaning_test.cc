@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "engine/named/buffers.h"
 #include "tests/context/outcomes.h"
 #include "tests/window/window_job.h"
 
@@ -406,6 +407,18 @@ TEST_P(NamedMeaning, ThousandsOfHandlesAreOutstanding) {
     }
     expect_ok(named->end());
   });
+}
+
+TEST(NamedBuffers, ThoseThatAreFreeAreKeptUpToABound) {
+  constexpr std::size_t kMostFree = std::size_t{256} << 20;
+  named::Buffers buffers;
+  const named::Buffers::Buffer large = buffers.take(kMostFree).value();
+  const named::Buffers::Buffer small = buffers.take(1).value();
+  EXPECT_EQ(buffers.bytes(), large.bytes + small.bytes);
+  buffers.give_back(large);
+  buffers.give_back(small);
+  EXPECT_EQ(buffers.bytes(), kMostFree);
+  EXPECT_EQ(buffers.take(kMostFree).value().data, large.data);
 }
 
 }  // namespace
