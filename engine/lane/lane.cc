@@ -430,13 +430,20 @@ void Lane::hand_over() {
   waits_.store(waits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!options_.has_thread) return;
   const bool is_flushed = !options_.has_networks || interface_->flushed();
-  if (in_flight_.load(std::memory_order_relaxed) == 0 && is_flushed) return;
+  const bool is_done = in_flight_.load(std::memory_order_relaxed) == 0 && is_flushed;
+  if (is_done && !begins_patrol()) return;
   // If the thread cannot be started, operations still advance in the next call of this context.
-  if (const Status status = thread_.start(); !status.ok()) {
-    log(LogLevel::warning, status.to_string());
-  } else {
-    thread_.call();
-  }
+  if (const Status status = thread_.start(); !status.ok())
+    return log(LogLevel::warning, status.to_string());
+  if (patrols_) thread_.patrol();
+  if (!is_done) thread_.call();
+}
+
+// Returns true once: when peers may need turns of this lane from now on.
+bool Lane::begins_patrol() {
+  if (patrols_ || !options_.has_networks) return false;
+  patrols_ = interface_->answers_peers();
+  return patrols_;
 }
 
 Status Lane::drive_to_end(std::shared_ptr<PendingOperation> operation) {
@@ -486,6 +493,7 @@ void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
            (in_flight_.load(std::memory_order_relaxed) == 0 && interface_->flushed()) ||
            waiters_.load(std::memory_order_relaxed) != 0;
   });
+  if (begins_patrol()) thread_.patrol();
 }
 
 bool Lane::test(PendingOperation& operation) {

@@ -233,6 +233,7 @@ class Lane {
   void take_turn();
   bool advance_running();
   bool advance_tasks();
+  [[nodiscard]] bool begins_patrol();
   [[nodiscard]] std::int64_t sleep_ns(bool is_idle, const WaitPolicy& policy,
                                       std::int64_t end_ns) const;
   bool ends_at_once(LaneTask& task);
@@ -274,6 +275,7 @@ class Lane {
   std::shared_ptr<PendingOperation> spare_;
   std::uint64_t completed_ = 0;
   std::uint64_t allocations_ = 0;
+  bool patrols_ = false;        // LaneThread::patrol()
   std::int64_t looked_ns_ = 0;  // when test() last called look_around()
   bool failed_ = false;
   Status failure_;

@@ -35,9 +35,16 @@ void LaneThread::call() {
   set_timer(grace_);
 }
 
+void LaneThread::patrol() {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || std::exchange(patrols_, true)) return;
+  if (!called_) set_timer(kPatrol);
+}
+
 void LaneThread::set_timer(std::chrono::nanoseconds after) const {
   itimerspec when{};
   when.it_value.tv_nsec = std::max<std::int64_t>(after.count(), 1);  // 0 would stop the timer
+  if (patrols_) when.it_interval.tv_nsec = std::chrono::nanoseconds(kPatrol).count();
   (void)::timerfd_settime(timer_.get(), 0, &when, nullptr);  // fails for invalid values only
 }
 
@@ -57,12 +64,12 @@ void LaneThread::loop() {
   }
 }
 
-// Whether the thread was not called, or a wait of a caller has ended during the grace; it then
+// Whether the thread has nothing to do, or a wait of a caller has ended during the grace; it then
 // sleeps for another grace. Callers that only start operations do not count, because only the
 // thread advances their operations.
 bool LaneThread::lets_callers_go_on() {
   const std::lock_guard lock(mutex_);
-  if (!called_) return true;
+  if (!called_) return !patrols_;
   const std::uint32_t waits = work_.waits();
   called_ = waits != std::exchange(seen_, waits);
   if (!called_) return false;

@@ -6,6 +6,10 @@
 // waits for it soon, and then drives the lane itself. The thread therefore sleeps on a timer, which
 // call() sets. Setting a timer costs a caller 1 us; waking a thread on another core costs it 35 us
 // in a virtual machine.
+//
+// If peers may need a turn of a lane that has nothing to do, the thread patrols: it drives the lane
+// for a turn now and then. What the last operation sent may have been lost with a path that the peer
+// has given up since, and the caller may be busy elsewhere for long.
 #pragma once
 
 #include <atomic>
@@ -37,6 +41,8 @@ class LaneThread {
   // is about two wake-ups long. With less, thread and caller would hand the token to and fro for
   // nothing.
   static constexpr std::chrono::microseconds kGrace{100};
+  // The time between two turns of a patrol: a small part of what it takes to find a path silent.
+  static constexpr std::chrono::milliseconds kPatrol{100};
 
   LaneThread(LaneWork work, LanePlace place) : work_(std::move(work)), place_(std::move(place)) {}
   ~LaneThread() { stop(); }
@@ -48,6 +54,9 @@ class LaneThread {
   // Makes the thread drive the lane soon, because something is in flight and no caller waits for
   // it. The thread must have been started.
   void call();
+  // Makes the thread drive the lane every kPatrol from now on, called or not. It must have been
+  // started.
+  void patrol();
   // Ends the thread. `wake` wakes a thread that sleeps inside drive(), so that it sees `stopping`.
   void stop(const std::function<void()>& wake = [] {});
 
@@ -63,6 +72,7 @@ class LaneThread {
   std::mutex mutex_;
   // Guarded by the mutex.
   bool called_ = false;
+  bool patrols_ = false;
   std::uint32_t seen_ = 0;  // waits of callers that had ended when the timer was set
   std::chrono::microseconds grace_{0};
 

@@ -287,6 +287,7 @@ class BondInterface final : public Interface {
   [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override;
+  [[nodiscard]] bool answers_peers() const override { return !endpoints_.empty(); }
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;
   void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) override;

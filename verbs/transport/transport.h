@@ -283,6 +283,9 @@ class Interface {
   // Whether nothing waits to be sent from here. While this is false somebody must call progress(),
   // because a peer may wait for what has not left.
   [[nodiscard]] virtual bool flushed() const { return true; }
+  // Whether peers may need turns of this interface although nothing waits to be sent: to hear what
+  // came over a path that they have given up, and to get the rest again.
+  [[nodiscard]] virtual bool answers_peers() const { return false; }
   // Completions of one-sided work, oldest first; returns how many were written to the span.
   virtual std::size_t poll(std::span<Completion> completions) = 0;
   // An endpoint whose control channel has an arrival, or nullptr. Peers that were never connected
