@@ -12,8 +12,9 @@ namespace {
 // After its deadline a wait lasts at most this much longer, until the rendezvous has said which
 // ranks are missing.
 constexpr std::int64_t kLastWordsMs = 1000;
-// How long a request waits for a rendezvous that has not answered the one before it at all. Otherwise
-// a call that needs several values would wait a deadline for each.
+// How long a request waits for a rendezvous that has not answered the one before it until its
+// deadline. Otherwise a call that needs several values would wait a deadline for each. A request that
+// asks for what is there now shows nothing: its network may be back in a moment.
 constexpr std::int64_t kSilentMs = 100;
 
 std::chrono::steady_clock::time_point steady(Deadline deadline) {
@@ -75,6 +76,7 @@ Status StoreClient::goodbye(Deadline deadline) {
 
 Reply StoreClient::ask(BoardRequest request, Deadline deadline) {
   const bool has_last_words = request.kind != BoardRequest::Kind::leave;
+  const bool waits = !deadline.passed();
   bool is_silent = false;
   {
     const std::lock_guard lock(mutex_);
@@ -95,7 +97,7 @@ Reply StoreClient::ask(BoardRequest request, Deadline deadline) {
   const std::lock_guard lock(mutex_);
   open_.erase(request.id);
   if (reply) return *std::move(reply);
-  is_silent_ = true;
+  is_silent_ |= waits;
   return {request.id, Status(Code::timed_out, "the rendezvous does not answer"), {}};
 }
 
