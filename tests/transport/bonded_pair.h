@@ -44,9 +44,6 @@ class BondedPair {
     return *must(
         sides_[from].members[rail]->connect(1 - from, sides_[1 - from].members[rail]->address()));
   }
-  [[nodiscard]] bool connects_again() {
-    return sides_[0].members[0]->reconnect(1, "no address").status().code() != Code::unavailable;
-  }
   [[nodiscard]] Interface& bond(Rank rank) { return *sides_[rank].bond; }
   template <typename Predicate>
   bool eventually(Predicate done) {

@@ -394,7 +394,6 @@ TEST_P(Regions, FailedWorkLingersNoLongerThanThePeersEnd) {
 TEST_P(Regions, AreKnownToAPathThatCameBack) {
   if (GetParam().name == "shm") GTEST_SKIP() << "memory has no path that could be given up";
   BondedPair pair(GetParam());
-  if (!pair.connects_again()) GTEST_SKIP() << "it does not connect again";
   const Guarded memory(false, 64);
   Endpoint& link = pair.link(0);
   const std::uint32_t number =

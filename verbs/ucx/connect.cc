@@ -1,5 +1,6 @@
-// Connecting: checking a peer's address, finding or making the endpoint to its interface, and
-// connecting to strangers, which are peers that spoke first. No step waits for the peer.
+// Connecting: checking a peer's address, finding or making the endpoint to its interface, connecting
+// to strangers, which are peers that spoke first, and putting a new endpoint in the place of one
+// that failed. No step waits for the peer.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -70,46 +71,159 @@ Result<Endpoint*> UcxInterface::connect(Rank peer, std::string_view bytes) {
   return known.get();
 }
 
+// If the peer was the first to connect anew, the endpoint exists already. TCP connections outlive
+// the cable: what was on its way comes when the cable is back. Therefore the new endpoint goes on
+// with the connection, and the peer knows its messages by their incarnation. A connection that UCX
+// has given up, or that had to be closed, is not made again.
+Result<Endpoint*> UcxInterface::reconnect(Rank peer, std::string_view bytes) {
+  WEFT_ASSIGN(const Address address, decode(bytes, peer));
+  drop_forgotten();
+  const auto found = known_.find(address.nonce);
+  if (found == known_.end() || found->second->failure().ok()) return connect(peer, bytes);
+  if (!found->second->may_be_followed()) {
+    return Status(Code::unavailable,
+                  fmt::format("{} does not connect to rank {} again: UCX's connection has ended",
+                              name_, peer),
+                  peer);
+  }
+  replace(found->second, static_cast<std::uint16_t>(found->second->incarnation() + 1));
+  return connect(peer, bytes);
+}
+
+// A stranger was seen by nobody.
+void UcxInterface::replace(std::unique_ptr<UcxEndpoint>& known, std::uint16_t incarnation) {
+  auto next = std::make_unique<UcxEndpoint>(*this, known->peer(), known->nonce(), incarnation);
+  next->follow(*known);
+  if (!known->connected()) known->be_forgotten();
+  strangers_ += known->connected() ? 1 : 0;
+  last_sender_ = nullptr;
+  replaced_.push_back(std::exchange(known, std::move(next)));
+}
+
+// Forgets the endpoint and all earlier ones to the same interface: the caller may have been offered
+// some that it never took. An endpoint that was not followed stays known, so that late messages for
+// it make no stranger.
+void UcxInterface::forget(Endpoint& failed) {
+  const auto& gone = static_cast<const UcxEndpoint&>(failed);
+  for (const auto& old : replaced_) {
+    if (old->nonce() == gone.nonce()) old->be_forgotten();
+  }
+  drop_forgotten();
+}
+
+void UcxInterface::drop_forgotten() {
+  std::erase_if(replaced_, [this](const auto& old) {
+    if (!old->may_go()) return false;
+    unlist(old.get());
+    old->give_back_all();
+    return true;
+  });
+}
+
+void UcxInterface::unlist(UcxEndpoint* endpoint) {
+  for (auto* list : {&filled_, &reporters_, &failing_, &unanswered_, &at_work_, &stalled_})
+    std::erase(*list, endpoint);
+  std::erase(askers_, endpoint);
+}
+
+void UcxEndpoint::follow(UcxEndpoint& before) {
+  hello_ = before.hello_;
+  connection_ = std::move(before.connection_);
+  if (connection_ != nullptr) connection_->user = this;
+}
+
+void UcxEndpoint::hear_of_next() {
+  if (!failure_.ok()) return;
+  end(Status(Code::unavailable,
+             fmt::format("rank {} over {}: the peer connects anew", peer_, interface_.name()),
+             peer_));
+}
+
 // One-sided work of the peer may have come before this end was connected. Its answers leave here,
 // right after the hello.
 Status UcxEndpoint::open(std::string_view worker_address) {
+  if (is_open()) {
+    begin();
+    return {};
+  }
   WEFT_RETURN_IF_ERROR(
       check_descriptors(fmt::format("connecting to rank {} over {}", peer_, interface_.name()),
                         kEndpointDescriptors));
+  connection_ = std::make_unique<Connection>();
+  connection_->user = this;
   ucp_ep_params_t how{};
   how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                    UCP_EP_PARAM_FIELD_ERR_HANDLER;
   how.address = reinterpret_cast<const ucp_address_t*>(worker_address.data());
   how.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   how.err_handler.cb = [](void* self, ucp_ep_h, ucs_status_t status) {
-    static_cast<UcxEndpoint*>(self)->broke(status);
+    auto* connection = static_cast<Connection*>(self);
+    if (!connection->is_open()) return;
+    connection->broken = status;
+    connection->user->broke();
   };
-  how.err_handler.arg = this;
+  how.err_handler.arg = connection_.get();
   (void)take_words();  // discards what UCX logged before
-  const ucs_status_t status = library_.ep_create(interface_.worker(), &how, &native_);
+  const ucs_status_t status = library_.ep_create(interface_.worker(), &how, &connection_->native);
   if (status != UCS_OK) {
-    native_ = nullptr;
+    connection_ = nullptr;
     return ucx_error(fmt::format("connecting to rank {} over {}", peer_, interface_.name()), status,
                      peer_);
   }
+  begin();
+  return {};
+}
+
+void UcxEndpoint::begin() {
   connected_ = true;
   greeting_ = message(MessageKind::hello, kControlChannel, 0);
   const std::string_view own = interface_.own_address();
   send(&greeting_, sizeof greeting_, std::as_bytes(std::span(own)), UCP_AM_SEND_FLAG_EAGER,
        greeting_pending_);
   if (owes_answers()) send_answers();
-  return {};
 }
 
-UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce)
+UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce,
+                         std::uint16_t incarnation)
     : interface_(interface),
       library_(interface.library()),
       peer_(peer),
       nonce_(nonce),
+      incarnation_(incarnation),
       outgoing_(interface.options().channels),
       incoming_(interface.options().channels),
       order_(interface.completions()) {
-  interface.count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
+  count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
+}
+
+void UcxEndpoint::count_bytes(std::size_t bytes) {
+  counted_bytes_ += bytes;
+  interface_.count_bytes(bytes);
+}
+
+bool UcxEndpoint::may_be_followed() const {
+  return is_open() && !holds_memory();
+}
+
+bool UcxEndpoint::has_lost_connection() const {
+  return connection_ != nullptr && !may_be_followed();
+}
+
+bool UcxEndpoint::may_go() {
+  collect_pieces();
+  collect_batches();
+  const bool has_connection = connection_ != nullptr && connection_->native != nullptr;
+  return forgotten_ && !has_connection && !closing_ && !flushing_ && held_pieces_.empty() &&
+         batches_ == batches_sent_ && !greeting_pending_ && !goodbye_pending_ && !holds_memory() &&
+         std::ranges::none_of(answers_,
+                              [](const Answer& answer) { return bool(answer.pending); }) &&
+         work_.empty() && !order_.at_work();
+}
+
+void UcxEndpoint::give_back_all() {
+  drop_pieces();
+  if (filling() != nullptr) interface_.give_batch(std::move(batch_[batches_ % kBatches]));
+  interface_.uncount_bytes(counted_bytes_);
 }
 
 // An asker is passed over if its notice was released in the meantime, or if its rank has another

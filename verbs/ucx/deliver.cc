@@ -11,11 +11,14 @@
 namespace weft::ucx {
 namespace {
 
-// Ranks that an edge index can name.
-constexpr std::uint32_t kMostRanks = 65'536;
 // The largest number of strangers: interfaces that have sent to us and to which we are not
 // connected. No job has more, so more would be an attack. Each stranger costs a few kilobytes.
 constexpr std::size_t kMostStrangers = 16'384;
+
+// Whether incarnation a comes after b; they wrap around.
+bool is_newer(std::uint16_t a, std::uint16_t b) {
+  return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0;
+}
 
 template <typename Header>
 Header decoded(const void* bytes) {
@@ -29,21 +32,27 @@ Header decoded(const void* bytes) {
 bool UcxInterface::meant_for_us(const Message& message, std::size_t header_bytes) const {
   return message.version == kWireVersion && header_bytes == header_bytes_of(message.kind) &&
          message.job == options_.job && message.context == options_.context &&
-         message.to == nonce_ && message.rank < kMostRanks && message.channel < options_.channels;
+         message.to == nonce_ && message.channel < options_.channels;
 }
 
 UcxEndpoint* UcxInterface::sender_of(const Message& message) {
   const auto rank = static_cast<Rank>(message.rank);
   if (last_sender_ != nullptr && last_sender_->nonce() == message.from &&
-      last_sender_->peer() == rank)
+      last_sender_->peer() == rank && last_sender_->incarnation() == message.incarnation)
     return last_sender_;
   const auto found = known_.find(message.from);
-  if (found != known_.end())
-    return found->second->peer() == rank ? last_sender_ = found->second.get() : nullptr;
-  if (strangers_ == kMostStrangers) return nullptr;
-  ++strangers_;
-  auto stranger = std::make_unique<UcxEndpoint>(*this, rank, message.from);
-  return known_.emplace(message.from, std::move(stranger)).first->second.get();
+  if (found == known_.end()) {
+    if (strangers_ == kMostStrangers) return nullptr;
+    ++strangers_;
+    auto stranger = std::make_unique<UcxEndpoint>(*this, rank, message.from, message.incarnation);
+    return known_.emplace(message.from, std::move(stranger)).first->second.get();
+  }
+  UcxEndpoint& known = *found->second;
+  if (known.peer() != rank) return nullptr;
+  if (!is_newer(message.incarnation, known.incarnation())) return last_sender_ = &known;
+  known.hear_of_next();
+  if (!known.has_lost_connection()) replace(found->second, message.incarnation);
+  return found->second.get();
 }
 
 ucs_status_t UcxInterface::on_message(void* self, const void* header, std::size_t header_bytes,
@@ -88,7 +97,8 @@ bool UcxInterface::deliver(const void* header, std::size_t header_bytes, const A
   if (!meant_for_us(message, header_bytes)) return refuse("it is not of this job and interface");
   UcxEndpoint* from = sender_of(message);
   if (from == nullptr) return refuse("its sender is not who it says, or one stranger too many");
-  if (!from->failure().ok()) return true;  // it was given up: what still comes is dropped
+  // What still comes for an endpoint that was given up or followed is dropped.
+  if (!from->failure().ok() || from->incarnation() != message.incarnation) return true;
   bool good = false;
   switch (message.kind) {
     case MessageKind::notice:
@@ -145,7 +155,7 @@ bool UcxEndpoint::take_notice(const NoticeMessage& notice, const Arriving& data,
     return false;
   if (in.arrivals == nullptr) [[unlikely]] {
     in.arrivals = std::make_unique<Arrival[]>(slots);
-    interface_.count_bytes(slots * sizeof(Arrival));
+    count_bytes(slots * sizeof(Arrival));
   }
   Arrival& arrival = in.arrivals[notice.message.number & (slots - 1)];
   if (arrival.is_there) return false;

@@ -277,9 +277,7 @@ void UcxInterface::warn_once(const Status& status) {
   if (!std::exchange(warned_, true)) log(LogLevel::warning, status.to_string());
 }
 
-void UcxEndpoint::broke(ucs_status_t status) {
-  if (broken_ != UCS_OK || native_ == nullptr) return;
-  broken_ = status;
+void UcxEndpoint::broke() {
   interface_.fail_later(*this);
 }
 
@@ -287,10 +285,17 @@ void UcxEndpoint::fail() {
   if (!failure_.ok()) return;
   const std::string path = fmt::format("rank {} over {}", peer_, interface_.name());
   (void)take_words();  // discards what UCX logged before
-  failure_ = peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer_)
-                           : ucx_error("the path to " + path + " failed", broken_, peer_);
-  flush_work(failure_);
-  flush();
+  end(peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer_)
+                    : ucx_error("the path to " + path + " failed", connection_->broken, peer_));
+}
+
+// Nothing more is sent or taken.
+void UcxEndpoint::end(const Status& why) {
+  failure_ = why;
+  flush_work(why);
+  flush();  // what waited is dropped
+  if (owes_answers()) send_answers();
+  drop_waiting();
 }
 
 void UcxEndpoint::say_goodbye() {
@@ -301,25 +306,27 @@ void UcxEndpoint::say_goodbye() {
   send(&goodbye_, sizeof goodbye_, {}, UCP_AM_SEND_FLAG_EAGER, goodbye_pending_);
   flushing_ = true;
   const ucp_request_param_t how = until_finished(&flushing_, 0);
-  if (working() && UCS_PTR_IS_PTR(library_.ep_flush(native_, &how))) return;
+  if (working() && UCS_PTR_IS_PTR(library_.ep_flush(connection_->native, &how))) return;
   flushing_ = false;
 }
 
 void UcxEndpoint::disconnect() {
-  if (native_ == nullptr) return;
+  if (connection_ == nullptr || connection_->native == nullptr) return;
   closing_ = true;
   const ucp_request_param_t how = until_finished(&closing_, UCP_EP_CLOSE_FLAG_FORCE);
-  if (!UCS_PTR_IS_PTR(library_.ep_close(std::exchange(native_, nullptr), &how))) closing_ = false;
+  const ucp_ep_h native = std::exchange(connection_->native, nullptr);
+  if (!UCS_PTR_IS_PTR(library_.ep_close(native, &how))) closing_ = false;
   flush();  // sends nothing: what waited is dropped
 }
 
-// Before the connection is closed, it gets a moment to finish what it is writing. If UCX 1.13 is
-// cut off in the middle of a write, it leaves a connection behind that can end the process: when
-// the peer closes its end while this connection can be written to.
+// A connection that works is kept for the next endpoint, unless UCX may still touch memory. It then
+// gets a moment to finish what it is writing before it is closed. If UCX 1.13 is cut off in the
+// middle of a write, it leaves a connection behind that can end the process: when the peer closes
+// its end while this connection can be written to.
 void UcxEndpoint::abandon(const Status& why) {
-  if (working()) interface_.let_go(*this);
-  if (failure_.ok()) failure_ = why;
-  flush_work(failure_);
+  if (is_open() && holds_memory()) interface_.let_go(*this);
+  if (failure_.ok()) end(why);
+  if (may_be_followed()) return;
   disconnect();
   interface_.wait_closed(*this);
 }
@@ -384,12 +391,16 @@ UcxInterface::~UcxInterface() {
   if (process_ != getpid()) return;
   if (worker_ != nullptr) {
     close();
+    for (auto& [nonce, endpoint] : known_) {
+      if (!endpoint->failure().ok()) endpoint->disconnect();
+    }
     drain([this] { return sending_ == 0; }, Deadline::after_ms(kFarewellMs));
     for (auto& [nonce, endpoint] : known_) endpoint->disconnect();
     const auto let_go = [](const auto& known) { return !known.second->closing(); };
     drain([&] { return std::all_of(known_.begin(), known_.end(), let_go); },
           Deadline::after_ms(kFarewellMs));
     for (auto& [nonce, endpoint] : known_) endpoint->drop_pieces();
+    for (auto& endpoint : replaced_) endpoint->drop_pieces();
     if (!answered_all()) return;
     library_.worker_destroy(worker_);
   }

@@ -19,6 +19,7 @@
 
 namespace weft::ucx {
 
+class UcxEndpoint;
 class UcxInterface;
 
 inline constexpr std::size_t kLine = 64;
@@ -86,6 +87,16 @@ struct Arriving {
   bool can_be_kept = false;  // until ucp_am_data_release
 };
 
+// A connection of UCX to a peer's interface. It outlives the endpoint that uses it: after an
+// endpoint was given up, the next one goes on with its connection.
+struct Connection {
+  ucp_ep_h native = nullptr;
+  ucs_status_t broken = UCS_OK;
+  UcxEndpoint* user = nullptr;
+
+  [[nodiscard]] bool is_open() const { return native != nullptr && broken == UCS_OK; }
+};
+
 // Messages for one peer that leave together. Batches come from a pool of the interface, so memory
 // grows with the batches under way and not with the number of peers.
 struct Batch {
@@ -94,15 +105,17 @@ struct Batch {
   Pending pending;  // UCX reads `bytes`
 };
 
-// The connection to one interface of a peer. If a message comes from an interface to which we are
-// not connected, its endpoint is made as a stranger. A stranger keeps what arrives and cannot send.
+// The way to one interface of a peer. If a message comes from an interface to which we are not
+// connected, its endpoint is made as a stranger. A stranger keeps what arrives and cannot send.
 // connect() opens the way back.
 class UcxEndpoint final : public Endpoint {
  public:
-  UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce);
+  UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce,
+              std::uint16_t incarnation = 0);
 
   [[nodiscard]] Rank peer() const override { return peer_; }
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
+  [[nodiscard]] std::uint16_t incarnation() const { return incarnation_; }
   [[nodiscard]] bool peer_closed() const override {
     return peer_closed_.load(std::memory_order_acquire);
   }
@@ -146,6 +159,20 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] const std::string& hello() const { return hello_; }
   void forget_hello() { hello_.clear(); }
   Status open(std::string_view worker_address);
+  // Whether the next endpoint may go on with the connection: it works, and UCX touches no memory for
+  // this endpoint that is not ours alone.
+  [[nodiscard]] bool may_be_followed() const;
+  // Whether it was connected and no endpoint can follow it, at least not now.
+  [[nodiscard]] bool has_lost_connection() const;
+  // The peer has put another endpoint in the place of its end of this one.
+  void hear_of_next();
+  // Takes over the connection of the endpoint before this one, which may be followed or never had one.
+  void follow(UcxEndpoint& before);
+  // Nobody uses this endpoint any more: it may go as soon as UCX and poll() need nothing of it.
+  void be_forgotten() { forgotten_ = true; }
+  [[nodiscard]] bool may_go();
+  // Gives back what belongs to the interface.
+  void give_back_all();
   void say_goodbye();
   // After say_goodbye(): whether UCX has sent everything, the goodbye included, or never will
   // because the path has failed.
@@ -158,8 +185,9 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] bool closing() const { return closing_; }
   // UCX has reported that the path broke: nothing more is sent on it. What had arrived before is
   // still taken in; then fail() makes failure() report the error.
-  void broke(ucs_status_t status);
+  void broke();
   void fail();
+  void end(const Status& why);
 
   // Arrivals (deliver.cc). False: the message breaks the protocol.
   [[nodiscard]] bool take_notice(const NoticeMessage& notice, const Arriving& data, bool& taken);
@@ -192,11 +220,13 @@ class UcxEndpoint final : public Endpoint {
   void flush_work(const Status& status);
 
  private:
-  // A notice that travels in a message of its own. Its payload is read from the caller's memory.
+  // A notice that travels in a message of its own. Its payload is copied when UCX gets it, because
+  // UCX lets go of what it has begun to send only by closing the connection.
   struct Piece {
     NoticeMessage message;
-    std::span<const std::byte> data;
-    Pending pending;  // UCX reads both
+    std::span<const std::byte> data;  // the caller's
+    Lines copy;                       // from the interface's pool
+    Pending pending;                  // UCX reads the message and the copy
   };
   static constexpr std::uint64_t kNoBatch = ~std::uint64_t{0};
   // What a slot sent last. It is small, because a stream of notices uses the slots one after
@@ -266,13 +296,18 @@ class UcxEndpoint final : public Endpoint {
     std::vector<std::byte> copy;  // if UCX's memory could not be kept
   };
 
-  [[nodiscard]] bool working() const { return native_ != nullptr && broken_ == UCS_OK; }
+  // Whether anything may be sent.
+  [[nodiscard]] bool working() const { return is_open() && failure_.ok(); }
+  [[nodiscard]] bool is_open() const { return connection_ != nullptr && connection_->is_open(); }
+  void begin();
+  // Counts memory of this endpoint at the interface.
+  void count_bytes(std::size_t bytes);
   [[nodiscard]] Message message(MessageKind kind, std::uint32_t channel,
                                 std::uint64_t number) const;
   void tell_received(Message& message) const;
   void count_told(std::uint32_t channel);
   // The slot for the channel's next notice; nullptr for full.
-  [[nodiscard]] Sent* next_slot(Outgoing& out) const;
+  [[nodiscard]] Sent* next_slot(Outgoing& out);
   // Adds a message to the batch, but leaves out its header. Returns the place for that header;
   // nullptr if there is no room until UCX has sent earlier batches.
   [[nodiscard]] std::byte* append(std::size_t header_bytes, std::span<const std::byte> payload);
@@ -285,7 +320,8 @@ class UcxEndpoint final : public Endpoint {
                                 std::span<const std::byte> data);
   // Gives waiting pieces to UCX until it holds `most` of this endpoint's pieces.
   void hand_over_pieces(std::size_t most);
-  // Gives back the batches that UCX has sent, oldest first.
+  // Gives back the buffers of pieces and the batches that UCX has sent.
+  void collect_pieces();
   void collect_batches();
   bool report(std::uint32_t channel);
   void report_later(std::uint32_t channel);
@@ -317,8 +353,8 @@ class UcxEndpoint final : public Endpoint {
   const Library& library_;
   Rank peer_;
   std::uint64_t nonce_;  // of the peer's interface
-  ucp_ep_h native_ = nullptr;
-  ucs_status_t broken_ = UCS_OK;
+  std::uint16_t incarnation_;
+  std::unique_ptr<Connection> connection_;
   Status failure_;
   std::atomic<bool> peer_closed_ = false;
   std::vector<Outgoing> outgoing_;
@@ -331,7 +367,7 @@ class UcxEndpoint final : public Endpoint {
   bool filled_ = false;             // listed in the interface's filled_
   std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know of
   std::deque<Piece*> pieces_;              // not given to UCX yet, oldest first
-  std::vector<const Piece*> held_pieces_;  // given to UCX, which still reads them
+  std::vector<Piece*> held_pieces_;        // given to UCX, which still reads them
   std::deque<Work> work_;
   std::uint64_t first_work_ = 0;  // the number of the oldest in work_
   WorkOrder order_;
@@ -352,6 +388,8 @@ class UcxEndpoint final : public Endpoint {
   bool flushing_ = false;
   bool connected_ = false;
   bool closing_ = false;
+  bool forgotten_ = false;
+  std::size_t counted_bytes_ = 0;
 };
 
 class UcxInterface final : public Interface {
@@ -364,6 +402,9 @@ class UcxInterface final : public Interface {
   [[nodiscard]] Status link() const override;
   [[nodiscard]] std::string address() const override { return address_; }
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
+  [[nodiscard]] bool reconnects() const override { return true; }
+  Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
+  void forget(Endpoint& failed) override;
   [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   Result<Region> expose(std::span<std::byte> memory) override;
   void withdraw(std::uint32_t number) override;
@@ -391,6 +432,7 @@ class UcxInterface final : public Interface {
   // Bytes of a slot's payload, whole cache lines.
   [[nodiscard]] std::size_t payload_stride() const { return payload_stride_; }
   void count_bytes(std::size_t bytes) { endpoint_bytes_ += bytes; }
+  void uncount_bytes(std::size_t bytes) { endpoint_bytes_ -= bytes; }
   // Buffers for payloads that have come: piece_bytes() long for pieces, payload_stride() for
   // others.
   [[nodiscard]] Pool& pool(bool of_pieces) { return of_pieces ? pieces_ : payloads_; }
@@ -434,9 +476,13 @@ class UcxInterface final : public Interface {
   Status open_worker();
   void make_address(std::string_view worker);
   void connect_stranger(UcxEndpoint& stranger);
-  // The endpoint of the message's sender; an unknown sender becomes a stranger. nullptr if its rank
-  // is another one than before, or if there are too many strangers.
+  // The endpoint of the message's sender; an unknown sender, or one that has connected anew, becomes
+  // a stranger. nullptr if its rank is another one than before, or if there are too many strangers.
   UcxEndpoint* sender_of(const Message& message);
+  // Puts the endpoint of this incarnation in the place of `known`, which is kept until it may go.
+  void replace(std::unique_ptr<UcxEndpoint>& known, std::uint16_t incarnation);
+  void drop_forgotten();
+  void unlist(UcxEndpoint* endpoint);
   [[nodiscard]] bool meant_for_us(const Message& message, std::size_t header_bytes) const;
   // Delivers one message; false if it is refused. A batch is delivered message by message.
   bool deliver(const void* header, std::size_t header_bytes, const Arriving& data, bool& taken);
@@ -471,9 +517,10 @@ class UcxInterface final : public Interface {
   int descriptor_ = -1;
   Address fields_;  // the fixed part of our address
   std::string address_;
-  // All endpoints, by the nonce of the peer's interface. They stay, because users may still hold
-  // one whose peer has opened another interface.
+  // The newest endpoint to each interface of a peer, by its nonce. They stay, because users may
+  // still hold one whose peer has opened another interface.
   std::unordered_map<std::uint64_t, std::unique_ptr<UcxEndpoint>> known_;
+  std::vector<std::unique_ptr<UcxEndpoint>> replaced_;  // earlier ones, until they may go
   UcxEndpoint* last_sender_ = nullptr;
   std::size_t strangers_ = 0;  // how many of them are not connected
   std::deque<UcxEndpoint*> askers_;

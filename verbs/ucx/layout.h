@@ -4,7 +4,9 @@
 // its data. Small messages travel several in one active message (batch.h).
 //
 // An interface is identified by a random nonce. So a second interface of the same rank is another
-// peer, and a message that reaches another interface than the one it was meant for is dropped.
+// peer, and a message that reaches another interface than the one it was meant for is dropped. Two
+// interfaces count the endpoints by which they were connected one after the other (`incarnation`),
+// so that a message of an earlier endpoint is dropped, too.
 #pragma once
 
 #include <array>
@@ -37,9 +39,10 @@ struct Message {
   MessageKind kind = MessageKind::notice;
   std::uint16_t context = 0;
   std::uint32_t job = 0;
-  std::uint64_t from = 0;  // nonce of the sender's interface
-  std::uint64_t to = 0;    // nonce of the receiver's
-  std::uint32_t rank = 0;  // of the sender
+  std::uint64_t from = 0;         // nonce of the sender's interface
+  std::uint64_t to = 0;           // nonce of the receiver's
+  std::uint16_t rank = 0;         // of the sender
+  std::uint16_t incarnation = 0;  // of the sender's endpoint
   std::uint16_t channel = 0;
   std::uint16_t ahead = 0;     // how many of its notices the sender has and has not released
   std::uint64_t number = 0;    // of the notice in its channel, or of the work at its origin; from 0
@@ -53,6 +56,7 @@ static_assert(offsetof(Message, job) == 4);
 static_assert(offsetof(Message, from) == 8);
 static_assert(offsetof(Message, to) == 16);
 static_assert(offsetof(Message, rank) == 24);
+static_assert(offsetof(Message, incarnation) == 26);
 static_assert(offsetof(Message, channel) == 28);
 static_assert(offsetof(Message, ahead) == 30);
 static_assert(offsetof(Message, number) == 32);

@@ -143,13 +143,7 @@ bool UcxEndpoint::collect() {
 
 bool UcxEndpoint::holds_memory() const {
   const auto held = [](const Work& work) { return work.sending || work.receiving; };
-  if (std::any_of(work_.begin(), work_.end(), held)) return true;
-  if (std::ranges::any_of(answers_, [](const Answer& answer) { return !answer.ready; }))
-    return true;
-  return std::any_of(outgoing_.begin(), outgoing_.end(), [&](const Outgoing& out) {
-    return std::any_of(out.sent.get(), out.sent.get() + (out.sent ? interface_.options().slots : 0),
-                       [](const Sent& sent) { return sent.piece && sent.piece->pending; });
-  });
+  return std::ranges::any_of(work_, held) || std::ranges::any_of(answers_, &Answer::touches_memory);
 }
 
 }  // namespace weft::ucx

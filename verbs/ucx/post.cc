@@ -32,7 +32,8 @@ Message UcxEndpoint::message(MessageKind kind, std::uint32_t channel, std::uint6
   made.job = interface_.options().job;
   made.from = interface_.nonce();
   made.to = nonce_;
-  made.rank = static_cast<std::uint32_t>(interface_.rank());
+  made.rank = static_cast<std::uint16_t>(interface_.rank());
+  made.incarnation = incarnation_;
   made.channel = static_cast<std::uint16_t>(channel);
   made.number = number;
   tell_received(made);
@@ -62,20 +63,22 @@ void UcxEndpoint::send(const void* header, std::size_t header_bytes,
   how.flags = flags;
   how.cb.send = let_go;
   how.user_data = &pending;
-  const ucs_status_ptr_t request = library_.am_send(native_, kActiveMessage, header, header_bytes,
-                                                    data.data(), data.size(), &how);
+  const ucs_status_ptr_t request = library_.am_send(connection_->native, kActiveMessage, header,
+                                                    header_bytes, data.data(), data.size(), &how);
   if (UCS_PTR_IS_PTR(request)) return pending.begin(interface_.sending());
-  if (UCS_PTR_IS_ERR(request)) broke(UCS_PTR_STATUS(request));
+  if (!UCS_PTR_IS_ERR(request)) return;
+  connection_->broken = UCS_PTR_STATUS(request);
+  broke();
 }
 
-UcxEndpoint::Sent* UcxEndpoint::next_slot(Outgoing& out) const {
+UcxEndpoint::Sent* UcxEndpoint::next_slot(Outgoing& out) {
   if (interface_.closed() || !working()) [[unlikely]]
     return nullptr;
   const std::uint32_t slots = interface_.options().slots;
   if (out.posted - out.released == slots) return nullptr;
   if (out.sent == nullptr) [[unlikely]] {
     out.sent = std::make_unique<Sent[]>(slots);
-    interface_.count_bytes(slots * sizeof(Sent));
+    count_bytes(slots * sizeof(Sent));
   }
   Sent* slot = &out.sent[out.posted & (slots - 1)];
   return slot->piece != nullptr && slot->piece->pending ? nullptr : slot;
@@ -186,7 +189,7 @@ Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
   if (slot == nullptr) return Posted::full;
   if (slot->piece == nullptr) {
     slot->piece = std::make_unique<Piece>();
-    interface_.count_bytes(sizeof(Piece));
+    count_bytes(sizeof(Piece));
   }
   slot->batch = kNoBatch;
   slot->piece->message = {message(MessageKind::notice, channel, out.posted), header};
@@ -201,15 +204,27 @@ Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
 // direction are those of the moment at which it is handed over.
 void UcxEndpoint::hand_over_pieces(std::size_t most) {
   if (!working()) pieces_.clear();
-  std::erase_if(held_pieces_, [](const Piece* piece) { return !piece->pending; });
+  collect_pieces();
   for (; !pieces_.empty() && held_pieces_.size() < most; pieces_.pop_front()) {
     Piece& piece = *pieces_.front();
     tell_received(piece.message.message);
     count_told(piece.message.message.channel);
-    send(&piece.message, sizeof piece.message, piece.data, UCP_AM_SEND_FLAG_EAGER, piece.pending);
-    if (piece.pending) held_pieces_.push_back(&piece);
+    piece.copy = interface_.pool(true).take();
+    std::memcpy(piece.copy.get(), piece.data.data(), piece.data.size());
+    send(&piece.message, sizeof piece.message, {piece.copy.get(), piece.data.size()},
+         UCP_AM_SEND_FLAG_EAGER, piece.pending);
+    held_pieces_.push_back(&piece);
+    collect_pieces();
   }
   if (!pieces_.empty() && !std::exchange(filled_, true)) interface_.flush_later(*this);
+}
+
+void UcxEndpoint::collect_pieces() {
+  std::erase_if(held_pieces_, [this](Piece* piece) {
+    if (piece->pending) return false;
+    interface_.pool(true).give(std::move(piece->copy));
+    return true;
+  });
 }
 
 std::uint64_t UcxEndpoint::released(std::uint32_t channel) {
@@ -226,9 +241,8 @@ std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
   collect_batches();
   for (; out.settled < out.posted; ++out.settled) {
     const Sent& sent = out.sent[out.settled & mask];
-    const bool held = sent.batch == kNoBatch
-                          ? sent.piece->pending || (working() && out.arrived <= out.settled)
-                          : sent.batch >= batches_sent_;
+    const bool held = sent.batch == kNoBatch ? working() && out.arrived <= out.settled
+                                             : sent.batch >= batches_sent_;
     if (held) break;
   }
   return out.settled;

@@ -37,10 +37,12 @@ void UcxInterface::withdraw(std::uint32_t number) {
   const std::span<std::byte> memory = found->second;
   exposed_.erase(found);
   if (process_ != getpid() || worker_ == nullptr) return;
-  const auto moves = [&](const auto& known) { return known.second->moves(memory); };
-  if (std::ranges::none_of(known_, moves)) return;
-  if (drain([&] { return std::ranges::none_of(known_, moves); }, Deadline::after_ms(kLastDataMs)))
-    return;
+  const auto is_still = [&] {
+    return std::ranges::none_of(known_,
+                                [&](const auto& known) { return known.second->moves(memory); }) &&
+           std::ranges::none_of(replaced_, [&](const auto& old) { return old->moves(memory); });
+  };
+  if (is_still() || drain(is_still, Deadline::after_ms(kLastDataMs))) return;
   for (auto& [nonce, endpoint] : known_) {
     if (!endpoint->moves(memory)) continue;
     endpoint->abandon(Status(Code::unavailable,
