@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace weft {
@@ -13,6 +14,8 @@ namespace {
 
 // The most peers whose control notices one listen() reads.
 constexpr int kMostAnswers = 16;
+
+constexpr std::string_view kToldBy = " (told by rank";
 
 // The payload of a failure notice. The text of the failure follows it.
 struct FailureNote {
@@ -25,9 +28,11 @@ Status failure_in(const Notice& notice, Rank from) {
   std::memcpy(&note, notice.payload, sizeof note);
   const std::string text(reinterpret_cast<const char*>(notice.payload) + sizeof note,
                          notice.header->bytes - sizeof note);
+  // Who was told itself passes on who told it first.
+  const bool is_passed_on = text.find(kToldBy) != std::string::npos;
   const bool is_known = note.code >= 1 && note.code <= static_cast<std::uint32_t>(Code::system);
   return Status(is_known ? static_cast<Code>(note.code) : Code::closed,
-                fmt::format("{} (told by rank {})", text, from), note.rank);
+                is_passed_on ? text : fmt::format("{}{} {})", text, kToldBy, from), note.rank);
 }
 
 bool is_failure(const WireHeader& header) {

@@ -117,7 +117,7 @@ InterfaceOptions interface_options(const Config& config) {
   InterfaceOptions options;
   // The control channel comes before the channels of operations, that of subset operations after
   // them.
-  options.channels = static_cast<std::uint32_t>(config.channels) + 2;
+  options.channels = static_cast<std::uint32_t>(config.channels) + kChannelsBeside;
   options.payload_slots = static_cast<std::uint32_t>(config.slots);
   options.slots = options.payload_slots * kNoticesPerSlot;
   options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);

@@ -139,14 +139,19 @@ TEST(Fine, JobEndsWellOnAllRanks) {
 }
 
 TEST(Settings, ThatDifferBetweenRanksAreNamed) {
-  const std::string command = WEFT_BINARY
-      " run -n 2 --deadline 60 -- sh -c 'WEFT_SLOTS=$((4 << WEFT_RANK)) "
-      "exec " FAULTY_RANK "' 2>/dev/null";
-  FILE* output = popen(command.c_str(), "r");
-  std::array<char, 4096> text{};
-  const std::size_t bytes = fread(text.data(), 1, text.size() - 1, output);
-  pclose(output);
-  EXPECT_NE(std::string(text.data(), bytes).find("WEFT_SLOTS"), std::string::npos) << text.data();
+  for (const std::string name : {"WEFT_SLOTS", "WEFT_CHANNELS"}) {
+    const std::string command = WEFT_BINARY " run -n 2 --deadline 60 -- sh -c '" + name +
+                                "=$((4 << WEFT_RANK)) exec " FAULTY_RANK "' 2>/dev/null";
+    FILE* output = popen(command.c_str(), "r");
+    std::array<char, 4096> text{};
+    const std::size_t bytes = fread(text.data(), 1, text.size() - 1, output);
+    pclose(output);
+    const std::string said(text.data(), bytes);
+    const bool is_told =
+        said.find("rank 0 has " + name + " = 4, this rank 8") != std::string::npos ||
+        said.find("rank 1 has " + name + " = 8, this rank 4") != std::string::npos;
+    EXPECT_TRUE(is_told) << said;
+  }
 }
 
 }  // namespace

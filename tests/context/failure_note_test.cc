@@ -66,5 +66,33 @@ TEST(FailureNote, IsSaidToCarryItsText) {
   stranger->close();
 }
 
+// In a chain of ranks each tells the next one; the first of them is near the cause.
+TEST(FailureNote, NamesWhoToldItFirst) {
+  Config config = test_config();
+  config.transports = {.automatic = false, .shm = true};
+  const auto stores = make_local_stores(2).value();
+  const auto context = Context::create(config, stores[0]).value();
+  const auto stranger = open_as(1, config, *stores[1]).value();
+  ASSERT_TRUE(stores[1]->put(address_key(1), stranger->address()).ok());
+  Endpoint& peer =
+      *stranger
+           ->connect(0, stores[1]->get_from(0, address_key(0), Deadline::after_ms(10'000)).value())
+           .value();
+  const std::uint32_t code_and_rank[] = {static_cast<std::uint32_t>(Code::mismatch), 2};
+  std::string note(reinterpret_cast<const char*>(code_and_rank), sizeof code_and_rank);
+  note += "the edge is not there (told by rank 5)";
+  WireHeader header;
+  header.kind = NoticeKind::failure;
+  header.form = PieceForm::payload;
+  header.bytes = static_cast<std::uint32_t>(note.size());
+  ASSERT_EQ(peer.post_notice(kControlChannel, header, std::as_bytes(std::span(note))),
+            Posted::posted);
+  const Status status = context->barrier();
+  EXPECT_EQ(status.code(), Code::mismatch);
+  EXPECT_EQ(status.rank(), 2);
+  EXPECT_EQ(status.text(), "the edge is not there (told by rank 5)");
+  stranger->close();
+}
+
 }  // namespace
 }  // namespace weft

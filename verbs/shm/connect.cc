@@ -61,21 +61,16 @@ Status check_hall(const Hall& theirs, const Hall& ours, Rank peer) {
   if (theirs.job != ours.job) {
     return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
   }
-  const auto differ = [&](const char* what, std::uint64_t there, std::uint64_t here) {
-    return Status(Code::mismatch,
-                  fmt::format("rank {} has {} = {}, this rank {}: set them alike on all ranks",
-                              peer, what, there, here),
-                  peer);
-  };
-  if (theirs.context != ours.context) return differ("context number", theirs.context, ours.context);
+  if (theirs.context != ours.context)
+    return differ(peer, "context number", theirs.context, ours.context);
   if (theirs.channels != ours.channels)
-    return differ("WEFT_CHANNELS + 2", theirs.channels, ours.channels);
+    return channels_differ(peer, theirs.channels, ours.channels);
   if (theirs.payload_slots != ours.payload_slots)
-    return differ("WEFT_SLOTS", theirs.payload_slots, ours.payload_slots);
-  if (theirs.slots != ours.slots) return differ("notices per channel", theirs.slots, ours.slots);
-  if (theirs.payload_bytes != ours.payload_bytes) {
-    return differ("WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
-  }
+    return differ(peer, "WEFT_SLOTS", theirs.payload_slots, ours.payload_slots);
+  if (theirs.slots != ours.slots)
+    return differ(peer, "notices per channel", theirs.slots, ours.slots);
+  if (theirs.payload_bytes != ours.payload_bytes)
+    return differ(peer, "WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);
   return {};
 }
 

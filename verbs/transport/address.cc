@@ -12,13 +12,17 @@ Status differ(Rank peer, std::string_view setting, std::uint64_t there, std::uin
                 peer);
 }
 
+Status channels_differ(Rank peer, std::uint32_t there, std::uint32_t here) {
+  return differ(peer, "WEFT_CHANNELS", there - kChannelsBeside, here - kChannelsBeside);
+}
+
 Status check_agreed(const AgreedOptions& theirs, const AgreedOptions& ours, Rank peer) {
   if (theirs.job != ours.job)
     return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
   if (theirs.context != ours.context)
     return differ(peer, "context number", theirs.context, ours.context);
   if (theirs.channels != ours.channels)
-    return differ(peer, "WEFT_CHANNELS + 2", theirs.channels, ours.channels);
+    return channels_differ(peer, theirs.channels, ours.channels);
   if (theirs.slots != ours.slots) return differ(peer, "WEFT_RAIL_SLOTS", theirs.slots, ours.slots);
   if (theirs.payload_bytes != ours.payload_bytes)
     return differ(peer, "WEFT_EAGER_BYTES", theirs.payload_bytes, ours.payload_bytes);

@@ -35,6 +35,11 @@ template <typename Address>
 [[nodiscard]] Status differ(Rank peer, std::string_view setting, std::uint64_t there,
                             std::uint64_t here);
 
+// The same of the channels of an interface, which are those of operations and two more: control, and
+// operations of some ranks.
+inline constexpr std::uint32_t kChannelsBeside = 2;
+[[nodiscard]] Status channels_differ(Rank peer, std::uint32_t there, std::uint32_t here);
+
 // FNV-1a over the parts, one after the other: against damage, not against malice.
 [[nodiscard]] std::uint64_t checksum(std::initializer_list<std::string_view> parts);
 
