@@ -42,7 +42,7 @@ TEST(Patrol, TheThreadDrivesAgainAndAgainWithoutACall) {
   LaneThread thread(drives.work(), {});
   ASSERT_TRUE(thread.start().ok());
   thread.patrol();
-  drives.wait_for(3);
+  drives.wait_for(2);
 }
 
 TEST(Patrol, ACallAndAPatrolGoTogether) {
@@ -53,7 +53,7 @@ TEST(Patrol, ACallAndAPatrolGoTogether) {
   drives.wait_for(1);
   thread.patrol();
   thread.call();
-  drives.wait_for(4);
+  drives.wait_for(3);
 }
 
 TEST(Patrol, WithoutOneTheThreadDrivesOnlyWhenCalled) {
