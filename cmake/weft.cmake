@@ -63,6 +63,9 @@ set(weft_not_optimized_when_sanitized
   verbs_device topology_canvas topology_cluster topology_hardware topology_svg topology_text topology_toml engine_bootstrap
   engine_config engine_limits engine_membership engine_trace)
 
+# These call NVIDIA's libraries by declarations of our own, which are not NVIDIA's to the letter. Clang would report each call.
+set(weft_calls_by_own_declarations verbs_cuda topology_hardware engine_nccl)
+
 # weft_program(NAME [INLINED] [OPTIMIZED] SOURCES ... [LINK ...]): an executable in bin/; INLINED, with the message path
 # inlined, for those that are measured: linking them takes a minute. OPTIMIZED: under a sanitizer, too.
 function(weft_program name)
@@ -88,6 +91,9 @@ function(weft_module layer name)
   if(WEFT_SANITIZE)
     if("${layer}_${name}" IN_LIST weft_not_optimized_when_sanitized)
       target_compile_options(weft_${layer}_${name} PRIVATE -O0)
+    endif()
+    if("${layer}_${name}" IN_LIST weft_calls_by_own_declarations)
+      target_compile_options(weft_${layer}_${name} PRIVATE $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
     endif()
   elseif(ARG_MESSAGE_PATH)
     target_compile_options(weft_${layer}_${name} PRIVATE ${weft_both_forms})

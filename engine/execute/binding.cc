@@ -200,7 +200,8 @@ Execution::Bytes Execution::bytes_of(const Slice& slice) const {
     return {base, elements * element_};
   }
   const Range range = range_of(slice, elements);
-  if (range.count == 0) return {nullptr, 0};
+  // While only sizes are asked for, the scratch is not there yet.
+  if (range.count == 0 || base == nullptr) return {nullptr, range.count * element_};
   return {base + range.offset * element_, range.count * element_};
 }
 

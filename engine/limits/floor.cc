@@ -106,13 +106,14 @@ Status Floor::combine_range(std::size_t first, std::size_t count, bool streaming
     for (std::size_t i = 0; i < terms_.size(); ++i) {
       const Recipe::Source& source = recipe_.sources[i];
       const Sight& from = places_.inputs[static_cast<std::size_t>(source.rank)];
-      const std::byte* data = from.mapped + first * element_bytes_;
-      if (from.mapped == nullptr) {
-        std::byte* bounce = scratch_.data() + i * kForeignPiece;
-        WEFT_RETURN_IF_ERROR(read_from(from, first * element_bytes_, bounce, now * element_bytes_));
-        data = bounce;
+      terms_[i].weight = source.weight;
+      if (from.mapped != nullptr) {
+        terms_[i].data = from.mapped + first * element_bytes_;
+        continue;
       }
-      terms_[i] = {data, source.weight};
+      std::byte* bounce = scratch_.data() + i * kForeignPiece;
+      WEFT_RETURN_IF_ERROR(read_from(from, first * element_bytes_, bounce, now * element_bytes_));
+      terms_[i].data = bounce;
     }
     combine_(terms_, output() + first * element_bytes_, now,
              streaming ? StoreKind::streaming : StoreKind::cached, 1.0);

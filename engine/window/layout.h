@@ -20,6 +20,7 @@
 #include <cstring>
 
 #include "engine/one_sided/one_sided.h"
+#include "verbs/sanitizers/sanitizers.h"
 
 namespace weft::window {
 
@@ -91,7 +92,7 @@ static_assert(kWindowSignals * 8 % 64 == 0, "controls begin at a cache line");
 // Whether the buffer still holds this message, or nothing newer was begun. What was copied from the
 // buffer before is of this message then.
 [[nodiscard]] inline bool still_holds(const Control& control, std::uint64_t number) {
-#ifndef __SANITIZE_THREAD__  // which knows no fences; copies are atomic there
+#ifndef WEFT_THREAD_SANITIZER  // which knows no fences; copies are atomic there
   std::atomic_thread_fence(std::memory_order_acquire);
 #endif
   return load_word(&control.begin) == number;

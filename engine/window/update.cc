@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/window/window.h"
+#include "verbs/sanitizers/sanitizers.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -183,13 +184,13 @@ Status WindowObject::write(std::span<const Term> terms, void* destination, doubl
     add_up(shape_, terms, destination, divisor);
     return {};
   }
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_THREAD_SANITIZER
   WEFT_RETURN_IF_ERROR(sum_.make(shape_));
   add_up(shape_, terms, sum_.data(), divisor);
 #endif
   std::uint64_t& version = head().version;
   window::store_word(&version, version + 1);
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_THREAD_SANITIZER
   publish_bytes(static_cast<std::byte*>(destination), sum_.data(), shape_.bytes());
 #else
   std::atomic_thread_fence(std::memory_order_release);

@@ -24,6 +24,7 @@
 #include "engine/window/slot_writer.h"
 #include "engine/window/tasks.h"
 #include "engine/window/timeline.h"
+#include "verbs/sanitizers/sanitizers.h"
 
 namespace weft {
 
@@ -209,7 +210,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   std::mutex mutex_;
   std::vector<std::unique_ptr<window::SlotReader>> readers_;  // by in-neighbor
   std::atomic<bool> has_p_ = false;
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_THREAD_SANITIZER
   window::Tensor sum_;
 #endif
   std::vector<std::array<std::uint64_t, kWindowSignals>> raised_;  // as seen, by in-neighbor

@@ -4,14 +4,16 @@
 
 #include <cstdint>
 
+#include "verbs/sanitizers/sanitizers.h"
+
 namespace weft {
 
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_THREAD_SANITIZER
 inline constexpr bool kHasThreadSanitizer = true;
 #else
 inline constexpr bool kHasThreadSanitizer = false;
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#ifdef WEFT_ADDRESS_SANITIZER
 inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = kHasThreadSanitizer;

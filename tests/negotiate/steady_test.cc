@@ -4,16 +4,13 @@
 
 #include <bit>
 
+#include "tests/base/sanitized.h"
 #include "tests/negotiate/network.h"
 
 namespace weft::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kManyRanks = 128;
-#else
-constexpr int kManyRanks = 1024;
-#endif
+constexpr int kManyRanks = searched(1024, 128);
 constexpr int kTensors = 161;  // of ResNet-50
 
 void submit_all(Network& network, int rank) {

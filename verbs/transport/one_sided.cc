@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "verbs/sanitizers/sanitizers.h"
+
 namespace weft {
 namespace {
 
@@ -73,7 +75,7 @@ std::atomic_ref<Unit> atomic(const std::byte* shared) {
   return std::atomic_ref<Unit>(*reinterpret_cast<Unit*>(const_cast<std::byte*>(shared)));
 }
 
-#ifdef __SANITIZE_THREAD__
+#ifdef WEFT_THREAD_SANITIZER
 template <typename Unit>
 void store_unit(std::byte* shared, const std::byte* from) {
   Unit unit = 0;
