@@ -166,7 +166,7 @@ function(weft_test name label)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT})
   if(NOT label MATCHES "^(unit|sim)$")
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # several processes: the cores are theirs
+    set_tests_properties(${name} PROPERTIES PROCESSORS 2)  # several processes
   endif()
 endfunction()
 

@@ -33,16 +33,18 @@ class TimesTest(unittest.TestCase):
         self.assertEqual(times.slowness(times.REFERENCE_S * 2), 2)
         self.assertGreaterEqual(times.measured_slowness(), 1)
 
-    def test_labels_and_who_runs_alone(self):
+    def test_labels_and_places(self):
         listed = {"tests": [{"name": "a", "properties": [{"name": "LABELS", "value": ["unit"]}]}, {"name": "b"},
                             {"name": "c", "properties": [{"name": "LABELS", "value": ["ranks"]},
-                                                         {"name": "RUN_SERIAL", "value": True}]}]}
+                                                         {"name": "PROCESSORS", "value": 2}]},
+                            {"name": "d", "properties": [{"name": "RUN_SERIAL", "value": True}]}]}
         self.assertEqual(times.declared(json.dumps(listed)),
-                         {"a": ("unit", False), "b": ("", False), "c": ("ranks", True)})
+                         {"a": ("unit", 1), "b": ("", 1), "c": ("ranks", 2), "d": ("", None)})
 
     def test_tests_that_run_at_once_share_the_time(self):
-        tests = {"a": ("unit", False), "b": ("unit", False), "c": ("ranks", True)}
-        self.assertEqual(times.used(tests, [("a", 10.0), ("b", 6.0), ("c", 7.0)], 2), {"unit": (2, 8.0), "ranks": (1, 7.0)})
+        tests = {"a": ("unit", 1), "b": ("unit", 1), "c": ("ranks", 2), "d": ("perf", None)}
+        self.assertEqual(times.used(tests, [("a", 10.0), ("b", 6.0), ("c", 7.0), ("d", 3.0)], 4),
+                         {"unit": (2, 4.0), "ranks": (1, 3.5), "perf": (1, 3.0)})
 
     def test_one_and_a_half_times_the_budget_is_too_long(self):
         lines, is_kept = times.report({"unit": (3, 59), "sim": (1, 89), "ranks": (1, 5)}, {"unit": 60, "sim": 60})
