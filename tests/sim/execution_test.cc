@@ -10,6 +10,7 @@
 #include "engine/execute/execute.h"
 #include "tests/base/sanitized.h"
 #include "tests/sim/network.h"
+#include "tests/sim/pair.h"
 #include "verbs/bond/bond.h"
 #include "verbs/shm/shm.h"
 
@@ -19,6 +20,7 @@ namespace {
 constexpr std::uint32_t kChannels = 4;  // control and three operations
 constexpr std::size_t kPayloadBytes = 128, kPieceBytes = 512;
 constexpr int kMostTurns = 400'000;
+constexpr std::int64_t kTurnNs = 10'000;
 
 enum class Ways : std::uint8_t { memory, network, both };
 
@@ -90,6 +92,7 @@ class Job {
     }
     const int cut_at = cut ? static_cast<int>(random_() % 2000) : -1;
     for (int turn = 0; turn < kMostTurns; ++turn) {
+      simulated_ns() += kTurnNs;
       if (turn == cut_at) cut_rail();
       Part& part = parts[random_() % parts.size()];
       ends_[part.view.rank]->progress();
@@ -128,6 +131,7 @@ class Job {
     bond.rank = rank;
     bond.channels = kChannels;
     bond.payload_bytes = options.payload_bytes;
+    bond.clock = [] { return simulated_ns(); };
     ends_[rank] = open_bond(bond, ways == Ways::network ? nullptr : &memory, std::move(rails),
                             [this](Rank peer) { return Result(ends_[peer]->address()); })
                       .value();
