@@ -43,8 +43,8 @@ Result<Graph> window_graph(const Schedule& schedule, bool both_ways) {
 
 class PushSum::State {
  public:
-  State(Context& context, const Schedule& schedule, PushSumOptions options, Window data, Clock sent,
-        std::optional<Clock> taken)
+  State(Context& context, const Schedule& schedule, const PushSumOptions& options, Window data,
+        Clock sent, std::optional<Clock> taken)
       : context_(context),
         schedule_(schedule),
         title_("push-sum \"" + options.name + "\""),

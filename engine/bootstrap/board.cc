@@ -128,7 +128,7 @@ Status Board::check_put(const BoardRequest& request) const {
   return {};
 }
 
-void Board::put(Rank rank, BoardRequest request) {
+void Board::put(Rank rank, BoardRequest&& request) {
   const Status status = check_put(request);
   if (status.ok()) {
     const auto [entry, fresh] = values_.try_emplace(request.key, std::move(request.value));

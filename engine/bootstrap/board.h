@@ -88,7 +88,7 @@ class Board {
     Rank from;
   };
 
-  void put(Rank rank, BoardRequest request);
+  void put(Rank rank, BoardRequest&& request);
   void get(Rank rank, const BoardRequest& request);
   void fence(Rank rank, RequestId id);
   void give_up(Rank rank, RequestId id);

@@ -37,7 +37,7 @@ Status cannot_host(const Address& address, const Status& why) {
 
 // Opens the store of rank 0 if the launcher has started no server: starts the server, then joins
 // it.
-Result<std::shared_ptr<Store>> open_hosting(const Config& config, ConnectOptions options) {
+Result<std::shared_ptr<Store>> open_hosting(const Config& config, const ConnectOptions& options) {
   RendezvousOptions hosting;
   hosting.bind_host = options.address.host;
   hosting.port = options.address.port;

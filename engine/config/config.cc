@@ -159,7 +159,7 @@ std::vector<std::string> with_settings(
     const std::vector<std::pair<std::string, std::string>>& settings) {
   for (const auto& [name, value] : settings) {
     std::erase_if(entries, [&](const std::string& entry) { return name_of(entry) == name; });
-    entries.push_back(name + "=" + value);
+    entries.push_back(fmt::format("{}={}", name, value));
   }
   return entries;
 }

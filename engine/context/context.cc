@@ -45,7 +45,7 @@ const Config& Context::config() const {
 }
 Status Context::set_graph(Graph graph, bool weighted) {
   if (is_forked_child()) return forked_child_error("set_graph");
-  return core_->set_graph(std::move(graph), weighted);
+  return core_->set_graph(graph, weighted);
 }
 const Graph& Context::graph() const {
   return core_->graph();
@@ -79,7 +79,7 @@ bool Context::is_homogeneous() const {
 }
 Status Context::set_machine_graph(Graph graph, bool weighted) {
   if (is_forked_child()) return forked_child_error("set_machine_graph");
-  return core_->set_machine_graph(std::move(graph), weighted);
+  return core_->set_machine_graph(graph, weighted);
 }
 std::optional<Graph> Context::machine_graph() const {
   if (is_forked_child()) return std::nullopt;

@@ -82,10 +82,10 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
   decided.rank = roster.rank();
   WEFT_ASSIGN(decided.transports, agreed_transports(decided, *store));
   store.reset();
-  return open_at(std::move(decided), std::move(roster), number, {});
+  return open_at(std::move(decided), roster, number, {});
 }
 
-Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, Roster roster,
+Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, const Roster& roster,
                                                               std::uint16_t number,
                                                               Hardware hardware, Extra extra) {
   config.rank = roster.rank();
@@ -430,7 +430,7 @@ void Context::Core::say_lost_rails() const {
   for (const std::string& rail : rails_.describe_lost()) log(LogLevel::warning, rail);
 }
 
-Status Context::Core::set_graph(Graph graph, bool weighted) {
+Status Context::Core::set_graph(const Graph& graph, bool weighted) {
   if (graph.size() != config_.size) {
     return invalid(fmt::format("set_graph: {} has {} ranks, the job has {}", graph.name(),
                                graph.size(), config_.size));
@@ -440,19 +440,19 @@ Status Context::Core::set_graph(Graph graph, bool weighted) {
   // Operations in flight use the old graph's peers and weights.
   lane_.drive_until_none_of_all([this] { return sides_.are_idle(); });
   lane_.forget_last();
-  edges_.set(std::move(graph), weighted);
+  edges_.set(graph, weighted);
   last_requests_.forget();
   return {};
 }
 
-Status Context::Core::set_machine_graph(Graph graph, bool weighted) {
+Status Context::Core::set_machine_graph(const Graph& graph, bool weighted) {
   const Lane::Hold hold(lane_);
   WEFT_ASSIGN(const Machines* all, machines_.get());
   if (graph.size() != all->count()) {
     return invalid(fmt::format("set_machine_graph: {} has {} machines, the job has {}",
                                graph.name(), graph.size(), all->describe()));
   }
-  machine_graph_.set(std::move(graph), weighted);
+  machine_graph_.set(graph, weighted);
   return {};
 }
 

@@ -63,9 +63,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
 
   const Graph& graph() const { return edges_.graph(); }
-  Status set_graph(Graph graph, bool weighted);
+  Status set_graph(const Graph& graph, bool weighted);
   std::optional<Graph> machine_graph();
-  Status set_machine_graph(Graph graph, bool weighted);
+  Status set_machine_graph(const Graph& graph, bool weighted);
   Result<Placement> placement();
 
   Result<Window> win_create(const Output& tensor, std::string_view name,
@@ -114,8 +114,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
 
   Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
        const LaneOptions& lane, Ways ways, std::size_t most_lanes, Extra extra);
-  static Result<std::shared_ptr<Core>> open_at(Config config, Roster roster, std::uint16_t number,
-                                               Hardware hardware, Extra extra = Extra::none);
+  static Result<std::shared_ptr<Core>> open_at(Config config, const Roster& roster,
+                                               std::uint16_t number, Hardware hardware,
+                                               Extra extra = Extra::none);
   static Result<std::shared_ptr<Core>> open_and_join(const Config& config, const Roster& roster,
                                                      std::uint16_t number, Hardware hardware,
                                                      Extra extra, LogVoice voice);

@@ -38,8 +38,8 @@ Status weigh_some(std::span<const NeighborWeight> named, std::span<Contact* cons
 
 }  // namespace
 
-void GraphEdges::set(Graph graph, bool weighted) {
-  graph_ = std::move(graph);
+void GraphEdges::set(const Graph& graph, bool weighted) {
+  graph_ = graph;
   weighted_ = weighted;
   is_connected_ = false;
 }

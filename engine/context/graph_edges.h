@@ -18,14 +18,14 @@ namespace weft {
 class GraphEdges {
  public:
   // `config` names the rank and the size of the job.
-  GraphEdges(const Config& config, Peers& peers, Graph graph)
-      : config_(config), peers_(peers), graph_(std::move(graph)) {}
+  GraphEdges(const Config& config, Peers& peers, const Graph& graph)
+      : config_(config), peers_(peers), graph_(graph) {}
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] bool is_weighted() const { return weighted_; }
   // If `weighted`, neighbor operations use the graph's weights, else uniform ones. No operation
   // that was bound before may be running, because its peers and weights become invalid.
-  void set(Graph graph, bool weighted);
+  void set(const Graph& graph, bool weighted);
 
   // Fills in the peers of the graph.
   [[nodiscard]] Status bind(Invocation& invocation);

@@ -27,8 +27,8 @@ class MachineGraph {
   };
 
   [[nodiscard]] const std::optional<Graph>& graph() const { return graph_; }
-  void set(Graph graph, bool weighted) {
-    graph_ = std::move(graph);
+  void set(const Graph& graph, bool weighted) {
+    graph_ = graph;
     weighted_ = weighted;
   }
 

@@ -168,11 +168,9 @@ Result<Window> Windows::create(const Output& tensor, std::string_view name,
   own.zero_init = options.zero_init ? 1 : 0;
   own.graph = hash_of(graph);
   Part part;
-  if (Status status = check(tensor, name); !status.ok()) {
-    own.refuse(status);
-  } else if (status = make(tensor, options.stream, shape.total(), part); !status.ok()) {
-    own.refuse(status);
-  }
+  Status status = check(tensor, name);
+  if (status.ok()) status = make(tensor, options.stream, shape.total(), part);
+  if (!status.ok()) own.refuse(status);
   own.part_key = static_cast<std::uint32_t>(part.keys.part.size());
   own.tensor_key = static_cast<std::uint32_t>(part.keys.tensor.size());
   own.on_gpu = part.on_gpu.image != nullptr ? 1 : 0;

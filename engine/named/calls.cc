@@ -83,7 +83,7 @@ Result<Rank> Named::join() {
 
 Status Named::set_graph(Graph graph, bool weighted) {
   if (object_ == nullptr) return no_object();
-  return object_->set_graph(std::move(graph), weighted);
+  return object_->set_graph(graph, weighted);
 }
 
 Result<Named::Usage> Named::usage() const {

@@ -39,7 +39,7 @@ NamedObject::NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost>
                  [this](Work& work, const Status& status) { end(work, status); }),
       reader_([this](Rank from, Mail::Message message) { read(from, message); }),
       stall_clock_(options_.stall_ms * kNsPerMs),
-      graph_(std::make_shared<const named::GraphOfCalls>(std::move(graph))) {
+      graph_(std::make_shared<const named::GraphOfCalls>(graph)) {
   MetricRegistry::of_process().add(this);
 }
 
@@ -149,13 +149,13 @@ Result<Rank> NamedObject::join() {
   return all_.joined();
 }
 
-Status NamedObject::set_graph(Graph graph, bool weighted) {
+Status NamedObject::set_graph(const Graph& graph, bool weighted) {
   if (graph.size() != host_->size()) {
     return invalid(fmt::format("set_graph: {} has {} ranks, the job has {}", graph.name(),
                                graph.size(), host_->size()));
   }
   const std::lock_guard lock(mutex_);
-  graph_ = std::make_shared<const named::GraphOfCalls>(std::move(graph), weighted);
+  graph_ = std::make_shared<const named::GraphOfCalls>(graph, weighted);
   return {};
 }
 

@@ -45,7 +45,7 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   // For the calls of Named. Any thread.
   Result<Handle> submit(std::string_view name, std::span<const Request> requests, int priority);
   Result<Rank> join();
-  Status set_graph(Graph graph, bool weighted);
+  Status set_graph(const Graph& graph, bool weighted);
   Named::Usage usage();
   Status end();
 

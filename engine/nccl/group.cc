@@ -76,8 +76,8 @@ std::uint64_t nccl_operations() {
 }
 
 NcclTurn::NcclTurn(std::shared_ptr<NcclGroup> group, const NcclJob& job, const GpuMemory& gpu,
-                   const std::function<void()>& wake)
-    : group_(std::move(group)), job_(job), gpu_(gpu), wake_(wake) {}
+                   std::function<void()> wake)
+    : group_(std::move(group)), job_(job), gpu_(gpu), wake_(std::move(wake)) {}
 
 NcclTurn::~NcclTurn() {
   group_->forget(*this);

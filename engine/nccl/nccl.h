@@ -101,7 +101,7 @@ class NcclTurn {
  private:
   friend class NcclGroup;
   NcclTurn(std::shared_ptr<NcclGroup> group, const NcclJob& job, const GpuMemory& gpu,
-           const std::function<void()>& wake);
+           std::function<void()> wake);
   void note_begun();
 
   const std::shared_ptr<NcclGroup> group_;

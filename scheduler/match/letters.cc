@@ -39,7 +39,7 @@ void Outbox::add(const Entry& entry) {
     writer_.number(entry.may_skip ? 1 : 0);
   } else if (entry.kind == EntryKind::refuse) {
     writer_.number(static_cast<std::uint64_t>(entry.code));
-    writer_.number(static_cast<std::uint64_t>(entry.rank + 1));
+    writer_.number(static_cast<std::uint64_t>(entry.rank) + 1);
     writer_.text(std::string_view(entry.text).substr(0, kMostTextBytes));
   }
 }

@@ -37,7 +37,7 @@ Writer& Writer::request(const NamedRequest& request) {
   number(static_cast<std::uint64_t>(request.collective));
   number(static_cast<std::uint64_t>(request.op));
   number(static_cast<std::uint64_t>(request.algorithm));
-  number(static_cast<std::uint64_t>(request.root + 1));
+  number(static_cast<std::uint64_t>(request.root) + 1);
   number(static_cast<std::uint64_t>(request.weights));
   number(static_cast<std::uint64_t>(std::int64_t{request.priority} - kLeastPriority));
   number(request.tensors.size());

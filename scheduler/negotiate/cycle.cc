@@ -109,7 +109,7 @@ void write(Writer& writer, const Decision& decision) {
       [[fallthrough]];
     case Decision::Kind::stalled:
       writer.number(static_cast<std::uint64_t>(decision.status.code()));
-      writer.number(static_cast<std::uint64_t>(decision.status.rank() + 1));
+      writer.number(static_cast<std::uint64_t>(decision.status.rank()) + 1);
       writer.text(decision.status.text());
       break;
     case Decision::Kind::all_joined:

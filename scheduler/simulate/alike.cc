@@ -96,7 +96,7 @@ class Print {
       for (std::uint32_t i = 0; i < step.count; ++i) {
         const std::uint32_t edge = plan.edges[step.first + i];
         const int rail = plan.rails.empty() ? kAnyRail : plan.rails[edge];
-        terms += mixed(static_cast<std::uint64_t>(7 + rail), distance(planned_.view.out[edge]));
+        terms += mixed(7 + static_cast<std::uint64_t>(rail), distance(planned_.view.out[edge]));
       }
       return mixed(hash, terms);
     }

@@ -52,8 +52,8 @@ Range stripe_range(std::size_t elements, std::size_t grain, std::span<const std:
   const auto end = [&](std::size_t count) {
     if (count == speeds.size()) return elements;
     const double share = static_cast<double>(sum(count)) / static_cast<double>(sum(speeds.size()));
-    const auto grains = static_cast<double>(elements / grain);
-    return static_cast<std::size_t>(share * grains) * grain;
+    const std::size_t grains = elements / grain;
+    return static_cast<std::size_t>(share * static_cast<double>(grains)) * grain;
   };
   const std::size_t begin = end(stripe);
   return {begin, end(stripe + 1) - begin};

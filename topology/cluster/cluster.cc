@@ -54,7 +54,8 @@ int Cluster::machine_of(Rank rank) const {
   return static_cast<int>(after - machines.begin()) - 1;
 }
 
-Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int count, int ranks) {
+Result<Cluster> uniform_cluster(const std::shared_ptr<const Machine>& machine, int count,
+                                int ranks) {
   Cluster cluster;
   cluster.source = fmt::format("{} x {}", count, machine->source);
   const auto machines = static_cast<std::size_t>(count);

@@ -145,8 +145,8 @@ struct Cluster {
 // interface of each machine. Interfaces of unknown rate are left out, and so are those that share
 // the wire of another one (parts of a bonded interface, virtual functions beside their card). If
 // none is left, it is an error.
-[[nodiscard]] Result<Cluster> uniform_cluster(std::shared_ptr<const Machine> machine, int count,
-                                              int ranks);
+[[nodiscard]] Result<Cluster> uniform_cluster(const std::shared_ptr<const Machine>& machine,
+                                              int count, int ranks);
 // A text with one line each for the machines, the ranks and the rails, and remarks on them.
 [[nodiscard]] std::string describe(const Cluster& cluster);
 

@@ -15,7 +15,8 @@ int digits_of(int n, int base) {
 }
 
 bool is_bcube(const Graph& graph, BcubeShape shape) {
-  const auto degree = static_cast<std::size_t>(shape.digits * (shape.base - 1));
+  const auto degree =
+      static_cast<std::size_t>(shape.digits) * static_cast<std::size_t>(shape.base - 1);
   for (Rank rank = 0; rank < graph.size(); ++rank) {
     const auto peers = graph.in_edges(rank);
     if (peers.size() != degree) return false;

@@ -1,6 +1,7 @@
 // RDMA ports: /sys/class/infiniband/DEVICE/ports/N.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "verbs/device/device.h"
@@ -32,7 +33,7 @@ int mbit_of(const std::string& rate) {
   const auto [stop, error] = std::from_chars(rate.data(), rate.data() + rate.size(), gbit);
   const bool is_rate = error == std::errc{} && std::string_view(stop).starts_with(" Gb/sec") &&
                        gbit > 0 && gbit < 1e6;
-  return is_rate ? static_cast<int>(gbit * 1e3 + 0.5) : -1;
+  return is_rate ? static_cast<int>(std::lround(gbit * 1e3)) : -1;
 }
 
 // Whoever has the addresses; empty: not told.
