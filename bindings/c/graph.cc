@@ -14,7 +14,7 @@ using weft::Result;
 using weft::Status;
 
 void give_graph(Graph made, weft_graph** graph) {
-  give(std::make_shared<Graph>(std::move(made)), graph);
+  give(std::make_shared<Graph>(made), graph);
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ weft_code weft_graph_make(const char* spec, int32_t n, weft_graph** graph) {
     WEFT_RETURN_IF_ERROR(check_result(graph, "graph"));
     WEFT_RETURN_IF_ERROR(check_not_null(spec, "spec"));
     WEFT_ASSIGN(Graph made, weft::make_graph(spec, n));
-    give_graph(std::move(made), graph);
+    give_graph(made, graph);
     return {};
   });
 }
@@ -46,7 +46,7 @@ weft_code weft_graph_from_edges(int32_t n, const weft_edge* edges, size_t edge_c
       all.push_back({edges[i].from, edges[i].to, edges[i].weight});
     WEFT_ASSIGN(Graph made, Graph::from_edges(n, all, {self_weights, self_weights + n},
                                               name != nullptr ? name : ""));
-    give_graph(std::move(made), graph);
+    give_graph(made, graph);
     return {};
   });
 }
@@ -60,7 +60,7 @@ weft_code weft_graph_from_matrix(int32_t n, const double* weights, const char* n
     const auto cells = static_cast<std::size_t>(n) * static_cast<std::size_t>(n);
     WEFT_ASSIGN(Graph made,
                 Graph::from_matrix(n, {weights, weights + cells}, name != nullptr ? name : ""));
-    give_graph(std::move(made), graph);
+    give_graph(made, graph);
     return {};
   });
 }
@@ -73,7 +73,7 @@ weft_code weft_graph_reweighted(const weft_graph* graph, const char* rule,
     WEFT_RETURN_IF_ERROR(check_not_null(rule, "rule"));
     WEFT_ASSIGN(const weft::WeightRule found, weft::weight_rule(rule));
     WEFT_ASSIGN(Graph made, weft::reweighted(*from, found));
-    give_graph(std::move(made), reweighted);
+    give_graph(made, reweighted);
     return {};
   });
 }

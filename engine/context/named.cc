@@ -100,7 +100,7 @@ Result<Named> Context::Core::named(const NamedOptions& options) {
   }
   auto host = std::make_unique<CoreHost>(std::move(core));
   NamedHost& beneath = *host;
-  auto object = std::make_shared<NamedObject>(options, std::move(host), std::move(graph));
+  auto object = std::make_shared<NamedObject>(options, std::move(host), graph);
   WEFT_RETURN_IF_ERROR(beneath.attend(*object));
   return Named(std::move(object));
 }

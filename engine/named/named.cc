@@ -28,7 +28,7 @@ Status invalid(std::string text) {
 }  // namespace
 
 NamedObject::NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost> host,
-                         named::GraphOfCalls graph)
+                         const named::GraphOfCalls& graph)
     : options_(options),
       host_(std::move(host)),
       lane_(host_->shared_lane()),

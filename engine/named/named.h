@@ -39,7 +39,7 @@ namespace weft {
 class NamedObject final : public LaneAttendant, private MetricSource {
  public:
   NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost> host,
-              named::GraphOfCalls graph);
+              const named::GraphOfCalls& graph);
   ~NamedObject() override;
 
   // For the calls of Named. Any thread.
