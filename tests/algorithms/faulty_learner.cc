@@ -10,13 +10,13 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "engine/algorithms/algorithms.h"
+#include "tests/context/faulty.h"
 
 namespace {
 
@@ -202,13 +202,6 @@ Status run(Context& context, const std::string& how) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto context = Context::from_environment();
-  if (!context.ok()) {
-    std::printf("no context: %s\n", context.status().to_string().c_str());
-    return 1;
-  }
-  const Status status = run(**context, argc > 1 ? argv[1] : "");
-  std::printf("ended %s\n", status.to_string().c_str());
-  std::fflush(stdout);
-  return 0;
+  return weft::test::run_rank(
+      [&](weft::Context& context) { return run(context, argc > 1 ? argv[1] : ""); });
 }

@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "engine/context/context.h"
+#include "tests/context/faulty.h"
 
 namespace {
 
@@ -229,16 +229,6 @@ weft::Result<Place> prepare(Context& all, const Call& call) {
   return place;
 }
 
-// The state of a process as /proc has it: 'T' is stopped.
-char state_of(int process) {
-  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-  std::string word;
-  while (stat >> word && word.back() != ')') {
-  }
-  stat >> word;
-  return word.empty() ? 'X' : word.front();
-}
-
 // What is wrong with the end of a call; empty: nothing.
 std::string judge(const Call& call, const Context& context, Code expected, const Status& status,
                   std::int64_t ms) {
@@ -293,7 +283,7 @@ Status run(Context& context, const std::string& fault) {
                                             : Code::peer_left;
   if (context.rank() != kAbsent) {
     const int absent = processes[kAbsent];
-    while (fault == "stopped" && state_of(absent) != 'T') std::this_thread::yield();
+    while (fault == "stopped" && weft::test::state_of(absent) != 'T') std::this_thread::yield();
     WEFT_RETURN_IF_ERROR(try_all(context, calls, places, expected));
     if (fault != "stopped") return {};
     // The last of the others lets it go on.
@@ -313,13 +303,6 @@ Status run(Context& context, const std::string& fault) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto context = Context::from_environment();
-  if (!context.ok()) {
-    std::printf("no context: %s\n", context.status().to_string().c_str());
-    return 1;
-  }
-  const Status status = run(**context, argc > 1 ? argv[1] : "");
-  std::printf("ended %s\n", status.to_string().c_str());
-  std::fflush(stdout);
-  return 0;
+  return weft::test::run_rank(
+      [&](weft::Context& context) { return run(context, argc > 1 ? argv[1] : ""); });
 }

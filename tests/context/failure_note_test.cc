@@ -38,46 +38,50 @@ void ask_about_an_old_operation(Endpoint& peer) {
   ASSERT_EQ(peer.post_notice(kControlChannel, header, {}), Posted::posted);
 }
 
-TEST(FailureNote, IsSaidToCarryItsText) {
-  Config config = test_config();
-  config.transports = {.automatic = false, .shm = true};
-  const auto stores = make_local_stores(2).value();
-  const auto context = Context::create(config, stores[0]).value();
-  const auto stranger = open_as(1, config, *stores[1]).value();
-  ASSERT_TRUE(stores[1]->put(address_key(1), stranger->address()).ok());
-  const std::string address =
-      stores[1]->get_from(0, address_key(0), Deadline::after_ms(10'000)).value();
-  Endpoint& peer = *stranger->connect(0, address).value();
-  ask_about_an_old_operation(peer);
+// Rank 0 is a context. Rank 1 is no more than an interface, by which a test says what it likes.
+class FailureNote : public testing::Test {
+ protected:
+  void SetUp() override {
+    config_.transports = {.automatic = false, .shm = true};
+    context = Context::create(config_, stores_[0]).value();
+    stranger = open_as(1, config_, *stores_[1]).value();
+    ASSERT_TRUE(stores_[1]->put(address_key(1), stranger->address()).ok());
+    const std::string address =
+        stores_[1]->get_from(0, address_key(0), Deadline::after_ms(10'000)).value();
+    peer = stranger->connect(0, address).value();
+  }
+  void TearDown() override { stranger->close(); }
+
+ private:
+  Config config_ = test_config();
+  std::vector<std::shared_ptr<Store>> stores_ = make_local_stores(2).value();
+
+ protected:
+  std::unique_ptr<Context> context;
+  std::unique_ptr<Interface> stranger;
+  Endpoint* peer = nullptr;
+};
+
+TEST_F(FailureNote, IsSaidToCarryItsText) {
+  ask_about_an_old_operation(*peer);
   EXPECT_EQ(context->barrier().code(), Code::mismatch);
   const Deadline deadline = Deadline::after_ms(10'000);
   Notice notice;
   while (!deadline.passed()) {
     stranger->progress();
-    notice = peer.front(kControlChannel);
+    notice = peer->front(kControlChannel);
     if (notice.header != nullptr && notice.header->kind == NoticeKind::failure) break;
-    if (notice.header != nullptr) peer.release(kControlChannel);
+    if (notice.header != nullptr) peer->release(kControlChannel);
     notice = {};
   }
   ASSERT_NE(notice.header, nullptr);
   EXPECT_EQ(notice.header->form, PieceForm::payload);
   const std::string_view text(reinterpret_cast<const char*>(notice.payload), notice.header->bytes);
   EXPECT_NE(text.find("has no edge"), std::string_view::npos);
-  stranger->close();
 }
 
 // In a chain of ranks each tells the next one; the first of them is near the cause.
-TEST(FailureNote, NamesWhoToldItFirst) {
-  Config config = test_config();
-  config.transports = {.automatic = false, .shm = true};
-  const auto stores = make_local_stores(2).value();
-  const auto context = Context::create(config, stores[0]).value();
-  const auto stranger = open_as(1, config, *stores[1]).value();
-  ASSERT_TRUE(stores[1]->put(address_key(1), stranger->address()).ok());
-  Endpoint& peer =
-      *stranger
-           ->connect(0, stores[1]->get_from(0, address_key(0), Deadline::after_ms(10'000)).value())
-           .value();
+TEST_F(FailureNote, NamesWhoToldItFirst) {
   const std::uint32_t code_and_rank[] = {static_cast<std::uint32_t>(Code::mismatch), 2};
   std::string note(reinterpret_cast<const char*>(code_and_rank), sizeof code_and_rank);
   note += "the edge is not there (told by rank 5)";
@@ -85,13 +89,12 @@ TEST(FailureNote, NamesWhoToldItFirst) {
   header.kind = NoticeKind::failure;
   header.form = PieceForm::payload;
   header.bytes = static_cast<std::uint32_t>(note.size());
-  ASSERT_EQ(peer.post_notice(kControlChannel, header, std::as_bytes(std::span(note))),
+  ASSERT_EQ(peer->post_notice(kControlChannel, header, std::as_bytes(std::span(note))),
             Posted::posted);
   const Status status = context->barrier();
   EXPECT_EQ(status.code(), Code::mismatch);
   EXPECT_EQ(status.rank(), 2);
   EXPECT_EQ(status.text(), "the edge is not there (told by rank 5)");
-  stranger->close();
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 // Each rank prints how its job ended and exits with 0: the test reads the lines.
 #include <signal.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "engine/context/context.h"
+#include "tests/context/faulty.h"
 
 namespace {
 
@@ -48,13 +48,6 @@ int main(int argc, char** argv) {
   const weft::Rank culprit = argc > 2 ? std::atoi(argv[2]) : weft::kNoRank;
   Work work;
   if (argc > 3) work = {20, std::strtoul(argv[3], nullptr, 10), argc > 4};
-  auto context = weft::Context::from_environment();
-  if (!context.ok()) {
-    std::printf("no context: %s\n", context.status().to_string().c_str());
-    return 1;
-  }
-  const weft::Status status = run(**context, fault, culprit, work);
-  std::printf("ended %s\n", status.to_string().c_str());
-  std::fflush(stdout);
-  return 0;
+  return weft::test::run_rank(
+      [&](weft::Context& context) { return run(context, fault, culprit, work); });
 }

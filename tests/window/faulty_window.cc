@@ -13,12 +13,12 @@
 
 #include <atomic>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "engine/context/context.h"
+#include "tests/context/faulty.h"
 
 namespace {
 
@@ -29,16 +29,6 @@ using weft::Window;
 
 constexpr std::size_t kCount = 100'000;
 constexpr int kTimes = 1000;
-
-// The state of a process as /proc has it: 'T' is stopped.
-char state_of(int process) {
-  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-  std::string word;
-  while (stat >> word && word.back() != ')') {
-  }
-  stat >> word;
-  return word.empty() ? 'X' : word.front();
-}
 
 weft::Result<std::vector<int>> processes(Context& context) {
   std::vector<std::int32_t> all(static_cast<std::size_t>(context.size()));
@@ -128,7 +118,7 @@ Status use_stopped(Context& context, Window& window, double* x) {
     raise(SIGSTOP);
     return context.barrier();
   }
-  while (state_of(process) != 'T') std::this_thread::yield();
+  while (weft::test::state_of(process) != 'T') std::this_thread::yield();
   const weft::NeighborWeight to[] = {{last, 1.0}};
   weft::WindowPut put;
   put.destinations = to;
@@ -146,7 +136,8 @@ Status use_stopped(Context& context, Window& window, double* x) {
     note(window.lock(its));
     note(window.unlock());
   }
-  if (state_of(process) != 'T') note(Status(weft::Code::mismatch, "the rank was not stopped"));
+  if (weft::test::state_of(process) != 'T')
+    note(Status(weft::Code::mismatch, "the rank was not stopped"));
   // The last of the others lets it go on.
   const std::uint8_t done = 1;
   const Rank others = last;
@@ -168,7 +159,7 @@ Status use_silent(Context& context, Window& window, double* x) {
   const Rank last = context.size() - 1;
   if (context.rank() == last) raise(SIGSTOP);
   if (context.rank() != 0) return {};
-  while (state_of(all.back()) != 'T') std::this_thread::yield();
+  while (weft::test::state_of(all.back()) != 'T') std::this_thread::yield();
   const weft::NeighborWeight to[] = {{last, 1.0}};
   weft::WindowPut put;
   put.destinations = to;
@@ -193,7 +184,8 @@ Status use_silent_mutexes(Context& context, Window& window, double* x) {
     while (true) pause();  // its lane serves until rank 0 has seen enough
   }
   for (const Rank rank : {1, 2, 3}) {
-    while (state_of(all[static_cast<std::size_t>(rank)]) != 'T') std::this_thread::yield();
+    while (weft::test::state_of(all[static_cast<std::size_t>(rank)]) != 'T')
+      std::this_thread::yield();
   }
   const auto say = [](const char* what, const Status& status) {
     std::printf("%s %s\n", what, status.to_string().c_str());
@@ -306,13 +298,6 @@ Status run(Context& context, const std::string& fault) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto context = weft::Context::from_environment();
-  if (!context.ok()) {
-    std::printf("no context: %s\n", context.status().to_string().c_str());
-    return 1;
-  }
-  const Status status = run(**context, argc > 1 ? argv[1] : "");
-  std::printf("ended %s\n", status.to_string().c_str());
-  std::fflush(stdout);
-  return 0;
+  return weft::test::run_rank(
+      [&](weft::Context& context) { return run(context, argc > 1 ? argv[1] : ""); });
 }
