@@ -2,6 +2,7 @@
 #include "engine/context/last_requests.h"
 
 #include "engine/context/graph_edges.h"
+#include "engine/gpu/gpu.h"
 
 namespace weft {
 namespace {
@@ -11,8 +12,8 @@ bool is_simple(const Request& request) {
   const NeighborWeights* weights = request.weights;
   const bool are_weights_simple =
       weights == nullptr || ((weights->names_all() || weights->names_none()) && !weights->push_sum);
-  return request.counts.empty() && request.receive_counts.empty() && are_weights_simple &&
-         !is_of_some_ranks(request.collective) &&
+  return !request.stream && request.counts.empty() && request.receive_counts.empty() &&
+         are_weights_simple && !is_of_some_ranks(request.collective) &&
          request.collective != Collective::hierarchical_neighbor_allreduce;
 }
 
@@ -26,7 +27,7 @@ bool LastRequests::repeats(LaneSlot& slot, const Request& request, std::uint64_t
                        last.input == request.input && last.root == request.root &&
                        last.output == request.output && last.names_all == names_all &&
                        last.bindings == slot.bindings && last.plans == plans && is_simple(request);
-  if (!is_same) return false;
+  if (!is_same || !is_on_host(request)) return false;
   return !names_all || GraphEdges::rebind(slot.invocation, *request.weights);
 }
 

@@ -1,6 +1,7 @@
 // last_requests: the request that each channel ran last. If a blocking call is equal to the last
 // one on its channel, it is not checked and bound anew. Checking and binding is most of the cost of
-// a call of a few bytes. Internal to the module.
+// a call of a few bytes. Whether its memory is a GPU's is asked all the same: memory of the host may
+// have been freed since the last call, and its address given to a GPU. Internal to the module.
 #pragma once
 
 #include <cstddef>

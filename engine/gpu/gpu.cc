@@ -40,6 +40,14 @@ bool may_have_gpu_memory() {
   return is_cuda_loaded();
 }
 
+bool is_on_host(const Request& request) {
+  const auto is_of_host = [](const void* data) {
+    const Result<std::optional<GpuMemory>> gpu = find_gpu_memory(data);
+    return gpu.ok() && !*gpu;
+  };
+  return is_of_host(request.input.data) && is_of_host(request.output.data);
+}
+
 Result<std::shared_ptr<GpuStage>> find_gpu_operands(std::span<Request> requests, Rank rank,
                                                     const StageOptions& options,
                                                     const std::shared_ptr<GpuBell>& bell) {

@@ -83,6 +83,9 @@ struct StageOptions {
 // Whether an operand could be memory of a GPU: something has loaded the driver.
 [[nodiscard]] bool may_have_gpu_memory();
 
+// Whether no operand of the request is memory of a GPU. False if the driver cannot tell.
+[[nodiscard]] bool is_on_host(const Request& request);
+
 // The operands of an operation, or of a group of them, that are memory of GPUs.
 class GpuStage : public OperandStage {
  public:

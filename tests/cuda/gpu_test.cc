@@ -1,5 +1,6 @@
 // Operations on memory of GPUs, on the twin of the driver: what they give, what they wait for and
 // what waits for them, and what goes wrong. Ranks are threads.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -143,6 +144,51 @@ TEST_F(Gpu, InputAndOutputMayShareMemory) {
       std::ranges::copy(values_of(rank, 500), values.begin() + rank * 500);
     EXPECT_EQ(all.get(), values);
   });
+}
+
+// What the host freed may be given to a GPU next. A call that repeats the last one on its channel is not
+// the same call then.
+TEST_F(Gpu, AnAddressOfTheHostMayBecomeAGpus) {
+  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  Config config = test_config();
+  config.channels = 1;
+  const auto is_well = [](const Status& status) {
+    return status.ok() ? testing::AssertionSuccess()
+                       : testing::AssertionFailure() << status.to_string();
+  };
+  run_job(
+      1,
+      [&](Context& context) {
+        constexpr std::size_t kFloats = 1024;  // a page
+        for (const bool is_input : {true, false}) {
+          for (const bool is_patient : {false, true}) {
+            void* const page = mmap(nullptr, kFloats * sizeof(float), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            ASSERT_NE(page, MAP_FAILED);
+            std::vector<float> other(kFloats, 5);
+            auto* const x = is_input ? static_cast<float*>(page) : other.data();
+            auto* const y = is_input ? other.data() : static_cast<float*>(page);
+            const Request request{.collective = Collective::allreduce,
+                                  .input = in(x, kFloats),
+                                  .output = out(y, kFloats)};
+            const auto run = [&] {
+              return is_patient ? context.run_for(request, 20'000'000'000).status()
+                                : context.run(request);
+            };
+            ASSERT_TRUE(is_well(run()));
+            twin.allocate_at(page);
+            ASSERT_EQ(allocate(kFloats * sizeof(float), Device{0}).value(), page);
+            const std::vector<float> sevens(kFloats, 7);
+            twin.write(page, sevens.data(), kFloats * sizeof(float));
+            ASSERT_TRUE(is_well(run()));
+            std::vector<float> result(other);
+            if (!is_input) twin.read(page, result.data(), kFloats * sizeof(float));
+            EXPECT_EQ(result, is_input ? sevens : other);
+            ASSERT_TRUE(deallocate(page, Device{0}).ok());
+          }
+        }
+      },
+      config);
 }
 
 TEST_F(Gpu, LargeOperationsRunOnSeveralLanes) {
@@ -404,11 +450,22 @@ TEST_F(Gpu, AStreamThatIsBeingCapturedIsRefused) {
 }
 
 TEST_F(Gpu, AStreamForHostMemoryIsRefused) {
-  run_job(1, [&](Context& context) {
-    GpuArray<float> x(64, -1);
-    expect_names(context.run(sum_of(x, x, 64, nullptr)), Code::invalid_argument,
-                 {"allreduce", "neither", "memory of a GPU"});
-  });
+  Config config = test_config();
+  config.channels = 1;
+  run_job(
+      1,
+      [&](Context& context) {
+        GpuArray<float> x(64, -1);
+        const auto expect_refused = [&] {
+          expect_names(context.run(sum_of(x, x, 64, nullptr)), Code::invalid_argument,
+                       {"allreduce", "neither", "memory of a GPU"});
+        };
+        expect_refused();
+        // Also where all but the stream is as in the last call.
+        ASSERT_TRUE(context.allreduce(in(x.data(), 64), out(x.data(), 64), ReduceOp::sum).ok());
+        expect_refused();
+      },
+      config);
 }
 
 TEST_F(Gpu, ACopyThatFailsIsAnErrorThatNamesTheMemory) {

@@ -400,6 +400,10 @@ void twin_give_pool_memory(int gives) {
   const Lock lock(state().mutex);
   state().gives_pool_memory = gives != 0;
 }
+void twin_allocate_at(void* address) {
+  const Lock lock(state().mutex);
+  state().next_memory = address;
+}
 void twin_capture(void* stream, int is_capturing) {
   const Lock lock(state().mutex);
   if (Stream* found = stream_of(stream)) found->is_capturing = is_capturing != 0;
@@ -424,6 +428,7 @@ void twin_reset() {
   all.is_lost = false;
   all.runs_at_once = true;
   all.gives_pool_memory = false;
+  all.next_memory = nullptr;
   all.failures.clear();
   for (auto& [handle, stream] : all.streams) stream->is_held = stream->is_capturing = false;
   run();

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "tests/cuda/work.h"
 
@@ -67,7 +68,9 @@ int cuMemAlloc(std::uint64_t* pointer, std::size_t bytes) {
   if (size > kDeviceBytes) return kOutOfMemory;
   const int file = memfd_create("memory of a GPU", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return kOutOfMemory;
-  void* const memory = mmap(nullptr, size, PROT_NONE, MAP_SHARED, file, 0);
+  void* const place = std::exchange(state().next_memory, nullptr);
+  void* const memory =
+      mmap(place, size, PROT_NONE, MAP_SHARED | (place == nullptr ? 0 : MAP_FIXED), file, 0);
   if (memory == MAP_FAILED) return kOutOfMemory;
   *pointer = reinterpret_cast<std::uintptr_t>(memory);
   state().memory[*pointer] = {size,  current.back()->device,   file, ++state().allocations,

@@ -73,6 +73,7 @@ struct State {
   int flushes = 0;                     // of what network interfaces wrote
   std::map<int, int> flushes_for_all;  // by device: those after which all devices see it
   bool gives_pool_memory = false;
+  void* next_memory = nullptr;  // where memory is allocated next; null: anywhere
 };
 inline State& state() {
   static auto* const state = new State;

@@ -37,6 +37,8 @@ void twin_hold(void* stream);
 void twin_release(void* stream);
 // Whether what is allocated from now on is memory of a pool, which no other process can map.
 void twin_give_pool_memory(int gives);
+// What is allocated next lies at this address, which begins a page, in place of what the host has there.
+void twin_allocate_at(void* address);
 // Whether the stream is being captured.
 void twin_capture(void* stream, int is_capturing);
 // Queues a piece of work, for another twin. `may_run` is asked before.

@@ -35,6 +35,7 @@ class Twin {
   decltype(&twin_release) release = nullptr;
   decltype(&twin_capture) capture = nullptr;
   decltype(&twin_give_pool_memory) give_pool_memory = nullptr;
+  decltype(&twin_allocate_at) allocate_at = nullptr;
 
   // False: it is a driver, and a test that tells the twin what to do cannot run.
   [[nodiscard]] bool is_played() const { return run != nullptr; }
@@ -121,6 +122,7 @@ class Twin {
       find("twin_release", release);
       find("twin_capture", capture);
       find("twin_give_pool_memory", give_pool_memory);
+      find("twin_allocate_at", allocate_at);
       find("twin_read", read_);
       find("twin_write", write_);
       find("twin_reset", reset_);

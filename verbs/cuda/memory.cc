@@ -73,9 +73,10 @@ bool is_cuda_loaded() {
 // Memory that was mapped by the driver's virtual memory functions, as by PyTorch's expandable
 // segments, belongs to no context: the primary one of its GPU is used then.
 Result<std::optional<GpuMemory>> find_gpu_memory(const void* pointer) {
-  const Driver* driver = cuda::loaded_driver();
-  if (driver == nullptr || pointer == nullptr || heap_offset(pointer, 1) != kNotInHeap)
+  if (pointer == nullptr || heap_offset(pointer, 1) != kNotInHeap)
     return std::optional<GpuMemory>();
+  const Driver* driver = cuda::loaded_driver();
+  if (driver == nullptr) return std::optional<GpuMemory>();
   WEFT_ASSIGN(const Facts facts, facts_of(*driver, pointer));
   if (facts.type != kDeviceType || facts.is_managed) return std::optional<GpuMemory>();
   GpuMemory memory{facts.device, facts.context};
