@@ -286,8 +286,8 @@ std::vector<Variable> make_table() {
            {"cma", ForeignPath::cma},
            {"staging", ForeignPath::staging}},
           "how ranks of a machine read memory that Weft did not allocate: cma: process_vm_readv; "
-          "staging: through copies in shared memory; auto: for each message the faster one, which "
-          "is measured where ranks sum"),
+          "staging: through copies in shared memory; auto: the faster one, which is measured for "
+          "each operation and size of message"),
       choice<bool>("WEFT_TOPO_CHECK", &Config::topo_check, {{"1", true}, {"0", false}},
                    "check that both ends of every edge know the edge, in operations over a graph"),
       text("WEFT_TRACE", &Config::trace, "a path", is_path,

@@ -28,6 +28,7 @@ Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
 Status Binder::bind(const Request& request, Invocation& invocation) {
   WEFT_RETURN_IF_ERROR(bind_operation(request, invocation));
   invocation.call.agreement = agreement_of(request);
+  if (has_root(request.collective)) invocation.call.root = request.root;
   invocation.call.looks_for_strays =
       has_root(request.collective) || request.collective == Collective::barrier;
   return {};

@@ -64,6 +64,7 @@ Status Execution::start(const Plan& plan, const Call& call) {
                    std::ranges::count_if(
                        plan.steps, [this](const Step& step) { return takes_messages(step); }) <= 1;
   if (is_brief_) bind_brief_heads();
+  imitated_edge_ = is_brief_ || options_.ways == nullptr ? kNoEdge : imitated();
   brief_slices_.clear();
   is_bound_ = false;
   return run();
@@ -92,6 +93,7 @@ Status Execution::run() {
   status_ = {};
   touched_output_ = false;
   use_ = nullptr;
+  imitated_form_ = PieceForm::payload;
   pc_ = 0;
   combining_ = false;
   sends_.clear();

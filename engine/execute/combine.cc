@@ -273,10 +273,10 @@ bool Execution::load(Source& source) {
   source.last = (head.flags & kFlagLast) != 0;
   source.form = head.form;
   source.word = head.word;
-  if (use_ != nullptr && source.edge == imitated_edge_ &&
-      plan_->steps[pc_].combining != Combining::copy) {
+  // After private memory, scratch may follow, which is in the shared heap whatever the way.
+  const bool names_memory = head.form == PieceForm::view || head.form == PieceForm::process;
+  if (source.edge == imitated_edge_ && names_memory && imitated_form_ != PieceForm::process)
     imitated_form_ = head.form;
-  }
   switch (head.form) {
     case PieceForm::inlined:
       source.data = reinterpret_cast<const std::byte*>(&head.word);

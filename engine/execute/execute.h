@@ -107,7 +107,7 @@ struct ExecutionOptions {
   std::uint32_t job = 0;
   std::uint16_t context = 0;
   Rank rank = 0;                          // this rank
-  ForeignWays* ways = nullptr;            // the lane's; nullptr: what is summed is staged
+  ForeignWays* ways = nullptr;            // the lane's; nullptr: nothing is measured
   ScratchPool* scratch = nullptr;         // the lane's; nullptr: the execution uses one of its own
   std::shared_ptr<CombinerSource> spare;  // null: none
   TraceRing* trace = nullptr;  // the lane's ring, which may be off; never null in an Execution
@@ -192,6 +192,7 @@ struct Call {
   // False: no credits are sent. A rank then need not wait for the receivers of copied messages.
   bool checks_graph = true;
   std::uint16_t agreement = 0;  // agreement_of() the request
+  Rank root = 0;                // 0 where the operation has none
   // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
   int rail = kAnyRail;
   InputGate* gate = nullptr;     // nothing is read or sent before it is there; nullptr: all is
@@ -356,7 +357,9 @@ class Execution {
   [[nodiscard]] bool is_elsewhere(const Bytes& source) const;
   [[nodiscard]] Form form_of(const Step& step, const Bytes& source);
   [[nodiscard]] bool is_read_privately(const Step& step, std::uint64_t bytes);
-  [[nodiscard]] ForeignWays::Way way_of_sum(std::uint64_t bytes);
+  [[nodiscard]] std::uint32_t imitated() const;
+  [[nodiscard]] ForeignWays::Way way_of(std::uint64_t bytes, ForeignWays::Way first);
+  void imitate();
   void learn_way();
   void pump_sends();
   bool pump(Sending& send);
@@ -468,13 +471,13 @@ class Execution {
   std::uint32_t brief_step_ = 0;         // the combine for whose messages hear_brief() looks
   std::uint32_t brief_heard_ = 0;        // operands of that combine that are there
 
-  // What this operation tells about ways of private memory that is summed (ways.h). use_ is null
-  // until it sends some.
+  // What this operation tells about the ways of private memory (ways.h). use_ is null until it sends
+  // some.
   static constexpr std::uint32_t kNoEdge = ~0U;
   ForeignWays::Use* use_ = nullptr;
-  std::int64_t use_began_ns_ = 0;
-  std::uint32_t imitated_edge_ = kNoEdge;  // the in-edge whose sender is imitated
-  PieceForm imitated_form_ = PieceForm::payload;
+  std::int64_t began_ns_ = 0;
+  std::uint32_t imitated_edge_ = kNoEdge;         // the in-edge whose sender is imitated
+  PieceForm imitated_form_ = PieceForm::payload;  // view: it staged; process; payload: not known
 
   bool combining_ = false;
   std::vector<Source> sources_;

@@ -15,11 +15,11 @@ constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
 // Blocks of the staging area that a message may hold if its readers go in step. So many stay in the
 // core's second-level cache.
 constexpr std::uint32_t kStagedInStep = 4;
-// The smallest message that a receiver copies from private memory itself (measured:
-// docs/performance.md).
-constexpr std::uint64_t kReadPrivately = std::uint64_t{64} << 10;
-// The smallest message that is summed for which both ways are tried.
+// The smallest message for which both ways of private memory are tried.
 constexpr std::uint64_t kTryBothWays = std::uint64_t{16} << 10;
+// The smallest message that is copied for which reading is tried first (measured:
+// docs/performance.md). What is summed is staged first.
+constexpr std::uint64_t kReadFirst = std::uint64_t{64} << 10;
 
 }  // namespace
 
@@ -38,10 +38,9 @@ Execution::Form Execution::form_of(const Step& step, const Bytes& source) {
 }
 
 // Whether the receivers that share memory read the source directly. Receivers in this process read
-// it in place. A receiver that only copies the message reads it by process_vm_readv straight to its
-// destination; through the staging area the bytes would be copied twice. For a receiver that sums,
-// process_vm_readv is a copy of its own, while staged blocks are summed from where they lie: which
-// of them is quicker is measured.
+// it in place. Another one reads it by process_vm_readv: if it only copies the message, straight to
+// its destination, and through the staging area the bytes would be copied twice. If it sums, that is
+// a copy of its own, while staged blocks are summed from where they lie. Which is quicker is measured.
 bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) {
   if (options_.foreign != ForeignForm::cheaper) return options_.foreign == ForeignForm::process;
   bool is_in_process = true;
@@ -52,36 +51,47 @@ bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) {
     is_in_process = is_in_process && peer.shares_process();
   }
   if (is_in_process) return true;
-  if (step.combining == Combining::copy) return bytes >= kReadPrivately;
-  return bytes >= kTryBothWays && way_of_sum(bytes) == ForeignWays::Way::read;
+  if (bytes < kTryBothWays) return false;
+  const bool is_read_first = step.combining == Combining::copy && bytes >= kReadFirst;
+  const auto first = is_read_first ? ForeignWays::Way::read : ForeignWays::Way::staged;
+  return way_of(bytes, first) == ForeignWays::Way::read;
 }
 
-// The way of this operation's private memory that is summed, by the first message of it.
-ForeignWays::Way Execution::way_of_sum(std::uint64_t bytes) {
-  if (options_.ways == nullptr) return ForeignWays::Way::staged;
+// The in-neighbor whose way this rank goes; kNoEdge: this rank decides for itself.
+std::uint32_t Execution::imitated() const {
+  const auto place = [this](Rank rank) { return std::pair(rank < call_.root, rank); };
+  std::uint32_t lowest = kNoEdge;
+  for (std::uint32_t edge = 0; edge < in_.size(); ++edge) {
+    const Endpoint& peer = *in_[edge].endpoint;
+    const Rank rank = lowest == kNoEdge ? options_.rank : in_[lowest].endpoint->peer();
+    if (peer.shares_memory() && !peer.shares_process() && place(peer.peer()) < place(rank))
+      lowest = edge;
+  }
+  return lowest;
+}
+
+// The way of this operation's private memory, by the first message of it.
+ForeignWays::Way Execution::way_of(std::uint64_t bytes, ForeignWays::Way first) {
+  if (options_.ways == nullptr) return first;
   if (use_ == nullptr) {
-    use_ = &options_.ways->of(call_.collective, bytes);
-    use_began_ns_ = now_ns();
-    imitated_form_ = PieceForm::payload;
-    // In-edges are in the order of ranks.
-    const auto lowest = std::ranges::find_if(in_, [](const InEdge& edge) {
-      return edge.endpoint->shares_memory() && !edge.endpoint->shares_process();
-    });
-    const bool is_lower = lowest != in_.end() && lowest->endpoint->peer() < options_.rank;
-    imitated_edge_ = is_lower ? static_cast<std::uint32_t>(lowest - in_.begin()) : kNoEdge;
+    use_ = &options_.ways->of(call_.collective, bytes, first);
+    began_ns_ = now_ns();
+    if (imitated_form_ != PieceForm::payload) imitate();
   }
   return use_->way();
 }
 
+void Execution::imitate() {
+  use_->imitate(imitated_form_ == PieceForm::process ? ForeignWays::Way::read
+                                                     : ForeignWays::Way::staged);
+}
+
 // After an operation that has ended well.
 void Execution::learn_way() {
-  ForeignWays::Use& use = *std::exchange(use_, nullptr);
   if (imitated_edge_ == kNoEdge) {
-    use.measure(now_ns() - use_began_ns_);
-  } else if (imitated_form_ == PieceForm::process) {
-    use.imitate(ForeignWays::Way::read);
-  } else if (imitated_form_ == PieceForm::view) {
-    use.imitate(ForeignWays::Way::staged);
+    use_->measure(now_ns() - began_ns_);
+  } else if (imitated_form_ != PieceForm::payload) {
+    imitate();
   }
 }
 

@@ -29,27 +29,32 @@ void ForeignWays::Use::imitate(Way way) {
 void ForeignWays::Use::measure(std::int64_t ns) {
   imitates_ = false;
   if (trial_ > 0) {
-    --trial_;
-    if (trial_ < kTrial / 2) trial_ns_ = trial_ns_ == 0 ? ns : std::min(trial_ns_, ns);
-    if (trial_ == 0) end_trial();
+    if (trial_ <= counted_) trial_ns_ = trial_ns_ == 0 ? ns : std::min(trial_ns_, ns);
+    if (--trial_ == 0) end_trial();
     return;
   }
   recent_[static_cast<std::size_t>(next_)] = ns;
   next_ = (next_ + 1) % kRecent;
   filled_ = std::min(filled_ + 1, kRecent);
   wait_ = std::max(0, wait_ - 1);
-  if (filled_ < kRecent) return;
+  if (filled_ < (ns < kLongNs ? kRecent : kLongRecent)) return;
   const auto compared = static_cast<double>(time_of(way_));
-  const auto now = static_cast<double>(*std::ranges::min_element(recent_));
+  const auto now = static_cast<double>(quickest());
   const bool has_changed = compared != 0 && (now > kSlower * compared || now < kQuicker * compared);
   if (has_changed) pause_ = kFirstPause;
   if (has_changed || wait_ == 0) try_other();
 }
 
+std::int64_t ForeignWays::Use::quickest() const {
+  return *std::min_element(recent_.begin(), recent_.begin() + filled_);
+}
+
 void ForeignWays::Use::try_other() {
-  time_of(way_) = *std::ranges::min_element(recent_);
+  const std::int64_t ns = quickest();
+  time_of(way_) = ns;
   way_ = other(way_);
-  trial_ = kTrial;
+  trial_ = ns < kLongNs ? kTrial : kLongTrial;
+  counted_ = trial_ / 2;
   trial_ns_ = 0;
 }
 
@@ -78,18 +83,17 @@ std::string ForeignWays::Use::describe() const {
                      now, us(Way::staged), us(Way::read));
 }
 
-ForeignWays::Use& ForeignWays::of(Collective collective, std::uint64_t bytes) {
+ForeignWays::Use& ForeignWays::of(Collective collective, std::uint64_t bytes, Way first) {
   const auto magnitude = static_cast<unsigned>(std::bit_width(bytes)) - 1;
   const auto found = std::ranges::find_if(uses_, [&](const Use& use) {
     return use.collective_ == collective && use.magnitude_ == magnitude;
   });
-  return found != uses_.end() ? *found : uses_.emplace_back(collective, magnitude);
+  return found != uses_.end() ? *found : uses_.emplace_back(collective, magnitude, first);
 }
 
 std::string ForeignWays::describe() const {
   std::string text;
-  for (const Use& use : uses_)
-    text += fmt::format("  private memory that is summed, {}\n", use.describe());
+  for (const Use& use : uses_) text += fmt::format("  private memory, {}\n", use.describe());
   return text;
 }
 

@@ -1,18 +1,21 @@
-// ways: how receivers that sum private memory of this machine's ranks get it. Either each of them
-// reads it by process_vm_readv, or the sender stages it: copies it once into the shared heap, where
-// all read it. Which is quicker depends on the machine, and on a virtual machine it changes while
-// the program runs: between cores that are near each other staging takes 0.9 to 1.25 times as long
-// as reading, between cores that are far from each other twice as long.
+// ways: how receivers on this machine get private memory, which Weft did not allocate. Either each of
+// them reads it by process_vm_readv, or the sender stages it: copies it once into the shared heap,
+// where all read it. Which is quicker depends on the machine, and on a virtual machine it changes
+// while the program runs: between cores that are near each other staging takes 0.9 to 1.25 times as
+// long as reading where messages are summed and more where they are copied, between cores that are
+// far from each other twice as long or less than half.
 //
 // So it is measured by the operations that the program runs anyway. A use is a collective with
-// messages of one size, within a factor of two. The first operations of a use stage. Then a trial of
-// a few operations goes the other way, and the quicker way stays. Trials are repeated, less often
-// each time that they change nothing, and at once if operations become slower or quicker. A way that
-// is not at least a twentieth quicker does not replace the other one.
+// messages of one size, within a factor of two; all messages of an operation go the same way. The
+// first operations of a use go the way that was quicker on most machines. Then a trial of a few operations goes the
+// other way, and the quicker way stays. Trials are repeated, less often each time that they change
+// nothing, and at once if operations become slower or quicker. A way that is not at least a twentieth
+// quicker does not replace the other one.
 //
 // The time of an operation tells something only if all its ranks go the same way. Therefore one
 // rank decides and the others imitate: a rank goes the way in which its lowest in-neighbor sent,
-// if that has a lower number than the rank itself. Only ranks without such a neighbor measure.
+// if that has a lower number than the rank itself. Ranks are numbered from the operation's root on,
+// so that those who pass its messages on imitate it. Only ranks without such a neighbor measure.
 //
 // The object belongs to the holder of the lane's token, as the executions do, and outlives them.
 #pragma once
@@ -32,8 +35,8 @@ class ForeignWays {
 
   class Use {
    public:
-    Use(Collective collective, unsigned magnitude)
-        : collective_(collective), magnitude_(magnitude) {}
+    Use(Collective collective, unsigned magnitude, Way first)
+        : collective_(collective), magnitude_(magnitude), way_(first) {}
 
     // The way of the next operation.
     [[nodiscard]] Way way() const { return way_; }
@@ -49,18 +52,23 @@ class ForeignWays {
     static constexpr int kTrial = 6;
     // A way's time is the shortest of its latest operations: the others waited for somebody.
     static constexpr int kRecent = 8;
+    // Operations that take at least so long wait for others for a small part of it only. Fewer do.
+    static constexpr std::int64_t kLongNs = 5'000'000;
+    static constexpr int kLongTrial = 4, kLongRecent = 3;
     static constexpr int kFirstPause = 32, kLongestPause = 1024;
 
     void try_other();
     void end_trial();
     void settle(std::int64_t ns);
+    [[nodiscard]] std::int64_t quickest() const;
     [[nodiscard]] std::int64_t& time_of(Way way) { return ns_[static_cast<std::size_t>(way)]; }
 
     Collective collective_;
     unsigned magnitude_;  // of messages: 2^magnitude_ bytes at least, and less than twice as many
-    Way way_ = Way::staged;
+    Way way_;
     bool imitates_ = false;
     int trial_ = 0;                     // operations that are left of a trial
+    int counted_ = 0;                   // the last so many of its operations count
     int pause_ = kFirstPause;           // operations from a trial to the next one
     int wait_ = 0;                      // operations until the next trial
     std::array<std::int64_t, 2> ns_{};  // of each way, when last compared; 0: not known
@@ -70,8 +78,8 @@ class ForeignWays {
     std::int64_t trial_ns_ = 0;
   };
 
-  // The use of messages of so many bytes. It stays where it is.
-  [[nodiscard]] Use& of(Collective collective, std::uint64_t bytes);
+  // The use of messages of so many bytes, which begins with the way `first`. It stays where it is.
+  [[nodiscard]] Use& of(Collective collective, std::uint64_t bytes, Way first);
   // A line for each use.
   [[nodiscard]] std::string describe() const;
 

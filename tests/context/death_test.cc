@@ -16,9 +16,10 @@ namespace {
 // Runs a job of faulty ranks, each started by `starter`, and returns each rank's lines. Bounded by
 // --deadline.
 std::map<int, std::string> run_job(const std::string& arguments, const std::string& settings = "",
-                                   const std::string& starter = "") {
-  const std::string command = settings + " " WEFT_BINARY " run -n 5 --deadline 60 -- " + starter +
-                              " " FAULTY_RANK " " + arguments + " 2>/dev/null";
+                                   const std::string& starter = "", int ranks = 5) {
+  const std::string command = settings + " " WEFT_BINARY " run -n " + std::to_string(ranks) +
+                              " --deadline 60 -- " + starter + " " FAULTY_RANK " " + arguments +
+                              " 2>/dev/null";
   std::map<int, std::string> lines;
   FILE* output = popen(command.c_str(), "r");
   std::array<char, 4096> line{};
@@ -99,9 +100,33 @@ TEST(Leaving, InTheMiddleOfTheJobIsNamedOnEveryOther) {
   expect_all_name(run_job("leaves 3"), 3, "peer_left");
 }
 
-TEST(Foreign, ProcessMemoryPathRunsAJob) {
-  for (const auto& [rank, text] : run_job("fine", "WEFT_FOREIGN=cma")) {
-    EXPECT_NE(text.find("ended ok"), std::string::npos) << text;
+TEST(PrivateMemory, ArrivesByEitherWay) {
+  for (const char* const way : {"WEFT_FOREIGN=cma", "WEFT_FOREIGN=staging"}) {
+    const auto lines = run_job("private 2", way);
+    ASSERT_EQ(lines.size(), 5U);
+    for (const auto& [rank, text] : lines)
+      EXPECT_NE(text.find("ended ok"), std::string::npos) << way << ": " << text;
+  }
+}
+
+// One rank tries both ways, and the others do as it does. Of a broadcast, which ten ranks pass on, that
+// is the root.
+TEST(PrivateMemory, OneRankMeasuresHowItTravels) {
+  const auto lines = run_job("private 7", "", "", 10);
+  ASSERT_EQ(lines.size(), 10U);
+  for (const auto& [name, measures] : {std::pair("allgather", 0), std::pair("broadcast", 7)}) {
+    for (const auto& [rank, text] : lines) {
+      EXPECT_NE(text.find("ended ok"), std::string::npos) << text;
+      const std::size_t begin = text.find(std::string("private memory, ") + name);
+      if (rank == measures) {
+        ASSERT_NE(begin, std::string::npos) << "rank " << rank << ": " << text;
+      }
+      if (begin == std::string::npos) continue;  // the rank sends nothing in a broadcast
+      const std::string line = text.substr(begin, text.find('\n', begin) - begin);
+      EXPECT_EQ(line.find("as the lowest in-neighbor does") == std::string::npos, rank == measures)
+          << "rank " << rank << ": " << line;
+      EXPECT_EQ(line.find("not measured"), std::string::npos) << "rank " << rank << ": " << line;
+    }
   }
 }
 

@@ -2,13 +2,19 @@
 //   faulty_rank killed R     rank R kills itself in the middle of the job
 //   faulty_rank leaves R     rank R ends its part early, in good order
 //   faulty_rank fine         nobody does anything wrong
+//   faulty_rank private R    nor here: allgathers, and broadcasts from R, of memory that is not from weft::allocate; each
+//                            rank prints how explain() says that it travelled
 // A third argument is the number of elements of an operation; there are fewer operations then. With a
 // fourth one, `gpu`, the tensors are on GPUs, which take turns among the ranks.
 // Each rank prints how its job ended and exits with 0: the test reads the lines.
 #include <signal.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "engine/context/context.h"
 #include "tests/context/faulty.h"
@@ -41,6 +47,33 @@ weft::Status run(weft::Context& context, const std::string& fault, weft::Rank cu
   return {};
 }
 
+weft::Status run_private(weft::Context& context, weft::Rank root) {
+  constexpr int kOperations = 40;
+  constexpr std::size_t kCount = 64 << 10;
+  const auto ranks = static_cast<std::size_t>(context.size());
+  std::vector<float> x(kCount), y(kCount * ranks);
+  const auto is_from = [&](std::size_t place, weft::Rank rank, int k) {
+    const auto part = y.begin() + static_cast<std::ptrdiff_t>(place * kCount);
+    return std::all_of(part, part + kCount,
+                       [&](float got) { return got == static_cast<float>(100 * rank + k); });
+  };
+  const weft::Status wrong(weft::Code::system, "wrong data");
+  for (int k = 0; k < kOperations; ++k) {
+    std::ranges::fill(x, static_cast<float>(100 * context.rank() + k));
+    WEFT_RETURN_IF_ERROR(
+        context.allgather(weft::in(x.data(), kCount), weft::out(y.data(), y.size())));
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      if (!is_from(rank, static_cast<weft::Rank>(rank), k)) return wrong;
+    WEFT_RETURN_IF_ERROR(
+        context.broadcast(weft::in(x.data(), kCount), weft::out(y.data(), kCount), root));
+    if (!is_from(0, root, k)) return wrong;
+  }
+  std::istringstream explained(context.explain());
+  for (std::string line; std::getline(explained, line);)
+    if (line.find("private memory, ") != std::string::npos) std::printf("%s\n", line.c_str());
+  return {};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -48,6 +81,7 @@ int main(int argc, char** argv) {
   const weft::Rank culprit = argc > 2 ? std::atoi(argv[2]) : weft::kNoRank;
   Work work;
   if (argc > 3) work = {20, std::strtoul(argv[3], nullptr, 10), argc > 4};
-  return weft::test::run_rank(
-      [&](weft::Context& context) { return run(context, fault, culprit, work); });
+  return weft::test::run_rank([&](weft::Context& context) {
+    return fault == "private" ? run_private(context, culprit) : run(context, fault, culprit, work);
+  });
 }
