@@ -44,7 +44,8 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="weft-wheel-") as scratch:
         if run(python, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "--wheel-dir", scratch,
-               "-C", f"cmake.define.WEFT_PREBUILT={build}", "-C", f"build-dir={build}/wheel") != 0:
+               "--config-settings", f"cmake.define.WEFT_PREBUILT={build}",
+               "--config-settings", f"build-dir={build}/wheel") != 0:
             return 1
         (wheel,) = Path(scratch).glob("weft-*.whl")
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")

@@ -1,5 +1,5 @@
 // Mail between two ranks over simulated rails: messages of any length arrive whole and in order, also
-// when a rail is cut in the middle of one, and pieces that do not fit are an error.
+// when a rail is cut in the middle of one or cables come and go, and pieces that do not fit are an error.
 #include <random>
 
 #include "engine/control/control.h"
@@ -99,6 +99,27 @@ TEST(SimMail, GoesOnOverTheOtherRail) {
     const auto how = seed % 2 == 0 ? SimNetwork::Cut::told : SimNetwork::Cut::silent;
     exchange(seed, [&](Pair& pair, int turn) {
       if (turn == when) pair.cut(seed % 2, how);
+    });
+  }
+}
+
+// On both rails and at both ends, one cable at a time.
+TEST(SimMail, GoesOnWhileCablesComeAndGo) {
+  for (std::uint64_t seed = 1; seed <= seeds(40); ++seed) {
+    std::mt19937_64 random(seed * 7919);
+    std::size_t rail = 0;
+    bool is_out = false;
+    int when = static_cast<int>(random() % 60);
+    exchange(seed, [&](Pair& pair, int turn) {
+      if (turn != when) return;
+      is_out = !is_out;
+      if (is_out) {
+        rail = random() % 2;
+        pair.cut(rail, SimNetwork::Cut::pulled, static_cast<Rank>(random() % 2));
+      } else {
+        pair.rail(rail).mend();
+      }
+      when += 1 + static_cast<int>(random() % (random() % 2 == 0 ? 30 : 800));
     });
   }
 }

@@ -159,15 +159,22 @@ void run(std::uint64_t seed, const Size& size, Course course, bool puts, int& re
   double all = 0;
   double taken = 0;
   bool is_cut = false;
+  // Cables come and go on both rails and at both ends, and often soon after one another.
+  const bool flaps = course.how == Cut::pulled;
+  std::size_t rail = 0;
   int next_cut = static_cast<int>(slot.draw(400));
   for (int turn = 0; turn < 200'000; ++turn) {
     if (turn == next_cut) {
       is_cut = !is_cut;
-      if (is_cut)
-        slot.pair().cut(0, course.how);
-      else
-        slot.pair().rail(0).mend();
-      next_cut += 500 + static_cast<int>(slot.draw(2'000));
+      if (is_cut) {
+        if (flaps) rail = slot.draw(2);
+        slot.pair().cut(rail, course.how, flaps ? static_cast<Rank>(slot.draw(2)) : 0);
+      } else {
+        slot.pair().rail(rail).mend();
+      }
+      const bool soon = flaps && slot.draw(2) == 0;
+      next_cut +=
+          soon ? 1 + static_cast<int>(slot.draw(60)) : 500 + static_cast<int>(slot.draw(2'000));
     }
     if (slot.writer().is_over()) {
       ASSERT_TRUE(slot.writer().status().ok()) << slot.writer().status().to_string();
@@ -201,6 +208,9 @@ class SimSlots : public testing::TestWithParam<Course> {};
 INSTANTIATE_TEST_SUITE_P(Cuts, SimSlots,
                          testing::Values(Course{Cut::told}, Course{Cut::half}, Course{Cut::silent},
                                          Course{Cut::late}));
+INSTANTIATE_TEST_SUITE_P(Flaps, SimSlots,
+                         testing::Values(Course{Cut::pulled}, Course{Cut::pulled, false},
+                                         Course{Cut::pulled, true, false}));
 INSTANTIATE_TEST_SUITE_P(WithoutOrder, SimSlots,
                          testing::Values(Course{Cut::told, false}, Course{Cut::late, false}));
 INSTANTIATE_TEST_SUITE_P(WithoutNotices, SimSlots,
