@@ -103,19 +103,13 @@ function(weft_module layer name)
   endif()
 endfunction()
 
-# Compiling is most of what a run of the tests takes, so their own code is not optimized (the modules that they call
-# are), and GoogleTest's header is read once. Under a sanitizer it is optimized a little: that takes no longer to compile,
-# and what fills and compares tensors takes a fraction of the time. UndefinedBehaviorSanitizer, which takes as long again,
-# looks only at the modules.
+# Compiling is most of what a run of the tests takes, so their own code is not optimized (the modules that they call are),
+# and GoogleTest's header is read once. UndefinedBehaviorSanitizer, which takes as long again, looks only at the modules.
 set(weft_tests_unchecked)
 if(WEFT_SANITIZE MATCHES undefined)
   set(weft_tests_unchecked -fno-sanitize=undefined)
 endif()
-if(WEFT_SANITIZE)
-  set(weft_tests_own -Og ${weft_tests_unchecked})
-else()
-  set(weft_tests_own -O0)
-endif()
+set(weft_tests_own -O0 ${weft_tests_unchecked})
 if(WEFT_TESTS)
   file(CONFIGURE OUTPUT gtest_header.cc CONTENT "")
   add_library(weft_gtest_header OBJECT ${CMAKE_CURRENT_BINARY_DIR}/gtest_header.cc)

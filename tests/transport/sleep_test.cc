@@ -144,12 +144,12 @@ void play_ping_pong(const TransportFactory& transport, std::uint32_t rounds, Res
 }
 
 TEST_P(Sleep, PingPongOfSleepersLosesNoWakeUp) {
-  play_ping_pong(GetParam(), 10'000,
+  play_ping_pong(GetParam(), 3'000,
                  [](Interface& interface, auto done) { return sleep_until(interface, done); });
 }
 
 TEST_P(Sleep, PingPongOfPollersLosesNoWakeUp) {
-  play_ping_pong(GetParam(), 5'000,
+  play_ping_pong(GetParam(), 3'000,
                  [](Interface& interface, auto done) { return poll_until(interface, done); });
 }
 
