@@ -25,7 +25,7 @@ struct Size {
   std::uint64_t seeds;
 };
 constexpr Size kSmall{24, 60, seeds(96)};
-constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, 12};
+constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, seeds(16)};
 
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
 
