@@ -11,8 +11,8 @@
 #include "engine/config/config.h"
 #include "engine/context/graph_edges.h"
 #include "engine/context/machine_graph.h"
-#include "engine/context/machine_table.h"
 #include "engine/context/plan_cache.h"
+#include "engine/job/job.h"
 
 namespace weft {
 

@@ -5,11 +5,10 @@
 
 #include <utility>
 
-#include "engine/context/lane_count.h"
-#include "engine/context/lane_options.h"
 #include "engine/context/metrics.h"
 #include "engine/context/nccl_rest.h"
 #include "engine/context/operands.h"
+#include "engine/job/job.h"
 
 namespace weft {
 namespace {
@@ -34,29 +33,30 @@ MailOptions mail_options(const Config& config, std::uint16_t number) {
 
 }  // namespace
 
-Context::Core::Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
-                    const LaneOptions& lane, Ways ways, std::size_t most_lanes, Extra extra)
+Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,
+                    const LaneOptions& lane, OpenedInterfaces opened, std::size_t most_lanes,
+                    Extra extra)
     : config_(config),
-      roster_(std::move(roster)),
+      rank_map_(std::move(rank_map)),
       number_(number),
       hardware_(std::move(hardware)),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
-      lane_(lane, std::move(ways.interface), trace_.add_lane("lane"), membership_, *this),
-      machines_(config_, roster_, number,
+      lane_(lane, std::move(opened.interface), trace_.add_lane("lane"), membership_, *this),
+      machines_(config_, rank_map_, number,
                 [this](const Status& policies) { machines_read(policies); }),
-      rails_(config_, machines_, std::move(ways.rails), std::move(ways.reasons)),
-      peers_(config_, AddressBook(roster_, number, config.deadline_ms), lane_.interface(), rails_,
+      rails_(config_, machines_, std::move(opened.rails), std::move(opened.reasons)),
+      peers_(config_, AddressBook(rank_map_, number, config.deadline_ms), lane_.interface(), rails_,
              membership_),
       plans_(peers_, trace_, lane_, [this] { return sides_.are_idle(); }),
       edges_(config_, peers_, *exponential_graph(config.size)),
       binder_(config_, plans_, peers_, edges_, machines_, machine_graph_),
       control_(config_, {interface_options(config).job, number}, lane_, peers_),
       first_failure_([this] { wake(); }),
-      failures_(config_, roster_, lane_, control_, &rails_, membership_, first_failure_),
+      failures_(config_, rank_map_, lane_, control_, &rails_, membership_, first_failure_),
       last_requests_(lane_.admission().channels()),
       windows_(config_, trace_, lane_, peers_, edges_, membership_, bell_,
                [this](const Request& request) { return run(request); }),
-      nccl_(config_, roster_, machines_, number),
+      nccl_(config_, rank_map_, machines_, number),
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),
       membership_({.on_change = [this] { wake(); },
@@ -75,31 +75,32 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
                                                            std::shared_ptr<Store> store) {
   WEFT_RETURN_IF_ERROR(config.check());
   const std::uint16_t number = store->next_context();
-  Roster roster(Hub::of(store));
+  RankMap rank_map(StoreEvents::of(store));
   // The transports are decided once for the job. Contexts made by split() use the same.
   Config decided = config;
-  decided.size = roster.size();
-  decided.rank = roster.rank();
+  decided.size = rank_map.size();
+  decided.rank = rank_map.rank();
   WEFT_ASSIGN(decided.transports, agreed_transports(decided, *store));
   store.reset();
-  return open_at(std::move(decided), roster, number, {});
+  return open_at(std::move(decided), rank_map, number, {});
 }
 
-Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config, const Roster& roster,
+Result<std::shared_ptr<Context::Core>> Context::Core::open_at(Config config,
+                                                              const RankMap& rank_map,
                                                               std::uint16_t number,
                                                               Hardware hardware, Extra extra) {
-  config.rank = roster.rank();
-  config.size = roster.size();
-  const LogVoice voice{config.log, roster.hub().store().rank()};  // the rank in the job
+  config.rank = rank_map.rank();
+  config.size = rank_map.size();
+  const LogVoice voice{config.log, rank_map.events().store().rank()};  // the rank in the job
   const LogScope scope(voice);
   Result<std::shared_ptr<Core>> joined =
-      open_and_join(config, roster, number, std::move(hardware), extra, voice);
-  if (!joined.ok()) roster.hub().store().set_failure(joined.status());
+      open_and_join(config, rank_map, number, std::move(hardware), extra, voice);
+  if (!joined.ok()) rank_map.events().store().set_failure(joined.status());
   return joined;
 }
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config& config,
-                                                                    const Roster& roster,
+                                                                    const RankMap& rank_map,
                                                                     std::uint16_t number,
                                                                     Hardware hardware, Extra extra,
                                                                     LogVoice voice) {
@@ -109,20 +110,21 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   options.context = number;
   options.machine = machine.identity;
   if (extra == Extra::mail) options.channels = mail_channel(config) + 1;
-  const AddressBook addresses(roster, number, config.deadline_ms);
-  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware, [addresses](Rank rank) {
+  const AddressBook addresses(rank_map, number, config.deadline_ms);
+  WEFT_ASSIGN(OpenedInterfaces opened,
+              open_interfaces(config, options, hardware, [addresses](Rank rank) {
                 return addresses.address_of_joined(rank);
               }));
-  if (!ways.memory_place.ok())
-    ways.place.reason += "; memory is not: " + ways.memory_place.to_string();
+  if (!opened.memory_place.ok())
+    opened.place.reason += "; memory is not: " + opened.memory_place.to_string();
   const std::size_t lanes =
-      lanes_of(config, ways.rails, ranks_here(config), cores_here(config), may_have_gpu_memory());
+      lanes_of(config, opened.rails, ranks_here(config), cores_here(config), may_have_gpu_memory());
   machine.lanes = static_cast<int>(lanes);
-  LaneOptions lane = lane_options(config, number, voice, ways);
+  LaneOptions lane = lane_options(config, number, voice, opened);
   const auto spare = std::make_shared<GpuSpare>();
   lane.execution.spare = spare;
-  std::shared_ptr<Core> core(
-      new Core(config, roster, number, std::move(hardware), lane, std::move(ways), lanes, extra));
+  std::shared_ptr<Core> core(new Core(config, rank_map, number, std::move(hardware), lane,
+                                      std::move(opened), lanes, extra));
   core->gpu_spare_ = spare;
   spare->attach(core->bell_);
   machine.nccl = core->nccl_.could();
@@ -133,10 +135,10 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
 Status Context::Core::join(MachineRecord machine) {
   add_process_metrics();
   MetricRegistry::of_process().add(this);
-  if (!config_.metrics.empty() && roster_.prefix().empty()) {
+  if (!config_.metrics.empty() && rank_map_.prefix().empty()) {
     WEFT_ASSIGN(metrics_file_, MetricsFile::open(trace_path(config_.metrics, config_.rank)));
   }
-  roster_.add(&membership_);
+  rank_map_.add(&membership_);
   WEFT_RETURN_IF_ERROR(machines_.tell(std::move(machine), rails_.opened()));
   return peers_.addresses().tell(lane_.interface().address());
 }
@@ -149,16 +151,17 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
   InterfaceOptions options = interface_options(config);
   options.context = number_;
   options.machine = this_machine(config.host).identity;
-  const AddressBook addresses(roster_, number_, config.deadline_ms, number);
-  WEFT_ASSIGN(Ways ways, open_ways(config, options, hardware_, [addresses](Rank rank) {
+  const AddressBook addresses(rank_map_, number_, config.deadline_ms, number);
+  WEFT_ASSIGN(OpenedInterfaces opened,
+              open_interfaces(config, options, hardware_, [addresses](Rank rank) {
                 return addresses.address_of_joined(rank);
               }));
-  LaneOptions lane = lane_options(config, number_, lane_.voice(), ways);
+  LaneOptions lane = lane_options(config, number_, lane_.voice(), opened);
   lane.execution.spare = gpu_spare_;
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];
-  make_side_lane(lane, config, number, sides_.most(), used, ways.nodes);
+  make_side_lane(lane, config, number, sides_.most(), used, opened.nodes);
   const LaneSurroundings around{config_,
-                                roster_,
+                                rank_map_,
                                 {options.job, number_},
                                 rails_,
                                 membership_,
@@ -167,7 +170,7 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
                                        const Status& status) { return part_ended(whole, status); },
                                 [this](const std::shared_ptr<PendingOperation>& whole,
                                        const Status& status) { whole_ended(whole, status); }};
-  auto side = std::make_unique<SideLane>(around, addresses, lane, std::move(ways.interface),
+  auto side = std::make_unique<SideLane>(around, addresses, lane, std::move(opened.interface),
                                          trace_.add_lane(fmt::format("lane {}", number)));
   WEFT_RETURN_IF_ERROR(side->start());
   return side;
@@ -192,7 +195,7 @@ void Context::Core::close() {
   windows_.close(Status(Code::closed, "the context of this window was closed", config_.rank));
   lane_.close(
       [this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
-  roster_.hub().remove(&membership_);
+  rank_map_.events().remove(&membership_);
   if (!trace_.on()) return;
   const LogScope scope(lane_.voice());
   if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok())
@@ -426,7 +429,7 @@ void Context::Core::machines_read(const Status& policies) {
 // Once on each machine, by its first rank.
 void Context::Core::say_lost_rails() const {
   const bool is_first = machines_.known()->place_of(config_.rank) == 0;
-  if (!is_first || !roster_.prefix().empty()) return;
+  if (!is_first || !rank_map_.prefix().empty()) return;
   for (const std::string& rail : rails_.describe_lost()) log(LogLevel::warning, rail);
 }
 

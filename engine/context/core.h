@@ -30,10 +30,10 @@
 #include "engine/context/last_requests.h"
 #include "engine/context/nccl_votes.h"
 #include "engine/context/side_lanes.h"
-#include "engine/context/ways.h"
 #include "engine/context/windows.h"
 #include "engine/control/control.h"
 #include "engine/gpu/gpu.h"
+#include "engine/job/job.h"
 
 namespace weft {
 
@@ -112,12 +112,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   enum class Extra : std::uint8_t { none, mail };
   [[nodiscard]] Result<Endpoint*> endpoint_of(Rank rank);
 
-  Core(const Config& config, Roster roster, std::uint16_t number, Hardware hardware,
-       const LaneOptions& lane, Ways ways, std::size_t most_lanes, Extra extra);
-  static Result<std::shared_ptr<Core>> open_at(Config config, const Roster& roster,
+  Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,
+       const LaneOptions& lane, OpenedInterfaces opened, std::size_t most_lanes, Extra extra);
+  static Result<std::shared_ptr<Core>> open_at(Config config, const RankMap& rank_map,
                                                std::uint16_t number, Hardware hardware,
                                                Extra extra = Extra::none);
-  static Result<std::shared_ptr<Core>> open_and_join(const Config& config, const Roster& roster,
+  static Result<std::shared_ptr<Core>> open_and_join(const Config& config, const RankMap& rank_map,
                                                      std::uint16_t number, Hardware hardware,
                                                      Extra extra, LogVoice voice);
   Status join(MachineRecord machine);
@@ -162,7 +162,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   void say_lost_rails() const;
 
   const Config config_;
-  const Roster roster_;
+  const RankMap rank_map_;
   const std::uint16_t number_;
   Hardware hardware_;
   std::uint32_t splits_ = 0;  // contexts that were made of this one

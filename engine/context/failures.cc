@@ -29,7 +29,7 @@ constexpr std::uint32_t kLooksAtLostPath = 64;
 void Failures::look_around() {
   lane_.stir();
   follow_others();
-  roster_.hub().tell_events();
+  rank_map_.events().tell_events();
   if (listen() || lane_.has_failed() || check_gone()) return;
   if (rails_ != nullptr) {
     if (const Status status = rails_->ask_again(); !status.ok()) return fail(status);

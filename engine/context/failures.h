@@ -11,8 +11,7 @@
 #include "engine/config/config.h"
 #include "engine/context/control.h"
 #include "engine/context/first_failure.h"
-#include "engine/context/rail_selection.h"
-#include "engine/context/roster.h"
+#include "engine/job/job.h"
 #include "engine/lane/lane.h"
 #include "engine/membership/membership.h"
 
@@ -22,10 +21,10 @@ namespace weft {
 class Failures {
  public:
   // `rails`: where missing machine records are asked for again; null: another lane does that.
-  Failures(const Config& config, const Roster& roster, Lane& lane, Control& control,
+  Failures(const Config& config, const RankMap& rank_map, Lane& lane, Control& control,
            RailSelection* rails, const Membership& membership, FirstFailure& first)
       : config_(config),
-        roster_(roster),
+        rank_map_(rank_map),
         lane_(lane),
         control_(control),
         rails_(rails),
@@ -54,7 +53,7 @@ class Failures {
   bool listen();
 
   const Config& config_;
-  const Roster& roster_;
+  const RankMap& rank_map_;
   Lane& lane_;
   Control& control_;
   RailSelection* const rails_;

@@ -49,7 +49,7 @@ std::string metrics() {
 }
 
 std::string Context::Core::metric_labels() const {
-  const std::string& prefix = roster_.prefix();
+  const std::string& prefix = rank_map_.prefix();
   return metric_label("rank", std::to_string(config_.rank)) + "," +
          metric_label("context", prefix.empty() ? "job" : prefix);
 }

@@ -62,13 +62,14 @@ std::shared_ptr<NcclGroup> NcclVotes::make_group(const std::vector<Rank>& member
   peers.index = static_cast<int>(index);
   peers.size = static_cast<int>(members.size());
   peers.deadline_ms = config_.deadline_ms;
-  peers.put = [key, roster = roster_, own = config_.rank](const std::string& what,
-                                                          std::string value) {
-    return roster.put(key(own, what), std::move(value));
+  peers.put = [key, rank_map = rank_map_, own = config_.rank](const std::string& what,
+                                                              std::string value) {
+    return rank_map.put(key(own, what), std::move(value));
   };
-  peers.get = [key, roster = roster_, members](int of, const std::string& what, Deadline deadline) {
+  peers.get = [key, rank_map = rank_map_, members](int of, const std::string& what,
+                                                   Deadline deadline) {
     const Rank rank = members[static_cast<std::size_t>(of)];
-    return roster.get_from(rank, key(rank, what), deadline);
+    return rank_map.get_from(rank, key(rank, what), deadline);
   };
   return NcclGroup::make(std::move(peers), config_.nccl);
 }

@@ -8,8 +8,7 @@
 #include <string>
 
 #include "engine/config/config.h"
-#include "engine/context/machine_table.h"
-#include "engine/context/roster.h"
+#include "engine/job/job.h"
 #include "engine/nccl/nccl.h"
 
 namespace weft {
@@ -17,9 +16,9 @@ namespace weft {
 // Belongs to the holder of the lane's token.
 class NcclVotes {
  public:
-  NcclVotes(const Config& config, const Roster& roster, MachineTable& machines,
+  NcclVotes(const Config& config, const RankMap& rank_map, MachineTable& machines,
             std::uint16_t context)
-      : config_(config), roster_(roster), machines_(machines), context_(context) {}
+      : config_(config), rank_map_(rank_map), machines_(machines), context_(context) {}
 
   // Whether this rank could, which it tells the others when it joins; called once.
   bool could();
@@ -35,7 +34,7 @@ class NcclVotes {
   [[nodiscard]] std::shared_ptr<NcclGroup> make_group(const std::vector<Rank>& members) const;
 
   const Config& config_;
-  const Roster& roster_;
+  const RankMap& rank_map_;
   MachineTable& machines_;
   const std::uint16_t context_;
   bool could_ = false;

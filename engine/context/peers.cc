@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/context/ways.h"
 #include "engine/gpu/gpu.h"
+#include "engine/job/job.h"
 
 namespace weft {
 
@@ -20,15 +20,15 @@ std::string AddressBook::key_of(Rank rank) const {
 }
 
 Status AddressBook::tell(std::string address) const {
-  return roster_.put(key_of(roster_.rank()), std::move(address));
+  return rank_map_.put(key_of(rank_map_.rank()), std::move(address));
 }
 
 Result<std::string> AddressBook::address_of(Rank rank) const {
-  return roster_.get_from(rank, key_of(rank), Deadline::after_ms(deadline_ms_));
+  return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(deadline_ms_));
 }
 
 Result<std::string> AddressBook::address_of_joined(Rank rank) const {
-  return roster_.get_from(rank, key_of(rank), Deadline::after_ms(0));
+  return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(0));
 }
 
 Result<Contact*> Peers::find(Rank rank) {

@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/context/rail_selection.h"
-#include "engine/context/roster.h"
 #include "engine/execute/execute.h"
+#include "engine/job/job.h"
 #include "engine/membership/membership.h"
 
 namespace weft {
@@ -26,8 +25,9 @@ namespace weft {
 class AddressBook {
  public:
   // `lane`: the number of the lane whose interfaces these are.
-  AddressBook(Roster roster, std::uint16_t context, std::int64_t deadline_ms, std::size_t lane = 0)
-      : roster_(std::move(roster)), context_(context), deadline_ms_(deadline_ms), lane_(lane) {}
+  AddressBook(RankMap rank_map, std::uint16_t context, std::int64_t deadline_ms,
+              std::size_t lane = 0)
+      : rank_map_(std::move(rank_map)), context_(context), deadline_ms_(deadline_ms), lane_(lane) {}
   // Puts the address of this rank.
   [[nodiscard]] Status tell(std::string address) const;
   // Gets the address of a rank. Waits until that rank has joined, at most until the deadline.
@@ -39,7 +39,7 @@ class AddressBook {
  private:
   [[nodiscard]] std::string key_of(Rank rank) const;
 
-  Roster roster_;
+  RankMap rank_map_;
   std::uint16_t context_;
   std::int64_t deadline_ms_;
   std::size_t lane_;

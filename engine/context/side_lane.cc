@@ -13,7 +13,7 @@ SideLane::SideLane(const LaneSurroundings& around, AddressBook addresses,
       peers_(around.config, std::move(addresses), lane_.interface(), around.rails,
              around.membership, Peers::Watching::others_do),
       control_(around.config, around.identity, lane_, peers_),
-      failures_(around.config, around.roster, lane_, control_, nullptr, around.membership,
+      failures_(around.config, around.rank_map, lane_, control_, nullptr, around.membership,
                 around.first_failure) {}
 
 Status SideLane::start() {

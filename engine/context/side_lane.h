@@ -13,7 +13,7 @@
 #include "engine/context/failures.h"
 #include "engine/context/first_failure.h"
 #include "engine/context/peers.h"
-#include "engine/context/ways.h"
+#include "engine/job/job.h"
 #include "engine/lane/lane.h"
 
 namespace weft {
@@ -21,7 +21,7 @@ namespace weft {
 // What the lanes of a context have in common. All of it outlives them.
 struct LaneSurroundings {
   const Config& config;
-  const Roster& roster;
+  const RankMap& rank_map;
   Control::Identity identity;
   // The machines of all ranks are known, so that the selection is only read.
   RailSelection& rails;

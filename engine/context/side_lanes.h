@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "engine/context/cutting.h"
-#include "engine/context/machine_table.h"
 #include "engine/context/side_lane.h"
+#include "engine/job/job.h"
 
 namespace weft {
 

@@ -45,7 +45,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) 
   if (config.local_size == 0) config.local_size = config.size;
   const std::string name = fmt::format("{}/split/{}/{}/", number_, number, own.color);
   if (!config.trace.empty()) config.trace += fmt::format(".split{}-{}", number, own.color);
-  return open_at(std::move(config), roster_.among(ranks_of(own.color, choices), name), number_,
+  return open_at(std::move(config), rank_map_.among(ranks_of(own.color, choices), name), number_,
                  hardware_);
 }
 
@@ -57,7 +57,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::with_mail() {
   const std::uint32_t number = splits_++;
   const std::string name = fmt::format("{}/named/{}/", number_, number);
   if (!config.trace.empty()) config.trace += fmt::format(".named{}", number);
-  return open_at(std::move(config), roster_.among(ranks, name), number_, hardware_, Extra::mail);
+  return open_at(std::move(config), rank_map_.among(ranks, name), number_, hardware_, Extra::mail);
 }
 
 }  // namespace weft

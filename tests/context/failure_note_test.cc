@@ -4,8 +4,7 @@
 
 #include <cstring>
 
-#include "engine/context/machines.h"
-#include "engine/context/ways.h"
+#include "engine/job/job.h"
 #include "tests/context/job.h"
 #include "verbs/bond/bond.h"
 #include "verbs/shm/shm.h"

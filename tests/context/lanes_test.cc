@@ -7,7 +7,7 @@
 #include <latch>
 #include <numeric>
 
-#include "engine/context/lane_count.h"
+#include "engine/job/job.h"
 #include "tests/base/sanitized.h"
 #include "tests/context/outcomes.h"
 

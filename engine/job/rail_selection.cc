@@ -1,6 +1,6 @@
 // rail_selection: reading the machine records without waiting for ranks that have not joined, and
 // choosing rails.
-#include "engine/context/rail_selection.h"
+#include "engine/job/rail_selection.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
-// hub: the registry of hubs, and the reporting of a store's events to all memberships.
-#include "engine/context/hub.h"
+// store_events: the StoreEvents of each store, and the reporting of its events to all memberships.
+#include "engine/job/store_events.h"
 
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@ constexpr std::int64_t kGoodbyeMs = 10'000;
 
 struct Registry {
   std::mutex mutex;
-  std::map<const Store*, std::weak_ptr<Hub>> hubs;
+  std::map<const Store*, std::weak_ptr<StoreEvents>> by_store;
 };
 
 Registry& registry() {
@@ -22,23 +22,23 @@ Registry& registry() {
 
 }  // namespace
 
-std::shared_ptr<Hub> Hub::of(const std::shared_ptr<Store>& store) {
+std::shared_ptr<StoreEvents> StoreEvents::of(const std::shared_ptr<Store>& store) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  std::erase_if(all.hubs, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Hub>& known = all.hubs[store.get()];
-  if (auto hub = known.lock()) return hub;
-  auto hub = std::make_shared<Hub>(store);
-  known = hub;
-  return hub;
+  std::erase_if(all.by_store, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<StoreEvents>& known = all.by_store[store.get()];
+  if (auto events = known.lock()) return events;
+  auto events = std::make_shared<StoreEvents>(store);
+  known = events;
+  return events;
 }
 
-Hub::~Hub() {
+StoreEvents::~StoreEvents() {
   // If others still hold the store, the goodbye is left to them.
   if (store_.use_count() == 1) (void)store_->goodbye(Deadline::after_ms(kGoodbyeMs));
 }
 
-void Hub::tell(const Listener& listener, const StoreEvent& event) {
+void StoreEvents::tell(const Listener& listener, const StoreEvent& event) {
   // The end of the rendezvous is not reported, because transfers continue without it.
   if (event.kind == StoreEvent::Kind::lost) return;
   Rank rank = event.rank;
@@ -54,19 +54,19 @@ void Hub::tell(const Listener& listener, const StoreEvent& event) {
   }
 }
 
-void Hub::add(Membership* membership, std::vector<Rank> ranks) {
+void StoreEvents::add(Membership* membership, std::vector<Rank> ranks) {
   const std::lock_guard lock(mutex_);
   listeners_.push_back({membership, std::move(ranks)});
   for (const StoreEvent& event : seen_) tell(listeners_.back(), event);
 }
 
-void Hub::remove(Membership* membership) {
+void StoreEvents::remove(Membership* membership) {
   const std::lock_guard lock(mutex_);
   std::erase_if(listeners_,
                 [&](const Listener& listener) { return listener.membership == membership; });
 }
 
-void Hub::tell_events() {
+void StoreEvents::tell_events() {
   const std::lock_guard lock(mutex_);
   while (std::optional<StoreEvent> event = store_->next_event()) {
     for (const Listener& listener : listeners_) tell(listener, *event);

@@ -1,6 +1,6 @@
 // rail_selection: which of this rank's network interfaces are used to ranks of other machines.
 // RailPolicy shares the interfaces of a machine out among its ranks. This needs the machine records
-// of all ranks; until all are known, every rail is used. Internal to the module.
+// of all ranks; until all are known, every rail is used.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/context/machine_table.h"
 #include "engine/execute/execute.h"
+#include "engine/job/machine_table.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-// Hub: one store that several contexts of a process share. The first context that calls
+// StoreEvents: one store that several contexts of a process share. The first context that calls
 // tell_events() reads the store's events (a rank left, a rank died), and all contexts get them.
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace weft {
 
-// Thread safe. A hub lives as long as a context uses its store. The hub's destructor says the
-// store's goodbye if nobody else holds the store.
-class Hub {
+// Thread safe. It lives as long as a context uses its store. The destructor says the store's goodbye
+// if nobody else holds the store.
+class StoreEvents {
  public:
-  // The hub of a store: the same for all contexts on it.
-  static std::shared_ptr<Hub> of(const std::shared_ptr<Store>& store);
-  explicit Hub(std::shared_ptr<Store> store) : store_(std::move(store)) {}
-  ~Hub();
-  Hub(const Hub&) = delete;
-  Hub& operator=(const Hub&) = delete;
+  // The events of a store: the same for all contexts on it.
+  static std::shared_ptr<StoreEvents> of(const std::shared_ptr<Store>& store);
+  explicit StoreEvents(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  ~StoreEvents();
+  StoreEvents(const StoreEvents&) = delete;
+  StoreEvents& operator=(const StoreEvents&) = delete;
 
   [[nodiscard]] Store& store() const { return *store_; }
   // From now on reports events to the membership, and first those that were read before. `ranks`:

@@ -1,6 +1,6 @@
 // machines: which rank of a context is on which machine. Each rank describes its machine in a
 // record, and all ranks compute the same answer from all records. Values and pure functions, which
-// any thread may call. Internal to the module.
+// any thread may call.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // shown_gpus: see the header.
-#include "engine/context/shown_gpus.h"
+#include "engine/job/shown_gpus.h"
 
 #include <fmt/format.h>
 

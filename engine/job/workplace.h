@@ -1,6 +1,6 @@
 // workplace: the GPU or the NUMA node with which this rank works, and how far its network
 // interfaces are from there. By these distances the ranks of a machine share out its interfaces.
-// Internal to the module.
+//
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/context/shown_gpus.h"
+#include "engine/job/shown_gpus.h"
 #include "topology/rails/rails.h"
 
 namespace weft {

@@ -1,5 +1,5 @@
 // shown_gpus: which GPUs of this machine the driver shows to this process. Launchers and users hide the
-// others (CUDA_VISIBLE_DEVICES), and a rank numbers what is left from 0. Internal to the module.
+// others (CUDA_VISIBLE_DEVICES), and a rank numbers what is left from 0.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // workplace: see the header.
-#include "engine/context/workplace.h"
+#include "engine/job/workplace.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

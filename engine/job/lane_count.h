@@ -1,11 +1,11 @@
-// lane_count: how many lanes a rank could have. Internal to the module.
+// lane_count: how many lanes a rank could have.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
 #include "engine/config/config.h"
-#include "engine/context/machines.h"
+#include "engine/job/machines.h"
 
 namespace weft {
 

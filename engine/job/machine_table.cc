@@ -1,5 +1,5 @@
 // machine_table: reading the records.
-#include "engine/context/machine_table.h"
+#include "engine/job/machine_table.h"
 
 #include <fmt/core.h>
 
@@ -35,9 +35,9 @@ RailPolicy rail_policy_of(RailChoice choice) {
 
 }  // namespace
 
-MachineTable::MachineTable(const Config& config, const Roster& roster, std::uint16_t context,
+MachineTable::MachineTable(const Config& config, const RankMap& rank_map, std::uint16_t context,
                            std::function<void(const Status&)> on_read)
-    : config_(config), roster_(roster), context_(context), on_read_(std::move(on_read)) {}
+    : config_(config), rank_map_(rank_map), context_(context), on_read_(std::move(on_read)) {}
 
 std::string MachineTable::key_of(Rank rank) const {
   return fmt::format("context/{}/machine/{}", context_, rank);
@@ -46,7 +46,7 @@ std::string MachineTable::key_of(Rank rank) const {
 Status MachineTable::tell(MachineRecord own, std::vector<RailRecord> rails) const {
   own.policy = rail_policy_of(config_.rails);
   own.rails = std::move(rails);
-  return roster_.put(key_of(config_.rank), own.to_text());
+  return rank_map_.put(key_of(config_.rank), own.to_text());
 }
 
 Result<const Machines*> MachineTable::read_by(Deadline deadline) {
@@ -58,7 +58,7 @@ Result<const Machines*> MachineTable::read_by(Deadline deadline) {
     // the store has would take too long, so the reading stops here.
     if (deadline.passed() && records_.size() != known)
       return Status(Code::timed_out, "the machines of all ranks are not known yet");
-    WEFT_ASSIGN(const std::string text, roster_.get_from(rank, key_of(rank), deadline));
+    WEFT_ASSIGN(const std::string text, rank_map_.get_from(rank, key_of(rank), deadline));
     Result<MachineRecord> record = machine_record(text);
     if (!record.ok()) {
       return Status(Code::mismatch,

@@ -1,7 +1,7 @@
 // machine_table: which ranks are on which machine. Every rank puts one record into the store when
 // it joins. A rank reads the records of all ranks when something first needs them, with a get for
 // each rank, once for each context. A job that never needs them pays only for the put. Reading
-// waits only for ranks that have not joined. Internal to the module.
+// waits only for ranks that have not joined.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/context/machines.h"
-#include "engine/context/roster.h"
+#include "engine/job/machines.h"
+#include "engine/job/rank_map.h"
 
 namespace weft {
 
@@ -20,7 +20,7 @@ class MachineTable {
  public:
   // `on_read` is called when the records of all ranks have been read: with ok, or with `mismatch`
   // if two ranks have different rail policies.
-  MachineTable(const Config& config, const Roster& roster, std::uint16_t context,
+  MachineTable(const Config& config, const RankMap& rank_map, std::uint16_t context,
                std::function<void(const Status&)> on_read);
 
   // Puts this rank's record.
@@ -49,7 +49,7 @@ class MachineTable {
   [[nodiscard]] std::string key_of(Rank rank) const;
 
   const Config& config_;
-  const Roster& roster_;
+  const RankMap& rank_map_;
   const std::uint16_t context_;
   const std::function<void(const Status&)> on_read_;
   std::vector<MachineRecord> records_;

@@ -1,10 +1,9 @@
 // The rails of a rank whose interfaces are not what they were when they were found.
-#include "engine/context/ways.h"
+#include "engine/job/interfaces.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "tests/context/job.h"
 #include "verbs/shm/shm.h"
 
 namespace weft {
@@ -14,11 +13,11 @@ class OpenedRails : public testing::Test {
  protected:
   // Interfaces a, b, c, of which those in `gone` cannot be opened.
   Status open(const std::string& gone, const std::string& interfaces = {}) {
-    Config config = test_config();
+    Config config;
     config.interfaces = interfaces;
     const InterfaceOptions options = interface_options(config);
     std::vector<NetworkRail> rails;
-    ways_ = Ways();
+    opened_ = OpenedInterfaces();
     for (const std::string name : {"a", "b", "c"}) {
       const bool is_gone = gone.find(name) != std::string::npos;
       const auto opened = [=](AddressResolver resolver) -> Result<std::unique_ptr<Interface>> {
@@ -26,25 +25,25 @@ class OpenedRails : public testing::Test {
         return open_shm(0, options, std::move(resolver));
       };
       rails.push_back({{"sim", "rail " + name, opened}, name});
-      ways_.rails.push_back({"sim", name, "rail " + name});
-      ways_.reasons.push_back("why " + name);
+      opened_.rails.push_back({"sim", name, "rail " + name});
+      opened_.reasons.push_back("why " + name);
     }
     BondOptions bond;
     bond.channels = options.channels;
     bond.payload_bytes = options.payload_bytes;
     testing::internal::CaptureStderr();
     const LogScope scope({LogLevel::warning, kNoRank});
-    Status status = open_rails(config, bond, nullptr, std::move(rails), {}, ways_);
+    Status status = open_rails(config, bond, nullptr, std::move(rails), {}, opened_);
     said_ = testing::internal::GetCapturedStderr();
     return status;
   }
   [[nodiscard]] std::string names() const {
     std::string names;
-    for (const RailRecord& rail : ways_.rails) names += rail.interface;
+    for (const RailRecord& rail : opened_.rails) names += rail.interface;
     return names;
   }
 
-  Ways ways_;
+  OpenedInterfaces opened_;
   std::string said_;
 };
 
@@ -58,7 +57,7 @@ TEST_F(OpenedRails, LeaveOutWithAWarningWhatIsGone) {
   const Status status = open("ab");
   ASSERT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(names(), "c");
-  EXPECT_EQ(ways_.reasons, std::vector<std::string>{"why c"});
+  EXPECT_EQ(opened_.reasons, std::vector<std::string>{"why c"});
   for (const std::string name : {"a", "b"})
     EXPECT_NE(said_.find("does without a network interface: " + name +
                          " cannot be opened: no such device"),

@@ -1,5 +1,5 @@
 // lane_count: see the header.
-#include "engine/context/lane_count.h"
+#include "engine/job/lane_count.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Who is on which machine, from what the ranks say.
-#include "engine/context/machines.h"
+#include "engine/job/machines.h"
 
 #include <gtest/gtest.h>
 

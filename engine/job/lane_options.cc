@@ -1,5 +1,5 @@
 // lane_options: see the header.
-#include "engine/context/lane_options.h"
+#include "engine/job/lane_options.h"
 
 #include <fmt/core.h>
 
@@ -70,17 +70,17 @@ int cores_here(const Config& config) {
 }
 
 LaneOptions lane_options(const Config& config, std::uint16_t context, LogVoice voice,
-                         const Ways& ways) {
+                         const OpenedInterfaces& opened) {
   const int ranks = ranks_here(config);
   const int cores = cores_here(config);
   LaneOptions options;
-  options.execution = execution_options(config, context, *ways.interface);
+  options.execution = execution_options(config, context, *opened.interface);
   options.channels = static_cast<std::uint32_t>(config.channels);
   options.policy = wait_policy(ranks, cores, config.spin_ns, yield_ns(config));
   options.thread_policy = background_policy(2 * ranks, cores, config.spin_ns, yield_ns(config));
   options.has_networks = config.transports.networks();
   options.has_thread = config.progress == ProgressMode::thread;
-  options.place = ways.place;
+  options.place = opened.place;
   options.voice = voice;
   return options;
 }

@@ -1,4 +1,4 @@
-// lane_options: how the lanes of a context are set up. Internal to the module.
+// lane_options: how the lanes of a context are set up.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <span>
 
 #include "engine/config/config.h"
-#include "engine/context/ways.h"
+#include "engine/job/interfaces.h"
 #include "engine/lane/lane.h"
 
 namespace weft {
@@ -19,7 +19,7 @@ namespace weft {
 // on side lanes, which work during large operations only: a caller that yielded for as long as on a
 // core that ranks share would take half as much processor time again for operations on one lane.
 [[nodiscard]] LaneOptions lane_options(const Config& config, std::uint16_t context, LogVoice voice,
-                                       const Ways& ways);
+                                       const OpenedInterfaces& opened);
 // Makes them the options of side lane `number` of `lanes`. `used`: the indices of the rails that the rank
 // uses. `nodes`: the NUMA nodes of all its rails.
 void make_side_lane(LaneOptions& options, const Config& config, std::size_t number,

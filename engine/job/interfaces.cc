@@ -1,4 +1,4 @@
-#include "engine/context/ways.h"
+#include "engine/job/interfaces.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "engine/context/workplace.h"
+#include "engine/job/workplace.h"
 #include "engine/networks/networks.h"
 #include "verbs/bond/bond.h"
 #include "verbs/memory/memory.h"
@@ -59,7 +59,7 @@ Result<Surroundings> looked_around(const Config& config, std::size_t rails, Hard
 }
 
 Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardware& hardware,
-                   Ways& ways) {
+                   OpenedInterfaces& opened) {
   WEFT_ASSIGN(const Surroundings here, looked_around(config, rails.size(), hardware));
   WEFT_ASSIGN(const Workplace place, workplace_of(config, here));
   if (!here.shown.by.empty() && config.gpu == Config::kUsualGpu) {
@@ -68,7 +68,7 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
                     place.gpu < 0 ? "no GPU" : fmt::format("GPU {}", place.gpu), here.shown.by));
   }
   if (!config.hardware.empty()) WEFT_RETURN_IF_ERROR(leave_out_absent(config, here, rails));
-  std::vector<int>& nodes = ways.nodes;
+  std::vector<int>& nodes = opened.nodes;
   const bool has_choice = has_several_nodes();
   for (NetworkRail& rail : rails) {
     const Nic* nic = nic_named(here.machine.nics, rail.name);
@@ -76,11 +76,11 @@ Status place_rails(const Config& config, std::vector<NetworkRail>& rails, Hardwa
     nodes.push_back(is_told ? nic->place.numa_node : rail.numa_node);
     if (has_choice) rail.member.node = nodes.back();
     const RailDistance distance = distance_to(here.machine, place, rail.name);
-    ways.rails.push_back({rail.member.kind, rail.name, rail.member.rail, distance.far,
-                          distance.mbit_per_s, rail.address});
-    ways.reasons.push_back(how_near(here.machine, place, rail.name));
+    opened.rails.push_back({rail.member.kind, rail.name, rail.member.rail, distance.far,
+                            distance.mbit_per_s, rail.address});
+    opened.reasons.push_back(how_near(here.machine, place, rail.name));
   }
-  ways.place = place_lane_here(nodes, told_node(here, place));
+  opened.place = place_lane_here(nodes, told_node(here, place));
   return {};
 }
 
@@ -156,7 +156,8 @@ Result<Transports> agreed_transports(const Config& config, Store& store) {
 }
 
 Status open_rails(const Config& config, BondOptions bond, const BondMember* memory,
-                  std::vector<NetworkRail> rails, AddressResolver resolver, Ways& ways) {
+                  std::vector<NetworkRail> rails, AddressResolver resolver,
+                  OpenedInterfaces& opened) {
   struct Gone {
     std::size_t rail;
     Status why;
@@ -167,12 +168,12 @@ Status open_rails(const Config& config, BondOptions bond, const BondMember* memo
     bond.left_out = [&gone](std::size_t rail, const Status& why) { gone.push_back({rail, why}); };
   std::vector<BondMember> members;
   for (NetworkRail& rail : rails) members.push_back(with_name(std::move(rail), are_named));
-  WEFT_ASSIGN(ways.interface, open_bond(bond, memory, std::move(members), std::move(resolver)));
+  WEFT_ASSIGN(opened.interface, open_bond(bond, memory, std::move(members), std::move(resolver)));
   for (std::size_t i = gone.size(); i-- > 0;) {
     const auto rail = static_cast<std::ptrdiff_t>(gone[i].rail);
-    ways.rails.erase(ways.rails.begin() + rail);
-    ways.reasons.erase(ways.reasons.begin() + rail);
-    if (!ways.nodes.empty()) ways.nodes.erase(ways.nodes.begin() + rail);
+    opened.rails.erase(opened.rails.begin() + rail);
+    opened.reasons.erase(opened.reasons.begin() + rail);
+    if (!opened.nodes.empty()) opened.nodes.erase(opened.nodes.begin() + rail);
   }
   for (const Gone& each : gone) {
     log(LogLevel::warning,
@@ -181,8 +182,8 @@ Status open_rails(const Config& config, BondOptions bond, const BondMember* memo
   return {};
 }
 
-Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Hardware& hardware,
-                       AddressResolver resolver) {
+Result<OpenedInterfaces> open_interfaces(const Config& config, const InterfaceOptions& options,
+                                         Hardware& hardware, AddressResolver resolver) {
   const Transports& transports = config.transports;
   BondOptions bond;
   bond.rank = config.rank;
@@ -205,18 +206,18 @@ Result<Ways> open_ways(const Config& config, const InterfaceOptions& options, Ha
                            ? "none was opened, as the launcher put all ranks on one machine"
                            : "WEFT_TRANSPORTS leaves networks out";
   }
-  Ways ways;
-  WEFT_RETURN_IF_ERROR(place_rails(config, rails, hardware, ways));
-  ways.memory_place = MemoryPreference(ways.place.node).status();
+  OpenedInterfaces opened;
+  WEFT_RETURN_IF_ERROR(place_rails(config, rails, hardware, opened));
+  opened.memory_place = MemoryPreference(opened.place.node).status();
   const BondMember memory{{},
                           {},
                           [&config, &options](AddressResolver find) {
                             return open_shm(config.rank, options, std::move(find));
                           },
-                          ways.place.node};
+                          opened.place.node};
   WEFT_RETURN_IF_ERROR(open_rails(config, std::move(bond), transports.shm ? &memory : nullptr,
-                                  std::move(rails), std::move(resolver), ways));
-  return ways;
+                                  std::move(rails), std::move(resolver), opened));
+  return opened;
 }
 
 Result<std::shared_ptr<const PeerHeap>> heap_behind(std::string_view address) {

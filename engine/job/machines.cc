@@ -1,5 +1,5 @@
 // machines: see the header.
-#include "engine/context/machines.h"
+#include "engine/job/machines.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Where ranks work, and how far their interfaces are from there, on machines that are made up.
-#include "engine/context/workplace.h"
+#include "engine/job/workplace.h"
 
 #include <gtest/gtest.h>
 
