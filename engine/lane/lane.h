@@ -215,7 +215,7 @@ class Lane {
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
   [[nodiscard]] std::uint64_t allocations() const;
   [[nodiscard]] std::size_t scratch_bytes() const;
-  // How private memory that is summed travels, and why. With the token held.
+  // How private memory travels, and why. With the token held.
   [[nodiscard]] const ForeignWays& ways() const { return ways_; }
 
  private:

@@ -188,14 +188,16 @@ TEST(Perf, PrivateMemoryArrivesWhicheverWayItTakes) {
   }
 }
 
-TEST(Perf, BothWaysOfPrivateMemoryThatIsSummedAreMeasured) {
-  const Ran ran = run_line(
-      "{weft} perf neighbor_allreduce --ranks 2 --memory foreign --sizes 64K --seconds 0.2 --check "
-      "--explain");
-  EXPECT_EQ(ran.exit_status, 0);
-  EXPECT_TRUE(
-      mentions(ran.errors, "private memory that is summed, neighbor_allreduce of 2^16 bytes"));
-  EXPECT_FALSE(mentions(ran.errors, "not measured"));
+// Of what is summed, and of what is only moved.
+TEST(Perf, BothWaysOfPrivateMemoryAreMeasured) {
+  for (const std::string operation : {"neighbor_allreduce", "neighbor_allgather"}) {
+    const Ran ran =
+        run_line("{weft} perf " + operation +
+                 " --ranks 2 --memory foreign --sizes 64K --seconds 0.2 --check --explain");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_TRUE(mentions(ran.errors, "private memory, " + operation + " of 2^16 bytes"));
+    EXPECT_FALSE(mentions(ran.errors, "not measured"));
+  }
 }
 
 // Machines that differ in their ranks, over whatever network there is.
