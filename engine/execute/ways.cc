@@ -29,32 +29,27 @@ void ForeignWays::Use::imitate(Way way) {
 void ForeignWays::Use::measure(std::int64_t ns) {
   imitates_ = false;
   if (trial_ > 0) {
-    if (trial_ <= counted_) trial_ns_ = trial_ns_ == 0 ? ns : std::min(trial_ns_, ns);
-    if (--trial_ == 0) end_trial();
+    --trial_;
+    if (trial_ < kTrial / 2) trial_ns_ = trial_ns_ == 0 ? ns : std::min(trial_ns_, ns);
+    if (trial_ == 0) end_trial();
     return;
   }
   recent_[static_cast<std::size_t>(next_)] = ns;
   next_ = (next_ + 1) % kRecent;
   filled_ = std::min(filled_ + 1, kRecent);
   wait_ = std::max(0, wait_ - 1);
-  if (filled_ < (ns < kLongNs ? kRecent : kLongRecent)) return;
+  if (filled_ < kRecent) return;
   const auto compared = static_cast<double>(time_of(way_));
-  const auto now = static_cast<double>(quickest());
+  const auto now = static_cast<double>(*std::ranges::min_element(recent_));
   const bool has_changed = compared != 0 && (now > kSlower * compared || now < kQuicker * compared);
   if (has_changed) pause_ = kFirstPause;
   if (has_changed || wait_ == 0) try_other();
 }
 
-std::int64_t ForeignWays::Use::quickest() const {
-  return *std::min_element(recent_.begin(), recent_.begin() + filled_);
-}
-
 void ForeignWays::Use::try_other() {
-  const std::int64_t ns = quickest();
-  time_of(way_) = ns;
+  time_of(way_) = *std::ranges::min_element(recent_);
   way_ = other(way_);
-  trial_ = ns < kLongNs ? kTrial : kLongTrial;
-  counted_ = trial_ / 2;
+  trial_ = kTrial;
   trial_ns_ = 0;
 }
 
@@ -85,10 +80,18 @@ std::string ForeignWays::Use::describe() const {
 
 ForeignWays::Use& ForeignWays::of(Collective collective, std::uint64_t bytes, Way first) {
   const auto magnitude = static_cast<unsigned>(std::bit_width(bytes)) - 1;
-  const auto found = std::ranges::find_if(uses_, [&](const Use& use) {
-    return use.collective_ == collective && use.magnitude_ == magnitude;
-  });
-  return found != uses_.end() ? *found : uses_.emplace_back(collective, magnitude, first);
+  const Use* nearest = nullptr;
+  const auto distance = [&](const Use& use) {
+    return std::max(use.magnitude_, magnitude) - std::min(use.magnitude_, magnitude);
+  };
+  for (Use& use : uses_) {
+    if (use.collective_ != collective) continue;
+    if (use.magnitude_ == magnitude) return use;
+    const bool is_nearer = nearest == nullptr || distance(use) < distance(*nearest);
+    if (use.is_settled() && is_nearer) nearest = &use;
+  }
+  return nearest == nullptr ? uses_.emplace_back(collective, magnitude, first)
+                            : uses_.emplace_back(magnitude, *nearest);
 }
 
 std::string ForeignWays::describe() const {

@@ -7,10 +7,10 @@
 //
 // So it is measured by the operations that the program runs anyway. A use is a collective with
 // messages of one size, within a factor of two; all messages of an operation go the same way. The
-// first operations of a use go the way that was quicker on most machines. Then a trial of a few operations goes the
-// other way, and the quicker way stays. Trials are repeated, less often each time that they change
-// nothing, and at once if operations become slower or quicker. A way that is not at least a twentieth
-// quicker does not replace the other one.
+// first operations of a use go the way that is quicker on most machines, or the one that was found for
+// another size. Then a trial of a few operations goes the other way, and the quicker way stays. Trials
+// are repeated, less often each time that they change nothing, and at once if operations become slower
+// or quicker. A way that is not at least a twentieth quicker does not replace the other one.
 //
 // The time of an operation tells something only if all its ranks go the same way. Therefore one
 // rank decides and the others imitate: a rank goes the way in which its lowest in-neighbor sent,
@@ -37,6 +37,12 @@ class ForeignWays {
    public:
     Use(Collective collective, unsigned magnitude, Way first)
         : collective_(collective), magnitude_(magnitude), way_(first) {}
+    // A use that begins with what was found for messages of another size.
+    Use(unsigned magnitude, const Use& like)
+        : collective_(like.collective_),
+          magnitude_(magnitude),
+          way_(like.way_),
+          wait_(kFirstPause) {}
 
     // The way of the next operation.
     [[nodiscard]] Way way() const { return way_; }
@@ -52,15 +58,11 @@ class ForeignWays {
     static constexpr int kTrial = 6;
     // A way's time is the shortest of its latest operations: the others waited for somebody.
     static constexpr int kRecent = 8;
-    // Operations that take at least so long wait for others for a small part of it only. Fewer do.
-    static constexpr std::int64_t kLongNs = 5'000'000;
-    static constexpr int kLongTrial = 4, kLongRecent = 3;
     static constexpr int kFirstPause = 32, kLongestPause = 1024;
 
     void try_other();
     void end_trial();
-    void settle(std::int64_t ns);
-    [[nodiscard]] std::int64_t quickest() const;
+    [[nodiscard]] bool is_settled() const { return trial_ == 0 && ns_[0] != 0 && ns_[1] != 0; }
     [[nodiscard]] std::int64_t& time_of(Way way) { return ns_[static_cast<std::size_t>(way)]; }
 
     Collective collective_;
@@ -68,7 +70,6 @@ class ForeignWays {
     Way way_;
     bool imitates_ = false;
     int trial_ = 0;                     // operations that are left of a trial
-    int counted_ = 0;                   // the last so many of its operations count
     int pause_ = kFirstPause;           // operations from a trial to the next one
     int wait_ = 0;                      // operations until the next trial
     std::array<std::int64_t, 2> ns_{};  // of each way, when last compared; 0: not known
@@ -78,7 +79,8 @@ class ForeignWays {
     std::int64_t trial_ns_ = 0;
   };
 
-  // The use of messages of so many bytes, which begins with the way `first`. It stays where it is.
+  // The use of messages of so many bytes. If no other size of this collective has been tried, it
+  // begins with the way `first`. It stays where it is.
   [[nodiscard]] Use& of(Collective collective, std::uint64_t bytes, Way first);
   // A line for each use.
   [[nodiscard]] std::string describe() const;
