@@ -1,9 +1,7 @@
 // ways: how receivers on this machine get private memory, which Weft did not allocate. Either each of
 // them reads it by process_vm_readv, or the sender stages it: copies it once into the shared heap,
-// where all read it. Which is quicker depends on the machine, and on a virtual machine it changes
-// while the program runs: between cores that are near each other staging takes 0.9 to 1.25 times as
-// long as reading where messages are summed and more where they are copied, between cores that are
-// far from each other twice as long or less than half.
+// where all read it. Which is quicker depends on the machine and on how many ranks read at once, and on
+// a virtual machine it changes while the program runs: reading takes from 0.2 to 3 times as long.
 //
 // So it is measured by the operations that the program runs anyway. A use is a collective with
 // messages of one size, within a factor of two; all messages of an operation go the same way. The
