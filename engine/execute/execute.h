@@ -476,8 +476,9 @@ class Execution {
   static constexpr std::uint32_t kNoEdge = ~0U;
   ForeignWays::Use* use_ = nullptr;
   std::int64_t began_ns_ = 0;
-  std::uint32_t imitated_edge_ = kNoEdge;         // the in-edge whose sender is imitated
-  PieceForm imitated_form_ = PieceForm::payload;  // view: it staged; process; payload: not known
+  std::uint32_t imitated_edge_ = kNoEdge;  // the in-edge whose sender is imitated
+  // How that one sent. `view`: it staged; `process`: this rank read; `payload`: not known.
+  PieceForm imitated_form_ = PieceForm::payload;
 
   bool combining_ = false;
   std::vector<Source> sources_;
