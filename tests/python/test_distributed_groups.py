@@ -281,14 +281,16 @@ def leaves_without_destroying() -> None:
 def leaves_while_a_callback_waits() -> None:
     """For an operation that ends with its group alone, when the interpreter ends."""
     dist.init_process_group("weft")
-    never = dist.irecv(torch.ones(3), 1 - dist.get_rank()).get_future()
-    begun = threading.Event()
+    peer, begun = 1 - dist.get_rank(), threading.Event()
 
     def wait(_: Any) -> None:
         begun.set()
         never.wait()
 
-    dist.all_reduce(torch.ones(3), async_op=True).get_future().then(wait)
+    dist.irecv(torch.ones(3), peer).get_future().then(wait)
+    never = dist.irecv(torch.ones(3), peer).get_future()
+    dist.barrier()  # then() calls wait() itself if the operation has ended before
+    dist.send(torch.ones(3), peer)
     assert begun.wait(60)
 
 

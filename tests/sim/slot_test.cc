@@ -218,8 +218,9 @@ INSTANTIATE_TEST_SUITE_P(WithoutNotices, SimSlots,
                                          Course{Cut::late, true, false}));
 
 void run_all(const Size& size, Course course, bool puts) {
-  int repeats = 0;
-  for (std::uint64_t seed = 1; seed <= size.seeds; ++seed) run(seed, size, course, puts, repeats);
+  int repeats = 0;  // few seeds may show none
+  for (std::uint64_t seed = 1; seed <= size.seeds || (seed <= 96 && repeats == 0); ++seed)
+    run(seed, size, course, puts, repeats);
   EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
 }
 
