@@ -95,6 +95,13 @@ struct Of<weft_named> {
   static constexpr const char* kName = "weft_named";
 };
 
+template <>
+struct Of<weft_prepared> {
+  using Object = Prepared;
+  static constexpr Kind kKind = Kind::prepared;
+  static constexpr const char* kName = "weft_prepared";
+};
+
 template <typename Shown>
 Status unknown_handle(const char* argument) {
   return argument_error(argument, std::string("is no ") + Of<Shown>::kName +

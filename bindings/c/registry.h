@@ -24,6 +24,7 @@ enum class Kind : std::uint8_t {
   store,
   window,
   named,
+  prepared,
   push_sum,
   dpsgd,
   ad_psgd,

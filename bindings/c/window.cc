@@ -144,6 +144,24 @@ weft_code start_put(const char* function, weft_window* window, void* x, std::siz
   });
 }
 
+using PreparePut = Result<weft::Prepared> (Window::*)(const Output&, const weft::WindowPut&);
+
+weft_code prepare_put(const char* function, weft_window* window, void* x, std::size_t count,
+                      weft_data_type type, const weft_put_options* how, weft_prepared** prepared,
+                      PreparePut prepare) {
+  return call(function, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_result(prepared, "prepared"));
+    WEFT_ASSIGN(const auto object, object_of(window, "window"));
+    Output tensor;
+    WEFT_RETURN_IF_ERROR(tensor_of(x, count, type, tensor));
+    Put put;
+    WEFT_RETURN_IF_ERROR(convert(how, put));
+    WEFT_ASSIGN(weft::Prepared made, (object->window.*prepare)(tensor, put.how));
+    give(std::make_shared<weft::Prepared>(std::move(made)), prepared);
+    return {};
+  });
+}
+
 }  // namespace
 
 weft_code weft_context_win_create(weft_context* context, void* tensor, size_t count,
@@ -220,6 +238,16 @@ weft_code weft_window_accumulate_start(weft_window* window, void* x, size_t coun
                                        weft_data_type type, const weft_put_options* how,
                                        weft_handle** handle) {
   return start_put(__func__, window, x, count, type, how, handle, &Window::accumulate_start);
+}
+
+weft_code weft_window_prepare_put(weft_window* window, void* x, size_t count, weft_data_type type,
+                                  const weft_put_options* how, weft_prepared** prepared) {
+  return prepare_put(__func__, window, x, count, type, how, prepared, &Window::prepare_put);
+}
+weft_code weft_window_prepare_accumulate(weft_window* window, void* x, size_t count,
+                                         weft_data_type type, const weft_put_options* how,
+                                         weft_prepared** prepared) {
+  return prepare_put(__func__, window, x, count, type, how, prepared, &Window::prepare_accumulate);
 }
 
 weft_code weft_window_get(weft_window* window, const weft_get_options* how) {

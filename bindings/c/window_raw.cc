@@ -97,6 +97,21 @@ weft_code weft_window_write_start(weft_window* window, int32_t to, const void* x
   });
 }
 
+weft_code weft_window_prepare_write(weft_window* window, int32_t to, const void* x, size_t count,
+                                    weft_data_type type, const weft_page* pages, size_t page_count,
+                                    size_t page_bytes, int32_t signal, weft_prepared** prepared) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_result(prepared, "prepared"));
+    WEFT_ASSIGN(const auto object, object_of(window, "window"));
+    Write write;
+    WEFT_RETURN_IF_ERROR(convert(x, count, type, pages, page_count, write));
+    WEFT_ASSIGN(weft::Prepared made,
+                object->window.prepare_write(to, write.x, write.pages, page_bytes, signal));
+    give(std::make_shared<weft::Prepared>(std::move(made)), prepared);
+    return {};
+  });
+}
+
 weft_code weft_window_read(weft_window* window, int32_t from, void* y, size_t count,
                            weft_data_type type, size_t remote_offset) {
   return call(__func__, [&]() -> Status {

@@ -147,6 +147,11 @@ Result<std::optional<Handle>> Context::run_for(const Request& request, std::int6
   return core_->run_for(request, patience_ns);
 }
 
+Result<Prepared> Context::prepare(const Request& request) {
+  if (is_forked_child()) return forked_child_error(name(request.collective));
+  return core_->prepare(request);
+}
+
 Status Context::neighbor_allreduce(const Input& x, const Output& y,
                                    const NeighborWeights& weights) {
   return run({.collective = Collective::neighbor_allreduce,

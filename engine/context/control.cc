@@ -129,7 +129,7 @@ Status Control::compare(const LaneSlot* slot, const WireHeader& header, Rank fro
 Status Control::find_stray() const {
   const std::uint64_t next = lane_.admission().next_operation();
   for (const auto& slot : lane_.admission().slots()) {
-    if (slot->bindings == 0) continue;
+    if (slot->number == LaneSlot::kNoOperation) continue;
     const Call& call = slot->invocation.call;
     // The peers of an operation that has ended belong to a plan that may have left the cache.
     const bool is_running = slot->is_running();

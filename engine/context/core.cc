@@ -53,7 +53,7 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       control_(config_, {interface_options(config).job, number}, lane_, peers_),
       first_failure_([this] { wake(); }),
       failures_(config_, rank_map_, lane_, control_, &rails_, membership_, first_failure_),
-      last_requests_(lane_.admission().channels()),
+      repeats_(lane_.admission().channels()),
       windows_(config_, trace_, lane_, peers_, edges_, membership_, bell_,
                [this](const Request& request) { return run(request); }),
       nccl_(config_, rank_map_, machines_, number),
@@ -319,60 +319,78 @@ Status Context::Core::vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<
   });
 }
 
-Status Context::Core::run(const Request& request) {
-  const Lane::Hold hold(lane_);
+Status Context::Core::check_call(const Asked& asked) {
   if (has_failed()) return lane_.failure();
-  if (lane_.admission().is_next_slot_free()) {
-    LaneSlot& next = lane_.admission().next_slot();
-    if (last_requests_.repeats(next, request, plans_.generation())) return lane_.repeat(next);
-  }
-  std::shared_ptr<PendingOperation> operation = lane_.blocking_operation();
-  if (Status status = bind(request, *operation, {}); !status.ok()) {
-    lane_.keep(std::move(operation));
-    return status;
-  }
+  if (asked.prepared == nullptr || asked.prepared->last() == nullptr) return {};
+  if (asked.prepared->last()->done.load(std::memory_order_acquire)) return {};
+  return invalid(fmt::format("{}: the run that was started last is under way",
+                             name(asked.request.collective)));
+}
+
+LaneSlot* Context::Core::slot_bound_to(const Asked& asked) {
+  if (!lane_.admission().is_next_slot_free()) return nullptr;
+  LaneSlot& next = lane_.admission().next_slot();
+  const bool is_bound = asked.prepared != nullptr ? next.bound == asked.prepared->number()
+                                                  : repeats_.repeats(next, asked.request);
+  return is_bound ? &next : nullptr;
+}
+
+Status Context::Core::begin(const Asked& asked,
+                            const std::shared_ptr<PendingOperation>& operation) {
+  WEFT_RETURN_IF_ERROR(bind(asked.request, *operation, {}));
   LaneSlot& next = lane_.admission().next_slot();
   const bool begins_there =
-      lane_.admission().is_next_slot_free() && !is_of_some_ranks(request.collective);
-  if (Status status = admit(operation); !status.ok()) {
+      lane_.admission().is_next_slot_free() && !is_of_some_ranks(asked.request.collective);
+  WEFT_RETURN_IF_ERROR(admit(operation));
+  if (!begins_there || operation->is_in_parts || operation->stage != nullptr ||
+      operation->keeps != nullptr)
+    return {};
+  if (asked.prepared != nullptr) {
+    next.bound = asked.prepared->number();
+  } else {
+    repeats_.remember(next, asked.request);
+  }
+  return {};
+}
+
+Status Context::Core::run(const Asked& asked) {
+  const Lane::Hold hold(lane_);
+  WEFT_RETURN_IF_ERROR(check_call(asked));
+  if (LaneSlot* const bound = slot_bound_to(asked)) return lane_.repeat(*bound);
+  std::shared_ptr<PendingOperation> operation = lane_.blocking_operation();
+  if (Status status = begin(asked, operation); !status.ok()) {
     lane_.keep(std::move(operation));
     return status;
   }
-  if (begins_there && !operation->is_in_parts && operation->stage == nullptr &&
-      operation->keeps == nullptr)
-    last_requests_.remember(next, request, plans_.generation());
   return lane_.drive_to_end(std::move(operation));
 }
 
-Result<Handle> Context::Core::start(const Request& request) {
+Result<Handle> Context::Core::start(const Asked& asked) {
   std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
   const Lane::Hold hold(lane_);
-  if (has_failed()) return lane_.failure();
+  WEFT_RETURN_IF_ERROR(check_call(asked));
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
-  WEFT_RETURN_IF_ERROR(bind(request, *operation, {}));
-  WEFT_RETURN_IF_ERROR(admit(operation));
+  if (LaneSlot* const bound = slot_bound_to(asked)) {
+    lane_.repeat(*bound, operation);
+  } else {
+    WEFT_RETURN_IF_ERROR(begin(asked, operation));
+  }
+  if (asked.prepared != nullptr) asked.prepared->set_last(operation);
   lane_.leave();
   return Handle(std::move(operation));
 }
 
-Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
-                                                     std::int64_t patience_ns) {
+Result<std::optional<Handle>> Context::Core::run_for(const Asked& asked, std::int64_t patience_ns) {
   const Lane::Hold hold(lane_);
-  if (has_failed()) return lane_.failure();
+  WEFT_RETURN_IF_ERROR(check_call(asked));
   const std::int64_t end_ns = now_ns() + patience_ns;
-  const bool is_free = lane_.admission().is_next_slot_free();
-  LaneSlot& next = lane_.admission().next_slot();
   std::shared_ptr<PendingOperation> operation;
   Status status;
-  if (is_free && last_requests_.repeats(next, request, plans_.generation())) {
-    status = lane_.repeat_until_ns(next, end_ns, shared_lane(), operation);
+  if (LaneSlot* const bound = slot_bound_to(asked)) {
+    status = lane_.repeat_until_ns(*bound, end_ns, shared_lane(), operation);
   } else {
     operation = Lane::new_operation(shared_lane());
-    WEFT_RETURN_IF_ERROR(bind(request, *operation, {}));
-    WEFT_RETURN_IF_ERROR(admit(operation));
-    if (is_free && !operation->is_in_parts && operation->stage == nullptr &&
-        operation->keeps == nullptr && !is_of_some_ranks(request.collective))
-      last_requests_.remember(next, request, plans_.generation());
+    WEFT_RETURN_IF_ERROR(begin(asked, operation));
     if (lane_.drive_until_ns(*operation, end_ns)) {
       status = operation->status;
       operation = nullptr;
@@ -380,7 +398,23 @@ Result<std::optional<Handle>> Context::Core::run_for(const Request& request,
   }
   if (!status.ok()) return status;
   if (operation == nullptr) return std::optional<Handle>();
+  if (asked.prepared != nullptr) asked.prepared->set_last(operation);
   return std::optional<Handle>(Handle(std::move(operation)));
+}
+
+Result<Prepared> Context::Core::prepare(const Request& request) {
+  const Lane::Hold hold(lane_);
+  if (has_failed()) return lane_.failure();
+  Invocation invocation;
+  WEFT_RETURN_IF_ERROR(binder_.bind(request, invocation));
+  return Prepared(
+      std::make_shared<PreparedCall>(shared_from_this(), request, repeats_.new_number()));
+}
+
+std::optional<Handle> Context::Core::started_of(const PreparedCall& call) {
+  const Lane::Hold hold(lane_);
+  if (call.last() == nullptr) return std::nullopt;
+  return Handle(call.last());
 }
 
 Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& request,
@@ -442,9 +476,8 @@ Status Context::Core::set_graph(const Graph& graph, bool weighted) {
   const Lane::Hold hold(lane_);
   // Operations in flight use the old graph's peers and weights.
   lane_.drive_until_none_of_all([this] { return sides_.are_idle(); });
-  lane_.forget_last();
+  lane_.forget_bound();
   edges_.set(graph, weighted);
-  last_requests_.forget();
   return {};
 }
 
@@ -455,6 +488,7 @@ Status Context::Core::set_machine_graph(const Graph& graph, bool weighted) {
     return invalid(fmt::format("set_machine_graph: {} has {} machines, the job has {}",
                                graph.name(), graph.size(), all->describe()));
   }
+  lane_.forget_bound();
   machine_graph_.set(graph, weighted);
   return {};
 }

@@ -27,8 +27,9 @@
 #include "engine/context/binder.h"
 #include "engine/context/context.h"
 #include "engine/context/failures.h"
-#include "engine/context/last_requests.h"
 #include "engine/context/nccl_votes.h"
+#include "engine/context/prepared_call.h"
+#include "engine/context/repeats.h"
 #include "engine/context/side_lanes.h"
 #include "engine/context/windows.h"
 #include "engine/control/control.h"
@@ -56,11 +57,14 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   const Config& config() const { return config_; }
 
   // Runs the operation to its end. Nothing is allocated once its shape is known.
-  Status run(const Request& request);
+  Status run(const Asked& asked);
   // Starts the operation.
-  Result<Handle> start(const Request& request);
+  Result<Handle> start(const Asked& asked);
   // Runs the operation, and leaves it to its handle after `patience_ns`.
-  Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
+  Result<std::optional<Handle>> run_for(const Asked& asked, std::int64_t patience_ns);
+  Result<Prepared> prepare(const Request& request);
+  // The run that was started last.
+  std::optional<Handle> started_of(const PreparedCall& call);
 
   const Graph& graph() const { return edges_.graph(); }
   Status set_graph(const Graph& graph, bool weighted);
@@ -124,6 +128,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Result<std::unique_ptr<SideLane>> open_side_lane(std::size_t number);
   // Whether the context has failed, with lane_.failure().
   [[nodiscard]] bool has_failed();
+  // Whether the call may begin.
+  Status check_call(const Asked& asked);
+  // The slot that runs the call by running its last operation once more; null: none does.
+  LaneSlot* slot_bound_to(const Asked& asked);
+  // Binds and admits the operation of a call that no slot is bound to.
+  Status begin(const Asked& asked, const std::shared_ptr<PendingOperation>& operation);
   // Cuts the operation if it is large, and starts it on all lanes.
   Status admit(const std::shared_ptr<PendingOperation>& operation);
   // Puts blocks in the place of memory of GPUs, and binds the request to the operation.
@@ -182,7 +192,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Control control_;
   FirstFailure first_failure_;
   Failures failures_;
-  LastRequests last_requests_;
+  Repeats repeats_;
   Windows windows_;
   NcclVotes nccl_;
   std::unique_ptr<Mail> mail_;  // null: there is none

@@ -33,7 +33,7 @@ class CoreHost final : public NamedHost {
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }
 
   Status check(const Request& request) override { return core_->check(request); }
-  Status leave() override { return core_->run({.collective = Collective::barrier}); }
+  Status leave() override { return core_->run(Request{.collective = Collective::barrier}); }
   Status attend(LaneAttendant& attendant) override {
     const std::shared_ptr<Lane> lane = core_->shared_lane();
     const Lane::Hold hold(*lane);

@@ -45,9 +45,8 @@ Result<const CachedPlan*> PlanCache::add(const PlanKey& key, Planned planned) {
   cached->trace_name =
       trace_.operation_name(fmt::format("{} {}", cached->plan.operation, cached->plan.algorithm));
   if (plans_.size() >= kMostPlans && lane_.is_idle() && others_idle_()) {
-    lane_.forget_last();
+    lane_.forget_bound();
     plans_.clear();
-    ++generation_;
   }
   ++allocations_;
   return plans_.insert_or_assign(key, std::move(cached)).first->second.get();

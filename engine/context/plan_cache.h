@@ -62,9 +62,6 @@ class PlanCache {
   }
 
   [[nodiscard]] std::size_t size() const { return plans_.size(); }
-  // How often the cache was emptied. A caller that keeps a plan after its operation must compare
-  // this number before it uses the plan again.
-  [[nodiscard]] std::uint64_t generation() const { return generation_; }
   [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
 
  private:
@@ -80,7 +77,6 @@ class PlanCache {
   std::unordered_map<PlanKey, std::unique_ptr<const CachedPlan>, Hash> plans_;
   PlanKey last_key_;
   const CachedPlan* last_ = nullptr;
-  std::uint64_t generation_ = 0;
   std::uint64_t allocations_ = 0;
 };
 

@@ -37,7 +37,8 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) 
   const Input mine{&own, 2, DataType::i32};
   const Output all{choices.data(), 2 * choices.size(), DataType::i32};
   const std::uint32_t number = splits_++;
-  WEFT_RETURN_IF_ERROR(run({.collective = Collective::allgather, .input = mine, .output = all}));
+  WEFT_RETURN_IF_ERROR(
+      run(Request{.collective = Collective::allgather, .input = mine, .output = all}));
   if (own.color == kNoColor) return std::shared_ptr<Core>();
   Config config = config_;
   // The ranks of other colors still run on the same cores, so they still count as ranks of this

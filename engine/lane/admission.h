@@ -37,6 +37,7 @@ namespace weft {
 
 // A place where one operation at a time runs.
 struct LaneSlot {
+  static constexpr std::uint64_t kNoOperation = ~std::uint64_t{0};  // none has run here
   LaneSlot(const ExecutionOptions& options, bool of_some)
       : execution(options), channel(options.channel), is_of_some_ranks(of_some) {}
 
@@ -46,8 +47,10 @@ struct LaneSlot {
   std::shared_ptr<PendingOperation> operation;
   std::int64_t deadline_ns = 0;  // 0: the operation has not been seen waiting
   // The operation's number. Operations of all ranks and subset operations are numbered separately.
-  std::uint64_t number = 0;
-  std::uint64_t bindings = 0;    // how many invocations this slot was given
+  std::uint64_t number = kNoOperation;
+  // The number of the call to which the invocation is bound, if it may run once more as it is; 0: it
+  // may not.
+  std::uint64_t bound = 0;
   std::uint32_t departures = 0;  // how often look_around() found a needed rank out of reach
   std::uint32_t queries = 0;     // how often look_around() found the operation waiting
   const std::uint32_t channel;
@@ -99,7 +102,7 @@ class Admission {
   // The slot that runs, or ran last, the operation of all ranks with that number; nullptr: none.
   [[nodiscard]] const LaneSlot* slot_of(std::uint64_t operation) const {
     const LaneSlot& slot = *slots_[operation % slots_.size()];
-    return slot.bindings != 0 && slot.number == operation ? &slot : nullptr;
+    return slot.number == operation ? &slot : nullptr;
   }
   // The slots of operations of all ranks, by channel.
   [[nodiscard]] const std::vector<std::unique_ptr<LaneSlot>>& slots() const { return slots_; }

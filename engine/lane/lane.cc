@@ -186,7 +186,7 @@ void Lane::begin_ready() {
                          [this](LaneSlot& slot, std::shared_ptr<PendingOperation> operation) {
                            std::swap(slot.invocation, operation->invocation);
                            slot.operation = std::move(operation);
-                           ++slot.bindings;
+                           slot.bound = 0;
                            begin(slot, false);
                          });
 }
@@ -454,6 +454,12 @@ Status Lane::drive_to_end(std::shared_ptr<PendingOperation> operation) {
   return status;
 }
 
+void Lane::repeat(LaneSlot& slot, std::shared_ptr<PendingOperation> operation) {
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  slot.operation = std::move(operation);
+  begin(slot, true);
+}
+
 Status Lane::repeat(LaneSlot& slot) {
   begin(slot, true);
   wait_until([&] { return !slot.is_running(); });
@@ -523,6 +529,11 @@ bool Lane::wait_until_ns(PendingOperation& operation, std::int64_t end_ns) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   const Hold hold(*this);
   return drive_until_ns(operation, end_ns);
+}
+
+void Lane::forget_bound() {
+  last_ = nullptr;
+  for (const auto& slot : admission_.slots()) slot->bound = 0;
 }
 
 void Lane::fail(const Status& status) {

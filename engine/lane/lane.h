@@ -30,6 +30,7 @@
 #include "engine/lane/lane_thread.h"
 #include "engine/lane/operation.h"
 #include "engine/lane/place.h"
+#include "engine/lane/prepared.h"
 #include "engine/lane/task.h"
 #include "engine/membership/membership.h"
 #include "engine/trace/trace.h"
@@ -127,8 +128,10 @@ class Lane {
   // Drives the lane until the blocking operation is done, and returns its status.
   Status drive_to_end(std::shared_ptr<PendingOperation> operation);
   // Runs the operation that the slot ran last once more, perhaps with other weights, and waits for
-  // its end. The slot must be next_slot(), and free.
+  // its end. The slot must be next_slot(), free, and bound.
   Status repeat(LaneSlot& slot);
+  // Begins it for a caller that does not wait.
+  void repeat(LaneSlot& slot, std::shared_ptr<PendingOperation> operation);
   // The same until `end_ns` at the latest. An operation that is not done then goes on, and
   // drive_until_ns() returns false.
   bool drive_until_ns(PendingOperation& operation, std::int64_t end_ns);
@@ -191,7 +194,9 @@ class Lane {
   }
   // The slot whose operation began last; nullptr: none.
   [[nodiscard]] const LaneSlot* last() const { return last_; }
-  void forget_last() { last_ = nullptr; }  // needed before its plan is destroyed
+  // No slot runs its last operation once more. Needed before plans are destroyed, and when the same
+  // call would mean something else.
+  void forget_bound();
   [[nodiscard]] TraceRing& trace() { return trace_; }
   // Takes a turn of the networks, and advances the operation of one slot.
   void advance_once(LaneSlot& slot);

@@ -85,7 +85,7 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
   work->priority = priority;
   for (const Request& each : requests) {
     WEFT_RETURN_IF_ERROR(host_->check(each));
-    work->requests.push_back(std::make_unique<named::OwnedRequest>(each));
+    work->requests.push_back(std::make_unique<OwnedRequest>(each));
   }
   if (named::is_of_neighbors(work->request().collective)) {
     std::shared_ptr<const named::GraphOfCalls> graph;

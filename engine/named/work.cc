@@ -129,23 +129,6 @@ Result<Edges> edges_of_group(const Request& request, Rank rank, int size) {
 
 }  // namespace
 
-OwnedRequest::OwnedRequest(const Request& request)
-    : request_(request),
-      counts_(request.counts.begin(), request.counts.end()),
-      receive_counts_(request.receive_counts.begin(), request.receive_counts.end()),
-      shape_(request.shape.begin(), request.shape.end()),
-      group_(request.group.begin(), request.group.end()) {
-  request_.counts = counts_;
-  request_.receive_counts = receive_counts_;
-  request_.shape = shape_;
-  request_.group = group_;
-  if (request.weights == nullptr) return;
-  weights_ = *request.weights;
-  if (weights_.sources) weights_.sources = sources_ = copied(*weights_.sources);
-  if (weights_.destinations) weights_.destinations = destinations_ = copied(*weights_.destinations);
-  request_.weights = &weights_;
-}
-
 Status check_parts(const Request& request, const Edges& edges) {
   const std::string_view what = name(request.collective);
   if (request.collective == Collective::send) return {};

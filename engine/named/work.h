@@ -21,29 +21,6 @@
 
 namespace weft::named {
 
-// A request with memory of its own for all that it names but the tensors. Not movable: the request
-// points into it.
-class OwnedRequest {
- public:
-  explicit OwnedRequest(const Request& request);
-  OwnedRequest(const OwnedRequest&) = delete;
-  OwnedRequest& operator=(const OwnedRequest&) = delete;
-
-  [[nodiscard]] const Request& get() const { return request_; }
-  // Other memory for its tensors.
-  void put(const void* input, void* output) {
-    request_.input.data = input;
-    request_.output.data = output;
-  }
-
- private:
-  Request request_;
-  std::vector<std::size_t> counts_, receive_counts_, shape_;
-  std::vector<Rank> group_;
-  NeighborWeights weights_;
-  std::vector<NeighborWeight> sources_, destinations_;
-};
-
 // The edges of one neighbor operation at this rank, with weights, ascending by rank.
 struct Edges {
   double self_weight = 1.0;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/request/owned_request.h"
 #include "verbs/base/base.h"
 
 namespace weft {

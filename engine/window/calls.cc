@@ -2,6 +2,7 @@
 #include <weft/context.h>
 #include <weft/window.h>
 
+#include "engine/window/prepared_transfer.h"
 #include "engine/window/window.h"
 #include "verbs/base/base.h"
 
@@ -58,6 +59,20 @@ Result<Handle> Window::accumulate_start(const Output& x, const WindowPut& how) {
   Handle handle;
   Status status = object_->put(true, x, how, &handle);
   return started(std::move(status), std::move(handle));
+}
+Result<Prepared> Window::prepare_put(const Output& x, const WindowPut& how) {
+  WEFT_RETURN_IF_ERROR(check(object_, "win_put"));
+  return object_->prepare_put(false, x, how);
+}
+Result<Prepared> Window::prepare_accumulate(const Output& x, const WindowPut& how) {
+  WEFT_RETURN_IF_ERROR(check(object_, "win_accumulate"));
+  return object_->prepare_put(true, x, how);
+}
+Result<Prepared> Window::prepare_write(Rank to, const Input& x, std::span<const WindowPage> pages,
+                                       std::size_t page_bytes, int signal,
+                                       std::optional<Stream> stream) {
+  WEFT_RETURN_IF_ERROR(check(object_, "win_write"));
+  return object_->prepare_write(to, x, pages, page_bytes, signal, stream);
 }
 Status Window::get(const WindowGet& how) {
   WEFT_RETURN_IF_ERROR(check(object_, "win_get"));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/gpu/gpu.h"
+#include "engine/window/prepared_transfer.h"
 #include "verbs/transport/transport.h"
 
 namespace weft {
@@ -25,6 +26,14 @@ using window::SlotReader;
 using window::SlotWriter;
 using window::Staging;
 using window::WaitTask;
+
+namespace {
+
+std::string_view name_of_put(bool accumulates) {
+  return accumulates ? "win_accumulate" : "win_put";
+}
+
+}  // namespace
 
 WindowObject::WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane)
     : setup_(std::move(setup)),
@@ -182,14 +191,43 @@ void WindowObject::end_turn(const window::Task& task) {
   turns_.pop_front();
 }
 
-Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how, Handle* handle) {
-  const std::string_view what = accumulates ? "win_accumulate" : "win_put";
+Status WindowObject::check_put(bool accumulates, const Output& x, const WindowPut& how) const {
+  const std::string_view what = name_of_put(accumulates);
   WEFT_RETURN_IF_ERROR(check_tensor(what, x));
   WEFT_RETURN_IF_ERROR(check_weight(what, how.self_weight));
   if (how.signal != -1) WEFT_RETURN_IF_ERROR(check_signal(what, how.signal));
   if (accumulates && !is_floating(shape_.type))
     return invalid(
         what, fmt::format("has elements of {}, not of a floating type", weft::name(shape_.type)));
+  return {};
+}
+
+Result<Prepared> WindowObject::prepare_put(bool accumulates, const Output& x,
+                                           const WindowPut& how) {
+  WEFT_RETURN_IF_ERROR(check_open());
+  WEFT_RETURN_IF_ERROR(check_put(accumulates, x, how));
+  const std::string_view what = name_of_put(accumulates);
+  std::vector<NeighborWeight> named;
+  std::vector<Rank> ranks;
+  WEFT_RETURN_IF_ERROR(for_each(what, "out-neighbor", out_ranks_, how.destinations,
+                                [&](std::size_t index, double weight) {
+                                  ranks.push_back(out_ranks_[index]);
+                                  named.push_back({out_ranks_[index], weight});
+                                }));
+  auto call = [self = shared_from_this(), accumulates, x, how, named](Handle* handle) {
+    WindowPut kept = how;
+    if (kept.destinations) kept.destinations = named;
+    return self->put(accumulates, x, kept, handle);
+  };
+  auto is_quick = [self = shared_from_this(), ranks, waits = how.require_mutex] {
+    return !waits && self->is_quick(ranks);
+  };
+  return Prepared(std::make_shared<window::PreparedTransfer>(what, std::move(call), is_quick));
+}
+
+Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how, Handle* handle) {
+  const std::string_view what = name_of_put(accumulates);
+  WEFT_RETURN_IF_ERROR(check_put(accumulates, x, how));
   const auto use = how.self_weight == 1.0 ? Staging::Use::reads : Staging::Use::both;
   Staging staging;
   Output here = x;
@@ -305,88 +343,6 @@ Status WindowObject::flush(const std::optional<Stream>& stream) {
   }
   const Status unheard = std::exchange(unheard_, {});
   return unheard.ok() ? status : unheard;
-}
-
-Status WindowObject::write(Rank to, const Input& x, std::span<const WindowPage> pages,
-                           std::size_t page_bytes, int signal, const std::optional<Stream>& stream,
-                           Handle* handle) {
-  constexpr std::string_view kName = "win_write";
-  if (signal != -1) WEFT_RETURN_IF_ERROR(check_signal(kName, signal));
-  const auto found = std::ranges::find(out_ranks_, to);
-  if (found == out_ranks_.end())
-    return invalid(kName, fmt::format("has no out-neighbor {} at rank {}", to, setup_.self));
-  WEFT_RETURN_IF_ERROR(check_raw(kName, x.data, x.count, x.type));
-  const std::size_t bytes = x.count * size_of(x.type);
-  const std::size_t there = shape_.bytes();
-  std::vector<RawTask::Part> parts;
-  std::vector<HostCopy::Part> sources;
-  for (const WindowPage& page : pages) {
-    if (page_bytes > bytes || page.local_offset > bytes - page_bytes || page_bytes > there ||
-        page.remote_offset > there - page_bytes) {
-      return invalid(kName,
-                     fmt::format("has {} bytes and was given {}: the page of {} bytes from "
-                                 "{} to {} does not fit",
-                                 there, bytes, page_bytes, page.local_offset, page.remote_offset));
-    }
-    // The const is cast away for one record that serves both directions; a write only reads.
-    auto* from = static_cast<std::byte*>(const_cast<void*>(x.data));
-    parts.push_back({from + page.local_offset, page_bytes, page.remote_offset});
-    if (page_bytes != 0) sources.push_back({parts.back().local, page_bytes});
-  }
-  const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
-  if (setup_.out[index].is_on_gpu && !parts.empty()) {
-    return Status(Code::unavailable,
-                  fmt::format("{}: {}: the tensor of rank {} is memory of a GPU, which nobody else "
-                              "can write to; put() and a slot can",
-                              kName, title_, to),
-                  to);
-  }
-  Staging staging(stream, setup_.bell);
-  WEFT_ASSIGN(std::byte * here, staging.place(std::move(sources), Staging::Use::reads));
-  for (RawTask::Part& part : parts) {
-    if (here == nullptr) break;
-    part.local = here;
-    here += part.bytes;
-  }
-  const std::shared_ptr<Lane> lane = lane_.lock();
-  if (lane == nullptr) return check_open();
-  const Lane::Hold hold(*lane);
-  WEFT_RETURN_IF_ERROR(check_open());
-  WEFT_RETURN_IF_ERROR(named(kName, setup_.out[index].tensor_access));
-  auto task = std::make_shared<RawTask>(*this, setup_.out[index].tensor, std::move(parts),
-                                        writers_[index].get(), signal);
-  task->set_staging(std::move(staging));
-  return handle != nullptr ? start_turn(lane, std::move(task), *handle) : run(*lane, *task);
-}
-
-Status WindowObject::read(Rank from, const Output& y, std::size_t remote_offset,
-                          const std::optional<Stream>& stream) {
-  constexpr std::string_view kName = "win_read";
-  WEFT_RETURN_IF_ERROR(check_raw(kName, y.data, y.count, y.type));
-  const std::size_t bytes = y.count * size_of(y.type);
-  const WindowNeighbor* neighbor = nullptr;
-  for (const auto* side : {&setup_.in, &setup_.out}) {
-    for (const WindowNeighbor& each : *side) {
-      if (each.part.rank == from) neighbor = &each;
-    }
-  }
-  if (neighbor == nullptr)
-    return invalid(kName, fmt::format("has no neighbor {} at rank {}", from, setup_.self));
-  if (bytes > shape_.bytes() || remote_offset > shape_.bytes() - bytes) {
-    return invalid(kName, fmt::format("has {} bytes: {} bytes from {} on are not inside",
-                                      shape_.bytes(), bytes, remote_offset));
-  }
-  Staging staging(stream, setup_.bell);
-  WEFT_ASSIGN(const Output here, place(y, staging, Staging::Use::writes));
-  const std::shared_ptr<Lane> lane = lane_.lock();
-  if (lane == nullptr) return check_open();
-  const Lane::Hold hold(*lane);
-  WEFT_RETURN_IF_ERROR(check_open());
-  WEFT_RETURN_IF_ERROR(named(kName, neighbor->tensor_access));
-  std::vector<RawTask::Part> parts{{static_cast<std::byte*>(here.data), bytes, remote_offset}};
-  RawTask task(*this, neighbor->tensor, std::move(parts), nullptr, -1);
-  task.set_staging(std::move(staging));
-  return run(*lane, task);
 }
 
 // mutex_ is held. Late bytes of a path that failed could set a count back, so the highest counts.

@@ -91,6 +91,12 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                int signal, const std::optional<Stream>& stream, Handle* handle);
   Status read(Rank from, const Output& y, std::size_t remote_offset,
               const std::optional<Stream>& stream);
+  // Whether a call that moves data to these out-neighbors waits for nobody, now.
+  [[nodiscard]] bool is_quick(std::span<const Rank> to);
+  Result<Prepared> prepare_put(bool accumulates, const Output& x, const WindowPut& how);
+  Result<Prepared> prepare_write(Rank to, const Input& x, std::span<const WindowPage> pages,
+                                 std::size_t page_bytes, int signal,
+                                 const std::optional<Stream>& stream);
   [[nodiscard]] Result<std::uint64_t> signal(int number);
   Status wait_signal(int number, std::uint64_t count, std::int64_t patience_ns, Handle* handle);
 
@@ -131,6 +137,12 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
 
  private:
   class UpdateTurn;
+  // A write whose arguments are right.
+  struct Write {
+    std::size_t index = 0;  // of the out-neighbor
+    std::vector<window::RawTask::Part> parts;
+    int signal = -1;
+  };
   // A call that has its turn or waits for it.
   struct Turn {
     const void* who = nullptr;  // its task, or its UpdateTurn
@@ -157,6 +169,10 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                                     const window::Staging& staging) const;
   [[nodiscard]] Status check_signal(std::string_view what, int number) const;
   [[nodiscard]] Status check_weight(std::string_view what, double weight) const;
+  [[nodiscard]] Status check_put(bool accumulates, const Output& x, const WindowPut& how) const;
+  [[nodiscard]] Result<Write> check_write(Rank to, const Input& x,
+                                          std::span<const WindowPage> pages, std::size_t page_bytes,
+                                          int signal) const;
   // For each neighbor named, or for all: what `take(index, weight)` makes of it.
   [[nodiscard]] Status for_each(std::string_view what, std::string_view list,
                                 std::span<const Rank> neighbors,
@@ -166,6 +182,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                                                                 std::vector<Rank> ranks,
                                                                 window::Gone gone);
   // token
+  Status write(Write write, const std::optional<Stream>& stream, Handle* handle);
   Status put_now(bool accumulates, const Output& x, const WindowPut& how);
   void line_up(const void* who, window::CallName call) {
     turns_.push_back({who, setup_.timeline->begins(names_, call)});

@@ -13,7 +13,7 @@
 // WEFT_CLOSED. The text names the function and the argument.
 //
 // Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store,
-// weft_window, weft_named, and those of weft/c/algorithms.h). Who makes one frees it with its
+// weft_window, weft_named, weft_prepared, and those of weft/c/algorithms.h). Who makes one frees it with its
 // `…_free` function, which accepts NULL. A value is never given out twice, so a handle that was freed
 // never becomes that of another object. Objects may be freed in any order: a context keeps its store
 // and its graph.
@@ -30,8 +30,8 @@
 // another thread frees the handle meanwhile.
 //
 // Operations: weft/c/operations.h says which there are, and to whom memory belongs meanwhile.
-// Windows: weft/c/window.h. Operations by name: weft/c/named.h. Algorithms on top of
-// windows: weft/c/algorithms.h.
+// Operations that are prepared once and run many times: weft/c/prepared.h. Windows: weft/c/window.h.
+// Operations by name: weft/c/named.h. Algorithms on top of windows: weft/c/algorithms.h.
 #pragma once
 
 #include <weft/c/algorithms.h>
@@ -44,6 +44,7 @@
 #include <weft/c/memory.h>
 #include <weft/c/named.h>
 #include <weft/c/operations.h>
+#include <weft/c/prepared.h>
 #include <weft/c/schedule.h>
 #include <weft/c/started.h>
 #include <weft/c/store.h>

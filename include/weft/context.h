@@ -32,6 +32,7 @@
 #include <weft/layout.h>
 #include <weft/memory.h>
 #include <weft/named.h>
+#include <weft/prepared.h>
 #include <weft/status.h>
 #include <weft/store.h>
 #include <weft/types.h>
@@ -108,6 +109,9 @@ class Context {
   // that looks for signals. Returns nothing if the operation has ended by then without error, else
   // a handle of the operation, which goes on.
   Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
+  // The operation, to be run many times. Returns what is wrong with the arguments. Talks to no rank
+  // but to connect.
+  Result<Prepared> prepare(const Request& request);
 
   Status neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& weights = {});
   Result<Handle> neighbor_allreduce_start(const Input& x, const Output& y,

@@ -16,6 +16,7 @@ class Handle {
  public:
   Handle() = default;
   explicit Handle(std::shared_ptr<PendingOperation> operation);
+  [[nodiscard]] bool is_empty() const { return operation_ == nullptr; }
   // Returns whether the operation is done, with or without an error. Makes progress; never blocks.
   [[nodiscard]] bool test();
   // Blocks until the operation is done, at most until its deadline.

@@ -45,6 +45,7 @@
 #pragma once
 
 #include <weft/handle.h>
+#include <weft/prepared.h>
 #include <weft/status.h>
 #include <weft/types.h>
 
@@ -122,6 +123,13 @@ class Window {
   // and may be the tensor.
   Status put(const Output& x, const WindowPut& how = {});
   Result<Handle> put_start(const Output& x, const WindowPut& how = {});
+  // The same calls with these arguments, to be run many times (weft/prepared.h). Returns what is wrong
+  // with them. What `how` names is copied.
+  Result<Prepared> prepare_put(const Output& x, const WindowPut& how = {});
+  Result<Prepared> prepare_accumulate(const Output& x, const WindowPut& how = {});
+  Result<Prepared> prepare_write(Rank to, const Input& x, std::span<const WindowPage> pages,
+                                 std::size_t page_bytes, int signal = -1,
+                                 std::optional<Stream> stream = {});
   // Slot at each destination += weight * x. Then x := self_weight * x. Floating types.
   Status accumulate(const Output& x, const WindowPut& how = {});
   Result<Handle> accumulate_start(const Output& x, const WindowPut& how = {});

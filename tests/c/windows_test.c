@@ -220,6 +220,26 @@ static void test_raw_access(const struct ranks* all, int shared) {
   OK(finish(handle));
   OK(weft_barrier(all->context));
   CHECK(ring.x[1] == ring.before && ring.x[2] == 20);
+  OK(weft_barrier(all->context));
+  weft_prepared* put = NULL;
+  OK(weft_window_prepare_write(ring.window, ring.after, y, 4, WEFT_F64, pages, 1, 8, 4, &put));
+  for (unsigned time = 1; time <= 3; ++time) {
+    y[0] = 10 * time + all->rank;
+    OK(weft_prepared_run(put));
+    OK(weft_window_wait_signal(ring.window, 4, time, 20000));
+    CHECK(ring.x[1] == 10 * time + ring.before);
+    OK(weft_barrier(all->context));
+  }
+  OK(weft_prepared_free(put));
+  ring.x[1] = ring.before;
+  OK(weft_window_prepare_put(ring.window, ring.x, kElements, WEFT_F64, NULL, &put));
+  OK(weft_prepared_run(put));
+  OK(weft_prepared_free(put));
+  OK(weft_window_prepare_accumulate(ring.window, ring.x, kElements, WEFT_F64, NULL, &put));
+  OK(weft_prepared_run(put));
+  OK(weft_prepared_free(put));
+  INVALID(weft_window_prepare_put(ring.window, ring.x, 1, WEFT_F64, NULL, &put), "elements");
+  OK(weft_barrier(all->context));
   double found = 0;
   OK(weft_window_read(ring.window, ring.before, &found, 1, WEFT_F64, 8));
   CHECK(found == (ring.before + all->size - 1) % all->size);

@@ -77,10 +77,10 @@ def test_every_error_is_an_error_of_weft() -> None:
         (lambda c: c.hierarchical_neighbor_allreduce(X), weft.Error, "machine"),
         (lambda c: c.set_graph(weft.ring_graph(5)), weft.InvalidArgument, "5"),
         (lambda c: c.set_machine_graph(weft.ring_graph(5)), weft.InvalidArgument, "5"),
-        (lambda c: c.run_raw(99, 0, 0, 0, 0, 2), weft.InvalidArgument, "99"),
-        (lambda c: c.run_raw(3, 0, 0, 0, 0, 17), weft.InvalidArgument, "17"),
-        (lambda c: c.run_raw(3, 0, 4, 0, 4, 2), weft.InvalidArgument, "null"),
-        (lambda c: c.run_raw(3, 0, 0, 0, 0, 2, op=9), weft.InvalidArgument, "9"),
+        (lambda c: c.run_raw(weft._core.Request(99, 0, 0, 0, 0, 2)), weft.InvalidArgument, "99"),
+        (lambda c: c.run_raw(weft._core.Request(3, 0, 0, 0, 0, 17)), weft.InvalidArgument, "17"),
+        (lambda c: c.run_raw(weft._core.Request(3, 0, 4, 0, 4, 2)), weft.InvalidArgument, "null"),
+        (lambda c: c.run_raw(weft._core.Request(3, 0, 0, 0, 0, 2, op=9)), weft.InvalidArgument, "9"),
     ],
 )
 def test_wrong_arguments(context: weft.Context, call: Any, error: Any, text: str) -> None:

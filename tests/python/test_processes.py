@@ -205,7 +205,7 @@ def test_daemon_threads_that_are_busy_at_the_end_of_the_interpreter() -> None:
         "ctx.allreduce_start(np.ones(3)).wait()",
         "ctx.allreduce_start(np.ones(3)).wait(timeout=50)",
         "ctx.recv(np.ones(3), 1)",
-        "x = np.ones(3); ctx.run_raw(3, x.ctypes.data, 3, x.ctypes.data, 3, 3)",
+        "x = np.ones(3); ctx.run_raw(weft._core.Request(3, x.ctypes.data, 3, x.ctypes.data, 3, 3))",
         "ctx.split(0)",
     ],
 )

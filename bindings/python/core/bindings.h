@@ -12,7 +12,9 @@ void bind_store(nanobind::module_& module);       // Store
 void bind_memory(nanobind::module_& module);      // Memory
 void bind_graph(nanobind::module_& module);       // Graph and what makes one
 void bind_schedule(nanobind::module_& module);    // Schedule
+void bind_request(nanobind::module_& module);     // Request
 void bind_handle(nanobind::module_& module);      // Handle
+void bind_prepared(nanobind::module_& module);    // Prepared
 void bind_window(nanobind::module_& module);      // Window
 void bind_named(nanobind::module_& module);       // Named
 void bind_algorithms(nanobind::module_& module);  // PushSum, DPsgd, AdPsgd, BoundedStaleness

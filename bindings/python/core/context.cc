@@ -14,6 +14,7 @@
 #include "bindings/python/core/errors.h"
 #include "bindings/python/core/gil.h"
 #include "bindings/python/core/handle.h"
+#include "bindings/python/core/prepared.h"
 #include "bindings/python/core/request.h"
 #include "bindings/python/core/store.h"
 #include "bindings/python/core/waiting.h"
@@ -52,16 +53,15 @@ void set_machine_graph(const PyContext& self, const Graph& graph, bool weighted)
   }));
 }
 
-// Waits for an operation that a blocking call has started. If a signal ends the wait, `kept` stays
-// alive until the operation is done. Without `kept` the memory is the caller's alone, so then the
-// context is closed, which ends the operation.
-void wait_for_end(const PyContext& self, Handle handle, nb::object kept) {
-  const bool is_kept = kept.is_valid() && !kept.is_none();
-  Operation operation(handle, keep(std::move(kept)), self->has_no_thread());
+// Waits for an operation that a blocking call has started. If a signal ends the wait, `kept` lives on
+// until the operation is done. Without `kept` the memory is the caller's alone, so then the context
+// is closed, which ends the operation.
+void wait_for_end(const PyContext& self, Handle handle, const SharedKept& kept) {
+  Operation operation(handle, kept, self->has_no_thread());
   try {
     (void)operation.wait(std::nullopt);
   } catch (nb::python_error&) {
-    if (!is_kept && !handle.test()) self->close();
+    if (kept == nullptr && !handle.test()) self->close();
     throw;
   }
 }
@@ -77,66 +77,35 @@ std::optional<Handle> run_slice(const PyContext& self, const Request& request) {
   return check(std::move(rest));
 }
 
-// Runs the operation to its end.
-void run(const PyContext& self, const Request& request, nb::handle kept) {
+// Runs the operation to its end. kept() is what it uses.
+template <typename Kept>
+void run(const PyContext& self, const Request& request, Kept kept) {
   std::optional<Handle> rest = run_slice(self, request);
-  if (rest) wait_for_end(self, *std::move(rest), nb::borrow<nb::object>(kept));
+  if (rest) wait_for_end(self, *std::move(rest), kept());
 }
 
-struct Raw {
-  int kind;
-  std::uintptr_t x;
-  std::size_t nx;
-  std::uintptr_t y;
-  std::size_t ny;
-  int dtype, op, algorithm;
-};
-
-// Reads arguments that both raw calls have, and calls `use` with the request.
-template <typename Use>
-auto with_request(const Raw& raw, Rank root, Rank peer, bool receives, const RawOptions& options,
-                  Use use) {
-  CallArguments arguments(raw.kind, raw.x, raw.nx, raw.y, raw.ny, raw.dtype, raw.op, raw.algorithm);
-  arguments.set_peers(root, peer, receives);
-  arguments.set_options(options);
-  return use(arguments.request());
+void run_raw(const PyContext& self, const PyRequest& request) {
+  run(self, request.get(), [&] { return request.kept(); });
 }
 
-void run_raw(const PyContext& self, int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y,
-             std::size_t ny, int dtype, int op, int algorithm, Rank root, Rank peer, bool receives,
-             nb::handle counts, nb::handle receive_counts, nb::handle group,
-             std::optional<double> self_weight, std::optional<double> pair_weight,
-             nb::handle sources, nb::handle destinations, bool push_sum,
-             std::optional<std::uintptr_t> stream, nb::handle kept) {
-  with_request({kind, x, nx, y, ny, dtype, op, algorithm}, root, peer, receives,
-               {counts, receive_counts, group, sources, destinations, self_weight, pair_weight,
-                push_sum, stream},
-               [&](const Request& request) { run(self, request, kept); });
-}
-
-std::unique_ptr<Operation> start(const PyContext& self, const Request& request, nb::object kept) {
+std::unique_ptr<Operation> start_raw(const PyContext& self, const PyRequest& request) {
   const Session::Use context = self->context();
   Result<Handle> started = [&]() -> Result<Handle> {
     const GilReleased released;
-    return context->start(request);
+    return context->start(request.get());
   }();
-  return std::make_unique<Operation>(check(std::move(started)), keep(std::move(kept)),
+  return std::make_unique<Operation>(check(std::move(started)), request.kept(),
                                      self->has_no_thread());
 }
 
-std::unique_ptr<Operation> start_raw(const PyContext& self, int kind, std::uintptr_t x,
-                                     std::size_t nx, std::uintptr_t y, std::size_t ny, int dtype,
-                                     int op, int algorithm, Rank root, Rank peer, bool receives,
-                                     nb::handle counts, nb::handle receive_counts, nb::handle group,
-                                     std::optional<double> self_weight,
-                                     std::optional<double> pair_weight, nb::handle sources,
-                                     nb::handle destinations, bool push_sum,
-                                     std::optional<std::uintptr_t> stream, nb::object kept) {
-  return with_request(
-      {kind, x, nx, y, ny, dtype, op, algorithm}, root, peer, receives,
-      {counts, receive_counts, group, sources, destinations, self_weight, pair_weight, push_sum,
-       stream},
-      [&](const Request& request) { return start(self, request, std::move(kept)); });
+std::unique_ptr<PyPrepared> prepare_raw(const PyContext& self, const PyRequest& request) {
+  const Session::Use context = self->context();
+  Result<Prepared> prepared = [&]() -> Result<Prepared> {
+    const GilReleased released;
+    return context->prepare(request.get());
+  }();
+  return std::make_unique<PyPrepared>(check(std::move(prepared)), request.kept(),
+                                      self->has_no_thread());
 }
 
 // The fast way for two plain NumPy arrays and an operation without weights or counts. False if the
@@ -149,9 +118,9 @@ bool run_numpy(const PyContext& self, int kind, nb::handle x, nb::handle y, int 
   const Input from = input.input();
   const Output to = output.output();
   if (from.type != to.type || from.count != to.count) return false;
-  CallArguments arguments(kind, from, to, op, algorithm);
-  arguments.set_peers(root, kNoRank, false);
-  run(self, arguments.request(), nb::make_tuple(x, y));
+  PyRequest request(kind, from, to, op, algorithm);
+  request.set_peers(root, kNoRank, false);
+  run(self, request.get(), [&] { return keep(nb::make_tuple(x, y)); });
   return true;
 }
 
@@ -182,30 +151,6 @@ std::string describe(const PyContext& self) {
   return "<weft.Context rank " + std::to_string(self->rank()) + " of " +
          std::to_string(self->size()) + (self->is_closed() ? ", closed>" : ">");
 }
-
-// The arguments of both raw calls, after the memory.
-#define WEFT_RAW_ARGUMENTS                                                                     \
-  nb::arg("kind"), nb::arg("x"), nb::arg("nx"), nb::arg("y"), nb::arg("ny"), nb::arg("dtype"), \
-      nb::kw_only(), nb::arg("op") = 1, nb::arg("algorithm") = 0, nb::arg("root") = -1,        \
-                     nb::arg("peer") = -1, nb::arg("receives") = false,                        \
-                     nb::arg("counts") = nb::none(), nb::arg("receive_counts") = nb::none(),   \
-                     nb::arg("group") = nb::none(), nb::arg("self_weight") = nb::none(),       \
-                     nb::arg("pair_weight") = nb::none(), nb::arg("sources") = nb::none(),     \
-                     nb::arg("destinations") = nb::none(), nb::arg("push_sum") = false,        \
-                     nb::arg("stream") = nb::none(), nb::arg("keep") = nb::none()
-
-#define WEFT_RAW_SIGNATURE(name, result)                                                     \
-  nb::sig("def " name                                                                        \
-          "(self, kind: int, x: int, nx: int, y: int, ny: int, dtype: int, *, op: int = 1, " \
-          "algorithm: int = 0, root: int = -1, peer: int = -1, receives: bool = False, "     \
-          "counts: collections.abc.Sequence[int] | None = None, "                            \
-          "receive_counts: collections.abc.Sequence[int] | None = None, "                    \
-          "group: collections.abc.Sequence[int] | None = None, "                             \
-          "self_weight: float | None = None, pair_weight: float | None = None, "             \
-          "sources: collections.abc.Mapping[int, float] | None = None, "                     \
-          "destinations: collections.abc.Mapping[int, float] | "                             \
-          "collections.abc.Sequence[int] | None = None, "                                    \
-          "push_sum: bool = False, stream: int | None = None, keep: object = None) -> " result)
 
 }  // namespace
 
@@ -262,12 +207,13 @@ void bind_context(nb::module_& module) {
       "close", [](const PyContext& self) { self->close(); },
       "Leaves the job. Operations in flight fail with Closed, and so does every later call. "
       "Calling it again has no effect.");
-  type.def("run_raw", &run_raw, WEFT_RAW_ARGUMENTS, WEFT_RAW_SIGNATURE("run_raw", "None"),
-           "Runs an operation on memory given by address; counts in elements. Without `keep`, "
-           "Ctrl-C closes the context, because nothing else would end the use of the memory.");
-  type.def("start_raw", &start_raw, WEFT_RAW_ARGUMENTS, WEFT_RAW_SIGNATURE("start_raw", "Handle"),
-           "Starts an operation on memory given by address. `keep` lives until the operation is "
-           "done.");
+  type.def("run_raw", &run_raw, nb::arg("request"),
+           "Runs an operation on memory given by address. If the request keeps nothing, Ctrl-C "
+           "closes the context, because nothing else would end the use of the memory.");
+  type.def("start_raw", &start_raw, nb::arg("request"),
+           "Starts an operation on memory given by address.");
+  type.def("prepare_raw", &prepare_raw, nb::arg("request"),
+           "Prepares an operation on memory given by address.");
   type.def("run_numpy", &run_numpy, nb::arg("kind"), nb::arg("x"), nb::arg("y"), nb::arg("op") = 1,
            nb::arg("algorithm") = 0, nb::arg("root") = -1,
            nb::sig("def run_numpy(self, kind: int, x: object, y: object, op: int = 1, "

@@ -26,7 +26,9 @@ NB_MODULE(core, module) {
   bind_memory(module);
   bind_graph(module);
   bind_schedule(module);
+  bind_request(module);
   bind_handle(module);
+  bind_prepared(module);
   bind_window(module);
   bind_named(module);
   bind_context(module);

@@ -1,16 +1,14 @@
-// named: operations by name. The raw calls take addresses, as those of a context do.
+// named: operations by name.
 #include "bindings/python/core/named.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "bindings/python/core/bindings.h"
@@ -25,8 +23,6 @@ namespace weft::python {
 namespace {
 
 using SharedNamed = std::shared_ptr<OpenNamed>;
-// Addresses, counts and type of a tensor: x, nx, y, ny, dtype.
-using RawTensor = std::tuple<std::uintptr_t, std::size_t, std::uintptr_t, std::size_t, int>;
 
 SharedNamed opened(const PyNamed& self) {
   SharedNamed open = self.open.lock();
@@ -54,52 +50,45 @@ PyNamed named(const PyContext& self, std::size_t cache_capacity, std::int64_t fu
   return {open};
 }
 
-std::unique_ptr<Operation> give(const SharedNamed& open, Result<Handle> started, nb::object kept) {
-  return std::make_unique<Operation>(check(std::move(started)), keep(std::move(kept)),
+std::unique_ptr<Operation> give(const SharedNamed& open, Result<Handle> started, SharedKept kept) {
+  return std::make_unique<Operation>(check(std::move(started)), std::move(kept),
                                      open->has_no_thread);
 }
 
-std::unique_ptr<Operation> start_raw(
-    const PyNamed& self, const std::string& name, int priority, int kind, std::uintptr_t x,
-    std::size_t nx, std::uintptr_t y, std::size_t ny, int dtype, int op, int algorithm, Rank root,
-    Rank peer, bool receives, nb::handle counts, nb::handle receive_counts, nb::handle group,
-    std::optional<double> self_weight, std::optional<double> pair_weight, nb::handle sources,
-    nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream, nb::handle shape,
-    nb::object kept) {
+// What keeps all of these.
+SharedKept joined(const std::vector<SharedKept>& all) {
+  nb::list objects;
+  for (const SharedKept& each : all) {
+    if (each != nullptr) objects.append(each->object());
+  }
+  return keep(std::move(objects));
+}
+
+std::unique_ptr<Operation> start_raw(const PyNamed& self, const std::string& name, int priority,
+                                     const PyRequest& request) {
   const SharedNamed open = opened(self);
-  CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
-  arguments.set_peers(root, peer, receives);
-  arguments.set_options({counts, receive_counts, group, sources, destinations, self_weight,
-                         pair_weight, push_sum, stream, shape});
   Result<Handle> started = [&]() -> Result<Handle> {
     const GilReleased released;
-    return open->named.start(name, arguments.request(), priority);
+    return open->named.start(name, request.get(), priority);
   }();
-  return give(open, std::move(started), std::move(kept));
+  return give(open, std::move(started), request.kept());
 }
 
 std::unique_ptr<Operation> start_group_raw(const PyNamed& self, const std::string& name,
-                                           int priority, int kind,
-                                           const std::vector<RawTensor>& tensors,
-                                           const std::vector<std::vector<std::size_t>>& shapes,
-                                           int op, int algorithm, Rank root,
-                                           std::optional<std::uintptr_t> stream, nb::object kept) {
+                                           int priority,
+                                           const std::vector<const PyRequest*>& group) {
   const SharedNamed open = opened(self);
-  if (shapes.size() != tensors.size())
-    raise_invalid(name + ": shapes must be as many as the tensors of the group");
   std::vector<Request> requests;
-  for (const auto& [x, nx, y, ny, dtype] : tensors) {
-    CallArguments arguments(kind, x, nx, y, ny, dtype, op, algorithm);
-    arguments.set_peers(root, kNoRank, false);
-    arguments.set_stream(stream);
-    requests.push_back(arguments.request());
-    requests.back().shape = shapes[requests.size() - 1];
+  std::vector<SharedKept> kept;
+  for (const PyRequest* each : group) {
+    requests.push_back(each->get());
+    kept.push_back(each->kept());
   }
   Result<Handle> started = [&]() -> Result<Handle> {
     const GilReleased released;
     return open->named.start_group(name, requests, priority);
   }();
-  return give(open, std::move(started), std::move(kept));
+  return give(open, std::move(started), joined(kept));
 }
 
 Rank join(const PyNamed& self) {
@@ -166,40 +155,13 @@ void bind_named(nb::module_& module) {
   type.def(nb::init<const PyNamed&>(), nb::arg("other"), "A second name for the same object.");
   type.def_prop_ro("rank", [](const PyNamed& self) { return opened(self)->rank; });
   type.def_prop_ro("size", [](const PyNamed& self) { return opened(self)->size; });
-  type.def(
-      "start_raw", &start_raw, nb::arg("name"), nb::arg("priority"), nb::arg("kind"), nb::arg("x"),
-      nb::arg("nx"), nb::arg("y"), nb::arg("ny"), nb::arg("dtype"), nb::kw_only(),
-      nb::arg("op") = 1, nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("peer") = -1,
-      nb::arg("receives") = false, nb::arg("counts") = nb::none(),
-      nb::arg("receive_counts") = nb::none(), nb::arg("group") = nb::none(),
-      nb::arg("self_weight") = nb::none(), nb::arg("pair_weight") = nb::none(),
-      nb::arg("sources") = nb::none(), nb::arg("destinations") = nb::none(),
-      nb::arg("push_sum") = false, nb::arg("stream") = nb::none(), nb::arg("shape") = nb::none(),
-      nb::arg("keep") = nb::none(),
-      nb::sig("def start_raw(self, name: str, priority: int, kind: int, x: int, nx: int, y: int, "
-              "ny: int, dtype: int, *, op: int = 1, algorithm: int = 0, root: int = -1, "
-              "peer: int = -1, receives: bool = False, "
-              "counts: collections.abc.Sequence[int] | None = None, "
-              "receive_counts: collections.abc.Sequence[int] | None = None, "
-              "group: collections.abc.Sequence[int] | None = None, "
-              "self_weight: float | None = None, pair_weight: float | None = None, "
-              "sources: collections.abc.Mapping[int, float] | None = None, "
-              "destinations: collections.abc.Mapping[int, float] | "
-              "collections.abc.Sequence[int] | None = None, "
-              "push_sum: bool = False, stream: int | None = None, "
-              "shape: collections.abc.Sequence[int] | None = None, keep: object = None) -> Handle"),
-      "Submits an operation on memory given by address. Ranks compare the shape, if it is given. "
-      "`keep` lives until it is done.");
+  type.def("start_raw", &start_raw, nb::arg("name"), nb::arg("priority"), nb::arg("request"),
+           "Submits an operation on memory given by address. Ranks compare the shape, if it is "
+           "given.");
   type.def("start_group_raw", &start_group_raw, nb::arg("name"), nb::arg("priority"),
-           nb::arg("kind"), nb::arg("tensors"), nb::arg("shapes"), nb::kw_only(), nb::arg("op") = 1,
-           nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("stream") = nb::none(),
-           nb::arg("keep") = nb::none(),
-           nb::sig("def start_group_raw(self, name: str, priority: int, kind: int, "
-                   "tensors: collections.abc.Sequence[tuple[int, int, int, int, int]], "
-                   "shapes: collections.abc.Sequence[collections.abc.Sequence[int]], *, "
-                   "op: int = 1, algorithm: int = 0, root: int = -1, stream: int | None = None, "
-                   "keep: object = None) "
-                   "-> Handle"),
+           nb::arg("group"),
+           nb::sig("def start_group_raw(self, name: str, priority: int, "
+                   "group: collections.abc.Sequence[Request]) -> Handle"),
            "Submits a group of operations on memory given by addresses.");
   type.def("join", &join,
            "This rank is out of data: it gives zeros to every allreduce until all ranks have "

@@ -1,8 +1,11 @@
 // request: reading counts, ranks and weights out of Python sequences and dictionaries.
 #include "bindings/python/core/request.h"
 
+#include <nanobind/stl/optional.h>
+
 #include <string>
 
+#include "bindings/python/core/bindings.h"
 #include "bindings/python/core/errors.h"
 
 namespace weft::python {
@@ -68,12 +71,7 @@ void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>
   }
 }
 
-CallArguments::CallArguments(int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y,
-                             std::size_t ny, int dtype, int op, int algorithm)
-    : CallArguments(kind, {reinterpret_cast<const void*>(x), nx, type_of(dtype)},
-                    {reinterpret_cast<void*>(y), ny, type_of(dtype)}, op, algorithm) {}
-
-CallArguments::CallArguments(int kind, const Input& x, const Output& y, int op, int algorithm) {
+PyRequest::PyRequest(int kind, const Input& x, const Output& y, int op, int algorithm) {
   request_.collective = checked<Collective>("operation number", kind, 1, kLastCollective);
   request_.input = x;
   request_.output = y;
@@ -82,8 +80,8 @@ CallArguments::CallArguments(int kind, const Input& x, const Output& y, int op, 
       checked<AllreduceAlgorithm>("algorithm number", algorithm, 0, kLastAlgorithm);
 }
 
-void CallArguments::set_options(const RawOptions& options) {
-  set_stream(options.stream);
+void PyRequest::set_options(const RequestOptions& options) {
+  request_.stream = stream_of(options.stream);
   if (is_given(options.counts)) {
     read_numbers("counts", options.counts, counts_);
     request_.counts = counts_;
@@ -110,7 +108,7 @@ void CallArguments::set_options(const RawOptions& options) {
   }
 }
 
-void CallArguments::set_weights(const RawOptions& options) {
+void PyRequest::set_weights(const RequestOptions& options) {
   weights_.self = options.self_weight;
   weights_.push_sum = options.push_sum;
   if (is_given(options.sources)) {
@@ -122,6 +120,58 @@ void CallArguments::set_weights(const RawOptions& options) {
     weights_.destinations = destinations_;
   }
   request_.weights = &weights_;
+}
+
+namespace {
+
+void make(PyRequest* made, int kind, std::uintptr_t x, std::size_t nx, std::uintptr_t y,
+          std::size_t ny, int dtype, int op, int algorithm, Rank root, Rank peer, bool receives,
+          nb::handle counts, nb::handle receive_counts, nb::handle group,
+          std::optional<double> self_weight, std::optional<double> pair_weight, nb::handle sources,
+          nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream,
+          nb::handle shape, nb::object kept) {
+  const DataType type = type_of(dtype);
+  new (made) PyRequest(kind, {reinterpret_cast<const void*>(x), nx, type},
+                       {reinterpret_cast<void*>(y), ny, type}, op, algorithm);
+  made->set_peers(root, peer, receives);
+  made->set_kept(std::move(kept));
+  try {
+    made->set_options({counts, receive_counts, group, sources, destinations, self_weight,
+                       pair_weight, push_sum, stream, shape});
+  } catch (...) {
+    made->~PyRequest();
+    throw;
+  }
+}
+
+}  // namespace
+
+void bind_request(nb::module_& module) {
+  nb::class_<PyRequest>(module, "Request",
+                        "What an operation shall do, on memory given by address; counts in "
+                        "elements. `keep` lives until the operation is done.")
+      .def("__init__", &make, nb::arg("kind"), nb::arg("x"), nb::arg("nx"), nb::arg("y"),
+           nb::arg("ny"), nb::arg("dtype"), nb::kw_only(), nb::arg("op") = 1,
+           nb::arg("algorithm") = 0, nb::arg("root") = -1, nb::arg("peer") = -1,
+           nb::arg("receives") = false, nb::arg("counts") = nb::none(),
+           nb::arg("receive_counts") = nb::none(), nb::arg("group") = nb::none(),
+           nb::arg("self_weight") = nb::none(), nb::arg("pair_weight") = nb::none(),
+           nb::arg("sources") = nb::none(), nb::arg("destinations") = nb::none(),
+           nb::arg("push_sum") = false, nb::arg("stream") = nb::none(),
+           nb::arg("shape") = nb::none(), nb::arg("keep") = nb::none(),
+           nb::sig("def __init__(self, kind: int, x: int, nx: int, y: int, ny: int, dtype: int, *, "
+                   "op: int = 1, algorithm: int = 0, root: int = -1, peer: int = -1, "
+                   "receives: bool = False, "
+                   "counts: collections.abc.Sequence[int] | None = None, "
+                   "receive_counts: collections.abc.Sequence[int] | None = None, "
+                   "group: collections.abc.Sequence[int] | None = None, "
+                   "self_weight: float | None = None, pair_weight: float | None = None, "
+                   "sources: collections.abc.Mapping[int, float] | None = None, "
+                   "destinations: collections.abc.Mapping[int, float] | "
+                   "collections.abc.Sequence[int] | None = None, "
+                   "push_sum: bool = False, stream: int | None = None, "
+                   "shape: collections.abc.Sequence[int] | None = None, "
+                   "keep: object = None) -> None"));
 }
 
 }  // namespace weft::python

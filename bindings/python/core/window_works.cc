@@ -13,6 +13,7 @@
 #include "bindings/python/core/errors.h"
 #include "bindings/python/core/gil.h"
 #include "bindings/python/core/handle.h"
+#include "bindings/python/core/prepared.h"
 #include "bindings/python/core/request.h"
 #include "bindings/python/core/waiting.h"
 #include "bindings/python/core/window.h"
@@ -43,20 +44,52 @@ std::unique_ptr<Operation> start(const PyWindow& self, nb::object kept, Start be
                                      self.open->has_no_thread);
 }
 
+// A put or an accumulate of memory given by address.
+struct Put {
+  Put(bool adds, std::uintptr_t x, std::size_t count, int dtype, double self_weight,
+      nb::handle destinations, bool require_mutex, int signal, std::optional<std::uintptr_t> stream)
+      : accumulates(adds),
+        memory{reinterpret_cast<void*>(x), count, type_of(dtype)},
+        weights("dst_weights", destinations),
+        how{self_weight, weights.view(), require_mutex, signal, stream_of(stream)} {}
+  Put(const Put&) = delete;
+  Put& operator=(const Put&) = delete;
+
+  const bool accumulates;
+  const Output memory;
+  const Weights weights;
+  const WindowPut how;
+};
+
 std::unique_ptr<Operation> start_put(const PyWindow& self, bool accumulates, std::uintptr_t x,
                                      std::size_t count, int dtype, double self_weight,
                                      nb::handle destinations, bool require_mutex, int signal,
                                      std::optional<std::uintptr_t> stream, nb::object kept) {
-  const Output memory{reinterpret_cast<void*>(x), count, type_of(dtype)};
-  const Weights weights("dst_weights", destinations);
-  WindowPut how;
-  how.self_weight = self_weight;
-  how.destinations = weights.view();
-  how.require_mutex = require_mutex;
-  how.signal = signal;
-  how.stream = stream_of(stream);
+  const Put put(accumulates, x, count, dtype, self_weight, destinations, require_mutex, signal,
+                stream);
   return start(self, std::move(kept), [&](Window& window) {
-    return accumulates ? window.accumulate_start(memory, how) : window.put_start(memory, how);
+    return put.accumulates ? window.accumulate_start(put.memory, put.how)
+                           : window.put_start(put.memory, put.how);
+  });
+}
+
+// A call that is prepared by `make`, which keeps the objects.
+template <typename Make>
+std::unique_ptr<PyPrepared> prepare(const PyWindow& self, nb::object kept, Make make) {
+  Prepared prepared = check(self.at_once(std::move(make)));
+  return std::make_unique<PyPrepared>(std::move(prepared), keep(std::move(kept)),
+                                      self.open->has_no_thread);
+}
+
+std::unique_ptr<PyPrepared> prepare_put(const PyWindow& self, bool accumulates, std::uintptr_t x,
+                                        std::size_t count, int dtype, double self_weight,
+                                        nb::handle destinations, bool require_mutex, int signal,
+                                        std::optional<std::uintptr_t> stream, nb::object kept) {
+  const Put put(accumulates, x, count, dtype, self_weight, destinations, require_mutex, signal,
+                stream);
+  return prepare(self, std::move(kept), [&](Window& window) {
+    return put.accumulates ? window.prepare_accumulate(put.memory, put.how)
+                           : window.prepare_put(put.memory, put.how);
   });
 }
 
@@ -95,17 +128,33 @@ void update(const PyWindow& self, std::optional<double> self_weight, nb::handle 
   check(may_wait ? self.interruptibly(run) : self.at_once(run));
 }
 
+std::vector<WindowPage> pages_of(const std::vector<std::pair<std::size_t, std::size_t>>& from) {
+  std::vector<WindowPage> pages;
+  pages.reserve(from.size());
+  for (const auto& [local, remote] : from) pages.push_back({local, remote});
+  return pages;
+}
+
 std::unique_ptr<Operation> start_write(const PyWindow& self, Rank to, std::uintptr_t x,
                                        std::size_t count, int dtype,
                                        const std::vector<std::pair<std::size_t, std::size_t>>& from,
                                        std::size_t page_bytes, int signal,
                                        std::optional<std::uintptr_t> stream, nb::object kept) {
   const Input memory{reinterpret_cast<const void*>(x), count, type_of(dtype)};
-  std::vector<WindowPage> pages;
-  pages.reserve(from.size());
-  for (const auto& [local, remote] : from) pages.push_back({local, remote});
+  const std::vector<WindowPage> pages = pages_of(from);
   return start(self, std::move(kept), [&](Window& window) {
     return window.write_start(to, memory, pages, page_bytes, signal, stream_of(stream));
+  });
+}
+
+std::unique_ptr<PyPrepared> prepare_write(
+    const PyWindow& self, Rank to, std::uintptr_t x, std::size_t count, int dtype,
+    const std::vector<std::pair<std::size_t, std::size_t>>& from, std::size_t page_bytes,
+    int signal, std::optional<std::uintptr_t> stream, nb::object kept) {
+  const Input memory{reinterpret_cast<const void*>(x), count, type_of(dtype)};
+  const std::vector<WindowPage> pages = pages_of(from);
+  return prepare(self, std::move(kept), [&](Window& window) {
+    return window.prepare_write(to, memory, pages, page_bytes, signal, stream_of(stream));
   });
 }
 
@@ -128,20 +177,36 @@ void read(const PyWindow& self, Rank from, std::uintptr_t y, std::size_t count, 
   }));
 }
 
+// The arguments of what starts and what prepares.
+#define WEFT_PUT_ARGUMENTS                                                              \
+  nb::arg("accumulates"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"),             \
+      nb::arg("self_weight"), nb::arg("destinations").none(), nb::arg("require_mutex"), \
+      nb::arg("signal"), nb::arg("stream").none(), nb::arg("keep")
+#define WEFT_PUT_SIGNATURE(name, result)                                                 \
+  "def " name                                                                            \
+  "(self, accumulates: bool, x: int, count: int, dtype: int, self_weight: float, "       \
+  "destinations: collections.abc.Mapping[int, float] | collections.abc.Iterable[int] | " \
+  "None, require_mutex: bool, signal: int, stream: int | None, keep: object) -> " result
+#define WEFT_WRITE_ARGUMENTS                                                         \
+  nb::arg("to"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("pages"), \
+      nb::arg("page_bytes"), nb::arg("signal"), nb::arg("stream").none(), nb::arg("keep")
+#define WEFT_WRITE_SIGNATURE(name, result)                                    \
+  "def " name                                                                 \
+  "(self, to: int, x: int, count: int, dtype: int, pages: "                   \
+  "collections.abc.Sequence[tuple[int, int]], page_bytes: int, signal: int, " \
+  "stream: int | None, keep: object) -> " result
+
 }  // namespace
 
 void bind_window_works(nb::class_<PyWindow>& type) {
   type.def("start_wait_signal_raw", &start_wait_signal, nb::arg("number"), nb::arg("count"),
            nb::arg("timeout").none());
-  type.def("start_put_raw", &start_put, nb::arg("accumulates"), nb::arg("x"), nb::arg("count"),
-           nb::arg("dtype"), nb::arg("self_weight"), nb::arg("destinations").none(),
-           nb::arg("require_mutex"), nb::arg("signal"), nb::arg("stream").none(), nb::arg("keep"),
-           nb::sig("def start_put_raw(self, accumulates: bool, x: int, count: int, dtype: int, "
-                   "self_weight: float, destinations: collections.abc.Mapping[int, float] | "
-                   "collections.abc.Iterable[int] | None, require_mutex: bool, signal: int, "
-                   "stream: int | None, keep: object) -> Handle"),
+  type.def("start_put_raw", &start_put, WEFT_PUT_ARGUMENTS,
+           nb::sig(WEFT_PUT_SIGNATURE("start_put_raw", "Handle")),
            "Starts a put or an accumulate of memory given by address. `keep` lives until it is "
            "done.");
+  type.def("prepare_put_raw", &prepare_put, WEFT_PUT_ARGUMENTS,
+           nb::sig(WEFT_PUT_SIGNATURE("prepare_put_raw", "Prepared")), "Prepares the same.");
   type.def("start_get_raw", &start_get, nb::arg("sources").none(), nb::arg("require_mutex"),
            nb::arg("stream").none(),
            nb::sig("def start_get_raw(self, sources: collections.abc.Mapping[int, float] | "
@@ -156,13 +221,11 @@ void bind_window_works(nb::class_<PyWindow>& type) {
                    "reset: bool, require_mutex: bool, clone: int, count: int, dtype: int, "
                    "stream: int | None, keep: object) -> None"),
            "Updates the window's array, or the memory at the address `clone` if it is not 0.");
-  type.def("start_write_raw", &start_write, nb::arg("to"), nb::arg("x"), nb::arg("count"),
-           nb::arg("dtype"), nb::arg("pages"), nb::arg("page_bytes"), nb::arg("signal"),
-           nb::arg("stream").none(), nb::arg("keep"),
-           nb::sig("def start_write_raw(self, to: int, x: int, count: int, dtype: int, pages: "
-                   "collections.abc.Sequence[tuple[int, int]], page_bytes: int, signal: int, "
-                   "stream: int | None, keep: object) -> Handle"),
+  type.def("start_write_raw", &start_write, WEFT_WRITE_ARGUMENTS,
+           nb::sig(WEFT_WRITE_SIGNATURE("start_write_raw", "Handle")),
            "Starts to write pages, which are pairs of offsets in bytes: here and there.");
+  type.def("prepare_write_raw", &prepare_write, WEFT_WRITE_ARGUMENTS,
+           nb::sig(WEFT_WRITE_SIGNATURE("prepare_write_raw", "Prepared")), "Prepares the same.");
   type.def("read_raw", &read, nb::arg("source"), nb::arg("y"), nb::arg("count"), nb::arg("dtype"),
            nb::arg("offset"), nb::arg("stream").none(), nb::arg("keep"),
            nb::sig("def read_raw(self, source: int, y: int, count: int, dtype: int, offset: int, "

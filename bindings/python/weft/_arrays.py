@@ -87,7 +87,7 @@ _MOVING = frozenset(
 class Operand:
     """The memory of an array."""
 
-    __slots__ = ("address", "count", "dtype", "shape", "owner", "array", "stream", "unit")
+    __slots__ = ("address", "count", "dtype", "shape", "owner", "array", "stream", "unit", "is_copy")
 
     def __init__(
         self,
@@ -99,6 +99,7 @@ class Operand:
         array: Any,
         stream: Optional[int] = None,
         unit: int = 1,
+        is_copy: bool = False,
     ) -> None:
         self.address = address
         self.count = count  # elements of the DataType
@@ -108,6 +109,7 @@ class Operand:
         self.array = array  # results are arrays of its library and type
         self.stream = stream  # of a GPU, in whose order the memory is used; None: host memory
         self.unit = unit  # how many elements of the DataType an element of the array is
+        self.is_copy = is_copy  # of the elements as they are now: the array is not contiguous
 
 
 def input_of(x: Any, what: Collective, op: Optional[int] = None) -> Operand:
@@ -142,6 +144,14 @@ def memory_of(x: Any, what: str, writes: bool, moves: bool = False) -> Operand:
     if memory is not None:
         return Operand(*memory, x.shape, x, x)
     return _operand(x, _Use(what, writes, moves))
+
+
+def check_prepared(x: Operand, what: str) -> None:
+    """Raises ValueError if runs of a prepared operation would not see the array itself."""
+    if x.is_copy:
+        raise ValueError(
+            f"{what}: the input is not contiguous, so a prepared operation would read what it is now"
+        )
 
 
 class _Use:
@@ -225,7 +235,8 @@ def _of_numpy(x: np.ndarray, use: _Use) -> Operand:
     elif not (x.flags.c_contiguous and x.dtype.isnative):
         source = np.ascontiguousarray(x, x.dtype.newbyteorder("=")).reshape(x.shape)
     address = source.__array_interface__["data"][0]
-    return Operand(address, source.size * unit, number, x.shape, source, x, None, unit)
+    is_copy = source is not x
+    return Operand(address, source.size * unit, number, x.shape, source, x, None, unit, is_copy)
 
 
 def _numpy_type(dtype: np.dtype[Any]) -> Optional[DataType]:
@@ -258,7 +269,8 @@ def _of_torch(x: Any, use: _Use) -> Operand:
         source = source.resolve_conj().resolve_neg().contiguous()
     shape = tuple(source.shape)
     count = source.numel() * unit
-    return Operand(source.data_ptr(), count, number, shape, source, x, stream, unit)
+    is_copy = source.data_ptr() != x.data_ptr()
+    return Operand(source.data_ptr(), count, number, shape, source, x, stream, unit, is_copy)
 
 
 def _of_cuda(x: Any, use: _Use) -> Operand:
@@ -302,7 +314,9 @@ def _of_dlpack(x: Any, use: _Use) -> Operand:
     if not _is_contiguous(shape, view.strides):
         if use.writes:
             raise ValueError(f"{what}: the output is not contiguous (strides {view.strides})")
-        return _of_numpy(np.ascontiguousarray(np.from_dlpack(x)), use)
+        copied = _of_numpy(np.ascontiguousarray(np.from_dlpack(x)), use)
+        copied.is_copy = True
+        return copied
     if use.writes and not view.is_writable:
         raise ValueError(f"{what}: the output is read-only")
     like: Any = None  # of bf16: NumPy may lack it, and a result may not be needed

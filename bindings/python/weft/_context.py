@@ -11,12 +11,15 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from weft import _core
-from weft._arrays import settle
-from weft._core import Config, Handle, Store
+from weft._arrays import check_prepared, settle
+from weft._core import Config, Handle, Prepared, Store
 from weft._every import Operations
 from weft._named import Named
 from weft._operations import Call
 from weft._window import Window, create
+
+
+_OPERATIONS = [name[:-6] for name in vars(Operations) if name.endswith("_start") and name != "_start"]
 
 
 class Context(_core.Context, Operations):
@@ -46,6 +49,28 @@ class Context(_core.Context, Operations):
         """
         made = super().split(color, key)
         return None if made is None else type(self)(made)
+
+    def prepare(self, operation: str, *args: Any, **options: Any) -> Prepared:
+        """An operation with these arrays and options, to be run many times.
+
+            step = ctx.prepare("allreduce", x, y, op="sum")
+            for batch in batches:
+                fill(x)
+                step.run()                  # the same as ctx.allreduce(x, y, op="sum"), sooner
+
+        Each run reads and writes the arrays as they are then. MPI calls such an operation persistent,
+        and makes it with MPI_Allreduce_init and the like. Ranks that have prepared an operation and
+        ranks that have not meet each other.
+
+        Args:
+            operation: the name of a function of this class.
+            args, options: what that function takes. Without `out`, step.result is the output.
+        """
+        if operation not in _OPERATIONS:
+            there_are = ", ".join(_OPERATIONS)
+            raise ValueError(f"prepare: there is no operation {operation!r}; there are {there_are}")
+        prepared: Prepared = getattr(_Preparing(self), f"{operation}_start")(*args, **options)
+        return prepared
 
     def win_create(self, tensor: Any, name: str, *, zero_init: bool = False) -> Window:
         """Makes a window of the graph as it is now. Collective.
@@ -97,12 +122,27 @@ class Context(_core.Context, Operations):
         return Window(super().window(name))
 
     def _run(self, call: Call) -> Any:
-        self.run_raw(int(call.kind), *call.memory(), keep=call.owners(), **call.options)
+        self.run_raw(call.request())
         return call.out
 
     def _start(self, call: Call) -> Handle:
-        handle = self.start_raw(
-            int(call.kind), *call.memory(), keep=call.owners(), **call.options
-        )
+        handle = self.start_raw(call.request())
         handle.result = call.out
         return handle
+
+
+class _Preparing(Operations):
+    """The operations of a context, each prepared in the place of being started."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.rank = context.rank
+        self.size = context.size
+        self.graph = context.graph
+
+    def _start(self, call: Call) -> Any:
+        if call.x is not None:
+            check_prepared(call.x, call.kind.name)
+        prepared = self._context.prepare_raw(call.request())
+        prepared.result = call.out
+        return prepared

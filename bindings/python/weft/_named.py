@@ -60,18 +60,10 @@ class Named(_core.Named):
         if len(given) != len(tensors):
             raise ValueError(f"{name}: {len(tensors)} tensors and {len(given)} outputs")
         kind = Collective.allreduce
-        calls = [ops.same_shape(kind, x, out, {"op": number}) for x, out in zip(tensors, given)]
-        handle = self.start_group_raw(
-            name,
-            priority,
-            int(kind),
-            [call.memory() for call in calls],
-            [call.shape() for call in calls],
-            op=number,
-            algorithm=how,
-            stream=calls[0].options.get("stream") if calls else None,
-            keep=[call.owners() for call in calls],
-        )
+        options = {"op": number, "algorithm": how}
+        calls = [ops.same_shape(kind, x, out, options) for x, out in zip(tensors, given)]
+        group = [call.request(shape=call.shape()) for call in calls]
+        handle = self.start_group_raw(name, priority, group)
         handle.result = [call.out for call in calls]
         return handle
 
@@ -121,14 +113,7 @@ class Name(Operations):
         return self._start(call).wait()
 
     def _start(self, call: Call) -> Handle:
-        handle = self._named.start_raw(
-            self._name,
-            self._priority,
-            int(call.kind),
-            *call.memory(),
-            shape=call.shape(),
-            keep=call.owners(),
-            **call.options,
-        )
+        request = call.request(shape=call.shape())
+        handle = self._named.start_raw(self._name, self._priority, request)
         handle.result = call.out
         return handle

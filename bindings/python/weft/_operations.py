@@ -10,7 +10,7 @@ import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from weft._arrays import Operand, Shape, input_of, new_like, output_of
-from weft._core import AllreduceAlgorithm, Collective, DataType, ReduceOp
+from weft._core import AllreduceAlgorithm, Collective, DataType, ReduceOp, Request
 
 OpLike = Union[ReduceOp, str]
 AlgorithmLike = Union[AllreduceAlgorithm, str]
@@ -30,7 +30,7 @@ _NO_OPTIONS: Dict[str, Any] = {}
 
 
 class Call:
-    """What run_raw and start_raw take, and the array that is the result."""
+    """An operation on arrays, and the array that is the result."""
 
     __slots__ = ("kind", "x", "y", "out", "options")
 
@@ -49,8 +49,12 @@ class Call:
         stream = stream_of(x, y)
         self.options = options if stream is None else {**options, "stream": stream}
 
-    def memory(self) -> Tuple[int, int, int, int, int]:
-        """Addresses, counts and type, in the order of run_raw."""
+    def request(self, **more: Any) -> Request:
+        """The operation as the core takes it."""
+        return Request(int(self.kind), *self._memory(), keep=self._owners(), **self.options, **more)
+
+    def _memory(self) -> Tuple[int, int, int, int, int]:
+        """Addresses, counts and type, in the order of Request."""
         x, y = self.x, self.y
         if x is None:
             return (0, 0, 0, 0, 2) if y is None else (0, 0, y.address, y.count, y.dtype)
@@ -63,7 +67,7 @@ class Call:
         operand = self.x if self.x is not None else self.y
         return () if operand is None else operand.shape
 
-    def owners(self) -> Tuple[object, ...]:
+    def _owners(self) -> Tuple[object, ...]:
         """What must live until the operation is done."""
         return tuple(each.owner for each in (self.x, self.y) if each is not None)
 

@@ -20,8 +20,8 @@ import contextlib
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from weft import _core
-from weft._arrays import Operand, memory_of, new_like
-from weft._core import Handle
+from weft._arrays import Operand, check_prepared, memory_of, new_like
+from weft._core import Handle, Prepared
 from weft._errors import InvalidArgument
 
 T = TypeVar("T")
@@ -200,10 +200,23 @@ class Window(_core.Window):
         signal: Optional[int] = None,
     ) -> Handle:
         """Starts write()."""
+        return self.start_write_raw(*self._write_arguments(target, x, pages, page_bytes, signal))
+
+    def _write_arguments(
+        self,
+        target: int,
+        x: Any,
+        pages: Optional[Pages] = None,
+        page_bytes: Optional[int] = None,
+        signal: Optional[int] = None,
+        is_prepared: bool = False,
+    ) -> Any:
         source = memory_of(x, "win_write", False, True)
+        if is_prepared:
+            check_prepared(source, "win_write")
         size = _core.size_of(_core.DataType(source.dtype))
         each = size * source.count if page_bytes is None else page_bytes
-        return self.start_write_raw(
+        return (
             target,
             source.address,
             source.count,
@@ -214,6 +227,27 @@ class Window(_core.Window):
             source.stream,
             source.owner,
         )
+
+    def prepare_put(self, x: Any = None, **options: Any) -> Prepared:
+        """put() with these arguments, to be run many times, as Context.prepare() does."""
+        return self.prepare_put_raw(*self._put_arguments(False, x, is_prepared=True, **options))
+
+    def prepare_accumulate(self, x: Any = None, **options: Any) -> Prepared:
+        """accumulate() with these arguments, to be run many times."""
+        return self.prepare_put_raw(*self._put_arguments(True, x, is_prepared=True, **options))
+
+    def prepare_write(
+        self,
+        target: int,
+        x: Any,
+        pages: Optional[Pages] = None,
+        page_bytes: Optional[int] = None,
+        *,
+        signal: Optional[int] = None,
+    ) -> Prepared:
+        """write() with these arguments, to be run many times."""
+        given = self._write_arguments(target, x, pages, page_bytes, signal, is_prepared=True)
+        return self.prepare_write_raw(*given)
 
     def wait_signal_start(self, number: int, count: int, timeout: Optional[float] = None) -> Handle:
         """Starts wait_signal(): a handle that may be waited for, awaited, or have a callback."""
@@ -249,10 +283,25 @@ class Window(_core.Window):
         require_mutex: bool,
         signal: Optional[int],
     ) -> Handle:
+        given = self._put_arguments(accumulates, x, self_weight, dst_weights, require_mutex, signal)
+        return self.start_put_raw(*given)
+
+    def _put_arguments(
+        self,
+        accumulates: bool,
+        x: Any,
+        self_weight: float = 1.0,
+        dst_weights: Optional[Weights] = None,
+        require_mutex: bool = False,
+        signal: Optional[int] = None,
+        is_prepared: bool = False,
+    ) -> Any:
         what = "win_accumulate" if accumulates else "win_put"
         given = self.tensor if x is None else x
         memory = memory_of(given, what, self_weight != 1, True)
-        return self.start_put_raw(
+        if is_prepared:
+            check_prepared(memory, what)
+        return (
             accumulates,
             memory.address,
             memory.count,

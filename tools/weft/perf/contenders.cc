@@ -11,6 +11,36 @@ namespace {
 // Steps prepared ahead; a schedule with a longer period repeats after this many.
 constexpr std::uint64_t kMostSteps = 64;
 
+Collective collective_of(Workload workload) {
+  switch (workload) {
+    case Workload::neighbor_allreduce:
+      return Collective::neighbor_allreduce;
+    case Workload::hierarchical_neighbor_allreduce:
+      return Collective::hierarchical_neighbor_allreduce;
+    case Workload::neighbor_allgather:
+      return Collective::neighbor_allgather;
+    case Workload::allreduce:
+      return Collective::allreduce;
+    case Workload::broadcast:
+      return Collective::broadcast;
+    case Workload::barrier:
+      return Collective::barrier;
+    case Workload::allgather:
+      return Collective::allgather;
+    case Workload::reduce_scatter:
+      return Collective::reduce_scatter;
+    case Workload::reduce:
+      return Collective::reduce;
+    case Workload::gather:
+      return Collective::gather;
+    case Workload::scatter:
+      return Collective::scatter;
+    case Workload::alltoall:
+      return Collective::alltoall;
+  }
+  return Collective::barrier;
+}
+
 NeighborWeight as_weight(const Peer& peer) {
   return {peer.rank, peer.weight};
 }
@@ -63,6 +93,22 @@ Subject OwnCalls::subject() {
   subject.run = [this](int times) { return run(times); };
   if (options_.asked.check) subject.check = [this](std::uint64_t lap) { return check(lap); };
   return subject;
+}
+
+Result<Subject> OwnCalls::prepared() {
+  WEFT_ASSIGN(Prepared operation,
+              context_.prepare({.collective = collective_of(options_.collective),
+                                .input = called_x_,
+                                .output = called_y_,
+                                .op = op_,
+                                .algorithm = options_.algorithm,
+                                .root = 0}));
+  Subject prepared = subject();
+  prepared.run = [operation](int times) mutable -> Status {
+    for (int i = 0; i < times; ++i) WEFT_RETURN_IF_ERROR(operation.run());
+    return {};
+  };
+  return prepared;
 }
 
 Status OwnCalls::run(int times) {

@@ -15,6 +15,8 @@ class OwnCalls {
   OwnCalls(const PerfOptions& options, bool dynamic, Context& context, const Tensors& tensors);
 
   [[nodiscard]] Subject subject();
+  // The same operation, prepared once.
+  [[nodiscard]] Result<Subject> prepared();
   // The calls work on this memory; what rewrites and checks goes on to use the tensors.
   void use(const void* x, void* y) {
     called_x_.data = x;

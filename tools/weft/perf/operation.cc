@@ -54,6 +54,7 @@ class OperationPerf {
       calls.use(gpu->x(), gpu->y());
     }
     OwnCalls fixed(options_, false, context_, tensors);
+    if (gpu) fixed.use(gpu->x(), gpu->y());
     FloorCalls cached(options_, false, seat_, tensors);
     FloorCalls streaming(options_, true, seat_, tensors);
     if (options_.asked.check) {
@@ -80,6 +81,10 @@ class OperationPerf {
     const bool streams = has_limit && !gpu && bytes >= kStreamingFrom;
     if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
     if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
+    if (options_.asked.prepared) {
+      WEFT_ASSIGN(Subject prepared, fixed.prepared());
+      contenders.push_back({gpu ? gpu->around(prepared) : prepared, nullptr, false, {}});
+    }
     if (!options_.asked.against.empty()) contenders.push_back({{}, peer_.get(), true, {}});
     if (seat_.leads()) row.ping_pong_ns = ping_pong_ns(first_cores());
     const Contest contest{name(options_.collective), bytes, options_.asked.seconds,
@@ -139,6 +144,7 @@ class OperationPerf {
       return score;
     };
     if (!options_.asked.against.empty()) row.peer = last();
+    if (options_.asked.prepared) row.prepared = last();
     if (options_.asked.dynamic) row.fixed = last();
     if (has_limit) row.limit = last();
     if (streams) {

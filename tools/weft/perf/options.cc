@@ -192,6 +192,8 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   }
   if (asked.in_flight != 0 && (window || operation != Workload::neighbor_allreduce))
     return invalid("--in-flight: only neighbor_allreduce is measured so");
+  if (asked.prepared && (about_main || window || asked.in_flight != 0 || asked.memory_use))
+    return invalid("--prepared: only an operation of its own is measured so");
   if (!asked.svg.empty() && (about_main || asked.in_flight != 0 || asked.memory_use))
     return invalid("--svg: only the rows of an operation are drawn");
   WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign", "device"}));

@@ -42,6 +42,7 @@ struct PerfArguments {
   int in_flight = 0;  // 0: not asked
   bool dynamic = false;
   bool in_place = false;
+  bool prepared = false;  // also by Context::prepare()
   bool check = false;
   bool explain = false;
   bool memory_use = false;

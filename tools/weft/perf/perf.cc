@@ -36,6 +36,7 @@ Examples:
   weft perf neighbor_allreduce --ranks 2 --graph ring --sizes 64K,1M --against openmpi --json out.json
   weft perf neighbor_allreduce --against openmpi-huge     its buffers in huge pages, like ours
   weft perf neighbor_allreduce --dynamic --sizes 4        weights that change at every call
+  weft perf allreduce --prepared --sizes 4,64             prepared once, beside calls that are not
   weft perf neighbor_allreduce --memory foreign           buffers that Weft did not allocate
   weft perf neighbor_allreduce --memory device            memory of a GPU; the limit is its copies
   weft perf neighbor_allreduce --transport ucx --explain  over the network, and which way
@@ -205,6 +206,8 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("--in-flight", to.in_flight, "Start so many operations before waiting");
   command->add_flag("--explain", to.explain, "Say which path each peer got, and why");
   command->add_flag("--dynamic", to.dynamic, "Give other weights at every call");
+  command->add_flag("--prepared", to.prepared,
+                    "Also the operation prepared once (weft/prepared.h)");
   command->add_flag("--in-place", to.in_place, "Input and output are the same memory");
   command->add_flag("--check", to.check, "Compare every result with a double-precision reference");
   command->add_flag("--memory-use", to.memory_use, "Bytes that a rank holds, by degree");

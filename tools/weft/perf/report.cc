@@ -69,6 +69,7 @@ Status Report::head() const {
       fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>9}", "bytes", "min us",
                   "p50 us", "p99 us", "algbw GB/s", "busbw GB/s", "limit us", "share", "CPU s/GiB");
   if (asked.dynamic) text += fmt::format(" {:>10} {:>6}", "static us", "ratio");
+  if (asked.prepared) text += fmt::format(" {:>11} {:>7}", "prepared us", "speedup");
   if (!asked.against.empty()) text += fmt::format(" {:>12} {:>8}", asked.against, "speedup");
   if (options_->window == WindowOp::put)
     text += fmt::format(" {:>10} {:>6}", "visible us", "lines");
@@ -106,6 +107,10 @@ std::string Report::text(const Row& row) const {
   if (row.fixed) {
     line += fmt::format(" {:>10.2f} {:>6.2f}", median(row.fixed->laps_us),
                         paired_ratio(row.own, *row.fixed));
+  }
+  if (row.prepared) {
+    line += fmt::format(" {:>11.2f} {:>7.2f}", median(row.prepared->laps_us),
+                        paired_ratio(row.own, *row.prepared));
   }
   if (row.peer) {
     line += fmt::format(" {:>12.2f} {:>8.2f}", median(row.peer->laps_us),
@@ -169,6 +174,10 @@ std::string Report::json(const Row& row) const {
   if (row.fixed) {
     object["static_p50_us"] = median(row.fixed->laps_us);
     object["dynamic_ratio"] = paired_ratio(row.own, *row.fixed);
+  }
+  if (row.prepared) {
+    object["prepared_p50_us"] = median(row.prepared->laps_us);
+    object["prepared_speedup"] = paired_ratio(row.own, *row.prepared);
   }
   if (row.peer) {
     object["peer"] = asked.against;

@@ -17,8 +17,9 @@ struct Row {
   std::size_t bytes = 0;
   Score own;
   std::optional<Score> limit;
-  std::string no_limit;        // why the machine has none; empty: the operation has none
-  std::optional<Score> fixed;  // the same operation with static weights, beside --dynamic
+  std::string no_limit;           // why the machine has none; empty: the operation has none
+  std::optional<Score> prepared;  // the same operation by Context::prepare()
+  std::optional<Score> fixed;     // the same operation with static weights, beside --dynamic
   std::optional<Score> peer;
   double ping_pong_ns = 0;
   bool reads_gpus = false;  // ranks read each other's memory of GPUs where it is

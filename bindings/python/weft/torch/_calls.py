@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 
+from weft._core import Request
 from weft._errors import InvalidArgument
 from weft.torch import _edges, _job, _staged, handles
 from weft.torch._devices import behind, in_order
@@ -21,10 +22,10 @@ def run(
 ) -> None:
     """Runs an operation from x to y. An element is `parts` of the DataType `number`."""
     count = x.numel() * parts
+    memory = (x.data_ptr(), count, y.data_ptr(), count)
     _job.context().run_raw(
-        kind, x.data_ptr(), count, y.data_ptr(), count, number, keep=(x, y), **in_order(x, y),
-        **options,
-    )  # fmt: skip
+        Request(kind, *memory, number, keep=(x, y), **in_order(x, y), **options)
+    )
 
 
 def start(
@@ -97,7 +98,8 @@ def start_checked(
         count = x.numel()
         memory = (x.data_ptr(), count, y.data_ptr(), count)
         if moving is not None:
-            return [moving.start_raw(kind, *memory, number, keep=(x, y), **options)]
+            request = Request(kind, *memory, number, keep=(x, y), **options)
+            return [moving.start_raw(request)]
         return [
             job.start(title, kind, *memory, number, shape=x.shape, keep=(x, y), **options)
         ]

@@ -100,7 +100,7 @@ class Collectives(Starting):
         if self._timeout is not None or options.timeout > _ZERO:
             return False
         x, n = tensor.data_ptr(), tensor.numel()
-        self._context.run_raw(_ALLREDUCE, x, n, x, n, number, op=op, keep=tensor)
+        self._context.run_raw(_core.Request(_ALLREDUCE, x, n, x, n, number, op=op, keep=tensor))
         return True
 
     def _allreduce(self, tensor: torch.Tensor, options: Any) -> dist.Work:
@@ -124,10 +124,10 @@ class Collectives(Starting):
         computed_as(tensor.dtype, how.name, what)
         own = Sparse(tensor, what)
         told = torch.empty((self._size, len(own.facts)), dtype=torch.int64)
-        self._context.run_raw(
+        self._context.run_raw(_core.Request(
             _ALLGATHER, own.facts.data_ptr(), len(own.facts), told.data_ptr(), told.numel(), I64,
             keep=(own.facts, told),
-        )  # fmt: skip
+        ))  # fmt: skip
         facts = told.tolist()
         counts = own.counts(facts)
         gathered = own.bytes.new_empty(sum(counts))

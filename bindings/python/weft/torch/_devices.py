@@ -20,7 +20,7 @@ def is_known(tensor: torch.Tensor) -> bool:
 
 
 def in_order(*tensors: torch.Tensor) -> Dict[str, int]:
-    """What run_raw() needs to know of these tensors' streams: nothing if all are on the CPU.
+    """What a Request needs to know of these tensors' streams: nothing if all are on the CPU.
 
     The operation begins behind what the current stream has, which goes on after it.
     """
@@ -31,7 +31,7 @@ def in_order(*tensors: torch.Tensor) -> Dict[str, int]:
 
 
 def behind(*tensors: torch.Tensor) -> Dict[str, int]:
-    """What start_raw() needs to know: as in_order(), but the current stream does not wait.
+    """As in_order(), but the current stream does not wait.
 
     So a GPU computes while the operation runs. Who uses the result waits for the handle first.
     """

@@ -65,8 +65,9 @@ class Job:
         operations that are matched by name.
         """
         if name is None or self.named is None or self.skips_negotiation:
-            return self.context.start_raw(kind, *memory, **options)
-        return self.named.start_raw(name, 0, kind, *memory, shape=shape, **options)
+            return self.context.start_raw(_core.Request(kind, *memory, **options))
+        request = _core.Request(kind, *memory, shape=shape, **options)
+        return self.named.start_raw(name, 0, request)
 
     def set_graph(self, graph: _core.Graph, is_weighted: bool) -> None:
         """Sets the graph of neighbor operations. Collective."""
@@ -205,7 +206,7 @@ def is_homogeneous() -> bool:
 
 def barrier() -> None:
     """Waits until all ranks are in the barrier."""
-    context().run_raw(_BARRIER, 0, 0, 0, 0, 0)
+    context().run_raw(_core.Request(_BARRIER, 0, 0, 0, 0, 0))
 
 
 def set_skip_negotiate_stage(value: bool) -> None:

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from weft import _core
+from weft._core import Request
 from weft._errors import InvalidArgument, Mismatch
 from weft.torch._devices import behind
 from weft.torch._dtype import U64, moved_as
@@ -37,11 +38,14 @@ class Pairs(Starting):
         if tag != 0:
             header = array("Q", [_MAGIC, _unsigned(tag)])
             address, words = header.buffer_info()
-            self._context.start_raw(_SEND, address, words, 0, 0, U64, peer=to, keep=header)
-        handle = self._context.start_raw(
-            _SEND, source.data_ptr(), source.numel() * parts, 0, 0, number, peer=to, keep=source,
-            **behind(source),
-        )  # fmt: skip
+            self._context.start_raw(
+                Request(_SEND, address, words, 0, 0, U64, peer=to, keep=header)
+            )
+        count = source.numel() * parts
+        request = Request(
+            _SEND, source.data_ptr(), count, 0, 0, number, peer=to, keep=source, **behind(source)
+        )
+        handle = self._context.start_raw(request)
         return self._started(WeftWork(handle, [tensor], None, self._timeout))
 
     def recv(self, tensors: Any, source: int, tag: int = 0) -> dist.Work:
@@ -52,10 +56,11 @@ class Pairs(Starting):
         block, finish = written_to(tensor, "recv")
         if tag != 0:
             finish = self._tag_check(source, tag, finish)
-        handle = self._context.start_raw(
+        request = Request(
             _SEND, 0, 0, block.data_ptr(), block.numel() * parts, number, peer=source,
             receives=True, keep=block, **behind(block),
         )  # fmt: skip
+        handle = self._context.start_raw(request)
         return self._started(WeftWork(handle, [tensor], finish, self._timeout, source))
 
     def _tag_check(
@@ -65,7 +70,7 @@ class Pairs(Starting):
         header = array("Q", [0, 0])
         address, words = header.buffer_info()
         self._context.start_raw(
-            _SEND, 0, 0, address, words, U64, peer=source, receives=True, keep=header
+            Request(_SEND, 0, 0, address, words, U64, peer=source, receives=True, keep=header)
         )
 
         def check() -> None:

@@ -261,5 +261,5 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, name: str) -> _
     opened = _lead(config, table, store) if rank == 0 else _follow(config, table)
     context = _core.Context.create(config, opened)
     # A rank that leaves at once must not leave before the others are in.
-    context.run_raw(int(_core.Collective.barrier), 0, 0, 0, 0, 0)
+    context.run_raw(_core.Request(int(_core.Collective.barrier), 0, 0, 0, 0, 0))
     return context

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from weft import _core
+from weft._core import Request
 from weft.torch._devices import behind, in_order
 from weft.torch._work import DONE, JointWork, WeftWork, seconds_of
 
@@ -41,7 +42,7 @@ class Starting:
             source, output: dense tensors; None for a side that the operation does not use.
             parts: how many elements of the DataType `number` make one of theirs.
             outputs, finish: as for WeftWork.
-            more: further arguments of run_raw().
+            more: further arguments of Request.
         """
         x = nx = y = ny = 0
         if source is not None:
@@ -53,12 +54,13 @@ class Starting:
         timeout = seconds_of(options.timeout) or self._timeout
         if not options.asyncOp and timeout is None:
             more.update(in_order(*tensors))
-            self._context.run_raw(kind, x, nx, y, ny, number, keep=kept, **more)
+            self._context.run_raw(Request(kind, x, nx, y, ny, number, keep=kept, **more))
             if finish is not None:
                 finish()
             return DONE
         more.update(behind(*tensors))
-        handle = self._context.start_raw(kind, x, nx, y, ny, number, keep=kept, **more)
+        request = Request(kind, x, nx, y, ny, number, keep=kept, **more)
+        handle = self._context.start_raw(request)
         return self._started(WeftWork(handle, outputs, finish, timeout))
 
     def _started(self, work: dist.Work) -> dist.Work:

@@ -1,4 +1,4 @@
-"""Weights of one call, checked by BlueFog's rules and turned into arguments of run_raw()."""
+"""Weights of one call, checked by BlueFog's rules and turned into arguments of Request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def options(
     sources: Optional[Weights],
     targets: Optional[Targets],
 ) -> Dict[str, Any]:
-    """The weights as arguments of run_raw(); an empty dictionary: those of the graph.
+    """The weights as arguments of Request; an empty dictionary: those of the graph.
 
     Raises InvalidArgument unless self_weight and sources are given together, and targets only with
     both.

@@ -101,15 +101,17 @@ class _Stages:
 
     def tell(self, kind: int, *memory: int, edge: str = "", **options: Any) -> _core.Handle:
         """Starts an operation of the first stage. edge: of a message, "source>target"."""
+        request = _core.Request(kind, *memory, **options)
         if self._named is None:
-            return self._first.start_raw(kind, *memory, **options)
-        return self._named.start_raw(f"sizes of {self.title} {edge}", 0, kind, *memory, **options)
+            return self._first.start_raw(request)
+        return self._named.start_raw(f"sizes of {self.title} {edge}", 0, request)
 
     def move(self, kind: int, *memory: int, edge: str = "", **options: Any) -> _core.Handle:
         """The same of the second stage."""
+        request = _core.Request(kind, *memory, **options)
         if self._named is None:
-            return self._second.start_raw(kind, *memory, **options)
-        return self._named.start_raw(f"{self.title} {edge}", 0, kind, *memory, **options)
+            return self._second.start_raw(request)
+        return self._named.start_raw(f"{self.title} {edge}", 0, request)
 
     def begin(self, gather: _Gather, told: Stage, move: Callable[[], Stage]) -> int:
         """The handle of an operation whose first stage has started, and `move` will follow."""

@@ -1,0 +1,34 @@
+// owned_request: a request that outlives the call that gave it, with copies of all that it names but
+// the tensors.
+#pragma once
+
+#include <weft/types.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace weft {
+
+// Not movable: the request points into it.
+class OwnedRequest {
+ public:
+  explicit OwnedRequest(const Request& request);
+  OwnedRequest(const OwnedRequest&) = delete;
+  OwnedRequest& operator=(const OwnedRequest&) = delete;
+
+  [[nodiscard]] const Request& get() const { return request_; }
+  // Other memory for its tensors.
+  void put(const void* input, void* output) {
+    request_.input.data = input;
+    request_.output.data = output;
+  }
+
+ private:
+  Request request_;
+  std::vector<std::size_t> counts_, receive_counts_, shape_;
+  std::vector<Rank> group_;
+  NeighborWeights weights_;
+  std::vector<NeighborWeight> sources_, destinations_;
+};
+
+}  // namespace weft
