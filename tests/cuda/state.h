@@ -51,16 +51,24 @@ struct Handle {
   std::size_t bytes;
 };
 
+// What this library differs in from the others that are made of the same sources (kind.cc).
+struct Kind {
+  int devices, version;
+  const char* hidden;  // a function that the library lacks
+  const char* fails;   // a function that always fails
+};
+extern const Kind kKind;
+
 struct State {
   std::recursive_mutex mutex;
-  int devices = TWIN_DEVICES;
-  int version = TWIN_VERSION;
+  int devices = kKind.devices;
+  int version = kKind.version;
   bool is_begun = false, is_lost = false, runs_at_once = true;
-  std::string hidden = TWIN_HIDDEN;
+  std::string hidden = kKind.hidden;
   struct Failure {
     int answer = 0, count = 0;
   };
-  std::map<std::string, Failure> failures = {{TWIN_FAILS, {kNotSupported, 1'000'000}}};
+  std::map<std::string, Failure> failures = {{kKind.fails, {kNotSupported, 1'000'000}}};
   std::map<std::uintptr_t, Allocation> memory;
   std::map<std::uintptr_t, std::size_t> pinned;
   std::vector<std::unique_ptr<Context>> contexts;
