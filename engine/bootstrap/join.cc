@@ -52,13 +52,13 @@ Result<Joined> shake_hands(Fd socket, const ConnectOptions& options, Deadline de
   WEFT_ASSIGN(const wire::Nonce nonce, proof::fresh_nonce());
   const proof::Claim claim{options.rank, static_cast<std::uint32_t>(options.size), server_nonce,
                            nonce};
-  WEFT_ASSIGN(const wire::Proof ours, proof::make(options.job_key, proof::Side::rank, claim));
+  const wire::Proof ours = proof::make(options.job_key, proof::Side::rank, claim);
   WEFT_RETURN_IF_ERROR(send_hello(joined, {claim.rank, claim.size, nonce, ours}));
 
   WEFT_ASSIGN(const wire::Frame second, next_frame(joined, deadline));
   if (second.type == wire::Type::refused) return wire::decode_refused(second);
   WEFT_ASSIGN(const wire::Welcome welcome, wire::decode_welcome(second));
-  WEFT_ASSIGN(const wire::Proof theirs, proof::make(options.job_key, proof::Side::server, claim));
+  const wire::Proof theirs = proof::make(options.job_key, proof::Side::server, claim);
   if (!proof::equal(theirs, welcome.proof)) {
     return Status(Code::no_permission, "the server does not know the job key");
   }

@@ -1,10 +1,9 @@
-// HMAC-SHA256 by OpenSSL over: protocol version, side, rank, size, server nonce, rank nonce.
+// HMAC-SHA256 by libsodium over: protocol version, side, rank, size, server nonce, rank nonce.
 #include "engine/bootstrap/proof.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -25,37 +24,38 @@ Result<wire::Nonce> fresh_nonce() {
   return nonce;
 }
 
-Result<wire::Proof> make(std::string_view job_key, Side side, const Claim& claim) {
+wire::Proof make(std::string_view job_key, Side side, const Claim& claim) {
   std::string message = fmt::format("weft rendezvous {} {} {} {} ", wire::kVersion,
                                     side == Side::rank ? "rank" : "server", claim.rank, claim.size);
   message.append(claim.server_nonce.begin(), claim.server_nonce.end());
   message.append(claim.rank_nonce.begin(), claim.rank_nonce.end());
-  WEFT_ASSIGN(const std::string bytes, key_proof(job_key, message));
+  const std::string bytes = key_proof(job_key, message);
   wire::Proof result{};
   std::ranges::copy(bytes, result.begin());
   return result;
 }
 
 bool equal(const wire::Proof& a, const wire::Proof& b) {
-  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+  return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace proof
 
-Result<std::string> key_proof(std::string_view key, std::string_view text) {
-  std::string result(std::tuple_size_v<wire::Proof>, '\0');
-  unsigned int length = 0;
-  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(result.data()), &length) == nullptr ||
-      length != result.size()) {
-    return Status(Code::unavailable, "libcrypto does not compute HMAC-SHA256");
-  }
+std::string key_proof(std::string_view key, std::string_view text) {
+  const auto bytes = [](std::string_view of) {
+    return reinterpret_cast<const unsigned char*>(of.data());
+  };
+  static_assert(crypto_auth_hmacsha256_BYTES == std::tuple_size_v<wire::Proof>);
+  std::string result(crypto_auth_hmacsha256_BYTES, '\0');
+  crypto_auth_hmacsha256_state state;
+  crypto_auth_hmacsha256_init(&state, bytes(key), key.size());
+  crypto_auth_hmacsha256_update(&state, bytes(text), text.size());
+  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(result.data()));
   return result;
 }
 
 bool same_proof(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 Result<std::string> make_job_key() {

@@ -20,7 +20,7 @@ struct Claim {
 };
 
 [[nodiscard]] Result<wire::Nonce> fresh_nonce();
-[[nodiscard]] Result<wire::Proof> make(std::string_view job_key, Side side, const Claim& claim);
+[[nodiscard]] wire::Proof make(std::string_view job_key, Side side, const Claim& claim);
 // Compares in a time that does not depend on where the two differ.
 [[nodiscard]] bool equal(const wire::Proof& a, const wire::Proof& b);
 

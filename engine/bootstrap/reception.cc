@@ -64,7 +64,7 @@ void Reception::greet(ConnectionId id, Session& session, const wire::Frame& fram
 
 Result<wire::Welcome> Reception::admit(const Session& session, const wire::Hello& hello) {
   const proof::Claim claim{hello.rank, hello.size, session.nonce, hello.nonce};
-  WEFT_ASSIGN(const wire::Proof expected, proof::make(options_.job_key, proof::Side::rank, claim));
+  const wire::Proof expected = proof::make(options_.job_key, proof::Side::rank, claim);
   // The key is checked first, so that a process without it learns nothing about the job.
   if (!proof::equal(expected, hello.proof)) {
     board_.note_stranger(fmt::format(
@@ -85,7 +85,7 @@ Result<wire::Welcome> Reception::admit(const Session& session, const wire::Hello
   if (options_.host_rank != kNoRank && board_.is_over()) {
     return Status(Code::unavailable, "this rendezvous ends with its job; the next one may follow");
   }
-  WEFT_ASSIGN(const wire::Proof ours, proof::make(options_.job_key, proof::Side::server, claim));
+  const wire::Proof ours = proof::make(options_.job_key, proof::Side::server, claim);
   return wire::Welcome{options_.host_rank, ours};
 }
 

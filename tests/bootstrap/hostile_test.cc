@@ -1,5 +1,6 @@
 // Strangers, broken peers and other versions at the rendezvous: each is turned away with a reason
 // where it can read one, the job inside notices nothing, and the server stays up.
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <random>
@@ -70,6 +71,14 @@ class Hostile : public ::testing::Test {
   std::unique_ptr<RendezvousServer> server_;
   std::shared_ptr<Store> inside_;
 };
+
+// RFC 4231, test case 2: ranks of other versions compute the same.
+TEST(Proof, IsTheHmacOfTheStandard) {
+  std::string digits;
+  for (const char each : key_proof("Jefe", "what do ya want for nothing?"))
+    digits += fmt::format("{:02x}", static_cast<unsigned char>(each));
+  EXPECT_EQ(digits, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
 
 TEST_F(Hostile, AnotherProtocolIsRefused) {
   const Status status = told(*server_, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -158,7 +167,7 @@ Handshake record_handshake(const RendezvousServer& server) {
   Handshake good{knock(server), {}, {}, {}};
   const wire::Nonce asked = wire::decode_challenge(hear_frame(good.socket)).value();
   const proof::Claim claim{1, 2, asked, proof::fresh_nonce().value()};
-  const wire::Proof proof = proof::make(kKey, proof::Side::rank, claim).value();
+  const wire::Proof proof = proof::make(kKey, proof::Side::rank, claim);
   good.challenge = wire::encode_challenge(asked);
   good.hello = wire::encode_hello({claim.rank, claim.size, claim.rank_nonce, proof});
   say(good.socket, good.hello);

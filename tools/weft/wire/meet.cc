@@ -21,8 +21,8 @@ constexpr std::size_t kProofBytes = 32;
 constexpr std::size_t kMostCallers = 16;  // at a time; the oldest makes room
 constexpr int kRetryMs = 100;
 
-Result<std::string> proof_of(std::string_view key, std::string_view side, std::string_view listener,
-                             std::string_view caller) {
+std::string proof_of(std::string_view key, std::string_view side, std::string_view listener,
+                     std::string_view caller) {
   return key_proof(key, fmt::format("weft perf wire {} {} {}", side, listener, caller));
 }
 
@@ -63,12 +63,12 @@ Result<bool> hear(Caller& caller, std::string_view key) {
   }
   if (caller.heard.size() > kRandomBytes + kProofBytes) return foreign("it");
   const std::string theirs = caller.heard.substr(0, kRandomBytes);
-  WEFT_ASSIGN(const std::string wanted, proof_of(key, "caller", caller.random, theirs));
+  const std::string wanted = proof_of(key, "caller", caller.random, theirs);
   if (!same_proof(wanted, caller.heard.substr(kRandomBytes))) {
     (void)send_all(caller.socket, '-' + std::string(kProofBytes, '\0'));
     return Status(Code::no_permission, "knows another WEFT_JOB_KEY");
   }
-  WEFT_ASSIGN(const std::string own, proof_of(key, "listener", caller.random, theirs));
+  const std::string own = proof_of(key, "listener", caller.random, theirs);
   WEFT_RETURN_IF_ERROR(send_all(caller.socket, '+' + own));
   return true;
 }
@@ -102,10 +102,10 @@ Result<Fd> prove(Fd socket, const std::string& who, std::string_view key, Deadli
   if (!greeting.starts_with(kGreeting)) return foreign(who);
   const std::string theirs = greeting.substr(kGreeting.size());
   WEFT_ASSIGN(const std::string random, make_job_key());
-  WEFT_ASSIGN(const std::string own, proof_of(key, "caller", theirs, random));
+  const std::string own = proof_of(key, "caller", theirs, random);
   WEFT_RETURN_IF_ERROR(send_all(socket, random + own));
   WEFT_ASSIGN(const std::string reply, receive_all(socket, 1 + kProofBytes, deadline, who));
-  WEFT_ASSIGN(const std::string wanted, proof_of(key, "listener", theirs, random));
+  const std::string wanted = proof_of(key, "listener", theirs, random);
   if (reply[0] == '+' && same_proof(wanted, reply.substr(1))) return socket;
   return Status(Code::no_permission, who + " knows another WEFT_JOB_KEY");
 }
