@@ -57,13 +57,13 @@ Status Binder::check_root(std::string_view what, Rank root) const {
       fmt::format("{}: the root {} is not one of the ranks 0…{}", what, root, config_.size - 1));
 }
 
-Status Binder::allreduce(const Request& request, Invocation& invocation) {
+Status Binder::allreduce(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   WEFT_RETURN_IF_ERROR(check_same_count("allreduce", x, y));
-  bind_operands(invocation.call, Collective::allreduce, x, y);
+  bind_operands(bound_call.call, Collective::allreduce, x, y);
   WEFT_RETURN_IF_ERROR(
-      bind_reduction("allreduce", invocation.call, x.type, request.op, config_.size));
+      bind_reduction("allreduce", bound_call.call, x.type, request.op, config_.size));
   WEFT_ASSIGN(const Layout* layout, machines_.layout_for(request.algorithm));
   WEFT_RETURN_IF_ERROR(check_allreduce(request.algorithm, config_.size, *layout));
   PlanKey key;
@@ -71,32 +71,32 @@ Status Binder::allreduce(const Request& request, Invocation& invocation) {
   key.algorithm = static_cast<std::uint8_t>(request.algorithm);
   key.in_place = is_in_place(x, y);
   key.bytes = x.count * size_of(x.type);
-  return plan_everybody(invocation, key, [&] {
+  return plan_everybody(bound_call, key, [&] {
     return plan_allreduce(config_.rank, config_.size, key.bytes, Shape{key.in_place},
                           request.algorithm, *layout);
   });
 }
 
-Status Binder::reduce(const Request& request, Invocation& invocation) {
+Status Binder::reduce(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Rank root = request.root;
   WEFT_RETURN_IF_ERROR(check_root("reduce", root));
   const Output y = root == config_.rank ? request.output : Output{nullptr, 0, x.type};
   WEFT_RETURN_IF_ERROR(root == config_.rank ? check_same_count("reduce", x, y)
                                             : check_memory("reduce", x, y));
-  bind_operands(invocation.call, Collective::reduce, x, y);
-  WEFT_RETURN_IF_ERROR(bind_reduction("reduce", invocation.call, x.type, request.op, config_.size));
+  bind_operands(bound_call.call, Collective::reduce, x, y);
+  WEFT_RETURN_IF_ERROR(bind_reduction("reduce", bound_call.call, x.type, request.op, config_.size));
   PlanKey key;
   key.collective = Collective::reduce;
   key.in_place = is_in_place(x, y);
   key.root = root;
   key.bytes = x.count * size_of(x.type);
-  return plan_everybody(invocation, key, [&] {
+  return plan_everybody(bound_call, key, [&] {
     return plan_reduce(config_.rank, config_.size, root, key.bytes, Shape{key.in_place});
   });
 }
 
-Status Binder::broadcast(const Request& request, Invocation& invocation) {
+Status Binder::broadcast(const Request& request, BoundCall& bound_call) {
   const Output& y = request.output;
   const Rank root = request.root;
   WEFT_RETURN_IF_ERROR(check_root("broadcast", root));
@@ -104,22 +104,22 @@ Status Binder::broadcast(const Request& request, Invocation& invocation) {
   const Input x = is_root ? request.input : Input{nullptr, y.count, y.type};
   WEFT_RETURN_IF_ERROR(is_root ? check_same_count("broadcast", x, y)
                                : check_memory("broadcast", {nullptr, 0, y.type}, y));
-  bind_operands(invocation.call, Collective::broadcast, x, y);
+  bind_operands(bound_call.call, Collective::broadcast, x, y);
   PlanKey key;
   key.collective = Collective::broadcast;
   key.in_place = is_root && is_in_place(x, y);
   key.root = root;
   key.bytes = y.count * size_of(y.type);
-  return plan_everybody(invocation, key, [&] {
+  return plan_everybody(bound_call, key, [&] {
     return plan_broadcast(config_.rank, config_.size, root, key.bytes, Shape{key.in_place});
   });
 }
 
-Status Binder::barrier(Invocation& invocation) {
-  bind_operands(invocation.call, Collective::barrier, {}, {});
+Status Binder::barrier(BoundCall& bound_call) {
+  bind_operands(bound_call.call, Collective::barrier, {}, {});
   PlanKey key;
   key.collective = Collective::barrier;
-  return plan_everybody(invocation, key, [&] { return plan_barrier(config_.rank, config_.size); });
+  return plan_everybody(bound_call, key, [&] { return plan_barrier(config_.rank, config_.size); });
 }
 
 }  // namespace weft

@@ -25,66 +25,66 @@ Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
 
 }  // namespace
 
-Status Binder::bind(const Request& request, Invocation& invocation) {
-  WEFT_RETURN_IF_ERROR(bind_operation(request, invocation));
-  invocation.call.agreement = agreement_of(request);
-  if (has_root(request.collective)) invocation.call.root = request.root;
-  invocation.call.looks_for_strays =
+Status Binder::bind(const Request& request, BoundCall& bound_call) {
+  WEFT_RETURN_IF_ERROR(bind_operation(request, bound_call));
+  bound_call.call.agreement = agreement_of(request);
+  if (has_root(request.collective)) bound_call.call.root = request.root;
+  bound_call.call.checks_unmatched =
       has_root(request.collective) || request.collective == Collective::barrier;
   return {};
 }
 
-Status Binder::bind_operation(const Request& request, Invocation& invocation) {
+Status Binder::bind_operation(const Request& request, BoundCall& bound_call) {
   switch (request.collective) {
     case Collective::neighbor_allreduce:
-      return neighbor_allreduce(request, invocation);
+      return neighbor_allreduce(request, bound_call);
     case Collective::neighbor_allgather:
-      return neighbor_allgather(request, invocation);
+      return neighbor_allgather(request, bound_call);
     case Collective::allreduce:
-      return allreduce(request, invocation);
+      return allreduce(request, bound_call);
     case Collective::broadcast:
-      return broadcast(request, invocation);
+      return broadcast(request, bound_call);
     case Collective::barrier:
-      return barrier(invocation);
+      return barrier(bound_call);
     case Collective::allgather:
-      return allgather(request, invocation);
+      return allgather(request, bound_call);
     case Collective::reduce_scatter:
-      return reduce_scatter(request, invocation);
+      return reduce_scatter(request, bound_call);
     case Collective::reduce:
-      return reduce(request, invocation);
+      return reduce(request, bound_call);
     case Collective::gather:
-      return gather(request, invocation);
+      return gather(request, bound_call);
     case Collective::scatter:
-      return scatter(request, invocation);
+      return scatter(request, bound_call);
     case Collective::alltoall:
-      return alltoall(request, invocation);
+      return alltoall(request, bound_call);
     case Collective::send:
-      return request.receives ? recv(request, invocation) : send(request, invocation);
+      return request.receives ? recv(request, bound_call) : send(request, bound_call);
     case Collective::pair_average:
-      return pair_average(request, invocation);
+      return pair_average(request, bound_call);
     case Collective::group_average:
-      return group_average(request, invocation);
+      return group_average(request, bound_call);
     case Collective::hierarchical_neighbor_allreduce:
-      return hierarchical_neighbor_allreduce(request, invocation);
+      return hierarchical_neighbor_allreduce(request, bound_call);
     case Collective::local_allreduce:
-      return local_allreduce(request, invocation);
+      return local_allreduce(request, bound_call);
   }
   return invalid(
       fmt::format("no operation has the number {}", static_cast<unsigned>(request.collective)));
 }
 
-void Binder::use(const CachedPlan& plan, Invocation& invocation) {
-  invocation.plan = &plan.plan;
-  invocation.trace_name = plan.trace_name;
-  invocation.call.in = plan.in;
-  invocation.call.out = plan.out;
-  invocation.call.checks_graph = false;  // all ranks take part, so there are no graphs to differ
+void Binder::use(const CachedPlan& plan, BoundCall& bound_call) {
+  bound_call.plan = &plan.plan;
+  bound_call.trace_name = plan.trace_name;
+  bound_call.call.in = plan.in;
+  bound_call.call.out = plan.out;
+  bound_call.call.checks_graph = false;  // all ranks take part, so there are no graphs to differ
 }
 
 // Gets the plan of a neighbor operation. It depends on the degrees, and on how many in-neighbors
 // have a lower rank than this one, because sums are made in rank order.
-Status Binder::plan_neighbors(Invocation& invocation, Collective collective, bool in_place) {
-  const Call& call = invocation.call;
+Status Binder::plan_neighbors(BoundCall& bound_call, Collective collective, bool in_place) {
+  const Call& call = bound_call.call;
   PlanKey key;
   key.collective = collective;
   key.in_place = in_place;
@@ -98,45 +98,45 @@ Status Binder::plan_neighbors(Invocation& invocation, Collective collective, boo
     Plan made = plan_of_neighbors(collective, view, Shape{in_place});
     return {std::move(view), std::move(made)};
   }));
-  invocation.plan = &plan->plan;
-  invocation.trace_name = plan->trace_name;
+  bound_call.plan = &plan->plan;
+  bound_call.trace_name = plan->trace_name;
   return {};
 }
 
-Status Binder::neighbor_allreduce(const Request& request, Invocation& invocation) {
+Status Binder::neighbor_allreduce(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   WEFT_RETURN_IF_ERROR(check_same_count("neighbor_allreduce", x, y));
   WEFT_RETURN_IF_ERROR(check_weighted("neighbor_allreduce", x.type));
-  bind_operands(invocation.call, Collective::neighbor_allreduce, x, y);
-  WEFT_RETURN_IF_ERROR(edges_.bind(invocation, weights_of(request)));
-  return plan_neighbors(invocation, Collective::neighbor_allreduce, is_in_place(x, y));
+  bind_operands(bound_call.call, Collective::neighbor_allreduce, x, y);
+  WEFT_RETURN_IF_ERROR(edges_.bind(bound_call, weights_of(request)));
+  return plan_neighbors(bound_call, Collective::neighbor_allreduce, is_in_place(x, y));
 }
 
-Status Binder::neighbor_allgather(const Request& request, Invocation& invocation) {
+Status Binder::neighbor_allgather(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   const std::span<const std::size_t> counts = request.counts;
   WEFT_RETURN_IF_ERROR(check_memory("neighbor_allgather", x, y));
   if (is_in_place(x, y))
     return invalid("neighbor_allgather: input and output must not be the same memory");
-  bind_operands(invocation.call, Collective::neighbor_allgather, x, y);
-  WEFT_RETURN_IF_ERROR(edges_.bind(invocation));
-  const std::size_t degree = invocation.call.in.size();
+  bind_operands(bound_call.call, Collective::neighbor_allgather, x, y);
+  WEFT_RETURN_IF_ERROR(edges_.bind(bound_call));
+  const std::size_t degree = bound_call.call.in.size();
   if (!counts.empty() && counts.size() != degree) {
     return invalid(
         fmt::format("neighbor_allgather: {} counts for {} in-neighbors", counts.size(), degree));
   }
   WEFT_RETURN_IF_ERROR(
-      lay_out("neighbor_allgather", invocation.given, x.type, degree, counts, x.count));
-  const std::size_t all = invocation.given.empty() ? 0 : end_of(invocation.given);
+      lay_out("neighbor_allgather", bound_call.given, x.type, degree, counts, x.count));
+  const std::size_t all = bound_call.given.empty() ? 0 : end_of(bound_call.given);
   if (all != y.count) {
     return invalid(
         fmt::format("neighbor_allgather: the in-neighbors' parts have {} elements, the output {}",
                     all, y.count));
   }
-  invocation.call.given = invocation.given;
-  return plan_neighbors(invocation, Collective::neighbor_allgather, false);
+  bound_call.call.given = bound_call.given;
+  return plan_neighbors(bound_call, Collective::neighbor_allgather, false);
 }
 
 }  // namespace weft

@@ -36,55 +36,55 @@ Status check_counts(std::string_view what, const std::vector<Range>& parts, Rank
 
 }  // namespace
 
-Status Binder::allgather(const Request& request, Invocation& invocation) {
+Status Binder::allgather(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   const std::span<const std::size_t> counts = request.counts;
-  WEFT_RETURN_IF_ERROR(give_parts("allgather", invocation.given, x.type, counts, x.count));
-  WEFT_RETURN_IF_ERROR(check_counts("allgather", invocation.given, config_.rank, y.count, x.count));
-  const Range own = invocation.given[static_cast<std::size_t>(config_.rank)];
+  WEFT_RETURN_IF_ERROR(give_parts("allgather", bound_call.given, x.type, counts, x.count));
+  WEFT_RETURN_IF_ERROR(check_counts("allgather", bound_call.given, config_.rank, y.count, x.count));
+  const Range own = bound_call.given[static_cast<std::size_t>(config_.rank)];
   WEFT_ASSIGN(const bool in_place, check_part("allgather", x, y, own));
-  bind_operands(invocation.call, Collective::allgather, x, y);
-  invocation.call.given = invocation.given;
+  bind_operands(bound_call.call, Collective::allgather, x, y);
+  bound_call.call.given = bound_call.given;
   PlanKey key;
   key.collective = Collective::allgather;
   key.in_place = in_place;
   key.bytes = y.count * size_of(y.type);
-  return plan_everybody(invocation, key, [&] {
+  return plan_everybody(bound_call, key, [&] {
     return plan_allgather(config_.rank, config_.size, key.bytes, Shape{in_place});
   });
 }
 
-Status Binder::reduce_scatter(const Request& request, Invocation& invocation) {
+Status Binder::reduce_scatter(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   const std::span<const std::size_t> counts = request.counts;
   const auto ranks = static_cast<std::uint32_t>(config_.size);
   if (counts.empty()) {
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      invocation.given_input.push_back(block_range(x.count, 1, ranks, rank));
+      bound_call.given_input.push_back(block_range(x.count, 1, ranks, rank));
     }
   } else {
-    WEFT_RETURN_IF_ERROR(give_parts("reduce_scatter", invocation.given_input, x.type, counts, 0));
+    WEFT_RETURN_IF_ERROR(give_parts("reduce_scatter", bound_call.given_input, x.type, counts, 0));
   }
   WEFT_RETURN_IF_ERROR(
-      check_counts("reduce_scatter", invocation.given_input, config_.rank, x.count, y.count));
-  const Range own = invocation.given_input[static_cast<std::size_t>(config_.rank)];
+      check_counts("reduce_scatter", bound_call.given_input, config_.rank, x.count, y.count));
+  const Range own = bound_call.given_input[static_cast<std::size_t>(config_.rank)];
   WEFT_ASSIGN(const bool in_place, check_part("reduce_scatter", x, y, own));
-  bind_operands(invocation.call, Collective::reduce_scatter, x, y);
+  bind_operands(bound_call.call, Collective::reduce_scatter, x, y);
   WEFT_RETURN_IF_ERROR(
-      bind_reduction("reduce_scatter", invocation.call, x.type, request.op, config_.size));
-  invocation.call.given_input = invocation.given_input;
+      bind_reduction("reduce_scatter", bound_call.call, x.type, request.op, config_.size));
+  bound_call.call.given_input = bound_call.given_input;
   PlanKey key;
   key.collective = Collective::reduce_scatter;
   key.in_place = in_place;
   key.bytes = x.count * size_of(x.type);
-  return plan_everybody(invocation, key, [&] {
+  return plan_everybody(bound_call, key, [&] {
     return plan_reduce_scatter(config_.rank, config_.size, key.bytes, Shape{in_place});
   });
 }
 
-Status Binder::gather(const Request& request, Invocation& invocation) {
+Status Binder::gather(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   const Rank root = request.root;
@@ -93,25 +93,25 @@ Status Binder::gather(const Request& request, Invocation& invocation) {
   const Output result = root == config_.rank ? y : Output{nullptr, 0, x.type};
   bool in_place = false;
   if (root == config_.rank) {
-    WEFT_RETURN_IF_ERROR(give_parts("gather", invocation.given, x.type, counts, x.count));
-    WEFT_RETURN_IF_ERROR(check_counts("gather", invocation.given, root, y.count, x.count));
+    WEFT_RETURN_IF_ERROR(give_parts("gather", bound_call.given, x.type, counts, x.count));
+    WEFT_RETURN_IF_ERROR(check_counts("gather", bound_call.given, root, y.count, x.count));
     WEFT_ASSIGN(in_place,
-                check_part("gather", x, y, invocation.given[static_cast<std::size_t>(root)]));
+                check_part("gather", x, y, bound_call.given[static_cast<std::size_t>(root)]));
   } else {
     WEFT_RETURN_IF_ERROR(check_memory("gather", x, result));
   }
-  bind_operands(invocation.call, Collective::gather, x, result);
-  invocation.call.given = invocation.given;
+  bind_operands(bound_call.call, Collective::gather, x, result);
+  bound_call.call.given = bound_call.given;
   PlanKey key;
   key.collective = Collective::gather;
   key.in_place = in_place;
   key.root = root;
-  return plan_everybody(invocation, key, [&] {
+  return plan_everybody(bound_call, key, [&] {
     return plan_gather(config_.rank, config_.size, root, Shape{in_place});
   });
 }
 
-Status Binder::scatter(const Request& request, Invocation& invocation) {
+Status Binder::scatter(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   const Rank root = request.root;
@@ -120,26 +120,26 @@ Status Binder::scatter(const Request& request, Invocation& invocation) {
   const Input source = root == config_.rank ? x : Input{nullptr, 0, y.type};
   bool in_place = false;
   if (root == config_.rank) {
-    WEFT_RETURN_IF_ERROR(give_parts("scatter", invocation.given_input, x.type, counts, y.count));
-    WEFT_RETURN_IF_ERROR(check_counts("scatter", invocation.given_input, root, x.count, y.count));
+    WEFT_RETURN_IF_ERROR(give_parts("scatter", bound_call.given_input, x.type, counts, y.count));
+    WEFT_RETURN_IF_ERROR(check_counts("scatter", bound_call.given_input, root, x.count, y.count));
     WEFT_ASSIGN(in_place, check_part("scatter", x, y,
-                                     invocation.given_input[static_cast<std::size_t>(root)]));
+                                     bound_call.given_input[static_cast<std::size_t>(root)]));
   } else {
     WEFT_RETURN_IF_ERROR(check_memory("scatter", source, y));
   }
-  bind_operands(invocation.call, Collective::scatter, source, y);
-  invocation.call.given_input = invocation.given_input;
+  bind_operands(bound_call.call, Collective::scatter, source, y);
+  bound_call.call.given_input = bound_call.given_input;
   PlanKey key;
   key.collective = Collective::scatter;
   key.in_place = in_place;
   key.root = root;
-  return plan_everybody(invocation, key, [&] {
+  return plan_everybody(bound_call, key, [&] {
     return plan_scatter(config_.rank, config_.size, root, Shape{in_place});
   });
 }
 
 // Without counts, this is an alltoall with equal blocks; with counts, an alltoallv.
-Status Binder::alltoall(const Request& request, Invocation& invocation) {
+Status Binder::alltoall(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   const std::span<const std::size_t> send_counts = request.counts;
@@ -155,29 +155,29 @@ Status Binder::alltoall(const Request& request, Invocation& invocation) {
                     x.count, y.count, ranks));
   }
   const std::size_t each = x.count / ranks;
-  WEFT_RETURN_IF_ERROR(give_parts("alltoall", invocation.given_input, x.type, send_counts, each));
-  WEFT_RETURN_IF_ERROR(give_parts("alltoall", invocation.given, x.type, receive_counts, each));
+  WEFT_RETURN_IF_ERROR(give_parts("alltoall", bound_call.given_input, x.type, send_counts, each));
+  WEFT_RETURN_IF_ERROR(give_parts("alltoall", bound_call.given, x.type, receive_counts, each));
   const bool in_place = is_in_place(x, y);
-  if (end_of(invocation.given_input) != x.count || end_of(invocation.given) != y.count) {
+  if (end_of(bound_call.given_input) != x.count || end_of(bound_call.given) != y.count) {
     return invalid(fmt::format("alltoall: counts of {} and {} elements for {} in and {} out",
-                               end_of(invocation.given_input), end_of(invocation.given), x.count,
+                               end_of(bound_call.given_input), end_of(bound_call.given), x.count,
                                y.count));
   }
   if (in_place && !std::ranges::equal(send_counts, receive_counts)) {
     return invalid("alltoall: in place, as much comes from each rank as goes to it");
   }
   const auto own = static_cast<std::size_t>(config_.rank);
-  if (invocation.given_input[own].count != invocation.given[own].count) {
+  if (bound_call.given_input[own].count != bound_call.given[own].count) {
     return invalid(fmt::format("alltoall: rank {} sends itself {} elements and expects {}", own,
-                               invocation.given_input[own].count, invocation.given[own].count));
+                               bound_call.given_input[own].count, bound_call.given[own].count));
   }
-  bind_operands(invocation.call, Collective::alltoall, x, y);
-  invocation.call.given_input = invocation.given_input;
-  invocation.call.given = invocation.given;
+  bind_operands(bound_call.call, Collective::alltoall, x, y);
+  bound_call.call.given_input = bound_call.given_input;
+  bound_call.call.given = bound_call.given;
   PlanKey key;
   key.collective = Collective::alltoall;
   key.in_place = in_place;
-  return plan_everybody(invocation, key,
+  return plan_everybody(bound_call, key,
                         [&] { return plan_alltoall(config_.rank, config_.size, Shape{in_place}); });
 }
 

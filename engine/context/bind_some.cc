@@ -28,31 +28,31 @@ Result<Contact*> Binder::other_rank(std::string_view what, Rank rank) {
   return peers_.contact(rank);
 }
 
-Status Binder::send(const Request& request, Invocation& invocation) {
+Status Binder::send(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output none{nullptr, 0, x.type};
   WEFT_RETURN_IF_ERROR(check_memory("send", x, none));
   WEFT_ASSIGN(Contact * peer, other_rank("send", request.peer));
-  bind_operands(invocation.call, Collective::send, x, none);
-  invocation.out.push_back(peer);
-  invocation.call.out = invocation.out;
-  invocation.call.checks_graph = false;
-  return plan_neighbors(invocation, Collective::send, false);
+  bind_operands(bound_call.call, Collective::send, x, none);
+  bound_call.out.push_back(peer);
+  bound_call.call.out = bound_call.out;
+  bound_call.call.checks_graph = false;
+  return plan_neighbors(bound_call, Collective::send, false);
 }
 
-Status Binder::recv(const Request& request, Invocation& invocation) {
+Status Binder::recv(const Request& request, BoundCall& bound_call) {
   const Output& y = request.output;
   const Input none{nullptr, 0, y.type};
   WEFT_RETURN_IF_ERROR(check_memory("recv", none, y));
   WEFT_ASSIGN(Contact * peer, other_rank("recv", request.peer));
-  bind_operands(invocation.call, Collective::send, none, y);
-  invocation.in.push_back(peer);
-  invocation.call.in = invocation.in;
-  invocation.call.checks_graph = false;
-  return plan_neighbors(invocation, Collective::send, false);
+  bind_operands(bound_call.call, Collective::send, none, y);
+  bound_call.in.push_back(peer);
+  bound_call.call.in = bound_call.in;
+  bound_call.call.checks_graph = false;
+  return plan_neighbors(bound_call, Collective::send, false);
 }
 
-Status Binder::pair_average(const Request& request, Invocation& invocation) {
+Status Binder::pair_average(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   WEFT_RETURN_IF_ERROR(check_same_count("pair_average", x, y));
@@ -60,13 +60,13 @@ Status Binder::pair_average(const Request& request, Invocation& invocation) {
   WEFT_RETURN_IF_ERROR(check_weight("pair_average", request.self_weight, config_.rank));
   WEFT_RETURN_IF_ERROR(check_weight("pair_average", request.pair_weight, request.peer));
   WEFT_ASSIGN(Contact * other, other_rank("pair_average", request.peer));
-  bind_operands(invocation.call, Collective::pair_average, x, y);
-  invocation.in.push_back(other);
-  invocation.receive_weights.push_back(request.pair_weight + 0.0);  // -0.0 means 0, not kUnused
-  invocation.call.in = invocation.call.out = invocation.in;
-  invocation.call.receive_weights = invocation.receive_weights;
-  invocation.call.self_weight = request.self_weight;
-  return plan_neighbors(invocation, Collective::pair_average, is_in_place(x, y));
+  bind_operands(bound_call.call, Collective::pair_average, x, y);
+  bound_call.in.push_back(other);
+  bound_call.receive_weights.push_back(request.pair_weight + 0.0);  // -0.0 means 0, not kUnused
+  bound_call.call.in = bound_call.call.out = bound_call.in;
+  bound_call.call.receive_weights = bound_call.receive_weights;
+  bound_call.call.self_weight = request.self_weight;
+  return plan_neighbors(bound_call, Collective::pair_average, is_in_place(x, y));
 }
 
 // Puts the ranks of the group into group_, ascending. `place` becomes this rank's index there.
@@ -87,7 +87,7 @@ Status Binder::place_in_group(std::span<const Rank> ranks, int& place) {
   return {};
 }
 
-Status Binder::group_average(const Request& request, Invocation& invocation) {
+Status Binder::group_average(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;
   WEFT_RETURN_IF_ERROR(check_same_count("group_average", x, y));
@@ -95,10 +95,10 @@ Status Binder::group_average(const Request& request, Invocation& invocation) {
   int place = 0;
   WEFT_RETURN_IF_ERROR(place_in_group(request.group, place));
   const auto size = static_cast<int>(group_.size());
-  bind_operands(invocation.call, Collective::group_average, x, y);
+  bind_operands(bound_call.call, Collective::group_average, x, y);
   WEFT_RETURN_IF_ERROR(
-      bind_reduction("group_average", invocation.call, x.type, ReduceOp::average, size));
-  invocation.call.operation = identity_of(group_);
+      bind_reduction("group_average", bound_call.call, x.type, ReduceOp::average, size));
+  bound_call.call.operation = identity_of(group_);
   PlanKey key;
   key.collective = Collective::group_average;
   key.in_place = is_in_place(x, y);
@@ -108,8 +108,8 @@ Status Binder::group_average(const Request& request, Invocation& invocation) {
   WEFT_ASSIGN(const CachedPlan* plan, plans_.get(key, [&] {
     return plan_group_average(place, size, key.bytes, Shape{key.in_place});
   }));
-  invocation.plan = &plan->plan;
-  invocation.trace_name = plan->trace_name;
+  bound_call.plan = &plan->plan;
+  bound_call.trace_name = plan->trace_name;
   const auto connect = [&](const std::vector<Rank>& places,
                            std::vector<Contact*>& peers) -> Status {
     for (const Rank at : places) {
@@ -118,10 +118,10 @@ Status Binder::group_average(const Request& request, Invocation& invocation) {
     }
     return {};
   };
-  WEFT_RETURN_IF_ERROR(connect(plan->view.in, invocation.in));
-  WEFT_RETURN_IF_ERROR(connect(plan->view.out, invocation.out));
-  invocation.call.in = invocation.in;
-  invocation.call.out = invocation.out;
+  WEFT_RETURN_IF_ERROR(connect(plan->view.in, bound_call.in));
+  WEFT_RETURN_IF_ERROR(connect(plan->view.out, bound_call.out));
+  bound_call.call.in = bound_call.in;
+  bound_call.call.out = bound_call.out;
   return {};
 }
 

@@ -1,4 +1,4 @@
-// binder: turns a Request into an Invocation that the lane can run. The Binder checks the operands,
+// binder: turns a Request into an BoundCall that the lane can run. The Binder checks the operands,
 // finds the peers and the weights of the call, and gets a plan of the right shape. There is a file
 // for each family of operations: bind_neighbor.cc, bind_all.cc, bind_parts.cc, bind_machines.cc and
 // bind_some.cc. Internal to the module.
@@ -28,47 +28,47 @@ class Binder {
         machines_(machines),
         machine_graph_(machine_graph) {}
 
-  // Fills a cleared invocation. An error names the operation and what is wrong with its operands.
-  [[nodiscard]] Status bind(const Request& request, Invocation& invocation);
+  // Fills a cleared bound call. An error names the operation and what is wrong with its operands.
+  [[nodiscard]] Status bind(const Request& request, BoundCall& bound_call);
   // The same for the rest of a hierarchical_neighbor_allreduce whose input is the machine's mean.
-  [[nodiscard]] Status bind_behind_mean(const Request& request, Invocation& invocation);
+  [[nodiscard]] Status bind_behind_mean(const Request& request, BoundCall& bound_call);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
   [[nodiscard]] static Status check_allreduce_operands(const Request& request, int size);
 
  private:
-  Status bind_operation(const Request& request, Invocation& invocation);
+  Status bind_operation(const Request& request, BoundCall& bound_call);
   // bind_neighbor.cc
-  Status neighbor_allreduce(const Request& request, Invocation& invocation);
-  Status neighbor_allgather(const Request& request, Invocation& invocation);
+  Status neighbor_allreduce(const Request& request, BoundCall& bound_call);
+  Status neighbor_allgather(const Request& request, BoundCall& bound_call);
   // bind_all.cc
-  Status allreduce(const Request& request, Invocation& invocation);
-  Status reduce(const Request& request, Invocation& invocation);
-  Status broadcast(const Request& request, Invocation& invocation);
-  Status barrier(Invocation& invocation);
+  Status allreduce(const Request& request, BoundCall& bound_call);
+  Status reduce(const Request& request, BoundCall& bound_call);
+  Status broadcast(const Request& request, BoundCall& bound_call);
+  Status barrier(BoundCall& bound_call);
   // bind_parts.cc
-  Status allgather(const Request& request, Invocation& invocation);
-  Status reduce_scatter(const Request& request, Invocation& invocation);
-  Status gather(const Request& request, Invocation& invocation);
-  Status scatter(const Request& request, Invocation& invocation);
-  Status alltoall(const Request& request, Invocation& invocation);
+  Status allgather(const Request& request, BoundCall& bound_call);
+  Status reduce_scatter(const Request& request, BoundCall& bound_call);
+  Status gather(const Request& request, BoundCall& bound_call);
+  Status scatter(const Request& request, BoundCall& bound_call);
+  Status alltoall(const Request& request, BoundCall& bound_call);
   // bind_machines.cc
-  Status hierarchical_neighbor_allreduce(const Request& request, Invocation& invocation,
+  Status hierarchical_neighbor_allreduce(const Request& request, BoundCall& bound_call,
                                          MeanInput input = MeanInput::of_rank);
-  Status local_allreduce(const Request& request, Invocation& invocation);
+  Status local_allreduce(const Request& request, BoundCall& bound_call);
   // bind_some.cc
-  Status send(const Request& request, Invocation& invocation);
-  Status recv(const Request& request, Invocation& invocation);
-  Status pair_average(const Request& request, Invocation& invocation);
-  Status group_average(const Request& request, Invocation& invocation);
+  Status send(const Request& request, BoundCall& bound_call);
+  Status recv(const Request& request, BoundCall& bound_call);
+  Status pair_average(const Request& request, BoundCall& bound_call);
+  Status group_average(const Request& request, BoundCall& bound_call);
 
-  void use(const CachedPlan& plan, Invocation& invocation);
+  void use(const CachedPlan& plan, BoundCall& bound_call);
   template <typename Make>
-  Status plan_everybody(Invocation& invocation, const PlanKey& key, Make&& make) {
+  Status plan_everybody(BoundCall& bound_call, const PlanKey& key, Make&& make) {
     WEFT_ASSIGN(const CachedPlan* plan, plans_.get(key, make));
-    use(*plan, invocation);
+    use(*plan, bound_call);
     return {};
   }
-  Status plan_neighbors(Invocation& invocation, Collective collective, bool in_place);
+  Status plan_neighbors(BoundCall& bound_call, Collective collective, bool in_place);
   static Status bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op,
                                int ranks);
   Status check_root(std::string_view what, Rank root) const;

@@ -111,7 +111,7 @@ Status Control::answer(Contact& contact, const WireHeader& header) {
 Status Control::compare(const LaneSlot* slot, const WireHeader& header, Rank from,
                         const std::string& what) {
   if (slot == nullptr) return {};
-  const Call& call = slot->invocation.call;
+  const Call& call = slot->bound_call.call;
   const auto collective = static_cast<Collective>(header.collective);
   if (call.collective != collective) {
     return Status(Code::mismatch,
@@ -126,11 +126,11 @@ Status Control::compare(const LaneSlot* slot, const WireHeader& header, Rank fro
       from);
 }
 
-Status Control::find_stray() const {
+Status Control::find_unmatched() const {
   const std::uint64_t next = lane_.admission().next_operation();
   for (const auto& slot : lane_.admission().slots()) {
     if (slot->number == LaneSlot::kNoOperation) continue;
-    const Call& call = slot->invocation.call;
+    const Call& call = slot->bound_call.call;
     // The peers of an operation that has ended belong to a plan that may have left the cache.
     const bool is_running = slot->is_running();
     for (const auto& [rank, contact] : peers_.all()) {
@@ -162,9 +162,9 @@ void Control::ask_missing(LaneSlot& slot) {
     if (endpoint.posted(kControlChannel) != endpoint.released(kControlChannel)) continue;
     WireHeader header = header_of(NoticeKind::query);
     header.flags = missing.what == Execution::Missing::What::data ? 0 : kFlagSends;
-    header.collective = static_cast<std::uint8_t>(slot.invocation.call.collective);
-    header.agreement = slot.invocation.call.agreement;
-    header.operation = slot.invocation.call.operation;
+    header.collective = static_cast<std::uint8_t>(slot.bound_call.call.collective);
+    header.agreement = slot.bound_call.call.agreement;
+    header.operation = slot.bound_call.call.operation;
     (void)endpoint.post_notice(kControlChannel, header, {});
   }
 }

@@ -31,7 +31,7 @@ class Control {
   // Looks for a notice of an operation that is over on this rank, or that has no edge with the
   // notice's sender. Such a notice means that the ranks disagree about the operation, for example
   // about its root: `mismatch`. ok: there is none.
-  [[nodiscard]] Status find_stray() const;
+  [[nodiscard]] Status find_unmatched() const;
   // Tells every peer that this context has failed.
   void tell_failure(const Status& status);
 

@@ -166,9 +166,9 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
                                 rails_,
                                 membership_,
                                 first_failure_,
-                                [this](const std::shared_ptr<PendingOperation>& whole,
+                                [this](const std::shared_ptr<Operation>& whole,
                                        const Status& status) { return part_ended(whole, status); },
-                                [this](const std::shared_ptr<PendingOperation>& whole,
+                                [this](const std::shared_ptr<Operation>& whole,
                                        const Status& status) { whole_ended(whole, status); }};
   auto side = std::make_unique<SideLane>(around, addresses, lane, std::move(opened.interface),
                                          trace_.add_lane(fmt::format("lane {}", number)));
@@ -207,7 +207,7 @@ bool Context::Core::has_failed() {
   return lane_.has_failed();
 }
 
-Status Context::Core::admit(const std::shared_ptr<PendingOperation>& operation) {
+Status Context::Core::admit(const std::shared_ptr<Operation>& operation) {
   WEFT_ASSIGN(const SideLanes::Parts parts, sides_.cut(operation));
   const std::uint64_t number = lane_.admission().number_of_next_call();
   lane_.admit(operation);
@@ -224,9 +224,8 @@ StageOptions Context::Core::stage_options() const {
   return options;
 }
 
-Status Context::Core::bind(const Request& request, PendingOperation& operation,
-                           const Binding& how) {
-  if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.invocation);
+Status Context::Core::bind(const Request& request, Operation& operation, const Binding& how) {
+  if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.bound_call);
   std::optional<NcclJob> job;
   if (how.may_vote) {
     WEFT_ASSIGN(job, nccl_.job_of(request));
@@ -239,17 +238,17 @@ Status Context::Core::bind(const Request& request, PendingOperation& operation,
   options.is_there = how.is_there;
   WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
               find_gpu_operands({&staged, 1}, config_.rank, options, bell_));
-  WEFT_RETURN_IF_ERROR(binder_.bind(staged, operation.invocation));
+  WEFT_RETURN_IF_ERROR(binder_.bind(staged, operation.bound_call));
   if (stage != nullptr) WEFT_RETURN_IF_ERROR(put_stage(staged, *stage, operation));
-  operation.stage = stage;
+  operation.operands = stage;
   if (!job) return {};
   std::shared_ptr<NcclTurn> turn;
   if (stage != nullptr) turn = nccl_.group().line_up(*job, stage->only_gpu(), stage->wake());
   return vote(*job, stage.get(), std::move(turn), operation);
 }
 
-Status Context::Core::put_stage(Request& staged, GpuStage& stage, PendingOperation& operation) {
-  Call& call = operation.invocation.call;
+Status Context::Core::put_stage(Request& staged, GpuStage& stage, Operation& operation) {
+  Call& call = operation.bound_call.call;
   WEFT_RETURN_IF_ERROR(stage.begin({&staged, 1}, call.in, call.out));
   call.input = staged.input.data;
   call.output = staged.output.data;
@@ -259,9 +258,9 @@ Status Context::Core::put_stage(Request& staged, GpuStage& stage, PendingOperati
 }
 
 // The stream is held until the second part has ended.
-Status Context::Core::bind_in_two(const Request& request, const NcclJob& job,
-                                  PendingOperation& operation, const Binding& how) {
-  const std::shared_ptr<PendingOperation> first = Lane::new_operation(shared_lane());
+Status Context::Core::bind_in_two(const Request& request, const NcclJob& job, Operation& operation,
+                                  const Binding& how) {
+  const std::shared_ptr<Operation> first = Lane::new_operation(shared_lane());
   StageOptions options = stage_options();
   options.may_take_turn = true;
   options.is_there = how.is_there;
@@ -269,9 +268,9 @@ Status Context::Core::bind_in_two(const Request& request, const NcclJob& job,
   Request whole = request, rest = request;
   WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
               find_gpu_operands({&whole, 1}, config_.rank, options, bell_));
-  WEFT_RETURN_IF_ERROR(binder_.bind(whole, first->invocation));
+  WEFT_RETURN_IF_ERROR(binder_.bind(whole, first->bound_call));
   if (stage != nullptr) WEFT_RETURN_IF_ERROR(put_stage(whole, *stage, *first));
-  first->stage = stage;
+  first->operands = stage;
 
   std::shared_ptr<NcclTurn> turn;
   DeviceBlock mean;
@@ -284,11 +283,11 @@ Status Context::Core::bind_in_two(const Request& request, const NcclJob& job,
   options.holds = HoldsStream::yes;
   WEFT_ASSIGN(const std::shared_ptr<GpuStage> behind,
               find_gpu_operands({&rest, 1}, config_.rank, options, bell_));
-  WEFT_RETURN_IF_ERROR(binder_.bind_behind_mean(rest, operation.invocation));
+  WEFT_RETURN_IF_ERROR(binder_.bind_behind_mean(rest, operation.bound_call));
   if (behind != nullptr) WEFT_RETURN_IF_ERROR(put_stage(rest, *behind, operation));
   const auto second = std::make_shared<NcclRest>(first, turn, behind, std::move(mean));
-  operation.stage = second;
-  operation.invocation.call.gate = second.get();
+  operation.operands = second;
+  operation.bound_call.call.gate = second.get();
   WEFT_RETURN_IF_ERROR(vote(job, stage.get(), std::move(turn), *first));
   // Both follow the stream by now.
   if (behind != nullptr) WEFT_RETURN_IF_ERROR(behind->hold());
@@ -298,7 +297,7 @@ Status Context::Core::bind_in_two(const Request& request, const NcclJob& job,
 // The votes are combined by an operation before the one that they are about, so that this one keeps its
 // place in the order.
 Status Context::Core::vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<NcclTurn> turn,
-                           PendingOperation& operation) {
+                           Operation& operation) {
   const auto ballot = std::make_shared<NcclBallot>();
   ballot->given = turn == nullptr ? NcclGroup::kNo : turn->vote();
   constexpr std::size_t kWords = std::tuple_size_v<NcclTurn::Vote>;
@@ -307,9 +306,9 @@ Status Context::Core::vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<
                   .input = {ballot->given.data(), kWords, DataType::i64},
                   .output = {ballot->combined.data(), kWords, DataType::i64},
                   .op = ReduceOp::max};
-  const std::shared_ptr<PendingOperation> counting = Lane::new_operation(shared_lane());
+  const std::shared_ptr<Operation> counting = Lane::new_operation(shared_lane());
   counting->keeps = operation.keeps = ballot;
-  WEFT_RETURN_IF_ERROR(binder_.bind(request, counting->invocation));
+  WEFT_RETURN_IF_ERROR(binder_.bind(request, counting->bound_call));
   WEFT_RETURN_IF_ERROR(admit(counting));
   if (stage == nullptr) return {};
   return stage->take_turn(std::move(turn), [counting, ballot](NcclTurn& its) {
@@ -335,14 +334,13 @@ LaneSlot* Context::Core::slot_bound_to(const Asked& asked) {
   return is_bound ? &next : nullptr;
 }
 
-Status Context::Core::begin(const Asked& asked,
-                            const std::shared_ptr<PendingOperation>& operation) {
+Status Context::Core::begin(const Asked& asked, const std::shared_ptr<Operation>& operation) {
   WEFT_RETURN_IF_ERROR(bind(asked.request, *operation, {}));
   LaneSlot& next = lane_.admission().next_slot();
   const bool begins_there =
       lane_.admission().is_next_slot_free() && !is_of_some_ranks(asked.request.collective);
   WEFT_RETURN_IF_ERROR(admit(operation));
-  if (!begins_there || operation->is_in_parts || operation->stage != nullptr ||
+  if (!begins_there || operation->is_in_parts || operation->operands != nullptr ||
       operation->keeps != nullptr)
     return {};
   if (asked.prepared != nullptr) {
@@ -357,7 +355,7 @@ Status Context::Core::run(const Asked& asked) {
   const Lane::Hold hold(lane_);
   WEFT_RETURN_IF_ERROR(check_call(asked));
   if (LaneSlot* const bound = slot_bound_to(asked)) return lane_.repeat(*bound);
-  std::shared_ptr<PendingOperation> operation = lane_.blocking_operation();
+  std::shared_ptr<Operation> operation = lane_.blocking_operation();
   if (Status status = begin(asked, operation); !status.ok()) {
     lane_.keep(std::move(operation));
     return status;
@@ -366,7 +364,7 @@ Status Context::Core::run(const Asked& asked) {
 }
 
 Result<Handle> Context::Core::start(const Asked& asked) {
-  std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
+  std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
   const Lane::Hold hold(lane_);
   WEFT_RETURN_IF_ERROR(check_call(asked));
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
@@ -384,7 +382,7 @@ Result<std::optional<Handle>> Context::Core::run_for(const Asked& asked, std::in
   const Lane::Hold hold(lane_);
   WEFT_RETURN_IF_ERROR(check_call(asked));
   const std::int64_t end_ns = now_ns() + patience_ns;
-  std::shared_ptr<PendingOperation> operation;
+  std::shared_ptr<Operation> operation;
   Status status;
   if (LaneSlot* const bound = slot_bound_to(asked)) {
     status = lane_.repeat_until_ns(*bound, end_ns, shared_lane(), operation);
@@ -405,8 +403,8 @@ Result<std::optional<Handle>> Context::Core::run_for(const Asked& asked, std::in
 Result<Prepared> Context::Core::prepare(const Request& request) {
   const Lane::Hold hold(lane_);
   if (has_failed()) return lane_.failure();
-  Invocation invocation;
-  WEFT_RETURN_IF_ERROR(binder_.bind(request, invocation));
+  BoundCall bound_call;
+  WEFT_RETURN_IF_ERROR(binder_.bind(request, bound_call));
   return Prepared(
       std::make_shared<PreparedCall>(shared_from_this(), request, repeats_.new_number()));
 }
@@ -417,13 +415,12 @@ std::optional<Handle> Context::Core::started_of(const PreparedCall& call) {
   return Handle(call.last());
 }
 
-Result<std::shared_ptr<PendingOperation>> Context::Core::begin(const Request& request,
-                                                               std::size_t piece_bytes,
-                                                               bool may_vote) {
+Result<std::shared_ptr<Operation>> Context::Core::begin(const Request& request,
+                                                        std::size_t piece_bytes, bool may_vote) {
   if (has_failed()) return lane_.failure();
-  std::shared_ptr<PendingOperation> operation = Lane::new_operation(shared_lane());
+  std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
   WEFT_RETURN_IF_ERROR(bind(request, *operation, {.may_vote = may_vote, .is_there = true}));
-  operation->invocation.call.piece_bytes = piece_bytes;
+  operation->bound_call.call.piece_bytes = piece_bytes;
   WEFT_RETURN_IF_ERROR(admit(operation));
   return operation;
 }
@@ -439,9 +436,9 @@ Status Context::Core::check(const Request& request) {
   if (request.collective == Collective::neighbor_allgather ||
       request.collective == Collective::send)
     return check_memory(name(request.collective), request.input, request.output);
-  Invocation invocation;
+  BoundCall bound_call;
   const Lane::Hold hold(lane_);
-  return binder_.bind(request, invocation);
+  return binder_.bind(request, bound_call);
 }
 
 void Context::Core::hear_all() {
@@ -535,14 +532,14 @@ std::string Context::Core::explain() {
   const Lane::Hold hold(lane_);
   const LaneSlot* last = lane_.last();
   if (last == nullptr) return "no operation has run on this graph yet\n";
-  const Plan& plan = *last->invocation.plan;
+  const Plan& plan = *last->bound_call.plan;
   std::string text = fmt::format("{}: {} ({})\n", plan.operation, plan.algorithm, plan.reason);
   text += fmt::format("  {} in-edges, {} out-edges over {}\n", plan.in_degree, plan.out_degree,
                       lane_.interface().name());
   if (!lane_.place().reason.empty()) text += fmt::format("  lane: {}\n", lane_.place().reason);
   if (const std::string lanes = sides_.describe(); !lanes.empty())
     text += fmt::format("  lanes: {}\n", lanes);
-  if (const int stripes = last->invocation.call.stripes; stripes > 1)
+  if (const int stripes = last->bound_call.call.stripes; stripes > 1)
     text += fmt::format("  in {} stripes, one a lane; of the first:\n", stripes);
   if (const Machines* all = machines_.known()) {
     text += fmt::format("  {}\n", all->describe());

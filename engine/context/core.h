@@ -1,5 +1,5 @@
 // core: the implementation of a Context. The Core holds the parts of a context and passes each call
-// on: the Binder turns it into an Invocation, and the Lane runs that. Each part has one duty:
+// on: the Binder turns it into an BoundCall, and the Lane runs that. Each part has one duty:
 //
 //   Lane           engine/lane: token, interface, executions, thread; this one is driven by callers
 //   SideLanes      the other lanes, which share large operations with the first
@@ -95,9 +95,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // token: lets ranks that have connected lately write to this one.
   void hear_all();
   // token: begins an operation, which the caller does not wait for. What it reads is there already.
-  [[nodiscard]] Result<std::shared_ptr<PendingOperation>> begin(const Request& request,
-                                                                std::size_t piece_bytes,
-                                                                bool may_vote);
+  [[nodiscard]] Result<std::shared_ptr<Operation>> begin(const Request& request,
+                                                         std::size_t piece_bytes, bool may_vote);
   [[nodiscard]] Result<Contact*> contact(Rank rank) { return peers_.contact(rank); }  // token
   // Of operations on memory of GPUs.
   [[nodiscard]] StageOptions stage_options() const;
@@ -133,37 +132,37 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // The slot that runs the call by running its last operation once more; null: none does.
   LaneSlot* slot_bound_to(const Asked& asked);
   // Binds and admits the operation of a call that no slot is bound to.
-  Status begin(const Asked& asked, const std::shared_ptr<PendingOperation>& operation);
+  Status begin(const Asked& asked, const std::shared_ptr<Operation>& operation);
   // Cuts the operation if it is large, and starts it on all lanes.
-  Status admit(const std::shared_ptr<PendingOperation>& operation);
+  Status admit(const std::shared_ptr<Operation>& operation);
   // Puts blocks in the place of memory of GPUs, and binds the request to the operation.
   struct Binding {
     bool may_vote = true;   // on NCCL
     bool is_there = false;  // the operands can be used at once
   };
-  Status bind(const Request& request, PendingOperation& operation, const Binding& how);
+  Status bind(const Request& request, Operation& operation, const Binding& how);
   // Puts what is to take the place of memory of GPUs into the call.
-  Status put_stage(Request& staged, GpuStage& stage, PendingOperation& operation);
+  Status put_stage(Request& staged, GpuStage& stage, Operation& operation);
   // The same as bind() for an operation whose first part NCCL may compute (NcclRest); admits the first.
-  Status bind_in_two(const Request& request, const NcclJob& job, PendingOperation& operation,
+  Status bind_in_two(const Request& request, const NcclJob& job, Operation& operation,
                      const Binding& how);
   // Starts the vote on whether the operation runs by NCCL. `stage`: null if its operands are on the
   // host.
   Status vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<NcclTurn> turn,
-              PendingOperation& operation);
+              Operation& operation);
 
   void collect(Metrics& to) override;
-  void look_around() override { failures_.look_around(); }
-  Status look_for_strays() override { return control_.find_stray(); }
+  void check_liveness() override { failures_.check_liveness(); }
+  Status check_unmatched() override { return control_.find_unmatched(); }
   void operation_failed(const Status& status, bool touched_output) override {
     failures_.fail(status, touched_output);
   }
   void wake();
-  Status connect(Invocation&) override { return {}; }
-  bool part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+  Status connect(BoundCall&) override { return {}; }
+  bool part_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
     return whole->end_part(status);
   }
-  void whole_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+  void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
     lane_.complete(whole, status);
   }
   // Called when the machine records of all ranks have been read. `policies` is an error if two

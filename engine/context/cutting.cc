@@ -20,8 +20,8 @@ const void* moved(const void* memory, std::size_t bytes) {
 // Leaves out of the plan of a gather's root the combines of blocks that have no part on this lane,
 // and their senders, which do not use the lane. Each step of the plan is the combine of one block
 // from one place. `has_part`: by block.
-void leave_out(Invocation& invocation, const std::vector<bool>& has_part) {
-  auto plan = std::make_unique<Plan>(*invocation.plan);
+void leave_out(BoundCall& bound_call, const std::vector<bool>& has_part) {
+  auto plan = std::make_unique<Plan>(*bound_call.plan);
   std::erase_if(plan->steps, [&](const Step& step) { return !has_part[step.slice.first]; });
   std::vector<std::uint32_t> edges;
   const auto each_message = [&plan](const auto& use) {
@@ -36,12 +36,12 @@ void leave_out(Invocation& invocation, const std::vector<bool>& has_part) {
     edge = static_cast<std::uint32_t>(std::ranges::lower_bound(edges, edge) - edges.begin());
   });
   std::vector<Contact*> senders;
-  for (const std::uint32_t edge : edges) senders.push_back(invocation.in[edge]);
+  for (const std::uint32_t edge : edges) senders.push_back(bound_call.in[edge]);
   plan->in_degree = static_cast<std::uint32_t>(senders.size());
-  invocation.in = std::move(senders);
-  invocation.call.in = invocation.in;
-  invocation.own_plan = std::move(plan);
-  invocation.plan = invocation.own_plan.get();
+  bound_call.in = std::move(senders);
+  bound_call.call.in = bound_call.in;
+  bound_call.own_plan = std::move(plan);
+  bound_call.plan = bound_call.own_plan.get();
 }
 
 }  // namespace
@@ -75,10 +75,10 @@ Range Cut::range(std::size_t elements, std::size_t element, std::size_t lane) co
   return stripe_range(elements, std::max<std::size_t>(64 / element, 1), speeds(count), lane);
 }
 
-void Cut::narrow(Invocation& invocation, std::size_t lane) const {
-  Call& call = invocation.call;
+void Cut::narrow(BoundCall& bound_call, std::size_t lane) const {
+  Call& call = bound_call.call;
   const std::size_t element = size_of(call.type);
-  if (call.collective == Collective::gather) return narrow_gather(invocation, lane);
+  if (call.collective == Collective::gather) return narrow_gather(bound_call, lane);
   const Range part = range(elements_in(call), element, lane);
   call.input = moved(call.input, part.offset * element);
   call.output = const_cast<void*>(moved(call.output, part.offset * element));
@@ -87,8 +87,8 @@ void Cut::narrow(Invocation& invocation, std::size_t lane) const {
 }
 
 // The blocks lie where they did in the root's output, and are shorter.
-void Cut::narrow_gather(Invocation& invocation, std::size_t lane) const {
-  Call& call = invocation.call;
+void Cut::narrow_gather(BoundCall& bound_call, std::size_t lane) const {
+  Call& call = bound_call.call;
   const std::size_t element = size_of(call.type);
   const Range own = range(call.input_count, element, lane);
   call.input = moved(call.input, own.offset * element);
@@ -100,14 +100,14 @@ void Cut::narrow_gather(Invocation& invocation, std::size_t lane) const {
     const Range part = range(block.count, element, lane);
     block = {block.offset + part.offset, part.count};
   }
-  invocation.given = std::move(blocks);
-  call.given = invocation.given;
+  bound_call.given = std::move(blocks);
+  call.given = bound_call.given;
   // On the first lane every block has a part.
-  if (std::ranges::find(has_part, false) != has_part.end()) leave_out(invocation, has_part);
+  if (std::ranges::find(has_part, false) != has_part.end()) leave_out(bound_call, has_part);
 }
 
-Invocation Cut::part_of(const Invocation& whole, std::size_t lane) const {
-  Invocation part;
+BoundCall Cut::part_of(const BoundCall& whole, std::size_t lane) const {
+  BoundCall part;
   part.plan = whole.plan;
   part.trace_name = whole.trace_name;
   part.call = whole.call;

@@ -1,4 +1,4 @@
-// cutting: an operation's invocation narrowed to a stripe (scheduler/stripes), for the lane that runs
+// cutting: an operation's bound call narrowed to a stripe (scheduler/stripes), for the lane that runs
 // it. Internal to the module.
 #pragma once
 
@@ -25,17 +25,17 @@ class Cut {
   // `rates`: Machines::rail_rates.
   Cut(std::size_t lanes, std::span<const std::uint32_t> rates) : lanes_(lanes), rates_(rates) {}
 
-  // Narrows the invocation to its parts on lane `lane`.
-  void narrow(Invocation& invocation, std::size_t lane) const;
-  // A copy of the invocation for another lane, narrowed. Its peers and weights lie in the copy; the
+  // Narrows the bound call to its parts on lane `lane`.
+  void narrow(BoundCall& bound_call, std::size_t lane) const;
+  // A copy of the bound call for another lane, narrowed. Its peers and weights lie in the copy; the
   // peers are still those of the first lane.
-  [[nodiscard]] Invocation part_of(const Invocation& whole, std::size_t lane) const;
+  [[nodiscard]] BoundCall part_of(const BoundCall& whole, std::size_t lane) const;
 
  private:
   [[nodiscard]] std::size_t stripes(std::size_t bytes) const { return stripes_of(bytes, lanes_); }
   [[nodiscard]] Range range(std::size_t elements, std::size_t element, std::size_t lane) const;
   [[nodiscard]] std::vector<std::uint32_t> speeds(std::size_t stripes) const;
-  void narrow_gather(Invocation& invocation, std::size_t lane) const;
+  void narrow_gather(BoundCall& bound_call, std::size_t lane) const;
 
   std::size_t lanes_;
   std::span<const std::uint32_t> rates_;

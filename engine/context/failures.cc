@@ -1,4 +1,4 @@
-// failures: look_around(), and ending a context.
+// failures: check_liveness(), and ending a context.
 #include "engine/context/failures.h"
 
 #include <fmt/core.h>
@@ -13,10 +13,10 @@ namespace {
 constexpr int kLastTurns = 64;
 
 std::string label(const LaneSlot& slot) {
-  return fmt::format("{} (operation {})", name(slot.invocation.call.collective), slot.number);
+  return fmt::format("{} (operation {})", name(slot.bound_call.call.collective), slot.number);
 }
 
-// How often look_around() must find that a needed rank has left before the context fails. The rank
+// How often check_liveness() must find that a needed rank has left before the context fails. The rank
 // may have left because of the failure of a third rank. The failure notice that names the cause has
 // this long to arrive.
 constexpr std::uint32_t kLooksAtDeparture = 16;
@@ -26,15 +26,15 @@ constexpr std::uint32_t kLooksAtLostPath = 64;
 
 }  // namespace
 
-void Failures::look_around() {
-  lane_.stir();
+void Failures::check_liveness() {
+  lane_.force_progress();
   follow_others();
   rank_map_.events().tell_events();
   if (listen() || lane_.has_failed() || check_gone()) return;
   if (rails_ != nullptr) {
     if (const Status status = rails_->ask_again(); !status.ok()) return fail(status);
   }
-  if (const Status status = control_.find_stray(); !status.ok()) return fail(status);
+  if (const Status status = control_.find_unmatched(); !status.ok()) return fail(status);
   const std::int64_t now = now_ns();
   // Failing empties no slot, so the list of running slots stays as it is.
   for (LaneSlot* slot : lane_.running()) {
@@ -50,7 +50,7 @@ void Failures::look_around() {
 }
 
 // Fails the context if the operation's deadline has passed, and returns whether it has. The
-// deadline counts from the first time that look_around() found the operation waiting, so that the
+// deadline counts from the first time that check_liveness() found the operation waiting, so that the
 // hot path reads no clock.
 bool Failures::check_deadline(LaneSlot& slot, std::int64_t now) {
   if (slot.deadline_ns == 0) slot.deadline_ns = now + config_.deadline_ms * 1'000'000;

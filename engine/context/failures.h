@@ -1,4 +1,4 @@
-// failures: notices what ends a context, and ends it. Each lane has one. look_around() looks for deaths, closed
+// failures: notices what ends a context, and ends it. Each lane has one. check_liveness() looks for deaths, closed
 // connections, passed deadlines, and failures that peers report. It is called about once per
 // millisecond of waiting, never while data flows. The first failure ends all operations, is sent to
 // the peers, and is returned by all later calls. Internal to the module.
@@ -39,7 +39,7 @@ class Failures {
     if (first_.is_noted() && !lane_.has_failed()) follow();
   }
   // Looks at everything that could end the context.
-  void look_around();
+  void check_liveness();
 
  private:
   void follow();

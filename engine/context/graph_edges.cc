@@ -64,53 +64,53 @@ Status GraphEdges::connect() {
   return {};
 }
 
-Status GraphEdges::bind(Invocation& invocation) {
+Status GraphEdges::bind(BoundCall& bound_call) {
   if (!is_connected_) WEFT_RETURN_IF_ERROR(connect());
-  invocation.call.in = in_;
-  invocation.call.out = out_;
+  bound_call.call.in = in_;
+  bound_call.call.out = out_;
   return {};
 }
 
-Status GraphEdges::bind(Invocation& invocation, const NeighborWeights& weights) {
+Status GraphEdges::bind(BoundCall& bound_call, const NeighborWeights& weights) {
   if ((weights.sources || weights.destinations) && !weights.self)
     return invalid(fmt::format("{}: src_weights and dst_weights need a self_weight", kName));
   if (weights.push_sum) WEFT_RETURN_IF_ERROR(check_push_sum(kName, weights, "rank", config_.rank));
   if (weights.destinations && weights.sources) {
-    WEFT_RETURN_IF_ERROR(bind_edges_of_call(invocation, weights));
+    WEFT_RETURN_IF_ERROR(bind_edges_of_call(bound_call, weights));
   } else if (weights.destinations) {
-    WEFT_RETURN_IF_ERROR(bind_push(invocation, *weights.destinations));
+    WEFT_RETURN_IF_ERROR(bind_push(bound_call, *weights.destinations));
   } else if (weights.sources) {
-    WEFT_RETURN_IF_ERROR(bind_pull(invocation, *weights.sources));
+    WEFT_RETURN_IF_ERROR(bind_pull(bound_call, *weights.sources));
   } else {
-    WEFT_RETURN_IF_ERROR(bind(invocation));
-    invocation.call.receive_weights = weights_;
-    invocation.call.self_weight = self_weight_;
+    WEFT_RETURN_IF_ERROR(bind(bound_call));
+    bound_call.call.receive_weights = weights_;
+    bound_call.call.self_weight = self_weight_;
   }
   if (!weights.self) return {};
-  invocation.call.self_weight = *weights.self;
+  bound_call.call.self_weight = *weights.self;
   return check_weight(kName, *weights.self, config_.rank);
 }
 
 // Weights for some of the graph's in-neighbors. The other in-neighbors still send, and their data
 // is not used.
-Status GraphEdges::bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources) {
-  WEFT_RETURN_IF_ERROR(bind(invocation));
+Status GraphEdges::bind_pull(BoundCall& bound_call, std::span<const NeighborWeight> sources) {
+  WEFT_RETURN_IF_ERROR(bind(bound_call));
   const auto no_edge = [&](Rank rank) {
     return invalid(
         fmt::format("{}: src_weights names rank {}, which is no in-neighbor of rank {} in {}",
                     kName, rank, config_.rank, graph_.name()));
   };
   WEFT_RETURN_IF_ERROR(
-      weigh_some(sources, invocation.call.in, invocation.receive_weights, "src_weights", no_edge));
-  invocation.call.receive_weights = invocation.receive_weights;
+      weigh_some(sources, bound_call.call.in, bound_call.receive_weights, "src_weights", no_edge));
+  bound_call.call.receive_weights = bound_call.receive_weights;
   return {};
 }
 
 // Pure push over the graph: only the sender knows to which out-neighbors it pushes in this step.
 // Therefore every out-neighbor gets a message from this rank. The message contains data, or says
 // that there is none. Data counts with the weight that its sender gave.
-Status GraphEdges::bind_push(Invocation& invocation, std::span<const NeighborWeight> targets) {
-  WEFT_RETURN_IF_ERROR(bind(invocation));
+Status GraphEdges::bind_push(BoundCall& bound_call, std::span<const NeighborWeight> targets) {
+  WEFT_RETURN_IF_ERROR(bind(bound_call));
   const auto no_edge = [&](Rank rank) {
     return invalid(fmt::format(
         "{}: dst_weights names rank {}, which is no out-neighbor of rank {} in {}; give "
@@ -118,8 +118,8 @@ Status GraphEdges::bind_push(Invocation& invocation, std::span<const NeighborWei
         kName, rank, config_.rank, graph_.name()));
   };
   WEFT_RETURN_IF_ERROR(
-      weigh_some(targets, invocation.call.out, invocation.send_weights, "dst_weights", no_edge));
-  invocation.call.send_weights = invocation.send_weights;
+      weigh_some(targets, bound_call.call.out, bound_call.send_weights, "dst_weights", no_edge));
+  bound_call.call.send_weights = bound_call.send_weights;
   return {};
 }
 
@@ -154,19 +154,19 @@ Status GraphEdges::bind_side(std::span<const NeighborWeight> list, const char* w
 }
 
 // Binds a call that names both sources and destinations. Its edges need not be in the graph.
-Status GraphEdges::bind_edges_of_call(Invocation& invocation, const NeighborWeights& weights) {
+Status GraphEdges::bind_edges_of_call(BoundCall& bound_call, const NeighborWeights& weights) {
   WEFT_RETURN_IF_ERROR(
-      bind_side(*weights.sources, "src_weights", invocation.in, invocation.receive_weights));
+      bind_side(*weights.sources, "src_weights", bound_call.in, bound_call.receive_weights));
   WEFT_RETURN_IF_ERROR(
-      bind_side(*weights.destinations, "dst_weights", invocation.out, invocation.send_weights));
-  invocation.call.in = invocation.in;
-  invocation.call.out = invocation.out;
-  invocation.call.receive_weights = invocation.receive_weights;
-  invocation.call.send_weights = invocation.send_weights;
+      bind_side(*weights.destinations, "dst_weights", bound_call.out, bound_call.send_weights));
+  bound_call.call.in = bound_call.in;
+  bound_call.call.out = bound_call.out;
+  bound_call.call.receive_weights = bound_call.receive_weights;
+  bound_call.call.send_weights = bound_call.send_weights;
   return {};
 }
 
-bool GraphEdges::rebind(Invocation& invocation, const NeighborWeights& weights) {
+bool GraphEdges::rebind(BoundCall& bound_call, const NeighborWeights& weights) {
   const auto rebind_side = [](std::span<const NeighborWeight> list,
                               const std::vector<Contact*>& peers, std::vector<double>& values) {
     if (list.size() != peers.size()) return false;
@@ -177,9 +177,9 @@ bool GraphEdges::rebind(Invocation& invocation, const NeighborWeights& weights) 
     return true;
   };
   if (!std::isfinite(*weights.self)) return false;
-  invocation.call.self_weight = *weights.self;
-  return rebind_side(*weights.sources, invocation.in, invocation.receive_weights) &&
-         rebind_side(*weights.destinations, invocation.out, invocation.send_weights);
+  bound_call.call.self_weight = *weights.self;
+  return rebind_side(*weights.sources, bound_call.in, bound_call.receive_weights) &&
+         rebind_side(*weights.destinations, bound_call.out, bound_call.send_weights);
 }
 
 }  // namespace weft

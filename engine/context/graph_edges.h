@@ -28,19 +28,19 @@ class GraphEdges {
   void set(const Graph& graph, bool weighted);
 
   // Fills in the peers of the graph.
-  [[nodiscard]] Status bind(Invocation& invocation);
+  [[nodiscard]] Status bind(BoundCall& bound_call);
   // Fills in peers, weights and the self weight of a neighbor_allreduce.
-  [[nodiscard]] Status bind(Invocation& invocation, const NeighborWeights& weights);
-  // Replaces the weights of an invocation that was bound to the edges of one call (names_all()).
+  [[nodiscard]] Status bind(BoundCall& bound_call, const NeighborWeights& weights);
+  // Replaces the weights of an bound call that was bound to the edges of one call (names_all()).
   // The new weights must be for the same ranks in the same order, and finite. Else returns false,
   // and bind() must be called, which also reports errors.
-  [[nodiscard]] static bool rebind(Invocation& invocation, const NeighborWeights& weights);
+  [[nodiscard]] static bool rebind(BoundCall& bound_call, const NeighborWeights& weights);
 
  private:
   Status connect();
-  Status bind_pull(Invocation& invocation, std::span<const NeighborWeight> sources);
-  Status bind_push(Invocation& invocation, std::span<const NeighborWeight> targets);
-  Status bind_edges_of_call(Invocation& invocation, const NeighborWeights& weights);
+  Status bind_pull(BoundCall& bound_call, std::span<const NeighborWeight> sources);
+  Status bind_push(BoundCall& bound_call, std::span<const NeighborWeight> targets);
+  Status bind_edges_of_call(BoundCall& bound_call, const NeighborWeights& weights);
   Status bind_side(std::span<const NeighborWeight> list, const char* what,
                    std::vector<Contact*>& peers, std::vector<double>& values);
 

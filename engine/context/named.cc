@@ -34,11 +34,11 @@ class CoreHost final : public NamedHost {
 
   Status check(const Request& request) override { return core_->check(request); }
   Status leave() override { return core_->run(Request{.collective = Collective::barrier}); }
-  Status attend(LaneAttendant& attendant) override {
+  Status attend(ProgressHook& hook) override {
     const std::shared_ptr<Lane> lane = core_->shared_lane();
     const Lane::Hold hold(*lane);
     WEFT_RETURN_IF_ERROR(lane->start_thread());
-    lane->attend(&attendant);
+    lane->attend(&hook);
     lane->serve();
     return {};
   }
@@ -49,8 +49,8 @@ class CoreHost final : public NamedHost {
     lane->attend(nullptr);
   }
 
-  Result<std::shared_ptr<PendingOperation>> begin(const Request& request, std::size_t piece_bytes,
-                                                  bool may_vote) override {
+  Result<std::shared_ptr<Operation>> begin(const Request& request, std::size_t piece_bytes,
+                                           bool may_vote) override {
     return core_->begin(request, piece_bytes, may_vote);
   }
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {

@@ -16,11 +16,11 @@
 
 namespace weft {
 
-class NcclRest final : public OperandStage {
+class NcclRest final : public DeviceOperands {
  public:
   // `turn`: of the first; null: it does not run by NCCL. `stage`: of the second, begun; null: its operands
   // are on the host. `mean`: its input, if there is a turn.
-  NcclRest(std::shared_ptr<PendingOperation> first, std::shared_ptr<NcclTurn> turn,
+  NcclRest(std::shared_ptr<Operation> first, std::shared_ptr<NcclTurn> turn,
            std::shared_ptr<GpuStage> stage, DeviceBlock mean)
       : first_(std::move(first)),
         turn_(std::move(turn)),
@@ -42,7 +42,7 @@ class NcclRest final : public OperandStage {
   // The mutex is held. Whether the first part has ended.
   bool follow_first();
 
-  const std::shared_ptr<PendingOperation> first_;
+  const std::shared_ptr<Operation> first_;
   const std::shared_ptr<NcclTurn> turn_;
   const std::shared_ptr<GpuStage> stage_;
   const DeviceBlock mean_;

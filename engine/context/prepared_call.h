@@ -27,14 +27,14 @@ class PreparedCall final : public PreparedOperation {
   [[nodiscard]] const Request& request() const { return request_.get(); }
   [[nodiscard]] std::uint64_t number() const { return number_; }
   // The run that was started last; null: none. Both: token.
-  [[nodiscard]] const std::shared_ptr<PendingOperation>& last() const { return last_; }
-  void set_last(std::shared_ptr<PendingOperation> operation) { last_ = std::move(operation); }
+  [[nodiscard]] const std::shared_ptr<Operation>& last() const { return last_; }
+  void set_last(std::shared_ptr<Operation> operation) { last_ = std::move(operation); }
 
  private:
   const std::shared_ptr<Context::Core> core_;  // closed when its Context ends
   const OwnedRequest request_;
   const std::uint64_t number_;
-  std::shared_ptr<PendingOperation> last_;
+  std::shared_ptr<Operation> last_;
 };
 
 // A call: its request, and what was prepared, if it is a run of that.

@@ -28,7 +28,7 @@ bool Repeats::repeats(LaneSlot& slot, const Request& request) const {
                        last.root == request.root && last.output == request.output &&
                        last.names_all == names_all && is_simple(request);
   if (!is_same || !is_on_host(request)) return false;
-  return !names_all || GraphEdges::rebind(slot.invocation, *request.weights);
+  return !names_all || GraphEdges::rebind(slot.bound_call, *request.weights);
 }
 
 void Repeats::remember(LaneSlot& slot, const Request& request) {

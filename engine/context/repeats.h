@@ -23,7 +23,7 @@ class Repeats {
   // A number for the runs of a Prepared.
   [[nodiscard]] std::uint64_t new_number() { return ++numbers_; }
   // Whether the slot is bound to a blocking call that is equal to this one except for the values of
-  // weights. If it is, and the request names all its peers, the slot's invocation gets the request's
+  // weights. If it is, and the request names all its peers, the slot's bound call gets the request's
   // weights.
   [[nodiscard]] bool repeats(LaneSlot& slot, const Request& request) const;
   // Notes that the slot is bound to the blocking call.

@@ -21,7 +21,7 @@ Status SideLane::start() {
   return lane_.start_thread();
 }
 
-Status SideLane::connect(Invocation& part) {
+Status SideLane::connect(BoundCall& part) {
   for (std::vector<Contact*>* peers : {&part.in, &part.out}) {
     for (Contact*& peer : *peers) {
       WEFT_ASSIGN(peer, peers_.contact(peer->rank));

@@ -28,11 +28,9 @@ struct LaneSurroundings {
   Membership& membership;
   FirstFailure& first_failure;
   // Called when a part of an operation has ended, from the thread of the lane.
-  std::function<bool(const std::shared_ptr<PendingOperation>& whole, const Status& status)>
-      part_ended;
+  std::function<bool(const std::shared_ptr<Operation>& whole, const Status& status)> part_ended;
   // Called when the last part has ended, from the thread of the lane that has ended it.
-  std::function<void(const std::shared_ptr<PendingOperation>& whole, const Status& status)>
-      whole_ended;
+  std::function<void(const std::shared_ptr<Operation>& whole, const Status& status)> whole_ended;
 };
 
 // Threads: post() of the lane, wake() and close() may be called by any thread, the other functions
@@ -52,16 +50,16 @@ class SideLane : private LaneObserver {
   [[nodiscard]] const Peers& peers() const { return peers_; }
 
  private:
-  void look_around() override { failures_.look_around(); }
-  Status look_for_strays() override { return control_.find_stray(); }
+  void check_liveness() override { failures_.check_liveness(); }
+  Status check_unmatched() override { return control_.find_unmatched(); }
   void operation_failed(const Status& status, bool touched_output) override {
     failures_.fail(status, touched_output);
   }
-  Status connect(Invocation& part) override;
-  bool part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+  Status connect(BoundCall& part) override;
+  bool part_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
     return around_.part_ended(whole, status);
   }
-  void whole_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) override {
+  void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
     around_.whole_ended(whole, status);
   }
 

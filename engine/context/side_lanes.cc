@@ -40,26 +40,26 @@ Status SideLanes::open(std::size_t lanes) {
   return {};
 }
 
-Result<SideLanes::Parts> SideLanes::cut_large(const std::shared_ptr<PendingOperation>& operation) {
+Result<SideLanes::Parts> SideLanes::cut_large(const std::shared_ptr<Operation>& operation) {
   WEFT_ASSIGN(const Machines* all, machines_.get());
-  Invocation& invocation = operation->invocation;
+  BoundCall& bound_call = operation->bound_call;
   const std::size_t lanes = std::min(most_, static_cast<std::size_t>(all->lanes));
-  const std::size_t stripes = stripes_of(invocation.call, lanes);
+  const std::size_t stripes = stripes_of(bound_call.call, lanes);
   if (stripes == 1) return Parts();
   WEFT_RETURN_IF_ERROR(open(stripes));
-  invocation.call.stripes = static_cast<int>(stripes);
+  bound_call.call.stripes = static_cast<int>(stripes);
   const std::vector<int> rails = rails_of(*all, config_.rank);
   const Cut cut(lanes, all->rail_rates);
   Parts parts;
   for (std::size_t lane = 1; lane < stripes; ++lane) {
-    auto part = std::make_shared<PendingOperation>(std::weak_ptr<Lane>());
-    part->invocation = cut.part_of(invocation, lane);
-    part->invocation.call.rail = rail_of(part->invocation.call, rails, lane, stripes);
+    auto part = std::make_shared<Operation>(std::weak_ptr<Lane>());
+    part->bound_call = cut.part_of(bound_call, lane);
+    part->bound_call.call.rail = rail_of(part->bound_call.call, rails, lane, stripes);
     part->whole = operation;
     parts.push_back(std::move(part));
   }
-  cut.narrow(invocation, 0);
-  invocation.call.rail = rail_of(invocation.call, rails, 0, stripes);
+  cut.narrow(bound_call, 0);
+  bound_call.call.rail = rail_of(bound_call.call, rails, 0, stripes);
   operation->is_in_parts = true;
   operation->parts = static_cast<int>(stripes);
   return parts;

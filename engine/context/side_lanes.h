@@ -26,7 +26,7 @@ class SideLanes {
  public:
   // Opens the lane of that number, from 1.
   using Open = std::function<Result<std::unique_ptr<SideLane>>(std::size_t number)>;
-  using Parts = std::vector<std::shared_ptr<PendingOperation>>;
+  using Parts = std::vector<std::shared_ptr<Operation>>;
 
   // `most`: how many lanes this rank could have, the first one included.
   SideLanes(const Config& config, MachineTable& machines, std::size_t most, Open open)
@@ -37,8 +37,8 @@ class SideLanes {
 
   // If the operation is large, narrows it to the first lane's part and returns the parts of the
   // other lanes, to be posted when the operation was admitted.
-  [[nodiscard]] Result<Parts> cut(const std::shared_ptr<PendingOperation>& operation) {
-    const Call& call = operation->invocation.call;
+  [[nodiscard]] Result<Parts> cut(const std::shared_ptr<Operation>& operation) {
+    const Call& call = operation->bound_call.call;
     if (stripes_of(call, most_) == 1) return Parts();
     return cut_large(operation);
   }
@@ -54,7 +54,7 @@ class SideLanes {
   [[nodiscard]] std::string describe() const;
 
  private:
-  [[nodiscard]] Result<Parts> cut_large(const std::shared_ptr<PendingOperation>& operation);
+  [[nodiscard]] Result<Parts> cut_large(const std::shared_ptr<Operation>& operation);
   [[nodiscard]] Status open(std::size_t lanes);
 
   const Config& config_;

@@ -202,7 +202,7 @@ struct Call {
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such
   // an operation ends, the lane looks for notices that belong to no operation.
-  bool looks_for_strays = false;
+  bool checks_unmatched = false;
 };
 // As a receive weight: the message is received, and its data is not used. As a send weight: the
 // message says that there is no data. A caller's weight is never negative zero.

@@ -87,7 +87,7 @@ struct StageOptions {
 [[nodiscard]] bool is_on_host(const Request& request);
 
 // The operands of an operation, or of a group of them, that are memory of GPUs.
-class GpuStage : public OperandStage {
+class GpuStage : public DeviceOperands {
  public:
   // The operation is behind what is queued in its stream now. Else begin() and leave() do this.
   //
@@ -141,7 +141,7 @@ class GpuSpare final : public CombinerSource {
  private:
   std::mutex mutex_;
   std::shared_ptr<GpuBell> bell_;
-  std::shared_ptr<OperandStage> stage_;
+  std::shared_ptr<DeviceOperands> stage_;
 };
 
 // What this process has copied.

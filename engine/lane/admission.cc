@@ -14,27 +14,14 @@ ExecutionOptions on_channel(ExecutionOptions options, std::uint32_t channel) {
 
 }  // namespace
 
-void Invocation::clear() {
-  plan = nullptr;
-  trace_name = 0;
-  call = {};
-  in.clear();
-  out.clear();
-  receive_weights.clear();
-  send_weights.clear();
-  given.clear();
-  given_input.clear();
-  own_plan.reset();
-}
-
 Admission::Admission(const ExecutionOptions& options, std::uint32_t channels)
     : options_(on_channel(options, channels + 1)) {
   for (std::uint32_t channel = 1; channel <= channels; ++channel)
     slots_.push_back(std::make_unique<LaneSlot>(on_channel(options, channel), false));
 }
 
-void Admission::wait(std::shared_ptr<PendingOperation> operation) {
-  const bool of_some = is_of_some_ranks(operation->invocation.call.collective);
+void Admission::wait(std::shared_ptr<Operation> operation) {
+  const bool of_some = is_of_some_ranks(operation->bound_call.call.collective);
   (of_some ? by_stream_ : in_order_).push_back(std::move(operation));
   is_by_stream_changed_ |= of_some;
 }
@@ -70,7 +57,7 @@ bool Admission::claim(const Call& call) {
 void Admission::claim_running(const std::vector<LaneSlot*>& running) {
   ++looks_;
   for (const LaneSlot* slot : running) {
-    if (slot->is_of_some_ranks) claim(slot->invocation.call);
+    if (slot->is_of_some_ranks) claim(slot->bound_call.call);
   }
 }
 
@@ -84,8 +71,8 @@ LaneSlot& Admission::idle_slot() {
   return slot;
 }
 
-std::vector<std::shared_ptr<PendingOperation>> Admission::withdraw() {
-  std::vector<std::shared_ptr<PendingOperation>> all;
+std::vector<std::shared_ptr<Operation>> Admission::withdraw() {
+  std::vector<std::shared_ptr<Operation>> all;
   for (auto* queue : {&in_order_, &by_stream_}) {
     std::ranges::move(*queue, std::back_inserter(all));
     queue->clear();

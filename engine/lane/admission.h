@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "engine/execute/execute.h"
-#include "engine/lane/operation.h"
+#include "engine/operation/operation.h"
 
 namespace weft {
 
@@ -42,17 +42,17 @@ struct LaneSlot {
       : execution(options), channel(options.channel), is_of_some_ranks(of_some) {}
 
   Execution execution;
-  Invocation invocation;  // of the operation that runs here, or ran last
+  BoundCall bound_call;  // of the operation that runs here, or ran last
   // The operation that runs here; null: none, or a repeated blocking call.
-  std::shared_ptr<PendingOperation> operation;
+  std::shared_ptr<Operation> operation;
   std::int64_t deadline_ns = 0;  // 0: the operation has not been seen waiting
   // The operation's number. Operations of all ranks and subset operations are numbered separately.
   std::uint64_t number = kNoOperation;
-  // The number of the call to which the invocation is bound, if it may run once more as it is; 0: it
+  // The number of the call to which the bound call is bound, if it may run once more as it is; 0: it
   // may not.
   std::uint64_t bound = 0;
-  std::uint32_t departures = 0;  // how often look_around() found a needed rank out of reach
-  std::uint32_t queries = 0;     // how often look_around() found the operation waiting
+  std::uint32_t departures = 0;  // how often check_liveness() found a needed rank out of reach
+  std::uint32_t queries = 0;     // how often check_liveness() found the operation waiting
   const std::uint32_t channel;
   const bool is_of_some_ranks;
 
@@ -71,7 +71,7 @@ class Admission {
   [[nodiscard]] bool is_next_slot_free() { return in_order_.empty() && !next_slot().is_running(); }
 
   // Adds an operation to those that wait to begin.
-  void wait(std::shared_ptr<PendingOperation> operation);
+  void wait(std::shared_ptr<Operation> operation);
   // Whether begin_ready() may find an operation that can begin.
   [[nodiscard]] bool has_news() const { return !in_order_.empty() || is_by_stream_changed_; }
   // Calls `begin(slot, operation)` for each waiting operation that may begin, in the order of the
@@ -81,7 +81,7 @@ class Admission {
     while (!in_order_.empty()) {
       if (in_order_.front()->whole != nullptr) skip_to(in_order_.front()->number);
       if (next_slot().is_running()) break;
-      std::shared_ptr<PendingOperation> operation = std::move(in_order_.front());
+      std::shared_ptr<Operation> operation = std::move(in_order_.front());
       in_order_.pop_front();
       begin(next_slot(), std::move(operation));
     }
@@ -90,8 +90,8 @@ class Admission {
     if (by_stream_.empty()) return;
     claim_running(running);
     std::size_t waiting = 0;
-    for (std::shared_ptr<PendingOperation>& operation : by_stream_) {
-      if (claim(operation->invocation.call)) {
+    for (std::shared_ptr<Operation>& operation : by_stream_) {
+      if (claim(operation->bound_call.call)) {
         begin(idle_slot(), std::move(operation));
       } else {
         std::swap(by_stream_[waiting++], operation);
@@ -120,7 +120,7 @@ class Admission {
     if (slot.is_of_some_ranks) stream_ended(slot);
   }
   // Removes and returns all waiting operations.
-  [[nodiscard]] std::vector<std::shared_ptr<PendingOperation>> withdraw();
+  [[nodiscard]] std::vector<std::shared_ptr<Operation>> withdraw();
 
   [[nodiscard]] bool is_empty() const { return in_order_.empty() && by_stream_.empty(); }
   [[nodiscard]] bool has_waiting_in_order() const { return !in_order_.empty(); }
@@ -149,14 +149,14 @@ class Admission {
   const ExecutionOptions options_;
   // Operations of all ranks.
   std::vector<std::unique_ptr<LaneSlot>> slots_;  // by channel
-  std::deque<std::shared_ptr<PendingOperation>> in_order_;
+  std::deque<std::shared_ptr<Operation>> in_order_;
   std::uint64_t next_operation_ = 0;
   std::size_t next_slot_ = 0;  // next_operation_ modulo the number of slots, without the division
   // Subset operations. At most as many run at once as there are streams, which are two for each
   // peer.
   std::vector<std::unique_ptr<LaneSlot>> stream_slots_;
   std::vector<LaneSlot*> idle_stream_slots_;
-  std::deque<std::shared_ptr<PendingOperation>> by_stream_;
+  std::deque<std::shared_ptr<Operation>> by_stream_;
   bool is_by_stream_changed_ = false;  // an operation came or ended since the last begin_ready()
   std::uint64_t stream_operations_ = 0;
   // Counts the searches of begin_ready(). A stream is claimed in the current search if the

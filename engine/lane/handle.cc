@@ -8,7 +8,7 @@
 
 namespace weft {
 
-Handle::Handle(std::shared_ptr<PendingOperation> operation) : operation_(std::move(operation)) {}
+Handle::Handle(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
 
 bool Handle::test() {
   if (is_forked_child()) return true;

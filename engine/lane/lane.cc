@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-// The time between two calls of look_around() by a caller that only tests.
+// The time between two calls of check_liveness() by a caller that only tests.
 constexpr std::int64_t kLookNs = 1'000'000;
 // The longest sleep of a lane that runs no operation and only waits for a peer's answer, for
 // example to a note between two bonds. The peer may be idle, too, and take no turn for hours. Its
@@ -62,26 +62,25 @@ Lane::~Lane() {
   close([] {});
 }
 
-std::shared_ptr<PendingOperation> Lane::new_operation(const std::shared_ptr<Lane>& self) {
-  auto operation = std::make_shared<PendingOperation>(self);
+std::shared_ptr<Operation> Lane::new_operation(const std::shared_ptr<Lane>& self) {
+  auto operation = std::make_shared<Operation>(self);
   operation->has_handle = true;
   return operation;
 }
 
-std::shared_ptr<PendingOperation> Lane::blocking_operation() {
-  std::shared_ptr<PendingOperation> operation = std::exchange(spare_, nullptr);
+std::shared_ptr<Operation> Lane::blocking_operation() {
+  std::shared_ptr<Operation> operation = std::exchange(spare_, nullptr);
   if (operation == nullptr) {
     ++allocations_;
-    operation = std::make_shared<PendingOperation>(std::weak_ptr<Lane>());
+    operation = std::make_shared<Operation>(std::weak_ptr<Lane>());
   }
-  operation->invocation.clear();
-  operation->status = {};
-  operation->done.store(false, std::memory_order_relaxed);
+  operation->begin_anew();
   return operation;
 }
 
-void Lane::admit(std::shared_ptr<PendingOperation> operation) {
+void Lane::admit(std::shared_ptr<Operation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
+  operation->enter(Operation::Phase::queued);
   if (failed_) return end(operation, failure_);
   admission_.wait(std::move(operation));
   begin_ready();
@@ -89,7 +88,7 @@ void Lane::admit(std::shared_ptr<PendingOperation> operation) {
 
 // If no part was in flight, the thread sleeps on its timer or is about to. Else it drives the lane,
 // and may sleep on the interface.
-void Lane::post(std::shared_ptr<PendingOperation> part) {
+void Lane::post(std::shared_ptr<Operation> part) {
   const bool drives = in_flight_.fetch_add(1, std::memory_order_acq_rel) != 0;
   {
     const std::lock_guard lock(post_mutex_);
@@ -105,15 +104,16 @@ void Lane::post(std::shared_ptr<PendingOperation> part) {
 
 void Lane::take_posted() {
   if (!has_posted_.load(std::memory_order_acquire)) return;
-  std::vector<std::shared_ptr<PendingOperation>> parts;
+  std::vector<std::shared_ptr<Operation>> parts;
   {
     const std::lock_guard lock(post_mutex_);
     parts.swap(posted_);
     has_posted_.store(false, std::memory_order_relaxed);
   }
-  for (std::shared_ptr<PendingOperation>& part : parts) {
+  for (std::shared_ptr<Operation>& part : parts) {
+    part->enter(Operation::Phase::queued);
     if (!failed_) {
-      if (Status status = observer_.connect(part->invocation); !status.ok())
+      if (Status status = observer_.connect(part->bound_call); !status.ok())
         observer_.operation_failed(status, false);
     }
     if (failed_) {
@@ -124,91 +124,93 @@ void Lane::take_posted() {
   }
 }
 
-// Ends an operation, or this lane's part of it.
-void Lane::end(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
-  in_flight_.fetch_sub(1, std::memory_order_acq_rel);
-  const bool is_part = operation->whole != nullptr || operation->is_in_parts;
-  if (!is_part) return conclude(operation, status);
-  const std::shared_ptr<PendingOperation>& whole =
-      operation->whole != nullptr ? operation->whole : operation;
+// The way of an output to the caller's memory.
+class Lane::TakeOutput final : public OperationStep {
+ public:
+  TakeOutput(std::shared_ptr<DeviceOperands> operands, const Status& status)
+      : operands_(std::move(operands)), status_(status) {
+    operands_->ended(status_);
+  }
+
+  bool advance() override {
+    if (is_over_ || !operands_->is_over()) return false;
+    if (status_.ok()) status_ = operands_->output_status();
+    is_over_ = true;
+    return true;
+  }
+  void abandon(const Status&) override { operands_->wait_until_over(); }
+  [[nodiscard]] bool is_over() const override { return is_over_; }
+  [[nodiscard]] const Status& status() const override { return status_; }
+
+ private:
+  const std::shared_ptr<DeviceOperands> operands_;
+  Status status_;
+  bool is_over_ = false;
+};
+
+// Every end of an operation comes here: of one that has run here or elsewhere, of this lane's part of
+// one, of the way of its output, and of one that never began.
+void Lane::end(const std::shared_ptr<Operation>& ended, const Status& status) {
+  if (ended->phase() != Operation::Phase::bound) in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+  if (ended->phase() == Operation::Phase::output) return tell(ended, status);
+  if (!ended->is_part()) return take_output(ended, status);
+  if (ended->whole != nullptr) ended->enter(Operation::Phase::done);
+  const std::shared_ptr<Operation>& whole = ended->whole != nullptr ? ended->whole : ended;
   if (!observer_.part_ended(whole, status)) return;
   Status first;
   {
     const std::lock_guard lock(whole->mutex);
     first = whole->part_failure;
   }
-  conclude(whole, first);
+  take_output(whole, first);
 }
 
-// The end of a staged operation: its output is on its way to the caller's memory.
-class Lane::TakingAway final : public LaneTask {
- public:
-  TakingAway(Lane& lane, std::shared_ptr<PendingOperation> operation, const Status& status)
-      : lane_(lane), operation_(std::move(operation)), status_(status) {
-    operation_->stage->ended(status_);
-  }
-
-  bool advance() override {
-    if (is_over() || !operation_->stage->is_over()) return false;
-    if (status_.ok()) status_ = operation_->stage->output_status();
-    lane_.completed(std::exchange(operation_, nullptr), status_);
-    return true;
-  }
-  void abandon(const Status&) override { operation_->stage->wait_until_over(); }
-  [[nodiscard]] bool is_over() const override { return operation_ == nullptr; }
-  [[nodiscard]] const Status& status() const override { return status_; }
-
- private:
-  Lane& lane_;
-  std::shared_ptr<PendingOperation> operation_;
-  Status status_;
-};
-
-// The operation has run: what is left to do is its stage's.
-void Lane::conclude(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
-  if (operation->stage == nullptr) return completed(operation, status);
-  add(std::make_shared<TakingAway>(*this, operation, status));
+void Lane::take_output(const std::shared_ptr<Operation>& operation, const Status& status) {
+  if (operation->operands == nullptr) return tell(operation, status);
+  operation->enter(Operation::Phase::output);
+  add(std::make_shared<TakeOutput>(operation->operands, status), operation);
 }
 
-void Lane::completed(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
+void Lane::tell(const std::shared_ptr<Operation>& operation, const Status& status) {
+  operation->enter(Operation::Phase::done);
   if (operation->is_in_parts) return observer_.whole_ended(operation, status);
   callbacks_.complete(operation, status);
 }
 
-void Lane::complete(const std::shared_ptr<PendingOperation>& whole, const Status& status) {
+void Lane::complete(const std::shared_ptr<Operation>& whole, const Status& status) {
   callbacks_.complete(whole, status);
   wake();
 }
 
 void Lane::begin_ready() {
   if (failed_ || !admission_.has_news()) return;
-  admission_.begin_ready(running_,
-                         [this](LaneSlot& slot, std::shared_ptr<PendingOperation> operation) {
-                           std::swap(slot.invocation, operation->invocation);
-                           slot.operation = std::move(operation);
-                           slot.bound = 0;
-                           begin(slot, false);
-                         });
+  admission_.begin_ready(running_, [this](LaneSlot& slot, std::shared_ptr<Operation> operation) {
+    operation->enter(Operation::Phase::running);
+    std::swap(slot.bound_call, operation->bound_call);
+    slot.operation = std::move(operation);
+    slot.bound = 0;
+    begin(slot, false);
+  });
 }
 
-// Gives the operation its number and starts the slot's execution: with the slot's invocation, or,
+// Gives the operation its number and starts the slot's execution: with the slot's bound call, or,
 // if `is_again`, with what the execution ran last.
 void Lane::begin(LaneSlot& slot, bool is_again) {
   admission_.count(slot);
   slot.queries = slot.departures = 0;
   slot.deadline_ns = 0;
   last_ = &slot;
-  Call& call = slot.invocation.call;
+  Call& call = slot.bound_call.call;
   call.epoch = membership_.epoch();
   if (!slot.is_of_some_ranks) {
     call.operation = static_cast<std::uint32_t>(slot.number);
     for (Contact* contact : call.in) contact->took_part(slot.number);
     for (Contact* contact : call.out) contact->took_part(slot.number);
   }
-  trace_.add(Event::operation_begin, call.operation, kNoRank, slot.invocation.trace_name);
+  trace_.add(Event::operation_begin, call.operation, kNoRank, slot.bound_call.trace_name);
   Status status = is_again
                       ? slot.execution.start_again(call.operation, call.epoch, call.self_weight)
-                      : slot.execution.start(*slot.invocation.plan, call);
+                      : slot.execution.start(*slot.bound_call.plan, call);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
   stirred_ = true;
@@ -227,7 +229,7 @@ void Lane::take_turn() {
 }
 
 bool Lane::advance_running() {
-  stirred_ = advance_tasks();
+  stirred_ = advance_steps();
   for (std::size_t i = 0; i < running_.size();) {
     const std::size_t before = running_.size();
     stirred_ |= advance(i);
@@ -236,45 +238,49 @@ bool Lane::advance_running() {
   return stirred_;
 }
 
-// Advances the attendant, tells the owners of one-sided work of its end, and advances the tasks.
-// Returns true if any moved.
-bool Lane::advance_tasks() {
-  bool moved = attendant_ != nullptr && attendant_->advance();
-  if (tasks_.empty()) return moved;
+// Advances the progress hook, tells the owners of one-sided operations of their end, and advances the
+// steps. Returns true if any moved.
+bool Lane::advance_steps() {
+  bool moved = hook_ != nullptr && hook_->advance();
+  if (steps_.empty()) return moved;
   const auto advance_each = [&] {
-    // A task may add tasks.
-    for (std::size_t i = 0; i < tasks_.size(); ++i) moved |= tasks_[i].task->advance();
+    // A step may add steps.
+    for (std::size_t i = 0; i < steps_.size(); ++i) moved |= steps_[i].step->advance();
   };
   advance_each();
   while (tell_ends()) advance_each();
-  end_tasks();
+  end_steps();
   return moved;
 }
 
-void Lane::end_tasks() {
-  for (std::size_t i = 0; i < tasks_.size();) {
-    if (!tasks_[i].task->is_over()) {
+void Lane::end_steps() {
+  for (std::size_t i = 0; i < steps_.size();) {
+    if (!steps_[i].step->is_over()) {
       ++i;
       continue;
     }
-    const Task ended = std::move(tasks_[i]);
-    tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
-    in_flight_.fetch_sub(1, std::memory_order_acq_rel);
-    if (ended.operation != nullptr) callbacks_.complete(ended.operation, ended.task->status());
+    const Driven ended = std::move(steps_[i]);
+    steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (ended.operation != nullptr) {
+      end(ended.operation, ended.step->status());
+    } else {
+      in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+    }
   }
 }
 
-void Lane::run(LaneTask& task) {
-  if (ends_at_once(task)) return flush();
-  // The pointer shares ownership with nobody: the caller keeps the task until it is over.
-  begin(std::shared_ptr<LaneTask>(std::shared_ptr<LaneTask>(), &task), nullptr);
-  if (!task.is_over()) wait_until([&] { return task.is_over(); });
+void Lane::run(OperationStep& step) {
+  if (ends_at_once(step)) return flush();
+  // The pointer shares ownership with nobody: the caller keeps the step until it is over.
+  add(std::shared_ptr<OperationStep>(std::shared_ptr<OperationStep>(), &step), nullptr);
+  stirred_ |= advance_steps();
+  if (!step.is_over()) wait_until([&] { return step.is_over(); });
 }
 
-// Where memory is shared, work has ended when it was posted.
-bool Lane::ends_at_once(LaneTask& task) {
-  while (!task.is_over()) {
-    const bool advanced = task.advance();
+// Where memory is shared, one-sided operations have ended when they were posted.
+bool Lane::ends_at_once(OperationStep& step) {
+  while (!step.is_over()) {
+    const bool advanced = step.advance();
     if (!tell_ends() && !advanced) return false;
   }
   return true;
@@ -288,15 +294,15 @@ bool Lane::tell_ends() {
   return count != 0;
 }
 
-void Lane::begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperation> operation) {
-  in_flight_.fetch_add(1, std::memory_order_relaxed);
-  tasks_.push_back({std::move(task), std::move(operation)});
-  stirred_ |= advance_tasks();
+void Lane::begin(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation) {
+  if (operation != nullptr) operation->enter(Operation::Phase::running);
+  add(std::move(step), std::move(operation));
+  stirred_ |= advance_steps();
 }
 
-void Lane::add(std::shared_ptr<LaneTask> task) {
+void Lane::add(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
-  tasks_.push_back({std::move(task), nullptr});
+  steps_.push_back({std::move(step), std::move(operation)});
   stirred_ = true;
 }
 
@@ -327,12 +333,12 @@ void Lane::advance_once(LaneSlot& slot) {
 }
 
 void Lane::finish(LaneSlot& slot) {
-  if (slot.invocation.call.looks_for_strays && slot.execution.status().ok()) {
-    if (Status strays = observer_.look_for_strays(); !strays.ok())
+  if (slot.bound_call.call.checks_unmatched && slot.execution.status().ok()) {
+    if (Status strays = observer_.check_unmatched(); !strays.ok())
       slot.execution.fail(std::move(strays));
   }
   const Status& status = slot.execution.status();
-  trace_.add(Event::operation_end, slot.invocation.call.operation, status.rank(),
+  trace_.add(Event::operation_end, slot.bound_call.call.operation, status.rank(),
              static_cast<std::uint16_t>(status.code()));
   ++completed_;
   if (!status.ok()) observer_.operation_failed(status, slot.execution.touched_output());
@@ -373,7 +379,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
     if (looks) {
       advance_running();
     } else {
-      stirred_ |= advance_tasks();  // a task may wait for a time
+      stirred_ |= advance_steps();  // a step may wait for a time
     }
     if (options_.runs_parts) take_posted();
     begin_ready();
@@ -387,17 +393,16 @@ void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
       token_.lend();
       if (done()) return;
     }
-    const bool idle =
-        running_.empty() && tasks_.empty() && (attendant_ == nullptr || attendant_->is_idle());
+    const bool idle = running_.empty() && steps_.empty() && (hook_ == nullptr || hook_->is_idle());
     if (looks) core_wanted = needs_core();
     switch (idle ? Backoff::Next::sleep : backoff.next(core_wanted)) {
       case Backoff::Next::again:
         break;
       case Backoff::Next::slow:
-        observer_.look_around();
+        observer_.check_liveness();
         break;
       case Backoff::Next::sleep:
-        observer_.look_around();
+        observer_.check_liveness();
         trace_.add(Event::sleep, 0);
         interface_->sleep(sleep_ns(idle, policy, end_ns), [&] {
           return advance_all() || done() || token_.wanted() ||
@@ -412,7 +417,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
 
 std::int64_t Lane::sleep_ns(bool is_idle, const WaitPolicy& policy, std::int64_t end_ns) const {
   const std::int64_t most = is_idle ? kIdleSleepNs : policy.sleep_ns;
-  if (attendant_ != nullptr) end_ns = std::min(end_ns, attendant_->next_ns());
+  if (hook_ != nullptr) end_ns = std::min(end_ns, hook_->next_ns());
   return std::clamp<std::int64_t>(end_ns - now_ns(), 0, most);
 }
 
@@ -446,7 +451,7 @@ bool Lane::begins_patrol() {
   return patrols_;
 }
 
-Status Lane::drive_to_end(std::shared_ptr<PendingOperation> operation) {
+Status Lane::drive_to_end(std::shared_ptr<Operation> operation) {
   wait_until([&] { return operation->done.load(std::memory_order_acquire); });
   Status status = operation->status;
   // Another lane that has ended the last part may still hold the operation.
@@ -454,8 +459,9 @@ Status Lane::drive_to_end(std::shared_ptr<PendingOperation> operation) {
   return status;
 }
 
-void Lane::repeat(LaneSlot& slot, std::shared_ptr<PendingOperation> operation) {
+void Lane::repeat(LaneSlot& slot, std::shared_ptr<Operation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
+  operation->enter(Operation::Phase::running);
   slot.operation = std::move(operation);
   begin(slot, true);
 }
@@ -466,18 +472,19 @@ Status Lane::repeat(LaneSlot& slot) {
   return slot.execution.status().ok() ? Status() : failure_;
 }
 
-bool Lane::drive_until_ns(PendingOperation& operation, std::int64_t end_ns) {
+bool Lane::drive_until_ns(Operation& operation, std::int64_t end_ns) {
   wait_until([&] { return operation.done.load(std::memory_order_acquire) || now_ns() >= end_ns; },
              end_ns);
   return operation.done.load(std::memory_order_acquire);
 }
 
 Status Lane::repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::shared_ptr<Lane>& self,
-                             std::shared_ptr<PendingOperation>& rest) {
+                             std::shared_ptr<Operation>& rest) {
   begin(slot, true);
   wait_until([&] { return !slot.is_running() || now_ns() >= end_ns; }, end_ns);
   if (!slot.is_running()) return slot.execution.status().ok() ? Status() : failure_;
   rest = new_operation(self);
+  rest->enter(Operation::Phase::running);
   slot.operation = rest;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   hand_over();
@@ -502,7 +509,7 @@ void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
   if (begins_patrol()) thread_.patrol();
 }
 
-bool Lane::test(PendingOperation& operation) {
+bool Lane::test(Operation& operation) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   if (token_.try_acquire()) {
     const Hold hold(*this, std::adopt_lock);
@@ -511,13 +518,13 @@ bool Lane::test(PendingOperation& operation) {
     flush();
     if (const std::int64_t now = now_ns(); now - looked_ns_ >= kLookNs) {
       looked_ns_ = now;
-      observer_.look_around();
+      observer_.check_liveness();
     }
   }
   return operation.done.load(std::memory_order_acquire);
 }
 
-Status Lane::wait(PendingOperation& operation) {
+Status Lane::wait(Operation& operation) {
   if (!operation.done.load(std::memory_order_acquire)) {
     const Hold hold(*this);
     wait_until([&] { return operation.done.load(std::memory_order_acquire); });
@@ -525,7 +532,7 @@ Status Lane::wait(PendingOperation& operation) {
   return operation.status;
 }
 
-bool Lane::wait_until_ns(PendingOperation& operation, std::int64_t end_ns) {
+bool Lane::wait_until_ns(Operation& operation, std::int64_t end_ns) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   const Hold hold(*this);
   return drive_until_ns(operation, end_ns);
@@ -540,14 +547,14 @@ void Lane::fail(const Status& status) {
   failed_ = true;
   failure_ = status;
   for (LaneSlot* slot : running_) slot->execution.fail(failure_);
-  for (const std::shared_ptr<PendingOperation>& operation : admission_.withdraw())
+  for (const std::shared_ptr<Operation>& operation : admission_.withdraw())
     end(operation, failure_);
-  if (attendant_ != nullptr) attendant_->abandon(failure_);
+  if (hook_ != nullptr) hook_->abandon(failure_);
 }
 
 bool Lane::touches_output() const {
   return std::ranges::any_of(running_, [](LaneSlot* slot) {
-    return slot->execution.touched_output() || slot->invocation.call.stripes > 1;
+    return slot->execution.touched_output() || slot->bound_call.call.stripes > 1;
   });
 }
 
@@ -559,8 +566,8 @@ void Lane::close(const std::function<void()>& last_words) {
     take_posted();
     advance_all();
     interface_->close();
-    for (Task& each : tasks_) each.task->abandon(failure_);
-    advance_tasks();
+    for (Driven& each : steps_) each.step->abandon(failure_);
+    advance_steps();
   }
   callbacks_.stop();
 }

@@ -4,7 +4,7 @@
 // then posts and polls directly, or else the lane's thread.
 //
 //   const Lane::Hold hold(lane);                    // takes the token
-//   auto operation = lane.blocking_operation();     // the caller fills in its invocation
+//   auto operation = lane.blocking_operation();     // the caller fills in its bound call
 //   lane.admit(operation);                          // begins it now, or when its turn comes
 //   Status done = lane.drive_to_end(operation);     // moves the lane's other operations, too
 //
@@ -26,13 +26,10 @@
 #include <vector>
 
 #include "engine/lane/admission.h"
-#include "engine/lane/callbacks.h"
 #include "engine/lane/lane_thread.h"
-#include "engine/lane/operation.h"
 #include "engine/lane/place.h"
-#include "engine/lane/prepared.h"
-#include "engine/lane/task.h"
 #include "engine/membership/membership.h"
+#include "engine/operation/operation.h"
 #include "engine/trace/trace.h"
 #include "verbs/progress/progress.h"
 
@@ -44,21 +41,20 @@ class LaneObserver {
   virtual ~LaneObserver() = default;
   // Called about once per millisecond of waiting, never while data flows. Looks at rare events:
   // deaths, deadlines, questions of peers.
-  virtual void look_around() = 0;
-  // Called after an operation with Call::looks_for_strays has run. Returns an error if a notice has
+  virtual void check_liveness() = 0;
+  // Called after an operation with Call::checks_unmatched has run. Returns an error if a notice has
   // arrived that belongs to no operation, because the ranks disagree about one.
-  virtual Status look_for_strays() = 0;
+  virtual Status check_unmatched() = 0;
   // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
   // Called before a part of an operation begins that another lane has cut off. The observer
   // replaces the peers, which are that lane's, by those of this lane.
-  virtual Status connect(Invocation& part) = 0;
+  virtual Status connect(BoundCall& part) = 0;
   // Called when this lane has ended its part of an operation that runs on several lanes. Returns
   // whether it was the last part.
-  virtual bool part_ended(const std::shared_ptr<PendingOperation>& whole, const Status& status) = 0;
+  virtual bool part_ended(const std::shared_ptr<Operation>& whole, const Status& status) = 0;
   // Called when all parts of such an operation have ended.
-  virtual void whole_ended(const std::shared_ptr<PendingOperation>& whole,
-                           const Status& status) = 0;
+  virtual void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) = 0;
 };
 
 struct LaneOptions {
@@ -110,78 +106,75 @@ class Lane {
   // Operations. All functions but new_operation(): token.
   // An operation for a started call, to be shared with its handle. `self` is a pointer to the lane
   // that keeps the lane's context alive.
-  [[nodiscard]] static std::shared_ptr<PendingOperation> new_operation(
-      const std::shared_ptr<Lane>& self);
+  [[nodiscard]] static std::shared_ptr<Operation> new_operation(const std::shared_ptr<Lane>& self);
   // An operation for a blocking call: that of the last such call, to be used again, or a new one.
   // drive_to_end() and keep() give it back.
-  [[nodiscard]] std::shared_ptr<PendingOperation> blocking_operation();
-  void keep(std::shared_ptr<PendingOperation> operation) {
-    operation->stage = nullptr;
+  [[nodiscard]] std::shared_ptr<Operation> blocking_operation();
+  void keep(std::shared_ptr<Operation> operation) {
+    operation->operands = nullptr;
     operation->keeps = nullptr;
     spare_ = std::move(operation);
   }
   // Begins the operation now, or when its turn comes.
-  void admit(std::shared_ptr<PendingOperation> operation);
+  void admit(std::shared_ptr<Operation> operation);
   // To be called after admit() by a caller that does not wait: sends what was posted, and leaves
   // the rest to the thread.
   void leave();
   // Drives the lane until the blocking operation is done, and returns its status.
-  Status drive_to_end(std::shared_ptr<PendingOperation> operation);
+  Status drive_to_end(std::shared_ptr<Operation> operation);
   // Runs the operation that the slot ran last once more, perhaps with other weights, and waits for
   // its end. The slot must be next_slot(), free, and bound.
   Status repeat(LaneSlot& slot);
   // Begins it for a caller that does not wait.
-  void repeat(LaneSlot& slot, std::shared_ptr<PendingOperation> operation);
+  void repeat(LaneSlot& slot, std::shared_ptr<Operation> operation);
   // The same until `end_ns` at the latest. An operation that is not done then goes on, and
   // drive_until_ns() returns false.
-  bool drive_until_ns(PendingOperation& operation, std::int64_t end_ns);
+  bool drive_until_ns(Operation& operation, std::int64_t end_ns);
   // A repeated operation that is not done at `end_ns` goes on as the operation that is put into
   // `rest`, of the lane `self`.
   Status repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::shared_ptr<Lane>& self,
-                         std::shared_ptr<PendingOperation>& rest);
+                         std::shared_ptr<Operation>& rest);
   // Drives the lane until no operation of all ranks is in flight and `others_idle()` holds, or the
   // lane has failed.
   void drive_until_none_of_all(const std::function<bool()>& others_idle);
   // Starts the thread, if the lane has one.
   Status start_thread() { return options_.has_thread ? thread_.start() : Status(); }
 
-  // Tasks. token.
-  // Runs a task to its end, while other work goes on. The task is the caller's.
-  void run(LaneTask& task);
-  // Begins a task. The operation, of which there may be none, ends with it. Without a caller that
+  // Steps. token.
+  // Runs a step to its end, while other work goes on. The step is the caller's.
+  void run(OperationStep& step);
+  // Begins a step. The operation, of which there may be none, ends with it. Without a caller that
   // waits, the lane's thread drives it, which must have been started.
-  void begin(std::shared_ptr<LaneTask> task, std::shared_ptr<PendingOperation> operation);
-  // Adds a task for which nobody waits. A task may do so in its advance().
-  void add(std::shared_ptr<LaneTask> task);
+  void begin(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation);
+  // Adds a step for which nobody waits. A step may do so in its advance().
+  void add(std::shared_ptr<OperationStep> step) { add(std::move(step), nullptr); }
   // From now on the thread, which must have been started, takes the turns of the interface even if
   // nothing is in flight, so that peers are served whose one-sided work needs this lane.
   void serve();
   // Takes back one serve().
   void end_serving();
-  // From now on each turn also advances the attendant; nullptr: nobody.
-  void attend(LaneAttendant* attendant) { attendant_ = attendant; }
-  // Ends an operation that never ran on the lane itself, for example one that the attendant has
-  // carried out by others. Its handle and callbacks are told.
-  void end_outside(const std::shared_ptr<PendingOperation>& operation, const Status& status) {
-    conclude(operation, status);
-  }
+  // From now on each turn also advances the hook; nullptr: none.
+  void attend(ProgressHook* hook) { hook_ = hook; }
+  // Ends an operation, for example one that the hook has carried out by others. Its handle and its
+  // callbacks are told, at the latest when its output is where it belongs and its other parts have ended.
+  void end(const std::shared_ptr<Operation>& operation, const Status& status);
 
   // For lanes with `runs_parts`, any thread: hands over a part of an operation, which the thread
   // begins after the parts that were posted before. The thread must have been started.
-  void post(std::shared_ptr<PendingOperation> part);
+  void post(std::shared_ptr<Operation> part);
   // Any thread: completes an operation all of whose parts have ended, and wakes who waits for it.
-  void complete(const std::shared_ptr<PendingOperation>& whole, const Status& status);
+  void complete(const std::shared_ptr<Operation>& whole, const Status& status);
   // Any thread. Whether no operation is in flight; those that are posted count.
   [[nodiscard]] bool has_none_in_flight() const {
     return in_flight_.load(std::memory_order_acquire) == 0;
   }
 
   // For handles.
-  bool test(PendingOperation& operation);
-  Status wait(PendingOperation& operation);
+  bool test(Operation& operation);
+  Status wait(Operation& operation);
   // Whether the operation is done at `end_ns` or before.
-  bool wait_until_ns(PendingOperation& operation, std::int64_t end_ns);
-  Status then(const std::shared_ptr<PendingOperation>& operation,
+  bool wait_until_ns(Operation& operation, std::int64_t end_ns);
+  Status then(const std::shared_ptr<Operation>& operation,
               std::function<void(const Status&)> call) {
     return callbacks_.add(operation, std::move(call));
   }
@@ -190,7 +183,7 @@ class Lane {
   [[nodiscard]] Admission& admission() { return admission_; }
   [[nodiscard]] const std::vector<LaneSlot*>& running() const { return running_; }
   [[nodiscard]] bool is_idle() const {
-    return running_.empty() && tasks_.empty() && admission_.is_empty();
+    return running_.empty() && steps_.empty() && admission_.is_empty();
   }
   // The slot whose operation began last; nullptr: none.
   [[nodiscard]] const LaneSlot* last() const { return last_; }
@@ -202,7 +195,7 @@ class Lane {
   void advance_once(LaneSlot& slot);
   // Makes the lane advance every operation once, even if the interface reports no progress. The
   // observer calls it when it may have learnt something that the interface does not report.
-  void stir() { stirred_ = true; }
+  void force_progress() { stirred_ = true; }
 
   // Fails the lane for good: all operations end with this status, and so does every later one.
   // token.
@@ -225,25 +218,25 @@ class Lane {
 
  private:
   class Waiting;
-  class TakingAway;
+  class TakeOutput;
   static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
   void begin(LaneSlot& slot, bool is_again);
   void begin_ready();
   void take_posted();
-  void end(const std::shared_ptr<PendingOperation>& operation, const Status& status);
-  void conclude(const std::shared_ptr<PendingOperation>& operation, const Status& status);
-  void completed(const std::shared_ptr<PendingOperation>& operation, const Status& status);
+  void take_output(const std::shared_ptr<Operation>& operation, const Status& status);
+  void tell(const std::shared_ptr<Operation>& operation, const Status& status);
+  void add(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation);
   bool advance_all();
   void take_turn();
   bool advance_running();
-  bool advance_tasks();
+  bool advance_steps();
   [[nodiscard]] bool begins_patrol();
   [[nodiscard]] std::int64_t sleep_ns(bool is_idle, const WaitPolicy& policy,
                                       std::int64_t end_ns) const;
-  bool ends_at_once(LaneTask& task);
+  bool ends_at_once(OperationStep& step);
   bool tell_ends();
-  void end_tasks();
+  void end_steps();
   bool advance(std::size_t index);
   void finish(LaneSlot& slot);
   void flush();
@@ -268,20 +261,20 @@ class Lane {
   ScratchPool scratch_;
   Admission admission_;
   std::vector<LaneSlot*> running_;
-  struct Task {
-    std::shared_ptr<LaneTask> task;
-    std::shared_ptr<PendingOperation> operation;  // ends with the task; may be null
+  struct Driven {
+    std::shared_ptr<OperationStep> step;
+    std::shared_ptr<Operation> operation;  // ends with the step; may be null
   };
-  std::vector<Task> tasks_;
-  LaneAttendant* attendant_ = nullptr;
-  std::array<Completion, 16> ends_;  // of one-sided work, while they are told
+  std::vector<Driven> steps_;
+  ProgressHook* hook_ = nullptr;
+  std::array<Completion, 16> ends_;  // of one-sided operations, while they are told
   bool stirred_ = false;             // a running operation may be able to advance
   LaneSlot* last_ = nullptr;
-  std::shared_ptr<PendingOperation> spare_;
+  std::shared_ptr<Operation> spare_;
   std::uint64_t completed_ = 0;
   std::uint64_t allocations_ = 0;
   bool patrols_ = false;        // LaneThread::patrol()
-  std::int64_t looked_ns_ = 0;  // when test() last called look_around()
+  std::int64_t looked_ns_ = 0;  // when test() last called check_liveness()
   bool failed_ = false;
   Status failure_;
   bool closed_ = false;
@@ -292,7 +285,7 @@ class Lane {
   std::atomic<int> in_flight_{0};        // operations that were admitted or posted, and not done
 
   std::mutex post_mutex_;
-  std::vector<std::shared_ptr<PendingOperation>> posted_;  // guarded by the mutex
+  std::vector<std::shared_ptr<Operation>> posted_;  // guarded by the mutex
   std::atomic<bool> has_posted_{false};
 
   Callbacks callbacks_;

@@ -67,7 +67,7 @@ class AllWorks {
     std::vector<Run> runs;
     std::vector<FusePart> parts;
     Buffers::Buffer in, out;  // of fused tensors, or zeros of a rank that has joined
-    std::shared_ptr<PendingOperation> operation;
+    std::shared_ptr<Operation> operation;
   };
 
   void adapt_wait();

@@ -47,18 +47,18 @@ class NamedHost {
   [[nodiscard]] virtual Status check(const Request& request) = 0;
   // Waits until all ranks call it, and leaves the job.
   [[nodiscard]] virtual Status leave() = 0;
-  // From now on the lane's turns advance the attendant.
-  virtual Status attend(LaneAttendant& attendant) = 0;
-  // Leaves the job without the others. The attendant is advanced no more.
+  // From now on the lane's turns advance the hook.
+  virtual Status attend(ProgressHook& hook) = 0;
+  // Leaves the job without the others. The hook is advanced no more.
   virtual void close() = 0;
 
   // The rest needs the lane's token.
   // Begins an operation in the common order; send and recv begin in the order of their streams. What
   // it reads is there already. `piece_bytes`: of messages to other machines, at most; 0: as the
   // interface takes them. `may_vote`: all ranks may vote on running it by NCCL; all say so, or none.
-  [[nodiscard]] virtual Result<std::shared_ptr<PendingOperation>> begin(const Request& request,
-                                                                        std::size_t piece_bytes = 0,
-                                                                        bool may_vote = false) = 0;
+  [[nodiscard]] virtual Result<std::shared_ptr<Operation>> begin(const Request& request,
+                                                                 std::size_t piece_bytes = 0,
+                                                                 bool may_vote = false) = 0;
   // Sends a message. An error ends the context.
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
   // Sends and reads mail; returns whether anything moved.

@@ -119,9 +119,9 @@ Result<std::shared_ptr<GpuStage>> NamedObject::stage_of(std::span<Request> reque
 }
 
 Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work,
-                                      std::shared_ptr<OperandStage> stage) {
+                                      std::shared_ptr<DeviceOperands> stage) {
   work->operation = Lane::new_operation(lane_);
-  work->operation->stage = std::move(stage);
+  work->operation->operands = std::move(stage);
   work->submitted_ns = now_ns();
   bool is_first = false;
   {
@@ -241,7 +241,7 @@ Status NamedObject::place(Work& work) const {
 }
 
 void NamedObject::take(const std::shared_ptr<Work>& work, std::int64_t now) {
-  if (work->operation->stage == nullptr) {
+  if (work->operation->operands == nullptr) {
     begin(work, now);
   } else {
     staged_.push_back(work);
@@ -251,11 +251,11 @@ void NamedObject::take(const std::shared_ptr<Work>& work, std::int64_t now) {
 // Begins the operations whose input has come from a GPU.
 bool NamedObject::begin_staged(std::int64_t now) {
   const auto ready = std::ranges::stable_partition(
-      staged_, [](const auto& work) { return !work->operation->stage->is_open(); });
+      staged_, [](const auto& work) { return !work->operation->operands->is_open(); });
   const std::vector<std::shared_ptr<Work>> works(ready.begin(), ready.end());
   staged_.erase(ready.begin(), ready.end());
   for (const std::shared_ptr<Work>& work : works) {
-    const Status status = work->operation->stage->gate_status();
+    const Status status = work->operation->operands->gate_status();
     if (status.ok()) {
       begin(work, now);
     } else {
@@ -283,7 +283,7 @@ void NamedObject::end(Work& work, const Status& status) {
     in_use_.erase(work.name);
   }
   timeline_.ended(work, status);
-  lane_->end_outside(work.operation, status);
+  lane_->end(work.operation, status);
 }
 
 void NamedObject::read(Rank from, std::span<const std::byte> message) {
@@ -326,7 +326,7 @@ bool NamedObject::take_turn() {
   moved |= host_->advance_mail(reader_);
   moved |= all_.advance(now_ns_);
   moved |= neighbors_.advance(now_ns_);
-  if (now_ns_ >= next_look_ns_) look_around();
+  if (now_ns_ >= next_look_ns_) check_liveness();
   return moved;
 }
 
@@ -342,7 +342,7 @@ std::int64_t NamedObject::next_ns() const {
   return is_idle() ? next : std::min(next, next_look_ns_);
 }
 
-void NamedObject::look_around() {
+void NamedObject::check_liveness() {
   next_look_ns_ = now_ns_ + kLookNs;
   if (check_departures()) return;
   tell_stall();

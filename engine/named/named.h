@@ -11,7 +11,7 @@
 //            one operation of the context for each batch             send and recv for each batch
 //
 // The object has a context of its own (NamedHost) with the ranks of the context that it was made
-// of, so its operations and those of the context do not wait for each other. It is the attendant of
+// of, so its operations and those of the context do not wait for each other. It is the progress hook of
 // that context's lane. The state machines of scheduler/ say what is to be done; this module carries
 // it out: it packs and unpacks, sends their messages as mail, and ends the handles.
 //
@@ -36,7 +36,7 @@
 
 namespace weft {
 
-class NamedObject final : public LaneAttendant, private MetricSource {
+class NamedObject final : public ProgressHook, private MetricSource {
  public:
   NamedObject(const NamedOptions& options, std::unique_ptr<NamedHost> host,
               const named::GraphOfCalls& graph);
@@ -61,7 +61,7 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   Result<std::shared_ptr<GpuStage>> stage_of(std::span<Request> requests, named::Work& work) const;
   Status place(named::Work& work) const;
   Result<Handle> hand_over(const std::shared_ptr<named::Work>& work,
-                           std::shared_ptr<OperandStage> stage = nullptr);
+                           std::shared_ptr<DeviceOperands> stage = nullptr);
   bool take_turn();
   bool take_submissions(std::int64_t now);
   void take(const std::shared_ptr<named::Work>& work, std::int64_t now);
@@ -69,7 +69,7 @@ class NamedObject final : public LaneAttendant, private MetricSource {
   bool begin_staged(std::int64_t now);
   void read(Rank from, std::span<const std::byte> message);
   void end(named::Work& work, const Status& status);
-  void look_around();
+  void check_liveness();
   bool check_departures();
   void tell_stall();
   void check_deadline();

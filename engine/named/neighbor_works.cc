@@ -426,7 +426,7 @@ void NeighborWorks::run(Open& open, std::size_t together) {
 
 Combiner* NeighborWorks::combiner_of(const Open& open) {
   if (!may_have_gpu_memory()) return nullptr;
-  const std::shared_ptr<OperandStage>& stage = open.work->operation->stage;
+  const std::shared_ptr<DeviceOperands>& stage = open.work->operation->operands;
   if (stage != nullptr && stage->combiner() != nullptr) return stage->combiner();
   return has_stand_ins(open) ? spare_.combiner() : nullptr;
 }

@@ -99,7 +99,7 @@ class NeighborWorks {
   };
   // A send or a recv.
   struct Moving {
-    std::shared_ptr<PendingOperation> operation;
+    std::shared_ptr<Operation> operation;
     std::vector<std::uint64_t> ids;  // of a send: whose data
     ReceiveBatch batch;              // of a recv
     std::shared_ptr<Held> held;      // null: a send from the caller's memory

@@ -58,7 +58,7 @@ struct Work {
   int priority = 0;
   std::vector<std::unique_ptr<OwnedRequest>> requests;  // several: a group
   std::optional<Edges> edges;                           // of an operation of neighbors
-  std::shared_ptr<PendingOperation> operation;          // the handle's
+  std::shared_ptr<Operation> operation;                 // the handle's
   std::int64_t submitted_ns = 0;
   bool is_running = false;  // the ranks have agreed on it
   std::size_t left = 0;     // tensors of the group that have not ended

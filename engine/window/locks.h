@@ -75,7 +75,7 @@ class Locks {
 };
 
 // Drives hands that a call has left until they are idle.
-class Settling final : public LaneTask {
+class Settling final : public OperationStep {
  public:
   // `keeps` has the hands and `check_alive`.
   Settling(std::shared_ptr<const void> keeps, std::vector<Hand*> hands,
@@ -94,7 +94,7 @@ class Settling final : public LaneTask {
 };
 
 // Takes the locks, or gives them back.
-class LockTask final : public LaneTask {
+class LockTask final : public OperationStep {
  public:
   LockTask(Locks& locks, bool takes) : locks_(locks), takes_(takes) {}
   bool advance() override {

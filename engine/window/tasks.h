@@ -31,7 +31,7 @@ class SlotWriter;
 
 // What all tasks have in common: their turn, their copies from GPUs and to them, the mutexes that they
 // hold, and their end.
-class Task : public LaneTask {
+class Task : public OperationStep {
  public:
   // `locks`: the mutexes to be held for the duration; may be null.
   Task(CallName call, WindowObject& window, std::unique_ptr<Locks> locks)
@@ -185,7 +185,7 @@ class FlushTask final : public Task {
 };
 
 // Waits for what `is_there` looks for, and for the lane's other work meanwhile.
-class WaitTask final : public LaneTask {
+class WaitTask final : public OperationStep {
  public:
   // Of a wait for tasks, each of which has a deadline.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -217,7 +217,7 @@ class WaitTask final : public LaneTask {
 };
 
 // Tells an in-neighbor what was read of its messages. Waits for no turn.
-class TellTask final : public LaneTask {
+class TellTask final : public OperationStep {
  public:
   TellTask(const Place& part, std::size_t offset, std::uint64_t base, std::int64_t patience_ns);
   bool advance() override { return chain_.advance(); }

@@ -201,7 +201,7 @@ Status WindowObject::write(std::span<const Term> terms, void* destination, doubl
 }
 
 void WindowObject::tell(Lane& lane) {
-  std::vector<std::shared_ptr<LaneTask>> words;
+  std::vector<std::shared_ptr<OperationStep>> words;
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t in = 0; in < readers_.size(); ++in) {
@@ -212,7 +212,7 @@ void WindowObject::tell(Lane& lane) {
           std::make_shared<TellTask>(to.part, to.shape.ack(to.out_index), *base, patience_ns()));
     }
   }
-  for (std::shared_ptr<LaneTask>& word : words) lane.begin(std::move(word), nullptr);
+  for (std::shared_ptr<OperationStep>& word : words) lane.begin(std::move(word), nullptr);
 }
 
 double WindowObject::p_to_send() {

@@ -175,10 +175,10 @@ Status WindowObject::start_turn(const std::shared_ptr<Lane>& lane,
   return start(lane, std::move(task), handle);
 }
 
-Status WindowObject::start(const std::shared_ptr<Lane>& lane, std::shared_ptr<LaneTask> task,
+Status WindowObject::start(const std::shared_ptr<Lane>& lane, std::shared_ptr<OperationStep> task,
                            Handle& handle) {
   WEFT_RETURN_IF_ERROR(lane->start_thread());
-  std::shared_ptr<PendingOperation> operation = Lane::new_operation(lane);
+  std::shared_ptr<Operation> operation = Lane::new_operation(lane);
   handle = Handle(operation);
   lane->begin(std::move(task), std::move(operation));
   lane->leave();

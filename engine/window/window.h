@@ -190,7 +190,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   Status run(Lane& lane, window::Task& task);
   Status start_turn(const std::shared_ptr<Lane>& lane, std::shared_ptr<window::Task> task,
                     Handle& handle);
-  static Status start(const std::shared_ptr<Lane>& lane, std::shared_ptr<LaneTask> task,
+  static Status start(const std::shared_ptr<Lane>& lane, std::shared_ptr<OperationStep> task,
                       Handle& handle);
   // Takes and gives back locks of this call.
   Status take(Lane& lane, window::Locks& locks);

@@ -11,11 +11,11 @@ namespace WEFT_PUBLIC weft {
 
 // A started operation. Copies refer to the same operation, and waiting again returns the same
 // Status. A handle may outlive the context; an operation that was not done then reports `closed`.
-class PendingOperation;
+class Operation;
 class Handle {
  public:
   Handle() = default;
-  explicit Handle(std::shared_ptr<PendingOperation> operation);
+  explicit Handle(std::shared_ptr<Operation> operation);
   [[nodiscard]] bool is_empty() const { return operation_ == nullptr; }
   // Returns whether the operation is done, with or without an error. Makes progress; never blocks.
   [[nodiscard]] bool test();
@@ -31,7 +31,7 @@ class Handle {
   Status then(std::function<void(const Status&)> call);
 
  private:
-  std::shared_ptr<PendingOperation> operation_;
+  std::shared_ptr<Operation> operation_;
 };
 
 }  // namespace weft

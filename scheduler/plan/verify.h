@@ -41,7 +41,8 @@
 
 namespace weft {
 
-enum class Operation : std::uint8_t {
+// What the plans of all ranks do together.
+enum class Effect : std::uint8_t {
   neighbor_allreduce,  // and pair_average
   neighbor_allgather,
   allreduce,
@@ -65,9 +66,9 @@ enum class Order : std::uint8_t {
   random,       // a random rank takes one step, by `seed`
 };
 
-// What the plans of all ranks are meant to do together.
+// What they are meant to do.
 struct Expectation {
-  Operation operation = Operation::allreduce;
+  Effect operation = Effect::allreduce;
   Shape shape{};
   Rank root = 0;                    // broadcast, reduce, gather, scatter
   std::span<const Rank> members{};  // send, group_average: the ranks that take part

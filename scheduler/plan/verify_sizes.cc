@@ -52,7 +52,7 @@ void give_blocks(Sizes& sizes, std::size_t rank, std::span<const Planned> progra
   const std::size_t ranks = programs.size();
   const bool is_root = static_cast<Rank>(rank) == expectation.root;
   switch (expectation.operation) {
-    case Operation::neighbor_allgather: {
+    case Effect::neighbor_allgather: {
       const std::vector<Rank>& in = programs[rank].view.in;
       sizes.input = even + rank % 3;
       sizes.may_be_in_place = false;
@@ -61,21 +61,21 @@ void give_blocks(Sizes& sizes, std::size_t rank, std::span<const Planned> progra
                   }));
       return;
     }
-    case Operation::allgather:
-    case Operation::gather:
+    case Effect::allgather:
+    case Effect::gather:
       sizes.input = part_of(rank);
       give_output(sizes, cuts_of(ranks, part_of));
       sizes.own_offset = sizes.output_cuts[rank];
-      sizes.may_be_in_place = is_root || expectation.operation == Operation::allgather;
+      sizes.may_be_in_place = is_root || expectation.operation == Effect::allgather;
       return;
-    case Operation::reduce_scatter:
-    case Operation::scatter:
+    case Effect::reduce_scatter:
+    case Effect::scatter:
       give_input(sizes, cuts_of(ranks, part_of));
       sizes.output = part_of(rank);
       sizes.own_offset = sizes.input_cuts[rank];
-      sizes.may_be_in_place = is_root || expectation.operation == Operation::reduce_scatter;
+      sizes.may_be_in_place = is_root || expectation.operation == Effect::reduce_scatter;
       return;
-    case Operation::alltoall:
+    case Effect::alltoall:
       give_input(sizes, cuts_of(ranks, [&](std::size_t to) {
                    return part_between(rank, to, expectation.shape);
                  }));

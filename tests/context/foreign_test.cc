@@ -13,7 +13,7 @@ constexpr std::size_t kMostStaging = std::size_t{4} << 20;
 
 using Start = Result<Handle> (*)(Context& context, Array<float>& x, Array<float>& y);
 
-struct Operation {
+struct OperationCase {
   const char* name;
   Start start;
   std::size_t (*result)(const Context& context);  // elements of the output
@@ -41,7 +41,7 @@ Output at_root(const Context& context, Array<float>& y) {
   return context.rank() == 0 ? out(y.data(), y.size()) : Output{};
 }
 
-const Operation kOperations[] = {
+const OperationCase kOperations[] = {
     {"neighbor_allreduce",
      [](Context& context, Array<float>& x, Array<float>& y) {
        return context.neighbor_allreduce_start(whole(x), out(y.data(), y.size()));
@@ -96,10 +96,10 @@ const Operation kOperations[] = {
      everything},
 };
 
-class Foreign : public testing::TestWithParam<Operation> {};
+class Foreign : public testing::TestWithParam<OperationCase> {};
 
 // Every rank has the same input, all ones, so every operation's output is all ones.
-void run_in_flight(Context& context, const Operation& operation) {
+void run_in_flight(Context& context, const OperationCase& operation) {
   ASSERT_TRUE(context.set_graph(*make_graph("fully_connected", context.size())).ok());
   Array<float> x(kCount, true);
   std::fill_n(x.data(), kCount, 1.0F);

@@ -20,7 +20,7 @@ constexpr std::size_t kBlockBytes = 512;
 constexpr std::size_t kCount = 12'000;  // elements of a whole tensor: 94 blocks
 
 // An operation of all ranks on whole tensors of kCount elements, or on a block of one for each rank.
-struct Operation {
+struct OperationCase {
   const char* name;
   Collective collective;
   std::function<Planned(Rank rank, int size)> plan;
@@ -44,7 +44,7 @@ std::size_t block(int size) {
   return kCount / static_cast<std::size_t>(size);
 }
 
-Operation allreduce(const char* name, AllreduceAlgorithm algorithm) {
+OperationCase allreduce(const char* name, AllreduceAlgorithm algorithm) {
   return {name,
           Collective::allreduce,
           [algorithm](Rank rank, int size) {
@@ -55,7 +55,7 @@ Operation allreduce(const char* name, AllreduceAlgorithm algorithm) {
           [](Rank, int size, std::size_t i) { return sum(size, i); }};
 }
 
-std::vector<Operation> operations() {
+std::vector<OperationCase> operations() {
   constexpr std::size_t kBytes = kCount * sizeof(float);
   const auto block_of = [](int size, std::size_t i) {
     return std::pair(static_cast<Rank>(i / block(size)), i % block(size));
@@ -90,7 +90,7 @@ std::vector<Operation> operations() {
 
 // One rank's part in one operation.
 struct Part {
-  const Operation* operation = nullptr;
+  const OperationCase* operation = nullptr;
   Planned planned;
   std::vector<Contact*> in, out;
   std::vector<Range> blocks;
@@ -125,7 +125,7 @@ class Job {
   }
 
   // Runs three operations at once, one on each channel.
-  void run(std::span<const Operation* const> operations, std::uint32_t round) {
+  void run(std::span<const OperationCase* const> operations, std::uint32_t round) {
     std::vector<Part> parts(static_cast<std::size_t>(ranks_) * (kChannels - 1));
     for (std::size_t p = 0; p < parts.size(); ++p)
       start(parts[p], *operations[p % (kChannels - 1)], p, round);
@@ -162,7 +162,7 @@ class Job {
     return options;
   }
 
-  void start(Part& part, const Operation& operation, std::size_t number, std::uint32_t round) {
+  void start(Part& part, const OperationCase& operation, std::size_t number, std::uint32_t round) {
     const Rank rank = rank_of(number);
     part.operation = &operation;
     part.planned = operation.plan(rank, ranks_);
@@ -213,14 +213,14 @@ class Job {
 class Staging : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Staging, EveryOperationEndsAndStaysInTheArea) {
-  const std::vector<Operation> all = operations();
+  const std::vector<OperationCase> all = operations();
   std::uint64_t seed = 1;
   for (const int ranks : {2, 4}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks, seed " + std::to_string(seed));
     Job job(ranks, GetParam(), seed++);
     for (std::uint32_t round = 0; round < all.size(); ++round) {
-      const Operation* const three[] = {&all[round], &all[(round + 1) % all.size()],
-                                        &all[(round + 3) % all.size()]};
+      const OperationCase* const three[] = {&all[round], &all[(round + 1) % all.size()],
+                                            &all[(round + 3) % all.size()]};
       job.run(three, round);
       if (HasFatalFailure()) return;
     }

@@ -1,4 +1,15 @@
-// operation: an operation on its way through a lane, from the call that asked for it to its end.
+// operation: an operation from the call that asks for it to its end. Its phase says how far it is:
+//
+//   bound ──► queued ──► running ──► output ──► done
+//
+//   bound    A call is bound to it: plan, peers, weights and memory are known.
+//   queued   It waits for its turn in the lane.
+//   running  An execution or a step carries it out; one that runs in parts, until the last part ends.
+//   output   It has run. Its output goes from the staging memory to the caller's, where there is some.
+//   done     Its handles and its callbacks are told.
+//
+// A phase may be left out, and an operation that fails goes on to its end; enter() knows the moves
+// that there are. The lane (engine/lane) moves an operation; nothing else ends one.
 #pragma once
 
 #include <atomic>
@@ -9,6 +20,9 @@
 #include <vector>
 
 #include "engine/execute/execute.h"
+#include "engine/operation/callbacks.h"
+#include "engine/operation/prepared.h"
+#include "engine/operation/step.h"
 
 namespace weft {
 
@@ -19,7 +33,7 @@ class Lane;
 //
 // The holder of a lane's token calls ended() and what follows; the gate's functions may be called
 // by several lanes at once.
-class OperandStage : public InputGate {
+class DeviceOperands : public InputGate {
  public:
   // Who combines large pieces; null: the lane's thread.
   [[nodiscard]] virtual Combiner* combiner() { return nullptr; }
@@ -34,8 +48,8 @@ class OperandStage : public InputGate {
 };
 
 // Everything that an execution needs to start. The spans of `call` point to data that lives as long
-// as the graph or the plan, or into the vectors here. They stay valid if an Invocation is moved.
-struct Invocation {
+// as the graph or the plan, or into the vectors here. They stay valid if a BoundCall is moved.
+struct BoundCall {
   const Plan* plan = nullptr;
   std::uint16_t trace_name = 0;
   Call call;
@@ -47,18 +61,26 @@ struct Invocation {
   void clear();
 };
 
-// An operation that was called. A handle shares it with the lane.
+// A handle shares it with the lane.
 //
-// A large operation may run in parts on several lanes at once. Each other lane then has a
-// PendingOperation for its part, whose `whole` is the operation that was called. The operation ends
-// when all its parts have ended.
+// A large operation may run in parts on several lanes at once. Each other lane then has an Operation
+// for its part, whose `whole` is the operation that was called. The operation ends when all its parts
+// have ended.
 //
 // Threads: `done` may be read by any thread. `status` is valid once `done` is set. The rest belongs
 // to the holder of the lane's token.
-class PendingOperation {
+class Operation {
  public:
-  explicit PendingOperation(std::weak_ptr<Lane> owner) : lane(std::move(owner)) {}
+  enum class Phase : std::uint8_t { bound, queued, running, output, done };
 
+  explicit Operation(std::weak_ptr<Lane> owner) : lane(std::move(owner)) {}
+
+  [[nodiscard]] Phase phase() const { return phase_; }
+  void enter(Phase next);
+  // For another call. It must be done, or never have been queued.
+  void begin_anew();
+
+  [[nodiscard]] bool is_part() const { return whole != nullptr || is_in_parts; }
   // Notes that a part has ended. Returns true for the last one; part_failure is final then.
   bool end_part(const Status& part) {
     const std::lock_guard lock(mutex);
@@ -66,18 +88,18 @@ class PendingOperation {
     return --parts == 0;
   }
 
-  const std::weak_ptr<Lane> lane;       // locking it keeps the lane's context alive
-  Invocation invocation;                // until the operation begins
-  bool has_handle = false;              // set before the operation is admitted
-  std::shared_ptr<OperandStage> stage;  // the same; null: the operation uses the caller's memory
-  std::shared_ptr<const void> keeps;    // memory that it uses, of the context's own
+  const std::weak_ptr<Lane> lane;            // locking it keeps the lane's context alive
+  BoundCall bound_call;                      // until the operation runs
+  bool has_handle = false;                   // set before the operation is queued
+  std::shared_ptr<DeviceOperands> operands;  // the same; null: it uses the caller's memory
+  std::shared_ptr<const void> keeps;         // memory that it uses, of the context's own
   std::atomic<bool> done{false};
   Status status;
 
   // Of a part on another lane than the first: the operation, and its number there.
-  std::shared_ptr<PendingOperation> whole;
+  std::shared_ptr<Operation> whole;
   std::uint64_t number = 0;
-  bool is_in_parts = false;  // of the operation; set before it is admitted
+  bool is_in_parts = false;  // of the operation; set before it is queued
 
   // Guarded by the mutex: the parts that have not ended, the first error of a part, and the
   // callbacks that wait for the end.
@@ -85,6 +107,9 @@ class PendingOperation {
   int parts = 0;
   Status part_failure;
   std::vector<std::function<void(const Status&)>> calls;
+
+ private:
+  Phase phase_ = Phase::bound;
 };
 
 }  // namespace weft

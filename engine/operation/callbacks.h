@@ -11,10 +11,11 @@
 #include <functional>
 #include <memory>
 
-#include "engine/lane/operation.h"
 #include "verbs/base/base.h"
 
 namespace weft {
+
+class Operation;
 
 class Callbacks {
  public:
@@ -26,11 +27,10 @@ class Callbacks {
   // Runs `call` on the thread once the operation is done, at once if it is done already. If the
   // thread cannot be started, an error is returned and `call` is not run; the same after stop(),
   // with `closed`.
-  Status add(const std::shared_ptr<PendingOperation>& operation,
-             std::function<void(const Status&)> call);
+  Status add(const std::shared_ptr<Operation>& operation, std::function<void(const Status&)> call);
   // Ends the operation with `status`: its handles see it, and its callbacks are queued for the
   // thread.
-  void complete(const std::shared_ptr<PendingOperation>& operation, Status status);
+  void complete(const std::shared_ptr<Operation>& operation, Status status);
   // Waits until the callbacks of all operations that are done have run. Does not wait if a callback
   // is the caller.
   void stop();

@@ -1,5 +1,5 @@
 // callbacks: the queue of operations whose callbacks wait, and the thread that empties it.
-#include "engine/lane/callbacks.h"
+#include "engine/operation/callbacks.h"
 
 #include <fmt/core.h>
 
@@ -7,6 +7,8 @@
 #include <deque>
 #include <exception>
 #include <utility>
+
+#include "engine/operation/operation.h"
 
 namespace weft {
 namespace {
@@ -26,7 +28,7 @@ void run_callback(const std::function<void(const Status&)>& call, const Status& 
 struct Callbacks::Queue {
   std::mutex mutex;
   std::condition_variable wanted;
-  std::deque<std::shared_ptr<PendingOperation>> operations;
+  std::deque<std::shared_ptr<Operation>> operations;
   bool stopping = false;
   Thread thread;
 };
@@ -42,7 +44,7 @@ void Callbacks::run(const std::shared_ptr<Queue>& queue) {
   while (true) {
     queue->wanted.wait(lock, [&] { return queue->stopping || !queue->operations.empty(); });
     if (queue->operations.empty()) return;
-    std::shared_ptr<PendingOperation> operation = std::move(queue->operations.front());
+    std::shared_ptr<Operation> operation = std::move(queue->operations.front());
     queue->operations.pop_front();
     lock.unlock();
     std::vector<std::function<void(const Status&)>> calls;
@@ -58,7 +60,7 @@ void Callbacks::run(const std::shared_ptr<Queue>& queue) {
   }
 }
 
-Status Callbacks::add(const std::shared_ptr<PendingOperation>& operation,
+Status Callbacks::add(const std::shared_ptr<Operation>& operation,
                       std::function<void(const Status&)> call) {
   const std::lock_guard lock(queue_->mutex);
   if (queue_->stopping) return Status(Code::closed, "the context was closed");
@@ -73,7 +75,7 @@ Status Callbacks::add(const std::shared_ptr<PendingOperation>& operation,
   return {};
 }
 
-void Callbacks::complete(const std::shared_ptr<PendingOperation>& operation, Status status) {
+void Callbacks::complete(const std::shared_ptr<Operation>& operation, Status status) {
   if (!operation->has_handle) {  // no other thread knows the operation
     operation->status = std::move(status);
     operation->done.store(true, std::memory_order_release);

@@ -1,25 +1,24 @@
-// task: what a lane does beside operations. A task is work of a window on its way through the lane,
-// for example a put. An operation has a counterpart at each peer; a task has none, so it has no
-// number, no channel and no credits. An attendant is with a lane as long as the lane lives, and
-// looks at each turn whether there is something to do, for example messages to read.
+// step: what a lane drives beside executions. A step is a piece of work on its way through the lane,
+// for example a put of a window, or the copy of an output to a GPU. An execution has a counterpart at
+// each peer; a step has none, so it has no number, no channel and no credits. A progress hook is with a
+// lane as long as the lane lives, and looks at each turn whether there is something to do, for example
+// messages to read.
 //
 // Threads: everything here belongs to the holder of the lane's token.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
-#include "engine/lane/operation.h"
 #include "verbs/base/base.h"
 
 namespace weft {
 
-// Who posts one-sided work. The ticket of the work is its owner's address, so an owner must live
-// until all its work has ended. All work ends, at the latest when the interface closes.
+// Who posts one-sided operations. The ticket of one is its owner's address, so an owner must live until
+// all of its have ended. All end, at the latest when the interface closes.
 class WorkOwner {
  public:
   virtual ~WorkOwner() = default;
-  // One piece of work has ended. The work of one endpoint ends in the order of posting.
+  // One of them has ended. Those of one endpoint end in the order of posting.
   virtual void work_ended(const Status& status) = 0;
   [[nodiscard]] std::uint64_t ticket() const { return reinterpret_cast<std::uintptr_t>(this); }
   [[nodiscard]] static WorkOwner& of(std::uint64_t ticket) {
@@ -27,21 +26,21 @@ class WorkOwner {
   }
 };
 
-class LaneTask {
+class OperationStep {
  public:
-  virtual ~LaneTask() = default;
+  virtual ~OperationStep() = default;
   // Does what can be done now; never waits. Returns whether anything was done.
   virtual bool advance() = 0;
-  // The lane closes: the task ends with this error as soon as its work has ended.
+  // The lane closes: the step ends with this error as soon as its one-sided operations have ended.
   virtual void abandon(const Status& why) = 0;
   [[nodiscard]] virtual bool is_over() const = 0;
   // Once it is over.
   [[nodiscard]] virtual const Status& status() const = 0;
 };
 
-class LaneAttendant {
+class ProgressHook {
  public:
-  virtual ~LaneAttendant() = default;
+  virtual ~ProgressHook() = default;
   // Does what can be done now; never waits. Returns whether anything was done.
   virtual bool advance() = 0;
   // Whether it waits for nobody. The lane then sleeps until there is news.

@@ -1,5 +1,5 @@
 // prepared: the public face.
-#include "engine/lane/prepared.h"
+#include "engine/operation/prepared.h"
 
 #include <string>
 #include <utility>
