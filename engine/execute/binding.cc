@@ -58,14 +58,14 @@ Status Execution::start(const Plan& plan, const Call& call) {
   element_ = size_of(call.type);
   bind_edges();
   bind_header();
-  is_brief_ = is_brief();
-  reads_in_step_ = !is_brief_ &&
+  may_be_fast_ = may_be_fast();
+  reads_in_step_ = !may_be_fast_ &&
                    std::ranges::count(plan.steps, Step::Kind::send, &Step::kind) == 1 &&
                    std::ranges::count_if(
                        plan.steps, [this](const Step& step) { return takes_messages(step); }) <= 1;
-  if (is_brief_) bind_brief_heads();
-  imitated_edge_ = is_brief_ || options_.ways == nullptr ? kNoEdge : imitated();
-  brief_slices_.clear();
+  if (may_be_fast_) bind_fast_heads();
+  imitated_edge_ = may_be_fast_ || options_.ways == nullptr ? kNoEdge : imitated();
+  fast_slices_.clear();
   is_bound_ = false;
   return run();
 }
@@ -76,9 +76,9 @@ Status Execution::start_again(std::uint32_t operation, std::uint32_t epoch, doub
   call_.epoch = epoch;
   call_.self_weight = self_weight;
   set_numbers(header_, operation, epoch);
-  for (std::size_t edge = 0; is_brief_ && edge < brief_heads_.size(); ++edge) {
-    set_numbers(brief_heads_[edge], operation, epoch);
-    brief_heads_[edge].weight = send_weight(edge);
+  for (std::size_t edge = 0; may_be_fast_ && edge < fast_heads_.size(); ++edge) {
+    set_numbers(fast_heads_[edge], operation, epoch);
+    fast_heads_[edge].weight = send_weight(edge);
   }
   for (InEdge& edge : in_) edge.heard = edge.is_there = false;
   for (OutEdge& edge : out_) {
@@ -100,8 +100,8 @@ Status Execution::run() {
   cursors_.clear();
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
-  brief_ = is_brief_;
-  brief_posts_ = brief_step_ = brief_heard_ = 0;
+  is_fast_ = may_be_fast_;
+  fast_posts_ = fast_step_ = fast_heard_ = 0;
   if (!is_bound_) WEFT_RETURN_IF_ERROR(bind_buffers());
   state_ = State::running;
   return {};
@@ -169,11 +169,11 @@ Status Execution::bind_buffers() {
         plan_->scratch_of == Buffer::input ? call_.input_count : call_.output_count;
     if (count != 0) {
       WEFT_RETURN_IF_ERROR(take_scratch(count * element_));
-      brief_slices_.clear();  // the scratch may be another block in each operation
+      fast_slices_.clear();  // the scratch may be another block in each operation
     }
   }
-  if (!brief_) return {};
-  if (brief_slices_.empty()) bind_brief_slices();
+  if (!is_fast_) return {};
+  if (fast_slices_.empty()) bind_fast_slices();
   is_bound_ = !has_scratch && plan_->hazards.empty();
   return {};
 }

@@ -26,7 +26,7 @@ Execution::State Execution::advance() {
   moved_ = false;
   if (state_ != State::running) return state_;
   if (call_.gate != nullptr && !await_input()) return state_;
-  if (brief_ && !advance_brief()) return state_;
+  if (is_fast_ && !advance_fast()) return state_;
   const bool credits_posted = post_credits();
   pump_sends();
   for (; pc_ < plan_->steps.size(); ++pc_) {
@@ -51,7 +51,7 @@ Execution::State Execution::advance() {
 
 // Returns whether the input is there, or the first part of it.
 bool Execution::await_input() {
-  if (!call_.gate->is_open()) return !brief_ && call_.gate->has_begun();
+  if (!call_.gate->is_open()) return !is_fast_ && call_.gate->has_begun();
   InputGate& gate = *std::exchange(call_.gate, nullptr);
   moved_ = true;
   const Status status = gate.gate_status();
@@ -464,7 +464,7 @@ bool Execution::take_credits() {
 
 bool Execution::waits_for_this_core() {
   if (state_ != State::running) return false;
-  if (brief_) {
+  if (is_fast_) {
     return std::ranges::any_of(in_, [this](const InEdge& edge) {
       return !edge.is_there && edge.endpoint->shares_core() &&
              edge.endpoint->front(options_.channel).header == nullptr;
@@ -497,7 +497,7 @@ void Execution::missing(std::vector<Missing>& into) {
       }
     }
   }
-  for (std::size_t edge = 0; brief_ && edge < in_.size(); ++edge) {
+  for (std::size_t edge = 0; is_fast_ && edge < in_.size(); ++edge) {
     if (!in_[edge].is_there && silent(in_[edge].endpoint))
       into.push_back({call_.in[edge], Missing::What::data});
   }
@@ -527,7 +527,7 @@ std::string Execution::describe() const {
   };
   for (const Step& step : plan_ == nullptr ? std::span<const Step>() : std::span(plan_->steps)) {
     const auto index = static_cast<std::size_t>(&step - plan_->steps.data());
-    if (step.kind != Step::Kind::send || send_of_step_[index] != kSentBriefly) continue;
+    if (step.kind != Step::Kind::send || send_of_step_[index] != kSentFast) continue;
     const std::uint64_t bytes = bytes_of(step.slice).count;
     add(bytes, step.count, bytes <= kInlineBytes ? Form::inlined : Form::copied);
   }

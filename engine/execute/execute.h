@@ -23,9 +23,9 @@
 // the credit; else a notice of kind `credit` does. A rank knows that the two graphs differ if it
 // receives a credit where it expected data, or data without the credit that it needs.
 //
-// An operation takes the short way (brief.cc) if it is one round of messages that each fit a slot:
+// An operation takes the fast path (fast_path.cc) if it is one round of messages that each fit a slot:
 // the rank posts its messages, waits until all messages to it have arrived, and combines. The
-// general way, which is the rest of this class, continues from the same state if a slot is full or
+// general path, which is the rest of this class, continues from the same state if a slot is full or
 // a message is not as expected.
 #pragma once
 
@@ -299,7 +299,7 @@ class Execution {
     Endpoint* endpoint;
     bool mutual;  // this rank also sends to the peer
     bool heard;   // the first notice has arrived, and with it the credit
-    // On the short way: whether the message has arrived, its bytes, and the weight that its sender
+    // On the fast path: whether the message has arrived, its bytes, and the weight that its sender
     // gave it.
     bool is_there;
     const std::byte* data;
@@ -385,17 +385,17 @@ class Execution {
   std::byte* drop_staged(std::size_t staged);
   void collect_staged();
 
-  // brief.cc
-  [[nodiscard]] bool is_brief() const;
-  void bind_brief_heads();
-  void bind_brief_slices();
-  bool advance_brief();
+  // fast_path.cc
+  [[nodiscard]] bool may_be_fast() const;
+  void bind_fast_heads();
+  void bind_fast_slices();
+  bool advance_fast();
   [[nodiscard]] bool takes_messages(const Step& step) const;
-  bool post_brief(const Step& step);
-  bool hear_brief();
+  bool post_fast(const Step& step);
+  bool hear_fast();
   [[nodiscard]] bool is_as_expected(const InEdge& edge, const WireHeader& header,
                                     std::uint64_t bytes) const;
-  void combine_brief(const Step& step);
+  void combine_fast(const Step& step);
 
   // combine.cc
   bool await_input();
@@ -442,7 +442,7 @@ class Execution {
   // piece is left. Sending::first_cursor is the index of a send's first edge.
   std::vector<std::uint64_t> cursors_;
   std::size_t first_unfinished_ = 0;
-  static constexpr std::uint32_t kSentBriefly = ~0U;
+  static constexpr std::uint32_t kSentFast = ~0U;
   std::vector<std::uint32_t> send_of_step_;
   // [send][out edge]: the OutEdge::mark of that send alone. Combines with hazards need it.
   std::vector<std::uint64_t> read_marks_;
@@ -458,18 +458,18 @@ class Execution {
   // first.
   bool reads_in_step_ = false;
 
-  // The short way (brief.cc).
-  bool is_brief_ = false;  // the operation may take it
-  bool brief_ = false;     // the operation is on it: nothing has forced it to the general way
+  // The fast path (fast_path.cc).
+  bool may_be_fast_ = false;  // the operation may take it
+  bool is_fast_ = false;      // the operation is on it: nothing has forced it to the general path
   // The memory of the plan's steps and of its local operands. Empty: not computed yet.
-  std::vector<Bytes> brief_slices_;
-  std::vector<const std::byte*> brief_operands_;
-  std::vector<WireHeader> brief_heads_;  // by out-edge: the header of its only message
-  std::uint32_t brief_takes_ = 0;        // the first step that takes messages
-  bool is_bound_ = false;                // start_again() need not bind the buffers anew
-  std::uint32_t brief_posts_ = 0;        // edges of the send at pc_ whose message is posted
-  std::uint32_t brief_step_ = 0;         // the combine for whose messages hear_brief() looks
-  std::uint32_t brief_heard_ = 0;        // operands of that combine that are there
+  std::vector<Bytes> fast_slices_;
+  std::vector<const std::byte*> fast_operands_;
+  std::vector<WireHeader> fast_heads_;  // by out-edge: the header of its only message
+  std::uint32_t fast_takes_ = 0;        // the first step that takes messages
+  bool is_bound_ = false;               // start_again() need not bind the buffers anew
+  std::uint32_t fast_posts_ = 0;        // edges of the send at pc_ whose message is posted
+  std::uint32_t fast_step_ = 0;         // the combine for whose messages hear_fast() looks
+  std::uint32_t fast_heard_ = 0;        // operands of that combine that are there
 
   // What this operation tells about the ways of private memory (ways.h). use_ is null until it sends
   // some.

@@ -125,14 +125,14 @@ void Execution::begin_send(const Step& step) {
   send.most = largest_piece(step, send.form);
   send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
   send.first_cursor = static_cast<std::uint32_t>(cursors_.size());
-  // The short way has posted the only piece on the first brief_posts_ edges.
+  // The fast path has posted the only piece on the first fast_posts_ edges.
   for (std::uint32_t i = 0; i < step.count; ++i)
-    cursors_.push_back(i < brief_posts_ ? kAllPosted : 0);
+    cursors_.push_back(i < fast_posts_ ? kAllPosted : 0);
   if (send.bytes > send.most && send.form == Form::carried) {
     for (const std::uint32_t edge : edges_of(step))
       out_[edge].endpoint->expect_pieces({send.source, send.bytes});
   }
-  brief_posts_ = 0;
+  fast_posts_ = 0;
   send_of_step_[static_cast<std::size_t>(&step - plan_->steps.data())] =
       static_cast<std::uint32_t>(sends_.size() - 1);
 }
@@ -285,10 +285,10 @@ bool Execution::waits_for_slots(std::uint32_t edge) const {
                      });
 }
 
-// Whether all readers of the send have read it. A send on the short way was copied into slots, so
+// Whether all readers of the send have read it. A send on the fast path was copied into slots, so
 // its source is free.
 bool Execution::readers_done(std::size_t send_index) {
-  if (send_index == kSentBriefly) return true;
+  if (send_index == kSentFast) return true;
   if (!sends_[send_index].finished) return false;
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const std::uint64_t mark = read_marks_[send_index * out_.size() + edge];

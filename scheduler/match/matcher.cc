@@ -40,7 +40,13 @@ EdgeMatcher::Pending* EdgeMatcher::find(const std::string& name) {
 
 std::uint64_t EdgeMatcher::rounds_of(const std::string& name) const {
   const auto found = rounds_.find(name);
-  return found == rounds_.end() ? 0 : found->second;
+  return found == rounds_.end() ? 0 : found->second.count;
+}
+
+Status EdgeMatcher::why_over(const Entry& entry, Status no_edge) const {
+  const auto found = rounds_.find(entry.name);
+  const bool has_failed = found != rounds_.end() && found->second.failed == entry.round;
+  return has_failed ? found->second.status : std::move(no_edge);
 }
 
 Status EdgeMatcher::submit(MatchRequest request, std::int64_t now) {
@@ -52,7 +58,7 @@ Status EdgeMatcher::submit(MatchRequest request, std::int64_t now) {
   }
   if (rounds_.size() >= kMostRounds) rounds_.clear();
   Pending& pending = at->second;
-  pending.round = rounds_[name]++;
+  pending.round = rounds_[name].count++;
   pending.request = std::move(request);
   pending.has_come.resize(pending.request.sources.size());
   pending.has_gone.resize(pending.request.destinations.size());
@@ -173,12 +179,11 @@ void EdgeMatcher::take_want(Rank from, const Entry& entry) {
                          entry.collective == Collective::neighbor_allgather;
   if (is_of_all && entry.round + (pending != nullptr ? 1 : 0) < rounds) {
     if (entry.may_skip) return;  // the word that there is nothing has crossed it
-    refuse(from, entry.name, entry.round,
-           Status(Code::mismatch,
-                  fmt::format("{}: rank {} expects data of rank {}, which has no edge to it",
-                              entry.name, from, options_.rank),
-                  options_.rank));
-    return;
+    const Status no_edge(Code::mismatch,
+                         fmt::format("{}: rank {} expects data of rank {}, which has no edge to it",
+                                     entry.name, from, options_.rank),
+                         options_.rank);
+    return refuse(from, entry.name, entry.round, why_over(entry, no_edge));
   }
   const bool is_now = pending != nullptr && (!is_of_all || entry.round == pending->round);
   const std::size_t at = is_now ? destination_of(pending->request, from) : 0;
@@ -242,7 +247,7 @@ void EdgeMatcher::take_ask(Rank from, const Entry& entry) {
                                   entry.name, from, options_.rank),
                       from);
   if (is_now) fail(entry.name, status);
-  refuse(from, entry.name, entry.round, status);
+  refuse(from, entry.name, entry.round, why_over(entry, status));
 }
 
 void EdgeMatcher::take_refusal(const Entry& entry) {
@@ -285,6 +290,10 @@ void EdgeMatcher::fail(const std::string& name, const Status& status) {
   const auto found = by_name_.find(name);
   const Pending pending = std::move(found->second);
   by_name_.erase(found);
+  if (const auto rounds = rounds_.find(name); rounds != rounds_.end()) {
+    rounds->second.failed = pending.round;
+    rounds->second.status = status;
+  }
   MatchEvent event;
   event.id = pending.request.id;
   event.status = status;

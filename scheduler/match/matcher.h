@@ -152,14 +152,23 @@ class EdgeMatcher {
   [[nodiscard]] Status compare(const Pending& pending, Rank from, const match::Entry& entry) const;
   [[nodiscard]] Pending* find(const std::string& name);
   [[nodiscard]] std::uint64_t rounds_of(const std::string& name) const;
+  // Why a round that is over here serves nobody any more: it has failed, or there was no such edge.
+  [[nodiscard]] Status why_over(const match::Entry& entry, Status no_edge) const;
 
   const MatchOptions options_;
   std::map<Rank, std::unique_ptr<Line>> lines_;
   std::unordered_map<std::string, Pending> by_name_;
-  // Submissions so far, by name. When there are kMostRounds names, they are all forgotten: ranks
+  // Submissions so far, and the last one that failed, if any did, with the reason. Neighbors that are
+  // late hear it.
+  struct Rounds {
+    std::uint64_t count = 0;
+    std::uint64_t failed = ~std::uint64_t{0};
+    Status status;
+  };
+  // By name. When there are kMostRounds names, they are all forgotten: ranks
   // that submit the same names do so at the same submission.
   static constexpr std::size_t kMostRounds = std::size_t{1} << 20;
-  std::unordered_map<std::string, std::uint64_t> rounds_;
+  std::unordered_map<std::string, Rounds> rounds_;
   // Bytes that a source may still send for an operation that has failed here, by source, name and
   // round.
   std::map<std::tuple<Rank, std::string, std::uint64_t>, std::size_t> orphans_;

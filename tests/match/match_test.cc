@@ -326,6 +326,21 @@ TEST(Match, DifferentShapesAreAnErrorThatNamesBoth) {
   EXPECT_EQ(network.ended(0), (std::vector<std::string>{"y", "x"}));
 }
 
+// Rank 2 submits when the others have failed.
+TEST(Match, ALateRankHearsWhyTheOthersFailed) {
+  Network network(3, 1);
+  ASSERT_TRUE(network.submit(0, exchange("x", {1, 2}, {1, 2}, 4)).ok());
+  ASSERT_TRUE(network.submit(1, exchange("x", {0, 2}, {0, 2}, 5)).ok());
+  network.settle();
+  ASSERT_TRUE(network.submit(2, exchange("x", {0, 1}, {0, 1}, 4)).ok());
+  network.settle();
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(network.errors(rank).size(), 1U);
+    EXPECT_NE(network.errors(rank)[0].find("elements of f32, rank"), std::string::npos)
+        << network.errors(rank)[0];
+  }
+}
+
 TEST(Match, WhoIsWaitedForIsTold) {
   Network network(3, 1);
   ASSERT_TRUE(network.submit(0, exchange("x", {1}, {2})).ok());

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 import torch
 
 from weft import _core
-from weft.torch import _calls, _job, _weights, ops
+from weft.torch import _calls, _weights, ops
 from weft.torch._forwards import FollowsForwards
 from weft.torch._gradients import FollowsGradients
 from weft.torch._optimizer import Closure, Distributed, Place, evaluated
@@ -72,9 +72,7 @@ class Combining(Distributed):
             flat.attach(bucket)
         count = bucket.end - bucket.begin
         memory = (flat.address_now(bucket), count, flat.address_next(bucket), count)
-        return _job.current().start(
-            name, kind, *memory, flat.number, keep=flat.memory(), **options, **flat.behind()
-        )
+        return self._submit(name, kind, memory, flat, **options)
 
     def _next_call(self) -> Tuple[int, Dict[str, Any]]:
         """The operation of a round with its arguments, as the attributes are now."""

@@ -8,7 +8,6 @@ from typing import Any, Dict, List
 import torch
 
 from weft import _core
-from weft.torch import _job
 from weft.torch._optimizer import Distributed, Place
 
 _ALLREDUCE = int(_core.Collective.allreduce)
@@ -106,9 +105,7 @@ class GradientAllreduce(FollowsGradients):
         count = bucket.end - bucket.begin
         address = flat.address_now(bucket)
         memory = (address, count, address, count)
-        return _job.current().start(
-            name, _ALLREDUCE, *memory, flat.number, op=_AVERAGE, keep=flat.memory(), **flat.behind()
-        )
+        return self._submit(name, _ALLREDUCE, memory, flat, op=_AVERAGE)
 
     def synchronize(self) -> None:
         """Waits until all gradients are averages. Those that no backward() has made count as 0.

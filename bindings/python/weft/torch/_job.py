@@ -69,6 +69,20 @@ class Job:
         request = _core.Request(kind, *memory, shape=shape, **options)
         return self.named.start_raw(name, 0, request)
 
+    def prepare(
+        self, name: str, kind: int, *memory: int, **options: Any
+    ) -> Callable[[], _core.Handle]:
+        """What start() does with these arguments, to be called again and again."""
+        request = _core.Request(kind, *memory, **options)
+        if self.is_ordered:
+            return self.context.prepare_raw(request).start
+
+        def submit() -> _core.Handle:
+            assert self.named is not None
+            return self.named.start_raw(name, 0, request)
+
+        return submit
+
     def set_graph(self, graph: _core.Graph, is_weighted: bool) -> None:
         """Sets the graph of neighbor operations. Collective."""
         self.context.set_graph(graph, is_weighted)

@@ -14,7 +14,19 @@ from __future__ import annotations
 import contextlib
 import weakref
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 import torch
 
@@ -55,6 +67,7 @@ class Distributed:
         self._outside = [each for each in named.values() if not each.requires_grad]
         self._removers: List[Any] = []
         self._started: Dict[int, _core.Handle] = {}  # of this round, by place
+        self._prepared: Dict[Any, Any] = {}  # what starts a bucket's operation, and with which options
         self._operations = f"{type(self).__mro__[1].__name__}.{_job.current().count_optimizer()}"
         self._ready: List[bool] = []
         self._is_synchronized = False
@@ -104,6 +117,21 @@ class Distributed:
     def _start_at(self, index: int) -> None:
         name = f"{self._operations}.{index}"
         self._started[index] = self._start(name, self._places[index])
+
+    def _submit(
+        self, name: str, kind: int, memory: Tuple[int, ...], flat: Flat, **options: Any
+    ) -> _core.Handle:
+        """Starts the operation of a bucket. It is prepared for as long as its arguments stay the same."""
+        job, stream, kept = _job.current(), flat.behind(), flat.memory()
+        if stream:  # another one in each round
+            return job.start(name, kind, *memory, flat.number, keep=kept, **options, **stream)
+        how = (job, job.is_ordered, kind, options)
+        known = self._prepared.get((name, memory[0]))
+        if known is None or known[0] != how:
+            known = how, job.prepare(name, kind, *memory, flat.number, keep=kept, **options)
+            self._prepared[name, memory[0]] = known
+        handle: _core.Handle = known[1]()
+        return handle
 
     def _end_round(self) -> None:
         """Starts all operations that have not been started, and waits for all."""

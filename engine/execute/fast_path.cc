@@ -1,4 +1,4 @@
-// brief: the short way, for one round of messages that each fit a slot. It keeps no records of
+// fast_path: the fast path, for one round of messages that each fit a slot. It keeps no records of
 // sends, because a copied message needs its source no longer. It keeps none of combines, because
 // each runs in one go when all messages have arrived.
 #include <algorithm>
@@ -28,20 +28,20 @@ std::uint64_t word_of(const std::byte* data, std::uint64_t count) {
 
 }  // namespace
 
-bool Execution::is_brief() const {
+bool Execution::may_be_fast() const {
   return plan_->is_one_round &&
          std::max(call_.input_count, call_.output_count) * element_ <= options_.payload_bytes &&
          std::ranges::none_of(call_.receive_weights, is_unused);
 }
 
 // Fills in the fields of each message's header that stay the same when the operation is run again.
-void Execution::bind_brief_heads() {
-  brief_heads_.assign(out_.size(), header_);
+void Execution::bind_fast_heads() {
+  fast_heads_.assign(out_.size(), header_);
   for (const Step& step : plan_->steps) {
     if (step.kind != Step::Kind::send) continue;
     const std::uint64_t bytes = bytes_of(step.slice).count;
     for (const std::uint32_t edge : edges_of(step)) {
-      WireHeader& head = brief_heads_[edge];
+      WireHeader& head = fast_heads_[edge];
       head.kind = NoticeKind::data;
       head.form = bytes > kInlineBytes ? PieceForm::payload : PieceForm::inlined;
       head.bytes = static_cast<std::uint32_t>(bytes);
@@ -50,40 +50,40 @@ void Execution::bind_brief_heads() {
   }
   const auto takes =
       std::ranges::find_if(plan_->steps, [this](const Step& step) { return takes_messages(step); });
-  brief_takes_ = static_cast<std::uint32_t>(takes - plan_->steps.begin());
+  fast_takes_ = static_cast<std::uint32_t>(takes - plan_->steps.begin());
 }
 
-void Execution::bind_brief_slices() {
-  for (const Step& step : plan_->steps) brief_slices_.push_back(bytes_of(step.slice));
-  brief_operands_.clear();
+void Execution::bind_fast_slices() {
+  for (const Step& step : plan_->steps) fast_slices_.push_back(bytes_of(step.slice));
+  fast_operands_.clear();
   for (const Operand& operand : plan_->operands) {
-    brief_operands_.push_back(operand.kind == Operand::Kind::local ? bytes_of(operand.slice).data
-                                                                   : nullptr);
+    fast_operands_.push_back(operand.kind == Operand::Kind::local ? bytes_of(operand.slice).data
+                                                                  : nullptr);
   }
 }
 
-// Returns true if the general way has to continue: after all steps, to wait for credits, or at
-// step pc_, if the short way has given up. Returns false if nothing more can be done now, or the
+// Returns true if the general path has to continue: after all steps, to wait for credits, or at
+// step pc_, if the fast path has given up. Returns false if nothing more can be done now, or the
 // operation has ended.
-bool Execution::advance_brief() {
-  for (; pc_ < brief_takes_; ++pc_) {
+bool Execution::advance_fast() {
+  for (; pc_ < fast_takes_; ++pc_) {
     const Step& step = plan_->steps[pc_];
     if (step.kind == Step::Kind::send) {
-      brief_ = post_brief(step);
-      if (!brief_) return true;
+      is_fast_ = post_fast(step);
+      if (!is_fast_) return true;
     } else {
-      combine_brief(step);
+      combine_fast(step);
     }
   }
-  brief_ = post_credits();
-  if (!brief_) return true;
-  if (!hear_brief()) return !brief_;
-  for (; pc_ < plan_->steps.size(); ++pc_) combine_brief(plan_->steps[pc_]);
+  is_fast_ = post_credits();
+  if (!is_fast_) return true;
+  if (!hear_fast()) return !is_fast_;
+  for (; pc_ < plan_->steps.size(); ++pc_) combine_fast(plan_->steps[pc_]);
   for (const InEdge& edge : in_) {
     if (edge.is_there) edge.endpoint->release(options_.channel);
   }
   moved_ = true;
-  brief_ = false;
+  is_fast_ = false;
   if (check_graph_ && !take_credits()) return true;
   if (state_ == State::running) end();
   return false;
@@ -97,16 +97,16 @@ bool Execution::takes_messages(const Step& step) const {
 }
 
 // Returns false if a peer has no free slot.
-bool Execution::post_brief(const Step& step) {
-  const Bytes source = brief_slices_[pc_];
+bool Execution::post_fast(const Step& step) {
+  const Bytes source = fast_slices_[pc_];
   const bool is_inlined = source.count <= kInlineBytes;
   const std::uint64_t word = is_inlined ? word_of(source.data, source.count) : 0;
   const std::span<const std::byte> payload(source.data, is_inlined ? 0 : source.count);
   moved_ = true;
-  for (; brief_posts_ < step.count; ++brief_posts_) {
-    const std::uint32_t edge = plan_->edges[step.first + brief_posts_];
+  for (; fast_posts_ < step.count; ++fast_posts_) {
+    const std::uint32_t edge = plan_->edges[step.first + fast_posts_];
     OutEdge& out = out_[edge];
-    WireHeader& head = brief_heads_[edge];
+    WireHeader& head = fast_heads_[edge];
     head.word = word;
     if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full) return false;
     out.spoken = true;
@@ -114,25 +114,25 @@ bool Execution::post_brief(const Step& step) {
     options_.trace->add(Event::send_posted, call_.operation, call_.out[edge]->rank,
                         static_cast<std::uint16_t>(pc_));
   }
-  brief_posts_ = 0;
-  send_of_step_[pc_] = kSentBriefly;
+  fast_posts_ = 0;
+  send_of_step_[pc_] = kSentFast;
   return true;
 }
 
 // Looks for the messages of all steps from pc_ on. Returns false if a message is missing, or if one
-// is not as expected; in the second case it clears `brief_`.
-bool Execution::hear_brief() {
-  brief_step_ = std::max(brief_step_, pc_);
-  for (; brief_step_ < plan_->steps.size(); ++brief_step_, brief_heard_ = 0) {
-    const Step& step = plan_->steps[brief_step_];
-    for (; brief_heard_ < step.count; ++brief_heard_) {
-      const Operand& operand = plan_->operands[step.first + brief_heard_];
+// is not as expected; in the second case it clears `is_fast_`.
+bool Execution::hear_fast() {
+  fast_step_ = std::max(fast_step_, pc_);
+  for (; fast_step_ < plan_->steps.size(); ++fast_step_, fast_heard_ = 0) {
+    const Step& step = plan_->steps[fast_step_];
+    for (; fast_heard_ < step.count; ++fast_heard_) {
+      const Operand& operand = plan_->operands[step.first + fast_heard_];
       if (operand.kind == Operand::Kind::local) continue;
       InEdge& edge = in_[operand.edge];
       const Notice notice = edge.endpoint->front(options_.channel);
       if (notice.header == nullptr) return false;
-      brief_ = is_as_expected(edge, *notice.header, brief_slices_[brief_step_].count);
-      if (!brief_) return false;
+      is_fast_ = is_as_expected(edge, *notice.header, fast_slices_[fast_step_].count);
+      if (!is_fast_) return false;
       edge.is_there = true;
       edge.data = notice.header->form == PieceForm::inlined
                       ? reinterpret_cast<const std::byte*>(&notice.header->word)
@@ -143,7 +143,7 @@ bool Execution::hear_brief() {
   return true;
 }
 
-// Whether the header announces a whole message whose data is used. The general way handles all
+// Whether the header announces a whole message whose data is used. The general path handles all
 // other notices, and reports those that are errors.
 bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
                                std::uint64_t bytes) const {
@@ -156,9 +156,9 @@ bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
 }
 
 // Runs a combine whose messages, if it takes any, have all arrived.
-void Execution::combine_brief(const Step& step) {
+void Execution::combine_fast(const Step& step) {
   const auto number = static_cast<std::uint16_t>(&step - plan_->steps.data());
-  const Bytes destination = brief_slices_[number];
+  const Bytes destination = fast_slices_[number];
   if (destination.count == 0) return;
   options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
   terms_.clear();
@@ -166,7 +166,7 @@ void Execution::combine_brief(const Step& step) {
     const Operand& operand = plan_->operands[step.first + i];
     const double weight = weight_of(operand.weight);
     if (operand.kind == Operand::Kind::local) {
-      terms_.push_back({brief_operands_[step.first + i], weight});
+      terms_.push_back({fast_operands_[step.first + i], weight});
     } else {
       terms_.push_back({in_[operand.edge].data, weight * in_[operand.edge].weight});
     }
