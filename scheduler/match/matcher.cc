@@ -43,10 +43,10 @@ std::uint64_t EdgeMatcher::rounds_of(const std::string& name) const {
   return found == rounds_.end() ? 0 : found->second.count;
 }
 
-Status EdgeMatcher::why_over(const Entry& entry, Status no_edge) const {
+Status EdgeMatcher::why_over(const Entry& entry, const Status& no_edge) const {
   const auto found = rounds_.find(entry.name);
   const bool has_failed = found != rounds_.end() && found->second.failed == entry.round;
-  return has_failed ? found->second.status : std::move(no_edge);
+  return has_failed ? found->second.status : no_edge;
 }
 
 Status EdgeMatcher::submit(MatchRequest request, std::int64_t now) {

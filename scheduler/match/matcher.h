@@ -153,7 +153,7 @@ class EdgeMatcher {
   [[nodiscard]] Pending* find(const std::string& name);
   [[nodiscard]] std::uint64_t rounds_of(const std::string& name) const;
   // Why a round that is over here serves nobody any more: it has failed, or there was no such edge.
-  [[nodiscard]] Status why_over(const match::Entry& entry, Status no_edge) const;
+  [[nodiscard]] Status why_over(const match::Entry& entry, const Status& no_edge) const;
 
   const MatchOptions options_;
   std::map<Rank, std::unique_ptr<Line>> lines_;
