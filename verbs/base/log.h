@@ -27,9 +27,8 @@ struct LogVoice {
 };
 
 namespace log_scope {
-// Of this thread; null: the process's. Each call sets it, so it is found without a function.
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local const LogVoice* current;
-}  // namespace log_scope
+extern constinit thread_local const LogVoice* current;  // of this thread; null: the process's
+}
 // While it lives, what this thread logs is said by `voice`. Scopes nest; one belongs to one thread.
 // It costs a nanosecond, so that a call that moves a few bytes can have one.
 class LogScope {
