@@ -318,10 +318,8 @@ Status Context::Core::vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<
   });
 }
 
-Status Context::Core::check_call(const Asked& asked) {
-  if (has_failed()) return lane_.failure();
-  if (asked.prepared == nullptr || asked.prepared->last() == nullptr) return {};
-  if (asked.prepared->last()->done.load(std::memory_order_acquire)) return {};
+Status Context::Core::why_not(const Asked& asked) const {
+  if (lane_.has_failed()) return lane_.failure();
   return invalid(fmt::format("{}: the run that was started last is under way",
                              name(asked.request.collective)));
 }
@@ -353,7 +351,7 @@ Status Context::Core::begin(const Asked& asked, const std::shared_ptr<Operation>
 
 Status Context::Core::run(const Asked& asked) {
   const Lane::Hold hold(lane_);
-  WEFT_RETURN_IF_ERROR(check_call(asked));
+  if (!may_begin(asked)) return why_not(asked);
   if (LaneSlot* const bound = slot_bound_to(asked)) return lane_.repeat(*bound);
   std::shared_ptr<Operation> operation = lane_.blocking_operation();
   if (Status status = begin(asked, operation); !status.ok()) {
@@ -366,7 +364,7 @@ Status Context::Core::run(const Asked& asked) {
 Result<Handle> Context::Core::start(const Asked& asked) {
   std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
   const Lane::Hold hold(lane_);
-  WEFT_RETURN_IF_ERROR(check_call(asked));
+  if (!may_begin(asked)) return why_not(asked);
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
   if (LaneSlot* const bound = slot_bound_to(asked)) {
     lane_.repeat(*bound, operation);
@@ -380,7 +378,7 @@ Result<Handle> Context::Core::start(const Asked& asked) {
 
 Result<std::optional<Handle>> Context::Core::run_for(const Asked& asked, std::int64_t patience_ns) {
   const Lane::Hold hold(lane_);
-  WEFT_RETURN_IF_ERROR(check_call(asked));
+  if (!may_begin(asked)) return why_not(asked);
   const std::int64_t end_ns = now_ns() + patience_ns;
   std::shared_ptr<Operation> operation;
   Status status;

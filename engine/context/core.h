@@ -127,8 +127,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Result<std::unique_ptr<SideLane>> open_side_lane(std::size_t number);
   // Whether the context has failed, with lane_.failure().
   [[nodiscard]] bool has_failed();
-  // Whether the call may begin.
-  Status check_call(const Asked& asked);
+  // Whether the call may begin, and if not, why.
+  [[nodiscard]] bool may_begin(const Asked& asked) {
+    return !has_failed() && (asked.prepared == nullptr || asked.prepared->last() == nullptr ||
+                             asked.prepared->last()->done.load(std::memory_order_acquire));
+  }
+  Status why_not(const Asked& asked) const;
   // The slot that runs the call by running its last operation once more; null: none does.
   LaneSlot* slot_bound_to(const Asked& asked);
   // Binds and admits the operation of a call that no slot is bound to.

@@ -106,17 +106,19 @@ TEST_P(EveryOperation, GivesWhatItGivesOnTheHost) {
     x.set(host_x);
     request.input = in(x.data(), what.in);
     request.output = out(y.data(), what.out);
-    for (const bool starts : {false, true}) {
+    Result<Prepared> prepared = context.prepare(request);
+    ASSERT_TRUE(prepared.ok()) << prepared.status().to_string();
+    for (const std::string_view way : {"blocking", "started", "prepared", "prepared, again"}) {
       Status status;
-      if (starts) {
+      if (way == "started") {
         Result<Handle> handle = context.start(request);
         ASSERT_TRUE(handle.ok()) << handle.status().to_string();
         status = handle->wait();
       } else {
-        status = context.run(request);
+        status = way == "blocking" ? context.run(request) : prepared->run();
       }
       ASSERT_TRUE(status.ok()) << status.to_string();
-      EXPECT_EQ(y.get(), host_y) << (starts ? "started" : "blocking");
+      EXPECT_EQ(y.get(), host_y) << way;
       EXPECT_EQ(x.get(), host_x);
     }
   });
