@@ -90,19 +90,21 @@ Result<Prepared> WindowObject::prepare_write(Rank to, const Input& x,
   auto call = [self = shared_from_this(), checked = std::move(checked), stream](Handle* handle) {
     return self->write(checked, stream, handle);
   };
-  auto is_quick = [self = shared_from_this(), to] { return self->is_quick({&to, 1}); };
+  auto is_quick = [self = shared_from_this(), to] {
+    return self->is_quick({&to, 1}, &WindowNeighbor::tensor);
+  };
   return Prepared(
       std::make_shared<window::PreparedTransfer>(kWriteName, std::move(call), is_quick));
 }
 
-bool WindowObject::is_quick(std::span<const Rank> to) {
+bool WindowObject::is_quick(std::span<const Rank> to, window::Place WindowNeighbor::*memory) {
   const std::shared_ptr<Lane> lane = lane_.lock();
   if (lane == nullptr) return true;  // an error is quick
   const Lane::Hold hold(*lane);
-  return turns_.empty() && std::ranges::all_of(to, [this](Rank rank) {
+  return turns_.empty() && std::ranges::all_of(to, [this, memory](Rank rank) {
            const auto found = std::ranges::find(out_ranks_, rank);
            const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
-           return found == out_ranks_.end() || setup_.out[index].part.memory.mapped != nullptr;
+           return found == out_ranks_.end() || (setup_.out[index].*memory).memory.mapped != nullptr;
          });
 }
 

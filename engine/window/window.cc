@@ -220,7 +220,7 @@ Result<Prepared> WindowObject::prepare_put(bool accumulates, const Output& x,
     return self->put(accumulates, x, kept, handle);
   };
   auto is_quick = [self = shared_from_this(), ranks, waits = how.require_mutex] {
-    return !waits && self->is_quick(ranks);
+    return !waits && self->is_quick(ranks, &WindowNeighbor::part);
   };
   return Prepared(std::make_shared<window::PreparedTransfer>(what, std::move(call), is_quick));
 }

@@ -91,8 +91,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
                int signal, const std::optional<Stream>& stream, Handle* handle);
   Status read(Rank from, const Output& y, std::size_t remote_offset,
               const std::optional<Stream>& stream);
-  // Whether a call that moves data to these out-neighbors waits for nobody, now.
-  [[nodiscard]] bool is_quick(std::span<const Rank> to);
+  // Whether a call that moves data to these out-neighbors, to their slots or tensors, waits for nobody, now.
+  [[nodiscard]] bool is_quick(std::span<const Rank> to, window::Place WindowNeighbor::*memory);
   Result<Prepared> prepare_put(bool accumulates, const Output& x, const WindowPut& how);
   Result<Prepared> prepare_write(Rank to, const Input& x, std::span<const WindowPage> pages,
                                  std::size_t page_bytes, int signal,

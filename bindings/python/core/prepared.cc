@@ -16,8 +16,10 @@ nb::object PyPrepared::run() {
     const GilReleased released;
     return prepared_.run_for(std::chrono::nanoseconds(kSlice).count());
   }();
-  if (std::optional<Handle> rest = check(std::move(ran)))
-    (void)Operation(*std::move(rest), kept_, has_no_thread_).wait(std::nullopt);
+  if (std::optional<Handle> rest = check(std::move(ran))) {
+    last_ = *std::move(rest);  // if a signal ends the wait, the run goes on
+    (void)Operation(last_, kept_, has_no_thread_).wait(std::nullopt);
+  }
   return result_;
 }
 
