@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import weft
 
-from conftest import LIMIT_S, as_threads
+from conftest import LIMIT_S, as_threads, interrupt_a_wait
 
 TIMES = 20
 
@@ -197,3 +197,38 @@ def test_windows() -> None:
         ctx.win_free("w")
 
     as_threads(2, body)
+
+
+def test_control_c_leaves_a_run_that_can_be_waited_for() -> None:
+    interrupt_a_wait(
+        """
+        import threading
+        import numpy as np, weft
+        stores = weft.make_local_stores(2)
+        config = weft.Config(deadline_ms=50_000)
+        joins = threading.Event()
+
+        def other():
+            ctx = weft.Context.create(config, stores[1])
+            ctx.barrier()
+            assert joins.wait(50)
+            ctx.allreduce(np.ones(3))
+            ctx.close()
+
+        peer = threading.Thread(target=other)
+        peer.start()
+        ctx = weft.Context.create(config, stores[0])
+        y = np.zeros(3)
+        step = ctx.prepare("allreduce", np.full(3, 3.0), y)
+        ctx.barrier()
+        print("ready", flush=True)
+        try:
+            step.run()
+        except KeyboardInterrupt:
+            joins.set()
+            assert step.wait(timeout=50) is y and (y == 2).all()
+            print("interrupted", flush=True)
+        peer.join()
+        ctx.close()
+        """
+    )
