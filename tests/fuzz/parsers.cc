@@ -11,12 +11,6 @@
 #include "topology/cluster/cluster.h"
 #include "topology/hardware/hardware.h"
 
-// hwloc loses memory when it gives up on a synthetic string or an XML text. The sanitizer finds this
-// function only if it is visible.
-extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions() {
-  return "leak:libhwloc";
-}
-
 namespace weft::fuzz {
 namespace {
 

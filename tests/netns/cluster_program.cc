@@ -5,8 +5,10 @@
 //
 // OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast or
 // hierarchical_neighbor_allreduce, whose GRAPH is that of the machines, on floats; allreduce:NAME
-// is by that algorithm. Every element of every result is checked. Rank 0 prints one JSON line; each time in it is the slowest
-// rank's, from the end of a barrier.
+// is by that algorithm. Every element of every result is checked. REPEAT 0 is: until rank 0's standard input ends. Rank 0
+// prints one JSON line; each time in it is the slowest rank's, from the end of a barrier.
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -167,15 +169,26 @@ class Exercise {
   float* y_ = nullptr;
 };
 
+// Whether a further round is due after so many: all ranks hear it from rank 0.
+Result<bool> goes_on(Context& context, const Job& job, int rounds) {
+  if (job.repeat > 0) return rounds < job.repeat;
+  pollfd input{.fd = 0, .events = POLLIN, .revents = 0};
+  const int ended = context.rank() == 0 ? poll(&input, 1, 0) : 0;
+  int told = 0;
+  WEFT_RETURN_IF_ERROR(context.broadcast(in(&ended, 1), out(&told, 1), 0));
+  return told == 0;
+}
+
 // Sorted; of each round the slowest rank's.
 Result<std::vector<double>> measure(Context& context, const Job& job) {
   WEFT_ASSIGN(Exercise exercise, Exercise::create(context, job));
   for (int round = 0; round < job.warm_ups; ++round)
     WEFT_RETURN_IF_ERROR(exercise.round(round).status());
   std::vector<double> mine;
-  for (int round = 0; round < job.repeat; ++round) {
-    WEFT_ASSIGN(const double took, exercise.round(job.warm_ups + round));
+  for (bool more = true; more;) {
+    WEFT_ASSIGN(const double took, exercise.round(job.warm_ups + static_cast<int>(mine.size())));
     mine.push_back(took);
+    WEFT_ASSIGN(more, goes_on(context, job, static_cast<int>(mine.size())));
   }
   std::vector<double> slowest(mine.size());
   WEFT_RETURN_IF_ERROR(context.allreduce(in(mine.data(), mine.size()),
@@ -222,7 +235,7 @@ int main(int argc, char** argv) {
   const long long bytes = is_whole ? std::atoll(argv[3]) : 0;
   const int repeat = is_whole ? std::atoi(argv[4]) : 0;
   const int warm_ups = argc == 6 ? std::atoi(argv[5]) : weft::kWarmUps;
-  if (bytes < 4 || bytes % 4 != 0 || repeat < 1 || warm_ups < 0) {
+  if (bytes < 4 || bytes % 4 != 0 || repeat < 0 || warm_ups < 0) {
     std::fprintf(
         stderr,
         "usage: cluster_program OPERATION GRAPH BYTES REPEAT [WARMUPS] (BYTES of floats)\n");
