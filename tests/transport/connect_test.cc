@@ -41,7 +41,7 @@ TEST_P(Connect, WhatDiffersIsNamed) {
   expect_mismatch([](InterfaceOptions& o) { o.context = 2; }, "context number");
   expect_mismatch([](InterfaceOptions& o) { o.channels = 4; }, "CHANNELS");
   expect_mismatch([](InterfaceOptions& o) { o.slots = 8; }, "SLOTS");
-  expect_mismatch([](InterfaceOptions& o) { o.payload_bytes = 2048; }, "EAGER_BYTES");
+  expect_mismatch([](InterfaceOptions& o) { o.payload_bytes = 2001; }, "EAGER_BYTES = 2001");
   if (GetParam().name != "shm") return;  // others have no slots for payloads alone
   expect_mismatch([](InterfaceOptions& o) { o.payload_slots = 2; }, "SLOTS");
   expect_mismatch(

@@ -239,7 +239,7 @@ void IbInterface::make_address() {
   fields_.context = options_.context;
   fields_.channels = options_.channels;
   fields_.slots = options_.slots;
-  fields_.payload_bytes = most_payload(RingKind::notices);
+  fields_.payload_bytes = options_.payload_bytes;
   fields_.piece_bytes = most_payload(RingKind::pieces);
   fields_.nonce = random_nonce();
   fields_.datagrams = datagrams_.number();

@@ -78,7 +78,7 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
   hall->channels = options.channels;
   hall->slots = options.slots;
   hall->payload_slots = payload_slots;
-  hall->payload_bytes = interface->geometry_.payload_bytes;
+  hall->payload_bytes = options.payload_bytes;
   hall->core = bound_core();
   hall->magic = Hall::kMagic;
   interface->hall_name_ = name_of(*hall);

@@ -228,7 +228,7 @@ void UcxInterface::make_address(std::string_view worker) {
   fields_.context = options_.context;
   fields_.channels = options_.channels;
   fields_.slots = options_.slots;
-  fields_.payload_bytes = payload_stride_;
+  fields_.payload_bytes = options_.payload_bytes;
   fields_.piece_bytes = piece_bytes_;
   fields_.nonce = nonce_;
   fields_.worker_bytes = worker.size();
