@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/context/metrics.h"
-#include "engine/context/nccl_rest.h"
 #include "engine/context/operands.h"
 #include "engine/job/job.h"
 
@@ -31,6 +30,11 @@ MailOptions mail_options(const Config& config, std::uint16_t number) {
           .payload_bytes = interface_options(config).payload_bytes};
 }
 
+LaneOptions with_combiner(LaneOptions options, const std::shared_ptr<GpuBell>& bell) {
+  options.execution.combiner_for_peers = gpu_combiner_for_peers(bell);
+  return options;
+}
+
 }  // namespace
 
 Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,
@@ -41,7 +45,8 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       number_(number),
       hardware_(std::move(hardware)),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
-      lane_(lane, std::move(opened.interface), trace_.add_lane("lane"), membership_, *this),
+      lane_(with_combiner(lane, bell_), std::move(opened.interface), trace_.add_lane("lane"),
+            membership_, *this),
       machines_(config_, rank_map_, number,
                 [this](const Status& policies) { machines_read(policies); }),
       rails_(config_, machines_, std::move(opened.rails), std::move(opened.reasons)),
@@ -57,6 +62,9 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       windows_(config_, trace_, lane_, peers_, edges_, membership_, bell_,
                [this](const Request& request) { return run(request); }),
       nccl_(config_, rank_map_, machines_, number),
+      devices_(config_, binder_, nccl_, bell_,
+               {[this] { return Lane::new_operation(shared_lane()); },
+                [this](const std::shared_ptr<Operation>& each) { return admit(each); }}),
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),
       membership_({.on_change = [this] { wake(); },
@@ -120,13 +128,9 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   const std::size_t lanes =
       lanes_of(config, opened.rails, ranks_here(config), cores_here(config), may_have_gpu_memory());
   machine.lanes = static_cast<int>(lanes);
-  LaneOptions lane = lane_options(config, number, voice, opened);
-  const auto spare = std::make_shared<GpuSpare>();
-  lane.execution.spare = spare;
+  const LaneOptions lane = lane_options(config, number, voice, opened);
   std::shared_ptr<Core> core(new Core(config, rank_map, number, std::move(hardware), lane,
                                       std::move(opened), lanes, extra));
-  core->gpu_spare_ = spare;
-  spare->attach(core->bell_);
   machine.nccl = core->nccl_.could();
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
@@ -156,8 +160,7 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
               open_interfaces(config, options, hardware_, [addresses](Rank rank) {
                 return addresses.address_of_joined(rank);
               }));
-  LaneOptions lane = lane_options(config, number_, lane_.voice(), opened);
-  lane.execution.spare = gpu_spare_;
+  LaneOptions lane = with_combiner(lane_options(config, number_, lane_.voice(), opened), bell_);
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];
   make_side_lane(lane, config, number, sides_.most(), used, opened.nodes);
   const LaneSurroundings around{config_,
@@ -215,109 +218,6 @@ Status Context::Core::admit(const std::shared_ptr<Operation>& operation) {
   return {};
 }
 
-StageOptions Context::Core::stage_options() const {
-  StageOptions options;
-  options.sums = config_.gpu_sums;
-  options.shares = config_.gpu_ipc;
-  options.lends = config_.gpu_rdma;
-  options.deadline_ms = config_.deadline_ms;
-  return options;
-}
-
-Status Context::Core::bind(const Request& request, Operation& operation, const Binding& how) {
-  if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.bound_call);
-  std::optional<NcclJob> job;
-  if (how.may_vote) {
-    WEFT_ASSIGN(job, nccl_.job_of(request));
-  }
-  if (job && job->collective == Collective::hierarchical_neighbor_allreduce)
-    return bind_in_two(request, *job, operation, how);
-  Request staged = request;
-  StageOptions options = stage_options();
-  options.may_take_turn = job.has_value();
-  options.is_there = how.is_there;
-  WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
-              find_gpu_operands({&staged, 1}, config_.rank, options, bell_));
-  WEFT_RETURN_IF_ERROR(binder_.bind(staged, operation.bound_call));
-  if (stage != nullptr) WEFT_RETURN_IF_ERROR(put_stage(staged, *stage, operation));
-  operation.operands = stage;
-  if (!job) return {};
-  std::shared_ptr<NcclTurn> turn;
-  if (stage != nullptr) turn = nccl_.group().line_up(*job, stage->only_gpu(), stage->wake());
-  return vote(*job, stage.get(), std::move(turn), operation);
-}
-
-Status Context::Core::put_stage(Request& staged, GpuStage& stage, Operation& operation) {
-  Call& call = operation.bound_call.call;
-  WEFT_RETURN_IF_ERROR(stage.begin({&staged, 1}, call.in, call.out));
-  call.input = staged.input.data;
-  call.output = staged.output.data;
-  call.gate = &stage;
-  call.combiner = stage.combiner();
-  return {};
-}
-
-// The stream is held until the second part has ended.
-Status Context::Core::bind_in_two(const Request& request, const NcclJob& job, Operation& operation,
-                                  const Binding& how) {
-  const std::shared_ptr<Operation> first = Lane::new_operation(shared_lane());
-  StageOptions options = stage_options();
-  options.may_take_turn = true;
-  options.is_there = how.is_there;
-  options.holds = HoldsStream::no;
-  Request whole = request, rest = request;
-  WEFT_ASSIGN(const std::shared_ptr<GpuStage> stage,
-              find_gpu_operands({&whole, 1}, config_.rank, options, bell_));
-  WEFT_RETURN_IF_ERROR(binder_.bind(whole, first->bound_call));
-  if (stage != nullptr) WEFT_RETURN_IF_ERROR(put_stage(whole, *stage, *first));
-  first->operands = stage;
-
-  std::shared_ptr<NcclTurn> turn;
-  DeviceBlock mean;
-  if (stage != nullptr) turn = nccl_.group().line_up(job, stage->only_gpu(), stage->wake());
-  if (turn != nullptr) {
-    WEFT_ASSIGN(mean, DeviceBlock::take(job.bytes(), *stage->only_gpu()));
-    turn->put_result(mean.data());
-    rest.input.data = mean.data();
-  }
-  options.holds = HoldsStream::yes;
-  WEFT_ASSIGN(const std::shared_ptr<GpuStage> behind,
-              find_gpu_operands({&rest, 1}, config_.rank, options, bell_));
-  WEFT_RETURN_IF_ERROR(binder_.bind_behind_mean(rest, operation.bound_call));
-  if (behind != nullptr) WEFT_RETURN_IF_ERROR(put_stage(rest, *behind, operation));
-  const auto second = std::make_shared<NcclRest>(first, turn, behind, std::move(mean));
-  operation.operands = second;
-  operation.bound_call.call.gate = second.get();
-  WEFT_RETURN_IF_ERROR(vote(job, stage.get(), std::move(turn), *first));
-  // Both follow the stream by now.
-  if (behind != nullptr) WEFT_RETURN_IF_ERROR(behind->hold());
-  return admit(first);
-}
-
-// The votes are combined by an operation before the one that they are about, so that this one keeps its
-// place in the order.
-Status Context::Core::vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<NcclTurn> turn,
-                           Operation& operation) {
-  const auto ballot = std::make_shared<NcclBallot>();
-  ballot->given = turn == nullptr ? NcclGroup::kNo : turn->vote();
-  constexpr std::size_t kWords = std::tuple_size_v<NcclTurn::Vote>;
-  const bool is_of_machine = job.collective == Collective::local_allreduce;
-  Request request{.collective = is_of_machine ? job.collective : Collective::allreduce,
-                  .input = {ballot->given.data(), kWords, DataType::i64},
-                  .output = {ballot->combined.data(), kWords, DataType::i64},
-                  .op = ReduceOp::max};
-  const std::shared_ptr<Operation> counting = Lane::new_operation(shared_lane());
-  counting->keeps = operation.keeps = ballot;
-  WEFT_RETURN_IF_ERROR(binder_.bind(request, counting->bound_call));
-  WEFT_RETURN_IF_ERROR(admit(counting));
-  if (stage == nullptr) return {};
-  return stage->take_turn(std::move(turn), [counting, ballot](NcclTurn& its) {
-    if (!counting->done.load(std::memory_order_acquire)) return;
-    its.count(counting->status.ok() ? Result<NcclTurn::Vote>(ballot->combined)
-                                    : Result<NcclTurn::Vote>(counting->status));
-  });
-}
-
 Status Context::Core::why_not(const Asked& asked) const {
   if (lane_.has_failed()) return lane_.failure();
   return invalid(fmt::format("{}: the run that was started last is under way",
@@ -333,7 +233,7 @@ LaneSlot* Context::Core::slot_bound_to(const Asked& asked) {
 }
 
 Status Context::Core::begin(const Asked& asked, const std::shared_ptr<Operation>& operation) {
-  WEFT_RETURN_IF_ERROR(bind(asked.request, *operation, {}));
+  WEFT_RETURN_IF_ERROR(devices_.bind(asked.request, *operation, {}));
   LaneSlot& next = lane_.admission().next_slot();
   const bool begins_there =
       lane_.admission().is_next_slot_free() && !is_of_some_ranks(asked.request.collective);
@@ -414,10 +314,10 @@ std::optional<Handle> Context::Core::started_of(const PreparedCall& call) {
 }
 
 Result<std::shared_ptr<Operation>> Context::Core::begin(const Request& request,
-                                                        std::size_t piece_bytes, bool may_vote) {
+                                                        std::size_t piece_bytes, bool by_nccl) {
   if (has_failed()) return lane_.failure();
   std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
-  WEFT_RETURN_IF_ERROR(bind(request, *operation, {.may_vote = may_vote, .is_there = true}));
+  WEFT_RETURN_IF_ERROR(devices_.bind(request, *operation, {.by_nccl = by_nccl, .is_there = true}));
   operation->bound_call.call.piece_bytes = piece_bytes;
   WEFT_RETURN_IF_ERROR(admit(operation));
   return operation;

@@ -8,7 +8,7 @@
 //   MachineTable   which ranks are on which machine
 //   PlanCache      plans by shape
 //   GraphEdges     the graph, and the weights of a call on it; MachineGraph: the same for machines
-//   Binder         from a Request to what an execution needs
+//   Binder         from a Request to what an execution needs; DeviceBinder: with operands in GPU memory
 //   Windows        the windows, by name; engine/window has what they do
 //   Mail           engine/control: small messages between ranks, for operations by name
 //   Control        notices between ranks that belong to no operation
@@ -26,8 +26,9 @@
 
 #include "engine/context/binder.h"
 #include "engine/context/context.h"
+#include "engine/context/device_binder.h"
 #include "engine/context/failures.h"
-#include "engine/context/nccl_votes.h"
+#include "engine/context/nccl_jobs.h"
 #include "engine/context/prepared_call.h"
 #include "engine/context/repeats.h"
 #include "engine/context/side_lanes.h"
@@ -96,10 +97,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   void hear_all();
   // token: begins an operation, which the caller does not wait for. What it reads is there already.
   [[nodiscard]] Result<std::shared_ptr<Operation>> begin(const Request& request,
-                                                         std::size_t piece_bytes, bool may_vote);
+                                                         std::size_t piece_bytes, bool by_nccl);
   [[nodiscard]] Result<Contact*> contact(Rank rank) { return peers_.contact(rank); }  // token
   // Of operations on memory of GPUs.
-  [[nodiscard]] StageOptions stage_options() const;
+  [[nodiscard]] StageOptions stage_options() const { return devices_.stage_options(); }
   // Whether the rank has closed its context, as its connection or the store shows. any thread
   [[nodiscard]] bool has_left(Rank rank) {
     return peers_.has_left(rank) || (membership_.epoch() != 0 && membership_.left(rank));
@@ -139,21 +140,6 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Status begin(const Asked& asked, const std::shared_ptr<Operation>& operation);
   // Cuts the operation if it is large, and starts it on all lanes.
   Status admit(const std::shared_ptr<Operation>& operation);
-  // Puts blocks in the place of memory of GPUs, and binds the request to the operation.
-  struct Binding {
-    bool may_vote = true;   // on NCCL
-    bool is_there = false;  // the operands can be used at once
-  };
-  Status bind(const Request& request, Operation& operation, const Binding& how);
-  // Puts what is to take the place of memory of GPUs into the call.
-  Status put_stage(Request& staged, GpuStage& stage, Operation& operation);
-  // The same as bind() for an operation whose first part NCCL may compute (NcclRest); admits the first.
-  Status bind_in_two(const Request& request, const NcclJob& job, Operation& operation,
-                     const Binding& how);
-  // Starts the vote on whether the operation runs by NCCL. `stage`: null if its operands are on the
-  // host.
-  Status vote(const NcclJob& job, GpuStage* stage, std::shared_ptr<NcclTurn> turn,
-              Operation& operation);
 
   void collect(Metrics& to) override;
   void check_liveness() override { failures_.check_liveness(); }
@@ -182,7 +168,6 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
 
   std::shared_ptr<MetricsFile> metrics_file_;  // null: none is written
   const std::shared_ptr<GpuBell> bell_ = std::make_shared<GpuBell>([this] { wake(); });
-  std::shared_ptr<GpuSpare> gpu_spare_;
   Trace trace_;
   Lane lane_;
   MachineTable machines_;
@@ -197,7 +182,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Failures failures_;
   Repeats repeats_;
   Windows windows_;
-  NcclVotes nccl_;
+  NcclJobs nccl_;
+  DeviceBinder devices_;
   std::unique_ptr<Mail> mail_;  // null: there is none
   SideLanes sides_;
   bool closed_ = false;

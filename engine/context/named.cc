@@ -50,8 +50,8 @@ class CoreHost final : public NamedHost {
   }
 
   Result<std::shared_ptr<Operation>> begin(const Request& request, std::size_t piece_bytes,
-                                           bool may_vote) override {
-    return core_->begin(request, piece_bytes, may_vote);
+                                           bool by_nccl) override {
+    return core_->begin(request, piece_bytes, by_nccl);
   }
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
     scratch_.assign(1, static_cast<std::byte>(letter));

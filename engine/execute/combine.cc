@@ -51,18 +51,17 @@ Execution::State Execution::advance() {
 
 // Returns whether the input is there, or the first part of it.
 bool Execution::await_input() {
-  if (!call_.gate->is_open()) return !is_fast_ && call_.gate->has_begun();
-  InputGate& gate = *std::exchange(call_.gate, nullptr);
+  const InputGate::State state = call_.gate->input_state();
+  if (state == InputGate::State::awaited) return false;
+  if (state == InputGate::State::arriving) return !is_fast_;
   moved_ = true;
-  const Status status = gate.gate_status();
+  const Status status = std::exchange(call_.gate, nullptr)->input_status();
   if (!status.ok()) {
     fail(status);
-  } else if (gate.is_skipped()) {
+  } else if (state == InputGate::State::unneeded) {
     end();
-  } else {
-    return true;
   }
-  return false;
+  return state_ == State::running;
 }
 
 Reduction Execution::reduction_of(const Step& step) const {
@@ -293,7 +292,7 @@ bool Execution::load(Source& source) {
       break;
   }
   if ((head.flags & kFlagElsewhere) != 0 && call_.combiner == nullptr) {
-    call_.combiner = options_.spare != nullptr ? options_.spare->combiner() : nullptr;
+    if (options_.combiner_for_peers) call_.combiner = options_.combiner_for_peers();
     if (call_.combiner == nullptr) source.data = nullptr;
   }
   if (source.data == nullptr && head.form != PieceForm::process) {
@@ -486,7 +485,8 @@ bool Execution::waits_for_this_core() {
 // earlier one is missing.
 void Execution::missing(std::vector<Missing>& into) {
   into.clear();
-  if (call_.gate != nullptr && !call_.gate->has_begun()) return;  // it waits for no rank yet
+  if (call_.gate != nullptr && call_.gate->input_state() != InputGate::State::arriving)
+    return;  // it waits for no rank yet
   const auto silent = [this](Endpoint* endpoint) {
     return endpoint->front(options_.channel).header == nullptr;
   };

@@ -31,6 +31,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -85,13 +86,6 @@ enum class ForeignForm : std::uint8_t {
 };
 
 class Combiner;
-// Has a combiner for operations that began without one, and got a message that needs one.
-class CombinerSource {
- public:
-  virtual ~CombinerSource() = default;
-  // Null: there is none in this process.
-  [[nodiscard]] virtual Combiner* combiner() = 0;
-};
 
 struct ExecutionOptions {
   std::uint32_t channel = 1;
@@ -106,26 +100,29 @@ struct ExecutionOptions {
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
   std::uint16_t context = 0;
-  Rank rank = 0;                          // this rank
-  ForeignWays* ways = nullptr;            // the lane's; nullptr: nothing is measured
-  ScratchPool* scratch = nullptr;         // the lane's; nullptr: the execution uses one of its own
-  std::shared_ptr<CombinerSource> spare;  // null: none
+  Rank rank = 0;                   // this rank
+  ForeignWays* ways = nullptr;     // the lane's; nullptr: nothing is measured
+  ScratchPool* scratch = nullptr;  // the lane's; nullptr: the execution uses one of its own
+  // Of operations that began without a combiner, and got a message that needs one. Null, or returns
+  // null: there is none in this process.
+  std::function<Combiner*()> combiner_for_peers;
   TraceRing* trace = nullptr;  // the lane's ring, which may be off; never null in an Execution
 };
 
 // What the input of an operation waits for: a copy from a GPU, for example.
 class InputGate {
  public:
+  enum class State : std::uint8_t {
+    awaited,   // nothing is there
+    arriving,  // parts are there, so the operation can begin: what is there is sent, and a combiner
+               // finds its own input
+    arrived,   // all is there, or input_status() says why it never will be
+    unneeded,  // all ranks run the operation in another way: its plan ends here
+  };
   virtual ~InputGate() = default;
-  // Whether the input is there, or never will be.
-  [[nodiscard]] virtual bool is_open() = 0;
-  // ok, or why the input will never be there. Once the gate is open.
-  [[nodiscard]] virtual Status gate_status() = 0;
-  // Whether all ranks run the operation in another way, so that it ends here. Once the gate is open.
-  [[nodiscard]] virtual bool is_skipped() { return false; }
-  // Whether parts of the input are there, so that the operation can begin: what is there is sent, and
-  // a combiner finds its own input.
-  [[nodiscard]] virtual bool has_begun() { return false; }
+  [[nodiscard]] virtual State input_state() = 0;
+  // Once it has arrived, or is not needed.
+  [[nodiscard]] virtual Status input_status() = 0;
   // How many of these bytes are there, from the first one on. Memory that is no part of the input is.
   [[nodiscard]] virtual std::size_t there(const std::byte*, std::size_t bytes) { return bytes; }
 };

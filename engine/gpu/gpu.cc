@@ -12,6 +12,7 @@
 
 #include "engine/gpu/stage.h"
 #include "engine/gpu/ways_so_far.h"
+#include "engine/nccl/nccl.h"
 #include "verbs/memory/memory.h"
 
 namespace weft {
@@ -75,14 +76,9 @@ Result<std::shared_ptr<GpuStage>> find_gpu_operands(std::span<Request> requests,
   return std::shared_ptr<GpuStage>();
 }
 
-// A peer names such memory only after this process has said that it reads it.
-Combiner* GpuSpare::combiner() {
-  const std::lock_guard lock(mutex_);
-  if (stage_ == nullptr) {
-    if (!gpu_for_peers()) return nullptr;
-    stage_ = std::make_shared<Stage>(kNoRank, StageOptions{}, bell_);
-  }
-  return stage_->combiner();
+std::function<Combiner*()> gpu_combiner_for_peers(std::shared_ptr<GpuBell> bell) {
+  const auto stage = std::make_shared<Stage>(kNoRank, StageOptions{}, std::move(bell));
+  return [stage] { return stage->combiner(); };
 }
 
 GpuUsage gpu_usage() {

@@ -17,8 +17,8 @@
 // The operation takes its place in the order of all operations at the call; only its data wait.
 // Nothing waits on the host: the copies and the stream are told by events of the driver.
 //
-// A third way is NCCL, if all ranks of the operation vote for it (take_turn()): then no plan runs, and
-// the operands stay where they are.
+// If all ranks run the operation by NCCL (engine/context/nccl_operands.h), no plan runs, and the operands
+// stay where they are.
 //
 // With blocks, too, the GPU that has the result adds up large pieces if Config::gpu_sums allows it. It
 // reads its own input where it is, and the others' blocks over the bus, and writes the result to where
@@ -38,8 +38,8 @@
 
 #include "engine/gpu/host_copy.h"
 #include "engine/lane/lane.h"
-#include "engine/nccl/nccl.h"
 #include "verbs/base/base.h"
+#include "verbs/cuda/cuda.h"
 
 namespace weft {
 
@@ -74,7 +74,6 @@ struct StageOptions {
   bool shares = true;                 // stand-ins may be used (Config::gpu_ipc)
   bool lends = true;                  // network interfaces may read them (Config::gpu_rdma)
   std::int64_t deadline_ms = 60'000;  // after which no stream is held any more
-  bool may_take_turn = false;         // take_turn() follows begin()
   // Smaller operations go through blocks: starting kernels on all ranks takes longer (docs/gpu.md).
   std::size_t least = std::size_t{1} << 20;
   bool is_there = false;  // the operands can be used at once, whatever streams have
@@ -89,36 +88,45 @@ struct StageOptions {
 // The operands of an operation, or of a group of them, that are memory of GPUs.
 class GpuStage : public DeviceOperands {
  public:
-  // The operation is behind what is queued in its stream now. Else begin() and leave() do this.
+  // The operation is behind what is queued in its stream now. First of these functions.
   //
   // invalid_argument: the stream is being captured into a graph. unavailable: kernels were asked for
   // and there are none.
   virtual Status follow() = 0;
   // Puts stand-ins or blocks in the place of these operands, in the requests that find() was called
-  // with, and begins to copy what has to be copied. The operation exchanges messages with the ranks
-  // of `in` and `out`. They live as long as the stage. Errors of follow(), and exhausted: memory cannot
-  // be pinned.
-  virtual Status begin(std::span<Request> requests, std::span<Contact* const> in,
+  // with. The operation exchanges messages with the ranks of `in` and `out`. They live as long as the
+  // stage. exhausted: memory cannot be pinned.
+  virtual Status place(std::span<Request> requests, std::span<Contact* const> in,
                        std::span<Contact* const> out) = 0;
-  // The same, but operands of large requests stay where they are, for operations that take memory of
-  // GPUs themselves: those wait only until the gate opens.
+  // Begins to copy the input.
+  virtual Status bring() = 0;
+  // If the options say so, what is queued in the stream from now on waits until the output has
+  // arrived, or for let_go(). Last of these functions, as what they queue must not wait.
+  virtual Status hold() = 0;
+  virtual void let_go() = 0;
+  // All of these.
+  Status begin(std::span<Request> requests, std::span<Contact* const> in,
+               std::span<Contact* const> out) {
+    WEFT_RETURN_IF_ERROR(follow());
+    WEFT_RETURN_IF_ERROR(place(requests, in, out));
+    WEFT_RETURN_IF_ERROR(bring());
+    return hold();
+  }
+  // Places and brings, but operands of large requests stay where they are, for operations that take
+  // memory of GPUs themselves: those wait only until the input has arrived.
   virtual Status leave(std::span<Request> requests) = 0;
   // Whether no request has StageOptions::least bytes.
   [[nodiscard]] virtual bool is_small() const = 0;
   // Where the first input is on its GPU, if a stand-in is in its place. Null: it has a block.
   [[nodiscard]] virtual const void* input_on_gpu() const = 0;
-  // The GPU whose memory all operands of the operation are; nothing: there is no such one.
-  [[nodiscard]] virtual std::optional<GpuMemory> only_gpu() const = 0;
-  // How to know when something is over, for turns.
-  [[nodiscard]] virtual std::function<void()> wake() const = 0;
-  // What is queued in the stream from now on waits for the operation's end, if the options say so. Else
-  // the last function of these does this.
-  virtual Status hold() = 0;
-  // After begin(), if the options say so: the operation waits for the votes of all ranks, and runs by
-  // NCCL if that is the turn's way. Null: it does not. `count` gives the turn its votes, if they are
-  // there.
-  virtual Status take_turn(std::shared_ptr<NcclTurn> turn,
-                           std::function<void(NcclTurn&)> count) = 0;
+  // All operands of the operation, where the caller has them; nothing: they are not on one GPU alone.
+  struct OnGpu {
+    GpuMemory gpu;
+    const void* x = nullptr;
+    void* y = nullptr;
+    std::optional<Stream> stream;  // behind which they are there; nothing: they are there now
+  };
+  [[nodiscard]] virtual std::optional<OnGpu> on_one_gpu() const = 0;
 };
 // nullptr: the operation needs no stage. All requests have the stream of the first one; they have none
 // when this returns. Input and output that are one tensor have different addresses then, which nobody
@@ -130,19 +138,9 @@ class GpuStage : public DeviceOperands {
     std::span<Request> requests, Rank rank, const StageOptions& options,
     const std::shared_ptr<GpuBell>& bell);
 
-// A combiner for operations on memory of the host, to which peers send memory of GPUs.
-class GpuSpare final : public CombinerSource {
- public:
-  GpuSpare() = default;
-  // Before the first operation.
-  void attach(const std::shared_ptr<GpuBell>& bell) { bell_ = bell; }
-  Combiner* combiner() override;
-
- private:
-  std::mutex mutex_;
-  std::shared_ptr<GpuBell> bell_;
-  std::shared_ptr<DeviceOperands> stage_;
-};
+// For operations on memory of the host, to which peers send memory of GPUs. A peer names such memory only
+// after this process has said that it reads it.
+[[nodiscard]] std::function<Combiner*()> gpu_combiner_for_peers(std::shared_ptr<GpuBell> bell);
 
 // What this process has copied.
 struct GpuUsage {

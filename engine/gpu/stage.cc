@@ -75,9 +75,9 @@ Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const
   const auto is_far = [](const Contact* peer) { return !peer->endpoint->shares_memory(); };
   const bool has_near = !std::ranges::all_of(out, is_far) || out.empty();
   if (!options_.shares && has_near) return no("WEFT_GPU_IPC is off");
-  if (leaves_) return no(kSmall);
+  if (way_ == Way::in_place) return no(kSmall);
   if (in.empty() && out.empty()) return no("there is no peer");
-  if (!combines_) return no("sums are the host's");
+  if (!has_kernels_) return no("sums are the host's");
   const auto far_in = std::ranges::find_if(in, is_far);
   const bool sends_far = std::ranges::any_of(out, is_far);
   if (sends_far && !options_.lends) return no("WEFT_GPU_RDMA is off");
@@ -111,45 +111,45 @@ Status Stage::find_kernels() {
     if (options_.sums == GpuSums::host) break;
     const Status kernels = GpuKernels::of(*gpu).status();
     if (!kernels.ok() && options_.sums == GpuSums::gpu) return kernels;
-    combines_ = kernels.ok();
+    has_kernels_ = kernels.ok();
   }
   return {};
 }
 
-Status Stage::begin(std::span<Request> requests, std::span<Contact* const> in,
-                    std::span<Contact* const> out) {
-  WEFT_RETURN_IF_ERROR(follow());
-  if (combines_ && (options_.shares || options_.lends)) {
-    for (const Found& each : found_)
-      for (const auto& gpu : {each.gpu_x, each.gpu_y})
-        if (gpu) (void)offer_gpu(*gpu);  // check_peers() has the error
-    const std::optional<GpuMemory> reader =
-        options_.shares ? gpu_for_sums() : std::optional<GpuMemory>();
-    for (const auto peers : {in, out}) {
-      for (const Contact* peer : peers) {
-        if (!reader || !peer->endpoint->shares_memory()) continue;
-        if (const auto heap = heap_of(*peer); heap != nullptr) try_gpus_of(heap, *reader);
-      }
-    }
+// Tells the peers of this machine which GPUs there are, and tries theirs. check_peers() has the errors.
+void Stage::offer_to(std::span<Contact* const> peers) {
+  if (!has_kernels_ || !(options_.shares || options_.lends)) return;
+  for (const Found& each : found_)
+    for (const auto& gpu : {each.gpu_x, each.gpu_y})
+      if (gpu) (void)offer_gpu(*gpu);
+  const std::optional<GpuMemory> reader = gpu_for_sums();
+  for (const Contact* peer : peers) {
+    if (!options_.shares || !reader || !peer->endpoint->shares_memory()) continue;
+    if (const auto heap = heap_of(*peer); heap != nullptr) try_gpus_of(heap, *reader);
   }
+}
+
+Status Stage::place(std::span<Request> requests, std::span<Contact* const> in,
+                    std::span<Contact* const> out) {
+  offer_to(in);
+  offer_to(out);
   stand_ins_status_ = check_peers(in, out);
-  uses_stand_ins_ = stand_ins_status_.ok();
+  if (stand_ins_status_.ok()) way_ = Way::stand_ins;
   WEFT_RETURN_IF_ERROR(place_all(requests));
-  if (uses_stand_ins_) stand_ins_status_ = check_interfaces(out);
-  if (uses_stand_ins_ && !stand_ins_status_.ok()) {
-    uses_stand_ins_ = false;
+  if (way_ == Way::stand_ins) stand_ins_status_ = check_interfaces(out);
+  if (way_ == Way::stand_ins && !stand_ins_status_.ok()) {
+    way_ = Way::blocks;
     WEFT_RETURN_IF_ERROR(place_all(requests));
   }
   written_.resize(outputs_.size());
   for (Request& each : requests) each.stream.reset();  // the stage follows it
-  if (options_.may_take_turn) return {};
-  WEFT_RETURN_IF_ERROR(begin_inputs());
-  return hold();
+  return {};
 }
 
 Status Stage::leave(std::span<Request> requests) {
-  leaves_ = true;
-  return begin(requests, {}, {});
+  way_ = Way::in_place;
+  WEFT_RETURN_IF_ERROR(place(requests, {}, {}));
+  return bring();
 }
 
 // A later step may send parts of the output, and scratch, which is as the rest.
@@ -205,7 +205,7 @@ Status Stage::place(Request& request, const Found& found) {
 // An input that is the output, too, is copied: peers read it while the output is written.
 Result<GpuOperand> Stage::place_input(const GpuMemory& gpu, const Span& x, bool is_output) {
   GpuOperand made{gpu, x};
-  if (!uses_stand_ins_) {
+  if (way_ != Way::stand_ins) {
     WEFT_ASSIGN(made.here, pinned_block(x.bytes, gpu));
     return made;
   }
@@ -218,7 +218,7 @@ Result<GpuOperand> Stage::place_input(const GpuMemory& gpu, const Span& x, bool 
 
 Result<GpuOperand> Stage::place_output(const GpuMemory& gpu, const Span& y) {
   GpuOperand made{gpu, y};
-  if (!uses_stand_ins_) {
+  if (way_ != Way::stand_ins) {
     WEFT_ASSIGN(made.here, pinned_block(y.bytes, gpu));
     return made;
   }
@@ -233,11 +233,10 @@ Status Stage::place_both(Request& request, const Found& found) {
   const Span &x = found.x, &y = found.y;
   std::byte* const begin = std::min(x.data, y.data);
   const Span both{begin, static_cast<std::size_t>(std::max(x.end(), y.end()) - begin)};
-  is_shifted_ = true;
   GpuOperand made{*found.gpu_x, both};
   // A block of a GPU would have to be copied back whole, with what is not the output's.
-  made.device = uses_stand_ins_ ? both.data : nullptr;
-  if (!uses_stand_ins_ || !stand_in_of(made).ok()) {
+  made.device = way_ == Way::stand_ins ? both.data : nullptr;
+  if (made.device == nullptr || !stand_in_of(made).ok()) {
     made.device = nullptr;
     WEFT_ASSIGN(made.here, pinned_block(both.bytes, made.gpu));
   }
@@ -283,7 +282,6 @@ Status Stage::mark(GpuQueue& queue, Marks& marks) {
 
 // What is queued in the stream from now on does not hold the operation up.
 Status Stage::follow() {
-  if (std::exchange(is_behind_, true)) return {};
   WEFT_RETURN_IF_ERROR(find_kernels());
   const GpuMemory first = found_.front().gpu_x ? *found_.front().gpu_x : *found_.front().gpu_y;
   for (const Found& each : found_)
@@ -312,7 +310,7 @@ Status Stage::follow() {
   return {};
 }
 
-Status Stage::begin_inputs() {
+Status Stage::bring() {
   if (!std::ranges::all_of(found_, [this](const Found& each) { return stays(each); }))
     note_way(stand_ins_status_);
   for (const Found& each : found_) {
@@ -348,7 +346,7 @@ Status Stage::begin_inputs() {
 std::vector<Stage::Packed> Stage::find_packed(const std::vector<GpuOperand>& operands) const {
   constexpr std::size_t kMostBytes = std::size_t{256} << 10, kFew = 4;
   std::vector<Packed> found;
-  for (std::size_t each = 0; combines_ && each < operands.size(); ++each) {
+  for (std::size_t each = 0; has_kernels_ && each < operands.size(); ++each) {
     const GpuOperand& operand = operands[each];
     if (operand.device != nullptr || operand.there.bytes > kMostBytes) continue;
     if (gpu_view(operand.gpu, operand.here, operand.there.bytes) == nullptr) continue;
@@ -375,42 +373,14 @@ Status Stage::copy_packed(const Packed& packed, bool is_input) {
   return mark(*packed.queue, is_input ? ins_ : outs_);
 }
 
-std::optional<GpuMemory> Stage::only_gpu() const {
+std::optional<GpuStage::OnGpu> Stage::on_one_gpu() const {
   if (found_.size() != 1 || found_.front().is_shifted) return std::nullopt;
   const Found& only = found_.front();
   if (!only.gpu_y || (only.x.bytes != 0 && !only.gpu_x)) return std::nullopt;
-  const bool is_one = !only.gpu_x || only.gpu_x->device == only.gpu_y->device;
-  return is_one ? only.gpu_y : std::nullopt;
-}
-
-Status Stage::take_turn(std::shared_ptr<NcclTurn> turn, std::function<void(NcclTurn&)> count) {
-  if (turn == nullptr) {
-    WEFT_RETURN_IF_ERROR(begin_inputs());
-    return hold();
-  }
-  turn_ = std::move(turn);
-  count_ = std::move(count);
-  if (!options_.is_there) WEFT_RETURN_IF_ERROR(turn_->follow(stream_.value_or(Stream{})));
-  return hold();
-}
-
-// Not before, as what follows the stream must not wait for the gate.
-Status Stage::hold() {
-  if (!gate_ || std::exchange(holds_, true)) return {};
-  return gate_->hold(stream_.value_or(Stream{}));
-}
-
-// The mutex is held.
-bool Stage::is_decided() {
-  if (count_ == nullptr) return true;
-  count_(*turn_);
-  const NcclTurn::Way way = turn_->way();
-  if (way == NcclTurn::Way::undecided) return false;
-  count_ = nullptr;
-  by_nccl_ = way == NcclTurn::Way::nccl;
-  const Found& only = found_.front();
-  gate_status_ = by_nccl_ ? turn_->begin(only.x.data, only.y.data) : begin_inputs();
-  return true;
+  if (only.gpu_x && only.gpu_x->device != only.gpu_y->device) return std::nullopt;
+  OnGpu found{*only.gpu_y, only.x.data, only.y.data, std::nullopt};
+  if (!options_.is_there) found.stream = stream_.value_or(Stream{});
+  return found;
 }
 
 // In parts, so that the first ones are on their way to peers while the last ones are copied.
@@ -459,22 +429,24 @@ Status Stage::copy_in(GpuQueue& queue, std::size_t output) {
 }
 
 // Several lanes may ask.
-bool Stage::is_open() {
-  if (is_open_.load(std::memory_order_acquire)) return true;
+bool Stage::has_all_input() {
+  if (has_all_input_.load(std::memory_order_acquire)) return true;
   const std::lock_guard lock(mutex_);
-  if (is_open_.load(std::memory_order_relaxed)) return true;  // another lane has seen it first
-  if (!is_decided() || !are_over(ins_)) return false;
+  if (has_all_input_.load(std::memory_order_relaxed))
+    return true;  // another lane has seen it first
+  if (!are_over(ins_)) return false;
   for (const auto& each : ins_)
-    if (gate_status_.ok()) gate_status_ = each->status();
-  is_open_.store(true, std::memory_order_release);
+    if (input_status_.ok()) input_status_ = each->status();
+  has_all_input_.store(true, std::memory_order_release);
   return true;
 }
 
 // Where input and output share memory, a part of the block could be overwritten that is not there yet.
-bool Stage::has_begun() {
-  if (is_shifted_) return false;
+InputGate::State Stage::input_state() {
+  if (has_all_input()) return State::arrived;
+  if (has_shifted()) return State::awaited;
   const std::lock_guard lock(mutex_);
-  return parts_.size() >= 2 && look_for_parts() != 0;
+  return parts_.size() >= 2 && look_for_parts() != 0 ? State::arriving : State::awaited;
 }
 
 // The mutex is held. How many parts are there, from the first one on; an error counts as not there.
@@ -488,7 +460,7 @@ std::size_t Stage::look_for_parts() {
 }
 
 std::size_t Stage::there(const std::byte* data, std::size_t bytes) {
-  if (is_open()) return bytes;
+  if (has_all_input()) return bytes;
   const std::lock_guard lock(mutex_);
   look_for_parts();
   std::size_t count = 0;
@@ -505,28 +477,20 @@ std::size_t Stage::there(const std::byte* data, std::size_t bytes) {
 }
 
 void Stage::ended(const Status& status) {
-  if (by_nccl_ && !status.ok()) turn_->give_up(status);
-  if (!by_nccl_ && status.ok()) output_status_ = begin_outputs();
-  if (is_over() && gate_) gate_->open();
+  if (status.ok()) output_status_ = begin_outputs();
+  (void)is_over();  // what waits for the output may go on at once
 }
 
 bool Stage::is_over() {
   const std::lock_guard lock(mutex_);
   if (!are_over(outs_)) return false;
-  if (by_nccl_ && turn_ != nullptr && !turn_->is_over()) return false;
   for (const auto& each : outs_)
     if (output_status_.ok()) output_status_ = each->status();
-  if (turn_ != nullptr) {
-    if (by_nccl_ && output_status_.ok()) output_status_ = turn_->status();
-    if (output_status_.ok() && gate_status_.ok()) turn_->ended();
-    turn_ = nullptr;
-  }
-  if (gate_) gate_->open();
+  let_go();
   return true;
 }
 
 void Stage::wait_until_over() {
-  if (by_nccl_ && turn_ != nullptr) turn_->give_up(Status(Code::closed, "the lane has ended"));
   for (const auto& each : outs_) each->wait();
 }
 

@@ -79,25 +79,23 @@ class Stage final : public GpuStage, public Combiner {
   [[nodiscard]] bool is_empty() const { return found_.empty(); }
 
   Status follow() override;
-  Status begin(std::span<Request> requests, std::span<Contact* const> in,
+  Status place(std::span<Request> requests, std::span<Contact* const> in,
                std::span<Contact* const> out) override;
+  Status bring() override;
+  Status hold() override { return gate_ ? gate_->hold(stream_.value_or(Stream{})) : Status(); }
+  void let_go() override {
+    if (gate_) gate_->open();
+  }
   Status leave(std::span<Request> requests) override;
   [[nodiscard]] bool is_small() const override;
   [[nodiscard]] const void* input_on_gpu() const override {
     return inputs_.empty() ? nullptr : inputs_.front().device;
   }
-  [[nodiscard]] std::optional<GpuMemory> only_gpu() const override;
-  [[nodiscard]] std::function<void()> wake() const override {
-    return [bell = bell_] { bell->ring(); };
-  }
-  Status hold() override;
-  Status take_turn(std::shared_ptr<NcclTurn> turn, std::function<void(NcclTurn&)> count) override;
+  [[nodiscard]] std::optional<OnGpu> on_one_gpu() const override;
   // Peers may send stand-ins also where this rank leaves its sums to the host.
-  Combiner* combiner() override { return combines_ || gpu_for_peers() ? this : nullptr; }
-  bool is_open() override;
-  Status gate_status() override { return gate_status_; }
-  bool is_skipped() override { return by_nccl_; }
-  bool has_begun() override;
+  Combiner* combiner() override { return has_kernels_ || gpu_for_peers() ? this : nullptr; }
+  State input_state() override;
+  Status input_status() override { return input_status_; }
   std::size_t there(const std::byte* data, std::size_t bytes) override;
   void ended(const Status& status) override;
   bool is_over() override;
@@ -127,6 +125,8 @@ class Stage final : public GpuStage, public Combiner {
 
     [[nodiscard]] std::size_t bytes() const { return std::max(x.bytes, y.bytes); }
   };
+  // What takes the place of operands: of all of them, but for the small ones of leave().
+  enum class Way : std::uint8_t { blocks, stand_ins, in_place };
   // Where a GPU finds a term.
   struct Seen {
     const void* data = nullptr;  // null: it cannot read it
@@ -135,6 +135,11 @@ class Stage final : public GpuStage, public Combiner {
   };
 
   // stage.cc
+  // Whether an input and an output share a part of their memory.
+  [[nodiscard]] bool has_shifted() const {
+    return std::ranges::any_of(found_, [](const Found& each) { return each.is_shifted; });
+  }
+  void offer_to(std::span<Contact* const> peers);
   Status place(Request& request, const Found& found);
   Status place_both(Request& request, const Found& found);
   Result<GpuOperand> place_input(const GpuMemory& gpu, const Span& x, bool is_output);
@@ -144,10 +149,9 @@ class Stage final : public GpuStage, public Combiner {
   Result<std::byte*> device_block(std::size_t bytes, const GpuMemory& gpu);
   Status find_kernels();
   [[nodiscard]] bool stays(const Found& found) const {
-    return leaves_ && found.bytes() >= options_.least;
+    return way_ == Way::in_place && found.bytes() >= options_.least;
   }
-  Status begin_inputs();
-  bool is_decided();
+  bool has_all_input();
   Status copy_out(GpuQueue& queue, const GpuOperand& x);
   Status copy_in(GpuQueue& queue, std::size_t output);
   // Small operands that one launch copies to their blocks, or from them.
@@ -179,23 +183,16 @@ class Stage final : public GpuStage, public Combiner {
   const std::shared_ptr<GpuBell> bell_;
   std::optional<Stream> stream_;
   std::vector<Found> found_;
-  bool combines_ = false;
-  bool uses_stand_ins_ = false;
-  bool leaves_ = false;      // large operands where they are
-  bool holds_ = false;       // hold() was called
-  bool is_behind_ = false;   // follow() was called
+  bool has_kernels_ = false;
+  Way way_ = Way::blocks;
   Status stand_ins_status_;  // ok, or why blocks are used
 
   std::vector<GpuOperand> inputs_, outputs_;
   std::vector<GpuOperand> scratch_;
   std::vector<Written> written_;  // by output
-  bool is_shifted_ = false;
   const std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
   std::vector<StandIn> stand_ins_;
   std::unique_ptr<GpuGate> gate_;
-  std::shared_ptr<NcclTurn> turn_;
-  std::function<void(NcclTurn&)> count_;  // null once it is decided
-  bool by_nccl_ = false;
   std::mutex mutex_;
   Marks ins_, outs_;
   // A part of an input that is copied to its block, in the order of the copies.
@@ -205,8 +202,8 @@ class Stage final : public GpuStage, public Combiner {
   };
   std::vector<Part> parts_;
   std::size_t parts_there_ = 0;
-  std::atomic<bool> is_open_{false};
-  Status gate_status_, output_status_;
+  std::atomic<bool> has_all_input_{false};
+  Status input_status_, output_status_;
 };
 
 }  // namespace weft

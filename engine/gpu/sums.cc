@@ -73,7 +73,7 @@ bool Stage::is_elsewhere(const void* address) const {
 
 // Ranks that exchange blocks of a tensor have such parts.
 Result<std::byte*> Stage::scratch(std::size_t bytes) {
-  if (!uses_stand_ins_) return nullptr;
+  if (way_ != Way::stand_ins) return nullptr;
   const std::lock_guard lock(mutex_);
   GpuOperand made{*gpu_for_sums(), {nullptr, bytes}};
   WEFT_ASSIGN(made.device, device_block(bytes, made.gpu));
@@ -105,7 +105,7 @@ Result<Stage::Seen> Stage::see(const GpuMemory& gpu, const Term& term, std::size
   }
   // An input is read where it is, unless the output is in the same place in part.
   for (const GpuOperand& x : inputs_) {
-    if (x.device != nullptr || is_shifted_ || x.gpu.device != gpu.device) continue;
+    if (x.device != nullptr || has_shifted() || x.gpu.device != gpu.device) continue;
     if (!x.span().has(data, bytes)) continue;
     seen.data = x.at(data);
     seen.is_on_gpu = true;
@@ -113,7 +113,7 @@ Result<Stage::Seen> Stage::see(const GpuMemory& gpu, const Term& term, std::size
   }
   const bool is_input =
       std::ranges::any_of(inputs_, [&](const GpuOperand& x) { return x.span().has(data, bytes); });
-  if (is_input && !is_open_.load(std::memory_order_acquire)) return seen;  // it is on its way
+  if (is_input && !has_all_input_.load(std::memory_order_acquire)) return seen;  // it is on its way
   seen.data = gpu_view(gpu, data, bytes);
   if (seen.data != nullptr || !must) return seen;
   WEFT_ASSIGN(seen.copy, PinnedBlock::take(bytes, gpu));
@@ -132,7 +132,7 @@ Result<std::unique_ptr<Combiner::Work>> Stage::begin(const Job& job) {
   std::unique_ptr<Combiner::Work> none;
   const std::optional<GpuMemory> gpu = gpu_for_sums();
   if (job.terms.empty() || !gpu) return none;
-  if (!must && (!combines_ || bytes < kLeastBytes || outputs_.empty())) return none;
+  if (!must && (!has_kernels_ || bytes < kLeastBytes || outputs_.empty())) return none;
   if (job.terms.size() > GpuKernels::kMostTerms) {
     if (!must) return none;
     return Status(Code::unavailable,

@@ -55,10 +55,10 @@ class NamedHost {
   // The rest needs the lane's token.
   // Begins an operation in the common order; send and recv begin in the order of their streams. What
   // it reads is there already. `piece_bytes`: of messages to other machines, at most; 0: as the
-  // interface takes them. `may_vote`: all ranks may vote on running it by NCCL; all say so, or none.
+  // interface takes them. `by_nccl`: if all ranks can; all say so, or none.
   [[nodiscard]] virtual Result<std::shared_ptr<Operation>> begin(const Request& request,
                                                                  std::size_t piece_bytes = 0,
-                                                                 bool may_vote = false) = 0;
+                                                                 bool by_nccl = false) = 0;
   // Sends a message. An error ends the context.
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
   // Sends and reads mail; returns whether anything moved.

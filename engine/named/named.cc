@@ -234,7 +234,8 @@ Status NamedObject::place(Work& work) const {
   add(work.edges->sources, in);
   add(work.edges->destinations, out);
   Request staged = work.request();
-  WEFT_RETURN_IF_ERROR(stage->begin({&staged, 1}, in, out));
+  WEFT_RETURN_IF_ERROR(stage->place({&staged, 1}, in, out));
+  WEFT_RETURN_IF_ERROR(stage->bring());
   work.requests.front()->put(staged.input.data, staged.output.data);
   work.input_on_gpu = stage->input_on_gpu();
   return {};
@@ -251,11 +252,11 @@ void NamedObject::take(const std::shared_ptr<Work>& work, std::int64_t now) {
 // Begins the operations whose input has come from a GPU.
 bool NamedObject::begin_staged(std::int64_t now) {
   const auto ready = std::ranges::stable_partition(
-      staged_, [](const auto& work) { return !work->operation->operands->is_open(); });
+      staged_, [](const auto& work) { return !work->operation->operands->has_input(); });
   const std::vector<std::shared_ptr<Work>> works(ready.begin(), ready.end());
   staged_.erase(ready.begin(), ready.end());
   for (const std::shared_ptr<Work>& work : works) {
-    const Status status = work->operation->operands->gate_status();
+    const Status status = work->operation->operands->input_status();
     if (status.ok()) {
       begin(work, now);
     } else {

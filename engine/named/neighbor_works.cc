@@ -49,9 +49,8 @@ NeighborWorks::NeighborWorks(NamedHost& host, const NamedOptions& options, Buffe
       buffers_(buffers),
       timeline_(timeline),
       end_(std::move(end)),
-      matcher_(match_options(host, options)) {
-  spare_.attach(host.bell());
-}
+      matcher_(match_options(host, options)),
+      combiner_for_peers_(gpu_combiner_for_peers(host.bell())) {}
 
 Status NeighborWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now) {
   const Request& request = work->request();
@@ -428,7 +427,7 @@ Combiner* NeighborWorks::combiner_of(const Open& open) {
   if (!may_have_gpu_memory()) return nullptr;
   const std::shared_ptr<DeviceOperands>& stage = open.work->operation->operands;
   if (stage != nullptr && stage->combiner() != nullptr) return stage->combiner();
-  return has_stand_ins(open) ? spare_.combiner() : nullptr;
+  return has_stand_ins(open) ? combiner_for_peers_() : nullptr;
 }
 
 bool NeighborWorks::has_stand_ins(const Open& open) {

@@ -137,8 +137,9 @@ class NeighborWorks {
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, Open> open_;
   std::vector<Moving> moving_;
-  std::vector<std::uint64_t> away_;     // operations that GPUs combine
-  GpuSpare spare_;                      // for those on the host to which stand-ins are lent
+  std::vector<std::uint64_t> away_;  // operations that GPUs combine
+  // Of operations on the host to which stand-ins are lent.
+  const std::function<Combiner*()> combiner_for_peers_;
   std::map<std::uint64_t, Lent> lent_;  // by number
   std::uint64_t next_lent_ = 1;
   std::map<Rank, Lender> lenders_;

@@ -106,7 +106,7 @@ Status NcclTurn::follow(Stream stream) {
 Status NcclTurn::begin(const void* x, void* y) {
   begun_ns_ = now_ns();
   end_ns_ = begun_ns_ + group_->peers_.deadline_ms * kNsOfMs;
-  const Result<bool> begun = with_->begin(job_, x, result_ != nullptr ? result_ : y);
+  const Result<bool> begun = with_->begin(job_, x, y);
   if (!begun.ok()) {
     give_up(begun.status());
     return status_;
@@ -165,10 +165,6 @@ void NcclTurn::give_up(const Status& why) {
 }
 
 void NcclTurn::ended() {
-  if (result_ == nullptr || way_ != Way::nccl) ended_as_a_whole();
-}
-
-void NcclTurn::ended_as_a_whole() {
   const std::lock_guard lock(group_->mutex_);
   if (way_ == Way::undecided || begun_ns_ == 0) return;
   NcclGroup::Times& times = group_->times_[NcclGroup::kind_of(job_)];

@@ -85,18 +85,14 @@ class NcclTurn {
   Status follow(Stream stream);
   // If the way is nccl, once: queues the operation. Nothing waits on the host.
   Status begin(const void* x, void* y);
-  // The result goes there instead. An operation of the engine follows, and what takes its time is both:
-  // ended_as_a_whole() is told.
-  void put_result(void* result) { result_ = result; }
   // Whether that is over; status() has its error. An operation that is not over at its deadline is
   // given up, with all that the communicator has.
   [[nodiscard]] bool is_over();
   [[nodiscard]] const Status& status() const { return status_; }
   // Ends it, with an error. The GPU may go on with it for a moment.
   void give_up(const Status& why);
-  // The operation has ended well, whichever way it took.
+  // The operation has ended well, whichever way it took, with what else it needed after NCCL.
   void ended();
-  void ended_as_a_whole();
 
  private:
   friend class NcclGroup;
@@ -112,7 +108,6 @@ class NcclTurn {
   std::shared_ptr<nccl::Communicator> with_;  // once the way is nccl
   bool is_being_queued_ = false;
   std::unique_ptr<GpuMark> mark_;
-  void* result_ = nullptr;  // null: where begin() says
   std::int64_t end_ns_ = 0, begun_ns_ = 0;
   Status status_;
   // The group's mutex is held.

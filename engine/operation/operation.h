@@ -35,6 +35,7 @@ class Lane;
 // by several lanes at once.
 class DeviceOperands : public InputGate {
  public:
+  [[nodiscard]] bool has_input() { return input_state() >= State::arrived; }
   // Who combines large pieces; null: the lane's thread.
   [[nodiscard]] virtual Combiner* combiner() { return nullptr; }
   // The operation has ended. If it ended well, its output is on its way from now on.

@@ -1,5 +1,5 @@
 // Which operations are voted on, and the group of a machine's ranks.
-#include "engine/context/nccl_votes.h"
+#include "engine/context/nccl_jobs.h"
 
 #include <fmt/core.h>
 
@@ -15,7 +15,7 @@ constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
 
 }  // namespace
 
-bool NcclVotes::could() {
+bool NcclJobs::could() {
   if (config_.nccl == NcclUse::off) {
     why_not_ = "WEFT_NCCL is off";
   } else if (config_.size < 2) {
@@ -31,7 +31,7 @@ bool NcclVotes::could() {
 }
 
 // A rank that could not itself knows the answer without the others' records.
-Result<std::optional<NcclJob>> NcclVotes::job_of(const Request& request) {
+Result<std::optional<NcclJob>> NcclJobs::job_of(const Request& request) {
   const std::optional<NcclJob> none;
   if (!could_ || request.algorithm != AllreduceAlgorithm::automatic) return none;
   const bool is_hierarchical = request.collective == Collective::hierarchical_neighbor_allreduce;
@@ -52,7 +52,7 @@ Result<std::optional<NcclJob>> NcclVotes::job_of(const Request& request) {
   return std::optional(job);
 }
 
-std::shared_ptr<NcclGroup> NcclVotes::make_group(const std::vector<Rank>& members) const {
+std::shared_ptr<NcclGroup> NcclJobs::make_group(const std::vector<Rank>& members) const {
   const auto index = std::ranges::find(members, config_.rank) - members.begin();
   const auto key = [prefix = fmt::format("context/{}/nccl/", context_)](Rank rank,
                                                                         const std::string& what) {
@@ -74,11 +74,11 @@ std::shared_ptr<NcclGroup> NcclVotes::make_group(const std::vector<Rank>& member
   return NcclGroup::make(std::move(peers), config_.nccl);
 }
 
-void NcclVotes::close() {
+void NcclJobs::close() {
   if (group_ != nullptr) group_->close();
 }
 
-std::string NcclVotes::describe() const {
+std::string NcclJobs::describe() const {
   if (!may_have_gpu_memory()) return "";
   if (!could_) return "not used: " + why_not_;
   return group_ == nullptr ? "not used yet" : group_->describe();

@@ -1,4 +1,4 @@
-// nccl_votes: which operations the ranks vote on before they run them, because NCCL could
+// nccl_jobs: which operations the ranks vote on before they run them, because NCCL could
 // (engine/nccl). All ranks come to the same answer without a word: by the request, and by what each
 // has said of itself when it joined. Internal to the module.
 #pragma once
@@ -14,10 +14,10 @@
 namespace weft {
 
 // Belongs to the holder of the lane's token.
-class NcclVotes {
+class NcclJobs {
  public:
-  NcclVotes(const Config& config, const RankMap& rank_map, MachineTable& machines,
-            std::uint16_t context)
+  NcclJobs(const Config& config, const RankMap& rank_map, MachineTable& machines,
+           std::uint16_t context)
       : config_(config), rank_map_(rank_map), machines_(machines), context_(context) {}
 
   // Whether this rank could, which it tells the others when it joins; called once.
@@ -40,11 +40,6 @@ class NcclVotes {
   bool could_ = false;
   std::string why_not_;
   std::shared_ptr<NcclGroup> group_;  // null: there was no vote yet
-};
-
-// What lives until the vote is over.
-struct NcclBallot {
-  NcclTurn::Vote given{}, combined{};
 };
 
 }  // namespace weft
