@@ -2,7 +2,7 @@
 #
 #   libweft.so  shows the names of cmake/exports.map and nothing else; binds its own names to itself; stays loaded.
 #   libweft.a   the same sealed in one object: every other name in it is local, so that the libraries that it contains
-#               (fmt, pugixml, libsodium's hash) cannot meet another copy of them.
+#               (fmt, libsodium's hash) cannot meet another copy of them.
 #   weft_inside the modules as they are: for Weft's own programs and for projects that build Weft as a part of them.
 include(GNUInstallDirs)
 
@@ -76,11 +76,10 @@ file(STRINGS ${exports} shown REGEX "^    [A-Za-z_][A-Za-z0-9_]*;$")
 list(TRANSFORM shown REPLACE " *([A-Za-z0-9_]+);" "\\1")
 list(JOIN shown "\n" shown)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/exports.txt CONTENT "${shown}\n")
-set(contained $<TARGET_FILE:pugixml::static> ${WEFT_SODIUM})
 set(sealed ${PROJECT_BINARY_DIR}/lib/libweft.a)
 add_custom_command(OUTPUT ${sealed}
   COMMAND ${CMAKE_LINKER} -r -d --force-group-allocation -o sealed.o
-          --whole-archive $<TARGET_FILE:weft_inside> --no-whole-archive ${contained}
+          --whole-archive $<TARGET_FILE:weft_inside> --no-whole-archive ${WEFT_SODIUM}
   COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${PROJECT_BINARY_DIR}/exports.txt --wildcard
           --remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_* --strip-debug sealed.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${sealed}

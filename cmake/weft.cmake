@@ -61,7 +61,7 @@ endif()
 # runs through them quickly all the same. Precompiled headers are optimized, and unity builds need none.
 set(weft_not_optimized_when_sanitized
   verbs_device topology_canvas topology_cluster topology_hardware topology_svg topology_text topology_toml engine_bootstrap
-  engine_config engine_limits engine_membership engine_trace)
+  engine_config engine_membership engine_trace tools_limits)
 
 # These call NVIDIA's libraries by declarations of our own, which are not NVIDIA's to the letter. Clang would report each call.
 set(weft_calls_by_own_declarations verbs_cuda topology_hardware engine_nccl)

@@ -22,7 +22,7 @@
 
 #include "bench/peers/operations.h"
 #include "bench/peers/windows.h"
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 namespace weft::peers {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 namespace weft::peers {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 namespace weft::peers {
 

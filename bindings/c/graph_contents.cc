@@ -126,11 +126,3 @@ weft_code weft_graph_describe(const weft_graph* graph, char** text) {
     return give_string(lines, text);
   });
 }
-
-weft_code weft_graph_draw(const weft_graph* graph, char** svg) {
-  return call(__func__, [&]() -> Status {
-    WEFT_RETURN_IF_ERROR(check_result(svg, "svg"));
-    WEFT_ASSIGN(const auto from, object_of(graph, "graph"));
-    return give_string(weft::to_svg(*from), svg);
-  });
-}

@@ -12,7 +12,6 @@
 
 #include <weft/graph/describe.h>
 #include <weft/graph/digraph.h>
-#include <weft/graph/draw.h>
 #include <weft/graph/generators.h>
 #include <weft/graph/mixing.h>
 #include <weft/graph/names.h>

@@ -230,7 +230,4 @@ enum class MeanInput : bool { of_rank, of_machine };
 // instead of ranks.
 [[nodiscard]] Planned plan_group_average(int place, int size, std::size_t bytes, Shape shape);
 
-// A plan as text for people: one line for the plan and one for each step. `view` names the peers.
-[[nodiscard]] std::string to_text(const Plan& plan, const View& view);
-
 }  // namespace weft

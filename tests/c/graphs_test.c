@@ -74,9 +74,6 @@ static void test_graphs(void) {
   OK(weft_graph_describe(ring, &text));
   CHECK(strstr(text, "ring") != NULL);
   weft_string_free(text);
-  OK(weft_graph_draw(ring, &text));
-  CHECK(strstr(text, "<svg") != NULL);
-  weft_string_free(text);
   weft_string_free(NULL);
   OK(weft_graph_free(push));
   OK(weft_graph_free(other));
@@ -124,7 +121,6 @@ static void test_bad_graphs(void) {
   INVALID(weft_graph_equal(graph, NULL, &equal), "b is NULL");
   INVALID(weft_graph_edges(NULL, NULL, 0, NULL), "graph is NULL");
   INVALID(weft_graph_describe(graph, NULL), "text is NULL");
-  INVALID(weft_graph_draw(NULL, (char**)&graph), "graph is NULL");
 }
 
 static void test_schedules(void) {

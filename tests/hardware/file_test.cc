@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tests/hardware/machines.h"
-#include "topology/hardware/sources.h"
+#include "topology/hardware/files.h"
 
 namespace weft {
 namespace {

@@ -233,8 +233,10 @@ TEST(NcclFile, AMaskTellsANodesProcessors) {
   const TextFile two(kTwoGpus);
   const Result<Machine> machine = read_machine(two.path());
   ASSERT_TRUE(machine.ok());
-  EXPECT_EQ(processors_near(*machine, machine->gpus[1].place),
-            (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
+  const NumaNode* node = node_of(*machine, 8);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->index, machine->gpus[1].place.numa_node);
+  EXPECT_EQ(node->processors, (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
 TEST(NcclFile, PortsOfACardAreToldApart) {

@@ -51,19 +51,16 @@ TEST_F(Places, IsSymmetric) {
   }
 }
 
-TEST(Processors, AreOfANodeAndNearWhatIsOnIt) {
+TEST(Processors, AreOfANode) {
   const Result<Machine> machine = read_machine(eight_gpus());
   ASSERT_TRUE(machine.ok());
-  const std::vector<int>& second = machine->nodes[1].processors;
-  ASSERT_FALSE(second.empty());
-  const int processor = second.front();
+  ASSERT_FALSE(machine->nodes[1].processors.empty());
+  const int processor = machine->nodes[1].processors.front();
   ASSERT_NE(node_of(*machine, processor), nullptr);
   EXPECT_EQ(node_of(*machine, processor)->index, 1);
   EXPECT_EQ(node_of(*machine, 100'000), nullptr);
   const PciPlace& near = nic(*machine, "mlx5_7").place;
   const PciPlace& far = nic(*machine, "mlx5_0").place;
-  EXPECT_EQ(processors_near(*machine, near), second);
-  EXPECT_TRUE(processors_near(*machine, PciPlace()).empty());
   EXPECT_EQ(distance(near, *machine, processor), Nearness::numa_node);
   EXPECT_EQ(distance(far, *machine, processor), Nearness::machine);
   EXPECT_EQ(distance(near, *machine, 100'000), Nearness::machine);

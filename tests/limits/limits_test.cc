@@ -1,5 +1,5 @@
 // The limit must compute what the operation computes, and time must be counted as said.
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // Algorithms by name, which of them a layout allows, and what is said of those that it does not.
 #include <gtest/gtest.h>
 
+#include "scheduler/verify/text.h"
 #include "tests/plan/plans.h"
 
 namespace weft {

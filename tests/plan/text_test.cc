@@ -1,4 +1,6 @@
 // to_text: what a person sees of a plan.
+#include "scheduler/verify/text.h"
+
 #include <gtest/gtest.h>
 
 #include "tests/plan/plans.h"

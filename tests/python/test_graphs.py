@@ -75,7 +75,7 @@ def test_properties() -> None:
     pushed = weft.reweighted(star, "push_uniform")
     assert weft.is_column_stochastic(pushed) and not weft.is_row_stochastic(pushed)
     assert 0 < weft.sigma2(ring) < 1
-    assert "ring" in weft.describe(ring) and weft.to_svg(ring).startswith("<")
+    assert "ring" in weft.describe(ring)
 
 
 def test_every_generator_gives_a_graph_whose_name_makes_it_again() -> None:

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 # A file may include files of its own level's folder and of folders with a lower level.
-LEVELS = {"include": -1, "verbs": 0, "topology": 1, "scheduler": 2, "engine": 3, "bindings": 4, "tools": 4, "bench": 4,
-          "examples": 4, "tests": 5}
+LEVELS = {"include": -1, "verbs": 0, "topology": 1, "scheduler": 2, "engine": 3, "bindings": 4, "tools": 4, "examples": 4,
+          "bench": 5, "tests": 6}
 LAYERS = ("verbs", "topology", "scheduler", "engine")
 MOST_LINES = 600
 CODE = (".h", ".cc", ".cu")

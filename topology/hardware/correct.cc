@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "topology/hardware/left_out.h"
 #include "topology/hardware/sources.h"
 #include "topology/toml/toml.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "topology/hardware/sources.h"
+#include "topology/hardware/files.h"
 #include "topology/text/text.h"
 
 namespace weft {
@@ -18,6 +18,37 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 // As `lstopo --no-io` writes it, or a program that did not ask hwloc for them.
 constexpr const char* kNoDevices =
     "which network interfaces and GPUs there are, because the file has no devices of any kind";
+
+Status not_a_machine(const std::string& name) {
+  return Status(Code::invalid_argument, name + ": hwloc cannot read it as a machine");
+}
+
+Status cannot_be_read(const std::string& name, const HwlocLibrary& library) {
+  const Status why = library.status();
+  return Status(why.code(), fmt::format("{}: {}", name, why.text()));
+}
+
+Result<Topology> load_xml(const HwlocLibrary& library, const std::string& text,
+                          const std::string& name) {
+  if (!library.ok()) return cannot_be_read(name, library);
+  const Hwloc& hwloc = **library;
+  WEFT_ASSIGN(Topology topology, made(hwloc));
+  if (hwloc.set_xmlbuffer(topology.get(), text.c_str(), static_cast<int>(text.size()) + 1) != 0 ||
+      hwloc.load(topology.get()) != 0 || topology.count(HWLOC_OBJ_PU) == 0)
+    return not_a_machine(name);
+  return topology;
+}
+
+Result<Topology> load_synthetic(const HwlocLibrary& library, const std::string& text) {
+  const std::string name = fmt::format("synthetic:{}", std::string_view(text).substr(0, 256));
+  WEFT_ASSIGN(const std::string written, written_synthetic(text, name));
+  if (!library.ok()) return cannot_be_read(name, library);
+  const Hwloc& hwloc = **library;
+  WEFT_ASSIGN(Topology topology, made(hwloc));
+  if (hwloc.set_synthetic(topology.get(), written.c_str()) != 0 || hwloc.load(topology.get()) != 0)
+    return not_a_machine(name);
+  return topology;
+}
 
 bool tells_devices(const Topology& topology) {
   return topology.count(HWLOC_OBJ_PCI_DEVICE) > 0 || topology.count(HWLOC_OBJ_OS_DEVICE) > 0 ||
@@ -47,15 +78,22 @@ Result<Topology> topology_in(const HwlocLibrary& library, const XmlFile& file,
   return load_xml(library, xml, path);
 }
 
+// With our notes in the place of hwloc's devices, if there are any.
+Machine noted_machine(const Topology& topology) {
+  Machine machine = machine_of(topology);
+  if (has_notes(topology)) take_notes(topology, machine);
+  return machine;
+}
+
 Result<Machine> machine_in(const HwlocLibrary& library, const std::string& from) {
   if (from.starts_with(kSynthetic)) {
     WEFT_ASSIGN(const Topology topology, load_synthetic(library, from.substr(kSynthetic.size())));
-    return machine_of(topology);
+    return noted_machine(topology);
   }
   WEFT_ASSIGN(const XmlFile file, xml_in(from));
   if (is_nccl(file)) return read_nccl(file);
   WEFT_ASSIGN(const Topology topology, topology_in(library, file, from, Notes::kept));
-  Machine machine = machine_of(topology);
+  Machine machine = noted_machine(topology);
   if (!tells_devices(topology)) machine.unreadable.emplace_back(kNoDevices);
   LeftOut left_out;
   note_left_out(file, left_out);

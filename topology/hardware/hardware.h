@@ -202,8 +202,6 @@ struct Distance {
 [[nodiscard]] Nearness distance(const PciPlace& device, const Machine& machine, int processor);
 // The node of such a thread; null: unknown.
 [[nodiscard]] const NumaNode* node_of(const Machine& machine, int processor);
-// The threads of the device's node; empty: unknown.
-[[nodiscard]] std::vector<int> processors_near(const Machine& machine, const PciPlace& device);
 
 // What this machine's PCI does with transfers from one device to another, as in GPUDirect RDMA. They are
 // fast where they stay below a bridge that both have in common. Access Control Services (ACS) of a port

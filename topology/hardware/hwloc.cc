@@ -1,4 +1,4 @@
-// Machines as hwloc has them: from this one, from XML, from a synthetic string.
+// Machines as hwloc has them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,16 +11,6 @@
 
 namespace weft::hardware {
 namespace {
-
-Result<Topology> made(const Hwloc& hwloc) {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc.init(&raw) != 0) return Status(Code::exhausted, "hwloc has no memory");
-  Topology topology(hwloc, raw);
-  hwloc.set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  hwloc.set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
-  hwloc.set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
-  return topology;
-}
 
 int cores_in(const Topology& topology, hwloc_obj_t object) {
   return topology.count_in(object->cpuset, HWLOC_OBJ_CORE);
@@ -204,16 +194,17 @@ void add_device(const Topology& topology, hwloc_obj_t device, Machine& machine, 
   }
 }
 
-Status not_a_machine(const std::string& name) {
-  return Status(Code::invalid_argument, name + ": hwloc cannot read it as a machine");
-}
-
-Status cannot_be_read(const std::string& name, const HwlocLibrary& library) {
-  const Status why = library.status();
-  return Status(why.code(), fmt::format("{}: {}", name, why.text()));
-}
-
 }  // namespace
+
+Result<Topology> made(const Hwloc& hwloc) {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc.init(&raw) != 0) return Status(Code::exhausted, "hwloc has no memory");
+  Topology topology(hwloc, raw);
+  hwloc.set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  hwloc.set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc.set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL);
+  return topology;
+}
 
 // Without hwloc's plugin on libpciaccess: /sys tells it the same but for the names of cards, and each
 // load would leave the plugin's table of those behind. Without the plugins for GPUs: they connect to
@@ -234,28 +225,6 @@ Result<Topology> load_live(const Hwloc& hwloc) {
   return topology;
 }
 
-Result<Topology> load_xml(const HwlocLibrary& library, const std::string& text,
-                          const std::string& name) {
-  if (!library.ok()) return cannot_be_read(name, library);
-  const Hwloc& hwloc = **library;
-  WEFT_ASSIGN(Topology topology, made(hwloc));
-  if (hwloc.set_xmlbuffer(topology.get(), text.c_str(), static_cast<int>(text.size()) + 1) != 0 ||
-      hwloc.load(topology.get()) != 0 || topology.count(HWLOC_OBJ_PU) == 0)
-    return not_a_machine(name);
-  return topology;
-}
-
-Result<Topology> load_synthetic(const HwlocLibrary& library, const std::string& text) {
-  const std::string name = fmt::format("synthetic:{}", std::string_view(text).substr(0, 256));
-  WEFT_ASSIGN(const std::string written, written_synthetic(text, name));
-  if (!library.ok()) return cannot_be_read(name, library);
-  const Hwloc& hwloc = **library;
-  WEFT_ASSIGN(Topology topology, made(hwloc));
-  if (hwloc.set_synthetic(topology.get(), written.c_str()) != 0 || hwloc.load(topology.get()) != 0)
-    return not_a_machine(name);
-  return topology;
-}
-
 PciPlace place_of(const Topology& topology, const std::string& address) {
   hwloc_obj_t device = topology.pci_device(address.c_str());
   if (device != nullptr) return place_of(topology, device);
@@ -273,7 +242,6 @@ Machine machine_of(const Topology& topology) {
   machine.caches = caches_of(topology);
   machine.nodes = nodes_of(topology);
   for (const NumaNode& node : machine.nodes) machine.memory_bytes += node.bytes;
-  if (take_notes(topology, machine)) return machine;
   LeftOut left_out;
   hwloc_obj_t device = nullptr;
   while ((device = topology.next(HWLOC_OBJ_PCI_DEVICE, device)) != nullptr)

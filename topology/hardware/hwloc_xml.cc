@@ -9,8 +9,8 @@
 #include <array>
 #include <sstream>
 
+#include "topology/hardware/files.h"
 #include "topology/hardware/hwloc_values.h"
-#include "topology/hardware/sources.h"
 
 namespace weft::hardware {
 namespace {

@@ -13,10 +13,9 @@
 #include <set>
 #include <utility>
 
+#include "topology/hardware/files.h"
 #include "topology/hardware/nccl_links.h"
 #include "topology/hardware/pci_class.h"
-#include "topology/hardware/sources.h"
-#include "topology/hardware/xml.h"
 
 namespace weft::hardware {
 namespace {

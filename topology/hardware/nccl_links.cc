@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "topology/hardware/sources.h"
+#include "topology/hardware/files.h"
 
 namespace weft::hardware {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "topology/hardware/sources.h"
+#include "topology/hardware/files.h"
 
 namespace weft::hardware {
 namespace {
@@ -224,7 +224,10 @@ bool has_notes(const Topology& topology) {
   return false;
 }
 
-bool take_notes(const Topology& topology, Machine& machine) {
+void take_notes(const Topology& topology, Machine& machine) {
+  machine.nics.clear();
+  machine.gpus.clear();
+  machine.left_out.clear();
   hwloc_obj_t note = nullptr;
   while ((note = topology.next(HWLOC_OBJ_MISC, note)) != nullptr) {
     const std::string_view kind = kind_of(note);
@@ -236,7 +239,6 @@ bool take_notes(const Topology& topology, Machine& machine) {
       take_phrases(note, machine);
     }
   }
-  return has_notes(topology);
 }
 
 }  // namespace weft::hardware

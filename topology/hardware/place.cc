@@ -74,11 +74,6 @@ const NumaNode* node_of(const Machine& machine, int processor) {
   return node == machine.nodes.end() ? nullptr : &*node;
 }
 
-std::vector<int> processors_near(const Machine& machine, const PciPlace& device) {
-  const auto node = std::ranges::find(machine.nodes, device.numa_node, &NumaNode::index);
-  return node == machine.nodes.end() ? std::vector<int>() : node->processors;
-}
-
 Nearness distance(const PciPlace& device, const Machine& machine, int processor) {
   const NumaNode* node = node_of(machine, processor);
   return node == nullptr ? Nearness::machine : distance(device, *node);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "topology/hardware/sources.h"
+#include "topology/hardware/files.h"
 
 namespace weft::hardware {
 namespace {

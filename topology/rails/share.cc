@@ -184,4 +184,22 @@ Table share_rails(const Table& far, const std::vector<double>& rates, RailPolicy
   return share_interfaces(far, rates);
 }
 
+std::string_view name(RailPolicy policy) {
+  switch (policy) {
+    case RailPolicy::automatic:
+      return "auto";
+    case RailPolicy::near:
+      return "near";
+    case RailPolicy::all:
+      return "all";
+  }
+  return {};
+}
+
+Result<RailPolicy> rail_policy(std::string_view text) {
+  for (const RailPolicy policy : {RailPolicy::automatic, RailPolicy::near, RailPolicy::all})
+    if (name(policy) == text) return policy;
+  return Status(Code::invalid_argument, fmt::format("'{}': there are auto, near, all", text));
+}
+
 }  // namespace weft

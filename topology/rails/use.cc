@@ -1,6 +1,4 @@
 // What a choice of rails answers.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -24,24 +22,6 @@ std::vector<Edge> edges_between_seats(const Graph& graph, const Placement& place
     edge.to = placement.seat[static_cast<std::size_t>(edge.to)];
   }
   return edges;
-}
-
-std::string_view name(RailPolicy policy) {
-  switch (policy) {
-    case RailPolicy::automatic:
-      return "auto";
-    case RailPolicy::near:
-      return "near";
-    case RailPolicy::all:
-      return "all";
-  }
-  return {};
-}
-
-Result<RailPolicy> rail_policy(std::string_view text) {
-  for (const RailPolicy policy : {RailPolicy::automatic, RailPolicy::near, RailPolicy::all})
-    if (name(policy) == text) return policy;
-  return Status(Code::invalid_argument, fmt::format("'{}': there are auto, near, all", text));
 }
 
 void RailUse::rails_between(Rank from, Rank to, std::vector<int>& rails) const {

@@ -231,7 +231,6 @@ void bind_properties(nb::module_& module) {
   module.def(
       "sigma2", [](const Graph& graph) { return sigma2(graph); }, "graph"_a);
   module.def("describe", &describe_all, "graph"_a, "Size, properties and edges, as text.");
-  module.def("to_svg", &to_svg, "graph"_a);
 }
 
 }  // namespace

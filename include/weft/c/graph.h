@@ -91,8 +91,6 @@ WEFT_C_API weft_code weft_graph_get_mixing(const weft_graph* graph, weft_mixing*
 
 // Describes a graph for people, in lines. The caller frees *text with weft_string_free().
 WEFT_C_API weft_code weft_graph_describe(const weft_graph* graph, char** text);
-// Draws a graph as an SVG document. The caller frees *svg with weft_string_free().
-WEFT_C_API weft_code weft_graph_draw(const weft_graph* graph, char** svg);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include "tools/weft/commands.h"
 #include "tools/weft/common/named_graph.h"
 #include "tools/weft/common/save.h"
+#include "tools/weft/graph/draw.h"
 #include "tools/weft/graph/json.h"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/gpu_kernels/gpu_kernels.h"
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 namespace weft {
 namespace {

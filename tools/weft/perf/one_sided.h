@@ -4,7 +4,7 @@
 
 #include <weft/window.h>
 
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 #include "tools/weft/perf/seat.h"
 #include "tools/weft/perf/window_op.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/limits/limits.h"
 #include "scheduler/plan/plan.h"
+#include "tools/limits/limits.h"
 #include "tools/weft/perf/tensors.h"
 #include "tools/weft/perf/window_op.h"
 

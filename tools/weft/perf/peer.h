@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "engine/bootstrap/bootstrap.h"
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 namespace weft {
 

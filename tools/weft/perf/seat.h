@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // Turns of interfaces whose one peer is silent.
 #include "tools/weft/perf/turn.h"
 
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 #include "tools/weft/common/rdma_ports.h"
 #include "tools/weft/wire/side.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 
 namespace weft {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/limits/limits.h"
 #include "scheduler/simulate/simulate.h"
+#include "tools/limits/limits.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/limits/limits.h"
+#include "tools/limits/limits.h"
 #include "tools/weft/common/bytes.h"
 
 namespace weft {

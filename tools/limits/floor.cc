@@ -1,6 +1,6 @@
 // The bare exchanges. Nothing here is clever on purpose: what the engine adds to these loops is its
 // cost.
-#include "engine/limits/floor.h"
+#include "tools/limits/floor.h"
 
 #include <algorithm>
 #include <cstring>

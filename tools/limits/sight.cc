@@ -1,5 +1,5 @@
 // Reading another process's memory by system call.
-#include "engine/limits/sight.h"
+#include "tools/limits/sight.h"
 
 #include <sys/uio.h>
 

@@ -4,11 +4,11 @@
 // name may contain any characters; they are escaped.
 #pragma once
 
-#include <weft/graph/digraph.h>
+#include <weft/graph.h>
 
 #include <string>
 
-namespace WEFT_PUBLIC weft {
+namespace weft {
 
 [[nodiscard]] std::string to_svg(const Graph& graph);
 

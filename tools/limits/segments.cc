@@ -1,5 +1,5 @@
 // The exchange of cards: where a rank's memory is, for others to map or to read by system call.
-#include "engine/limits/segments.h"
+#include "tools/limits/segments.h"
 
 #include <unistd.h>
 

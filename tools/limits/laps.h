@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/limits/meeting.h"
+#include "tools/limits/meeting.h"
 #include "verbs/base/base.h"
 
 namespace weft {

@@ -5,10 +5,10 @@
 //     0 send input[2] -> 2
 //     2 reduce output[1] := scale*from 0 + scale*input[1] + scale*from 2
 //     4 copy output[2] := from 2 after the readers of 0
+#include "scheduler/verify/text.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include "scheduler/plan/plan.h"
 
 namespace weft {
 namespace {

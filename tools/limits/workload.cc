@@ -1,5 +1,5 @@
 // Recipes: each collective reduced to "who reads whom".
-#include "engine/limits/workload.h"
+#include "tools/limits/workload.h"
 
 #include <algorithm>
 #include <array>

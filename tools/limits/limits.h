@@ -9,9 +9,9 @@
 // `weft perf` and bench/peers use this module. Nothing in the engine depends on it.
 #pragma once
 
-#include "engine/limits/figures.h"
-#include "engine/limits/floor.h"
-#include "engine/limits/laps.h"
-#include "engine/limits/meeting.h"
-#include "engine/limits/segments.h"
-#include "engine/limits/workload.h"
+#include "tools/limits/figures.h"
+#include "tools/limits/floor.h"
+#include "tools/limits/laps.h"
+#include "tools/limits/meeting.h"
+#include "tools/limits/segments.h"
+#include "tools/limits/workload.h"

@@ -1,13 +1,13 @@
 // verify_run: the run itself. A rank that cannot go on leaves the ready list; whatever could let it
 // go on (a message posted to it, a message of its taken) puts it back.
-#include "scheduler/plan/verify_run.h"
+#include "scheduler/verify/run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/plan/verify_local.h"
+#include "scheduler/verify/local.h"
 
 namespace weft::verifier {
 namespace {

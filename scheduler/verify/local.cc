@@ -1,5 +1,5 @@
 // verify_local: one walk over a plan's steps for its indices, one for its memory.
-#include "scheduler/plan/verify_local.h"
+#include "scheduler/verify/local.h"
 
 #include <fmt/format.h>
 

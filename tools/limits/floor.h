@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "engine/kernels/kernels.h"
-#include "engine/limits/laps.h"
-#include "engine/limits/sight.h"
-#include "engine/limits/workload.h"
+#include "tools/limits/laps.h"
+#include "tools/limits/sight.h"
+#include "tools/limits/workload.h"
 
 namespace weft {
 

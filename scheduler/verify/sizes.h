@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/verify.h"
+#include "scheduler/verify/verify.h"
 
 namespace weft::verifier {
 

@@ -1,5 +1,5 @@
 // verify_layout: buffers after one another, input and output on top of each other when in place.
-#include "scheduler/plan/verify_layout.h"
+#include "scheduler/verify/layout.h"
 
 namespace weft::verifier {
 namespace {

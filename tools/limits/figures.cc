@@ -1,5 +1,5 @@
 // Small loops around one mechanism each: a cache line, the scheduler, a futex, a copy.
-#include "engine/limits/figures.h"
+#include "tools/limits/figures.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "engine/kernels/kernels.h"
-#include "engine/limits/laps.h"
-#include "engine/limits/meeting.h"
+#include "tools/limits/laps.h"
+#include "tools/limits/meeting.h"
 
 namespace weft {
 namespace {

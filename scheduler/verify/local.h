@@ -4,7 +4,7 @@
 #include <string>
 
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/verify_layout.h"
+#include "scheduler/verify/layout.h"
 
 namespace weft::verifier {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/plan/verify.h"
-#include "scheduler/plan/verify_layout.h"
-#include "scheduler/plan/verify_values.h"
-#include "scheduler/plan/verify_wires.h"
+#include "scheduler/verify/layout.h"
+#include "scheduler/verify/values.h"
+#include "scheduler/verify/verify.h"
+#include "scheduler/verify/wires.h"
 
 namespace weft::verifier {
 

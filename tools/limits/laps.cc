@@ -1,5 +1,5 @@
 // The timing loop, and what is made of its records.
-#include "engine/limits/laps.h"
+#include "tools/limits/laps.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // The SVG drawing: geometry first, then one element per edge and per rank.
+#include "tools/weft/graph/draw.h"
+
 #include <fmt/format.h>
-#include <weft/graph/draw.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,7 @@ struct Point {
 };
 
 // Sizes in pixels, chosen from the number of ranks and edges so that neither discs nor lines clot.
-struct Layout {
+struct Drawing {
   double side = 0;
   double circle = 0;
   double disc = 0;
@@ -27,24 +28,24 @@ struct Layout {
   int size = 1;
 };
 
-Layout layout_of(const Graph& graph) {
+Drawing drawing_of(const Graph& graph) {
   constexpr double kMargin = 40;
-  Layout layout;
-  layout.size = graph.size();
-  layout.side = std::clamp(300.0 + 12.0 * graph.size(), 360.0, 1080.0);
-  layout.circle = layout.side / 2 - kMargin;
-  const double spacing = 2 * std::numbers::pi * layout.circle / graph.size();
-  layout.disc = std::clamp(0.3 * spacing, 4.0, 18.0);
+  Drawing drawing;
+  drawing.size = graph.size();
+  drawing.side = std::clamp(300.0 + 12.0 * graph.size(), 360.0, 1080.0);
+  drawing.circle = drawing.side / 2 - kMargin;
+  const double spacing = 2 * std::numbers::pi * drawing.circle / graph.size();
+  drawing.disc = std::clamp(0.3 * spacing, 4.0, 18.0);
   const double per_rank = static_cast<double>(graph.edge_count()) / graph.size();
-  layout.line = std::clamp(3.0 / std::sqrt(per_rank + 1), 0.5, 1.6);
-  layout.opacity = std::clamp(4.0 / (per_rank + 1), 0.25, 0.85);
-  return layout;
+  drawing.line = std::clamp(3.0 / std::sqrt(per_rank + 1), 0.5, 1.6);
+  drawing.opacity = std::clamp(4.0 / (per_rank + 1), 0.25, 0.85);
+  return drawing;
 }
 
-Point center_of(const Layout& layout, Rank rank) {
-  const double angle = 2 * std::numbers::pi * rank / layout.size - std::numbers::pi / 2;
-  return {layout.side / 2 + layout.circle * std::cos(angle),
-          layout.side / 2 + layout.circle * std::sin(angle)};
+Point center_of(const Drawing& drawing, Rank rank) {
+  const double angle = 2 * std::numbers::pi * rank / drawing.size - std::numbers::pi / 2;
+  return {drawing.side / 2 + drawing.circle * std::cos(angle),
+          drawing.side / 2 + drawing.circle * std::sin(angle)};
 }
 
 // The point on the way from a to b that is `distance` from a.
@@ -55,22 +56,22 @@ Point towards(Point a, Point b, double distance) {
 
 // Where the curve from a to b bends to: inwards, so that an edge to the rank after next passes
 // beside the disc between them. The longer the edge, the deeper, but a diameter is straight.
-Point bend(const Layout& layout, Point a, Point b) {
-  const Point center{layout.side / 2, layout.side / 2};
+Point bend(const Drawing& drawing, Point a, Point b) {
+  const Point center{drawing.side / 2, drawing.side / 2};
   const Point middle{(a.x + b.x) / 2, (a.y + b.y) / 2};
   const double chord = std::hypot(b.x - a.x, b.y - a.y);
-  const double depth = 0.45 * chord * (1 - chord / (2 * layout.circle));
+  const double depth = 0.45 * chord * (1 - chord / (2 * drawing.circle));
   constexpr double kOnePixel = 1;
   return depth < kOnePixel ? middle : towards(middle, center, depth);
 }
 
 // One curve from rim to rim. `back` is the weight of the reverse edge, 0 when there is none.
-std::string edge_element(const Layout& layout, const Edge& edge, double back) {
-  const Point from = center_of(layout, edge.from);
-  const Point to = center_of(layout, edge.to);
-  const Point through = bend(layout, from, to);
-  const Point start = towards(from, through, layout.disc + 1);
-  const Point end = towards(to, through, layout.disc + 1);
+std::string edge_element(const Drawing& drawing, const Edge& edge, double back) {
+  const Point from = center_of(drawing, edge.from);
+  const Point to = center_of(drawing, edge.to);
+  const Point through = bend(drawing, from, to);
+  const Point start = towards(from, through, drawing.disc + 1);
+  const Point end = towards(to, through, drawing.disc + 1);
   std::string title = fmt::format("{} -> {}: {:.4g}", edge.from, edge.to, edge.weight);
   if (back != 0) title += fmt::format(", {} -> {}: {:.4g}", edge.to, edge.from, back);
   const std::string curve = fmt::format("M{:.1f},{:.1f} Q{:.1f},{:.1f} {:.1f},{:.1f}", start.x,
@@ -81,25 +82,25 @@ std::string edge_element(const Layout& layout, const Edge& edge, double back) {
                    title);
 }
 
-std::string rank_element(const Layout& layout, const Graph& graph, Rank rank) {
-  const Point center = center_of(layout, rank);
+std::string rank_element(const Drawing& drawing, const Graph& graph, Rank rank) {
+  const Point center = center_of(drawing, rank);
   return fmt::format(
              "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>rank {}, self weight "
              "{:.4g}</title></circle>\n",
-             center.x, center.y, layout.disc, rank, graph.self_weight(rank)) +
+             center.x, center.y, drawing.disc, rank, graph.self_weight(rank)) +
          svg::text(center.x, center.y, "dy=\"0.35em\"", std::to_string(rank));
 }
 
-std::string opening(const Layout& layout, const Graph& graph) {
+std::string opening(const Drawing& drawing, const Graph& graph) {
   const std::string head = fmt::format(
       "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"{0:.1f}\" "
       "markerHeight=\"{0:.1f}\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\">"
       "<path d=\"M0,0 L8,4 L0,8 z\" fill=\"#1f4e79\"/></marker></defs>\n",
-      std::clamp(layout.disc * 0.5, 4.0, 9.0));
+      std::clamp(drawing.disc * 0.5, 4.0, 9.0));
   const svg::Fitted title = svg::fitted(
       fmt::format("{}, {} ranks, {} edges", graph.name(), graph.size(), graph.edge_count()), 16,
-      layout.side - 8);
-  return head + svg::text(layout.side / 2, 0,
+      drawing.side - 8);
+  return head + svg::text(drawing.side / 2, 0,
                           fmt::format("font-size=\"{:.1f}\" text-anchor=\"middle\"", title.size),
                           title.content);
 }
@@ -108,21 +109,21 @@ std::string opening(const Layout& layout, const Graph& graph) {
 
 std::string to_svg(const Graph& graph) {
   constexpr double kTitleHeight = 30;
-  const Layout layout = layout_of(graph);
+  const Drawing drawing = drawing_of(graph);
   std::string edges, ranks;
   for (const Edge& edge : graph.edges()) {
     const double back = graph.weight(edge.from, edge.to);
     if (back != 0 && edge.from > edge.to) continue;  // drawn with its reverse
-    edges += edge_element(layout, edge, back);
+    edges += edge_element(drawing, edge, back);
   }
-  for (Rank rank = 0; rank < graph.size(); ++rank) ranks += rank_element(layout, graph, rank);
+  for (Rank rank = 0; rank < graph.size(); ++rank) ranks += rank_element(drawing, graph, rank);
   const std::string lines = fmt::format(
       "fill=\"none\" stroke=\"#1f4e79\" stroke-width=\"{:.2f}\" stroke-opacity=\"{:.2f}\"",
-      layout.line, layout.opacity);
+      drawing.line, drawing.opacity);
   const std::string labels =
-      fmt::format("font-size=\"{:.1f}\" text-anchor=\"middle\"", layout.disc * 0.95);
-  return svg::document({0, -kTitleHeight, layout.side, layout.side + kTitleHeight},
-                       "<style>circle { fill: #f4b942 }</style>\n" + opening(layout, graph) +
+      fmt::format("font-size=\"{:.1f}\" text-anchor=\"middle\"", drawing.disc * 0.95);
+  return svg::document({0, -kTitleHeight, drawing.side, drawing.side + kTitleHeight},
+                       "<style>circle { fill: #f4b942 }</style>\n" + opening(drawing, graph) +
                            svg::group(lines, edges) + svg::group(labels, ranks));
 }
 

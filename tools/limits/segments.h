@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/bootstrap/bootstrap.h"
-#include "engine/limits/sight.h"
+#include "tools/limits/sight.h"
 #include "verbs/memory/memory.h"
 
 namespace weft {

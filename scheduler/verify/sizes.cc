@@ -1,5 +1,5 @@
 // verify_sizes: sizes by operation.
-#include "scheduler/plan/verify_sizes.h"
+#include "scheduler/verify/sizes.h"
 
 #include <fmt/format.h>
 

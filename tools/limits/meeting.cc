@@ -1,5 +1,5 @@
 // The barrier: a counter and a phase; the last to arrive opens the next phase for all.
-#include "engine/limits/meeting.h"
+#include "tools/limits/meeting.h"
 
 #include <sched.h>
 #include <unistd.h>

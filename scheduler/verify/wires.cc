@@ -1,5 +1,5 @@
 // verify_wires: both ends of every edge must have it.
-#include "scheduler/plan/verify_wires.h"
+#include "scheduler/verify/wires.h"
 
 #include <fmt/format.h>
 

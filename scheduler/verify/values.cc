@@ -1,5 +1,5 @@
 // verify_values: field arithmetic and the meaning of a combine.
-#include "scheduler/plan/verify_values.h"
+#include "scheduler/verify/values.h"
 
 namespace weft::verifier {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/verify_sizes.h"
+#include "scheduler/verify/sizes.h"
 
 namespace weft::verifier {
 

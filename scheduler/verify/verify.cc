@@ -1,17 +1,17 @@
 // verify: the passes in order, and the comparison of what came out with what was asked for.
-#include "scheduler/plan/verify.h"
+#include "scheduler/verify/verify.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "scheduler/plan/verify_layout.h"
-#include "scheduler/plan/verify_local.h"
-#include "scheduler/plan/verify_run.h"
-#include "scheduler/plan/verify_sizes.h"
-#include "scheduler/plan/verify_values.h"
-#include "scheduler/plan/verify_wires.h"
+#include "scheduler/verify/layout.h"
+#include "scheduler/verify/local.h"
+#include "scheduler/verify/run.h"
+#include "scheduler/verify/sizes.h"
+#include "scheduler/verify/values.h"
+#include "scheduler/verify/wires.h"
 
 namespace weft {
 namespace verifier {
