@@ -139,7 +139,7 @@ Result<int> Network::gpu_pointers(std::span<const NetworkRail> rails) const {
   Status dma_bufs;
   for (const NetworkRail& rail : rails) {
     if (!rail.reaches_gpus)
-      return Status(Code::unavailable, fmt::format("{} sends memory of the host alone", rail.name));
+      return Status(Code::unavailable, fmt::format("{} sends host memory alone", rail.name));
     if (dma_bufs.ok()) dma_bufs = rail.reaches_gpus();
   }
   WEFT_ASSIGN(const std::vector<GpuDevice> gpus, gpu_devices());

@@ -35,7 +35,7 @@ class Network {
   // The IP addresses at which the device can be called, best first: its own, those of the others. If no
   // device has one, as on InfiniBand, those of the machine's other interfaces.
   [[nodiscard]] std::vector<std::string> addresses(int device) const;
-  // Why no memory of GPUs is reached; ok: it is.
+  // Why no GPU memory is reached; ok: it is.
   [[nodiscard]] const Status& gpu_status() const { return gpu_status_; }
   [[nodiscard]] std::int64_t patience_ns() const { return config_.deadline_ms * 1'000'000; }
   // All rails as one, of one end of a connection. Both ends have the same job.
@@ -45,7 +45,7 @@ class Network {
  private:
   explicit Network(Config config) : config_(std::move(config)) {}
   Status find_devices();
-  // Which memory of GPUs all of these rails reach: the pointers of abi.h.
+  // Which GPU memory all of these rails reach: the pointers of abi.h.
   [[nodiscard]] Result<int> gpu_pointers(std::span<const NetworkRail> rails) const;
 
   Config config_;

@@ -33,7 +33,7 @@ Result<Registration> lend(std::span<std::byte> memory, int dma_buf, std::uint64_
   WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(memory.data()));
   if (!gpu) {
     return Status(Code::invalid_argument,
-                  fmt::format("{} is no memory of a GPU", fmt::ptr(memory.data())));
+                  fmt::format("{} is no GPU memory", fmt::ptr(memory.data())));
   }
   Registration made{memory, 0, gpu};
   WEFT_ASSIGN(made.lent, LentMemory::of(memory.data(), memory.size(), dma_buf, offset));

@@ -23,7 +23,7 @@ class Sender {
   [[nodiscard]] static Result<std::unique_ptr<Sender>> make(std::unique_ptr<Link> link,
                                                             std::string_view board_key);
   [[nodiscard]] Link& link() { return *link_; }
-  // Memory of the host is registered when it is sent; that of a GPU now, until remove().
+  // Host memory is registered when it is sent; that of a GPU now, until remove().
   [[nodiscard]] Result<Registration*> add(Registration memory);
   void remove(Registration* registration);
   // Null: the receiver has not made room yet.

@@ -13,8 +13,7 @@ Status check_host_models(Context& context, std::string_view what, const void* mo
   WEFT_RETURN_IF_ERROR(context.allreduce(in(&refuses, 1), out(&last, 1), ReduceOp::max));
   if (!own.ok() || last < 0) return own;
   return Status(Code::unavailable,
-                fmt::format("{}: rank {} has memory of a GPU; host memory is needed", what, last),
-                last);
+                fmt::format("{}: rank {} has GPU memory; host memory is needed", what, last), last);
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// host_models: algorithms that work on their model in place take memory of the host. Internal to the
+// host_models: algorithms that work on their model in place take host memory. Internal to the
 // module.
 #pragma once
 

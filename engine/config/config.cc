@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "verbs/ucx/ucx.h"
@@ -36,6 +37,22 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// Old names that this version still reads.
+struct Renamed {
+  std::string_view old, now;
+};
+constexpr std::array<Renamed, 2> kRenamed{
+    {{"WEFT_FOREIGN", "WEFT_PRIVATE_MEMORY"}, {"WEFT_GPU_SUMS", "WEFT_GPU_REDUCE"}}};
+
+std::string_view name_now(std::string_view name) {
+  const auto found = std::ranges::find(kRenamed, name, &Renamed::old);
+  return found == kRenamed.end() ? name : found->now;
+}
+
+bool has(const std::vector<std::string>& entries, std::string_view name) {
+  return std::ranges::find(entries, name, name_of) != entries.end();
+}
+
 bool is_known(std::string_view name) {
   return std::ranges::find(variables(), name, &Variable::name) != variables().end();
 }
@@ -58,9 +75,10 @@ Status not_accepted(const Variable& variable, std::string_view value) {
 }
 
 Status read_entry(std::string_view entry, Config& config) {
-  const std::string_view name = name_of(entry);
+  const std::string_view name = name_now(name_of(entry));
+  const std::size_t equals = entry.find('=');
   const std::string_view value =
-      name.size() < entry.size() ? entry.substr(name.size() + 1) : std::string_view{};
+      equals == std::string_view::npos ? std::string_view{} : entry.substr(equals + 1);
   const auto found = std::ranges::find(variables(), name, &Variable::name);
   return found->read(value, config) ? Status{} : not_accepted(*found, value);
 }
@@ -68,12 +86,12 @@ Status read_entry(std::string_view entry, Config& config) {
 }  // namespace
 
 Status Config::set(std::string_view name, std::string_view value) {
-  if (!is_known(name)) return Status(Code::invalid_argument, unknown(name));
+  if (!is_known(name_now(name))) return Status(Code::invalid_argument, unknown(name));
   return read_entry(fmt::format("{}={}", name, value), *this);
 }
 
 Result<std::string> Config::get(std::string_view name) const {
-  const auto found = std::ranges::find(variables(), name, &Variable::name);
+  const auto found = std::ranges::find(variables(), name_now(name), &Variable::name);
   if (found == variables().end()) return Status(Code::invalid_argument, unknown(name));
   return found->show(*this);
 }
@@ -88,12 +106,19 @@ Result<Config> Config::from_entries(const std::vector<std::string>& entries,
   std::vector<std::string> warnings;  // said once the level of the log is known
   for (const std::string& entry : entries) {
     if (!entry.starts_with(kPrefix)) continue;
-    if (is_known(name_of(entry))) {
+    const std::string_view name = name_of(entry);
+    const std::string_view now = name_now(name);
+    if (name != now) {
+      warnings.push_back(fmt::format(
+          "{} is called {} now; the next version does not read the old name", name, now));
+      if (has(entries, now)) continue;
+    }
+    if (is_known(now)) {
       WEFT_RETURN_IF_ERROR(read_entry(entry, config));
     } else if (unknown_names == UnknownNames::refuse) {
-      return Status(Code::invalid_argument, unknown(name_of(entry)));
+      return Status(Code::invalid_argument, unknown(name));
     } else {
-      warnings.push_back(unknown(name_of(entry)));
+      warnings.push_back(unknown(name));
     }
   }
   const LogScope scope({config.log, log_voice().rank});

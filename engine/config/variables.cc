@@ -181,19 +181,18 @@ std::vector<Variable> make_table() {
             "number of the GPU that this rank works with, which decides which interfaces are near; "
             "-1: none; auto: that of the local rank, among those that the process sees",
             Word{"auto", Config::kUsualGpu}),
-      choice<GpuSums>(
-          "WEFT_GPU_SUMS", &Config::gpu_sums,
-          {{"auto", GpuSums::automatic}, {"host", GpuSums::host}, {"gpu", GpuSums::gpu}},
-          "who adds up tensors in memory of GPUs; gpu: large ones the GPU that has the "
+      choice<GpuReduce>(
+          "WEFT_GPU_REDUCE", &Config::gpu_reduce,
+          {{"auto", GpuReduce::automatic}, {"host", GpuReduce::host}, {"gpu", GpuReduce::gpu}},
+          "who adds up tensors in GPU memory; gpu: large ones the GPU that has the "
           "result, where it can read what is summed; auto: gpu where Weft has kernels "
           "for it (docs/gpu.md)"),
       choice<bool>("WEFT_GPU_IPC", &Config::gpu_ipc, {{"off", false}, {"on", true}},
-                   "ranks of a machine read each other's memory of GPUs where it is (CUDA IPC), if "
+                   "ranks of a machine read each other's GPU memory where it is (CUDA IPC), if "
                    "GPUs add up"),
-      choice<bool>(
-          "WEFT_GPU_RDMA", &Config::gpu_rdma, {{"off", false}, {"on", true}},
-          "RDMA ports send memory of GPUs from where it is (GPUDirect RDMA), if GPUs add up "
-          "and the port's driver registers it"),
+      choice<bool>("WEFT_GPU_RDMA", &Config::gpu_rdma, {{"off", false}, {"on", true}},
+                   "RDMA ports send GPU memory from where it is (GPUDirect RDMA), if GPUs add up "
+                   "and the port's driver registers it"),
       choice<NcclUse>(
           "WEFT_NCCL", &Config::nccl,
           {{"auto", NcclUse::automatic}, {"on", NcclUse::on}, {"off", NcclUse::off}},
@@ -280,11 +279,11 @@ std::vector<Variable> make_table() {
       choice<HugePageUse>("WEFT_HUGE_PAGES", &Config::huge_pages,
                           {{"auto", HugePageUse::automatic}, {"off", HugePageUse::off}},
                           "huge pages for shared memory, if the kernel offers them"),
-      choice<ForeignPath>(
-          "WEFT_FOREIGN", &Config::foreign,
-          {{"auto", ForeignPath::automatic},
-           {"cma", ForeignPath::cma},
-           {"staging", ForeignPath::staging}},
+      choice<PrivatePath>(
+          "WEFT_PRIVATE_MEMORY", &Config::private_memory,
+          {{"auto", PrivatePath::automatic},
+           {"cma", PrivatePath::cma},
+           {"staging", PrivatePath::staging}},
           "how ranks of a machine read memory that Weft did not allocate: cma: process_vm_readv; "
           "staging: through copies in shared memory; auto: the faster one, which is measured for "
           "each operation and size of message"),

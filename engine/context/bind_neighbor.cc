@@ -90,11 +90,12 @@ Status Binder::plan_neighbors(BoundCall& bound_call, Collective collective, bool
   key.in_place = in_place;
   key.in = static_cast<std::uint32_t>(call.in.size());
   key.out = static_cast<std::uint32_t>(call.out.size());
-  for (const Contact* contact : call.in) key.position += contact->rank < config_.rank ? 1 : 0;
+  for (const PeerConnection* connection : call.in)
+    key.position += connection->rank < config_.rank ? 1 : 0;
   WEFT_ASSIGN(const CachedPlan* plan, plans_.get(key, [&]() -> Planned {
     View view{config_.rank, config_.size, {}, {}};
-    for (const Contact* contact : call.in) view.in.push_back(contact->rank);
-    for (const Contact* contact : call.out) view.out.push_back(contact->rank);
+    for (const PeerConnection* connection : call.in) view.in.push_back(connection->rank);
+    for (const PeerConnection* connection : call.out) view.out.push_back(connection->rank);
     Plan made = plan_of_neighbors(collective, view, Shape{in_place});
     return {std::move(view), std::move(made)};
   }));

@@ -20,19 +20,19 @@ std::uint32_t identity_of(std::span<const Rank> members) {
 
 }  // namespace
 
-Result<Contact*> Binder::other_rank(std::string_view what, Rank rank) {
+Result<PeerConnection*> Binder::other_rank(std::string_view what, Rank rank) {
   if (rank < 0 || rank >= config_.size || rank == config_.rank) {
     return invalid(
         fmt::format("{}: rank {} must be another of the ranks 0…{}", what, rank, config_.size - 1));
   }
-  return peers_.contact(rank);
+  return peers_.connection(rank);
 }
 
 Status Binder::send(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output none{nullptr, 0, x.type};
   WEFT_RETURN_IF_ERROR(check_memory("send", x, none));
-  WEFT_ASSIGN(Contact * peer, other_rank("send", request.peer));
+  WEFT_ASSIGN(PeerConnection * peer, other_rank("send", request.peer));
   bind_operands(bound_call.call, Collective::send, x, none);
   bound_call.out.push_back(peer);
   bound_call.call.out = bound_call.out;
@@ -44,7 +44,7 @@ Status Binder::recv(const Request& request, BoundCall& bound_call) {
   const Output& y = request.output;
   const Input none{nullptr, 0, y.type};
   WEFT_RETURN_IF_ERROR(check_memory("recv", none, y));
-  WEFT_ASSIGN(Contact * peer, other_rank("recv", request.peer));
+  WEFT_ASSIGN(PeerConnection * peer, other_rank("recv", request.peer));
   bind_operands(bound_call.call, Collective::send, none, y);
   bound_call.in.push_back(peer);
   bound_call.call.in = bound_call.in;
@@ -59,7 +59,7 @@ Status Binder::pair_average(const Request& request, BoundCall& bound_call) {
   WEFT_RETURN_IF_ERROR(check_weighted("pair_average", x.type));
   WEFT_RETURN_IF_ERROR(check_weight("pair_average", request.self_weight, config_.rank));
   WEFT_RETURN_IF_ERROR(check_weight("pair_average", request.pair_weight, request.peer));
-  WEFT_ASSIGN(Contact * other, other_rank("pair_average", request.peer));
+  WEFT_ASSIGN(PeerConnection * other, other_rank("pair_average", request.peer));
   bind_operands(bound_call.call, Collective::pair_average, x, y);
   bound_call.in.push_back(other);
   bound_call.receive_weights.push_back(request.pair_weight + 0.0);  // -0.0 means 0, not kUnused
@@ -111,9 +111,9 @@ Status Binder::group_average(const Request& request, BoundCall& bound_call) {
   bound_call.plan = &plan->plan;
   bound_call.trace_name = plan->trace_name;
   const auto connect = [&](const std::vector<Rank>& places,
-                           std::vector<Contact*>& peers) -> Status {
+                           std::vector<PeerConnection*>& peers) -> Status {
     for (const Rank at : places) {
-      WEFT_ASSIGN(Contact * found, peers_.contact(group_[static_cast<std::size_t>(at)]));
+      WEFT_ASSIGN(PeerConnection * found, peers_.connection(group_[static_cast<std::size_t>(at)]));
       peers.push_back(found);
     }
     return {};

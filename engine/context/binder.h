@@ -74,7 +74,7 @@ class Binder {
   Status check_root(std::string_view what, Rank root) const;
   Status give_parts(std::string_view what, std::vector<Range>& parts, DataType type,
                     std::span<const std::size_t> counts, std::size_t each) const;
-  Result<Contact*> other_rank(std::string_view what, Rank rank);
+  Result<PeerConnection*> other_rank(std::string_view what, Rank rank);
   Status place_in_group(std::span<const Rank> ranks, int& place);
 
   const Config& config_;

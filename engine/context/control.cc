@@ -59,22 +59,22 @@ Status Control::listen() {
     }
     is_deaf_ = false;
     if (*asked == nullptr) return {};
-    Result<Contact*> known = peers_.connected((*asked)->peer());
+    Result<PeerConnection*> known = peers_.connected((*asked)->peer());
     if (known.ok()) WEFT_RETURN_IF_ERROR(listen_to(**known));
   }
   return {};
 }
 
-Status Control::listen_to(Contact& contact) {
-  Endpoint& endpoint = *contact.endpoint;
+Status Control::listen_to(PeerConnection& connection) {
+  Endpoint& endpoint = *connection.endpoint;
   while (true) {
     const Notice notice = endpoint.front(kControlChannel);
     if (notice.header == nullptr) return {};
     const WireHeader header = *notice.header;
-    const Status told = is_failure(header) ? failure_in(notice, contact.rank) : Status();
+    const Status told = is_failure(header) ? failure_in(notice, connection.rank) : Status();
     endpoint.release(kControlChannel);
     WEFT_RETURN_IF_ERROR(told);
-    if (header.kind == NoticeKind::query) WEFT_RETURN_IF_ERROR(answer(contact, header));
+    if (header.kind == NoticeKind::query) WEFT_RETURN_IF_ERROR(answer(connection, header));
   }
 }
 
@@ -93,7 +93,7 @@ Status Control::no_edge(const std::string& what, bool sends, Rank peer) const {
 // Handles the query of a peer that waits for this rank in an operation. If this rank has begun the
 // operation and has no edge with the peer in it, the two graphs differ. The returned error fails
 // this context, which then tells its peers.
-Status Control::answer(Contact& contact, const WireHeader& header) {
+Status Control::answer(PeerConnection& connection, const WireHeader& header) {
   const std::uint64_t next = lane_.admission().next_operation();
   // The number travels modulo 2^32; the operation meant is the one nearest to this rank's next one.
   const auto ahead = static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
@@ -101,9 +101,9 @@ Status Control::answer(Contact& contact, const WireHeader& header) {
   const std::uint64_t operation = next + static_cast<std::uint64_t>(std::int64_t{ahead});
   const std::string what =
       fmt::format("{} (operation {})", name(static_cast<Collective>(header.collective)), operation);
-  if (contact.newest != ~std::uint64_t{0} && contact.took_part_in(operation))
-    return compare(lane_.admission().slot_of(operation), header, contact.rank, what);
-  return no_edge(what, (header.flags & kFlagSends) != 0, contact.rank);
+  if (connection.newest != ~std::uint64_t{0} && connection.took_part_in(operation))
+    return compare(lane_.admission().slot_of(operation), header, connection.rank, what);
+  return no_edge(what, (header.flags & kFlagSends) != 0, connection.rank);
 }
 
 // Compares the calls of two ranks that do have an edge. They may call different collectives, or the
@@ -133,15 +133,15 @@ Status Control::find_unmatched() const {
     const Call& call = slot->bound_call.call;
     // The peers of an operation that has ended belong to a plan that may have left the cache.
     const bool is_running = slot->is_running();
-    for (const auto& [rank, contact] : peers_.all()) {
-      const Notice notice = contact->endpoint->front(slot->channel);
+    for (const auto& [rank, connection] : peers_.all()) {
+      const Notice notice = connection->endpoint->front(slot->channel);
       if (notice.header == nullptr) continue;
       const WireHeader& header = *notice.header;
       const auto ahead =
           static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
       const bool is_awaited =
-          is_running && (std::ranges::find(call.in, contact.get()) != call.in.end() ||
-                         std::ranges::find(call.out, contact.get()) != call.out.end());
+          is_running && (std::ranges::find(call.in, connection.get()) != call.in.end() ||
+                         std::ranges::find(call.out, connection.get()) != call.out.end());
       if (ahead >= 0 || is_awaited) continue;
       const std::string what = fmt::format(
           "{} (operation {})", name(static_cast<Collective>(header.collective)), header.operation);
@@ -158,7 +158,7 @@ void Control::ask_missing(LaneSlot& slot) {
   for (const Execution::Missing& missing : missing_) {
     // At most one query to a peer is unreleased, so that its control channel has room for a
     // failure notice.
-    Endpoint& endpoint = *missing.contact->endpoint;
+    Endpoint& endpoint = *missing.connection->endpoint;
     if (endpoint.posted(kControlChannel) != endpoint.released(kControlChannel)) continue;
     WireHeader header = header_of(NoticeKind::query);
     header.flags = missing.what == Execution::Missing::What::data ? 0 : kFlagSends;
@@ -176,9 +176,9 @@ void Control::tell_failure(const Status& status) {
   WireHeader header = header_of(NoticeKind::failure);
   header.form = PieceForm::payload;  // else a bond would not keep the payload
   header.bytes = static_cast<std::uint32_t>(payload.size());
-  for (const auto& [rank, contact] : peers_.all()) {
-    (void)contact->endpoint->post_notice(kControlChannel, header,
-                                         std::as_bytes(std::span(payload.data(), payload.size())));
+  for (const auto& [rank, connection] : peers_.all()) {
+    (void)connection->endpoint->post_notice(
+        kControlChannel, header, std::as_bytes(std::span(payload.data(), payload.size())));
   }
 }
 

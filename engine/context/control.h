@@ -36,8 +36,8 @@ class Control {
   void tell_failure(const Status& status);
 
  private:
-  [[nodiscard]] Status listen_to(Contact& contact);
-  [[nodiscard]] Status answer(Contact& contact, const WireHeader& header);
+  [[nodiscard]] Status listen_to(PeerConnection& connection);
+  [[nodiscard]] Status answer(PeerConnection& connection, const WireHeader& header);
   [[nodiscard]] Status no_edge(const std::string& what, bool sends, Rank peer) const;
   [[nodiscard]] static Status compare(const LaneSlot* slot, const WireHeader& header, Rank from,
                                       const std::string& what);

@@ -30,8 +30,8 @@ MailOptions mail_options(const Config& config, std::uint16_t number) {
           .payload_bytes = interface_options(config).payload_bytes};
 }
 
-LaneOptions with_combiner(LaneOptions options, const std::shared_ptr<GpuBell>& bell) {
-  options.execution.combiner_for_peers = gpu_combiner_for_peers(bell);
+LaneOptions with_reducer(LaneOptions options, const std::shared_ptr<GpuBell>& bell) {
+  options.execution.reducer_for_peers = gpu_reducer_for_peers(bell);
   return options;
 }
 
@@ -45,7 +45,7 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       number_(number),
       hardware_(std::move(hardware)),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
-      lane_(with_combiner(lane, bell_), std::move(opened.interface), trace_.add_lane("lane"),
+      lane_(with_reducer(lane, bell_), std::move(opened.interface), trace_.add_lane("lane"),
             membership_, *this),
       machines_(config_, rank_map_, number,
                 [this](const Status& policies) { machines_read(policies); }),
@@ -75,8 +75,8 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
 }
 
 Result<Endpoint*> Context::Core::endpoint_of(Rank rank) {
-  WEFT_ASSIGN(const Contact* contact, peers_.contact(rank));
-  return contact->endpoint;
+  WEFT_ASSIGN(const PeerConnection* connection, peers_.connection(rank));
+  return connection->endpoint;
 }
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
@@ -160,7 +160,7 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
               open_interfaces(config, options, hardware_, [addresses](Rank rank) {
                 return addresses.address_of_joined(rank);
               }));
-  LaneOptions lane = with_combiner(lane_options(config, number_, lane_.voice(), opened), bell_);
+  LaneOptions lane = with_reducer(lane_options(config, number_, lane_.voice(), opened), bell_);
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];
   make_side_lane(lane, config, number, sides_.most(), used, opened.nodes);
   const LaneSurroundings around{config_,
@@ -341,7 +341,7 @@ Status Context::Core::check(const Request& request) {
 
 void Context::Core::hear_all() {
   if (mail_->lines() == peers_.all().size()) return;
-  for (const auto& [rank, contact] : peers_.all()) mail_->hear(rank, *contact->endpoint);
+  for (const auto& [rank, connection] : peers_.all()) mail_->hear(rank, *connection->endpoint);
 }
 
 Result<Window> Context::Core::win_create(const Output& tensor, std::string_view name,
@@ -448,7 +448,7 @@ std::string Context::Core::explain() {
                         machines_.ranks_read(), config_.size);
   }
   if (const std::string gpu = describe_gpu_memory(); !gpu.empty())
-    text += fmt::format("  memory of GPUs: {}\n", gpu);
+    text += fmt::format("  GPU memory: {}\n", gpu);
   if (const std::string nccl = nccl_.describe(); !nccl.empty())
     text += fmt::format("  NCCL: {}\n", nccl);
   text += last->execution.describe();

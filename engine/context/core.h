@@ -10,7 +10,7 @@
 //   GraphEdges     the graph, and the weights of a call on it; MachineGraph: the same for machines
 //   Binder         from a Request to what an execution needs; DeviceBinder: with operands in GPU memory
 //   Windows        the windows, by name; engine/window has what they do
-//   Mail           engine/control: small messages between ranks, for operations by name
+//   Mail           engine/mail: small messages between ranks, for operations by name
 //   Control        notices between ranks that belong to no operation
 //   Failures       deaths, deadlines and errors, which end the context, and FirstFailure: which of
 //                  them was the first on any lane
@@ -33,9 +33,9 @@
 #include "engine/context/repeats.h"
 #include "engine/context/side_lanes.h"
 #include "engine/context/windows.h"
-#include "engine/control/control.h"
 #include "engine/gpu/gpu.h"
 #include "engine/job/job.h"
+#include "engine/mail/mail.h"
 
 namespace weft {
 
@@ -98,16 +98,18 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // token: begins an operation, which the caller does not wait for. What it reads is there already.
   [[nodiscard]] Result<std::shared_ptr<Operation>> begin(const Request& request,
                                                          std::size_t piece_bytes, bool by_nccl);
-  [[nodiscard]] Result<Contact*> contact(Rank rank) { return peers_.contact(rank); }  // token
-  // Of operations on memory of GPUs.
-  [[nodiscard]] StageOptions stage_options() const { return devices_.stage_options(); }
+  [[nodiscard]] Result<PeerConnection*> connection(Rank rank) {
+    return peers_.connection(rank);
+  }  // token
+  // Of operations on GPU memory.
+  [[nodiscard]] GpuOperandOptions gpu_options() const { return devices_.gpu_options(); }
   // Whether the rank has closed its context, as its connection or the store shows. any thread
   [[nodiscard]] bool has_left(Rank rank) {
     return peers_.has_left(rank) || (membership_.epoch() != 0 && membership_.left(rank));
   }
   // token: ends the context with this error.
   void fail(const Status& why) { failures_.fail(why); }
-  // For operands in memory of GPUs, whose place blocks take. any thread
+  // For operands in GPU memory, whose place blocks take. any thread
   [[nodiscard]] const std::shared_ptr<GpuBell>& bell() const { return bell_; }
   // Whether the operation could begin with these operands.
   [[nodiscard]] Status check(const Request& request);

@@ -35,7 +35,7 @@ void leave_out(BoundCall& bound_call, const std::vector<bool>& has_part) {
   each_message([&](std::uint32_t& edge) {
     edge = static_cast<std::uint32_t>(std::ranges::lower_bound(edges, edge) - edges.begin());
   });
-  std::vector<Contact*> senders;
+  std::vector<PeerConnection*> senders;
   for (const std::uint32_t edge : edges) senders.push_back(bound_call.in[edge]);
   plan->in_degree = static_cast<std::uint32_t>(senders.size());
   bound_call.in = std::move(senders);

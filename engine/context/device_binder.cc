@@ -5,9 +5,9 @@
 
 namespace weft {
 
-StageOptions DeviceBinder::stage_options() const {
-  StageOptions options;
-  options.sums = config_.gpu_sums;
+GpuOperandOptions DeviceBinder::gpu_options() const {
+  GpuOperandOptions options;
+  options.reduce = config_.gpu_reduce;
   options.shares = config_.gpu_ipc;
   options.lends = config_.gpu_rdma;
   options.deadline_ms = config_.deadline_ms;
@@ -20,72 +20,74 @@ Status DeviceBinder::bind(const Request& request, Operation& operation, const Ho
   if (how.by_nccl) {
     WEFT_ASSIGN(job, nccl_.job_of(request));
   }
-  StageOptions options = stage_options();
+  GpuOperandOptions options = gpu_options();
   options.is_there = how.is_there;
   if (job && job->collective == Collective::hierarchical_neighbor_allreduce)
     return bind_hierarchical(request, *job, operation, options);
-  WEFT_ASSIGN(std::shared_ptr<GpuStage> stage, place(request, &Binder::bind, options, operation));
+  WEFT_ASSIGN(std::shared_ptr<GpuOperands> operands,
+              place(request, &Binder::bind, options, operation));
   if (job) {
-    std::shared_ptr<NcclTurn> turn = line_up(*job, stage.get());
-    WEFT_RETURN_IF_ERROR(bind_by_nccl(*job, stage, std::move(turn), nullptr, operation));
-  } else if (stage != nullptr) {
-    WEFT_RETURN_IF_ERROR(stage->bring());
-    set_operands(operation, stage);
+    std::shared_ptr<NcclTurn> turn = line_up(*job, operands.get());
+    WEFT_RETURN_IF_ERROR(bind_by_nccl(*job, operands, std::move(turn), nullptr, operation));
+  } else if (operands != nullptr) {
+    WEFT_RETURN_IF_ERROR(operands->bring());
+    set_operands(operation, operands);
   }
-  return stage == nullptr ? Status() : stage->hold();
+  return operands == nullptr ? Status() : operands->hold();
 }
 
 // The mean goes to memory of its own, from which the second operation reads. The stream is held until
 // that has ended.
 Status DeviceBinder::bind_hierarchical(const Request& request, const NcclJob& job,
-                                       Operation& operation, StageOptions options) {
+                                       Operation& operation, GpuOperandOptions options) {
   const std::shared_ptr<Operation> first = operations_.make();
   options.holds = HoldsStream::no;
-  WEFT_ASSIGN(std::shared_ptr<GpuStage> stage, place(request, &Binder::bind, options, *first));
-  const std::shared_ptr<NcclTurn> turn = line_up(job, stage.get());
+  WEFT_ASSIGN(std::shared_ptr<GpuOperands> operands,
+              place(request, &Binder::bind, options, *first));
+  const std::shared_ptr<NcclTurn> turn = line_up(job, operands.get());
   Request rest = request;
   DeviceBlock mean;
   if (turn != nullptr) {
-    WEFT_ASSIGN(mean, DeviceBlock::take(job.bytes(), stage->on_one_gpu()->gpu));
+    WEFT_ASSIGN(mean, DeviceBlock::take(job.bytes(), operands->on_one_gpu()->gpu));
     rest.input.data = mean.data();
   }
   void* const result = mean.data();
   options.holds = HoldsStream::yes;
-  WEFT_ASSIGN(const std::shared_ptr<GpuStage> behind,
+  WEFT_ASSIGN(const std::shared_ptr<GpuOperands> behind,
               place(rest, &Binder::bind_behind_mean, options, operation));
   set_operands(operation, std::make_shared<RestOperands>(behind, first, turn, std::move(mean)));
-  WEFT_RETURN_IF_ERROR(bind_by_nccl(job, std::move(stage), turn, result, *first));
+  WEFT_RETURN_IF_ERROR(bind_by_nccl(job, std::move(operands), turn, result, *first));
   if (behind != nullptr) WEFT_RETURN_IF_ERROR(behind->hold());
   return operations_.admit(first);
 }
 
-Result<std::shared_ptr<GpuStage>> DeviceBinder::place(Request request, Bind bind,
-                                                      const StageOptions& options,
-                                                      Operation& operation) {
-  WEFT_ASSIGN(std::shared_ptr<GpuStage> stage,
+Result<std::shared_ptr<GpuOperands>> DeviceBinder::place(Request request, Bind bind,
+                                                         const GpuOperandOptions& options,
+                                                         Operation& operation) {
+  WEFT_ASSIGN(std::shared_ptr<GpuOperands> operands,
               find_gpu_operands({&request, 1}, config_.rank, options, bell_));
   WEFT_RETURN_IF_ERROR((binder_.*bind)(request, operation.bound_call));
-  if (stage == nullptr) return stage;
+  if (operands == nullptr) return operands;
   Call& call = operation.bound_call.call;
-  WEFT_RETURN_IF_ERROR(stage->follow());
-  WEFT_RETURN_IF_ERROR(stage->place({&request, 1}, call.in, call.out));
+  WEFT_RETURN_IF_ERROR(operands->follow());
+  WEFT_RETURN_IF_ERROR(operands->place({&request, 1}, call.in, call.out));
   call.input = request.input.data;
   call.output = request.output.data;
-  return stage;
+  return operands;
 }
 
 void DeviceBinder::set_operands(Operation& operation, std::shared_ptr<DeviceOperands> operands) {
   Call& call = operation.bound_call.call;
   call.gate = operands.get();
-  call.combiner = operands->combiner();
+  call.reducer = operands->reducer();
   operation.operands = std::move(operands);
 }
 
-std::shared_ptr<NcclTurn> DeviceBinder::line_up(const NcclJob& job, const GpuStage* stage) {
-  if (stage == nullptr) return nullptr;
-  const std::optional<GpuStage::OnGpu> operands = stage->on_one_gpu();
+std::shared_ptr<NcclTurn> DeviceBinder::line_up(const NcclJob& job, const GpuOperands* operands) {
+  if (operands == nullptr) return nullptr;
+  const std::optional<GpuOperands::OnGpu> on_gpu = operands->on_one_gpu();
   std::optional<GpuMemory> gpu;
-  if (operands) gpu = operands->gpu;
+  if (on_gpu) gpu = on_gpu->gpu;
   return nccl_.group().line_up(job, gpu, [bell = bell_] { bell->ring(); });
 }
 
@@ -108,20 +110,20 @@ Result<Agreement> DeviceBinder::agree(const NcclJob& job, const NcclTurn* turn) 
 }
 
 // A rank without a turn votes as well, and knows the answer.
-Status DeviceBinder::bind_by_nccl(const NcclJob& job, std::shared_ptr<GpuStage> stage,
+Status DeviceBinder::bind_by_nccl(const NcclJob& job, std::shared_ptr<GpuOperands> operands,
                                   std::shared_ptr<NcclTurn> turn, void* result,
                                   Operation& operation) {
   WEFT_ASSIGN(Agreement agreement, agree(job, turn.get()));
   operation.keeps = agreement.votes;
-  if (stage == nullptr) return {};
+  if (operands == nullptr) return {};
   if (turn == nullptr) {
-    WEFT_RETURN_IF_ERROR(stage->bring());
-    set_operands(operation, std::move(stage));
+    WEFT_RETURN_IF_ERROR(operands->bring());
+    set_operands(operation, std::move(operands));
     return {};
   }
-  const std::optional<Stream> behind = stage->on_one_gpu()->stream;
+  const std::optional<Stream> behind = operands->on_one_gpu()->stream;
   if (behind) WEFT_RETURN_IF_ERROR(turn->follow(*behind));
-  set_operands(operation, std::make_shared<NcclOperands>(std::move(stage), std::move(turn),
+  set_operands(operation, std::make_shared<NcclOperands>(std::move(operands), std::move(turn),
                                                          std::move(agreement), result));
   return {};
 }

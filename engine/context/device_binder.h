@@ -35,27 +35,27 @@ class DeviceBinder {
   };
   // Binds the request, and admits the operations that come before it.
   [[nodiscard]] Status bind(const Request& request, Operation& operation, const How& how);
-  [[nodiscard]] StageOptions stage_options() const;
+  [[nodiscard]] GpuOperandOptions gpu_options() const;
 
  private:
   // An operation's operands and its place in NCCL's order; both null: they are on the host.
   struct Placed {
-    std::shared_ptr<GpuStage> stage;
+    std::shared_ptr<GpuOperands> operands;
     std::shared_ptr<NcclTurn> turn;
   };
   using Bind = Status (Binder::*)(const Request& request, BoundCall& bound_call);
   // Binds the request with what takes the place of its GPU memory. Null: none of it is.
-  [[nodiscard]] Result<std::shared_ptr<GpuStage>> place(Request request, Bind bind,
-                                                        const StageOptions& options,
-                                                        Operation& operation);
+  [[nodiscard]] Result<std::shared_ptr<GpuOperands>> place(Request request, Bind bind,
+                                                           const GpuOperandOptions& options,
+                                                           Operation& operation);
   static void set_operands(Operation& operation, std::shared_ptr<DeviceOperands> operands);
-  [[nodiscard]] std::shared_ptr<NcclTurn> line_up(const NcclJob& job, const GpuStage* stage);
+  [[nodiscard]] std::shared_ptr<NcclTurn> line_up(const NcclJob& job, const GpuOperands* operands);
   [[nodiscard]] Result<Agreement> agree(const NcclJob& job, const NcclTurn* turn);
-  [[nodiscard]] Status bind_by_nccl(const NcclJob& job, std::shared_ptr<GpuStage> stage,
+  [[nodiscard]] Status bind_by_nccl(const NcclJob& job, std::shared_ptr<GpuOperands> operands,
                                     std::shared_ptr<NcclTurn> turn, void* result,
                                     Operation& operation);
   [[nodiscard]] Status bind_hierarchical(const Request& request, const NcclJob& job,
-                                         Operation& operation, StageOptions options);
+                                         Operation& operation, GpuOperandOptions options);
 
   const Config& config_;
   Binder& binder_;

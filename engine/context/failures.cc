@@ -80,11 +80,11 @@ bool Failures::check_gone() {
 bool Failures::check_paths(LaneSlot& slot) {
   slot.execution.missing(missing_);
   for (const Execution::Missing& missing : missing_) {
-    const Status& failure = missing.contact->endpoint->failure();
-    if (failure.ok() || is_gone(*missing.contact)) continue;
+    const Status& failure = missing.connection->endpoint->failure();
+    if (failure.ok() || is_gone(*missing.connection)) continue;
     if (++slot.departures < kLooksAtLostPath) return false;
     fail(Status(failure.code(), fmt::format("{}: {}", label(slot), failure.text()),
-                missing.contact->rank));
+                missing.connection->rank));
     return true;
   }
   return false;
@@ -112,13 +112,13 @@ bool Failures::check_left(LaneSlot& slot) {
 Rank Failures::missing_and_gone(LaneSlot& slot) {
   slot.execution.missing(missing_);
   for (const Execution::Missing& missing : missing_) {
-    if (is_gone(*missing.contact)) return missing.contact->rank;
+    if (is_gone(*missing.connection)) return missing.connection->rank;
   }
   return kNoRank;
 }
 
-bool Failures::is_gone(const Contact& contact) const {
-  return contact.endpoint->peer_closed() || membership_.left(contact.rank);
+bool Failures::is_gone(const PeerConnection& connection) const {
+  return connection.endpoint->peer_closed() || membership_.left(connection.rank);
 }
 
 // Reads the control notices, and fails the context if they contain or show a failure. Returns
@@ -135,7 +135,7 @@ Status Failures::waited_too_long(LaneSlot& slot) {
   std::string whom;
   Rank first = kNoRank;
   for (const Execution::Missing& missing : missing_) {
-    const Rank rank = missing.contact->rank;
+    const Rank rank = missing.connection->rank;
     if (first == kNoRank) first = rank;
     if (!whom.empty()) whom += ", ";
     switch (missing.what) {

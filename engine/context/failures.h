@@ -48,7 +48,7 @@ class Failures {
   bool check_left(LaneSlot& slot);
   bool check_deadline(LaneSlot& slot, std::int64_t now);
   [[nodiscard]] Rank missing_and_gone(LaneSlot& slot);
-  [[nodiscard]] bool is_gone(const Contact& contact) const;
+  [[nodiscard]] bool is_gone(const PeerConnection& connection) const;
   [[nodiscard]] Status waited_too_long(LaneSlot& slot);
   bool listen();
 

@@ -21,12 +21,12 @@ double as_weight(double given) {
 }
 
 // Sets the weights of the edges that a call names, and marks the graph's other edges as unused.
-Status weigh_some(std::span<const NeighborWeight> named, std::span<Contact* const> edges,
+Status weigh_some(std::span<const NeighborWeight> named, std::span<PeerConnection* const> edges,
                   std::vector<double>& values, const char* list, auto&& no_such_edge) {
   values.assign(edges.size(), kUnused);
   for (const NeighborWeight& each : named) {
     WEFT_RETURN_IF_ERROR(check_weight(kName, each.weight, each.rank));
-    const auto found = std::ranges::lower_bound(edges, each.rank, {}, &Contact::rank);
+    const auto found = std::ranges::lower_bound(edges, each.rank, {}, &PeerConnection::rank);
     if (found == edges.end() || (*found)->rank != each.rank) return no_such_edge(each.rank);
     double& value = values[static_cast<std::size_t>(found - edges.begin())];
     if (!is_unused(value))
@@ -49,11 +49,11 @@ Status GraphEdges::connect() {
   out_.clear();
   weights_.clear();
   for (const Peer& peer : graph_.in_edges(config_.rank)) {
-    WEFT_ASSIGN(Contact * found, peers_.contact(peer.rank));
+    WEFT_ASSIGN(PeerConnection * found, peers_.connection(peer.rank));
     in_.push_back(found);
   }
   for (const Peer& peer : graph_.out_edges(config_.rank)) {
-    WEFT_ASSIGN(Contact * found, peers_.contact(peer.rank));
+    WEFT_ASSIGN(PeerConnection * found, peers_.connection(peer.rank));
     out_.push_back(found);
   }
   const double uniform = 1.0 / static_cast<double>(in_.size() + 1);
@@ -126,7 +126,7 @@ Status GraphEdges::bind_push(BoundCall& bound_call, std::span<const NeighborWeig
 // Binds one side of a call that names its own edges: the peers, ascending by rank, and their
 // weights.
 Status GraphEdges::bind_side(std::span<const NeighborWeight> list, const char* what,
-                             std::vector<Contact*>& peers, std::vector<double>& values) {
+                             std::vector<PeerConnection*>& peers, std::vector<double>& values) {
   if (!std::ranges::is_sorted(list, {}, &NeighborWeight::rank)) {
     sorted_.assign(list.begin(), list.end());
     std::ranges::sort(sorted_, {}, &NeighborWeight::rank);
@@ -143,9 +143,9 @@ Status GraphEdges::bind_side(std::span<const NeighborWeight> list, const char* w
     if (entry.rank == previous)
       return invalid(fmt::format("{}: {} names rank {} twice", kName, what, entry.rank));
     previous = entry.rank;
-    Contact* found = peers_.recent(entry.rank);
+    PeerConnection* found = peers_.recent(entry.rank);
     if (found == nullptr) {
-      WEFT_ASSIGN(found, peers_.contact(entry.rank));
+      WEFT_ASSIGN(found, peers_.connection(entry.rank));
     }
     peers.push_back(found);
     values.push_back(as_weight(entry.weight));
@@ -168,7 +168,8 @@ Status GraphEdges::bind_edges_of_call(BoundCall& bound_call, const NeighborWeigh
 
 bool GraphEdges::rebind(BoundCall& bound_call, const NeighborWeights& weights) {
   const auto rebind_side = [](std::span<const NeighborWeight> list,
-                              const std::vector<Contact*>& peers, std::vector<double>& values) {
+                              const std::vector<PeerConnection*>& peers,
+                              std::vector<double>& values) {
     if (list.size() != peers.size()) return false;
     for (std::size_t k = 0; k < list.size(); ++k) {
       if (list[k].rank != peers[k]->rank || !std::isfinite(list[k].weight)) return false;

@@ -42,15 +42,15 @@ class GraphEdges {
   Status bind_push(BoundCall& bound_call, std::span<const NeighborWeight> targets);
   Status bind_edges_of_call(BoundCall& bound_call, const NeighborWeights& weights);
   Status bind_side(std::span<const NeighborWeight> list, const char* what,
-                   std::vector<Contact*>& peers, std::vector<double>& values);
+                   std::vector<PeerConnection*>& peers, std::vector<double>& values);
 
   const Config& config_;
   Peers& peers_;
   Graph graph_;
   bool weighted_ = false;
-  bool is_connected_ = false;       // true from the first operation on the graph
-  std::vector<Contact*> in_, out_;  // the graph's neighbors of this rank
-  std::vector<double> weights_;     // receive weights, by in-edge
+  bool is_connected_ = false;              // true from the first operation on the graph
+  std::vector<PeerConnection*> in_, out_;  // the graph's neighbors of this rank
+  std::vector<double> weights_;            // receive weights, by in-edge
   double self_weight_ = 1.0;
   std::vector<NeighborWeight> sorted_;  // scratch of bind_side()
 };

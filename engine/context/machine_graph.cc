@@ -127,11 +127,11 @@ std::uint32_t MachineGraph::number_of_step() {
   return sets_.emplace(set_, next_set_++).first->second;
 }
 
-void MachineGraph::weigh_edges(std::span<Contact* const> ranks,
+void MachineGraph::weigh_edges(std::span<PeerConnection* const> ranks,
                                std::span<const NeighborWeight> machines, const Layout& layout,
                                int own, std::vector<double>& weights) {
-  for (const Contact* contact : ranks) {
-    const int machine = layout.machine_of(contact->rank);
+  for (const PeerConnection* connection : ranks) {
+    const int machine = layout.machine_of(connection->rank);
     weights.push_back(
         machine == own
             ? 1.0

@@ -43,8 +43,9 @@ class MachineGraph {
   [[nodiscard]] std::uint32_t number_of_step();
   // Appends to `weights`, for each rank, the weight of the edge with the rank's machine. Ranks of
   // machine `own` get weight 1.
-  static void weigh_edges(std::span<Contact* const> ranks, std::span<const NeighborWeight> machines,
-                          const Layout& layout, int own, std::vector<double>& weights);
+  static void weigh_edges(std::span<PeerConnection* const> ranks,
+                          std::span<const NeighborWeight> machines, const Layout& layout, int own,
+                          std::vector<double>& weights);
 
  private:
   Status use_graph(std::string_view what, Rank own);

@@ -23,8 +23,8 @@ class Process final : public MetricSource {
     to.counter("weft_gpu_copied_bytes_total", "", in, gpu.bytes_in);
     to.counter("weft_gpu_launches_total", "Kernels that GPUs ran.", "", gpu.launches);
     const auto way = [](const char* name) { return metric_label("way", name); };
-    to.counter("weft_gpu_operations_total", "Operations on memory of GPUs.", way("in_place"),
-               gpu.with_stand_ins);
+    to.counter("weft_gpu_operations_total", "Operations on GPU memory.", way("in_place"),
+               gpu.with_aliases);
     to.counter("weft_gpu_operations_total", "", way("blocks"), gpu.with_blocks);
     to.counter("weft_gpu_operations_total", "", way("nccl"), gpu.by_nccl);
     to.gauge("weft_gpu_pinned_bytes", "Host memory pinned for them.", "", gpu.pinned_bytes);

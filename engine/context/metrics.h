@@ -3,7 +3,7 @@
 
 namespace weft {
 
-// From now on the metrics of the process have the shared heap and memory of GPUs.
+// From now on the metrics of the process have the shared heap and GPU memory.
 void add_process_metrics();
 
 }  // namespace weft

@@ -28,7 +28,7 @@ class CoreHost final : public NamedHost {
   }
   [[nodiscard]] std::string metric_labels() const override { return core_->metric_labels(); }
   [[nodiscard]] const std::shared_ptr<GpuBell>& bell() override { return core_->bell(); }
-  [[nodiscard]] StageOptions stage_options() const override { return core_->stage_options(); }
+  [[nodiscard]] GpuOperandOptions gpu_options() const override { return core_->gpu_options(); }
   [[nodiscard]] Trace& trace() override { return core_->trace(); }
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }
 
@@ -64,9 +64,9 @@ class CoreHost final : public NamedHost {
     if (!core_->mail().failure().ok()) core_->fail(core_->mail().failure());
     return moved;
   }
-  Contact* shared_with(Rank rank) override {
-    const Result<Contact*> contact = core_->contact(rank);
-    return contact.ok() && (*contact)->endpoint->shares_memory() ? *contact : nullptr;
+  PeerConnection* shared_with(Rank rank) override {
+    const Result<PeerConnection*> connection = core_->connection(rank);
+    return connection.ok() && (*connection)->endpoint->shares_memory() ? *connection : nullptr;
   }
   RemoteBuffer describe(const void* data, std::size_t bytes) override {
     return core_->shared_lane()->interface().describe(data, bytes);

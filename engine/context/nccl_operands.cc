@@ -9,14 +9,14 @@ InputGate::State ChosenOperands::input_state() {
     const Result<Choice> choice = choose();
     if (choice.ok()) choice_ = *choice;
     status_ = choice.status();
-    if (is_by_plan() && stage_ != nullptr) status_ = stage_->bring();
+    if (is_by_plan() && operands_ != nullptr) status_ = operands_->bring();
   }
   if (!status_.ok()) return State::arrived;
   switch (choice_) {
     case Choice::open:
       return State::awaited;
     case Choice::plan:
-      return stage_ == nullptr ? State::arrived : stage_->input_state();
+      return operands_ == nullptr ? State::arrived : operands_->input_state();
     case Choice::other:
       return State::unneeded;
   }
@@ -25,11 +25,11 @@ InputGate::State ChosenOperands::input_state() {
 
 Status ChosenOperands::input_status() {
   const std::lock_guard lock(mutex_);
-  return status_.ok() && is_by_plan() && stage_ != nullptr ? stage_->input_status() : status_;
+  return status_.ok() && is_by_plan() && operands_ != nullptr ? operands_->input_status() : status_;
 }
 
 std::size_t ChosenOperands::there(const std::byte* data, std::size_t bytes) {
-  return stage_ == nullptr ? bytes : stage_->there(data, bytes);
+  return operands_ == nullptr ? bytes : operands_->there(data, bytes);
 }
 
 Result<ChosenOperands::Choice> NcclOperands::choose() {
@@ -43,30 +43,30 @@ Result<ChosenOperands::Choice> NcclOperands::choose() {
     case NcclTurn::Way::nccl:
       break;
   }
-  const std::optional<GpuStage::OnGpu> operands = stage_->on_one_gpu();
-  WEFT_RETURN_IF_ERROR(turn_->begin(operands->x, result_ != nullptr ? result_ : operands->y));
+  const std::optional<GpuOperands::OnGpu> on_gpu = operands_->on_one_gpu();
+  WEFT_RETURN_IF_ERROR(turn_->begin(on_gpu->x, result_ != nullptr ? result_ : on_gpu->y));
   return Choice::other;
 }
 
 void NcclOperands::ended(const Status& status) {
-  if (!is_by_other()) return stage_->ended(status);
+  if (!is_by_other()) return operands_->ended(status);
   if (!status.ok()) turn_->give_up(status);
   (void)is_over();  // what waits for the output may go on at once
 }
 
 bool NcclOperands::is_over() {
   const bool is_by_nccl = is_by_other();
-  if (is_by_nccl ? !turn_->is_over() : !stage_->is_over()) return false;
+  if (is_by_nccl ? !turn_->is_over() : !operands_->is_over()) return false;
   const bool is_whole = !is_by_nccl || result_ == nullptr;
   if (!std::exchange(is_told_, true) && is_whole && output_status().ok() && input_status().ok())
     turn_->ended();
-  stage_->let_go();
+  operands_->let_go();
   return true;
 }
 
 void NcclOperands::wait_until_over() {
   if (is_by_other()) turn_->give_up(Status(Code::closed, "the lane has ended"));
-  stage_->wait_until_over();
+  operands_->wait_until_over();
 }
 
 Result<ChosenOperands::Choice> RestOperands::choose() {
@@ -76,15 +76,15 @@ Result<ChosenOperands::Choice> RestOperands::choose() {
   return is_mean ? Choice::plan : Choice::other;
 }
 
-// What the first operation has written stays: the stage's own output is not copied over it.
+// What the first operation has written stays: their own output is not copied over it.
 void RestOperands::ended(const Status& status) {
-  if (stage_ == nullptr) return;
+  if (operands_ == nullptr) return;
   const bool has_output = is_by_plan() || !status.ok();
-  stage_->ended(has_output ? status : Status(Code::closed, "the first operation was the whole"));
+  operands_->ended(has_output ? status : Status(Code::closed, "the first operation was the whole"));
 }
 
 bool RestOperands::is_over() {
-  if (stage_ != nullptr && !stage_->is_over()) return false;
+  if (operands_ != nullptr && !operands_->is_over()) return false;
   if (is_by_plan() && output_status().ok()) turn_->ended();
   return true;
 }

@@ -43,18 +43,18 @@ class ChosenOperands : public DeviceOperands {
   State input_state() final;
   Status input_status() final;
   std::size_t there(const std::byte* data, std::size_t bytes) final;
-  Combiner* combiner() final { return stage_ == nullptr ? nullptr : stage_->combiner(); }
+  Reducer* reducer() final { return operands_ == nullptr ? nullptr : operands_->reducer(); }
 
  protected:
   enum class Choice : std::uint8_t { open, plan, other };
-  // `stage`: placed, and brought only if the plan is chosen; null: the operands are on the host.
-  explicit ChosenOperands(std::shared_ptr<GpuStage> stage) : stage_(std::move(stage)) {}
+  // `operands`: placed, and brought only if the plan is chosen; null: the operands are on the host.
+  explicit ChosenOperands(std::shared_ptr<GpuOperands> operands) : operands_(std::move(operands)) {}
   // The choice, once there is one; an error ends the operation.
   virtual Result<Choice> choose() = 0;
   [[nodiscard]] bool is_by_plan() const { return choice_ == Choice::plan; }
   [[nodiscard]] bool is_by_other() const { return choice_ == Choice::other; }
 
-  const std::shared_ptr<GpuStage> stage_;
+  const std::shared_ptr<GpuOperands> operands_;
 
  private:
   std::mutex mutex_;
@@ -65,9 +65,9 @@ class ChosenOperands : public DeviceOperands {
 class NcclOperands final : public ChosenOperands {
  public:
   // `result`: where NCCL writes instead of the operands' output, of a hierarchical operation.
-  NcclOperands(std::shared_ptr<GpuStage> stage, std::shared_ptr<NcclTurn> turn, Agreement agreement,
-               void* result)
-      : ChosenOperands(std::move(stage)),
+  NcclOperands(std::shared_ptr<GpuOperands> operands, std::shared_ptr<NcclTurn> turn,
+               Agreement agreement, void* result)
+      : ChosenOperands(std::move(operands)),
         turn_(std::move(turn)),
         agreement_(std::move(agreement)),
         result_(result) {}
@@ -76,7 +76,7 @@ class NcclOperands final : public ChosenOperands {
   bool is_over() override;
   void wait_until_over() override;
   Status output_status() override {
-    return is_by_other() ? turn_->status() : stage_->output_status();
+    return is_by_other() ? turn_->status() : operands_->output_status();
   }
 
  private:
@@ -92,9 +92,9 @@ class RestOperands final : public ChosenOperands {
  public:
   // `first`: the operation before. `turn`: the first one's; null: it does not run by NCCL. `mean`: the
   // input, if there is a turn.
-  RestOperands(std::shared_ptr<GpuStage> stage, std::shared_ptr<Operation> first,
+  RestOperands(std::shared_ptr<GpuOperands> operands, std::shared_ptr<Operation> first,
                std::shared_ptr<NcclTurn> turn, DeviceBlock mean)
-      : ChosenOperands(std::move(stage)),
+      : ChosenOperands(std::move(operands)),
         first_(std::move(first)),
         turn_(std::move(turn)),
         mean_(std::move(mean)) {}
@@ -102,9 +102,9 @@ class RestOperands final : public ChosenOperands {
   void ended(const Status& status) override;
   bool is_over() override;
   void wait_until_over() override {
-    if (stage_ != nullptr) stage_->wait_until_over();
+    if (operands_ != nullptr) operands_->wait_until_over();
   }
-  Status output_status() override { return is_by_plan() ? stage_->output_status() : Status(); }
+  Status output_status() override { return is_by_plan() ? operands_->output_status() : Status(); }
 
  private:
   Result<Choice> choose() override;

@@ -31,8 +31,8 @@ Result<std::string> AddressBook::address_of_joined(Rank rank) const {
   return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(0));
 }
 
-Result<Contact*> Peers::find(Rank rank) {
-  Contact* found = known(rank);
+Result<PeerConnection*> Peers::find(Rank rank) {
+  PeerConnection* found = known(rank);
   if (found == nullptr) {
     WEFT_ASSIGN(const std::string address, addresses_.address_of(rank));
     WEFT_ASSIGN(found, connect(rank, address));
@@ -42,28 +42,28 @@ Result<Contact*> Peers::find(Rank rank) {
   return recent_[static_cast<std::size_t>(rank) % recent_.size()] = found;
 }
 
-Contact* Peers::known(Rank rank) const {
-  const auto found = contacts_.find(rank);
-  return found == contacts_.end() ? nullptr : found->second.get();
+PeerConnection* Peers::known(Rank rank) const {
+  const auto found = connections_.find(rank);
+  return found == connections_.end() ? nullptr : found->second.get();
 }
 
-Result<Contact*> Peers::connected(Rank rank) {
-  if (Contact* const found = known(rank)) return found;
+Result<PeerConnection*> Peers::connected(Rank rank) {
+  if (PeerConnection* const found = known(rank)) return found;
   WEFT_ASSIGN(const std::string address, addresses_.address_of_joined(rank));
   return connect(rank, address);
 }
 
-Result<Contact*> Peers::connect(Rank rank, const std::string& address) {
+Result<PeerConnection*> Peers::connect(Rank rank, const std::string& address) {
   WEFT_ASSIGN(Endpoint * endpoint, interface_.connect(rank, address));
-  if (endpoint->shares_memory() && config_.foreign == ForeignPath::cma)
+  if (endpoint->shares_memory() && config_.private_memory == PrivatePath::cma)
     WEFT_RETURN_IF_ERROR(endpoint->process_access());
-  auto made = std::make_unique<Contact>();
+  auto made = std::make_unique<PeerConnection>();
   made->rank = rank;
   made->endpoint = endpoint;
-  Contact* raw = made.get();
+  PeerConnection* raw = made.get();
   {
     const std::lock_guard lock(mutex_);
-    contacts_.emplace(rank, std::move(made));
+    connections_.emplace(rank, std::move(made));
   }
   WEFT_RETURN_IF_ERROR(watch(*raw, address));
   return raw;
@@ -71,19 +71,19 @@ Result<Contact*> Peers::connect(Rank rank, const std::string& address) {
 
 // If the peer is another process of this machine, makes membership_ notice the end of that process
 // at once.
-Status Peers::watch(const Contact& contact, std::string_view address) {
-  if (watching_ == Watching::others_do || !contact.endpoint->shares_memory()) return {};
+Status Peers::watch(const PeerConnection& connection, std::string_view address) {
+  if (watching_ == Watching::others_do || !connection.endpoint->shares_memory()) return {};
   WEFT_ASSIGN(const std::shared_ptr<const PeerHeap> heap, heap_behind(address));
   if (heap->is_own()) return {};
   // Without a watch, the store still reports the end of that process, only later.
-  const Status status = membership_.watch(contact.rank, heap->life(), heap->process());
+  const Status status = membership_.watch(connection.rank, heap->life(), heap->process());
   if (!status.ok()) log(LogLevel::warning, status.to_string());
   return {};
 }
 
-Status Peers::contacts(std::span<const Rank> ranks, std::vector<Contact*>& into) {
+Status Peers::connections(std::span<const Rank> ranks, std::vector<PeerConnection*>& into) {
   for (const Rank rank : ranks) {
-    WEFT_ASSIGN(Contact * found, contact(rank));
+    WEFT_ASSIGN(PeerConnection * found, connection(rank));
     into.push_back(found);
   }
   return {};
@@ -91,31 +91,31 @@ Status Peers::contacts(std::span<const Rank> ranks, std::vector<Contact*>& into)
 
 void Peers::choose_rails() {
   for (const std::string& line : rails_.describe()) log(LogLevel::info, line);
-  for (const auto& [rank, contact] : contacts_) rails_.choose_late(*contact);
+  for (const auto& [rank, connection] : connections_) rails_.choose_late(*connection);
 }
 
 bool Peers::has_left(Rank rank) {
   const std::lock_guard lock(mutex_);
-  const auto known = contacts_.find(rank);
-  return known != contacts_.end() && known->second->endpoint->peer_closed();
+  const auto known = connections_.find(rank);
+  return known != connections_.end() && known->second->endpoint->peer_closed();
 }
 
 std::uint64_t Peers::network_bytes() const {
   std::uint64_t bytes = 0;
-  for (const auto& [rank, contact] : contacts_) {
-    if (!contact->endpoint->shares_memory()) bytes += contact->sent_bytes;
+  for (const auto& [rank, connection] : connections_) {
+    if (!connection->endpoint->shares_memory()) bytes += connection->sent_bytes;
   }
   return bytes;
 }
 
 std::string Peers::describe_paths(const Call& call) const {
-  std::map<Rank, const Contact*> peers;
-  for (const Contact* contact : call.in) peers.emplace(contact->rank, contact);
-  for (const Contact* contact : call.out) peers.emplace(contact->rank, contact);
+  std::map<Rank, const PeerConnection*> peers;
+  for (const PeerConnection* connection : call.in) peers.emplace(connection->rank, connection);
+  for (const PeerConnection* connection : call.out) peers.emplace(connection->rank, connection);
   std::string text;
-  for (const auto& [rank, contact] : peers) {
-    const std::string gpus = describe_gpu_path(*contact);
-    text += fmt::format("  rank {}: {}{}{}\n", rank, interface_.path_to(*contact->endpoint),
+  for (const auto& [rank, connection] : peers) {
+    const std::string gpus = describe_gpu_path(*connection);
+    text += fmt::format("  rank {}: {}{}{}\n", rank, interface_.path_to(*connection->endpoint),
                         gpus.empty() ? "" : "; ", gpus);
   }
   return text;

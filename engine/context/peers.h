@@ -61,22 +61,22 @@ class Peers {
         membership_(membership),
         watching_(watching) {}
 
-  // The contact of a rank for an operation: connected, and with its rails chosen if the machines of
+  // The connection of a rank for an operation: connected, and with its rails chosen if the machines of
   // all ranks are known.
-  [[nodiscard]] Result<Contact*> contact(Rank rank) {
-    if (Contact* lately = recent(rank)) return lately;
+  [[nodiscard]] Result<PeerConnection*> connection(Rank rank) {
+    if (PeerConnection* lately = recent(rank)) return lately;
     return find(rank);
   }
-  // The rank's contact if it is among those used last, else nullptr.
-  [[nodiscard]] Contact* recent(Rank rank) const {
-    Contact* lately = recent_[static_cast<std::size_t>(rank) % recent_.size()];
+  // The rank's connection if it is among those used last, else nullptr.
+  [[nodiscard]] PeerConnection* recent(Rank rank) const {
+    PeerConnection* lately = recent_[static_cast<std::size_t>(rank) % recent_.size()];
     return lately != nullptr && lately->rank == rank ? lately : nullptr;
   }
-  // The contacts of these ranks, added to `into`.
-  [[nodiscard]] Status contacts(std::span<const Rank> ranks, std::vector<Contact*>& into);
-  // The contact of a rank that has sent a control notice: connected, but perhaps without rails
+  // The connections of these ranks, added to `into`.
+  [[nodiscard]] Status connections(std::span<const Rank> ranks, std::vector<PeerConnection*>& into);
+  // The connection of a rank that has sent a control notice: connected, but perhaps without rails
   // chosen.
-  [[nodiscard]] Result<Contact*> connected(Rank rank);
+  [[nodiscard]] Result<PeerConnection*> connected(Rank rank);
 
   // Chooses the rails to peers that were connected before the machines of all ranks were known.
   void choose_rails();
@@ -84,8 +84,8 @@ class Peers {
   [[nodiscard]] bool has_left(Rank rank);
 
   [[nodiscard]] const AddressBook& addresses() const { return addresses_; }
-  [[nodiscard]] const std::unordered_map<Rank, std::unique_ptr<Contact>>& all() const {
-    return contacts_;
+  [[nodiscard]] const std::unordered_map<Rank, std::unique_ptr<PeerConnection>>& all() const {
+    return connections_;
   }
   // What operations sent to ranks of other machines.
   [[nodiscard]] std::uint64_t network_bytes() const;
@@ -93,10 +93,10 @@ class Peers {
   [[nodiscard]] std::string describe_paths(const Call& call) const;
 
  private:
-  [[nodiscard]] Result<Contact*> find(Rank rank);
-  [[nodiscard]] Contact* known(Rank rank) const;
-  [[nodiscard]] Result<Contact*> connect(Rank rank, const std::string& address);
-  [[nodiscard]] Status watch(const Contact& contact, std::string_view address);
+  [[nodiscard]] Result<PeerConnection*> find(Rank rank);
+  [[nodiscard]] PeerConnection* known(Rank rank) const;
+  [[nodiscard]] Result<PeerConnection*> connect(Rank rank, const std::string& address);
+  [[nodiscard]] Status watch(const PeerConnection& connection, std::string_view address);
 
   const Config& config_;
   const AddressBook addresses_;
@@ -104,11 +104,11 @@ class Peers {
   RailSelection& rails_;
   Membership& membership_;
   const Watching watching_;
-  std::mutex mutex_;  // guards contacts_ between insertion and has_left()
-  std::unordered_map<Rank, std::unique_ptr<Contact>> contacts_;
-  // The contacts used last, by rank modulo the size of the array. Operations over a graph that
-  // changes at every step look up a few contacts each time.
-  std::array<Contact*, 64> recent_{};
+  std::mutex mutex_;  // guards connections_ between insertion and has_left()
+  std::unordered_map<Rank, std::unique_ptr<PeerConnection>> connections_;
+  // The connections used last, by rank modulo the size of the array. Operations over a graph that
+  // changes at every step look up a few connections each time.
+  std::array<PeerConnection*, 64> recent_{};
 };
 
 }  // namespace weft

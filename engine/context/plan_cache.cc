@@ -39,8 +39,8 @@ Result<const CachedPlan*> PlanCache::add(const PlanKey& key, Planned planned) {
   cached->plan = std::move(planned.plan);
   cached->view = std::move(planned.view);
   if (names_its_peers(key.collective)) {
-    WEFT_RETURN_IF_ERROR(peers_.contacts(cached->view.in, cached->in));
-    WEFT_RETURN_IF_ERROR(peers_.contacts(cached->view.out, cached->out));
+    WEFT_RETURN_IF_ERROR(peers_.connections(cached->view.in, cached->in));
+    WEFT_RETURN_IF_ERROR(peers_.connections(cached->view.out, cached->out));
   }
   cached->trace_name =
       trace_.operation_name(fmt::format("{} {}", cached->plan.operation, cached->plan.algorithm));

@@ -20,8 +20,8 @@ namespace weft {
 struct CachedPlan {
   Plan plan;
   View view;  // the peers as planned; of a group_average: indices in the group
-  // The contacts of the peers. Empty for operations that get their peers at each call.
-  std::vector<Contact*> in, out;
+  // The connections of the peers. Empty for operations that get their peers at each call.
+  std::vector<PeerConnection*> in, out;
   std::uint16_t trace_name = 0;
 };
 

@@ -2,7 +2,7 @@
 // Checking and binding is most of the cost of a call of a few bytes. Each call that may be repeated
 // has a number, and LaneSlot::bound is the number of the call to which the slot is bound. A Prepared
 // has one number for all its runs. A blocking call gets the number of the last call on its channel if
-// it equals that one. Whether its memory is a GPU's is asked all the same: memory of the host may have
+// it equals that one. Whether its memory is a GPU's is asked all the same: host memory may have
 // been freed since the last call, and its address given to a GPU. Internal to the module.
 #pragma once
 

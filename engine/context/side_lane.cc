@@ -22,9 +22,9 @@ Status SideLane::start() {
 }
 
 Status SideLane::connect(BoundCall& part) {
-  for (std::vector<Contact*>* peers : {&part.in, &part.out}) {
-    for (Contact*& peer : *peers) {
-      WEFT_ASSIGN(peer, peers_.contact(peer->rank));
+  for (std::vector<PeerConnection*>* peers : {&part.in, &part.out}) {
+    for (PeerConnection*& peer : *peers) {
+      WEFT_ASSIGN(peer, peers_.connection(peer->rank));
     }
   }
   return {};

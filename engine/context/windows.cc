@@ -85,7 +85,7 @@ struct Windows::Record {
   std::uint32_t code = 0;                      // not 0: the rank refuses, with this code and error
   std::uint32_t part_key = 0, tensor_key = 0;  // bytes of the keys
   std::uint32_t device_atomics = 0;            // 1: the rank reaches a neighbor by such a device
-  std::uint32_t on_gpu = 0;                    // 1: the tensor is memory of a GPU
+  std::uint32_t on_gpu = 0;                    // 1: the tensor is GPU memory
   char name[kNameBytes] = {};
   char error[kErrorBytes] = {};
 
@@ -316,11 +316,11 @@ Result<WindowNeighbor> Windows::neighbor(Rank rank, std::size_t bytes, const Key
   made.out_index = place_of(config_.rank, graph.out_edges(rank));
   made.part.rank = made.tensor.rank = rank;
   if (rank == config_.rank) return made;
-  WEFT_ASSIGN(const Contact* contact, peers_.contact(rank));
-  made.part.endpoint = made.tensor.endpoint = contact->endpoint;
-  WEFT_ASSIGN(made.part.memory, import(*contact->endpoint, keys.part, made.shape.total()));
+  WEFT_ASSIGN(const PeerConnection* connection, peers_.connection(rank));
+  made.part.endpoint = made.tensor.endpoint = connection->endpoint;
+  WEFT_ASSIGN(made.part.memory, import(*connection->endpoint, keys.part, made.shape.total()));
   // Puts do not need the tensor, so a window without that is one, too.
-  Result<window::PeerMemory> tensor = import(*contact->endpoint, keys.tensor, bytes);
+  Result<window::PeerMemory> tensor = import(*connection->endpoint, keys.tensor, bytes);
   if (tensor.ok())
     made.tensor.memory = *tensor;
   else

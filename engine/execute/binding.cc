@@ -37,7 +37,7 @@ Execution::Execution(const ExecutionOptions& options) : options_(options) {
 }
 
 Execution::~Execution() {
-  for (const Away& away : away_) away.work->wait();
+  for (const Offload& offload : offloads_) offload.work->wait();
   scratch_pool().give(scratch_);
 }
 
@@ -147,8 +147,8 @@ Status Execution::lacks_memory(std::string_view what, const Status& why) const {
 
 Status Execution::take_scratch(std::size_t bytes) {
   scratch_data_ = nullptr;
-  if (call_.combiner != nullptr) {
-    const Result<std::byte*> given = call_.combiner->scratch(bytes);
+  if (call_.reducer != nullptr) {
+    const Result<std::byte*> given = call_.reducer->scratch(bytes);
     if (!given.ok()) return lacks_memory("scratch", given.status());
     scratch_data_ = *given;
   }
@@ -240,8 +240,8 @@ std::string Execution::label(Collective collective, std::uint32_t operation) {
 
 void Execution::fail(Status status) {
   // A GPU is done soon, and must not touch what is given back.
-  for (const Away& away : away_) away.work->wait();
-  away_.clear();
+  for (const Offload& offload : offloads_) offload.work->wait();
+  offloads_.clear();
   status_ = std::move(status);
   state_ = State::failed;
   staged_.clear();  // peers may still read the blocks, so they are not given back

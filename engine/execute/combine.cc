@@ -18,7 +18,7 @@ constexpr std::uint64_t kReadChunk = std::uint64_t{128} << 10;
 // wait long.
 constexpr std::uint64_t kCombineTurn = std::uint64_t{4} << 20;
 // The same where a GPU combines: the lane does not wait for it.
-constexpr std::uint64_t kCombineAway = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMostOffload = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Execution::State Execution::advance() {
   for (; pc_ < plan_->steps.size(); ++pc_) {
     const Step& step = plan_->steps[pc_];
     if (step.kind == Step::Kind::send) {
-      if (!collect_away()) return state_;  // it may be what is sent
+      if (!collect_offloads()) return state_;  // it may be what is sent
       begin_send(step);
       pump_sends();
       moved_ = true;
@@ -40,8 +40,8 @@ Execution::State Execution::advance() {
       return state_;
     }
   }
-  if (!collect_away() || !credits_posted || first_unfinished_ != sends_.size() || !take_credits() ||
-      !all_readers_done()) {
+  if (!collect_offloads() || !credits_posted || first_unfinished_ != sends_.size() ||
+      !take_credits() || !all_readers_done()) {
     return state_;
   }
   moved_ = true;
@@ -98,25 +98,25 @@ double Execution::weight_of(const Weight& weight) const {
 bool Execution::run_combine(const Step& step) {
   if (!combining_ && !begin_combine(step)) return false;
   // A part of this step is waited for; work of earlier steps goes on.
-  if (!away_.empty() && !away_.back().is_step_over && !collect_away()) return false;
+  if (!offloads_.empty() && !offloads_.back().is_step_over && !collect_offloads()) return false;
   std::uint64_t turn = kCombineTurn;
   bool is_complete = combined_ == wanted_ && wanted_ != 0;
   while (!is_complete) {
     for (Source& source : sources_)
       if (source.peer != nullptr && !source.loaded && !load(source)) return false;
-    const bool may_go_away = call_.combiner != nullptr;
-    std::uint64_t ready = std::min(wanted_ - combined_, may_go_away ? kCombineAway : turn);
+    const bool may_offload = call_.reducer != nullptr;
+    std::uint64_t ready = std::min(wanted_ - combined_, may_offload ? kMostOffload : turn);
     for (const Source& source : sources_) {
       if (source.peer == nullptr) continue;
       ready = std::min(ready, source.left);
-      if (source.data == nullptr && (may_go_away || step.combining != Combining::copy))
+      if (source.data == nullptr && (may_offload || step.combining != Combining::copy))
         ready = std::min(ready, kReadChunk);
     }
-    if (may_go_away && ready != 0 && begin_away(step, ready)) {
-      if (!away_.back().is_step_over) return false;
+    if (may_offload && ready != 0 && begin_offload(step, ready)) {
+      if (!offloads_.back().is_step_over) return false;
       break;
     }
-    if (state_ != State::running || !collect_away()) return false;
+    if (state_ != State::running || !collect_offloads()) return false;
     if (call_.gate != nullptr) return false;  // this thread may need all of the input
     ready = std::min(ready, turn);
     if (ready != 0 && state_ == State::running) {
@@ -150,20 +150,20 @@ bool Execution::is_output_read() const {
 }
 
 // Whether this thread cannot combine what the sources have, or cannot write the result.
-bool Execution::must_go_away() const {
-  return call_.combiner->is_elsewhere(destination_) ||
+bool Execution::must_offload() const {
+  return call_.reducer->is_in_device_memory(destination_) ||
          std::ranges::any_of(sources_, [this](const Source& source) {
            return source.used && source.data != nullptr &&
-                  call_.combiner->is_elsewhere(source.data);
+                  call_.reducer->is_in_device_memory(source.data);
          });
 }
 
-// Hands the next `bytes` of all sources to the combiner. Returns whether it has taken them. Private
+// Hands the next `bytes` of all sources to the reducer. Returns whether it has taken them. Private
 // memory of peers has to be read first, which is done only for what this thread cannot combine.
-bool Execution::begin_away(const Step& step, std::uint64_t bytes) {
+bool Execution::begin_offload(const Step& step, std::uint64_t bytes) {
   const bool is_unread = std::ranges::any_of(
       sources_, [](const Source& source) { return source.used && source.data == nullptr; });
-  if (is_unread && !must_go_away()) return false;
+  if (is_unread && !must_offload()) return false;
   terms_.clear();
   for (std::size_t k = 0; k < sources_.size(); ++k) {
     const Source& source = sources_[k];
@@ -172,58 +172,58 @@ bool Execution::begin_away(const Step& step, std::uint64_t bytes) {
     terms_.push_back({source.data == nullptr ? chunk(k) : source.data, source.weight});
   }
   const double divisor = divisor_of(step);
-  Combiner::Job job{.type = call_.type,
-                    .reduction = reduction_of(step),
-                    .is_copy = step.combining == Combining::copy,
-                    .terms = terms_,
-                    .destination = destination_ + combined_,
-                    .count = bytes / element_,
-                    .divisor = divisor,
-                    .is_last = step.slice.buffer == Buffer::output && !is_output_read()};
-  Result<std::unique_ptr<Combiner::Work>> work = call_.combiner->begin(job);
+  Reducer::Job job{.type = call_.type,
+                   .reduction = reduction_of(step),
+                   .is_copy = step.combining == Combining::copy,
+                   .terms = terms_,
+                   .destination = destination_ + combined_,
+                   .count = bytes / element_,
+                   .divisor = divisor,
+                   .is_last = step.slice.buffer == Buffer::output && !is_output_read()};
+  Result<std::unique_ptr<Reducer::Work>> work = call_.reducer->begin(job);
   if (!work.ok()) fail(work.status());
   if (!work.ok() || *work == nullptr) return false;
   if (step.slice.buffer == Buffer::output) touched_output_ = true;
   const auto number = static_cast<std::uint16_t>(pc_);
   options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
-  Away& away = away_.emplace_back(Away{*std::move(work), number, bytes, {}, false});
+  Offload& offload = offloads_.emplace_back(Offload{*std::move(work), number, bytes, {}, false});
   moved_ = true;
   const bool is_whole =
       combined_ + bytes == wanted_ && std::ranges::all_of(sources_, [&](const Source& source) {
         return source.peer == nullptr || (source.last && source.left == bytes);
       });
-  if (!is_whole || !away.work->is_in_order()) return true;
-  away.is_step_over = true;
+  if (!is_whole || !offload.work->is_in_order()) return true;
+  offload.is_step_over = true;
   for (const Source& source : sources_)
-    if (source.peer != nullptr) away.read.push_back(source.peer);
+    if (source.peer != nullptr) offload.read.push_back(source.peer);
   return true;
 }
 
-// Ends what the combiner has done, in the order in which it began. Returns whether nothing is under
+// Ends what the reducer has done, in the order in which it began. Returns whether nothing is under
 // way, and all went well.
-bool Execution::collect_away() {
+bool Execution::collect_offloads() {
   std::size_t over = 0;
-  for (; over < away_.size() && away_[over].work->is_over(); ++over) {
-    Away& away = away_[over];
-    options_.trace->add(Event::combine_end, call_.operation, kNoRank, away.step);
+  for (; over < offloads_.size() && offloads_[over].work->is_over(); ++over) {
+    Offload& offload = offloads_[over];
+    options_.trace->add(Event::combine_end, call_.operation, kNoRank, offload.step);
     moved_ = true;
-    if (Status status = away.work->status(); !status.ok()) {
+    if (Status status = offload.work->status(); !status.ok()) {
       fail(std::move(status));
       return false;
     }
-    for (Endpoint* peer : away.read) peer->release(options_.channel);
-    if (away.is_step_over) continue;
-    for (Source& source : sources_) consume(source, away.bytes);
-    combined_ += away.bytes;
+    for (Endpoint* peer : offload.read) peer->release(options_.channel);
+    if (offload.is_step_over) continue;
+    for (Source& source : sources_) consume(source, offload.bytes);
+    combined_ += offload.bytes;
   }
-  away_.erase(away_.begin(), away_.begin() + static_cast<std::ptrdiff_t>(over));
-  return away_.empty();
+  offloads_.erase(offloads_.begin(), offloads_.begin() + static_cast<std::ptrdiff_t>(over));
+  return offloads_.empty();
 }
 
-// Whether the first message of this peer is one that the combiner still reads.
-bool Execution::is_read_away(const Endpoint* peer) const {
-  return std::ranges::any_of(away_, [&](const Away& away) {
-    return std::ranges::find(away.read, peer) != away.read.end();
+// Whether the first message of this peer is one that the reducer still reads.
+bool Execution::is_read_by_offload(const Endpoint* peer) const {
+  return std::ranges::any_of(offloads_, [&](const Offload& offload) {
+    return std::ranges::find(offload.read, peer) != offload.read.end();
   });
 }
 
@@ -257,8 +257,8 @@ bool Execution::begin_combine(const Step& step) {
 // Looks for the next piece of a message. Returns false if it has not arrived, or if it is wrong,
 // which fails the operation.
 bool Execution::load(Source& source) {
-  if (is_read_away(source.peer)) (void)collect_away();
-  if (state_ != State::running || is_read_away(source.peer)) return false;
+  if (is_read_by_offload(source.peer)) (void)collect_offloads();
+  if (state_ != State::running || is_read_by_offload(source.peer)) return false;
   const Notice notice = source.peer->front(options_.channel);
   if (notice.header == nullptr) return false;
   const WireHeader& head = *notice.header;
@@ -291,15 +291,15 @@ bool Execution::load(Source& source) {
       source.data = nullptr;
       break;
   }
-  if ((head.flags & kFlagElsewhere) != 0 && call_.combiner == nullptr) {
-    if (options_.combiner_for_peers) call_.combiner = options_.combiner_for_peers();
-    if (call_.combiner == nullptr) source.data = nullptr;
+  if ((head.flags & kFlagDeviceMemory) != 0 && call_.reducer == nullptr) {
+    if (options_.reducer_for_peers) call_.reducer = options_.reducer_for_peers();
+    if (call_.reducer == nullptr) source.data = nullptr;
   }
   if (source.data == nullptr && head.form != PieceForm::process) {
     fail(Status(Code::mismatch,
                 fmt::format("{}: rank {} names {} bytes at {:#x} outside its shared heap{}",
                             name(call_.collective), source.peer->peer(), head.bytes, head.word,
-                            (head.flags & kFlagElsewhere) == 0 ? "" : ", on a GPU"),
+                            (head.flags & kFlagDeviceMemory) == 0 ? "" : ", on a GPU"),
                 source.peer->peer()));
     return false;
   }

@@ -49,7 +49,7 @@
 namespace weft {
 
 // A rank that this one is connected to.
-struct Contact {
+struct PeerConnection {
   Rank rank = kNoRank;
   Endpoint* endpoint = nullptr;
   // The operations in which the peer took part lately: bit b of `recent` is operation `newest` - b.
@@ -79,20 +79,20 @@ struct Contact {
 };
 
 // How private (not weft::allocate) memory larger than a slot travels.
-enum class ForeignForm : std::uint8_t {
+enum class PrivateForm : std::uint8_t {
   staged,
   process,
   cheaper,  // `process` if the receivers may read private memory and that is quicker
 };
 
-class Combiner;
+class Reducer;
 
 struct ExecutionOptions {
   std::uint32_t channel = 1;
   std::size_t payload_bytes = 4032;  // largest copied message
   // Largest piece for peers that do not share this rank's memory; a multiple of 64.
   std::size_t piece_bytes = std::size_t{256} << 10;
-  ForeignForm foreign = ForeignForm::cheaper;
+  PrivateForm private_memory = PrivateForm::cheaper;
   // Outputs of at least this size are written past the caches. They would not stay in the caches,
   // and a cached store first reads the line, which costs as much as writing it.
   std::size_t streaming_bytes = std::size_t{8} << 20;
@@ -101,11 +101,11 @@ struct ExecutionOptions {
   std::uint32_t job = 0;
   std::uint16_t context = 0;
   Rank rank = 0;                   // this rank
-  ForeignWays* ways = nullptr;     // the lane's; nullptr: nothing is measured
+  PrivateWays* ways = nullptr;     // the lane's; nullptr: nothing is measured
   ScratchPool* scratch = nullptr;  // the lane's; nullptr: the execution uses one of its own
-  // Of operations that began without a combiner, and got a message that needs one. Null, or returns
+  // Of operations that began without a reducer, and got a message that needs one. Null, or returns
   // null: there is none in this process.
-  std::function<Combiner*()> combiner_for_peers;
+  std::function<Reducer*()> reducer_for_peers;
   TraceRing* trace = nullptr;  // the lane's ring, which may be off; never null in an Execution
 };
 
@@ -114,7 +114,7 @@ class InputGate {
  public:
   enum class State : std::uint8_t {
     awaited,   // nothing is there
-    arriving,  // parts are there, so the operation can begin: what is there is sent, and a combiner
+    arriving,  // parts are there, so the operation can begin: what is there is sent, and a reducer
                // finds its own input
     arrived,   // all is there, or input_status() says why it never will be
     unneeded,  // all ranks run the operation in another way: its plan ends here
@@ -128,7 +128,7 @@ class InputGate {
 };
 
 // Who combines pieces in place of the lane's thread: a GPU. Several lanes may ask at once.
-class Combiner {
+class Reducer {
  public:
   // A combine that is under way. Its terms and its destination stay as they are until it is over.
   class Work {
@@ -137,7 +137,7 @@ class Combiner {
     [[nodiscard]] virtual bool is_over() = 0;
     [[nodiscard]] virtual Status status() = 0;
     virtual void wait() = 0;
-    // Whether what the combiner begins later finds the result, although this is not over. Work of one
+    // Whether what the reducer begins later finds the result, although this is not over. Work of one
     // operation then begins without a wait in between.
     [[nodiscard]] virtual bool is_in_order() const = 0;
   };
@@ -152,14 +152,14 @@ class Combiner {
     double divisor = 1.0;  // of a weighted sum
     bool is_last;          // nobody reads the destination before the operation has ended
   };
-  virtual ~Combiner() = default;
+  virtual ~Reducer() = default;
   // Null: this is for the CPU.
   [[nodiscard]] virtual Result<std::unique_ptr<Work>> begin(const Job& job) = 0;
   // Whether the address is a name of memory that a CPU cannot touch: of this rank's own operands, or
-  // of a peer's. Such memory is sent as if it were in the shared heap, and only a combiner reads or
+  // of a peer's. Such memory is sent as if it were in the shared heap, and only a reducer reads or
   // writes it.
-  [[nodiscard]] virtual bool is_elsewhere(const void* address) const = 0;
-  // Scratch for one lane's part of the operation, which lives as long as the combiner. Null: the lane
+  [[nodiscard]] virtual bool is_in_device_memory(const void* address) const = 0;
+  // Scratch for one lane's part of the operation, which lives as long as the reducer. Null: the lane
   // has its own.
   [[nodiscard]] virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
 };
@@ -167,7 +167,7 @@ class Combiner {
 // What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`
 // and `out` follow the plan's edge indices, ascending ranks.
 struct Call {
-  std::span<Contact*const> in, out;
+  std::span<PeerConnection*const> in, out;
   Collective collective = Collective::barrier;
   DataType type = DataType::u8;
   Reduction reduction = Reduction::sum;  // of Combining::reduce
@@ -192,9 +192,9 @@ struct Call {
   Rank root = 0;                // 0 where the operation has none
   // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
   int rail = kAnyRail;
-  InputGate* gate = nullptr;     // nothing is read or sent before it is there; nullptr: all is
-  Combiner* combiner = nullptr;  // is asked for each piece first; nullptr: this thread combines
-  std::size_t piece_bytes = 0;   // of messages that are carried, at most; 0: as in the options
+  InputGate* gate = nullptr;    // nothing is read or sent before it is there; nullptr: all is
+  Reducer* reducer = nullptr;   // is asked for each piece first; nullptr: this thread combines
+  std::size_t piece_bytes = 0;  // of messages that are carried, at most; 0: as in the options
   int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such
@@ -240,7 +240,7 @@ class Execution {
   // What the operation waits for: the data or the credit of a peer, or that a peer reads this
   // rank's data.
   struct Missing {
-    Contact* contact;
+    PeerConnection* connection;
     enum class What : std::uint8_t { data, credit, read } what;
   };
   void missing(std::vector<Missing>& into);
@@ -266,8 +266,8 @@ class Execution {
     std::uint32_t most_blocks;   // blocks that it may hold
     std::uint64_t copied;        // bytes that went into slots because the staging area was full
     Form form;
-    bool is_elsewhere;  // the source is memory that a CPU cannot touch
-    bool finished;      // all pieces are posted on all edges
+    bool is_in_device_memory;  // the source is memory that a CPU cannot touch
+    bool finished;             // all pieces are posted on all edges
   };
   // A block of the staging area.
   struct Staged {
@@ -351,11 +351,11 @@ class Execution {
                                   : std::min(call_.piece_bytes, options_.piece_bytes);
   }
   void begin_send(const Step& step);
-  [[nodiscard]] bool is_elsewhere(const Bytes& source) const;
+  [[nodiscard]] bool is_in_device_memory(const Bytes& source) const;
   [[nodiscard]] Form form_of(const Step& step, const Bytes& source);
   [[nodiscard]] bool is_read_privately(const Step& step, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t imitated() const;
-  [[nodiscard]] ForeignWays::Way way_of(std::uint64_t bytes, ForeignWays::Way first);
+  [[nodiscard]] PrivateWays::Way way_of(std::uint64_t bytes, PrivateWays::Way first);
   void imitate();
   void learn_way();
   void pump_sends();
@@ -403,10 +403,10 @@ class Execution {
   bool load(Source& source);
   bool check_notice(const Source& source, const WireHeader& header);
   void combine_range(const Step& step, std::uint64_t bytes);
-  [[nodiscard]] bool must_go_away() const;
-  [[nodiscard]] bool begin_away(const Step& step, std::uint64_t bytes);
-  [[nodiscard]] bool collect_away();
-  [[nodiscard]] bool is_read_away(const Endpoint* peer) const;
+  [[nodiscard]] bool must_offload() const;
+  [[nodiscard]] bool begin_offload(const Step& step, std::uint64_t bytes);
+  [[nodiscard]] bool collect_offloads();
+  [[nodiscard]] bool is_read_by_offload(const Endpoint* peer) const;
   [[nodiscard]] Reduction reduction_of(const Step& step) const;
   // What the combine of terms_ is divided by. Weights that are a mean's become those of mean_of().
   [[nodiscard]] double divisor_of(const Step& step);
@@ -471,7 +471,7 @@ class Execution {
   // What this operation tells about the ways of private memory (ways.h). use_ is null until it sends
   // some.
   static constexpr std::uint32_t kNoEdge = ~0U;
-  ForeignWays::Use* use_ = nullptr;
+  PrivateWays::Use* use_ = nullptr;
   std::int64_t began_ns_ = 0;
   std::uint32_t imitated_edge_ = kNoEdge;  // the in-edge whose sender is imitated
   // How that one sent. `view`: it staged; `process`: this rank read; `payload`: not known.
@@ -485,20 +485,20 @@ class Execution {
   std::uint64_t wanted_ = 0;
   CombineFunction function_ = nullptr;
   // A part of a combine that is under way elsewhere.
-  struct Away {
-    std::unique_ptr<Combiner::Work> work;
+  struct Offload {
+    std::unique_ptr<Reducer::Work> work;
     std::uint16_t step;
     std::uint64_t bytes;
     // Of the last part of a step, which has gone on: the peers whose messages are used up.
     std::vector<Endpoint*> read;
     bool is_step_over;
   };
-  std::vector<Away> away_;  // in the order in which they began
+  std::vector<Offload> offloads_;  // in the order in which they began
 
   ScratchPool own_scratch_;
   // Kept after a failure, because peers may still read it; the destructor gives it back.
   ScratchPool::Block scratch_;
-  std::byte* scratch_data_ = nullptr;  // of that block, or of the combiner
+  std::byte* scratch_data_ = nullptr;  // of that block, or of the reducer
   std::vector<std::byte> chunks_;      // a chunk for each source, into which process memory is read
   std::uint64_t allocations_ = 0;
   CombineFunction functions_[kDataTypes][kReductions] = {};

@@ -23,13 +23,13 @@ constexpr std::uint64_t kReadFirst = std::uint64_t{64} << 10;
 
 }  // namespace
 
-bool Execution::is_elsewhere(const Bytes& source) const {
-  return source.count != 0 && call_.combiner != nullptr &&
-         call_.combiner->is_elsewhere(source.data);
+bool Execution::is_in_device_memory(const Bytes& source) const {
+  return source.count != 0 && call_.reducer != nullptr &&
+         call_.reducer->is_in_device_memory(source.data);
 }
 
 Execution::Form Execution::form_of(const Step& step, const Bytes& source) {
-  if (is_elsewhere(source)) return Form::viewed;
+  if (is_in_device_memory(source)) return Form::viewed;
   if (source.count <= kInlineBytes) return Form::inlined;
   if (source.count <= options_.payload_bytes) return Form::copied;
   if (!any_shares_memory(step)) return Form::carried;
@@ -42,7 +42,8 @@ Execution::Form Execution::form_of(const Step& step, const Bytes& source) {
 // its destination, and through the staging area the bytes would be copied twice. If it sums, that is
 // a copy of its own, while staged blocks are summed from where they lie. Which is quicker is measured.
 bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) {
-  if (options_.foreign != ForeignForm::cheaper) return options_.foreign == ForeignForm::process;
+  if (options_.private_memory != PrivateForm::cheaper)
+    return options_.private_memory == PrivateForm::process;
   bool is_in_process = true;
   for (const std::uint32_t edge : edges_of(step)) {
     Endpoint& peer = *out_[edge].endpoint;
@@ -53,8 +54,8 @@ bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) {
   if (is_in_process) return true;
   if (bytes < kTryBothWays) return false;
   const bool is_read_first = step.combining == Combining::copy && bytes >= kReadFirst;
-  const auto first = is_read_first ? ForeignWays::Way::read : ForeignWays::Way::staged;
-  return way_of(bytes, first) == ForeignWays::Way::read;
+  const auto first = is_read_first ? PrivateWays::Way::read : PrivateWays::Way::staged;
+  return way_of(bytes, first) == PrivateWays::Way::read;
 }
 
 // The in-neighbor whose way this rank goes; kNoEdge: this rank decides for itself.
@@ -71,7 +72,7 @@ std::uint32_t Execution::imitated() const {
 }
 
 // The way of this operation's private memory, by the first message of it.
-ForeignWays::Way Execution::way_of(std::uint64_t bytes, ForeignWays::Way first) {
+PrivateWays::Way Execution::way_of(std::uint64_t bytes, PrivateWays::Way first) {
   if (options_.ways == nullptr) return first;
   if (use_ == nullptr) {
     use_ = &options_.ways->of(call_.collective, bytes, first);
@@ -82,8 +83,8 @@ ForeignWays::Way Execution::way_of(std::uint64_t bytes, ForeignWays::Way first) 
 }
 
 void Execution::imitate() {
-  use_->imitate(imitated_form_ == PieceForm::process ? ForeignWays::Way::read
-                                                     : ForeignWays::Way::staged);
+  use_->imitate(imitated_form_ == PieceForm::process ? PrivateWays::Way::read
+                                                     : PrivateWays::Way::staged);
 }
 
 // After an operation that has ended well.
@@ -121,7 +122,7 @@ void Execution::begin_send(const Step& step) {
   send.source = source.data;
   send.bytes = source.count;
   send.form = form_of(step, source);
-  send.is_elsewhere = is_elsewhere(source);
+  send.is_in_device_memory = is_in_device_memory(source);
   send.most = largest_piece(step, send.form);
   send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
   send.first_cursor = static_cast<std::uint32_t>(cursors_.size());
@@ -196,7 +197,7 @@ bool Execution::post_next(Sending& send, std::uint32_t at) {
   head.piece = static_cast<std::uint32_t>(cursor / send.most);
   head.bytes = static_cast<std::uint32_t>(piece.bytes);
   address(head, edge, is_last);
-  if (send.is_elsewhere && piece.form == Form::viewed) head.flags |= kFlagElsewhere;
+  if (send.is_in_device_memory && piece.form == Form::viewed) head.flags |= kFlagDeviceMemory;
   if (post(out, head, piece) == Posted::full) return false;
   cursor = is_last ? kAllPosted : cursor + piece.bytes;
   posted(send, edge, piece);

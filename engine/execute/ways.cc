@@ -14,19 +14,19 @@ constexpr double kWorthIt = 0.95;
 // Operations that take so much more or less than when the ways were compared: the machine has changed.
 constexpr double kSlower = 1.3, kQuicker = 0.75;
 
-ForeignWays::Way other(ForeignWays::Way way) {
-  return way == ForeignWays::Way::staged ? ForeignWays::Way::read : ForeignWays::Way::staged;
+PrivateWays::Way other(PrivateWays::Way way) {
+  return way == PrivateWays::Way::staged ? PrivateWays::Way::read : PrivateWays::Way::staged;
 }
 
 }  // namespace
 
-void ForeignWays::Use::imitate(Way way) {
+void PrivateWays::Use::imitate(Way way) {
   way_ = way;
   imitates_ = true;
   trial_ = filled_ = 0;
 }
 
-void ForeignWays::Use::measure(std::int64_t ns) {
+void PrivateWays::Use::measure(std::int64_t ns) {
   imitates_ = false;
   if (trial_ > 0) {
     --trial_;
@@ -46,14 +46,14 @@ void ForeignWays::Use::measure(std::int64_t ns) {
   if (has_changed || wait_ == 0) try_other();
 }
 
-void ForeignWays::Use::try_other() {
+void PrivateWays::Use::try_other() {
   time_of(way_) = *std::ranges::min_element(recent_);
   way_ = other(way_);
   trial_ = kTrial;
   trial_ns_ = 0;
 }
 
-void ForeignWays::Use::end_trial() {
+void PrivateWays::Use::end_trial() {
   const Way before = other(way_);
   time_of(way_) = trial_ns_;
   const bool is_quicker =
@@ -64,7 +64,7 @@ void ForeignWays::Use::end_trial() {
   filled_ = next_ = 0;
 }
 
-std::string ForeignWays::Use::describe() const {
+std::string PrivateWays::Use::describe() const {
   const auto us = [this](Way way) {
     const std::int64_t ns = ns_[static_cast<std::size_t>(way)];
     return ns == 0 ? std::string("not measured")
@@ -78,7 +78,7 @@ std::string ForeignWays::Use::describe() const {
                      now, us(Way::staged), us(Way::read));
 }
 
-ForeignWays::Use& ForeignWays::of(Collective collective, std::uint64_t bytes, Way first) {
+PrivateWays::Use& PrivateWays::of(Collective collective, std::uint64_t bytes, Way first) {
   const auto magnitude = static_cast<unsigned>(std::bit_width(bytes)) - 1;
   const Use* nearest = nullptr;
   const auto distance = [&](const Use& use) {
@@ -94,7 +94,7 @@ ForeignWays::Use& ForeignWays::of(Collective collective, std::uint64_t bytes, Wa
                             : uses_.emplace_back(magnitude, *nearest);
 }
 
-std::string ForeignWays::describe() const {
+std::string PrivateWays::describe() const {
   std::string text;
   for (const Use& use : uses_) text += fmt::format("  private memory, {}\n", use.describe());
   return text;

@@ -27,7 +27,7 @@
 
 namespace weft {
 
-class ForeignWays {
+class PrivateWays {
  public:
   enum class Way : std::uint8_t { staged, read };
 
@@ -51,7 +51,7 @@ class ForeignWays {
     [[nodiscard]] std::string describe() const;
 
    private:
-    friend class ForeignWays;
+    friend class PrivateWays;
     // Operations of a trial. In the first half of them, other ranks may not have heard of it.
     static constexpr int kTrial = 6;
     // A way's time is the shortest of its latest operations: the others waited for somebody.

@@ -1,4 +1,4 @@
-// What the other modules call, and what memory of GPUs has done so far.
+// What the other modules call, and what GPU memory has done so far.
 #include "engine/gpu/gpu.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/gpu/stage.h"
+#include "engine/gpu/operand_set.h"
 #include "engine/gpu/ways_so_far.h"
 #include "engine/nccl/nccl.h"
 #include "verbs/memory/memory.h"
@@ -22,7 +22,7 @@ constexpr auto kCopyNap = std::chrono::microseconds(50);
 
 struct WaysSoFar {
   std::mutex mutex;
-  std::uint64_t with_stand_ins = 0, with_blocks = 0;
+  std::uint64_t with_aliases = 0, with_blocks = 0;
   std::string why_blocks;  // of the last one
 };
 WaysSoFar& ways_so_far() {
@@ -32,11 +32,11 @@ WaysSoFar& ways_so_far() {
 
 }  // namespace
 
-void note_way(const Status& stand_ins) {
+void note_way(const Status& aliases) {
   WaysSoFar& ways = ways_so_far();
   const std::lock_guard lock(ways.mutex);
-  ++(stand_ins.ok() ? ways.with_stand_ins : ways.with_blocks);
-  if (!stand_ins.ok()) ways.why_blocks = stand_ins.text();
+  ++(aliases.ok() ? ways.with_aliases : ways.with_blocks);
+  if (!aliases.ok()) ways.why_blocks = aliases.text();
 }
 
 bool may_have_gpu_memory() {
@@ -57,12 +57,12 @@ bool is_on_host(const Request& request) {
   });
 }
 
-Result<std::shared_ptr<GpuStage>> find_gpu_operands(std::span<Request> requests, Rank rank,
-                                                    const StageOptions& options,
-                                                    const std::shared_ptr<GpuBell>& bell) {
-  auto stage = std::make_shared<Stage>(rank, options, bell);
-  WEFT_RETURN_IF_ERROR(stage->find(requests));
-  if (!stage->is_empty()) return std::shared_ptr<GpuStage>(std::move(stage));
+Result<std::shared_ptr<GpuOperands>> find_gpu_operands(std::span<Request> requests, Rank rank,
+                                                       const GpuOperandOptions& options,
+                                                       const std::shared_ptr<GpuBell>& bell) {
+  auto operands = std::make_shared<OperandSet>(rank, options, bell);
+  WEFT_RETURN_IF_ERROR(operands->find(requests));
+  if (!operands->is_empty()) return std::shared_ptr<GpuOperands>(std::move(operands));
   const bool has_data = std::ranges::any_of(requests, [](const Request& each) {
     return each.input.count != 0 || each.output.count != 0;
   });
@@ -70,15 +70,15 @@ Result<std::shared_ptr<GpuStage>> find_gpu_operands(std::span<Request> requests,
   if (first.stream && has_data) {
     return Status(
         Code::invalid_argument,
-        fmt::format("{}: a stream was given, and neither {} nor {} is memory of a GPU",
+        fmt::format("{}: a stream was given, and neither {} nor {} is GPU memory",
                     name(first.collective), first.input.data, fmt::ptr(first.output.data)));
   }
-  return std::shared_ptr<GpuStage>();
+  return std::shared_ptr<GpuOperands>();
 }
 
-std::function<Combiner*()> gpu_combiner_for_peers(std::shared_ptr<GpuBell> bell) {
-  const auto stage = std::make_shared<Stage>(kNoRank, StageOptions{}, std::move(bell));
-  return [stage] { return stage->combiner(); };
+std::function<Reducer*()> gpu_reducer_for_peers(std::shared_ptr<GpuBell> bell) {
+  const auto operands = std::make_shared<OperandSet>(kNoRank, GpuOperandOptions{}, std::move(bell));
+  return [operands] { return operands->reducer(); };
 }
 
 GpuUsage gpu_usage() {
@@ -86,7 +86,7 @@ GpuUsage gpu_usage() {
   WaysSoFar& ways = ways_so_far();
   const std::lock_guard lock(ways.mutex);
   return {counts.copies_out,   counts.copies_in, counts.bytes_out,    counts.bytes_in,
-          counts.bytes_inside, counts.launches,  counts.pinned_bytes, ways.with_stand_ins,
+          counts.bytes_inside, counts.launches,  counts.pinned_bytes, ways.with_aliases,
           ways.with_blocks,    nccl_operations()};
 }
 
@@ -94,9 +94,9 @@ std::string describe_gpu_memory() {
   const GpuCounts counts = gpu_counts();
   WaysSoFar& ways = ways_so_far();
   const std::lock_guard lock(ways.mutex);
-  if (ways.with_stand_ins + ways.with_blocks == 0) return "";
+  if (ways.with_aliases + ways.with_blocks == 0) return "";
   std::string text = fmt::format("{} operations where it is (CUDA IPC), {} through pinned blocks",
-                                 ways.with_stand_ins, ways.with_blocks);
+                                 ways.with_aliases, ways.with_blocks);
   if (!ways.why_blocks.empty()) text += fmt::format(" (the last one: {})", ways.why_blocks);
   return text + fmt::format(
                     "; {} copies out ({} MiB) and {} in ({} MiB), {} sums on a GPU so far; {} MiB "
@@ -105,14 +105,14 @@ std::string describe_gpu_memory() {
                     counts.bytes_in >> 20, counts.launches, counts.pinned_bytes >> 20);
 }
 
-std::string describe_gpu_path(const Contact& peer) {
+std::string describe_gpu_path(const PeerConnection& peer) {
   const std::optional<GpuMemory> gpu = gpu_for_peers();
   if (!gpu || !peer.endpoint->shares_memory()) return "";
   const std::shared_ptr<const PeerHeap> heap = heap_of(peer);
   if (heap == nullptr) return "";
   const Status read = is_read_by(*gpu, *heap);
   return read.ok() ? fmt::format("reads GPU {} (CUDA IPC)", gpu->device)
-                   : fmt::format("reads no memory of GPUs here: {}", read.text());
+                   : fmt::format("reads no GPU memory here: {}", read.text());
 }
 
 Status copy_memory(void* to, const void* from, std::size_t bytes, std::int64_t patience_ms) {

@@ -1,10 +1,10 @@
-// gpu: operations on memory of GPUs.
+// gpu: operations on GPU memory.
 //
-// The engine reads and writes host memory. What it is given for memory of a GPU is one of two:
+// The engine reads and writes host memory. What it is given for GPU memory is one of two:
 //
-// A stand-in, if all peers of the operation that are on this machine read the GPU's memory (CUDA IPC),
+// A device alias, if all peers of the operation that are on this machine read the GPU's memory (CUDA IPC),
 // and the network interfaces on the way to the others do (GPUDirect RDMA). It names the memory and has no
-// bytes. All pieces are then combined by GPUs (Combiner), each of which
+// bytes. All pieces are then combined by GPUs (Reducer), each of which
 // reads its neighbors' tensors where they are and writes the result where it belongs.
 //
 // Else a pinned block of the shared heap, which peers and network interfaces read as any memory of the
@@ -20,7 +20,7 @@
 // If all ranks run the operation by NCCL (engine/context/nccl_operands.h), no plan runs, and the operands
 // stay where they are.
 //
-// With blocks, too, the GPU that has the result adds up large pieces if Config::gpu_sums allows it. It
+// With blocks, too, the GPU that has the result adds up large pieces if Config::gpu_reduce allows it. It
 // reads its own input where it is, and the others' blocks over the bus, and writes the result to where
 // it belongs, so that nothing is left to copy; or to the block, if the plan reads it from there.
 #pragma once
@@ -68,10 +68,10 @@ class GpuBell {
 // hold it: ranks submit them in different orders, and each would wait for the one before it in its
 // own stream.
 enum class HoldsStream : bool { no, yes };
-struct StageOptions {
+struct GpuOperandOptions {
   HoldsStream holds = HoldsStream::yes;
-  GpuSums sums = GpuSums::automatic;
-  bool shares = true;                 // stand-ins may be used (Config::gpu_ipc)
+  GpuReduce reduce = GpuReduce::automatic;
+  bool shares = true;                 // device aliases may be used (Config::gpu_ipc)
   bool lends = true;                  // network interfaces may read them (Config::gpu_rdma)
   std::int64_t deadline_ms = 60'000;  // after which no stream is held any more
   // Smaller operations go through blocks: starting kernels on all ranks takes longer (docs/gpu.md).
@@ -79,25 +79,25 @@ struct StageOptions {
   bool is_there = false;  // the operands can be used at once, whatever streams have
 };
 
-// Whether an operand could be memory of a GPU: something has loaded the driver.
+// Whether an operand could be GPU memory: something has loaded the driver.
 [[nodiscard]] bool may_have_gpu_memory();
 
-// Whether no operand of the request is memory of a GPU. False if the driver cannot tell.
+// Whether no operand of the request is GPU memory. False if the driver cannot tell.
 [[nodiscard]] bool is_on_host(const Request& request);
 
-// The operands of an operation, or of a group of them, that are memory of GPUs.
-class GpuStage : public DeviceOperands {
+// The operands of an operation, or of a group of them, that are GPU memory.
+class GpuOperands : public DeviceOperands {
  public:
   // The operation is behind what is queued in its stream now. First of these functions.
   //
   // invalid_argument: the stream is being captured into a graph. unavailable: kernels were asked for
   // and there are none.
   virtual Status follow() = 0;
-  // Puts stand-ins or blocks in the place of these operands, in the requests that find() was called
+  // Puts device aliases or blocks in the place of these operands, in the requests that find() was called
   // with. The operation exchanges messages with the ranks of `in` and `out`. They live as long as the
-  // stage. exhausted: memory cannot be pinned.
-  virtual Status place(std::span<Request> requests, std::span<Contact* const> in,
-                       std::span<Contact* const> out) = 0;
+  // operands. exhausted: memory cannot be pinned.
+  virtual Status place(std::span<Request> requests, std::span<PeerConnection* const> in,
+                       std::span<PeerConnection* const> out) = 0;
   // Begins to copy the input.
   virtual Status bring() = 0;
   // If the options say so, what is queued in the stream from now on waits until the output has
@@ -105,19 +105,19 @@ class GpuStage : public DeviceOperands {
   virtual Status hold() = 0;
   virtual void let_go() = 0;
   // All of these.
-  Status begin(std::span<Request> requests, std::span<Contact* const> in,
-               std::span<Contact* const> out) {
+  Status begin(std::span<Request> requests, std::span<PeerConnection* const> in,
+               std::span<PeerConnection* const> out) {
     WEFT_RETURN_IF_ERROR(follow());
     WEFT_RETURN_IF_ERROR(place(requests, in, out));
     WEFT_RETURN_IF_ERROR(bring());
     return hold();
   }
   // Places and brings, but operands of large requests stay where they are, for operations that take
-  // memory of GPUs themselves: those wait only until the input has arrived.
+  // GPU memory themselves: those wait only until the input has arrived.
   virtual Status leave(std::span<Request> requests) = 0;
-  // Whether no request has StageOptions::least bytes.
+  // Whether no request has GpuOperandOptions::least bytes.
   [[nodiscard]] virtual bool is_small() const = 0;
-  // Where the first input is on its GPU, if a stand-in is in its place. Null: it has a block.
+  // Where the first input is on its GPU, if a device alias is in its place. Null: it has a block.
   [[nodiscard]] virtual const void* input_on_gpu() const = 0;
   // All operands of the operation, where the caller has them; nothing: they are not on one GPU alone.
   struct OnGpu {
@@ -128,19 +128,19 @@ class GpuStage : public DeviceOperands {
   };
   [[nodiscard]] virtual std::optional<OnGpu> on_one_gpu() const = 0;
 };
-// nullptr: the operation needs no stage. All requests have the stream of the first one; they have none
+// nullptr: the operation needs none. All requests have the stream of the first one; they have none
 // when this returns. Input and output that are one tensor have different addresses then, which nobody
 // may touch: the plan is not one in place. `rank`: of the caller; some ranks of an operation have no
 // result.
 //
 // invalid_argument: a stream was given for memory that is no GPU's.
-[[nodiscard]] Result<std::shared_ptr<GpuStage>> find_gpu_operands(
-    std::span<Request> requests, Rank rank, const StageOptions& options,
+[[nodiscard]] Result<std::shared_ptr<GpuOperands>> find_gpu_operands(
+    std::span<Request> requests, Rank rank, const GpuOperandOptions& options,
     const std::shared_ptr<GpuBell>& bell);
 
-// For operations on memory of the host, to which peers send memory of GPUs. A peer names such memory only
+// For operations on host memory, to which peers send GPU memory. A peer names such memory only
 // after this process has said that it reads it.
-[[nodiscard]] std::function<Combiner*()> gpu_combiner_for_peers(std::shared_ptr<GpuBell> bell);
+[[nodiscard]] std::function<Reducer*()> gpu_reducer_for_peers(std::shared_ptr<GpuBell> bell);
 
 // What this process has copied.
 struct GpuUsage {
@@ -150,22 +150,22 @@ struct GpuUsage {
   std::uint64_t launches = 0;  // of kernels
   std::uint64_t pinned_bytes = 0;
   // Operations.
-  std::uint64_t with_stand_ins = 0, with_blocks = 0, by_nccl = 0;
+  std::uint64_t with_aliases = 0, with_blocks = 0, by_nccl = 0;
 };
 [[nodiscard]] GpuUsage gpu_usage();
-// For people, how memory of GPUs has travelled so far; empty: there was none.
+// For people, how GPU memory has travelled so far; empty: there was none.
 [[nodiscard]] std::string describe_gpu_memory();
 
 // For people, whether the peer reads memory of this process's GPUs where it is; empty: none was used yet, or
 // the peer is on another machine.
-[[nodiscard]] std::string describe_gpu_path(const Contact& peer);
+[[nodiscard]] std::string describe_gpu_path(const PeerConnection& peer);
 
 // Copies memory, each end of which may be the host's or a GPU's: behind what is queued in the default
 // streams. Waits for it, at most so long: timed_out.
 [[nodiscard]] Status copy_memory(void* to, const void* from, std::size_t bytes,
                                  std::int64_t patience_ms);
 
-// ok, or an error that names an operand in memory of a GPU, for what takes host memory alone.
+// ok, or an error that names an operand in GPU memory, for what takes host memory alone.
 [[nodiscard]] Status check_host_memory(std::string_view what, const void* pointer);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Copies between a pinned block and memory of a GPU.
+// Copies between a pinned block and GPU memory.
 #include "engine/gpu/host_copy.h"
 
 #include <fmt/core.h>

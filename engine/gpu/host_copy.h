@@ -1,4 +1,4 @@
-// host_copy: host memory in the place of memory of a GPU, for what the host reads and writes.
+// host_copy: host memory in the place of GPU memory, for what the host reads and writes.
 //
 //   auto copy = HostCopy::make({{x, bytes}}, gpu, bell);
 //   auto queue = copy->behind(stream);      // when the call is made

@@ -20,23 +20,23 @@ std::size_t streaming_bytes(int ranks_here) {
   return ((kib != 0 ? kib : kUsualKib) << 10) / 2 / static_cast<std::size_t>(ranks_here);
 }
 
-ForeignForm foreign_form(ForeignPath path) {
+PrivateForm private_form(PrivatePath path) {
   switch (path) {
-    case ForeignPath::cma:
-      return ForeignForm::process;
-    case ForeignPath::staging:
-      return ForeignForm::staged;
-    case ForeignPath::automatic:
+    case PrivatePath::cma:
+      return PrivateForm::process;
+    case PrivatePath::staging:
+      return PrivateForm::staged;
+    case PrivatePath::automatic:
       break;
   }
-  return ForeignForm::cheaper;
+  return PrivateForm::cheaper;
 }
 
 ExecutionOptions execution_options(const Config& config, std::uint16_t number,
                                    const Interface& interface) {
   ExecutionOptions options;
   options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
-  options.foreign = foreign_form(config.foreign);
+  options.private_memory = private_form(config.private_memory);
   options.check_graph = config.topo_check;
   options.streaming_bytes = streaming_bytes(ranks_here(config));
   options.slots = static_cast<std::uint32_t>(config.slots);

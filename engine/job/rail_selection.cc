@@ -60,26 +60,26 @@ Status RailSelection::ask_again() {
   return ask();
 }
 
-Status RailSelection::choose_to(Contact& contact) {
-  const bool may_choose = !contact.endpoint->shares_memory() && has_choice();
+Status RailSelection::choose_to(PeerConnection& connection) {
+  const bool may_choose = !connection.endpoint->shares_memory() && has_choice();
   if (may_choose && machines_.known() == nullptr) WEFT_RETURN_IF_ERROR(ask());
   if (may_choose && !uses_all_ && machines_.known() == nullptr) return {};
-  contact.are_rails_chosen = true;
-  if (may_choose && !uses_all_) use_rails_to(contact);
+  connection.are_rails_chosen = true;
+  if (may_choose && !uses_all_) use_rails_to(connection);
   return {};
 }
 
-void RailSelection::choose_late(Contact& contact) {
+void RailSelection::choose_late(PeerConnection& connection) {
   if (!has_choice()) return;
-  if (!contact.endpoint->shares_memory()) use_rails_to(contact);
-  contact.are_rails_chosen = true;
+  if (!connection.endpoint->shares_memory()) use_rails_to(connection);
+  connection.are_rails_chosen = true;
 }
 
-void RailSelection::use_rails_to(Contact& contact) const {
+void RailSelection::use_rails_to(PeerConnection& connection) const {
   const auto used = [this](Rank rank) -> const std::vector<int>& {
     return machines_.known()->used[static_cast<std::size_t>(rank)];
   };
-  contact.endpoint->use_members(used(config_.rank), used(contact.rank));
+  connection.endpoint->use_members(used(config_.rank), used(connection.rank));
 }
 
 std::vector<std::string> RailSelection::describe() const {

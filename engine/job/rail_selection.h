@@ -25,13 +25,13 @@ class RailSelection {
 
   [[nodiscard]] const std::vector<RailRecord>& opened() const { return rails_; }
 
-  // Chooses the rails to a contact if the machine records of all ranks are known. Records that
+  // Chooses the rails to a connection if the machine records of all ranks are known. Records that
   // contradict each other are an error. If they cannot be read for another reason, a warning is
   // logged and all rails are used, because every rail leads to the peer.
-  [[nodiscard]] Status choose_to(Contact& contact);
-  // Chooses for a contact that was connected before the machines were known. They must be known
+  [[nodiscard]] Status choose_to(PeerConnection& connection);
+  // Chooses for a connection that was connected before the machines were known. They must be known
   // now.
-  void choose_late(Contact& contact);
+  void choose_late(PeerConnection& connection);
   // Reads missing machine records again, if the time of the next attempt has come.
   [[nodiscard]] Status ask_again();
 
@@ -47,7 +47,7 @@ class RailSelection {
  private:
   [[nodiscard]] bool has_choice() const;
   [[nodiscard]] Status ask();
-  void use_rails_to(Contact& contact) const;
+  void use_rails_to(PeerConnection& connection) const;
 
   const Config& config_;
   MachineTable& machines_;

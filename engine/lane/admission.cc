@@ -41,15 +41,15 @@ bool Admission::claim(const Call& call) {
   };
   // Where credits check the graph, notices travel in both directions.
   const bool both_ways = call.checks_graph;
-  for (Contact* contact : call.in) {
-    take(contact->claimed_in);
-    if (both_ways) take(contact->claimed_out);
+  for (PeerConnection* connection : call.in) {
+    take(connection->claimed_in);
+    if (both_ways) take(connection->claimed_out);
   }
-  for (Contact* contact : call.out) {
-    const bool is_mutual = both_ways && std::ranges::find(call.in, contact) != call.in.end();
+  for (PeerConnection* connection : call.out) {
+    const bool is_mutual = both_ways && std::ranges::find(call.in, connection) != call.in.end();
     if (is_mutual) continue;
-    take(contact->claimed_out);
-    if (both_ways) take(contact->claimed_in);
+    take(connection->claimed_out);
+    if (both_ways) take(connection->claimed_in);
   }
   return is_free;
 }

@@ -160,7 +160,7 @@ class Admission {
   bool is_by_stream_changed_ = false;  // an operation came or ended since the last begin_ready()
   std::uint64_t stream_operations_ = 0;
   // Counts the searches of begin_ready(). A stream is claimed in the current search if the
-  // contact's claimed_in or claimed_out has this number.
+  // connection's claimed_in or claimed_out has this number.
   std::uint64_t looks_ = 0;
 };
 

@@ -15,7 +15,7 @@ constexpr std::int64_t kLookNs = 1'000'000;
 // sleeps.
 constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
 
-ExecutionOptions with_lane(ExecutionOptions options, ForeignWays& ways, ScratchPool& scratch,
+ExecutionOptions with_lane(ExecutionOptions options, PrivateWays& ways, ScratchPool& scratch,
                            TraceRing& trace) {
   options.ways = &ways;
   options.scratch = &scratch;
@@ -204,8 +204,8 @@ void Lane::begin(LaneSlot& slot, bool is_again) {
   call.epoch = membership_.epoch();
   if (!slot.is_of_some_ranks) {
     call.operation = static_cast<std::uint32_t>(slot.number);
-    for (Contact* contact : call.in) contact->took_part(slot.number);
-    for (Contact* contact : call.out) contact->took_part(slot.number);
+    for (PeerConnection* connection : call.in) connection->took_part(slot.number);
+    for (PeerConnection* connection : call.out) connection->took_part(slot.number);
   }
   trace_.add(Event::operation_begin, call.operation, kNoRank, slot.bound_call.trace_name);
   Status status = is_again

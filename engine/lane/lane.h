@@ -214,7 +214,7 @@ class Lane {
   [[nodiscard]] std::uint64_t allocations() const;
   [[nodiscard]] std::size_t scratch_bytes() const;
   // How private memory travels, and why. With the token held.
-  [[nodiscard]] const ForeignWays& ways() const { return ways_; }
+  [[nodiscard]] const PrivateWays& ways() const { return ways_; }
 
  private:
   class Waiting;
@@ -257,7 +257,7 @@ class Lane {
 
   // Everything from here to the threads belongs to the token's holder.
   // Shared by all executions; they must outlive them.
-  ForeignWays ways_;
+  PrivateWays ways_;
   ScratchPool scratch_;
   Admission admission_;
   std::vector<LaneSlot*> running_;

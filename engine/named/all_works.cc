@@ -271,7 +271,7 @@ Status AllWorks::begin(Batch& batch, std::size_t bytes) {
   return batch.runs.size() == 1 ? begin_alone(batch) : begin_fused(batch, bytes);
 }
 
-// A large tensor may be memory of a GPU. What is packed never is, so ranks do not vote on it.
+// A large tensor may be GPU memory. What is packed never is, so ranks do not vote on it.
 Status AllWorks::begin_alone(Batch& batch) {
   const Run& run = batch.runs.front();
   if (run.work != nullptr) {

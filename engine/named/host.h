@@ -6,9 +6,9 @@
 #include <memory>
 #include <span>
 
-#include "engine/control/control.h"
 #include "engine/gpu/gpu.h"
 #include "engine/lane/lane.h"
+#include "engine/mail/mail.h"
 #include "engine/trace/trace.h"
 
 namespace weft {
@@ -36,9 +36,9 @@ class NamedHost {
   [[nodiscard]] virtual bool is_one_machine() const = 0;
   // `rank="0",context="…"`: of the metrics.
   [[nodiscard]] virtual std::string metric_labels() const = 0;
-  // For operands in memory of GPUs.
+  // For operands in GPU memory.
   [[nodiscard]] virtual const std::shared_ptr<GpuBell>& bell() = 0;
-  [[nodiscard]] virtual StageOptions stage_options() const = 0;
+  [[nodiscard]] virtual GpuOperandOptions gpu_options() const = 0;
   // Where lanes are added at setup.
   [[nodiscard]] virtual Trace& trace() = 0;
   // The lane. The pointer keeps the context alive.
@@ -63,8 +63,8 @@ class NamedHost {
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
   // Sends and reads mail; returns whether anything moved.
   virtual bool advance_mail(const Mail::Reader& read) = 0;
-  // The contact of a rank that reads our heap in place, and we its; else nullptr.
-  [[nodiscard]] virtual Contact* shared_with(Rank rank) = 0;
+  // The connection of a rank that reads our heap in place, and we its; else nullptr.
+  [[nodiscard]] virtual PeerConnection* shared_with(Rank rank) = 0;
   [[nodiscard]] virtual RemoteBuffer describe(const void* data, std::size_t bytes) = 0;
   // Whether the rank has closed its context, as far as this one knows.
   [[nodiscard]] virtual bool has_left(Rank rank) = 0;

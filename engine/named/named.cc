@@ -73,13 +73,13 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
   if (name.find('\0') != std::string_view::npos)
     return invalid(fmt::format("the name \"{}\" has a NUL after these bytes", name.data()));
   WEFT_RETURN_IF_ERROR(check(name, requests));
-  std::vector<Request> staged;
+  std::vector<Request> placed;
   auto work = std::make_shared<Work>();
-  std::shared_ptr<GpuStage> stage;
+  std::shared_ptr<GpuOperands> operands;
   if (requests.front().stream || may_have_gpu_memory()) {
-    staged.assign(requests.begin(), requests.end());
-    WEFT_ASSIGN(stage, stage_of(staged, *work));
-    requests = staged;
+    placed.assign(requests.begin(), requests.end());
+    WEFT_ASSIGN(operands, operands_of(placed, *work));
+    requests = placed;
   }
   work->name = name;
   work->priority = priority;
@@ -96,32 +96,32 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
     WEFT_ASSIGN(work->edges, named::edges_of(work->request(), *graph, host_->rank()));
     WEFT_RETURN_IF_ERROR(named::check_parts(work->request(), *work->edges));
   }
-  return hand_over(work, std::move(stage));
+  return hand_over(work, std::move(operands));
 }
 
 // Small tensors are packed on the host, and so get blocks. Large ones travel alone: with operations of
-// all ranks from where they are, and to neighbors as stand-ins if those read them.
-Result<std::shared_ptr<GpuStage>> NamedObject::stage_of(std::span<Request> requests,
-                                                        Work& work) const {
-  StageOptions options = host_->stage_options();
+// all ranks from where they are, and to neighbors as device aliases if those read them.
+Result<std::shared_ptr<GpuOperands>> NamedObject::operands_of(std::span<Request> requests,
+                                                              Work& work) const {
+  GpuOperandOptions options = host_->gpu_options();
   options.holds = HoldsStream::no;
   options.least = std::max<std::size_t>(options.least, named::most_fused_tensor(options_)) + 1;
-  WEFT_ASSIGN(std::shared_ptr<GpuStage> stage,
+  WEFT_ASSIGN(std::shared_ptr<GpuOperands> operands,
               find_gpu_operands(requests, host_->rank(), options, host_->bell()));
-  if (stage == nullptr) return stage;
-  WEFT_RETURN_IF_ERROR(stage->follow());
-  if (named::is_of_neighbors(requests.front().collective) && !stage->is_small()) {
-    work.to_place = stage;
+  if (operands == nullptr) return operands;
+  WEFT_RETURN_IF_ERROR(operands->follow());
+  if (named::is_of_neighbors(requests.front().collective) && !operands->is_small()) {
+    work.to_place = operands;
   } else {
-    WEFT_RETURN_IF_ERROR(stage->leave(requests));
+    WEFT_RETURN_IF_ERROR(operands->leave(requests));
   }
-  return stage;
+  return operands;
 }
 
 Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work,
-                                      std::shared_ptr<DeviceOperands> stage) {
+                                      std::shared_ptr<DeviceOperands> operands) {
   work->operation = Lane::new_operation(lane_);
-  work->operation->operands = std::move(stage);
+  work->operation->operands = std::move(operands);
   work->submitted_ns = now_ns();
   bool is_first = false;
   {
@@ -222,22 +222,22 @@ bool NamedObject::take_submissions(std::int64_t now) {
   return !works.empty();
 }
 
-// Chooses what is in the place of memory of GPUs, for which the peers have to be known.
+// Chooses what is in the place of GPU memory, for which the peers have to be known.
 Status NamedObject::place(Work& work) const {
-  const std::shared_ptr<GpuStage> stage = std::exchange(work.to_place, nullptr);
-  if (stage == nullptr) return {};
-  std::vector<Contact*> in, out;
-  const auto add = [&](std::span<const NeighborWeight> edges, std::vector<Contact*>& to) {
+  const std::shared_ptr<GpuOperands> operands = std::exchange(work.to_place, nullptr);
+  if (operands == nullptr) return {};
+  std::vector<PeerConnection*> in, out;
+  const auto add = [&](std::span<const NeighborWeight> edges, std::vector<PeerConnection*>& to) {
     for (const NeighborWeight& edge : edges)
-      if (Contact* const near = host_->shared_with(edge.rank)) to.push_back(near);
+      if (PeerConnection* const near = host_->shared_with(edge.rank)) to.push_back(near);
   };
   add(work.edges->sources, in);
   add(work.edges->destinations, out);
-  Request staged = work.request();
-  WEFT_RETURN_IF_ERROR(stage->place({&staged, 1}, in, out));
-  WEFT_RETURN_IF_ERROR(stage->bring());
-  work.requests.front()->put(staged.input.data, staged.output.data);
-  work.input_on_gpu = stage->input_on_gpu();
+  Request placed = work.request();
+  WEFT_RETURN_IF_ERROR(operands->place({&placed, 1}, in, out));
+  WEFT_RETURN_IF_ERROR(operands->bring());
+  work.requests.front()->put(placed.input.data, placed.output.data);
+  work.input_on_gpu = operands->input_on_gpu();
   return {};
 }
 
@@ -245,16 +245,16 @@ void NamedObject::take(const std::shared_ptr<Work>& work, std::int64_t now) {
   if (work->operation->operands == nullptr) {
     begin(work, now);
   } else {
-    staged_.push_back(work);
+    waiting_.push_back(work);
   }
 }
 
 // Begins the operations whose input has come from a GPU.
-bool NamedObject::begin_staged(std::int64_t now) {
+bool NamedObject::begin_waiting(std::int64_t now) {
   const auto ready = std::ranges::stable_partition(
-      staged_, [](const auto& work) { return !work->operation->operands->has_input(); });
+      waiting_, [](const auto& work) { return !work->operation->operands->has_input(); });
   const std::vector<std::shared_ptr<Work>> works(ready.begin(), ready.end());
-  staged_.erase(ready.begin(), ready.end());
+  waiting_.erase(ready.begin(), ready.end());
   for (const std::shared_ptr<Work>& work : works) {
     const Status status = work->operation->operands->input_status();
     if (status.ok()) {
@@ -323,7 +323,7 @@ bool NamedObject::advance() {
 
 bool NamedObject::take_turn() {
   bool moved = take_submissions(now_ns_);
-  if (!staged_.empty()) moved |= begin_staged(now_ns_);
+  if (!waiting_.empty()) moved |= begin_waiting(now_ns_);
   moved |= host_->advance_mail(reader_);
   moved |= all_.advance(now_ns_);
   moved |= neighbors_.advance(now_ns_);
@@ -333,7 +333,7 @@ bool NamedObject::take_turn() {
 
 bool NamedObject::is_idle() const {
   if (!failure_.ok()) return true;
-  return all_.is_idle() && neighbors_.is_idle() && staged_.empty() &&
+  return all_.is_idle() && neighbors_.is_idle() && waiting_.empty() &&
          !has_submitted_.load(std::memory_order_acquire);
 }
 
@@ -407,7 +407,7 @@ void NamedObject::end_all() {
     has_submitted_.store(false, std::memory_order_relaxed);
   }
   for (const std::shared_ptr<Work>& work : works) end(*work, failure_);
-  for (const std::shared_ptr<Work>& work : std::exchange(staged_, {})) end(*work, failure_);
+  for (const std::shared_ptr<Work>& work : std::exchange(waiting_, {})) end(*work, failure_);
   all_.abandon(failure_);
   neighbors_.abandon(failure_);
 }

@@ -58,15 +58,16 @@ class NamedObject final : public ProgressHook, private MetricSource {
  private:
   void collect(Metrics& to) override;
   Status check(std::string_view name, std::span<const Request> requests) const;
-  Result<std::shared_ptr<GpuStage>> stage_of(std::span<Request> requests, named::Work& work) const;
+  Result<std::shared_ptr<GpuOperands>> operands_of(std::span<Request> requests,
+                                                   named::Work& work) const;
   Status place(named::Work& work) const;
   Result<Handle> hand_over(const std::shared_ptr<named::Work>& work,
-                           std::shared_ptr<DeviceOperands> stage = nullptr);
+                           std::shared_ptr<DeviceOperands> operands = nullptr);
   bool take_turn();
   bool take_submissions(std::int64_t now);
   void take(const std::shared_ptr<named::Work>& work, std::int64_t now);
   void begin(const std::shared_ptr<named::Work>& work, std::int64_t now);
-  bool begin_staged(std::int64_t now);
+  bool begin_waiting(std::int64_t now);
   void read(Rank from, std::span<const std::byte> message);
   void end(named::Work& work, const Status& status);
   void check_liveness();
@@ -83,8 +84,8 @@ class NamedObject final : public ProgressHook, private MetricSource {
   named::AllWorks all_;
   named::NeighborWorks neighbors_;
   const Mail::Reader reader_;
-  std::vector<std::shared_ptr<named::Work>> staged_;  // whose input is not there yet
-  std::int64_t now_ns_ = 0;                           // of this turn
+  std::vector<std::shared_ptr<named::Work>> waiting_;  // whose input is not there yet
+  std::int64_t now_ns_ = 0;                            // of this turn
   bool is_in_turn_ = false;
   std::int64_t next_look_ns_ = 0;
   int departures_ = 0;      // looks that found a needed rank gone, one after the other

@@ -50,7 +50,7 @@ NeighborWorks::NeighborWorks(NamedHost& host, const NamedOptions& options, Buffe
       timeline_(timeline),
       end_(std::move(end)),
       matcher_(match_options(host, options)),
-      combiner_for_peers_(gpu_combiner_for_peers(host.bell())) {}
+      reducer_for_peers_(gpu_reducer_for_peers(host.bell())) {}
 
 Status NeighborWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now) {
   const Request& request = work->request();
@@ -156,7 +156,7 @@ bool NeighborWorks::advance(std::int64_t now) {
     moving_.erase(moving_.begin() + static_cast<std::ptrdiff_t>(i));
     ended(over);
   }
-  moved |= collect_away();
+  moved |= collect_offloads();
   return_all();
   return moved;
 }
@@ -403,14 +403,14 @@ void NeighborWorks::proceed(std::uint64_t id, Open& open) {
     if (!std::exchange(open.is_combined, true)) {
       run(open, 1);
       open.failure = combine(open);
-      if (!open.away.empty()) away_.push_back(id);
+      if (!open.offloads.empty()) offloaded_.push_back(id);
     }
-    if (!open.away.empty()) return;
+    if (!open.offloads.empty()) return;
     // At once: the sources may wait for it.
     for (Source& source : open.sources) let_go(source.held);
     if (open.failure.ok() && open.to_go != 0) return;
   }
-  if (open.read != 0 || !open.away.empty()) return;
+  if (open.read != 0 || !open.offloads.empty()) return;
   for (Source& source : open.sources) let_go(source.held);
   const std::shared_ptr<Work> work = open.work;
   const Status status = open.failure;
@@ -423,51 +423,50 @@ void NeighborWorks::run(Open& open, std::size_t together) {
   if (!std::exchange(open.work->is_running, true)) timeline_.runs(*open.work, together);
 }
 
-Combiner* NeighborWorks::combiner_of(const Open& open) {
+Reducer* NeighborWorks::reducer_of(const Open& open) {
   if (!may_have_gpu_memory()) return nullptr;
-  const std::shared_ptr<DeviceOperands>& stage = open.work->operation->operands;
-  if (stage != nullptr && stage->combiner() != nullptr) return stage->combiner();
-  return has_stand_ins(open) ? combiner_for_peers_() : nullptr;
+  const std::shared_ptr<DeviceOperands>& operands = open.work->operation->operands;
+  if (operands != nullptr && operands->reducer() != nullptr) return operands->reducer();
+  return has_aliases(open) ? reducer_for_peers_() : nullptr;
 }
 
-bool NeighborWorks::has_stand_ins(const Open& open) {
+bool NeighborWorks::has_aliases(const Open& open) {
   return may_have_gpu_memory() && std::ranges::any_of(open.sources, [](const Source& source) {
-           return source.data != nullptr && is_stand_in(source.data);
+           return source.data != nullptr && is_device_alias(source.data);
          });
 }
 
 // Whether a GPU has taken the job, or failed at it.
-bool NeighborWorks::combine_away(Open& open, const Combiner::Job& job, Status& status) {
-  Combiner* const combiner = combiner_of(open);
-  if (combiner == nullptr && has_stand_ins(open)) {
-    status =
-        Status(Code::mismatch, fmt::format("{}: a neighbor lends memory of a GPU, and nothing here "
-                                           "reads it",
-                                           open.work->name));
+bool NeighborWorks::offload(Open& open, const Reducer::Job& job, Status& status) {
+  Reducer* const reducer = reducer_of(open);
+  if (reducer == nullptr && has_aliases(open)) {
+    status = Status(Code::mismatch, fmt::format("{}: a neighbor lends GPU memory, and nothing here "
+                                                "reads it",
+                                                open.work->name));
     return true;
   }
-  if (combiner == nullptr) return false;
-  Result<std::unique_ptr<Combiner::Work>> work = combiner->begin(job);
+  if (reducer == nullptr) return false;
+  Result<std::unique_ptr<Reducer::Work>> work = reducer->begin(job);
   status = work.status();
   if (!work.ok()) return true;
   if (*work == nullptr) return false;
-  open.away.push_back(*std::move(work));
+  open.offloads.push_back(*std::move(work));
   return true;
 }
 
 // Ends what GPUs have combined.
-bool NeighborWorks::collect_away() {
+bool NeighborWorks::collect_offloads() {
   bool moved = false;
-  for (std::size_t i = 0; i < away_.size();) {
-    const std::uint64_t id = away_[i];
+  for (std::size_t i = 0; i < offloaded_.size();) {
+    const std::uint64_t id = offloaded_[i];
     Open& open = open_.at(id);  // it does not end before
-    if (!std::ranges::all_of(open.away, [](const auto& work) { return work->is_over(); })) {
+    if (!std::ranges::all_of(open.offloads, [](const auto& work) { return work->is_over(); })) {
       ++i;
       continue;
     }
     moved = true;
-    away_.erase(away_.begin() + static_cast<std::ptrdiff_t>(i));
-    for (const auto& work : std::exchange(open.away, {}))
+    offloaded_.erase(offloaded_.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const auto& work : std::exchange(open.offloads, {}))
       if (open.failure.ok()) open.failure = work->status();
     proceed(id, open);
   }
@@ -496,15 +495,15 @@ Status NeighborWorks::combine(Open& open) {
   if (request.output.count == 0) return {};
   const double divisor = take_divisor(terms_);
   Status status;
-  const Combiner::Job job{.type = request.input.type,
-                          .reduction = Reduction::weighted_sum,
-                          .is_copy = false,
-                          .terms = terms_,
-                          .destination = static_cast<std::byte*>(request.output.data),
-                          .count = request.output.count,
-                          .divisor = divisor,
-                          .is_last = true};
-  if (combine_away(open, job, status)) return status;
+  const Reducer::Job job{.type = request.input.type,
+                         .reduction = Reduction::weighted_sum,
+                         .is_copy = false,
+                         .terms = terms_,
+                         .destination = static_cast<std::byte*>(request.output.data),
+                         .count = request.output.count,
+                         .divisor = divisor,
+                         .is_last = true};
+  if (offload(open, job, status)) return status;
   weft::combine(request.input.type, Reduction::weighted_sum, terms_, request.output.data,
                 request.output.count, StoreKind::cached, divisor);
   return {};
@@ -522,22 +521,22 @@ Status NeighborWorks::gather(Open& open) {
     if (from == nullptr || bytes == 0) continue;
     Status status;
     const Term term{from, 1.0};
-    const Combiner::Job job{.type = request.output.type,
-                            .reduction = Reduction::sum,
-                            .is_copy = true,
-                            .terms = {&term, 1},
-                            .destination = to,
-                            .count = bytes / size,
-                            .is_last = true};
-    if (!combine_away(open, job, status)) std::memcpy(to, from, bytes);
+    const Reducer::Job job{.type = request.output.type,
+                           .reduction = Reduction::sum,
+                           .is_copy = true,
+                           .terms = {&term, 1},
+                           .destination = to,
+                           .count = bytes / size,
+                           .is_last = true};
+    if (!offload(open, job, status)) std::memcpy(to, from, bytes);
     WEFT_RETURN_IF_ERROR(status);
   }
   return {};
 }
 
 void NeighborWorks::abandon(const Status& why) {
-  for (const std::uint64_t id : std::exchange(away_, {}))
-    for (const auto& work : open_.at(id).away) work->wait();
+  for (const std::uint64_t id : std::exchange(offloaded_, {}))
+    for (const auto& work : open_.at(id).offloads) work->wait();
   moving_.clear();
   lent_.clear();
   lenders_.clear();

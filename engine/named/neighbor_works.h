@@ -6,7 +6,7 @@
 //                                                       y := w_ii x + w_ij x_j + …   in rank order
 //
 // A tensor that travels alone is sent from where it is. Between ranks that share memory nothing is
-// sent: the batch is lent, read in place, and returned. A large tensor on a GPU is lent as a stand-in
+// sent: the batch is lent, read in place, and returned. A large tensor on a GPU is lent as a device alias
 // (engine/gpu), and a GPU adds up. The sums are those of Context's neighbor_allreduce, term by term, so
 // the bits are the same.
 // Internal to the module.
@@ -94,7 +94,7 @@ class NeighborWorks {
     std::size_t to_go = 0;        // destinations whose data have not left
     std::size_t read = 0;         // sends that read x
     bool is_combined = false;
-    std::vector<std::unique_ptr<Combiner::Work>> away;  // what a GPU combines
+    std::vector<std::unique_ptr<Reducer::Work>> offloads;  // what a GPU combines
     Status failure;
   };
   // A send or a recv.
@@ -121,12 +121,12 @@ class NeighborWorks {
   void fail(std::uint64_t id, const Status& status);
   void proceed(std::uint64_t id, Open& open);
   void run(Open& open, std::size_t together);
-  [[nodiscard]] Combiner* combiner_of(const Open& open);
-  [[nodiscard]] static bool has_stand_ins(const Open& open);
+  [[nodiscard]] Reducer* reducer_of(const Open& open);
+  [[nodiscard]] static bool has_aliases(const Open& open);
   [[nodiscard]] Status combine(Open& open);
   [[nodiscard]] Status gather(Open& open);
-  bool combine_away(Open& open, const Combiner::Job& job, Status& status);
-  bool collect_away();
+  bool offload(Open& open, const Reducer::Job& job, Status& status);
+  bool collect_offloads();
   void let_go(std::shared_ptr<Held>& held);
 
   NamedHost& host_;
@@ -137,9 +137,9 @@ class NeighborWorks {
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, Open> open_;
   std::vector<Moving> moving_;
-  std::vector<std::uint64_t> away_;  // operations that GPUs combine
-  // Of operations on the host to which stand-ins are lent.
-  const std::function<Combiner*()> combiner_for_peers_;
+  std::vector<std::uint64_t> offloaded_;  // operations that GPUs combine
+  // Of operations on the host to which device aliases are lent.
+  const std::function<Reducer*()> reducer_for_peers_;
   std::map<std::uint64_t, Lent> lent_;  // by number
   std::uint64_t next_lent_ = 1;
   std::map<Rank, Lender> lenders_;

@@ -62,9 +62,9 @@ struct Work {
   std::int64_t submitted_ns = 0;
   bool is_running = false;  // the ranks have agreed on it
   std::size_t left = 0;     // tensors of the group that have not ended
-  // Of an operation of neighbors on memory of GPUs whose place is not chosen yet.
-  std::shared_ptr<GpuStage> to_place;
-  // Where the input is on its GPU, if a stand-in is in its place; else null.
+  // Of an operation of neighbors on GPU memory whose place is not chosen yet.
+  std::shared_ptr<GpuOperands> to_place;
+  // Where the input is on its GPU, if a device alias is in its place; else null.
   const void* input_on_gpu = nullptr;
   Status status;  // the first error of a tensor
 

@@ -19,7 +19,7 @@ struct NetworkRail {
   int numa_node = -1;  // the node of its card; -1: unknown
   std::string
       address{};  // of the interface, with its prefix: "10.0.0.1/24"; empty: its network says it
-  // ok, or why it cannot reach memory of GPUs by their dma-bufs; empty: it never reaches any.
+  // ok, or why it cannot reach GPU memory by their dma-bufs; empty: it never reaches any.
   std::function<Status()> reaches_gpus{};
 };
 

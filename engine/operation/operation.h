@@ -37,7 +37,7 @@ class DeviceOperands : public InputGate {
  public:
   [[nodiscard]] bool has_input() { return input_state() >= State::arrived; }
   // Who combines large pieces; null: the lane's thread.
-  [[nodiscard]] virtual Combiner* combiner() { return nullptr; }
+  [[nodiscard]] virtual Reducer* reducer() { return nullptr; }
   // The operation has ended. If it ended well, its output is on its way from now on.
   virtual void ended(const Status& status) = 0;
   // Whether nothing is on its way any more.
@@ -54,7 +54,7 @@ struct BoundCall {
   const Plan* plan = nullptr;
   std::uint16_t trace_name = 0;
   Call call;
-  std::vector<Contact*> in, out;
+  std::vector<PeerConnection*> in, out;
   std::vector<double> receive_weights, send_weights;
   std::vector<Range> given, given_input;
   std::unique_ptr<const Plan> own_plan;  // `plan`, if it was made for this call alone

@@ -1,6 +1,6 @@
-// on_gpu: tensors of a window's calls that are memory of GPUs. Internal to the module.
+// on_gpu: tensors of a window's calls that are GPU memory. Internal to the module.
 //
-// Slots and the window's own tensor are memory of the host, which neighbors reach. A call copies what
+// Slots and the window's own tensor are host memory, which neighbors reach. A call copies what
 // it reads from GPUs when its turn comes, and what it writes to them before it ends:
 //
 //   the tensor on the GPU ──fetch──► `fetched` ──publish──► `image`, which neighbors read
@@ -39,7 +39,7 @@ class Staging {
   // What is copied to a GPU before the call ends.
   void stores(std::shared_ptr<HostCopy> copy) { stores_.push_back(std::move(copy)); }
   // The memory that the host uses in the place of these parts, one after the other in it: the parts
-  // themselves (null) if they are memory of the host.
+  // themselves (null) if they are host memory.
   Result<std::byte*> place(std::vector<HostCopy::Part> parts, Use use);
 
   [[nodiscard]] bool is_empty() const { return fetches_.empty() && stores_.empty(); }

@@ -43,7 +43,7 @@ Result<WindowObject::Write> WindowObject::check_write(Rank to, const Input& x,
   const auto index = static_cast<std::size_t>(found - out_ranks_.begin());
   if (setup_.out[index].is_on_gpu && !parts.empty()) {
     return Status(Code::unavailable,
-                  fmt::format("{}: {}: the tensor of rank {} is memory of a GPU, which nobody else "
+                  fmt::format("{}: {}: the tensor of rank {} is GPU memory, which nobody else "
                               "can write to; put() and a slot can",
                               kWriteName, title_, to),
                   to);

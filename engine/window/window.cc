@@ -121,7 +121,7 @@ Result<Output> WindowObject::place(const Output& x, Staging& staging, Staging::U
 Status WindowObject::check_stream(std::string_view what, const std::optional<Stream>& stream,
                                   const Staging& staging) const {
   if (!stream || !staging.is_empty() || shape_.count == 0) return {};
-  return invalid(what, "was given a stream, and no memory of a GPU");
+  return invalid(what, "was given a stream, and no GPU memory");
 }
 
 Status WindowObject::check_signal(std::string_view what, int number) const {

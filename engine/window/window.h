@@ -49,7 +49,7 @@ struct WindowSetup {
   std::vector<WindowNeighbor> in, out;  // ascending
   WindowNeighbor own;                   // has no endpoint
   std::shared_ptr<Memory> part;         // ours, zeroed
-  window::OwnCopies on_gpu;             // of the tensor; empty: it is memory of the host
+  window::OwnCopies on_gpu;             // of the tensor; empty: it is host memory
   std::shared_ptr<GpuBell> bell;
   std::int64_t deadline_ms = 0;
   bool serves = false;                 // peers' work needs our lane
@@ -162,7 +162,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   }
   // The copies of a call, with that of our tensor if it is on a GPU.
   [[nodiscard]] Result<window::Staging> stage(const std::optional<Stream>& stream) const;
-  // What the host has in the place of x; x itself if it is memory of the host.
+  // What the host has in the place of x; x itself if it is host memory.
   [[nodiscard]] Result<Output> place(const Output& x, window::Staging& staging,
                                      window::Staging::Use use) const;
   [[nodiscard]] Status check_stream(std::string_view what, const std::optional<Stream>& stream,

@@ -32,12 +32,12 @@ enum class ProgressMode : std::uint8_t {
   waiter,  // no thread: bytes move only while a caller waits or tests
 };
 enum class HugePageUse : std::uint8_t { automatic, off };
-enum class ForeignPath : std::uint8_t {
+enum class PrivatePath : std::uint8_t {
   automatic,  // for each message what costs less
   cma,        // process_vm_readv, or an error
   staging,    // through a bounded area of shared memory
 };
-enum class GpuSums : std::uint8_t {
+enum class GpuReduce : std::uint8_t {
   automatic,  // gpu, where Weft has kernels for the GPU; else host
   host,       // by the cores of the rank
   gpu,        // large ones by the GPU that has the result, where it can read what is summed
@@ -97,10 +97,10 @@ struct Config {
   RailChoice rails = RailChoice::automatic;
   static constexpr int kUsualGpu = -2;
   int gpu = kUsualGpu;  // that the rank works with; -1: none; kUsualGpu: that of its local rank
-  GpuSums gpu_sums = GpuSums::automatic;  // who adds up tensors on GPUs
-  // Whether ranks of a machine read each other's memory of GPUs where it is (CUDA IPC).
+  GpuReduce gpu_reduce = GpuReduce::automatic;  // who adds up tensors on GPUs
+  // Whether ranks of a machine read each other's GPU memory where it is (CUDA IPC).
   bool gpu_ipc = true;
-  // Whether network interfaces read memory of GPUs where it is (GPUDirect RDMA).
+  // Whether network interfaces read GPU memory where it is (GPUDirect RDMA).
   bool gpu_rdma = true;
   // Whether NCCL runs operations of a machine's ranks, each of which has a GPU of its own.
   NcclUse nccl = NcclUse::automatic;
@@ -139,7 +139,7 @@ struct Config {
   std::int64_t heap_mib = 0;   // address space for weft::allocate; 0: as much as physical memory
   std::string shm_dir;         // directory for segments; empty: anonymous memory files
   HugePageUse huge_pages = HugePageUse::automatic;
-  ForeignPath foreign = ForeignPath::automatic;
+  PrivatePath private_memory = PrivatePath::automatic;
 
   // What is checked and told?
   bool topo_check = true;  // both ends of an edge must agree before data moves

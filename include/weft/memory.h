@@ -42,10 +42,10 @@ struct MemoryPlace {
 struct Device {
   int number = 0;
 };
-// Memory of a GPU, as cuMemAlloc() gives it in the primary context. `unavailable`: there is no such
+// GPU memory, as cuMemAlloc() gives it in the primary context. `unavailable`: there is no such
 // GPU, or no driver, and the text says what is missing.
 [[nodiscard]] Result<void*> allocate(std::size_t bytes, Device device);
-// Gives it back. nullptr is legal. invalid_argument: it is no memory of a GPU.
+// Gives it back. nullptr is legal. invalid_argument: it is no GPU memory.
 Status deallocate(void* pointer, Device device);
 
 // At least `bytes` of zeroed shared memory; 0 bytes is legal. It is aligned to 64 bytes, from 4 KiB

@@ -210,7 +210,7 @@ struct Request {
   double pair_weight = 0.5;
   // neighbor_allreduce, and by machines hierarchical_neighbor_allreduce; nullptr: nothing given.
   const NeighborWeights* weights = nullptr;
-  // For memory of a GPU. The operation begins behind what is queued in the stream when it is called,
+  // For GPU memory. The operation begins behind what is queued in the stream when it is called,
   // and what is queued there later waits for its end. Without a stream, it begins behind what is
   // queued in the default stream, and its end is known by the call's return or its handle alone.
   std::optional<Stream> stream{};

@@ -31,7 +31,7 @@
 // ends with it: require_mutex passes it over, lock() is an error that names the rank, and unlock()
 // is not.
 //
-// Memory of GPUs. Tensors may be memory of a GPU, on some ranks or on all. Slots are memory of the
+// GPU memory. Tensors may be GPU memory, on some ranks or on all. Slots are memory of the
 // host in any case, and updates are summed there. Neighbors see a tensor on a GPU as it was at its
 // owner's last put, accumulate, get, update, flush or fence, each of which copies it to the host
 // first; they cannot write() to it. With a stream, a call begins behind what is queued there, without
@@ -80,7 +80,7 @@ struct WindowPut {
   bool require_mutex = false;
   // A signal that is raised by 1 at each destination once the data is visible there; -1: none.
   int signal = -1;
-  std::optional<Stream> stream{};  // for memory of a GPU
+  std::optional<Stream> stream{};  // for GPU memory
 };
 
 struct WindowGet {

@@ -46,7 +46,7 @@ TEST(Config, EveryFieldIsRead) {
                                                       "WEFT_HEAP_MIB=64",
                                                       "WEFT_SHM_DIR=/dev/shm",
                                                       "WEFT_HUGE_PAGES=off",
-                                                      "WEFT_FOREIGN=staging",
+                                                      "WEFT_PRIVATE_MEMORY=staging",
                                                       "WEFT_TOPO_CHECK=0",
                                                       "WEFT_TRACE=out.json",
                                                       "WEFT_LOG=debug"});
@@ -69,7 +69,7 @@ TEST(Config, EveryFieldIsRead) {
   EXPECT_EQ(config->heap_mib, 64);
   EXPECT_EQ(config->shm_dir, "/dev/shm");
   EXPECT_EQ(config->huge_pages, HugePageUse::off);
-  EXPECT_EQ(config->foreign, ForeignPath::staging);
+  EXPECT_EQ(config->private_memory, PrivatePath::staging);
   EXPECT_FALSE(config->topo_check);
   EXPECT_EQ(config->trace, "out.json");
   EXPECT_EQ(config->log, LogLevel::debug);
@@ -109,7 +109,8 @@ TEST(Config, ABadValueIsNamedWithWhatIsAccepted) {
   // As many as a queue pair's attributes can name.
   EXPECT_EQ(error_of({"WEFT_IB_GID_INDEX=256"}),
             "WEFT_IB_GID_INDEX=256: expected auto or a whole number from 0 to 255");
-  EXPECT_EQ(error_of({"WEFT_FOREIGN=x"}), "WEFT_FOREIGN=x: expected auto, cma or staging");
+  EXPECT_EQ(error_of({"WEFT_PRIVATE_MEMORY=x"}),
+            "WEFT_PRIVATE_MEMORY=x: expected auto, cma or staging");
   EXPECT_EQ(error_of({"WEFT_SHM_DIR=relative"}),
             "WEFT_SHM_DIR=relative: expected an absolute path");
 }
@@ -142,6 +143,21 @@ TEST(Config, AnUnknownVariableIsAWarningInALibrary) {
   EXPECT_TRUE(is_silent);
   ASSERT_EQ(said.size(), 1U);
   EXPECT_NE(said[0].find("WEFT_OF_TOMORROW: no such variable"), std::string::npos) << said[0];
+}
+
+TEST(Config, AnOldNameIsReadWithAWarning) {
+  std::vector<std::string> said;
+  set_log_sink([&said](const LogRecord& record) { said.emplace_back(record.text); });
+  const Result<Config> config = Config::from_entries({"WEFT_FOREIGN=cma"});
+  const Result<Config> both =
+      Config::from_entries({"WEFT_PRIVATE_MEMORY=staging", "WEFT_FOREIGN=cma"});
+  set_log_sink({});
+  ASSERT_TRUE(config.ok() && both.ok());
+  EXPECT_EQ(config->private_memory, PrivatePath::cma);
+  EXPECT_EQ(both->private_memory, PrivatePath::staging) << "the new name counts";
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_NE(said[0].find("WEFT_FOREIGN is called WEFT_PRIVATE_MEMORY now"), std::string::npos)
+      << said[0];
 }
 
 TEST(Config, TheKeyIsNeverRepeated) {

@@ -1,17 +1,17 @@
-// gpu_test: memory of a GPU through the C API, on the twin of the driver (tests/cuda).
+// gpu_test: GPU memory through the C API, on the fake of the driver (tests/cuda).
 #include <dlfcn.h>
 
 #include "tests/c/job.h"
 
-static void (*twin_read)(const void* gpu, void* to, size_t bytes);
-static void (*twin_write)(void* gpu, const void* from, size_t bytes);
+static void (*fake_read)(const void* gpu, void* to, size_t bytes);
+static void (*fake_write)(void* gpu, const void* from, size_t bytes);
 
-static void load_twin(void) {
-  void* const library = dlopen(WEFT_CUDA_TWIN, RTLD_NOW | RTLD_GLOBAL);
+static void load_fake(void) {
+  void* const library = dlopen(WEFT_CUDA_FAKE, RTLD_NOW | RTLD_GLOBAL);
   CHECK(library != NULL);
-  *(void**)&twin_read = dlsym(library, "twin_read");
-  *(void**)&twin_write = dlsym(library, "twin_write");
-  CHECK(twin_read != NULL && twin_write != NULL);
+  *(void**)&fake_read = dlsym(library, "fake_read");
+  *(void**)&fake_write = dlsym(library, "fake_write");
+  CHECK(fake_read != NULL && fake_write != NULL);
 }
 
 // Ranks that are threads have streams of their own, or none: the operation of one would wait for
@@ -28,7 +28,7 @@ static void test_rank(weft_context* context) {
   CHECK(kind == WEFT_DEVICE_MEMORY && device == 1);
   const float mine[4] = {(float)rank, 1, 2, 3};
   float sums[4] = {0};
-  twin_write(gpu, mine, sizeof(mine));
+  fake_write(gpu, mine, sizeof(mine));
   const weft_stream stream = {NULL};  // the default one
   const weft_request request = {.size = sizeof(request),
                                 .operation = WEFT_ALLREDUCE,
@@ -40,7 +40,7 @@ static void test_rank(weft_context* context) {
                                 .op = WEFT_SUM,
                                 .stream = size == 1 ? &stream : NULL};
   OK(weft_run(context, &request));
-  twin_read(gpu, sums, sizeof(sums));
+  fake_read(gpu, sums, sizeof(sums));
   CHECK(sums[0] == (float)(size * (size - 1) / 2) && sums[3] == 3 * (float)size);
   float host = 0;
   OK(weft_memory_place(&host, &kind, &device));
@@ -49,7 +49,7 @@ static void test_rank(weft_context* context) {
   on_host.stream = &stream;
   on_host.x = on_host.y = &host;
   on_host.x_count = on_host.y_count = 1;
-  INVALID(weft_run(context, &on_host), "memory of a GPU");
+  INVALID(weft_run(context, &on_host), "GPU memory");
   // A window whose tensor is there.
   weft_window* window = NULL;
   const weft_window_options zeros = {.size = sizeof(zeros), .zero_init = 1};
@@ -63,7 +63,7 @@ static void test_rank(weft_context* context) {
   const weft_update_options update = {.size = sizeof(update), .reset = 1};
   OK(weft_window_update(window, &update));
   float averages[4] = {0};
-  twin_read(gpu, averages, sizeof(averages));
+  fake_read(gpu, averages, sizeof(averages));
   // Half of the sums, and the sums of two in-neighbors.
   CHECK(averages[3] == (size == 1 ? sums[3] / 2 : (sums[3] / 2 + 2 * sums[3]) / 3));
   OK(weft_window_get(window, NULL));
@@ -71,14 +71,14 @@ static void test_rank(weft_context* context) {
   OK(weft_context_win_free(context, "w"));
   OK(weft_deallocate_on_device(gpu, 1));
   OK(weft_deallocate_on_device(NULL, 1));
-  INVALID(weft_deallocate_on_device(&host, 0), "no memory of a GPU");
+  INVALID(weft_deallocate_on_device(&host, 0), "no GPU memory");
   INVALID(weft_allocate_on_device(1, 9, (void**)&gpu), "GPU 9: there are 2");
   INVALID(weft_memory_place(&host, NULL, &device), "kind is NULL");
 }
 
 int main(void) {
   bound_time(60);
-  load_twin();
+  load_fake();
   run_ranks(3, NULL, test_rank);
   run_ranks(1, NULL, test_rank);
   return 0;

@@ -80,11 +80,11 @@ TEST(Death, IsNamedWhereRanksDoNotShareMemory) {
 
 // Ranks read each other's GPUs then (CUDA IPC); memory of one that is gone stays mapped.
 TEST(Death, IsNamedWhereTensorsAreOnGpus) {
-  const std::string twin = "LD_LIBRARY_PATH=" CUDA_TWIN;
+  const std::string fake = "LD_LIBRARY_PATH=" CUDA_FAKE;
   const std::string three_mib = " 786432 gpu";
-  expect_all_name(run_job("killed 2" + three_mib, twin), 2, "peer_died");
-  expect_all_name(run_job("leaves 3" + three_mib, twin), 3, "peer_left");
-  for (const auto& [rank, text] : run_job("fine -1" + three_mib, twin))
+  expect_all_name(run_job("killed 2" + three_mib, fake), 2, "peer_died");
+  expect_all_name(run_job("leaves 3" + three_mib, fake), 3, "peer_left");
+  for (const auto& [rank, text] : run_job("fine -1" + three_mib, fake))
     EXPECT_NE(text.find("ended ok"), std::string::npos) << text;
 }
 
@@ -101,7 +101,7 @@ TEST(Leaving, InTheMiddleOfTheJobIsNamedOnEveryOther) {
 }
 
 TEST(PrivateMemory, ArrivesByEitherWay) {
-  for (const char* const way : {"WEFT_FOREIGN=cma", "WEFT_FOREIGN=staging"}) {
+  for (const char* const way : {"WEFT_PRIVATE_MEMORY=cma", "WEFT_PRIVATE_MEMORY=staging"}) {
     const auto lines = run_job("private 2", way);
     ASSERT_EQ(lines.size(), 5U);
     for (const auto& [rank, text] : lines)

@@ -57,15 +57,15 @@ inline void run_job(int ranks, const RankBody& body, const Config& config = test
       ranks, [&](Rank) { return config; }, body);
 }
 
-// Memory from weft::allocate, or of our own: what users call weft and foreign memory.
+// Memory from weft::allocate, or of our own: what users call weft and private memory.
 template <typename T>
 class Array {
  public:
-  Array(std::size_t count, bool foreign) : count_(count), foreign_(foreign) {
+  Array(std::size_t count, bool foreign) : count_(count), is_private_(foreign) {
     const std::size_t bytes = count * sizeof(T) + 1;
     data_ = static_cast<T*>(foreign ? std::calloc(bytes, 1) : allocate(bytes).value());
   }
-  ~Array() { foreign_ ? std::free(data_) : deallocate(data_); }
+  ~Array() { is_private_ ? std::free(data_) : deallocate(data_); }
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
   T* data() { return data_; }
@@ -74,7 +74,7 @@ class Array {
 
  private:
   std::size_t count_;
-  bool foreign_;
+  bool is_private_;
   T* data_;
 };
 

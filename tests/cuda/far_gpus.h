@@ -1,4 +1,4 @@
-// Operations of ranks on different machines whose tensors are on GPUs, on the twin of the driver: what
+// Operations of ranks on different machines whose tensors are on GPUs, on the fake of the driver: what
 // their tests over several kinds of networks share. A test opens the ranks' interfaces.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "engine/gpu/gpu.h"
 #include "engine/gpu_kernels/gpu_kernels.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 #include "verbs/bond/bond.h"
 
 namespace weft {
@@ -24,12 +24,12 @@ class FarGpus : public testing::Test {
   static constexpr int kMostTurns = 2'000'000;
 
   void SetUp() override {
-    twin.reset();
+    fake.reset();
     const GpuArray<float> any(1, 0);
     const Status kernels = GpuKernels::of(*gpu_memory(any.data())).status();
     if (kernels.text().find("no nvcc") != std::string_view::npos) GTEST_SKIP() << kernels.text();
   }
-  void TearDown() override { twin.reset(); }
+  void TearDown() override { fake.reset(); }
 
   static std::vector<float> values_of(Rank rank) {
     std::vector<float> values(kCount);
@@ -67,10 +67,10 @@ class FarGpus : public testing::Test {
       std::unique_ptr<GpuArray<float>> x, y;
       Request request;
       Plan plan;
-      std::vector<Contact> contacts = std::vector<Contact>(kRanks);
-      std::vector<Contact*> peers;
+      std::vector<PeerConnection> connections = std::vector<PeerConnection>(kRanks);
+      std::vector<PeerConnection*> peers;
       std::vector<double> weights;
-      std::shared_ptr<GpuStage> stage;
+      std::shared_ptr<GpuOperands> operands;
       std::unique_ptr<Execution> execution;
       bool has_ended = false;
     };
@@ -85,23 +85,23 @@ class FarGpus : public testing::Test {
       view.size = kRanks;
       for (Rank peer = 0; peer < kRanks; ++peer) {
         if (peer == rank) continue;
-        Contact& contact = part.contacts[static_cast<std::size_t>(peer)];
-        contact.rank = peer;
-        contact.endpoint = ends_[rank]->connect(peer, ends_[peer]->address()).value();
+        PeerConnection& connection = part.connections[static_cast<std::size_t>(peer)];
+        connection.rank = peer;
+        connection.endpoint = ends_[rank]->connect(peer, ends_[peer]->address()).value();
         view.in.push_back(peer);
         view.out.push_back(peer);
-        part.peers.push_back(&contact);
+        part.peers.push_back(&connection);
         part.weights.push_back(0.25);
       }
       part.plan = plan_neighbor_allreduce(view, {false});
       part.request = {.collective = Collective::neighbor_allreduce,
                       .input = in(part.x->data(), kCount),
                       .output = out(part.y->data(), kCount)};
-      Result<std::shared_ptr<GpuStage>> stage = find_gpu_operands(
-          {&part.request, 1}, rank, stage_options_, std::make_shared<GpuBell>([] {}));
-      ASSERT_TRUE(stage.ok()) << stage.status().to_string();
-      part.stage = *stage;
-      const Status begun = part.stage->begin({&part.request, 1}, part.peers, part.peers);
+      Result<std::shared_ptr<GpuOperands>> operands = find_gpu_operands(
+          {&part.request, 1}, rank, gpu_options_, std::make_shared<GpuBell>([] {}));
+      ASSERT_TRUE(operands.ok()) << operands.status().to_string();
+      part.operands = *operands;
+      const Status begun = part.operands->begin({&part.request, 1}, part.peers, part.peers);
       ASSERT_TRUE(begun.ok()) << begun.to_string();
       Call call;
       call.in = call.out = part.peers;
@@ -113,8 +113,8 @@ class FarGpus : public testing::Test {
       call.input_count = call.output_count = kCount;
       call.self_weight = 0.5;
       call.receive_weights = part.weights;
-      call.gate = part.stage.get();
-      call.combiner = part.stage->combiner();
+      call.gate = part.operands.get();
+      call.reducer = part.operands->reducer();
       part.execution = std::make_unique<Execution>(options());
       const Status started = part.execution->start(part.plan, call);
       ASSERT_TRUE(started.ok()) << started.to_string();
@@ -127,7 +127,7 @@ class FarGpus : public testing::Test {
       const Execution::State state = part.execution->advance();
       ASSERT_NE(state, Execution::State::failed) << part.execution->status().to_string();
       if (part.has_ended || state != Execution::State::done) continue;
-      part.stage->ended({});
+      part.operands->ended({});
       part.has_ended = true;
       --left;
     }
@@ -139,9 +139,9 @@ class FarGpus : public testing::Test {
     }
     for (Rank rank = 0; rank < kRanks; ++rank) {
       Part& part = parts[static_cast<std::size_t>(rank)];
-      part.stage->wait_until_over();
-      ASSERT_TRUE(part.stage->is_over());
-      ASSERT_TRUE(part.stage->output_status().ok());
+      part.operands->wait_until_over();
+      ASSERT_TRUE(part.operands->is_over());
+      ASSERT_TRUE(part.operands->output_status().ok());
       std::vector<float> expected = sum;
       const std::vector<float> own = values_of(rank);
       for (std::size_t i = 0; i < kCount; ++i) expected[i] += 0.25F * own[i];
@@ -159,9 +159,9 @@ class FarGpus : public testing::Test {
     return options;
   }
 
-  const Twin& twin = Twin::get();
+  const FakeDriver& fake = FakeDriver::get();
   std::map<Rank, std::unique_ptr<Interface>> ends_;
-  StageOptions stage_options_;
+  GpuOperandOptions gpu_options_;
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Operations on memory of GPUs, on the twin of the driver: what they give, what they wait for and
+// Operations on GPU memory, on the fake of the driver: what they give, what they wait for and
 // what waits for them, and what goes wrong. Ranks are threads.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/context/outcomes.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 #include "verbs/cuda/cuda.h"
 #include "verbs/cuda/driver.h"
 
@@ -20,9 +20,9 @@ namespace {
 
 class Gpu : public testing::Test {
  protected:
-  Gpu() { twin.reset(); }
-  ~Gpu() override { twin.reset(); }
-  const Twin& twin = Twin::get();
+  Gpu() { fake.reset(); }
+  ~Gpu() override { fake.reset(); }
+  const FakeDriver& fake = FakeDriver::get();
 };
 
 std::vector<float> values_of(Rank rank, std::size_t count) {
@@ -34,17 +34,17 @@ std::vector<float> values_of(Rank rank, std::size_t count) {
 
 // The first test of the process: the driver is loaded, and nobody has initialized it.
 TEST_F(Gpu, ADriverThatIsOnlyLoadedIsLeftAlone) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(1, [](Context& context) {
     float x = 1;
     EXPECT_TRUE(context.allreduce(in(&x, 1), out(&x, 1)).ok());
     EXPECT_EQ(memory_place(&x).kind, MemoryKind::host);
   });
-  EXPECT_EQ(twin.initialized(), 0);
+  EXPECT_EQ(fake.initialized(), 0);
 }
 
 TEST_F(Gpu, KindsOfMemoryAreToldApart) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(1, [](Context&) {});  // the heap has the tests' settings
   GpuArray<float> gpu(100, 1);
   EXPECT_EQ(memory_place(gpu.data()).kind, MemoryKind::device);
@@ -56,7 +56,7 @@ TEST_F(Gpu, KindsOfMemoryAreToldApart) {
   EXPECT_EQ(memory_place(heap.data()).kind, MemoryKind::host);
   EXPECT_EQ(allocate(std::size_t{1} << 40, Device{0}).status().code(), Code::exhausted);
   expect_names(allocate(1, Device{7}).status(), Code::invalid_argument, {"GPU 7", "there are 2"});
-  expect_names(deallocate(&host, Device{0}), Code::invalid_argument, {"no memory of a GPU"});
+  expect_names(deallocate(&host, Device{0}), Code::invalid_argument, {"no GPU memory"});
 }
 
 // Rank r has its input and output on the host or on a GPU, in all combinations.
@@ -151,7 +151,7 @@ TEST_F(Gpu, InputAndOutputMayShareMemory) {
 // What the host freed may be given to a GPU next. A call that repeats the last one on its channel is not
 // the same call then.
 TEST_F(Gpu, AnAddressOfTheHostMayBecomeAGpus) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   Config config = test_config();
   config.channels = 1;
   const auto is_well = [](const Status& status) {
@@ -178,13 +178,13 @@ TEST_F(Gpu, AnAddressOfTheHostMayBecomeAGpus) {
                                 : context.run(request);
             };
             ASSERT_TRUE(is_well(run()));
-            twin.allocate_at(page);
+            fake.allocate_at(page);
             ASSERT_EQ(allocate(kFloats * sizeof(float), Device{0}).value(), page);
             const std::vector<float> sevens(kFloats, 7);
-            twin.write(page, sevens.data(), kFloats * sizeof(float));
+            fake.write(page, sevens.data(), kFloats * sizeof(float));
             ASSERT_TRUE(is_well(run()));
             std::vector<float> result(other);
-            if (!is_input) twin.read(page, result.data(), kFloats * sizeof(float));
+            if (!is_input) fake.read(page, result.data(), kFloats * sizeof(float));
             EXPECT_EQ(result, is_input ? sevens : other);
             ASSERT_TRUE(deallocate(page, Device{0}).ok());
           }
@@ -252,7 +252,7 @@ TEST_F(Gpu, OperationsByNameGiveTheSame) {
     std::vector<Handle> handles;
     std::vector<Request> group;
     // Half of them in the order of a stream.
-    void* const stream = twin.stream(0);
+    void* const stream = fake.stream(0);
     for (std::size_t k = 0; k < kMany; ++k) {
       const std::size_t t = (k + static_cast<std::size_t>(context.rank()) * 3) % kMany;
       Request request{.collective = Collective::allreduce,
@@ -291,15 +291,15 @@ TEST_F(Gpu, AGateOpensByItselfInTheEnd) {
   GpuArray<float> x(1, 0);
   x.set({0});
   const float value = 5;
-  void* const stream = twin.stream(0);
+  void* const stream = fake.stream(0);
   Result<std::unique_ptr<GpuGate>> gate =
       make_gpu_gate(*gpu_memory(x.data()), now_ns() + 10'000'000);
   ASSERT_TRUE(gate.ok()) << gate.status().to_string();
   ASSERT_TRUE((*gate)->hold(Stream{stream}).ok());
-  twin.copy_in(0, x.data(), &value, sizeof value, stream);
+  fake.copy_in(0, x.data(), &value, sizeof value, stream);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (x.get().front() != value && std::chrono::steady_clock::now() < end) {
-    if (twin.is_played()) twin.run();
+    if (fake.is_fake()) fake.run();
     std::this_thread::yield();
   }
   EXPECT_EQ(x.get().front(), value);
@@ -307,11 +307,11 @@ TEST_F(Gpu, AGateOpensByItselfInTheEnd) {
 
 // A large input is on its way to peers while its last parts are still copied.
 TEST_F(Gpu, PartsTravelAsTheyAreCopied) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   constexpr std::size_t kLarge = 4 << 20;  // four parts
   Config config = test_config();
   config.gpu_ipc = false;
-  twin.run_at_once(0);
+  fake.run_at_once(0);
   run_job(
       2,
       [&](Context& context) {
@@ -326,7 +326,7 @@ TEST_F(Gpu, PartsTravelAsTheyAreCopied) {
         ASSERT_TRUE(context.barrier().ok());
         if (context.rank() == 1) {
           // An event of the stream, the wait for it, the first copy, and its event.
-          EXPECT_EQ(twin.run_some(4), 4);
+          EXPECT_EQ(fake.run_some(4), 4);
           const std::atomic_ref<float> first(y.front());
           const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
           while (first.load() != 7 && std::chrono::steady_clock::now() < end)
@@ -337,7 +337,7 @@ TEST_F(Gpu, PartsTravelAsTheyAreCopied) {
         }
         // Rank 0 lets the rest go when rank 1 has looked.
         ASSERT_TRUE(context.barrier().ok());
-        if (context.rank() == 0) twin.run_at_once(1);
+        if (context.rank() == 0) fake.run_at_once(1);
         const Status status = handle->wait();
         ASSERT_TRUE(status.ok()) << status.to_string();
         EXPECT_TRUE(holds(y.data(), kLarge, context.rank() == 0 ? 0.0F : 7.0F));
@@ -379,42 +379,42 @@ Request sum_of(const GpuArray<float>& x, const GpuArray<float>& y, std::size_t c
 }
 
 TEST_F(Gpu, AnOperationBeginsBehindWhatItsStreamHas) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(2, [&](Context& context) {
     GpuArray<float> x(64, context.rank()), y(64, context.rank());
     const std::vector<float> ones(64, 1);
-    void* const stream = twin.stream(context.rank());
-    if (context.rank() == 1) twin.hold(stream);
-    twin.copy_in(context.rank(), x.data(), ones.data(), 256, stream);  // a kernel, as it were
+    void* const stream = fake.stream(context.rank());
+    if (context.rank() == 1) fake.hold(stream);
+    fake.copy_in(context.rank(), x.data(), ones.data(), 256, stream);  // a kernel, as it were
     Result<Handle> handle = context.start(sum_of(x, y, 64, stream));
     ASSERT_TRUE(handle.ok()) << handle.status().to_string();
     ASSERT_TRUE(context.barrier().ok());  // other operations go on
     EXPECT_FALSE(handle->test());
     ASSERT_TRUE(context.barrier().ok());
-    if (context.rank() == 1) twin.release(stream);
+    if (context.rank() == 1) fake.release(stream);
     ASSERT_TRUE(handle->wait().ok());
     EXPECT_EQ(y.get(), std::vector<float>(64, 2));
   });
 }
 
 TEST_F(Gpu, WhatIsQueuedLaterWaitsForTheOperation) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(2, [&](Context& context) {
     GpuArray<float> x(64, 0), y(64, 0), z(64, 0);
     x.set(std::vector<float>(64, 1));
     const std::vector<float> nines(64, 9);
-    void* const stream = twin.stream(0);
+    void* const stream = fake.stream(0);
     if (context.rank() == 0) {
       Result<Handle> handle = context.start(sum_of(x, y, 64, stream));
       ASSERT_TRUE(handle.ok());
-      twin.copy_in(0, z.data(), nines.data(), 256, stream);
+      fake.copy_in(0, z.data(), nines.data(), 256, stream);
       ASSERT_TRUE(context.send(in(x.data(), 1), 1).ok());
-      (void)twin.run();
+      (void)fake.run();
       EXPECT_EQ(z.get(), std::vector<float>(64, 0));  // rank 1 has not called yet
       float word = 0;
       ASSERT_TRUE(context.send(in(&word, 1), 1).ok());
       ASSERT_TRUE(handle->wait().ok());
-      (void)twin.run();
+      (void)fake.run();
       EXPECT_EQ(z.get(), nines);
     } else {
       float word = 0;
@@ -430,7 +430,7 @@ TEST_F(Gpu, WithoutAStreamTheDefaultOneCounts) {
   run_job(2, [&](Context& context) {
     GpuArray<float> x(64, context.rank()), y(64, context.rank());
     const std::vector<float> ones(64, 1);
-    twin.copy_in(context.rank(), x.data(), ones.data(), 256, nullptr);
+    fake.copy_in(context.rank(), x.data(), ones.data(), 256, nullptr);
     ASSERT_TRUE(context.allreduce(in(x.data(), 64), out(y.data(), 64), ReduceOp::sum).ok());
     EXPECT_EQ(y.get(), std::vector<float>(64, 2));
   });
@@ -439,14 +439,14 @@ TEST_F(Gpu, WithoutAStreamTheDefaultOneCounts) {
 // What goes wrong.
 
 TEST_F(Gpu, AStreamThatIsBeingCapturedIsRefused) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
-    void* const stream = twin.stream(0);
-    twin.capture(stream, 1);
+    void* const stream = fake.stream(0);
+    fake.capture(stream, 1);
     expect_names(context.run(sum_of(x, x, 64, stream)), Code::invalid_argument,
                  {"GPU 0", "captured into a graph"});
-    twin.capture(stream, 0);
+    fake.capture(stream, 0);
     EXPECT_TRUE(context.run(sum_of(x, x, 64, stream)).ok());
   });
 }
@@ -460,7 +460,7 @@ TEST_F(Gpu, AStreamForHostMemoryIsRefused) {
         GpuArray<float> x(64, -1);
         const auto expect_refused = [&] {
           expect_names(context.run(sum_of(x, x, 64, nullptr)), Code::invalid_argument,
-                       {"allreduce", "neither", "memory of a GPU"});
+                       {"allreduce", "neither", "GPU memory"});
         };
         expect_refused();
         // Also where all but the stream is as in the last call.
@@ -471,10 +471,10 @@ TEST_F(Gpu, AStreamForHostMemoryIsRefused) {
 }
 
 TEST_F(Gpu, ACopyThatFailsIsAnErrorThatNamesTheMemory) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   const std::vector<Status> ended = outcomes(2, [&](Context& context) {
     GpuArray<float> x(64, context.rank() == 1 ? 1 : -1);
-    if (context.rank() == 1) twin.fail("cuMemcpyDtoHAsync", 1, 1);
+    if (context.rank() == 1) fake.fail("cuMemcpyDtoHAsync", 1, 1);
     const Status status = context.allreduce(in(x.data(), 64), out(x.data(), 64));
     return context.rank() == 1 ? status : Status();
   });
@@ -483,10 +483,10 @@ TEST_F(Gpu, ACopyThatFailsIsAnErrorThatNamesTheMemory) {
 }
 
 TEST_F(Gpu, AResultThatCannotBeCopiedIsAnError) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
-    twin.fail("cuMemcpyHtoDAsync", 1, 1);
+    fake.fail("cuMemcpyHtoDAsync", 1, 1);
     expect_names(context.allreduce(in(x.data(), 64), out(x.data(), 64)), Code::system,
                  {"GPU 0", "copy 256 bytes to"});
     EXPECT_TRUE(context.barrier().ok());
@@ -494,58 +494,58 @@ TEST_F(Gpu, AResultThatCannotBeCopiedIsAnError) {
 }
 
 TEST_F(Gpu, MemoryThatIsFreedMeanwhileIsAnError) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
     void* const gone = allocate(4096, Device{0}).value();
-    void* const stream = twin.stream(0);
-    twin.hold(stream);
+    void* const stream = fake.stream(0);
+    fake.hold(stream);
     Request request = sum_of(x, x, 64, stream);
     request.output = out(static_cast<float*>(gone), 64);
     Result<Handle> handle = context.start(request);
     ASSERT_TRUE(handle.ok());
     ASSERT_TRUE(deallocate(gone, Device{0}).ok());
-    twin.release(stream);
+    fake.release(stream);
     expect_names(handle->wait(), Code::system, {"GPU 0", "copy 256 bytes to"});
   });
 }
 
 TEST_F(Gpu, ALostDeviceIsAnErrorOfEveryCall) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
-    void* const stream = twin.stream(0);
-    twin.hold(stream);
+    void* const stream = fake.stream(0);
+    fake.hold(stream);
     Result<Handle> handle = context.start(sum_of(x, x, 64, stream));
     ASSERT_TRUE(handle.ok());
-    twin.lose_device();
+    fake.lose_device();
     expect_names(handle->wait(), Code::system, {"GPU 0", "unspecified launch failure"});
-    twin.reset();  // for the deallocation
+    fake.reset();  // for the deallocation
   });
-  // Nobody can tell any more what a pointer is: memory of a GPU must not be taken for the host's.
+  // Nobody can tell any more what a pointer is: GPU memory must not be taken for the host's.
   run_job(1, [&](Context& context) {
     GpuArray<float> x(64, 0);
     const Memory heap = Memory::allocate(256).value();
-    twin.lose_device();
+    fake.lose_device();
     expect_names(context.allreduce(in(x.data(), 64), out(x.data(), 64)), Code::system,
-                 {"memory of a GPU", "unspecified launch failure"});
+                 {"GPU memory", "unspecified launch failure"});
     EXPECT_FALSE(context.allreduce(in(x.data(), 64), out(x.data(), 64)).ok());
     EXPECT_TRUE(context.allreduce(in(heap.as<float>(), 64), out(heap.as<float>(), 64)).ok());
-    twin.reset();
+    fake.reset();
   });
 }
 
 TEST_F(Gpu, AContextMayCloseWhileACopyIsHeld) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   GpuArray<float> x(64, 0), y(64, 0);
-  void* const stream = twin.stream(0);
-  twin.hold(stream);
+  void* const stream = fake.stream(0);
+  fake.hold(stream);
   run_job(1, [&](Context& context) {
     Result<Handle> handle = context.start(sum_of(x, y, 64, stream));
     ASSERT_TRUE(handle.ok());
   });
-  twin.release(stream);
-  EXPECT_EQ(twin.queued(), 0);
+  fake.release(stream);
+  EXPECT_EQ(fake.queued(), 0);
 }
 
 }  // namespace

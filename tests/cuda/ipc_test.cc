@@ -1,4 +1,4 @@
-// Ranks of one machine that read each other's memory of GPUs where it is, on the twin of the driver:
+// Ranks of one machine that read each other's GPU memory where it is, on the fake of the driver:
 // the bits of the host, what is launched and copied, and what happens where it cannot be. Ranks are
 // threads; tools_test.cc has processes.
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Change {
     return {now.copies_out - before.copies_out,     now.copies_in - before.copies_in,
             now.bytes_out - before.bytes_out,       now.bytes_in - before.bytes_in,
             now.bytes_inside - before.bytes_inside, now.launches - before.launches,
-            now.pinned_bytes - before.pinned_bytes, now.with_stand_ins - before.with_stand_ins};
+            now.pinned_bytes - before.pinned_bytes, now.with_aliases - before.with_aliases};
   }
 };
 
@@ -104,15 +104,15 @@ TEST_P(EveryOperationByIpc, GivesWhatItGivesOnTheHost) {
     for (const Places& places : kPlaces) expect_as_on_host(context, GetParam(), places);
   });
   // All ranks of the last round of meet(), and those of the first three places.
-  EXPECT_GE(change.since().with_stand_ins, 4U + 24U);
+  EXPECT_GE(change.since().with_aliases, 4U + 24U);
 }
 
 // GPUs that do not read each other's memory: what one needs of another goes through the host.
 TEST_P(SomeOperationsByIpc, WorkWithoutPeerAccess) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(4, [&](Context& context) {
     meet(context);
-    if (context.rank() == 0) twin.fail("cuDeviceCanAccessPeer", 999, 1'000'000);
+    if (context.rank() == 0) fake.fail("cuDeviceCanAccessPeer", 999, 1'000'000);
     ASSERT_TRUE(context.barrier().ok());
     expect_as_on_host(context, GetParam(), kPlaces[1]);
     expect_as_on_host(context, GetParam(), kPlaces[3]);
@@ -148,7 +148,7 @@ TEST_F(GpuIpc, ADirectSumIsOneLaunchAndNoCopy) {
       const GpuUsage used = change.since();
       EXPECT_EQ(used.launches, 2U);
       EXPECT_EQ(used.bytes_out + used.bytes_in, 0U);
-      EXPECT_EQ(used.with_stand_ins, 2U);
+      EXPECT_EQ(used.with_aliases, 2U);
       ASSERT_TRUE(context.barrier().ok());
     };
     both([&] { return context.neighbor_allreduce(in(x.data(), kCount), out(y.data(), kCount)); });
@@ -160,15 +160,15 @@ TEST_F(GpuIpc, ADirectSumIsOneLaunchAndNoCopy) {
 }
 
 TEST_F(GpuIpc, MemoryOfAPoolIsCopiedToABlockOfTheGpu) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(2, [&](Context& context) {
     meet(context);
     ASSERT_TRUE(context.barrier().ok());
-    if (context.rank() == 0) twin.give_pool_memory(1);
+    if (context.rank() == 0) fake.give_pool_memory(1);
     ASSERT_TRUE(context.barrier().ok());
     GpuArray<float> x(kCount, 0), y(kCount, 0);
     ASSERT_TRUE(context.barrier().ok());
-    if (context.rank() == 0) twin.give_pool_memory(0);
+    if (context.rank() == 0) fake.give_pool_memory(0);
     ASSERT_TRUE(context.barrier().ok());
     x.set(terms_of(context.rank(), kCount));
     const Change change;
@@ -176,7 +176,7 @@ TEST_F(GpuIpc, MemoryOfAPoolIsCopiedToABlockOfTheGpu) {
     ASSERT_TRUE(context.allreduce(in(x.data(), kCount), out(y.data(), kCount), ReduceOp::sum).ok());
     ASSERT_TRUE(context.barrier().ok());
     const GpuUsage used = change.since();
-    EXPECT_EQ(used.with_stand_ins, 2U);
+    EXPECT_EQ(used.with_aliases, 2U);
     EXPECT_EQ(used.bytes_out + used.bytes_in, 0U);
     EXPECT_GE(used.bytes_inside, 4 * kBytes);
     std::vector<float> expected = terms_of(0, kCount);
@@ -190,10 +190,10 @@ TEST_F(GpuIpc, ReadsWhatTheStreamBeforeHasWritten) {
   run_job(2, [&](Context& context) {
     meet(context);
     GpuArray<float> x(kCount, 0), y(kCount, 0);
-    void* const stream = twin.stream(0);
+    void* const stream = fake.stream(0);
     const std::vector<float> values = terms_of(context.rank(), kCount);
-    if (twin.is_played()) twin.hold(stream);
-    twin.copy_in(0, x.data(), values.data(), kBytes, stream);
+    if (fake.is_fake()) fake.hold(stream);
+    fake.copy_in(0, x.data(), values.data(), kBytes, stream);
     Request request{.collective = Collective::allreduce,
                     .input = in(x.data(), kCount),
                     .output = out(y.data(), kCount),
@@ -201,11 +201,11 @@ TEST_F(GpuIpc, ReadsWhatTheStreamBeforeHasWritten) {
     request.stream = Stream{stream};
     Result<Handle> handle = context.start(request);
     ASSERT_TRUE(handle.ok()) << handle.status().to_string();
-    if (twin.is_played()) {
+    if (fake.is_fake()) {
       ASSERT_TRUE(context.barrier().ok());
       EXPECT_FALSE(handle->test());
       ASSERT_TRUE(context.barrier().ok());
-      twin.release(stream);
+      fake.release(stream);
     }
     ASSERT_TRUE(handle->wait().ok());
     std::vector<float> expected = terms_of(0, kCount);
@@ -245,17 +245,17 @@ TEST_F(GpuIpc, WithoutPermissionItGoesThroughBlocksAndSaysWhy) {
             << context.explain();
       },
       config);
-  EXPECT_EQ(change.since().with_stand_ins, 0U);
+  EXPECT_EQ(change.since().with_aliases, 0U);
   EXPECT_GT(change.since().bytes_out, 0U);
 }
 
 TEST_F(GpuIpc, ALaunchThatFailsNamesTheGpu) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   const std::vector<Status> ended = outcomes(2, [&](Context& context) -> Status {
     meet(context);
     GpuArray<float> x(kCount, 0), y(kCount, 0);
     WEFT_RETURN_IF_ERROR(context.barrier());
-    if (context.rank() == 0) twin.fail("cuLaunchKernel", 719, 2);
+    if (context.rank() == 0) fake.fail("cuLaunchKernel", 719, 2);
     WEFT_RETURN_IF_ERROR(context.barrier());
     return context.neighbor_allreduce(in(x.data(), kCount), out(y.data(), kCount));
   });
@@ -265,24 +265,24 @@ TEST_F(GpuIpc, ALaunchThatFailsNamesTheGpu) {
   }));
 }
 
-// The stand-ins themselves.
+// The device aliases themselves.
 TEST_F(GpuIpc, AStandInLeadsToItsMemory) {
   GpuArray<float> x(kCount, 0);
   const GpuMemory gpu = *gpu_memory(x.data());
   ASSERT_TRUE(offer_gpu(gpu).ok());
   std::byte* address = nullptr;
   {
-    Result<StandIn> made = StandIn::of(gpu, x.data() + 100, 1000);
+    Result<DeviceAlias> made = DeviceAlias::of(gpu, x.data() + 100, 1000);
     ASSERT_TRUE(made.ok()) << made.status().to_string();
     address = made->address();
-    EXPECT_TRUE(is_stand_in(address));
+    EXPECT_TRUE(is_device_alias(address));
     const Result<std::optional<Behind>> there = behind(gpu, address + 40, 960);
     ASSERT_TRUE(there.ok() && *there) << there.status().to_string();
     EXPECT_EQ((*there)->data, x.data() + 110);
     EXPECT_FALSE(behind(gpu, address + 40, 961).value()) << "beyond its end";
   }
-  EXPECT_FALSE(is_stand_in(address));
-  EXPECT_FALSE(is_stand_in(x.data()));
+  EXPECT_FALSE(is_device_alias(address));
+  EXPECT_FALSE(is_device_alias(x.data()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The kernels of the twin of libcuda.so.1, by name: the same text as on a GPU, made by the host's compiler,
+// The kernels of the fake of libcuda.so.1, by name: the same text as on a GPU, made by the host's compiler,
 // with one worker.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Kernels for GPUs: the same bits as on the CPU. On the twin of the driver they are the same text, made
+// Kernels for GPUs: the same bits as on the CPU. On the fake of the driver they are the same text, made
 // by the host's compiler.
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "engine/gpu_kernels/gpu_kernels.h"
 #include "tests/context/outcomes.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 
 namespace weft {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 class GpuKernelsTest : public testing::Test {
  protected:
   void SetUp() override {
-    Twin::get().reset();
+    FakeDriver::get().reset();
     bytes_ = std::make_unique<GpuArray<std::uint8_t>>(1, 0);
     memory_ = *gpu_memory(bytes_->data());
     queue_ = GpuQueue::out_of(memory_, Stream{}).value();
@@ -26,7 +26,7 @@ class GpuKernelsTest : public testing::Test {
     ASSERT_TRUE(kernels.ok()) << kernels.status().to_string();
     kernels_ = *kernels;
   }
-  void TearDown() override { Twin::get().reset(); }
+  void TearDown() override { FakeDriver::get().reset(); }
 
   std::unique_ptr<GpuArray<std::uint8_t>> bytes_;
   GpuMemory memory_;
@@ -178,7 +178,7 @@ TEST_F(GpuKernelsTest, CastsRoundToNearest) {
 }
 
 TEST_F(GpuKernelsTest, ErrorsNameWhatIsWrong) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   const Term term{bytes_->data(), 1.0};
   const std::vector<Term> many(GpuKernels::kMostTerms + 1, term);
   expect_names(kernels_->combine(*queue_, DataType::u8, Reduction::sum, many, bytes_->data(), 1),
@@ -188,7 +188,7 @@ TEST_F(GpuKernelsTest, ErrorsNameWhatIsWrong) {
           ->combine(*queue_, DataType::u8, Reduction::weighted_sum, {&term, 1}, bytes_->data(), 1)
           .code(),
       Code::invalid_argument);
-  Twin::get().fail("cuLaunchKernel", 1, 1);
+  FakeDriver::get().fail("cuLaunchKernel", 1, 1);
   expect_names(
       kernels_->combine(*queue_, DataType::u8, Reduction::sum, {&term, 1}, bytes_->data(), 1),
       Code::system, {"GPU 0", "CUDA_ERROR_INVALID_VALUE"});

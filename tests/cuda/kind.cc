@@ -1,8 +1,8 @@
 // kind: which of the libraries this is.
 #include "tests/cuda/state.h"
 
-namespace weft::twin {
+namespace weft::fake {
 
-const Kind kKind{TWIN_DEVICES, TWIN_VERSION, TWIN_HIDDEN, TWIN_FAILS};
+const Kind kKind{FAKE_DEVICES, FAKE_VERSION, FAKE_HIDDEN, FAKE_FAILS};
 
-}  // namespace weft::twin
+}  // namespace weft::fake

@@ -1,4 +1,4 @@
-// Operations on memory of GPUs that gpu_test and ipc_test do not have: those of some ranks, with parts of
+// Operations on GPU memory that gpu_test and ipc_test do not have: those of some ranks, with parts of
 // different sizes, with weights of the call, by machines; small and large ones. Each gives what it gives
 // on the host.
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "tests/context/cluster.h"
 #include "tests/context/outcomes.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 
 namespace weft {
 namespace {
@@ -116,8 +116,8 @@ void expect_as_on_the_host(Context& context, const Kind& kind, std::size_t n) {
 
 class GpuKinds : public testing::TestWithParam<std::size_t> {
  protected:
-  GpuKinds() { Twin::get().reset(); }
-  ~GpuKinds() override { Twin::get().reset(); }
+  GpuKinds() { FakeDriver::get().reset(); }
+  ~GpuKinds() override { FakeDriver::get().reset(); }
 };
 INSTANTIATE_TEST_SUITE_P(Operations, GpuKinds, testing::Range(std::size_t{0}, kinds().size()),
                          [](const auto& info) { return std::string(kinds()[info.param].name); });
@@ -131,7 +131,7 @@ TEST_P(GpuKinds, GiveWhatTheyGiveOnTheHost) {
 
 #ifdef HAS_UCX
 TEST(GpuMachines, HierarchicalNeighborAllreduceGivesWhatItGivesOnTheHost) {
-  Twin::get().reset();
+  FakeDriver::get().reset();
   const Kind kind{"hierarchical_neighbor_allreduce", same, same,
                   [](Context& context, const Input& x, const Output& y, std::size_t) {
                     return context.hierarchical_neighbor_allreduce(x, y);
@@ -144,7 +144,7 @@ TEST(GpuMachines, HierarchicalNeighborAllreduceGivesWhatItGivesOnTheHost) {
 }
 
 TEST(GpuMachines, OperationsOfDifferentMachinesSayWhyBlocksAreUsed) {
-  Twin::get().reset();
+  FakeDriver::get().reset();
   run_cluster(2, 2, [](Context& context) {
     const Kind sum{"allreduce", same, same,
                    [](Context& own, const Input& x, const Output& y, std::size_t) {
@@ -155,8 +155,7 @@ TEST(GpuMachines, OperationsOfDifferentMachinesSayWhyBlocksAreUsed) {
     if (told.find("sums are the host's") != std::string::npos) return;  // built without nvcc
     GpuArray<float> x(300'000, 0);
     ASSERT_TRUE(context.allreduce(in(x.data(), 300'000), out(x.data(), 300'000)).ok());
-    EXPECT_NE(context.explain().find("this transport sends memory of the host alone"),
-              std::string::npos)
+    EXPECT_NE(context.explain().find("this transport sends host memory alone"), std::string::npos)
         << context.explain();
   });
 }

@@ -1,4 +1,4 @@
-// The twin of libcuda.so.1 (twin.h). One lock guards everything.
+// The fake of libcuda.so.1 (fake.h). One lock guards everything.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -15,14 +15,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cuda/fake.h"
 #include "tests/cuda/kernels.h"
 #include "tests/cuda/memory_calls.h"
-#include "tests/cuda/twin.h"
 #include "tests/cuda/work.h"
 
 namespace {
 
-using namespace weft::twin;
+using namespace weft::fake;
 using weft::Kernel;
 using weft::kernels;
 
@@ -45,7 +45,7 @@ int cuGetErrorName(int answer, const char** name) {
   return kSuccess;
 }
 int cuGetErrorString(int answer, const char** text) {
-  *text = answer == kLost ? "unspecified launch failure" : "as the twin was told";
+  *text = answer == kLost ? "unspecified launch failure" : "as the fake was told";
   return kSuccess;
 }
 
@@ -60,7 +60,7 @@ int cuDeviceGet(int* device, int number) {
   return kSuccess;
 }
 int cuDeviceGetName(char* name, int bytes, int device) {
-  (void)std::snprintf(name, static_cast<std::size_t>(bytes), "Twin %d", device);
+  (void)std::snprintf(name, static_cast<std::size_t>(bytes), "FakeDriver %d", device);
   return kSuccess;
 }
 int cuDeviceGetPCIBusId(char* address, int bytes, int device) {
@@ -285,49 +285,49 @@ int cuEventSynchronize(void* event) {
 }
 
 const std::map<std::string, void*>& functions() {
-#define WEFT_TWIN(name) \
+#define WEFT_FAKE(name) \
   { #name, reinterpret_cast < void*>(&name) }
-  static const std::map<std::string, void*> all = {WEFT_TWIN(cuInit),
-                                                   WEFT_TWIN(cuGetErrorName),
-                                                   WEFT_TWIN(cuGetErrorString),
-                                                   WEFT_TWIN(cuDeviceGetCount),
-                                                   WEFT_TWIN(cuDeviceGet),
-                                                   WEFT_TWIN(cuDeviceGetName),
-                                                   WEFT_TWIN(cuDeviceGetPCIBusId),
-                                                   WEFT_TWIN(cuDeviceTotalMem),
-                                                   WEFT_TWIN(cuDeviceGetAttribute),
-                                                   WEFT_TWIN(cuFlushGPUDirectRDMAWrites),
-                                                   WEFT_TWIN(cuDevicePrimaryCtxRetain),
-                                                   WEFT_TWIN(cuCtxPushCurrent),
-                                                   WEFT_TWIN(cuCtxPopCurrent),
-                                                   WEFT_TWIN(cuPointerGetAttributes),
-                                                   WEFT_TWIN(cuMemAlloc),
-                                                   WEFT_TWIN(cuMemFree),
-                                                   WEFT_TWIN(cuMemHostRegister),
-                                                   WEFT_TWIN(cuMemHostUnregister),
-                                                   WEFT_TWIN(cuMemHostGetDevicePointer),
-                                                   WEFT_TWIN(cuMemcpyDtoHAsync),
-                                                   WEFT_TWIN(cuMemcpyHtoDAsync),
-                                                   WEFT_TWIN(cuMemcpyDtoDAsync),
-                                                   WEFT_TWIN(cuDeviceGetUuid),
-                                                   WEFT_TWIN(cuDeviceCanAccessPeer),
-                                                   WEFT_TWIN(cuCtxEnablePeerAccess),
-                                                   WEFT_TWIN(cuIpcGetMemHandle),
-                                                   WEFT_TWIN(cuIpcOpenMemHandle),
-                                                   WEFT_TWIN(cuIpcCloseMemHandle),
-                                                   WEFT_TWIN(cuMemGetHandleForAddressRange),
-                                                   WEFT_TWIN(cuStreamCreate),
-                                                   WEFT_TWIN(cuStreamWaitEvent),
-                                                   WEFT_TWIN(cuStreamWaitValue32),
-                                                   WEFT_TWIN(cuStreamIsCapturing),
-                                                   WEFT_TWIN(cuModuleLoadData),
-                                                   WEFT_TWIN(cuModuleGetFunction),
-                                                   WEFT_TWIN(cuLaunchKernel),
-                                                   WEFT_TWIN(cuEventCreate),
-                                                   WEFT_TWIN(cuEventRecord),
-                                                   WEFT_TWIN(cuEventQuery),
-                                                   WEFT_TWIN(cuEventSynchronize)};
-#undef WEFT_TWIN
+  static const std::map<std::string, void*> all = {WEFT_FAKE(cuInit),
+                                                   WEFT_FAKE(cuGetErrorName),
+                                                   WEFT_FAKE(cuGetErrorString),
+                                                   WEFT_FAKE(cuDeviceGetCount),
+                                                   WEFT_FAKE(cuDeviceGet),
+                                                   WEFT_FAKE(cuDeviceGetName),
+                                                   WEFT_FAKE(cuDeviceGetPCIBusId),
+                                                   WEFT_FAKE(cuDeviceTotalMem),
+                                                   WEFT_FAKE(cuDeviceGetAttribute),
+                                                   WEFT_FAKE(cuFlushGPUDirectRDMAWrites),
+                                                   WEFT_FAKE(cuDevicePrimaryCtxRetain),
+                                                   WEFT_FAKE(cuCtxPushCurrent),
+                                                   WEFT_FAKE(cuCtxPopCurrent),
+                                                   WEFT_FAKE(cuPointerGetAttributes),
+                                                   WEFT_FAKE(cuMemAlloc),
+                                                   WEFT_FAKE(cuMemFree),
+                                                   WEFT_FAKE(cuMemHostRegister),
+                                                   WEFT_FAKE(cuMemHostUnregister),
+                                                   WEFT_FAKE(cuMemHostGetDevicePointer),
+                                                   WEFT_FAKE(cuMemcpyDtoHAsync),
+                                                   WEFT_FAKE(cuMemcpyHtoDAsync),
+                                                   WEFT_FAKE(cuMemcpyDtoDAsync),
+                                                   WEFT_FAKE(cuDeviceGetUuid),
+                                                   WEFT_FAKE(cuDeviceCanAccessPeer),
+                                                   WEFT_FAKE(cuCtxEnablePeerAccess),
+                                                   WEFT_FAKE(cuIpcGetMemHandle),
+                                                   WEFT_FAKE(cuIpcOpenMemHandle),
+                                                   WEFT_FAKE(cuIpcCloseMemHandle),
+                                                   WEFT_FAKE(cuMemGetHandleForAddressRange),
+                                                   WEFT_FAKE(cuStreamCreate),
+                                                   WEFT_FAKE(cuStreamWaitEvent),
+                                                   WEFT_FAKE(cuStreamWaitValue32),
+                                                   WEFT_FAKE(cuStreamIsCapturing),
+                                                   WEFT_FAKE(cuModuleLoadData),
+                                                   WEFT_FAKE(cuModuleGetFunction),
+                                                   WEFT_FAKE(cuLaunchKernel),
+                                                   WEFT_FAKE(cuEventCreate),
+                                                   WEFT_FAKE(cuEventRecord),
+                                                   WEFT_FAKE(cuEventQuery),
+                                                   WEFT_FAKE(cuEventSynchronize)};
+#undef WEFT_FAKE
   return all;
 }
 
@@ -347,82 +347,82 @@ int cuGetProcAddress_v2(const char* name, void** function, int, std::uint64_t, i
   return kSuccess;
 }
 
-void twin_run_at_once(int at_once) {
+void fake_run_at_once(int at_once) {
   Lock lock(state().mutex);
   state().runs_at_once = at_once != 0;
   if (at_once != 0) run();
 }
-int twin_run() {
+int fake_run() {
   Lock lock(state().mutex);
   return run();
 }
-int twin_run_some(int most) {
+int fake_run_some(int most) {
   const Lock lock(state().mutex);
   return run(most);
 }
-void twin_fail(const char* function, int answer, int count) {
+void fake_fail(const char* function, int answer, int count) {
   const Lock lock(state().mutex);
   state().failures[function] = {answer, count};
 }
-void twin_lose_device() {
+void fake_lose_device() {
   const Lock lock(state().mutex);
   state().is_lost = true;
 }
-int twin_initialized() {
+int fake_initialized() {
   const Lock lock(state().mutex);
   return state().is_begun ? 1 : 0;
 }
-int twin_flushes() {
+int fake_flushes() {
   const Lock lock(state().mutex);
   return state().flushes;
 }
-int twin_flushes_for_all(int device) {
+int fake_flushes_for_all(int device) {
   const Lock lock(state().mutex);
   return state().flushes_for_all[device];
 }
-int twin_queued() {
+int fake_queued() {
   const Lock lock(state().mutex);
   int count = 0;
   for (const auto& [handle, stream] : state().streams)
     count += static_cast<int>(stream->works.size());
   return count;
 }
-void twin_hold(void* stream) {
+void fake_hold(void* stream) {
   const Lock lock(state().mutex);
   if (Stream* found = stream_of(stream)) found->is_held = true;
 }
-void twin_release(void* stream) {
+void fake_release(void* stream) {
   Lock lock(state().mutex);
   if (Stream* found = stream_of(stream)) found->is_held = false;
   if (state().runs_at_once) run();
 }
-void twin_give_pool_memory(int gives) {
+void fake_give_pool_memory(int gives) {
   const Lock lock(state().mutex);
   state().gives_pool_memory = gives != 0;
 }
-void twin_allocate_at(void* address) {
+void fake_allocate_at(void* address) {
   const Lock lock(state().mutex);
   state().next_memory = address;
 }
-void twin_capture(void* stream, int is_capturing) {
+void fake_capture(void* stream, int is_capturing) {
   const Lock lock(state().mutex);
   if (Stream* found = stream_of(stream)) found->is_capturing = is_capturing != 0;
 }
-int twin_queue(void* stream, int (*may_run)(void*), void (*run)(void*), void* data) {
+int fake_queue(void* stream, int (*may_run)(void*), void (*run)(void*), void* data) {
   const Lock lock(state().mutex);
   return queue(stream, {[=] { return may_run(data) != 0; }, [=] { run(data); }});
 }
-void twin_read(const void* gpu, void* to, std::size_t bytes) {
+void fake_read(const void* gpu, void* to, std::size_t bytes) {
   if (bytes == 0) return;
   const Lock lock(state().mutex);
   touch(reinterpret_cast<std::uintptr_t>(gpu), [&] { std::memcpy(to, gpu, bytes); });
 }
-void twin_write(void* gpu, const void* from, std::size_t bytes) {
+void fake_write(void* gpu, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   const Lock lock(state().mutex);
   touch(reinterpret_cast<std::uintptr_t>(gpu), [&] { std::memcpy(gpu, from, bytes); });
 }
-void twin_reset() {
+void fake_reset() {
   Lock lock(state().mutex);
   State& all = state();
   all.is_lost = false;

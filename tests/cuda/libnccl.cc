@@ -1,5 +1,5 @@
 // A libnccl.so.2 for tests: allreduces and broadcasts of ranks that are threads or processes, over a
-// shared file, as work in the streams of the twin of libcuda.so.1.
+// shared file, as work in the streams of the fake of libcuda.so.1.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/cuda/nccl_twin.h"
-#include "tests/cuda/twin.h"
+#include "tests/cuda/fake.h"
+#include "tests/cuda/nccl_fake.h"
 
 namespace {
 
@@ -134,7 +134,7 @@ void arrive(void* data) {
   if (piece.comm->is_aborted) return;
   const int rank = piece.comm->rank;
   if (piece.root < 0 || piece.root == rank) {
-    of_cuda<decltype(&twin_read)>("twin_read")(piece.x, piece.comm->area(rank),
+    of_cuda<decltype(&fake_read)>("fake_read")(piece.x, piece.comm->area(rank),
                                                piece.count * size_of(piece.type));
   }
   piece.comm->shared().arrived[static_cast<std::size_t>(rank)] = piece.number;
@@ -160,7 +160,7 @@ void end(void* data) {
   } else {
     reduce<double>(*piece, result);
   }
-  of_cuda<decltype(&twin_write)>("twin_write")(piece->y, result.data(), result.size());
+  of_cuda<decltype(&fake_write)>("fake_write")(piece->y, result.data(), result.size());
   piece->comm->shared().done[static_cast<std::size_t>(piece->comm->rank)] = piece->number;
 }
 
@@ -171,7 +171,7 @@ int queue(Piece piece, void* stream) {
   piece.number = ++piece.comm->operations;
   auto* const kept = new Piece(std::move(piece));  // of end()
   const std::shared_ptr<Comm> comm = kept->comm;
-  const auto add = of_cuda<decltype(&twin_queue)>("twin_queue");
+  const auto add = of_cuda<decltype(&fake_queue)>("fake_queue");
   if (add(stream, &may_arrive, &arrive, kept) != 0 || add(stream, &may_end, &end, kept) != 0)
     return kInternalError;
   const std::lock_guard lock(told().mutex);
@@ -186,7 +186,7 @@ int queue(Piece piece, void* stream) {
 extern "C" {
 
 int ncclGetVersion(int* version) {
-  *version = TWIN_NCCL_VERSION;
+  *version = FAKE_NCCL_VERSION;
   return kSuccess;
 }
 const char* ncclGetErrorString(int answer) {
@@ -196,7 +196,7 @@ int ncclGetUniqueId(UniqueId* id) {
   if (fails("ncclGetUniqueId")) return kSystemError;
   std::random_device random;
   id->bytes.fill('\0');
-  std::snprintf(id->bytes.data(), id->bytes.size(), "/weft-nccl-twin-%08x%08x", random(), random());
+  std::snprintf(id->bytes.data(), id->bytes.size(), "/weft-nccl-fake-%08x%08x", random(), random());
   return kSuccess;
 }
 int ncclCommInitRankConfig(void** comm, int size, UniqueId id, int rank, void*) {
@@ -247,12 +247,12 @@ int ncclBroadcast(const void* x, void* y, std::size_t count, int type, int root,
   return queue({comm_of(handle), 0, x, y, count, type, 0, root}, stream);
 }
 
-void nccl_twin_fail(const char* function, int count) {
+void nccl_fake_fail(const char* function, int count) {
   const std::lock_guard lock(told().mutex);
   told().fails = function;
   told().failures = count;
 }
-void nccl_twin_launch_slowly(int count) {
+void nccl_fake_launch_slowly(int count) {
   const std::lock_guard lock(told().mutex);
   told().slow_launches = count;
 }

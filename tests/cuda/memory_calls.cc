@@ -1,4 +1,4 @@
-// The twin's calls on memory. Memory of a GPU is a file, which another process maps by its handle.
+// The fake's calls on memory. GPU memory is a file, which another process maps by its handle.
 #include "tests/cuda/memory_calls.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "tests/cuda/work.h"
 
-namespace weft::twin {
+namespace weft::fake {
 
 int cuPointerGetAttributes(unsigned count, int* attributes, void** values, std::uint64_t pointer) {
   const Lock lock(state().mutex);
@@ -66,7 +66,7 @@ int cuMemAlloc(std::uint64_t* pointer, std::size_t bytes) {
   const std::size_t size = (bytes + page - 1) / page * page;
   if (bytes == 0) return kInvalidValue;
   if (size > kDeviceBytes) return kOutOfMemory;
-  const int file = memfd_create("memory of a GPU", MFD_CLOEXEC);
+  const int file = memfd_create("GPU memory", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return kOutOfMemory;
   void* const place = std::exchange(state().next_memory, nullptr);
   void* const memory =
@@ -174,4 +174,4 @@ int cuMemGetHandleForAddressRange(void* handle, std::uint64_t pointer, std::size
   return kSuccess;
 }
 
-}  // namespace weft::twin
+}  // namespace weft::fake

@@ -1,10 +1,10 @@
-// Calls of CUDA's driver on memory, as the twin plays them.
+// Calls of CUDA's driver on memory, as the fake plays them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace weft::twin {
+namespace weft::fake {
 
 struct IpcBytes {
   char bytes[64];
@@ -25,4 +25,4 @@ int cuIpcCloseMemHandle(std::uint64_t pointer);
 int cuMemGetHandleForAddressRange(void* handle, std::uint64_t pointer, std::size_t bytes, int,
                                   unsigned long long);
 
-}  // namespace weft::twin
+}  // namespace weft::fake

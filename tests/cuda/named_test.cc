@@ -1,4 +1,4 @@
-// Large operations by name on memory of GPUs, on the twin of the driver: they give what they give on the
+// Large operations by name on GPU memory, on the fake of the driver: they give what they give on the
 // host, wherever the ends of the ranks are, and go where they have to: from the memory itself to ranks
 // that read it, through blocks to others. Small ones, which are fused, are in gpu_test.cc.
 #include <array>
@@ -18,10 +18,10 @@ constexpr std::size_t kCount = 270'000;  // just above what is fused
 
 class GpuNamed : public testing::Test {
  protected:
-  void SetUp() override { twin.reset(); }
-  void TearDown() override { twin.reset(); }
+  void SetUp() override { fake.reset(); }
+  void TearDown() override { fake.reset(); }
 
-  const Twin& twin = Twin::get();
+  const FakeDriver& fake = FakeDriver::get();
 };
 class GpuNamedKernels : public OnGpus {};
 
@@ -80,15 +80,15 @@ TEST_P(LargeByName, GiveWhatTheyGiveOnTheHost) {
 }
 
 TEST_P(LargeByName, GiveItWithMemoryOfAPool) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(kRanks, [&](Context& context) {
     Result<Named> named = context.named();
     ASSERT_TRUE(named.ok()) << named.status().to_string();
-    if (context.rank() == 0) twin.give_pool_memory(1);
+    if (context.rank() == 0) fake.give_pool_memory(1);
     ASSERT_TRUE(context.barrier().ok());
     GpuArray<float> x(GetParam().in, 0), y(GetParam().out, 0);
     ASSERT_TRUE(context.barrier().ok());
-    if (context.rank() == 0) twin.give_pool_memory(0);
+    if (context.rank() == 0) fake.give_pool_memory(0);
     ASSERT_TRUE(context.barrier().ok());
     expect_same_by_name(context, *named, request_of(GetParam(), context.rank()), GetParam().in,
                         GetParam().out, x, y, 4);
@@ -115,7 +115,7 @@ TEST_F(GpuNamedKernels, AnAllreduceOfNeighborsIsOneLaunchAndNoCopy) {
     run();
     ASSERT_TRUE(context.barrier().ok());
     const GpuUsage after = gpu_usage();
-    EXPECT_EQ(after.with_stand_ins - before.with_stand_ins, 2U);
+    EXPECT_EQ(after.with_aliases - before.with_aliases, 2U);
     EXPECT_EQ(after.copies_out - before.copies_out, 0U);
     EXPECT_EQ(after.copies_in - before.copies_in, 0U);
     EXPECT_EQ(after.launches - before.launches, 2U);
@@ -216,36 +216,36 @@ TEST_F(GpuNamed, LargeAndSmallTensorsRunTogether) {
 
 // What the caller's stream has comes first, and what it has later is not waited for.
 TEST_F(GpuNamed, LargeOnesBeginBehindTheirStream) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(2, [&](Context& context) {
     Result<Named> named = context.named();
     ASSERT_TRUE(named.ok()) << named.status().to_string();
     GpuArray<float> x(kCount, 0), y(kCount, 0);
     const std::vector<float> late(kCount, 2);
     x.set(std::vector<float>(kCount, 1));
-    void* const stream = twin.stream(0);
+    void* const stream = fake.stream(0);
     for (const Collective collective : {Collective::allreduce, Collective::neighbor_allreduce}) {
       Request request{
           .collective = collective, .input = in(x.data(), kCount), .output = out(y.data(), kCount)};
       request.stream = Stream{stream};
-      twin.hold(stream);
-      twin.copy_in(0, x.data(), late.data(), kCount * sizeof(float), stream);
+      fake.hold(stream);
+      fake.copy_in(0, x.data(), late.data(), kCount * sizeof(float), stream);
       Result<Handle> handle = named->start("x", request);
       ASSERT_TRUE(handle.ok()) << handle.status().to_string();
-      twin.release(stream);
-      twin.hold(stream);  // for good, as far as the operation knows
+      fake.release(stream);
+      fake.hold(stream);  // for good, as far as the operation knows
       const Status status = handle->wait();
       EXPECT_TRUE(status.ok()) << status.to_string();
       EXPECT_EQ(y.get(), late);
-      twin.release(stream);
-      twin.run();
+      fake.release(stream);
+      fake.run();
     }
     ASSERT_TRUE(named->end().ok());
   });
 }
 
 TEST_F(GpuNamedKernels, AGpuThatIsLostEndsTheOperation) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(2, [&](Context& context) {
     Result<Named> named = context.named();
     ASSERT_TRUE(named.ok()) << named.status().to_string();
@@ -255,12 +255,12 @@ TEST_F(GpuNamedKernels, AGpuThatIsLostEndsTheOperation) {
     const Output output = out(y.data(), kCount);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(named->neighbor_allreduce("x", input, output).ok());
     ASSERT_TRUE(context.barrier().ok());
-    if (context.rank() == 0) twin.lose_device();
+    if (context.rank() == 0) fake.lose_device();
     ASSERT_TRUE(context.barrier().ok());
     const Status status = named->neighbor_allreduce("x", input, output);
     EXPECT_EQ(status.code(), Code::system) << status.to_string();
     ASSERT_TRUE(context.barrier().ok());
-    if (context.rank() == 0) twin.reset();
+    if (context.rank() == 0) fake.reset();
     ASSERT_TRUE(context.barrier().ok());
   });
 }

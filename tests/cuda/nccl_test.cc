@@ -1,4 +1,4 @@
-// Operations of a machine's ranks by NCCL, on the twins of both libraries: when they run so, what they
+// Operations of a machine's ranks by NCCL, on the fakes of both libraries: when they run so, what they
 // give, and what goes wrong. Ranks are threads; there are two GPUs.
 #include <dlfcn.h>
 
@@ -9,8 +9,8 @@
 #include "engine/gpu/gpu.h"
 #include "tests/context/cluster.h"
 #include "tests/context/outcomes.h"
-#include "tests/cuda/nccl_twin.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
+#include "tests/cuda/nccl_fake.h"
 
 namespace weft {
 namespace {
@@ -20,17 +20,17 @@ constexpr std::size_t kCount = 300'000;  // of floats: more than a MiB
 class Nccl : public testing::Test {
  protected:
   Nccl() {
-    static void* const library = dlopen(WEFT_NCCL_TWIN, RTLD_NOW | RTLD_GLOBAL);
+    static void* const library = dlopen(WEFT_NCCL_FAKE, RTLD_NOW | RTLD_GLOBAL);
     EXPECT_NE(library, nullptr) << dlerror();
-    fail_ = reinterpret_cast<decltype(&nccl_twin_fail)>(dlsym(library, "nccl_twin_fail"));
-    launch_slowly_ = reinterpret_cast<decltype(&nccl_twin_launch_slowly)>(
-        dlsym(library, "nccl_twin_launch_slowly"));
-    twin.reset();
+    fail_ = reinterpret_cast<decltype(&nccl_fake_fail)>(dlsym(library, "nccl_fake_fail"));
+    launch_slowly_ = reinterpret_cast<decltype(&nccl_fake_launch_slowly)>(
+        dlsym(library, "nccl_fake_launch_slowly"));
+    fake.reset();
   }
   ~Nccl() override {
     fail_("", 0);
     launch_slowly_(0);
-    twin.reset();
+    fake.reset();
   }
 
   static Config config(NcclUse use = NcclUse::on) {
@@ -39,9 +39,9 @@ class Nccl : public testing::Test {
     return made;
   }
 
-  const Twin& twin = Twin::get();
-  decltype(&nccl_twin_fail) fail_ = nullptr;
-  decltype(&nccl_twin_launch_slowly) launch_slowly_ = nullptr;
+  const FakeDriver& fake = FakeDriver::get();
+  decltype(&nccl_fake_fail) fail_ = nullptr;
+  decltype(&nccl_fake_launch_slowly) launch_slowly_ = nullptr;
 };
 
 std::vector<float> values_of(Rank rank) {
@@ -138,7 +138,7 @@ TEST_F(Nccl, RunsOperationsOfRanksWithGpusOfTheirOwn) {
     const GpuUsage after = gpu_usage();
     EXPECT_EQ(after.bytes_out, before.bytes_out);
     EXPECT_EQ(after.launches, before.launches);
-    EXPECT_EQ(after.with_stand_ins, before.with_stand_ins);
+    EXPECT_EQ(after.with_aliases, before.with_aliases);
     ASSERT_TRUE(context.barrier().ok());
   });
 }
@@ -249,18 +249,18 @@ TEST_F(NcclMachines, TheyKeepTheOrderOfStreams) {
     const std::vector<float> expected = means();
     const std::vector<float> values = values_of(context.rank());
     std::vector<float> copy(kCount);
-    void* const stream = twin.stream(gpu);
+    void* const stream = fake.stream(gpu);
     for (int i = 0; i < 60; ++i) {
       on.x.set(std::vector<float>(kCount, -1));
       on.y.set(std::vector<float>(kCount, -1));
-      twin.copy_in(gpu, on.x.data(), values.data(), kCount * sizeof(float), stream);
+      fake.copy_in(gpu, on.x.data(), values.data(), kCount * sizeof(float), stream);
       Request request = request_of(on);
       request.stream = Stream{stream};
       Result<Handle> handle = context.start(request);
       ASSERT_TRUE(handle.ok()) << handle.status().to_string();
-      twin.copy_out(gpu, copy.data(), on.y.data(), kCount * sizeof(float), stream);
+      fake.copy_out(gpu, copy.data(), on.y.data(), kCount * sizeof(float), stream);
       ASSERT_TRUE(handle->wait().ok());
-      twin.run();
+      fake.run();
       ASSERT_EQ(copy, expected) << i;
     }
   });
@@ -313,7 +313,7 @@ TEST_F(Nccl, StartedOperationsBeginInOneOrder) {
     for (int i = 0; i < 4; ++i) {
       all.push_back(std::make_unique<OnGpu>(context.rank()));
       Request request = all.back()->request(Collective::allreduce);
-      request.stream = Stream{twin.stream(context.rank())};
+      request.stream = Stream{fake.stream(context.rank())};
       if (i % 2 == 1) {
         request.collective = Collective::broadcast;
         request.root = 0;
@@ -437,13 +437,13 @@ TEST_F(Nccl, APeerThatDoesNotComeIsADeadline) {
       [&](Context& context) -> Status {
         const OnGpu& on = tensors[static_cast<std::size_t>(context.rank())];
         get_ready(context, on);
-        void* const stream = twin.stream(context.rank());
-        if (context.rank() == 1) twin.hold(stream);
+        void* const stream = fake.stream(context.rank());
+        if (context.rank() == 1) fake.hold(stream);
         WEFT_RETURN_IF_ERROR(context.barrier());
         Request request = on.request(Collective::allreduce);
         request.stream = Stream{stream};
         const Status status = context.run(request);
-        if (context.rank() == 1) twin.release(stream);
+        if (context.rank() == 1) fake.release(stream);
         return status;
       },
       impatient);

@@ -7,7 +7,7 @@
 
 #include "engine/gpu_kernels/gpu_kernels.h"
 #include "tests/context/outcomes.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 #include "verbs/cuda/cuda.h"
 
 namespace weft {
@@ -16,15 +16,15 @@ namespace weft {
 class OnGpus : public testing::Test {
  protected:
   void SetUp() override {
-    twin.reset();
+    fake.reset();
     const GpuArray<float> any(1, 0);
     const Status found = GpuKernels::of(*gpu_memory(any.data())).status();
     if (found.text().find("no nvcc") != std::string_view::npos) GTEST_SKIP() << found.text();
     ASSERT_TRUE(found.ok()) << found.to_string();
   }
-  void TearDown() override { twin.reset(); }
+  void TearDown() override { fake.reset(); }
 
-  const Twin& twin = Twin::get();
+  const FakeDriver& fake = FakeDriver::get();
 };
 
 inline std::vector<float> terms_of(Rank rank, std::size_t count) {

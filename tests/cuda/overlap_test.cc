@@ -27,7 +27,7 @@ class GpuOverlap : public OnGpus {
     own.multiprocessors = static_cast<unsigned>(std::max(found / 2, 1));
     own.queue = GpuQueue::own(own.gpu).value();
     own.kernels = GpuKernels::of(own.gpu).value();
-    own.launches = rank < Twin::get().devices();
+    own.launches = rank < FakeDriver::get().devices();
     return own;
   }
   // The median of some laps, which all ranks begin together.
@@ -47,7 +47,7 @@ class GpuOverlap : public OnGpus {
 };
 
 TEST_F(GpuOverlap, WithAKernelOnHalfOfTheMultiprocessors) {
-  const std::size_t count = twin.is_played() ? 300'000 : std::size_t{16} << 20;
+  const std::size_t count = fake.is_fake() ? 300'000 : std::size_t{16} << 20;
   run_job(2, [&](Context& context) {
     GpuArray<float> x(count, context.rank()), y(count, context.rank());
     x.set(std::vector<float>(count, static_cast<float>(context.rank() + 1)));
@@ -73,7 +73,7 @@ TEST_F(GpuOverlap, WithAKernelOnHalfOfTheMultiprocessors) {
       finish(mark);
     });
     EXPECT_EQ(y.get(), std::vector<float>(count, 1.5F));
-    if (twin.is_played() || context.rank() != 0) return;
+    if (fake.is_fake() || context.rank() != 0) return;
     constexpr double kLimit = 1.1, kNsPerUs = 1e3;
     const double ratio = static_cast<double>(both) / static_cast<double>(std::max(alone, kernel));
     std::printf(

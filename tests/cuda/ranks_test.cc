@@ -1,12 +1,12 @@
 // Ranks that are processes, with tensors on GPUs and in the order of streams: new tensors in each
-// operation, so that each maps memory of its peers, and several operations at once. On the twin of
+// operation, so that each maps memory of its peers, and several operations at once. On the fake of
 // the driver or on a GPU; `weft run` starts it.
 #include <algorithm>
 #include <memory>
 
 #include "engine/context/context.h"
 #include "engine/gpu/gpu.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 
 namespace weft {
 namespace {
@@ -19,11 +19,11 @@ float value_of(Rank rank, int lap, std::size_t i) {
 class GpuRanks : public testing::Test {
  protected:
   void SetUp() override {
-    (void)Twin::get();
+    (void)FakeDriver::get();
     Result<std::unique_ptr<Context>> made = Context::from_environment();
     ASSERT_TRUE(made.ok()) << made.status().to_string();
     context_ = *std::move(made);
-    device_ = context_->rank() % Twin::get().devices();
+    device_ = context_->rank() % FakeDriver::get().devices();
   }
 
   // A tensor on its way through an operation.
@@ -38,11 +38,11 @@ class GpuRanks : public testing::Test {
 
   // Everything is queued in the stream: the input, the operation, and a copy of its result.
   std::unique_ptr<Flight> fly(Request request, std::size_t count, int lap, bool is_in_place) {
-    const Twin& twin = Twin::get();
+    const FakeDriver& fake = FakeDriver::get();
     auto flight = std::make_unique<Flight>(count, device_);
     for (std::size_t i = 0; i < count; ++i) flight->values[i] = value_of(context_->rank(), lap, i);
-    flight->stream = twin.stream(device_);
-    twin.copy_in(device_, flight->x.data(), flight->values.data(), count * sizeof(float),
+    flight->stream = fake.stream(device_);
+    fake.copy_in(device_, flight->x.data(), flight->values.data(), count * sizeof(float),
                  flight->stream);
     float* const y = is_in_place ? flight->x.data() : flight->y.data();
     request.input = in(flight->x.data(), count);
@@ -52,16 +52,16 @@ class GpuRanks : public testing::Test {
     EXPECT_TRUE(handle.ok()) << handle.status().to_string();
     if (!handle.ok()) return flight;
     flight->handle = *std::move(handle);
-    twin.copy_out(device_, flight->found.data(), y, count * sizeof(float), flight->stream);
+    fake.copy_out(device_, flight->found.data(), y, count * sizeof(float), flight->stream);
     return flight;
   }
 
   // The stream ends by itself: nobody waits for the operation.
   void land(Flight& flight) {
-    Twin::get().synchronize(device_, flight.stream);
+    FakeDriver::get().synchronize(device_, flight.stream);
     const Status status = flight.handle.wait();
     ASSERT_TRUE(status.ok()) << status.to_string();
-    if (Twin::get().is_played()) Twin::get().run();
+    if (FakeDriver::get().is_fake()) FakeDriver::get().run();
   }
 
   std::unique_ptr<Context> context_;
@@ -95,7 +95,7 @@ TEST_F(GpuRanks, NewTensorsInEachOperation) {
   }
   if (context_->explain().find("sums are the host's") != std::string::npos)
     GTEST_SKIP() << "built without nvcc";
-  EXPECT_GT(gpu_usage().with_stand_ins, 10U) << context_->explain();
+  EXPECT_GT(gpu_usage().with_aliases, 10U) << context_->explain();
 }
 
 // A rank that ends leaves its peers an error, not a wait.

@@ -1,4 +1,4 @@
-// What the twin of libcuda.so.1 remembers: GPUs, memory, streams, events, and what a test has told it.
+// What the fake of libcuda.so.1 remembers: GPUs, memory, streams, events, and what a test has told it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::twin {
+namespace weft::fake {
 
 inline constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3;
 inline constexpr int kInvalidContext = 201, kAlreadyRegistered = 712, kNotRegistered = 713;
@@ -89,4 +89,4 @@ inline State& state() {
 }
 inline thread_local std::vector<Context*> current;
 
-}  // namespace weft::twin
+}  // namespace weft::fake

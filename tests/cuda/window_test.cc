@@ -1,4 +1,4 @@
-// Windows on memory of GPUs: what their calls give, what neighbors see, and what goes wrong.
+// Windows on GPU memory: what their calls give, what neighbors see, and what goes wrong.
 #include <weft/algorithms.h>
 
 #include <array>
@@ -6,16 +6,16 @@
 #include <string>
 
 #include "tests/context/outcomes.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 
 namespace weft {
 namespace {
 
 class GpuWindows : public testing::Test {
  protected:
-  GpuWindows() { twin.reset(); }
-  ~GpuWindows() override { twin.reset(); }
-  const Twin& twin = Twin::get();
+  GpuWindows() { fake.reset(); }
+  ~GpuWindows() override { fake.reset(); }
+  const FakeDriver& fake = FakeDriver::get();
 };
 
 constexpr std::size_t kElements = 3000;
@@ -132,19 +132,19 @@ TEST_F(GpuWindows, NeighborsSeeATensorAsAtItsOwnersLastCall) {
 }
 
 TEST_F(GpuWindows, CallsBeginBehindTheirStream) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(2, [&](Context& context) {
     Placed own(context, 0, "w", std::vector<double>(kElements, 1), {.zero_init = true});
     ASSERT_DONE(context.barrier());
     if (context.rank() == 0) {
-      void* const stream = twin.stream(0);
+      void* const stream = fake.stream(0);
       const std::vector<double> fives(kElements, 5);
-      twin.run_at_once(0);
-      twin.copy_in(0, own.x.data(), fives.data(), kElements * sizeof(double), stream);
+      fake.run_at_once(0);
+      fake.copy_in(0, own.x.data(), fives.data(), kElements * sizeof(double), stream);
       Result<Handle> put = own.window.put_start(own.tensor(), {.stream = Stream{stream}});
       ASSERT_TRUE(put.ok()) << put.status().to_string();
       EXPECT_FALSE(put->wait_for(20'000'000)) << "nothing of the stream has run";
-      twin.run_at_once(1);
+      fake.run_at_once(1);
       ASSERT_DONE(put->wait());
       EXPECT_EQ(own.window.versions().value(), std::vector<std::uint64_t>{0});
     }
@@ -186,18 +186,18 @@ TEST_F(GpuWindows, PagesOfAGpuGoToTheHostAndNotBack) {
 }
 
 TEST_F(GpuWindows, ErrorsNameTheWindowAndTheGpu) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   run_job(2, [&](Context& context) {
     Placed own(context, context.rank(), "w", std::vector<double>(kElements, 1));
     std::vector<double> host(kElements);
     ASSERT_DONE(context.barrier());
     if (context.rank() == 1) {
-      void* const stream = twin.stream(1);
-      twin.capture(stream, 1);
+      void* const stream = fake.stream(1);
+      fake.capture(stream, 1);
       expect_names(own.window.put(own.tensor(), {.stream = Stream{stream}}), Code::invalid_argument,
                    {"captured"});
-      twin.capture(stream, 0);
-      twin.fail("cuMemcpyDtoHAsync", 700, 1);
+      fake.capture(stream, 0);
+      fake.fail("cuMemcpyDtoHAsync", 700, 1);
       expect_names(own.window.put(own.tensor()), Code::system,
                    {"win_put", "\"w\"", "GPU 1", "CUDA_ERROR"});
       // It goes on.
@@ -210,7 +210,7 @@ TEST_F(GpuWindows, ErrorsNameTheWindowAndTheGpu) {
     ASSERT_DONE(context.barrier());
     ASSERT_DONE(context.win_free("w"));
     Placed on_host(context, -1, "h", host);
-    void* const stream = twin.stream(0);
+    void* const stream = fake.stream(0);
     expect_names(on_host.window.put(on_host.tensor(), {.stream = Stream{stream}}),
                  Code::invalid_argument, {"win_put", "\"h\"", "stream"});
     ASSERT_DONE(context.barrier());
@@ -218,20 +218,20 @@ TEST_F(GpuWindows, ErrorsNameTheWindowAndTheGpu) {
 }
 
 TEST_F(GpuWindows, AStreamThatTakesTooLongIsAnError) {
-  if (!twin.is_played()) GTEST_SKIP() << "only the twin can play this";
+  if (!fake.is_fake()) GTEST_SKIP() << "only the fake driver can do this";
   Config config = test_config();
   config.deadline_ms = 100;
   run_job(
       1,
       [&](Context& context) {
         Placed own(context, 1, "w", std::vector<double>(kElements, 1));
-        void* const stream = twin.stream(1);
-        twin.hold(stream);
+        void* const stream = fake.stream(1);
+        fake.hold(stream);
         expect_names(own.window.put(own.tensor(), {.stream = Stream{stream}}), Code::timed_out,
                      {"win_put", "\"w\"", "GPU 1"});
         expect_names(own.window.update({.stream = Stream{stream}}), Code::timed_out,
                      {"win_update", "\"w\"", "GPU 1"});
-        twin.release(stream);
+        fake.release(stream);
         ASSERT_DONE(own.window.put(own.tensor()));
       },
       config);
@@ -273,7 +273,7 @@ TEST_F(GpuWindows, AlgorithmsThatTouchTheModelSayThatTheyNeedTheHost) {
     return AdPsgd::create(context, out(model.data(), kElements), {.name = "m"}).status();
   });
   expect_names(made[0], Code::unavailable, {"AD-PSGD", "memory of GPU 0", "host memory"});
-  expect_names(made[1], Code::unavailable, {"AD-PSGD", "rank 0", "memory of a GPU"});
+  expect_names(made[1], Code::unavailable, {"AD-PSGD", "rank 0", "GPU memory"});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the calls of the twin have in common: their answers, memory that is touched, and queues that
+// What the calls of the fake have in common: their answers, memory that is touched, and queues that
 // run.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "tests/cuda/state.h"
 
-namespace weft::twin {
+namespace weft::fake {
 
 using Lock = std::unique_lock<std::recursive_mutex>;
 
@@ -64,7 +64,7 @@ void touch(std::uintptr_t address, const Copy& copy) {
   (void)mprotect(base, found->bytes, PROT_NONE);
 }
 
-// Opens all memory of GPUs while a kernel runs.
+// Opens all GPU memory while a kernel runs.
 template <typename Run>
 void touch_all(const Run& run) {
   const auto set = [](int access) {
@@ -107,4 +107,4 @@ inline int queue(void* handle, Work work) {
   return kSuccess;
 }
 
-}  // namespace weft::twin
+}  // namespace weft::fake

@@ -1,5 +1,5 @@
 // Operations of ranks on different machines whose tensors are on GPUs, over RDMA ports that send them from
-// where they are and write what arrives to memory of a GPU: whole operations on scripted verbs.
+// where they are and write what arrives to GPU memory: whole operations on scripted verbs.
 #include "tests/cuda/far_gpus.h"
 
 #include "tests/ib/gpu_memory.h"
@@ -43,31 +43,31 @@ class IbFarGpus : public FarGpus {
 TEST_F(IbFarGpus, GoFromGpuToGpu) {
   open(Landings::made);
   const GpuUsage before = gpu_usage();
-  const int flushes = twin.flushes();
+  const int flushes = fake.flushes();
   run();
   const GpuUsage after = gpu_usage();
-  EXPECT_EQ(after.with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();
+  EXPECT_EQ(after.with_aliases - before.with_aliases, kRanks) << describe_gpu_memory();
   EXPECT_EQ(after.bytes_out, before.bytes_out);
   EXPECT_EQ(after.bytes_in, before.bytes_in);
   EXPECT_EQ(fabric_.dma_bufs.size(), kSent + static_cast<std::size_t>(kRanks * (kRanks - 1)));
-  EXPECT_GT(twin.flushes(), flushes + kRanks * (kRanks - 1)) << "before each sum";
+  EXPECT_GT(fake.flushes(), flushes + kRanks * (kRanks - 1)) << "before each sum";
 }
 
 // Each setting closes its own way.
 TEST_F(IbFarGpus, DoNotNeedCudaIpc) {
   open(Landings::made);
-  stage_options_.shares = false;
+  gpu_options_.shares = false;
   const GpuUsage before = gpu_usage();
   run();
-  EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();
-  stage_options_ = {};
-  stage_options_.lends = false;
+  EXPECT_EQ(gpu_usage().with_aliases - before.with_aliases, kRanks) << describe_gpu_memory();
+  gpu_options_ = {};
+  gpu_options_.lends = false;
   run();
-  EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks);
+  EXPECT_EQ(gpu_usage().with_aliases - before.with_aliases, kRanks);
   EXPECT_NE(describe_gpu_memory().find("WEFT_GPU_RDMA is off"), std::string::npos);
 }
 
-// What has come over a rail that fails is kept in memory of the host, and the rest goes over the other.
+// What has come over a rail that fails is kept in host memory, and the rest goes over the other.
 TEST_F(IbFarGpus, ArriveWholeIfARailFails) {
   open(Landings::made, 2);
   run();
@@ -86,7 +86,7 @@ TEST_F(IbFarGpus, ArriveAtTheHostWithoutLandings) {
   open(Landings::none);
   const GpuUsage before = gpu_usage();
   run();
-  EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();
+  EXPECT_EQ(gpu_usage().with_aliases - before.with_aliases, kRanks) << describe_gpu_memory();
   EXPECT_EQ(fabric_.dma_bufs.size(), kSent);
 }
 

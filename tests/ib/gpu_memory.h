@@ -1,4 +1,4 @@
-// Memory of GPUs as the engine's RDMA ports know it (engine/networks), for ports over the script.
+// GPU memory as the engine's RDMA ports know it (engine/networks), for ports over the script.
 #pragma once
 
 #include <memory>

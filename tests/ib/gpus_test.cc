@@ -1,9 +1,9 @@
-// Memory of GPUs that a device sends from where it is (GPUDirect RDMA), over the script and the twin of
+// GPU memory that a device sends from where it is (GPUDirect RDMA), over the script and the fake of
 // the driver: addresses of the heap stand for it.
 #include <cerrno>
 #include <cstring>
 
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 #include "tests/ib/gpu_memory.h"
 #include "tests/ib/pair.h"
 #include "verbs/cuda/cuda.h"
@@ -16,10 +16,10 @@ constexpr std::size_t kBytes = std::size_t{200} << 10;
 class IbGpus : public testing::Test {
  protected:
   IbGpus() {
-    twin.reset();
+    fake.reset();
     (void)Memory::allocate(1).value();  // the heap
   }
-  // `landings`: the device writes what comes from GPUs to memory of a GPU.
+  // `landings`: the device writes what comes from GPUs to GPU memory.
   void open(Landings landings = Landings::none) {
     ranks.ib.device_memory = memory_of_gpus(landings);
     ranks.open_all();
@@ -27,12 +27,12 @@ class IbGpus : public testing::Test {
   }
 
   // `from`: where in the GPU's allocation the memory begins.
-  static StandIn stand_in(const GpuArray<std::byte>& gpu, std::size_t from, std::size_t bytes) {
+  static DeviceAlias alias(const GpuArray<std::byte>& gpu, std::size_t from, std::size_t bytes) {
     const GpuMemory memory = *gpu_memory(gpu.data());
     EXPECT_TRUE(offer_gpu(memory).ok());
-    Result<StandIn> made = StandIn::of(memory, gpu.data() + from, bytes);
+    Result<DeviceAlias> made = DeviceAlias::of(memory, gpu.data() + from, bytes);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
-    return made.ok() ? *std::move(made) : StandIn();
+    return made.ok() ? *std::move(made) : DeviceAlias();
   }
   Endpoint& link() { return ranks.link(0, 1); }
   // Sends these bytes as a piece, and gives what has arrived.
@@ -48,8 +48,8 @@ class IbGpus : public testing::Test {
       return notice.header != nullptr;
     }));
     if (notice.header == nullptr) return {};
-    lands_on_gpu = is_elsewhere(notice);
-    EXPECT_EQ(is_own_stand_in(notice.payload), lands_on_gpu);
+    lands_on_gpu = is_in_device_memory(notice);
+    EXPECT_EQ(is_own_alias(notice.payload), lands_on_gpu);
     std::vector<std::byte> arrived(piece.size());
     const Status copied = ranks.link(1, 0).copy_payload(arrived, notice);
     EXPECT_TRUE(copied.ok()) << copied.to_string();
@@ -62,7 +62,7 @@ class IbGpus : public testing::Test {
     return made;
   }
 
-  const Twin& twin = Twin::get();
+  const FakeDriver& fake = FakeDriver::get();
   Ranks ranks{2};
   bool lands_on_gpu = false;  // what send() has sent
 };
@@ -73,7 +73,7 @@ TEST_F(IbGpus, AreSentFromWhereTheyAreAndRegisteredOnce) {
   GpuArray<std::byte> gpu(kFrom + 2 * kBytes, 0);
   const std::vector<std::byte> all = pattern(kFrom + 2 * kBytes, 1);
   gpu.set(all);
-  const StandIn here = stand_in(gpu, kFrom, 2 * kBytes);
+  const DeviceAlias here = alias(gpu, kFrom, 2 * kBytes);
   const GpuCounts before = gpu_counts();
   const std::span<const std::byte> memory(here.address(), 2 * kBytes);
   const Status expected = link().expect_device_pieces(memory);
@@ -91,7 +91,7 @@ TEST_F(IbGpus, SmallPiecesAreNotPutIntoTheRequest) {
   open();
   GpuArray<std::byte> gpu(64, 0);
   gpu.set(pattern(64, 3));
-  const StandIn here = stand_in(gpu, 0, 64);
+  const DeviceAlias here = alias(gpu, 0, 64);
   ASSERT_TRUE(link().expect_device_pieces({here.address(), 64}).ok());
   EXPECT_EQ(send({here.address(), 64}), pattern(64, 3));
 }
@@ -103,7 +103,7 @@ TEST_F(IbGpus, ARegistrationEndsWithItsStandIn) {
   for (const unsigned seed : {1U, 2U, 3U}) {
     GpuArray<std::byte> gpu(kBytes, 0);
     gpu.set(pattern(kBytes, seed));
-    const StandIn here = stand_in(gpu, 0, kBytes);
+    const DeviceAlias here = alias(gpu, 0, kBytes);
     if (first == nullptr) first = here.address();
     EXPECT_EQ(here.address(), first) << "the test is about the same addresses";
     EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, seed));
@@ -115,7 +115,7 @@ TEST_F(IbGpus, AKernelWithoutRelaxedOrderingIsAskedAgain) {
   open();
   ranks.fabric.refuse("reg_dmabuf_mr", EINVAL, 0, 1);
   GpuArray<std::byte> gpu(kBytes, 0);
-  const StandIn here = stand_in(gpu, 0, kBytes);
+  const DeviceAlias here = alias(gpu, 0, kBytes);
   EXPECT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
   EXPECT_EQ(ranks.fabric.dma_bufs.size(), 1U);
   EXPECT_EQ(ranks.fabric.calls("reg_mr_iova"), 0);
@@ -123,9 +123,9 @@ TEST_F(IbGpus, AKernelWithoutRelaxedOrderingIsAskedAgain) {
 
 TEST_F(IbGpus, WithoutDmaBufsPeermemIsTried) {
   open();
-  twin.fail("cuMemGetHandleForAddressRange", 801, 1'000);
+  fake.fail("cuMemGetHandleForAddressRange", 801, 1'000);
   GpuArray<std::byte> gpu(kBytes, 0);
-  const StandIn here = stand_in(gpu, 0, kBytes);
+  const DeviceAlias here = alias(gpu, 0, kBytes);
   const Status status = link().expect_device_pieces({here.address(), kBytes});
   EXPECT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(ranks.fabric.calls("reg_mr_iova"), 1);
@@ -133,11 +133,11 @@ TEST_F(IbGpus, WithoutDmaBufsPeermemIsTried) {
 
 TEST_F(IbGpus, WhatIsRefusedHasAReasonAndIsCopied) {
   open();
-  twin.fail("cuMemGetHandleForAddressRange", 801, 1'000);
+  fake.fail("cuMemGetHandleForAddressRange", 801, 1'000);
   ranks.fabric.refuse("reg_mr_iova", EFAULT);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 9));
-  const StandIn here = stand_in(gpu, 0, kBytes);
+  const DeviceAlias here = alias(gpu, 0, kBytes);
   const Status status = link().expect_device_pieces({here.address(), kBytes});
   EXPECT_FALSE(status.ok());
   for (const char* word : {"GPU 0", "dma-buf", "nvidia-peermem"})
@@ -158,7 +158,7 @@ TEST_F(IbGpus, MemoryOfTheHostIsAsAlways) {
 TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
   open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
-  const StandIn here = stand_in(gpu, 0, kBytes);
+  const DeviceAlias here = alias(gpu, 0, kBytes);
   ASSERT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
   const GpuCounts before = gpu_counts();
   for (unsigned n = 0; n < 10; ++n) {
@@ -169,8 +169,7 @@ TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
     EXPECT_EQ(send({heap.as<std::byte>(), kBytes}), std::vector<std::byte>(kBytes));
     EXPECT_FALSE(lands_on_gpu);
   }
-  EXPECT_NE(ranks.at(1).path_to(ranks.link(1, 0)).find("arrives in memory of a GPU"),
-            std::string::npos);
+  EXPECT_NE(ranks.at(1).path_to(ranks.link(1, 0)).find("arrives in GPU memory"), std::string::npos);
   EXPECT_EQ(gpu_counts().bytes_in, before.bytes_in) << "the device brings it";
   EXPECT_EQ(ranks.fabric.dma_bufs.size(), 2U) << "what is sent, and the landing";
 }
@@ -180,8 +179,8 @@ TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
   open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 4));
-  const StandIn here = stand_in(gpu, 0, kBytes);
-  twin.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
+  const DeviceAlias here = alias(gpu, 0, kBytes);
+  fake.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
   EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
   EXPECT_FALSE(lands_on_gpu);
   EXPECT_NE(ranks.at(1).path_to(ranks.link(1, 0)).find("arrives at the host: GPU 0: settle what"),
@@ -195,26 +194,26 @@ TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
 // The GPU that has the memory is flushed, not the one that reads; a copy of the memory needs it, too.
 TEST_F(IbGpus, WhatArrivedIsSettledWhereItLies) {
   const GpuArray<std::byte> owner(kBytes, 0), reader(kBytes, 1);
-  const StandIn here = stand_in(owner, 0, kBytes);
+  const DeviceAlias here = alias(owner, 0, kBytes);
   const GpuMemory other = *gpu_memory(reader.data());
-  const int for_all = twin.flushes_for_all(0);
+  const int for_all = fake.flushes_for_all(0);
   const Result<std::optional<Behind>> there = behind(other, here.address(), kBytes);
   ASSERT_TRUE(there.ok() && there->has_value()) << there.status().to_string();
   ASSERT_EQ((*there)->device, other.device);
   EXPECT_TRUE(settle_behind(here.address(), **there).ok());
-  EXPECT_EQ(twin.flushes_for_all(0), for_all + 1);
-  EXPECT_EQ(twin.flushes_for_all(1), 0);
-  const int flushes = twin.flushes();
+  EXPECT_EQ(fake.flushes_for_all(0), for_all + 1);
+  EXPECT_EQ(fake.flushes_for_all(1), 0);
+  const int flushes = fake.flushes();
   std::vector<std::byte> copy(kBytes);
   EXPECT_TRUE(copy_for_devices(copy, here.address()).ok());
-  EXPECT_EQ(twin.flushes(), flushes + 1);
+  EXPECT_EQ(fake.flushes(), flushes + 1);
 }
 
 TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
   open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 5));
-  const StandIn here = stand_in(gpu, 0, kBytes);
+  const DeviceAlias here = alias(gpu, 0, kBytes);
   ASSERT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
   ranks.fabric.refuse("reg_dmabuf_mr", ENOMEM);
   ranks.fabric.refuse("reg_mr_iova", ENOMEM);
@@ -227,7 +226,7 @@ TEST_F(IbGpus, NoLandingIsMadeWhileAStreamIsHeld) {
   open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 6));
-  const StandIn here = stand_in(gpu, 0, kBytes);
+  const DeviceAlias here = alias(gpu, 0, kBytes);
   constexpr std::int64_t kLongNs = 60'000'000'000;
   {
     const std::unique_ptr<GpuGate> gate =

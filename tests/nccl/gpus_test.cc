@@ -1,5 +1,5 @@
-// Memory of GPUs in the network plugin (GPUDirect RDMA): both ends of a connection over scripted verbs,
-// with the twin of the driver, which exports dma-bufs.
+// GPU memory in the network plugin (GPUDirect RDMA): both ends of a connection over scripted verbs,
+// with the fake of the driver, which exports dma-bufs.
 #include <sys/socket.h>
 
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "bindings/nccl/plugin.h"
 #include "bindings/nccl/sender.h"
-#include "tests/cuda/twin_library.h"
+#include "tests/cuda/fake_library.h"
 #include "tests/ib/gpu_memory.h"
 #include "tests/ib/scripted_device.h"
 #include "tests/transport/group.h"
@@ -22,7 +22,7 @@ constexpr std::size_t kBytes = 3'000'000;
 class NetGpus : public testing::Test {
  protected:
   NetGpus() {
-    twin.reset();
+    fake.reset();
     Result<std::unique_ptr<Link>> from = open(kSender), to = open(kReceiver);
     EXPECT_TRUE(from.ok() && to.ok());
     const std::string there = (*to)->address(), here = (*from)->address();
@@ -46,7 +46,7 @@ class NetGpus : public testing::Test {
     receiver.reset();
     EXPECT_EQ(fabric.leaks(), "");
     EXPECT_EQ(fabric.violations(), "");
-    twin.reset();
+    fake.reset();
   }
 
   Result<std::unique_ptr<Link>> open(Rank self) {
@@ -65,7 +65,7 @@ class NetGpus : public testing::Test {
   // As NCCL does it: with the dma-buf of the GPU's memory.
   static Result<Registration> lend_gpu(const GpuArray<std::byte>& gpu, std::size_t bytes) {
     int descriptor = -1;
-    EXPECT_EQ(Twin::get().export_dma_buf(gpu.data(), bytes, &descriptor), 0);
+    EXPECT_EQ(FakeDriver::get().export_dma_buf(gpu.data(), bytes, &descriptor), 0);
     const Fd closes(descriptor);  // the plugin has a descriptor of its own
     return lend({gpu.data(), bytes}, descriptor, 0);
   }
@@ -101,7 +101,7 @@ class NetGpus : public testing::Test {
     return made;
   }
 
-  const Twin& twin = Twin::get();
+  const FakeDriver& fake = FakeDriver::get();
   ib::Fabric fabric;
   std::unique_ptr<Receiver> receiver;
   std::unique_ptr<Sender> sender;
@@ -180,13 +180,13 @@ TEST_F(NetGpus, AFlushSettlesWhatHasArrived) {
   std::vector<std::byte> host(64);
   Registration* const on_gpu = must(receiver->add(must(lend_gpu(x, kBytes))));
   Registration* const on_host = must(receiver->add(Registration{host}));
-  const int before = twin.flushes();
+  const int before = fake.flushes();
   void* request = &host;
   std::array<void*, 2> registrations = {on_host, on_gpu};
   EXPECT_EQ(flush(nullptr, 2, nullptr, nullptr, registrations.data(), &request), abi::success);
   EXPECT_EQ(request, nullptr);
-  EXPECT_EQ(twin.flushes(), before + 1) << "that of the GPU";
-  twin.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
+  EXPECT_EQ(fake.flushes(), before + 1) << "that of the GPU";
+  fake.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
   EXPECT_NE(flush(nullptr, 2, nullptr, nullptr, registrations.data(), &request), abi::success);
   receiver->remove(on_gpu);
   receiver->remove(on_host);

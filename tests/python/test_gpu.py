@@ -1,4 +1,4 @@
-"""Memory of GPUs through the Python API, on the twin of the driver that the build has (tests/cuda)."""
+"""GPU memory through the Python API, on the fake of the driver that the build has (tests/cuda)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from conftest import as_processes
 
-TWIN = Path(sys.prefix).parent / "tests" / "cuda" / "cuda_twin" / "libcuda.so.1"
+FAKE = Path(sys.prefix).parent / "tests" / "cuda" / "cuda_fake" / "libcuda.so.1"
 
 PROGRAM = """
 import ctypes
@@ -17,7 +17,7 @@ import os
 import numpy as np
 import weft
 
-twin = ctypes.CDLL(os.environ["TWIN"], mode=ctypes.RTLD_GLOBAL)
+fake = ctypes.CDLL(os.environ["FAKE"], mode=ctypes.RTLD_GLOBAL)
 
 
 class GpuArray:
@@ -25,7 +25,7 @@ class GpuArray:
 
     def __init__(self, values, stream=None):
         self.shape, self.dtype = values.shape, values.dtype
-        get = twin.cuGetProcAddress_v2
+        get = fake.cuGetProcAddress_v2
         def call(name, *arguments):
             function = ctypes.c_void_p()
             assert get(name.encode(), ctypes.byref(function), 12000, ctypes.c_uint64(0), None) == 0
@@ -36,14 +36,14 @@ class GpuArray:
         call("cuCtxPushCurrent", context)
         call("cuMemAlloc", ctypes.pointer(address), ctypes.c_size_t(values.nbytes))
         self.address, self.nbytes = address.value, values.nbytes
-        twin.twin_write(address, values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(values.nbytes))
+        fake.fake_write(address, values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(values.nbytes))
         self.__cuda_array_interface__ = {
             "shape": values.shape, "typestr": values.dtype.str, "data": (self.address, False),
             "version": 3, "strides": None, "stream": stream}
 
     def get(self):
         values = np.empty(self.shape, self.dtype)
-        twin.twin_read(ctypes.c_uint64(self.address), values.ctypes.data_as(ctypes.c_void_p),
+        fake.fake_read(ctypes.c_uint64(self.address), values.ctypes.data_as(ctypes.c_void_p),
                        ctypes.c_size_t(self.nbytes))
         return values
 
@@ -92,8 +92,8 @@ print("done")
 """
 
 
-@pytest.mark.skipif(not TWIN.exists(), reason="this build has no tests")
+@pytest.mark.skipif(not FAKE.exists(), reason="this build has no tests")
 def test_arrays_of_a_gpu() -> None:
-    done = as_processes(2, PROGRAM, TWIN=str(TWIN))
+    done = as_processes(2, PROGRAM, FAKE=str(FAKE))
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stdout.count("done") == 2

@@ -43,7 +43,7 @@ struct Digraph {
 struct Part {
   View view;
   Plan plan;
-  std::vector<Contact*> in, out;
+  std::vector<PeerConnection*> in, out;
   std::vector<double> weights;
   float* input = nullptr;
   float* output = nullptr;
@@ -64,11 +64,11 @@ class Job {
     for (Rank rank = 0; rank < ranks_; ++rank) open(rank, ways);
     for (Rank rank = 0; rank < ranks_; ++rank) {
       for (Rank peer = 0; peer < ranks_; ++peer) {
-        Contact contact;
-        contact.rank = peer;
+        PeerConnection connection;
+        connection.rank = peer;
         if (peer != rank)
-          contact.endpoint = ends_[rank]->connect(peer, ends_[peer]->address()).value();
-        contacts_.push_back(contact);
+          connection.endpoint = ends_[rank]->connect(peer, ends_[peer]->address()).value();
+        connections_.push_back(connection);
       }
       for (std::uint32_t channel = 1; channel < kChannels; ++channel)
         executions_.push_back(std::make_unique<Execution>(execution_options(channel)));
@@ -148,8 +148,8 @@ class Job {
     return options;
   }
 
-  [[nodiscard]] Contact* contact(Rank rank, Rank peer) {
-    return &contacts_[static_cast<std::size_t>(rank * ranks_ + peer)];
+  [[nodiscard]] PeerConnection* connection(Rank rank, Rank peer) {
+    return &connections_[static_cast<std::size_t>(rank * ranks_ + peer)];
   }
 
   void start(Part& part, Rank rank, std::uint32_t channel, std::uint32_t round,
@@ -160,12 +160,12 @@ class Job {
       if (peer == rank) continue;
       if (graph.weight[rank][peer] != 0) {
         part.view.in.push_back(peer);
-        part.in.push_back(contact(rank, peer));
+        part.in.push_back(connection(rank, peer));
         part.weights.push_back(graph.weight[rank][peer]);
       }
       if (graph.weight[peer][rank] != 0) {
         part.view.out.push_back(peer);
-        part.out.push_back(contact(rank, peer));
+        part.out.push_back(connection(rank, peer));
       }
     }
     const bool in_place = random_() % 4 == 0;
@@ -188,7 +188,8 @@ class Job {
     // Each rank cuts its messages as it likes.
     constexpr std::size_t kPieces[] = {0, 64, 192, 100'000};
     call.piece_bytes = part.piece_bytes = kPieces[random_() % std::size(kPieces)];
-    for (const Contact* peer : part.out) part.posted.push_back(peer->endpoint->posted(channel));
+    for (const PeerConnection* peer : part.out)
+      part.posted.push_back(peer->endpoint->posted(channel));
     const Status status = part.execution->start(part.plan, call);
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
@@ -245,7 +246,7 @@ class Job {
   std::vector<std::unique_ptr<SimNetwork>> networks_;
   std::vector<Interface*> members_;
   std::map<Rank, std::unique_ptr<Interface>> ends_;
-  std::vector<Contact> contacts_;
+  std::vector<PeerConnection> connections_;
   std::vector<std::unique_ptr<Execution>> executions_;
   std::vector<float*> blocks_;
 };

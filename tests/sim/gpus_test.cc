@@ -12,7 +12,7 @@ class SimGpus : public FarGpus {
     SimOptions options{7, 5, kPieceBytes};
     if (network_reads_gpus) {
       options.read = [this](std::span<std::byte> to, const std::byte* from) {
-        if (is_own_stand_in(from)) ++pieces_of_gpus_;
+        if (is_own_alias(from)) ++pieces_of_gpus_;
         const Status read = copy_from_behind(to, from);
         EXPECT_TRUE(read.ok()) << read.to_string();
       };
@@ -35,7 +35,7 @@ TEST_F(SimGpus, AreSentFromWhereTheyAre) {
   open(true);
   const GpuUsage before = gpu_usage();
   run();
-  EXPECT_EQ(gpu_usage().with_stand_ins - before.with_stand_ins, kRanks) << describe_gpu_memory();
+  EXPECT_EQ(gpu_usage().with_aliases - before.with_aliases, kRanks) << describe_gpu_memory();
   constexpr int kPieces =
       static_cast<int>((kCount * sizeof(float) + kPieceBytes - 1) / kPieceBytes);
   EXPECT_EQ(pieces_of_gpus_, kRanks * (kRanks - 1) * kPieces);
@@ -45,7 +45,7 @@ TEST_F(SimGpus, GoThroughBlocksWhereTheNetworkCannotSendThem) {
   open(false);
   const GpuUsage before = gpu_usage();
   run();
-  EXPECT_EQ(gpu_usage().with_stand_ins, before.with_stand_ins);
+  EXPECT_EQ(gpu_usage().with_aliases, before.with_aliases);
   EXPECT_NE(
       describe_gpu_memory().find("is on another machine, and this transport sends memory of the "
                                  "host alone"),

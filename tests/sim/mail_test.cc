@@ -1,8 +1,9 @@
 // Mail between two ranks over simulated rails: messages of any length arrive whole and in order, also
 // when a rail is cut in the middle of one or cables come and go, and pieces that do not fit are an error.
+#include "engine/mail/mail.h"
+
 #include <random>
 
-#include "engine/control/control.h"
 #include "tests/base/sanitized.h"
 #include "tests/sim/pair.h"
 

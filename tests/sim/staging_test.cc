@@ -92,7 +92,7 @@ std::vector<OperationCase> operations() {
 struct Part {
   const OperationCase* operation = nullptr;
   Planned planned;
-  std::vector<Contact*> in, out;
+  std::vector<PeerConnection*> in, out;
   std::vector<Range> blocks;
   std::vector<float> input, output;
   Execution* execution = nullptr;
@@ -113,11 +113,12 @@ class Job {
     }
     for (Rank rank = 0; rank < ranks; ++rank) {
       for (Rank peer = 0; peer < ranks; ++peer) {
-        Contact& contact = contacts_.emplace_back();
-        contact.rank = peer;
+        PeerConnection& connection = connections_.emplace_back();
+        connection.rank = peer;
         const auto address = ends_[static_cast<std::size_t>(peer)]->address();
         if (peer != rank)
-          contact.endpoint = ends_[static_cast<std::size_t>(rank)]->connect(peer, address).value();
+          connection.endpoint =
+              ends_[static_cast<std::size_t>(rank)]->connect(peer, address).value();
       }
       for (std::uint32_t channel = 1; channel < kChannels; ++channel)
         executions_.push_back(std::make_unique<Execution>(execution_options(rank, channel)));
@@ -156,7 +157,7 @@ class Job {
     ExecutionOptions options;
     options.channel = channel;
     options.payload_bytes = 128;
-    options.foreign = ForeignForm::staged;
+    options.private_memory = PrivateForm::staged;
     options.scratch = pools_[static_cast<std::size_t>(rank)].get();
     options.trace = off;
     return options;
@@ -166,11 +167,11 @@ class Job {
     const Rank rank = rank_of(number);
     part.operation = &operation;
     part.planned = operation.plan(rank, ranks_);
-    const auto contact = [&](Rank peer) {
-      return &contacts_[static_cast<std::size_t>(rank * ranks_ + peer)];
+    const auto connection = [&](Rank peer) {
+      return &connections_[static_cast<std::size_t>(rank * ranks_ + peer)];
     };
-    std::ranges::transform(part.planned.view.in, std::back_inserter(part.in), contact);
-    std::ranges::transform(part.planned.view.out, std::back_inserter(part.out), contact);
+    std::ranges::transform(part.planned.view.in, std::back_inserter(part.in), connection);
+    std::ranges::transform(part.planned.view.out, std::back_inserter(part.out), connection);
     for (Rank peer = 0; peer < ranks_; ++peer)
       part.blocks.push_back({static_cast<std::size_t>(peer) * block(ranks_), block(ranks_)});
     part.input.resize(operation.is_input_whole ? kCount : block(ranks_));
@@ -206,7 +207,7 @@ class Job {
   int ranks_;
   std::vector<std::unique_ptr<ScratchPool>> pools_;
   std::vector<std::unique_ptr<Interface>> ends_;
-  std::vector<Contact> contacts_;
+  std::vector<PeerConnection> connections_;
   std::vector<std::unique_ptr<Execution>> executions_;
 };
 

@@ -52,7 +52,7 @@ TEST_F(Map, TellsHowMemoryOfGpusTravels) {
   const Ran linked = run_weft("map --cluster " WEFT_CLUSTERS "/nvlink.toml --graph ring");
   EXPECT_TRUE(mentions(linked.out, "CUDA IPC over NVLink through a switch, 450 GB/s"));
   const Ran tcp = run_weft("map --cluster " WEFT_CLUSTERS "/ethernet.toml --graph ring");
-  EXPECT_TRUE(mentions(tcp.out, "blocks of the host: eno1 sends memory of the host alone"));
+  EXPECT_TRUE(mentions(tcp.out, "blocks of the host: eno1 sends host memory alone"));
   EXPECT_FALSE(mentions(tree("--graph ring").out, "its memory goes by"));
   const nlohmann::json map = nlohmann::json::parse(
       [&] {

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
     Perf, EveryOperation,
     testing::Values("neighbor_allreduce --ranks 4 --sizes 4,100,64K,1M --check",
                     "neighbor_allreduce --ranks 3 --graph star --sizes 4,64K --check",
-                    "neighbor_allreduce --ranks 2 --sizes 4,64K --check --memory foreign",
+                    "neighbor_allreduce --ranks 2 --sizes 4,64K --check --memory private",
                     "neighbor_allreduce --ranks 2 --sizes 4,64K --check --in-place",
                     "neighbor_allreduce --ranks 2 --sizes 4,64K --check --in-process",
                     "neighbor_allreduce --ranks 1 --sizes 4,64K --check",
@@ -155,7 +155,7 @@ TEST(Perf, SaysHowRanksOfSeveralMachinesAreMeasured) {
 TEST(Perf, WithoutProcessVmReadvARowHasNoLimit) {
   const std::string line = WEFT_WITHOUT_READV " {weft} perf ";
   const std::string large = kIsSanitized ? "1M" : "64M";
-  const std::string rest = " --ranks 2 --memory foreign --sizes 64K," + large + " --seconds 0.02";
+  const std::string rest = " --ranks 2 --memory private --sizes 64K," + large + " --seconds 0.02";
   const Ran ran = run_line(line + "neighbor_allreduce --check" + rest);
   EXPECT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
   EXPECT_TRUE(mentions(ran.out, "   64K "));
@@ -183,7 +183,7 @@ TEST(Perf, PrivateMemoryArrivesWhicheverWayItTakes) {
        {"neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast", "allgather",
         "reduce_scatter", "reduce", "gather", "scatter", "alltoall"}) {
     for (const nlohmann::json& row :
-         rows_of(std::string(operation) + " --ranks 3 --sizes 64K,1M --memory foreign --check"))
+         rows_of(std::string(operation) + " --ranks 3 --sizes 64K,1M --memory private --check"))
       EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
   }
 }
@@ -193,7 +193,7 @@ TEST(Perf, BothWaysOfPrivateMemoryAreMeasured) {
   for (const std::string operation : {"neighbor_allreduce", "neighbor_allgather"}) {
     const Ran ran =
         run_line("{weft} perf " + operation +
-                 " --ranks 2 --memory foreign --sizes 64K --seconds 0.2 --check --explain");
+                 " --ranks 2 --memory private --sizes 64K --seconds 0.2 --check --explain");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_TRUE(mentions(ran.errors, "private memory, " + operation + " of 2^16 bytes"));
     EXPECT_FALSE(mentions(ran.errors, "not measured"));

@@ -47,7 +47,7 @@ TEST_P(EveryWindowOperation, IsRightAndMeasuredBesideACopy) {
 
 INSTANTIATE_TEST_SUITE_P(Perf, EveryWindowOperation,
                          testing::Values("win_put", "win_get", "win_accumulate",
-                                         "win_put --memory foreign", "win_get --memory foreign",
+                                         "win_put --memory private", "win_get --memory private",
                                          "win_put --in-process"));
 
 // A window over a network has no limit of memory.

@@ -20,10 +20,10 @@ def state_of(row):
 
 def measure(runs, operation, ranks, seen):
     """Adds (the better way's time / ours, the peer's time / ours) to `seen`, by state and bytes, where the state stayed."""
-    command = [str(runs.weft), "perf", operation, "--ranks", str(ranks), "--sizes", SIZES, "--memory", "foreign", "--seconds",
+    command = [str(runs.weft), "perf", operation, "--ranks", str(ranks), "--sizes", SIZES, "--memory", "private", "--seconds",
                "0.3", "--against", "openmpi", "--json", "-"]
     print(f"# weft {' '.join(command[1:-2])}", file=sys.stderr, flush=True)
-    for rows in zip(*(rows_of(command, WEFT_FOREIGN=way) for way in WAYS)):
+    for rows in zip(*(rows_of(command, WEFT_PRIVATE_MEMORY=way) for way in WAYS)):
         auto = rows[0]
         runs.keep(f"weft {' '.join(command[1:-2])}", auto)
         if len({state_of(row) for row in rows}) == 1:
@@ -47,7 +47,7 @@ def part_11(runs, _scratch):
             for (its, size), ratios in sorted(seen.items()):
                 if its != state:
                     continue
-                what = f"{operation}, foreign, {state}, {ranks} ranks, {size_text(size)}"
+                what = f"{operation}, private, {state}, {ranks} ranks, {size_text(size)}"
                 ways, speedups = (statistics.median(each) for each in zip(*ratios))
                 if size >= 64 * K:
                     at_least(what, ways, 0.9, "the better of staging and process_vm_readv")

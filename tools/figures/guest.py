@@ -56,17 +56,17 @@ def kept_rdma_figures(runs, baseline):
 
 def private_figures(runs, ranks):
     """What the engine chooses next to each way that can be asked for; a process for each, as first calls are first once."""
-    bench = runs.weft.parent / "bench_foreign"
+    bench = runs.weft.parent / "bench_private_memory"
     for operation in FOREIGN_OPERATIONS:
-        print(f"# bench_foreign {operation}, {ranks} ranks", file=sys.stderr, flush=True)
+        print(f"# bench_private_memory {operation}, {ranks} ranks", file=sys.stderr, flush=True)
         for size in FOREIGN_SIZES:
             command = [str(runs.weft), "run", "-n", str(ranks), "--", str(bench), operation, str(size)]
-            took = {way: rows_of(command, WEFT_FOREIGN=way)[0] for way in ("auto", *FOREIGN_WAYS)}
+            took = {way: rows_of(command, WEFT_PRIVATE_MEMORY=way)[0] for way in ("auto", *FOREIGN_WAYS)}
             best = min(took[way]["p50_us"] for way in FOREIGN_WAYS)
             what = f"{operation}, private, {ranks} ranks, {size_text(size)}"
             at_least(what, best / took["auto"]["p50_us"], 0.85, "the better of staging and process_vm_readv")
             at_most(f"{what}, first call", took["auto"]["first_us"] / took["auto"]["p50_us"], 3, "later calls")
-            runs.keep("bench_foreign", took["auto"])
+            runs.keep("bench_private_memory", took["auto"])
 
 
 def many_ranks_figures(runs):

@@ -32,14 +32,14 @@ def shared_sum_figures(runs):
 
         def on(lanes, operation=operation):
             command = [str(runs.weft), "run", "-n", "2", "--bind-to", "none", "--", str(runs.weft), "perf", operation,
-                       "--memory", "foreign", "--lanes", str(lanes), "--sizes", SHARED_SIZES, "--seconds", "1", "--json", "-"]
+                       "--memory", "private", "--lanes", str(lanes), "--sizes", SHARED_SIZES, "--seconds", "1", "--json", "-"]
             print(f"# {shlex.join(command)}", file=sys.stderr, flush=True)
             return lambda: [row["p50_us"] for row in rows_of(command)]
 
         took = in_turn(one=on(1), two=on(2))
         for place, size in enumerate((16 * M, 64 * M)):
             ours = ratio_of([times[place] for times in took["one"]], [times[place] for times in took["two"]])
-            at_least(f"{operation}, foreign, {size_text(size)}, two lanes", ours / gain, 0.85,
+            at_least(f"{operation}, private, {size_text(size)}, two lanes", ours / gain, 0.85,
                      f"gain {ours:.2f} over the bare loop's {gain:.2f}")
 
 

@@ -34,13 +34,13 @@ def neighbor_figures(runs, ranks):
     speedups(rows, f"speed, {ranks} ranks, its buffers huge", 1.5, "the same, glibc.malloc.hugetlb=1")
 
 
-def foreign_figures(runs, ranks):
-    rows = runs.perf("neighbor_allreduce", "--ranks", str(ranks), "--sizes", SIZES, "--memory", "foreign",
+def private_figures(runs, ranks):
+    rows = runs.perf("neighbor_allreduce", "--ranks", str(ranks), "--sizes", SIZES, "--memory", "private",
                      "--against", "openmpi")
-    say_distance(f"{ranks} ranks, foreign memory", rows)
-    shares(rows, f"share of the limit, foreign, {ranks} ranks", "process_vm_readv of the neighbors + combine")
+    say_distance(f"{ranks} ranks, private memory", rows)
+    shares(rows, f"share of the limit, private, {ranks} ranks", "process_vm_readv of the neighbors + combine")
     for row in rows:
-        at_least(f"speed, foreign, {ranks} ranks, {size_text(row['bytes'])}", row["speedup"], 1,
+        at_least(f"speed, private, {ranks} ranks, {size_text(row['bytes'])}", row["speedup"], 1,
                  "Open MPI, Neighbor_allgather + weighted sum")
 
 
@@ -84,7 +84,7 @@ def memory_figures(runs, scratch):
 def part_1(runs, scratch):
     for ranks in RANKS:
         neighbor_figures(runs, ranks)
-        foreign_figures(runs, ranks)
+        private_figures(runs, ranks)
         allreduce_figures(runs, ranks)
         dynamic_figures(runs, ranks)
         idle_figures(runs, ranks)

@@ -8,9 +8,9 @@
 namespace weft {
 namespace {
 
-// Piece of foreign memory per source: several of them and the output fit a core's second-level
+// Piece of private memory per source: several of them and the output fit a core's second-level
 // cache, and the system call's fixed cost is a few percent of the copy.
-constexpr std::size_t kForeignPiece = 128 << 10;
+constexpr std::size_t kPrivatePiece = 128 << 10;
 
 Reduction reduction_for(const Recipe& recipe, DataType type) {
   const bool copies = recipe.concatenates || recipe.sources.size() == 1;
@@ -34,7 +34,7 @@ Floor::Floor(const Spec& spec, Recipe recipe, Places places, Meeting& meeting)
   terms_.resize(recipe_.sources.size());
   const auto mapped = [](const Sight& sight) { return sight.mapped != nullptr; };
   if (!std::all_of(places_.inputs.begin(), places_.inputs.end(), mapped)) {
-    scratch_.resize(kForeignPiece * recipe_.sources.size());
+    scratch_.resize(kPrivatePiece * recipe_.sources.size());
   }
 }
 
@@ -100,7 +100,7 @@ Status Floor::read_large(bool streaming) {
 }
 
 Status Floor::combine_range(std::size_t first, std::size_t count, bool streaming) {
-  const std::size_t piece = scratch_.empty() ? count : kForeignPiece / element_bytes_;
+  const std::size_t piece = scratch_.empty() ? count : kPrivatePiece / element_bytes_;
   for (const std::size_t end = first + count; first < end; first += piece) {
     const std::size_t now = std::min(piece, end - first);
     for (std::size_t i = 0; i < terms_.size(); ++i) {
@@ -111,7 +111,7 @@ Status Floor::combine_range(std::size_t first, std::size_t count, bool streaming
         terms_[i].data = from.mapped + first * element_bytes_;
         continue;
       }
-      std::byte* bounce = scratch_.data() + i * kForeignPiece;
+      std::byte* bounce = scratch_.data() + i * kPrivatePiece;
       WEFT_RETURN_IF_ERROR(read_from(from, first * element_bytes_, bounce, now * element_bytes_));
       terms_[i].data = bounce;
     }

@@ -84,7 +84,7 @@ class Floor {
   CombineFunction combine_;
   std::size_t element_bytes_;
   std::vector<Term> terms_;
-  std::vector<std::byte> scratch_;  // pieces of foreign memory, one per source
+  std::vector<std::byte> scratch_;  // pieces of private memory, one per source
   std::uint64_t number_ = 0;        // of the last small message, also if another Floor put it there
 };
 

@@ -301,7 +301,8 @@ bool BondEndpoint::keep(std::uint32_t channel, std::size_t path, const Notice& n
       paths_[path].endpoint->abandon(copied);
       return false;
     }
-    if (is_elsewhere(notice)) kept.header.flags &= static_cast<std::uint8_t>(~kFlagElsewhere);
+    if (is_in_device_memory(notice))
+      kept.header.flags &= static_cast<std::uint8_t>(~kFlagDeviceMemory);
   }
   release_on(channel, path);
   return true;

@@ -2,7 +2,7 @@
 // to the module.
 //
 // The owner alone writes it. What it offers, answers and exports is written before the word that shows
-// it: `state` or `id`. A stand-in's entry changes only while no peer may read that stand-in.
+// it: `state` or `id`. A device alias's entry changes only while no peer may read that device alias.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace weft::cuda {
 
 struct Board {
   static constexpr std::uint32_t kLayout = 1;
-  static constexpr std::size_t kGpus = 16, kAnswers = 512, kExports = 128, kStandIns = 512;
+  static constexpr std::size_t kGpus = 16, kAnswers = 512, kExports = 128, kAliases = 512;
 
   // A GPU that the process uses, and a small allocation on it to try with.
   struct Gpu {
@@ -37,7 +37,7 @@ struct Board {
     std::uint32_t gpu;              // on this board
     std::atomic<std::uint64_t> id;  // never the same again; 0: none
   };
-  // A stand-in. Others look for one while the owner writes another: `version` is odd meanwhile, and
+  // A device alias. Others look for one while the owner writes another: `version` is odd meanwhile, and
   // who reads looks whether it is the same before and after. Each store is behind the one before it.
   struct Meaning {
     std::uint64_t begin;  // offset in the heap; 0: none
@@ -84,7 +84,7 @@ struct Board {
   std::array<Gpu, kGpus> gpus;
   std::array<Answer, kAnswers> answers;
   std::array<Export, kExports> exports;
-  std::array<Entry, kStandIns> entries;
+  std::array<Entry, kAliases> entries;
   std::atomic<std::uint32_t> entry_count;  // no entry beyond has ever been used
 };
 static_assert(sizeof(Board) <= kBoardBytes);

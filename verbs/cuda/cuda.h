@@ -1,7 +1,7 @@
-// cuda: memory of GPUs, by the CUDA driver of this machine.
+// cuda: GPU memory, by the CUDA driver of this machine.
 //
 // The driver is libcuda.so.1. Weft is never linked against it, and calls no CUDA runtime. A process
-// whose program uses no GPU never loads it: memory of a GPU exists only where somebody else has
+// whose program uses no GPU never loads it: GPU memory exists only where somebody else has
 // loaded the driver before. So the question whether a pointer is one of a GPU costs nothing until
 // then.
 //
@@ -161,11 +161,11 @@ class PinnedBlock {
   int node_ = -1;  // NUMA node on which it was asked for; -1: any
 };
 
-// A copy of memory of a GPU. Waits for it.
+// A copy of GPU memory. Waits for it.
 [[nodiscard]] Result<PinnedBlock> copy_to_host(const GpuMemory& gpu, const void* memory,
                                                std::size_t bytes);
 
-// Memory of a GPU that other processes can map. Blocks are kept and used again.
+// GPU memory that other processes can map. Blocks are kept and used again.
 class DeviceBlock {
  public:
   [[nodiscard]] static Result<DeviceBlock> take(std::size_t bytes, const GpuMemory& gpu);
@@ -197,7 +197,7 @@ class DeviceBlock {
 struct GpuCounts {
   std::uint64_t copies_out = 0, copies_in = 0;
   std::uint64_t bytes_out = 0, bytes_in = 0;
-  std::uint64_t bytes_inside = 0;  // from memory of GPUs to memory of GPUs, without kernels
+  std::uint64_t bytes_inside = 0;  // from GPU memory to GPU memory, without kernels
   std::uint64_t launches = 0;      // of kernels
   std::uint64_t pinned_bytes = 0;  // that blocks hold now
 };

@@ -87,7 +87,7 @@ struct Driver {
 };
 
 // The driver, if the process has loaded it and it can be used; else nullptr. Neither loads nor
-// initializes it: a library that only has it loaded has no memory of a GPU, and every function
+// initializes it: a library that only has it loaded has no GPU memory, and every function
 // answers so. Costs some ten nanoseconds while nothing new was loaded.
 [[nodiscard]] const Driver* loaded_driver();
 // Loads and initializes it. `unavailable` says which library or function is missing, and since when it exists.

@@ -1,4 +1,4 @@
-// Memory of a GPU, as the module's parts name it.
+// GPU memory, as the module's parts name it.
 #pragma once
 
 namespace weft {

@@ -58,7 +58,7 @@ const Lent* find_lent(const AllLent& all, const void* address, std::size_t bytes
 struct Landings {
   struct Block {
     DeviceBlock memory;
-    StandIn name;
+    DeviceAlias name;
     std::size_t used = 0, bytes = 0;
   };
   std::mutex mutex;
@@ -103,7 +103,7 @@ Result<std::byte*> take_landing(Landings& all, const GpuMemory& gpu, std::size_t
                                                  all.bytes >> 20, gpu.device));
     }
     WEFT_ASSIGN(block.memory, DeviceBlock::take(block.bytes, gpu));
-    WEFT_ASSIGN(block.name, StandIn::of(gpu, block.memory.data(), block.bytes));
+    WEFT_ASSIGN(block.name, DeviceAlias::of(gpu, block.memory.data(), block.bytes));
     all.bytes += block.bytes;
     all.blocks.push_back(std::move(block));
   }
@@ -158,7 +158,7 @@ LentMemory::~LentMemory() {
 }
 
 bool is_for_devices(const void* address) {
-  return is_lent(address) || is_own_stand_in(address);
+  return is_lent(address) || is_own_alias(address);
 }
 
 std::optional<ForDevices> memory_for_devices(const void* address, std::size_t bytes) {
@@ -172,9 +172,8 @@ std::optional<ForDevices> memory_for_devices(const void* address, std::size_t by
       if (lent->dma_buf.valid())
         found.dma_buf = Fd(::fcntl(lent->dma_buf.get(), F_DUPFD_CLOEXEC, 0));
       if (!found.dma_buf.valid()) {
-        found.refusal =
-            Status(Code::unavailable,
-                   fmt::format("memory of a GPU at {} came without a dma-buf", address));
+        found.refusal = Status(Code::unavailable,
+                               fmt::format("GPU memory at {} came without a dma-buf", address));
       }
       return found;
     }
@@ -185,8 +184,7 @@ std::optional<ForDevices> memory_for_devices(const void* address, std::size_t by
 Status copy_for_devices(std::span<std::byte> to, const std::byte* from) {
   if (!is_lent(from)) return copy_from_behind(to, from);
   WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(from));
-  if (!gpu)
-    return Status(Code::system, fmt::format("{} is memory of a GPU no more", fmt::ptr(from)));
+  if (!gpu) return Status(Code::system, fmt::format("{} is GPU memory no more", fmt::ptr(from)));
   WEFT_ASSIGN(const PinnedBlock block, copy_to_host(*gpu, from, to.size()));
   std::memcpy(to.data(), block.data(), to.size());
   return {};
@@ -221,8 +219,8 @@ Status settle_rdma_writes(const GpuMemory& gpu, int reader) {
       *driver, driver->flush_rdma_writes(kCurrentContext, is_owner ? kForOwner : kForAll), what);
 }
 
-Status settle_behind(const void* stand_in, const Behind& there) {
-  if (!is_own_stand_in(stand_in)) return {};
+Status settle_behind(const void* alias, const Behind& there) {
+  if (!is_own_alias(alias)) return {};
   WEFT_ASSIGN(const std::optional<GpuMemory> owner, find_gpu_memory(there.data));
   return owner ? settle_rdma_writes(*owner, there.device) : Status();
 }

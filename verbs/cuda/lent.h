@@ -1,7 +1,7 @@
-// lent: memory of GPUs as network interfaces reach it (GPUDirect RDMA).
+// lent: GPU memory as network interfaces reach it (GPUDirect RDMA).
 //
 // The engine names it by addresses of the heap that stand for it (shared.h). A program that hands
-// memory of a GPU to network interfaces itself, as NCCL does, names it by the GPU's own addresses, and
+// GPU memory to network interfaces itself, as NCCL does, names it by the GPU's own addresses, and
 // lends it for as long as interfaces use it:
 //
 //   LentMemory lent = *LentMemory::of(x, bytes, dma_buf, 0);
@@ -44,15 +44,15 @@ class LentMemory {
   std::uint64_t number_ = 0;  // 0: nothing
 };
 
-// Whether the address is memory of a GPU for network interfaces: lent, or a stand-in of this process.
+// Whether the address is GPU memory for network interfaces: lent, or a device alias of this process.
 // Costs little where there is none.
 [[nodiscard]] bool is_for_devices(const void* address);
 // [address, address+bytes) of such memory, whole pages. Nothing: it is none.
 [[nodiscard]] std::optional<ForDevices> memory_for_devices(const void* address, std::size_t bytes);
-// Copies it, or memory of the host. Waits for it.
+// Copies it, or host memory. Waits for it.
 [[nodiscard]] Status copy_for_devices(std::span<std::byte> to, const std::byte* from);
 
-// Memory of a GPU of this process for what network interfaces bring, named by an address that stands for
+// GPU memory of this process for what network interfaces bring, named by an address that stands for
 // it.
 class Landing {
  public:
@@ -67,8 +67,8 @@ class Landing {
 // after this returns. Costs nothing where the GPU keeps that order by itself. `unavailable`: it cannot
 // be had.
 [[nodiscard]] Status settle_rdma_writes(const GpuMemory& gpu, int reader);
-// The same for the memory for which a stand-in of this process stands, found by behind(). Nothing is to
+// The same for the memory for which a device alias of this process stands, found by behind(). Nothing is to
 // be done for those of peers.
-[[nodiscard]] Status settle_behind(const void* stand_in, const Behind& there);
+[[nodiscard]] Status settle_behind(const void* alias, const Behind& there);
 
 }  // namespace weft

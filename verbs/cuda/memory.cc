@@ -1,4 +1,4 @@
-// Which memory is a GPU's, and memory of a GPU of our own.
+// Which memory is a GPU's, and GPU memory of our own.
 #include "verbs/memory/memory.h"
 
 #include <fmt/format.h>
@@ -35,10 +35,10 @@ Result<Facts> facts_of(const Driver& driver, const void* pointer) {
   const auto address = reinterpret_cast<cuda::Pointer>(pointer);
   const cuda::Answer answer =
       driver.pointer_attributes(attributes.size(), attributes.data(), values.data(), address);
-  // Then nobody has memory of a GPU, or any more.
+  // Then nobody has GPU memory, or any more.
   if (answer == cuda::kNotInitialized || answer == cuda::kDeinitialized) return Facts{};
   WEFT_RETURN_IF_ERROR(
-      cuda::status_of(driver, answer, fmt::format("ask whether {} is memory of a GPU", pointer)));
+      cuda::status_of(driver, answer, fmt::format("ask whether {} is GPU memory", pointer)));
   return facts;
 }
 
@@ -123,7 +123,7 @@ Status deallocate(void* pointer, Device) {
   const Driver* driver = cuda::loaded_driver();
   const std::optional<GpuMemory> memory = gpu_memory(pointer);
   if (driver == nullptr || !memory) {
-    return Status(Code::invalid_argument, fmt::format("{} is no memory of a GPU", pointer));
+    return Status(Code::invalid_argument, fmt::format("{} is no GPU memory", pointer));
   }
   const std::string what = fmt::format("free {} of GPU {}", pointer, memory->device);
   const cuda::Current current(*driver, memory->context);

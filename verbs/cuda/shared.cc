@@ -1,4 +1,4 @@
-// Stand-ins of this process, and the memory behind those of peers.
+// Device aliases of this process, and the memory behind those of peers.
 #include "verbs/cuda/shared.h"
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ struct Offered {
 // An allocation that the board names.
 struct Exported {
   Allocation allocation;
-  std::size_t uses = 0;  // stand-ins
+  std::size_t uses = 0;  // device aliases
 };
 // An allocation of a peer, mapped here.
 struct Imported {
@@ -80,7 +80,7 @@ struct Sharing {
   std::uint64_t next_id = 1;
   std::map<ImportKey, Imported> imported;
   std::vector<std::pair<void*, cuda::Pointer>> gone;  // to be unmapped when no stream is held
-  // Who has read the memory of a GPU of a peer, by the peer's heap and the GPU on its board.
+  // Who has read the GPU memory of a peer, by the peer's heap and the GPU on its board.
   std::map<std::pair<std::uint64_t, std::uint32_t>, GpuMemory> readers;
   std::size_t answers = 0;
 };
@@ -189,7 +189,7 @@ Result<cuda::Pointer> import(Sharing& all, const Driver& driver, const GpuMemory
   if (known.id != 0) all.gone.emplace_back(reader.context, known.begin);
   known = {};
   if (there.id.load(std::memory_order_acquire) != entry.id)
-    return Status(Code::system, "a peer has given back memory of a GPU that is being read");
+    return Status(Code::system, "a peer has given back GPU memory that is being read");
   const Current current(driver, reader.context);
   cuda::Pointer begin = 0;
   WEFT_RETURN_IF_ERROR(status_of(driver, driver.ipc_open(&begin, there.handle, kLazyPeerAccess),
@@ -220,7 +220,7 @@ struct Found {
   std::shared_ptr<const PeerHeap> heap;  // null: that of this process
   const Board* board = nullptr;
   Board::Meaning entry{};
-  std::uint64_t within = 0;  // offset in the stand-in
+  std::uint64_t within = 0;  // offset in the device alias
 };
 std::optional<Found> find(const void* address, std::size_t bytes) {
   Found found;
@@ -235,7 +235,7 @@ std::optional<Found> find(const void* address, std::size_t bytes) {
   }
   if (found.board == nullptr) return std::nullopt;
   const std::size_t count = std::min<std::size_t>(
-      found.board->entry_count.load(std::memory_order_acquire), Board::kStandIns);
+      found.board->entry_count.load(std::memory_order_acquire), Board::kAliases);
   for (std::size_t at = 0; at < count; ++at) {
     const Board::Meaning entry = found.board->entries[at].get();
     if (entry.begin == 0 || offset < entry.begin || offset - entry.begin >= entry.bytes) continue;
@@ -276,7 +276,7 @@ bool can_open(const Driver& driver, const GpuMemory& reader, const cuda::IpcHand
 
 }  // namespace
 
-Result<StandIn> StandIn::of(const GpuMemory& gpu, void* memory, std::size_t bytes) {
+Result<DeviceAlias> DeviceAlias::of(const GpuMemory& gpu, void* memory, std::size_t bytes) {
   WEFT_ASSIGN(const Driver* driver, cuda::load_driver());
   const auto pointer = reinterpret_cast<cuda::Pointer>(memory);
   WEFT_ASSIGN(const Allocation allocation, allocation_of(*driver, pointer));
@@ -287,7 +287,7 @@ Result<StandIn> StandIn::of(const GpuMemory& gpu, void* memory, std::size_t byte
                     "by the driver's functions for virtual memory",
                     memory));
   }
-  StandIn made;
+  DeviceAlias made;
   Sharing& all = sharing();
   const std::lock_guard lock(all.mutex);
   const auto offered = all.offered.find(gpu.device);
@@ -300,7 +300,7 @@ Result<StandIn> StandIn::of(const GpuMemory& gpu, void* memory, std::size_t byte
       std::ranges::find_if(entries, [](const Board::Entry& each) { return each.get().begin == 0; });
   if (free == entries.end()) {
     return Status(Code::exhausted,
-                  fmt::format("more than {} operations on memory of GPUs at once", entries.size()));
+                  fmt::format("more than {} operations on GPU memory at once", entries.size()));
   }
   // At the same place of a large page, so that devices translate both alike.
   const std::size_t within = pointer % kLargePage;
@@ -322,7 +322,7 @@ Result<StandIn> StandIn::of(const GpuMemory& gpu, void* memory, std::size_t byte
   return made;
 }
 
-StandIn::~StandIn() {
+DeviceAlias::~DeviceAlias() {
   if (address_ == nullptr) return;
   Sharing& all = sharing();
   {
@@ -334,12 +334,13 @@ StandIn::~StandIn() {
   deallocate(address_ - reinterpret_cast<std::uintptr_t>(address_) % kLargePage);
 }
 
-bool is_stand_in(const void* address) {
+bool is_device_alias(const void* address) {
   return find(address, 1).has_value();
 }
 
-bool is_own_stand_in(const void* address) {
-  return heap_offset(address, 1) != kNotInHeap && own_board() != nullptr && is_stand_in(address);
+bool is_own_alias(const void* address) {
+  return heap_offset(address, 1) != kNotInHeap && own_board() != nullptr &&
+         is_device_alias(address);
 }
 
 Result<std::optional<Behind>> behind(const GpuMemory& reader, const void* address,
@@ -355,8 +356,7 @@ Result<std::optional<Behind>> behind(const GpuMemory& reader, const void* addres
     there.data = reinterpret_cast<void*>(entry.pointer + found->within);
     const Result<std::optional<GpuMemory>> memory = find_gpu_memory(there.data);
     if (!memory.ok()) return memory.status();
-    if (!*memory)
-      return Status(Code::system, fmt::format("{} is memory of a GPU no more", there.data));
+    if (!*memory) return Status(Code::system, fmt::format("{} is GPU memory no more", there.data));
     if (!has_peer_access(*driver, reader, **memory))
       there = {there.data, false, (*memory)->device, (*memory)->context};
     return std::optional<Behind>(there);
@@ -473,7 +473,7 @@ std::optional<ForDevices> pages_behind(const void* address, std::size_t bytes) {
 }
 
 Status copy_from_behind(std::span<std::byte> to, const std::byte* from) {
-  const std::optional<GpuMemory> any = is_stand_in(from) ? gpu_for_peers() : std::nullopt;
+  const std::optional<GpuMemory> any = is_device_alias(from) ? gpu_for_peers() : std::nullopt;
   if (!any) {
     std::memcpy(to.data(), from, to.size());
     return {};

@@ -46,13 +46,14 @@ void IbEndpoint::expect_pieces(std::span<const std::byte> memory) {
 Status IbEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
   WEFT_RETURN_IF_ERROR(failure_);
   if (interface_.is_host(memory.data()))
-    return Status(Code::unavailable, "memory of GPUs is not sent from where it is");
+    return Status(Code::unavailable, "GPU memory is not sent from where it is");
   return interface_.registered(memory).status();
 }
 
 Status IbEndpoint::copy_payload(std::span<std::byte> to, const Notice& notice) {
   const auto& copy = interface_.ib().device_memory.copy;
-  return is_elsewhere(notice) ? copy(to, notice.payload) : Endpoint::copy_payload(to, notice);
+  return is_in_device_memory(notice) ? copy(to, notice.payload)
+                                     : Endpoint::copy_payload(to, notice);
 }
 
 Status IbEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {

@@ -51,7 +51,7 @@ struct DeviceMemory {
   // Whether the address is not the host's; empty: any may be such.
   std::function<bool(const void* address)> has{};
   // Memory of a device for so many bytes of what arrives from such memory of peers, named by an address as
-  // above; empty: all of that is written to memory of the host.
+  // above; empty: all of that is written to host memory.
   struct Landing {
     std::shared_ptr<void> owner;
     std::byte* address = nullptr;

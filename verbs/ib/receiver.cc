@@ -50,7 +50,7 @@ bool Receiver::take_notice(const Immediate& immediate) {
   if (prefix.number != static_cast<std::uint32_t>(in.arrived) ||
       prefix.bytes > interface_.most_payload(immediate.ring) ||
       (header.form == PieceForm::payload && header.bytes > prefix.bytes) ||
-      (is_apart && (header.form != PieceForm::payload || (header.flags & kFlagElsewhere) == 0)))
+      (is_apart && (header.form != PieceForm::payload || (header.flags & kFlagDeviceMemory) == 0)))
     return false;
   in.slots[immediate.slot] = immediate.ring;
   ++in.arrived;
@@ -82,7 +82,7 @@ void Receiver::make_landing(Incoming& in) {
 std::string Receiver::landings() const {
   if (!no_landing_.ok())
     return fmt::format("what comes from GPUs arrives at the host: {}", no_landing_.text());
-  return landings_ == 0 ? "" : "what comes from GPUs arrives in memory of a GPU";
+  return landings_ == 0 ? "" : "what comes from GPUs arrives in GPU memory";
 }
 
 // If the ring cannot be made, the peer gets an answer, too, because it would wait for it for ever.

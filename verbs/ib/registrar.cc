@@ -17,7 +17,7 @@ constexpr std::uint32_t kNeeded =
 // The bytes of another device may take any order on the bus: nobody reads them before the completion,
 // whose own write is behind them. Older systems may not know the flag.
 constexpr int kOfDevices = IBV_ACCESS_LOCAL_WRITE;
-// A bus gives no atomic operations on memory of a GPU.
+// A bus gives no atomic operations on GPU memory.
 constexpr int kForPeersToo = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 }  // namespace

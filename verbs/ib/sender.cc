@@ -202,7 +202,7 @@ void Sender::write_notice(Outgoing& out, std::uint32_t channel, PostList& list) 
   if (is_apart) {
     write_payload(out, sent, channel, place, list);
     auto* const header = reinterpret_cast<WireHeader*>(head - kPrefixAt + kHeaderAt);
-    header->flags |= kFlagElsewhere;
+    header->flags |= kFlagDeviceMemory;
   }
   const Prefix prefix{static_cast<std::uint32_t>(out.sent), sent.bytes,
                       endpoint_.receiver().tell_released(channel), endpoint_.receiver().received()};

@@ -20,7 +20,7 @@ enum class NoticeKind : std::uint8_t {
   refusal = 4,  // control: no, in operation n you are not
   failure = 5,  // control: my context failed, text attached
   path = 6,     // control: between two bonds, about a path; nobody above sees it
-  mail = 7,     // a piece of a message of engine/control; on the control channel: connect to me
+  mail = 7,     // a piece of a message of engine/mail; on the control channel: connect to me
 };
 
 // Where a piece's bytes are.
@@ -33,13 +33,12 @@ enum class PieceForm : std::uint8_t {
 };
 
 enum NoticeFlag : std::uint8_t {
-  kFlagLast = 1,     // the last piece of its message
-  kFlagCredit = 2,   // also says: I expect your data in this operation
-  kFlagSends = 4,    // in a query: I send to you (else: I expect from you)
-  kFlagNothing = 8,  // the message has no data in this operation: leave its term out
-  kFlagElsewhere =
-      16,  // a view that names memory of a GPU, or a payload that is there: a CPU cannot
-           // read it. Of a payload the transport says so
+  kFlagLast = 1,           // the last piece of its message
+  kFlagCredit = 2,         // also says: I expect your data in this operation
+  kFlagSends = 4,          // in a query: I send to you (else: I expect from you)
+  kFlagNothing = 8,        // the message has no data in this operation: leave its term out
+  kFlagDeviceMemory = 16,  // a view that names GPU memory, or a payload that is there: a CPU cannot
+                           // read it. Of a payload the transport says so
 };
 
 struct WireHeader {

@@ -1,4 +1,4 @@
-// What arrived, where most transports have it: in memory of the host.
+// What arrived, where most transports have it: in host memory.
 #include <cstring>
 
 #include "verbs/transport/transport.h"

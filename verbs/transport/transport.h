@@ -94,8 +94,9 @@ struct Notice {
 
 // Whether the payload is in memory of another device, which no processor may touch: it came from such
 // memory of the peer, and its address names it as expect_device_pieces() has it.
-[[nodiscard]] inline bool is_elsewhere(const Notice& notice) {
-  return notice.header->form == PieceForm::payload && (notice.header->flags & kFlagElsewhere) != 0;
+[[nodiscard]] inline bool is_in_device_memory(const Notice& notice) {
+  return notice.header->form == PieceForm::payload &&
+         (notice.header->flags & kFlagDeviceMemory) != 0;
 }
 
 struct InterfaceOptions {
@@ -146,7 +147,7 @@ class Endpoint {
   // Pieces of this memory will follow: addresses of the heap that stand for memory of another device, and
   // that no processor may touch. ok: they may be posted. Else why this transport cannot send them.
   [[nodiscard]] virtual Status expect_device_pieces(std::span<const std::byte>) {
-    return Status(Code::unavailable, "this transport sends memory of the host alone");
+    return Status(Code::unavailable, "this transport sends host memory alone");
   }
   // Pieces of a channel should take the rail of this number, modulo how many lead to the peer,
   // until told otherwise; rails are numbered by their names, so ranks count alike. A hint, which a

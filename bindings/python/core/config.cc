@@ -28,18 +28,18 @@ void bind_choices(nb::module_& module) {
   nb::enum_<HugePageUse>(module, "HugePageUse")
       .value("automatic", HugePageUse::automatic)
       .value("off", HugePageUse::off);
-  nb::enum_<GpuSums>(module, "GpuSums", "Who adds up tensors in memory of GPUs.")
-      .value("automatic", GpuSums::automatic)
-      .value("host", GpuSums::host)
-      .value("gpu", GpuSums::gpu);
+  nb::enum_<GpuReduce>(module, "GpuReduce", "Who adds up tensors in GPU memory.")
+      .value("automatic", GpuReduce::automatic)
+      .value("host", GpuReduce::host)
+      .value("gpu", GpuReduce::gpu);
   nb::enum_<NcclUse>(module, "NcclUse", "Whether NCCL runs operations inside a machine.")
       .value("automatic", NcclUse::automatic)
       .value("on", NcclUse::on)
       .value("off", NcclUse::off);
-  nb::enum_<ForeignPath>(module, "ForeignPath", "How memory outside of Weft's segments is read.")
-      .value("automatic", ForeignPath::automatic)
-      .value("cma", ForeignPath::cma)
-      .value("staging", ForeignPath::staging);
+  nb::enum_<PrivatePath>(module, "PrivatePath", "How memory outside of Weft's segments is read.")
+      .value("automatic", PrivatePath::automatic)
+      .value("cma", PrivatePath::cma)
+      .value("staging", PrivatePath::staging);
   nb::enum_<RailChoice>(module, "RailChoice", "Which network interfaces a rank uses.")
       .value("automatic", RailChoice::automatic)
       .value("near", RailChoice::near)
@@ -131,8 +131,8 @@ void bind_config(nb::module_& module) {
       .def_rw("heap_mib", &Config::heap_mib)
       .def_rw("shm_dir", &Config::shm_dir)
       .def_rw("huge_pages", &Config::huge_pages)
-      .def_rw("foreign", &Config::foreign)
-      .def_rw("gpu_sums", &Config::gpu_sums)
+      .def_rw("private_memory", &Config::private_memory)
+      .def_rw("gpu_reduce", &Config::gpu_reduce)
       .def_rw("gpu_ipc", &Config::gpu_ipc)
       .def_rw("gpu_rdma", &Config::gpu_rdma)
       .def_rw("nccl", &Config::nccl)

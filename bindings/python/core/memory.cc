@@ -60,7 +60,7 @@ void bind_memory(nb::module_& module) {
         return metrics();
       },
       "What Weft has done in this process, as text for Prometheus: every open context, the "
-      "operations by name, the shared heap and memory of GPUs.");
+      "operations by name, the shared heap and GPU memory.");
   module.def("heap_usage", &usage, nb::sig("def heap_usage() -> dict[str, typing.Any]"),
              "What the shared segments of this process use.");
 }

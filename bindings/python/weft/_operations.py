@@ -73,7 +73,7 @@ class Call:
 
 
 def stream_of(*operands: Optional[Operand]) -> Optional[int]:
-    """The stream of the first operand that is memory of a GPU."""
+    """The stream of the first operand that is GPU memory."""
     for each in operands:
         if each is not None and each.stream is not None:
             return each.stream

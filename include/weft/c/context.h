@@ -92,7 +92,7 @@ WEFT_C_API weft_code weft_context_usage(const weft_context* context, weft_usage*
 WEFT_C_API weft_code weft_context_explain(const weft_context* context, char** text);
 
 // What Weft has done in this process, as text for Prometheus (format 0.0.4): every open context, the
-// operations by name, the shared heap and memory of GPUs. docs/metrics.md has all names. The caller
+// operations by name, the shared heap and GPU memory. docs/metrics.md has all names. The caller
 // frees *text with weft_string_free().
 WEFT_C_API weft_code weft_metrics(char** text);
 

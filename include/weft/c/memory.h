@@ -26,7 +26,7 @@ typedef int32_t weft_memory_kind;
 // *device is the number of the GPU by CUDA; -1: none.
 WEFT_C_API weft_code weft_memory_place(const void* memory, weft_memory_kind* kind, int32_t* device);
 
-// Allocates memory of a GPU, as cuMemAlloc() gives it in the primary context. WEFT_UNAVAILABLE:
+// Allocates GPU memory, as cuMemAlloc() gives it in the primary context. WEFT_UNAVAILABLE:
 // there is no such GPU or no driver; WEFT_EXHAUSTED: it has no more memory.
 WEFT_C_API weft_code weft_allocate_on_device(size_t bytes, int32_t device, void** memory);
 // Gives it back. NULL is legal; any other memory is WEFT_INVALID_ARGUMENT.

@@ -140,7 +140,7 @@ typedef struct weft_request {
   const int32_t* group;  // group_average: its ranks
   size_t group_length;
   const weft_weights* weights;  // (hierarchical_)neighbor_allreduce; NULL: nothing given
-  // For x and y in memory of a GPU: the operation begins behind what is queued in the stream, and
+  // For x and y in GPU memory: the operation begins behind what is queued in the stream, and
   // what is queued there later waits for its end. NULL: it begins behind what is queued in the
   // default stream, and its end is known by the call's return or its handle alone.
   const weft_stream* stream;

@@ -45,7 +45,7 @@ typedef struct weft_put_options {
   size_t destination_count;
   int32_t has_signal;  // 0: absent, and then signal is 0
   int32_t signal;      // is raised by 1 at each destination when the data is visible there
-  // For memory of a GPU: the call begins behind what is queued there. NULL: the default stream.
+  // For GPU memory: the call begins behind what is queued there. NULL: the default stream.
   const weft_stream* stream;
 } weft_put_options;
 

@@ -11,7 +11,7 @@ std::vector<OptionalLibrary> optional_libraries() {
       {"libhwloc.so.15", "caches, and machines as hwloc files", "libhwloc15"},
       {"libpmix.so.2", "jobs that mpirun or srun starts", "libpmix2"},
       {"libnvidia-ml.so.1", "GPUs and their links", "NVIDIA's driver"},
-      {"libcuda.so.1", "memory of GPUs", "NVIDIA's driver"},
+      {"libcuda.so.1", "GPU memory", "NVIDIA's driver"},
   };
   for (OptionalLibrary& library : libraries) {
     library.missing = DynamicLibrary(library.file.c_str()).status("not found").text();

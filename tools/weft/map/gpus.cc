@@ -1,4 +1,4 @@
-// Ways of memory of GPUs: inside a machine by what connects its GPUs, to others by the interface.
+// Ways of GPU memory: inside a machine by what connects its GPUs, to others by the interface.
 #include "tools/weft/map/gpus.h"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ std::string way_between(const ShownMap& shown, const MappedEdge& edge, const Sea
         from.machine
             ->nics[static_cast<std::size_t>(rail.nics[static_cast<std::size_t>(from.number)])];
     if (nic.rdma.empty())
-      return fmt::format("blocks of the host: {} sends memory of the host alone", nic.name());
+      return fmt::format("blocks of the host: {} sends host memory alone", nic.name());
     const auto how = [&](const Nic& one) { return how_far(*from.machine, place, one); };
     if (farthest == nullptr || how(nic) > how(*farthest)) farthest = &nic;
   }

@@ -1,4 +1,4 @@
-// How memory of GPUs would travel along the edges of a map (docs/gpu.md), as far as the hardware says.
+// How GPU memory would travel along the edges of a map (docs/gpu.md), as far as the hardware says.
 // Internal to the command.
 #pragma once
 

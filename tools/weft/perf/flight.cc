@@ -33,8 +33,8 @@ class FlightPerf {
   Status measure_size(std::size_t bytes) {
     const auto operations = static_cast<std::size_t>(options_.asked.in_flight);
     const std::size_t count = options_.count(bytes);
-    WEFT_ASSIGN(const Tensor input, Tensor::make(bytes, options_.foreign()));
-    WEFT_ASSIGN(const Tensor output, Tensor::make(operations * bytes, options_.foreign()));
+    WEFT_ASSIGN(const Tensor input, Tensor::make(bytes, options_.is_private()));
+    WEFT_ASSIGN(const Tensor output, Tensor::make(operations * bytes, options_.is_private()));
     const Input x{input.data(), count, options_.type};
     const auto y = [&](std::size_t k) {
       return Output{static_cast<std::byte*>(output.data()) + k * bytes, count, options_.type};

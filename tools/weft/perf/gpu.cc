@@ -36,7 +36,7 @@ Result<GpuTensors> GpuTensors::make(const Tensors& host, DataType type, std::siz
   WEFT_ASSIGN(made.x_, allocate(made.x_bytes_, made.device_));
   WEFT_ASSIGN(made.y_, allocate(made.y_bytes_, made.device_));
   const std::optional<GpuMemory> memory = gpu_memory(made.x_);
-  if (!memory) return Status(Code::system, "memory of a GPU is not known as such");
+  if (!memory) return Status(Code::system, "GPU memory is not known as such");
   WEFT_ASSIGN(made.pinned_x_, PinnedBlock::take(made.x_bytes_, *memory));
   WEFT_ASSIGN(made.pinned_y_, PinnedBlock::take(made.y_bytes_, *memory));
   return made;
@@ -63,7 +63,7 @@ Status GpuTensors::copy_in() {
   if (x_bytes_ == 0) return {};
   std::memcpy(pinned_x_.data(), host_->x.data(), x_bytes_);
   const auto memory = gpu_memory(x_);
-  if (!memory) return Status(Code::system, "memory of a GPU has gone");
+  if (!memory) return Status(Code::system, "GPU memory has gone");
   WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::into(*memory));
   WEFT_RETURN_IF_ERROR(queue->copy_in(x_, pinned_x_.data(), x_bytes_));
   return finish(*queue);
@@ -72,7 +72,7 @@ Status GpuTensors::copy_in() {
 Status GpuTensors::copy_out() {
   if (y_bytes_ == 0) return {};
   const auto memory = gpu_memory(y());
-  if (!memory) return Status(Code::system, "memory of a GPU has gone");
+  if (!memory) return Status(Code::system, "GPU memory has gone");
   WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(*memory, {}));
   WEFT_RETURN_IF_ERROR(queue->copy_out(pinned_y_.data(), y(), y_bytes_));
   WEFT_RETURN_IF_ERROR(finish(*queue));
@@ -146,7 +146,7 @@ Result<Subject> GpuTensors::inside(DataType type, std::size_t terms) {
 
 Result<PlacedTensor> PlacedTensor::make(std::size_t bytes, const PerfOptions& options,
                                         Rank local_rank) {
-  WEFT_ASSIGN(Tensor here, Tensor::make(bytes, options.foreign()));
+  WEFT_ASSIGN(Tensor here, Tensor::make(bytes, options.is_private()));
   PlacedTensor made(std::move(here), bytes);
   if (options.asked.memory != "device") return made;
   WEFT_ASSIGN(made.device_, device_of(local_rank));

@@ -1,4 +1,4 @@
-// gpu: the same operation on memory of a GPU, and what it cannot do without: the copies to the host and
+// gpu: the same operation on GPU memory, and what it cannot do without: the copies to the host and
 // back, or, where ranks read each other's memory, what the sums or copies cost on a GPU's own memory.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// Memory of a GPU beside the host tensors of a measurement: inputs are rewritten and results checked
+// GPU memory beside the host tensors of a measurement: inputs are rewritten and results checked
 // on the host, and copied outside of what is timed.
 class GpuTensors {
  public:

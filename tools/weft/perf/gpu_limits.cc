@@ -16,7 +16,7 @@ namespace {
 constexpr int kLaps = 5;
 constexpr int kCalls = 10;  // of a lap
 
-// Memory of a GPU.
+// GPU memory.
 class Block {
  public:
   static Result<Block> make(std::size_t bytes, Device device) {
@@ -82,7 +82,7 @@ Result<GpuLimits> limits_of(const GpuDevice& gpu, std::size_t bytes) {
   }
   WEFT_ASSIGN(const Block result, Block::make(bytes, Device{gpu.number}));
   const std::optional<GpuMemory> memory = gpu_memory(result.data());
-  if (!memory) return Status(Code::system, "memory of a GPU is not known as such");
+  if (!memory) return Status(Code::system, "GPU memory is not known as such");
   WEFT_ASSIGN(const PinnedBlock pinned, PinnedBlock::take(bytes, *memory));
   WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, GpuQueue::out_of(*memory, {}));
   const auto rate = [&](std::size_t moved, const std::function<Status()>& call) -> Result<double> {

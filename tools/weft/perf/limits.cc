@@ -40,7 +40,7 @@ Result<std::optional<FloorRow>> floor_of(const PerfOptions& options, std::size_t
                                          Seat& seat) {
   const std::size_t count = options.count(bytes);
   WEFT_ASSIGN(const Tensors tensors,
-              Tensors::make(seat, options.type, count, count, options.foreign()));
+              Tensors::make(seat, options.type, count, count, options.is_private()));
   FloorRow row;
   row.bytes = bytes;
   WEFT_ASSIGN(const bool readable, seat.can_read(tensors.inputs, row.why_not));

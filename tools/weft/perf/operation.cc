@@ -42,8 +42,9 @@ class OperationPerf {
   Result<Row> measure_size(std::size_t bytes) {
     const std::size_t count = options_.count(bytes);
     const Recipe own = options_.recipe_of(seat_.rank());
-    WEFT_ASSIGN(const Tensors tensors, Tensors::make(seat_, options_.type, own.blocks * count,
-                                                     output_count(own, count), options_.foreign()));
+    WEFT_ASSIGN(const Tensors tensors,
+                Tensors::make(seat_, options_.type, own.blocks * count, output_count(own, count),
+                              options_.is_private()));
     OwnCalls calls(options_, options_.asked.dynamic, context_, tensors);
     std::optional<GpuTensors> gpu;
     if (options_.on_gpu()) {
@@ -92,13 +93,13 @@ class OperationPerf {
     const GpuUsage before = gpu_usage();
     WEFT_ASSIGN(std::vector<Score> scores, measure(contest, contenders, seat_));
     const GpuUsage after = gpu_usage();
-    row.by_nccl = after.by_nccl - before.by_nccl > after.with_stand_ins - before.with_stand_ins +
-                                                       after.with_blocks - before.with_blocks;
+    row.by_nccl = after.by_nccl - before.by_nccl >
+                  after.with_aliases - before.with_aliases + after.with_blocks - before.with_blocks;
     if (seat_.leads()) sort_out(scores, has_limit, streams, row);
     return row;
   }
 
-  // Whether ranks read each other's memory of GPUs in place, as after the first few operations; on all
+  // Whether ranks read each other's GPU memory in place, as after the first few operations; on all
   // ranks alike. Rank 0 may have nothing to send or to receive.
   Result<bool> reads_gpus_of_peers(GpuTensors& gpu, OwnCalls& calls) {
     constexpr int kUntilPeersHaveTried = 4;
@@ -108,9 +109,9 @@ class OperationPerf {
       WEFT_RETURN_IF_ERROR(context_.barrier());
       WEFT_RETURN_IF_ERROR(subject.run(1));
     }
-    const std::uint64_t before = gpu_usage().with_stand_ins;
+    const std::uint64_t before = gpu_usage().with_aliases;
     WEFT_RETURN_IF_ERROR(subject.run(1));
-    double mine = gpu_usage().with_stand_ins > before ? 1 : 0, any = 0;
+    double mine = gpu_usage().with_aliases > before ? 1 : 0, any = 0;
     WEFT_RETURN_IF_ERROR(context_.allreduce(in(&mine, 1), out(&any, 1), ReduceOp::max));
     return any != 0;
   }
@@ -123,14 +124,14 @@ class OperationPerf {
     return options_.collective == Workload::allreduce ? 2 : std::min(own.sources.size(), kMost);
   }
 
-  // The limit of memory of a GPU is what copying input and output takes, both at once; where ranks
+  // The limit of GPU memory is what copying input and output takes, both at once; where ranks
   // read each other's memory, what a sum or a copy takes on a GPU's own. The floor is that of shared
   // memory. Memory that Weft did not allocate can be read only where the
   // kernel permits it; the engine has another way then, which is no limit.
   Result<bool> has_limit_of(const Tensors& tensors, Row& row) {
     if (options_.on_gpu()) return tensors.count != 0;
     if (!has_floor(options_.collective) || options_.asked.transport != "shm") return false;
-    if (!options_.foreign()) return true;
+    if (!options_.is_private()) return true;
     WEFT_ASSIGN(const bool inputs, seat_.can_read(tensors.inputs, row.no_limit));
     WEFT_ASSIGN(const bool outputs, seat_.can_read(tensors.outputs, row.no_limit));
     return inputs && outputs;

@@ -196,7 +196,7 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     return invalid("--prepared: only an operation of its own is measured so");
   if (!asked.svg.empty() && (about_main || asked.in_flight != 0 || asked.memory_use))
     return invalid("--svg: only the rows of an operation are drawn");
-  WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "foreign", "device"}));
+  WEFT_RETURN_IF_ERROR(one_of("memory", asked.memory, {"weft", "private", "device"}));
   const bool is_on_host_alone =
       window && (*window == WindowOp::pages || *window == WindowOp::mutex);
   if (asked.memory == "device" && ((about_main && !is_named) || is_on_host_alone ||

@@ -61,7 +61,7 @@ struct PerfOptions {
   std::vector<std::size_t> sizes;    // bytes of one rank's input, or of its block for each rank
   PerfArguments asked;
 
-  [[nodiscard]] bool foreign() const { return asked.memory == "foreign"; }
+  [[nodiscard]] bool is_private() const { return asked.memory == "private"; }
   [[nodiscard]] bool on_gpu() const { return asked.memory == "device"; }
   // Ranks are put on machines in order, as evenly as can be.
   [[nodiscard]] int machine_of(Rank rank) const { return rank * asked.hosts / asked.ranks; }

@@ -37,8 +37,8 @@ Examples:
   weft perf neighbor_allreduce --against openmpi-huge     its buffers in huge pages, like ours
   weft perf neighbor_allreduce --dynamic --sizes 4        weights that change at every call
   weft perf allreduce --prepared --sizes 4,64             prepared once, beside calls that are not
-  weft perf neighbor_allreduce --memory foreign           buffers that Weft did not allocate
-  weft perf neighbor_allreduce --memory device            memory of a GPU; the limit is its copies
+  weft perf neighbor_allreduce --memory private           buffers that Weft did not allocate
+  weft perf neighbor_allreduce --memory device            GPU memory; the limit is its copies
   weft perf neighbor_allreduce --transport ucx --explain  over the network, and which way
   weft perf neighbor_allreduce --transport ucx --sizes 4K --in-flight 1000
   weft perf hierarchical_neighbor_allreduce --hosts 2 --transport automatic --check
@@ -186,7 +186,7 @@ void add_perf(CLI::App& app, Action& action) {
                       "shm, ib, ucx, or automatic: as a program with these settings "
                       "[WEFT_TRANSPORTS, WEFT_INTERFACES; without them shm]");
   command->add_option("--memory", to.memory,
-                      "Buffers: weft (weft::allocate), foreign, or device (a GPU)");
+                      "Buffers: weft (weft::allocate), private, or device (a GPU)");
   command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i16, i32, i64, bytes");
   command->add_option("--target", to.target,
                       "What rank 1 does during an operation of a window: waits (for a signal), "

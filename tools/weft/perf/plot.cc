@@ -53,7 +53,7 @@ std::string operation_of(const Json& row) {
   const std::string algorithm = word(row, "algorithm"), transport = word(row, "transport");
   if (!algorithm.empty() && algorithm != "auto") text += ", " + algorithm;
   if (!transport.empty() && transport != "shm") text += ", " + transport;
-  if (word(row, "memory") == "foreign") text += ", foreign memory";
+  if (word(row, "memory") == "private") text += ", private memory";
   if (word(row, "peer") == "openmpi-huge") text += ", huge pages";
   if (is_set(row, "dynamic")) text += ", new weights";
   if (is_set(row, "in_place")) text += ", in place";

@@ -22,7 +22,7 @@ struct Row {
   std::optional<Score> fixed;     // the same operation with static weights, beside --dynamic
   std::optional<Score> peer;
   double ping_pong_ns = 0;
-  bool reads_gpus = false;  // ranks read each other's memory of GPUs where it is
+  bool reads_gpus = false;  // ranks read each other's GPU memory where it is
   bool by_nccl = false;     // most of what was timed ran by NCCL
   // Of a window's operation.
   std::size_t pages = 1;               // that `bytes` consist of

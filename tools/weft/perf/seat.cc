@@ -87,9 +87,9 @@ Result<bool> Seat::can_read(const Segments& shown, std::string& why) {
   return readable != 0;
 }
 
-Result<Tensor> Tensor::make(std::size_t bytes, bool foreign) {
+Result<Tensor> Tensor::make(std::size_t bytes, bool is_private) {
   bytes = whole_lines(bytes);
-  if (!foreign) {
+  if (!is_private) {
     WEFT_ASSIGN(void* shared, allocate(bytes));
     return Tensor(shared, false);
   }
@@ -100,7 +100,7 @@ Result<Tensor> Tensor::make(std::size_t bytes, bool foreign) {
 }
 
 Tensor::~Tensor() {
-  if (foreign_) {
+  if (is_private_) {
     std::free(data_);
   } else {
     deallocate(data_);
@@ -108,11 +108,11 @@ Tensor::~Tensor() {
 }
 
 Result<Tensors> Tensors::make(Seat& seat, DataType type, std::size_t count,
-                              std::size_t output_count, bool foreign) {
+                              std::size_t output_count, bool is_private) {
   const std::size_t x_bytes = count * size_of(type);
   const std::size_t y_bytes = output_count * size_of(type);
-  WEFT_ASSIGN(Tensor x, Tensor::make(x_bytes, foreign));
-  WEFT_ASSIGN(Tensor y, Tensor::make(y_bytes, foreign));
+  WEFT_ASSIGN(Tensor x, Tensor::make(x_bytes, is_private));
+  WEFT_ASSIGN(Tensor y, Tensor::make(y_bytes, is_private));
   WEFT_ASSIGN(Segments inputs, seat.show(x.data(), x_bytes));
   WEFT_ASSIGN(Segments outputs, seat.show(y.data(), y_bytes));
   return Tensors{std::move(x), std::move(y), count, std::move(inputs), std::move(outputs)};

@@ -52,21 +52,21 @@ class Seat {
   int words_ = 0;  // spoken so far; all ranks speak in the same order
 };
 
-// Memory of one tensor, from weft::allocate or, foreign, from the C library.
+// Memory of one tensor, from weft::allocate or, private, from the C library.
 class Tensor {
  public:
-  static Result<Tensor> make(std::size_t bytes, bool foreign);
+  static Result<Tensor> make(std::size_t bytes, bool is_private);
   Tensor(Tensor&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), foreign_(other.foreign_) {}
+      : data_(std::exchange(other.data_, nullptr)), is_private_(other.is_private_) {}
   Tensor& operator=(Tensor&&) = delete;
   ~Tensor();
 
   [[nodiscard]] void* data() const { return data_; }
 
  private:
-  Tensor(void* data, bool foreign) : data_(data), foreign_(foreign) {}
+  Tensor(void* data, bool is_private) : data_(data), is_private_(is_private) {}
   void* data_;
-  bool foreign_;
+  bool is_private_;
 };
 
 // The tensors of one size: this rank's own, and where everyone's are.
@@ -79,7 +79,7 @@ struct Tensors {
 
   // Collective.
   static Result<Tensors> make(Seat& seat, DataType type, std::size_t count,
-                              std::size_t output_count, bool foreign);
+                              std::size_t output_count, bool is_private);
 };
 
 }  // namespace weft

@@ -96,7 +96,7 @@ class WindowPerf {
   // The limit is that of memory. A get of memory that Weft did not allocate needs the kernel.
   Result<bool> has_limit_of(const WindowMemory& memory, Row& row) {
     if (!is_shared() || row.pages > 1 || options_.window == WindowOp::mutex) return false;
-    if (!options_.foreign() || options_.window != WindowOp::get) return true;
+    if (!options_.is_private() || options_.window != WindowOp::get) return true;
     return seat_.can_read(memory.tensors.outputs, row.no_limit);
   }
 

@@ -23,7 +23,8 @@ Result<WindowMemory> WindowMemory::make(Seat& seat, const PerfOptions& options, 
   const std::size_t count = std::max<std::size_t>(options.count(bytes), 1);
   const std::size_t inside = has_pages ? count * kPerfPages * kPageStride : count;
   const std::size_t given = has_pages ? count * kPerfPages : count;
-  WEFT_ASSIGN(Tensors tensors, Tensors::make(seat, options.type, given, inside, options.foreign()));
+  WEFT_ASSIGN(Tensors tensors,
+              Tensors::make(seat, options.type, given, inside, options.is_private()));
   WEFT_ASSIGN(Tensor landing, Tensor::make(bytes, false));
   WEFT_ASSIGN(Segments landings, seat.show(landing.data(), std::max<std::size_t>(bytes, 1)));
   return WindowMemory{std::move(tensors), std::move(landing), std::move(landings), inside};
@@ -116,7 +117,7 @@ Status WindowCalls::write_each_page() {
   return {};
 }
 
-// A get of foreign memory has to ask the kernel; everything else is mapped.
+// A get of private memory has to ask the kernel; everything else is mapped.
 Status WindowCalls::copy_once() {
   const std::size_t bytes = x_.count * size_of(x_.type);
   auto* const own = static_cast<std::byte*>(x_.data);

@@ -1,4 +1,4 @@
-// The twin of libcuda.so.1 in a test, or the driver of a GPU (tools/gpu-test): loaded before Weft looks
+// The fake of libcuda.so.1 in a test, or the driver of a GPU (tools/gpu-test): loaded before Weft looks
 // for the driver, as by a program that uses GPUs.
 #pragma once
 
@@ -11,50 +11,50 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/cuda/twin.h"
+#include "tests/cuda/fake.h"
 
 namespace weft {
 
-class Twin {
+class FakeDriver {
  public:
-  static const Twin& get() {
-    static const Twin twin;
-    return twin;
+  static const FakeDriver& get() {
+    static const FakeDriver fake;
+    return fake;
   }
 
-  decltype(&twin_run_at_once) run_at_once = nullptr;
-  decltype(&twin_run) run = nullptr;
-  decltype(&twin_run_some) run_some = nullptr;
-  decltype(&twin_fail) fail = nullptr;
-  decltype(&twin_lose_device) lose_device = nullptr;
-  decltype(&twin_initialized) initialized = nullptr;
-  decltype(&twin_queued) queued = nullptr;
-  decltype(&twin_flushes) flushes = nullptr;
-  decltype(&twin_flushes_for_all) flushes_for_all = nullptr;
-  decltype(&twin_hold) hold = nullptr;
-  decltype(&twin_release) release = nullptr;
-  decltype(&twin_capture) capture = nullptr;
-  decltype(&twin_give_pool_memory) give_pool_memory = nullptr;
-  decltype(&twin_allocate_at) allocate_at = nullptr;
+  decltype(&fake_run_at_once) run_at_once = nullptr;
+  decltype(&fake_run) run = nullptr;
+  decltype(&fake_run_some) run_some = nullptr;
+  decltype(&fake_fail) fail = nullptr;
+  decltype(&fake_lose_device) lose_device = nullptr;
+  decltype(&fake_initialized) initialized = nullptr;
+  decltype(&fake_queued) queued = nullptr;
+  decltype(&fake_flushes) flushes = nullptr;
+  decltype(&fake_flushes_for_all) flushes_for_all = nullptr;
+  decltype(&fake_hold) hold = nullptr;
+  decltype(&fake_release) release = nullptr;
+  decltype(&fake_capture) capture = nullptr;
+  decltype(&fake_give_pool_memory) give_pool_memory = nullptr;
+  decltype(&fake_allocate_at) allocate_at = nullptr;
 
-  // False: it is a driver, and a test that tells the twin what to do cannot run.
-  [[nodiscard]] bool is_played() const { return run != nullptr; }
+  // False: it is a driver, and a test that tells the fake what to do cannot run.
+  [[nodiscard]] bool is_fake() const { return run != nullptr; }
   [[nodiscard]] int devices() const { return devices_; }
-  // Reads and writes memory of a GPU, behind all that is queued there.
+  // Reads and writes GPU memory, behind all that is queued there.
   void read(const void* gpu, void* to, std::size_t bytes) const {
-    if (is_played()) return read_(gpu, to, bytes);
+    if (is_fake()) return read_(gpu, to, bytes);
     const Current current(*this, 0);
     EXPECT_EQ(synchronize_(), 0);
     EXPECT_EQ(copy_from_(to, reinterpret_cast<std::uintptr_t>(gpu), bytes), 0);
   }
   void write(void* gpu, const void* from, std::size_t bytes) const {
-    if (is_played()) return write_(gpu, from, bytes);
+    if (is_fake()) return write_(gpu, from, bytes);
     const Current current(*this, 0);
     EXPECT_EQ(copy_to_(reinterpret_cast<std::uintptr_t>(gpu), from, bytes), 0);
     EXPECT_EQ(synchronize_(), 0);
   }
   void reset() const {
-    if (is_played()) reset_();
+    if (is_fake()) reset_();
   }
 
   // A stream of the GPU, as a program makes one.
@@ -80,9 +80,9 @@ class Twin {
     const Current current(*this, 0);
     return export_(descriptor, reinterpret_cast<std::uintptr_t>(gpu), bytes, kDmaBuf, 0);
   }
-  // Waits for what is queued; the twin runs it when its stream is not held.
+  // Waits for what is queued; the fake runs it when its stream is not held.
   void synchronize(int device, void* stream) const {
-    if (is_played()) return;
+    if (is_fake()) return;
     const Current current(*this, device % devices_);
     EXPECT_EQ(stream_synchronize_(stream), 0);
   }
@@ -90,42 +90,42 @@ class Twin {
  private:
   class Current {
    public:
-    Current(const Twin& twin, int device) : twin_(twin) {
+    Current(const FakeDriver& fake, int device) : fake_(fake) {
       void* context = nullptr;
-      EXPECT_EQ(twin.init_(0), 0);
-      EXPECT_EQ(twin.retain_(&context, device), 0);
-      EXPECT_EQ(twin.push_(context), 0);
+      EXPECT_EQ(fake.init_(0), 0);
+      EXPECT_EQ(fake.retain_(&context, device), 0);
+      EXPECT_EQ(fake.push_(context), 0);
     }
     ~Current() {
       void* context = nullptr;
-      EXPECT_EQ(twin_.pop_(&context), 0);
+      EXPECT_EQ(fake_.pop_(&context), 0);
     }
 
    private:
-    const Twin& twin_;
+    const FakeDriver& fake_;
   };
 
-  Twin() {
-    library_ = dlopen(WEFT_CUDA_TWIN, RTLD_NOW | RTLD_GLOBAL);
+  FakeDriver() {
+    library_ = dlopen(WEFT_CUDA_FAKE, RTLD_NOW | RTLD_GLOBAL);
     EXPECT_NE(library_, nullptr) << dlerror();
-    if (dlsym(library_, "twin_run") != nullptr) {
-      find("twin_run_at_once", run_at_once);
-      find("twin_run", run);
-      find("twin_run_some", run_some);
-      find("twin_fail", fail);
-      find("twin_lose_device", lose_device);
-      find("twin_initialized", initialized);
-      find("twin_queued", queued);
-      find("twin_flushes", flushes);
-      find("twin_flushes_for_all", flushes_for_all);
-      find("twin_hold", hold);
-      find("twin_release", release);
-      find("twin_capture", capture);
-      find("twin_give_pool_memory", give_pool_memory);
-      find("twin_allocate_at", allocate_at);
-      find("twin_read", read_);
-      find("twin_write", write_);
-      find("twin_reset", reset_);
+    if (dlsym(library_, "fake_run") != nullptr) {
+      find("fake_run_at_once", run_at_once);
+      find("fake_run", run);
+      find("fake_run_some", run_some);
+      find("fake_fail", fail);
+      find("fake_lose_device", lose_device);
+      find("fake_initialized", initialized);
+      find("fake_queued", queued);
+      find("fake_flushes", flushes);
+      find("fake_flushes_for_all", flushes_for_all);
+      find("fake_hold", hold);
+      find("fake_release", release);
+      find("fake_capture", capture);
+      find("fake_give_pool_memory", give_pool_memory);
+      find("fake_allocate_at", allocate_at);
+      find("fake_read", read_);
+      find("fake_write", write_);
+      find("fake_reset", reset_);
     } else {
       find_driver("cuMemcpyDtoH", copy_from_);
       find_driver("cuMemcpyHtoD", copy_to_);
@@ -161,10 +161,10 @@ class Twin {
   }
 
   void* library_ = nullptr;
-  int devices_ = 2;  // of the twin
-  decltype(&twin_read) read_ = nullptr;
-  decltype(&twin_write) write_ = nullptr;
-  decltype(&twin_reset) reset_ = nullptr;
+  int devices_ = 2;  // of the fake
+  decltype(&fake_read) read_ = nullptr;
+  decltype(&fake_write) write_ = nullptr;
+  decltype(&fake_reset) reset_ = nullptr;
   int (*copy_from_)(void*, std::uint64_t, std::size_t) = nullptr;
   int (*copy_to_)(std::uint64_t, const void*, std::size_t) = nullptr;
   int (*synchronize_)() = nullptr;
@@ -184,7 +184,7 @@ template <typename T>
 class GpuArray {
  public:
   GpuArray(std::size_t count, int device)
-      : count_(count), device_(device < 0 ? device : device % Twin::get().devices()) {
+      : count_(count), device_(device < 0 ? device : device % FakeDriver::get().devices()) {
     const std::size_t bytes = count * sizeof(T) + 1;
     data_ = device_ < 0 ? std::calloc(bytes, 1) : allocate(bytes, Device{device_}).value();
   }
@@ -204,7 +204,7 @@ class GpuArray {
     if (device_ < 0) {
       std::memcpy(data_, values.data(), bytes);
     } else {
-      Twin::get().write(data_, values.data(), bytes);
+      FakeDriver::get().write(data_, values.data(), bytes);
     }
   }
   [[nodiscard]] std::vector<T> get() const {
@@ -214,7 +214,7 @@ class GpuArray {
     if (device_ < 0) {
       std::memcpy(values.data(), data_, bytes);
     } else {
-      Twin::get().read(data_, values.data(), bytes);
+      FakeDriver::get().read(data_, values.data(), bytes);
     }
     return values;
   }

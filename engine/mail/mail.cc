@@ -1,5 +1,5 @@
 // mail: see the header.
-#include "engine/control/mail.h"
+#include "engine/mail/mail.h"
 
 #include <fmt/core.h>
 

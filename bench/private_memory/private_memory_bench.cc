@@ -1,7 +1,7 @@
 // One operation on private memory (from the C++ library, touched before), call by call: what the
 // first call takes, what later ones take, and what the rank then holds for it.
 //
-//   weft run -n 2 -- bench_foreign allreduce 67108864
+//   weft run -n 2 -- bench_private_memory allreduce 67108864
 //
 // Bytes are those of a whole tensor; a block is one rank's share of it. Rank 0 prints one JSON object;
 // its times are the median of the later calls, and the first.
@@ -105,7 +105,7 @@ weft::Status run(weft::Context& context, const std::string& name, std::size_t by
 
 int main(int count, char** words) {
   if (count != 3 || !kCalls.contains(words[1])) {
-    fmt::print(stderr, "usage: weft run -n RANKS -- bench_foreign OPERATION BYTES\n");
+    fmt::print(stderr, "usage: weft run -n RANKS -- bench_private_memory OPERATION BYTES\n");
     return 2;
   }
   weft::Result<std::unique_ptr<weft::Context>> context = weft::Context::from_environment();
@@ -113,6 +113,6 @@ int main(int count, char** words) {
                                   ? run(**context, words[1], std::strtoull(words[2], nullptr, 10))
                                   : context.status();
   if (status.ok()) return 0;
-  fmt::print(stderr, "bench_foreign: {}\n", status.to_string());
+  fmt::print(stderr, "bench_private_memory: {}\n", status.to_string());
   return 1;
 }

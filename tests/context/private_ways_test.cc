@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-using Way = ForeignWays::Way;
-using Use = ForeignWays::Use;
+using Way = PrivateWays::Way;
+using Use = PrivateWays::Use;
 
 // The times of both ways on a machine.
 struct Machine {
@@ -32,28 +32,28 @@ int run(Use& use, const Machine& machine, int operations, Way way) {
 
 constexpr Machine kFar{400'000, 200'000}, kNear{180'000, 200'000};
 
-TEST(ForeignWays, TheQuickerWayStays) {
-  ForeignWays ways;
+TEST(PrivateWays, TheQuickerWayStays) {
+  PrivateWays ways;
   Use& use = ways.of(Collective::allreduce, 1 << 20, Way::staged);
   EXPECT_EQ(use.way(), Way::staged);
   run(use, kFar, 100, Way::read);
   EXPECT_EQ(use.way(), Way::read);
   EXPECT_GE(run(use, kFar, 10'000, Way::read), 9'900) << "trials of the slow way have to be rare";
 
-  ForeignWays others;
+  PrivateWays others;
   Use& other = others.of(Collective::allreduce, 1 << 20, Way::staged);
   EXPECT_GE(run(other, kNear, 10'000, Way::staged), 9'850);
 }
 
-TEST(ForeignWays, AWayThatIsHardlyQuickerChangesNothing) {
-  ForeignWays ways;
+TEST(PrivateWays, AWayThatIsHardlyQuickerChangesNothing) {
+  PrivateWays ways;
   Use& use = ways.of(Collective::reduce, 1 << 20, Way::staged);
   run(use, {100'000, 97'000}, 1'000, Way::read);
   EXPECT_EQ(use.way(), Way::staged);
 }
 
-TEST(ForeignWays, AChangeOfTheMachineIsNoticedAtOnce) {
-  ForeignWays ways;
+TEST(PrivateWays, AChangeOfTheMachineIsNoticedAtOnce) {
+  PrivateWays ways;
   Use& use = ways.of(Collective::neighbor_allreduce, 1 << 20, Way::staged);
   run(use, kNear, 20'000, Way::staged);  // trials are rare by now
   EXPECT_GE(run(use, kFar, 100, Way::read), 80);
@@ -63,8 +63,8 @@ TEST(ForeignWays, AChangeOfTheMachineIsNoticedAtOnce) {
   EXPECT_EQ(use.way(), Way::staged);
 }
 
-TEST(ForeignWays, TheFirstWayIsThatOfTheUse) {
-  ForeignWays ways;
+TEST(PrivateWays, TheFirstWayIsThatOfTheUse) {
+  PrivateWays ways;
   Use& use = ways.of(Collective::allgather, 1 << 20, Way::read);
   EXPECT_EQ(use.way(), Way::read);
   run(use, kFar, 1'000, Way::read);
@@ -74,8 +74,8 @@ TEST(ForeignWays, TheFirstWayIsThatOfTheUse) {
 }
 
 // A size that is new begins with what was found for the nearest one, and is tried later.
-TEST(ForeignWays, AnotherSizeBeginsWithWhatWasFound) {
-  ForeignWays ways;
+TEST(PrivateWays, AnotherSizeBeginsWithWhatWasFound) {
+  PrivateWays ways;
   run(ways.of(Collective::allreduce, 1 << 20, Way::staged), kFar, 100, Way::read);
   run(ways.of(Collective::allreduce, 16 << 10, Way::staged), kNear, 300, Way::read);
   Use& larger = ways.of(Collective::allreduce, 64 << 20, Way::staged);
@@ -86,8 +86,8 @@ TEST(ForeignWays, AnotherSizeBeginsWithWhatWasFound) {
   EXPECT_EQ(larger.way(), Way::staged) << "it is not what the other size needs";
 }
 
-TEST(ForeignWays, UsesAreApart) {
-  ForeignWays ways;
+TEST(PrivateWays, UsesAreApart) {
+  PrivateWays ways;
   run(ways.of(Collective::allreduce, 1 << 20, Way::staged), kFar, 100, Way::read);
   EXPECT_EQ(ways.of(Collective::allreduce, (2 << 20) - 1, Way::staged).way(), Way::read);
   EXPECT_EQ(ways.of(Collective::reduce, 1 << 20, Way::staged).way(), Way::staged);
@@ -96,8 +96,8 @@ TEST(ForeignWays, UsesAreApart) {
       << ways.describe();
 }
 
-TEST(ForeignWays, WhoFollowsANeighborDoesNotMeasure) {
-  ForeignWays ways;
+TEST(PrivateWays, WhoFollowsANeighborDoesNotMeasure) {
+  PrivateWays ways;
   Use& use = ways.of(Collective::allreduce, 1 << 20, Way::staged);
   use.imitate(Way::read);
   EXPECT_EQ(use.way(), Way::read);

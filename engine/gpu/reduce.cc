@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/gpu/stage.h"
+#include "engine/gpu/operand_set.h"
 
 namespace weft {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::size_t kLeastBytes = std::size_t{2} << 20;
 
 // A combine on a GPU. The terms and the destination are held by the operation until it is over. A
 // destination that the GPU cannot write is written by who asks last.
-class GpuWork final : public Combiner::Work {
+class GpuWork final : public Reducer::Work {
  public:
   GpuWork(std::unique_ptr<GpuMark> mark, std::vector<PinnedBlock> copies, PinnedBlock result,
           Span destination)
@@ -43,20 +43,20 @@ class GpuWork final : public Combiner::Work {
 }  // namespace
 
 // The GPU that has the result; else one that can read what peers have.
-std::optional<GpuMemory> Stage::gpu_for_sums() const {
+std::optional<GpuMemory> OperandSet::gpu_for_reductions() const {
   if (!outputs_.empty()) return outputs_.front().gpu;
   if (!inputs_.empty()) return inputs_.front().gpu;
   for (const Found& each : found_) return each.gpu_y ? each.gpu_y : each.gpu_x;
   return gpu_for_peers();
 }
 
-const GpuOperand* Stage::output_at(const std::byte* destination, std::size_t bytes) const {
+const GpuOperand* OperandSet::output_at(const std::byte* destination, std::size_t bytes) const {
   const auto found = std::ranges::find_if(
       outputs_, [&](const GpuOperand& y) { return y.span().has(destination, bytes); });
   return found == outputs_.end() ? nullptr : &*found;
 }
 
-std::byte* Stage::own_memory_at(const GpuMemory& gpu, const void* address) const {
+std::byte* OperandSet::own_memory_at(const GpuMemory& gpu, const void* address) const {
   for (const auto* operands : {&inputs_, &outputs_, &scratch_}) {
     for (const GpuOperand& each : *operands) {
       const auto* const at = static_cast<const std::byte*>(address);
@@ -67,24 +67,24 @@ std::byte* Stage::own_memory_at(const GpuMemory& gpu, const void* address) const
   return nullptr;
 }
 
-bool Stage::is_elsewhere(const void* address) const {
-  return is_stand_in(address);
+bool OperandSet::is_in_device_memory(const void* address) const {
+  return is_device_alias(address);
 }
 
 // Ranks that exchange blocks of a tensor have such parts.
-Result<std::byte*> Stage::scratch(std::size_t bytes) {
-  if (way_ != Way::stand_ins) return nullptr;
+Result<std::byte*> OperandSet::scratch(std::size_t bytes) {
+  if (way_ != Way::aliases) return nullptr;
   const std::lock_guard lock(mutex_);
-  GpuOperand made{*gpu_for_sums(), {nullptr, bytes}};
+  GpuOperand made{*gpu_for_reductions(), {nullptr, bytes}};
   WEFT_ASSIGN(made.device, device_block(bytes, made.gpu));
-  WEFT_RETURN_IF_ERROR(stand_in_of(made));
+  WEFT_RETURN_IF_ERROR(alias_of(made));
   scratch_.push_back(made);
   return made.here;
 }
 
 // Where the GPU reads a term; with `must`, it gets a copy of what it cannot read.
-Result<Stage::Seen> Stage::see(const GpuMemory& gpu, const Term& term, std::size_t bytes,
-                               bool must) const {
+Result<OperandSet::Seen> OperandSet::see(const GpuMemory& gpu, const Term& term, std::size_t bytes,
+                                         bool must) const {
   const auto* const data = static_cast<const std::byte*>(term.data);
   Seen seen;
   if (const std::byte* const own = own_memory_at(gpu, data); own != nullptr) {
@@ -124,13 +124,14 @@ Result<Stage::Seen> Stage::see(const GpuMemory& gpu, const Term& term, std::size
 
 // What no GPU has to do is for the CPU: small pieces of blocks, what a GPU cannot read, and copies
 // that do not end in its memory.
-Result<std::unique_ptr<Combiner::Work>> Stage::begin(const Job& job) {
+Result<std::unique_ptr<Reducer::Work>> OperandSet::begin(const Job& job) {
   const std::size_t bytes = job.count * size_of(job.type);
-  const bool must =
-      is_elsewhere(job.destination) ||
-      std::ranges::any_of(job.terms, [this](const Term& term) { return is_elsewhere(term.data); });
-  std::unique_ptr<Combiner::Work> none;
-  const std::optional<GpuMemory> gpu = gpu_for_sums();
+  const bool must = is_in_device_memory(job.destination) ||
+                    std::ranges::any_of(job.terms, [this](const Term& term) {
+                      return is_in_device_memory(term.data);
+                    });
+  std::unique_ptr<Reducer::Work> none;
+  const std::optional<GpuMemory> gpu = gpu_for_reductions();
   if (job.terms.empty() || !gpu) return none;
   if (!must && (!has_kernels_ || bytes < kLeastBytes || outputs_.empty())) return none;
   if (job.terms.size() > GpuKernels::kMostTerms) {
@@ -191,7 +192,7 @@ Result<std::unique_ptr<Combiner::Work>> Stage::begin(const Job& job) {
   }
   WEFT_ASSIGN(std::unique_ptr<GpuMark> mark,
               queue->mark([bell = bell_, blocks = blocks_] { bell->ring(); }));
-  return std::unique_ptr<Combiner::Work>(std::make_unique<GpuWork>(
+  return std::unique_ptr<Reducer::Work>(std::make_unique<GpuWork>(
       std::move(mark), std::move(copies), std::move(result), Span{job.destination, bytes}));
 }
 

@@ -1,5 +1,5 @@
-// Stand-ins and blocks in place of memory of GPUs, and the copies between both.
-#include "engine/gpu/stage.h"
+// Device aliases and blocks in place of GPU memory, and the copies between both.
+#include "engine/gpu/operand_set.h"
 
 #include <fmt/format.h>
 
@@ -46,12 +46,12 @@ bool are_over(const std::vector<std::unique_ptr<GpuMark>>& marks) {
 
 }  // namespace
 
-std::shared_ptr<const PeerHeap> heap_of(const Contact& contact) {
-  const std::byte* const begin = contact.endpoint->view({PieceForm::view, 0, 1});
+std::shared_ptr<const PeerHeap> heap_of(const PeerConnection& connection) {
+  const std::byte* const begin = connection.endpoint->view({PieceForm::view, 0, 1});
   return begin == nullptr ? nullptr : PeerHeap::around(begin, 1);
 }
 
-Status Stage::find(std::span<Request> requests) {
+Status OperandSet::find(std::span<Request> requests) {
   stream_ = requests.front().stream;
   for (std::size_t each = 0; each < requests.size(); ++each) {
     Request& request = requests[each];
@@ -70,9 +70,10 @@ Status Stage::find(std::span<Request> requests) {
   return {};
 }
 
-Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const> out) const {
+Status OperandSet::check_peers(std::span<PeerConnection* const> in,
+                               std::span<PeerConnection* const> out) const {
   const auto no = [](std::string text) { return Status(Code::unavailable, std::move(text)); };
-  const auto is_far = [](const Contact* peer) { return !peer->endpoint->shares_memory(); };
+  const auto is_far = [](const PeerConnection* peer) { return !peer->endpoint->shares_memory(); };
   const bool has_near = !std::ranges::all_of(out, is_far) || out.empty();
   if (!options_.shares && has_near) return no("WEFT_GPU_IPC is off");
   if (way_ == Way::in_place) return no(kSmall);
@@ -83,7 +84,7 @@ Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const
   if (sends_far && !options_.lends) return no("WEFT_GPU_RDMA is off");
   if (far_in != in.end() && !sends_far)
     return no(fmt::format("rank {}, from which data come, is on another machine", (*far_in)->rank));
-  for (const Contact* peer : out) {
+  for (const PeerConnection* peer : out) {
     if (is_far(peer)) continue;  // check_interfaces()
     const std::shared_ptr<const PeerHeap> heap = heap_of(*peer);
     if (heap == nullptr) return no(fmt::format("the heap of rank {} is not known", peer->rank));
@@ -99,66 +100,66 @@ Status Stage::check_peers(std::span<Contact* const> in, std::span<Contact* const
   return {};
 }
 
-bool Stage::is_small() const {
+bool OperandSet::is_small() const {
   return std::ranges::none_of(found_,
                               [this](const Found& each) { return each.bytes() >= options_.least; });
 }
 
 // The sums are of the GPU that has the result; a rank without one may be told to send.
-Status Stage::find_kernels() {
+Status OperandSet::find_kernels() {
   for (const Found& each : found_) {
     const std::optional<GpuMemory>& gpu = each.gpu_y ? each.gpu_y : each.gpu_x;
-    if (options_.sums == GpuSums::host) break;
+    if (options_.reduce == GpuReduce::host) break;
     const Status kernels = GpuKernels::of(*gpu).status();
-    if (!kernels.ok() && options_.sums == GpuSums::gpu) return kernels;
+    if (!kernels.ok() && options_.reduce == GpuReduce::gpu) return kernels;
     has_kernels_ = kernels.ok();
   }
   return {};
 }
 
 // Tells the peers of this machine which GPUs there are, and tries theirs. check_peers() has the errors.
-void Stage::offer_to(std::span<Contact* const> peers) {
+void OperandSet::offer_to(std::span<PeerConnection* const> peers) {
   if (!has_kernels_ || !(options_.shares || options_.lends)) return;
   for (const Found& each : found_)
     for (const auto& gpu : {each.gpu_x, each.gpu_y})
       if (gpu) (void)offer_gpu(*gpu);
-  const std::optional<GpuMemory> reader = gpu_for_sums();
-  for (const Contact* peer : peers) {
+  const std::optional<GpuMemory> reader = gpu_for_reductions();
+  for (const PeerConnection* peer : peers) {
     if (!options_.shares || !reader || !peer->endpoint->shares_memory()) continue;
     if (const auto heap = heap_of(*peer); heap != nullptr) try_gpus_of(heap, *reader);
   }
 }
 
-Status Stage::place(std::span<Request> requests, std::span<Contact* const> in,
-                    std::span<Contact* const> out) {
+Status OperandSet::place(std::span<Request> requests, std::span<PeerConnection* const> in,
+                         std::span<PeerConnection* const> out) {
   offer_to(in);
   offer_to(out);
-  stand_ins_status_ = check_peers(in, out);
-  if (stand_ins_status_.ok()) way_ = Way::stand_ins;
+  alias_status_ = check_peers(in, out);
+  if (alias_status_.ok()) way_ = Way::aliases;
   WEFT_RETURN_IF_ERROR(place_all(requests));
-  if (way_ == Way::stand_ins) stand_ins_status_ = check_interfaces(out);
-  if (way_ == Way::stand_ins && !stand_ins_status_.ok()) {
+  if (way_ == Way::aliases) alias_status_ = check_interfaces(out);
+  if (way_ == Way::aliases && !alias_status_.ok()) {
     way_ = Way::blocks;
     WEFT_RETURN_IF_ERROR(place_all(requests));
   }
   written_.resize(outputs_.size());
-  for (Request& each : requests) each.stream.reset();  // the stage follows it
+  for (Request& each : requests) each.stream.reset();  // the set follows it
   return {};
 }
 
-Status Stage::leave(std::span<Request> requests) {
+Status OperandSet::leave(std::span<Request> requests) {
   way_ = Way::in_place;
   WEFT_RETURN_IF_ERROR(place(requests, {}, {}));
   return bring();
 }
 
 // A later step may send parts of the output, and scratch, which is as the rest.
-Status Stage::check_interfaces(std::span<Contact* const> out) const {
-  const auto no = [](const Contact& peer, std::string_view why) {
+Status OperandSet::check_interfaces(std::span<PeerConnection* const> out) const {
+  const auto no = [](const PeerConnection& peer, std::string_view why) {
     return Status(Code::unavailable,
                   fmt::format("rank {} is on another machine, and {}", peer.rank, why));
   };
-  for (const Contact* peer : out) {
+  for (const PeerConnection* peer : out) {
     if (peer->endpoint->shares_memory()) continue;
     if (inputs_.empty() && outputs_.empty()) return no(*peer, "nothing that is sent is on a GPU");
     for (const auto* operands : {&inputs_, &outputs_}) {
@@ -172,16 +173,16 @@ Status Stage::check_interfaces(std::span<Contact* const> out) const {
   return {};
 }
 
-Status Stage::place_all(std::span<Request> requests) {
+Status OperandSet::place_all(std::span<Request> requests) {
   inputs_.clear();
   outputs_.clear();
-  stand_ins_.clear();
+  aliases_.clear();
   blocks_->device.clear();
   for (const Found& each : found_) WEFT_RETURN_IF_ERROR(place(requests[each.request], each));
   return {};
 }
 
-Status Stage::place(Request& request, const Found& found) {
+Status OperandSet::place(Request& request, const Found& found) {
   if (stays(found)) {
     request.input.data = found.x.data;
     return {};
@@ -203,40 +204,40 @@ Status Stage::place(Request& request, const Found& found) {
 }
 
 // An input that is the output, too, is copied: peers read it while the output is written.
-Result<GpuOperand> Stage::place_input(const GpuMemory& gpu, const Span& x, bool is_output) {
+Result<GpuOperand> OperandSet::place_input(const GpuMemory& gpu, const Span& x, bool is_output) {
   GpuOperand made{gpu, x};
-  if (way_ != Way::stand_ins) {
+  if (way_ != Way::aliases) {
     WEFT_ASSIGN(made.here, pinned_block(x.bytes, gpu));
     return made;
   }
   made.device = x.data;
-  if (!is_output && stand_in_of(made).ok()) return made;
+  if (!is_output && alias_of(made).ok()) return made;
   WEFT_ASSIGN(made.device, device_block(x.bytes, gpu));
-  WEFT_RETURN_IF_ERROR(stand_in_of(made));
+  WEFT_RETURN_IF_ERROR(alias_of(made));
   return made;
 }
 
-Result<GpuOperand> Stage::place_output(const GpuMemory& gpu, const Span& y) {
+Result<GpuOperand> OperandSet::place_output(const GpuMemory& gpu, const Span& y) {
   GpuOperand made{gpu, y};
-  if (way_ != Way::stand_ins) {
+  if (way_ != Way::aliases) {
     WEFT_ASSIGN(made.here, pinned_block(y.bytes, gpu));
     return made;
   }
   made.device = y.data;
-  if (stand_in_of(made).ok()) return made;
+  if (alias_of(made).ok()) return made;
   WEFT_ASSIGN(made.device, device_block(y.bytes, gpu));
-  WEFT_RETURN_IF_ERROR(stand_in_of(made));
+  WEFT_RETURN_IF_ERROR(alias_of(made));
   return made;
 }
 
-Status Stage::place_both(Request& request, const Found& found) {
+Status OperandSet::place_both(Request& request, const Found& found) {
   const Span &x = found.x, &y = found.y;
   std::byte* const begin = std::min(x.data, y.data);
   const Span both{begin, static_cast<std::size_t>(std::max(x.end(), y.end()) - begin)};
   GpuOperand made{*found.gpu_x, both};
   // A block of a GPU would have to be copied back whole, with what is not the output's.
-  made.device = way_ == Way::stand_ins ? both.data : nullptr;
-  if (made.device == nullptr || !stand_in_of(made).ok()) {
+  made.device = way_ == Way::aliases ? both.data : nullptr;
+  if (made.device == nullptr || !alias_of(made).ok()) {
     made.device = nullptr;
     WEFT_ASSIGN(made.here, pinned_block(both.bytes, made.gpu));
   }
@@ -252,28 +253,28 @@ Status Stage::place_both(Request& request, const Found& found) {
   return {};
 }
 
-Status Stage::stand_in_of(GpuOperand& operand) {
-  WEFT_ASSIGN(StandIn made, StandIn::of(operand.gpu, operand.device, operand.there.bytes));
+Status OperandSet::alias_of(GpuOperand& operand) {
+  WEFT_ASSIGN(DeviceAlias made, DeviceAlias::of(operand.gpu, operand.device, operand.there.bytes));
   operand.here = made.address();
-  stand_ins_.push_back(std::move(made));
+  aliases_.push_back(std::move(made));
   return {};
 }
 
-Result<std::byte*> Stage::pinned_block(std::size_t bytes, const GpuMemory& gpu) {
+Result<std::byte*> OperandSet::pinned_block(std::size_t bytes, const GpuMemory& gpu) {
   WEFT_ASSIGN(PinnedBlock block, PinnedBlock::take(bytes, gpu));
   blocks_->pinned.push_back(std::move(block));
   return blocks_->pinned.back().data();
 }
 
-Result<std::byte*> Stage::device_block(std::size_t bytes, const GpuMemory& gpu) {
+Result<std::byte*> OperandSet::device_block(std::size_t bytes, const GpuMemory& gpu) {
   WEFT_ASSIGN(DeviceBlock block, DeviceBlock::take(bytes, gpu));
   blocks_->device.push_back(std::move(block));
   return blocks_->device.back().data();
 }
 
 // The driver's thread keeps the blocks until the copy is done, even if the operation has failed and
-// the stage is gone.
-Status Stage::mark(GpuQueue& queue, Marks& marks) {
+// the set is gone.
+Status OperandSet::mark(GpuQueue& queue, Marks& marks) {
   WEFT_ASSIGN(std::unique_ptr<GpuMark> mark,
               queue.mark([bell = bell_, blocks = blocks_] { bell->ring(); }));
   marks.push_back(std::move(mark));
@@ -281,7 +282,7 @@ Status Stage::mark(GpuQueue& queue, Marks& marks) {
 }
 
 // What is queued in the stream from now on does not hold the operation up.
-Status Stage::follow() {
+Status OperandSet::follow() {
   WEFT_RETURN_IF_ERROR(find_kernels());
   const GpuMemory first = found_.front().gpu_x ? *found_.front().gpu_x : *found_.front().gpu_y;
   for (const Found& each : found_)
@@ -310,9 +311,9 @@ Status Stage::follow() {
   return {};
 }
 
-Status Stage::bring() {
+Status OperandSet::bring() {
   if (!std::ranges::all_of(found_, [this](const Found& each) { return stays(each); }))
-    note_way(stand_ins_status_);
+    note_way(alias_status_);
   for (const Found& each : found_) {
     const bool is_placed = each.gpu_x && !stays(each);
     if (each.follower != nullptr && !is_placed) WEFT_RETURN_IF_ERROR(mark(*each.follower, ins_));
@@ -343,7 +344,8 @@ Status Stage::bring() {
 
 // A copy of its own for each would cost more than the bytes. They lie in blocks, on one GPU each time, and
 // its kernels reach those.
-std::vector<Stage::Packed> Stage::find_packed(const std::vector<GpuOperand>& operands) const {
+std::vector<OperandSet::Packed> OperandSet::find_packed(
+    const std::vector<GpuOperand>& operands) const {
   constexpr std::size_t kMostBytes = std::size_t{256} << 10, kFew = 4;
   std::vector<Packed> found;
   for (std::size_t each = 0; has_kernels_ && each < operands.size(); ++each) {
@@ -359,7 +361,7 @@ std::vector<Stage::Packed> Stage::find_packed(const std::vector<GpuOperand>& ope
   return found;
 }
 
-Status Stage::copy_packed(const Packed& packed, bool is_input) {
+Status OperandSet::copy_packed(const Packed& packed, bool is_input) {
   std::vector<GpuKernels::Copy> copies;
   for (const std::size_t each : packed.operands) {
     const GpuOperand& operand = (is_input ? inputs_ : outputs_)[each];
@@ -373,7 +375,7 @@ Status Stage::copy_packed(const Packed& packed, bool is_input) {
   return mark(*packed.queue, is_input ? ins_ : outs_);
 }
 
-std::optional<GpuStage::OnGpu> Stage::on_one_gpu() const {
+std::optional<GpuOperands::OnGpu> OperandSet::on_one_gpu() const {
   if (found_.size() != 1 || found_.front().is_shifted) return std::nullopt;
   const Found& only = found_.front();
   if (!only.gpu_y || (only.x.bytes != 0 && !only.gpu_x)) return std::nullopt;
@@ -384,7 +386,7 @@ std::optional<GpuStage::OnGpu> Stage::on_one_gpu() const {
 }
 
 // In parts, so that the first ones are on their way to peers while the last ones are copied.
-Status Stage::copy_out(GpuQueue& queue, const GpuOperand& x) {
+Status OperandSet::copy_out(GpuQueue& queue, const GpuOperand& x) {
   constexpr std::size_t kLeastPart = std::size_t{4} << 20, kMostParts = 8;
   const std::size_t part =
       std::max(kLeastPart, (x.there.bytes / kMostParts + kLeastPart - 1) / kLeastPart * kLeastPart);
@@ -399,7 +401,7 @@ Status Stage::copy_out(GpuQueue& queue, const GpuOperand& x) {
   return {};
 }
 
-Status Stage::begin_outputs() {
+Status OperandSet::begin_outputs() {
   std::vector<bool> is_packed(outputs_.size());
   for (Packed& each : find_packed(outputs_)) {
     WEFT_ASSIGN(each.queue, GpuQueue::into(each.gpu));
@@ -421,7 +423,7 @@ Status Stage::begin_outputs() {
 }
 
 // What a GPU has not written itself.
-Status Stage::copy_in(GpuQueue& queue, std::size_t output) {
+Status OperandSet::copy_in(GpuQueue& queue, std::size_t output) {
   const GpuOperand& y = outputs_[output];
   return written_[output].for_the_rest(y.there.bytes, [&](std::size_t begin, std::size_t bytes) {
     return queue.copy_in(y.there.data + begin, y.here + begin, bytes);
@@ -429,7 +431,7 @@ Status Stage::copy_in(GpuQueue& queue, std::size_t output) {
 }
 
 // Several lanes may ask.
-bool Stage::has_all_input() {
+bool OperandSet::has_all_input() {
   if (has_all_input_.load(std::memory_order_acquire)) return true;
   const std::lock_guard lock(mutex_);
   if (has_all_input_.load(std::memory_order_relaxed))
@@ -442,7 +444,7 @@ bool Stage::has_all_input() {
 }
 
 // Where input and output share memory, a part of the block could be overwritten that is not there yet.
-InputGate::State Stage::input_state() {
+InputGate::State OperandSet::input_state() {
   if (has_all_input()) return State::arrived;
   if (has_shifted()) return State::awaited;
   const std::lock_guard lock(mutex_);
@@ -450,7 +452,7 @@ InputGate::State Stage::input_state() {
 }
 
 // The mutex is held. How many parts are there, from the first one on; an error counts as not there.
-std::size_t Stage::look_for_parts() {
+std::size_t OperandSet::look_for_parts() {
   while (parts_there_ < parts_.size()) {
     GpuMark& mark = *ins_[parts_[parts_there_].mark];
     if (!mark.is_over() || !mark.status().ok()) break;
@@ -459,7 +461,7 @@ std::size_t Stage::look_for_parts() {
   return parts_there_;
 }
 
-std::size_t Stage::there(const std::byte* data, std::size_t bytes) {
+std::size_t OperandSet::there(const std::byte* data, std::size_t bytes) {
   if (has_all_input()) return bytes;
   const std::lock_guard lock(mutex_);
   look_for_parts();
@@ -476,12 +478,12 @@ std::size_t Stage::there(const std::byte* data, std::size_t bytes) {
   return is_input ? count : bytes;
 }
 
-void Stage::ended(const Status& status) {
+void OperandSet::ended(const Status& status) {
   if (status.ok()) output_status_ = begin_outputs();
   (void)is_over();  // what waits for the output may go on at once
 }
 
-bool Stage::is_over() {
+bool OperandSet::is_over() {
   const std::lock_guard lock(mutex_);
   if (!are_over(outs_)) return false;
   for (const auto& each : outs_)
@@ -490,7 +492,7 @@ bool Stage::is_over() {
   return true;
 }
 
-void Stage::wait_until_over() {
+void OperandSet::wait_until_over() {
   for (const auto& each : outs_) each->wait();
 }
 

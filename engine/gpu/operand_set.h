@@ -1,4 +1,4 @@
-// stage: the memory of one operation on memory of GPUs, and its combines. Internal to the module.
+// operand_set: the memory of one operation on GPU memory, and its combines. Internal to the module.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace weft {
 
 // The peer's heap, if it shares memory with this rank.
-[[nodiscard]] std::shared_ptr<const PeerHeap> heap_of(const Contact& contact);
+[[nodiscard]] std::shared_ptr<const PeerHeap> heap_of(const PeerConnection& connection);
 
 // The memory of an operand.
 struct Span {
@@ -34,12 +34,12 @@ struct Span {
   }
 };
 
-// An operand in memory of a GPU.
+// An operand in GPU memory.
 struct GpuOperand {
   GpuMemory gpu;
   Span there;                 // the caller's
   std::byte* here = nullptr;  // what the operation has in its place
-  // With a stand-in: where the operation's data are on the GPU, the caller's memory or a block of
+  // With a device alias: where the operation's data are on the GPU, the caller's memory or a block of
   // ours. Else null: `here` is pinned.
   std::byte* device = nullptr;
   std::shared_ptr<GpuQueue> follower = {};  // of an input: behind what the stream has
@@ -69,18 +69,18 @@ class Written {
   std::vector<std::pair<std::size_t, std::size_t>> parts_;
 };
 
-class Stage final : public GpuStage, public Combiner {
+class OperandSet final : public GpuOperands, public Reducer {
  public:
-  Stage(Rank rank, const StageOptions& options, std::shared_ptr<GpuBell> bell)
+  OperandSet(Rank rank, const GpuOperandOptions& options, std::shared_ptr<GpuBell> bell)
       : rank_(rank), options_(options), bell_(std::move(bell)) {}
 
-  // Looks for operands in memory of GPUs, and gives those in place different addresses.
+  // Looks for operands in GPU memory, and gives those in place different addresses.
   Status find(std::span<Request> requests);
   [[nodiscard]] bool is_empty() const { return found_.empty(); }
 
   Status follow() override;
-  Status place(std::span<Request> requests, std::span<Contact* const> in,
-               std::span<Contact* const> out) override;
+  Status place(std::span<Request> requests, std::span<PeerConnection* const> in,
+               std::span<PeerConnection* const> out) override;
   Status bring() override;
   Status hold() override { return gate_ ? gate_->hold(stream_.value_or(Stream{})) : Status(); }
   void let_go() override {
@@ -92,8 +92,8 @@ class Stage final : public GpuStage, public Combiner {
     return inputs_.empty() ? nullptr : inputs_.front().device;
   }
   [[nodiscard]] std::optional<OnGpu> on_one_gpu() const override;
-  // Peers may send stand-ins also where this rank leaves its sums to the host.
-  Combiner* combiner() override { return has_kernels_ || gpu_for_peers() ? this : nullptr; }
+  // Peers may send device aliases also where this rank leaves its sums to the host.
+  Reducer* reducer() override { return has_kernels_ || gpu_for_peers() ? this : nullptr; }
   State input_state() override;
   Status input_status() override { return input_status_; }
   std::size_t there(const std::byte* data, std::size_t bytes) override;
@@ -102,8 +102,8 @@ class Stage final : public GpuStage, public Combiner {
   void wait_until_over() override;
   Status output_status() override { return output_status_; }
 
-  Result<std::unique_ptr<Combiner::Work>> begin(const Job& job) override;
-  bool is_elsewhere(const void* address) const override;
+  Result<std::unique_ptr<Reducer::Work>> begin(const Job& job) override;
+  bool is_in_device_memory(const void* address) const override;
   Result<std::byte*> scratch(std::size_t bytes) override;
 
  private:
@@ -113,7 +113,7 @@ class Stage final : public GpuStage, public Combiner {
     std::vector<PinnedBlock> pinned;
     std::vector<DeviceBlock> device;
   };
-  // The operands of a request that are memory of a GPU.
+  // The operands of a request that are GPU memory.
   struct Found {
     std::size_t request = 0;
     Span x, y;
@@ -126,25 +126,25 @@ class Stage final : public GpuStage, public Combiner {
     [[nodiscard]] std::size_t bytes() const { return std::max(x.bytes, y.bytes); }
   };
   // What takes the place of operands: of all of them, but for the small ones of leave().
-  enum class Way : std::uint8_t { blocks, stand_ins, in_place };
+  enum class Way : std::uint8_t { blocks, aliases, in_place };
   // Where a GPU finds a term.
   struct Seen {
     const void* data = nullptr;  // null: it cannot read it
-    bool is_on_gpu = false;      // else it is pinned memory of the host
+    bool is_on_gpu = false;      // else it is pinned host memory
     PinnedBlock copy;            // that holds it
   };
 
-  // stage.cc
+  // operand_set.cc
   // Whether an input and an output share a part of their memory.
   [[nodiscard]] bool has_shifted() const {
     return std::ranges::any_of(found_, [](const Found& each) { return each.is_shifted; });
   }
-  void offer_to(std::span<Contact* const> peers);
+  void offer_to(std::span<PeerConnection* const> peers);
   Status place(Request& request, const Found& found);
   Status place_both(Request& request, const Found& found);
   Result<GpuOperand> place_input(const GpuMemory& gpu, const Span& x, bool is_output);
   Result<GpuOperand> place_output(const GpuMemory& gpu, const Span& y);
-  Status stand_in_of(GpuOperand& operand);
+  Status alias_of(GpuOperand& operand);
   Result<std::byte*> pinned_block(std::size_t bytes, const GpuMemory& gpu);
   Result<std::byte*> device_block(std::size_t bytes, const GpuMemory& gpu);
   Status find_kernels();
@@ -166,32 +166,33 @@ class Stage final : public GpuStage, public Combiner {
   Status begin_outputs();
   Status mark(GpuQueue& queue, Marks& marks);
   // ok, or why the memory cannot be read by the peers where it is.
-  Status check_peers(std::span<Contact* const> in, std::span<Contact* const> out) const;
+  Status check_peers(std::span<PeerConnection* const> in,
+                     std::span<PeerConnection* const> out) const;
   // The same for the network interfaces on the way to those on other machines.
-  Status check_interfaces(std::span<Contact* const> out) const;
+  Status check_interfaces(std::span<PeerConnection* const> out) const;
   Status place_all(std::span<Request> requests);
 
-  // sums.cc
-  [[nodiscard]] std::optional<GpuMemory> gpu_for_sums() const;
+  // reduce.cc
+  [[nodiscard]] std::optional<GpuMemory> gpu_for_reductions() const;
   Result<Seen> see(const GpuMemory& gpu, const Term& term, std::size_t bytes, bool must) const;
   const GpuOperand* output_at(const std::byte* destination, std::size_t bytes) const;
   // The memory for which the address stands, if it is this operation's.
   [[nodiscard]] std::byte* own_memory_at(const GpuMemory& gpu, const void* address) const;
 
   const Rank rank_;
-  const StageOptions options_;
+  const GpuOperandOptions options_;
   const std::shared_ptr<GpuBell> bell_;
   std::optional<Stream> stream_;
   std::vector<Found> found_;
   bool has_kernels_ = false;
   Way way_ = Way::blocks;
-  Status stand_ins_status_;  // ok, or why blocks are used
+  Status alias_status_;  // ok, or why blocks are used
 
   std::vector<GpuOperand> inputs_, outputs_;
   std::vector<GpuOperand> scratch_;
   std::vector<Written> written_;  // by output
   const std::shared_ptr<Blocks> blocks_ = std::make_shared<Blocks>();
-  std::vector<StandIn> stand_ins_;
+  std::vector<DeviceAlias> aliases_;
   std::unique_ptr<GpuGate> gate_;
   std::mutex mutex_;
   Marks ins_, outs_;

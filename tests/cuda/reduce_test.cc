@@ -1,4 +1,4 @@
-// Sums on a GPU, on the twin of the driver: the bits of the host's sums, how many launches and copies
+// Sums on a GPU, on the fake of the driver: the bits of the host's sums, how many launches and copies
 // they take, that a lane does not wait for them, and what goes wrong. Ranks are threads.
 #include <atomic>
 #include <thread>
@@ -10,16 +10,16 @@ namespace {
 
 constexpr std::size_t kLarge = 600'000;
 
-Config config_of(GpuSums sums) {
+Config config_of(GpuReduce sums) {
   Config config = test_config();
-  config.gpu_sums = sums;
+  config.gpu_reduce = sums;
   config.gpu_ipc = false;
   return config;
 }
 
-class GpuSumsTest : public OnGpus {};
+class GpuReduceTest : public OnGpus {};
 
-TEST_F(GpuSumsTest, HaveTheBitsOfTheHost) {
+TEST_F(GpuReduceTest, HaveTheBitsOfTheHost) {
   const std::uint64_t before = gpu_counts().launches;
   run_job(
       4,
@@ -42,12 +42,12 @@ TEST_F(GpuSumsTest, HaveTheBitsOfTheHost) {
                       4 * kLarge, kLarge, input, output);
         }
       },
-      config_of(GpuSums::gpu));
+      config_of(GpuReduce::gpu));
   EXPECT_GT(gpu_counts().launches, before);
 }
 
 // The result is written where it belongs: nothing is left to copy.
-TEST_F(GpuSumsTest, ADirectSumIsOneLaunchAndNoCopyBack) {
+TEST_F(GpuReduceTest, ADirectSumIsOneLaunchAndNoCopyBack) {
   const GpuCounts before = gpu_counts();
   run_job(
       2,
@@ -59,20 +59,20 @@ TEST_F(GpuSumsTest, ADirectSumIsOneLaunchAndNoCopyBack) {
         ASSERT_TRUE(context.neighbor_allreduce(in(x.data(), kLarge), out(x.data(), kLarge)).ok());
         EXPECT_EQ(x.get(), y.get());
       },
-      config_of(GpuSums::gpu));
+      config_of(GpuReduce::gpu));
   const GpuCounts after = gpu_counts();
   EXPECT_EQ(after.launches - before.launches, 4U);
   EXPECT_EQ(after.bytes_in - before.bytes_in, 0U);
   EXPECT_EQ(after.bytes_out - before.bytes_out, 4 * kLarge * sizeof(float));
 }
 
-TEST_F(GpuSumsTest, SmallOnesAndThoseOfTheHostStayThere) {
+TEST_F(GpuReduceTest, SmallOnesAndThoseOfTheHostStayThere) {
   const std::uint64_t before = gpu_counts().launches;
-  for (const GpuSums sums : {GpuSums::gpu, GpuSums::host}) {
+  for (const GpuReduce sums : {GpuReduce::gpu, GpuReduce::host}) {
     run_job(
         2,
         [&](Context& context) {
-          const std::size_t count = sums == GpuSums::gpu ? 1000 : kLarge;
+          const std::size_t count = sums == GpuReduce::gpu ? 1000 : kLarge;
           expect_same(context, {.collective = Collective::allreduce}, count, count, 0, 0);
           expect_same(context, {.collective = Collective::allgather}, kLarge, 2 * kLarge, 0, 0);
         },
@@ -81,8 +81,8 @@ TEST_F(GpuSumsTest, SmallOnesAndThoseOfTheHostStayThere) {
   EXPECT_EQ(gpu_counts().launches, before);
 }
 
-TEST_F(GpuSumsTest, SeveralLanesShareThem) {
-  Config config = config_of(GpuSums::gpu);
+TEST_F(GpuReduceTest, SeveralLanesShareThem) {
+  Config config = config_of(GpuReduce::gpu);
   config.lanes = 2;
   run_job(
       2,
@@ -96,9 +96,9 @@ TEST_F(GpuSumsTest, SeveralLanesShareThem) {
 }
 
 // The lane goes on with other operations while a GPU has work to do.
-TEST_F(GpuSumsTest, ALaneDoesNotWaitForThem) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
-  twin.run_at_once(0);
+TEST_F(GpuReduceTest, ALaneDoesNotWaitForThem) {
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
+  fake.run_at_once(0);
   const std::uint64_t before = gpu_counts().launches;
   run_job(
       2,
@@ -120,20 +120,20 @@ TEST_F(GpuSumsTest, ALaneDoesNotWaitForThem) {
         };
         do_others();
         EXPECT_FALSE(handle->test()) << "its input is still on its way";
-        if (context.rank() == 0) twin.run();
+        if (context.rank() == 0) fake.run();
         do_others();
         EXPECT_EQ(gpu_counts().launches - before, 2U);
         EXPECT_FALSE(handle->test());
         ASSERT_TRUE(context.barrier().ok());
-        if (context.rank() == 0) twin.run_at_once(1);
+        if (context.rank() == 0) fake.run_at_once(1);
         ASSERT_TRUE(handle->wait().ok());
       },
-      config_of(GpuSums::gpu));
+      config_of(GpuReduce::gpu));
 }
 
-TEST_F(GpuSumsTest, AFailureNamesTheGpu) {
-  if (!Twin::get().is_played()) GTEST_SKIP() << "only the twin can play this";
-  twin.fail("cuLaunchKernel", 719, 1);
+TEST_F(GpuReduceTest, AFailureNamesTheGpu) {
+  if (!FakeDriver::get().is_fake()) GTEST_SKIP() << "only the fake driver can do this";
+  fake.fail("cuLaunchKernel", 719, 1);
   std::atomic<int> failures{0};
   run_job(
       2,
@@ -148,7 +148,7 @@ TEST_F(GpuSumsTest, AFailureNamesTheGpu) {
           ++failures;
         }
       },
-      config_of(GpuSums::gpu));
+      config_of(GpuReduce::gpu));
   EXPECT_GE(failures, 1);
 }
 

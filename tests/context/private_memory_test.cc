@@ -121,7 +121,7 @@ void run_in_flight(Context& context, const OperationCase& operation) {
 
 TEST_P(Foreign, StagingIsBoundedWithManyInFlight) {
   Config config = test_config();
-  config.foreign = ForeignPath::staging;
+  config.private_memory = PrivatePath::staging;
   for (const int ranks : {2, 4}) {
     run_job(
         ranks,
