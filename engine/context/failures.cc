@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace weft {
@@ -20,9 +21,9 @@ std::string label(const LaneSlot& slot) {
 // may have left because of the failure of a third rank. The failure notice that names the cause has
 // this long to arrive.
 constexpr std::uint32_t kLooksAtDeparture = 16;
-// The same of a needed rank to which no path works. It may have died or left, which other ranks or the
-// Store tell later than its network does.
-constexpr std::uint32_t kLooksAtLostPath = 64;
+// How long the context waits for the reason why no path works to a needed rank. It may have died or
+// left, which other ranks or the Store tell later than its network does.
+constexpr std::int64_t kLostPathMs = 3000;
 
 }  // namespace
 
@@ -69,25 +70,33 @@ bool Failures::check_gone() {
       return true;
     }
   }
+  Status lost;
   for (LaneSlot* slot : lane_.running()) {
-    if (check_left(*slot) || check_paths(*slot)) return true;
+    if (check_left(*slot)) return true;
+    if (lost.ok()) lost = lost_path(*slot);
   }
-  return false;
+  if (lost.ok()) {
+    lost_ns_ = 0;
+    return false;
+  }
+  const std::int64_t now = now_ns();
+  if (lost_ns_ == 0) lost_ns_ = now;
+  const std::int64_t patience_ms = std::min(kLostPathMs, config_.deadline_ms / 2);
+  if (now - lost_ns_ < patience_ms * 1'000'000) return false;
+  fail(lost);
+  return true;
 }
 
-// Fails the context if no path works to a rank for which the operation waits, and which has not left.
-// Returns whether it has.
-bool Failures::check_paths(LaneSlot& slot) {
+// An error if no path works to a rank for which the operation waits, and which has not left.
+Status Failures::lost_path(LaneSlot& slot) {
   slot.execution.missing(missing_);
   for (const Execution::Missing& missing : missing_) {
     const Status& failure = missing.connection->endpoint->failure();
     if (failure.ok() || is_gone(*missing.connection)) continue;
-    if (++slot.departures < kLooksAtLostPath) return false;
-    fail(Status(failure.code(), fmt::format("{}: {}", label(slot), failure.text()),
-                missing.connection->rank));
-    return true;
+    return Status(failure.code(), fmt::format("{}: {}", label(slot), failure.text()),
+                  missing.connection->rank);
   }
-  return false;
+  return {};
 }
 
 // Fails the context if a rank for which the operation waits has left. Returns whether the context

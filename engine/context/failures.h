@@ -44,7 +44,7 @@ class Failures {
  private:
   void follow();
   bool check_gone();
-  bool check_paths(LaneSlot& slot);
+  Status lost_path(LaneSlot& slot);
   bool check_left(LaneSlot& slot);
   bool check_deadline(LaneSlot& slot, std::int64_t now);
   [[nodiscard]] Rank missing_and_gone(LaneSlot& slot);
@@ -60,6 +60,7 @@ class Failures {
   const Membership& membership_;
   FirstFailure& first_;
   Epoch membership_epoch_ = 0;               // the epoch that was checked last
+  std::int64_t lost_ns_ = 0;                 // since when a needed path is lost; 0: none is
   std::vector<Execution::Missing> missing_;  // scratch
 };
 

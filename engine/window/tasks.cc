@@ -28,12 +28,30 @@ void Task::begin_anew(CallName call, std::unique_ptr<Locks> locks) {
   status_ = {};
 }
 
+Status Task::named(const Status& status) const {
+  return Status(status.code(),
+                fmt::format("{}: {}: {}", name(call_), window_.title(), status.text()),
+                status.rank());
+}
+
 // Keeps the first error.
 void Task::note(const Status& status) {
-  if (status.ok() || !status_.ok()) return;
-  status_ =
-      Status(status.code(), fmt::format("{}: {}: {}", name(call_), window_.title(), status.text()),
-             status.rank());
+  if (status_.ok() && !status.ok()) status_ = named(status);
+}
+
+// A network tells sooner that the path to a rank has failed than other ranks or the Store tell why.
+void Task::ask() {
+  constexpr std::int64_t kPatienceNs = 3'000'000'000;
+  step_ = Step::asks;
+  asks_end_ns_ =
+      status_.ok() || !window_.has_lost_path_to(status_.rank()) ? 0 : now_ns() + kPatienceNs;
+}
+
+bool Task::has_answer() {
+  if (asks_end_ns_ == 0) return true;
+  const Status alive = window_.check_alive(status_.rank());
+  if (!alive.ok()) status_ = named(alive);
+  return !alive.ok() || now_ns() >= asks_end_ns_;
 }
 
 bool Task::advance() {
@@ -65,10 +83,14 @@ bool Task::advance() {
       const bool moved = proceed();
       if (!is_done()) return moved;
       note(finish());
+      ask();
+      [[fallthrough]];
+    }
+    case Step::asks:
+      if (!has_answer()) return false;
       if (locks_ != nullptr) (void)locks_->release(end_ns_);
       store();
       break;
-    }
     case Step::stores:
       if (!have_copies_ended()) return false;
       unlock();

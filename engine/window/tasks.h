@@ -63,8 +63,11 @@ class Task : public OperationStep {
   WindowObject& window_;
 
  private:
-  enum class Step : std::uint8_t { waits, fetches, locks, works, stores, unlocks, over };
+  enum class Step : std::uint8_t { waits, fetches, locks, works, asks, stores, unlocks, over };
   void note(const Status& status);
+  [[nodiscard]] Status named(const Status& status) const;
+  void ask();
+  bool has_answer();
   // Begins the step, or the one after it if there is nothing to do in it.
   void fetch();
   void lock();
@@ -79,6 +82,7 @@ class Task : public OperationStep {
   std::unique_ptr<Locks> locks_;
   Staging staging_;
   std::int64_t end_ns_ = 0;  // the deadline of the call; it begins with its turn
+  std::int64_t asks_end_ns_ = 0;
   Step step_ = Step::waits;
   Status abandoned_;
   Status status_;

@@ -364,6 +364,14 @@ Result<std::uint64_t> WindowObject::signal(int number) {
   return count_signal(number);
 }
 
+bool WindowObject::has_lost_path_to(Rank rank) const {
+  const auto is_lost = [rank](const WindowNeighbor& each) {
+    return each.part.rank == rank && each.part.endpoint != nullptr &&
+           !each.part.endpoint->failure().ok();
+  };
+  return std::ranges::any_of(setup_.in, is_lost) || std::ranges::any_of(setup_.out, is_lost);
+}
+
 Status WindowObject::check_in_neighbors() const {
   Status first;
   std::string all;

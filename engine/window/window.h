@@ -126,6 +126,9 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   [[nodiscard]] Status check_alive(const window::Place& place) const {
     return setup_.check_alive(place.rank, place.endpoint);
   }
+  [[nodiscard]] Status check_alive(Rank rank) const { return setup_.check_alive(rank, nullptr); }
+  // Whether no path works any more to this neighbor.
+  [[nodiscard]] bool has_lost_path_to(Rank rank) const;
   [[nodiscard]] double p_to_send();
   // x := weight * x, and p likewise.
   void scale(const Output& x, double weight);

@@ -131,8 +131,9 @@ TEST(PrivateMemory, OneRankMeasuresHowItTravels) {
 }
 
 // Each rank's lines say what was wrong with the end of a call.
-void expect_every_call_ends(const std::string& fault, int deadline_ms) {
-  const std::string command = "WEFT_DEADLINE_MS=" + std::to_string(deadline_ms) +
+void expect_every_call_ends(const std::string& fault, int deadline_ms,
+                            const std::string& environment = "") {
+  const std::string command = environment + " WEFT_DEADLINE_MS=" + std::to_string(deadline_ms) +
                               " " WEFT_BINARY " run -n 3 --deadline 60 --grace 60 -- " ABSENT_RANK
                               " " +
                               fault + " 2>/dev/null";
@@ -143,7 +144,7 @@ void expect_every_call_ends(const std::string& fault, int deadline_ms) {
   pclose(output);
   std::set<std::string> expected{"[0] ended ok\n", "[1] ended ok\n"};
   if (fault == "leaves") expected.insert("[2] ended ok\n");
-  EXPECT_EQ(lines, expected) << fault;
+  EXPECT_EQ(lines, expected) << fault << " " << environment;
 }
 
 TEST(Absence, OfARankThatIsStoppedEndsEveryCallAtItsDeadline) {
@@ -154,6 +155,11 @@ TEST(Absence, OfARankThatIsStoppedEndsEveryCallAtItsDeadline) {
 TEST(Absence, OfARankThatDiesOrLeavesEndsEveryCallThatIsUnderWay) {
   expect_every_call_ends("killed", 120'000);
   expect_every_call_ends("leaves", 120'000);
+#ifdef HAS_UCX
+  const std::string network = "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo";
+  expect_every_call_ends("killed", 120'000, network);
+  expect_every_call_ends("leaves", 120'000, network);
+#endif
 }
 
 TEST(Fine, JobEndsWellOnAllRanks) {
