@@ -32,7 +32,7 @@ constexpr int kRequestTag = 1;
 struct Request {
   std::string operation;
   std::optional<WindowOp> window;  // measured instead of `collective`
-  Workload collective = Workload::barrier;
+  Collective collective = Collective::barrier;
   std::size_t bytes = 0;
   Trial trial;
 };
@@ -58,7 +58,7 @@ Result<Request> parse(const std::string& line) {
     if (request.bytes > 0) return request;
     return Status(Code::invalid_argument, "'" + line + "' is no request: a window has no bytes");
   }
-  WEFT_ASSIGN(request.collective, workload(request.operation));
+  WEFT_ASSIGN(request.collective, measured_operation(request.operation));
   return request;
 }
 

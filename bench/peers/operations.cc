@@ -57,13 +57,13 @@ Operations::Buffer Operations::buffer(std::size_t count) {
   return Buffer(memory);
 }
 
-Subject Operations::subject(Workload collective, std::size_t bytes) {
+Subject Operations::subject(Collective collective, std::size_t bytes) {
   const std::size_t count = bytes / sizeof(float);
   const Recipe wanted = recipe(collective, graph_, rank_);
   const bool gathers =
-      collective == Workload::neighbor_allreduce || collective == Workload::neighbor_allgather;
+      collective == Collective::neighbor_allreduce || collective == Collective::neighbor_allgather;
   blocks_ = wanted.blocks;
-  output_count_ = collective == Workload::neighbor_allgather ? 0 : output_count(wanted, count);
+  output_count_ = collective == Collective::neighbor_allgather ? 0 : output_count(wanted, count);
   count_ = count;
   // Pages are touched before they are timed.
   std::fill_n(gathered_.get(), gathers ? count * weights_.size() : 0, 0.0F);
@@ -78,29 +78,29 @@ void Operations::rewrite(std::uint64_t lap) {
   std::fill_n(input_.get(), blocks_ * count_, value(rank_, lap));
 }
 
-Status Operations::run(Workload collective, int times) {
+Status Operations::run(Collective collective, int times) {
   const int count = as_int(count_);
   int error = MPI_SUCCESS;
   for (int i = 0; i < times && error == MPI_SUCCESS; ++i) {
     switch (collective) {
-      case Workload::neighbor_allreduce:
+      case Collective::neighbor_allreduce:
         error = MPI_Neighbor_allgather(input_.get(), count, MPI_FLOAT, gathered_.get(), count,
                                        MPI_FLOAT, neighbors_);
         weighted_sum(self_weight_, input_.get(), weights_, gathered_.get(), output_.get(), count_);
         break;
-      case Workload::neighbor_allgather:
+      case Collective::neighbor_allgather:
         error = MPI_Neighbor_allgather(input_.get(), count, MPI_FLOAT, gathered_.get(), count,
                                        MPI_FLOAT, neighbors_);
         break;
-      case Workload::allreduce:  // the sum: scaling it to the average is left out in MPI's favor
+      case Collective::allreduce:  // the sum: scaling it to the average is left out in MPI's favor
         error =
             MPI_Allreduce(input_.get(), output_.get(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         break;
-      case Workload::broadcast:  // from and to one buffer: no copy at the root, in MPI's favor
+      case Collective::broadcast:  // from and to one buffer: no copy at the root, in MPI's favor
         error = MPI_Bcast(rank_ == 0 ? input_.get() : output_.get(), count, MPI_FLOAT, 0,
                           MPI_COMM_WORLD);
         break;
-      case Workload::barrier:
+      case Collective::barrier:
         error = MPI_Barrier(MPI_COMM_WORLD);
         break;
       default:
@@ -113,54 +113,54 @@ Status Operations::run(Workload collective, int times) {
 }
 
 // Operations whose inputs or outputs have a part for each rank, and reduce. Sums, as above.
-int Operations::run_parts(Workload collective) {
+int Operations::run_parts(Collective collective) {
   const int count = as_int(count_);
   float* x = input_.get();
   float* y = output_.get();
   switch (collective) {
-    case Workload::allgather:
+    case Collective::allgather:
       return MPI_Allgather(x, count, MPI_FLOAT, y, count, MPI_FLOAT, MPI_COMM_WORLD);
-    case Workload::reduce_scatter:
+    case Collective::reduce_scatter:
       return MPI_Reduce_scatter_block(x, y, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    case Workload::reduce:
+    case Collective::reduce:
       return MPI_Reduce(x, y, count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
-    case Workload::gather:
+    case Collective::gather:
       return MPI_Gather(x, count, MPI_FLOAT, y, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
-    case Workload::scatter:
+    case Collective::scatter:
       return MPI_Scatter(x, count, MPI_FLOAT, y, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
-    case Workload::alltoall:
+    case Collective::alltoall:
       return MPI_Alltoall(x, count, MPI_FLOAT, y, count, MPI_FLOAT, MPI_COMM_WORLD);
     default:
       return MPI_ERR_OP;
   }
 }
 
-std::pair<double, double> Operations::expected(Workload collective, std::uint64_t lap) const {
+std::pair<double, double> Operations::expected(Collective collective, std::uint64_t lap) const {
   double sum = 0;
   switch (collective) {
-    case Workload::neighbor_allreduce:
+    case Collective::neighbor_allreduce:
       sum = double{self_weight_} * double{value(rank_, lap)};
       for (const Peer& peer : graph_.in_edges(rank_)) {
         sum += peer.weight * double{value(peer.rank, lap)};
       }
       return {sum, sum};
-    case Workload::allreduce:
-    case Workload::reduce_scatter:
-    case Workload::reduce:
+    case Collective::allreduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce:
       for (Rank rank = 0; rank < graph_.size(); ++rank) sum += double{value(rank, lap)};
       return {sum, sum};
-    case Workload::allgather:
-    case Workload::gather:
-    case Workload::alltoall:
+    case Collective::allgather:
+    case Collective::gather:
+    case Collective::alltoall:
       return {double{value(0, lap)}, double{value(graph_.size() - 1, lap)}};
     default:  // what comes from the root
       return {double{value(0, lap)}, double{value(0, lap)}};
   }
 }
 
-Status Operations::check(Workload collective, std::uint64_t lap) const {
+Status Operations::check(Collective collective, std::uint64_t lap) const {
   // The root of a broadcast keeps its input; a neighbor_allgather has no output of one value.
-  const bool is_root = collective == Workload::broadcast && rank_ == 0;
+  const bool is_root = collective == Collective::broadcast && rank_ == 0;
   if (output_count_ == 0 || is_root) return {};
   const auto [first, last] = expected(collective, lap);
   for (const auto& [got, wanted] :

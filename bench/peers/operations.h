@@ -27,7 +27,7 @@ class Operations {
 
   // What time_laps runs for `bytes` of input per rank, or per block of it, at most `most_bytes`.
   // Valid until the next call.
-  [[nodiscard]] Subject subject(Workload collective, std::size_t bytes);
+  [[nodiscard]] Subject subject(Collective collective, std::size_t bytes);
 
  private:
   struct Free {
@@ -37,11 +37,11 @@ class Operations {
 
   static Buffer buffer(std::size_t count);
   void rewrite(std::uint64_t lap);
-  Status run(Workload collective, int times);
-  int run_parts(Workload collective);
-  Status check(Workload collective, std::uint64_t lap) const;
+  Status run(Collective collective, int times);
+  int run_parts(Collective collective);
+  Status check(Collective collective, std::uint64_t lap) const;
   // The ends of this rank's output.
-  [[nodiscard]] std::pair<double, double> expected(Workload collective, std::uint64_t lap) const;
+  [[nodiscard]] std::pair<double, double> expected(Collective collective, std::uint64_t lap) const;
 
   Graph graph_;
   int rank_ = 0;

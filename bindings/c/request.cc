@@ -1,7 +1,8 @@
 // request: see the header.
 #include "bindings/c/request.h"
 
-#include <array>
+#include <weft/c/operations.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "bindings/c/arrays.h"
 #include "bindings/c/structs.h"
+#include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft::c {
 
@@ -37,58 +39,6 @@ Status convert_peers(const weft_peer* from, std::size_t count, const char* argum
 }
 
 namespace {
-
-// Which members of a weft_request an operation uses.
-enum Use : std::uint32_t {
-  kX = 1,
-  kY = 2,
-  kOp = 4,
-  kAlgorithm = 8,
-  kRoot = 16,
-  kPeer = 32,
-  kPairWeights = 64,
-  kCounts = 128,
-  kReceiveCounts = 256,
-  kGroup = 512,
-  kWeights = 1024,
-  kXY = kX | kY,
-};
-
-std::optional<std::uint32_t> uses_of(weft_operation operation, bool receives) {
-  switch (operation) {
-    case WEFT_NEIGHBOR_ALLREDUCE:
-    case WEFT_HIERARCHICAL_NEIGHBOR_ALLREDUCE:
-      return kXY | kWeights;
-    case WEFT_NEIGHBOR_ALLGATHER:
-    case WEFT_ALLGATHER:
-      return kXY | kCounts;
-    case WEFT_ALLREDUCE:
-      return kXY | kOp | kAlgorithm;
-    case WEFT_LOCAL_ALLREDUCE:
-      return kXY | kOp;
-    case WEFT_BROADCAST:
-      return kXY | kRoot;
-    case WEFT_BARRIER:
-      return 0;
-    case WEFT_REDUCE_SCATTER:
-      return kXY | kOp | kCounts;
-    case WEFT_REDUCE:
-      return kXY | kOp | kRoot;
-    case WEFT_GATHER:
-    case WEFT_SCATTER:
-      return kXY | kRoot | kCounts;
-    case WEFT_ALLTOALL:
-      return kXY | kCounts | kReceiveCounts;
-    case WEFT_SEND:
-      return receives ? kY | kPeer : kX | kPeer;
-    case WEFT_PAIR_AVERAGE:
-      return kXY | kPeer | kPairWeights;
-    case WEFT_GROUP_AVERAGE:
-      return kXY | kGroup;
-    default:
-      return std::nullopt;
-  }
-}
 
 Status convert_weights(const weft_weights* given, Converted& to) {
   weft_weights from{};
@@ -123,52 +73,53 @@ Status convert_pair_weights(const weft_request& from, Request& to) {
 
 Status convert(const weft_request& from, Converted& converted) {
   Request& to = converted.request;
-  const std::optional<std::uint32_t> uses = uses_of(from.operation, from.receives != 0);
-  if (!uses) {
+  if (from.operation < 1 || from.operation > static_cast<weft_operation>(kCollectives)) {
     return argument_error("operation",
                           "is " + std::to_string(from.operation) + ", which is no operation");
   }
-  const auto is_used = [&](Use use) { return (*uses & use) != 0; };
+  std::uint32_t facts = kCollectiveFacts[static_cast<std::size_t>(from.operation) - 1].facts;
+  if (from.operation == WEFT_SEND) facts &= ~(from.receives != 0 ? kReadsInput : kWritesOutput);
+  const auto has = [&](Fact fact) { return (facts & fact) != 0; };
   to.collective = static_cast<Collective>(from.operation);
-  if (is_used(kX) || is_used(kY)) {
+  if (has(kInOut)) {
     WEFT_RETURN_IF_ERROR(check_type(from.type));
     const auto type = static_cast<DataType>(from.type);
     to.input.type = to.output.type = type;
   }
-  if (is_used(kX)) to.input = {from.x, from.x_count, to.input.type};
-  if (is_used(kY)) to.output = {from.y, from.y_count, to.output.type};
-  if (is_used(kOp)) {
+  if (has(kReadsInput)) to.input = {from.x, from.x_count, to.input.type};
+  if (has(kWritesOutput)) to.output = {from.y, from.y_count, to.output.type};
+  if (has(kHasOperator)) {
     WEFT_RETURN_IF_ERROR(check_number("op", from.op, WEFT_BIT_XOR, "operator"));
     to.op = static_cast<ReduceOp>(from.op);
   }
-  if (is_used(kAlgorithm)) {
+  if (has(kHasAlgorithm)) {
     WEFT_RETURN_IF_ERROR(check_number("algorithm", from.algorithm, WEFT_HIERARCHICAL, "algorithm"));
     to.algorithm = static_cast<AllreduceAlgorithm>(from.algorithm);
   }
   if (from.stream != nullptr) to.stream = Stream{from.stream->handle};
   WEFT_RETURN_IF_ERROR(check_array(from.shape, from.dimensions, "shape"));
   to.shape = {from.shape, from.dimensions};
-  if (is_used(kRoot)) to.root = from.root;
-  if (is_used(kPeer)) to.peer = from.peer;
+  if (has(kHasRoot)) to.root = from.root;
+  if (has(kHasPeer)) to.peer = from.peer;
   if (from.operation == WEFT_SEND) {
     WEFT_RETURN_IF_ERROR(check_flag("receives", from.receives));
     to.receives = from.receives != 0;
   }
-  if (is_used(kPairWeights)) WEFT_RETURN_IF_ERROR(convert_pair_weights(from, to));
-  if (is_used(kCounts)) {
+  if (has(kHasPairWeights)) WEFT_RETURN_IF_ERROR(convert_pair_weights(from, to));
+  if (has(kHasCounts)) {
     WEFT_RETURN_IF_ERROR(check_array(from.counts, from.counts_length, "counts"));
     to.counts = {from.counts, from.counts_length};
   }
-  if (is_used(kReceiveCounts)) {
+  if (has(kHasReceiveCounts)) {
     WEFT_RETURN_IF_ERROR(
         check_array(from.receive_counts, from.receive_counts_length, "receive_counts"));
     to.receive_counts = {from.receive_counts, from.receive_counts_length};
   }
-  if (is_used(kGroup)) {
+  if (has(kHasGroup)) {
     WEFT_RETURN_IF_ERROR(check_array(from.group, from.group_length, "group"));
     to.group = {from.group, from.group_length};
   }
-  if (is_used(kWeights) && from.weights != nullptr) return convert_weights(from.weights, converted);
+  if (has(kHasWeights) && from.weights != nullptr) return convert_weights(from.weights, converted);
   return {};
 }
 

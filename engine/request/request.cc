@@ -12,11 +12,6 @@ constexpr unsigned kOperatorBits = 4;
 constexpr std::uint16_t kOperatorMask = (1U << kOperatorBits) - 1;
 constexpr unsigned kChoices = 1U << (16 - kOperatorBits);
 
-bool has_operator(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::local_allreduce ||
-         collective == Collective::reduce || collective == Collective::reduce_scatter;
-}
-
 std::string operator_text(std::uint16_t agreement) {
   const unsigned number = agreement & kOperatorMask;
   const bool is_known = number > 0 && number <= static_cast<unsigned>(ReduceOp::bit_xor) + 1;
@@ -25,18 +20,12 @@ std::string operator_text(std::uint16_t agreement) {
 
 }  // namespace
 
-bool has_root(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce ||
-         collective == Collective::gather || collective == Collective::scatter;
-}
-
 std::uint16_t agreement_of(const Request& request) {
   unsigned op = 0;
   unsigned choice = 0;
-  if (has_operator(request.collective)) op = static_cast<unsigned>(request.op) + 1;
+  if (has<kHasOperator>(request.collective)) op = static_cast<unsigned>(request.op) + 1;
   if (has_root(request.collective)) choice = static_cast<unsigned>(request.root) + 1;
-  if (request.collective == Collective::allreduce)
-    choice = static_cast<unsigned>(request.algorithm) + 1;
+  if (has<kHasAlgorithm>(request.collective)) choice = static_cast<unsigned>(request.algorithm) + 1;
   return static_cast<std::uint16_t>(choice % kChoices << kOperatorBits | op);
 }
 

@@ -9,16 +9,19 @@
 #include <string>
 
 #include "engine/request/owned_request.h"
+#include "scheduler/vocabulary/vocabulary.h"
 #include "verbs/base/base.h"
 
 namespace weft {
 
 [[nodiscard]] constexpr bool is_of_some_ranks(Collective collective) {
-  return collective >= Collective::send && collective <= Collective::group_average;
+  return has<kOfSomeRanks>(collective);
 }
 
 // Whether one rank has a part of its own in the operation, which Request::root names.
-[[nodiscard]] bool has_root(Collective collective);
+[[nodiscard]] constexpr bool has_root(Collective collective) {
+  return has<kHasRoot>(collective);
+}
 // What the ranks of an operation must have in common beyond its kind, type and sizes: the operator, the
 // root, the algorithm. It travels in every header, and frozen: the operator + 1 (0: none) in bits 0 to
 // 3, and in bits 4 to 15, modulo 4096, the root + 1, or for an allreduce the algorithm + 1.

@@ -67,6 +67,7 @@ enum class Collective : std::uint8_t {
   hierarchical_neighbor_allreduce = 15,
   local_allreduce = 16,
 };
+inline constexpr std::size_t kCollectives = 16;
 [[nodiscard]] std::string_view name(Collective collective);
 
 // Typed memory that an operation reads. `count` is in elements.

@@ -88,8 +88,7 @@ Entry Inbox::next(negotiate::Reader& reader, int ranks) {
   entry.name = name(reader);
   entry.round = reader.number();
   if (entry.kind == EntryKind::want) {
-    entry.collective = static_cast<Collective>(
-        reader.number(static_cast<std::uint64_t>(Collective::local_allreduce)));
+    entry.collective = static_cast<Collective>(reader.number(kCollectives));
     entry.type = static_cast<DataType>(reader.number(kDataTypes - 1));
     entry.count = reader.number(std::uint64_t{1} << 60);
     entry.shape = reader.shape();

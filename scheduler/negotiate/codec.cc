@@ -96,8 +96,7 @@ std::size_t Reader::length(std::size_t least_bytes) {
 NamedRequest Reader::request(int ranks) {
   NamedRequest request;
   request.name = text(kMostNameBytes);
-  request.collective =
-      static_cast<Collective>(number(static_cast<std::uint64_t>(Collective::local_allreduce)));
+  request.collective = static_cast<Collective>(number(kCollectives));
   request.op = static_cast<ReduceOp>(number(static_cast<std::uint64_t>(ReduceOp::bit_xor)));
   request.algorithm = static_cast<AllreduceAlgorithm>(
       number(static_cast<std::uint64_t>(AllreduceAlgorithm::hierarchical)));

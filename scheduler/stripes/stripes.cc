@@ -2,27 +2,14 @@
 #include "scheduler/stripes/stripes.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
+
+#include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kMostPreferringBytes = std::size_t{4} << 20;
-
-struct Cut {
-  Collective collective;
-  std::string_view operation;
-};
-constexpr Cut kCut[] = {
-    {Collective::neighbor_allreduce, "neighbor_allreduce"},
-    {Collective::allreduce, "allreduce"},
-    {Collective::broadcast, "broadcast"},
-    {Collective::reduce, "reduce"},
-    {Collective::hierarchical_neighbor_allreduce, "hierarchical_neighbor_allreduce"},
-    {Collective::local_allreduce, "local_allreduce"},
-    {Collective::gather, "gather"},
-};
 
 }  // namespace
 
@@ -32,11 +19,12 @@ int automatic_lanes(int near_interfaces, int ranks, int cores) {
 }
 
 bool is_cut(Collective collective) {
-  return std::ranges::find(kCut, collective, &Cut::collective) != std::end(kCut);
+  return has<kCanBeCut>(collective);
 }
 
 bool is_cut(std::string_view operation) {
-  return std::ranges::find(kCut, operation, &Cut::operation) != std::end(kCut);
+  const auto row = std::ranges::find(kCollectiveFacts, operation, &CollectiveFacts::name);
+  return row != kCollectiveFacts.end() && is_cut(row->collective);
 }
 
 std::size_t stripes_of(std::size_t bytes, std::size_t lanes) {

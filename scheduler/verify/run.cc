@@ -62,7 +62,7 @@ Run::Run(std::span<const Planned> programs, const Wires& wires, std::span<const 
     : programs_(programs),
       wires_(wires),
       layouts_(layouts),
-      is_barrier_(expectation.operation == Effect::barrier),
+      is_barrier_(expectation.operation == Collective::barrier),
       is_eager_(expectation.order == Order::eager),
       symbols_(expectation.seed, expectation.machine, expectation.input),
       ready_(programs.size(), expectation.order, expectation.seed),

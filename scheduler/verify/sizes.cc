@@ -52,7 +52,7 @@ void give_blocks(Sizes& sizes, std::size_t rank, std::span<const Planned> progra
   const std::size_t ranks = programs.size();
   const bool is_root = static_cast<Rank>(rank) == expectation.root;
   switch (expectation.operation) {
-    case Effect::neighbor_allgather: {
+    case Collective::neighbor_allgather: {
       const std::vector<Rank>& in = programs[rank].view.in;
       sizes.input = even + rank % 3;
       sizes.may_be_in_place = false;
@@ -61,21 +61,21 @@ void give_blocks(Sizes& sizes, std::size_t rank, std::span<const Planned> progra
                   }));
       return;
     }
-    case Effect::allgather:
-    case Effect::gather:
+    case Collective::allgather:
+    case Collective::gather:
       sizes.input = part_of(rank);
       give_output(sizes, cuts_of(ranks, part_of));
       sizes.own_offset = sizes.output_cuts[rank];
-      sizes.may_be_in_place = is_root || expectation.operation == Effect::allgather;
+      sizes.may_be_in_place = is_root || expectation.operation == Collective::allgather;
       return;
-    case Effect::reduce_scatter:
-    case Effect::scatter:
+    case Collective::reduce_scatter:
+    case Collective::scatter:
       give_input(sizes, cuts_of(ranks, part_of));
       sizes.output = part_of(rank);
       sizes.own_offset = sizes.input_cuts[rank];
-      sizes.may_be_in_place = is_root || expectation.operation == Effect::reduce_scatter;
+      sizes.may_be_in_place = is_root || expectation.operation == Collective::reduce_scatter;
       return;
-    case Effect::alltoall:
+    case Collective::alltoall:
       give_input(sizes, cuts_of(ranks, [&](std::size_t to) {
                    return part_between(rank, to, expectation.shape);
                  }));

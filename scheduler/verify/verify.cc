@@ -24,7 +24,7 @@ struct Source {
 };
 
 Status check_machines(std::size_t ranks, const Expectation& expectation) {
-  const bool has_machines = expectation.operation == Effect::hierarchical_neighbor_allreduce;
+  const bool has_machines = expectation.operation == Collective::hierarchical_neighbor_allreduce;
   if (expectation.machine.size() != (has_machines ? ranks : 0)) {
     return {Code::invalid_argument,
             fmt::format("{} machines are named for {} ranks", expectation.machine.size(),
@@ -47,7 +47,7 @@ Status check_ranks(std::span<const Planned> programs, const Expectation& expecta
     return {Code::invalid_argument, fmt::format("there is no rank {} to be a member", member),
             member};
   }
-  if (expectation.operation == Effect::send && expectation.members.size() != 2) {
+  if (expectation.operation == Collective::send && expectation.members.size() != 2) {
     return {Code::invalid_argument, "a send has two members"};
   }
   WEFT_RETURN_IF_ERROR(check_machines(programs.size(), expectation));
@@ -124,15 +124,15 @@ std::vector<Source> sources_of_group(const Symbols& symbols, const View& view,
 std::vector<Source> sources_of(const Expectation& expectation, const Symbols& symbols,
                                const View& view) {
   switch (expectation.operation) {
-    case Effect::neighbor_allreduce:
+    case Collective::neighbor_allreduce:
       return sources_of_neighbors(symbols, view);
-    case Effect::allreduce:
-    case Effect::reduce_scatter:
-    case Effect::reduce:
+    case Collective::allreduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce:
       return sources_of_all(symbols, view);
-    case Effect::group_average:
+    case Collective::group_average:
       return sources_of_group(symbols, view, expectation.members);
-    case Effect::hierarchical_neighbor_allreduce:
+    case Collective::hierarchical_neighbor_allreduce:
       return sources_of_machines(symbols, view, expectation);
     default:
       return {};
@@ -207,36 +207,39 @@ std::vector<Value> expected_output(const Expectation& expectation, const Symbols
   const Extent whole{0, sizes[rank].input};
   std::vector<Value> values;
   switch (expectation.operation) {
-    case Effect::neighbor_allreduce:
-    case Effect::hierarchical_neighbor_allreduce:
+    case Collective::neighbor_allreduce:
+    case Collective::hierarchical_neighbor_allreduce:
       return reduced(symbols, sources, whole, false);
-    case Effect::allreduce:
+    case Collective::allreduce:
       return reduced(symbols, sources, whole, true);
-    case Effect::neighbor_allgather:
+    case Collective::neighbor_allgather:
       return inputs_of(symbols, view.in, sizes);
-    case Effect::broadcast:
+    case Collective::broadcast:
       return inputs_of(symbols, std::span(&expectation.root, 1), sizes);
-    case Effect::barrier:
+    case Collective::barrier:
       break;
-    case Effect::allgather:
+    case Collective::allgather:
       return inputs_of_all(symbols, sizes);
-    case Effect::gather:
+    case Collective::gather:
       return rank == root ? inputs_of_all(symbols, sizes) : values;
-    case Effect::reduce_scatter:
+    case Collective::reduce_scatter:
       return reduced(symbols, sources, given_block(sizes[rank], rank), true);
-    case Effect::reduce:
+    case Collective::reduce:
       return rank == root ? reduced(symbols, sources, whole, true) : values;
-    case Effect::scatter:
+    case Collective::scatter:
       append_input(values, symbols, expectation.root, given_block(sizes[root], rank));
       break;
-    case Effect::alltoall:
+    case Collective::alltoall:
       return blocks_for(rank, symbols, sizes);
-    case Effect::send:
+    case Collective::send:
       return view.rank == expectation.members[1]
                  ? inputs_of(symbols, expectation.members.first(1), sizes)
                  : values;
-    case Effect::group_average:
+    case Collective::group_average:
       return is_member(expectation, view.rank) ? reduced(symbols, sources, whole, true) : values;
+    case Collective::pair_average:
+    case Collective::local_allreduce:
+      break;
   }
   return values;
 }
@@ -276,13 +279,13 @@ Status wrong_output(const Planned& program, const Layout& layout, std::size_t ad
 // A rank whose bits those of `rank` must equal, or kNoRank.
 Rank model_of(const Expectation& expectation, Rank rank) {
   switch (expectation.operation) {
-    case Effect::allreduce:
-    case Effect::broadcast:
-    case Effect::allgather:
+    case Collective::allreduce:
+    case Collective::broadcast:
+    case Collective::allgather:
       return 0;
-    case Effect::group_average:
+    case Collective::group_average:
       return is_member(expectation, rank) ? expectation.members[0] : kNoRank;
-    case Effect::hierarchical_neighbor_allreduce:
+    case Collective::hierarchical_neighbor_allreduce:
       return static_cast<Rank>(
           std::ranges::find(expectation.machine,
                             expectation.machine[static_cast<std::size_t>(rank)]) -
@@ -363,7 +366,7 @@ Status verify(std::span<const Planned> programs, const Expectation& expectation)
 
   verifier::Run run(programs, wires, layouts, expectation);
   WEFT_RETURN_IF_ERROR(run.run());
-  if (expectation.operation == Effect::barrier) {
+  if (expectation.operation == Collective::barrier) {
     return verifier::check_barrier(programs.size(), run);
   }
   return verifier::check_outputs(programs, layouts, sizes, run, expectation);

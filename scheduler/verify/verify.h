@@ -41,24 +41,6 @@
 
 namespace weft {
 
-// What the plans of all ranks do together.
-enum class Effect : std::uint8_t {
-  neighbor_allreduce,  // and pair_average
-  neighbor_allgather,
-  allreduce,
-  broadcast,
-  barrier,
-  allgather,
-  reduce_scatter,
-  reduce,
-  gather,
-  scatter,
-  alltoall,
-  send,           // members: the sender, then the receiver
-  group_average,  // an allreduce among the members
-  hierarchical_neighbor_allreduce,
-};
-
 // Which rank takes the next step if several can.
 enum class Order : std::uint8_t {
   round_robin,  // each rank takes one step in turn
@@ -68,10 +50,11 @@ enum class Order : std::uint8_t {
 
 // What they are meant to do.
 struct Expectation {
-  Effect operation = Effect::allreduce;
+  // A pair_average is a neighbor_allreduce; local_allreduce has no plans of its own.
+  Collective operation = Collective::allreduce;
   Shape shape{};
   Rank root = 0;                    // broadcast, reduce, gather, scatter
-  std::span<const Rank> members{};  // send, group_average: the ranks that take part
+  std::span<const Rank> members{};  // send: the sender, then the receiver; group_average: the group
   // hierarchical_neighbor_allreduce: the machine of every rank, as in a Layout, and the neighbors
   // of every machine.
   std::span<const int> machine{};

@@ -4,41 +4,8 @@
 namespace weft {
 
 std::string_view name(Collective collective) {
-  switch (collective) {
-    case Collective::neighbor_allreduce:
-      return "neighbor_allreduce";
-    case Collective::neighbor_allgather:
-      return "neighbor_allgather";
-    case Collective::allreduce:
-      return "allreduce";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::barrier:
-      return "barrier";
-    case Collective::allgather:
-      return "allgather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::gather:
-      return "gather";
-    case Collective::scatter:
-      return "scatter";
-    case Collective::alltoall:
-      return "alltoall";
-    case Collective::send:
-      return "send/recv";
-    case Collective::pair_average:
-      return "pair_average";
-    case Collective::group_average:
-      return "group_average";
-    case Collective::hierarchical_neighbor_allreduce:
-      return "hierarchical_neighbor_allreduce";
-    case Collective::local_allreduce:
-      return "local_allreduce";
-  }
-  return "unknown operation";
+  const auto index = static_cast<std::size_t>(collective) - 1;
+  return index < kCollectives ? kCollectiveFacts[index].name : "unknown operation";
 }
 
 std::string_view name(ReduceOp op) {

@@ -81,23 +81,23 @@ TEST(Meeting, WhoGivesUpIsNamed) {
 
 // The factors of nccl-tests' doc/PERFORMANCE.md, and of its gather.cu, scatter.cu and alltoall.cu.
 // There the size of an operation on blocks is that of all blocks together.
-TEST(Workload, BandwidthsCountAsInNcclTests) {
+TEST(MeasuredOperations, BandwidthsCountAsInNcclTests) {
   constexpr double kBytes = 1000;
   struct Case {
-    Workload operation;
+    Collective operation;
     double size, factor;  // of one rank's input or block; of algbw
   };
   for (const int n : {1, 2, 3, 8}) {
     const double others = n - 1.0;
     for (const Case& c :
-         std::initializer_list<Case>{{Workload::allreduce, 1, 2 * others / n},
-                                     {Workload::reduce_scatter, 1.0 * n, others / n},
-                                     {Workload::allgather, 1.0 * n, others / n},
-                                     {Workload::broadcast, 1, 1},
-                                     {Workload::reduce, 1, 1},
-                                     {Workload::alltoall, 1.0 * n, others / n},
-                                     {Workload::gather, 1.0 * n, others / n},
-                                     {Workload::scatter, 1.0 * n, others / n}}) {
+         std::initializer_list<Case>{{Collective::allreduce, 1, 2 * others / n},
+                                     {Collective::reduce_scatter, 1.0 * n, others / n},
+                                     {Collective::allgather, 1.0 * n, others / n},
+                                     {Collective::broadcast, 1, 1},
+                                     {Collective::reduce, 1, 1},
+                                     {Collective::alltoall, 1.0 * n, others / n},
+                                     {Collective::gather, 1.0 * n, others / n},
+                                     {Collective::scatter, 1.0 * n, others / n}}) {
       const CountedBytes counted = counted_bytes(c.operation, kBytes, n, 0);
       EXPECT_DOUBLE_EQ(counted.algorithm, kBytes * c.size) << name(c.operation) << " " << n;
       EXPECT_DOUBLE_EQ(counted.bus, counted.algorithm * c.factor) << name(c.operation) << " " << n;
@@ -106,29 +106,29 @@ TEST(Workload, BandwidthsCountAsInNcclTests) {
 }
 
 // A rank takes in a message of each in-neighbor.
-TEST(Workload, BandwidthsOfNeighborsCountTheLargestDegree) {
-  for (const Workload operation : {Workload::neighbor_allreduce, Workload::neighbor_allgather,
-                                   Workload::hierarchical_neighbor_allreduce}) {
+TEST(MeasuredOperations, BandwidthsOfNeighborsCountTheLargestDegree) {
+  for (const Collective operation : {Collective::neighbor_allreduce, Collective::neighbor_allgather,
+                                     Collective::hierarchical_neighbor_allreduce}) {
     EXPECT_EQ(counted_bytes(operation, 1000, 16, 2.5).algorithm, 1000);
     EXPECT_EQ(counted_bytes(operation, 1000, 16, 2.5).bus, 2500);
   }
-  EXPECT_EQ(counted_bytes(Workload::barrier, 0, 16, 0).bus, 0);
+  EXPECT_EQ(counted_bytes(Collective::barrier, 0, 16, 0).bus, 0);
 }
 
-TEST(Workload, NamesGoBothWays) {
+TEST(MeasuredOperations, NamesGoBothWays) {
   for (const char* word :
        {"neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast", "barrier",
         "allgather", "reduce_scatter", "reduce", "gather", "scatter", "alltoall"}) {
-    const Result<Workload> found = workload(word);
+    const Result<Collective> found = measured_operation(word);
     ASSERT_TRUE(found.ok());
     EXPECT_EQ(name(*found), word);
   }
-  EXPECT_EQ(workload("nonsense").status().code(), Code::invalid_argument);
+  EXPECT_EQ(measured_operation("nonsense").status().code(), Code::invalid_argument);
 }
 
 // Ranks as threads that see each other's vectors; `foreign`: only by system call.
 struct Case {
-  Workload what;
+  Collective what;
   std::size_t count;
   bool foreign;
 };
@@ -189,18 +189,21 @@ TEST_P(Floors, ComputeTheOperation) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Limits, Floors,
-    testing::Values(Case{Workload::neighbor_allreduce, 1, false},
-                    Case{Workload::neighbor_allreduce, 700, false},
-                    Case{Workload::neighbor_allreduce, 100'003, false},
-                    Case{Workload::neighbor_allreduce, 100'003, true},
-                    Case{Workload::neighbor_allgather, 5, false},
-                    Case{Workload::neighbor_allgather, 100'003, true},
-                    Case{Workload::allreduce, 9, false}, Case{Workload::allreduce, 100'003, false},
-                    Case{Workload::allreduce, 100'003, true}, Case{Workload::broadcast, 3, false},
-                    Case{Workload::broadcast, 100'003, true}, Case{Workload::barrier, 0, false},
-                    Case{Workload::allgather, 3, false}, Case{Workload::allgather, 100'003, true}));
+INSTANTIATE_TEST_SUITE_P(Limits, Floors,
+                         testing::Values(Case{Collective::neighbor_allreduce, 1, false},
+                                         Case{Collective::neighbor_allreduce, 700, false},
+                                         Case{Collective::neighbor_allreduce, 100'003, false},
+                                         Case{Collective::neighbor_allreduce, 100'003, true},
+                                         Case{Collective::neighbor_allgather, 5, false},
+                                         Case{Collective::neighbor_allgather, 100'003, true},
+                                         Case{Collective::allreduce, 9, false},
+                                         Case{Collective::allreduce, 100'003, false},
+                                         Case{Collective::allreduce, 100'003, true},
+                                         Case{Collective::broadcast, 3, false},
+                                         Case{Collective::broadcast, 100'003, true},
+                                         Case{Collective::barrier, 0, false},
+                                         Case{Collective::allgather, 3, false},
+                                         Case{Collective::allgather, 100'003, true}));
 
 }  // namespace
 }  // namespace weft

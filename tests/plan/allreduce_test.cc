@@ -19,7 +19,7 @@ TEST_P(Allreduce, IsRightUpTo64RanksInEveryShape) {
     for (const Shape shape : {kApart, kInPlace}) {
       if (!check_allreduce(GetParam(), size, {}).ok()) continue;
       expect_verified(allreduce_plans(size, 4096, shape, GetParam()),
-                      {.operation = Effect::allreduce, .shape = shape});
+                      {.operation = Collective::allreduce, .shape = shape});
     }
   }
 }
@@ -31,7 +31,7 @@ TEST(AllreduceAtScale, SparseAlgorithmsAreRightAt1000Ranks) {
   constexpr int kRanks = searched(1000, 200);
   for (const auto algorithm : {AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling}) {
     const Status status = verify(allreduce_plans(kRanks, 4096, kInPlace, algorithm),
-                                 {.operation = Effect::allreduce, .shape = kInPlace});
+                                 {.operation = Collective::allreduce, .shape = kInPlace});
     EXPECT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
   }
 }
@@ -39,7 +39,7 @@ TEST(AllreduceAtScale, SparseAlgorithmsAreRightAt1000Ranks) {
 TEST(AllreduceAtScale, CompleteAlgorithmsAreRightAt160Ranks) {
   for (const auto algorithm : {AllreduceAlgorithm::direct, AllreduceAlgorithm::split}) {
     const Status status = verify(allreduce_plans(160, 4096, kInPlace, algorithm),
-                                 {.operation = Effect::allreduce, .shape = kInPlace});
+                                 {.operation = Collective::allreduce, .shape = kInPlace});
     EXPECT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
   }
 }
@@ -76,7 +76,7 @@ TEST(AllreduceChoice, AllRanksChooseTheSame) {
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 24}) {
     for (const int size : {2, 3, 8, 64, 65, 100}) {
       expect_verified(allreduce_plans(size, bytes, kApart, AllreduceAlgorithm::automatic),
-                      {.operation = Effect::allreduce});
+                      {.operation = Collective::allreduce});
     }
   }
 }

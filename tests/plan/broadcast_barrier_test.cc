@@ -15,7 +15,7 @@ void expect_broadcast(int size, Rank root) {
   for (const Shape shape : {kApart, kInPlace}) {
     for (const std::size_t bytes : {kSmall, kLarge}) {
       expect_verified(broadcast_plans(size, root, bytes, shape),
-                      {.operation = Effect::broadcast, .shape = shape, .root = root});
+                      {.operation = Collective::broadcast, .shape = shape, .root = root});
     }
   }
 }
@@ -54,9 +54,9 @@ TEST(Broadcast, PiecesFollowBytesWithinBounds) {
 
 TEST(Barrier, UpTo64RanksAndAThousand) {
   for (int size = 1; size <= 64; ++size) {
-    expect_verified(barrier_plans(size), {.operation = Effect::barrier});
+    expect_verified(barrier_plans(size), {.operation = Collective::barrier});
   }
-  expect_verified(barrier_plans(1000), {.operation = Effect::barrier});
+  expect_verified(barrier_plans(1000), {.operation = Collective::barrier});
 }
 
 TEST(Barrier, FewRanksNeedOneRound) {

@@ -25,13 +25,14 @@ Plans scatter_plans(int size, Rank root, Shape shape) {
 void expect_everything(int size) {
   for (const Shape shape : {kApart, kInPlace}) {
     expect_verified(allgather_plans(size, kSmall, shape),
-                    {.operation = Effect::allgather, .shape = shape});
-    expect_verified(alltoall_plans(size, shape), {.operation = Effect::alltoall, .shape = shape});
+                    {.operation = Collective::allgather, .shape = shape});
+    expect_verified(alltoall_plans(size, shape),
+                    {.operation = Collective::alltoall, .shape = shape});
     for (const Rank root : {0, size / 2, size - 1}) {
       expect_verified(gather_plans(size, root, shape),
-                      {.operation = Effect::gather, .shape = shape, .root = root});
+                      {.operation = Collective::gather, .shape = shape, .root = root});
       expect_verified(scatter_plans(size, root, shape),
-                      {.operation = Effect::scatter, .shape = shape, .root = root});
+                      {.operation = Collective::scatter, .shape = shape, .root = root});
     }
   }
 }
@@ -43,15 +44,17 @@ TEST(Gathering, UpTo64RanksFromSeveralRoots) {
 
 TEST(Gathering, OfManyRanks) {
   for (const int size : {65, 128, 1000}) {
-    expect_verified(allgather_plans(size, kSmall, kApart), {.operation = Effect::allgather});
+    expect_verified(allgather_plans(size, kSmall, kApart), {.operation = Collective::allgather});
   }
   for (const int size : {65, 120}) {
     expect_verified(allgather_plans(size, kLarge, kInPlace),
-                    {.operation = Effect::allgather, .shape = kInPlace});
+                    {.operation = Collective::allgather, .shape = kInPlace});
   }
-  expect_verified(gather_plans(1000, 333, kApart), {.operation = Effect::gather, .root = 333});
-  expect_verified(scatter_plans(1000, 333, kApart), {.operation = Effect::scatter, .root = 333});
-  expect_verified(alltoall_plans(90, kInPlace), {.operation = Effect::alltoall, .shape = kInPlace});
+  expect_verified(gather_plans(1000, 333, kApart), {.operation = Collective::gather, .root = 333});
+  expect_verified(scatter_plans(1000, 333, kApart),
+                  {.operation = Collective::scatter, .root = 333});
+  expect_verified(alltoall_plans(90, kInPlace),
+                  {.operation = Collective::alltoall, .shape = kInPlace});
 }
 
 TEST(Allgather, FollowsRanksAndBytes) {
@@ -70,21 +73,21 @@ TEST(Allgather, ATurnedBlockIsCaught) {
   Plans plans = allgather_plans(5, kSmall, kApart);
   std::vector<Step>& steps = plans[2].plan.steps;
   std::swap(steps[2].slice, steps[3].slice);
-  const Status status = verify(plans, {.operation = Effect::allgather});
+  const Status status = verify(plans, {.operation = Collective::allgather});
   EXPECT_EQ(status.code(), Code::mismatch) << status.to_string();
 }
 
 // Without scratch each rank would wait until the other has read what it is about to overwrite.
 TEST(Alltoall, InPlaceWithoutScratchIsCaught) {
   const Status status =
-      verify(alltoall_plans(4, kApart), {.operation = Effect::alltoall, .shape = kInPlace});
+      verify(alltoall_plans(4, kApart), {.operation = Collective::alltoall, .shape = kInPlace});
   EXPECT_FALSE(status.ok());
 }
 
 TEST(Gathering, MoreBlocksThanGivenAreCaught) {
   Plans plans = gather_plans(4, 1, kApart);
   plans[1].plan.partition[1].blocks = 5;
-  const Status status = verify(plans, {.operation = Effect::gather, .root = 1});
+  const Status status = verify(plans, {.operation = Collective::gather, .root = 1});
   EXPECT_NE(status.text().find("rank 1: 5 given blocks where the operation has 4"),
             std::string_view::npos)
       << status.to_string();

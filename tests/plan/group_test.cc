@@ -13,7 +13,7 @@ TEST(Send, BetweenAnyTwoOfSixRanks) {
     for (Rank to = 0; to < 6; ++to) {
       if (from == to) continue;
       const std::array<Rank, 2> members{from, to};
-      expect_verified(send_plans(6, from, to), {.operation = Effect::send, .members = members});
+      expect_verified(send_plans(6, from, to), {.operation = Collective::send, .members = members});
     }
   }
 }
@@ -22,15 +22,15 @@ TEST(Send, ToTheWrongRankIsCaught) {
   Plans plans = send_plans(4, 1, 2);
   std::swap(plans[2].plan, plans[3].plan);
   const std::array<Rank, 2> members{1, 2};
-  EXPECT_FALSE(verify(plans, {.operation = Effect::send, .members = members}).ok());
+  EXPECT_FALSE(verify(plans, {.operation = Collective::send, .members = members}).ok());
 }
 
 TEST(PairAverage, PairsApartAndRanksAlone) {
   for (const Shape shape : {kApart, kInPlace}) {
     expect_verified(pair_average_plans({{0, 1}}, 2, shape),
-                    {.operation = Effect::neighbor_allreduce, .shape = shape});
+                    {.operation = Collective::neighbor_allreduce, .shape = shape});
     expect_verified(pair_average_plans({{0, 5}, {4, 1}, {3, 2}}, 6, shape),
-                    {.operation = Effect::neighbor_allreduce, .shape = shape});
+                    {.operation = Collective::neighbor_allreduce, .shape = shape});
   }
 }
 
@@ -43,7 +43,7 @@ TEST(GroupAverage, GroupsOfManySizesAmong70Ranks) {
     for (const Shape shape : {kApart, kInPlace}) {
       for (const std::size_t bytes : {std::size_t{64}, std::size_t{4} << 20}) {
         expect_verified(group_average_plans(70, group, bytes, shape),
-                        {.operation = Effect::group_average, .shape = shape, .members = group});
+                        {.operation = Collective::group_average, .shape = shape, .members = group});
       }
     }
   }
@@ -53,7 +53,7 @@ TEST(GroupAverage, OfAnotherGroupIsCaught) {
   const std::vector<Rank> group{0, 2, 3};
   const std::vector<Rank> other{0, 2, 4};
   EXPECT_FALSE(verify(group_average_plans(5, other, 64, kApart),
-                      {.operation = Effect::group_average, .members = group})
+                      {.operation = Collective::group_average, .members = group})
                    .ok());
 }
 

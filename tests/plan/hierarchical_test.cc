@@ -42,7 +42,7 @@ TEST(HierarchicalAllreduce, IsRightOnMachinesOfAllKinds) {
     for (const Shape shape : {kApart, kInPlace}) {
       ASSERT_TRUE(check_allreduce(kHierarchical, size_of(layout), layout).ok());
       expect_verified(allreduce_plans(size_of(layout), 0, shape, kHierarchical, layout),
-                      {.operation = Effect::allreduce, .shape = shape});
+                      {.operation = Collective::allreduce, .shape = shape});
     }
   }
 }
@@ -54,7 +54,7 @@ TEST(HierarchicalAllreduce, IsRightOnManyMachines) {
     for (const Layout& layout : {layout_of(counts), scattered_layout(counts, 5)}) {
       const Status status =
           verify(allreduce_plans(size_of(layout), 0, kInPlace, kHierarchical, layout),
-                 {.operation = Effect::allreduce, .shape = kInPlace});
+                 {.operation = Collective::allreduce, .shape = kInPlace});
       EXPECT_TRUE(status.ok()) << machines << ": " << status.to_string();
     }
   }
@@ -105,10 +105,11 @@ class HierarchicalNeighbors : public testing::TestWithParam<Shape> {
   }
   static void expect_right(const Layout& layout, const std::vector<View>& machines) {
     ASSERT_TRUE(check_hierarchical_neighbor_allreduce(layout).ok());
-    expect_verified(plans(layout, machines), {.operation = Effect::hierarchical_neighbor_allreduce,
-                                              .shape = GetParam(),
-                                              .machine = layout.machine,
-                                              .machines = machines});
+    expect_verified(plans(layout, machines),
+                    {.operation = Collective::hierarchical_neighbor_allreduce,
+                     .shape = GetParam(),
+                     .machine = layout.machine,
+                     .machines = machines});
   }
 };
 
@@ -186,7 +187,7 @@ TEST(HierarchicalNeighborsOfMeans, AreRightOnGraphsOfAllKinds) {
         return plan_hierarchical_neighbor_allreduce(rank, layout, machines[machine], kApart,
                                                     MeanInput::of_machine);
       });
-      expect_verified(plans, {.operation = Effect::hierarchical_neighbor_allreduce,
+      expect_verified(plans, {.operation = Collective::hierarchical_neighbor_allreduce,
                               .shape = kApart,
                               .machine = layout.machine,
                               .machines = machines,

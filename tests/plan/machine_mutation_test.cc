@@ -21,7 +21,7 @@ class Mutated : public testing::Test {
     });
   }
   [[nodiscard]] Expectation expectation(Shape shape) const {
-    return {.operation = Effect::hierarchical_neighbor_allreduce,
+    return {.operation = Collective::hierarchical_neighbor_allreduce,
             .shape = shape,
             .machine = layout_.machine,
             .machines = machines_};
@@ -105,10 +105,10 @@ TEST(MutatedParts, APartOnTheLevelOfAnotherIsCaught) {
   Plans wrong = allreduce_plans(9, 0, kApart, AllreduceAlgorithm::bcube);
   std::vector<Step>& steps = wrong[4].plan.steps;
   std::swap(steps[0].slice, steps[2].slice);
-  const Status status = verify(wrong, {.operation = Effect::allreduce});
+  const Status status = verify(wrong, {.operation = Collective::allreduce});
   EXPECT_FALSE(status.ok());
   std::swap(steps[0].slice, steps[2].slice);
-  EXPECT_TRUE(verify(wrong, {.operation = Effect::allreduce}).ok());
+  EXPECT_TRUE(verify(wrong, {.operation = Collective::allreduce}).ok());
 }
 
 TEST(MutatedParts, ASumScaledTwiceIsCaught) {
@@ -119,7 +119,8 @@ TEST(MutatedParts, ASumScaledTwiceIsCaught) {
       return operand.kind == Operand::Kind::local && operand.slice.buffer == Buffer::output;
     });
     sum->weight = {Weight::Kind::scale, 0};
-    expect_caught(wrong, {.operation = Effect::allreduce}, Code::invalid_argument, "output block");
+    expect_caught(wrong, {.operation = Collective::allreduce}, Code::invalid_argument,
+                  "output block");
   }
 }
 

@@ -10,10 +10,11 @@
 namespace weft {
 namespace {
 
-constexpr Expectation kAllreduce{.operation = Effect::allreduce};
-constexpr Expectation kAllreduceInPlace{.operation = Effect::allreduce, .shape = kInPlace};
-constexpr Expectation kNeighbors{.operation = Effect::neighbor_allreduce};
-constexpr Expectation kNeighborsInPlace{.operation = Effect::neighbor_allreduce, .shape = kInPlace};
+constexpr Expectation kAllreduce{.operation = Collective::allreduce};
+constexpr Expectation kAllreduceInPlace{.operation = Collective::allreduce, .shape = kInPlace};
+constexpr Expectation kNeighbors{.operation = Collective::neighbor_allreduce};
+constexpr Expectation kNeighborsInPlace{.operation = Collective::neighbor_allreduce,
+                                        .shape = kInPlace};
 
 Plans ring_of(int size, Shape shape = kApart) {
   return allreduce_plans(size, 4096, shape, AllreduceAlgorithm::ring);
@@ -113,7 +114,7 @@ TEST(Memory, EveryHazardOfEveryAlgorithmIsNeeded) {
     const int size = layout.machine.empty() ? 5 : static_cast<int>(layout.machine.size());
     for (const Shape shape : {kApart, kInPlace}) {
       expect_hazards_needed(allreduce_plans(size, 4096, shape, algorithm, layout),
-                            {.operation = Effect::allreduce, .shape = shape});
+                            {.operation = Collective::allreduce, .shape = shape});
     }
   }
 }
@@ -165,7 +166,7 @@ TEST(Memory, AnOperandMayNotOverlapTheDestinationInPart) {
 }
 
 TEST(Messages, SwappedSendOrderIsCaught) {
-  const Expectation expectation{.operation = Effect::broadcast, .root = 2};
+  const Expectation expectation{.operation = Collective::broadcast, .root = 2};
   const Plans right = broadcast_plans(16, 2, 1 << 20, kApart);
   Plans same_size = right;
   std::swap(same_size[2].plan.steps[0], same_size[2].plan.steps[2]);
@@ -277,7 +278,7 @@ TEST(Result, AnotherOrderOfTheSumIsCaught) {
 TEST(Result, ABarrierThatIsTooShortIsCaught) {
   Plans plans = barrier_plans(16);
   for (Planned& program : plans) program.plan.steps.resize(program.plan.steps.size() - 2);
-  expect_caught(plans, {.operation = Effect::barrier}, Code::invalid_argument,
+  expect_caught(plans, {.operation = Collective::barrier}, Code::invalid_argument,
                 "rank 0 can leave the barrier before rank 1 came");
 }
 
@@ -288,7 +289,7 @@ TEST(Progress, ReadersThatBeginAtDifferentSendersAreCaught) {
     std::vector<Step>& steps = plans[static_cast<std::size_t>(rank)].plan.steps;
     std::rotate(steps.end() - 3, steps.end() - 3 + rank % 3, steps.end());
   }
-  expect_caught(plans, {.operation = Effect::allgather}, Code::invalid_argument,
+  expect_caught(plans, {.operation = Collective::allgather}, Code::invalid_argument,
                 "rank 0 step 2 waits until rank 2 takes rank 1's message too; ");
 }
 
@@ -306,7 +307,7 @@ TEST(Form, IndicesOutOfTheirListsAreCaught) {
   plans = ring_of(4);
   std::swap(plans[0], plans[1]);
   expect_caught(plans, kAllreduce, Code::invalid_argument, "program 0 of 4 is that of rank 1 of 4");
-  expect_caught(broadcast_plans(4, 0, 64, kApart), {.operation = Effect::broadcast, .root = 4},
+  expect_caught(broadcast_plans(4, 0, 64, kApart), {.operation = Collective::broadcast, .root = 4},
                 Code::invalid_argument, "there is no rank 4 to be the root");
 }
 

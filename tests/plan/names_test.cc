@@ -62,7 +62,8 @@ TEST(AllreduceCheck, OneRankMayUseAny) {
   for (const auto algorithm : {AllreduceAlgorithm::bcube, AllreduceAlgorithm::torus,
                                AllreduceAlgorithm::multi_ring, AllreduceAlgorithm::hierarchical}) {
     EXPECT_TRUE(check_allreduce(algorithm, 1, {}).ok());
-    expect_verified(allreduce_plans(1, 64, kApart, algorithm), {.operation = Effect::allreduce});
+    expect_verified(allreduce_plans(1, 64, kApart, algorithm),
+                    {.operation = Collective::allreduce});
   }
 }
 
@@ -91,7 +92,7 @@ TEST(AllreduceChoice, FollowsMachinesAndRails) {
     const Plan plan = plan_allreduce(0, size, chosen.bytes, kApart, automatic, layout).plan;
     EXPECT_EQ(plan.algorithm, chosen.algorithm) << plan.reason;
     expect_verified(allreduce_plans(size, chosen.bytes, kApart, automatic, layout),
-                    {.operation = Effect::allreduce});
+                    {.operation = Collective::allreduce});
   }
 }
 

@@ -9,9 +9,9 @@ namespace {
 void expect_neighbor_operations(const std::vector<View>& views) {
   for (const Shape shape : {kApart, kInPlace}) {
     expect_verified(neighbor_allreduce_plans(views, shape),
-                    {.operation = Effect::neighbor_allreduce, .shape = shape});
+                    {.operation = Collective::neighbor_allreduce, .shape = shape});
   }
-  expect_verified(neighbor_allgather_plans(views), {.operation = Effect::neighbor_allgather});
+  expect_verified(neighbor_allgather_plans(views), {.operation = Collective::neighbor_allgather});
 }
 
 TEST(Neighbor, RandomDigraphsUpTo64Ranks) {

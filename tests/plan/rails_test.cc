@@ -33,7 +33,7 @@ TEST_P(OnRails, IsRightWithAnyNumberOfRails) {
       if (!check_allreduce(GetParam(), size, with_rails(rails)).ok()) continue;
       for (const Shape shape : {kApart, kInPlace}) {
         expect_verified(allreduce_plans(size, 4096, shape, GetParam(), with_rails(rails)),
-                        {.operation = Effect::allreduce, .shape = shape});
+                        {.operation = Collective::allreduce, .shape = shape});
       }
     }
   }
@@ -58,7 +58,7 @@ TEST_P(OnRails, LongMessagesAreRightToo) {
   for (const int size : {4, 9}) {
     for (const Shape shape : {kApart, kInPlace}) {
       expect_verified(allreduce_plans(size, kLong, shape, GetParam(), with_rails(2)),
-                      {.operation = Effect::allreduce, .shape = shape});
+                      {.operation = Collective::allreduce, .shape = shape});
     }
   }
 }
@@ -242,7 +242,7 @@ TEST(AllreduceAtScale, TenThousandRanksHaveFewEdges) {
 TEST(AllreduceAtScale, RailAlgorithmsAreRightAtSeveralHundredRanks) {
   for (const AllreduceAlgorithm algorithm : kAlgorithms) {
     const Status status = verify(allreduce_plans(343, 0, kInPlace, algorithm, with_rails(3)),
-                                 {.operation = Effect::allreduce, .shape = kInPlace});
+                                 {.operation = Collective::allreduce, .shape = kInPlace});
     EXPECT_TRUE(status.ok()) << name(algorithm) << ": " << status.to_string();
   }
 }

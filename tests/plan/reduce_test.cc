@@ -19,7 +19,7 @@ Plans reduce_scatter_plans(int size, Shape shape) {
 void expect_reduce(int size, Rank root, std::size_t bytes) {
   for (const Shape shape : {kApart, kInPlace}) {
     expect_verified(reduce_plans(size, root, bytes, shape),
-                    {.operation = Effect::reduce, .shape = shape, .root = root});
+                    {.operation = Collective::reduce, .shape = shape, .root = root});
   }
 }
 
@@ -57,19 +57,19 @@ TEST(ReduceScatter, UpTo64RanksAndMany) {
   for (int size = 1; size <= 64; size += size < 20 ? 1 : 4) {
     for (const Shape shape : {kApart, kInPlace}) {
       expect_verified(reduce_scatter_plans(size, shape),
-                      {.operation = Effect::reduce_scatter, .shape = shape});
+                      {.operation = Collective::reduce_scatter, .shape = shape});
     }
   }
   for (const int size : {65, 120}) {
     expect_verified(reduce_scatter_plans(size, kInPlace),
-                    {.operation = Effect::reduce_scatter, .shape = kInPlace});
+                    {.operation = Collective::reduce_scatter, .shape = kInPlace});
   }
 }
 
 TEST(ReduceScatter, AShareCountedTwiceIsCaught) {
   Plans plans = reduce_scatter_plans(66, kApart);
   plans[3].plan.operands[1].weight = {};  // a raw term of the ring that nobody scales
-  const Status status = verify(plans, {.operation = Effect::reduce_scatter});
+  const Status status = verify(plans, {.operation = Collective::reduce_scatter});
   EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
 }
 

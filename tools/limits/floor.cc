@@ -95,7 +95,7 @@ Status Floor::exchange_small() {
 
 Status Floor::read_large(bool streaming) {
   if (recipe_.concatenates) return concatenate(streaming);
-  if (spec_.collective == Workload::allreduce) return allreduce_by_shares(streaming);
+  if (spec_.collective == Collective::allreduce) return allreduce_by_shares(streaming);
   return combine_range(0, spec_.count, streaming);
 }
 

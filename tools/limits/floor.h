@@ -48,7 +48,7 @@ inline constexpr std::size_t kStreamingFrom = 256 << 10;
 class Floor {
  public:
   struct Spec {
-    Workload collective = Workload::neighbor_allreduce;
+    Collective collective = Collective::neighbor_allreduce;
     DataType type = DataType::f32;
     std::size_t count = 0;  // elements of an input
     Rank rank = 0;

@@ -2,24 +2,10 @@
 #include "tools/limits/workload.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 namespace weft {
 namespace {
-
-constexpr std::array kNames = {std::string_view{"neighbor_allreduce"},
-                               std::string_view{"neighbor_allgather"},
-                               std::string_view{"allreduce"},
-                               std::string_view{"broadcast"},
-                               std::string_view{"barrier"},
-                               std::string_view{"allgather"},
-                               std::string_view{"reduce_scatter"},
-                               std::string_view{"reduce"},
-                               std::string_view{"gather"},
-                               std::string_view{"scatter"},
-                               std::string_view{"alltoall"},
-                               std::string_view{"hierarchical_neighbor_allreduce"}};
 
 constexpr Rank kRoot = 0;
 
@@ -74,48 +60,49 @@ Recipe by_blocks(Recipe made, int size) {
 
 }  // namespace
 
-std::string_view name(Workload collective) {
-  return kNames[static_cast<std::size_t>(collective)];
+std::string measured_names() {
+  std::string names;
+  for (const CollectiveFacts& each : kCollectiveFacts)
+    if (is_measured(each.collective)) names.append(names.empty() ? "" : ", ").append(each.name);
+  return names;
 }
 
-Result<Workload> workload(std::string_view name) {
-  std::string known;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<Workload>(i);
-    known += (i == 0 ? "" : ", ") + std::string(kNames[i]);
-  }
+Result<Collective> measured_operation(std::string_view name) {
+  const auto row = std::ranges::find(kCollectiveFacts, name, &CollectiveFacts::name);
+  if (row != kCollectiveFacts.end() && is_measured(row->collective)) return row->collective;
   return Status(Code::invalid_argument,
-                "unknown operation '" + std::string(name) + "'; there are " + known);
+                "unknown operation '" + std::string(name) + "'; there are " + measured_names());
 }
 
-Recipe recipe(Workload collective, const Graph& graph, Rank rank) {
+Recipe recipe(Collective collective, const Graph& graph, Rank rank) {
   const int size = graph.size();
   switch (collective) {
-    case Workload::neighbor_allreduce:
-    case Workload::hierarchical_neighbor_allreduce:
+    case Collective::neighbor_allreduce:
+    case Collective::hierarchical_neighbor_allreduce:
       return with_neighbors(graph, rank, false);
-    case Workload::neighbor_allgather:
+    case Collective::neighbor_allgather:
       return with_neighbors(graph, rank, true);
-    case Workload::allreduce:
-    case Workload::barrier:
+    case Collective::allreduce:
+    case Collective::barrier:
       return with_everybody(size, rank, false);
-    case Workload::broadcast:
+    case Collective::broadcast:
       return from_root(size, rank);
-    case Workload::allgather:
+    case Collective::allgather:
       return with_everybody(size, rank, true);
-    case Workload::reduce_scatter:
+    case Collective::reduce_scatter:
       return by_blocks(with_everybody(size, rank, false), size);
-    case Workload::reduce:
+    case Collective::reduce:
       return to_root(size, rank, false);
-    case Workload::gather:
+    case Collective::gather:
       return to_root(size, rank, true);
-    case Workload::scatter:
+    case Collective::scatter:
       return by_blocks(from_root(size, rank), size);
-    case Workload::alltoall:
+    case Collective::alltoall:
       return by_blocks(with_everybody(size, rank, true), size);
+    default:
+      invariant(false, "a collective without a recipe");
+      return {};
   }
-  invariant(false, "a collective without a recipe");
-  return {};
 }
 
 Recipe over_machines(const Recipe& machines, const std::vector<int>& machine_of) {
@@ -130,41 +117,75 @@ Recipe over_machines(const Recipe& machines, const std::vector<int>& machine_of)
   return made;
 }
 
-CountedBytes counted_bytes(Workload collective, double bytes, int ranks, double degree) {
+CountedBytes counted_bytes(Collective collective, double bytes, int ranks, double degree) {
   const auto n = static_cast<double>(ranks);
   switch (collective) {
-    case Workload::neighbor_allreduce:
-    case Workload::neighbor_allgather:
-    case Workload::hierarchical_neighbor_allreduce:
+    case Collective::neighbor_allreduce:
+    case Collective::neighbor_allgather:
+    case Collective::hierarchical_neighbor_allreduce:
       return {bytes, bytes * degree};
-    case Workload::allreduce:
+    case Collective::allreduce:
       return {bytes, bytes * 2 * (n - 1) / n};
-    case Workload::allgather:
-    case Workload::reduce_scatter:
-    case Workload::gather:
-    case Workload::scatter:
-    case Workload::alltoall:
+    case Collective::allgather:
+    case Collective::reduce_scatter:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
       return {bytes * n, bytes * (n - 1)};
-    case Workload::broadcast:
-    case Workload::reduce:
+    case Collective::broadcast:
+    case Collective::reduce:
       return {bytes, bytes};
-    case Workload::barrier:
-      break;
+    default:
+      return {};
   }
-  return {};
 }
 
-bool has_floor(Workload collective) {
+bool has_floor(Collective collective) {
   switch (collective) {
-    case Workload::reduce_scatter:
-    case Workload::reduce:
-    case Workload::gather:
-    case Workload::scatter:
-    case Workload::alltoall:
-    case Workload::hierarchical_neighbor_allreduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::hierarchical_neighbor_allreduce:
       return false;
     default:
       return true;
+  }
+}
+
+Planned planned(Collective collective, Rank rank, const PlannedCase& of) {
+  const std::size_t all = of.bytes * static_cast<std::size_t>(of.size);
+  const auto view = [&of](Rank index) { return of.views[static_cast<std::size_t>(index)]; };
+  switch (collective) {
+    case Collective::neighbor_allreduce:
+      return {view(rank), plan_neighbor_allreduce(view(rank), {})};
+    case Collective::neighbor_allgather:
+      return {view(rank), plan_neighbor_allgather(view(rank), {})};
+    case Collective::hierarchical_neighbor_allreduce:
+      return plan_hierarchical_neighbor_allreduce(rank, of.layout, view(of.layout.machine_of(rank)),
+                                                  {});
+    case Collective::allreduce:
+      return plan_allreduce(rank, of.size, of.bytes, {}, of.algorithm, of.layout);
+    case Collective::broadcast:
+      return plan_broadcast(rank, of.size, kRoot, of.bytes, {});
+    case Collective::barrier:
+      return plan_barrier(rank, of.size);
+    case Collective::allgather:
+      return plan_allgather(rank, of.size, all, {});
+    case Collective::reduce_scatter:
+      return plan_reduce_scatter(rank, of.size, all, {});
+    case Collective::reduce:
+      return plan_reduce(rank, of.size, kRoot, of.bytes, {});
+    case Collective::gather:
+      return plan_gather(rank, of.size, kRoot, {});
+    case Collective::scatter:
+      return plan_scatter(rank, of.size, kRoot, {});
+    case Collective::alltoall:
+      return plan_alltoall(rank, of.size, {});
+    default:
+      invariant(false, "a collective without plans");
+      return {};
   }
 }
 

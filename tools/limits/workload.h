@@ -5,31 +5,25 @@
 #include <weft/graph.h>
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "scheduler/plan/plan.h"
+#include "scheduler/vocabulary/vocabulary.h"
 #include "verbs/base/base.h"
 
 namespace weft {
 
-enum class Workload : std::uint8_t {
-  neighbor_allreduce,
-  neighbor_allgather,
-  allreduce,  // the average
-  broadcast,  // from rank 0
-  barrier,
-  allgather,
-  reduce_scatter,  // the average
-  reduce,          // the average, to rank 0
-  gather,          // to rank 0
-  scatter,         // from rank 0
-  alltoall,
-  hierarchical_neighbor_allreduce,  // over a graph of machines
-};
-
-[[nodiscard]] std::string_view name(Workload collective);
+// Whether operations of this kind are measured and predicted. Roots are rank 0; reductions are averages.
+[[nodiscard]] constexpr bool is_measured(Collective collective) {
+  return !has<kOfSomeRanks>(collective) && collective != Collective::local_allreduce;
+}
+// "neighbor_allreduce, neighbor_allgather, …".
+[[nodiscard]] std::string measured_names();
 // The operation of that name, or invalid_argument with the names there are.
-[[nodiscard]] Result<Workload> workload(std::string_view name);
+[[nodiscard]] Result<Collective> measured_operation(std::string_view name);
 
 // What one rank reads in an operation, without saying how.
 struct Recipe {
@@ -45,7 +39,7 @@ struct Recipe {
   std::uint32_t blocks = 1;
 };
 
-[[nodiscard]] Recipe recipe(Workload collective, const Graph& graph, Rank rank);
+[[nodiscard]] Recipe recipe(Collective collective, const Graph& graph, Rank rank);
 // The recipe of a rank in an operation over a graph of machines. `machines` is the recipe of the
 // rank's machine. The value of a machine is the average over its ranks. `machine_of` has the
 // machine of each rank.
@@ -62,11 +56,21 @@ struct CountedBytes {
 // `bytes`: of a rank's input, or of its block for each rank. `degree` counts for neighbors' operations
 // only: the in-neighbors of the rank that has most (hierarchical: of the machine); of a schedule, the
 // mean over its steps.
-[[nodiscard]] CountedBytes counted_bytes(Workload collective, double bytes, int ranks,
+[[nodiscard]] CountedBytes counted_bytes(Collective collective, double bytes, int ranks,
                                          double degree);
 
 // True if Floor can measure the least cost of this operation.
-[[nodiscard]] bool has_floor(Workload collective);
+[[nodiscard]] bool has_floor(Collective collective);
+
+// What the plans of an operation depend on.
+struct PlannedCase {
+  int size = 1;
+  std::size_t bytes = 0;  // of a rank's input, or of its block for each rank
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  const Layout& layout;
+  std::span<const View> views;  // of ranks, or of machines; operations on a graph only
+};
+[[nodiscard]] Planned planned(Collective collective, Rank rank, const PlannedCase& of);
 
 // The number of output elements if each block of an input has `count` elements.
 [[nodiscard]] std::size_t output_count(const Recipe& recipe, std::size_t count);

@@ -11,7 +11,7 @@
 namespace weft::python {
 namespace {
 
-constexpr int kLastCollective = static_cast<int>(Collective::local_allreduce);
+constexpr int kLastCollective = static_cast<int>(kCollectives);
 constexpr int kLastReduceOp = static_cast<int>(ReduceOp::bit_xor);
 constexpr int kLastAlgorithm = static_cast<int>(AllreduceAlgorithm::hierarchical);
 

@@ -38,7 +38,7 @@ void bind_types(nb::module_& module) {
                       "The type of an array's elements.");
   bind_enum<ReduceOp>(module, "ReduceOp", 0, static_cast<int>(ReduceOp::bit_xor),
                       "How the elements of several ranks become one.");
-  bind_enum<Collective>(module, "Collective", 1, static_cast<int>(Collective::local_allreduce),
+  bind_enum<Collective>(module, "Collective", 1, static_cast<int>(kCollectives),
                         "Which operation.");
   bind_enum<AllreduceAlgorithm>(module, "AllreduceAlgorithm", 0,
                                 static_cast<int>(AllreduceAlgorithm::hierarchical),

@@ -108,7 +108,8 @@ Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const
     WEFT_ASSIGN(found, search_seats(asked.place, cluster, graph, options, seats));
     SimulateOptions simulated;
     simulated.piece_bytes = network_piece(one_lane);
-    const PredictedCase exchange{Workload::neighbor_allreduce, {}, bytes, std::max(asked.lanes, 1)};
+    const PredictedCase exchange{
+        Collective::neighbor_allreduce, {}, bytes, std::max(asked.lanes, 1)};
     WEFT_RETURN_IF_ERROR(
         keep_if_no_slower(one_lane, policy, asked.graph, {&exchange, 1}, simulated, *found));
   }

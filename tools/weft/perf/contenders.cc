@@ -11,36 +11,6 @@ namespace {
 // Steps prepared ahead; a schedule with a longer period repeats after this many.
 constexpr std::uint64_t kMostSteps = 64;
 
-Collective collective_of(Workload workload) {
-  switch (workload) {
-    case Workload::neighbor_allreduce:
-      return Collective::neighbor_allreduce;
-    case Workload::hierarchical_neighbor_allreduce:
-      return Collective::hierarchical_neighbor_allreduce;
-    case Workload::neighbor_allgather:
-      return Collective::neighbor_allgather;
-    case Workload::allreduce:
-      return Collective::allreduce;
-    case Workload::broadcast:
-      return Collective::broadcast;
-    case Workload::barrier:
-      return Collective::barrier;
-    case Workload::allgather:
-      return Collective::allgather;
-    case Workload::reduce_scatter:
-      return Collective::reduce_scatter;
-    case Workload::reduce:
-      return Collective::reduce;
-    case Workload::gather:
-      return Collective::gather;
-    case Workload::scatter:
-      return Collective::scatter;
-    case Workload::alltoall:
-      return Collective::alltoall;
-  }
-  return Collective::barrier;
-}
-
 NeighborWeight as_weight(const Peer& peer) {
   return {peer.rank, peer.weight};
 }
@@ -96,13 +66,7 @@ Subject OwnCalls::subject() {
 }
 
 Result<Subject> OwnCalls::prepared() {
-  WEFT_ASSIGN(Prepared operation,
-              context_.prepare({.collective = collective_of(options_.collective),
-                                .input = called_x_,
-                                .output = called_y_,
-                                .op = op_,
-                                .algorithm = options_.algorithm,
-                                .root = 0}));
+  WEFT_ASSIGN(Prepared operation, context_.prepare(request(nullptr)));
   Subject prepared = subject();
   prepared.run = [operation](int times) mutable -> Status {
     for (int i = 0; i < times; ++i) WEFT_RETURN_IF_ERROR(operation.run());
@@ -124,34 +88,22 @@ NeighborWeights OwnCalls::next_weights() {
   return {step.self, step.sources, step.destinations};
 }
 
+Request OwnCalls::request(const NeighborWeights* weights) const {
+  Request request{.collective = options_.collective,
+                  .op = op_,
+                  .algorithm = options_.algorithm,
+                  .root = 0,
+                  .weights = weights};
+  if (options_.collective == Collective::barrier) return request;
+  request.input = called_x_;
+  request.output = called_y_;
+  return request;
+}
+
 Status OwnCalls::call() {
-  switch (options_.collective) {
-    case Workload::neighbor_allreduce:
-      return context_.neighbor_allreduce(called_x_, called_y_, next_weights());
-    case Workload::hierarchical_neighbor_allreduce:
-      return context_.hierarchical_neighbor_allreduce(called_x_, called_y_, next_weights());
-    case Workload::neighbor_allgather:
-      return context_.neighbor_allgather(called_x_, called_y_);
-    case Workload::allreduce:
-      return context_.allreduce(called_x_, called_y_, op_, options_.algorithm);
-    case Workload::broadcast:
-      return context_.broadcast(called_x_, called_y_, 0);
-    case Workload::barrier:
-      return context_.barrier();
-    case Workload::allgather:
-      return context_.allgather(called_x_, called_y_);
-    case Workload::reduce_scatter:
-      return context_.reduce_scatter(called_x_, called_y_, op_);
-    case Workload::reduce:
-      return context_.reduce(called_x_, called_y_, 0, op_);
-    case Workload::gather:
-      return context_.gather(called_x_, called_y_, 0);
-    case Workload::scatter:
-      return context_.scatter(called_x_, called_y_, 0);
-    case Workload::alltoall:
-      return context_.alltoall(called_x_, called_y_);
-  }
-  return Status(Code::invalid_argument, "an operation that perf does not know");
+  if (steps_.empty()) return context_.run(request(nullptr));
+  const NeighborWeights weights = next_weights();
+  return context_.run(request(&weights));
 }
 
 Status OwnCalls::check(std::uint64_t lap) const {

@@ -35,6 +35,8 @@ class OwnCalls {
   [[nodiscard]] std::size_t block_count() const;
   Status run(int times);
   Status call();
+  // Null: the graph's weights.
+  [[nodiscard]] Request request(const NeighborWeights* weights) const;
   NeighborWeights next_weights();
   Status check(std::uint64_t lap) const;
   [[nodiscard]] Step step_of(const LocalView& view) const;

@@ -121,7 +121,7 @@ class OperationPerf {
   [[nodiscard]] std::size_t terms_of(const Recipe& own) const {
     constexpr std::size_t kMost = 8;
     if (own.concatenates || own.sources.size() < 2) return 1;
-    return options_.collective == Workload::allreduce ? 2 : std::min(own.sources.size(), kMost);
+    return options_.collective == Collective::allreduce ? 2 : std::min(own.sources.size(), kMost);
   }
 
   // The limit of GPU memory is what copying input and output takes, both at once; where ranks

@@ -85,9 +85,9 @@ struct GraphAndSchedule {
   Schedule schedule;
 };
 
-Result<GraphAndSchedule> talk(const PerfArguments& asked, Workload collective) {
+Result<GraphAndSchedule> talk(const PerfArguments& asked, Collective collective) {
   const int nodes =
-      collective == Workload::hierarchical_neighbor_allreduce ? asked.hosts : asked.ranks;
+      collective == Collective::hierarchical_neighbor_allreduce ? asked.hosts : asked.ranks;
   const Result<Graph> graph = make_graph(asked.graph, nodes);
   if (graph.ok()) return GraphAndSchedule{*graph, rotating(*graph)};
   if (!asked.dynamic) return graph.status();
@@ -97,14 +97,13 @@ Result<GraphAndSchedule> talk(const PerfArguments& asked, Workload collective) {
   return GraphAndSchedule{first, *schedule};
 }
 
-Status check_combination(const PerfArguments& asked, Workload collective, DataType type) {
-  const bool is_weighted = collective == Workload::neighbor_allreduce ||
-                           collective == Workload::hierarchical_neighbor_allreduce;
+Status check_combination(const PerfArguments& asked, Collective collective, DataType type) {
+  const bool is_weighted = has<kHasWeights>(collective);
   if (asked.dynamic && !is_weighted) {
     return invalid(fmt::format("--dynamic: {} has no weights", asked.operation));
   }
-  if (asked.in_place && !is_weighted && collective != Workload::allreduce &&
-      collective != Workload::broadcast) {
+  if (asked.in_place && !is_weighted && collective != Collective::allreduce &&
+      collective != Collective::broadcast) {
     return invalid(fmt::format("--in-place: {} is not measured in such a form", asked.operation));
   }
   if (!asked.against.empty() && type != DataType::f32) {
@@ -113,20 +112,16 @@ Status check_combination(const PerfArguments& asked, Workload collective, DataTy
   if (!asked.against.empty() && asked.dynamic) {
     return invalid("--against: peers have no --dynamic form");
   }
-  if (!asked.against.empty() && collective == Workload::hierarchical_neighbor_allreduce) {
+  if (!asked.against.empty() && collective == Collective::hierarchical_neighbor_allreduce) {
     return invalid(fmt::format("--against: peers have no {}", asked.operation));
   }
-  if (asked.algorithm != "auto" && collective != Workload::allreduce) {
+  if (asked.algorithm != "auto" && collective != Collective::allreduce) {
     return invalid(fmt::format("--algorithm: {} has none to choose", asked.operation));
   }
   if (is_weighted) {
     return check_reduction(type, Reduction::weighted_sum);
   }
-  if (collective == Workload::allreduce || collective == Workload::reduce ||
-      collective == Workload::reduce_scatter) {
-    return check_reduction(type, Reduction::sum);
-  }
-  return {};
+  return has<kHasOperator>(collective) ? check_reduction(type, Reduction::sum) : Status();
 }
 
 Status check_named(const PerfArguments& asked, DataType type) {
@@ -168,7 +163,7 @@ std::vector<std::string> fit_settings(PerfArguments& asked, const Config& config
 
 Result<PerfOptions> understand(const PerfArguments& asked) {
   if (asked.operation.empty()) {
-    if (!workload(asked.json).ok())
+    if (!measured_operation(asked.json).ok())
       return invalid("OPERATION is missing; weft perf --help names them");
     return invalid(
         fmt::format("OPERATION is missing: --json took {} for its file; write weft perf "
@@ -182,15 +177,15 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   const std::optional<WindowOp> window = window_op(asked.operation);
   const bool is_named = asked.operation == "named";
   const bool about_main = asked.operation == "limits" || asked.operation == "idle" || is_named;
-  WEFT_ASSIGN(
-      const Workload operation,
-      workload(about_main || window ? name(Workload::neighbor_allreduce) : asked.operation));
+  WEFT_ASSIGN(const Collective operation,
+              measured_operation(about_main || window ? name(Collective::neighbor_allreduce)
+                                                      : asked.operation));
   WEFT_ASSIGN(const DataType type, data_type(asked.type));
   WEFT_RETURN_IF_ERROR(one_of("transport", asked.transport, {"shm", "ib", "ucx", "automatic"}));
   if (asked.in_flight < 0 || asked.in_flight > kMostInFlight) {
     return invalid(fmt::format("--in-flight {}: expected 1…{}", asked.in_flight, kMostInFlight));
   }
-  if (asked.in_flight != 0 && (window || operation != Workload::neighbor_allreduce))
+  if (asked.in_flight != 0 && (window || operation != Collective::neighbor_allreduce))
     return invalid("--in-flight: only neighbor_allreduce is measured so");
   if (asked.prepared && (about_main || window || asked.in_flight != 0 || asked.memory_use))
     return invalid("--prepared: only an operation of its own is measured so");
@@ -218,7 +213,7 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
   WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(asked.algorithm));
   WEFT_ASSIGN(const GraphAndSchedule found, talk(asked, operation));
   std::vector<std::size_t> sizes{0};
-  if (operation != Workload::barrier && window != WindowOp::mutex) {
+  if (operation != Collective::barrier && window != WindowOp::mutex) {
     WEFT_ASSIGN(sizes, sizes_from(asked.sizes, size_of(type)));
   }
   std::optional<TensorSet> tensors;

@@ -51,7 +51,7 @@ struct PerfArguments {
 };
 
 struct PerfOptions {
-  Workload collective = Workload::neighbor_allreduce;
+  Collective collective = Collective::neighbor_allreduce;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   Graph graph;        // of the ranks, or the machines; of step 0 when the weights change every step
   Schedule schedule;  // read when `dynamic`
@@ -66,7 +66,7 @@ struct PerfOptions {
   // Ranks are put on machines in order, as evenly as can be.
   [[nodiscard]] int machine_of(Rank rank) const { return rank * asked.hosts / asked.ranks; }
   [[nodiscard]] bool is_over_machines() const {
-    return collective == Workload::hierarchical_neighbor_allreduce;
+    return collective == Collective::hierarchical_neighbor_allreduce;
   }
   // What a rank's sources make of the graph, or of a step's view of it.
   [[nodiscard]] Recipe recipe_of(Rank rank) const;

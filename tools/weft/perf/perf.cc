@@ -18,10 +18,8 @@ namespace weft {
 namespace {
 
 constexpr const char* kExamples = R"(
-OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast, barrier, allgather,
-reduce_scatter, reduce, gather, scatter, alltoall or hierarchical_neighbor_allreduce (--graph is then that
-of the --hosts machines) (sizes of the last are those of a block per rank, as
-for scatter and reduce_scatter); or win_put, win_get, win_accumulate, win_pages or mutex, which
+(--graph of hierarchical_neighbor_allreduce is that of the --hosts machines; sizes of alltoall, scatter and
+reduce_scatter are those of a block per rank); or win_put, win_get, win_accumulate, win_pages or mutex, which
 rank 0 does to the memory of rank 1 (sizes of win_pages are those of a page; --target says what
 rank 1 does meanwhile; docs/performance.md says more); or named, for a model's tensors submitted by
 name (--tensors, --compute), beside one operation on all of them; or limits, for the machine's own figures; or
@@ -212,7 +210,7 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_flag("--check", to.check, "Compare every result with a double-precision reference");
   command->add_flag("--memory-use", to.memory_use, "Bytes that a rank holds, by degree");
   command->add_flag("--in-process", to.in_process, "Ranks are threads of one process");
-  command->footer(kExamples);
+  command->footer("\nOPERATION is " + measured_names() + kExamples);
   add_wire(*command, action);
   // Also called when `wire` was; that has left its own action then.
   command->callback([&action, arguments, command] {

@@ -13,8 +13,6 @@ namespace {
 // A schedule's steps that are looked at; their mean is told.
 constexpr std::uint64_t kMostSteps = 32;
 
-using Kind = Workload;
-
 View view_of(const LocalView& local) {
   View view{local.rank, local.size, {}, {}};
   for (const Peer& peer : local.in) view.in.push_back(peer.rank);
@@ -130,25 +128,20 @@ double ideal_of_graph_us(const PredictScene& scene, std::size_t bytes) {
 
 }  // namespace
 
-bool is_on_graph(Workload operation) {
-  return operation == Kind::neighbor_allreduce || operation == Kind::neighbor_allgather ||
-         operation == Kind::hierarchical_neighbor_allreduce;
-}
-
-bool has_algorithms(Workload operation) {
-  return operation == Kind::allreduce;
+bool is_on_graph(Collective operation) {
+  return has<kHasWeights>(operation) || operation == Collective::neighbor_allgather;
 }
 
 std::string PredictedCase::text() const {
   const std::string_view what = name(operation);
-  return has_algorithms(operation) ? fmt::format("{} {}", what, by.name) : std::string(what);
+  return has<kHasAlgorithm>(operation) ? fmt::format("{} {}", what, by.name) : std::string(what);
 }
 
 Status check(const PredictedCase& of, const PredictScene& scene) {
   switch (of.operation) {
-    case Kind::allreduce:
+    case Collective::allreduce:
       return check_allreduce(of.by.algorithm, scene.ranks(), scene.layout);
-    case Kind::hierarchical_neighbor_allreduce:
+    case Collective::hierarchical_neighbor_allreduce:
       return check_hierarchical_neighbor_allreduce(scene.layout);
     default:
       return {};
@@ -156,14 +149,14 @@ Status check(const PredictedCase& of, const PredictScene& scene) {
 }
 
 Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy policy,
-                               std::string_view graph, Workload operation) {
+                               std::string_view graph, Collective operation) {
   PredictScene scene{std::move(cluster), std::move(placement), {}, {}, {}};
   const int ranks = scene.ranks();
   WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
   scene.layout.machine = machines_by_rank(scene);
   scene.layout.rails = common_rails(scene);
   scene.layout.near = near_of(scene);
-  const bool between_machines = operation == Kind::hierarchical_neighbor_allreduce;
+  const bool between_machines = operation == Collective::hierarchical_neighbor_allreduce;
   scene.steps.emplace_back();
   if (is_on_graph(operation)) {
     WEFT_ASSIGN(scene.steps,
@@ -175,55 +168,14 @@ Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy 
 
 std::function<Planned(Rank)> plans_of(const PredictedCase& of, const PredictScene& scene,
                                       std::size_t step) {
-  const int size = scene.ranks();
-  const std::vector<View>& views = scene.steps[step];
-  const auto view = [&views](Rank rank) { return views[static_cast<std::size_t>(rank)]; };
-  const std::size_t bytes = of.bytes;
-  const AllreduceAlgorithm algorithm = of.by.algorithm;
-  switch (of.operation) {
-    case Kind::neighbor_allreduce:
-      return [=](Rank rank) {
-        return Planned{view(rank), plan_neighbor_allreduce(view(rank), {})};
-      };
-    case Kind::neighbor_allgather:
-      return [=](Rank rank) {
-        return Planned{view(rank), plan_neighbor_allgather(view(rank), {})};
-      };
-    case Kind::hierarchical_neighbor_allreduce:
-      return [=, &scene](Rank rank) {
-        return plan_hierarchical_neighbor_allreduce(rank, scene.layout,
-                                                    view(scene.layout.machine_of(rank)), {});
-      };
-    case Kind::allreduce:
-      return [=, &scene](Rank rank) {
-        return plan_allreduce(rank, size, bytes, {}, algorithm, scene.layout);
-      };
-    case Kind::broadcast:
-      return [=](Rank rank) { return plan_broadcast(rank, size, 0, bytes, {}); };
-    case Kind::allgather:
-      return [=](Rank rank) {
-        return plan_allgather(rank, size, bytes * static_cast<std::size_t>(size), {});
-      };
-    case Kind::reduce_scatter:
-      return [=](Rank rank) {
-        return plan_reduce_scatter(rank, size, bytes * static_cast<std::size_t>(size), {});
-      };
-    case Kind::reduce:
-      return [=](Rank rank) { return plan_reduce(rank, size, 0, bytes, {}); };
-    case Kind::gather:
-      return [=](Rank rank) { return plan_gather(rank, size, 0, {}); };
-    case Kind::scatter:
-      return [=](Rank rank) { return plan_scatter(rank, size, 0, {}); };
-    case Kind::alltoall:
-      return [=](Rank rank) { return plan_alltoall(rank, size, {}); };
-    case Kind::barrier:
-      return [=](Rank rank) { return plan_barrier(rank, size); };
-  }
-  return {};
+  return [&scene, of, step](Rank rank) {
+    return planned(of.operation, rank,
+                   {scene.ranks(), of.bytes, of.by.algorithm, scene.layout, scene.steps[step]});
+  };
 }
 
 OperandBytes operands_of(const PredictedCase& of, const PredictScene&) {
-  const std::size_t bytes = of.operation == Kind::barrier ? 0 : of.bytes;
+  const std::size_t bytes = of.operation == Collective::barrier ? 0 : of.bytes;
   return {bytes, bytes, bytes};
 }
 
@@ -242,17 +194,17 @@ double ideal_us(const PredictedCase& of, const PredictScene& scene) {
   const auto machines = static_cast<double>(scene.cluster.machines.size());
   const auto bytes = static_cast<double>(of.bytes);
   switch (of.operation) {
-    case Kind::neighbor_allreduce:
-    case Kind::neighbor_allgather:
+    case Collective::neighbor_allreduce:
+    case Collective::neighbor_allgather:
       return ideal_of_graph_us(scene, of.bytes);
-    case Kind::allreduce:
+    case Collective::allreduce:
       // A machine's own input must leave it, and the others' must enter it, in M bytes at least.
       // For each byte of the result all machines must learn of all others', which takes 2(n-1)
       // messages of a byte one way ("gossip", Harary and Schwenk 1974), whoever sends them. With
       // equal rates that is the 2 M (n-1)/n of each machine.
       return ideal_of_all_us(scene.cluster, bytes, 2 * bytes * (machines - 1));
-    case Kind::broadcast:
-    case Kind::reduce:
+    case Collective::broadcast:
+    case Collective::reduce:
       // The root sends (takes in) M bytes, each other machine takes in (sends) as many.
       return ideal_of_all_us(scene.cluster, bytes, bytes * (machines - 1));
     default:

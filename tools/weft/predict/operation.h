@@ -16,9 +16,7 @@
 namespace weft {
 
 // Does the graph matter?
-[[nodiscard]] bool is_on_graph(Workload operation);
-// Is there a choice of algorithms?
-[[nodiscard]] bool has_algorithms(Workload operation);
+[[nodiscard]] bool is_on_graph(Collective operation);
 
 // Some ranks of a cluster, and who talks to whom: one list of views for a graph, one for each step
 // of a schedule. Of machines where the operation is one between machines.
@@ -33,7 +31,7 @@ struct PredictScene {
 };
 [[nodiscard]] Result<PredictScene> set_scene(Cluster cluster, Placement placement,
                                              RailPolicy policy, std::string_view graph,
-                                             Workload operation);
+                                             Collective operation);
 
 // An algorithm of allreduce, by the name that it was asked for: some have two.
 struct AskedAlgorithm {
@@ -44,7 +42,7 @@ struct AskedAlgorithm {
 // One thing to predict: an operation of so many bytes (of one rank's input, as `weft perf` counts
 // them), by an algorithm where there are several.
 struct PredictedCase {
-  Workload operation = Workload::allreduce;
+  Collective operation = Collective::allreduce;
   AskedAlgorithm by;
   std::size_t bytes = 0;
   int lanes = 1;  // of each rank

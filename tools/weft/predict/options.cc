@@ -151,7 +151,7 @@ Result<std::vector<Straggler>> stragglers_of(const PredictArguments& asked, int 
 Status understand_work(const PredictArguments& asked, PredictOptions& options) {
   WEFT_ASSIGN(const std::vector<std::string_view> operations, words("operation", asked.operations));
   for (const std::string_view word : operations) {
-    const Result<Workload> operation = workload(word);
+    const Result<Collective> operation = measured_operation(word);
     if (!operation.ok())
       return invalid(fmt::format("--operation {}: {}", word, operation.status().text()));
     options.operations.push_back(*operation);
@@ -163,7 +163,7 @@ Status understand_work(const PredictArguments& asked, PredictOptions& options) {
   }
   WEFT_ASSIGN(options.sizes, sizes_of(asked));
   const bool is_between_machines =
-      std::ranges::count(options.operations, Workload::hierarchical_neighbor_allreduce) != 0;
+      std::ranges::count(options.operations, Collective::hierarchical_neighbor_allreduce) != 0;
   if (asked.place.is_asked && is_between_machines) {
     return invalid(
         "--place: seats are searched for a graph of ranks, that of "

@@ -41,7 +41,7 @@ struct PredictArguments {
 
 struct PredictOptions {
   Cluster cluster;
-  std::vector<Workload> operations;
+  std::vector<Collective> operations;
   std::vector<AskedAlgorithm> algorithms;
   std::vector<std::size_t> sizes;
   std::vector<int> ranks;

@@ -20,9 +20,7 @@ namespace weft {
 namespace {
 
 constexpr const char* kExamples = R"(
-Operations: neighbor_allreduce, neighbor_allgather, hierarchical_neighbor_allreduce (its graph is one of
-machines), allreduce, broadcast, allgather, reduce_scatter, reduce, gather, scatter, alltoall, barrier.
-A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
+The graph of hierarchical_neighbor_allreduce is one of machines. A size is that of one rank's input, or block. A schedule's time is the mean over its steps.
 --lanes 1,2,4 predicts ranks with so many lanes, threads that share a large operation. Without it ranks have
 one, and the last line says how many would help where combining takes most of the time.
 
@@ -82,7 +80,7 @@ class Prediction {
 
   Status run() {
     WEFT_RETURN_IF_ERROR(report_.head(options_.cluster));
-    for (const Workload operation : options_.operations)
+    for (const Collective operation : options_.operations)
       for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
     if (busiest_) WEFT_RETURN_IF_ERROR(advise_last(*busiest_));
     WEFT_RETURN_IF_ERROR(report_.close());
@@ -95,14 +93,14 @@ class Prediction {
   }
 
  private:
-  Status run(Workload operation, int ranks) {
+  Status run(Collective operation, int ranks) {
     const Cluster cluster = first_ranks(options_.cluster, ranks);
     WEFT_ASSIGN(const Placement placement, placement_on(cluster));
     WEFT_ASSIGN(const PredictScene scene,
                 set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
     for (const AskedAlgorithm& algorithm : options_.algorithms) {
       WEFT_RETURN_IF_ERROR(run_sizes({operation, algorithm}, scene));
-      if (!has_algorithms(operation)) break;
+      if (!has<kHasAlgorithm>(operation)) break;
     }
     return {};
   }
@@ -152,13 +150,13 @@ class Prediction {
   // Everything that is predicted for a number of ranks.
   [[nodiscard]] std::vector<PredictedCase> all_cases() const {
     std::vector<PredictedCase> cases;
-    for (const Workload operation : options_.operations) {
+    for (const Collective operation : options_.operations) {
       for (const AskedAlgorithm& algorithm : options_.algorithms) {
         for (const std::size_t bytes : options_.sizes) {
           for (const int lanes : options_.lanes)
             cases.push_back({operation, algorithm, bytes, lanes});
         }
-        if (!has_algorithms(operation)) break;
+        if (!has<kHasAlgorithm>(operation)) break;
       }
     }
     return cases;
@@ -385,7 +383,7 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_flag(
       "--explain", to.explain,
       "Say why the algorithm, and what the time goes into; in JSON, every phase and link");
-  command->footer(kExamples);
+  command->footer("\nOperations: " + measured_names() + kExamples);
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

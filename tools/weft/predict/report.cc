@@ -94,7 +94,7 @@ Result<PredictReport> PredictReport::open(const PredictOptions& options) {
   const PredictArguments& asked = options.asked;
   PredictReport report;
   report.explains_ = asked.explain;
-  for (const Workload operation : options.operations)
+  for (const Collective operation : options.operations)
     report.width_ = std::max(report.width_, name(operation).size());
   report.compute_us_ = asked.compute_ms * 1e3;
   report.is_placed_ = asked.place.is_asked;
