@@ -152,254 +152,77 @@ Result<Prepared> Context::prepare(const Request& request) {
   return core_->prepare(request);
 }
 
-Status Context::neighbor_allreduce(const Input& x, const Output& y,
-                                   const NeighborWeights& weights) {
-  return run({.collective = Collective::neighbor_allreduce,
-              .input = by_member(x),
-              .output = by_member(y),
-              .weights = &weights});
-}
-Result<Handle> Context::neighbor_allreduce_start(const Input& x, const Output& y,
-                                                 const NeighborWeights& weights) {
-  return start({.collective = Collective::neighbor_allreduce,
-                .input = by_member(x),
-                .output = by_member(y),
-                .weights = &weights});
-}
+// A name, the parameters, and the members of the request.
+#define WEFT_OPERATION(function, parameters, ...)       \
+  Status Context::function parameters {                 \
+    return run({__VA_ARGS__});                          \
+  }                                                     \
+  Result<Handle> Context::function##_start parameters { \
+    return start({__VA_ARGS__});                        \
+  }
 
-Status Context::hierarchical_neighbor_allreduce(const Input& x, const Output& y,
-                                                const NeighborWeights& machine_weights) {
-  return run({.collective = Collective::hierarchical_neighbor_allreduce,
-              .input = by_member(x),
-              .output = by_member(y),
-              .weights = &machine_weights});
-}
-Result<Handle> Context::hierarchical_neighbor_allreduce_start(
-    const Input& x, const Output& y, const NeighborWeights& machine_weights) {
-  return start({.collective = Collective::hierarchical_neighbor_allreduce,
-                .input = by_member(x),
-                .output = by_member(y),
-                .weights = &machine_weights});
-}
+WEFT_OPERATION(neighbor_allreduce,
+               (const Input& x, const Output& y, const NeighborWeights& weights),
+               .collective = Collective::neighbor_allreduce, .input = by_member(x),
+               .output = by_member(y), .weights = &weights)
+WEFT_OPERATION(hierarchical_neighbor_allreduce,
+               (const Input& x, const Output& y, const NeighborWeights& machine_weights),
+               .collective = Collective::hierarchical_neighbor_allreduce, .input = by_member(x),
+               .output = by_member(y), .weights = &machine_weights)
+WEFT_OPERATION(neighbor_allgather,
+               (const Input& x, const Output& y, std::span<const std::size_t> counts),
+               .collective = Collective::neighbor_allgather, .input = by_member(x),
+               .output = by_member(y), .counts = counts)
+WEFT_OPERATION(allreduce,
+               (const Input& x, const Output& y, ReduceOp op, AllreduceAlgorithm algorithm),
+               .collective = Collective::allreduce, .input = by_member(x), .output = by_member(y),
+               .op = op, .algorithm = algorithm)
+WEFT_OPERATION(local_allreduce, (const Input& x, const Output& y, ReduceOp op),
+               .collective = Collective::local_allreduce, .input = by_member(x),
+               .output = by_member(y), .op = op)
+WEFT_OPERATION(broadcast, (const Input& x, const Output& y, Rank root),
+               .collective = Collective::broadcast, .input = by_member(x), .output = by_member(y),
+               .root = root)
+WEFT_OPERATION(barrier, (), .collective = Collective::barrier)
+WEFT_OPERATION(allgather, (const Input& x, const Output& y, std::span<const std::size_t> counts),
+               .collective = Collective::allgather, .input = by_member(x), .output = by_member(y),
+               .counts = counts)
+WEFT_OPERATION(reduce_scatter,
+               (const Input& x, const Output& y, ReduceOp op, std::span<const std::size_t> counts),
+               .collective = Collective::reduce_scatter, .input = by_member(x),
+               .output = by_member(y), .op = op, .counts = counts)
+WEFT_OPERATION(reduce, (const Input& x, const Output& y, Rank root, ReduceOp op),
+               .collective = Collective::reduce, .input = by_member(x), .output = by_member(y),
+               .op = op, .root = root)
+WEFT_OPERATION(gather,
+               (const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts),
+               .collective = Collective::gather, .input = by_member(x), .output = by_member(y),
+               .root = root, .counts = counts)
+WEFT_OPERATION(scatter,
+               (const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts),
+               .collective = Collective::scatter, .input = by_member(x), .output = by_member(y),
+               .root = root, .counts = counts)
+WEFT_OPERATION(alltoall, (const Input& x, const Output& y), .collective = Collective::alltoall,
+               .input = by_member(x), .output = by_member(y))
+WEFT_OPERATION(alltoallv,
+               (const Input& x, const Output& y, std::span<const std::size_t> send_counts,
+                std::span<const std::size_t> receive_counts),
+               .collective = Collective::alltoall, .input = by_member(x), .output = by_member(y),
+               .counts = send_counts, .receive_counts = receive_counts)
+WEFT_OPERATION(send, (const Input& x, Rank to), .collective = Collective::send,
+               .input = by_member(x), .peer = to)
+WEFT_OPERATION(recv, (const Output& y, Rank from), .collective = Collective::send,
+               .output = by_member(y), .peer = from, .receives = true)
+WEFT_OPERATION(pair_average,
+               (const Input& x, const Output& y, Rank peer, double self_weight, double pair_weight),
+               .collective = Collective::pair_average, .input = by_member(x),
+               .output = by_member(y), .peer = peer, .self_weight = self_weight,
+               .pair_weight = pair_weight)
+WEFT_OPERATION(group_average, (const Input& x, const Output& y, std::span<const Rank> ranks),
+               .collective = Collective::group_average, .input = by_member(x),
+               .output = by_member(y), .group = ranks)
 
-Status Context::neighbor_allgather(const Input& x, const Output& y,
-                                   std::span<const std::size_t> counts) {
-  return run({.collective = Collective::neighbor_allgather,
-              .input = by_member(x),
-              .output = by_member(y),
-              .counts = counts});
-}
-Result<Handle> Context::neighbor_allgather_start(const Input& x, const Output& y,
-                                                 std::span<const std::size_t> counts) {
-  return start({.collective = Collective::neighbor_allgather,
-                .input = by_member(x),
-                .output = by_member(y),
-                .counts = counts});
-}
-
-Status Context::allreduce(const Input& x, const Output& y, ReduceOp op,
-                          AllreduceAlgorithm algorithm) {
-  return run({.collective = Collective::allreduce,
-              .input = by_member(x),
-              .output = by_member(y),
-              .op = op,
-              .algorithm = algorithm});
-}
-Result<Handle> Context::allreduce_start(const Input& x, const Output& y, ReduceOp op,
-                                        AllreduceAlgorithm algorithm) {
-  return start({.collective = Collective::allreduce,
-                .input = by_member(x),
-                .output = by_member(y),
-                .op = op,
-                .algorithm = algorithm});
-}
-
-Status Context::local_allreduce(const Input& x, const Output& y, ReduceOp op) {
-  return run({.collective = Collective::local_allreduce,
-              .input = by_member(x),
-              .output = by_member(y),
-              .op = op});
-}
-Result<Handle> Context::local_allreduce_start(const Input& x, const Output& y, ReduceOp op) {
-  return start({.collective = Collective::local_allreduce,
-                .input = by_member(x),
-                .output = by_member(y),
-                .op = op});
-}
-
-Status Context::broadcast(const Input& x, const Output& y, Rank root) {
-  return run({.collective = Collective::broadcast,
-              .input = by_member(x),
-              .output = by_member(y),
-              .root = root});
-}
-Result<Handle> Context::broadcast_start(const Input& x, const Output& y, Rank root) {
-  return start({.collective = Collective::broadcast,
-                .input = by_member(x),
-                .output = by_member(y),
-                .root = root});
-}
-
-Status Context::barrier() {
-  return run({.collective = Collective::barrier});
-}
-Result<Handle> Context::barrier_start() {
-  return start({.collective = Collective::barrier});
-}
-
-Status Context::allgather(const Input& x, const Output& y, std::span<const std::size_t> counts) {
-  return run({.collective = Collective::allgather,
-              .input = by_member(x),
-              .output = by_member(y),
-              .counts = counts});
-}
-Result<Handle> Context::allgather_start(const Input& x, const Output& y,
-                                        std::span<const std::size_t> counts) {
-  return start({.collective = Collective::allgather,
-                .input = by_member(x),
-                .output = by_member(y),
-                .counts = counts});
-}
-
-Status Context::reduce_scatter(const Input& x, const Output& y, ReduceOp op,
-                               std::span<const std::size_t> counts) {
-  return run({.collective = Collective::reduce_scatter,
-              .input = by_member(x),
-              .output = by_member(y),
-              .op = op,
-              .counts = counts});
-}
-Result<Handle> Context::reduce_scatter_start(const Input& x, const Output& y, ReduceOp op,
-                                             std::span<const std::size_t> counts) {
-  return start({.collective = Collective::reduce_scatter,
-                .input = by_member(x),
-                .output = by_member(y),
-                .op = op,
-                .counts = counts});
-}
-
-Status Context::reduce(const Input& x, const Output& y, Rank root, ReduceOp op) {
-  return run({.collective = Collective::reduce,
-              .input = by_member(x),
-              .output = by_member(y),
-              .op = op,
-              .root = root});
-}
-Result<Handle> Context::reduce_start(const Input& x, const Output& y, Rank root, ReduceOp op) {
-  return start({.collective = Collective::reduce,
-                .input = by_member(x),
-                .output = by_member(y),
-                .op = op,
-                .root = root});
-}
-
-Status Context::gather(const Input& x, const Output& y, Rank root,
-                       std::span<const std::size_t> counts) {
-  return run({.collective = Collective::gather,
-              .input = by_member(x),
-              .output = by_member(y),
-              .root = root,
-              .counts = counts});
-}
-Result<Handle> Context::gather_start(const Input& x, const Output& y, Rank root,
-                                     std::span<const std::size_t> counts) {
-  return start({.collective = Collective::gather,
-                .input = by_member(x),
-                .output = by_member(y),
-                .root = root,
-                .counts = counts});
-}
-
-Status Context::scatter(const Input& x, const Output& y, Rank root,
-                        std::span<const std::size_t> counts) {
-  return run({.collective = Collective::scatter,
-              .input = by_member(x),
-              .output = by_member(y),
-              .root = root,
-              .counts = counts});
-}
-Result<Handle> Context::scatter_start(const Input& x, const Output& y, Rank root,
-                                      std::span<const std::size_t> counts) {
-  return start({.collective = Collective::scatter,
-                .input = by_member(x),
-                .output = by_member(y),
-                .root = root,
-                .counts = counts});
-}
-
-Status Context::alltoall(const Input& x, const Output& y) {
-  return run({.collective = Collective::alltoall, .input = by_member(x), .output = by_member(y)});
-}
-Result<Handle> Context::alltoall_start(const Input& x, const Output& y) {
-  return start({.collective = Collective::alltoall, .input = by_member(x), .output = by_member(y)});
-}
-
-Status Context::alltoallv(const Input& x, const Output& y, std::span<const std::size_t> send_counts,
-                          std::span<const std::size_t> receive_counts) {
-  return run({.collective = Collective::alltoall,
-              .input = by_member(x),
-              .output = by_member(y),
-              .counts = send_counts,
-              .receive_counts = receive_counts});
-}
-Result<Handle> Context::alltoallv_start(const Input& x, const Output& y,
-                                        std::span<const std::size_t> send_counts,
-                                        std::span<const std::size_t> receive_counts) {
-  return start({.collective = Collective::alltoall,
-                .input = by_member(x),
-                .output = by_member(y),
-                .counts = send_counts,
-                .receive_counts = receive_counts});
-}
-
-Status Context::send(const Input& x, Rank to) {
-  return run({.collective = Collective::send, .input = by_member(x), .peer = to});
-}
-Result<Handle> Context::send_start(const Input& x, Rank to) {
-  return start({.collective = Collective::send, .input = by_member(x), .peer = to});
-}
-
-Status Context::recv(const Output& y, Rank from) {
-  return run(
-      {.collective = Collective::send, .output = by_member(y), .peer = from, .receives = true});
-}
-Result<Handle> Context::recv_start(const Output& y, Rank from) {
-  return start(
-      {.collective = Collective::send, .output = by_member(y), .peer = from, .receives = true});
-}
-
-Status Context::pair_average(const Input& x, const Output& y, Rank peer, double self_weight,
-                             double pair_weight) {
-  return run({.collective = Collective::pair_average,
-              .input = by_member(x),
-              .output = by_member(y),
-              .peer = peer,
-              .self_weight = self_weight,
-              .pair_weight = pair_weight});
-}
-Result<Handle> Context::pair_average_start(const Input& x, const Output& y, Rank peer,
-                                           double self_weight, double pair_weight) {
-  return start({.collective = Collective::pair_average,
-                .input = by_member(x),
-                .output = by_member(y),
-                .peer = peer,
-                .self_weight = self_weight,
-                .pair_weight = pair_weight});
-}
-
-Status Context::group_average(const Input& x, const Output& y, std::span<const Rank> ranks) {
-  return run({.collective = Collective::group_average,
-              .input = by_member(x),
-              .output = by_member(y),
-              .group = ranks});
-}
-Result<Handle> Context::group_average_start(const Input& x, const Output& y,
-                                            std::span<const Rank> ranks) {
-  return start({.collective = Collective::group_average,
-                .input = by_member(x),
-                .output = by_member(y),
-                .group = ranks});
-}
+#undef WEFT_OPERATION
 
 Result<Named> Context::named(const NamedOptions& options) {
   if (is_forked_child()) return forked_child_error("named");

@@ -46,7 +46,6 @@
 #include <weft/c/operations.h>
 #include <weft/c/prepared.h>
 #include <weft/c/schedule.h>
-#include <weft/c/started.h>
 #include <weft/c/store.h>
 #include <weft/c/types.h>
 #include <weft/c/window.h>

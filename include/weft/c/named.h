@@ -13,7 +13,7 @@
 
 #include <weft/c/context.h>
 #include <weft/c/handle.h>
-#include <weft/c/types.h>
+#include <weft/c/operations.h>
 
 #ifdef __cplusplus
 extern "C" {

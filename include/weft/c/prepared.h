@@ -11,7 +11,7 @@
 
 #include <weft/c/context.h>
 #include <weft/c/handle.h>
-#include <weft/c/types.h>
+#include <weft/c/operations.h>
 #include <weft/c/window.h>
 
 #ifdef __cplusplus

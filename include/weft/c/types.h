@@ -62,26 +62,8 @@ enum {
 // Finds the algorithm of a name: "auto", "direct", "halving_doubling", …
 WEFT_C_API weft_code weft_algorithm_from_name(const char* name, weft_algorithm* algorithm);
 
-// Which operation a weft_request asks for. weft/c/operations.h says what each does.
+// Which operation a weft_request asks for: WEFT_ALLREDUCE, …; weft/c/operations.h has them all.
 typedef int32_t weft_operation;
-enum {
-  WEFT_NEIGHBOR_ALLREDUCE = 1,
-  WEFT_NEIGHBOR_ALLGATHER = 2,
-  WEFT_ALLREDUCE = 3,
-  WEFT_BROADCAST = 4,
-  WEFT_BARRIER = 5,
-  WEFT_ALLGATHER = 6,
-  WEFT_REDUCE_SCATTER = 7,
-  WEFT_REDUCE = 8,
-  WEFT_GATHER = 9,
-  WEFT_SCATTER = 10,
-  WEFT_ALLTOALL = 11,
-  WEFT_SEND = 12,  // also the matching receive: weft_request.receives
-  WEFT_PAIR_AVERAGE = 13,
-  WEFT_GROUP_AVERAGE = 14,
-  WEFT_HIERARCHICAL_NEIGHBOR_ALLREDUCE = 15,
-  WEFT_LOCAL_ALLREDUCE = 16
-};
 
 // The other end of an edge, and the edge's weight.
 typedef struct weft_peer {
