@@ -13,7 +13,7 @@ from typing import Any, Optional
 from weft import _core
 from weft._arrays import check_prepared, settle
 from weft._core import Config, Handle, Prepared, Store
-from weft._every import Operations
+from weft._every import Instead, Operations
 from weft._named import Named
 from weft._operations import Call
 from weft._window import Window, create
@@ -69,7 +69,9 @@ class Context(_core.Context, Operations):
         if operation not in _OPERATIONS:
             there_are = ", ".join(_OPERATIONS)
             raise ValueError(f"prepare: there is no operation {operation!r}; there are {there_are}")
-        prepared: Prepared = getattr(_Preparing(self), f"{operation}_start")(*args, **options)
+        instead = Instead(self, self._prepare)
+        getattr(instead, operation)(*args, **options)
+        prepared: Prepared = instead.made
         return prepared
 
     def win_create(self, tensor: Any, name: str, *, zero_init: bool = False) -> Window:
@@ -130,19 +132,9 @@ class Context(_core.Context, Operations):
         handle.result = call.out
         return handle
 
-
-class _Preparing(Operations):
-    """The operations of a context, each prepared in the place of being started."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self.rank = context.rank
-        self.size = context.size
-        self.graph = context.graph
-
-    def _start(self, call: Call) -> Any:
+    def _prepare(self, call: Call) -> Prepared:
         if call.x is not None:
             check_prepared(call.x, call.kind.name)
-        prepared = self._context.prepare_raw(call.request())
+        prepared: Prepared = self.prepare_raw(call.request())
         prepared.result = call.out
         return prepared

@@ -5,7 +5,8 @@ Whoever inherits them gives `rank`, `size`, `graph`, and how a Call runs and sta
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, TypeVar
+import inspect
+from typing import Any, Callable, Concatenate, Dict, Optional, ParamSpec, Sequence, TypeVar
 
 import numpy as np
 
@@ -14,14 +15,37 @@ from weft._core import Collective, Graph, Handle
 from weft._operations import AlgorithmLike, Call, OpLike, Targets, Weights
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _ndarray = np.ndarray
 _empty_like = np.empty_like
 _NEIGHBOR_ALLREDUCE = int(Collective.neighbor_allreduce)
 _ALLREDUCE = int(Collective.allreduce)
 
 
+def _starting(
+    run: Callable[Concatenate[Operations, P], object],
+) -> Callable[Concatenate[Operations, P], Handle]:
+    """The function that takes what `run` takes, and starts the operation."""
+
+    def start(self: Operations, *args: P.args, **options: P.kwargs) -> Handle:
+        instead = Instead(self, self._start)
+        run(instead, *args, **options)
+        handle: Handle = instead.made
+        return handle
+
+    start.__name__ = f"{run.__name__}_start"
+    start.__qualname__ = f"{run.__qualname__}_start"
+    start.__doc__ = f"Starts {run.__name__}()."
+    signature = inspect.signature(run).replace(return_annotation="Handle")
+    start.__signature__ = signature  # type: ignore[attr-defined]
+    return start
+
+
 class Operations:
-    """Every operation as a blocking call and, with the name `..._start`, as one that gives a Handle."""
+    """Every operation as a blocking call and, with the name `..._start`, as one that gives a Handle.
+
+    A blocking call hands the Call of its arguments to `_run`, once.
+    """
 
     rank: int
     size: int
@@ -65,19 +89,7 @@ class Operations:
         weights = _weights(self_weight, src_weights, dst_weights, push_sum)
         return self._run(ops.same_shape(Collective.neighbor_allreduce, x, out, weights))
 
-    def neighbor_allreduce_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        self_weight: Optional[float] = None,
-        src_weights: Optional[Weights] = None,
-        dst_weights: Optional[Targets] = None,
-        push_sum: bool = False,
-    ) -> Handle:
-        """Starts neighbor_allreduce()."""
-        weights = _weights(self_weight, src_weights, dst_weights, push_sum)
-        return self._start(ops.same_shape(Collective.neighbor_allreduce, x, out, weights))
+    neighbor_allreduce_start = _starting(neighbor_allreduce)
 
     def hierarchical_neighbor_allreduce(
         self,
@@ -96,19 +108,7 @@ class Operations:
         kind = Collective.hierarchical_neighbor_allreduce
         return self._run(ops.same_shape(kind, x, out, weights))
 
-    def hierarchical_neighbor_allreduce_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        self_weight: Optional[float] = None,
-        src_weights: Optional[Weights] = None,
-        dst_weights: Optional[Targets] = None,
-    ) -> Handle:
-        """Starts hierarchical_neighbor_allreduce()."""
-        weights = _weights(self_weight, src_weights, dst_weights, False)
-        kind = Collective.hierarchical_neighbor_allreduce
-        return self._start(ops.same_shape(kind, x, out, weights))
+    hierarchical_neighbor_allreduce_start = _starting(hierarchical_neighbor_allreduce)
 
     def neighbor_allgather(
         self, x: T, out: Optional[T] = None, *, counts: Optional[Sequence[int]] = None
@@ -119,11 +119,7 @@ class Operations:
         """
         return self._run(self._neighbor_allgather(x, out, counts))
 
-    def neighbor_allgather_start(
-        self, x: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None
-    ) -> Handle:
-        """Starts neighbor_allgather()."""
-        return self._start(self._neighbor_allgather(x, out, counts))
+    neighbor_allgather_start = _starting(neighbor_allgather)
 
     def allreduce(
         self,
@@ -146,43 +142,26 @@ class Operations:
         options = {"op": number, "algorithm": how}
         return self._run(ops.same_shape(Collective.allreduce, x, out, options))
 
-    def allreduce_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        op: OpLike = "average",
-        algorithm: AlgorithmLike = "automatic",
-    ) -> Handle:
-        """Starts allreduce()."""
-        options = {"op": ops.op_number(op), "algorithm": ops.algorithm_number(algorithm)}
-        return self._start(ops.same_shape(Collective.allreduce, x, out, options))
+    allreduce_start = _starting(allreduce)
 
     def local_allreduce(self, x: T, out: Optional[T] = None, *, op: OpLike = "average") -> T:
         """allreduce() among the ranks of this machine. All ranks of the job call it."""
         options = {"op": ops.op_number(op)}
         return self._run(ops.same_shape(Collective.local_allreduce, x, out, options))
 
-    def local_allreduce_start(self, x: Any, out: Any = None, *, op: OpLike = "average") -> Handle:
-        """Starts local_allreduce()."""
-        options = {"op": ops.op_number(op)}
-        return self._start(ops.same_shape(Collective.local_allreduce, x, out, options))
+    local_allreduce_start = _starting(local_allreduce)
 
     def broadcast(self, x: T, out: Optional[T] = None, *, root: int = 0) -> T:
         """The root's x. On other ranks x says shape and type, and is not read."""
         return self._run(ops.same_shape(Collective.broadcast, x, out, {"root": root}))
 
-    def broadcast_start(self, x: Any, out: Any = None, *, root: int = 0) -> Handle:
-        """Starts broadcast()."""
-        return self._start(ops.same_shape(Collective.broadcast, x, out, {"root": root}))
+    broadcast_start = _starting(broadcast)
 
     def barrier(self) -> None:
         """Waits until all ranks are in the barrier."""
         self._run(Call(Collective.barrier))
 
-    def barrier_start(self) -> Handle:
-        """Starts barrier()."""
-        return self._start(Call(Collective.barrier))
+    barrier_start = _starting(barrier)
 
     def allgather(
         self, x: T, out: Optional[T] = None, *, counts: Optional[Sequence[int]] = None
@@ -193,11 +172,7 @@ class Operations:
         """
         return self._run(ops.gathered(Collective.allgather, x, out, self.size, counts, {}))
 
-    def allgather_start(
-        self, x: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None
-    ) -> Handle:
-        """Starts allgather()."""
-        return self._start(ops.gathered(Collective.allgather, x, out, self.size, counts, {}))
+    allgather_start = _starting(allgather)
 
     def reduce_scatter(
         self,
@@ -213,16 +188,7 @@ class Operations:
         """
         return self._run(ops.scattered_reduction(x, out, self.rank, self.size, counts, op))
 
-    def reduce_scatter_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        op: OpLike = "average",
-        counts: Optional[Sequence[int]] = None,
-    ) -> Handle:
-        """Starts reduce_scatter()."""
-        return self._start(ops.scattered_reduction(x, out, self.rank, self.size, counts, op))
+    reduce_scatter_start = _starting(reduce_scatter)
 
     def reduce(
         self, x: T, out: Optional[T] = None, *, root: int = 0, op: OpLike = "average"
@@ -230,11 +196,7 @@ class Operations:
         """The root gets the reduction of all ranks' x. Other ranks get `out` as it was."""
         return self._run(self._reduce(x, out, root, op))
 
-    def reduce_start(
-        self, x: Any, out: Any = None, *, root: int = 0, op: OpLike = "average"
-    ) -> Handle:
-        """Starts reduce()."""
-        return self._start(self._reduce(x, out, root, op))
+    reduce_start = _starting(reduce)
 
     def gather(
         self,
@@ -250,16 +212,7 @@ class Operations:
         """
         return self._run(self._gather(x, out, root, counts))
 
-    def gather_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        root: int = 0,
-        counts: Optional[Sequence[int]] = None,
-    ) -> Handle:
-        """Starts gather()."""
-        return self._start(self._gather(x, out, root, counts))
+    gather_start = _starting(gather)
 
     def scatter(
         self,
@@ -276,24 +229,13 @@ class Operations:
         """
         return self._run(ops.scattered(x, out, self.rank, self.size, root, counts))
 
-    def scatter_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        root: int = 0,
-        counts: Optional[Sequence[int]] = None,
-    ) -> Handle:
-        """Starts scatter()."""
-        return self._start(ops.scattered(x, out, self.rank, self.size, root, counts))
+    scatter_start = _starting(scatter)
 
     def alltoall(self, x: T, out: Optional[T] = None) -> T:
         """Block r of the result is this rank's block of rank r's x, of equal blocks of rows."""
         return self._run(ops.exchanged(x, out, self.size, None, None))
 
-    def alltoall_start(self, x: Any, out: Any = None) -> Handle:
-        """Starts alltoall()."""
-        return self._start(ops.exchanged(x, out, self.size, None, None))
+    alltoall_start = _starting(alltoall)
 
     def alltoallv(
         self,
@@ -306,32 +248,19 @@ class Operations:
         """alltoall() with blocks of any size: rows to each rank, and rows from each rank."""
         return self._run(ops.exchanged(x, out, self.size, send_counts, receive_counts))
 
-    def alltoallv_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        send_counts: Sequence[int],
-        receive_counts: Sequence[int],
-    ) -> Handle:
-        """Starts alltoallv()."""
-        return self._start(ops.exchanged(x, out, self.size, send_counts, receive_counts))
+    alltoallv_start = _starting(alltoallv)
 
     def send(self, x: Any, target: int) -> None:
         """Sends x to a rank, whose recv() gives an array of the same type and size."""
         self._run(ops.sent(x, target))
 
-    def send_start(self, x: Any, target: int) -> Handle:
-        """Starts send()."""
-        return self._start(ops.sent(x, target))
+    send_start = _starting(send)
 
     def recv(self, out: T, source: int) -> T:
         """Receives into `out` what a rank sends, and returns `out`."""
         return self._run(ops.received(out, source))
 
-    def recv_start(self, out: Any, source: int) -> Handle:
-        """Starts recv()."""
-        return self._start(ops.received(out, source))
+    recv_start = _starting(recv)
 
     def pair_average(
         self,
@@ -346,26 +275,13 @@ class Operations:
         options = {"peer": peer, "self_weight": self_weight, "pair_weight": pair_weight}
         return self._run(ops.same_shape(Collective.pair_average, x, out, options))
 
-    def pair_average_start(
-        self,
-        x: Any,
-        out: Any = None,
-        *,
-        peer: int,
-        self_weight: float = 0.5,
-        pair_weight: float = 0.5,
-    ) -> Handle:
-        """Starts pair_average()."""
-        options = {"peer": peer, "self_weight": self_weight, "pair_weight": pair_weight}
-        return self._start(ops.same_shape(Collective.pair_average, x, out, options))
+    pair_average_start = _starting(pair_average)
 
     def group_average(self, x: T, out: Optional[T] = None, *, ranks: Sequence[int]) -> T:
         """The mean of x over the given ranks, this one included. Only they call it."""
         return self._run(ops.same_shape(Collective.group_average, x, out, {"group": ranks}))
 
-    def group_average_start(self, x: Any, out: Any = None, *, ranks: Sequence[int]) -> Handle:
-        """Starts group_average()."""
-        return self._start(ops.same_shape(Collective.group_average, x, out, {"group": ranks}))
+    group_average_start = _starting(group_average)
 
     def _neighbor_allgather(self, x: Any, out: Any, counts: Optional[Sequence[int]]) -> Call:
         neighbors = len(self.graph.in_edges(self.rank))
@@ -381,6 +297,21 @@ class Operations:
         if self.rank != root:
             return ops.input_only(Collective.gather, x, out, {"root": root})
         return ops.gathered(Collective.gather, x, out, self.size, counts, {"root": root})
+
+
+class Instead(Operations):
+    """The operations of `of`. A call does `do` instead of running, and leaves the result in `made`."""
+
+    def __init__(self, of: Operations, do: Callable[[Call], Any]) -> None:
+        self._of = of
+        self._do = do
+        self.made: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)  # rank, size, graph
+
+    def _run(self, call: Call) -> None:
+        self.made = self._do(call)
 
 
 def _weights(
