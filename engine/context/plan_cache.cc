@@ -14,8 +14,7 @@ constexpr std::size_t kMostPlans = 1024;
 // Whether the plans of the collective determine its peers. Neighbor operations and subset
 // operations get their peers at each call instead.
 bool names_its_peers(Collective collective) {
-  return collective != Collective::neighbor_allreduce &&
-         collective != Collective::neighbor_allgather && !is_of_some_ranks(collective);
+  return !has<kOnGraph>(collective) && !has<kOfSomeRanks>(collective);
 }
 
 }  // namespace

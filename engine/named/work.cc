@@ -151,24 +151,15 @@ Status check_parts(const Request& request, const Edges& edges) {
 
 std::vector<std::size_t> common_shape(const Request& request) {
   std::vector<std::size_t> shape(request.shape.begin(), request.shape.end());
-  switch (request.collective) {
-    case Collective::send:
-      return {};  // memory of any shape may be received into
-    case Collective::allgather:
-    case Collective::neighbor_allgather:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-      if (!shape.empty()) shape.front() = kAnyExtent;
-      return shape;
-    default:
-      return shape;
-  }
+  if (request.collective == Collective::send) return {};  // any shape may be received into
+  const bool has_blocks =
+      has<kHasCounts>(request.collective) && !has<kHasOperator>(request.collective);
+  if (has_blocks && !shape.empty()) shape.front() = kAnyExtent;
+  return shape;
 }
 
 bool is_of_neighbors(Collective collective) {
-  return collective == Collective::neighbor_allreduce ||
-         collective == Collective::neighbor_allgather || is_of_some_ranks(collective);
+  return has<kOnGraph>(collective) || has<kOfSomeRanks>(collective);
 }
 
 Result<Edges> edges_of(const Request& request, const GraphOfCalls& graph, Rank rank) {

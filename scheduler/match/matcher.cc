@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/vocabulary/vocabulary.h"
+
 namespace weft {
 namespace {
 
@@ -175,8 +177,7 @@ Status EdgeMatcher::compare(const Pending& pending, Rank from, const Entry& entr
 void EdgeMatcher::take_want(Rank from, const Entry& entry) {
   Pending* const pending = find(entry.name);
   const std::uint64_t rounds = rounds_of(entry.name);
-  const bool is_of_all = entry.collective == Collective::neighbor_allreduce ||
-                         entry.collective == Collective::neighbor_allgather;
+  const bool is_of_all = has<kOnGraph>(entry.collective);
   if (is_of_all && entry.round + (pending != nullptr ? 1 : 0) < rounds) {
     if (entry.may_skip) return;  // the word that there is nothing has crossed it
     const Status no_edge(Code::mismatch,

@@ -27,6 +27,7 @@ enum Fact : std::uint32_t {
   kHasWeights = 1024,
   kOfSomeRanks = 2048,  // the others do not call it
   kCanBeCut = 4096,     // lanes of a rank may share a large one
+  kOnGraph = 8192,      // between the neighbors of a graph of ranks
   kInOut = kReadsInput | kWritesOutput,
 };
 
@@ -39,8 +40,9 @@ struct CollectiveFacts {
 // The operations, by their number from 1. What an operation is stands here alone; names, bindings,
 // checks and tools follow.
 inline constexpr std::array<CollectiveFacts, kCollectives> kCollectiveFacts{{
-    {Collective::neighbor_allreduce, "neighbor_allreduce", kInOut | kHasWeights | kCanBeCut},
-    {Collective::neighbor_allgather, "neighbor_allgather", kInOut | kHasCounts},
+    {Collective::neighbor_allreduce, "neighbor_allreduce",
+     kInOut | kHasWeights | kCanBeCut | kOnGraph},
+    {Collective::neighbor_allgather, "neighbor_allgather", kInOut | kHasCounts | kOnGraph},
     {Collective::allreduce, "allreduce", kInOut | kHasOperator | kHasAlgorithm | kCanBeCut},
     {Collective::broadcast, "broadcast", kInOut | kHasRoot | kCanBeCut},
     {Collective::barrier, "barrier", 0},
