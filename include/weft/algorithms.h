@@ -3,9 +3,9 @@
 //   const weft::Schedule schedule = *weft::one_peer_exponential(n);
 //   auto push_sum = weft::PushSum::create(context, schedule, weft::out(x, m));
 //   for (;;) {
-//     push_sum->begin_step();                 // our share of x travels to this step's receivers
+//     push_sum->begin_step();                 // shares of x travel to this step's receivers
 //     compute_gradient(z, slope);             // meanwhile
-//     push_sum->end_step();                   // x := what we kept + what has arrived
+//     push_sum->end_step();                   // x := the share that was kept + what has arrived
 //     for (i…) x[i] -= gamma * slope[i];
 //     push_sum->debias(weft::out(z, m));      // z := x / w, an estimate of the mean
 //   }
@@ -57,19 +57,21 @@ struct PushSumOptions {
 // Rank i holds a tensor x_i and a weight w_i, which is 1 at first. At step k it keeps the share
 // p_ii of both and sends p_ji of both to each receiver j:
 //   x_i := sum_j p_ij x_j,   w_i := sum_j p_ij w_j,   z_i := x_i / w_i
-// The sums of x and of w over all ranks and messages under way never change, so z goes to the mean
-// of the x, also where ranks get different numbers of messages. Receivers take no part in sending.
-// Between the steps the caller may change x, for example by a gradient step.
+// The sums of x and of w over all ranks and messages under way never change. So z converges to the
+// mean of the x, even if ranks receive different numbers of messages. Receivers take no part in
+// sending. Between the steps the caller may change x, for example by a gradient step.
 //
-// Synchronous (lag 0): step k gives exactly the sums above. The one-peer exponential schedule over
-// 2^m ranks holds the exact mean after m steps. Each rank waits for the messages that the schedule
-// has for it in this step, and a sender waits until its last message to the same rank was taken.
+// Synchronous (lag 0): step k gives exactly the sums above. With the one-peer exponential schedule,
+// each of 2^m ranks has the exact mean after m steps. A rank waits for the messages that the
+// schedule has for it in this step. A sender waits until its last message to the same rank was
+// taken.
 //
-// With a lag: a step takes whatever has arrived. Only messages later than the lag are waited for.
-// Before the last debias(), settle() takes the messages that are still under way.
+// With a lag: a step takes whatever has arrived, and waits only for messages that are later than
+// the lag. Before the last debias(), settle() takes the messages that are still under way.
 //
 // Memory: a window of the graph of all edges of the schedule, which create() sets as the context's
-// graph. If lag is 0, the graph also has the opposite edges, on which ranks say what they took.
+// graph. If lag is 0, the graph also has the opposite edges, by which ranks acknowledge what they
+// took.
 class PushSum {
  public:
   // `x`: this rank's tensor, which the steps change. Other windows may exist only if the context's
@@ -82,9 +84,10 @@ class PushSum {
 
   // Sends this step's shares. From here to end_step() x belongs to the step.
   Status begin_step();
-  // Waits as the lag says, and adds to x what has arrived. timed_out after the patience names who
-  // is late: the step has not ended then, and end_step() may be called again. Negative:
-  // Config::deadline_ms. After any other error later steps return that error.
+  // Waits as the lag says, and adds to x what has arrived. After the patience (negative:
+  // Config::deadline_ms) the result is timed_out and names the rank that is late. The step has not
+  // ended then, and end_step() may be called again. After any other error later steps return that
+  // error.
   Status end_step(std::int64_t patience_ns = -1);
   // Both.
   Status step();
@@ -139,16 +142,15 @@ struct AdPsgdOptions {
 //   x_i, x_j := (x_i + x_j) / 2
 // The neighbor takes no part and is not interrupted.
 //
-// Prague shows that the original method has deadlocks unless the graph is bipartite and only one
-// side begins. Here every rank may begin, on any graph. Whoever averages holds the mutexes of both
-// ranks, and takes them in ascending order of the ranks. So of ranks that wait for each other's
-// mutexes, the one that holds the highest waits for none of them.
+// Prague shows that the original method deadlocks unless the graph is bipartite and only one side
+// begins. Here every rank may begin, on any graph. A rank that averages holds the mutexes of both
+// ranks, and takes them in ascending order of the ranks. So ranks cannot wait for each other in a
+// circle: the one that holds the highest mutex waits for no other of them.
 //
-// Only update() may change the model from outside, as others write to it at any time.
+// A program may change the model only in update(), because other ranks write to it at any time.
 //
-// A rank that dies or leaves ends nothing: whoever waits for a mutex that it held inherits it, and
-// the others go on with one another. If it dies while it averages, each element of its peer's model
-// is as before the average or as after it.
+// If a rank dies or leaves, the others go on. A mutex that it held passes to the next waiter. If it
+// dies while it averages, each element of its peer's model is as before the average or as after it.
 class AdPsgd {
  public:
   // `model`: this rank's x. The graph is the context's; a rank averages with its out-neighbors.
@@ -201,8 +203,8 @@ class BoundedStaleness {
   BoundedStaleness& operator=(BoundedStaleness&&) noexcept;
 
   Status publish();
-  // timed_out after the patience names who is behind, and wait() may be called again. Negative:
-  // Config::deadline_ms.
+  // After the patience (negative: Config::deadline_ms) the result is timed_out and names the rank
+  // that is behind. wait() may be called again.
   Status wait(std::int64_t patience_ns = -1);
   // x_i := w_ii x_i + sum_j w_ij (the newest x_j that was delivered). Before the first delivery, x
   // of create() stands for x_j.

@@ -13,10 +13,10 @@
 // WEFT_CLOSED. The text names the function and the argument.
 //
 // Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store,
-// weft_window, weft_named, weft_prepared, and those of weft/c/algorithms.h). Who makes one frees it with its
-// `…_free` function, which accepts NULL. A value is never given out twice, so a handle that was freed
-// never becomes that of another object. Objects may be freed in any order: a context keeps its store
-// and its graph.
+// weft_window, weft_named, weft_prepared, and those of weft/c/algorithms.h). The caller frees each
+// with its `…_free` function, which accepts NULL. A value is never used twice, so a handle that was
+// freed never becomes that of another object. Objects may be freed in any order: a context keeps
+// its store and its graph.
 //
 // Structs. The first member of a struct that may grow is its size in bytes, which the caller sets:
 //
@@ -29,9 +29,10 @@
 // Threads. Any thread may call any function. A call that is running on an object keeps it, also if
 // another thread frees the handle meanwhile.
 //
-// Operations: weft/c/operations.h says which there are, and to whom memory belongs meanwhile.
-// Operations that are prepared once and run many times: weft/c/prepared.h. Windows: weft/c/window.h.
-// Operations by name: weft/c/named.h. Algorithms on top of windows: weft/c/algorithms.h.
+// Operations: weft/c/operations.h lists them, and says who owns the memory until they are done.
+// Operations that are prepared once and run many times: weft/c/prepared.h. Windows:
+// weft/c/window.h. Operations by name: weft/c/named.h. Algorithms on top of windows:
+// weft/c/algorithms.h.
 #pragma once
 
 #include <weft/c/algorithms.h>

@@ -3,9 +3,9 @@
 // `Config::from_environment()` reads the process's environment once; nothing else in Weft does. A
 // program may as well fill a Config by hand. docs/configuration.md lists the variables.
 //
-// A value that is not understood is an error: a typing mistake must not pass in silence and cost a
-// day. A WEFT_* name that does not exist may as well be a setting of another version of Weft in the
-// same process or job. A library warns of it; Weft's own commands, which are of one version, refuse.
+// A value that is not understood is an error, so that a typing mistake is noticed at once. A WEFT_*
+// name that does not exist may be a typing mistake, too, or a setting of another version of Weft in
+// the same process or job. So the library only warns. The `weft` commands refuse it.
 //
 // Values; thread safe as far as nobody calls setenv(3) at the same time.
 #pragma once
@@ -40,7 +40,7 @@ enum class PrivatePath : std::uint8_t {
 enum class GpuReduce : std::uint8_t {
   automatic,  // gpu, where Weft has kernels for the GPU; else host
   host,       // by the cores of the rank
-  gpu,        // large ones by the GPU that has the result, where it can read what is summed
+  gpu,        // large tensors by the GPU that has the result, if it can read the operands
 };
 enum class NcclUse : std::uint8_t {
   automatic,  // where it was measured to be faster
@@ -59,7 +59,7 @@ struct Transports {
 // Which of its network interfaces a rank uses as long as they carry well.
 enum class RailChoice : std::uint8_t {
   automatic,  // near where one is nearer to a rank of the machine than another; else all
-  near,       // those near its GPU or its cores, shared out evenly to the ranks of the machine
+  near,       // those near its GPU or its cores, divided evenly among the ranks of the machine
   all,
 };
 enum class ServedBy : std::uint8_t {
@@ -97,12 +97,12 @@ struct Config {
   RailChoice rails = RailChoice::automatic;
   static constexpr int kUsualGpu = -2;
   int gpu = kUsualGpu;  // that the rank works with; -1: none; kUsualGpu: that of its local rank
-  GpuReduce gpu_reduce = GpuReduce::automatic;  // who adds up tensors on GPUs
-  // Whether ranks of a machine read each other's GPU memory where it is (CUDA IPC).
+  GpuReduce gpu_reduce = GpuReduce::automatic;  // who reduces tensors in GPU memory
+  // Whether ranks of a machine read each other's GPU memory directly (CUDA IPC).
   bool gpu_ipc = true;
-  // Whether network interfaces read GPU memory where it is (GPUDirect RDMA).
+  // Whether RDMA ports read and write GPU memory directly (GPUDirect RDMA).
   bool gpu_rdma = true;
-  // Whether NCCL runs operations of a machine's ranks, each of which has a GPU of its own.
+  // Whether NCCL runs operations inside a machine, where each rank has a GPU of its own.
   NcclUse nccl = NcclUse::automatic;
   std::string hardware;   // file that corrects what was found out about this machine; empty: none
   int ib_gid_index = -1;  // of the RDMA ports' own addresses; -1: by score and reachability
@@ -114,7 +114,7 @@ struct Config {
   int ib_timeout = 18;                 // 4.096 us x 2^this until a lost packet is sent again …
   int ib_retries = 7;                  // … so often
   int ib_rnr_timer = 12;               // what a receiver without room asks for, as verbs number it
-  int ib_receive_depth = 8192;         // messages of all peers that wait for our next turn
+  int ib_receive_depth = 8192;         // messages of all peers that wait for progress
   bool memory_hooks = false;           // patch the C library to keep registrations of any memory
   std::string ucx_transports = "tcp";  // what UCX may use on them, as UCX names it
   std::string ucx_ports;               // TCP ports for UCX, "20000-20999"; empty: any

@@ -7,20 +7,20 @@
 //
 // Operations are *ordered*: every rank of the context calls the same operations in the same order.
 // Subset operations (send, recv, pair_average, group_average) are ordered only between two ranks
-// that share them: in each direction, both ranks call them in the same order. Each operation exists
-// as a blocking call and, with the name `…_start`, as a non-blocking one that gives a Handle. Up to
-// Config::channels operations run at once, and further ones wait for their turn. Every wait ends
-// within Config::deadline_ms: with the result, or with a Status that names what was waited for. If
-// an operation fails, the context has failed, and later calls return the first error.
+// that share them: in each direction, both ranks call them in the same order. Each operation has a
+// blocking function, and a non-blocking one, `…_start`, that returns a Handle. Up to
+// Config::channels operations run at once, and further ones wait. Every wait ends within
+// Config::deadline_ms: with the result, or with a Status that names what was waited for. If an
+// operation fails, the context has failed, and later calls return the first error.
 //
 // Threads: any thread may call any function. Calls on one context are serialized. A handle may be
 // waited for on any thread. Callbacks run on the context's completion thread. A process may have
 // several contexts.
 //
-// Memory: an operation owns its memory until it is done. Until then the caller must not write the
-// input and must not touch the output. An input is never modified unless input and output are the
-// same memory. After an error the output is untouched, unless Status::text() says that it holds
-// partial data.
+// Memory: an operation owns its input and output until it is done. Until then the caller must not
+// write the input and must not read or write the output. An input is never modified unless input
+// and output are the same memory. After an error the output is unchanged, unless Status::text()
+// says that it holds partial data.
 //
 // Fork: in a child that was forked from a process with a context, every call returns an error, and
 // destroying a context does nothing.
@@ -109,8 +109,8 @@ class Context {
   // that looks for signals. Returns nothing if the operation has ended by then without error, else
   // a handle of the operation, which goes on.
   Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
-  // The operation, to be run many times. Returns what is wrong with the arguments. Talks to no rank
-  // but to connect.
+  // Checks the operation's arguments once, so that it can be run many times (weft/prepared.h). Not
+  // collective: the call sends nothing to other ranks, but may connect to them.
   Result<Prepared> prepare(const Request& request);
 
   Status neighbor_allreduce(const Input& x, const Output& y, const NeighborWeights& weights = {});
@@ -205,7 +205,7 @@ class Context {
 
   // The receiver's y := the sender's x. The k-th send to a rank meets the k-th recv of that rank
   // from the sender; both have the same type and size. A send of at most Config::eager_bytes ends
-  // when it has got a slot at the receiver. A larger send ends when it was read.
+  // when the receiver has room for it. A larger send ends when the receiver has read it.
   Status send(const Input& x, Rank to);
   Result<Handle> send_start(const Input& x, Rank to);
   Status recv(const Output& y, Rank from);
@@ -224,7 +224,7 @@ class Context {
   Status group_average(const Input& x, const Output& y, std::span<const Rank> ranks);
   Result<Handle> group_average_start(const Input& x, const Output& y, std::span<const Rank> ranks);
 
-  // Makes a window (weft/window.h) of the graph as it is now, whose edges say who writes to whom.
+  // Makes a window (weft/window.h) over the present graph, whose edges say who writes to whom.
   // Collective: all ranks give the same name, count, type and options. The tensor is shared with
   // the window and must outlive it. While windows exist the graph cannot be changed. Names that are
   // free again after win_free may be used for a window of another shape.
@@ -233,11 +233,11 @@ class Context {
   // The window of that name.
   [[nodiscard]] Result<Window> window(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> window_names() const;  // ascending
-  // Ends the window. Collective. If a rank still uses it (works under way, mutexes held), it is an
-  // error on all ranks, and the window goes on.
+  // Ends the window. Collective. If a rank still uses it (operations under way, mutexes held), it
+  // is an error on all ranks, and the window goes on.
   Status win_free(std::string_view name);
   Status win_free_all();
-  // Waits until the works of all ranks on all windows have ended. Collective.
+  // Waits until the operations of all ranks on all windows have ended. Collective.
   Status win_fence();
 
   // Operations that ranks submit by name, in any order (weft/named.h). Collective. The object has
@@ -253,7 +253,7 @@ class Context {
   // What this context holds and has done; for tools and tests.
   struct Usage {
     std::size_t connected_peers = 0;
-    std::size_t endpoint_bytes = 0;  // rings and slots, this rank's share
+    std::size_t endpoint_bytes = 0;  // message rings, this rank's share
     std::size_t scratch_bytes = 0;   // plans' scratch and staging
     std::size_t plans_cached = 0;
     std::uint64_t operations = 0;  // completed

@@ -1,4 +1,4 @@
-// handle: a started operation, or a started work of a window.
+// handle: a started operation of a context or of a window.
 #pragma once
 
 #include <weft/status.h>

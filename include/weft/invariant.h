@@ -1,6 +1,6 @@
-// invariant(condition, "text"): a property of our own code that must hold in every build. A breach
-// is a bug in Weft, so the process says where and aborts. What peers, drivers, files or callers can
-// cause is never an invariant: it is a Status.
+// invariant(condition, "text"): a property of Weft's own code that must hold in every build. A
+// violation is a bug in Weft, so the process says where and aborts. What peers, drivers, files or
+// callers can cause is never an invariant: it is a Status.
 #pragma once
 
 #include <weft/export.h>

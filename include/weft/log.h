@@ -1,6 +1,6 @@
-// The log: one record per event of the control path, for people. Records go to one place for the whole
-// process: standard error, unless the host has set a sink. By default only warnings and errors are
-// said. Thread safe.
+// The log: one record per event of the control path, for people. Records go to one place for the
+// whole process: standard error, unless the program has set a sink. By default only warnings and
+// errors are logged. Thread safe.
 #pragma once
 
 #include <weft/status.h>
@@ -16,8 +16,8 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 // "debug", "info", "warning", "error", "off".
 [[nodiscard]] std::string_view name(LogLevel level);
 
-// What is said outside of any context: from which level on, and for which rank. Each context has the
-// level of its own Config::log.
+// Sets the lowest level of records that belong to no context, and the rank that they carry. Each
+// context has the level of its own Config::log.
 void set_log(LogLevel lowest, Rank rank);
 
 struct LogRecord {

@@ -1,5 +1,5 @@
-// Macros for functions that pass errors on. Nothing else of Weft includes them for its user: they are
-// here for who asks for them.
+// Macros for functions that pass errors on. No other public header includes them, so a program has
+// them only if it includes this file.
 //
 //   weft::Status step(weft::Context& context) {
 //     WEFT_ASSIGN(weft::Handle handle, context.barrier_start());

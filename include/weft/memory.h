@@ -30,7 +30,7 @@ enum class MemoryKind : std::uint8_t {
   host,     // any memory that CUDA does not know
   pinned,   // host memory that CUDA has pinned
   managed,  // moves between host and GPU as it is touched
-  device,   // a GPU's: cudaMalloc, its pools, mapped virtual memory
+  device,   // GPU memory: cudaMalloc, its pools, mapped virtual memory
 };
 struct MemoryPlace {
   MemoryKind kind = MemoryKind::host;
@@ -45,7 +45,7 @@ struct Device {
 // GPU memory, as cuMemAlloc() gives it in the primary context. `unavailable`: there is no such
 // GPU, or no driver, and the text says what is missing.
 [[nodiscard]] Result<void*> allocate(std::size_t bytes, Device device);
-// Gives it back. nullptr is legal. invalid_argument: it is no GPU memory.
+// Frees it. nullptr is legal. invalid_argument: it is not GPU memory.
 Status deallocate(void* pointer, Device device);
 
 // At least `bytes` of zeroed shared memory; 0 bytes is legal. It is aligned to 64 bytes, from 4 KiB

@@ -1,8 +1,8 @@
 // metrics: what Weft has done in this process, as text for Prometheus (format 0.0.4).
 //
-// The text has every open context, the operations by name, the shared heap and GPU memory. It is
-// meant for a file that a scraper reads (WEFT_METRICS writes one every 10 s), or for the program's own
-// answer to a scraper. docs/metrics.md has all names.
+// The text covers every open context, the operations by name, the shared heap and GPU memory. It is
+// meant for a file that a scraper reads (WEFT_METRICS writes one every 10 s), or for the program's
+// own answer to a scraper. docs/metrics.md has all names.
 #pragma once
 
 #include <weft/export.h>

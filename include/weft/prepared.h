@@ -1,6 +1,5 @@
-// prepared: an operation that is called again and again with the same arguments. MPI calls it a
-// persistent operation: what MPI_Allreduce_init makes, and MPI_Start, MPI_Wait and MPI_Request_free
-// use.
+// prepared: an operation that runs many times with the same arguments. MPI calls it a persistent
+// operation: MPI_Allreduce_init makes one, and MPI_Start, MPI_Wait and MPI_Request_free take it.
 //
 //   weft::Prepared step = *context->prepare({.collective = weft::Collective::allreduce,
 //                                            .input = weft::in(x, n), .output = weft::out(y, n)});
@@ -9,10 +8,10 @@
 //     if (weft::Status done = step.run(); !done.ok()) ...
 //   }
 //
-// The arguments are checked once, by prepare(). A run is the operation itself: it has its place in the
-// order of calls, and meets the same operation of the other ranks, prepared there or not. It uses the
-// graph that is set when it begins. Counts, ranks and weights are copied by prepare(). The memory is the
-// caller's, and must stay what it is until the object is gone: neither freed nor given to a GPU.
+// The arguments are checked once, by prepare(). A run has its place in the order of operations, as
+// a call has. Other ranks may run the operation prepared, or call it. A run uses the graph that is
+// set when it begins. Counts, ranks and weights are copied by prepare(). The memory is the
+// caller's. It must stay valid, and stay host or GPU memory as it was, until the object is gone.
 //
 // Threads: any thread may call any function. The context may end before the object; later runs
 // return `closed`.

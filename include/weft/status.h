@@ -1,7 +1,7 @@
 // Status: the outcome of an operation, as a value. Result<T>: a value or the Status that explains
-// its absence. A Status that is not ok carries a code, a sentence for a person that names the thing
-// at fault, and the rank concerned when there is one. Copies share their text and give the same
-// answer for ever; an ok Status is one null pointer, so the hot path pays nothing for it.
+// its absence. A Status that is not ok carries a code, a sentence that names the thing at fault,
+// and the rank concerned if there is one. A Status does not change, and copies share their text. An
+// ok Status is one null pointer, so it costs the hot path nothing.
 #pragma once
 
 #include <weft/export.h>
@@ -26,7 +26,7 @@ enum class Code : std::uint8_t {
   invalid_argument,  // the caller asked for something that has no meaning
   mismatch,          // two ranks disagree: an edge, a size, a type, the order of operations
   timed_out,         // a deadline passed; the text says who was waited for
-  peer_died,         // a rank ended without saying goodbye
+  peer_died,         // a rank ended without closing its context
   peer_left,         // a rank closed its context while it was still needed
   no_permission,     // the kernel or the job's credential refused
   exhausted,         // memory, shared memory, file descriptors

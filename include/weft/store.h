@@ -65,7 +65,7 @@ class Store {
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  // Puts `bytes` under `key`. Returns when all ranks can get them.
+  // Stores `bytes` under `key`. Returns when all ranks can get them.
   virtual Status put(std::string key, std::string bytes) = 0;
   // The value that was put under `key`; waits until a rank has put it. Over PMIx this is
   // invalid_argument, because PMIx finds a key only by the rank that put it.

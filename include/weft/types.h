@@ -188,7 +188,7 @@ enum class AllreduceAlgorithm : std::uint8_t {
 // Accepts what name() returns, "mesh" (Canary's name for split), and "auto".
 [[nodiscard]] Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view name);
 
-// A stream of a GPU: a CUstream or cudaStream_t. nullptr is the default stream.
+// A CUDA stream: a CUstream or cudaStream_t. nullptr is the default stream.
 struct Stream {
   void* handle = nullptr;
   friend bool operator==(const Stream&, const Stream&) = default;
@@ -211,9 +211,9 @@ struct Request {
   double pair_weight = 0.5;
   // neighbor_allreduce, and by machines hierarchical_neighbor_allreduce; nullptr: nothing given.
   const NeighborWeights* weights = nullptr;
-  // For GPU memory. The operation begins behind what is queued in the stream when it is called,
-  // and what is queued there later waits for its end. Without a stream, it begins behind what is
-  // queued in the default stream, and its end is known by the call's return or its handle alone.
+  // For GPU memory. The operation begins after the work that is in the stream at the call, and work
+  // that is queued later waits for its end. Without a stream, the operation begins after the work
+  // in the default stream, and has ended when the call returns or its handle is done.
   std::optional<Stream> stream{};
   // Extents of the tensor, outermost first. Operations by name compare them, because tensors of equal
   // size may differ in shape. Where the sizes of ranks may differ, as in an allgather, the first

@@ -1,23 +1,24 @@
 // window: memory that neighbors write, read and add to while its owner computes.
 //
 //   auto window = context->win_create(weft::out(x, n), "model");          // collective
-//   window->put(weft::out(x, n));            // x into our slot at every out-neighbor
+//   window->put(weft::out(x, n));            // x to this rank's slot at every out-neighbor
 //   window->update();                        // x := the average of x and the slots of in-neighbors
 //   context->win_free("model");              // collective
 //
-// A window belongs to a graph: the one that was set when the window was made. Each rank has its own
-// tensor in it (the one given to win_create, whose memory is shared with the window) and one *slot*
-// for each in-neighbor, of the tensor's shape. put() and accumulate() write our slot at
-// out-neighbors, get() fills slots of our own, update() combines our tensor with our slots.
+// A window belongs to a graph: the one that was set when the window was made. Each rank has a
+// tensor in it (the one given to win_create, whose memory is shared with the window) and, for each
+// in-neighbor, one *slot* of the tensor's shape. put() and accumulate() write this rank's slot at
+// out-neighbors. get() fills this rank's own slots. update() combines its tensor with its slots.
 //
-// Neighbors never take part. put, get and accumulate end while the owner of the memory computes,
-// sleeps or is stopped; where a network has no one-sided work of its own (UCX over TCP), the lane
-// of the owner serves them, so that a stopped process is waited for until Config::deadline_ms.
+// Operations are one-sided: put, get and accumulate end while the owner of the memory computes,
+// sleeps or is stopped. UCX over TCP has no one-sided hardware. There the owner's progress thread
+// carries them out, so if the owner's process is stopped, the caller waits until
+// Config::deadline_ms.
 //
 // Consistency. A reader sees a slot as it was before or after one put, never a mixture. A get is
-// whole against puts and updates of the owner, but not against the owner's own stores to its tensor
-// while the get runs, unless both hold the mutex. Works of one rank on one window take effect one
-// after another, in the order of the calls.
+// atomic with respect to the owner's puts and updates. It is not atomic with respect to the owner's
+// own stores to its tensor, unless both hold the mutex. The operations of one rank on one window
+// take effect one after another, in the order of the calls.
 //
 // Associated p. For push-sum, a scalar p moves with the tensor: 1 in each tensor and 0 in each slot
 // at creation, and put, accumulate, get and update treat it as one more element. For programs of
@@ -25,18 +26,17 @@
 // slots and messages under way is the number of ranks. set_associated_p(true) switches it on; while
 // it is off, p stays as it is.
 //
-// Failures. A work that needs a rank that has died is an error that names the rank, and works with
-// the other ranks go on: the death of a rank ends no window. After a failed put or accumulate, the
-// slot at that rank is as before the call or as after it. The mutex of a rank that has died or left
-// ends with it: require_mutex passes it over, lock() is an error that names the rank, and unlock()
-// is not.
+// Failures. An operation on a rank that has died is an error that names the rank. Operations on the
+// other ranks go on: the death of a rank ends no window. After a failed put or accumulate, the slot
+// at that rank is as before the call or as after it. The mutex of a rank ends when the rank dies or
+// leaves: lock() is then an error that names the rank, unlock() is not, and calls with
+// require_mutex go on with the other ranks.
 //
-// GPU memory. Tensors may be GPU memory, on some ranks or on all. Slots are memory of the
-// host in any case, and updates are summed there. Neighbors see a tensor on a GPU as it was at its
-// owner's last put, accumulate, get, update, flush or fence, each of which copies it to the host
-// first; they cannot write() to it. With a stream, a call begins behind what is queued there, without
-// one behind what is queued in the default stream. What a call writes is there when it returns, or
-// when its handle is done.
+// GPU memory. Tensors may be in GPU memory, on some ranks or on all. Slots are always in host
+// memory, and updates are computed there. Each put, accumulate, get, update, flush and fence of the
+// owner copies its tensor to the host first. Neighbors see this copy, and cannot write() to the
+// tensor. A call begins after the work in its stream, or without one after the work in the default
+// stream. What a call writes is there when it returns, or when its handle is done.
 //
 // Threads: any thread may call any function. A Window is a handle: copies name the same window.
 // Lifetime: the tensor must outlive the window, which ends with win_free or with its context. Calls
@@ -102,7 +102,8 @@ struct WindowUpdate {
   std::optional<Stream> stream{};
 };
 
-// Some bytes of a tensor of ours, and where they go in the tensor of a peer. Offsets are in bytes.
+// Some bytes of a tensor of this rank, and where they go in the tensor of a peer. Offsets are in
+// bytes.
 struct WindowPage {
   std::size_t local_offset = 0;
   std::size_t remote_offset = 0;
@@ -133,7 +134,7 @@ class Window {
   // Slot at each destination += weight * x. Then x := self_weight * x. Floating types.
   Status accumulate(const Output& x, const WindowPut& how = {});
   Result<Handle> accumulate_start(const Output& x, const WindowPut& how = {});
-  // Own slot of each source := weight * its tensor as it is now.
+  // Own slot of each source := weight * the source's present tensor.
   Status get(const WindowGet& how = {});
   Result<Handle> get_start(const WindowGet& how = {});
   // Waits for nobody. Floating types. Clears the versions.
@@ -141,21 +142,21 @@ class Window {
   // update() with all weights 1 and reset.
   Status update_then_collect(bool require_mutex = false, std::optional<Stream> stream = {});
 
-  // For each in-neighbor, ascending: how many of its puts and of our gets have landed in its slot
-  // since the last update.
+  // For each in-neighbor, ascending: how many of its puts, and of this rank's gets, have arrived in
+  // its slot since the last update.
   [[nodiscard]] Result<std::vector<std::uint64_t>> versions();
-  // The p of our tensor.
+  // The p of this rank's tensor.
   [[nodiscard]] Result<double> associated_p();
   Status set_associated_p(bool on);
 
-  // Mutual exclusion. Each rank of a window has one mutex; lock() takes those of the ranks given,
-  // in ascending order, and unlock() gives them back. The ranks are neighbors of ours, or we. A
-  // mutex whose holder dies is inherited by whoever waits for it.
+  // Mutual exclusion. Each rank of a window has one mutex. lock() takes those of the given ranks,
+  // in ascending order, and unlock() gives them back. The ranks are neighbors, or this rank itself.
+  // If the holder of a mutex dies, the next waiter gets the mutex.
   Status lock(std::span<const Rank> ranks);
   Status unlock();
 
-  // Waits until all started works of ours on this window have ended; ok, or the first error among
-  // those that nobody has waited for.
+  // Waits until all started operations of this rank on this window have ended; ok, or the first
+  // error among those that nobody has waited for.
   Status flush(std::optional<Stream> stream = {});
 
   // Raw access to the tensors of neighbors, without slots: for example pages of a cache. Pages of

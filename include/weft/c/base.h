@@ -24,7 +24,7 @@ enum {
   WEFT_INVALID_ARGUMENT = 1,  // the caller asked for something that has no meaning
   WEFT_MISMATCH = 2,       // two ranks disagree: an edge, a size, a type, the order of operations
   WEFT_TIMED_OUT = 3,      // a deadline passed; the text says who was waited for
-  WEFT_PEER_DIED = 4,      // a rank ended without saying goodbye
+  WEFT_PEER_DIED = 4,      // a rank ended without closing its context
   WEFT_PEER_LEFT = 5,      // a rank closed its context while it was still needed
   WEFT_NO_PERMISSION = 6,  // the kernel or the job's credential refused
   WEFT_EXHAUSTED = 7,      // memory, shared memory, file descriptors

@@ -79,7 +79,7 @@ WEFT_C_API weft_code weft_context_config(const weft_context* context, weft_confi
 typedef struct weft_usage {
   size_t size;  // sizeof(weft_usage), set by the caller
   uint64_t connected_peers;
-  uint64_t endpoint_bytes;  // rings and slots, this rank's share
+  uint64_t endpoint_bytes;  // message rings, this rank's share
   uint64_t scratch_bytes;   // scratch and staging
   uint64_t plans_cached;
   uint64_t operations;     // completed

@@ -1,5 +1,5 @@
 // The C API: memory that the ranks of one machine read in place. Operations take any memory; this
-// one saves a copy.
+// memory saves a copy.
 #pragma once
 
 #include <weft/c/base.h>
@@ -20,7 +20,7 @@ enum {
   WEFT_HOST_MEMORY = 0,     // any memory that CUDA does not know
   WEFT_PINNED_MEMORY = 1,   // host memory that CUDA has pinned
   WEFT_MANAGED_MEMORY = 2,  // moves between host and GPU as it is touched
-  WEFT_DEVICE_MEMORY = 3,   // a GPU's
+  WEFT_DEVICE_MEMORY = 3,   // GPU memory
 };
 typedef int32_t weft_memory_kind;
 // *device is the number of the GPU by CUDA; -1: none.

@@ -53,8 +53,8 @@ WEFT_C_API weft_code weft_named_start_group(weft_named* named, const char* name,
                                             const weft_request* requests, size_t count,
                                             int32_t priority, weft_handle** handle);
 
-// This rank is out of data: it gives zeros to every allreduce until all ranks have joined. *last is
-// the rank that joined last.
+// This rank has no more data: it contributes zeros to every allreduce until all ranks have joined.
+// *last is the rank that joined last.
 WEFT_C_API weft_code weft_named_join(weft_named* named, int32_t* last);
 // The graph of neighbor operations without peers of their own.
 WEFT_C_API weft_code weft_named_set_graph(weft_named* named, const weft_graph* graph, int weighted);

@@ -1,5 +1,5 @@
-// The C API: prepared operations, which are called again and again with the same arguments. MPI calls
-// them persistent: weft_prepare() is its MPI_Allreduce_init, for every operation.
+// The C API: prepared operations, which run many times with the same arguments. MPI calls them
+// persistent: weft_prepare() does for every operation what MPI_Allreduce_init does.
 //
 //   weft_prepared* step = NULL;
 //   weft_request request = {.size = sizeof(request), .operation = WEFT_ALLREDUCE, .type = WEFT_F32,
@@ -21,9 +21,9 @@ extern "C" {
 // A prepared operation. It may outlive its context; later runs are WEFT_CLOSED.
 typedef struct weft_prepared weft_prepared;
 
-// Checks the arguments, which are copied, and sets *prepared to an object that the caller frees. The
-// memory x and y must stay what it is until then: neither freed nor given to a GPU. A run uses the
-// graph that is set when it begins.
+// Checks the arguments, which are copied, and sets *prepared to an object that the caller frees.
+// Until then the memory x and y must stay valid, and stay host or GPU memory as it was. A run uses
+// the graph that is set when it begins.
 WEFT_C_API weft_code weft_prepare(weft_context* context, const weft_request* request,
                                   weft_prepared** prepared);
 // The same for calls of a window with these arguments, of which `how` and `pages` are copied.
@@ -39,8 +39,8 @@ WEFT_C_API weft_code weft_window_prepare_write(weft_window* window, int32_t to, 
                                                const weft_page* pages, size_t page_count,
                                                size_t page_bytes, int32_t signal,
                                                weft_prepared** prepared);
-// Runs the operation to its end, as weft_run() does. Ranks that have prepared it and ranks that have
-// not meet each other.
+// Runs the operation to its end, as weft_run() does. Other ranks may run the operation prepared, or
+// call it.
 WEFT_C_API weft_code weft_prepared_run(weft_prepared* prepared);
 // Starts a run, as weft_start() does. WEFT_INVALID_ARGUMENT while the last one is under way.
 WEFT_C_API weft_code weft_prepared_start(weft_prepared* prepared, weft_handle** handle);

@@ -93,7 +93,7 @@ typedef struct weft_weights {
   size_t destination_count;
 } weft_weights;
 
-// A stream of a GPU: a CUstream or cudaStream_t. NULL is the default stream.
+// A CUDA stream: a CUstream or cudaStream_t. NULL is the default stream.
 typedef struct weft_stream {
   void* handle;
 } weft_stream;
@@ -122,9 +122,9 @@ typedef struct weft_request {
   const int32_t* group;  // group_average: its ranks
   size_t group_length;
   const weft_weights* weights;  // (hierarchical_)neighbor_allreduce; NULL: nothing given
-  // For x and y in GPU memory: the operation begins behind what is queued in the stream, and
-  // what is queued there later waits for its end. NULL: it begins behind what is queued in the
-  // default stream, and its end is known by the call's return or its handle alone.
+  // For x and y in GPU memory: the operation begins after the work in the stream, and work that is
+  // queued later waits for its end. NULL: it begins after the work in the default stream, and has
+  // ended when the call returns or its handle is done.
   const weft_stream* stream;
   // Operations by name: extents of the tensor, outermost first, which ranks compare. NULL: they do not.
   const size_t* shape;

@@ -13,7 +13,8 @@
 // weights, pages and ranks are read during the call only. `how` may be NULL, which stands for a
 // struct of zeros.
 //
-// The tensor may be any memory. If neighbors get from it, memory of weft_allocate() is cheaper.
+// The tensor may be in any memory. If neighbors on the same machine get from it, memory of
+// weft_allocate() is faster.
 #pragma once
 
 #include <weft/c/context.h>
@@ -45,7 +46,7 @@ typedef struct weft_put_options {
   size_t destination_count;
   int32_t has_signal;  // 0: absent, and then signal is 0
   int32_t signal;      // is raised by 1 at each destination when the data is visible there
-  // For GPU memory: the call begins behind what is queued there. NULL: the default stream.
+  // For GPU memory: the call begins after the work in this stream. NULL: the default stream.
   const weft_stream* stream;
 } weft_put_options;
 
@@ -96,7 +97,7 @@ WEFT_C_API weft_code weft_context_window_name(const weft_context* context, size_
 // ranks, and the window goes on.
 WEFT_C_API weft_code weft_context_win_free(weft_context* context, const char* name);
 WEFT_C_API weft_code weft_context_win_free_all(weft_context* context);
-// Waits until the works of all ranks on all windows have ended. Collective.
+// Waits until the operations of all ranks on all windows have ended. Collective.
 WEFT_C_API weft_code weft_context_win_fence(weft_context* context);
 
 // Frees the handle. The window goes on.
@@ -125,7 +126,7 @@ WEFT_C_API weft_code weft_window_accumulate(weft_window* window, void* x, size_t
 WEFT_C_API weft_code weft_window_accumulate_start(weft_window* window, void* x, size_t count,
                                                   weft_data_type type, const weft_put_options* how,
                                                   weft_handle** handle);
-// Own slot of each source := weight * its tensor as it is now.
+// Own slot of each source := weight * the source's present tensor.
 WEFT_C_API weft_code weft_window_get(weft_window* window, const weft_get_options* how);
 WEFT_C_API weft_code weft_window_get_start(weft_window* window, const weft_get_options* how,
                                            weft_handle** handle);
@@ -134,7 +135,7 @@ WEFT_C_API weft_code weft_window_update(weft_window* window, const weft_update_o
 // The same with all weights 1 and reset.
 WEFT_C_API weft_code weft_window_update_then_collect(weft_window* window, int require_mutex);
 
-// For each in-neighbor, ascending: how many puts and gets have landed in its slot since the last
+// For each in-neighbor, ascending: how many puts and gets have arrived in its slot since the last
 // update. The memory is given as for weft_window_in_neighbors().
 WEFT_C_API weft_code weft_window_versions(weft_window* window, uint64_t* versions, size_t capacity,
                                           size_t* count);
@@ -145,7 +146,7 @@ WEFT_C_API weft_code weft_window_set_associated_p(weft_window* window, int on);
 // Takes the mutexes of these ranks, which are neighbors or this rank; and gives them back.
 WEFT_C_API weft_code weft_window_lock(weft_window* window, const int32_t* ranks, size_t count);
 WEFT_C_API weft_code weft_window_unlock(weft_window* window);
-// Waits until all started works of this rank on this window have ended.
+// Waits until all started operations of this rank on this window have ended.
 WEFT_C_API weft_code weft_window_flush(weft_window* window);
 
 // Writes pages of `page_bytes` each from x to the tensor of `to`. The signal, unless it is
