@@ -66,10 +66,8 @@ class CoreHost final : public NamedHost {
   }
   PeerConnection* shared_with(Rank rank) override {
     const Result<PeerConnection*> connection = core_->connection(rank);
-    return connection.ok() && (*connection)->endpoint->shares_memory() ? *connection : nullptr;
-  }
-  RemoteBuffer describe(const void* data, std::size_t bytes) override {
-    return core_->shared_lane()->interface().describe(data, bytes);
+    return connection.ok() && (*connection)->endpoint->properties().shares_memory ? *connection
+                                                                                  : nullptr;
   }
   bool has_left(Rank rank) override { return core_->has_left(rank); }
   void fail(const Status& why) override { core_->fail(why); }

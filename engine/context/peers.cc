@@ -55,8 +55,8 @@ Result<PeerConnection*> Peers::connected(Rank rank) {
 
 Result<PeerConnection*> Peers::connect(Rank rank, const std::string& address) {
   WEFT_ASSIGN(Endpoint * endpoint, interface_.connect(rank, address));
-  if (endpoint->shares_memory() && config_.private_memory == PrivatePath::cma)
-    WEFT_RETURN_IF_ERROR(endpoint->process_access());
+  if (endpoint->properties().shares_memory && config_.private_memory == PrivatePath::cma)
+    WEFT_RETURN_IF_ERROR(endpoint->properties().process_access);
   auto made = std::make_unique<PeerConnection>();
   made->rank = rank;
   made->endpoint = endpoint;
@@ -72,7 +72,8 @@ Result<PeerConnection*> Peers::connect(Rank rank, const std::string& address) {
 // If the peer is another process of this machine, makes membership_ notice the end of that process
 // at once.
 Status Peers::watch(const PeerConnection& connection, std::string_view address) {
-  if (watching_ == Watching::others_do || !connection.endpoint->shares_memory()) return {};
+  if (watching_ == Watching::others_do || !connection.endpoint->properties().shares_memory)
+    return {};
   WEFT_ASSIGN(const std::shared_ptr<const PeerHeap> heap, heap_behind(address));
   if (heap->is_own()) return {};
   // Without a watch, the store still reports the end of that process, only later.
@@ -103,7 +104,7 @@ bool Peers::has_left(Rank rank) {
 std::uint64_t Peers::network_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [rank, connection] : connections_) {
-    if (!connection->endpoint->shares_memory()) bytes += connection->sent_bytes;
+    if (!connection->endpoint->properties().shares_memory) bytes += connection->sent_bytes;
   }
   return bytes;
 }
@@ -115,7 +116,7 @@ std::string Peers::describe_paths(const Call& call) const {
   std::string text;
   for (const auto& [rank, connection] : peers) {
     const std::string gpus = describe_gpu_path(*connection);
-    text += fmt::format("  rank {}: {}{}{}\n", rank, interface_.path_to(*connection->endpoint),
+    text += fmt::format("  rank {}: {}{}{}\n", rank, connection->endpoint->describe(),
                         gpus.empty() ? "" : "; ", gpus);
   }
   return text;

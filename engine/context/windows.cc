@@ -49,7 +49,7 @@ std::size_t place_of(Rank rank, std::span<const Peer> peers) {
 bool has_device_atomics(const WindowSetup& setup) {
   const auto by_device = [](const WindowNeighbor& each) {
     const Endpoint& endpoint = *each.part.endpoint;
-    return !endpoint.shares_memory() && !endpoint.work_needs_peer();
+    return !endpoint.properties().shares_memory && !endpoint.properties().work_needs_peer;
   };
   return std::ranges::any_of(setup.in, by_device) || std::ranges::any_of(setup.out, by_device);
 }
@@ -366,7 +366,7 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
     const Keys& its = keys_of[peer.rank] = keys[static_cast<std::size_t>(peer.rank)];
     WEFT_ASSIGN(WindowNeighbor made, neighbor(peer.rank, bytes, its));
     made.weight = edges_.is_weighted() ? peer.weight : uniform;
-    setup.serves |= made.part.endpoint->work_needs_peer();
+    setup.serves |= made.part.endpoint->properties().work_needs_peer;
     side.push_back(made);
     return {};
   };
@@ -406,7 +406,7 @@ std::vector<std::string> Windows::names() {
 std::vector<std::string> Windows::describe() {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> lines;
-  for (const auto& [name, object] : windows_) lines.push_back(object->describe(lane_.interface()));
+  for (const auto& [name, object] : windows_) lines.push_back(object->describe());
   return lines;
 }
 

@@ -338,10 +338,10 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
     return differ(fmt::format("{}: rank {} sends {}, this rank {}", label(), peer,
                               name(static_cast<DataType>(head.data_type)), name(call_.type)));
   }
-  const std::uint64_t most = head.form == PieceForm::inlined   ? kInlineBytes
-                             : head.form != PieceForm::payload ? wanted_
-                             : source.peer->shares_memory()    ? options_.payload_bytes
-                                                               : options_.piece_bytes;
+  const std::uint64_t most = head.form == PieceForm::inlined           ? kInlineBytes
+                             : head.form != PieceForm::payload         ? wanted_
+                             : source.peer->properties().shares_memory ? options_.payload_bytes
+                                                                       : options_.piece_bytes;
   if (head.bytes > most) {
     return differ(fmt::format("{}: rank {} claims {} bytes in a piece that holds {}", label(), peer,
                               head.bytes, most));
@@ -465,18 +465,18 @@ bool Execution::waits_for_this_core() {
   if (state_ != State::running) return false;
   if (is_fast_) {
     return std::ranges::any_of(in_, [this](const InEdge& edge) {
-      return !edge.is_there && edge.endpoint->shares_core() &&
+      return !edge.is_there && edge.endpoint->properties().shares_core &&
              edge.endpoint->front(options_.channel).header == nullptr;
     });
   }
   if (combining_) {
     return std::ranges::any_of(sources_, [this](const Source& source) {
-      return source.peer != nullptr && !source.loaded && source.peer->shares_core() &&
+      return source.peer != nullptr && !source.loaded && source.peer->properties().shares_core &&
              source.peer->front(options_.channel).header == nullptr;
     });
   }
   return std::ranges::any_of(out_, [this](const OutEdge& edge) {
-    return edge.mark != 0 && edge.endpoint->shares_core() &&
+    return edge.mark != 0 && edge.endpoint->properties().shares_core &&
            edge.endpoint->settled(options_.channel) < edge.mark;
   });
 }

@@ -47,9 +47,9 @@ bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) {
   bool is_in_process = true;
   for (const std::uint32_t edge : edges_of(step)) {
     Endpoint& peer = *out_[edge].endpoint;
-    if (!peer.shares_memory()) continue;
+    if (!peer.properties().shares_memory) continue;
     if (!peer.reads_private_memory()) return false;
-    is_in_process = is_in_process && peer.shares_process();
+    is_in_process = is_in_process && peer.properties().shares_process;
   }
   if (is_in_process) return true;
   if (bytes < kTryBothWays) return false;
@@ -65,7 +65,8 @@ std::uint32_t Execution::imitated() const {
   for (std::uint32_t edge = 0; edge < in_.size(); ++edge) {
     const Endpoint& peer = *in_[edge].endpoint;
     const Rank rank = lowest == kNoEdge ? options_.rank : in_[lowest].endpoint->peer();
-    if (peer.shares_memory() && !peer.shares_process() && place(peer.peer()) < place(rank))
+    if (peer.properties().shares_memory && !peer.properties().shares_process &&
+        place(peer.peer()) < place(rank))
       lowest = edge;
   }
   return lowest;
@@ -98,13 +99,15 @@ void Execution::learn_way() {
 
 // Whether any receiver of the send reads this rank's shared heap in place.
 bool Execution::any_shares_memory(const Step& step) const {
-  return std::ranges::any_of(
-      edges_of(step), [this](std::uint32_t edge) { return out_[edge].endpoint->shares_memory(); });
+  return std::ranges::any_of(edges_of(step), [this](std::uint32_t edge) {
+    return out_[edge].endpoint->properties().shares_memory;
+  });
 }
 
 bool Execution::all_share_memory(const Step& step) const {
-  return std::ranges::all_of(
-      edges_of(step), [this](std::uint32_t edge) { return out_[edge].endpoint->shares_memory(); });
+  return std::ranges::all_of(edges_of(step), [this](std::uint32_t edge) {
+    return out_[edge].endpoint->properties().shares_memory;
+  });
 }
 
 // The most bytes of a message that go into one piece. The pieces of staged messages to peers that
@@ -131,7 +134,7 @@ void Execution::begin_send(const Step& step) {
     cursors_.push_back(i < fast_posts_ ? kAllPosted : 0);
   if (send.bytes > send.most && send.form == Form::carried) {
     for (const std::uint32_t edge : edges_of(step))
-      out_[edge].endpoint->expect_pieces({send.source, send.bytes});
+      (void)out_[edge].endpoint->expect_pieces({send.source, send.bytes}, PieceMemory::host);
   }
   fast_posts_ = 0;
   send_of_step_[static_cast<std::size_t>(&step - plan_->steps.data())] =
@@ -189,7 +192,7 @@ bool Execution::post_next(Sending& send, std::uint32_t at) {
     if (there < piece.bytes && (!is_large || there == 0)) return false;
     piece.bytes = there;
   }
-  if (is_large && !out.endpoint->shares_memory()) piece.form = Form::carried;
+  if (is_large && !out.endpoint->properties().shares_memory) piece.form = Form::carried;
   if (piece.form == Form::staged && !stage(send, at, piece)) return false;
   const bool is_last = cursor + piece.bytes == send.bytes;
   WireHeader head = header_;

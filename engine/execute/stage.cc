@@ -90,7 +90,8 @@ bool Execution::is_taken(std::size_t staged) {
   const std::uint64_t end = staged_[staged].begin + staging().block_bytes();
   for (std::uint32_t i = 0; i < send.step->count; ++i) {
     const OutEdge& out = out_[plan_->edges[send.step->first + i]];
-    if (out.endpoint->shares_memory() && cursors_[send.first_cursor + i] < end) return false;
+    if (out.endpoint->properties().shares_memory && cursors_[send.first_cursor + i] < end)
+      return false;
   }
   return true;
 }

@@ -107,7 +107,7 @@ std::string describe_gpu_memory() {
 
 std::string describe_gpu_path(const PeerConnection& peer) {
   const std::optional<GpuMemory> gpu = gpu_for_peers();
-  if (!gpu || !peer.endpoint->shares_memory()) return "";
+  if (!gpu || !peer.endpoint->properties().shares_memory) return "";
   const std::shared_ptr<const PeerHeap> heap = heap_of(peer);
   if (heap == nullptr) return "";
   const Status read = is_read_by(*gpu, *heap);

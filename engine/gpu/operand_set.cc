@@ -73,7 +73,9 @@ Status OperandSet::find(std::span<Request> requests) {
 Status OperandSet::check_peers(std::span<PeerConnection* const> in,
                                std::span<PeerConnection* const> out) const {
   const auto no = [](std::string text) { return Status(Code::unavailable, std::move(text)); };
-  const auto is_far = [](const PeerConnection* peer) { return !peer->endpoint->shares_memory(); };
+  const auto is_far = [](const PeerConnection* peer) {
+    return !peer->endpoint->properties().shares_memory;
+  };
   const bool has_near = !std::ranges::all_of(out, is_far) || out.empty();
   if (!options_.shares && has_near) return no("WEFT_GPU_IPC is off");
   if (way_ == Way::in_place) return no(kSmall);
@@ -125,7 +127,7 @@ void OperandSet::offer_to(std::span<PeerConnection* const> peers) {
       if (gpu) (void)offer_gpu(*gpu);
   const std::optional<GpuMemory> reader = gpu_for_reductions();
   for (const PeerConnection* peer : peers) {
-    if (!options_.shares || !reader || !peer->endpoint->shares_memory()) continue;
+    if (!options_.shares || !reader || !peer->endpoint->properties().shares_memory) continue;
     if (const auto heap = heap_of(*peer); heap != nullptr) try_gpus_of(heap, *reader);
   }
 }
@@ -160,12 +162,13 @@ Status OperandSet::check_interfaces(std::span<PeerConnection* const> out) const 
                   fmt::format("rank {} is on another machine, and {}", peer.rank, why));
   };
   for (const PeerConnection* peer : out) {
-    if (peer->endpoint->shares_memory()) continue;
+    if (peer->endpoint->properties().shares_memory) continue;
     if (inputs_.empty() && outputs_.empty()) return no(*peer, "nothing that is sent is on a GPU");
     for (const auto* operands : {&inputs_, &outputs_}) {
       for (const GpuOperand& each : *operands) {
         if (each.device == nullptr) return no(*peer, "input and output overlap");
-        const Status sent = peer->endpoint->expect_device_pieces({each.here, each.there.bytes});
+        const Status sent =
+            peer->endpoint->expect_pieces({each.here, each.there.bytes}, PieceMemory::device);
         if (!sent.ok()) return no(*peer, sent.text());
       }
     }

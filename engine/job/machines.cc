@@ -167,7 +167,7 @@ void share_out(std::span<const MachineRecord> records, const Places& places, Mac
   }
 }
 
-// The names of a rank's rails in the order in which bonds number them (Endpoint::prefer_rail).
+// The names of a rank's rails in the order in which bonds number them (PathChoice::prefer_rail).
 std::vector<std::string> names_of(const MachineRecord& record, const std::vector<int>& places) {
   std::vector<std::string> names;
   for (const int place : places) names.push_back(rail_at(record, place).rail);

@@ -54,7 +54,7 @@ struct Machines {
   // machine have opened the same interfaces, RailPolicy shares them out among these ranks, for each
   // kind, and only those that reach another machine. Else a rank uses all of those.
   std::vector<std::vector<int>> used;
-  // By rank: the bond's numbers (Endpoint::prefer_rail) of the rails to other machines that it uses;
+  // By rank: the bond's numbers (PathChoice::prefer_rail) of the rails to other machines that it uses;
   // empty if it has at most one.
   std::vector<std::vector<int>> used_numbers;
   // By rank: the rails that lead nowhere, as ascending indices into its record: no other machine has their

@@ -61,7 +61,7 @@ Status RailSelection::ask_again() {
 }
 
 Status RailSelection::choose_to(PeerConnection& connection) {
-  const bool may_choose = !connection.endpoint->shares_memory() && has_choice();
+  const bool may_choose = !connection.endpoint->properties().shares_memory && has_choice();
   if (may_choose && machines_.known() == nullptr) WEFT_RETURN_IF_ERROR(ask());
   if (may_choose && !uses_all_ && machines_.known() == nullptr) return {};
   connection.are_rails_chosen = true;
@@ -71,7 +71,7 @@ Status RailSelection::choose_to(PeerConnection& connection) {
 
 void RailSelection::choose_late(PeerConnection& connection) {
   if (!has_choice()) return;
-  if (!connection.endpoint->shares_memory()) use_rails_to(connection);
+  if (!connection.endpoint->properties().shares_memory) use_rails_to(connection);
   connection.are_rails_chosen = true;
 }
 

@@ -65,7 +65,6 @@ class NamedHost {
   virtual bool advance_mail(const Mail::Reader& read) = 0;
   // The connection of a rank that reads our heap in place, and we its; else nullptr.
   [[nodiscard]] virtual PeerConnection* shared_with(Rank rank) = 0;
-  [[nodiscard]] virtual RemoteBuffer describe(const void* data, std::size_t bytes) = 0;
   // Whether the rank has closed its context, as far as this one knows.
   [[nodiscard]] virtual bool has_left(Rank rank) = 0;
   // Ends the context with this error.

@@ -191,7 +191,7 @@ Status NeighborWorks::lend(const SendBatch& batch) {
   if (batch.ids.size() == 1) {
     const Open& open = open_.at(batch.ids.front());
     if (bytes_of(open) != 0 && !is_in_place(open.work->request()))
-      there = host_.describe(open.work->request().input.data, bytes_of(open));
+      there = describe_memory(open.work->request().input.data, bytes_of(open));
   }
   if (there.form == PieceForm::view && there.bytes != 0) {
     lent.ids = batch.ids;
@@ -199,7 +199,7 @@ Status NeighborWorks::lend(const SendBatch& batch) {
   } else {
     std::size_t bytes = 0;
     WEFT_RETURN_IF_ERROR(pack(batch, lent.buffer, bytes));
-    if (bytes != 0) there = host_.describe(lent.buffer.data, bytes);
+    if (bytes != 0) there = describe_memory(lent.buffer.data, bytes);
     for (const std::uint64_t id : batch.ids) sent(id, false);
     if (bytes == 0) return {};
   }

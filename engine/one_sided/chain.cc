@@ -48,12 +48,12 @@ void Chain::add(Work work) {
 }
 
 bool Chain::may_post(const Work& work) const {
-  return ended_ >= work.stage || endpoint_->keeps_order();
+  return ended_ >= work.stage || endpoint_->properties().keeps_order;
 }
 
 Posted Chain::post(const Work& work) {
-  return work.kind == WorkKind::write ? endpoint_->post_write(work.local, work.remote, ticket())
-                                      : endpoint_->post_read(work.local, work.remote, ticket());
+  return endpoint_->post_work(
+      {work.kind, work.remote, work.local.size(), work.local.data(), ticket()});
 }
 
 bool Chain::is_mapped() const {

@@ -2,7 +2,7 @@
 // middle, all of it is repeated over another path: the same bytes to the same places.
 //
 // then() stands wherever the order matters. Most paths keep the order of posting, so everything is
-// posted at once. On a path that does not (Endpoint::keeps_order()), what follows is posted when
+// posted at once. On a path that does not (EndpointProperties::keeps_order), what follows is posted when
 // everything before has completed:
 //
 //   write data, write header │ then │ write done        a path without order: one round trip per part

@@ -40,13 +40,11 @@ bool Spread::post_next(Rail& rail) {
   const std::size_t bytes = std::min(kPieceBytes, local_.size() - begun_);
   const std::span<std::byte> piece = local_.subspan(begun_, bytes);
   const RemoteBuffer remote = place_.memory.part(offset_ + begun_, bytes);
-  const Posted posted = kind_ == WorkKind::write
-                            ? rail.endpoint.post_write(piece, remote, rail.ticket())
-                            : rail.endpoint.post_read(piece, remote, rail.ticket());
-  if (posted == Posted::full) return false;
+  if (rail.endpoint.post_work({kind_, remote, bytes, piece.data(), rail.ticket()}) == Posted::full)
+    return false;
   begun_ += bytes;
   ++rail.under_way;
-  rail.has_written = kind_ == WorkKind::write && rail.endpoint.keeps_order();
+  rail.has_written = kind_ == WorkKind::write && rail.endpoint.properties().keeps_order;
   return true;
 }
 

@@ -55,7 +55,7 @@ void Hand::work_ended(const Status& status) {
 // Where the lane of the owner swaps, every path will do. Else the mutex belongs to one interface.
 Endpoint* Hand::way() const {
   Endpoint* const home = bond.over(kHome);
-  if (home != nullptr || !bond.work_needs_peer()) return home;
+  if (home != nullptr || !bond.properties().work_needs_peer) return home;
   for (int member = kHome + 1; member < kMostMembers; ++member) {
     if (Endpoint* const other = bond.over(member)) return other;
   }

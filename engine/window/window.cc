@@ -461,14 +461,14 @@ void WindowObject::resume() {
   is_open_ = ended_.ok();
 }
 
-std::string WindowObject::describe(const Interface& interface) const {
+std::string WindowObject::describe() const {
   std::string text = fmt::format("{}: {} x {}", title_, shape_.count, weft::name(shape_.type));
   std::map<std::string, std::string> by_way;  // the ranks
   for (const WindowNeighbor& to : setup_.out) {
     const Endpoint& endpoint = *to.part.endpoint;
-    std::string way = to.part.memory.mapped != nullptr ? "mapped" : interface.path_to(endpoint);
-    if (!endpoint.keeps_order()) way += ", which keeps no order";
-    if (endpoint.work_needs_peer()) way += ", served by the peer";
+    std::string way = to.part.memory.mapped != nullptr ? "mapped" : endpoint.describe();
+    if (!endpoint.properties().keeps_order) way += ", which keeps no order";
+    if (endpoint.properties().work_needs_peer) way += ", served by the peer";
     std::string& ranks = by_way[way];
     ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", to.part.rank);
   }

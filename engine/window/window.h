@@ -110,7 +110,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   void resume();
   [[nodiscard]] const WindowSetup& setup() const { return setup_; }
   // For people: the tensor, and how its neighbors are reached. token
-  [[nodiscard]] std::string describe(const Interface& interface) const;
+  [[nodiscard]] std::string describe() const;
 
   // For tasks.
   [[nodiscard]] std::string_view title() const { return title_; }

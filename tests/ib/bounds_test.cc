@@ -209,7 +209,7 @@ TEST(IbBounds, OneSidedWorkOnMemoryThatCannotBeLockedFailsByCompletion) {
   SharedBuffer buffer(64);
   std::vector<std::byte> local(64);
   ranks.fabric.limits.memlock = ranks.fabric.locked;
-  ASSERT_EQ(ranks.link(0, 1).post_read(local, ranks.at(1).describe(buffer.bytes().data(), 64), 1),
+  ASSERT_EQ(ranks.link(0, 1).post_read(local, describe_memory(buffer.bytes().data(), 64), 1),
             Posted::posted);
   std::array<Completion, 1> completion;
   ASSERT_TRUE(ranks.eventually([&] { return ranks.at(0).poll(completion) == 1; }));

@@ -17,8 +17,7 @@ void expect_one_connection(Ranks& ranks) {
   EXPECT_EQ(ranks.fabric.reliable_pairs("scripted0").size(), ranks.ib.queue_pairs);
   EXPECT_EQ(ranks.fabric.reliable_pairs("scripted1").size(), ranks.ib.queue_pairs);
   for (const Rank self : {0, 1}) {
-    EXPECT_EQ(ranks.at(self).path_to(ranks.link(self, 1 - self)).find("not connected"),
-              std::string::npos);
+    EXPECT_EQ(ranks.link(self, 1 - self).describe().find("not connected"), std::string::npos);
   }
 }
 
@@ -64,7 +63,7 @@ TEST(IbConnecting, DatagramsThatOvertakeEachOtherChangeNothing) {
 
 // "(GID 2)": the index is the network's place in the table, alike on both ends.
 std::string gid_of(Ranks& ranks, Rank self) {
-  const std::string path = ranks.at(self).path_to(ranks.link(self, 1 - self));
+  const std::string path = ranks.link(self, 1 - self).describe();
   const std::size_t begin = path.find("(GID");
   return path.substr(begin, path.find(',', begin) - begin) + ")";
 }
@@ -112,7 +111,7 @@ TEST(IbConnecting, AnAddressThatWorksInOneVersionOnlyIsUsedInThatOne) {
     const bool is_v1 = kind == IBV_GID_TYPE_ROCE_V1;
     for (const Rank self : {0, 1}) {
       EXPECT_EQ(gid_of(ranks, self), is_v1 ? "(GID 2)" : "(GID 3)");
-      const std::string path = ranks.at(self).path_to(ranks.link(self, 1 - self));
+      const std::string path = ranks.link(self, 1 - self).describe();
       EXPECT_NE(path.find(is_v1 ? "both RoCE v1" : "both RoCE v2"), std::string::npos) << path;
     }
   }
@@ -221,7 +220,7 @@ TEST(IbConnecting, NewAddressesTakeThePlaceOfOldOnes) {
   reconnect(ranks);
   EXPECT_TRUE(tried.contains({Fabric::gid(0, 9), Fabric::gid(0, 2)}));
   EXPECT_FALSE(tried.contains({Fabric::gid(0, 1), Fabric::gid(0, 2)}));
-  const std::string path = ranks.at(0).path_to(ranks.link(0, 1));
+  const std::string path = ranks.link(0, 1).describe();
   EXPECT_NE(path.find("10.0.0.9 to 10.0.0.2"), std::string::npos) << path;
 }
 
@@ -259,7 +258,7 @@ TEST(IbConnecting, WhileANeighborIsLookedUpOthersAreServed) {
     ASSERT_TRUE(ranks.receive(0, 1, n));
   }
   EXPECT_LT(now_ns() - start, 5'000'000'000);
-  EXPECT_NE(ranks.at(0).path_to(ranks.link(0, 2)).find("not connected"), std::string::npos);
+  EXPECT_NE(ranks.link(0, 2).describe().find("not connected"), std::string::npos);
   answer.set_value();
   ranks.meet(0, 2);
 }
@@ -307,8 +306,7 @@ TEST(IbConnecting, AnAddressThatGoesWhileItsNeighborIsLookedUpIsNotUsed) {
   answer.set_value();
   ranks.meet(0, 1);
   for (const Rank self : {0, 1}) {
-    EXPECT_NE(ranks.at(self).path_to(ranks.link(self, 1 - self)).find("10.0.1."),
-              std::string::npos);
+    EXPECT_NE(ranks.link(self, 1 - self).describe().find("10.0.1."), std::string::npos);
   }
 }
 
@@ -384,8 +382,8 @@ TEST(IbConnecting, WhereNobodyAnswersNothingBlocksAndPostsWait) {
   Endpoint& peer = ranks.link(0, 1);
   for (std::uint32_t n = 0; n < ranks.options.slots; ++n) EXPECT_TRUE(ranks.post(0, 1, n));
   EXPECT_FALSE(ranks.post(0, 1, 99)) << "full";
-  SCOPED_TRACE(ranks.at(0).path_to(peer));
-  EXPECT_NE(ranks.at(0).path_to(peer).find("not connected"), std::string::npos);
+  SCOPED_TRACE(peer.describe());
+  EXPECT_NE(peer.describe().find("not connected"), std::string::npos);
   std::vector<std::byte> local(8);
   ASSERT_EQ(peer.post_read(local, {PieceForm::view, 64, 8}, 5), Posted::posted);
   EXPECT_FALSE(ranks.at(0).flushed());
@@ -559,8 +557,8 @@ TEST(IbConnecting, APathTellsItsAddressesAndWhyThese) {
   ranks.open_all();
   Endpoint& there = ranks.link(0, 1);
   ASSERT_TRUE(ranks.eventually([&] { return ranks.at(0).flushed() && ranks.at(1).flushed(); }));
-  const std::string path = ranks.at(0).path_to(there);
-  const std::string back = ranks.at(1).path_to(ranks.link(1, 0));
+  const std::string path = there.describe();
+  const std::string back = ranks.link(1, 0).describe();
   EXPECT_NE(path.find("(GID 0, 10.0.0.1 to 10.0.0.2: both RoCE v2"), std::string::npos) << path;
   EXPECT_NE(back.find("(GID 0, 10.0.0.2 to 10.0.0.1: both RoCE v2"), std::string::npos) << back;
 }

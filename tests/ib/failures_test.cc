@@ -46,7 +46,7 @@ TEST(IbFailures, EveryTicketCompletesOnceInOrder) {
   ranks.open_all();
   ranks.meet(0, 1);
   SharedBuffer buffer(4096);
-  const RemoteBuffer remote = ranks.at(1).describe(buffer.bytes().data(), 4096);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 4096);
   std::vector<std::byte> local(4096);
   Endpoint& peer = ranks.link(0, 1);
   int reads = 0;
@@ -82,7 +82,7 @@ TEST(IbFailures, MemoryThatThePeerCannotPinIsNoFaultOfTheAsker) {
   ranks.open_all();
   ranks.meet(0, 1);
   SharedBuffer buffer(4096);
-  const RemoteBuffer remote = ranks.at(1).describe(buffer.bytes().data(), 4096);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 4096);
   std::vector<std::byte> local(4096);
   Endpoint& peer = ranks.link(0, 1);
   ASSERT_EQ(peer.post_read(local, remote, 1), Posted::posted);
@@ -103,7 +103,7 @@ TEST(IbFailures, ADeviceWithoutAtomicOperationsSaysSoAndKeepsItsPaths) {
   ranks.meet(0, 1);
   SharedBuffer buffer(64);
   std::uint64_t found = 0;
-  const RemoteBuffer word = ranks.at(1).describe(buffer.bytes().data(), 8);
+  const RemoteBuffer word = describe_memory(buffer.bytes().data(), 8);
   ASSERT_EQ(ranks.link(0, 1).post_compare_swap(word, 0, 1, &found, 3), Posted::posted);
   const Status status = end_of(ranks, 3);
   EXPECT_EQ(status.code(), Code::unavailable);

@@ -76,7 +76,7 @@ TEST_F(IbGpus, AreSentFromWhereTheyAreAndRegisteredOnce) {
   const DeviceAlias here = alias(gpu, kFrom, 2 * kBytes);
   const GpuCounts before = gpu_counts();
   const std::span<const std::byte> memory(here.address(), 2 * kBytes);
-  const Status expected = link().expect_device_pieces(memory);
+  const Status expected = link().expect_pieces(memory, PieceMemory::device);
   ASSERT_TRUE(expected.ok()) << expected.to_string();
   for (const std::size_t at : {std::size_t{0}, kBytes}) {
     const std::vector<std::byte> arrived = send(memory.subspan(at, kBytes));
@@ -92,7 +92,7 @@ TEST_F(IbGpus, SmallPiecesAreNotPutIntoTheRequest) {
   GpuArray<std::byte> gpu(64, 0);
   gpu.set(pattern(64, 3));
   const DeviceAlias here = alias(gpu, 0, 64);
-  ASSERT_TRUE(link().expect_device_pieces({here.address(), 64}).ok());
+  ASSERT_TRUE(link().expect_pieces({here.address(), 64}, PieceMemory::device).ok());
   EXPECT_EQ(send({here.address(), 64}), pattern(64, 3));
 }
 
@@ -116,7 +116,7 @@ TEST_F(IbGpus, AKernelWithoutRelaxedOrderingIsAskedAgain) {
   ranks.fabric.refuse("reg_dmabuf_mr", EINVAL, 0, 1);
   GpuArray<std::byte> gpu(kBytes, 0);
   const DeviceAlias here = alias(gpu, 0, kBytes);
-  EXPECT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
+  EXPECT_TRUE(link().expect_pieces({here.address(), kBytes}, PieceMemory::device).ok());
   EXPECT_EQ(ranks.fabric.dma_bufs.size(), 1U);
   EXPECT_EQ(ranks.fabric.calls("reg_mr_iova"), 0);
 }
@@ -126,7 +126,7 @@ TEST_F(IbGpus, WithoutDmaBufsPeermemIsTried) {
   fake.fail("cuMemGetHandleForAddressRange", 801, 1'000);
   GpuArray<std::byte> gpu(kBytes, 0);
   const DeviceAlias here = alias(gpu, 0, kBytes);
-  const Status status = link().expect_device_pieces({here.address(), kBytes});
+  const Status status = link().expect_pieces({here.address(), kBytes}, PieceMemory::device);
   EXPECT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(ranks.fabric.calls("reg_mr_iova"), 1);
 }
@@ -138,7 +138,7 @@ TEST_F(IbGpus, WhatIsRefusedHasAReasonAndIsCopied) {
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 9));
   const DeviceAlias here = alias(gpu, 0, kBytes);
-  const Status status = link().expect_device_pieces({here.address(), kBytes});
+  const Status status = link().expect_pieces({here.address(), kBytes}, PieceMemory::device);
   EXPECT_FALSE(status.ok());
   for (const char* word : {"GPU 0", "dma-buf", "nvidia-peermem"})
     EXPECT_NE(status.text().find(word), std::string_view::npos) << status.to_string();
@@ -148,7 +148,7 @@ TEST_F(IbGpus, WhatIsRefusedHasAReasonAndIsCopied) {
 TEST_F(IbGpus, MemoryOfTheHostIsAsAlways) {
   open();
   std::vector<std::byte> host(kBytes);
-  EXPECT_FALSE(link().expect_device_pieces(host).ok());
+  EXPECT_FALSE(link().expect_pieces(host, PieceMemory::device).ok());
   const Memory heap = Memory::allocate(kBytes).value();
   EXPECT_EQ(send({heap.as<std::byte>(), kBytes}), std::vector<std::byte>(kBytes));
   EXPECT_TRUE(ranks.fabric.dma_bufs.empty());
@@ -159,7 +159,7 @@ TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
   open(Landings::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   const DeviceAlias here = alias(gpu, 0, kBytes);
-  ASSERT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
+  ASSERT_TRUE(link().expect_pieces({here.address(), kBytes}, PieceMemory::device).ok());
   const GpuCounts before = gpu_counts();
   for (unsigned n = 0; n < 10; ++n) {
     gpu.set(pattern(kBytes, n));
@@ -169,7 +169,7 @@ TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
     EXPECT_EQ(send({heap.as<std::byte>(), kBytes}), std::vector<std::byte>(kBytes));
     EXPECT_FALSE(lands_on_gpu);
   }
-  EXPECT_NE(ranks.at(1).path_to(ranks.link(1, 0)).find("arrives in GPU memory"), std::string::npos);
+  EXPECT_NE(ranks.link(1, 0).describe().find("arrives in GPU memory"), std::string::npos);
   EXPECT_EQ(gpu_counts().bytes_in, before.bytes_in) << "the device brings it";
   EXPECT_EQ(ranks.fabric.dma_bufs.size(), 2U) << "what is sent, and the landing";
 }
@@ -183,9 +183,9 @@ TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
   fake.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
   EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
   EXPECT_FALSE(lands_on_gpu);
-  EXPECT_NE(ranks.at(1).path_to(ranks.link(1, 0)).find("arrives at the host: GPU 0: settle what"),
+  EXPECT_NE(ranks.link(1, 0).describe().find("arrives at the host: GPU 0: settle what"),
             std::string::npos)
-      << ranks.at(1).path_to(ranks.link(1, 0));
+      << ranks.link(1, 0).describe();
   for (int n = 0; !lands_on_gpu && n < 100; ++n)
     EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
   EXPECT_TRUE(lands_on_gpu);
@@ -214,7 +214,7 @@ TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 5));
   const DeviceAlias here = alias(gpu, 0, kBytes);
-  ASSERT_TRUE(link().expect_device_pieces({here.address(), kBytes}).ok());
+  ASSERT_TRUE(link().expect_pieces({here.address(), kBytes}, PieceMemory::device).ok());
   ranks.fabric.refuse("reg_dmabuf_mr", ENOMEM);
   ranks.fabric.refuse("reg_mr_iova", ENOMEM);
   EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 5));

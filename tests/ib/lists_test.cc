@@ -25,7 +25,7 @@ class IbLists : public testing::Test {
 
   Endpoint& peer() { return ranks.link(0, 1); }
   RemoteBuffer place(std::size_t number, std::size_t bytes) {
-    return ranks.at(1).describe(target.bytes().data() + number * bytes, bytes);
+    return describe_memory(target.bytes().data() + number * bytes, bytes);
   }
   void write(std::size_t number, std::size_t bytes, std::uint64_t ticket) {
     const std::span<const std::byte> from(source.data() + number * bytes, bytes);

@@ -32,9 +32,9 @@ class IbOrder : public testing::Test {
   [[nodiscard]] Endpoint& peer() { return ranks_.link(0, 1); }
   [[nodiscard]] std::span<std::byte> last() { return buffer_.bytes().last(8); }
   [[nodiscard]] RemoteBuffer first(std::size_t bytes) {
-    return ranks_.at(1).describe(buffer_.bytes().data(), bytes);
+    return describe_memory(buffer_.bytes().data(), bytes);
   }
-  [[nodiscard]] RemoteBuffer word() { return ranks_.at(1).describe(last().data(), 8); }
+  [[nodiscard]] RemoteBuffer word() { return describe_memory(last().data(), 8); }
   [[nodiscard]] bool is_word_untouched() {
     return std::ranges::all_of(last(), [](std::byte byte) { return byte == std::byte{0}; });
   }

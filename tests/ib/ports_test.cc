@@ -43,7 +43,7 @@ class PortsTest : public testing::TestWithParam<std::vector<int>> {
   }
   testing::AssertionResult receive(Rank to, std::uint32_t n) {
     if (!eventually([&] { return from(to).front(1).header != nullptr; }))
-      return testing::AssertionFailure() << "nothing came: " << end(to).path_to(from(to));
+      return testing::AssertionFailure() << "nothing came: " << from(to).describe();
     const testing::AssertionResult right = is_number(from(to).front(1), n, 9);
     from(to).release(1);
     return right;
@@ -96,7 +96,7 @@ TEST_P(PortsTest, WhatIsPostedArrives) {
       ASSERT_TRUE(eventually([&] {
         return from(rank).post_notice(1, numbered_header(n), numbered_payload(n, 9)) ==
                Posted::posted;
-      })) << end(rank).path_to(from(rank));
+      })) << from(rank).describe();
     }
     for (const Rank rank : {0, 1}) ASSERT_TRUE(receive(rank, n));
   }
@@ -110,7 +110,7 @@ TEST_P(PortsTest, AStrangerHearsIt) {
   ASSERT_TRUE(eventually([&] {
     asker = must(end(1).attention());
     return asker != nullptr;
-  })) << end(0).path_to(from(0));
+  })) << from(0).describe();
   EXPECT_EQ(asker, &from(1));
   EXPECT_TRUE(is_number(asker->front(kControlChannel), 7, 9));
   asker->release(kControlChannel);

@@ -21,13 +21,13 @@ Status finish(Ranks& ranks) {
 }
 
 Status read(Ranks& ranks, SharedBuffer& buffer, std::span<std::byte> local) {
-  const RemoteBuffer remote = ranks.at(1).describe(buffer.bytes().data(), local.size());
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), local.size());
   EXPECT_EQ(ranks.link(0, 1).post_read(local, remote, 1), Posted::posted);
   return finish(ranks);
 }
 
 bool tells(Ranks& ranks, const char* part) {
-  return ranks.at(0).path_to(ranks.link(0, 1)).find(part) != std::string::npos;
+  return ranks.link(0, 1).describe().find(part) != std::string::npos;
 }
 
 TEST(IbOnDemand, WhatCannotBePinnedIsOnDemand) {
@@ -163,7 +163,7 @@ TEST_F(IbDmaBuf, EveryUseRegistersAnew) {
     return IBV_WC_SUCCESS;
   };
   for (std::size_t n = 1; n <= 3; ++n) {
-    const RemoteBuffer remote = ranks.at(1).describe(buffer.bytes().data(), 8);
+    const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 8);
     ASSERT_EQ(ranks.link(0, 1).post_write({start(), 8}, remote, n), Posted::posted);
     EXPECT_TRUE(finish(ranks).ok());
     EXPECT_EQ(ranks.fabric.dma_bufs.size(), n);
@@ -213,7 +213,7 @@ TEST_F(IbDmaBuf, AnOldLibraryHasNone) {
   const auto alone = must(IbInterface::open(old, 0, ranks.options, ib, nullptr));
   SharedBuffer buffer(64);
   Endpoint& peer = *must(alone->connect(1, ranks.at(1).address()));
-  const RemoteBuffer remote = ranks.at(1).describe(buffer.bytes().data(), 64);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 64);
   ASSERT_EQ(peer.post_read({start(), 64}, remote, 1), Posted::posted);
   std::array<Completion, 1> completion;
   ASSERT_TRUE(ranks.eventually([&] {
@@ -239,7 +239,7 @@ TEST(IbPieces, OfMemoryThatWasNamedFirstAreRegisteredTogether) {
   constexpr std::size_t kPiece = std::size_t{256} << 10;
   const std::vector<std::byte> tensor(256 * kPiece);
   Endpoint& peer = ranks.link(0, 1);
-  peer.expect_pieces(tensor);
+  (void)peer.expect_pieces(tensor, PieceMemory::host);
   const int registered = ranks.fabric.calls("reg_mr");
   for (std::size_t n = 0; n < 256; ++n) {
     const std::span<const std::byte> piece(tensor.data() + n * kPiece, kPiece);

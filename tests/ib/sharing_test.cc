@@ -34,8 +34,7 @@ class SharingTest : public testing::Test {
   }
   // Reads from the lane's peer into `local`.
   Status read(Rank lane, std::span<std::byte> local) {
-    const RemoteBuffer remote =
-        ranks.at(peer_of(lane)).describe(source.bytes().data(), local.size());
+    const RemoteBuffer remote = describe_memory(source.bytes().data(), local.size());
     EXPECT_EQ(ranks.link(lane, peer_of(lane)).post_read(local, remote, 1), Posted::posted);
     std::array<Completion, 1> completion;
     EXPECT_TRUE(ranks.eventually([&] { return ranks.at(lane).poll(completion) == 1; }));
@@ -119,7 +118,7 @@ TEST_F(SharingTest, AChunkOfTheHeapIsExposedOnce) {
   const SharedBuffer tensor(64);
   std::vector<std::byte> local(64);
   for (const Rank lane : kLanes) {
-    const RemoteBuffer remote = ranks.at(lane).describe(tensor.bytes().data(), 64);
+    const RemoteBuffer remote = describe_memory(tensor.bytes().data(), 64);
     ASSERT_EQ(ranks.link(peer_of(lane), lane).post_write(local, remote, 1), Posted::posted);
     std::array<Completion, 1> completion;
     ASSERT_TRUE(ranks.eventually([&] { return ranks.at(peer_of(lane)).poll(completion) == 1; }));
@@ -301,8 +300,7 @@ class SharingThreads : public SharingTest {
     return is_posted && receives(lane);
   }
   Status reads(Rank lane, std::span<std::byte> local) {
-    const RemoteBuffer remote =
-        ranks.at(peer_of(lane)).describe(source.bytes().data(), local.size());
+    const RemoteBuffer remote = describe_memory(source.bytes().data(), local.size());
     if (ranks.link(lane, peer_of(lane)).post_read(local, remote, 1) != Posted::posted)
       return Status(Code::unavailable, "not posted");
     std::array<Completion, 1> completion;

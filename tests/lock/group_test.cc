@@ -4,7 +4,7 @@
 #include <array>
 #include <deque>
 
-#include "tests/lock/swap_path.h"
+#include "tests/transport/fake_endpoint.h"
 #include "verbs/lock/lock.h"
 
 namespace weft {
@@ -32,9 +32,9 @@ class LockGroupTest : public testing::Test {
   }
   void drive_one(std::size_t owner, std::int64_t now_ns) {
     locks[owner].advance(now_ns);
-    auto& posted = paths[owner].posted_swaps;
+    auto& posted = paths[owner].works;
     if (posted.empty()) return;
-    const PostedSwap swap = posted.front();
+    const WorkRequest swap = posted.front();
     posted.pop_front();
     *swap.found = words[owner];
     if (words[owner] == swap.expected) {
@@ -47,7 +47,7 @@ class LockGroupTest : public testing::Test {
   std::array<std::uint64_t, kOwners> words{};
   std::vector<std::size_t> order;
   LockAttempts attempts;
-  std::deque<SwapPath> paths;
+  std::deque<FakeEndpoint> paths;
   std::deque<Lock> locks;
   std::optional<LockGroup> group;
 };

@@ -102,10 +102,10 @@ void World::advance(std::size_t which, std::int64_t now_ns) {
   if (client.lock->state() == LockState::taking && std::ranges::any_of(clients_, is_dead))
     (void)client.lock->take_over(seen);
   client.lock->advance(now_ns);
-  SwapPath& path = client.paths.back();
-  if (path.posted_swaps.empty()) return;
-  const PostedSwap posted = path.posted_swaps.front();
-  path.posted_swaps.pop_front();
+  FakeEndpoint& path = client.paths.back();
+  if (path.works.empty()) return;
+  const WorkRequest posted = path.works.front();
+  path.works.pop_front();
   client.in_doubt = false;
   client.expected = posted.expected;
   client.desired = posted.desired;

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/lock/swap_path.h"
+#include "tests/transport/fake_endpoint.h"
 #include "verbs/lock/lock.h"
 
 namespace weft {
@@ -80,7 +80,7 @@ class World {
     std::uint64_t expected = 0;  // of the last swap
     std::uint64_t desired = 0;
     LockAttempts* attempts = nullptr;
-    std::deque<SwapPath> paths;
+    std::deque<FakeEndpoint> paths;
     std::unique_ptr<Lock> lock;
   };
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/lock/swap_path.h"
+#include "tests/transport/fake_endpoint.h"
 
 namespace weft {
 namespace {
@@ -26,21 +26,21 @@ class LockTest : public testing::Test {
   // The swap that is due now reaches a word that is `word`.
   void answer(const LockWord& word, std::int64_t now_ns = 0) {
     lock.advance(now_ns);
-    ASSERT_EQ(path.posted_swaps.size(), 1u);
-    *path.posted_swaps.front().found = pack(word);
-    path.posted_swaps.pop_front();
+    ASSERT_EQ(path.works.size(), 1u);
+    *path.works.front().found = pack(word);
+    path.works.pop_front();
     lock.completed({}, now_ns);
   }
   // The same for a word that is as expected; what it has become.
   LockWord grant() {
     lock.advance(0);
-    const LockWord expected = unpack(path.posted_swaps.front().expected);
-    const LockWord desired = unpack(path.posted_swaps.front().desired);
+    const LockWord expected = unpack(path.works.front().expected);
+    const LockWord desired = unpack(path.works.front().desired);
     answer(expected);
     return desired;
   }
 
-  SwapPath path{kOwner};
+  FakeEndpoint path{kOwner};
   LockAttempts attempts;
   Lock lock{path, kWord, attempts, options()};
 };
@@ -58,9 +58,9 @@ TEST(LockWords, ArePackedAndUnpacked) {
 TEST_F(LockTest, AFreeLockCostsOneSwap) {
   ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
   lock.advance(0);
-  ASSERT_EQ(path.posted_swaps.size(), 1u);
-  EXPECT_EQ(path.posted_swaps.front().ticket, 11u);
-  EXPECT_EQ(path.posted_swaps.front().remote.word, kWord.word);
+  ASSERT_EQ(path.works.size(), 1u);
+  EXPECT_EQ(path.works.front().ticket, 11u);
+  EXPECT_EQ(path.works.front().remote.word, kWord.word);
   const LockWord held = grant();
   EXPECT_EQ(lock.state(), LockState::held);
   EXPECT_EQ(held.holder, kSelf);
@@ -83,7 +83,7 @@ TEST_F(LockTest, AWaiterAsksLessAndLessOftenButAlwaysWithinABound) {
     EXPECT_GE(wait, longest / 2);
     EXPECT_LE(wait, longest);
     lock.advance(lock.next_ns() - 1);
-    EXPECT_TRUE(path.posted_swaps.empty()) << "it asked before its time";
+    EXPECT_TRUE(path.works.empty()) << "it asked before its time";
     now = lock.next_ns();
     longest = std::min(2 * longest, options().longest_wait_ns);
   }
@@ -96,8 +96,8 @@ TEST_F(LockTest, RanksWaitDifferently) {
   const auto first_wait = [&](Lock& one) {
     (void)one.acquire(kDeadlineNs);
     one.advance(0);
-    *path.posted_swaps.front().found = pack({5, 1, 9});
-    path.posted_swaps.pop_front();
+    *path.works.front().found = pack({5, 1, 9});
+    path.works.pop_front();
     one.completed({}, 0);
     return one.next_ns();
   };
@@ -153,7 +153,7 @@ TEST_F(LockTest, TheDeadlineNamesTheFailureOfThePath) {
   ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
   path.abandon(Status(Code::unavailable, "no carrier", kOwner));
   lock.advance(0);
-  EXPECT_TRUE(path.posted_swaps.empty());
+  EXPECT_TRUE(path.works.empty());
   EXPECT_EQ(lock.next_ns(), kDeadlineNs) << "there is nothing to do before";
   lock.advance(kDeadlineNs);
   EXPECT_NE(lock.status().text().find("no carrier"), std::string_view::npos);
@@ -163,17 +163,17 @@ TEST_F(LockTest, TheDeadlineNamesTheFailureOfThePath) {
 TEST_F(LockTest, ALostSwapIsAskedForAgainOverTheNextPath) {
   ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
   lock.advance(0);
-  const PostedSwap lost = path.posted_swaps.front();
+  const WorkRequest lost = path.works.front();
   path.abandon(Status(Code::unavailable, "no carrier", kOwner));
   lock.completed(path.failure(), 0);
   EXPECT_EQ(lock.state(), LockState::taking);
-  SwapPath next(kOwner);
+  FakeEndpoint next(kOwner);
   lock.rejoin(next);
   lock.advance(0);
-  ASSERT_EQ(next.posted_swaps.size(), 1u);
-  EXPECT_EQ(next.posted_swaps.front().expected, lost.expected);
-  EXPECT_EQ(next.posted_swaps.front().desired, lost.desired);
-  *next.posted_swaps.front().found = lost.desired;
+  ASSERT_EQ(next.works.size(), 1u);
+  EXPECT_EQ(next.works.front().expected, lost.expected);
+  EXPECT_EQ(next.works.front().desired, lost.desired);
+  *next.works.front().found = lost.desired;
   lock.completed({}, 0);
   EXPECT_EQ(lock.state(), LockState::held) << "the lost one had taken it";
 }
@@ -271,8 +271,8 @@ TEST_F(LockTest, WhatWasAskedForALostLockAnswersNoLaterCall) {
   lock.lose({});
   ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
   EXPECT_EQ(lock.next_ns(), kDeadlineNs) << "one swap at a time";
-  *path.posted_swaps.front().found = path.posted_swaps.front().expected;  // it was given back
-  path.posted_swaps.pop_front();
+  *path.works.front().found = path.works.front().expected;  // it was given back
+  path.works.pop_front();
   lock.completed({}, 0);
   EXPECT_EQ(lock.state(), LockState::taking);
   answer({kNoRank, 0, 1});
@@ -285,7 +285,7 @@ TEST_F(LockTest, TheFailureOfWhatWasAskedForALostLockIsNoErrorOfALaterCall) {
   lock.advance(0);
   lock.lose({});
   ASSERT_TRUE(lock.acquire(kDeadlineNs).ok());
-  path.posted_swaps.clear();
+  path.works.clear();
   lock.completed(Status(Code::invalid_argument, "outside its shared heap", kOwner), 0);
   EXPECT_EQ(lock.state(), LockState::taking);
   grant();

@@ -17,35 +17,26 @@ Status unavailable(std::string text) {
 
 class SimEndpoint final : public Endpoint {
  public:
-  SimEndpoint(SimInterface& own, Rank peer, std::size_t there, std::uint32_t channels,
-              Completions& completions, bool silent)
-      : own_(own),
-        peer_(peer),
+  SimEndpoint(SimInterface& own, const EndpointProperties& properties, std::size_t there,
+              std::uint32_t channels, Completions& completions, bool silent)
+      : Endpoint(properties, true),
+        own_(own),
         there_(there),
         channels_(channels),
-        work_(peer, completions),
+        work_(properties.peer, completions),
         silent_(silent) {}
 
-  [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] std::string describe() const override;
   [[nodiscard]] bool peer_closed() const override;
-  [[nodiscard]] const Status& failure() const override { return failure_; }
   void abandon(const Status& why) override {
     if (!failure_.ok()) return;
     failure_ = why;
     work_.collect(failure_);
   }
-  [[nodiscard]] bool connected() const override;
-  [[nodiscard]] bool shares_memory() const override { return false; }
 
-  Posted post_notice(std::uint32_t channel, const WireHeader& header,
-                     std::span<const std::byte> payload) override {
-    return post(channel, header, {payload.begin(), payload.end()}, {});
-  }
-  Posted post_piece(std::uint32_t channel, const WireHeader& header,
-                    std::span<const std::byte> payload) override {
-    return post(channel, header, {}, payload);
-  }
-  Status expect_device_pieces(std::span<const std::byte> memory) override;
+  Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
+              Payload how) override;
+  Status expect_pieces(std::span<const std::byte> memory, PieceMemory where) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override {
     const std::deque<Arrival>& arrived = channels_[channel].arrived;
     if (arrived.empty()) return {};
@@ -69,40 +60,14 @@ class SimEndpoint final : public Endpoint {
       ++state.copied;
     return state.settled + state.copied;
   }
-  [[nodiscard]] const Status& process_access() const override { return kNoAccess; }
-  [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }
-  Status read_now(std::span<std::byte>, const RemoteBuffer&) override { return kNoAccess; }
-  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                    std::uint64_t ticket) override {
-    // The const is cast away for one record that serves both directions; a write only reads.
-    return post_work({{WorkKind::write, remote, local.size()},
-                      {const_cast<std::byte*>(local.data()), local.size()},
-                      0,
-                      0,
-                      nullptr,
-                      ticket});
-  }
-  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                   std::uint64_t ticket) override {
-    return post_work({{WorkKind::read, remote, local.size()}, local, 0, 0, nullptr, ticket});
-  }
-  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                           std::uint64_t desired, std::uint64_t* found,
-                           std::uint64_t ticket) override {
-    return post_work(
-        {{WorkKind::compare_swap, remote, sizeof expected}, {}, expected, desired, found, ticket});
-  }
-  [[nodiscard]] bool keeps_order() const override;
-  [[nodiscard]] bool at_work() const override { return work_.at_work(); }
-  [[nodiscard]] WorkCount work_count() const override { return work_.count(); }
-  [[nodiscard]] bool work_may_linger() const override { return work_.may_linger(); }
+  Posted post_work(const WorkRequest& work) override;
+  [[nodiscard]] WorkState work_state() const override { return work_.state(); }
   Status import_region_as(std::uint32_t number, std::string_view key) override;
   void drop_region(std::uint32_t number) override { work_.drop_region(number); }
 
  private:
   friend class SimInterface;
   friend class SimNetwork;
-  static inline const Status kNoAccess = unavailable("a simulated network has no such access");
 
   struct Arrival {
     WireHeader header;
@@ -111,7 +76,7 @@ class SimEndpoint final : public Endpoint {
   struct Flying {
     Arrival notice;
     std::span<const std::byte> source;  // of a piece
-    std::uint64_t due;
+    std::uint64_t due = 0;
   };
   struct Channel {
     std::deque<Flying> flying;         // to the peer
@@ -121,44 +86,38 @@ class SimEndpoint final : public Endpoint {
     std::uint64_t posted = 0, released = 0, settled = 0, taken = 0;
   };
 
-  Posted post(std::uint32_t channel, const WireHeader& header, std::vector<std::byte> copy,
-              std::span<const std::byte> source);
-  Posted post_work(const SimPost& post);
+  void look_at_connection();
   void deliver(SimEndpoint& from);
   void deliver_work(SimEndpoint& from, bool haunted);
   void stretch(double factor);
 
   SimInterface& own_;
-  Rank peer_;
   std::size_t there_;  // the peer's interface
   std::vector<Channel> channels_;
   SimWork work_;
   bool silent_;
   bool late_ = false;
   double sending_until_ = 0;  // the turn in which the network has taken all that was posted
-  Status failure_;
 };
 
 class SimInterface final : public Interface {
  public:
   SimInterface(SimNetwork& network, Rank rank, const InterfaceOptions& options, std::string name)
-      : network_(network),
+      : Interface(std::move(name), network.options_.piece_bytes, network.options_.reconnects),
+        network_(network),
         rank_(rank),
         options_(options),
-        name_(std::move(name)),
         number_(network.interfaces_.size()) {
     network.interfaces_.push_back(this);
   }
   ~SimInterface() override { network_.interfaces_[number_] = nullptr; }
 
-  [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::string address() const override { return std::to_string(number_); }
   Result<Endpoint*> connect(Rank peer, std::string_view address) override {
     return &endpoint(peer, std::stoul(std::string(address)));
   }
-  [[nodiscard]] bool reconnects() const override { return network_.options_.reconnects; }
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override {
-    if (!network_.options_.reconnects) return unavailable("it does not connect again");
+    if (!reconnects_) return Interface::reconnect(peer, address);
     const std::size_t there = std::stoul(std::string(address));
     SimEndpoint& newest = endpoint(peer, there);
     if (newest.failure().ok()) return &newest;
@@ -175,11 +134,10 @@ class SimInterface final : public Interface {
     const bool sees = network_.is_pulled() ? network_.unplugged_ == rank_ : !network_.is_secret_;
     return network_.is_cut_ && sees ? unavailable("no carrier") : Status();
   }
-  [[nodiscard]] RemoteBuffer describe(const void*, std::size_t) const override { return {}; }
-  [[nodiscard]] std::size_t piece_bytes() const override { return network_.options_.piece_bytes; }
   bool progress() override {
     ++network_.turn_;
     for (auto& [there, mine] : endpoints_) {
+      for (auto& end : mine) end->look_at_connection();
       SimInterface* peer = network_.interfaces_[there];
       if (peer == nullptr) continue;
       for (std::size_t k = 0; k < mine.size(); ++k) {
@@ -236,9 +194,14 @@ class SimInterface final : public Interface {
     std::vector<std::unique_ptr<SimEndpoint>>& known = endpoints_[there];
     while (known.size() <= k) {
       if (!known.empty()) known.back()->abandon(unavailable("the peer connects anew"));
-      known.push_back(std::make_unique<SimEndpoint>(*this, peer, there, options_.channels,
+      EndpointProperties properties{
+          .peer = peer,
+          .keeps_order = network_.options_.keeps_order,
+          .process_access = unavailable("a simulated network has no such access")};
+      known.push_back(std::make_unique<SimEndpoint>(*this, properties, there, options_.channels,
                                                     completions_,
                                                     network_.is_cut_ && !network_.is_pulled()));
+      known.back()->look_at_connection();
     }
     return *known[k];
   }
@@ -246,7 +209,6 @@ class SimInterface final : public Interface {
   SimNetwork& network_;
   Rank rank_;
   InterfaceOptions options_;
-  std::string name_;
   std::size_t number_;
   bool closed_ = false;
   Completions completions_;
@@ -258,16 +220,25 @@ std::uint64_t SimNetwork::delayed(std::uint64_t turn) {
   return turn + 1 + random_() % options_.longest_delay;
 }
 
-void SimNetwork::set_rate(double bytes_per_turn) {
-  const double factor = options_.bytes_per_turn / bytes_per_turn;
-  options_.bytes_per_turn = bytes_per_turn;
-  if (factor == 0) return;
+template <typename Do>
+void SimNetwork::for_ends(Do&& what) const {
   for (SimInterface* interface : interfaces_) {
     if (interface == nullptr) continue;
     for (auto& [there, ends] : interface->endpoints_) {
-      for (auto& end : ends) end->stretch(factor);
+      for (auto& end : ends) what(*end);
     }
   }
+}
+
+void SimNetwork::set_rate(double bytes_per_turn) {
+  const double factor = options_.bytes_per_turn / bytes_per_turn;
+  options_.bytes_per_turn = bytes_per_turn;
+  if (factor != 0) for_ends([factor](SimEndpoint& end) { end.stretch(factor); });
+}
+
+void SimNetwork::set_connected(bool connected) {
+  is_connected_ = connected;
+  for_ends([](SimEndpoint& end) { end.look_at_connection(); });
 }
 
 std::unique_ptr<Interface> SimNetwork::open(Rank rank, const InterfaceOptions& options,
@@ -300,8 +271,8 @@ void SimNetwork::cut(const Interface& a, const Interface& b, Cut how) {
   }
 }
 
-Status SimEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
-  return own_.network_.options_.read ? Status() : Endpoint::expect_device_pieces(memory);
+Status SimEndpoint::expect_pieces(std::span<const std::byte> memory, PieceMemory where) {
+  return own_.network_.options_.read ? Status() : Endpoint::expect_pieces(memory, where);
 }
 
 bool SimEndpoint::peer_closed() const {
@@ -310,19 +281,24 @@ bool SimEndpoint::peer_closed() const {
 }
 
 Posted SimEndpoint::post(std::uint32_t channel, const WireHeader& header,
-                         std::vector<std::byte> copy, std::span<const std::byte> source) {
+                         std::span<const std::byte> payload, Payload how) {
   Channel& state = channels_[channel];
   if (!failure_.ok() || state.posted - state.released == own_.options_.slots) return Posted::full;
   SimNetwork& network = own_.network_;
   sending_until_ = std::max(sending_until_, static_cast<double>(network.turn_));
   if (network.options_.bytes_per_turn != 0) {
-    const std::size_t bytes = sizeof header + copy.size() + source.size();
+    const std::size_t bytes = sizeof header + payload.size();
     sending_until_ += static_cast<double>(bytes) / network.options_.bytes_per_turn;
   }
   const std::uint64_t last = state.flying.empty() ? 0 : state.flying.back().due;
   const auto sent = static_cast<std::uint64_t>(sending_until_);
-  state.flying.push_back(
-      {{header, std::move(copy)}, source, std::max(last, network.delayed(sent))});
+  Flying& flying = state.flying.emplace_back();
+  flying.notice.header = header;
+  if (how == Payload::copied)
+    flying.notice.payload.assign(payload.begin(), payload.end());
+  else
+    flying.source = payload;
+  flying.due = std::max(last, network.delayed(sent));
   ++state.posted;
   return Posted::posted;
 }
@@ -337,20 +313,16 @@ void SimEndpoint::release(std::uint32_t channel) {
 
 Status SimEndpoint::import_region_as(std::uint32_t number, std::string_view keys) {
   WEFT_ASSIGN(const RegionKey key,
-              find_region_key(keys, RegionWay::test, own_.owner_of(there_), peer_));
+              find_region_key(keys, RegionWay::test, own_.owner_of(there_), peer()));
   work_.import_region(number, key);
   return {};
 }
 
-Posted SimEndpoint::post_work(const SimPost& post) {
+Posted SimEndpoint::post_work(const WorkRequest& work) {
   SimNetwork& network = own_.network_;
   const Status over = own_.closed() ? Status(Code::closed, "flushed by close") : failure_;
   return work_.post(
-      post, over, [&network] { return network.delayed(network.turn_); }, keeps_order());
-}
-
-bool SimEndpoint::keeps_order() const {
-  return own_.network_.options_.keeps_order;
+      work, over, [&network] { return network.delayed(network.turn_); }, properties_.keeps_order);
 }
 
 // An end that was abandoned is closed: no work lands there any more.
@@ -373,8 +345,12 @@ void SimEndpoint::stretch(double factor) {
   }
 }
 
-bool SimEndpoint::connected() const {
-  return own_.network_.is_connected_ && own_.network_.reaches_(own_.number_, there_);
+void SimEndpoint::look_at_connection() {
+  connected_ = own_.network_.is_connected_ && own_.network_.reaches_(own_.number_, there_);
+}
+
+std::string SimEndpoint::describe() const {
+  return std::string(own_.name());
 }
 
 // Lets in what `from` sent to us and is due, and what it released of ours.

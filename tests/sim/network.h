@@ -69,7 +69,7 @@ class SimNetwork {
   using Reach = std::function<bool(std::size_t from, std::size_t to)>;
   void set_reach(Reach reaches) { reaches_ = std::move(reaches); }
   // Whether the ends know of each other: said by connected(), and nothing else.
-  void set_connected(bool connected) { is_connected_ = connected; }
+  void set_connected(bool connected);
   void set_delay(std::uint64_t longest) { options_.longest_delay = longest; }
 
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
@@ -78,6 +78,8 @@ class SimNetwork {
   friend class SimInterface;
   friend class SimEndpoint;
 
+  template <typename Do>
+  void for_ends(Do&& what) const;
   [[nodiscard]] std::uint64_t delayed(std::uint64_t turn);
   [[nodiscard]] bool is_pulled() const { return is_cut_ && unplugged_ != kNoRank; }
 

@@ -48,7 +48,7 @@ class Pair {
     for (Interface* member : members_[rank]) member->progress();
   }
   // What rank's paths are like, in words; those of one rail.
-  [[nodiscard]] std::string paths(Rank rank) { return at(rank).path_to(from(rank)); }
+  [[nodiscard]] std::string paths(Rank rank) { return from(rank).describe(); }
   [[nodiscard]] std::string path(Rank rank, std::size_t rail);
   [[nodiscard]] bool lives(std::size_t rail);
 

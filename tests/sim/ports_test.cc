@@ -83,7 +83,7 @@ class Ports {
   }
 
   [[nodiscard]] SimNetwork& network() { return network_; }
-  [[nodiscard]] std::string paths(Rank rank) { return end(rank).path_to(from(rank)); }
+  [[nodiscard]] std::string paths(Rank rank) { return from(rank).describe(); }
   // Messages that all streams have brought.
   [[nodiscard]] std::uint64_t received() const {
     return std::accumulate(streams_.begin(), streams_.end(), std::uint64_t{0},

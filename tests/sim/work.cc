@@ -10,11 +10,11 @@ constexpr std::string_view kOver = "a simulated network";
 
 }  // namespace
 
-Posted SimWork::post(const SimPost& what, const Status& over, const SimDelay& delay,
+Posted SimWork::post(const WorkRequest& what, const Status& over, const SimDelay& delay,
                      bool in_order) {
   if (!completions_.has_room()) return Posted::full;
   auto work = std::make_shared<Work>();
-  work->post = what;
+  work->request = what;
   work->number = order_.begin();
   work->sequence = order_.sequence();
   works_.push_back(work);
@@ -31,7 +31,7 @@ Posted SimWork::post(const SimPost& what, const Status& over, const SimDelay& de
 }
 
 Status SimWork::admit(Work& work) {
-  const WorkRequest& request = work.post.request;
+  const WorkRequest& request = work.request;
   WorkVerdict verdict = WorkVerdict::unknown;
   const auto region = regions_.find(request.remote.region);
   if (request.remote.form != PieceForm::region) {
@@ -48,8 +48,8 @@ Status SimWork::admit(Work& work) {
 
 void SimWork::hold_copies() {
   for (const auto& work : flying_) {
-    if (work->post.request.kind == WorkKind::write && !work->copy)
-      work->copy.emplace(work->post.local.begin(), work->post.local.end());
+    if (work->request.kind == WorkKind::write && !work->copy)
+      work->copy.emplace(work->request.local, work->request.local + work->request.bytes);
   }
 }
 
@@ -58,7 +58,7 @@ void SimWork::land(std::uint64_t now, const SimRegions& regions, bool sends,
   while (!flying_.empty() && flying_.front()->due <= now) {
     const std::shared_ptr<Work> work = flying_.front();
     flying_.pop_front();
-    const bool is_write = work->post.request.kind == WorkKind::write;
+    const bool is_write = work->request.kind == WorkKind::write;
     if (is_write && !work->copy && !sends) continue;  // nobody has what it carries
     const auto region = regions.find(work->key.number);
     work->verdict = failed_sequence_ == work->sequence ? WorkVerdict::behind
@@ -73,24 +73,16 @@ void SimWork::land(std::uint64_t now, const SimRegions& regions, bool sends,
 }
 
 void SimWork::carry_out(Work& work, std::span<std::byte> region) const {
-  const SimPost& post = work.post;
-  std::byte* const there = region.data() + post.request.remote.word;
-  switch (post.request.kind) {
-    case WorkKind::write: {
-      const std::span<const std::byte> from = work.copy ? std::span(*work.copy) : post.local;
-      std::copy(from.begin(), from.end(), there);
-      break;
-    }
-    case WorkKind::read:
-      work.answer.assign(there, there + post.local.size());
-      break;
-    case WorkKind::compare_swap: {
-      work.answer.assign(there, there + sizeof post.expected);
-      if (std::memcmp(there, &post.expected, sizeof post.expected) == 0)
-        std::memcpy(there, &post.desired, sizeof post.desired);
-      break;
-    }
+  const WorkRequest& request = work.request;
+  std::byte* const there = region.data() + request.remote.word;
+  if (request.kind == WorkKind::write) {
+    std::copy_n(work.copy ? work.copy->data() : request.local, request.bytes, there);
+    return;
   }
+  work.answer.assign(there, there + request.bytes);
+  if (request.kind == WorkKind::read) return;
+  if (std::memcmp(there, &request.expected, sizeof request.expected) == 0)
+    std::memcpy(there, &request.desired, sizeof request.desired);
 }
 
 void SimWork::take_answers(std::uint64_t now) {
@@ -99,12 +91,12 @@ void SimWork::take_answers(std::uint64_t now) {
     if (!work->answer_due || *work->answer_due > now) return;
     work->has_ended = true;
     if (work->verdict != WorkVerdict::done) {
-      work->status = refusal_of(work->post.request, peer_, work->verdict, kOver);
+      work->status = refusal_of(work->request, peer_, work->verdict, kOver);
       order_.fail(work->number, work->status);
-    } else if (work->post.found != nullptr) {
-      std::memcpy(work->post.found, work->answer.data(), work->answer.size());
+    } else if (work->request.found != nullptr) {
+      std::memcpy(work->request.found, work->answer.data(), work->answer.size());
     } else {
-      std::copy(work->answer.begin(), work->answer.end(), work->post.local.begin());
+      std::ranges::copy(work->answer, work->request.local);
     }
   }
 }
@@ -114,7 +106,7 @@ void SimWork::collect(const Status& failure) {
     Work& work = *works_.front();
     if (!work.has_ended && failure.ok()) return;
     if (!work.has_ended) lingers_ = true;
-    order_.end(work.post.ticket, work.has_ended ? work.status : failure);
+    order_.end(work.request.ticket, work.has_ended ? work.status : failure);
     works_.pop_front();
   }
 }

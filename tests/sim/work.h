@@ -22,15 +22,6 @@ using SimRegions = std::map<std::uint32_t, std::span<std::byte>>;
 // The turn in which something arrives that is sent now.
 using SimDelay = std::function<std::uint64_t()>;
 
-struct SimPost {
-  WorkRequest request;
-  std::span<std::byte> local;
-  std::uint64_t expected = 0;
-  std::uint64_t desired = 0;
-  std::uint64_t* found = nullptr;
-  std::uint64_t ticket = 0;
-};
-
 class SimWork {
  public:
   SimWork(Rank peer, Completions& completions)
@@ -39,7 +30,7 @@ class SimWork {
   void import_region(std::uint32_t number, const RegionKey& key) { regions_[number] = key; }
   void drop_region(std::uint32_t number) { regions_.erase(number); }
   // `over`: why nothing can be sent any more, if so.
-  Posted post(const SimPost& what, const Status& over, const SimDelay& delay, bool in_order);
+  Posted post(const WorkRequest& what, const Status& over, const SimDelay& delay, bool in_order);
   // What is on its way arrives from the network's own copy from now on.
   void hold_copies();
   // Does what is due in the peer's memory. `sends`: the sender still lets its sources be read.
@@ -49,13 +40,11 @@ class SimWork {
   void take_answers(std::uint64_t now);
   // Moves what has ended to the completions; all of it if the path has failed.
   void collect(const Status& failure);
-  [[nodiscard]] bool at_work() const { return order_.at_work(); }
-  [[nodiscard]] WorkCount count() const { return order_.count(); }
-  [[nodiscard]] bool may_linger() const { return lingers_; }
+  [[nodiscard]] WorkState state() const { return order_.state(lingers_); }
 
  private:
   struct Work {
-    SimPost post;
+    WorkRequest request;
     RegionKey key;
     std::uint64_t number = 0;  // in the order of the endpoint
     std::uint32_t sequence = 0;

@@ -126,7 +126,7 @@ TEST_P(Attention, NoneIsLostWhileOthersAsk) {
   for (Rank rank = 1; rank <= kStrangers; ++rank) {
     to_owner[static_cast<std::size_t>(rank)] = &group.link(rank, 0);
   }
-  const std::uint32_t each = to_owner[1]->shares_memory() ? 20'000 : 4'000;
+  const std::uint32_t each = to_owner[1]->properties().shares_memory ? 20'000 : 4'000;
   const auto ask = [&](Interface& own, Endpoint& owner) {
     for (std::uint32_t n = 0; n < each; ++n) {
       ASSERT_TRUE(eventually(own, [&] {

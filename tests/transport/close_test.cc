@@ -12,7 +12,7 @@ WEFT_FOR_ALL_TRANSPORTS(Close);
 TEST_P(Close, EveryTicketCompletesOnceGoodOrFlushed) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(1 << 20);
-  const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), buffer.bytes().size());
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), buffer.bytes().size());
   std::vector<std::byte> local(1 << 20);
   for (std::uint64_t ticket = 0; ticket < 8; ++ticket) {
     ASSERT_EQ(group.link(0, 1).post_write(local, remote, ticket), Posted::posted);
@@ -28,7 +28,7 @@ TEST_P(Close, EveryTicketCompletesOnceGoodOrFlushed) {
 TEST_P(Close, WorkPostedLaterIsFlushedAndTouchesNothing) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(8);
-  const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 8);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 8);
   Endpoint& peer = group.link(0, 1);
   group.close(0);
   std::vector<std::byte> local(8, std::byte{1});

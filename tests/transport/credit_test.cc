@@ -64,7 +64,7 @@ TEST_P(Credit, WithoutAPayloadThereIsMoreRoom) {
   Group group(GetParam(), 2, few_payloads());
   Endpoint& sender = group.link(0, 1);
   Endpoint& receiver = group.link(1, 0);
-  if (!sender.shares_memory()) GTEST_SKIP() << "this transport does not share memory";
+  if (!sender.properties().shares_memory) GTEST_SKIP() << "this transport does not share memory";
   for (std::uint32_t n = 0; n < 4; ++n)
     ASSERT_EQ(sender.post_notice(1, numbered_header(n), numbered_payload(n, 30)), Posted::posted);
   ASSERT_EQ(sender.post_notice(1, numbered_header(4), numbered_payload(4, 30)), Posted::full);
@@ -137,7 +137,7 @@ void exchange_both_ways(const TransportFactory& transport, std::uint32_t slots,
   const std::array<Endpoint*, 2> peers = {&group.link(0, 1), &group.link(1, 0)};
   group.run([&](Rank self) {
     Endpoint& peer = *peers[static_cast<std::size_t>(self)];
-    exchange(group.at(self), peer, 1, peer.shares_memory() ? count_shared : count);
+    exchange(group.at(self), peer, 1, peer.properties().shares_memory ? count_shared : count);
   });
 }
 
@@ -161,7 +161,7 @@ TEST_P(Credit, FourRanksAllToAll) {
       // cycles.
       Endpoint& peer = group.link(self, self ^ step);
       exchange(group.at(self), peer, 1 + static_cast<std::uint32_t>(step % 2),
-               peer.shares_memory() ? 2'000 : 500);
+               peer.properties().shares_memory ? 2'000 : 500);
     }
   });
 }

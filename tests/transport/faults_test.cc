@@ -88,7 +88,7 @@ TEST_P(Faults, AStoppedPeerGoesOnWhereItWas) {
 void close_in_the_middle(RankProcess& rank, std::span<std::byte> buffer) {
   std::array<Talk, 2> talks{Talk{rank.link(0)}, Talk{rank.link(2)}};
   for (const Talk& talk : talks) {
-    const RemoteBuffer described = rank.interface().describe(buffer.data(), buffer.size());
+    const RemoteBuffer described = describe_memory(buffer.data(), buffer.size());
     WireHeader header;
     header.form = described.form;
     header.word = described.word;

@@ -29,9 +29,9 @@ void link_all(Group& group) {
 TEST_P(Locks, AllRanksCountUnderOneLockAndLoseNothing) {
   Group group(GetParam(), kRanks);
   link_all(group);
-  const std::uint32_t times = group.link(0, 1).shares_memory() ? 400 : 150;
+  const std::uint32_t times = group.link(0, 1).properties().shares_memory ? 400 : 150;
   SharedBuffer buffer(kGuardedBytes);
-  const RemoteBuffer guarded = group.at(0).describe(buffer.bytes().data(), kGuardedBytes);
+  const RemoteBuffer guarded = describe_memory(buffer.bytes().data(), kGuardedBytes);
   group.run([&](Rank self) {
     count_under_lock(group.at(self), group.link(self, 0), guarded, self, times);
   });
@@ -48,7 +48,7 @@ TEST_P(Locks, GroupsOfAllRanksLocksLoseNothing) {
   std::vector<RemoteBuffer> guarded;
   for (Rank owner = 0; owner < kRanks; ++owner) {
     buffers.emplace_back(kGuardedBytes);
-    guarded.push_back(group.at(owner).describe(buffers.back().bytes().data(), kGuardedBytes));
+    guarded.push_back(describe_memory(buffers.back().bytes().data(), kGuardedBytes));
   }
   group.run([&](Rank self) {
     LockAttempts attempts;
@@ -75,7 +75,7 @@ TEST_P(Locks, GroupsOfAllRanksLocksLoseNothing) {
 TEST_P(Locks, AWaiterIsToldWhoHoldsTheLock) {
   Group group(GetParam(), 3);
   SharedBuffer buffer(8);
-  const RemoteBuffer word = group.at(0).describe(buffer.bytes().data(), 8);
+  const RemoteBuffer word = describe_memory(buffer.bytes().data(), 8);
   LockAttempts attempts;
   Lock holder(group.link(1, 0), word, attempts, lock_options(1));
   Lock waiter(group.link(2, 0), word, attempts, lock_options(2));
@@ -103,7 +103,7 @@ TEST_P(Locks, ADeadHoldersLockIsInheritedOnce) {
   Group group(GetParam(), kRanks);
   link_all(group);
   SharedBuffer buffer(kGuardedBytes);
-  const RemoteBuffer guarded = group.at(0).describe(buffer.bytes().data(), kGuardedBytes);
+  const RemoteBuffer guarded = describe_memory(buffer.bytes().data(), kGuardedBytes);
   std::atomic<bool> dead = false;
   std::atomic<int> heirs = 0;
   group.run([&](Rank self) {
@@ -136,10 +136,10 @@ TEST_P(Locks, ADeadHoldersLockIsInheritedOnce) {
 TEST_P(Locks, ASwapThatIsLostWithItsPathIsSettled) {
   Group group(GetParam(), 2);
   Endpoint& path = group.link(1, 0);
-  if (path.shares_memory()) GTEST_SKIP() << "there every swap is done when it is posted";
+  if (path.properties().shares_memory) GTEST_SKIP() << "there every swap is done when it is posted";
   SharedBuffer buffer(8);
   LockAttempts attempts;
-  Lock lock(path, group.at(0).describe(buffer.bytes().data(), 8), attempts, lock_options(1));
+  Lock lock(path, describe_memory(buffer.bytes().data(), 8), attempts, lock_options(1));
   std::array<Lock*, 1> locks{&lock};
   const auto drive_until = [&](auto done) {
     return group.eventually([&] {
@@ -178,8 +178,7 @@ TEST_P(Locks, AClosedInterfaceEndsWhatIsUnderWay) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(8);
   LockAttempts attempts;
-  Lock lock(group.link(1, 0), group.at(0).describe(buffer.bytes().data(), 8), attempts,
-            lock_options(1));
+  Lock lock(group.link(1, 0), describe_memory(buffer.bytes().data(), 8), attempts, lock_options(1));
   group.close(1);
   ASSERT_TRUE(lock.acquire(now_ns() + kPatienceNs).ok());
   std::array<Lock*, 1> locks{&lock};

@@ -31,7 +31,7 @@ Status read(Group& group, std::span<std::byte> local, const RemoteBuffer& remote
 }
 
 void expect_round_trip(Group& group, std::span<std::byte> target) {
-  const RemoteBuffer remote = group.at(1).describe(target.data(), target.size());
+  const RemoteBuffer remote = describe_memory(target.data(), target.size());
   const std::vector<std::byte> sent = numbered_payload(5, target.size());
   ASSERT_TRUE(write(group, sent, remote).ok());
   EXPECT_TRUE(std::equal(sent.begin(), sent.end(), target.begin()));
@@ -71,11 +71,11 @@ TEST_P(OneSided, MemoryThatCameBackIsReachedWhereItIsNow) {
 TEST_P(OneSided, PrivateMemoryIsReachedWhereTheKernelAllowsIt) {
   Group group(GetParam(), 2);
   std::vector<std::byte> buffer(100'001);
-  if (group.link(0, 1).process_access().ok()) {
+  if (group.link(0, 1).properties().process_access.ok()) {
     expect_round_trip(group, std::span(buffer).subspan(1));
     return;
   }
-  const RemoteBuffer remote = group.at(1).describe(buffer.data(), buffer.size());
+  const RemoteBuffer remote = describe_memory(buffer.data(), buffer.size());
   EXPECT_FALSE(write(group, std::vector<std::byte>(8, std::byte{1}), remote).ok());
   EXPECT_EQ(buffer[0], std::byte{0});
 }
@@ -84,7 +84,7 @@ TEST_P(OneSided, OnlyTheBytesAskedForChange) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(64);
   const std::vector<std::byte> sent = numbered_payload(1, 10);
-  ASSERT_TRUE(write(group, sent, group.at(1).describe(buffer.bytes().data() + 20, 30)).ok());
+  ASSERT_TRUE(write(group, sent, describe_memory(buffer.bytes().data() + 20, 30)).ok());
   for (std::size_t i = 0; i < 64; ++i) {
     EXPECT_EQ(buffer.bytes()[i], i >= 20 && i < 30 ? sent[i - 20] : std::byte{0}) << i;
   }
@@ -94,8 +94,8 @@ TEST_P(OneSided, AViewShowsThePeersMemoryInPlace) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(100);
   const std::byte* seen =
-      group.link(0, 1).view(group.at(1).describe(buffer.bytes().data(), buffer.bytes().size()));
-  ASSERT_EQ(seen != nullptr, group.link(0, 1).shares_memory());
+      group.link(0, 1).view(describe_memory(buffer.bytes().data(), buffer.bytes().size()));
+  ASSERT_EQ(seen != nullptr, group.link(0, 1).properties().shares_memory);
   if (seen == nullptr) return;
   buffer.bytes()[99] = std::byte{42};
   EXPECT_EQ(seen[99], std::byte{42});
@@ -128,7 +128,7 @@ std::vector<RemoteBuffer> outside(const RemoteBuffer& good) {
 TEST_P(OneSided, OutsideOfTheRegionIsAFailedCompletion) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(64);
-  const RemoteBuffer good = group.at(1).describe(buffer.bytes().data(), 64);
+  const RemoteBuffer good = describe_memory(buffer.bytes().data(), 64);
   std::vector<std::byte> local(16, std::byte{0xee});
   std::uint64_t found = 0;
   for (const RemoteBuffer& bad : outside(good)) {
@@ -148,7 +148,7 @@ TEST_P(OneSided, MoreThanTheRegionIsAFailedCompletion) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(64);
   std::vector<std::byte> local(17, std::byte{0xee});
-  const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 16);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 16);
   EXPECT_EQ(write(group, local, remote).code(), Code::invalid_argument);
   EXPECT_EQ(read(group, local, remote).code(), Code::invalid_argument);
   for (const std::byte byte : buffer.bytes()) EXPECT_EQ(byte, std::byte{0});
@@ -157,7 +157,7 @@ TEST_P(OneSided, MoreThanTheRegionIsAFailedCompletion) {
 TEST_P(OneSided, OffsetsAreNotCutTo32Bits) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(64);
-  const RemoteBuffer good = group.at(1).describe(buffer.bytes().data(), 16);
+  const RemoteBuffer good = describe_memory(buffer.bytes().data(), 16);
   if (must(heap_identity()).bytes < (std::uint64_t{1} << 33))
     GTEST_SKIP() << "the heap is smaller than 8 GiB";
   buffer.bytes()[0] = std::byte{42};
@@ -173,15 +173,15 @@ TEST_P(OneSided, AHoleInPrivateMemoryIsAFailedCompletion) {
   ASSERT_NE(pages, MAP_FAILED);
   ASSERT_EQ(mprotect(static_cast<std::byte*>(pages) + page, page, PROT_NONE), 0);
   std::vector<std::byte> local(2 * page);
-  EXPECT_FALSE(read(group, local, group.at(1).describe(pages, 2 * page)).ok());
-  EXPECT_FALSE(write(group, local, group.at(1).describe(pages, 2 * page)).ok());
+  EXPECT_FALSE(read(group, local, describe_memory(pages, 2 * page)).ok());
+  EXPECT_FALSE(write(group, local, describe_memory(pages, 2 * page)).ok());
   munmap(pages, 2 * page);
 }
 
 TEST_P(OneSided, CompareSwapSwapsOnlyWhatWasExpected) {
   Group group(GetParam(), 2);
   SharedBuffer buffer(8);
-  const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 8);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 8);
   const auto compare_swap = [&](std::uint64_t expected, std::uint64_t desired) {
     std::uint64_t found = ~std::uint64_t{0};
     EXPECT_EQ(group.link(0, 1).post_compare_swap(remote, expected, desired, &found, kTicket),
@@ -202,7 +202,7 @@ TEST_P(OneSided, CompareSwapWantsEightAlignedBytes) {
   std::uint64_t found = 0;
   for (const auto& [start, bytes] :
        {std::pair<std::size_t, std::size_t>{1, 8}, {4, 8}, {0, 7}, {0, 0}}) {
-    const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data() + start, bytes);
+    const RemoteBuffer remote = describe_memory(buffer.bytes().data() + start, bytes);
     ASSERT_EQ(group.link(0, 1).post_compare_swap(remote, 0, 1, &found, kTicket), Posted::posted);
     EXPECT_EQ(group.wait_completion(0).status.code(), Code::invalid_argument)
         << start << ' ' << bytes;
@@ -226,9 +226,9 @@ void count_up(Interface& interface, Endpoint& owner, const RemoteBuffer& counter
 TEST_P(OneSided, ACounterThatAllRanksCountOnLosesNothing) {
   constexpr Rank kRanks = 4;
   Group group(GetParam(), kRanks);
-  const std::uint32_t times = group.link(0, 1).shares_memory() ? 10'000 : 500;
+  const std::uint32_t times = group.link(0, 1).properties().shares_memory ? 10'000 : 500;
   SharedBuffer word(8);
-  const RemoteBuffer counter = group.at(0).describe(word.bytes().data(), 8);
+  const RemoteBuffer counter = describe_memory(word.bytes().data(), 8);
   std::array<Endpoint*, kRanks> owners{};
   for (Rank rank = 0; rank < kRanks; ++rank) {
     owners[static_cast<std::size_t>(rank)] = &group.link(rank, 0);
@@ -247,7 +247,7 @@ TEST_P(OneSided, CompletionsComeOnceAndOldestFirst) {
   constexpr std::uint64_t kBad = 4;
   Group group(GetParam(), 2);
   SharedBuffer buffer(64);
-  const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 64);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 64);
   std::vector<std::byte> local(64);
   for (std::uint64_t ticket = 0; ticket < 10; ++ticket) {
     const RemoteBuffer& target =
@@ -273,7 +273,7 @@ TEST_P(OneSided, UnpolledCompletionsArePushedBackNotLost) {
   constexpr std::uint64_t kMany = 1'000'000;
   Group group(GetParam(), 2);
   SharedBuffer buffer(8);
-  const RemoteBuffer remote = group.at(1).describe(buffer.bytes().data(), 8);
+  const RemoteBuffer remote = describe_memory(buffer.bytes().data(), 8);
   std::vector<std::byte> local(8);
   std::uint64_t posted = 0;
   for (int round = 0; round < 3; ++round) {

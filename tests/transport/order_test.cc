@@ -88,7 +88,7 @@ TEST_P(Order, ATurnThatTellsOfNoNewsHasChangedNothing) {
     return from.released(1) == kNotices;
   }));
   // And when all is quiet there is none: otherwise a lane would ask its operations for ever.
-  if (from.shares_memory()) return;
+  if (from.properties().shares_memory) return;
   EXPECT_TRUE(eventually([&] {
     const bool first = group.at(0).progress();
     return !group.at(1).progress() && !first;

@@ -25,10 +25,10 @@ void publish(BondedPair& pair, std::span<const std::byte> data, const std::uint6
   WireHeader header = numbered_header(1);
   header.bytes = static_cast<std::uint32_t>(piece.size());
   Endpoint& peer = pair.link(0);
-  const RemoteBuffer all = pair.bond(1).describe(target.data(), data.size());
+  const RemoteBuffer all = describe_memory(target.data(), data.size());
   ASSERT_EQ(peer.post_write(data, all, 1), Posted::posted);
   ASSERT_EQ(peer.post_piece(kChannel, header, piece), Posted::posted);
-  const RemoteBuffer word = pair.bond(1).describe(target.data() + data.size(), sizeof round);
+  const RemoteBuffer word = describe_memory(target.data() + data.size(), sizeof round);
   ASSERT_EQ(peer.post_write(std::as_bytes(std::span(&round, 1)), word, 2), Posted::posted);
 }
 
@@ -64,7 +64,7 @@ TEST_P(Path, OneSidedWorkLeavesABrokenRailOnlyWhenItsFailureIsKnown) {
   if (GetParam().name == "shm") GTEST_SKIP() << "memory has no path that could be given up";
   BondedPair pair(GetParam());
   SharedBuffer target(8);
-  const RemoteBuffer word = pair.bond(1).describe(target.bytes().data(), 8);
+  const RemoteBuffer word = describe_memory(target.bytes().data(), 8);
   const std::vector<std::byte> local(8, std::byte{1});
   Endpoint& peer = pair.link(0);
   ASSERT_EQ(peer.post_write(local, word, 1), Posted::posted);

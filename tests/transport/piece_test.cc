@@ -49,7 +49,8 @@ TEST_P(Piece, WhatIsSettledMayBeOverwritten) {
     const std::vector<std::byte> content = numbered_payload(n, bytes);
     std::copy(content.begin(), content.end(), source.begin());
     ASSERT_TRUE(post_piece(from, 1, n, source));
-    if (!from.shares_memory()) {  // where memory is shared, what may be read in place is not settled
+    if (!from.properties()
+             .shares_memory) {  // where memory is shared, what may be read in place is not settled
       ASSERT_TRUE(group.eventually([&] { return from.settled(1) == n + 1; }));
       std::fill(source.begin(), source.end(), std::byte{0xee});
     }
@@ -111,7 +112,7 @@ TEST_P(Piece, ClosingSettlesThemAll) {
 TEST_P(Piece, AnAbandonedPathHoldsNothing) {
   Group group(GetParam(), 2);
   Endpoint& from = group.link(0, 1);
-  if (from.shares_memory()) GTEST_SKIP() << "memory has no path that could be given up";
+  if (from.properties().shares_memory) GTEST_SKIP() << "memory has no path that could be given up";
   const std::vector<std::byte> source = numbered_payload(0, group.at(0).piece_bytes());
   ASSERT_TRUE(post_piece(from, 1, 0, source));
   from.abandon(Status(Code::unavailable, "given up", 1));

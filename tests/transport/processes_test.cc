@@ -66,7 +66,7 @@ void read_and_write_back(RankProcess& rank, std::span<std::byte> owned) {
   const std::vector<std::byte> second = numbered_payload(2, owned.size());
   if (rank.self() == 0) {
     std::copy(first.begin(), first.end(), owned.begin());
-    announce(rank, 1, rank.interface().describe(owned.data(), owned.size()));
+    announce(rank, 1, describe_memory(owned.data(), owned.size()));
     rank.meet();
     EXPECT_TRUE(std::equal(second.begin(), second.end(), owned.begin()));
     return;
@@ -94,7 +94,8 @@ TEST_P(Processes, SharedMemoryIsReadInPlaceAndWritten) {
 
 TEST_P(Processes, PrivateMemoryIsReadAndWrittenWhereTheKernelAllowsIt) {
   run_ranks(GetParam(), 2, [](RankProcess& rank) {
-    if (!rank.link(1 - rank.self()).process_access().ok()) return;  // OneSided asks for the refusal
+    if (!rank.link(1 - rank.self()).properties().process_access.ok())
+      return;  // OneSided asks for the refusal
     std::vector<std::byte> buffer(300'007);
     read_and_write_back(rank, buffer);
   });
@@ -158,9 +159,10 @@ TEST_P(Processes, ARegionOfTheHeapIsWorkedOn) {
 TEST_P(Processes, ARegionOfPrivateMemoryIsWorkedOnWhereItCanBe) {
   run_ranks(GetParam(), 2, [](RankProcess& rank) {
     const Endpoint& peer = rank.link(1 - rank.self());
-    if (peer.shares_memory() && !peer.process_access().ok()) return;  // ShmPeers asks for that
+    if (peer.properties().shares_memory && !peer.properties().process_access.ok())
+      return;  // ShmPeers asks for that
     std::vector<std::byte> buffer(300'008);
-    work_on_region(rank, buffer, !peer.shares_memory());
+    work_on_region(rank, buffer, !peer.properties().shares_memory);
   });
 }
 
@@ -183,11 +185,11 @@ TEST_P(Processes, OutsideOfThePeersMemoryIsAFailedCompletion) {
 
 TEST_P(Processes, ACounterThatAllRanksCountOnLosesNothing) {
   run_ranks(GetParam(), 4, [](RankProcess& rank) {
-    const std::uint32_t times = rank.link(0).shares_memory() ? 5'000 : 500;
+    const std::uint32_t times = rank.link(0).properties().shares_memory ? 5'000 : 500;
     SharedBuffer word(8);
     if (rank.self() == 0) {
       for (Rank peer = 0; peer < rank.ranks(); ++peer) {
-        announce(rank, peer, rank.interface().describe(word.bytes().data(), 8));
+        announce(rank, peer, describe_memory(word.bytes().data(), 8));
       }
     }
     const RemoteBuffer counter = announced(rank, 0);
@@ -209,11 +211,11 @@ TEST_P(Processes, ACounterThatAllRanksCountOnLosesNothing) {
 
 TEST_P(Processes, ACountUnderALockLosesNothing) {
   run_ranks(GetParam(), 4, [](RankProcess& rank) {
-    const std::uint32_t times = rank.link(0).shares_memory() ? 400 : 150;
+    const std::uint32_t times = rank.link(0).properties().shares_memory ? 400 : 150;
     SharedBuffer buffer(kGuardedBytes);
     if (rank.self() == 0) {
       for (Rank peer = 0; peer < rank.ranks(); ++peer)
-        announce(rank, peer, rank.interface().describe(buffer.bytes().data(), kGuardedBytes));
+        announce(rank, peer, describe_memory(buffer.bytes().data(), kGuardedBytes));
     }
     const RemoteBuffer guarded = announced(rank, 0);
     count_under_lock(rank.interface(), rank.link(0), guarded, rank.self(), times);
@@ -270,7 +272,8 @@ TEST_P(Processes, AKilledPeerIsAFailure) {
     ASSERT_TRUE(rank.eventually([&] { return peer.released(1) == 1; }));
     told->put(connected, "yes");
     (void)told->get(killed);
-    if (peer.shares_memory()) GTEST_SKIP() << "memory does not tell that a peer was killed";
+    if (peer.properties().shares_memory)
+      GTEST_SKIP() << "memory does not tell that a peer was killed";
     (void)peer.post_notice(1, numbered_header(2), {});
     ASSERT_TRUE(rank.eventually([&] { return !peer.failure().ok(); }));
     EXPECT_EQ(peer.failure().rank(), 1) << peer.failure().to_string();

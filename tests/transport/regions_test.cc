@@ -138,8 +138,8 @@ TEST_P(Regions, NeedTheOwnersLaneOnlyWhereTheTransportSaysSo) {
   const std::vector<std::byte> sent = numbered_payload(1, 4'096);
   ASSERT_EQ(link.post_write(sent, part(number, 0, 4'096), 1), Posted::posted);
   ASSERT_TRUE(group.wait_completion(0).status.ok()) << "connected";
-  EXPECT_EQ(link.work_needs_peer(), GetParam().name == "ucx");
-  if (link.work_needs_peer()) return;
+  EXPECT_EQ(link.properties().work_needs_peer, GetParam().name == "ucx");
+  if (link.properties().work_needs_peer) return;
   std::vector<std::byte> got(4'096);
   ASSERT_EQ(link.post_read(got, part(number, 0, 4'096), 2), Posted::posted);
   EXPECT_TRUE(wait_completion(group.at(0)).status.ok());
@@ -357,7 +357,7 @@ TEST_P(Regions, AreReachedOverThePathToEachInterface) {
       EXPECT_EQ(link->over(rails), nullptr);
       EXPECT_EQ(link->over(-1), nullptr);
       EXPECT_FALSE(link->work_may_linger());
-      EXPECT_EQ(link->work_needs_peer(), GetParam().name == "ucx");
+      EXPECT_EQ(link->properties().work_needs_peer, GetParam().name == "ucx");
     }
   }
 }

@@ -305,7 +305,7 @@ TEST(ShmPeers, WithoutProcessAccessSharedMemoryStillWorks) {
   beside_rank_1([](RankProcess& rank, Board&) {
     if (!forbid_process_vm()) GTEST_SKIP() << "no seccomp filters here";
     Endpoint& peer = rank.link(1);
-    expect_error(peer.process_access(), Code::no_permission, "memory of process");
+    expect_error(peer.properties().process_access, Code::no_permission, "memory of process");
     std::vector<std::byte> local(8);
     ASSERT_EQ(
         peer.post_read(local,
@@ -394,14 +394,14 @@ TEST(ShmPeers, KnowsWhoIsBoundToTheSameCore) {
     ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) > 1) {
       Group free(kShm, 2);
-      EXPECT_FALSE(free.link(0, 1).shares_core());
+      EXPECT_FALSE(free.link(0, 1).properties().shares_core);
     }
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     Group bound(kShm, 2);
-    EXPECT_TRUE(bound.link(0, 1).shares_core());
+    EXPECT_TRUE(bound.link(0, 1).properties().shares_core);
   });
   report(process.join(), "the bound process");
 }

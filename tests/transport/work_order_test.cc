@@ -20,14 +20,13 @@ constexpr std::size_t kMost = kSizes.back();
 // Memory of rank 1 that rank 0 works on: data, and a word that is published behind it.
 class Published {
  public:
-  explicit Published(Group& group)
-      : group_(group),
-        buffer_(kMost + 8),
+  Published()
+      : buffer_(kMost + 8),
         word_(buffer_.bytes().data() + kMost),
-        remote_word_(group.at(1).describe(word_, 8)) {}
+        remote_word_(describe_memory(word_, 8)) {}
 
   [[nodiscard]] RemoteBuffer data(std::size_t bytes) {
-    return group_.at(1).describe(buffer_.bytes().data(), bytes);
+    return describe_memory(buffer_.bytes().data(), bytes);
   }
   [[nodiscard]] const RemoteBuffer& word() const { return remote_word_; }
   [[nodiscard]] std::uint64_t seen() const {
@@ -40,7 +39,6 @@ class Published {
   }
 
  private:
-  Group& group_;
   SharedBuffer buffer_;
   std::byte* word_;
   RemoteBuffer remote_word_;
@@ -64,7 +62,7 @@ std::vector<Completion> completions(Group& group, std::size_t count) {
 // The peer looks after every turn, as its own thread would.
 TEST_P(WorkOrderOf, APeerThatSeesAWordHasTheDataWrittenBeforeIt) {
   Group group(GetParam(), 2);
-  Published memory(group);
+  Published memory;
   Endpoint& peer = group.link(0, 1);
   std::uint64_t round = 0;
   for (int times = 0; times < 3; ++times) {
@@ -85,7 +83,7 @@ TEST_P(WorkOrderOf, APeerThatSeesAWordHasTheDataWrittenBeforeIt) {
 
 TEST_P(WorkOrderOf, AReadReturnsWhatWasWrittenBeforeItAndNothingLater) {
   Group group(GetParam(), 2);
-  Published memory(group);
+  Published memory;
   Endpoint& peer = group.link(0, 1);
   std::uint64_t round = 0;
   for (const std::size_t first : kSizes) {
@@ -108,7 +106,7 @@ TEST_P(WorkOrderOf, AReadReturnsWhatWasWrittenBeforeItAndNothingLater) {
 
 TEST_P(WorkOrderOf, ACompareSwapTakesItsTurnBetweenWrites) {
   Group group(GetParam(), 2);
-  Published memory(group);
+  Published memory;
   Endpoint& peer = group.link(0, 1);
   const std::vector<std::byte> data(kMost, std::byte{7});
   const std::uint64_t five = 5;
@@ -134,7 +132,7 @@ TEST_P(WorkOrderOf, ACompareSwapTakesItsTurnBetweenWrites) {
 // A word that was published behind data that never came would be a lie.
 TEST_P(WorkOrderOf, NothingBehindAFailureIsDoneUntilItWasPolled) {
   Group group(GetParam(), 2);
-  Published memory(group);
+  Published memory;
   Endpoint& peer = group.link(0, 1);
   const RemoteBuffer outside{PieceForm::view, must(heap_identity()).bytes, 16};
   std::uint64_t number = 0;
@@ -174,7 +172,7 @@ TEST_P(WorkOrderOf, AFailureEndsNoWorkOfAnotherEndpoint) {
   const RemoteBuffer outside{PieceForm::view, must(heap_identity()).bytes, 16};
   const std::vector<std::byte> local(8, std::byte{3});
   ASSERT_EQ(group.link(0, 1).post_write(local, outside, 1), Posted::posted);
-  const RemoteBuffer good = group.at(2).describe(buffer.bytes().data(), 8);
+  const RemoteBuffer good = describe_memory(buffer.bytes().data(), 8);
   ASSERT_EQ(group.link(0, 2).post_write(local, good, 2), Posted::posted);
   for (const Completion& completion : completions(group, 2))
     EXPECT_EQ(completion.status.ok(), completion.ticket == 2) << completion.ticket;
@@ -182,7 +180,7 @@ TEST_P(WorkOrderOf, AFailureEndsNoWorkOfAnotherEndpoint) {
 
 TEST_P(WorkOrderOf, AnEndpointIsAtWorkUntilAllCompletionsWerePolled) {
   Group group(GetParam(), 2);
-  Published memory(group);
+  Published memory;
   Endpoint& peer = group.link(0, 1);
   const std::vector<std::byte> local(8);
   EXPECT_FALSE(peer.at_work());

@@ -1,12 +1,13 @@
-// The two ends of a slot, with a path that does what the test says.
+// The two ends of a slot, with a path on which the test answers.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <set>
 #include <vector>
 
 #include "engine/window/window.h"
-#include "tests/window/scripted_path.h"
+#include "tests/transport/fake_endpoint.h"
 
 namespace weft {
 namespace {
@@ -20,17 +21,31 @@ const window::Shape kShape{4 * sizeof(double), 1, 1};
 
 class SlotEnds : public testing::Test {
  protected:
+  // Answers what was posted: so many works go well (-1: all), and those behind them fail.
+  void answer(int good = -1) {
+    while (!path_.works.empty()) {
+      const WorkRequest work = path_.works.front();
+      path_.works.pop_front();
+      const bool goes_well = good != 0;
+      if (good > 0) --good;
+      std::byte* const there = part_.as<std::byte>() + work.remote.word;
+      const bool is_write = work.kind == WorkKind::write;
+      if (goes_well) {
+        std::memcpy(is_write ? there : work.local, is_write ? work.local : there, work.bytes);
+      }
+      WorkOwner::of(work.ticket)
+          .work_ended(goes_well ? Status() : Status(Code::unavailable, "the path failed"));
+    }
+  }
   // Runs a message until it is over; a failed path works again at its next try.
   void run(bool accumulates, double amount, int good = -1) {
     const std::array<double, 4> x{amount, amount, amount, amount};
-    path_.good = good;
     const Status begun = accumulates ? writer_.accumulate(x.data(), 1.0, amount, -1, kPatienceNs)
                                      : writer_.put(x.data(), 1.0, amount, -1, kPatienceNs);
     ASSERT_TRUE(begun.ok()) << begun.to_string();
     for (int turn = 0; turn < 100 && !writer_.is_over(); ++turn) {
       writer_.advance();
-      path_.tell();
-      path_.good = -1;
+      answer(std::exchange(good, -1));
     }
     ASSERT_TRUE(writer_.is_over());
     ASSERT_TRUE(writer_.status().ok()) << writer_.status().to_string();
@@ -60,7 +75,7 @@ class SlotEnds : public testing::Test {
   }
 
   Memory part_ = Memory::allocate(kShape.total()).value();
-  ScriptedPath path_{{part_.as<std::byte>(), kShape.total()}};
+  FakeEndpoint path_{1};
   std::uint64_t ack_ = 0;
   window::SlotWriter writer_{
       {1, &path_, {{PieceForm::region, 0, kShape.total(), 1}}}, kShape, 0, kTensor, &ack_};
@@ -106,11 +121,9 @@ TEST_F(SlotEnds, SayThatTheyAreOutOfBuffers) {
   Status status;
   for (int put = 0; put < 8 && status.ok(); ++put) {
     status = writer_.put(x.data(), 1.0, 0.0, -1, kPatienceNs);
-    path_.good = 1;  // each message is repeated
     for (int turn = 0; turn < 100 && !writer_.is_over(); ++turn) {
       writer_.advance();
-      path_.tell();
-      path_.good = -1;
+      answer(turn == 0 ? 1 : -1);  // each message is repeated
     }
   }
   EXPECT_EQ(status.code(), Code::unavailable);

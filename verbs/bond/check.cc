@@ -21,7 +21,7 @@ void BondEndpoint::check() const {
       missing += sent.missing ? 1 : 0;
       if (sent.settled) continue;
       backlog[sent.path] += sent.payload.size();
-      pieces[sent.path] += sent.piece ? 1 : 0;
+      pieces[sent.path] += sent.how == Payload::lent ? 1 : 0;
     }
   }
   invariant(missing == missing_, "what is missing is counted");

@@ -38,7 +38,7 @@ bool BondEndpoint::is_drained(std::size_t path) const {
 void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t wait_ns = bond_.options().return_ms * 1'000'000;
-  const Status unproven(Code::timed_out, "it did not come back", peer_);
+  const Status unproven(Code::timed_out, "it did not come back", peer());
   if (path.returning() && now - path.comeback.tried_ns > kPatience * wait_ns)
     give_up(index, unproven);
   if (path.returning() || !failure_.ok()) return;
@@ -51,7 +51,7 @@ void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
   path.comeback.tried_ns = now;
   path.comeback.try_ns = now + wait_ns;  // if this one fails
   const MemoryPreference beside(path.node);
-  const Result<Endpoint*> again = path.interface->reconnect(peer_, path.address);
+  const Result<Endpoint*> again = path.interface->reconnect(peer(), path.address);
   if (!again.ok() && again.status().code() == Code::unavailable) path.comeback.stands = false;
   if (again.ok() && *again != path.endpoint && (*again)->failure().ok()) begin_anew(index, **again);
 }
@@ -59,7 +59,7 @@ void BondEndpoint::look_for_return(std::size_t index, std::int64_t now) {
 // Whether the peer has connected the path again: its interface then has a newer endpoint.
 bool BondEndpoint::is_sought(std::size_t index) const {
   const Path& path = paths_[index];
-  const Result<Endpoint*> newest = path.interface->connect(peer_, path.address);
+  const Result<Endpoint*> newest = path.interface->connect(peer(), path.address);
   return newest.ok() && *newest != path.endpoint && (*newest)->failure().ok();
 }
 
@@ -141,7 +141,7 @@ void BondEndpoint::come_back(std::size_t index) {
   path.flow.forget(rate, path.comeback.back_ns);
   path.slow = {};
   log(LogLevel::warning,
-      fmt::format("path to rank {} over {} is back", peer_, path.interface->name()));
+      fmt::format("path to rank {} over {} is back", peer(), path.interface->name()));
   ask_open_fences();
   // Live paths that have not answered a probe are asked about over this path, too: there may have
   // been no other path to ask over.

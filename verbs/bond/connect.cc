@@ -202,7 +202,8 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, const BondAddress& 
     replaced_.push_back(std::move(known));
   }
   for (const Path& path : paths) owners_.erase(path.endpoint);
-  known = std::make_unique<BondEndpoint>(*this, peer, address, std::move(paths));
+  known = std::make_unique<BondEndpoint>(*this, address, std::move(paths));
+  answers_peers_ = true;
   for (const Path& path : known->paths()) owners_.emplace(path.endpoint, known.get());
   return known.get();
 }

@@ -74,10 +74,6 @@ Result<Endpoint*> BondInterface::attention() {
   return nullptr;
 }
 
-RemoteBuffer BondInterface::describe(const void* pointer, std::size_t bytes) const {
-  return (memory_ ? *memory_ : *networks_.front().interface).describe(pointer, bytes);
-}
-
 std::size_t BondInterface::poll(std::span<Completion> completions) {
   std::size_t count = memory_ ? memory_->poll(completions) : 0;
   for (const Member& member : networks_) {
@@ -96,18 +92,6 @@ std::size_t BondInterface::endpoint_bytes() const {
   std::size_t bytes = memory_ ? memory_->endpoint_bytes() : 0;
   for (const Member& member : networks_) bytes += member.interface->endpoint_bytes();
   return bytes;
-}
-
-std::string BondInterface::path_to(const Endpoint& endpoint) const {
-  for (const auto& [rank, bonded] : endpoints_) {
-    if (bonded.get() == &endpoint) return bonded->describe();
-  }
-  if (endpoint.shares_memory()) return std::string(memory_->name());
-  for (const Member& member : networks_) {
-    const std::string path = member.interface->path_to(endpoint);
-    if (!path.empty()) return path;
-  }
-  return {};
 }
 
 }  // namespace weft::bond

@@ -46,21 +46,15 @@ struct SparePorts {
 
 class BondEndpoint final : public Endpoint {
  public:
-  BondEndpoint(BondInterface& bond, Rank peer, std::string address, std::vector<Path> paths);
+  BondEndpoint(BondInterface& bond, std::string address, std::vector<Path> paths);
 
-  [[nodiscard]] Rank peer() const override { return peer_; }
   // The address of the peer's networks, as it was when we connected.
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] bool peer_closed() const override;
-  [[nodiscard]] const Status& failure() const override { return failure_; }
-  [[nodiscard]] bool shares_memory() const override { return false; }
 
-  Posted post_notice(std::uint32_t channel, const WireHeader& header,
-                     std::span<const std::byte> payload) override;
-  Posted post_piece(std::uint32_t channel, const WireHeader& header,
-                    std::span<const std::byte> payload) override;
-  void expect_pieces(std::span<const std::byte> memory) override;
-  Status expect_device_pieces(std::span<const std::byte> memory) override;
+  Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
+              Payload how) override;
+  Status expect_pieces(std::span<const std::byte> memory, PieceMemory where) override;
   void prefer_rail(std::uint32_t channel, int rail, PreferFrom from) override;
   void use_members(std::span<const int> ours, std::span<const int> theirs) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
@@ -75,20 +69,8 @@ class BondEndpoint final : public Endpoint {
   // and another has to carry it.
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
 
-  [[nodiscard]] const Status& process_access() const override;
-  [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
-  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
-  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                    std::uint64_t ticket) override;
-  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                   std::uint64_t ticket) override;
-  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                           std::uint64_t desired, std::uint64_t* found,
-                           std::uint64_t ticket) override;
-  [[nodiscard]] bool at_work() const override;
-  [[nodiscard]] bool keeps_order() const override;
-  [[nodiscard]] bool work_needs_peer() const override;
-  [[nodiscard]] bool work_may_linger() const override;
+  Posted post_work(const WorkRequest& work) override;
+  [[nodiscard]] WorkState work_state() const override;
   void abandon(const Status& why) override;
   Status import_region_as(std::uint32_t number, std::string_view key) override;
   void drop_region(std::uint32_t number) override;
@@ -107,7 +89,7 @@ class BondEndpoint final : public Endpoint {
   // Called when the peer has spoken on a connection that belongs to no path: it may have connected
   // a path anew, perhaps over other ports.
   void look_for_returns(std::int64_t now);
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const override;
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
   // Aborts if the paths or the figures about them contradict each other. For tests, after any turn.
   void check() const;
@@ -123,7 +105,7 @@ class BondEndpoint final : public Endpoint {
     std::vector<std::byte> copy;  // of a payload that was copied
     std::uint64_t path_number;    // posted() of its path just after it was posted there
     std::uint32_t path;
-    bool piece;
+    Payload how;
     bool taken;    // the fence of its path says that the peer took it: counts as released
     bool missing;  // that fence says that the peer did not: to be posted again
     bool settled;  // its path's Flow no longer counts it as under way
@@ -159,8 +141,6 @@ class BondEndpoint final : public Endpoint {
 
   // post.cc
   void choose_used();
-  Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
-              bool piece);
   [[nodiscard]] std::size_t choose(std::uint64_t bytes, std::int64_t now) const;
   [[nodiscard]] bool is_worth(const Channel& state, std::int64_t now) const;
   [[nodiscard]] Endpoint* path_of_work(std::uint64_t bytes);
@@ -242,7 +222,6 @@ class BondEndpoint final : public Endpoint {
   void lead_over(std::size_t path, SparePorts& spare, Endpoint& endpoint, std::int64_t now);
 
   BondInterface& bond_;
-  Rank peer_;
   std::string address_;
   std::vector<Path> paths_;
   std::vector<SparePorts> spares_;  // while a path was never connected
@@ -259,7 +238,7 @@ class BondEndpoint final : public Endpoint {
   Endpoint* worked_on_ = nullptr;                 // the path that took one-sided work last
   std::map<std::uint32_t, std::string> regions_;  // keys of the peer's regions, by number
   std::uint32_t newest_region_ = 0;               // the last number that was imported
-  std::vector<int> used_;                         // Endpoint::use_members(): ours, and the peer's
+  std::vector<int> used_;                         // use_members(): ours, and the peer's
   std::vector<int> peer_used_;
   bool uses_all_ = true;    // every path that is live may be used
   bool recovered_ = false;  // a path was fenced once: numbers may come out of order on one path
@@ -267,7 +246,6 @@ class BondEndpoint final : public Endpoint {
   // for.
   Status last_;
   std::int64_t reserve_until_ns_ = 0;
-  Status failure_;
 };
 
 class BondInterface final : public Interface {
@@ -278,16 +256,12 @@ class BondInterface final : public Interface {
                                                  AddressResolver resolver);
   ~BondInterface() override;
 
-  [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
-  [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   Result<Region> expose(std::span<std::byte> memory) override;
   void withdraw(std::uint32_t number) override;
-  [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override;
-  [[nodiscard]] bool answers_peers() const override { return !endpoints_.empty(); }
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;
   void sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) override;
@@ -297,7 +271,6 @@ class BondInterface final : public Interface {
   void disarm() override;
   void close() override;
   [[nodiscard]] std::size_t endpoint_bytes() const override;
-  [[nodiscard]] std::string path_to(const Endpoint& endpoint) const override;
 
   // Aborts if a path violates an invariant. For tests, after any turn.
   void check() const;
@@ -340,11 +313,9 @@ class BondInterface final : public Interface {
 
   BondOptions options_;
   AddressResolver resolver_;
-  std::string name_;
   std::unique_ptr<Interface> memory_;
   int memory_node_ = -1;
   std::vector<Member> networks_;
-  std::size_t piece_bytes_ = 0;
   std::unordered_map<Rank, std::unique_ptr<BondEndpoint>> endpoints_;
   std::vector<std::unique_ptr<BondEndpoint>> replaced_;
   std::unordered_map<const Endpoint*, BondEndpoint*> owners_;  // of paths

@@ -37,7 +37,7 @@ void BondInterface::withdraw(std::uint32_t number) {
 
 // A key that is not of the peer is found out at a live path, if there is one.
 Status BondEndpoint::import_region_as(std::uint32_t number, std::string_view key) {
-  WEFT_RETURN_IF_ERROR(check_region_keys(key, peer_));
+  WEFT_RETURN_IF_ERROR(check_region_keys(key, peer()));
   const auto live = std::ranges::find_if(paths_, &Path::live);
   if (live != paths_.end()) {
     bring_regions(*live);
@@ -71,40 +71,19 @@ Endpoint* BondEndpoint::over(int member) {
   return nullptr;
 }
 
-// Work that was posted at an endpoint that over() returned counts, too.
-bool BondEndpoint::at_work() const {
-  return std::ranges::any_of(paths_, [](const Path& path) { return path.endpoint->at_work(); });
-}
-
-// Work may go over any of the paths.
-bool BondEndpoint::keeps_order() const {
-  return std::ranges::all_of(paths_, [](const Path& path) { return path.endpoint->keeps_order(); });
-}
-
-bool BondEndpoint::work_needs_peer() const {
-  return std::ranges::any_of(
-      paths_, [](const Path& path) { return path.live() && path.endpoint->work_needs_peer(); });
-}
-
-// A path that has just failed is given up at the next turn. A path whose peer has answered the fence
-// is closed at both ends: the peer closes its end before it answers.
-bool BondEndpoint::work_may_linger() const {
-  return std::ranges::any_of(paths_, [](const Path& path) {
-    return path.lingers || (path.live() && path.endpoint->work_may_linger());
-  });
-}
-
-// No path of a bonded endpoint shares memory; the first one says so.
-const Status& BondEndpoint::process_access() const {
-  return paths_.front().endpoint->process_access();
-}
-
-const std::byte* BondEndpoint::view(const RemoteBuffer&) {
-  return nullptr;
-}
-
-Status BondEndpoint::read_now(std::span<std::byte> local, const RemoteBuffer& remote) {
-  return paths_.front().endpoint->read_now(local, remote);
+// Work that was posted at an endpoint that over() returned counts, too. A path that has just failed
+// is given up at the next turn. A path whose peer has answered the fence is closed at both ends: the
+// peer closes its end before it answers.
+WorkState BondEndpoint::work_state() const {
+  WorkState all{.may_linger = false};
+  for (const Path& path : paths_) {
+    const WorkState of_path = path.endpoint->work_state();
+    all.posted += of_path.posted;
+    all.ended += of_path.ended;
+    all.is_untold |= of_path.is_untold;
+    all.may_linger |= path.lingers || (path.live() && of_path.may_linger);
+  }
+  return all;
 }
 
 // Order holds on one path alone. So one-sided work stays on one path until the caller knows how all
@@ -122,24 +101,9 @@ Endpoint* BondEndpoint::path_of_work(std::uint64_t bytes) {
   return worked_on_;
 }
 
-Posted BondEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                                std::uint64_t ticket) {
-  Endpoint* const path = path_of_work(local.size());
-  return path == nullptr ? Posted::full : path->post_write(local, remote, ticket);
-}
-
-Posted BondEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                               std::uint64_t ticket) {
-  Endpoint* const path = path_of_work(local.size());
-  return path == nullptr ? Posted::full : path->post_read(local, remote, ticket);
-}
-
-Posted BondEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                                       std::uint64_t desired, std::uint64_t* found,
-                                       std::uint64_t ticket) {
-  Endpoint* const path = path_of_work(sizeof desired);
-  return path == nullptr ? Posted::full
-                         : path->post_compare_swap(remote, expected, desired, found, ticket);
+Posted BondEndpoint::post_work(const WorkRequest& work) {
+  Endpoint* const path = path_of_work(work.bytes);
+  return path == nullptr ? Posted::full : path->post_work(work);
 }
 
 }  // namespace weft::bond

@@ -149,9 +149,9 @@ struct Path : Ports {
 
   Endpoint* endpoint = nullptr;
   bool joined = false;  // was connected once: its ports reach each other
-  bool is_used = true;  // Endpoint::use_members()
+  bool is_used = true;  // PathChoice::use_members()
   // One-sided work was under way when the path was given up, and the peer has not said yet that its
-  // end is closed (Endpoint::work_may_linger()).
+  // end is closed (WorkState::may_linger).
   bool lingers = false;
   std::uint32_t regions = 0;  // the newest region that the endpoint knows; it knows all before
   Generations generation;

@@ -28,7 +28,7 @@ bool BondInterface::add_trial() {
 }
 
 bool BondEndpoint::tries_ports() const {
-  return bond_.options().rank < peer_;
+  return bond_.options().rank < peer();
 }
 
 void BondEndpoint::look_for_ports(std::int64_t now) {
@@ -53,9 +53,9 @@ void BondEndpoint::end_trials() {
 
 void BondEndpoint::find_spares() {
   if (!spares_.empty()) return;
-  const Result<BondAddress> theirs = decode(address_, peer_);
+  const Result<BondAddress> theirs = decode(address_, peer());
   if (!theirs.ok()) return;
-  for (Ports& ports : bond_.ports_to_try(peer_, *theirs)) {
+  for (Ports& ports : bond_.ports_to_try(peer(), *theirs)) {
     const bool is_taken = std::ranges::any_of(paths_, [&ports](const Path& path) {
       return path.member == ports.member && path.peer_member == ports.peer_member;
     });
@@ -115,7 +115,7 @@ BondEndpoint::Trial BondEndpoint::begin_trial(SparePorts& spare) {
   if (!bond_.link_of(*spare.ports.interface).ok()) return Trial::impossible;
   if (!bond_.add_trial()) return Trial::no_place;
   const MemoryPreference beside(spare.ports.node);
-  const Result<Endpoint*> tried = spare.ports.interface->reconnect(peer_, spare.ports.address);
+  const Result<Endpoint*> tried = spare.ports.interface->reconnect(peer(), spare.ports.address);
   if (!tried.ok()) {
     bond_.drop_trial();
     return Trial::impossible;
@@ -148,7 +148,7 @@ Endpoint* BondEndpoint::take_trial(SparePorts& spare) {
 void BondEndpoint::end_trial(SparePorts& spare) {
   Endpoint* const trial = take_trial(spare);
   if (trial == nullptr) return;
-  trial->abandon(Status(Code::unavailable, "these ports were only tried", peer_));
+  trial->abandon(Status(Code::unavailable, "these ports were only tried", peer()));
   spare.ports.interface->forget(*trial);
 }
 
@@ -158,14 +158,14 @@ void BondEndpoint::end_trial(SparePorts& spare) {
 void BondEndpoint::follow_ports(std::int64_t now) {
   if (!failure_.ok()) return;
   for (SparePorts& spare : spares_) {
-    Endpoint* const heard = spare.ports.interface->heard_from(peer_, spare.ports.address);
+    Endpoint* const heard = spare.ports.interface->heard_from(peer(), spare.ports.address);
     if (heard == nullptr) continue;
     const Notice notice = heard->front(kControlChannel);
     PathNote note;
     if (notice.header->kind != NoticeKind::path || notice.header->bytes < sizeof note) continue;
     std::memcpy(&note, notice.payload, sizeof note);
     if (note.what != PathNote::What::probe || note.path >= paths_.size()) continue;
-    const Result<Endpoint*> given = spare.ports.interface->connect(peer_, spare.ports.address);
+    const Result<Endpoint*> given = spare.ports.interface->connect(peer(), spare.ports.address);
     if (given.ok()) lead_over(note.path, spare, **given, now);
   }
 }
@@ -192,10 +192,10 @@ std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
 void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& endpoint,
                              std::int64_t now) {
   Path& path = paths_[index];
-  const Status why(
-      Code::unavailable,
-      fmt::format("{} does not reach {} of rank {}", path.interface->name(), path.peer_name, peer_),
-      peer_);
+  const Status why(Code::unavailable,
+                   fmt::format("{} does not reach {} of rank {}", path.interface->name(),
+                               path.peer_name, peer()),
+                   peer());
   path.endpoint->abandon(why);
   const bool was_live = path.leave();
   path.lingers |= was_live && path.endpoint->work_may_linger();
@@ -212,7 +212,7 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
   keep_aside(index);
   if (!is_drained(index)) return;
   log(LogLevel::warning,
-      fmt::format("path to rank {}: {}; it is led from {} to {} now", peer_, why.text(),
+      fmt::format("path to rank {}: {}; it is led from {} to {} now", peer(), why.text(),
                   spare.ports.interface->name(), spare.ports.peer_name));
   take_trial(spare);
   begin_anew(index, endpoint);

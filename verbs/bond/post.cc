@@ -18,12 +18,22 @@ std::uint32_t stamp_of(std::uint64_t number) {
   return static_cast<std::uint32_t>(number + 1);
 }
 
+// One-sided work may go over any of the paths. No path of a bonded endpoint shares memory.
+EndpointProperties properties_of(const std::vector<Path>& paths) {
+  EndpointProperties all = paths.front().endpoint->properties();
+  for (const Path& path : paths) {
+    const EndpointProperties& its = path.endpoint->properties();
+    all.keeps_order &= its.keeps_order;
+    all.work_needs_peer |= its.work_needs_peer;
+  }
+  return all;
+}
+
 }  // namespace
 
-BondEndpoint::BondEndpoint(BondInterface& bond, Rank peer, std::string address,
-                           std::vector<Path> paths)
-    : bond_(bond),
-      peer_(peer),
+BondEndpoint::BondEndpoint(BondInterface& bond, std::string address, std::vector<Path> paths)
+    : Endpoint(properties_of(paths), true),
+      bond_(bond),
       address_(std::move(address)),
       paths_(std::move(paths)),
       channels_(bond.options().channels) {
@@ -46,15 +56,12 @@ bool BondEndpoint::peer_closed() const {
              paths_, [](const Path& path) { return path.live() && !path.endpoint->peer_closed(); });
 }
 
-void BondEndpoint::expect_pieces(std::span<const std::byte> memory) {
+// A piece may have to take any of the paths, so memory of a device has to suit all of them.
+Status BondEndpoint::expect_pieces(std::span<const std::byte> memory, PieceMemory where) {
   for (const Path& path : paths_) {
-    if (path.live()) path.endpoint->expect_pieces(memory);
+    if (where == PieceMemory::device || path.live())
+      WEFT_RETURN_IF_ERROR(path.endpoint->expect_pieces(memory, where));
   }
-}
-
-// All paths, as a piece may have to take any of them.
-Status BondEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
-  for (const Path& path : paths_) WEFT_RETURN_IF_ERROR(path.endpoint->expect_device_pieces(memory));
   return {};
 }
 
@@ -138,7 +145,7 @@ void BondEndpoint::count_settled(Path& path, Sent& sent, std::int64_t now) {
   sent.settled = true;
   count_time(path, now);
   path.flow.backlog -= sent.payload.size();
-  if (!sent.piece) return;
+  if (sent.how == Payload::copied) return;
   path.flow.carried += sent.payload.size();
   --path.flow.pieces;
 }
@@ -146,13 +153,12 @@ void BondEndpoint::count_settled(Path& path, Sent& sent, std::int64_t now) {
 Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sent) {
   Path& path = paths_[index];
   sent.header.path = static_cast<std::uint16_t>(index);
-  const Posted posted = sent.piece ? path.endpoint->post_piece(channel, sent.header, sent.payload)
-                                   : path.endpoint->post_notice(channel, sent.header, sent.payload);
-  if (posted == Posted::full) return Posted::full;
+  if (path.endpoint->post(channel, sent.header, sent.payload, sent.how) == Posted::full)
+    return Posted::full;
   const std::int64_t now = bond_.now();
   count_time(path, now);
   if (path.flow.backlog == 0) path.silence.moved_ns = now;
-  if (sent.piece) ++path.flow.pieces;
+  if (sent.how == Payload::lent) ++path.flow.pieces;
   path.flow.backlog += sent.payload.size();
   sent.path = static_cast<std::uint32_t>(index);
   sent.path_number = path.endpoint->posted(channel);
@@ -161,20 +167,21 @@ Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sen
 }
 
 Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
-                          std::span<const std::byte> payload, bool piece) {
+                          std::span<const std::byte> payload, Payload how) {
   Channel& state = channels_[channel];
   if (!failure_.ok() || missing_ != 0) return Posted::full;
   const std::int64_t now = bond_.now();
   settle(state, channel, now);
   measure(now);
   if (state.posted - released(channel) == state.sent.size()) return Posted::full;
-  const bool as_preferred = piece && is_worth(state, now);
+  const bool is_piece = how == Payload::lent;
+  const bool as_preferred = is_piece && is_worth(state, now);
   const std::size_t path = as_preferred ? state.preferred : choose(payload.size(), now);
   if (path == kNowhere) return Posted::full;
   // Pieces under way may take half of a path's slots. The other half is for pieces that have come
   // and wait for earlier ones on a slower path.
   const std::uint64_t most = bond_.options().slots / 2 * bond_.piece_bytes();
-  if (piece && paths_[path].flow.backlog + payload.size() > most) {
+  if (is_piece && paths_[path].flow.backlog + payload.size() > most) {
     // The backlog is that of all channels. If this channel is the only one that still posts, the
     // pieces of the others have to be settled here.
     for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
@@ -183,8 +190,8 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   Sent& sent = state.sent[state.posted % state.sent.size()];
   sent.header = header;
   sent.header.stamp = stamp_of(state.posted);
-  sent.piece = piece;
-  if (piece) {
+  sent.how = how;
+  if (is_piece) {
     sent.payload = payload;
   } else {
     sent.copy.assign(payload.begin(), payload.end());
@@ -193,16 +200,6 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   if (post_on(path, channel, sent) == Posted::full) return Posted::full;
   ++state.posted;
   return Posted::posted;
-}
-
-Posted BondEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
-                                 std::span<const std::byte> payload) {
-  return post(channel, header, payload, false);
-}
-
-Posted BondEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
-                                std::span<const std::byte> payload) {
-  return post(channel, header, payload, true);
 }
 
 // In order: a notice counts when all before it do.

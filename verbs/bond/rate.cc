@@ -170,9 +170,9 @@ void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
           Status(Code::timed_out,
                  fmt::format("{} has grown slow: it carries {} Mbit/s to rank {}, earlier {}, "
                              "while another rail carries {}",
-                             path.interface->name(), megabits(path.slow.rate), peer_,
+                             path.interface->name(), megabits(path.slow.rate), peer(),
                              megabits(path.flow.best), megabits(beside)),
-                 peer_),
+                 peer()),
           Loss::judged);
 }
 

@@ -76,7 +76,7 @@ bool BondEndpoint::waits_for_a_fence() const {
 
 // Whether the path still has to deliver something.
 bool BondEndpoint::owes(std::size_t path) const {
-  const WorkCount work = paths_[path].endpoint->work_count();
+  const WorkState work = paths_[path].endpoint->work_state();
   if (work.ended != work.posted || waits_for_a_fence()) return true;
   return std::ranges::any_of(channels_, [path](const Channel& state) {
     for (std::uint64_t n = state.released; n < state.posted; ++n) {
@@ -98,7 +98,7 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   const std::int64_t silence_ns =
       (path.flow.connects ? kConnectingPatience : 1) * bond_.options().silence_ms * 1'000'000;
   std::uint64_t moved =
-      path.endpoint->released(kControlChannel) + path.endpoint->work_count().ended;
+      path.endpoint->released(kControlChannel) + path.endpoint->work_state().ended;
   for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
     moved += path.endpoint->released(c) + path.endpoint->settled(c);
   const bool is_first = path.silence.moved_ns == 0;
@@ -131,8 +131,8 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
       Status(Code::timed_out,
              fmt::format("{} carried nothing to rank {} for {} ms, while another rail "
                          "answers",
-                         path.interface->name(), peer_, (now - path.silence.moved_ns) / 1'000'000),
-             peer_),
+                         path.interface->name(), peer(), (now - path.silence.moved_ns) / 1'000'000),
+             peer()),
       Loss::judged);
 }
 
@@ -162,7 +162,7 @@ void BondEndpoint::give_up(std::size_t index, const Status& why, Loss loss) {
     log(LogLevel::warning,
         fmt::format("path to rank {} over {} given up, its pieces go over the other "
                     "rails: {}",
-                    peer_, path.interface->name(), why.text()));
+                    peer(), path.interface->name(), why.text()));
   }
   ask_open_fences();
 }
@@ -217,7 +217,7 @@ void BondEndpoint::handle(std::size_t from, const PathNote& note,
       fence(note.path);
       path.comeback.stands |= is_told_to_stand(counts);
       give_up(note.path,
-              Status(Code::unavailable, fmt::format("rank {} gave the path up", peer_), peer_),
+              Status(Code::unavailable, fmt::format("rank {} gave the path up", peer()), peer()),
               is_told_to_stand(counts) ? Loss::unplugged : Loss::failed);
       wait_as_told(note.path, counts);
       say(PathNote::What::fenced, note.path, from);
@@ -335,7 +335,7 @@ void BondEndpoint::abandon(const Status& why) {
 std::string BondEndpoint::describe() const {
   std::string text = paths_.size() == 1 ? "1 rail:" : fmt::format("{} rails:", paths_.size());
   for (const Path& path : paths_) {
-    text += fmt::format(" {}", path.interface->path_to(*path.endpoint));
+    text += fmt::format(" {}", path.endpoint->describe());
     if (!path.live())
       text += path.returning() ? " (coming back)"
                                : fmt::format(" (given up: {})", path.endpoint->failure().text());

@@ -50,7 +50,7 @@ void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
   look_for_reserve(now);
   if (!failure_.ok()) return;
   log(LogLevel::warning,
-      fmt::format("the last path to rank {} failed, those that may be back are tried: {}", peer_,
+      fmt::format("the last path to rank {} failed, those that may be back are tried: {}", peer(),
                   why.text()));
 }
 
@@ -85,7 +85,7 @@ void BondEndpoint::look_for_returns(std::int64_t now) {
 
 void BondEndpoint::fail(const Status& why) {
   failure_ = Status(why.code(),
-                    fmt::format("the last path to rank {} failed: {}", peer_, why.text()), peer_);
+                    fmt::format("the last path to rank {} failed: {}", peer(), why.text()), peer());
   for (std::size_t p = 0; p < paths_.size(); ++p) give_up(p, why);
 }
 

@@ -15,8 +15,8 @@ Status IbEndpoint::prepare() {
                   fmt::format("{}: its receive queue has no place for rank {}: raise "
                               "WEFT_IB_RECEIVE_DEPTH (16 for each peer at least) or lower "
                               "WEFT_CHANNELS and WEFT_RAIL_SLOTS",
-                              interface_.name(), peer_),
-                  peer_);
+                              interface_.name(), peer()),
+                  peer());
   }
   WEFT_ASSIGN(scratch_, interface_.make_buffer(sizeof(Scratch),
                                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
@@ -31,8 +31,8 @@ Status IbEndpoint::aim(const Address& address) {
   if (!conversation_.candidates().empty()) return {};
   return Status(Code::unavailable,
                 fmt::format("{}: none of its addresses (GIDs) is of a kind that rank {} has, too",
-                            interface_.name(), peer_),
-                peer_);
+                            interface_.name(), peer()),
+                peer());
 }
 
 void IbEndpoint::know(const Address& address) {

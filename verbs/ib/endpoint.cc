@@ -9,10 +9,21 @@
 
 namespace weft::ib {
 
+namespace {
+
+const Status& no_access() {
+  // Never destroyed: a static context may be the last that uses it.
+  static const Status& none = *new Status(
+      Code::unavailable, "over RDMA no rank reads memory of another that is not registered");
+  return none;
+}
+
+}  // namespace
+
 IbEndpoint::IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce,
                        std::uint32_t incarnation)
-    : interface_(interface),
-      peer_(peer),
+    : Endpoint({.peer = peer, .process_access = no_access()}, false),
+      interface_(interface),
       nonce_(nonce),
       incarnation_(incarnation),
       conversation_(*this, interface.nonce(), nonce),
@@ -25,25 +36,21 @@ IbEndpoint::~IbEndpoint() {
   fail(Status(Code::closed, "its endpoint is gone"));
 }
 
-Posted IbEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
-                               std::span<const std::byte> payload) {
-  return sender_.post(channel, header, payload, RingKind::notices);
+Posted IbEndpoint::post(std::uint32_t channel, const WireHeader& header,
+                        std::span<const std::byte> payload, Payload how) {
+  const bool is_piece =
+      how == Payload::lent && payload.size() > interface_.most_payload(RingKind::notices);
+  return sender_.post(channel, header, payload, is_piece ? RingKind::pieces : RingKind::notices);
 }
 
-Posted IbEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
-                              std::span<const std::byte> payload) {
-  const bool small = payload.size() <= interface_.most_payload(RingKind::notices);
-  return sender_.post(channel, header, payload, small ? RingKind::notices : RingKind::pieces);
-}
-
-// A large region is registered in chunks by several threads. If this fails, each piece is
-// registered when it is posted, and the failure is reported then.
-void IbEndpoint::expect_pieces(std::span<const std::byte> memory) {
-  if (!failure_.ok() || memory.empty()) return;
-  (void)interface_.registrations().prepare(memory.data(), memory.size());
-}
-
-Status IbEndpoint::expect_device_pieces(std::span<const std::byte> memory) {
+// A large region of the host is registered in chunks by several threads. If this fails, each piece
+// is registered when it is posted, and the failure is reported then.
+Status IbEndpoint::expect_pieces(std::span<const std::byte> memory, PieceMemory where) {
+  if (where == PieceMemory::host) {
+    if (failure_.ok() && !memory.empty())
+      (void)interface_.registrations().prepare(memory.data(), memory.size());
+    return {};
+  }
   WEFT_RETURN_IF_ERROR(failure_);
   if (interface_.is_host(memory.data()))
     return Status(Code::unavailable, "GPU memory is not sent from where it is");
@@ -54,20 +61,6 @@ Status IbEndpoint::copy_payload(std::span<std::byte> to, const Notice& notice) {
   const auto& copy = interface_.ib().device_memory.copy;
   return is_in_device_memory(notice) ? copy(to, notice.payload)
                                      : Endpoint::copy_payload(to, notice);
-}
-
-Status IbEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {
-  return Status(
-      Code::unavailable,
-      fmt::format("{}: reading rank {}'s memory needs the device's time", interface_.name(), peer_),
-      peer_);
-}
-
-const Status& IbEndpoint::process_access() const {
-  // Never destroyed: a static context may be the last that uses it.
-  static const Status& none = *new Status(
-      Code::unavailable, "over RDMA no rank reads memory of another that is not registered");
-  return none;
 }
 
 void IbEndpoint::pump() {
@@ -129,7 +122,7 @@ bool IbEndpoint::take_control(const Control& control) {
 
 void IbEndpoint::broke(const ibv_wc& completion) {
   if (!failure_.ok()) return;
-  fail(failed(interface_.library(), completion, {path(), peer_}));
+  fail(failed(interface_.library(), completion, {path(), peer()}));
 }
 
 // Ends the queue pairs: the device touches no memory of the caller any more, and nothing arrives.
@@ -137,7 +130,7 @@ void IbEndpoint::broke(const ibv_wc& completion) {
 void IbEndpoint::fail(const Status& why) {
   if (!failure_.ok()) return;
   failure_ =
-      peer_closed() ? Status(Code::peer_left, path() + ": it closed its interface", peer_) : why;
+      peer_closed() ? Status(Code::peer_left, path() + ": it closed its interface", peer()) : why;
   works_.flush(failure_);
   receiver_.give_back();
   queues_.end();
@@ -145,9 +138,17 @@ void IbEndpoint::fail(const Status& why) {
   sender_.end();
 }
 
+std::string IbEndpoint::describe() const {
+  std::string text = path();
+  if (const std::string memory = interface_.memory_exceptions(); !memory.empty())
+    text += "; memory: " + memory;
+  if (const std::string landings = receiver_.landings(); !landings.empty()) text += "; " + landings;
+  return text;
+}
+
 std::string IbEndpoint::path() const {
   const RoutePair& pair = conversation_.pair();
-  const std::string to = fmt::format("{} to rank {}", interface_.name(), peer_);
+  const std::string to = fmt::format("{} to rank {}", interface_.name(), peer());
   if (pair.gid_index < 0) return to + " (not connected yet)";
   const auto local = std::ranges::find_if(interface_.gids(), [&pair](const RdmaGid& gid) {
     return gid.index == pair.gid_index && gid.bytes == pair.own;

@@ -6,7 +6,8 @@
 // connected; connect() then gives it out. Owner: the IbInterface, in whose lane everything here
 // runs. An endpoint lives as long as the interface, or until it has failed, was forgotten and
 // poll() has collected the ends of its work. Invariants: failure() never becomes ok again, and
-// after it no queue pair is left; nothing is sent before connected(). Internal to the module.
+// after it no queue pair is left; the peer is connected to our queue pairs once connected(), and
+// nothing is sent before. Internal to the module.
 #pragma once
 
 #include <array>
@@ -39,20 +40,14 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   IbEndpoint(IbInterface& interface, Rank peer, std::uint64_t nonce, std::uint32_t incarnation);
   ~IbEndpoint() override;
 
-  [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] std::string describe() const override;
   [[nodiscard]] bool peer_closed() const override {
     return peer_closed_.load(std::memory_order_acquire);
   }
-  [[nodiscard]] const Status& failure() const override { return failure_; }
   void abandon(const Status& why) override { fail(why); }
-  [[nodiscard]] bool connected() const override { return connected_; }
-  [[nodiscard]] bool shares_memory() const override { return false; }
-  Posted post_notice(std::uint32_t channel, const WireHeader& header,
-                     std::span<const std::byte> payload) override;
-  Posted post_piece(std::uint32_t channel, const WireHeader& header,
-                    std::span<const std::byte> payload) override;
-  void expect_pieces(std::span<const std::byte> memory) override;
-  Status expect_device_pieces(std::span<const std::byte> memory) override;
+  Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
+              Payload how) override;
+  Status expect_pieces(std::span<const std::byte> memory, PieceMemory where) override;
   Status copy_payload(std::span<std::byte> to, const Notice& notice) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override { return receiver_.front(channel); }
   void release(std::uint32_t channel) override { receiver_.release(channel); }
@@ -68,25 +63,8 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override {
     return sender_.settled(channel);
   }
-  [[nodiscard]] const Status& process_access() const override;
-  [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }
-  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
-  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                    std::uint64_t ticket) override {
-    return works_.write(local, remote, ticket);
-  }
-  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                   std::uint64_t ticket) override {
-    return works_.read(local, remote, ticket);
-  }
-  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                           std::uint64_t desired, std::uint64_t* found,
-                           std::uint64_t ticket) override {
-    return works_.compare_swap(remote, expected, desired, found, ticket);
-  }
-  [[nodiscard]] bool at_work() const override { return works_.at_work(); }
-  [[nodiscard]] WorkCount work_count() const override { return works_.count(); }
-  [[nodiscard]] bool work_may_linger() const override { return works_.may_linger(); }
+  Posted post_work(const WorkRequest& work) override { return works_.post(work); }
+  [[nodiscard]] WorkState work_state() const override { return works_.state(); }
   Status import_region_as(std::uint32_t number, std::string_view key) override {
     return works_.import_region(number, key);
   }
@@ -178,12 +156,9 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   Result<bool> send(const Greeting& greeting);
 
   IbInterface& interface_;
-  Rank peer_;
   std::uint64_t nonce_;  // of the peer's interface
   std::uint32_t incarnation_;
-  Status failure_;
   std::atomic<bool> peer_closed_ = false;
-  bool connected_ = false;  // the peer is connected to our queue pairs, and stays so
   bool given_out_ = false;  // by connect()
   bool forgotten_ = false;  // by the user
   bool enlisted_ = false;

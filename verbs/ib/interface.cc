@@ -83,19 +83,6 @@ Status IbInterface::link() const {
   return Status(Code::unavailable, fmt::format("{}: the port is not active", name_));
 }
 
-std::string IbInterface::path_to(const Endpoint& endpoint) const {
-  for (const auto& [nonce, known] : known_) {
-    if (known.get() != &endpoint) continue;
-    std::string text = known->path();
-    if (const std::string memory = device_->registrar().exceptions(); !memory.empty())
-      text += "; memory: " + memory;
-    if (const std::string landings = known->receiver().landings(); !landings.empty())
-      text += "; " + landings;
-    return text;
-  }
-  return {};
-}
-
 Control IbInterface::expose(std::uint64_t chunk) {
   Status why;
   const Control answer = device_->expose(chunk, why);
@@ -126,12 +113,6 @@ std::optional<std::uint32_t> IbInterface::exposed_key(std::span<const std::byte>
     if (has && region.share->region != nullptr) return region.share->region->lkey;
   }
   return std::nullopt;
-}
-
-RemoteBuffer IbInterface::describe(const void* pointer, std::size_t bytes) const {
-  const std::uint64_t offset = heap_offset(pointer, bytes);
-  if (offset != kNotInHeap) return {PieceForm::view, offset, bytes};
-  return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
 }
 
 std::size_t IbInterface::poll(std::span<Completion> completions) {

@@ -42,19 +42,14 @@ class IbInterface final : public Interface {
                                                  const IbOptions& ib, AddressResolver resolver);
   ~IbInterface() override;
 
-  [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] Status link() const override;
-  [[nodiscard]] std::string path_to(const Endpoint& endpoint) const override;
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
   [[nodiscard]] Endpoint* heard_from(Rank peer, std::string_view address) override;
-  [[nodiscard]] bool reconnects() const override { return true; }
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
   void forget(Endpoint& failed) override;
-  [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   Result<Region> expose(std::span<std::byte> memory) override;
   void withdraw(std::uint32_t number) override { exposed_.erase(number); }
-  [[nodiscard]] std::size_t piece_bytes() const override { return ib_.piece_bytes; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override;
   std::size_t poll(std::span<Completion> completions) override;
@@ -86,6 +81,8 @@ class IbInterface final : public Interface {
   }
   Result<Buffer> make_buffer(std::size_t bytes, int access);
   Result<Owned<ibv_qp>> make_pair();
+  // What could not be registered, for people.
+  [[nodiscard]] std::string memory_exceptions() const { return device_->registrar().exceptions(); }
   // The registrations of the caller's memory that this lane remembers.
   [[nodiscard]] Registrations& registrations() { return *registrations_; }
   // The registration of this memory. If no more can be pinned, the other lanes are asked to give up
@@ -212,7 +209,6 @@ class IbInterface final : public Interface {
   Rank rank_;
   InterfaceOptions options_;
   IbOptions ib_;
-  std::string name_;
   AddressResolver resolver_;
   const Library& library_;
   pid_t process_;

@@ -39,49 +39,19 @@ OneSided::OneSided(IbEndpoint& endpoint)
       queues_(endpoint.queues()),
       order_(interface_.completions()) {}
 
-Posted OneSided::write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                       std::uint64_t ticket) {
-  Work* work = new_work({WorkKind::write, remote, local.size()}, ticket);
-  if (work == nullptr) return Posted::full;
-  // The const is cast away for one record that serves both directions; a write only reads `local`.
-  work->local = {const_cast<std::byte*>(local.data()), local.size()};
-  return post(*work);
-}
-
-Posted OneSided::read(std::span<std::byte> local, const RemoteBuffer& remote,
-                      std::uint64_t ticket) {
-  Work* work = new_work({WorkKind::read, remote, local.size()}, ticket);
-  if (work == nullptr) return Posted::full;
-  work->local = local;
-  return post(*work);
-}
-
-Posted OneSided::compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                              std::uint64_t desired, std::uint64_t* found, std::uint64_t ticket) {
-  if (swaps_ == Scratch::kSwaps) return Posted::full;
-  Work* work = new_work({WorkKind::compare_swap, remote, sizeof desired}, ticket);
-  if (work == nullptr) return Posted::full;
-  ++swaps_;
-  std::uint64_t& answer = endpoint_.scratch().found[swaps_posted_++ % Scratch::kSwaps];
-  work->local = std::as_writable_bytes(std::span(&answer, 1));
-  work->expected = expected;
-  work->desired = desired;
-  work->found = found;
-  return post(*work);
-}
-
-// Nullptr: there is no place.
-OneSided::Work* OneSided::new_work(const WorkRequest& request, std::uint64_t ticket) {
-  if (!interface_.completions().has_room()) return nullptr;
+Posted OneSided::post(const WorkRequest& request) {
+  const bool is_swap = request.kind == WorkKind::compare_swap;
+  if (!interface_.completions().has_room() || (is_swap && swaps_ == Scratch::kSwaps))
+    return Posted::full;
   order_.begin();
   if (!std::exchange(is_listed_, true)) interface_.collect_later(endpoint_);
   Work& work = works_.push();
   work.request = request;
-  work.ticket = ticket;
-  return &work;
-}
-
-Posted OneSided::post(Work& work) {
+  if (is_swap) {
+    ++swaps_;
+    std::uint64_t& answer = endpoint_.scratch().found[swaps_posted_++ % Scratch::kSwaps];
+    work.request.local = reinterpret_cast<std::byte*>(&answer);
+  }
   const bool is_over = interface_.closed() || !endpoint_.failure().ok();
   if (interface_.closed()) {
     work.status = Status(Code::closed, "flushed by close");
@@ -93,7 +63,7 @@ Posted OneSided::post(Work& work) {
     work.status = admit(work);
     if (!work.status.ok()) order_.fail(order_.ended() + works_.size(), work.status);
   }
-  if (!work.status.ok()) work.begun = work.local.size();
+  if (!work.status.ok()) work.begun = work.request.bytes;
   if (is_over) {
     begun_ = works_.size();  // nobody pumps any more
     return Posted::posted;
@@ -106,12 +76,11 @@ Posted OneSided::post(Work& work) {
 // What can be known of the work before anything of it is sent.
 Status OneSided::admit(Work& work) const {
   WEFT_RETURN_IF_ERROR(admit_place(work));
-  if (work.request.kind == WorkKind::compare_swap &&
-      interface_.device().atomic_cap == IBV_ATOMIC_NONE) {
+  if (work.is_swap() && interface_.device().atomic_cap == IBV_ATOMIC_NONE) {
     return refusal_of(work.request, endpoint_.peer(), Code::unavailable,
                       "the device has no atomic operations");
   }
-  return work.local.empty() ? Status() : name_local(work);
+  return work.request.bytes == 0 ? Status() : name_local(work);
 }
 
 Status OneSided::admit_place(Work& work) const {
@@ -138,19 +107,19 @@ Status OneSided::import_region(std::uint32_t number, std::string_view keys) {
 
 // What fits into a work request is copied there; the device never looks at where it came from.
 Status OneSided::name_local(Work& work) const {
-  const bool is_swap = work.request.kind == WorkKind::compare_swap;
-  const bool is_host = is_swap || interface_.is_host(work.local.data());
+  const bool is_swap = work.is_swap();
+  const bool is_host = is_swap || interface_.is_host(work.request.local);
   const bool inside = work.request.kind == WorkKind::write &&
-                      work.local.size() <= interface_.inline_bytes() && is_host;
+                      work.request.bytes <= interface_.inline_bytes() && is_host;
   if (is_swap) work.key = endpoint_.scratch_key();
   if (is_swap || inside) return {};
   if (!is_host) {
-    if (const std::optional<std::uint32_t> key = interface_.exposed_key(work.local)) {
+    if (const std::optional<std::uint32_t> key = interface_.exposed_key(work.local())) {
       work.key = *key;
       return {};
     }
   }
-  WEFT_ASSIGN(work.use, interface_.registered(work.local));
+  WEFT_ASSIGN(work.use, interface_.registered(work.local()));
   work.key = work.use->lkey();
   return {};
 }
@@ -173,7 +142,7 @@ void OneSided::flush_behind(const Status& why) {
     Work& work = works_[begun_];
     if (!work.status.ok()) continue;
     work.status = order_.behind();
-    work.begun = work.local.size();
+    work.begun = work.request.bytes;
   }
 }
 
@@ -181,7 +150,7 @@ void OneSided::flush_behind(const Status& why) {
 bool OneSided::begin(Work& work, PostList& list) {
   const RemoteBuffer& remote = work.request.remote;
   if (remote.form == PieceForm::region) return begin_in_region(work, list);
-  while (work.begun < work.local.size()) {
+  while (work.begun < work.request.bytes) {
     const Chunk* chunk = chunk_at(remote.word + work.begun);
     if (chunk == nullptr) return false;
     if (check_bounds(work.request, heap_bytes_) != WorkVerdict::done) {
@@ -202,7 +171,7 @@ bool OneSided::begin(Work& work, PostList& list) {
 
 // In parts as well: devices have a longest message.
 bool OneSided::begin_in_region(Work& work, PostList& list) {
-  while (work.begun < work.local.size()) {
+  while (work.begun < work.request.bytes) {
     if (!has_room(list)) return false;
     add_part(work, work.region_address + work.begun, work.region_key, kChunkBytes, list);
   }
@@ -233,22 +202,22 @@ const OneSided::Chunk* OneSided::chunk_at(std::uint64_t word) {
 
 void OneSided::add_part(Work& work, std::uint64_t address, std::uint32_t key, std::uint64_t most,
                         PostList& list) {
-  const std::uint64_t bytes = std::min(most, work.local.size() - work.begun);
+  const std::uint64_t bytes = std::min(most, work.request.bytes - work.begun);
   ibv_send_wr& request = list.add();
-  list.part(request, work.local.data() + work.begun, bytes, work.key);
+  list.part(request, work.request.local + work.begun, bytes, work.key);
   request.opcode = opcode_of(work.request.kind);
-  if (work.request.kind == WorkKind::compare_swap) {
+  if (work.is_swap()) {
     request.wr.atomic.remote_addr = address;
     request.wr.atomic.rkey = key;
-    request.wr.atomic.compare_add = work.expected;
-    request.wr.atomic.swap = work.desired;
+    request.wr.atomic.compare_add = work.request.expected;
+    request.wr.atomic.swap = work.request.desired;
   } else {
     request.wr.rdma.remote_addr = address;
     request.wr.rdma.rkey = key;
   }
   if (must_wait(work.request.kind)) request.send_flags |= IBV_SEND_FENCE;
   queues_.finish(0, request, bytes, bytes >= kOwnCompletion);
-  if (!interface_.is_host(work.local.data())) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
+  if (!interface_.is_host(work.request.local)) request.send_flags &= ~unsigned{IBV_SEND_INLINE};
   work.last = queues_[0].posted;
   if (work.request.kind != WorkKind::write) last_fetch_ = work.last;
   work.begun += bytes;
@@ -279,7 +248,7 @@ bool OneSided::take_exposed(const Control& control) {
 void OneSided::flush(const Status& status) {
   for (std::size_t place = 0; place < works_.size(); ++place) {
     Work& work = works_[place];
-    if (!work.status.ok() || (work.begun == work.local.size() && work.last <= retired())) continue;
+    if (!work.status.ok() || (work.begun == work.request.bytes && work.last <= retired())) continue;
     lingers_ |= work.last > retired();
     work.status = status;
     work.last = 0;
@@ -296,12 +265,13 @@ bool OneSided::collect() {
   while (!works_.empty()) {
     Work& work = works_.front();
     if (begun_ == 0 || work.last > retired()) return true;
-    if (work.found != nullptr) {
+    if (work.is_swap()) {
       --swaps_;
-      if (work.status.ok()) std::memcpy(work.found, work.local.data(), sizeof *work.found);
+      if (work.status.ok())
+        std::memcpy(work.request.found, work.request.local, sizeof *work.request.found);
     }
     work.use.reset();
-    order_.end(work.ticket, std::move(work.status));
+    order_.end(work.request.ticket, std::move(work.status));
     works_.pop();
     --begun_;
   }

@@ -29,10 +29,7 @@ class OneSided {
  public:
   explicit OneSided(IbEndpoint& endpoint);
 
-  Posted write(std::span<const std::byte> local, const RemoteBuffer& remote, std::uint64_t ticket);
-  Posted read(std::span<std::byte> local, const RemoteBuffer& remote, std::uint64_t ticket);
-  Posted compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
-                      std::uint64_t* found, std::uint64_t ticket);
+  Posted post(const WorkRequest& request);
 
   // Whether there is work that was not handed to the device.
   [[nodiscard]] bool waits_to_go() const { return begun_ < works_.size(); }
@@ -41,10 +38,7 @@ class OneSided {
   bool collect();
   // Whether work waits for collect().
   [[nodiscard]] bool is_listed() const { return is_listed_; }
-  [[nodiscard]] bool at_work() const { return order_.at_work(); }
-  [[nodiscard]] WorkCount count() const { return order_.count(); }
-  // Whether the path failed while the device had work that the peer's may still do.
-  [[nodiscard]] bool may_linger() const { return lingers_; }
+  [[nodiscard]] WorkState state() const { return order_.state(lingers_); }
   Status import_region(std::uint32_t number, std::string_view keys);
   void drop_region(std::uint32_t number) { regions_.erase(number); }
   // Ends with this status all work that the device has not completed well.
@@ -54,19 +48,17 @@ class OneSided {
 
  private:
   struct Work {
-    WorkRequest request;
-    std::uint64_t ticket = 0;
-    std::span<std::byte> local;
+    WorkRequest request;               // `local` of a compare-and-swap is in scratch
     std::uint64_t begun = 0;           // bytes in work requests
     std::uint64_t region_address = 0;  // of a region: where the work begins at the peer
     std::uint32_t region_key = 0;
-    std::uint64_t last = 0;  // number of the last work request, on queue pair 0
-    std::uint64_t expected = 0;
-    std::uint64_t desired = 0;
-    std::uint64_t* found = nullptr;         // of a compare-and-swap, whose `local` is in scratch
-    std::uint32_t key = 0;                  // of `local`
-    std::optional<Registrations::Use> use;  // of `local`, if that is the caller's
+    std::uint64_t last = 0;                 // number of the last work request, on queue pair 0
+    std::uint32_t key = 0;                  // of request.local
+    std::optional<Registrations::Use> use;  // of request.local, if that is the caller's
     Status status;
+
+    [[nodiscard]] bool is_swap() const { return request.kind == WorkKind::compare_swap; }
+    [[nodiscard]] std::span<std::byte> local() const { return {request.local, request.bytes}; }
   };
   struct Chunk {
     bool asked = false;
@@ -75,8 +67,6 @@ class OneSided {
     std::uint64_t address = 0;
   };
 
-  [[nodiscard]] Work* new_work(const WorkRequest& request, std::uint64_t ticket);
-  Posted post(Work& work);
   [[nodiscard]] Status admit(Work& work) const;
   [[nodiscard]] Status admit_place(Work& work) const;
   [[nodiscard]] Status name_local(Work& work) const;
@@ -107,7 +97,7 @@ class OneSided {
   Chunk* last_chunk_ = nullptr;            // what is known of that chunk
   std::uint64_t heap_bytes_ = 0;           // known with the first chunk
   std::unordered_map<std::uint32_t, RegionKey> regions_;  // of the peer, by number
-  bool lingers_ = false;
+  bool lingers_ = false;  // the path failed while the device had work that the peer's may still do
 };
 
 }  // namespace weft::ib

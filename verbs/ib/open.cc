@@ -71,18 +71,17 @@ RegistrationOptions registration_options(const IbOptions& ib) {
 
 IbInterface::IbInterface(Rank rank, const InterfaceOptions& options, const IbOptions& ib,
                          const Library& library, AddressResolver resolver)
-    : rank_(rank),
+    : Interface(fmt::format("ib:{}/{}", ib.device, ib.port),
+                std::max(ib.piece_bytes, options.payload_bytes), true),
+      rank_(rank),
       options_(options),
       ib_(ib),
-      name_(fmt::format("ib:{}/{}", ib.device, ib.port)),
       resolver_(std::move(resolver)),
       library_(library),
       process_(getpid()),
       notice_stride_(stride_for(std::max(options.payload_bytes, kControlBytes))),
-      piece_stride_(stride_for(std::max(ib.piece_bytes, options.payload_bytes))),
-      datagrams_(library, name_, ib.port) {
-  ib_.piece_bytes = std::max(ib.piece_bytes, options.payload_bytes);
-}
+      piece_stride_(stride_for(piece_bytes_)),
+      datagrams_(library, name_, ib.port) {}
 
 Result<std::unique_ptr<Interface>> IbInterface::open(const Library& library, Rank rank,
                                                      const InterfaceOptions& options,

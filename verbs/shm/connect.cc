@@ -74,6 +74,40 @@ Status check_hall(const Hall& theirs, const Hall& ours, Rank peer) {
   return {};
 }
 
+// ok, or why this process may not read that of the peer.
+Status probe_process_access(Rank peer, const PeerHeap& heap) {
+  if (heap.is_own()) return {};
+  const pid_t process = heap.process();
+  if (process < 0) {
+    return Status(
+        Code::no_permission,
+        fmt::format("the memory of rank {} cannot be read: its process is in another pid namespace",
+                    peer),
+        peer);
+  }
+  // The kernel checks the permission before the address, so reading address 0 tells one from the
+  // other.
+  std::byte probe{};
+  iovec local{&probe, 1};
+  iovec remote{nullptr, 1};
+  if (process_vm_readv(process, &local, 1, &remote, 1, 0) < 0 && errno != EFAULT) {
+    return system_error(fmt::format("reading the memory of process {} (rank {})", process, peer),
+                        errno);
+  }
+  return {};
+}
+
+EndpointProperties properties_to(Rank peer, const PeerHeap& heap, const Hall& ours,
+                                 const Hall& theirs) {
+  EndpointProperties made;
+  made.peer = peer;
+  made.shares_memory = true;
+  made.shares_process = heap.is_own();
+  made.shares_core = ours.core >= 0 && ours.core == theirs.core;
+  made.process_access = probe_process_access(peer, heap);
+  return made;
+}
+
 }  // namespace
 
 Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
@@ -160,13 +194,11 @@ Result<Endpoint*> ShmInterface::attention() {
 
 ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
                          std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring)
-    : interface_(interface),
-      peer_(peer),
+    : Endpoint(properties_to(peer, *heap, interface.hall(), *peer_hall), true),
+      interface_(interface),
       heap_nonce_(address.heap.nonce),
       hall_name_(address.hall),
       process_(heap->process()),
-      same_process_(heap->is_own()),
-      shares_core_(interface.hall().core >= 0 && interface.hall().core == peer_hall->core),
       slot_mask_(interface.geometry().slots - 1),
       payload_mask_(interface.geometry().payload_slots - 1),
       payload_stride_(interface.geometry().payload_bytes),
@@ -183,8 +215,12 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
                     &Geometry::release_line(ring.body, c)->released,
                     &payload_ends_[std::size_t{c} * geometry.payload_slots]};
   }
-  process_access_ = probe_process_access();
-  ring_.ring->reads_private.store(process_access_.ok() ? 1 : 0, std::memory_order_release);
+  ring_.ring->reads_private.store(properties_.process_access.ok() ? 1 : 0,
+                                  std::memory_order_release);
+}
+
+std::string ShmEndpoint::describe() const {
+  return std::string(interface_.name());
 }
 
 bool ShmEndpoint::reads_private_memory() {
@@ -234,27 +270,6 @@ void ShmEndpoint::leave() {
   if (peer_closed()) ring_.ring->left.store(1, std::memory_order_release);
   leave_body(ring_.body, interface_.geometry().body_bytes(), ring_.ring);
   shm::leave(*peer_hall_);
-}
-
-Status ShmEndpoint::probe_process_access() const {
-  if (same_process_) return {};
-  if (process_ < 0) {
-    return Status(
-        Code::no_permission,
-        fmt::format("the memory of rank {} cannot be read: its process is in another pid namespace",
-                    peer_),
-        peer_);
-  }
-  // The kernel checks the permission before the address, so reading address 0 tells one from the
-  // other.
-  std::byte probe{};
-  iovec local{&probe, 1};
-  iovec remote{nullptr, 1};
-  if (process_vm_readv(process_, &local, 1, &remote, 1, 0) < 0 && errno != EFAULT) {
-    return system_error(fmt::format("reading the memory of process {} (rank {})", process_, peer_),
-                        errno);
-  }
-  return {};
 }
 
 }  // namespace weft::shm

@@ -42,7 +42,8 @@ std::int32_t bound_core() {
 }  // namespace
 
 ShmInterface::ShmInterface(Rank rank, const InterfaceOptions& options, AddressResolver resolver)
-    : rank_(rank),
+    : Interface("shm", options.payload_bytes, false),
+      rank_(rank),
       options_(options),
       geometry_(geometry_of(options)),
       resolver_(std::move(resolver)) {}
@@ -123,12 +124,6 @@ std::string ShmInterface::address() const {
   std::string bytes(sizeof address, '\0');
   std::memcpy(bytes.data(), &address, sizeof address);
   return bytes;
-}
-
-RemoteBuffer ShmInterface::describe(const void* pointer, std::size_t bytes) const {
-  const std::uint64_t offset = heap_offset(pointer, bytes);
-  if (offset != kNotInHeap) return {PieceForm::view, offset, bytes};
-  return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
 }
 
 std::size_t ShmInterface::poll(std::span<Completion> completions) {

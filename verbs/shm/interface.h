@@ -54,31 +54,25 @@ class ShmEndpoint final : public Endpoint {
   ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
               std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring);
 
-  void wake_peer() override;
   // look_away(): our interface closes, and takes nothing more from the peer. leave(): our interface
   // is destroyed; it uses the peer's hall no more, and the body of its ring can be reused.
   void look_away();
   void leave();
-  [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] std::string describe() const override;
   [[nodiscard]] bool peer_closed() const override {
     return peer_hall_->closed.load(std::memory_order_acquire) != 0;
   }
-  [[nodiscard]] const Status& failure() const override { return kNoFailure; }
-  // Shared memory has no path that could be ended.
+  // Shared memory has no path that could fail or be ended. The death of a peer is noticed by
+  // watching its process (PeerHeap::life()).
   void abandon(const Status&) override {}
-  [[nodiscard]] bool shares_memory() const override { return true; }
-  [[nodiscard]] bool shares_core() const override { return shares_core_; }
   // Whether it leads to the interface behind `address`, and not to an earlier one of the same rank.
   [[nodiscard]] bool leads_to(const Address& address) const {
     return heap_nonce_ == address.heap.nonce && hall_name_ == address.hall;
   }
-  Posted post_notice(std::uint32_t channel, const WireHeader& header,
-                     std::span<const std::byte> payload) override;
-  // A piece is no larger than a notice's payload. Larger payloads are named as views instead.
-  Posted post_piece(std::uint32_t channel, const WireHeader& header,
-                    std::span<const std::byte> payload) override {
-    return post_notice(channel, header, payload);
-  }
+  // Any payload is copied: a piece is no larger than that of a notice. Larger payloads are named as
+  // views instead.
+  Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
+              Payload how) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
   [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override;
@@ -89,30 +83,17 @@ class ShmEndpoint final : public Endpoint {
   // What the peer has released. A payload that was copied could count at once, but a view is needed
   // until its reader has released it.
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
-  [[nodiscard]] const Status& process_access() const override { return process_access_; }
-  [[nodiscard]] bool reads_private_memory() override;
-  [[nodiscard]] bool shares_process() const override { return same_process_; }
-  [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
-  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
-  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                    std::uint64_t ticket) override;
-  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                   std::uint64_t ticket) override;
-  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                           std::uint64_t desired, std::uint64_t* found,
-                           std::uint64_t ticket) override;
-  [[nodiscard]] bool at_work() const override { return order_.at_work(); }
-  [[nodiscard]] WorkCount work_count() const override { return order_.count(); }
-  // Work has ended when post_…() returns.
-  [[nodiscard]] bool work_may_linger() const override { return false; }
+  Posted post_work(const WorkRequest& work) override;
+  // Work has ended when post_work() returns.
+  [[nodiscard]] WorkState work_state() const override { return order_.state(false); }
   Status import_region_as(std::uint32_t number, std::string_view key) override;
   void drop_region(std::uint32_t number) override { regions_.erase(number); }
+  [[nodiscard]] const std::byte* view(const RemoteBuffer& remote) override;
+  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
+  [[nodiscard]] bool reads_private_memory() override;
+  void wake_peer() override;
 
  private:
-  // Shared memory does not fail. The death of a peer is noticed by watching its process
-  // (PeerHeap::life()).
-  static inline const Status kNoFailure;
-
   // The sender's side of a channel.
   struct Outgoing {
     WireHeader* headers;
@@ -138,29 +119,22 @@ class ShmEndpoint final : public Endpoint {
   };
 
   bool find_incoming();
-  Status probe_process_access() const;
   // ok, or why one-sided work that is posted now is not done.
   [[nodiscard]] Status may_work();
-  // Ends the work that was just posted with this status.
-  Posted end_work(std::uint64_t ticket, Status status);
-  Status move(std::byte* local, const WorkRequest& work) const;
+  Status move(const WorkRequest& work) const;
   // The same in the peer's private memory at `address`, by calls of the kernel.
-  Status move_private(std::byte* local, const WorkRequest& work, std::uint64_t address) const;
+  Status move_private(const WorkRequest& work, std::uint64_t address) const;
   // regions.cc
   [[nodiscard]] const PeerRegion* reach(const WorkRequest& work, WorkVerdict& why) const;
-  Status move_in_region(std::byte* local, const WorkRequest& work) const;
+  Status move_in_region(const WorkRequest& work) const;
   [[nodiscard]] Result<std::uint64_t*> word_in_region(const WorkRequest& work) const;
   [[nodiscard]] Result<std::uint64_t*> word_of(const WorkRequest& work) const;
-  Status compare_swap(const RemoteBuffer& remote, std::uint64_t expected, std::uint64_t desired,
-                      std::uint64_t* found) const;
+  Status compare_swap(const WorkRequest& work) const;
 
   ShmInterface& interface_;
-  Rank peer_;
   std::uint64_t heap_nonce_;
   std::uint64_t hall_name_;
   pid_t process_;  // -1: in another pid namespace
-  bool same_process_;
-  bool shares_core_;
   std::uint32_t slot_mask_;
   std::uint32_t payload_mask_;
   std::size_t payload_stride_;
@@ -173,7 +147,6 @@ class ShmEndpoint final : public Endpoint {
   std::vector<Incoming> incoming_;           // empty until the peer made its ring for us
   std::shared_ptr<const PeerHeap> heap_;
   Bell bell_;
-  Status process_access_;
   WorkOrder order_;
   std::unordered_map<std::uint32_t, PeerRegion> regions_;  // by number
 };
@@ -184,13 +157,10 @@ class ShmInterface final : public Interface {
                                                  AddressResolver resolver);
   ~ShmInterface() override;
 
-  [[nodiscard]] std::string_view name() const override { return "shm"; }
   [[nodiscard]] std::string address() const override;
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
-  [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   Result<Region> expose(std::span<std::byte> memory) override;
   void withdraw(std::uint32_t number) override;
-  [[nodiscard]] std::size_t piece_bytes() const override { return options_.payload_bytes; }
   // Peers write into memory, and no event tells of it. So there may always be news if there are
   // endpoints. A stranger is found by attention().
   bool progress() override { return !endpoints_.empty(); }
@@ -243,6 +213,9 @@ class ShmInterface final : public Interface {
   Bell own_bell_{nullptr};
   bool closed_ = false;
 };
+
+// Writes to `there` or reads from it, as the work says.
+void copy(const WorkRequest& work, std::byte* there);
 
 // Tells the owner of a hall that `rank` left something on its control channel.
 void ask_attention(Hall& hall, std::uint32_t rank);

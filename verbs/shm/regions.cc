@@ -8,7 +8,7 @@ namespace weft::shm {
 Result<Region> ShmInterface::expose(std::span<std::byte> memory) {
   if (closed_) return Status(Code::closed, "exposing a region: shm is closed");
   WEFT_ASSIGN(const Exposed exposed, set_mark());
-  const RemoteBuffer named = describe(memory.data(), memory.size());
+  const RemoteBuffer named = describe_memory(memory.data(), memory.size());
   RegionKey key;
   key.way = RegionWay::shm;
   key.form = named.form;
@@ -34,24 +34,24 @@ void ShmInterface::withdraw(std::uint32_t number) {
 Status ShmEndpoint::import_region_as(std::uint32_t number, std::string_view keys) {
   PeerRegion region;
   WEFT_ASSIGN(region.key,
-              find_region_key(keys, RegionWay::shm, owner_of(heap_nonce_, hall_name_), peer_));
+              find_region_key(keys, RegionWay::shm, owner_of(heap_nonce_, hall_name_), peer()));
   const RegionKey& key = region.key;
   const Status damaged(
       Code::mismatch,
-      fmt::format("the key of a region of rank {} leads out of its shared memory", peer_), peer_);
+      fmt::format("the key of a region of rank {} leads out of its shared memory", peer()), peer());
   if (key.mark % sizeof(Mark) != 0) return damaged;
   region.mark = static_cast<const Mark*>(heap_->at(key.mark, sizeof(Mark)));
   if (region.mark == nullptr) return damaged;
   if (key.form == PieceForm::view) {
     region.here = static_cast<std::byte*>(heap_->at(key.word, key.bytes));
     if (region.here == nullptr) return damaged;
-  } else if (same_process_) {
+  } else if (properties_.shares_process) {
     region.here = reinterpret_cast<std::byte*>(key.word);
-  } else if (key.bytes != 0 && !process_access_.ok()) {
-    return Status(process_access_.code(),
-                  fmt::format("a region of rank {} is in its private memory, and {}", peer_,
-                              process_access_.text()),
-                  peer_);
+  } else if (key.bytes != 0 && !properties_.process_access.ok()) {
+    return Status(properties_.process_access.code(),
+                  fmt::format("a region of rank {} is in its private memory, and {}", peer(),
+                              properties_.process_access.text()),
+                  peer());
   }
   regions_.emplace(number, region);
   return {};
@@ -73,25 +73,22 @@ const PeerRegion* ShmEndpoint::reach(const WorkRequest& work, WorkVerdict& why) 
   return nullptr;
 }
 
-Status ShmEndpoint::move_in_region(std::byte* local, const WorkRequest& work) const {
+Status ShmEndpoint::move_in_region(const WorkRequest& work) const {
   WorkVerdict why{};
   const PeerRegion* const region = reach(work, why);
-  if (region == nullptr) return refusal_of(work, peer_, why, kOver);
+  if (region == nullptr) return refusal_of(work, peer(), why, kOver);
   if (work.bytes == 0) return {};
-  if (region->here == nullptr)
-    return move_private(local, work, region->key.word + work.remote.word);
-  std::byte* const there = region->here + work.remote.word;
-  work.kind == WorkKind::write ? publish_bytes(there, local, work.bytes)
-                               : fetch_bytes(local, there, work.bytes);
+  if (region->here == nullptr) return move_private(work, region->key.word + work.remote.word);
+  copy(work, region->here + work.remote.word);
   return {};
 }
 
 Result<std::uint64_t*> ShmEndpoint::word_in_region(const WorkRequest& work) const {
   WorkVerdict why{};
   const PeerRegion* const region = reach(work, why);
-  if (region == nullptr) return refusal_of(work, peer_, why, kOver);
+  if (region == nullptr) return refusal_of(work, peer(), why, kOver);
   if (region->here == nullptr) {
-    return refusal_of(work, peer_, Code::unavailable,
+    return refusal_of(work, peer(), Code::unavailable,
                       "the region is in private memory of another process, where only Weft's heap "
                       "(weft::allocate) can be swapped");
   }

@@ -20,16 +20,23 @@ struct RemoteBuffer {
   PieceForm form = PieceForm::view;  // view, process or region
   std::uint64_t word = 0;            // of a region: the offset in it
   std::size_t bytes = 0;
-  std::uint32_t region = 0;  // of a region: its number, from Endpoint::import_region()
+  std::uint32_t region = 0;  // of a region: its number, from import_region()
 };
 
 enum class WorkKind : std::uint8_t { write, read, compare_swap };
 
-// What a piece of one-sided work asks for: `bytes` of `remote`, from its start.
+// A piece of one-sided work: `bytes` of `remote`, from its start, come from `local` or go there. A
+// compare-and-swap has its last three fields instead: *remote becomes `desired` if it is `expected`,
+// and `*found` gets what was there.
 struct WorkRequest {
   WorkKind kind = WorkKind::write;
   RemoteBuffer remote;
   std::size_t bytes = 0;
+  std::byte* local = nullptr;
+  std::uint64_t ticket = 0;  // of its completion
+  std::uint64_t expected = 0;
+  std::uint64_t desired = 0;
+  std::uint64_t* found = nullptr;
 };
 
 // What became of the work. The values travel on the wire (verbs/ucx).
@@ -76,10 +83,16 @@ void fetch_bytes(std::byte* to, const std::byte* shared, std::size_t bytes);
 // that is copied later.
 void copy_shared(std::byte* to, const std::byte* shared, std::size_t bytes);
 
-// How many pieces of one-sided work were posted at an endpoint, and how many of these have ended.
-struct WorkCount {
+// The one-sided work of an endpoint: how many pieces were posted, how many of these have ended, and
+// what is left of it.
+struct WorkState {
   std::uint64_t posted = 0;
   std::uint64_t ended = 0;
+  bool is_untold = false;  // poll() has not returned all completions
+  // Bytes of work that completed with a failure may still arrive at the peer: its path failed with
+  // the work under way, and nobody has said that the peer's end is closed, too. A transport that
+  // cannot know it says yes.
+  bool may_linger = true;
 };
 
 // The end of one-sided work.
@@ -128,7 +141,9 @@ class WorkOrder {
   std::uint64_t begin();
   // The oldest has ended.
   void end(std::uint64_t ticket, Status status);
-  [[nodiscard]] WorkCount count() const { return {begun_, ended_}; }
+  [[nodiscard]] WorkState state(bool may_linger) const {
+    return {begun_, ended_, at_work(), may_linger};
+  }
   // How many have ended: the oldest that has not is the next.
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 

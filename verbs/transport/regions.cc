@@ -1,4 +1,4 @@
-// Keys, bounds and numbers of regions, and how an endpoint without regions refuses them.
+// Keys, bounds and numbers of regions.
 #include "verbs/transport/regions.h"
 
 #include <fmt/core.h>
@@ -84,18 +84,10 @@ std::uint32_t new_region_number() {
   return number;
 }
 
-Result<std::uint32_t> Endpoint::import_region(std::string_view key) {
+Result<std::uint32_t> RemoteMemory::import_region(std::string_view key) {
   const std::uint32_t number = new_region_number();
   WEFT_RETURN_IF_ERROR(import_region_as(number, key));
   return number;
-}
-
-Status Endpoint::import_region_as(std::uint32_t, std::string_view) {
-  return Status(Code::unavailable, "this way to the peer has no regions", peer());
-}
-
-Result<Region> Interface::expose(std::span<std::byte>) {
-  return Status(Code::unavailable, fmt::format("{} has no regions", name()));
 }
 
 }  // namespace weft

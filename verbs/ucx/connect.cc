@@ -44,6 +44,13 @@ Result<Address> decode(std::string_view bytes, Rank peer) {
   return address;
 }
 
+const Status& no_access() {
+  // Never destroyed: a static context may be the last that uses it.
+  static const Status& none =
+      *new Status(Code::unavailable, "over UCX no rank reads the private memory of another");
+  return none;
+}
+
 }  // namespace
 
 std::uint64_t checksum(Address address, std::string_view worker) {
@@ -135,8 +142,8 @@ void UcxEndpoint::follow(UcxEndpoint& before) {
 void UcxEndpoint::hear_of_next() {
   if (!failure_.ok()) return;
   end(Status(Code::unavailable,
-             fmt::format("rank {} over {}: the peer connects anew", peer_, interface_.name()),
-             peer_));
+             fmt::format("rank {} over {}: the peer connects anew", peer(), interface_.name()),
+             peer()));
 }
 
 // One-sided work of the peer may have come before this end was connected. Its answers leave here,
@@ -147,7 +154,7 @@ Status UcxEndpoint::open(std::string_view worker_address) {
     return {};
   }
   WEFT_RETURN_IF_ERROR(
-      check_descriptors(fmt::format("connecting to rank {} over {}", peer_, interface_.name()),
+      check_descriptors(fmt::format("connecting to rank {} over {}", peer(), interface_.name()),
                         kEndpointDescriptors));
   connection_ = std::make_unique<Connection>();
   connection_->user = this;
@@ -167,8 +174,8 @@ Status UcxEndpoint::open(std::string_view worker_address) {
   const ucs_status_t status = library_.ep_create(interface_.worker(), &how, &connection_->native);
   if (status != UCS_OK) {
     connection_ = nullptr;
-    return ucx_error(fmt::format("connecting to rank {} over {}", peer_, interface_.name()), status,
-                     peer_);
+    return ucx_error(fmt::format("connecting to rank {} over {}", peer(), interface_.name()),
+                     status, peer());
   }
   begin();
   return {};
@@ -185,15 +192,19 @@ void UcxEndpoint::begin() {
 
 UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce,
                          std::uint16_t incarnation)
-    : interface_(interface),
+    : Endpoint({.peer = peer, .work_needs_peer = true, .process_access = no_access()}, false),
+      interface_(interface),
       library_(interface.library()),
-      peer_(peer),
       nonce_(nonce),
       incarnation_(incarnation),
       outgoing_(interface.options().channels),
       incoming_(interface.options().channels),
       order_(interface.completions()) {
   count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
+}
+
+std::string UcxEndpoint::describe() const {
+  return std::string(interface_.name());
 }
 
 void UcxEndpoint::count_bytes(std::size_t bytes) {

@@ -95,12 +95,11 @@ ucp_request_param_t until_finished(bool* pending, std::uint32_t flags) {
 
 UcxInterface::UcxInterface(Rank rank, const InterfaceOptions& options, const UcxOptions& ucx,
                            const Library& library, AddressResolver resolver)
-    : rank_(rank),
+    : Interface("ucx:" + ucx.device, std::max(ucx.piece_bytes, options.payload_bytes), true),
+      rank_(rank),
       options_(options),
-      piece_bytes_(std::max(ucx.piece_bytes, options.payload_bytes)),
       payload_stride_(lines_for(options.payload_bytes)),
       device_(ucx.device),
-      name_("ucx:" + ucx.device),
       resolver_(std::move(resolver)),
       library_(library),
       process_(getpid()),
@@ -254,12 +253,6 @@ Status UcxInterface::link() const {
   return {};
 }
 
-RemoteBuffer UcxInterface::describe(const void* pointer, std::size_t bytes) const {
-  const std::uint64_t offset = heap_offset(pointer, bytes);
-  if (offset != kNotInHeap) return {PieceForm::view, offset, bytes};
-  return {PieceForm::process, reinterpret_cast<std::uintptr_t>(pointer), bytes};
-}
-
 void UcxInterface::collect_later(UcxEndpoint& endpoint) {
   if (std::ranges::find(at_work_, &endpoint) == at_work_.end()) at_work_.push_back(&endpoint);
 }
@@ -283,10 +276,10 @@ void UcxEndpoint::broke() {
 
 void UcxEndpoint::fail() {
   if (!failure_.ok()) return;
-  const std::string path = fmt::format("rank {} over {}", peer_, interface_.name());
+  const std::string path = fmt::format("rank {} over {}", peer(), interface_.name());
   (void)take_words();  // discards what UCX logged before
-  end(peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer_)
-                    : ucx_error("the path to " + path + " failed", connection_->broken, peer_));
+  end(peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer())
+                    : ucx_error("the path to " + path + " failed", connection_->broken, peer()));
 }
 
 // Nothing more is sent or taken.

@@ -113,20 +113,15 @@ class UcxEndpoint final : public Endpoint {
   UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce,
               std::uint16_t incarnation = 0);
 
-  [[nodiscard]] Rank peer() const override { return peer_; }
+  [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
   [[nodiscard]] std::uint16_t incarnation() const { return incarnation_; }
   [[nodiscard]] bool peer_closed() const override {
     return peer_closed_.load(std::memory_order_acquire);
   }
-  [[nodiscard]] const Status& failure() const override { return failure_; }
   void abandon(const Status& why) override;
-  [[nodiscard]] bool connected() const override { return connected_; }
-  [[nodiscard]] bool shares_memory() const override { return false; }
-  Posted post_notice(std::uint32_t channel, const WireHeader& header,
-                     std::span<const std::byte> payload) override;
-  Posted post_piece(std::uint32_t channel, const WireHeader& header,
-                    std::span<const std::byte> payload) override;
+  Posted post(std::uint32_t channel, const WireHeader& header, std::span<const std::byte> payload,
+              Payload how) override;
   [[nodiscard]] Notice front(std::uint32_t channel) override;
   void release(std::uint32_t channel) override;
   [[nodiscard]] std::uint64_t arrived(std::uint32_t channel) override;
@@ -135,20 +130,8 @@ class UcxEndpoint final : public Endpoint {
   }
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
   [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override;
-  [[nodiscard]] const Status& process_access() const override;
-  [[nodiscard]] const std::byte* view(const RemoteBuffer&) override { return nullptr; }
-  Status read_now(std::span<std::byte> local, const RemoteBuffer& remote) override;
-  Posted post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                    std::uint64_t ticket) override;
-  Posted post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                   std::uint64_t ticket) override;
-  Posted post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                           std::uint64_t desired, std::uint64_t* found,
-                           std::uint64_t ticket) override;
-  [[nodiscard]] bool at_work() const override { return order_.at_work(); }
-  [[nodiscard]] WorkCount work_count() const override { return order_.count(); }
-  [[nodiscard]] bool work_needs_peer() const override { return true; }
-  [[nodiscard]] bool work_may_linger() const override { return lingers_; }
+  Posted post_work(const WorkRequest& work) override;
+  [[nodiscard]] WorkState work_state() const override { return order_.state(lingers_); }
   Status import_region_as(std::uint32_t number, std::string_view key) override;
   void drop_region(std::uint32_t number) override { regions_.erase(number); }
 
@@ -261,13 +244,11 @@ class UcxEndpoint final : public Endpoint {
   // One-sided work of ours, until its completion can be polled.
   struct Work {
     WorkMessage message;
-    std::uint64_t ticket = 0;
-    std::span<std::byte> local;
-    std::uint64_t* found = nullptr;
+    WorkRequest request;
     Status status;
     bool answered = false;
-    Pending sending;         // UCX reads the message and `local`
-    bool receiving = false;  // UCX writes `local`
+    Pending sending;         // UCX reads the message and request.local
+    bool receiving = false;  // UCX writes request.local
     UcxEndpoint* endpoint = nullptr;
   };
   // The answer to one-sided work of the peer that was begun. Answers leave in the order of the
@@ -331,14 +312,14 @@ class UcxEndpoint final : public Endpoint {
             std::uint32_t flags, Pending& pending);
   using Landed = void (*)(void* request, ucs_status_t status, std::size_t bytes, void* what);
   void receive(void* data, std::byte* into, std::size_t bytes, Landed landed, void* what);
-  Posted post_work(WorkMessage message, std::span<std::byte> local, const RemoteBuffer& remote,
-                   std::uint64_t* found, std::uint64_t ticket);
+  Posted post_alone(std::uint32_t channel, const WireHeader& header,
+                    std::span<const std::byte> payload);
   // UCX's protocol for data of this size: small data travel in the message (eager), large data go
   // straight into the receiver's memory (rendezvous).
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;
   void end(Work& work, WorkVerdict verdict);
   // ok, or why work on a region cannot be sent. If it can, `message` names the region to its owner.
-  [[nodiscard]] Status name_region(WorkMessage& message, const RemoteBuffer& remote) const;
+  [[nodiscard]] Status name_region(WorkMessage& message, const WorkRequest& request) const;
   [[nodiscard]] static WorkRequest request_of(const WorkMessage& work);
   [[nodiscard]] bool may_begin(const WorkMessage& work, bool rendezvous) const;
   void begin_work(const WorkMessage& work, const Arriving& data, bool& taken);
@@ -351,11 +332,9 @@ class UcxEndpoint final : public Endpoint {
 
   UcxInterface& interface_;
   const Library& library_;
-  Rank peer_;
   std::uint64_t nonce_;  // of the peer's interface
   std::uint16_t incarnation_;
   std::unique_ptr<Connection> connection_;
-  Status failure_;
   std::atomic<bool> peer_closed_ = false;
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
@@ -386,7 +365,6 @@ class UcxEndpoint final : public Endpoint {
   Message goodbye_;
   Pending goodbye_pending_;
   bool flushing_ = false;
-  bool connected_ = false;
   bool closing_ = false;
   bool forgotten_ = false;
   std::size_t counted_bytes_ = 0;
@@ -398,17 +376,13 @@ class UcxInterface final : public Interface {
                                                  const UcxOptions& ucx, AddressResolver resolver);
   ~UcxInterface() override;
 
-  [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] Status link() const override;
   [[nodiscard]] std::string address() const override { return address_; }
   Result<Endpoint*> connect(Rank peer, std::string_view address) override;
-  [[nodiscard]] bool reconnects() const override { return true; }
   Result<Endpoint*> reconnect(Rank peer, std::string_view address) override;
   void forget(Endpoint& failed) override;
-  [[nodiscard]] RemoteBuffer describe(const void* pointer, std::size_t bytes) const override;
   Result<Region> expose(std::span<std::byte> memory) override;
   void withdraw(std::uint32_t number) override;
-  [[nodiscard]] std::size_t piece_bytes() const override { return piece_bytes_; }
   bool progress() override;
   [[nodiscard]] bool flushed() const override {
     return sending_ == 0 && filled_.empty() && reporters_.empty() && stalled_.empty();
@@ -504,10 +478,8 @@ class UcxInterface final : public Interface {
 
   Rank rank_;
   InterfaceOptions options_;
-  std::size_t piece_bytes_;
   std::size_t payload_stride_;
   std::string device_;
-  std::string name_;
   AddressResolver resolver_;
   const Library& library_;
   pid_t process_;

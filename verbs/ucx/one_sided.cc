@@ -9,27 +9,41 @@
 #include "verbs/ucx/interface.h"
 
 namespace weft::ucx {
+namespace {
+
+MessageKind message_of(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::write:
+      return MessageKind::write;
+    case WorkKind::read:
+      return MessageKind::read;
+    case WorkKind::compare_swap:
+      break;
+  }
+  return MessageKind::compare_swap;
+}
+
+}  // namespace
 
 std::uint32_t UcxEndpoint::protocol_for(std::size_t bytes) const {
   return bytes > interface_.payload_stride() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
 }
 
-Posted UcxEndpoint::post_work(WorkMessage message, std::span<std::byte> local,
-                              const RemoteBuffer& remote, std::uint64_t* found,
-                              std::uint64_t ticket) {
+Posted UcxEndpoint::post_work(const WorkRequest& request) {
   if (!interface_.completions().has_room()) return Posted::full;
-  const MessageKind kind = message.message.kind;
-  message.message = this->message(kind, kControlChannel, first_work_ + work_.size());
-  message.form = remote.form;
-  message.word = remote.word;
-  message.region = remote.bytes;
-  message.bytes = local.size();
+  const bool is_swap = request.kind == WorkKind::compare_swap;
   Work& work = work_.emplace_back();
-  work.message = message;
-  work.ticket = ticket;
-  work.local = local;
-  work.found = found;
+  work.request = request;
   work.endpoint = this;
+  WorkMessage& message = work.message;
+  message.message =
+      this->message(message_of(request.kind), kControlChannel, first_work_ + work_.size() - 1);
+  message.form = request.remote.form;
+  message.word = request.remote.word;
+  message.region = request.remote.bytes;
+  message.bytes = is_swap ? 0 : request.bytes;
+  message.expected = request.expected;
+  message.desired = request.desired;
   order_.begin();
   interface_.collect_later(*this);
   if (interface_.closed()) {
@@ -41,45 +55,19 @@ Posted UcxEndpoint::post_work(WorkMessage message, std::span<std::byte> local,
   } else if (order_.is_broken()) {
     work.answered = true;
     work.status = order_.behind();
-  } else if (Status refused = name_region(work.message, remote); !refused.ok()) {
+  } else if (Status refused = name_region(message, request); !refused.ok()) {
     work.answered = true;
     work.status = refused;
-    order_.fail(work.message.message.number + 1, refused);
+    order_.fail(message.message.number + 1, refused);
   } else if (working()) {
-    work.message.place = works_sent_++;
-    work.message.sequence = order_.sequence();
-    const std::span<const std::byte> data =
-        kind == MessageKind::write ? local : std::span<std::byte>();
-    if (!join_batch(&work.message, sizeof work.message, data))
-      send(&work.message, sizeof work.message, data, protocol_for(data.size()), work.sending);
+    message.place = works_sent_++;
+    message.sequence = order_.sequence();
+    const std::span<const std::byte> data(request.local,
+                                          request.kind == WorkKind::write ? request.bytes : 0);
+    if (!join_batch(&message, sizeof message, data))
+      send(&message, sizeof message, data, protocol_for(data.size()), work.sending);
   }
   return Posted::posted;
-}
-
-Posted UcxEndpoint::post_write(std::span<const std::byte> local, const RemoteBuffer& remote,
-                               std::uint64_t ticket) {
-  WorkMessage message;
-  message.message.kind = MessageKind::write;
-  // The const is cast away for one record that serves both directions; a write only reads `local`.
-  return post_work(message, {const_cast<std::byte*>(local.data()), local.size()}, remote, nullptr,
-                   ticket);
-}
-
-Posted UcxEndpoint::post_read(std::span<std::byte> local, const RemoteBuffer& remote,
-                              std::uint64_t ticket) {
-  WorkMessage message;
-  message.message.kind = MessageKind::read;
-  return post_work(message, local, remote, nullptr, ticket);
-}
-
-Posted UcxEndpoint::post_compare_swap(const RemoteBuffer& remote, std::uint64_t expected,
-                                      std::uint64_t desired, std::uint64_t* found,
-                                      std::uint64_t ticket) {
-  WorkMessage message;
-  message.message.kind = MessageKind::compare_swap;
-  message.expected = expected;
-  message.desired = desired;
-  return post_work(message, {}, remote, found, ticket);
 }
 
 bool UcxEndpoint::take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken) {
@@ -88,18 +76,18 @@ bool UcxEndpoint::take_answer(const AnswerMessage& answer, const Arriving& data,
   if (number - first_work_ >= work_.size()) return false;
   Work& work = work_[number - first_work_];
   if (work.answered) return true;
-  const bool read = work.message.message.kind == MessageKind::read;
-  if (data.bytes != (read && answer.verdict == WorkVerdict::done ? work.local.size() : 0))
+  const bool read = work.request.kind == WorkKind::read;
+  if (data.bytes != (read && answer.verdict == WorkVerdict::done ? work.request.bytes : 0))
     return false;
   work.answered = true;
   end(work, answer.verdict);
-  if (work.found != nullptr && work.status.ok()) *work.found = answer.found;
+  if (work.request.found != nullptr && work.status.ok()) *work.request.found = answer.found;
   if (data.rendezvous) {
     taken = true;
     work.receiving = true;
-    receive(data.data, work.local.data(), data.bytes, landed_read, &work);
+    receive(data.data, work.request.local, data.bytes, landed_read, &work);
   } else if (data.bytes != 0) {
-    std::memcpy(work.local.data(), data.data, data.bytes);
+    std::memcpy(work.request.local, data.data, data.bytes);
   }
   return true;
 }
@@ -114,9 +102,8 @@ void UcxEndpoint::landed_read(void* request, ucs_status_t status, std::size_t, v
 // WorkOrder numbers work from 1, messages number it from 0.
 void UcxEndpoint::end(Work& work, WorkVerdict verdict) {
   if (verdict == WorkVerdict::done) return;
-  work.status = verdict == WorkVerdict::behind
-                    ? order_.behind()
-                    : refusal_of(request_of(work.message), peer_, verdict, "UCX");
+  work.status = verdict == WorkVerdict::behind ? order_.behind()
+                                               : refusal_of(work.request, peer(), verdict, "UCX");
   order_.fail(work.message.message.number + 1, work.status);
 }
 
@@ -134,7 +121,7 @@ bool UcxEndpoint::collect() {
   while (!work_.empty()) {
     Work& work = work_.front();
     if (!work.answered || work.sending || work.receiving) return true;
-    order_.end(work.ticket, std::move(work.status));
+    order_.end(work.request.ticket, std::move(work.status));
     work_.pop_front();
     ++first_work_;
   }

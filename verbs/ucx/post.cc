@@ -86,8 +86,10 @@ UcxEndpoint::Sent* UcxEndpoint::next_slot(Outgoing& out) {
 
 // The notice leaves with the batch at the next turn. A control notice leaves at once: there are few
 // of them, and after a failure the caller may take no more turns.
-Posted UcxEndpoint::post_notice(std::uint32_t channel, const WireHeader& header,
-                                std::span<const std::byte> payload) {
+Posted UcxEndpoint::post(std::uint32_t channel, const WireHeader& header,
+                         std::span<const std::byte> payload, Payload how) {
+  if (how == Payload::lent && payload.size() > interface_.payload_stride())
+    return post_alone(channel, header, payload);
   Outgoing& out = outgoing_[channel];
   Sent* slot = next_slot(out);
   if (slot == nullptr) return Posted::full;
@@ -181,9 +183,8 @@ std::unique_ptr<Batch> UcxInterface::take_batch() {
 // The data travel in the message (eager). A rendezvous would send a question first. Its question
 // and its answer would each wait behind all that is under way in their direction: up to a whole
 // window of pieces if both ranks send.
-Posted UcxEndpoint::post_piece(std::uint32_t channel, const WireHeader& header,
+Posted UcxEndpoint::post_alone(std::uint32_t channel, const WireHeader& header,
                                std::span<const std::byte> payload) {
-  if (payload.size() <= interface_.payload_stride()) return post_notice(channel, header, payload);
   Outgoing& out = outgoing_[channel];
   Sent* slot = next_slot(out);
   if (slot == nullptr) return Posted::full;
@@ -293,19 +294,6 @@ bool UcxEndpoint::report_releases() {
     return true;
   });
   return unreported_.empty();
-}
-
-Status UcxEndpoint::read_now(std::span<std::byte>, const RemoteBuffer&) {
-  return Status(
-      Code::unavailable,
-      fmt::format("{}: reading rank {}'s memory needs its time", interface_.name(), peer_), peer_);
-}
-
-const Status& UcxEndpoint::process_access() const {
-  // Never destroyed: a static context may be the last that uses it.
-  static const Status& none =
-      *new Status(Code::unavailable, "over UCX no rank reads the private memory of another");
-  return none;
 }
 
 }  // namespace weft::ucx

@@ -52,20 +52,18 @@ void UcxInterface::withdraw(std::uint32_t number) {
 }
 
 Status UcxEndpoint::import_region_as(std::uint32_t number, std::string_view keys) {
-  WEFT_ASSIGN(const RegionKey key, find_region_key(keys, RegionWay::ucx, nonce_, peer_));
+  WEFT_ASSIGN(const RegionKey key, find_region_key(keys, RegionWay::ucx, nonce_, peer()));
   regions_.emplace(number, key);
   return {};
 }
 
-Status UcxEndpoint::name_region(WorkMessage& message, const RemoteBuffer& remote) const {
-  if (remote.form != PieceForm::region) return {};
-  WorkRequest request = request_of(message);
-  request.remote = remote;
-  const auto found = regions_.find(remote.region);
-  if (found == regions_.end()) return refusal_of(request, peer_, WorkVerdict::unknown, "UCX");
+Status UcxEndpoint::name_region(WorkMessage& message, const WorkRequest& request) const {
+  if (request.remote.form != PieceForm::region) return {};
+  const auto found = regions_.find(request.remote.region);
+  if (found == regions_.end()) return refusal_of(request, peer(), WorkVerdict::unknown, "UCX");
   const RegionKey& key = found->second;
   const WorkVerdict verdict = check_region(request, key.word, key.bytes);
-  if (verdict != WorkVerdict::done) return refusal_of(request, peer_, verdict, "UCX");
+  if (verdict != WorkVerdict::done) return refusal_of(request, peer(), verdict, "UCX");
   message.region = key.number;
   return {};
 }

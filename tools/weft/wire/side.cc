@@ -104,7 +104,7 @@ Status WireSide::meet(const WirePlan& plan, const std::vector<RdmaGid>& gids, in
   const std::string address = interface_->address();
   own.address_bytes = static_cast<std::uint32_t>(address.copy(own.address.data(), kAddressBytes));
   own.mtu = mtu;
-  own.target = interface_->describe(target_, plan.most_bytes);
+  own.target = describe_memory(target_, plan.most_bytes);
   for (const RdmaGid& gid : gids) {
     if (gid.usable && own.gid_count < kMostGids) own.gids[own.gid_count++] = address_of(gid);
   }
