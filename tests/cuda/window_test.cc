@@ -178,7 +178,7 @@ TEST_F(GpuWindows, PagesOfAGpuGoToTheHostAndNotBack) {
     }
     const Status status = mixed.window.write(other, in(x.data(), kElements), pages, kPage);
     if (context.rank() == 0)
-      expect_names(status, Code::unavailable, {"win_write", "\"mixed\"", "rank 1", "a GPU"});
+      expect_names(status, Code::unavailable, {"win_write", "\"mixed\"", "rank 1", "GPU memory"});
     else
       EXPECT_TRUE(status.ok()) << status.to_string();
     ASSERT_DONE(context.barrier());

@@ -46,10 +46,9 @@ TEST_F(SimGpus, GoThroughBlocksWhereTheNetworkCannotSendThem) {
   const GpuUsage before = gpu_usage();
   run();
   EXPECT_EQ(gpu_usage().with_aliases, before.with_aliases);
-  EXPECT_NE(
-      describe_gpu_memory().find("is on another machine, and this transport sends memory of the "
-                                 "host alone"),
-      std::string::npos)
+  EXPECT_NE(describe_gpu_memory().find("is on another machine, and this transport sends "
+                                       "host memory alone"),
+            std::string::npos)
       << describe_gpu_memory();
 }
 
