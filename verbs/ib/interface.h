@@ -194,9 +194,11 @@ class IbInterface final : public Interface {
   void datagram_failed(const ibv_wc& completion, const char* what);
   void lead_greetings();
 
-  // sleep.cc
+  // progress.cc
   void pump_all();
   void report_releases();
+
+  // sleep.cc
   void look_for_events();
   bool set_alarm();
   void take_event(ibv_event_type type, std::uint32_t queue_pair);

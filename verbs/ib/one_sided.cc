@@ -98,13 +98,6 @@ Status OneSided::admit_place(Work& work) const {
   return refusal_of(work.request, endpoint_.peer(), verdict, kOver);
 }
 
-Status OneSided::import_region(std::uint32_t number, std::string_view keys) {
-  WEFT_ASSIGN(const RegionKey key,
-              find_region_key(keys, RegionWay::ib, endpoint_.nonce(), endpoint_.peer()));
-  regions_.emplace(number, key);
-  return {};
-}
-
 // What fits into a work request is copied there; the device never looks at where it came from.
 Status OneSided::name_local(Work& work) const {
   const bool is_swap = work.is_swap();

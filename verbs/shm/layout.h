@@ -97,6 +97,9 @@ constexpr std::uint32_t stamp_of(std::uint64_t index, bool has_payload) {
 constexpr bool is_of(std::uint32_t stamp, std::uint64_t index) {
   return (stamp | 1U) == stamp_of(index, true);
 }
+inline std::atomic_ref<std::uint32_t> stamp_in(WireHeader* header) {
+  return std::atomic_ref<std::uint32_t>(header->stamp);
+}
 
 // Where the parts of a ring's body lie: a release line per channel, all headers, all payloads.
 // Headers lie side by side and not each before its payload: with a payload stride near a power of

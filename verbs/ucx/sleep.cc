@@ -1,73 +1,19 @@
-// Progress, sleeping and waking. Each UCX worker has a descriptor, which becomes readable at the
-// first event after the worker was armed. Arming fails as busy while an event waits to be taken in.
+// Sleeping and waking. Each UCX worker has a descriptor, which becomes readable at the first event
+// after the worker was armed. Arming fails as busy while an event waits to be taken in.
 #include <poll.h>
 #include <time.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "verbs/ucx/interface.h"
 
 namespace weft::ucx {
 namespace {
 
-// The most rounds of UCX's progress in one turn, because a lane has other interfaces, too.
-constexpr int kRounds = 16;
-// After so many turns in a row that moved something, a turn also looks at due reports and at paths
-// that broke.
-constexpr std::uint32_t kBusyCalls = 16;
-// After so many turns in a row that moved nothing, releases are reported that no sender waits for
-// yet.
-constexpr std::uint32_t kIdleCalls = 16;
+// How often arming is tried, each time after a turn that takes in what keeps it from being done.
+constexpr int kMostTries = 16;
 
 }  // namespace
-
-// A turn stops asking UCX once something has arrived, so that the first of many notices does not
-// wait for the rest.
-bool UcxInterface::progress() {
-  const bool flushes = !filled_.empty();
-  if (flushes) flush_batches();
-  const std::uint64_t before = std::exchange(arrivals_told_, arrivals_);
-  // Closing an endpoint drives UCX, too (drain()). What arrived then is news of this turn.
-  const bool came = before != arrivals_;
-  int rounds = 0;
-  while (rounds < kRounds && arrivals_ == arrivals_told_ && library_.worker_progress(worker_) != 0)
-    ++rounds;
-  arrivals_told_ = arrivals_;
-  if (!unanswered_.empty()) answer_strangers();
-  if (!stalled_.empty()) proceed_stalled();
-  if (rounds != 0) idle_calls_ = 0;
-  if (rounds != 0 && ++busy_calls_ < kBusyCalls && !urgent_) return true;
-  busy_calls_ = 0;
-  const bool due = urgent_ || armed_ || ++idle_calls_ >= kIdleCalls;
-  if (due && !reporters_.empty()) report_releases();
-  const bool fails = !failing_.empty();
-  if (fails) fail_broken();
-  return rounds != 0 || came || flushes || fails;
-}
-
-void UcxInterface::proceed_stalled() {
-  for (UcxEndpoint* endpoint : stalled_) endpoint->proceed();
-  std::erase_if(stalled_, [](UcxEndpoint* endpoint) { return !endpoint->has_waiting_work(); });
-}
-
-void UcxInterface::flush_batches() {
-  std::swap(filled_, flushing_);
-  for (UcxEndpoint* endpoint : flushing_) endpoint->flush();
-  flushing_.clear();
-  std::erase_if(reporters_, [](UcxEndpoint* endpoint) { return !endpoint->owes_reports(); });
-}
-
-void UcxInterface::report_releases() {
-  urgent_ = false;
-  idle_calls_ = 0;
-  std::erase_if(reporters_, [](UcxEndpoint* endpoint) { return endpoint->report_releases(); });
-  flush_batches();
-}
-
-void UcxInterface::fail_broken() {
-  for (UcxEndpoint* endpoint : std::exchange(failing_, {})) endpoint->fail();
-}
 
 // Returns whether UCX will make the descriptor readable at the next event. While armed, what is
 // posted leaves at once, because the caller looks once more at what has come and then sleeps
@@ -75,7 +21,7 @@ void UcxInterface::fail_broken() {
 bool UcxInterface::arm() {
   armed_ = true;
   report_releases();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int tries = 0; tries < kMostTries; ++tries) {
     if (library_.worker_arm(worker_) == UCS_OK) return true;
     progress();
   }
