@@ -184,14 +184,14 @@ std::vector<Variable> make_table() {
       choice<GpuReduce>(
           "WEFT_GPU_REDUCE", &Config::gpu_reduce,
           {{"auto", GpuReduce::automatic}, {"host", GpuReduce::host}, {"gpu", GpuReduce::gpu}},
-          "who adds up tensors in GPU memory; gpu: large ones the GPU that has the "
+          "who reduces tensors in GPU memory; gpu: large ones the GPU that has the "
           "result, where it can read what is summed; auto: gpu where Weft has kernels "
           "for it (docs/gpu.md)"),
       choice<bool>("WEFT_GPU_IPC", &Config::gpu_ipc, {{"off", false}, {"on", true}},
                    "ranks of a machine read each other's GPU memory where it is (CUDA IPC), if "
-                   "GPUs add up"),
+                   "GPUs reduce"),
       choice<bool>("WEFT_GPU_RDMA", &Config::gpu_rdma, {{"off", false}, {"on", true}},
-                   "RDMA ports send GPU memory from where it is (GPUDirect RDMA), if GPUs add up "
+                   "RDMA ports send GPU memory from where it is (GPUDirect RDMA), if GPUs reduce "
                    "and the port's driver registers it"),
       choice<NcclUse>(
           "WEFT_NCCL", &Config::nccl,
