@@ -4,6 +4,8 @@
 // same place are one row, so a machine of many ranks costs no more than one of few.
 #include "topology/rails/share.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <functional>
