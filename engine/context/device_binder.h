@@ -38,11 +38,6 @@ class DeviceBinder {
   [[nodiscard]] GpuOperandOptions gpu_options() const;
 
  private:
-  // An operation's operands and its place in NCCL's order; both null: they are on the host.
-  struct Placed {
-    std::shared_ptr<GpuOperands> operands;
-    std::shared_ptr<NcclTurn> turn;
-  };
   using Bind = Status (Binder::*)(const Request& request, BoundCall& bound_call);
   // Binds the request with what takes the place of its GPU memory. Null: none of it is.
   [[nodiscard]] Result<std::shared_ptr<GpuOperands>> place(Request request, Bind bind,

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace weft {
@@ -21,9 +20,6 @@ std::string label(const LaneSlot& slot) {
 // may have left because of the failure of a third rank. The failure notice that names the cause has
 // this long to arrive.
 constexpr std::uint32_t kLooksAtDeparture = 16;
-// How long the context waits for the reason why no path works to a needed rank. It may have died or
-// left, which other ranks or the Store tell later than its network does.
-constexpr std::int64_t kLostPathMs = 3000;
 
 }  // namespace
 
@@ -81,8 +77,7 @@ bool Failures::check_gone() {
   }
   const std::int64_t now = now_ns();
   if (lost_ns_ == 0) lost_ns_ = now;
-  const std::int64_t patience_ms = std::min(kLostPathMs, config_.deadline_ms / 2);
-  if (now - lost_ns_ < patience_ms * 1'000'000) return false;
+  if (now - lost_ns_ < lost_path_patience_ns(config_)) return false;
   fail(lost);
   return true;
 }

@@ -4,6 +4,7 @@
 // the peers, and is returned by all later calls. Internal to the module.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,12 @@
 #include "engine/membership/membership.h"
 
 namespace weft {
+
+// How long one waits for the reason why no path works to a needed rank. It may have died or left, which
+// other ranks or the Store tell later than its network does.
+[[nodiscard]] inline std::int64_t lost_path_patience_ns(const Config& config) {
+  return std::min<std::int64_t>(3000, config.deadline_ms / 2) * 1'000'000;
+}
 
 // Belongs to the holder of the lane's token.
 class Failures {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/context/failures.h"
 #include "engine/context/operands.h"
 #include "engine/gpu/gpu.h"
 #include "verbs/base/base.h"
@@ -359,6 +360,7 @@ Result<WindowSetup> Windows::set_up(const Output& tensor, std::string_view name,
   setup.self = config_.rank;
   setup.self_weight = edges_.is_weighted() ? graph.self_weight(config_.rank) : uniform;
   setup.deadline_ms = config_.deadline_ms;
+  setup.lost_path_patience_ns = lost_path_patience_ns(config_);
   setup.bell = bell_;
   setup.timeline = &timeline_;
   std::map<Rank, Keys> keys_of;

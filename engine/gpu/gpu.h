@@ -104,14 +104,6 @@ class GpuOperands : public DeviceOperands {
   // arrived, or for let_go(). Last of these functions, as what they queue must not wait.
   virtual Status hold() = 0;
   virtual void let_go() = 0;
-  // All of these.
-  Status begin(std::span<Request> requests, std::span<PeerConnection* const> in,
-               std::span<PeerConnection* const> out) {
-    WEFT_RETURN_IF_ERROR(follow());
-    WEFT_RETURN_IF_ERROR(place(requests, in, out));
-    WEFT_RETURN_IF_ERROR(bring());
-    return hold();
-  }
   // Places and brings, but operands of large requests stay where they are, for operations that take
   // GPU memory themselves: those wait only until the input has arrived.
   virtual Status leave(std::span<Request> requests) = 0;

@@ -41,10 +41,10 @@ void Task::note(const Status& status) {
 
 // A network tells sooner that the path to a rank has failed than other ranks or the Store tell why.
 void Task::ask() {
-  constexpr std::int64_t kPatienceNs = 3'000'000'000;
   step_ = Step::asks;
-  asks_end_ns_ =
-      status_.ok() || !window_.has_lost_path_to(status_.rank()) ? 0 : now_ns() + kPatienceNs;
+  asks_end_ns_ = status_.ok() || !window_.has_lost_path_to(status_.rank())
+                     ? 0
+                     : now_ns() + window_.lost_path_patience_ns();
 }
 
 bool Task::has_answer() {

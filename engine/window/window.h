@@ -52,8 +52,9 @@ struct WindowSetup {
   window::OwnCopies on_gpu;             // of the tensor; empty: it is host memory
   std::shared_ptr<GpuBell> bell;
   std::int64_t deadline_ms = 0;
-  bool serves = false;                 // peers' work needs our lane
-  std::vector<std::uint32_t> exposed;  // our part and our tensor, as regions
+  std::int64_t lost_path_patience_ns = 0;  // for the reason why no path to a neighbor works
+  bool serves = false;                     // peers' work needs our lane
+  std::vector<std::uint32_t> exposed;      // our part and our tensor, as regions
   // The way to the part of a neighbor, or to our own, by which all ranks reach its mutex.
   std::function<Result<window::Place>(Rank)> mutex_of;
   window::CheckAlive check_alive;
@@ -127,6 +128,7 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
     return setup_.check_alive(place.rank, place.endpoint);
   }
   [[nodiscard]] Status check_alive(Rank rank) const { return setup_.check_alive(rank, nullptr); }
+  [[nodiscard]] std::int64_t lost_path_patience_ns() const { return setup_.lost_path_patience_ns; }
   // Whether no path works any more to this neighbor.
   [[nodiscard]] bool has_lost_path_to(Rank rank) const;
   [[nodiscard]] double p_to_send();

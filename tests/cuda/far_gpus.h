@@ -101,7 +101,12 @@ class FarGpus : public testing::Test {
           {&part.request, 1}, rank, gpu_options_, std::make_shared<GpuBell>([] {}));
       ASSERT_TRUE(operands.ok()) << operands.status().to_string();
       part.operands = *operands;
-      const Status begun = part.operands->begin({&part.request, 1}, part.peers, part.peers);
+      const auto begin = [&]() -> Status {
+        WEFT_RETURN_IF_ERROR(part.operands->follow());
+        WEFT_RETURN_IF_ERROR(part.operands->place({&part.request, 1}, part.peers, part.peers));
+        return part.operands->bring();
+      };
+      const Status begun = begin();
       ASSERT_TRUE(begun.ok()) << begun.to_string();
       Call call;
       call.in = call.out = part.peers;
