@@ -52,9 +52,9 @@ Status wrong(const std::string& what) {
 
 // The ranks with this local rank average with each other, nobody else sends.
 Status average(Context& context, int local) {
-  WEFT_RETURN_IF_ERROR(context.barrier());
   const int near = 1 - local;
-  const std::uint64_t before[] = {sent_by(0), sent_by(1)};
+  const std::uint64_t before[] = {sent_by(0), sent_by(1)};  // before any rank can send
+  WEFT_RETURN_IF_ERROR(context.barrier());
   if (context.local_rank() == local) {
     const std::vector<float> x(kCount, static_cast<float>(context.machine_rank()));
     std::vector<float> y(kCount);
