@@ -101,6 +101,7 @@ struct ExecutionOptions {
   std::uint32_t job = 0;
   std::uint16_t context = 0;
   Rank rank = 0;                   // this rank
+  Rank size = 1;                   // ranks of the context
   PrivateWays* ways = nullptr;     // the lane's; nullptr: nothing is measured
   ScratchPool* scratch = nullptr;  // the lane's; nullptr: the execution uses one of its own
   // Of operations that began without a reducer, and got a message that needs one. Null, or returns
@@ -358,6 +359,7 @@ class Execution {
   [[nodiscard]] PrivateWays::Way way_of(std::uint64_t bytes, PrivateWays::Way first);
   void imitate();
   void learn_way();
+  [[nodiscard]] bool is_one_of_many_to_root() const;
   void pump_sends();
   bool pump(Sending& send);
   bool post_next(Sending& send, std::uint32_t at);

@@ -52,10 +52,19 @@ bool Execution::is_read_privately(const Step& step, std::uint64_t bytes) {
     is_in_process = is_in_process && peer.properties().shares_process;
   }
   if (is_in_process) return true;
-  if (bytes < kTryBothWays) return false;
+  if (bytes < kTryBothWays || is_one_of_many_to_root()) return false;
   const bool is_read_first = step.combining == Combining::copy && bytes >= kReadFirst;
   const auto first = is_read_first ? PrivateWays::Way::read : PrivateWays::Way::staged;
   return way_of(bytes, first) == PrivateWays::Way::read;
+}
+
+// Whether the root takes the messages of several ranks, one after the other. The root's core is then
+// what the operation waits for, and staged messages take less of it. The time of one message would
+// not tell.
+bool Execution::is_one_of_many_to_root() const {
+  const bool is_to_root =
+      call_.collective == Collective::gather || call_.collective == Collective::reduce;
+  return is_to_root && in_.empty() && options_.size > 2;
 }
 
 // The in-neighbor whose way this rank goes; kNoEdge: this rank decides for itself.

@@ -15,6 +15,8 @@
 // if that has a lower number than the rank itself. Ranks are numbered from the operation's root on,
 // so that those who pass its messages on imitate it. Only ranks without such a neighbor measure.
 //
+// Where several ranks send to a root (gather, reduce) nothing is measured: the messages are staged.
+//
 // The object belongs to the holder of the lane's token, as the executions do, and outlives them.
 #pragma once
 

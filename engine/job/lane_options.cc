@@ -44,6 +44,7 @@ ExecutionOptions execution_options(const Config& config, std::uint16_t number,
   options.job = interface_options(config).job;
   options.context = number;
   options.rank = config.rank;
+  options.size = config.size;
   return options;
 }
 

@@ -110,10 +110,12 @@ TEST(PrivateMemory, ArrivesByEitherWay) {
 }
 
 // One rank tries both ways, and the others do as it does. Of a broadcast, which ten ranks pass on, that
-// is the root.
+// is the root. In a gather many send to the root, and nobody can tell by its own message.
 TEST(PrivateMemory, OneRankMeasuresHowItTravels) {
   const auto lines = run_job("private 7", "", "", 10);
   ASSERT_EQ(lines.size(), 10U);
+  for (const auto& [rank, text] : lines)
+    EXPECT_EQ(text.find("private memory, gather"), std::string::npos) << text;
   for (const auto& [name, measures] : {std::pair("allgather", 0), std::pair("broadcast", 7)}) {
     for (const auto& [rank, text] : lines) {
       EXPECT_NE(text.find("ended ok"), std::string::npos) << text;

@@ -2,8 +2,8 @@
 //   faulty_rank killed R     rank R kills itself in the middle of the job
 //   faulty_rank leaves R     rank R ends its part early, in good order
 //   faulty_rank fine         nobody does anything wrong
-//   faulty_rank private R    nor here: allgathers, and broadcasts from R, of memory that is not from weft::allocate; each
-//                            rank prints how explain() says that it travelled
+//   faulty_rank private R    nor here: allgathers, broadcasts from R and gathers to R, of memory that is not from
+//                            weft::allocate; each rank prints how explain() says that it travelled
 // A third argument is the number of elements of an operation; there are fewer operations then. With a
 // fourth one, `gpu`, the tensors are on GPUs, which take turns among the ranks.
 // Each rank prints how its job ended and exits with 0: the test reads the lines.
@@ -67,6 +67,11 @@ weft::Status run_private(weft::Context& context, weft::Rank root) {
     WEFT_RETURN_IF_ERROR(
         context.broadcast(weft::in(x.data(), kCount), weft::out(y.data(), kCount), root));
     if (!is_from(0, root, k)) return wrong;
+    WEFT_RETURN_IF_ERROR(context.gather(
+        weft::in(x.data(), kCount),
+        context.rank() == root ? weft::out(y.data(), y.size()) : weft::Output{}, root));
+    for (std::size_t rank = 0; rank < ranks && context.rank() == root; ++rank)
+      if (!is_from(rank, static_cast<weft::Rank>(rank), k)) return wrong;
   }
   std::istringstream explained(context.explain());
   for (std::string line; std::getline(explained, line);)
