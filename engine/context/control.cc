@@ -127,28 +127,31 @@ Status Control::compare(const LaneSlot* slot, const WireHeader& header, Rank fro
 }
 
 Status Control::find_unmatched() const {
-  const std::uint64_t next = lane_.admission().next_operation();
   for (const auto& slot : lane_.admission().slots()) {
-    if (slot->number == LaneSlot::kNoOperation) continue;
-    const Call& call = slot->bound_call.call;
-    // The peers of an operation that has ended belong to a plan that may have left the cache.
-    const bool is_running = slot->is_running();
-    for (const auto& [rank, connection] : peers_.all()) {
-      const Notice notice = connection->endpoint->front(slot->channel);
-      if (notice.header == nullptr) continue;
-      const WireHeader& header = *notice.header;
-      const auto ahead =
-          static_cast<std::int32_t>(header.operation - static_cast<std::uint32_t>(next));
-      const bool is_awaited =
-          is_running && (std::ranges::find(call.in, connection.get()) != call.in.end() ||
-                         std::ranges::find(call.out, connection.get()) != call.out.end());
-      if (ahead >= 0 || is_awaited) continue;
-      const std::string what = fmt::format(
-          "{} (operation {})", name(static_cast<Collective>(header.collective)), header.operation);
-      WEFT_RETURN_IF_ERROR(
-          compare(header.operation == call.operation ? slot.get() : nullptr, header, rank, what));
-      return no_edge(what, header.kind != NoticeKind::credit, rank);
-    }
+    if (slot->number != LaneSlot::kNoOperation) WEFT_RETURN_IF_ERROR(find_unmatched(*slot));
+  }
+  return {};
+}
+
+Status Control::find_unmatched(const LaneSlot& slot) const {
+  const auto next = static_cast<std::uint32_t>(lane_.admission().next_operation());
+  const Call& call = slot.bound_call.call;
+  // The peers of an operation that has ended belong to a plan that may have left the cache.
+  const bool is_running = slot.is_running();
+  for (const auto& [rank, connection] : peers_.all()) {
+    const Notice notice = connection->endpoint->front(slot.channel);
+    if (notice.header == nullptr) continue;
+    const WireHeader& header = *notice.header;
+    const auto ahead = static_cast<std::int32_t>(header.operation - next);
+    const bool is_awaited =
+        is_running && (std::ranges::find(call.in, connection.get()) != call.in.end() ||
+                       std::ranges::find(call.out, connection.get()) != call.out.end());
+    if (ahead >= 0 || is_awaited) continue;
+    const std::string what = fmt::format(
+        "{} (operation {})", name(static_cast<Collective>(header.collective)), header.operation);
+    WEFT_RETURN_IF_ERROR(
+        compare(header.operation == call.operation ? &slot : nullptr, header, rank, what));
+    return no_edge(what, header.kind != NoticeKind::credit, rank);
   }
   return {};
 }

@@ -29,9 +29,10 @@ class Control {
   // with this rank, too?
   void ask_missing(LaneSlot& slot);
   // Looks for a notice of an operation that is over on this rank, or that has no edge with the
-  // notice's sender. Such a notice means that the ranks disagree about the operation, for example
-  // about its root: `mismatch`. ok: there is none.
+  // notice's sender: on all channels, or on the one of a slot. Such a notice means that the ranks
+  // disagree about the operation, for example about its root: `mismatch`. ok: there is none.
   [[nodiscard]] Status find_unmatched() const;
+  [[nodiscard]] Status find_unmatched(const LaneSlot& slot) const;
   // Tells every peer that this context has failed.
   void tell_failure(const Status& status);
 

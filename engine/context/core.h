@@ -145,7 +145,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
 
   void collect(Metrics& to) override;
   void check_liveness() override { failures_.check_liveness(); }
-  Status check_unmatched() override { return control_.find_unmatched(); }
+  Status check_unmatched(const LaneSlot& slot) override { return control_.find_unmatched(slot); }
   void operation_failed(const Status& status, bool touched_output) override {
     failures_.fail(status, touched_output);
   }

@@ -51,7 +51,7 @@ class SideLane : private LaneObserver {
 
  private:
   void check_liveness() override { failures_.check_liveness(); }
-  Status check_unmatched() override { return control_.find_unmatched(); }
+  Status check_unmatched(const LaneSlot& slot) override { return control_.find_unmatched(slot); }
   void operation_failed(const Status& status, bool touched_output) override {
     failures_.fail(status, touched_output);
   }

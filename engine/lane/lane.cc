@@ -334,7 +334,7 @@ void Lane::advance_once(LaneSlot& slot) {
 
 void Lane::finish(LaneSlot& slot) {
   if (slot.bound_call.call.checks_unmatched && slot.execution.status().ok()) {
-    if (Status strays = observer_.check_unmatched(); !strays.ok())
+    if (Status strays = observer_.check_unmatched(slot); !strays.ok())
       slot.execution.fail(std::move(strays));
   }
   const Status& status = slot.execution.status();

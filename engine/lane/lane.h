@@ -42,9 +42,10 @@ class LaneObserver {
   // Called about once per millisecond of waiting, never while data flows. Looks at rare events:
   // deaths, deadlines, questions of peers.
   virtual void check_liveness() = 0;
-  // Called after an operation with Call::checks_unmatched has run. Returns an error if a notice has
-  // arrived that belongs to no operation, because the ranks disagree about one.
-  virtual Status check_unmatched() = 0;
+  // Called after an operation with Call::checks_unmatched has run in this slot. Returns an error if a
+  // notice has arrived on its channel that belongs to no operation, because the ranks disagree about
+  // one.
+  virtual Status check_unmatched(const LaneSlot& slot) = 0;
   // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
   // Called before a part of an operation begins that another lane has cut off. The observer

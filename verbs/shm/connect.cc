@@ -16,6 +16,13 @@
 namespace weft::shm {
 namespace {
 
+// The channel on which the next notice is expected after one of `channel`. Operations that come back to
+// back use the channels between the first and the last in turn. The next header of that channel is
+// fetched ahead of time.
+std::uint32_t following(std::uint32_t channel, std::uint32_t channels) {
+  return channel + 2 < channels ? channel + 1 : std::min(1U, channels - 1);
+}
+
 Result<Address> decode(std::string_view bytes, Rank peer, std::uint64_t machine) {
   Address address;
   if (bytes.size() != sizeof address) {
@@ -213,7 +220,8 @@ ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& addr
   for (std::uint32_t c = 0; c < geometry.channels; ++c) {
     outgoing_[c] = {geometry.headers(ring.body, c), geometry.payloads(ring.body, c),
                     &Geometry::release_line(ring.body, c)->released,
-                    &payload_ends_[std::size_t{c} * geometry.payload_slots]};
+                    &payload_ends_[std::size_t{c} * geometry.payload_slots],
+                    following(c, geometry.channels)};
   }
   ring_.ring->reads_private.store(properties_.process_access.ok() ? 1 : 0,
                                   std::memory_order_release);
@@ -248,7 +256,7 @@ bool ShmEndpoint::find_incoming() {
       for (std::uint32_t c = 0; c < geometry.channels; ++c) {
         incoming_[c] = {geometry.headers(body, c), geometry.payloads(body, c),
                         &Geometry::release_line(body, c)->released,
-                        c + 2 < geometry.channels ? c + 1 : std::min(1U, geometry.channels - 1)};
+                        following(c, geometry.channels)};
       }
       break;
     }

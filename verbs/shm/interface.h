@@ -100,6 +100,7 @@ class ShmEndpoint final : public Endpoint {
     std::byte* payloads;
     std::atomic<std::uint64_t>* released_line;  // written by the peer
     std::uint64_t* payload_ends;  // by payload slot: it is free once so many notices are released
+    std::uint32_t following;      // the channel of the next notice, if operations come back to back
     std::uint64_t posted = 0;
     std::uint64_t payloads_posted = 0;  // how many of them had a payload
     // What released_line said last. A post reads the line again only when the ring looks full.
@@ -110,10 +111,7 @@ class ShmEndpoint final : public Endpoint {
     WireHeader* headers;
     std::byte* payloads;
     std::atomic<std::uint64_t>* released_line;  // written by us
-    // The channel on which the next notice is expected after this one. If operations come back to
-    // back, they use the channels between the first and the last in turn. That channel's next
-    // header is fetched ahead of time.
-    std::uint32_t following = 0;
+    std::uint32_t following;                    // as of Outgoing
     std::uint64_t next = 0;
     std::uint64_t payloads_released = 0;  // how many notices before `next` had a payload
   };
