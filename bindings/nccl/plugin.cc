@@ -213,7 +213,7 @@ abi::Result register_dma_buf(void* connection, void* data, std::size_t bytes, in
     WEFT_RETURN_IF_ERROR(check_kind(type));
     Registration memory{{static_cast<std::byte*>(data), bytes}};
     if (type == abi::kCudaPointers) {
-      WEFT_ASSIGN(memory, lend(memory.memory, descriptor, offset));
+      WEFT_ASSIGN(memory, export_memory(memory.memory, descriptor, offset));
     }
     auto& known = *static_cast<Connection*>(connection);
     const auto entered = known.link().enter();
@@ -267,7 +267,7 @@ abi::Result flush(void*, int count, void**, int*, void** registrations, void** r
     *request = nullptr;
     for (int k = 0; k < count; ++k) {
       const auto* const each = static_cast<const Registration*>(registrations[k]);
-      if (each->gpu) WEFT_RETURN_IF_ERROR(settle_rdma_writes(*each->gpu, each->gpu->device));
+      if (each->gpu) WEFT_RETURN_IF_ERROR(flush_rdma_writes(*each->gpu, each->gpu->device));
     }
     return {};
   });

@@ -29,14 +29,14 @@ Result<std::unique_ptr<Receiver>> Receiver::make(std::unique_ptr<Link> link) {
   return made;
 }
 
-Result<Registration> lend(std::span<std::byte> memory, int dma_buf, std::uint64_t offset) {
+Result<Registration> export_memory(std::span<std::byte> memory, int dma_buf, std::uint64_t offset) {
   WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(memory.data()));
   if (!gpu) {
     return Status(Code::invalid_argument,
                   fmt::format("{} is no GPU memory", fmt::ptr(memory.data())));
   }
   Registration made{memory, 0, gpu};
-  WEFT_ASSIGN(made.lent, LentMemory::of(memory.data(), memory.size(), dma_buf, offset));
+  WEFT_ASSIGN(made.exported, ExportedMemory::of(memory.data(), memory.size(), dma_buf, offset));
   return made;
 }
 

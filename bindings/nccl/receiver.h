@@ -23,11 +23,11 @@ struct Registration {
       0;  // of the region, for its owner; 0: of the host, at a sender, which needs none
   // Of a GPU: it ends behind the region.
   std::optional<GpuMemory> gpu = {};
-  LentMemory lent = {};
+  ExportedMemory exported = {};
 };
 // Of a GPU. `dma_buf`: a descriptor of it, where it is at `offset`; -1: none was given.
-[[nodiscard]] Result<Registration> lend(std::span<std::byte> memory, int dma_buf,
-                                        std::uint64_t offset);
+[[nodiscard]] Result<Registration> export_memory(std::span<std::byte> memory, int dma_buf,
+                                                 std::uint64_t offset);
 
 // A part of a multi-receive.
 struct Into {

@@ -477,7 +477,7 @@ bool Execution::waits_for_this_core() {
   }
   return std::ranges::any_of(out_, [this](const OutEdge& edge) {
     return edge.mark != 0 && edge.endpoint->properties().shares_core &&
-           edge.endpoint->settled(options_.channel) < edge.mark;
+           edge.endpoint->locally_completed(options_.channel) < edge.mark;
   });
 }
 
@@ -506,7 +506,7 @@ void Execution::missing(std::vector<Missing>& into) {
     const bool owes_credit = check_graph_ && !out.mutual && edge >= credit_takes_;
     if (owes_credit && pc_ == plan_->steps.size() && silent(out.endpoint)) {
       into.push_back({call_.out[edge], Missing::What::credit});
-    } else if ((out.mark != 0 && out.endpoint->settled(options_.channel) < out.mark) ||
+    } else if ((out.mark != 0 && out.endpoint->locally_completed(options_.channel) < out.mark) ||
                waits_for_slots(static_cast<std::uint32_t>(edge))) {
       into.push_back({call_.out[edge], Missing::What::read});
     }

@@ -286,8 +286,8 @@ class Execution {
   // The state of an edge in this operation.
   struct OutEdge {
     Endpoint* endpoint;
-    // All data on this edge has been read once Endpoint::settled() has reached `mark`. 0: no data
-    // has to be read.
+    // All data on this edge has been read once Endpoint::locally_completed() has reached `mark`. 0:
+    // no data has to be read.
     std::uint64_t mark;
     bool mutual;   // the peer also sends to this rank
     bool spoken;   // the first notice was posted, and with it the credit

@@ -305,14 +305,14 @@ bool Execution::readers_done(std::size_t send_index) {
   if (!sends_[send_index].finished) return false;
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const std::uint64_t mark = read_marks_[send_index * out_.size() + edge];
-    if (mark != 0 && out_[edge].endpoint->settled(options_.channel) < mark) return false;
+    if (mark != 0 && out_[edge].endpoint->locally_completed(options_.channel) < mark) return false;
   }
   return true;
 }
 
 bool Execution::all_readers_done() {
   return std::ranges::all_of(out_, [this](const OutEdge& edge) {
-    return edge.mark == 0 || edge.endpoint->settled(options_.channel) >= edge.mark;
+    return edge.mark == 0 || edge.endpoint->locally_completed(options_.channel) >= edge.mark;
   });
 }
 

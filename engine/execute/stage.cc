@@ -79,7 +79,7 @@ std::byte* Execution::block_for(Sending& send) {
 bool Execution::is_read(std::size_t staged) const {
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const std::uint64_t mark = staged_marks_[staged * out_.size() + edge];
-    if (mark != 0 && out_[edge].endpoint->settled(options_.channel) < mark) return false;
+    if (mark != 0 && out_[edge].endpoint->locally_completed(options_.channel) < mark) return false;
   }
   return true;
 }

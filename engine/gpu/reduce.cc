@@ -95,7 +95,7 @@ Result<OperandSet::Seen> OperandSet::see(const GpuMemory& gpu, const Term& term,
   WEFT_ASSIGN(const std::optional<Behind> there, behind(gpu, data, bytes));
   if (there) {
     // A network interface may have written it just now.
-    WEFT_RETURN_IF_ERROR(settle_behind(data, *there));
+    WEFT_RETURN_IF_ERROR(flush_rdma_writes(data, *there));
     seen.data = there->data;
     seen.is_on_gpu = there->is_for_reader;
     if (there->is_for_reader) return seen;

@@ -25,12 +25,12 @@ DeviceMemory memory_of_gpus() {
     return std::optional(
         DmaBuf{std::move(found->dma_buf), found->offset, found->pointer, found->refusal});
   };
-  const auto landing = [](std::size_t bytes) -> Result<DeviceMemory::Landing> {
-    WEFT_ASSIGN(std::shared_ptr<Landing> made, Landing::make(bytes));
+  const auto receive_buffer = [](std::size_t bytes) -> Result<DeviceMemory::ReceiveBuffer> {
+    WEFT_ASSIGN(std::shared_ptr<ReceiveBuffer> made, ReceiveBuffer::make(bytes));
     std::byte* const address = made->address();
-    return DeviceMemory::Landing{std::move(made), address};
+    return DeviceMemory::ReceiveBuffer{std::move(made), address};
   };
-  return {exporter, copy_for_devices, is_for_devices, landing};
+  return {exporter, copy_for_devices, is_for_devices, receive_buffer};
 }
 
 NetworkRail rail_over(const RdmaPort& port, const Config& config, const InterfaceOptions& options) {

@@ -161,11 +161,12 @@ TEST(Split, ADeathConcernsOnlyThePartsOfTheRank) {
   for (std::thread& thread : ranks) thread.join();
 }
 
-// Halls and rings of a context that has ended serve later ones. The first few rounds make what is
-// kept: as many as are in use at once, while a rank is ahead of another.
+// Control blocks and rings of a context that has ended serve later ones. The first few rounds make
+// what is kept: as many as are in use at once, while a rank is ahead of another.
 TEST(Split, AndCloseKeepsNothing) {
   constexpr int kRounds = 100;
-  constexpr std::size_t kMost = 64 << 10;  // less than a hall of 8 KiB for every tenth context
+  constexpr std::size_t kMost =
+      64 << 10;  // less than a control block of 8 KiB for every tenth context
   std::size_t before = 0;
   run_job(2, [&](Context& context) {
     const auto rounds = [&](int count) {

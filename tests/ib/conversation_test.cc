@@ -82,7 +82,7 @@ class Talk {
   void turn() {
     now += kTurnNs;
     for (End* end : {&leader, &other}) {
-      if (end->failure.ok()) end->conversation.lead(now);
+      if (end->failure.ok()) end->conversation.send_due(now);
     }
     deliver(leader, other);
     deliver(other, leader);
@@ -220,7 +220,7 @@ TEST(Conversation, WhatComesOverTheQueuePairsConfirms) {
 
 TEST(Conversation, AnInterfaceConnectsToItself) {
   End alone(7, 7);
-  alone.conversation.settle(pair_of(1, 1), Greeting());
+  alone.conversation.connect_to_self(pair_of(1, 1), Greeting());
   EXPECT_TRUE(alone.conversation.is_confirmed());
   EXPECT_EQ(alone.connections, std::vector<bool>{false});
 }

@@ -122,7 +122,7 @@ TEST(IbFailures, PiecesOfABrokenPathAreSettled) {
   };
   ASSERT_EQ(peer.post_piece(1, numbered_header(1), piece), Posted::posted);
   ASSERT_TRUE(ranks.eventually([&] { return !peer.failure().ok(); }));
-  EXPECT_EQ(peer.settled(1), 2u);
+  EXPECT_EQ(peer.locally_completed(1), 2u);
 }
 
 TEST(IbFailures, APeerThatIsGoneIsNoticed) {

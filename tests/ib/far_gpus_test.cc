@@ -11,8 +11,8 @@ namespace {
 
 class IbFarGpus : public FarGpus {
  protected:
-  void open(Landings landings, int rails = 1) {
-    const DeviceMemory device = memory_of_gpus(landings);
+  void open(ReceiveBuffers receive_buffers, int rails = 1) {
+    const DeviceMemory device = memory_of_gpus(receive_buffers);
     open_all(
         "ib",
         [this, device](Rank rank, int rail, const InterfaceOptions& own, AddressResolver resolver) {
@@ -41,7 +41,7 @@ class IbFarGpus : public FarGpus {
 
 // The host has no part in it: no copies, and what arrives is summed where it lies.
 TEST_F(IbFarGpus, GoFromGpuToGpu) {
-  open(Landings::made);
+  open(ReceiveBuffers::made);
   const GpuUsage before = gpu_usage();
   const int flushes = fake.flushes();
   run();
@@ -55,7 +55,7 @@ TEST_F(IbFarGpus, GoFromGpuToGpu) {
 
 // Each setting closes its own way.
 TEST_F(IbFarGpus, DoNotNeedCudaIpc) {
-  open(Landings::made);
+  open(ReceiveBuffers::made);
   gpu_options_.shares = false;
   const GpuUsage before = gpu_usage();
   run();
@@ -69,7 +69,7 @@ TEST_F(IbFarGpus, DoNotNeedCudaIpc) {
 
 // What has come over a rail that fails is kept in host memory, and the rest goes over the other.
 TEST_F(IbFarGpus, ArriveWholeIfARailFails) {
-  open(Landings::made, 2);
+  open(ReceiveBuffers::made, 2);
   run();
   constexpr int kGoWell = 20;
   int writes = 0;
@@ -82,8 +82,8 @@ TEST_F(IbFarGpus, ArriveWholeIfARailFails) {
   fabric_.works = nullptr;
 }
 
-TEST_F(IbFarGpus, ArriveAtTheHostWithoutLandings) {
-  open(Landings::none);
+TEST_F(IbFarGpus, ArriveAtTheHostWithoutReceiveBuffers) {
+  open(ReceiveBuffers::none);
   const GpuUsage before = gpu_usage();
   run();
   EXPECT_EQ(gpu_usage().with_aliases - before.with_aliases, kRanks) << describe_gpu_memory();

@@ -10,9 +10,9 @@
 
 namespace weft::ib {
 
-enum class Landings : bool { none, made };
+enum class ReceiveBuffers : bool { none, made };
 
-inline DeviceMemory memory_of_gpus(Landings landings) {
+inline DeviceMemory memory_of_gpus(ReceiveBuffers receive_buffers) {
   DeviceMemory device;
   device.exporter = [](const void* address, std::size_t bytes) -> Result<std::optional<DmaBuf>> {
     std::optional<ForDevices> found = memory_for_devices(address, bytes);
@@ -22,11 +22,11 @@ inline DeviceMemory memory_of_gpus(Landings landings) {
   };
   device.copy = copy_for_devices;
   device.has = is_for_devices;
-  if (landings == Landings::none) return device;
-  device.landing = [](std::size_t bytes) -> Result<DeviceMemory::Landing> {
-    WEFT_ASSIGN(std::shared_ptr<Landing> made, Landing::make(bytes));
+  if (receive_buffers == ReceiveBuffers::none) return device;
+  device.receive_buffer = [](std::size_t bytes) -> Result<DeviceMemory::ReceiveBuffer> {
+    WEFT_ASSIGN(std::shared_ptr<ReceiveBuffer> made, ReceiveBuffer::make(bytes));
     std::byte* const address = made->address();
-    return DeviceMemory::Landing{std::move(made), address};
+    return DeviceMemory::ReceiveBuffer{std::move(made), address};
   };
   return device;
 }

@@ -19,9 +19,9 @@ class IbGpus : public testing::Test {
     fake.reset();
     (void)Memory::allocate(1).value();  // the heap
   }
-  // `landings`: the device writes what comes from GPUs to GPU memory.
-  void open(Landings landings = Landings::none) {
-    ranks.ib.device_memory = memory_of_gpus(landings);
+  // `receive_buffers`: the device writes what comes from GPUs to GPU memory.
+  void open(ReceiveBuffers receive_buffers = ReceiveBuffers::none) {
+    ranks.ib.device_memory = memory_of_gpus(receive_buffers);
     ranks.open_all();
     ranks.meet(0, 1);
   }
@@ -156,7 +156,7 @@ TEST_F(IbGpus, MemoryOfTheHostIsAsAlways) {
 
 // From GPU to GPU, in slots that are used again; small ones and those of the host go as always.
 TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
-  open(Landings::made);
+  open(ReceiveBuffers::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   const DeviceAlias here = alias(gpu, 0, kBytes);
   ASSERT_TRUE(link().expect_pieces({here.address(), kBytes}, PieceMemory::device).ok());
@@ -171,19 +171,19 @@ TEST_F(IbGpus, PiecesLandInMemoryOfTheReceiversGpu) {
   }
   EXPECT_NE(ranks.link(1, 0).describe().find("arrives in GPU memory"), std::string::npos);
   EXPECT_EQ(gpu_counts().bytes_in, before.bytes_in) << "the device brings it";
-  EXPECT_EQ(ranks.fabric.dma_bufs.size(), 2U) << "what is sent, and the landing";
+  EXPECT_EQ(ranks.fabric.dma_bufs.size(), 2U) << "what is sent, and the receive buffer";
 }
 
 // They go to the host until there is such memory; it is asked for again from time to time.
-TEST_F(IbGpus, WithoutALandingTheyGoToTheHost) {
-  open(Landings::made);
+TEST_F(IbGpus, WithoutAReceiveBufferTheyGoToTheHost) {
+  open(ReceiveBuffers::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 4));
   const DeviceAlias here = alias(gpu, 0, kBytes);
   fake.fail("cuFlushGPUDirectRDMAWrites", 999, 1);
   EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 4));
   EXPECT_FALSE(lands_on_gpu);
-  EXPECT_NE(ranks.link(1, 0).describe().find("arrives at the host: GPU 0: settle what"),
+  EXPECT_NE(ranks.link(1, 0).describe().find("arrives at the host: GPU 0: flush what"),
             std::string::npos)
       << ranks.link(1, 0).describe();
   for (int n = 0; !lands_on_gpu && n < 100; ++n)
@@ -200,7 +200,7 @@ TEST_F(IbGpus, WhatArrivedIsSettledWhereItLies) {
   const Result<std::optional<Behind>> there = behind(other, here.address(), kBytes);
   ASSERT_TRUE(there.ok() && there->has_value()) << there.status().to_string();
   ASSERT_EQ((*there)->device, other.device);
-  EXPECT_TRUE(settle_behind(here.address(), **there).ok());
+  EXPECT_TRUE(flush_rdma_writes(here.address(), **there).ok());
   EXPECT_EQ(fake.flushes_for_all(0), for_all + 1);
   EXPECT_EQ(fake.flushes_for_all(1), 0);
   const int flushes = fake.flushes();
@@ -209,8 +209,8 @@ TEST_F(IbGpus, WhatArrivedIsSettledWhereItLies) {
   EXPECT_EQ(fake.flushes(), flushes + 1);
 }
 
-TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
-  open(Landings::made);
+TEST_F(IbGpus, AReceiveBufferThatCannotBeRegisteredIsNone) {
+  open(ReceiveBuffers::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 5));
   const DeviceAlias here = alias(gpu, 0, kBytes);
@@ -222,8 +222,8 @@ TEST_F(IbGpus, ALandingThatCannotBeRegisteredIsNone) {
 }
 
 // While a stream is held the driver would wait for it.
-TEST_F(IbGpus, NoLandingIsMadeWhileAStreamIsHeld) {
-  open(Landings::made);
+TEST_F(IbGpus, NoReceiveBufferIsMadeWhileAStreamIsHeld) {
+  open(ReceiveBuffers::made);
   GpuArray<std::byte> gpu(kBytes, 0);
   gpu.set(pattern(kBytes, 6));
   const DeviceAlias here = alias(gpu, 0, kBytes);
@@ -231,11 +231,11 @@ TEST_F(IbGpus, NoLandingIsMadeWhileAStreamIsHeld) {
   {
     const std::unique_ptr<GpuGate> gate =
         make_gpu_gate(*gpu_memory(gpu.data()), now_ns() + kLongNs).value();
-    EXPECT_EQ(Landing::make(kBytes).status().code(), Code::unavailable);
+    EXPECT_EQ(ReceiveBuffer::make(kBytes).status().code(), Code::unavailable);
     EXPECT_EQ(send({here.address(), kBytes}), pattern(kBytes, 6));
     EXPECT_FALSE(lands_on_gpu);
   }
-  EXPECT_TRUE(Landing::make(kBytes).ok());
+  EXPECT_TRUE(ReceiveBuffer::make(kBytes).ok());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 #include "tests/memory/forbid.h"
 #include "tests/memory/fresh_heap.h"
-#include "verbs/memory/door.h"
+#include "verbs/memory/descriptor_server.h"
 
 namespace weft {
 namespace {
@@ -173,18 +173,18 @@ TEST(Peers, GetNothingAtTheDoorWithoutTheTicket) {
   });
 }
 
-// A guest of our own user that says nothing is one of many that are waited for.
+// A client of our own user that says nothing is one of many that are waited for.
 TEST(Peers, ComeThroughTheDoorBesideSilentGuests) {
   beside_owner([](const Announcement& announced) {
-    sockaddr_un door{};
-    door.sun_family = AF_UNIX;
+    sockaddr_un server{};
+    server.sun_family = AF_UNIX;
     const std::string name = fmt::format("weft-{:016x}", announced.heap.nonce);
-    std::memcpy(door.sun_path + 1, name.data(), name.size());
+    std::memcpy(server.sun_path + 1, name.data(), name.size());
     const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     std::vector<Fd> silent;
     for (int k = 0; k < 300; ++k) {
       silent.emplace_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-      ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&door), bytes), 0);
+      ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&server), bytes), 0);
     }
     const auto heap = PeerHeap::open(far_away(announced.heap));
     ASSERT_TRUE(heap.ok()) << heap.status().to_string();
@@ -202,7 +202,7 @@ TEST(Peers, OfAnotherUserGetNothingAtTheDoor) {
     (void)take(1);
     ASSERT_EQ(setuid(65'534), 0);
     HeapIdentity other = far_away(announced.heap);
-    const Status status = knock(other, other.file).status();
+    const Status status = request_descriptor(other, other.file).status();
     EXPECT_EQ(status.code(), Code::unavailable);
     EXPECT_NE(status.text().find("another user"), std::string_view::npos) << status.to_string();
   });

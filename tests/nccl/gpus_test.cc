@@ -57,7 +57,7 @@ class NetGpus : public testing::Test {
       options.channels = 2;
       IbOptions own;
       own.device = "scripted" + std::to_string(self);
-      own.device_memory = ib::memory_of_gpus(ib::Landings::none);
+      own.device_memory = ib::memory_of_gpus(ib::ReceiveBuffers::none);
       return ib::IbInterface::open(ib::Fabric::library(), self, options, own, std::move(resolver));
     });
   }
@@ -67,7 +67,7 @@ class NetGpus : public testing::Test {
     int descriptor = -1;
     EXPECT_EQ(FakeDriver::get().export_dma_buf(gpu.data(), bytes, &descriptor), 0);
     const Fd closes(descriptor);  // the plugin has a descriptor of its own
-    return lend({gpu.data(), bytes}, descriptor, 0);
+    return export_memory({gpu.data(), bytes}, descriptor, 0);
   }
   // Sends so many bytes from `from` to `to` + `at`.
   void move(void* from, Registration* to, std::size_t at, std::size_t bytes) {
@@ -152,8 +152,8 @@ TEST_F(NetGpus, OneEndMayBeOnTheHost) {
 
 TEST_F(NetGpus, WithoutADmaBufPeermemIsAsked) {
   GpuArray<std::byte> x(kBytes, 0);
-  Result<Registration> lent = lend({x.data(), kBytes}, -1, 0);
-  Registration* const made = must(receiver->add(must(std::move(lent))));
+  Result<Registration> exported = export_memory({x.data(), kBytes}, -1, 0);
+  Registration* const made = must(receiver->add(must(std::move(exported))));
   EXPECT_EQ(fabric.calls("reg_mr_iova"), 1);
   EXPECT_TRUE(fabric.dma_bufs.empty());
   receiver->remove(made);
@@ -169,8 +169,8 @@ TEST_F(NetGpus, WhatCannotBeRegisteredIsRefusedWithBothReasons) {
     EXPECT_NE(refused.text().find(word), std::string_view::npos) << refused.to_string();
   EXPECT_FALSE(sender->add(must(lend_gpu(x, kBytes))).ok());
   std::vector<std::byte> host(64);
-  EXPECT_EQ(lend(host, -1, 0).status().code(), Code::invalid_argument);
-  EXPECT_EQ(lend({x.data() + 1, 64}, 0, 0).status().code(), Code::invalid_argument)
+  EXPECT_EQ(export_memory(host, -1, 0).status().code(), Code::invalid_argument);
+  EXPECT_EQ(export_memory({x.data() + 1, 64}, 0, 0).status().code(), Code::invalid_argument)
       << "the dma-buf begins where no page does";
 }
 

@@ -73,8 +73,9 @@ void run_flapping(std::uint64_t seed, SimNetwork::Cut how, int& returns) {
     pair.at(static_cast<Rank>(random() % 2)).progress();
     streams[random() % streams.size()]->turn();
     if (testing::Test::HasFatalFailure()) return;
-    if (std::ranges::all_of(
-            streams, [](const auto& stream) { return stream->done() && stream->settled(); })) {
+    if (std::ranges::all_of(streams, [](const auto& stream) {
+          return stream->done() && stream->locally_completed();
+        })) {
       return;
     }
   }
@@ -105,7 +106,7 @@ void run_streams(std::uint64_t seed, std::size_t rails, std::size_t cuts, SimNet
     streams[random() % streams.size()]->turn();
     if (testing::Test::HasFatalFailure()) return;
     const bool all = std::ranges::all_of(
-        streams, [](const auto& stream) { return stream->done() && stream->settled(); });
+        streams, [](const auto& stream) { return stream->done() && stream->locally_completed(); });
     if (all) return;
   }
   FAIL() << "not everything arrived in " << kMostTurns << " turns";
@@ -156,7 +157,8 @@ TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
       PairStream stream(pair.from(0), pair.from(1), 1, 2000,
                         [](std::uint32_t) { return kSimPayload + 100; });
       std::uint64_t beside = 0;
-      for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+      for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.locally_completed());
+           ++turn) {
         if (stream.received() == 1000) beside = pair.rail(1 - preferred).delivered();
         if (stream.received() == 1500 && pair.lives(preferred)) {
           EXPECT_EQ(pair.rail(1 - preferred).delivered(), beside);
@@ -167,7 +169,7 @@ TEST(Bond, PiecesKeepToTheRailThatTheyShould) {
         pair.at(turn % 2).progress();
         stream.turn();
       }
-      EXPECT_TRUE(stream.done() && stream.settled());
+      EXPECT_TRUE(stream.done() && stream.locally_completed());
     }
   }
 }
@@ -179,12 +181,13 @@ TEST(Bond, NoPieceKeepsToARailThatIsMuchSlower) {
     pair.from(0).prefer_rail(1, static_cast<int>(slow), PreferFrom::measured);
     PairStream stream(pair.from(0), pair.from(1), 1, 2000,
                       [](std::uint32_t) { return kSimPayload + 100; });
-    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.locally_completed());
+         ++turn) {
       simulated_ns() += kTurnNs;
       pair.at(turn % 2).progress();
       stream.turn();
     }
-    EXPECT_TRUE(stream.done() && stream.settled());
+    EXPECT_TRUE(stream.done() && stream.locally_completed());
     EXPECT_GT(pair.rail(1 - slow).delivered(), 2 * pair.rail(slow).delivered());
   }
 }
@@ -196,7 +199,7 @@ TEST(Bond, KeepsToTheMembersThatAreUsed) {
   pair.from(0).use_members(used, std::array{0, 1, 2});
   PairStream stream(pair.from(0), pair.from(1), 1, 600,
                     [](std::uint32_t number) { return number % 2 == 0 ? kSimPayload + 100 : 8; });
-  for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+  for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.locally_completed()); ++turn) {
     if (stream.received() == 200 && pair.lives(2)) {
       EXPECT_EQ(pair.rail(1).delivered(), 0U);
       EXPECT_GT(pair.rail(2).delivered(), 0U);
@@ -210,7 +213,7 @@ TEST(Bond, KeepsToTheMembersThatAreUsed) {
     pair.at(turn % 2).progress();
     stream.turn();
   }
-  EXPECT_TRUE(stream.done() && stream.settled());
+  EXPECT_TRUE(stream.done() && stream.locally_completed());
   EXPECT_GT(pair.rail(1).delivered(), 0U);
 }
 
@@ -220,7 +223,7 @@ TEST(Bond, KeepsToWhatThePeerUsesToo) {
   pair.from(0).use_members(std::array{0, 1}, std::array{1, 2});
   PairStream stream(pair.from(0), pair.from(1), 1, 100,
                     [](std::uint32_t) { return kSimPayload + 100; });
-  for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+  for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.locally_completed()); ++turn) {
     simulated_ns() += kTurnNs;
     pair.at(turn % 2).progress();
     stream.turn();
@@ -242,7 +245,8 @@ TEST(Bond, UsesAllWhereNoneOfThoseLeadsThere) {
     pair.from(0).use_members(ours, theirs);
     PairStream stream(pair.from(0), pair.from(1), 1, 100,
                       [](std::uint32_t) { return kSimPayload + 100; });
-    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.locally_completed());
+         ++turn) {
       simulated_ns() += kTurnNs;
       pair.at(turn % 2).progress();
       stream.turn();
@@ -276,7 +280,8 @@ TEST(Bond, DoesWithoutANetworkThatCannotBeOpened) {
     Pair pair(options);
     PairStream stream(pair.from(0), pair.from(1), 1, 300,
                       [](std::uint32_t) { return std::size_t{256}; });
-    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.settled()); ++turn) {
+    for (int turn = 0; turn < kMostTurns && !(stream.done() && stream.locally_completed());
+         ++turn) {
       simulated_ns() += kTurnNs;
       pair.at(turn % 2).progress();
       stream.turn();
@@ -333,12 +338,12 @@ TEST(Bond, AnIdlePeerIsAskedLessAndLess) {
     pair.arrive(1);
   }
   EXPECT_TRUE(pair.lives(0) && pair.lives(1));
-  for (int turn = 0; turn < 1000 && !(note.done() && note.settled()); ++turn) {
+  for (int turn = 0; turn < 1000 && !(note.done() && note.locally_completed()); ++turn) {
     simulated_ns() += kTurnNs;
     pair.at(turn % 2).progress();
     note.take();
   }
-  EXPECT_TRUE(note.done() && note.settled());
+  EXPECT_TRUE(note.done() && note.locally_completed());
   // The note, and for each doubling of the time a question over both rails and the answers.
   EXPECT_LE(pair.rail(0).delivered() + pair.rail(1).delivered(), 1 + 7 * 2 * 2U);
 }
@@ -391,12 +396,12 @@ TEST(Bond, ARailThatFailsTwiceBeforeItsNoticesWentOutLosesNone) {
     pair.rail(1).mend();
     wait_until(true);
   }
-  for (int turn = 0; turn < 10'000 && !(stream.done() && stream.settled()); ++turn) {
+  for (int turn = 0; turn < 10'000 && !(stream.done() && stream.locally_completed()); ++turn) {
     simulated_ns() += kTurnNs;
     pair.at(turn % 2).progress();
     stream.turn();
   }
-  EXPECT_TRUE(stream.done() && stream.settled()) << stream.received();
+  EXPECT_TRUE(stream.done() && stream.locally_completed()) << stream.received();
 }
 
 TEST(Bond, TheLastRailsEndIsTheEndpoints) {

@@ -52,13 +52,13 @@ class SimEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override {
     return channels_[channel].released;
   }
-  // As on real networks what is small was copied, and is settled when all before it is.
-  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override {
+  // As on real networks what is small was copied, and completes locally when all before it is.
+  [[nodiscard]] std::uint64_t locally_completed(std::uint32_t channel) override {
     Channel& state = channels_[channel];
     if (!failure_.ok()) return state.posted;
     while (state.copied < state.flying.size() && state.flying[state.copied].source.empty())
       ++state.copied;
-    return state.settled + state.copied;
+    return state.locally_completed + state.copied;
   }
   Posted post_work(const WorkRequest& work) override;
   [[nodiscard]] WorkState work_state() const override { return work_.state(); }
@@ -83,7 +83,7 @@ class SimEndpoint final : public Endpoint {
     std::size_t copied = 0;            // the first of them, as far as they were looked at
     std::deque<std::uint64_t> credit;  // due times of releases on their way back to the peer
     std::deque<Arrival> arrived;
-    std::uint64_t posted = 0, released = 0, settled = 0, taken = 0;
+    std::uint64_t posted = 0, released = 0, locally_completed = 0, taken = 0;
   };
 
   void look_at_connection();
@@ -371,7 +371,7 @@ void SimEndpoint::deliver(SimEndpoint& from) {
       channels_[c].arrived.push_back(std::move(flying.notice));
       theirs.flying.pop_front();
       if (theirs.copied != 0) --theirs.copied;
-      ++theirs.settled;
+      ++theirs.locally_completed;
       ++own_.network_.delivered_;
     }
     while (!theirs.credit.empty() && theirs.credit.front() <= now && !haunted) {

@@ -130,12 +130,12 @@ void PairStream::post() {
   ++sent_;
 }
 
-// A settled source belongs to the caller again, who writes something else there. What was sent
-// last is kept for a while, so that a late read finds the wrong text and not freed memory.
+// A locally completed source belongs to the caller again, who writes something else there. What was
+// sent last is kept for a while, so that a late read finds the wrong text and not freed memory.
 void PairStream::forget() {
-  const std::uint64_t settled = sender_.settled(channel_);
+  const std::uint64_t locally_completed = sender_.locally_completed(channel_);
   constexpr std::size_t kSpoilt = 256;
-  for (; forgotten_ < settled; ++forgotten_) {
+  for (; forgotten_ < locally_completed; ++forgotten_) {
     const std::size_t behind = sources_.size() - (sent_ - forgotten_);
     std::vector<std::byte>& source = sources_[behind];
     if (!source.empty()) std::memset(source.data(), 0xEE, source.size());

@@ -86,10 +86,10 @@ class PairStream {
         size_(std::move(size)) {}
 
   [[nodiscard]] bool done() const { return sent_ == total_ && received_ == total_; }
-  [[nodiscard]] bool settled() { return sender_.settled(channel_) == total_; }
+  [[nodiscard]] bool locally_completed() { return sender_.locally_completed(channel_) == total_; }
   // All that was sent until now came, and the sender knows.
   [[nodiscard]] bool caught_up() {
-    return received_ == sent_ && sender_.settled(channel_) == sent_;
+    return received_ == sent_ && sender_.locally_completed(channel_) == sent_;
   }
   // Something came that never has a turn: it came before.
   [[nodiscard]] bool has_doubles() { return receiver_.arrived(channel_) > received_; }

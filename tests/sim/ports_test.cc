@@ -54,7 +54,8 @@ class Ports {
   [[nodiscard]] bool run(int most) {
     for (int turn = 0; turn < most && !testing::Test::HasFatalFailure(); ++turn) {
       step();
-      if (std::ranges::all_of(streams_, [](const auto& s) { return s->done() && s->settled(); }))
+      if (std::ranges::all_of(streams_,
+                              [](const auto& s) { return s->done() && s->locally_completed(); }))
         return true;
     }
     return false;

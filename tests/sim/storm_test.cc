@@ -81,7 +81,7 @@ class Storm {
   }
   [[nodiscard]] bool is_over() const {
     return std::ranges::all_of(
-        streams_, [](const auto& stream) { return stream->done() && stream->settled(); });
+        streams_, [](const auto& stream) { return stream->done() && stream->locally_completed(); });
   }
 
   // Whether both ends have the rail, or could at once.

@@ -268,7 +268,7 @@ class ClusterTest(ClusterCase):
             for port, old, new in moves:
                 move(port, new, old)
         self.assertRegex(said, 
-                         "path to rank 1: ib:rx_h0r0/1 does not reach rx_h1r1 .*; it is led from ib:rx_h0r0/1 to rx_h1r0 now")
+                         "path to rank 1: ib:rx_h0r0/1 does not reach rx_h1r1 .*; it moves from ib:rx_h0r0/1 to rx_h1r0 now")
         now = [carried(host, rail) for host in range(2) for rail in range(RAILS)]
         for here, there in zip(before, now):
             self.assertGreater(there - here, 1_000_000)

@@ -110,7 +110,7 @@ class BondedPair {
   bool send_one(Rank rank) {
     Side& side = sides_[rank];
     Endpoint& peer = link(rank);
-    if (side.sent >= peer.settled(kChannel) + kWindow) return false;
+    if (side.sent >= peer.locally_completed(kChannel) + kWindow) return false;
     std::vector<std::byte>& source = side.sources[side.sent % kWindow];
     source = numbered_payload(side.sent, bytes_of(side.sent));
     WireHeader header = numbered_header(side.sent);

@@ -28,7 +28,7 @@ class FakeEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t arrived(std::uint32_t) override { return 0; }
   [[nodiscard]] std::uint64_t posted(std::uint32_t) const override { return 0; }
   [[nodiscard]] std::uint64_t released(std::uint32_t) override { return 0; }
-  [[nodiscard]] std::uint64_t settled(std::uint32_t) override { return 0; }
+  [[nodiscard]] std::uint64_t locally_completed(std::uint32_t) override { return 0; }
 
   Posted post_work(const WorkRequest& work) override {
     if (is_full) return Posted::full;

@@ -66,7 +66,7 @@ TEST_P(Order, ATurnThatTellsOfNoNewsHasChangedNothing) {
   Endpoint& to = group.link(1, 0);
   const std::vector<std::byte> payload(group.at(0).piece_bytes());
   const auto seen = [&] {
-    return std::array{to.arrived(1), from.released(1), from.settled(1),
+    return std::array{to.arrived(1), from.released(1), from.locally_completed(1),
                       std::uint64_t{from.failure().ok()}};
   };
   std::uint32_t posted = 0;
@@ -169,7 +169,7 @@ TEST_P(Order, ManyOfOneTurnArriveInTheOrderOfTheirChannels) {
     }
     EXPECT_TRUE(
         group.eventually([&] { return group.link(0, 1).released(channel) == options.slots; }));
-    EXPECT_EQ(group.link(0, 1).settled(channel), options.slots);
+    EXPECT_EQ(group.link(0, 1).locally_completed(channel), options.slots);
   }
 }
 

@@ -1,5 +1,5 @@
 // Conformance: pieces of any size arrive whole and in order with what else is on their channel, and
-// their memory is the caller's again once they are settled.
+// their memory is the caller's again once they have completed locally.
 #include <algorithm>
 
 #include "tests/transport/group.h"
@@ -35,7 +35,7 @@ TEST_P(Piece, EverySizeArrivesWhole) {
     const std::vector<std::byte> source = numbered_payload(n, size);
     ASSERT_TRUE(post_piece(group.link(0, 1), 1, n, source)) << size;
     expect_next(group, 1, n, size);
-    ASSERT_TRUE(group.eventually([&] { return group.link(0, 1).settled(1) == n + 1; }));
+    ASSERT_TRUE(group.eventually([&] { return group.link(0, 1).locally_completed(1) == n + 1; }));
     ++n;
   }
 }
@@ -50,8 +50,8 @@ TEST_P(Piece, WhatIsSettledMayBeOverwritten) {
     std::copy(content.begin(), content.end(), source.begin());
     ASSERT_TRUE(post_piece(from, 1, n, source));
     if (!from.properties()
-             .shares_memory) {  // where memory is shared, what may be read in place is not settled
-      ASSERT_TRUE(group.eventually([&] { return from.settled(1) == n + 1; }));
+             .shares_memory) {  // where memory is shared, what may be read in place does not complete by itself
+      ASSERT_TRUE(group.eventually([&] { return from.locally_completed(1) == n + 1; }));
       std::fill(source.begin(), source.end(), std::byte{0xee});
     }
     expect_next(group, 1, n, bytes);
@@ -77,7 +77,7 @@ TEST_P(Piece, SmallNoticesDoNotOvertakeThem) {
       expect_next(group, 1, first + i, i == 1 ? 9 : i == 3 ? 0 : bytes);
     }
     ASSERT_TRUE(group.eventually([&] { return from.released(1) == first + 4; }));
-    EXPECT_EQ(from.settled(1), first + 4);
+    EXPECT_EQ(from.locally_completed(1), first + 4);
   }
 }
 
@@ -104,7 +104,7 @@ TEST_P(Piece, ClosingSettlesThemAll) {
   for (std::uint32_t n = 0; n < small_options().slots; ++n)
     ASSERT_TRUE(post_piece(from, 1, n, source));
   group.close(0);
-  EXPECT_EQ(from.settled(1), small_options().slots);
+  EXPECT_EQ(from.locally_completed(1), small_options().slots);
   EXPECT_EQ(from.released(1), small_options().slots);
 }
 
@@ -117,7 +117,7 @@ TEST_P(Piece, AnAbandonedPathHoldsNothing) {
   ASSERT_TRUE(post_piece(from, 1, 0, source));
   from.abandon(Status(Code::unavailable, "given up", 1));
   EXPECT_EQ(from.failure().text(), "given up");
-  EXPECT_EQ(from.settled(1), 1u);
+  EXPECT_EQ(from.locally_completed(1), 1u);
   EXPECT_EQ(from.post_notice(1, numbered_header(1), {}), Posted::full);
   std::vector<std::byte> local(8);
   ASSERT_EQ(from.post_read(local, {PieceForm::view, 64, 8}, 7), Posted::posted);

@@ -97,13 +97,13 @@ TEST(ShmPeers, LyingSizesAndOffsetsNeverFault) {
       expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.heap.bytes = bytes; }),
                    Code::peer_died, "not the one");
     }
-    for (const std::uint64_t hall :
+    for (const std::uint64_t block :
          {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65}, std::uint64_t{1} << 40,
           ~std::uint64_t{0}, ~std::uint64_t{63}}) {
-      expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.hall = hall; }),
+      expect_error(connect_changed(rank, board, [&](shm::Address& a) { a.block = block; }),
                    Code::mismatch, "not its shared memory");
     }
-    expect_error(connect_changed(rank, board, [](shm::Address& a) { a.hall += 4096; }),
+    expect_error(connect_changed(rank, board, [](shm::Address& a) { a.block += 4096; }),
                  Code::mismatch, "not its shared memory");
   });
 }
@@ -111,7 +111,7 @@ TEST(ShmPeers, LyingSizesAndOffsetsNeverFault) {
 TEST(ShmPeers, AnEarlierOrLaterInterfaceInTheSamePlaceIsNotThePeer) {
   beside_rank_1([](RankProcess& rank, Board& board) {
     expect_error(
-        connect_changed(rank, board, [](shm::Address& a) { a.hall += std::uint64_t{1} << 48; }),
+        connect_changed(rank, board, [](shm::Address& a) { a.block += std::uint64_t{1} << 48; }),
         Code::peer_left, "rank 1 has left");
   });
 }
@@ -124,7 +124,7 @@ TEST(ShmPeers, HallsAreUsedAgainOnceEverybodyHasLeft) {
           .value();
     };
     const auto hall_of = [](const Interface& interface) {
-      return decoded(interface.address()).hall;
+      return decoded(interface.address()).block;
     };
     std::unique_ptr<Interface> peer = open(1);
     std::unique_ptr<Interface> first = open(0);

@@ -17,9 +17,9 @@ void BondEndpoint::check() const {
     for (std::uint64_t n = state.released; n < state.posted; ++n) {
       const Sent& sent = state.sent[n % state.sent.size()];
       invariant(!(sent.taken && sent.missing), "what the peer took is not missing");
-      invariant(!sent.missing || sent.settled, "what is missing is under way nowhere");
+      invariant(!sent.missing || sent.locally_completed, "what is missing is under way nowhere");
       missing += sent.missing ? 1 : 0;
-      if (sent.settled) continue;
+      if (sent.locally_completed) continue;
       backlog[sent.path] += sent.payload.size();
       pieces[sent.path] += sent.how == Payload::lent ? 1 : 0;
     }
@@ -27,7 +27,8 @@ void BondEndpoint::check() const {
   invariant(missing == missing_, "what is missing is counted");
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     check_path(p);
-    invariant(paths_[p].flow.backlog == backlog[p], "a backlog is what was posted and not settled");
+    invariant(paths_[p].flow.backlog == backlog[p],
+              "a backlog is what was posted and not locally completed");
     invariant(paths_[p].flow.pieces == pieces[p], "pieces under way are counted");
   }
 }

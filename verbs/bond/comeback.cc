@@ -95,14 +95,14 @@ void BondEndpoint::begin_anew(std::size_t index, Endpoint& endpoint) {
   if (took) path.generation.before = path.generation.now;
   for (Channel& state : channels_) {
     if (took) state.before[index] = state.taken[index];
-    state.taken[index] = state.settled[index] = 0;
+    state.taken[index] = state.locally_completed[index] = 0;
     state.bound[index] = kUnbound;
   }
   if (worked_on_ == path.endpoint) worked_on_ = nullptr;
   bond_.disown(*path.endpoint);
   path.interface->forget(*std::exchange(path.endpoint, &endpoint));
   bond_.own(endpoint, *this);
-  endpoint.lead_to(path.peer_member);
+  endpoint.set_peer_member(path.peer_member);
   path.regions = 0;
   ++path.generation.now;
   path.enter(path.resolved() ? PathState::probing : PathState::early_probing);

@@ -188,7 +188,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, const BondAddress& 
                     fmt::format("no path to rank {} ({})", peer, reasons), peer);
     }
     path.endpoint = *connected;
-    path.endpoint->lead_to(path.peer_member);
+    path.endpoint->set_peer_member(path.peer_member);
   }
   if (paths.empty()) {
     return Status(Code::unavailable, fmt::format("no path to rank {} ({})", peer, reasons), peer);

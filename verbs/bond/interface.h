@@ -67,7 +67,9 @@ class BondEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
   // What the peer has released. Until then a payload's source is needed, because its path may fail
   // and another has to carry it.
-  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
+  [[nodiscard]] std::uint64_t locally_completed(std::uint32_t channel) override {
+    return released(channel);
+  }
 
   Posted post_work(const WorkRequest& work) override;
   [[nodiscard]] WorkState work_state() const override;
@@ -106,9 +108,9 @@ class BondEndpoint final : public Endpoint {
     std::uint64_t path_number;    // posted() of its path just after it was posted there
     std::uint32_t path;
     Payload how;
-    bool taken;    // the fence of its path says that the peer took it: counts as released
-    bool missing;  // that fence says that the peer did not: to be posted again
-    bool settled;  // its path's Flow no longer counts it as under way
+    bool taken;              // the fence of its path says that the peer took it: counts as released
+    bool missing;            // that fence says that the peer did not: to be posted again
+    bool locally_completed;  // its path's Flow no longer counts it as under way
   };
   // A notice that came before its turn, kept after a fence.
   struct Kept {
@@ -126,8 +128,9 @@ class BondEndpoint final : public Endpoint {
     bool shown = false;                  // front() has returned that number from its path
     // By path. `taken`: how many notices were taken from it. `bound`: how many may be: all, or,
     // after its fence, those that had come by then. `before`: how many were taken in
-    // Generations::before. `settled`: the path's settled() at the last settle().
-    std::vector<std::uint64_t> taken, bound, before, settled;
+    // Generations::before. `locally_completed`: the path's locally_completed() at the last
+    // count_completions().
+    std::vector<std::uint64_t> taken, bound, before, locally_completed;
   };
 
   // rate.cc
@@ -147,8 +150,8 @@ class BondEndpoint final : public Endpoint {
   // one_sided.cc: lets the path's endpoint know all regions that were imported.
   void bring_regions(Path& path) const;
   Posted post_on(std::size_t path, std::uint32_t channel, Sent& sent);
-  static void count_settled(Path& path, Sent& sent, std::int64_t now);
-  void settle(Channel& state, std::uint32_t channel, std::int64_t now);
+  static void count_completed(Path& path, Sent& sent, std::int64_t now);
+  void count_completions(Channel& state, std::uint32_t channel, std::int64_t now);
   // The next notice that may be taken from a path.
   [[nodiscard]] Notice front_on(std::uint32_t channel, std::size_t path);
   void release_on(std::uint32_t channel, std::size_t path);
@@ -218,8 +221,8 @@ class BondEndpoint final : public Endpoint {
   void end_trial(SparePorts& spare);
   void follow_ports(std::int64_t now);
   [[nodiscard]] bool are_free(const Ports& ports) const;
-  [[nodiscard]] std::size_t path_to_lead(const Ports& ports) const;
-  void lead_over(std::size_t path, SparePorts& spare, Endpoint& endpoint, std::int64_t now);
+  [[nodiscard]] std::size_t path_to_move(const Ports& ports) const;
+  void move_path(std::size_t path, SparePorts& spare, Endpoint& endpoint, std::int64_t now);
 
   BondInterface& bond_;
   std::string address_;

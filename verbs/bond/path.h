@@ -97,7 +97,7 @@ struct Flow {
   double latest = 0;  // in the last sample
   double best = 0;    // what it has carried for long: learned in a second, forgotten in a minute
   std::uint64_t seen = 0;     // bytes in all samples
-  std::uint64_t backlog = 0;  // bytes posted and not settled
+  std::uint64_t backlog = 0;  // bytes posted and not locally completed
   // The present sample.
   std::uint32_t pieces = 0;  // under way now
   std::uint64_t carried = 0;
@@ -130,7 +130,7 @@ struct Slowness {
 // Evidence that a path is silent: nothing moves on it although something should.
 struct Silence {
   std::uint64_t moved =
-      0;  // the count of releases, settled pieces and ended work, at its last change
+      0;  // the count of releases, locally completed pieces and ended work, at its last change
   std::int64_t moved_ns = 0;  // when that was; 0: not looked at yet
   int questions = 0;          // how many were asked since then
   std::int64_t probed_ns = 0;

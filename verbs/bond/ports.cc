@@ -135,8 +135,8 @@ void BondEndpoint::judge_trial(SparePorts& spare, std::int64_t passed_ns, std::i
   if (!spare.trial->connected()) return;
   spare.answered_ns += std::min(passed_ns, moment_ns / 4);
   if (spare.answered_ns < moment_ns) return;
-  const std::size_t path = path_to_lead(spare.ports);
-  path == kNowhere ? end_trial(spare) : lead_over(path, spare, *spare.trial, now);
+  const std::size_t path = path_to_move(spare.ports);
+  path == kNowhere ? end_trial(spare) : move_path(path, spare, *spare.trial, now);
 }
 
 Endpoint* BondEndpoint::take_trial(SparePorts& spare) {
@@ -166,13 +166,13 @@ void BondEndpoint::follow_ports(std::int64_t now) {
     std::memcpy(&note, notice.payload, sizeof note);
     if (note.what != PathNote::What::probe || note.path >= paths_.size()) continue;
     const Result<Endpoint*> given = spare.ports.interface->connect(peer(), spare.ports.address);
-    if (given.ok()) lead_over(note.path, spare, **given, now);
+    if (given.ok()) move_path(note.path, spare, **given, now);
   }
 }
 
 // The path that moves to these ports: of the paths that were never connected, the one that has most
 // in common with the ports.
-std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
+std::size_t BondEndpoint::path_to_move(const Ports& ports) const {
   const auto likeness = [&](std::size_t p) {
     if (paths_[p].member == ports.member) return 3;
     if (paths_[p].peer_member == ports.peer_member) return 2;
@@ -189,7 +189,7 @@ std::size_t BondEndpoint::path_to_lead(const Ports& ports) const {
 // peer. If no path is live then, the peer is not failed: it may be busy and answer late, and it was
 // no failure before, either. If the caller just looks at a notice that came over the path, the path
 // moves at a later look.
-void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& endpoint,
+void BondEndpoint::move_path(std::size_t index, SparePorts& spare, Endpoint& endpoint,
                              std::int64_t now) {
   Path& path = paths_[index];
   const Status why(Code::unavailable,
@@ -212,12 +212,12 @@ void BondEndpoint::lead_over(std::size_t index, SparePorts& spare, Endpoint& end
   keep_aside(index);
   if (!is_drained(index)) return;
   log(LogLevel::warning,
-      fmt::format("path to rank {}: {}; it is led from {} to {} now", peer(), why.text(),
+      fmt::format("path to rank {}: {}; it moves from {} to {} now", peer(), why.text(),
                   spare.ports.interface->name(), spare.ports.peer_name));
   take_trial(spare);
   begin_anew(index, endpoint);
   std::swap(static_cast<Ports&>(path), spare.ports);
-  path.endpoint->lead_to(path.peer_member);
+  path.endpoint->set_peer_member(path.peer_member);
   path.joined = true;
   choose_used();
 }

@@ -43,7 +43,7 @@ BondEndpoint::BondEndpoint(BondInterface& bond, std::string address, std::vector
     channel.taken.resize(paths_.size());
     channel.bound.resize(paths_.size(), kUnbound);
     channel.before.resize(paths_.size());
-    channel.settled.resize(paths_.size());
+    channel.locally_completed.resize(paths_.size());
   }
 }
 
@@ -125,24 +125,25 @@ std::size_t BondEndpoint::choose(std::uint64_t bytes, std::int64_t now) const {
   return best;
 }
 
-// Subtracts notices that have settled from the backlogs of their paths.
-void BondEndpoint::settle(Channel& state, std::uint32_t channel, std::int64_t now) {
+// Subtracts notices that have completed locally from the backlogs of their paths.
+void BondEndpoint::count_completions(Channel& state, std::uint32_t channel, std::int64_t now) {
   bool any = false;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (paths_[p].in_doubt()) continue;
-    const std::uint64_t settled = paths_[p].endpoint->settled(channel);
-    any |= std::exchange(state.settled[p], settled) != settled;
+    const std::uint64_t completed = paths_[p].endpoint->locally_completed(channel);
+    any |= std::exchange(state.locally_completed[p], completed) != completed;
   }
   if (!any) return;
   for (std::uint64_t n = state.released; n < state.posted; ++n) {
     Sent& sent = state.sent[n % state.sent.size()];
-    if (sent.settled || sent.missing || paths_[sent.path].in_doubt()) continue;
-    if (state.settled[sent.path] >= sent.path_number) count_settled(paths_[sent.path], sent, now);
+    if (sent.locally_completed || sent.missing || paths_[sent.path].in_doubt()) continue;
+    if (state.locally_completed[sent.path] >= sent.path_number)
+      count_completed(paths_[sent.path], sent, now);
   }
 }
 
-void BondEndpoint::count_settled(Path& path, Sent& sent, std::int64_t now) {
-  sent.settled = true;
+void BondEndpoint::count_completed(Path& path, Sent& sent, std::int64_t now) {
+  sent.locally_completed = true;
   count_time(path, now);
   path.flow.backlog -= sent.payload.size();
   if (sent.how == Payload::copied) return;
@@ -162,7 +163,7 @@ Posted BondEndpoint::post_on(std::size_t index, std::uint32_t channel, Sent& sen
   path.flow.backlog += sent.payload.size();
   sent.path = static_cast<std::uint32_t>(index);
   sent.path_number = path.endpoint->posted(channel);
-  sent.taken = sent.missing = sent.settled = false;
+  sent.taken = sent.missing = sent.locally_completed = false;
   return Posted::posted;
 }
 
@@ -171,7 +172,7 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   Channel& state = channels_[channel];
   if (!failure_.ok() || missing_ != 0) return Posted::full;
   const std::int64_t now = bond_.now();
-  settle(state, channel, now);
+  count_completions(state, channel, now);
   measure(now);
   if (state.posted - released(channel) == state.sent.size()) return Posted::full;
   const bool is_piece = how == Payload::lent;
@@ -183,8 +184,8 @@ Posted BondEndpoint::post(std::uint32_t channel, const WireHeader& header,
   const std::uint64_t most = bond_.options().slots / 2 * bond_.piece_bytes();
   if (is_piece && paths_[path].flow.backlog + payload.size() > most) {
     // The backlog is that of all channels. If this channel is the only one that still posts, the
-    // pieces of the others have to be settled here.
-    for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
+    // pieces of the others have to be counted here.
+    for (std::uint32_t c = 0; c < channels_.size(); ++c) count_completions(channels_[c], c, now);
     if (paths_[path].flow.backlog + payload.size() > most) return Posted::full;
   }
   Sent& sent = state.sent[state.posted % state.sent.size()];
@@ -211,7 +212,7 @@ std::uint64_t BondEndpoint::released(std::uint32_t channel) {
     const bool done = sent.taken || (!sent.missing && !path.in_doubt() &&
                                      path.endpoint->released(channel) >= sent.path_number);
     if (!done) break;
-    if (!sent.settled) count_settled(path, sent, bond_.now());
+    if (!sent.locally_completed) count_completed(path, sent, bond_.now());
   }
   return state.released;
 }

@@ -9,8 +9,8 @@ namespace weft::bond {
 namespace {
 
 // A sample of a path's rate ends after so many bytes, or after so long if anything was carried.
-// Pieces settle in bursts, so a sample of a few says nothing. A sample of no piece says nothing
-// either, because it may end right before a piece settles.
+// Pieces complete in bursts, so a sample of a few says nothing. A sample of no piece says nothing
+// either, because it may end right before a piece completes.
 constexpr std::uint64_t kSampleBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kSampleNs = 100'000'000;
 // If a path has carried less than this in all, little is known of it: it may have stood still

@@ -52,7 +52,7 @@ bool BondEndpoint::progress() {
 }
 
 void BondEndpoint::look(std::int64_t now) {
-  for (std::uint32_t c = 0; c < channels_.size(); ++c) settle(channels_[c], c, now);
+  for (std::uint32_t c = 0; c < channels_.size(); ++c) count_completions(channels_[c], c, now);
   measure(now);
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     if (!paths_[p].live()) {
@@ -90,9 +90,10 @@ bool BondEndpoint::owes(std::size_t path) const {
 // A path on which nothing moves is asked by a probe, and the same question is sent over the other
 // paths. If another path brings the answer and this one does not for as long again, this one is
 // given up. If none does, the peer is busy, perhaps for hours, and is asked less and less often. A
-// settled piece, or one-sided work that has ended, shows that the path carries; a settled question shows nothing, because what is
-// small counts as settled once it was copied. A path that is not connected yet is given more time:
-// its neighbor may have to be looked up, and the peer may be slow to start.
+// piece that has completed locally, or one-sided work that has ended, shows that the path carries.
+// A probe that has completed locally shows nothing, because small payloads complete once they are
+// copied. A path that is not connected yet is given more time: its neighbor may have to be looked
+// up, and the peer may be slow to start.
 void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   Path& path = paths_[index];
   const std::int64_t silence_ns =
@@ -100,7 +101,7 @@ void BondEndpoint::look_for_silence(std::size_t index, std::int64_t now) {
   std::uint64_t moved =
       path.endpoint->released(kControlChannel) + path.endpoint->work_state().ended;
   for (std::uint32_t c = kControlChannel + 1; c < channels_.size(); ++c)
-    moved += path.endpoint->released(c) + path.endpoint->settled(c);
+    moved += path.endpoint->released(c) + path.endpoint->locally_completed(c);
   const bool is_first = path.silence.moved_ns == 0;
   if (is_first || moved != path.silence.moved || !owes(index) ||
       path.silence.echoed_ns > path.silence.probed_ns) {
@@ -260,7 +261,7 @@ void BondEndpoint::resolve(const PathNote& note, std::span<const std::byte> coun
       Sent& sent = state.sent[n % state.sent.size()];
       if (sent.path != path || sent.taken || sent.missing) continue;
       (sent.path_number <= taken ? sent.taken : sent.missing) = true;
-      sent.settled = true;  // the path carries nothing any more
+      sent.locally_completed = true;  // the path carries nothing any more
       missing_ += sent.missing ? 1 : 0;
     }
   }

@@ -30,7 +30,7 @@
 
 #include "verbs/base/base.h"
 #include "verbs/cuda/gpu_memory.h"
-#include "verbs/cuda/lent.h"
+#include "verbs/cuda/gpudirect.h"
 #include "verbs/cuda/shared.h"
 
 namespace weft {

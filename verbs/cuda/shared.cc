@@ -17,7 +17,7 @@
 #include "verbs/cuda/counts.h"
 #include "verbs/cuda/cuda.h"
 #include "verbs/cuda/driver.h"
-#include "verbs/cuda/lent.h"
+#include "verbs/cuda/gpudirect.h"
 
 namespace weft {
 namespace {
@@ -479,7 +479,7 @@ Status copy_from_behind(std::span<std::byte> to, const std::byte* from) {
     return {};
   }
   WEFT_ASSIGN(const std::optional<Behind> there, behind(*any, from, to.size()));
-  WEFT_RETURN_IF_ERROR(settle_behind(from, *there));
+  WEFT_RETURN_IF_ERROR(flush_rdma_writes(from, *there));
   WEFT_ASSIGN(const PinnedBlock block,
               copy_to_host({there->device, there->context}, there->data, to.size()));
   std::memcpy(to.data(), block.data(), to.size());

@@ -59,7 +59,7 @@ Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
           fmt::format("rank {}'s ib address spoke for rank {}", peer, found->second->peer()), peer);
     }
     --strangers_;
-    found->second->know(address);
+    found->second->set_peer_gids(address);
     found->second->give_out();
     // attention() may have dropped this stranger from its queue while the stranger's address was
     // not known. So it is queued again.
@@ -68,7 +68,7 @@ Result<Endpoint*> IbInterface::connect(Rank peer, std::string_view bytes) {
   }
   auto endpoint = std::make_unique<IbEndpoint>(*this, peer, address.nonce, 0);
   WEFT_RETURN_IF_ERROR(endpoint->prepare());
-  WEFT_RETURN_IF_ERROR(endpoint->aim(address));
+  WEFT_RETURN_IF_ERROR(endpoint->resolve_addresses(address));
   endpoint->give_out();
   IbEndpoint* raw = endpoint.get();
   known_.emplace(address.nonce, std::move(endpoint));
@@ -95,7 +95,7 @@ Result<Endpoint*> IbInterface::reconnect(Rank peer, std::string_view bytes) {
   auto endpoint =
       std::make_unique<IbEndpoint>(*this, peer, address.nonce, found->second->incarnation() + 1);
   WEFT_RETURN_IF_ERROR(endpoint->prepare());
-  WEFT_RETURN_IF_ERROR(endpoint->aim(address));
+  WEFT_RETURN_IF_ERROR(endpoint->resolve_addresses(address));
   endpoint->prefer_pair_of(*found->second);
   endpoint->give_out();
   replace(address.nonce);

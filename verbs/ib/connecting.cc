@@ -24,8 +24,8 @@ Status IbEndpoint::prepare() {
 }
 
 // Which address pairs may reach the peer, best first; the first one that brings an answer is used.
-Status IbEndpoint::aim(const Address& address) {
-  know(address);
+Status IbEndpoint::resolve_addresses(const Address& address) {
+  set_peer_gids(address);
   rank_pairs();
   conversation_.set_port({address.datagrams, address.lid});
   if (!conversation_.candidates().empty()) return {};
@@ -35,7 +35,7 @@ Status IbEndpoint::aim(const Address& address) {
                 peer());
 }
 
-void IbEndpoint::know(const Address& address) {
+void IbEndpoint::set_peer_gids(const Address& address) {
   peer_gids_.assign(address.gids.begin(), address.gids.begin() + address.gid_count);
 }
 
@@ -52,7 +52,7 @@ void IbEndpoint::rank_pairs() {
   conversation_.set_candidates(std::move(candidates));
 }
 
-void IbEndpoint::aim_like(const IbEndpoint& failed) {
+void IbEndpoint::take_addresses_of(const IbEndpoint& failed) {
   peer_gids_ = failed.peer_gids_;
   rank_pairs();
   conversation_.set_port(failed.conversation_.port());
@@ -70,14 +70,15 @@ void IbEndpoint::prefer_pair_of(const IbEndpoint& failed) {
 
 // A greeting may have waited until its way back was known. It is dropped if the path has failed or
 // the interface was closed meanwhile, or if it is not meant for us any more.
-void IbEndpoint::lead(std::int64_t now) {
+void IbEndpoint::send_due(std::int64_t now) {
   const auto& waiting = conversation_.waiting();
   if (waiting && (!failure_.ok() || interface_.closed() || !interface_.meant_for_us(*waiting)))
     conversation_.drop_waiting();
-  if (nonce_ != interface_.nonce()) return conversation_.lead(now);
+  if (nonce_ != interface_.nonce()) return conversation_.send_due(now);
   if (!connecting()) return;
   const RdmaGid& own = interface_.gids().front();
-  conversation_.settle({own.index, own.kind, own.bytes, own.bytes}, introduction(Level::ready));
+  conversation_.connect_to_self({own.index, own.kind, own.bytes, own.bytes},
+                                introduction(Level::ready));
 }
 
 void IbEndpoint::take_greeting(const Greeting& greeting) {
@@ -142,7 +143,7 @@ Status IbEndpoint::connect(const Greeting& greeting, bool anew) {
   const RoutePair& pair = conversation_.pair();
   const ibv_ah_attr route = interface_.route(pair.gid_index, pair.peer, conversation_.port().lid);
   WEFT_RETURN_IF_ERROR(queues_.connect(greeting, route, anew));
-  sender_.aim(greeting);
+  sender_.set_peer(greeting);
   return {};
 }
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t kTriesBeforeAgain = 15;
 
 }  // namespace
 
-void Conversation::lead(std::int64_t now) {
+void Conversation::send_due(std::int64_t now) {
   if (waiting_) take(*std::exchange(waiting_, std::nullopt), now);
   if (unsent_ns_ != 0) {
     const Result<bool> known = side_.knows_way(pair_, port_);
@@ -106,7 +106,7 @@ bool Conversation::join(const Greeting& greeting, bool anew) {
   return true;
 }
 
-void Conversation::settle(const RoutePair& pair, const Greeting& own) {
+void Conversation::connect_to_self(const RoutePair& pair, const Greeting& own) {
   pair_ = pair;
   if (join(own, false)) confirm();
 }

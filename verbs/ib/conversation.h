@@ -48,7 +48,8 @@ struct PeerPort {
 
 class Conversation {
  public:
-  // What the protocol needs of the owner of the device. Called only from within lead() and take().
+  // What the protocol needs of the owner of the device. Called only from within send_due() and
+  // take().
   class Side {
    public:
     virtual ~Side() = default;
@@ -81,15 +82,16 @@ class Conversation {
   void set_port(const PeerPort& port) { port_ = port; }
 
   // Sends the greeting that is due, if any.
-  void lead(std::int64_t now);
+  void send_due(std::int64_t now);
   void take(const Greeting& greeting, std::int64_t now);
   // An interface connects to itself, by a pair of its own and a greeting of its own.
-  void settle(const RoutePair& pair, const Greeting& own);
+  void connect_to_self(const RoutePair& pair, const Greeting& own);
   // Something has come over the queue pairs. A peer sends there only after it was confirmed, so
   // this end is confirmed, too, even if that datagram was lost.
   void confirm();
 
-  // A greeting that came before the way back was known; taken by the next lead() unless dropped.
+  // A greeting that came before the way back was known; taken by the next send_due() unless
+  // dropped.
   [[nodiscard]] const std::optional<Greeting>& waiting() const { return waiting_; }
   void drop_waiting() { waiting_.reset(); }
 
@@ -99,7 +101,7 @@ class Conversation {
   // In use, or being tried.
   [[nodiscard]] const RoutePair& pair() const { return pair_; }
   [[nodiscard]] const PeerPort& port() const { return port_; }
-  // When lead() has something to say again.
+  // When send_due() has something to say again.
   [[nodiscard]] std::int64_t next_ns() const { return next_ns_; }
 
  private:

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "verbs/ib/answers.h"
+#include "verbs/ib/verbs_errors.h"
 
 namespace weft::ib {
 namespace {
@@ -26,7 +26,7 @@ Status Datagrams::open(ibv_pd* domain, ibv_cq* sends, ibv_cq* arrivals, Buffer m
   how.sq_sig_all = 1;
   how.cap = {kSends, kReceives, 1, 1, 0};
   pair_ = Owned<ibv_qp>(library_.create_qp(domain, &how), {&library_});
-  WEFT_RETURN_IF_ERROR(made(pair_.get(), name_ + ": a queue pair for datagrams"));
+  WEFT_RETURN_IF_ERROR(check_pointer(pair_.get(), name_ + ": a queue pair for datagrams"));
   return prepare();
 }
 
@@ -37,8 +37,8 @@ Status Datagrams::prepare() {
   to.qkey = kQueueKey;
   const auto move = [&](ibv_qp_state state, int mask) {
     to.qp_state = state;
-    return answered(library_.modify_qp(pair_.get(), &to, mask | IBV_QP_STATE),
-                    name_ + ": preparing the queue pair for datagrams");
+    return check_return(library_.modify_qp(pair_.get(), &to, mask | IBV_QP_STATE),
+                        name_ + ": preparing the queue pair for datagrams");
   };
   WEFT_RETURN_IF_ERROR(move(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
   WEFT_RETURN_IF_ERROR(move(IBV_QPS_RTR, 0));
@@ -52,8 +52,8 @@ Status Datagrams::revive(std::int64_t now) {
   sent_ = retired_ = 0;
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;
-  Status status = answered(library_.modify_qp(pair_.get(), &to, IBV_QP_STATE),
-                           name_ + ": resetting the queue pair for datagrams");
+  Status status = check_return(library_.modify_qp(pair_.get(), &to, IBV_QP_STATE),
+                               name_ + ": resetting the queue pair for datagrams");
   if (status.ok()) status = prepare();
   has_ended_ = !status.ok();
   again_ns_ = now + kReviveAgainNs;
@@ -75,8 +75,8 @@ Status Datagrams::give(std::uint64_t place) {
   request.sg_list = &part;
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
-  return answered(library_.post_recv(pair_.get(), &request, &bad),
-                  name_ + ": a buffer for datagrams");
+  return check_return(library_.post_recv(pair_.get(), &request, &bad),
+                      name_ + ": a buffer for datagrams");
 }
 
 Status Datagrams::send(const Greeting& greeting, ibv_ah* route, std::uint32_t queue_pair) {
@@ -94,7 +94,7 @@ Status Datagrams::send(const Greeting& greeting, ibv_ah* route, std::uint32_t qu
   request.wr.ud.remote_qkey = kQueueKey;
   ibv_send_wr* bad = nullptr;
   WEFT_RETURN_IF_ERROR(
-      answered(library_.post_send(pair_.get(), &request, &bad), name_ + ": a datagram"));
+      check_return(library_.post_send(pair_.get(), &request, &bad), name_ + ": a datagram"));
   ++sent_;
   return {};
 }

@@ -24,7 +24,7 @@ std::size_t IbInterface::take_messages() {
                         ? static_cast<int>(early)
                         : library_.poll_cq(arrivals_queue_.get(), kAtOnce, completions.data());
   if (count < 0) [[unlikely]] {
-    warn_once(counted(count, name_ + ": its receive completions"));
+    warn_once(check_count(count, name_ + ": its receive completions"));
     return 0;
   }
   // The queue was found empty. So it holds nothing of those peers whose windows came back before,
@@ -99,7 +99,7 @@ std::size_t IbInterface::take_completions() {
   std::array<ibv_wc, kAtOnce> completions;
   const int count = library_.poll_cq(sends_queue_.get(), kAtOnce, completions.data());
   if (count < 0) [[unlikely]] {
-    warn_once(counted(count, name_ + ": its send completions"));
+    warn_once(check_count(count, name_ + ": its send completions"));
     return 0;
   }
   for (int c = 0; c < count; ++c) {
@@ -137,8 +137,9 @@ Status IbInterface::give_receives() {
       requests[i] = {place, i + 1 < count ? &requests[i + 1] : nullptr, &parts[i], 1};
     }
     ibv_recv_wr* bad = nullptr;
-    const Status given = answered(library_.post_srq_recv(receives_.get(), requests.data(), &bad),
-                                  name_ + ": buffers for its shared receive queue");
+    const Status given =
+        check_return(library_.post_srq_recv(receives_.get(), requests.data(), &bad),
+                     name_ + ": buffers for its shared receive queue");
     // Those before `bad` were taken.
     const std::ptrdiff_t taken = given.ok() ? std::ptrdiff_t(count) : bad - requests.data();
     free_receives_.resize(free_receives_.size() - static_cast<std::size_t>(taken));

@@ -122,11 +122,12 @@ bool IbEndpoint::take_control(const Control& control) {
 
 void IbEndpoint::broke(const ibv_wc& completion) {
   if (!failure_.ok()) return;
-  fail(failed(interface_.library(), completion, {path(), peer()}));
+  fail(completion_error(interface_.library(), completion, {path(), peer()}));
 }
 
 // Ends the queue pairs: the device touches no memory of the caller any more, and nothing arrives.
-// Resetting them is enough for that; destroying them may take longer (IbInterface::bury()).
+// Resetting them is enough for that; destroying them may take longer
+// (IbInterface::destroy_later()).
 void IbEndpoint::fail(const Status& why) {
   if (!failure_.ok()) return;
   failure_ =
@@ -142,7 +143,8 @@ std::string IbEndpoint::describe() const {
   std::string text = path();
   if (const std::string memory = interface_.memory_exceptions(); !memory.empty())
     text += "; memory: " + memory;
-  if (const std::string landings = receiver_.landings(); !landings.empty()) text += "; " + landings;
+  if (const std::string receive_buffers = receiver_.receive_buffers(); !receive_buffers.empty())
+    text += "; " + receive_buffers;
   return text;
 }
 

@@ -60,8 +60,8 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override {
     return sender_.released(channel);
   }
-  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override {
-    return sender_.settled(channel);
+  [[nodiscard]] std::uint64_t locally_completed(std::uint32_t channel) override {
+    return sender_.locally_completed(channel);
   }
   Posted post_work(const WorkRequest& work) override { return works_.post(work); }
   [[nodiscard]] WorkState work_state() const override { return works_.state(); }
@@ -80,18 +80,19 @@ class IbEndpoint final : public Endpoint, private Conversation::Side {
 
   // Connecting. Makes the memory and the queue pairs that every connection needs.
   Status prepare();
-  // aim(): sets from the peer's address where the peer may be reached. know(): keeps the peer's
-  // GIDs only.
-  Status aim(const Address& address);
-  void know(const Address& address);
-  // For a new endpoint to the same interface: like aim(), with what the failed endpoint knew.
-  void aim_like(const IbEndpoint& failed);
+  // Finds out from the peer's address over which pairs of GIDs the peer may be reached.
+  // set_peer_gids() only keeps the peer's.
+  Status resolve_addresses(const Address& address);
+  void set_peer_gids(const Address& address);
+  // For a new endpoint to the same interface: like resolve_addresses(), with what the failed
+  // endpoint knew.
+  void take_addresses_of(const IbEndpoint& failed);
   // The pair of addresses that worked for the failed endpoint is tried first.
   void prefer_pair_of(const IbEndpoint& failed);
   // Finds out which pairs of addresses may reach the peer. Called when our addresses or the peer's
   // have become known or have changed.
   void rank_pairs();
-  void lead(std::int64_t now);
+  void send_due(std::int64_t now);
   void take_greeting(const Greeting& greeting);
   [[nodiscard]] bool connecting() const { return !conversation_.is_confirmed() && !is_over(); }
   [[nodiscard]] std::int64_t next_ns() const { return conversation_.next_ns(); }

@@ -41,9 +41,9 @@ Result<std::vector<RdmaGid>> read_gids(const Library& library, ibv_context* cont
   std::vector<ibv_gid_entry> table(kMost);
   const auto count =
       library.query_gid_table(context, table.data(), table.size(), 0, sizeof(ibv_gid_entry));
-  WEFT_RETURN_IF_ERROR(counted(static_cast<int>(count),
-                               fmt::format("asking {} for the addresses (GIDs) of its ports",
-                                           library.get_device_name(context->device))));
+  WEFT_RETURN_IF_ERROR(check_count(static_cast<int>(count),
+                                   fmt::format("asking {} for the addresses (GIDs) of its ports",
+                                               library.get_device_name(context->device))));
   table.resize(static_cast<std::size_t>(count));
   RdmaSources sources;
   sources.addresses = interface_addresses();

@@ -33,11 +33,11 @@ ibv_ah_attr IbInterface::route(int gid_index, const GidBytes& to, std::uint16_t 
 }
 
 Status IbInterface::open_datagrams() {
-  errands_ = std::make_unique<Errands>();
+  background_ = std::make_unique<BackgroundCalls>();
   const auto attributes = [this](const Routes::Way& way) {
     return route(way.gid_index, way.peer, way.lid);
   };
-  routes_ = std::make_unique<Routes>(library_, device_->domain(), *errands_, name_, attributes,
+  routes_ = std::make_unique<Routes>(library_, device_->domain(), *background_, name_, attributes,
                                      [this] { wake(); });
   WEFT_ASSIGN(Buffer memory, make_buffer(Datagrams::kMemory, IBV_ACCESS_LOCAL_WRITE));
   return datagrams_.open(device_->domain(), sends_queue_.get(), arrivals_queue_.get(),
@@ -57,7 +57,7 @@ void IbInterface::revive_datagrams(std::size_t arrivals, std::size_t ends) {
 void IbInterface::datagram_failed(const ibv_wc& completion, const char* what) {
   datagrams_.end();
   if (completion.status == IBV_WC_WR_FLUSH_ERR) return;  // a consequence, not the cause
-  warn_once(failed(library_, completion, {fmt::format("{}: {}", name_, what), kNoRank}));
+  warn_once(completion_error(library_, completion, {fmt::format("{}: {}", name_, what), kNoRank}));
 }
 
 int IbInterface::gid_index_of(const GidBytes& bytes, GidKind kind) const {
@@ -190,7 +190,7 @@ Result<IbEndpoint*> IbInterface::make_stranger(Rank peer, std::uint64_t nonce,
   auto stranger = std::make_unique<IbEndpoint>(*this, peer, nonce, incarnation);
   WEFT_RETURN_IF_ERROR(stranger->prepare());
   if (const auto found = known_.find(nonce); found != known_.end()) {
-    stranger->aim_like(*found->second);
+    stranger->take_addresses_of(*found->second);
     found->second->fail(
         Status(Code::unavailable, found->second->path() + ": the peer connects anew", peer));
     replace(nonce);
@@ -204,12 +204,12 @@ Result<IbEndpoint*> IbInterface::make_stranger(Rank peer, std::uint64_t nonce,
 
 void IbInterface::connect_later(IbEndpoint& endpoint) {
   connecting_.push_back(&endpoint);
-  endpoint.lead(now_ns());
+  endpoint.send_due(now_ns());
 }
 
-void IbInterface::lead_greetings() {
+void IbInterface::send_due_greetings() {
   const std::int64_t now = now_ns();
-  for (IbEndpoint* endpoint : connecting_) endpoint->lead(now);
+  for (IbEndpoint* endpoint : connecting_) endpoint->send_due(now);
   std::erase_if(connecting_, [](const IbEndpoint* endpoint) { return !endpoint->connecting(); });
 }
 

@@ -52,11 +52,11 @@ struct DeviceMemory {
   std::function<bool(const void* address)> has{};
   // Memory of a device for so many bytes of what arrives from such memory of peers, named by an address as
   // above; empty: all of that is written to host memory.
-  struct Landing {
+  struct ReceiveBuffer {
     std::shared_ptr<void> owner;
     std::byte* address = nullptr;
   };
-  std::function<Result<Landing>(std::size_t bytes)> landing{};
+  std::function<Result<ReceiveBuffer>(std::size_t bytes)> receive_buffer{};
 };
 
 struct IbOptions {

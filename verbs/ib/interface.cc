@@ -51,7 +51,8 @@ Result<Owned<ibv_qp>> IbInterface::make_pair() {
   for (how.cap.max_inline_data = kInline; pair == nullptr; how.cap.max_inline_data /= 2) {
     const std::uint32_t asked = how.cap.max_inline_data;
     pair = library_.create_qp(device_->domain(), &how);
-    if (pair == nullptr && asked == 0) return made(pair, fmt::format("{}: a queue pair", name_));
+    if (pair == nullptr && asked == 0)
+      return check_pointer(pair, fmt::format("{}: a queue pair", name_));
     if (pair != nullptr) inline_bytes_ = std::max(asked, how.cap.max_inline_data);
     if (pair != nullptr) break;
   }
@@ -76,9 +77,9 @@ std::uint32_t IbInterface::grant_window() {
 // A port that is down says so itself; one whose device went away does not answer any more.
 Status IbInterface::link() const {
   ibv_port_attr now{};
-  WEFT_RETURN_IF_ERROR(
-      answered(library_.query_port(device_->context(), static_cast<std::uint8_t>(ib_.port), &now),
-               fmt::format("{}: asking the port", name_)));
+  WEFT_RETURN_IF_ERROR(check_return(
+      library_.query_port(device_->context(), static_cast<std::uint8_t>(ib_.port), &now),
+      fmt::format("{}: asking the port", name_)));
   if (now.state == IBV_PORT_ACTIVE) return {};
   return Status(Code::unavailable, fmt::format("{}: the port is not active", name_));
 }
@@ -105,15 +106,15 @@ void IbInterface::warn_once(const Status& status) {
 
 // Soft-RoCE destroys a queue pair only when the last of its packets has left. Packets that wait for
 // a neighbor that does not answer any more stay for seconds. The lane has other paths to serve, so
-// an errand destroys the queue pair.
-void IbInterface::bury(Owned<ibv_qp> pair) {
-  if (closed_ || errands_ == nullptr) return;  // there are no other paths to serve
+// a background call destroys the queue pair.
+void IbInterface::destroy_later(Owned<ibv_qp> pair) {
+  if (closed_ || background_ == nullptr) return;  // there are no other paths to serve
   fetch_arrivals();
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;
   if (library_.modify_qp(pair.get(), &to, IBV_QP_STATE) != 0) return;  // destroyed here
-  errands_->add(Errands::Need::must,
-                [dead = std::make_shared<Owned<ibv_qp>>(std::move(pair))] { dead->reset(); });
+  background_->add(BackgroundCalls::Need::must,
+                   [dead = std::make_shared<Owned<ibv_qp>>(std::move(pair))] { dead->reset(); });
 }
 
 // What was posted before leaves first, then the peers are told. A peer that has closed takes
@@ -149,14 +150,14 @@ IbInterface::~IbInterface() {
   if (process_ == getpid()) {
     if (descriptor_.valid()) close();
     for (auto& [nonce, endpoint] : known_) endpoint->fail(Status(Code::closed, "closed"));
-    errands_.reset();  // when they are closed
+    background_.reset();  // when they are closed
     return;
   }
   new auto(std::move(known_));
   new auto(std::move(replaced_));
   (void)registrations_.release();
   (void)memory_.release();
-  (void)errands_.release();
+  (void)background_.release();
   (void)routes_.release();
   new auto(std::move(receive_memory_));
   datagrams_.let_lie();

@@ -19,13 +19,13 @@
 #include <vector>
 
 #include "verbs/device/device.h"
-#include "verbs/ib/answers.h"
 #include "verbs/ib/caller_memory.h"
 #include "verbs/ib/datagrams.h"
 #include "verbs/ib/endpoint.h"
 #include "verbs/ib/ib.h"
 #include "verbs/ib/routes.h"
 #include "verbs/ib/shared_device.h"
+#include "verbs/ib/verbs_errors.h"
 
 namespace weft::ib {
 
@@ -95,9 +95,9 @@ class IbInterface final : public Interface {
   }
   void add_queue(std::uint32_t number, IbEndpoint& endpoint, std::size_t index);
   void remove_queue(std::uint32_t number) { queues_.erase(number); }
-  // Destroys a queue pair that is not in use any more, perhaps by an errand. Once this returns, the
-  // device is done with all memory.
-  void bury(Owned<ibv_qp> pair);
+  // Destroys a queue pair that is not in use any more, perhaps by a background call. Once this
+  // returns, the device is done with all memory.
+  void destroy_later(Owned<ibv_qp> pair);
   // Whether the send completion queue has places for so many more work requests: each may need one.
   [[nodiscard]] bool has_completions(std::size_t more) const {
     return sending_ + more <= send_depth_;
@@ -192,7 +192,7 @@ class IbInterface final : public Interface {
   void drop_forgotten();
   void revive_datagrams(std::size_t arrivals, std::size_t ends);
   void datagram_failed(const ibv_wc& completion, const char* what);
-  void lead_greetings();
+  void send_due_greetings();
 
   // progress.cc
   void pump_all();
@@ -239,7 +239,7 @@ class IbInterface final : public Interface {
   Buffer receive_memory_;
   Owned<ibv_srq> receives_;
   Datagrams datagrams_;
-  std::unique_ptr<Errands> errands_;
+  std::unique_ptr<BackgroundCalls> background_;
   std::unique_ptr<Routes> routes_;
   Fd alarm_;  // ends a sleep at the time of set_alarm()
   Fd descriptor_;

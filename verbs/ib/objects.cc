@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 
-#include "verbs/ib/answers.h"
+#include "verbs/ib/verbs_errors.h"
 
 namespace weft::ib {
 namespace {
@@ -28,7 +28,7 @@ Result<Buffer> Buffer::make(const Library& library, ibv_pd* domain, std::size_t 
   }
   buffer.memory_ = {static_cast<std::byte*>(pages), Unmap{buffer.bytes_}};
   ibv_mr* region = library.reg_mr(domain, buffer.data(), buffer.bytes_, access);
-  WEFT_RETURN_IF_ERROR(made(region, fmt::format("registering {} bytes", buffer.bytes_)));
+  WEFT_RETURN_IF_ERROR(check_pointer(region, fmt::format("registering {} bytes", buffer.bytes_)));
   buffer.region_ = Owned<ibv_mr>(region, {&library});
   return buffer;
 }

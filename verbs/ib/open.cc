@@ -119,9 +119,9 @@ Status IbInterface::open_device() {
 }
 
 Status IbInterface::open_port() {
-  WEFT_RETURN_IF_ERROR(
-      answered(library_.query_port(device_->context(), static_cast<std::uint8_t>(ib_.port), &port_),
-               fmt::format("{}: asking the port", name_)));
+  WEFT_RETURN_IF_ERROR(check_return(
+      library_.query_port(device_->context(), static_cast<std::uint8_t>(ib_.port), &port_),
+      fmt::format("{}: asking the port", name_)));
   // A RoCE port whose cable is out is used once it is in: link() tells. Of an InfiniBand port that
   // is not active nobody knows the address.
   if (port_.state != IBV_PORT_ACTIVE && port_.link_layer != IBV_LINK_LAYER_ETHERNET)
@@ -188,7 +188,7 @@ void IbInterface::look_for_gids() {
 Status IbInterface::open_queues() {
   const auto failed = [&](const char* what) { return fmt::format("{}: {}", name_, what); };
   channel_ = Owned<ibv_comp_channel>(library_.create_comp_channel(device_->context()), {&library_});
-  WEFT_RETURN_IF_ERROR(made(channel_.get(), failed("a completion channel")));
+  WEFT_RETURN_IF_ERROR(check_pointer(channel_.get(), failed("a completion channel")));
   const int most = device().max_cqe;
   receive_depth_ = std::min({ib_.receive_depth, static_cast<std::uint32_t>(most / 2),
                              static_cast<std::uint32_t>(device().max_srq_wr)});
@@ -198,18 +198,18 @@ Status IbInterface::open_queues() {
       library_.create_cq(device_->context(), static_cast<int>(receive_depth_) + kDatagramPlaces,
                          events_.get(), channel_.get(), 0);
   arrivals_queue_ = Owned<ibv_cq>(arrivals, {&library_});
-  WEFT_RETURN_IF_ERROR(made(arrivals, failed("a completion queue")));
+  WEFT_RETURN_IF_ERROR(check_pointer(arrivals, failed("a completion queue")));
   ibv_cq* sends =
       library_.create_cq(device_->context(), static_cast<int>(send_depth_) + kDatagramPlaces,
                          events_.get(), channel_.get(), 0);
   sends_queue_ = Owned<ibv_cq>(sends, {&library_});
-  WEFT_RETURN_IF_ERROR(made(sends, failed("a completion queue")));
+  WEFT_RETURN_IF_ERROR(check_pointer(sends, failed("a completion queue")));
   ibv_srq_init_attr how{};
   how.srq_context = events_.get();
   how.attr.max_wr = receive_depth_;
   how.attr.max_sge = 1;
   receives_ = Owned<ibv_srq>(library_.create_srq(device_->domain(), &how), {&library_});
-  WEFT_RETURN_IF_ERROR(made(receives_.get(), failed("a shared receive queue")));
+  WEFT_RETURN_IF_ERROR(check_pointer(receives_.get(), failed("a shared receive queue")));
   WEFT_ASSIGN(receive_memory_, make_buffer(receive_depth_ * kReceiveBytes, IBV_ACCESS_LOCAL_WRITE));
   for (std::uint32_t place = 0; place < receive_depth_; ++place) free_receives_.push_back(place);
   return give_receives();

@@ -42,7 +42,7 @@ bool IbInterface::progress() {
   }
   if (!blocked_.empty())
     std::erase_if(blocked_, [](const IbEndpoint* endpoint) { return !endpoint->waits_to_go(); });
-  if (!connecting_.empty()) lead_greetings();
+  if (!connecting_.empty()) send_due_greetings();
   if (looks) look_for_events();
   if (moved != 0) idle_turns_ = 0;
   if (moved != 0 && ++busy_turns_ < kBusyTurns && !urgent_) {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <random>
 
-#include "verbs/ib/answers.h"
 #include "verbs/ib/endpoint.h"
 #include "verbs/ib/interface.h"
+#include "verbs/ib/verbs_errors.h"
 
 namespace weft::ib {
 namespace {
@@ -67,8 +67,8 @@ Status Queues::to_init(Queue& queue, bool anew) {
   ibv_qp_attr to{};
   const auto move = [&](ibv_qp_state state, int mask) {
     to.qp_state = state;
-    return answered(interface_.library().modify_qp(queue.pair.get(), &to, mask | IBV_QP_STATE),
-                    fmt::format("{}: preparing a queue pair", interface_.name()));
+    return check_return(interface_.library().modify_qp(queue.pair.get(), &to, mask | IBV_QP_STATE),
+                        fmt::format("{}: preparing a queue pair", interface_.name()));
   };
   if (anew) WEFT_RETURN_IF_ERROR(move(IBV_QPS_RESET, 0));
   to.pkey_index = 0;
@@ -86,7 +86,7 @@ Status Queues::connect(const Greeting& greeting, const ibv_ah_attr& route, bool 
   for (std::size_t q = 0; q < queues_.size(); ++q) {
     const auto move = [&](ibv_qp_attr& to, ibv_qp_state state, int mask) {
       to.qp_state = state;
-      return answered(
+      return check_return(
           interface_.library().modify_qp(queues_[q].pair.get(), &to, mask | IBV_QP_STATE),
           fmt::format("{}: connecting a queue pair", endpoint_.path()));
     };
@@ -120,7 +120,7 @@ void Queues::end() {
     interface_.remove_queue(queue.pair->qp_num);
     interface_.count_retired(queue.posted - queue.retired);
     queue.retired = queue.posted;
-    interface_.bury(std::move(queue.pair));
+    interface_.destroy_later(std::move(queue.pair));
   }
 }
 
@@ -164,7 +164,7 @@ void Queues::hand_over(std::size_t q, PostList& list) {
   list.clear();
   if (answer == 0) [[likely]]
     return;
-  endpoint_.fail(answered(
+  endpoint_.fail(check_return(
       answer, fmt::format("{}: queue pair {}", endpoint_.path(), queues_[q].pair->qp_num)));
 }
 

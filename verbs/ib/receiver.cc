@@ -66,23 +66,23 @@ const std::byte* Receiver::head_of(const Incoming& in, RingKind ring, std::size_
   return in.rings[static_cast<std::size_t>(ring)].data() + place * interface_.slot_bytes(ring);
 }
 
-void Receiver::make_landing(Incoming& in) {
+void Receiver::make_receive_buffer(Incoming& in) {
   const DeviceMemory& device = interface_.ib().device_memory;
   const std::size_t bytes = interface_.options().slots * interface_.slot_bytes(RingKind::device);
   no_landing_ = [&]() -> Status {
-    if (!device.landing) return Status(Code::unavailable, "this process has no such memory");
-    WEFT_ASSIGN(DeviceMemory::Landing made, device.landing(bytes));
-    WEFT_ASSIGN(in.landing_share, interface_.expose_device({made.address, bytes}));
-    in.landing = std::move(made);
-    ++landings_;
+    if (!device.receive_buffer) return Status(Code::unavailable, "this process has no such memory");
+    WEFT_ASSIGN(DeviceMemory::ReceiveBuffer made, device.receive_buffer(bytes));
+    WEFT_ASSIGN(in.receive_buffer_share, interface_.expose_device({made.address, bytes}));
+    in.receive_buffer = std::move(made);
+    ++receive_buffers_;
     return {};
   }();
 }
 
-std::string Receiver::landings() const {
+std::string Receiver::receive_buffers() const {
   if (!no_landing_.ok())
     return fmt::format("what comes from GPUs arrives at the host: {}", no_landing_.text());
-  return landings_ == 0 ? "" : "what comes from GPUs arrives in GPU memory";
+  return receive_buffers_ == 0 ? "" : "what comes from GPUs arrives in GPU memory";
 }
 
 // If the ring cannot be made, the peer gets an answer, too, because it would wait for it for ever.
@@ -94,10 +94,11 @@ bool Receiver::grant(const Control& want) {
   Control answer = want;
   answer.kind = ControlKind::grant;
   if (want.ring == RingKind::device) {
-    if (in.landing.owner == nullptr) make_landing(in);  // without one the peer sends to the host
-    if (in.landing.owner != nullptr) {
-      answer.address = reinterpret_cast<std::uintptr_t>(in.landing.address);
-      answer.key = in.landing_share->region->rkey;
+    if (in.receive_buffer.owner == nullptr)
+      make_receive_buffer(in);  // without one the peer sends to the host
+    if (in.receive_buffer.owner != nullptr) {
+      answer.address = reinterpret_cast<std::uintptr_t>(in.receive_buffer.address);
+      answer.key = in.receive_buffer_share->region->rkey;
     }
     endpoint_.sender().say(answer);
     return true;
@@ -125,9 +126,9 @@ Notice Receiver::front(std::uint32_t channel) const {
   const std::size_t place = in.next & (interface_.options().slots - 1);
   const RingKind ring = in.slots[place];
   const std::byte* const head = head_of(in, ring, place);
-  const std::byte* const payload = ring == RingKind::device
-                                       ? in.landing.address + place * interface_.slot_bytes(ring)
-                                       : head + kPayloadAt;
+  const std::byte* const payload =
+      ring == RingKind::device ? in.receive_buffer.address + place * interface_.slot_bytes(ring)
+                               : head + kPayloadAt;
   return {reinterpret_cast<const WireHeader*>(head + kHeaderAt), payload};
 }
 

@@ -59,7 +59,7 @@ class Receiver {
   [[nodiscard]] std::uint32_t tell_released(std::uint32_t channel);
   void report_releases();
   // Where pieces of memory of other devices arrive, for people; empty: the peer has none.
-  [[nodiscard]] std::string landings() const;
+  [[nodiscard]] std::string receive_buffers() const;
 
  private:
   struct Incoming {
@@ -68,15 +68,15 @@ class Receiver {
     std::uint64_t reported = 0;        // the `next` that the peer was told last
     bool waiting = false;              // among `unreported_`
     std::array<Buffer, kRings> rings;  // that of another device is none of these
-    DeviceMemory::Landing landing;
-    std::shared_ptr<const ExposedMemory> landing_share;
+    DeviceMemory::ReceiveBuffer receive_buffer;
+    std::shared_ptr<const ExposedMemory> receive_buffer_share;
     std::unique_ptr<RingKind[]> slots;  // which ring each arrival lies in
   };
 
-  void make_landing(Incoming& in);
+  void make_receive_buffer(Incoming& in);
   [[nodiscard]] bool has_ring(const Incoming& in, RingKind ring) const {
     return in.rings[static_cast<std::size_t>(ring)] ||
-           (ring == RingKind::device && in.landing.owner);
+           (ring == RingKind::device && in.receive_buffer.owner);
   }
   // Where the head of a notice lies.
   [[nodiscard]] const std::byte* head_of(const Incoming& in, RingKind ring,
@@ -89,7 +89,7 @@ class Receiver {
   std::uint32_t received_ = 0;
   std::uint32_t told_received_ = 0;
   std::vector<Incoming> incoming_;
-  int landings_ = 0;
+  int receive_buffers_ = 0;
   Status no_landing_;                      // why the last one that was asked for could not be made
   std::vector<std::uint32_t> unreported_;  // channels with releases that the peer does not know
 };

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "verbs/ib/answers.h"
+#include "verbs/ib/verbs_errors.h"
 
 namespace weft::ib {
 namespace {
@@ -40,7 +40,8 @@ bool Registrar::pages_on_demand(int access) const {
 
 Result<Owned<ibv_mr>> Registrar::add_host(void* address, std::size_t bytes, int access) {
   ibv_mr* region = library_.reg_mr(domain_, address, bytes, access);
-  const Status pinned = made(region, fmt::format("{}: registering {} bytes", name_, bytes));
+  const Status pinned =
+      check_pointer(region, fmt::format("{}: registering {} bytes", name_, bytes));
   if (pinned.code() == Code::exhausted && pages_on_demand(access)) {
     region = library_.reg_mr(domain_, address, bytes, access | IBV_ACCESS_ON_DEMAND);
     if (region != nullptr && on_demand_++ == 0) {
@@ -79,7 +80,7 @@ Result<Owned<ibv_mr>> Registrar::add_device(void* address, std::size_t bytes, co
     };
     ibv_mr* region = add(access | IBV_ACCESS_RELAXED_ORDERING);
     if (region == nullptr) region = add(access);
-    why = made(region, what);
+    why = check_pointer(region, what);
     if (why.ok()) {
       ++dma_bufs_;
       return Owned<ibv_mr>(region, {&library_});
@@ -88,7 +89,7 @@ Result<Owned<ibv_mr>> Registrar::add_device(void* address, std::size_t bytes, co
   if (buffer.pointer == nullptr || library_.reg_mr_iova == nullptr) return refused(why);
   ibv_mr* region = library_.reg_mr_iova(domain_, buffer.pointer, bytes,
                                         reinterpret_cast<std::uintptr_t>(address), access);
-  if (const Status answer = made(region, "by nvidia-peermem"); !answer.ok())
+  if (const Status answer = check_pointer(region, "by nvidia-peermem"); !answer.ok())
     return refused(Status(answer.code(), fmt::format("{}; {}", why.text(), answer.text())));
   ++by_pointer_;
   return Owned<ibv_mr>(region, {&library_});

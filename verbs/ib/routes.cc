@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "verbs/ib/answers.h"
+#include "verbs/ib/verbs_errors.h"
 
 namespace weft::ib {
 namespace {
@@ -16,11 +16,11 @@ constexpr int kMostDoublings = 4;
 
 }  // namespace
 
-Routes::Routes(const Library& library, ibv_pd* domain, Errands& errands, std::string name,
-               Attributes attributes, std::function<void()> told)
+Routes::Routes(const Library& library, ibv_pd* domain, BackgroundCalls& background,
+               std::string name, Attributes attributes, std::function<void()> told)
     : library_(library),
       domain_(domain),
-      errands_(errands),
+      background_(background),
       name_(std::move(name)),
       attributes_(std::move(attributes)),
       told_(std::move(told)) {}
@@ -41,12 +41,13 @@ Result<ibv_ah*> Routes::find(const Way& way) {
 // Neighbors that were never looked up come first. Those that were may be gone.
 void Routes::ask(const Way& way, const Route& route) {
   const bool is_first = route.handle == nullptr && route.refusals == 0;
-  errands_.add(
-      is_first ? Errands::Need::may : Errands::Need::again,
+  background_.add(
+      is_first ? BackgroundCalls::Need::may : BackgroundCalls::Need::again,
       [this, way, to = attributes_(way)]() mutable {
         const std::int64_t begin = now_ns();
         Answer answer{way, Owned<ibv_ah>(library_.create_ah(domain_, &to), {&library_}), {}, 0};
-        answer.status = made(answer.handle.get(), name_ + ": a route to " + ip_of(way.peer));
+        answer.status =
+            check_pointer(answer.handle.get(), name_ + ": a route to " + ip_of(way.peer));
         answer.took_ns = now_ns() - begin;
         {
           const std::scoped_lock lock(mutex_);

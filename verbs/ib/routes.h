@@ -1,9 +1,9 @@
 // Routes: the address handles of datagrams, one for each pair of addresses. To make one, the kernel
-// looks up the neighbor, which takes a second if nobody answers. So an errand makes it, and the
-// lane goes on. A route that may have changed is used until there is another. Internal to the
+// looks up the neighbor, which takes a second if nobody answers. So a background call makes it, and
+// the lane goes on. A route that may have changed is used until there is another. Internal to the
 // module.
 //
-// Threads: the owner's thread calls all functions. The answers come from the thread of the errands.
+// Threads: the owner's thread calls all functions. The answers come from the background thread.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "verbs/device/device.h"
-#include "verbs/ib/errands.h"
+#include "verbs/ib/background_calls.h"
 #include "verbs/ib/objects.h"
 
 namespace weft::ib {
@@ -33,8 +33,8 @@ class Routes {
   };
   using Attributes = std::function<ibv_ah_attr(const Way&)>;
 
-  // `told` is called by the thread of the errands when there is an answer to be taken.
-  Routes(const Library& library, ibv_pd* domain, Errands& errands, std::string name,
+  // `told` is called by the background thread when there is an answer to be taken.
+  Routes(const Library& library, ibv_pd* domain, BackgroundCalls& background, std::string name,
          Attributes attributes, std::function<void()> told);
 
   // The handle of a way. nullptr: it is being looked up. Not ok: why the last lookup failed; the
@@ -67,7 +67,7 @@ class Routes {
 
   const Library& library_;
   ibv_pd* domain_;
-  Errands& errands_;
+  BackgroundCalls& background_;
   std::string name_;
   Attributes attributes_;
   std::function<void()> told_;

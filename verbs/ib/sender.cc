@@ -21,7 +21,7 @@ Sender::Sender(IbEndpoint& endpoint)
       control_numbers_(Scratch::kControls),
       outgoing_(interface_.options().channels) {}
 
-void Sender::aim(const Greeting& greeting) {
+void Sender::set_peer(const Greeting& greeting) {
   window_ = greeting.window;
   words_ = greeting.words;
   words_key_ = greeting.words_key;
@@ -285,22 +285,23 @@ void Sender::take_received(std::uint32_t received) {
 // until then.
 std::uint64_t Sender::released(std::uint32_t channel) {
   const Outgoing& out = outgoing_[channel];
-  return interface_.closed() ? out.posted : std::min(out.released, settled(channel));
+  return interface_.closed() ? out.posted : std::min(out.released, locally_completed(channel));
 }
 
-// Small notices were copied, and are settled at once. Pieces, copied ones too, are settled when the
-// device has sent them, or when the path has failed. By this a bond sees which rail is behind.
-std::uint64_t Sender::settled(std::uint32_t channel) {
+// Small notices were copied, and complete locally at once. Pieces, copied ones too, complete
+// locally when the device has sent them, or when the path has failed. By this a bond sees which
+// rail is behind.
+std::uint64_t Sender::locally_completed(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
   const Queue& queue = queues_[queues_.of_channel(channel)];
-  for (; out.settled < out.posted; ++out.settled) {
-    Sent& sent = out.slots[out.settled & (interface_.options().slots - 1)];
+  for (; out.locally_completed < out.posted; ++out.locally_completed) {
+    Sent& sent = out.slots[out.locally_completed & (interface_.options().slots - 1)];
     const bool sending =
         sent.ring != RingKind::notices && (sent.number == 0 || sent.number > queue.retired);
     if (sending && endpoint_.failure().ok()) break;
     sent.use.reset();
   }
-  return out.settled;
+  return out.locally_completed;
 }
 
 // Posts the last request on every queue pair. Its completion says that all before has arrived.

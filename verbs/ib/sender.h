@@ -6,9 +6,9 @@
 // messages of ours; what finds none waits here.
 //
 // Owner: an IbEndpoint, in whose lane everything here runs; an object lives as long as its
-// endpoint. Invariants, for each channel: released <= settled <= posted, and released <= sent <=
-// posted <= released + slots; at most `window` messages are at the peer that it has not taken out.
-// Internal to the module.
+// endpoint. Invariants, for each channel: released <= locally completed <= posted, and released <=
+// sent <= posted <= released + slots; at most `window` messages are at the peer that it has not
+// taken out. Internal to the module.
 #pragma once
 
 #include <array>
@@ -33,13 +33,13 @@ class Sender {
     return outgoing_[channel].posted;
   }
   [[nodiscard]] std::uint64_t released(std::uint32_t channel);
-  [[nodiscard]] std::uint64_t settled(std::uint32_t channel);
+  [[nodiscard]] std::uint64_t locally_completed(std::uint32_t channel);
   void say(const Control& control);
   void say_goodbye();
 
   // Takes from the greeting how many messages the peer's receive queue takes, and where its Words
   // lie.
-  void aim(const Greeting& greeting);
+  void set_peer(const Greeting& greeting);
   // Sends what waits, as far as there is room here and at the peer.
   void pump();
   [[nodiscard]] bool waits_to_go() const { return !controls_.empty() || !waiting_.empty(); }
@@ -78,7 +78,7 @@ class Sender {
     std::uint64_t posted = 0;
     std::uint64_t sent = 0;  // handed to the device
     std::uint64_t released = 0;
-    std::uint64_t settled = 0;
+    std::uint64_t locally_completed = 0;
     bool waiting = false;  // among `waiting_`
     std::array<Remote, kRings> remote;
     std::array<Buffer, kRings> local;  // copies, laid out like the peer's rings

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "verbs/ib/answers.h"
+#include "verbs/ib/verbs_errors.h"
 
 namespace weft::ib {
 namespace {
@@ -47,7 +47,7 @@ bool is_over(const OpenDevice& open) {
 Result<Owned<ibv_context>> open_named(const Library& library, const std::string& name) {
   int count = 0;
   ibv_device** devices = library.get_device_list(&count);
-  WEFT_RETURN_IF_ERROR(made(devices, "listing RDMA devices"));
+  WEFT_RETURN_IF_ERROR(check_pointer(devices, "listing RDMA devices"));
   Status why;
   Owned<ibv_context> context;
   std::vector<std::string> names;
@@ -55,7 +55,7 @@ Result<Owned<ibv_context>> open_named(const Library& library, const std::string&
     names.emplace_back(library.get_device_name(devices[d]));
     if (names.back() != name) continue;
     context = Owned<ibv_context>(library.open_device(devices[d]), {&library});
-    why = made(context.get(), "opening RDMA device " + name);
+    why = check_pointer(context.get(), "opening RDMA device " + name);
   }
   library.free_device_list(devices);
   WEFT_RETURN_IF_ERROR(why);
@@ -85,10 +85,11 @@ Result<std::shared_ptr<SharedDevice>> SharedDevice::open_new(const Library& libr
                                                              const std::string& name) {
   WEFT_ASSIGN(Owned<ibv_context> context, open_named(library, name));
   ibv_device_attr attributes{};
-  WEFT_RETURN_IF_ERROR(answered(library.query_device(context.get(), &attributes),
-                                fmt::format("asking ib:{}", name)));
+  WEFT_RETURN_IF_ERROR(check_return(library.query_device(context.get(), &attributes),
+                                    fmt::format("asking ib:{}", name)));
   Owned<ibv_pd> domain(library.alloc_pd(context.get()), {&library});
-  WEFT_RETURN_IF_ERROR(made(domain.get(), fmt::format("ib:{}: a protection domain", name)));
+  WEFT_RETURN_IF_ERROR(
+      check_pointer(domain.get(), fmt::format("ib:{}: a protection domain", name)));
   const int events = context->async_fd;
   if (::fcntl(events, F_SETFL, ::fcntl(events, F_GETFL) | O_NONBLOCK) != 0)
     return system_error(fmt::format("ib:{}: events without waiting", name), errno);

@@ -108,7 +108,7 @@ void Lock::rejoin(Endpoint& path) {
 void Lock::advance(std::int64_t now_ns) {
   if (is_late(now_ns)) give_up();
   if (now_ns < next_ns()) return;
-  if (!in_doubt_) aim();
+  if (!in_doubt_) choose_swap();
   posted_on_ = path_;
   in_flight_ = path_->post_compare_swap(word_, pack(expected_), pack(desired_), &found_,
                                         options_.ticket) == Posted::posted;
@@ -116,7 +116,7 @@ void Lock::advance(std::int64_t now_ns) {
 
 // Expects only what was seen: a guess of what comes next could be lost, and match when it does
 // come.
-void Lock::aim() {
+void Lock::choose_swap() {
   expected_ = state_ == LockState::releasing ? desired_ : seen_;
   if (state_ == LockState::releasing)
     desired_ = {kNoRank, 0, expected_.epoch + 1};

@@ -147,7 +147,7 @@ class Lock {
   [[nodiscard]] bool busy() const { return in_flight_; }
 
  private:
-  void aim();
+  void choose_swap();
   [[nodiscard]] bool looks() const { return expected_ == desired_; }
   void take_answer(const LockWord& found, std::int64_t now_ns);
   void take_failure(const Status& status, std::int64_t now_ns);

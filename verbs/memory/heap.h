@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "verbs/memory/door.h"
+#include "verbs/memory/descriptor_server.h"
 #include "verbs/memory/extents.h"
 #include "verbs/memory/memory.h"
 #include "verbs/memory/space.h"
@@ -46,7 +46,7 @@ class Heap {
 
   [[nodiscard]] const HeapIdentity& identity() const { return identity_; }
   // Called once, before the identity is announced.
-  void open_door() { weft::open_door(identity_); }
+  void start_descriptor_server() { weft::start_descriptor_server(identity_); }
   [[nodiscard]] HeapUsage usage();
   [[nodiscard]] std::byte* base() const { return base_; }
 

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <string>
 
-#include "verbs/memory/door.h"
 #include "verbs/memory/heap.h"
 
 namespace weft {
@@ -105,7 +104,7 @@ HeapUsage heap_usage() {
 Result<HeapIdentity> heap_identity() {
   WEFT_ASSIGN(Heap * made, heap());
   static std::once_flag opened;
-  std::call_once(opened, [made] { made->open_door(); });
+  std::call_once(opened, [made] { made->start_descriptor_server(); });
   return made->identity();
 }
 
@@ -124,14 +123,6 @@ pid_t process_here(const HeapIdentity& identity) {
   const bool is_shared =
       identity.process_space != 0 && identity.process_space == this_process_space();
   return is_shared ? identity.process : -1;
-}
-
-void offer_descriptor(int descriptor) {
-  offer_at_door(descriptor);
-}
-
-void withdraw_descriptor(int descriptor) {
-  withdraw_from_door(descriptor);
 }
 
 std::uint64_t heap_offset(const void* pointer, std::size_t bytes) {

@@ -50,11 +50,11 @@ struct HeapOptions {
 Status configure_heap(const HeapOptions& options);
 
 // By the ticket a process proves to a heap's owner that it knows the heap's identity. All zero: the
-// owner has no door (door.h), so it hands out no descriptors.
+// owner has no descriptor server (descriptor_server.h), so it hands out no descriptors.
 using HeapTicket = std::array<std::uint64_t, 2>;
 
-// What peers need to map the heap. It is a secret of the job's ranks, because it opens the door
-// (door.h).
+// What peers need to map the heap. It is a secret of the job's ranks, because the descriptor server
+// answers whoever has it (descriptor_server.h).
 struct HeapIdentity {
   std::int32_t process = 0;  // pid in its pid namespace
   std::int32_t file = -1;    // descriptor number in that process
@@ -73,8 +73,8 @@ struct HeapIdentity {
 // pid namespaces, where the pid would mean another process or none.
 [[nodiscard]] pid_t process_here(const HeapIdentity& identity);
 
-// Lets peers ask for a copy of this descriptor by its number (PeerHeap::descriptor()). Withdraw it
-// before it is closed.
+// Lets peers ask the descriptor server (descriptor_server.h) for a copy of this descriptor by its
+// number (PeerHeap::descriptor()). Withdraw it before it is closed.
 void offer_descriptor(int descriptor);
 void withdraw_descriptor(int descriptor);
 
@@ -125,8 +125,8 @@ class HeapHold {
 class PeerHeap {
  public:
   // Maps the heap through /proc if both processes are in one pid namespace and the kernel allows
-  // it, else through the peer's door (door.h). peer_died: that process has ended. unavailable: its
-  // memory cannot be shared; the text has the reason for each way.
+  // it, else through the peer's descriptor server (descriptor_server.h). peer_died: that process
+  // has ended. unavailable: its memory cannot be shared; the text has the reason for each way.
   static Result<std::shared_ptr<const PeerHeap>> open(const HeapIdentity& identity);
   // The heap, mapped here, that has all of these bytes; null: there is none.
   static std::shared_ptr<const PeerHeap> around(const void* memory, std::size_t bytes);

@@ -10,7 +10,7 @@
 #include <map>
 #include <mutex>
 
-#include "verbs/memory/door.h"
+#include "verbs/memory/descriptor_server.h"
 #include "verbs/memory/heap.h"
 
 namespace weft {
@@ -34,13 +34,13 @@ Status other_process(const HeapIdentity& identity) {
 
 // Opens the heap's file through /proc, without the peer's help. This works inside one pid
 // namespace, if the kernel lets this process trace the peer's.
-Result<Handed> open_in_proc(const HeapIdentity& identity) {
+Result<ReceivedDescriptor> open_in_proc(const HeapIdentity& identity) {
   if (process_here(identity) < 0) {
     return Status(Code::unavailable,
                   fmt::format("process {} is in another pid namespace", identity.process));
   }
   const std::string path = fmt::format("/proc/{}/fd/{}", identity.process, identity.file);
-  Handed opened{Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)), {}};
+  ReceivedDescriptor opened{Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)), {}};
   if (!opened.descriptor.valid() && errno == ENOENT) {
     return Status(Code::peer_died, fmt::format("process {} has ended: no shared heap at {}",
                                                identity.process, path));
@@ -52,15 +52,15 @@ Result<Handed> open_in_proc(const HeapIdentity& identity) {
   return opened;
 }
 
-Result<Handed> reach(const HeapIdentity& identity) {
-  Result<Handed> opened = open_in_proc(identity);
+Result<ReceivedDescriptor> reach(const HeapIdentity& identity) {
+  Result<ReceivedDescriptor> opened = open_in_proc(identity);
   if (opened.ok() && opened->life.valid()) return opened;
   if (opened.status().code() == Code::peer_died) return opened;
-  Result<Handed> handed = knock(identity, identity.file);
-  if (handed.ok() || handed.status().code() == Code::peer_died) return handed;
+  Result<ReceivedDescriptor> received = request_descriptor(identity, identity.file);
+  if (received.ok() || received.status().code() == Code::peer_died) return received;
   if (opened.ok()) return opened;  // its memory, without a descriptor for its end
   return Status(Code::unavailable, fmt::format("its memory cannot be shared: {}; {}",
-                                               opened.status().text(), handed.status().text()));
+                                               opened.status().text(), received.status().text()));
 }
 
 // The identity came over the wire: nothing is mapped before the file agrees with it, because a page
@@ -95,10 +95,10 @@ Result<std::shared_ptr<const PeerHeap>> PeerHeap::open(const HeapIdentity& ident
   if (own.nonce == identity.nonce) {
     opened.reset(new PeerHeap(static_cast<std::byte*>(heap_address(0)), own, own.bytes, false));
   } else {
-    WEFT_ASSIGN(Handed handed, reach(identity));
-    WEFT_ASSIGN(std::byte * base, map_file(identity, handed.descriptor));
+    WEFT_ASSIGN(ReceivedDescriptor received, reach(identity));
+    WEFT_ASSIGN(std::byte * base, map_file(identity, received.descriptor));
     opened.reset(new PeerHeap(base, identity, identity.bytes, true));
-    opened->life_ = std::move(handed.life);
+    opened->life_ = std::move(received.life);
   }
   known = opened;
   return std::shared_ptr<const PeerHeap>(std::move(opened));
@@ -134,8 +134,8 @@ Result<Fd> PeerHeap::descriptor(int number) const {
     Fd opened(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     if (opened.valid()) return opened;
   }
-  WEFT_ASSIGN(Handed handed, knock(identity_, number));
-  return std::move(handed.descriptor);
+  WEFT_ASSIGN(ReceivedDescriptor received, request_descriptor(identity_, number));
+  return std::move(received.descriptor);
 }
 
 }  // namespace weft

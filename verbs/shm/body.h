@@ -2,7 +2,7 @@
 //
 // A ring is used by its owner and by the peer for which it was made. When both have closed the
 // interfaces that used it, its body can serve another pair of ranks. The Ring that leads to the
-// body is kept longer (hall.h), because strangers may still follow its `next`.
+// body is kept longer (control_block.h), because strangers may still follow its `next`.
 #pragma once
 
 #include "verbs/shm/layout.h"

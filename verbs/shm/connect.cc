@@ -58,13 +58,13 @@ Result<std::shared_ptr<const PeerHeap>> open_heap(const HeapIdentity& identity, 
   return Status(why.code(), fmt::format("rank {}: {}", peer, why.text()), peer);
 }
 
-Status no_hall(Rank peer) {
+Status no_control_block(Rank peer) {
   return Status(Code::mismatch,
                 fmt::format("what rank {} announced is not its shared memory", peer), peer);
 }
 
-Status check_hall(const Hall& theirs, const Hall& ours, Rank peer) {
-  if (theirs.rank != static_cast<std::uint32_t>(peer)) return no_hall(peer);
+Status check_control_block(const ControlBlock& theirs, const ControlBlock& ours, Rank peer) {
+  if (theirs.rank != static_cast<std::uint32_t>(peer)) return no_control_block(peer);
   if (theirs.job != ours.job) {
     return Status(Code::mismatch, fmt::format("rank {} belongs to another job", peer), peer);
   }
@@ -104,8 +104,8 @@ Status probe_process_access(Rank peer, const PeerHeap& heap) {
   return {};
 }
 
-EndpointProperties properties_to(Rank peer, const PeerHeap& heap, const Hall& ours,
-                                 const Hall& theirs) {
+EndpointProperties properties_to(Rank peer, const PeerHeap& heap, const ControlBlock& ours,
+                                 const ControlBlock& theirs) {
   EndpointProperties made;
   made.peer = peer;
   made.shares_memory = true;
@@ -122,25 +122,27 @@ Result<Endpoint*> ShmInterface::connect(Rank peer, std::string_view bytes) {
   const auto known = endpoints_.find(peer);
   if (known != endpoints_.end() && known->second->leads_to(address)) return known->second.get();
   WEFT_ASSIGN(std::shared_ptr<const PeerHeap> heap, open_heap(address.heap, peer));
-  const std::uint64_t offset = offset_of(address.hall);
-  auto* peer_hall =
-      offset % kLine == 0 ? static_cast<Hall*>(heap->at(offset, sizeof(Hall))) : nullptr;
-  if (peer_hall == nullptr || peer_hall->magic != Hall::kMagic) return no_hall(peer);
-  if (!enter(*peer_hall, address.hall))
+  const std::uint64_t offset = offset_of(address.block);
+  auto* peer_block = offset % kLine == 0
+                         ? static_cast<ControlBlock*>(heap->at(offset, sizeof(ControlBlock)))
+                         : nullptr;
+  if (peer_block == nullptr || peer_block->magic != ControlBlock::kMagic)
+    return no_control_block(peer);
+  if (!enter(*peer_block, address.block))
     return Status(Code::peer_left, fmt::format("rank {} has left", peer), peer);
-  const Status checked = check_hall(*peer_hall, *hall_, peer);
+  const Status checked = check_control_block(*peer_block, *block_, peer);
   const Result<OwnRing> ring = checked.ok() ? make_ring(address) : checked;
   if (!ring.ok()) {
-    leave(*peer_hall);
+    leave(*peer_block);
     return ring.status();
   }
   auto endpoint =
-      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_hall, *ring);
+      std::make_unique<ShmEndpoint>(*this, peer, address, std::move(heap), peer_block, *ring);
   Endpoint* raw = endpoint.get();
   if (known != endpoints_.end()) {
     replaced_.push_back(std::exchange(known->second, std::move(endpoint)));
     // The new interface may have asked for attention while only the old one was known.
-    ask_attention(*hall_, static_cast<std::uint32_t>(peer));
+    ask_attention(*block_, static_cast<std::uint32_t>(peer));
   } else {
     endpoints_.emplace(peer, std::move(endpoint));
   }
@@ -156,10 +158,10 @@ Result<OwnRing> ShmInterface::make_ring(const Address& address) {
   }
   auto* ring = new (memory) Ring{};
   ring->peer_nonce = address.heap.nonce;
-  ring->peer_hall = address.hall;
+  ring->peer_block = address.block;
   ring->body = heap_offset(*body, geometry_.body_bytes());
-  ring->next = hall_->rings.load(std::memory_order_relaxed);
-  hall_->rings.store(heap_offset(ring, sizeof(Ring)), std::memory_order_release);
+  ring->next = block_->rings.load(std::memory_order_relaxed);
+  block_->rings.store(heap_offset(ring, sizeof(Ring)), std::memory_order_release);
   rings_.push_back(ring);
   ring_bytes_ += sizeof(Ring) + geometry_.body_bytes();
   return OwnRing{ring, *body};
@@ -167,15 +169,15 @@ Result<OwnRing> ShmInterface::make_ring(const Address& address) {
 
 std::optional<Rank> ShmInterface::next_asker() {
   if (askers_ == 0) {
-    if (hall_->attention.load(std::memory_order_relaxed) == 0) return std::nullopt;
-    hall_->attention.exchange(0, std::memory_order_acquire);
-    for (std::size_t looked = 0; looked < hall_->askers.size() && askers_ == 0; ++looked) {
-      askers_word_ = (askers_word_ + 1) % hall_->askers.size();
-      if (hall_->askers[askers_word_].load(std::memory_order_relaxed) == 0) continue;
-      askers_ = hall_->askers[askers_word_].exchange(0, std::memory_order_acquire);
+    if (block_->attention.load(std::memory_order_relaxed) == 0) return std::nullopt;
+    block_->attention.exchange(0, std::memory_order_acquire);
+    for (std::size_t looked = 0; looked < block_->askers.size() && askers_ == 0; ++looked) {
+      askers_word_ = (askers_word_ + 1) % block_->askers.size();
+      if (block_->askers[askers_word_].load(std::memory_order_relaxed) == 0) continue;
+      askers_ = block_->askers[askers_word_].exchange(0, std::memory_order_acquire);
     }
     if (askers_ == 0) return std::nullopt;
-    hall_->attention.exchange(1, std::memory_order_acq_rel);  // other words may hold more
+    block_->attention.exchange(1, std::memory_order_acq_rel);  // other words may hold more
   }
   const int bit = std::countr_zero(askers_);
   askers_ &= askers_ - 1;
@@ -191,7 +193,7 @@ Result<Endpoint*> ShmInterface::attention() {
     if (known == endpoints_.end()) {
       const Result<std::string> address = resolver_(*peer);
       if (address.ok()) return connect(*peer, *address);
-      ask_attention(*hall_, static_cast<std::uint32_t>(*peer));  // in a later turn
+      ask_attention(*block_, static_cast<std::uint32_t>(*peer));  // in a later turn
       return address.status();
     }
     if (known->second->front(kControlChannel).header != nullptr) return known->second.get();
@@ -200,16 +202,17 @@ Result<Endpoint*> ShmInterface::attention() {
 }
 
 ShmEndpoint::ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
-                         std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring)
-    : Endpoint(properties_to(peer, *heap, interface.hall(), *peer_hall), true),
+                         std::shared_ptr<const PeerHeap> heap, ControlBlock* peer_block,
+                         const OwnRing& ring)
+    : Endpoint(properties_to(peer, *heap, interface.block(), *peer_block), true),
       interface_(interface),
       heap_nonce_(address.heap.nonce),
-      hall_name_(address.hall),
+      block_name_(address.block),
       process_(heap->process()),
       slot_mask_(interface.geometry().slots - 1),
       payload_mask_(interface.geometry().payload_slots - 1),
       payload_stride_(interface.geometry().payload_bytes),
-      peer_hall_(peer_hall),
+      peer_block_(peer_block),
       ring_(ring),
       heap_(std::move(heap)),
       bell_(heap_),
@@ -240,7 +243,7 @@ bool ShmEndpoint::reads_private_memory() {
 // since the last search. All bounds hold, whatever the peer has written there.
 bool ShmEndpoint::find_incoming() {
   if (interface_.closed()) return false;
-  const std::uint64_t head = peer_hall_->rings.load(std::memory_order_acquire);
+  const std::uint64_t head = peer_block_->rings.load(std::memory_order_acquire);
   if (head == rings_seen_) return false;
   const Geometry& geometry = interface_.geometry();
   std::uint64_t offset = head;
@@ -267,7 +270,7 @@ bool ShmEndpoint::find_incoming() {
 }
 
 // Tells the peer that we do not use the body of its ring any more; the peer may then reuse it for
-// another rank. A peer that has not made a ring for us yet will find our hall closed.
+// another rank. A peer that has not made a ring for us yet will find our control block closed.
 void ShmEndpoint::look_away() {
   if (incoming_.empty() && !find_incoming()) return;
   peer_ring_->left.store(1, std::memory_order_release);
@@ -277,7 +280,7 @@ void ShmEndpoint::look_away() {
 void ShmEndpoint::leave() {
   if (peer_closed()) ring_.ring->left.store(1, std::memory_order_release);
   leave_body(ring_.body, interface_.geometry().body_bytes(), ring_.ring);
-  shm::leave(*peer_hall_);
+  shm::leave(*peer_block_);
 }
 
 }  // namespace weft::shm

@@ -1,4 +1,5 @@
-// Setup and teardown of an shm interface: the hall where peers find this rank, its address.
+// Setup and teardown of an shm interface: the control block where peers find this rank, its
+// address.
 #include "verbs/shm/interface.h"
 
 #include <fmt/core.h>
@@ -68,40 +69,42 @@ Result<std::unique_ptr<Interface>> ShmInterface::open(Rank rank, const Interface
                               rank, kMostRanks));
   }
   std::unique_ptr<ShmInterface> interface(new ShmInterface(rank, options, std::move(resolver)));
-  // Before the hall is taken: an interface leaves its hall only if this process has opened it.
+  // Before the control block is taken: an interface leaves its control block only if this process
+  // has opened it.
   WEFT_ASSIGN(interface->identity_, heap_identity());
-  WEFT_ASSIGN(Hall* const hall, take_hall());
-  interface->hall_ = hall;
-  hall->wire_version = kVersion;
-  hall->job = options.job;
-  hall->rank = static_cast<std::uint32_t>(rank);
-  hall->context = options.context;
-  hall->channels = options.channels;
-  hall->slots = options.slots;
-  hall->payload_slots = payload_slots;
-  hall->payload_bytes = options.payload_bytes;
-  hall->core = bound_core();
-  hall->magic = Hall::kMagic;
-  interface->hall_name_ = name_of(*hall);
+  WEFT_ASSIGN(ControlBlock* const block, take_control_block());
+  interface->block_ = block;
+  block->wire_version = kVersion;
+  block->job = options.job;
+  block->rank = static_cast<std::uint32_t>(rank);
+  block->context = options.context;
+  block->channels = options.channels;
+  block->slots = options.slots;
+  block->payload_slots = payload_slots;
+  block->payload_bytes = options.payload_bytes;
+  block->core = bound_core();
+  block->magic = ControlBlock::kMagic;
+  interface->block_name_ = name_of(*block);
   return std::unique_ptr<Interface>(std::move(interface));
 }
 
-// Other ranks may still look at the hall and the rings, which are reused later (hall.h, body.h).
+// Other ranks may still look at the control block and the rings, which are reused later
+// (control_block.h, body.h).
 ShmInterface::~ShmInterface() {
   close();
   if (!is_ours()) return;
   if (bell_.valid()) withdraw_descriptor(bell_.get());
-  hall_->bell.store(-1, std::memory_order_release);
+  block_->bell.store(-1, std::memory_order_release);
   for (const auto& [number, exposed] : exposed_) clear_mark(exposed);
   for (auto& [rank, endpoint] : endpoints_) endpoint->leave();
   for (auto& endpoint : replaced_) endpoint->leave();
-  leave_hall(hall_, std::move(rings_));
+  leave_control_block(block_, std::move(rings_));
 }
 
-// A forked child that destroys its copy does not close the interface of its parent, whose hall it
-// shares.
+// A forked child that destroys its copy does not close the interface of its parent, whose control
+// block it shares.
 bool ShmInterface::is_ours() const {
-  return hall_ != nullptr && identity_.process == getpid();
+  return block_ != nullptr && identity_.process == getpid();
 }
 
 void ShmInterface::close() {
@@ -110,7 +113,7 @@ void ShmInterface::close() {
     for (auto& endpoint : replaced_) endpoint->look_away();
   }
   closed_ = true;
-  if (!is_ours() || hall_->closed.exchange(1, std::memory_order_release) != 0) return;
+  if (!is_ours() || block_->closed.exchange(1, std::memory_order_release) != 0) return;
   for (auto& [rank, endpoint] : endpoints_) endpoint->wake_peer();
 }
 
@@ -119,7 +122,7 @@ std::string ShmInterface::address() const {
   address.wire_version = kVersion;
   address.rank = static_cast<std::uint32_t>(rank_);
   address.heap = identity_;
-  address.hall = hall_name_;
+  address.block = block_name_;
   address.machine = options_.machine;
   std::string bytes(sizeof address, '\0');
   std::memcpy(bytes.data(), &address, sizeof address);

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "verbs/shm/hall.h"
+#include "verbs/shm/control_block.h"
 #include "verbs/shm/layout.h"
 #include "verbs/shm/marks.h"
 #include "verbs/shm/shm.h"
@@ -16,21 +16,21 @@ namespace weft::shm {
 
 class ShmInterface;
 
-// A pipe that wakes the owner of a hall while that owner polls descriptors.
+// A pipe that wakes the owner of a control block while that owner polls descriptors.
 class Bell {
  public:
   // `heap`: that of the process to be woken; null: this process.
   explicit Bell(std::shared_ptr<const PeerHeap> heap) : heap_(std::move(heap)) {}
   // The first call asks the other process for its descriptor.
-  void ring(const Hall& hall);
+  void ring(const ControlBlock& block);
 
  private:
   std::shared_ptr<const PeerHeap> heap_;
   Fd copy_;
 };
 
-// Wakes the owner of a hall, if it sleeps.
-void wake_owner(Hall& hall, Bell& bell);
+// Wakes the owner of a control block, if it sleeps.
+void wake_owner(ControlBlock& block, Bell& bell);
 
 // The transport, in the texts of refused work.
 inline constexpr std::string_view kOver = "shared memory";
@@ -52,22 +52,22 @@ struct PeerRegion {
 class ShmEndpoint final : public Endpoint {
  public:
   ShmEndpoint(ShmInterface& interface, Rank peer, const Address& address,
-              std::shared_ptr<const PeerHeap> heap, Hall* peer_hall, const OwnRing& ring);
+              std::shared_ptr<const PeerHeap> heap, ControlBlock* peer_block, const OwnRing& ring);
 
   // look_away(): our interface closes, and takes nothing more from the peer. leave(): our interface
-  // is destroyed; it uses the peer's hall no more, and the body of its ring can be reused.
+  // is destroyed; it uses the peer's control block no more, and the body of its ring can be reused.
   void look_away();
   void leave();
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] bool peer_closed() const override {
-    return peer_hall_->closed.load(std::memory_order_acquire) != 0;
+    return peer_block_->closed.load(std::memory_order_acquire) != 0;
   }
   // Shared memory has no path that could fail or be ended. The death of a peer is noticed by
   // watching its process (PeerHeap::life()).
   void abandon(const Status&) override {}
   // Whether it leads to the interface behind `address`, and not to an earlier one of the same rank.
   [[nodiscard]] bool leads_to(const Address& address) const {
-    return heap_nonce_ == address.heap.nonce && hall_name_ == address.hall;
+    return heap_nonce_ == address.heap.nonce && block_name_ == address.block;
   }
   // Any payload is copied: a piece is no larger than that of a notice. Larger payloads are named as
   // views instead.
@@ -82,7 +82,9 @@ class ShmEndpoint final : public Endpoint {
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
   // What the peer has released. A payload that was copied could count at once, but a view is needed
   // until its reader has released it.
-  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override { return released(channel); }
+  [[nodiscard]] std::uint64_t locally_completed(std::uint32_t channel) override {
+    return released(channel);
+  }
   Posted post_work(const WorkRequest& work) override;
   // Work has ended when post_work() returns.
   [[nodiscard]] WorkState work_state() const override { return order_.state(false); }
@@ -131,12 +133,12 @@ class ShmEndpoint final : public Endpoint {
 
   ShmInterface& interface_;
   std::uint64_t heap_nonce_;
-  std::uint64_t hall_name_;
+  std::uint64_t block_name_;
   pid_t process_;  // -1: in another pid namespace
   std::uint32_t slot_mask_;
   std::uint32_t payload_mask_;
   std::size_t payload_stride_;
-  Hall* peer_hall_;
+  ControlBlock* peer_block_;
   std::uint64_t rings_seen_ = 0;  // the head of the peer's list of rings at the last search
   OwnRing ring_;
   Ring* peer_ring_ = nullptr;  // once found
@@ -173,10 +175,10 @@ class ShmInterface final : public Interface {
   [[nodiscard]] std::size_t endpoint_bytes() const override { return ring_bytes_; }
 
   [[nodiscard]] const Geometry& geometry() const { return geometry_; }
-  [[nodiscard]] const Hall& hall() const { return *hall_; }
+  [[nodiscard]] const ControlBlock& block() const { return *block_; }
   // Whether a peer made `ring` for this interface.
   [[nodiscard]] bool owns(const Ring& ring) const {
-    return ring.peer_nonce == identity_.nonce && ring.peer_hall == hall_name_;
+    return ring.peer_nonce == identity_.nonce && ring.peer_block == block_name_;
   }
   // One-sided work ends within the call that posts it. Its completion waits here for poll().
   [[nodiscard]] Completions& completions() { return completions_; }
@@ -193,11 +195,12 @@ class ShmInterface final : public Interface {
   Geometry geometry_;
   AddressResolver resolver_;
   HeapIdentity identity_;
-  Hall* hall_ = nullptr;
-  std::uint64_t hall_name_ = 0;
+  ControlBlock* block_ = nullptr;
+  std::uint64_t block_name_ = 0;
   std::vector<Ring*> rings_;  // all that were made
-  // The ranks that ask for attention, taken from one word of the hall and not served yet. All of
-  // them are served before the next word is taken, so none is served twice before the others.
+  // The ranks that ask for attention, taken from one word of the control block and not served yet.
+  // All of them are served before the next word is taken, so none is served twice before the
+  // others.
   std::uint64_t askers_ = 0;
   std::size_t askers_word_ = 0;
   std::unordered_map<Rank, std::unique_ptr<ShmEndpoint>> endpoints_;
@@ -215,7 +218,7 @@ class ShmInterface final : public Interface {
 // Writes to `there` or reads from it, as the work says.
 void copy(const WorkRequest& work, std::byte* there);
 
-// Tells the owner of a hall that `rank` left something on its control channel.
-void ask_attention(Hall& hall, std::uint32_t rank);
+// Tells the owner of a control block that `rank` left something on its control channel.
+void ask_attention(ControlBlock& block, std::uint32_t rank);
 
 }  // namespace weft::shm

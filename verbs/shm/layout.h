@@ -10,9 +10,9 @@
 // this one cache line; a small message is contained in it. Those notices that have a payload use
 // the payload slots in turn.
 //
-// A rank's Hall is where other ranks find it. It has the list of rings that the rank has made (each
-// names the hall for which it was made), the bits by which strangers ask for attention, and the
-// word that says how the rank sleeps.
+// A rank's ControlBlock is where other ranks find it. It has the list of rings that the rank has
+// made (each names the control block for which it was made), the bits by which strangers ask for
+// attention, and the word that says how the rank sleeps.
 #pragma once
 
 #include <array>
@@ -28,14 +28,14 @@ namespace weft::shm {
 inline constexpr std::size_t kLine = 64;
 // The version of headers, and of what is laid out here.
 inline constexpr std::uint32_t kVersion = kWireVersion << 8 | 5;
-// Ranks that a hall has a bit for; as many as an edge index can name.
+// Ranks that a control block has a bit for; as many as an edge index can name.
 inline constexpr std::size_t kMostRanks = 65'536;
 
-// How the owner of a hall rests: it is awake; it sleeps on the futex of its hall; or it polls
-// descriptors, of which its bell is one.
+// How the owner of a control block rests: it is awake; it sleeps on the futex of its control block;
+// or it polls descriptors, of which its bell is one.
 enum Rest : std::uint32_t { kAwake = 0, kOnFutex = 1, kOnBell = 2 };
 
-struct Hall {
+struct ControlBlock {
   static constexpr std::uint64_t kMagic = 0x57454654'48414c4c;  // "WEFTHALL"
   // Constant after opening.
   alignas(kLine) std::uint64_t magic;
@@ -63,22 +63,24 @@ struct Hall {
   // One bit for each rank that has left a notice on its control channel. So askers do not overwrite
   // each other.
   alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostRanks / 64> askers;
-  // How many interfaces of other ranks use the hall, and above that its generation (hall.h).
+  // How many interfaces of other ranks use the control block, and above that its generation
+  // (control_block.h).
   alignas(kLine) std::atomic<std::uint64_t> uses;
 };
 
-// One direction between two interfaces. A ring is made for one hall, not for one rank: a rank that
-// opens a second interface must not find old notices in the ring that was made for its first.
+// One direction between two interfaces. A ring is made for one control block, not for one rank: a
+// rank that opens a second interface must not find old notices in the ring that was made for its
+// first.
 struct Ring {
-  alignas(kLine) std::uint64_t peer_nonce;   // of the heap with the hall that it is for
-  std::uint64_t peer_hall;                   // name of that hall (hall.h)
+  alignas(kLine) std::uint64_t peer_nonce;   // of the heap with the control block that it is for
+  std::uint64_t peer_block;                  // name of that control block (control_block.h)
   std::uint64_t body;                        // offset of its body
   std::uint64_t next;                        // offset of the ring made before this one, 0 for none
   std::atomic<std::uint32_t> reads_private;  // 1: the owner may read the peer's private memory
   // 1, set by the peer, once it uses the ring no more; or by the owner, if the peer has closed.
   std::atomic<std::uint32_t> left;
 };
-// A ring of ours. The peer finds it by its own hall, which the ring names.
+// A ring of ours. The peer finds it by its own control block, which the ring names.
 struct OwnRing {
   Ring* ring;
   std::byte* body;
@@ -141,7 +143,7 @@ struct Address {
   std::uint32_t wire_version;
   std::uint32_t rank;
   HeapIdentity heap;
-  std::uint64_t hall;     // its name (hall.h), in that heap
+  std::uint64_t block;    // its name (control_block.h), in that heap
   std::uint64_t machine;  // hash of the machine's identity: both ranks must have the same
 };
 static_assert(std::is_trivially_copyable_v<Address>);

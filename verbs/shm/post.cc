@@ -41,9 +41,9 @@ void claim(const WireHeader* line) {
 
 }  // namespace
 
-void ask_attention(Hall& hall, std::uint32_t rank) {
-  hall.askers[rank / 64].fetch_or(std::uint64_t{1} << rank % 64, std::memory_order_release);
-  hall.attention.exchange(1, std::memory_order_acq_rel);
+void ask_attention(ControlBlock& block, std::uint32_t rank) {
+  block.askers[rank / 64].fetch_or(std::uint64_t{1} << rank % 64, std::memory_order_release);
+  block.attention.exchange(1, std::memory_order_acq_rel);
 }
 
 Posted ShmEndpoint::post(std::uint32_t channel, const WireHeader& header,
@@ -75,7 +75,7 @@ Posted ShmEndpoint::post(std::uint32_t channel, const WireHeader& header,
     claim(following.headers + (following.posted & slot_mask_));
   }
   if (channel == kControlChannel) {
-    ask_attention(*peer_hall_, interface_.hall().rank);
+    ask_attention(*peer_block_, interface_.block().rank);
   }
   wake_peer();
   return Posted::posted;
@@ -92,8 +92,8 @@ std::uint64_t ShmEndpoint::released(std::uint32_t channel) {
 }
 
 void ShmEndpoint::wake_peer() {
-  if (peer_hall_->sleeping.load(std::memory_order_relaxed) != kAwake) [[unlikely]]
-    wake_owner(*peer_hall_, bell_);
+  if (peer_block_->sleeping.load(std::memory_order_relaxed) != kAwake) [[unlikely]]
+    wake_owner(*peer_block_, bell_);
 }
 
 }  // namespace weft::shm

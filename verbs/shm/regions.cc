@@ -12,7 +12,7 @@ Result<Region> ShmInterface::expose(std::span<std::byte> memory) {
   RegionKey key;
   key.way = RegionWay::shm;
   key.form = named.form;
-  key.owner = owner_of(identity_.nonce, hall_name_);
+  key.owner = owner_of(identity_.nonce, block_name_);
   key.word = named.word;
   key.bytes = memory.size();
   key.number = new_region_number();
@@ -34,7 +34,7 @@ void ShmInterface::withdraw(std::uint32_t number) {
 Status ShmEndpoint::import_region_as(std::uint32_t number, std::string_view keys) {
   PeerRegion region;
   WEFT_ASSIGN(region.key,
-              find_region_key(keys, RegionWay::shm, owner_of(heap_nonce_, hall_name_), peer()));
+              find_region_key(keys, RegionWay::shm, owner_of(heap_nonce_, block_name_), peer()));
   const RegionKey& key = region.key;
   const Status damaged(
       Code::mismatch,

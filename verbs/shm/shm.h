@@ -3,7 +3,7 @@
 // Small messages are copied into a slot of the pair's ring. Large messages in the shared heap
 // (weft::allocate) are named by their offset and read in place. Private memory is read by
 // process_vm_readv if the kernel allows it. Containers of one machine share memory, too, if they
-// share its network namespace (verbs/memory/door.h).
+// share its network namespace (verbs/memory/descriptor_server.h).
 //
 // A context has one interface. Nothing that the interface makes has a name in the file system.
 #pragma once

@@ -1,10 +1,10 @@
-// Sleeping and waking across processes, on a futex in the sleeper's hall.
+// Sleeping and waking across processes, on a futex in the sleeper's control block.
 //
 // A poster must not pay a full memory fence per message to learn whether its peer sleeps. So the
-// sleeper pays: it sets the word in its hall, makes every running thread of every Weft process pass
-// a barrier (membarrier), and looks for messages once more. If a poster did not see the word, its
-// message was visible before that last look. If the kernel lacks membarrier, sleeps are kept short
-// instead.
+// sleeper pays: it sets the word in its control block, makes every running thread of every Weft
+// process pass a barrier (membarrier), and looks for messages once more. If a poster did not see
+// the word, its message was visible before that last look. If the kernel lacks membarrier, sleeps
+// are kept short instead.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/futex.h>
@@ -62,8 +62,8 @@ Result<Fd> open_bell() {
 
 }  // namespace
 
-void Bell::ring(const Hall& hall) {
-  const std::int32_t number = hall.bell.load(std::memory_order_acquire);
+void Bell::ring(const ControlBlock& block) {
+  const std::int32_t number = block.bell.load(std::memory_order_acquire);
   if (number < 0) return;
   if (heap_ && !copy_.valid()) {
     if (Result<Fd> copy = heap_->descriptor(number); copy.ok()) copy_ = *std::move(copy);
@@ -72,13 +72,13 @@ void Bell::ring(const Hall& hall) {
   [[maybe_unused]] const ssize_t written = ::write(heap_ ? copy_.get() : number, "", 1);
 }
 
-void wake_owner(Hall& hall, Bell& bell) {
-  switch (hall.sleeping.exchange(kAwake, std::memory_order_acq_rel)) {
+void wake_owner(ControlBlock& block, Bell& bell) {
+  switch (block.sleeping.exchange(kAwake, std::memory_order_acq_rel)) {
     case kOnFutex:
-      futex(hall.sleeping, FUTEX_WAKE, INT_MAX, nullptr);
+      futex(block.sleeping, FUTEX_WAKE, INT_MAX, nullptr);
       break;
     case kOnBell:
-      bell.ring(hall);
+      bell.ring(block);
       break;
     default:
       break;
@@ -87,25 +87,25 @@ void wake_owner(Hall& hall, Bell& bell) {
 
 void ShmInterface::wake() {
   const std::lock_guard lock(bell_mutex_);
-  wake_owner(*hall_, own_bell_);
+  wake_owner(*block_, own_bell_);
 }
 
 void ShmInterface::sleep(std::int64_t timeout_ns, const std::function<bool()>& ready) {
-  hall_->sleeping.exchange(kOnFutex, std::memory_order_seq_cst);
+  block_->sleeping.exchange(kOnFutex, std::memory_order_seq_cst);
   const bool safe = barrier_everywhere();
   if (!ready()) {
     const std::int64_t ns = safe ? timeout_ns : std::min(timeout_ns, kBlindSleepNs);
     const timespec timeout{ns / 1'000'000'000, ns % 1'000'000'000};
-    futex(hall_->sleeping, FUTEX_WAIT, kOnFutex, &timeout);
+    futex(block_->sleeping, FUTEX_WAIT, kOnFutex, &timeout);
   }
-  hall_->sleeping.store(kAwake, std::memory_order_relaxed);
+  block_->sleeping.store(kAwake, std::memory_order_relaxed);
 }
 
 Result<int> ShmInterface::descriptor() {
   if (!bell_.valid()) {
     WEFT_ASSIGN(bell_, open_bell());
     offer_descriptor(bell_.get());
-    hall_->bell.store(bell_.get(), std::memory_order_release);
+    block_->bell.store(bell_.get(), std::memory_order_release);
   }
   return bell_.get();
 }
@@ -114,12 +114,12 @@ Result<int> ShmInterface::descriptor() {
 // endpoints once more before it polls.
 bool ShmInterface::arm() {
   const bool has_bell = descriptor().ok();
-  hall_->sleeping.exchange(kOnBell, std::memory_order_seq_cst);
+  block_->sleeping.exchange(kOnBell, std::memory_order_seq_cst);
   return barrier_everywhere() && has_bell;
 }
 
 void ShmInterface::disarm() {
-  hall_->sleeping.store(kAwake, std::memory_order_relaxed);
+  block_->sleeping.store(kAwake, std::memory_order_relaxed);
   std::array<char, 64> rung;
   while (::read(bell_.get(), rung.data(), rung.size()) == static_cast<ssize_t>(rung.size())) {
   }

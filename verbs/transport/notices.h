@@ -12,7 +12,7 @@
 //    to (a view, a process address) was read: its owner may overwrite it. So every notice that was
 //    posted returns exactly one credit: by the peer's release or, after a failure, by close().
 //  - Where peers cannot read our memory in place, large payloads travel as pieces: the transport
-//    reads them from the caller's memory, and settled() tells when it no longer does.
+//    reads them from the caller's memory, and locally_completed() tells when it no longer does.
 //  - Channel 0 is the control channel. A notice there makes the peer's Interface::attention()
 //    return the endpoint to us, even if the peer has never connected to us.
 //
@@ -48,7 +48,7 @@ struct Notice {
 }
 
 // Whose memory a payload is in until it has arrived. `copied`: the transport's, once post() has
-// returned. `lent`: the caller's, until settled() counts the notice.
+// returned. `lent`: the caller's, until locally_completed() counts the notice.
 enum class Payload : std::uint8_t { copied, lent };
 
 // Where pieces lie: in memory of the host, or at addresses of the heap that stand for memory of
@@ -86,7 +86,7 @@ class Notices {
   [[nodiscard]] virtual std::uint64_t released(std::uint32_t channel) = 0;
   // How many of the notices posted on the channel, oldest first, no longer need the memory that
   // they carry or point to. At least released().
-  [[nodiscard]] virtual std::uint64_t settled(std::uint32_t channel) = 0;
+  [[nodiscard]] virtual std::uint64_t locally_completed(std::uint32_t channel) = 0;
 
  protected:
   Notices() = default;

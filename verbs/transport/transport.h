@@ -83,7 +83,7 @@ class Endpoint : public Notices, public RemoteMemory, public PathChoice {
     return member == peer_member_ && failure_.ok() ? this : nullptr;
   }
   // Whoever opened several interfaces as one says which of the peer's this endpoint leads to.
-  void lead_to(int member) { peer_member_ = member; }
+  void set_peer_member(int member) { peer_member_ = member; }
 
  protected:
   Endpoint(EndpointProperties properties, bool connected)

@@ -129,7 +129,7 @@ class UcxEndpoint final : public Endpoint {
     return outgoing_[channel].posted;
   }
   [[nodiscard]] std::uint64_t released(std::uint32_t channel) override;
-  [[nodiscard]] std::uint64_t settled(std::uint32_t channel) override;
+  [[nodiscard]] std::uint64_t locally_completed(std::uint32_t channel) override;
   Posted post_work(const WorkRequest& work) override;
   [[nodiscard]] WorkState work_state() const override { return order_.state(lingers_); }
   Status import_region_as(std::uint32_t number, std::string_view key) override;
@@ -222,7 +222,7 @@ class UcxEndpoint final : public Endpoint {
     std::uint64_t posted = 0;
     std::uint64_t released = 0;
     std::uint64_t arrived = 0;  // how many the peer says have come
-    std::uint64_t settled = 0;
+    std::uint64_t locally_completed = 0;
     std::unique_ptr<Sent[]> sent;  // one per slot; made at the channel's first use
   };
   struct Arrival {

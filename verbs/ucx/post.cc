@@ -233,20 +233,21 @@ std::uint64_t UcxEndpoint::released(std::uint32_t channel) {
   return interface_.closed() ? out.posted : out.released;
 }
 
-// A piece is settled when the peer says that it has come. That UCX no longer reads a piece only
-// shows that the kernel's buffers had room; but a bond judges by settled() how fast a path carries.
-std::uint64_t UcxEndpoint::settled(std::uint32_t channel) {
+// A piece completes locally when the peer says that it has come. That UCX no longer reads a piece
+// only shows that the kernel's buffers had room; but a bond judges by locally_completed() how fast
+// a path carries.
+std::uint64_t UcxEndpoint::locally_completed(std::uint32_t channel) {
   Outgoing& out = outgoing_[channel];
   const std::uint64_t mask = interface_.options().slots - 1;
-  out.settled = std::max(out.settled, released(channel));
+  out.locally_completed = std::max(out.locally_completed, released(channel));
   collect_batches();
-  for (; out.settled < out.posted; ++out.settled) {
-    const Sent& sent = out.sent[out.settled & mask];
-    const bool held = sent.batch == kNoBatch ? working() && out.arrived <= out.settled
+  for (; out.locally_completed < out.posted; ++out.locally_completed) {
+    const Sent& sent = out.sent[out.locally_completed & mask];
+    const bool held = sent.batch == kNoBatch ? working() && out.arrived <= out.locally_completed
                                              : sent.batch >= batches_sent_;
     if (held) break;
   }
-  return out.settled;
+  return out.locally_completed;
 }
 
 // A release is reported at once if half of the slots have become free since the last report.
@@ -275,7 +276,7 @@ bool UcxEndpoint::report(std::uint32_t channel) {
   const bool known = in.next == in.reported && in.arrived == in.reported_arrived;
   if (known || interface_.closed() || (connected() && !working())) return true;
   if (!connected() && hello_.empty()) return true;  // its address is not known
-  if (!connected()) {                               // its pieces settle by our report
+  if (!connected()) {                               // its pieces complete by our report
     interface_.answer_later(*this);
     return false;
   }

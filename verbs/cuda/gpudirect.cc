@@ -1,5 +1,5 @@
-// What is lent, and the order of what arrives in a GPU.
-#include "verbs/cuda/lent.h"
+// What is exported, and the order of what arrives in a GPU.
+#include "verbs/cuda/gpudirect.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 // Of a flush: the context that is current; for its GPU, for all GPUs.
 constexpr int kCurrentContext = 0, kForOwner = 100, kForAll = 200;
 
-struct Lent {
+struct Exported {
   std::uintptr_t memory = 0, begin = 0, end = 0;  // `begin` and `end`: of whole pages
   Fd dma_buf;
   std::uint64_t offset = 0;  // of `begin`
@@ -33,29 +33,30 @@ struct Lent {
   }
 };
 
-// Never destroyed: threads of a host may lend until its end.
-struct AllLent {
+// Never destroyed: threads of a host may export until its end.
+struct AllExported {
   std::mutex mutex;
-  std::map<std::uint64_t, Lent> lent;  // by number
+  std::map<std::uint64_t, Exported> exported;  // by number
   std::uint64_t last = 0;
   std::atomic<std::size_t> count{0};
 };
-AllLent& all_lent() {
-  static auto* const all = new AllLent;
+AllExported& all_exported() {
+  static auto* const all = new AllExported;
   return *all;
 }
 
-// The mutex is held. What was lent last is asked first: it may have come in the place of other memory.
-const Lent* find_lent(const AllLent& all, const void* address, std::size_t bytes) {
+// The mutex is held. What was exported last is asked first: it may have come in the place of other
+// memory.
+const Exported* find_exported(const AllExported& all, const void* address, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  for (auto each = all.lent.rbegin(); each != all.lent.rend(); ++each)
+  for (auto each = all.exported.rbegin(); each != all.exported.rend(); ++each)
     if (each->second.has(at, bytes)) return &each->second;
   return nullptr;
 }
 
 // Parts of a few blocks, each of which has one name: there are fewer names than peers may be. Parts are used
 // again. Never destroyed, as blocks.
-struct Landings {
+struct ReceiveBuffers {
   struct Block {
     DeviceBlock memory;
     DeviceAlias name;
@@ -66,19 +67,19 @@ struct Landings {
   std::map<std::size_t, std::vector<std::byte*>> free;  // by size
   std::size_t bytes = 0;                                // of all blocks
 };
-Landings& landings() {
-  static auto* const all = new Landings;
+ReceiveBuffers& receive_buffers() {
+  static auto* const all = new ReceiveBuffers;
   return *all;
 }
 
-class OwnLanding final : public Landing {
+class OwnReceiveBuffer final : public ReceiveBuffer {
  public:
-  OwnLanding(std::byte* address, std::size_t bytes) : address_(address), bytes_(bytes) {}
-  OwnLanding(const OwnLanding&) = delete;
-  OwnLanding& operator=(const OwnLanding&) = delete;
-  ~OwnLanding() override {
-    const std::lock_guard lock(landings().mutex);
-    landings().free[bytes_].push_back(address_);
+  OwnReceiveBuffer(std::byte* address, std::size_t bytes) : address_(address), bytes_(bytes) {}
+  OwnReceiveBuffer(const OwnReceiveBuffer&) = delete;
+  OwnReceiveBuffer& operator=(const OwnReceiveBuffer&) = delete;
+  ~OwnReceiveBuffer() override {
+    const std::lock_guard lock(receive_buffers().mutex);
+    receive_buffers().free[bytes_].push_back(address_);
   }
   [[nodiscard]] std::byte* address() const override { return address_; }
 
@@ -88,7 +89,8 @@ class OwnLanding final : public Landing {
 };
 
 // The mutex is held.
-Result<std::byte*> take_landing(Landings& all, const GpuMemory& gpu, std::size_t bytes) {
+Result<std::byte*> take_receive_buffer(ReceiveBuffers& all, const GpuMemory& gpu,
+                                       std::size_t bytes) {
   constexpr std::size_t kBlockBytes = std::size_t{16} << 20, kMostBytes = std::size_t{256} << 20;
   if (std::vector<std::byte*>& free = all.free[bytes]; !free.empty()) {
     std::byte* const address = free.back();
@@ -96,7 +98,7 @@ Result<std::byte*> take_landing(Landings& all, const GpuMemory& gpu, std::size_t
     return address;
   }
   if (all.blocks.empty() || all.blocks.back().bytes - all.blocks.back().used < bytes) {
-    Landings::Block block;
+    ReceiveBuffers::Block block;
     block.bytes = std::max(kBlockBytes, bytes);
     if (all.bytes + block.bytes > kMostBytes) {
       return Status(Code::exhausted, fmt::format("{} MiB of GPU {} are for it already",
@@ -107,27 +109,27 @@ Result<std::byte*> take_landing(Landings& all, const GpuMemory& gpu, std::size_t
     all.bytes += block.bytes;
     all.blocks.push_back(std::move(block));
   }
-  Landings::Block& last = all.blocks.back();
+  ReceiveBuffers::Block& last = all.blocks.back();
   return last.name.address() + std::exchange(last.used, last.used + bytes);
 }
 
-bool is_lent(const void* address) {
-  AllLent& all = all_lent();
+bool is_exported(const void* address) {
+  AllExported& all = all_exported();
   if (all.count.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(all.mutex);
-  return find_lent(all, address, 1) != nullptr;
+  return find_exported(all, address, 1) != nullptr;
 }
 
 }  // namespace
 
-Result<LentMemory> LentMemory::of(void* memory, std::size_t bytes, int dma_buf,
-                                  std::uint64_t offset) {
+Result<ExportedMemory> ExportedMemory::of(void* memory, std::size_t bytes, int dma_buf,
+                                          std::uint64_t offset) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  Lent lent;
-  lent.memory = reinterpret_cast<std::uintptr_t>(memory);
-  lent.begin = lent.memory / page * page;
-  lent.end = (lent.memory + bytes + page - 1) / page * page;
-  const std::uintptr_t before = lent.memory - lent.begin;
+  Exported exported;
+  exported.memory = reinterpret_cast<std::uintptr_t>(memory);
+  exported.begin = exported.memory / page * page;
+  exported.end = (exported.memory + bytes + page - 1) / page * page;
+  const std::uintptr_t before = exported.memory - exported.begin;
   if (dma_buf >= 0) {
     if (offset < before || (offset - before) % page != 0) {
       return Status(Code::invalid_argument,
@@ -135,42 +137,43 @@ Result<LentMemory> LentMemory::of(void* memory, std::size_t bytes, int dma_buf,
                                 "dma-buf, which is not",
                                 memory, before, offset));
     }
-    lent.offset = offset - before;
-    lent.dma_buf = Fd(::fcntl(dma_buf, F_DUPFD_CLOEXEC, 0));
-    if (!lent.dma_buf.valid())
+    exported.offset = offset - before;
+    exported.dma_buf = Fd(::fcntl(dma_buf, F_DUPFD_CLOEXEC, 0));
+    if (!exported.dma_buf.valid())
       return system_error(fmt::format("the dma-buf {} of {}", dma_buf, memory), errno);
   }
-  AllLent& all = all_lent();
+  AllExported& all = all_exported();
   const std::lock_guard lock(all.mutex);
-  LentMemory made;
+  ExportedMemory made;
   made.number_ = ++all.last;
-  all.lent.emplace(made.number_, std::move(lent));
-  all.count.store(all.lent.size(), std::memory_order_release);
+  all.exported.emplace(made.number_, std::move(exported));
+  all.count.store(all.exported.size(), std::memory_order_release);
   return made;
 }
 
-LentMemory::~LentMemory() {
+ExportedMemory::~ExportedMemory() {
   if (number_ == 0) return;
-  AllLent& all = all_lent();
+  AllExported& all = all_exported();
   const std::lock_guard lock(all.mutex);
-  all.lent.erase(number_);
-  all.count.store(all.lent.size(), std::memory_order_release);
+  all.exported.erase(number_);
+  all.count.store(all.exported.size(), std::memory_order_release);
 }
 
 bool is_for_devices(const void* address) {
-  return is_lent(address) || is_own_alias(address);
+  return is_exported(address) || is_own_alias(address);
 }
 
 std::optional<ForDevices> memory_for_devices(const void* address, std::size_t bytes) {
-  AllLent& all = all_lent();
+  AllExported& all = all_exported();
   if (all.count.load(std::memory_order_acquire) != 0) {
     const std::lock_guard lock(all.mutex);
-    if (const Lent* lent = find_lent(all, address, bytes); lent != nullptr) {
+    if (const Exported* exported = find_exported(all, address, bytes); exported != nullptr) {
       ForDevices found;
       found.pointer = const_cast<void*>(address);
-      found.offset = lent->offset + (reinterpret_cast<std::uintptr_t>(address) - lent->begin);
-      if (lent->dma_buf.valid())
-        found.dma_buf = Fd(::fcntl(lent->dma_buf.get(), F_DUPFD_CLOEXEC, 0));
+      found.offset =
+          exported->offset + (reinterpret_cast<std::uintptr_t>(address) - exported->begin);
+      if (exported->dma_buf.valid())
+        found.dma_buf = Fd(::fcntl(exported->dma_buf.get(), F_DUPFD_CLOEXEC, 0));
       if (!found.dma_buf.valid()) {
         found.refusal = Status(Code::unavailable,
                                fmt::format("GPU memory at {} came without a dma-buf", address));
@@ -182,7 +185,7 @@ std::optional<ForDevices> memory_for_devices(const void* address, std::size_t by
 }
 
 Status copy_for_devices(std::span<std::byte> to, const std::byte* from) {
-  if (!is_lent(from)) return copy_from_behind(to, from);
+  if (!is_exported(from)) return copy_from_behind(to, from);
   WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(from));
   if (!gpu) return Status(Code::system, fmt::format("{} is GPU memory no more", fmt::ptr(from)));
   WEFT_ASSIGN(const PinnedBlock block, copy_to_host(*gpu, from, to.size()));
@@ -190,23 +193,23 @@ Status copy_for_devices(std::span<std::byte> to, const std::byte* from) {
   return {};
 }
 
-Result<std::shared_ptr<Landing>> Landing::make(std::size_t bytes) {
+Result<std::shared_ptr<ReceiveBuffer>> ReceiveBuffer::make(std::size_t bytes) {
   const std::optional<GpuMemory> gpu = gpu_for_peers();
   if (!gpu) return Status(Code::unavailable, "no GPU was used with peers yet");
   if (cuda::closed_gates() != 0) return Status(Code::unavailable, "a stream is held");
-  WEFT_RETURN_IF_ERROR(settle_rdma_writes(*gpu, gpu->device));
+  WEFT_RETURN_IF_ERROR(flush_rdma_writes(*gpu, gpu->device));
   // Whole pages, as they are registered.
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t whole = (bytes + page - 1) / page * page;
-  const std::lock_guard lock(landings().mutex);
-  WEFT_ASSIGN(std::byte* const address, take_landing(landings(), *gpu, whole));
-  return std::shared_ptr<Landing>(std::make_shared<OwnLanding>(address, whole));
+  const std::lock_guard lock(receive_buffers().mutex);
+  WEFT_ASSIGN(std::byte* const address, take_receive_buffer(receive_buffers(), *gpu, whole));
+  return std::shared_ptr<ReceiveBuffer>(std::make_shared<OwnReceiveBuffer>(address, whole));
 }
 
-Status settle_rdma_writes(const GpuMemory& gpu, int reader) {
+Status flush_rdma_writes(const GpuMemory& gpu, int reader) {
   WEFT_ASSIGN(const cuda::Driver* driver, cuda::load_driver());
   int device = 0;
-  const std::string what = fmt::format("GPU {}: settle what network interfaces wrote", gpu.device);
+  const std::string what = fmt::format("GPU {}: flush what network interfaces wrote", gpu.device);
   WEFT_RETURN_IF_ERROR(cuda::status_of(*driver, driver->device_get(&device, gpu.device), what));
   const cuda::RdmaWrites writes = cuda::rdma_writes_of(*driver, device);
   const bool is_owner = reader == gpu.device;
@@ -219,10 +222,10 @@ Status settle_rdma_writes(const GpuMemory& gpu, int reader) {
       *driver, driver->flush_rdma_writes(kCurrentContext, is_owner ? kForOwner : kForAll), what);
 }
 
-Status settle_behind(const void* alias, const Behind& there) {
+Status flush_rdma_writes(const void* alias, const Behind& there) {
   if (!is_own_alias(alias)) return {};
   WEFT_ASSIGN(const std::optional<GpuMemory> owner, find_gpu_memory(there.data));
-  return owner ? settle_rdma_writes(*owner, there.device) : Status();
+  return owner ? flush_rdma_writes(*owner, there.device) : Status();
 }
 
 }  // namespace weft

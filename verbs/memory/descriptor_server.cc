@@ -1,5 +1,5 @@
-// Both sides of the door: the owner's thread, and the guest's one question.
-#include "verbs/memory/door.h"
+// Both sides of the descriptor server: the owner's thread, and the client's one request.
+#include "verbs/memory/descriptor_server.h"
 
 #include <fmt/core.h>
 #include <poll.h>
@@ -21,18 +21,18 @@ namespace weft {
 namespace {
 
 constexpr int kBacklog = 4096;             // the kernel takes less where net.core.somaxconn says so
-constexpr std::int64_t kGuestMs = 1'000;   // for a guest's question to come
-constexpr std::size_t kMostGuests = 256;   // whose question is waited for; each holds a descriptor
+constexpr std::int64_t kClientMs = 1'000;  // for a client's request to come
+constexpr std::size_t kMostClients = 256;  // whose request is waited for; each holds a descriptor
 constexpr int kMostTaken = 64;             // in one go, before those that wait are looked at again
 constexpr std::int64_t kAnswerMs = 2'000;  // for the owner's answer, on a loaded machine
 constexpr int kPauseMs = 100;              // after accept() failed for lack of descriptors
 
-struct Question {
+struct Request {
   HeapTicket ticket;
   std::int32_t descriptor;
   std::int32_t version;
 };
-constexpr std::int32_t kDoorVersion = 1;
+constexpr std::int32_t kProtocolVersion = 1;
 
 struct Name {
   sockaddr_un address{};
@@ -61,43 +61,44 @@ bool is_our_user(const Fd& socket) {
          other.uid == geteuid();
 }
 
-// Takes the same time whatever part of the ticket is right, so that the time tells a guest nothing.
+// Takes the same time whatever part of the ticket is right, so that the time tells a client
+// nothing.
 bool is_equal(const HeapTicket& a, const HeapTicket& b) {
   return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0;
 }
 
 // Space for up to two descriptors beside a message's one byte.
-struct Parcel {
+struct DescriptorMessage {
   char byte = 'y';
   iovec data{&byte, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr message{};
+  msghdr header{};
 
-  Parcel() {
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
+  DescriptorMessage() {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
   }
-  Parcel(const Parcel&) = delete;
-  Parcel& operator=(const Parcel&) = delete;
+  DescriptorMessage(const DescriptorMessage&) = delete;
+  DescriptorMessage& operator=(const DescriptorMessage&) = delete;
 };
 
 bool send_descriptors(const Fd& socket, const std::array<int, 2>& descriptors, std::size_t count) {
-  Parcel parcel;
-  parcel.message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
+  DescriptorMessage message;
+  message.header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(count * sizeof(int));
   std::memcpy(CMSG_DATA(header), descriptors.data(), count * sizeof(int));
-  return sendmsg(socket.get(), &parcel.message, MSG_NOSIGNAL) == 1;
+  return sendmsg(socket.get(), &message.header, MSG_NOSIGNAL) == 1;
 }
 
 // The owner's side. Never destroyed: its thread sleeps until the process ends.
-class Door {
+class DescriptorServer {
  public:
-  explicit Door(int heap_file) : offered_{heap_file} {}
+  explicit DescriptorServer(int heap_file) : offered_{heap_file} {}
 
   Status open(HeapIdentity& identity);
   void offer(int descriptor) {
@@ -110,8 +111,8 @@ class Door {
   }
 
  private:
-  // A guest whose question has not come yet.
-  struct Guest {
+  // A client whose request has not come yet.
+  struct Client {
     Fd socket;
     std::int64_t patience_ends_ns = 0;
   };
@@ -119,24 +120,24 @@ class Door {
   void run();
   void wait() const;
   // Takes those who have come; false: the system has no descriptor for the next one.
-  bool take_guests();
-  // Answers the guest's question, if it has come; whether the guest is done with.
-  bool admit(Fd& guest);
-  void answer(Fd& guest, const Question& question);
+  bool accept_clients();
+  // Answers the client's request, if it has come; whether the client is done with.
+  bool serve(Fd& client);
+  void answer(Fd& client, const Request& request);
 
   HeapTicket ticket_{};
   Fd listener_;
-  std::deque<Guest> guests_;  // oldest first
-  Fd self_;                   // our pidfd; invalid where the kernel gives none
-  std::vector<Fd> watchers_;  // without it: connections whose hang-up tells guests of our end
-  std::mutex mutex_;          // guards offered_
+  std::deque<Client> clients_;  // oldest first
+  Fd self_;                     // our pidfd; invalid where the kernel gives none
+  std::vector<Fd> watchers_;    // without it: connections whose hang-up tells clients of our end
+  std::mutex mutex_;            // guards offered_
   std::vector<int> offered_;
   Thread thread_;
 };
 
-Status Door::open(HeapIdentity& identity) {
+Status DescriptorServer::open(HeapIdentity& identity) {
   if (getrandom(ticket_.data(), sizeof ticket_, 0) != sizeof ticket_)
-    return system_error("drawing the door's ticket", errno);
+    return system_error("drawing the ticket of the descriptor server", errno);
   listener_ = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_.valid()) return system_error("a local socket", errno);
   const Name name = name_of(identity);
@@ -145,71 +146,71 @@ Status Door::open(HeapIdentity& identity) {
     return system_error("listening on a local socket", errno);
   }
   self_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0U)));
-  WEFT_ASSIGN(thread_, start_thread("weft-door", [this] { run(); }));
+  WEFT_ASSIGN(thread_, start_thread("weft-descriptor", [this] { run(); }));
   identity.ticket = ticket_;
   return {};
 }
 
-void Door::run() {
+void DescriptorServer::run() {
   for (;;) {
     wait();
-    std::erase_if(guests_, [this, now = now_ns()](Guest& guest) {
-      return admit(guest.socket) || guest.patience_ends_ns <= now;
+    std::erase_if(clients_, [this, now = now_ns()](Client& client) {
+      return serve(client.socket) || client.patience_ends_ns <= now;
     });
-    if (take_guests()) continue;
-    if (!guests_.empty()) guests_.pop_front();
+    if (accept_clients()) continue;
+    if (!clients_.empty()) clients_.pop_front();
     (void)poll(nullptr, 0, kPauseMs);
   }
 }
 
-void Door::wait() const {
+void DescriptorServer::wait() const {
   std::vector<pollfd> all{{listener_.get(), POLLIN, 0}};
-  for (const Guest& guest : guests_) all.push_back({guest.socket.get(), POLLIN, 0});
+  for (const Client& client : clients_) all.push_back({client.socket.get(), POLLIN, 0});
   const int timeout_ms =
-      guests_.empty() ? -1 : Deadline::at_ns(guests_.front().patience_ends_ns).left_ms();
+      clients_.empty() ? -1 : Deadline::at_ns(clients_.front().patience_ends_ns).left_ms();
   (void)poll(all.data(), all.size(), timeout_ms);
 }
 
-// A guest of ours has asked before it is accepted here, so it waits behind nobody.
-bool Door::take_guests() {
+// A client of ours has asked before it is accepted here, so it waits behind nobody.
+bool DescriptorServer::accept_clients() {
   for (int taken = 0; taken < kMostTaken; ++taken) {
-    Fd guest(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!guest.valid()) {
+    Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!client.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return errno == EAGAIN || errno == EWOULDBLOCK;
     }
-    if (!is_our_user(guest) || admit(guest)) continue;
-    guests_.push_back({std::move(guest), Deadline::after_ms(kGuestMs).ns()});
-    if (guests_.size() > kMostGuests) guests_.pop_front();
+    if (!is_our_user(client) || serve(client)) continue;
+    clients_.push_back({std::move(client), Deadline::after_ms(kClientMs).ns()});
+    if (clients_.size() > kMostClients) clients_.pop_front();
   }
   return true;
 }
 
-bool Door::admit(Fd& guest) {
-  Question question{};
-  const ssize_t got = recv(guest.get(), &question, sizeof question, 0);
+bool DescriptorServer::serve(Fd& client) {
+  Request request{};
+  const ssize_t got = recv(client.get(), &request, sizeof request, 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-  if (got == sizeof question) answer(guest, question);
+  if (got == sizeof request) answer(client, request);
   return true;
 }
 
-void Door::answer(Fd& guest, const Question& question) {
-  if (!is_equal(question.ticket, ticket_) || question.version != kDoorVersion) return;
+void DescriptorServer::answer(Fd& client, const Request& request) {
+  if (!is_equal(request.ticket, ticket_) || request.version != kProtocolVersion) return;
   {
     const std::lock_guard lock(mutex_);  // so that nobody closes the descriptor before it is sent
-    if (std::ranges::find(offered_, question.descriptor) == offered_.end()) return;
-    if (!send_descriptors(guest, {question.descriptor, self_.get()}, self_.valid() ? 2 : 1)) return;
+    if (std::ranges::find(offered_, request.descriptor) == offered_.end()) return;
+    if (!send_descriptors(client, {request.descriptor, self_.get()}, self_.valid() ? 2 : 1)) return;
   }
   if (self_.valid()) return;
   std::erase_if(watchers_, [](const Fd& other) {
     pollfd hung_up{other.get(), 0, 0};
     return poll(&hung_up, 1, 0) > 0;
   });
-  watchers_.push_back(std::move(guest));
+  watchers_.push_back(std::move(client));
 }
 
-Door*& process_door() {
-  static Door* instance = nullptr;
+DescriptorServer*& process_server() {
+  static DescriptorServer* instance = nullptr;
   return instance;
 }
 
@@ -218,15 +219,15 @@ Status not_reached(const HeapIdentity& identity, std::string_view why) {
                                                identity.process, why));
 }
 
-Result<Fd> at_the_door(const HeapIdentity& identity) {
+Result<Fd> connect_to_server(const HeapIdentity& identity) {
   if (identity.ticket == HeapTicket{})
     return not_reached(identity, "it could open no local socket");
-  Fd door(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!door.valid()) return not_reached(identity, system_error("a local socket", errno).text());
-  set_patience(door, kAnswerMs);
+  Fd server(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!server.valid()) return not_reached(identity, system_error("a local socket", errno).text());
+  set_patience(server, kAnswerMs);
   const Name name = name_of(identity);
-  if (connect(door.get(), reinterpret_cast<const sockaddr*>(&name.address), name.bytes) == 0)
-    return door;
+  if (connect(server.get(), reinterpret_cast<const sockaddr*>(&name.address), name.bytes) == 0)
+    return server;
   if (errno != ECONNREFUSED) return not_reached(identity, system_error("connecting", errno).text());
   if (identity.network_space == this_network_space())
     return Status(Code::peer_died, fmt::format("process {} has ended", identity.process));
@@ -234,7 +235,7 @@ Result<Fd> at_the_door(const HeapIdentity& identity) {
                      "it is in another network namespace, where local sockets do not reach");
 }
 
-// The descriptors in the answer; at most two, as a Parcel has room for no more.
+// The descriptors in the answer; at most two, as a DescriptorMessage has room for no more.
 std::vector<Fd> received_descriptors(msghdr& message) {
   std::vector<Fd> received;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
@@ -252,39 +253,39 @@ std::vector<Fd> received_descriptors(msghdr& message) {
 
 }  // namespace
 
-void open_door(HeapIdentity& identity) {
-  auto* door = new Door(identity.file);
-  const Status status = door->open(identity);
+void start_descriptor_server(HeapIdentity& identity) {
+  auto* server = new DescriptorServer(identity.file);
+  const Status status = server->open(identity);
   if (status.ok()) {
-    process_door() = door;
+    process_server() = server;
     return;
   }
-  log(LogLevel::debug, fmt::format("no door to the shared heap: {}", status.text()));
-  delete door;
+  log(LogLevel::debug, fmt::format("no descriptor server for the shared heap: {}", status.text()));
+  delete server;
 }
 
-void offer_at_door(int descriptor) {
-  if (Door* door = process_door()) door->offer(descriptor);
+void offer_descriptor(int descriptor) {
+  if (DescriptorServer* server = process_server()) server->offer(descriptor);
 }
 
-void withdraw_from_door(int descriptor) {
-  if (Door* door = process_door()) door->withdraw(descriptor);
+void withdraw_descriptor(int descriptor) {
+  if (DescriptorServer* server = process_server()) server->withdraw(descriptor);
 }
 
-Result<Handed> knock(const HeapIdentity& identity, int descriptor) {
-  WEFT_ASSIGN(Fd door, at_the_door(identity));
-  if (!is_our_user(door)) return not_reached(identity, "it belongs to another user");
-  const Question question{identity.ticket, descriptor, kDoorVersion};
-  if (send(door.get(), &question, sizeof question, MSG_NOSIGNAL) != sizeof question)
+Result<ReceivedDescriptor> request_descriptor(const HeapIdentity& identity, int descriptor) {
+  WEFT_ASSIGN(Fd server, connect_to_server(identity));
+  if (!is_our_user(server)) return not_reached(identity, "it belongs to another user");
+  const Request request{identity.ticket, descriptor, kProtocolVersion};
+  if (send(server.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request)
     return not_reached(identity, system_error("asking for a descriptor", errno).text());
-  Parcel parcel;
-  const ssize_t got = recvmsg(door.get(), &parcel.message, MSG_CMSG_CLOEXEC);
+  DescriptorMessage message;
+  const ssize_t got = recvmsg(server.get(), &message.header, MSG_CMSG_CLOEXEC);
   if (got < 0) return not_reached(identity, system_error("waiting for a descriptor", errno).text());
-  std::vector<Fd> received = received_descriptors(parcel.message);
-  if (got == 0 || received.empty()) return not_reached(identity, "it refused, as to a stranger");
-  Handed handed{std::move(received[0]), {}};
-  handed.life = received.size() > 1 ? std::move(received[1]) : std::move(door);
-  return handed;
+  std::vector<Fd> descriptors = received_descriptors(message.header);
+  if (got == 0 || descriptors.empty()) return not_reached(identity, "it refused, as to a stranger");
+  ReceivedDescriptor received{std::move(descriptors[0]), {}};
+  received.life = descriptors.size() > 1 ? std::move(descriptors[1]) : std::move(server);
+  return received;
 }
 
 }  // namespace weft

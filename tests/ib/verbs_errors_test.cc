@@ -1,6 +1,6 @@
-// The ways in which verbs answer, each decoded to the right Status; and what a failed completion
-// tells.
-#include "verbs/ib/answers.h"
+// The ways in which verbs return errors, each decoded to the right Status; and what a failed
+// completion tells.
+#include "verbs/ib/verbs_errors.h"
 
 #include <gtest/gtest.h>
 
@@ -24,45 +24,45 @@ const std::vector<std::pair<int, Code>> kErrors = {
     {ENODEV, Code::unavailable},    {EIO, Code::unavailable},     {EINVAL, Code::unavailable},
     {ETIMEDOUT, Code::unavailable}, {EMFILE, Code::exhausted},    {EBUSY, Code::system}};
 
-TEST(IbAnswers, APointer) {
+TEST(IbVerbsErrors, APointer) {
   int object = 0;
-  EXPECT_TRUE(made(&object, kWhat).ok());
+  EXPECT_TRUE(check_pointer(&object, kWhat).ok());
   for (const auto& [number, code] : kErrors) {
     errno = number;
-    expect_error(made(nullptr, kWhat), code, errno_text(number));
+    expect_error(check_pointer(nullptr, kWhat), code, errno_text(number));
   }
 }
 
-TEST(IbAnswers, AnErrorNumber) {
-  EXPECT_TRUE(answered(0, kWhat).ok());
+TEST(IbVerbsErrors, AnErrorNumber) {
+  EXPECT_TRUE(check_return(0, kWhat).ok());
   for (const auto& [number, code] : kErrors) {
     errno = EXDEV;  // says nothing here
-    expect_error(answered(number, kWhat), code, errno_text(number));
+    expect_error(check_return(number, kWhat), code, errno_text(number));
   }
 }
 
-TEST(IbAnswers, MinusOneAndErrno) {
+TEST(IbVerbsErrors, MinusOneAndErrno) {
   for (const auto& [number, code] : kErrors) {
     errno = number;
-    expect_error(answered(-1, kWhat), code, errno_text(number));
+    expect_error(check_return(-1, kWhat), code, errno_text(number));
     if (number == EPERM) continue;  // -EPERM is -1
     errno = EXDEV;
-    expect_error(answered(-number, kWhat), code, errno_text(number));
+    expect_error(check_return(-number, kWhat), code, errno_text(number));
   }
 }
 
-TEST(IbAnswers, ACount) {
-  EXPECT_TRUE(counted(0, kWhat).ok());
-  EXPECT_TRUE(counted(7, kWhat).ok());
-  expect_error(counted(-1, kWhat), Code::system, "-1");
-  expect_error(counted(-22, kWhat), Code::system, "-22");
+TEST(IbVerbsErrors, ACount) {
+  EXPECT_TRUE(check_count(0, kWhat).ok());
+  EXPECT_TRUE(check_count(7, kWhat).ok());
+  expect_error(check_count(-1, kWhat), Code::system, "-1");
+  expect_error(check_count(-22, kWhat), Code::system, "-22");
 }
 
-TEST(IbAnswers, TooLittleLockedMemorySaysWhatToSet) {
-  expect_error(answered(ENOMEM, kWhat), Code::exhausted, "ulimit -l");
+TEST(IbVerbsErrors, TooLittleLockedMemorySaysWhatToSet) {
+  expect_error(check_return(ENOMEM, kWhat), Code::exhausted, "ulimit -l");
 }
 
-TEST(IbAnswers, EveryFailedCompletionNamesWhatFailed) {
+TEST(IbVerbsErrors, EveryFailedCompletionNamesWhatFailed) {
   const FailedWork work{"ib:dev0/1 to rank 3", 3};
   for (int number = IBV_WC_LOC_LEN_ERR; number <= IBV_WC_TM_RNDV_INCOMPLETE; ++number) {
     ibv_wc completion{};
@@ -70,7 +70,7 @@ TEST(IbAnswers, EveryFailedCompletionNamesWhatFailed) {
     completion.qp_num = 4711;
     completion.wr_id = 815;
     completion.vendor_err = 0x51;
-    const Status status = failed(Fabric::library(), completion, work);
+    const Status status = completion_error(Fabric::library(), completion, work);
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(status.rank(), 3);
     EXPECT_FALSE(likely_cause(completion.status).empty()) << number;
@@ -82,11 +82,11 @@ TEST(IbAnswers, EveryFailedCompletionNamesWhatFailed) {
   }
 }
 
-TEST(IbAnswers, CodesOfFailedCompletionsAreWhatACallerActsOn) {
+TEST(IbVerbsErrors, CodesOfFailedCompletionsAreWhatACallerActsOn) {
   const auto code_of = [](ibv_wc_status status) {
     ibv_wc completion{};
     completion.status = status;
-    return failed(Fabric::library(), completion, {}).code();
+    return completion_error(Fabric::library(), completion, {}).code();
   };
   EXPECT_EQ(code_of(IBV_WC_RETRY_EXC_ERR), Code::timed_out);
   EXPECT_EQ(code_of(IBV_WC_RNR_RETRY_EXC_ERR), Code::timed_out);

@@ -1,5 +1,5 @@
-// Decoding the answers of verbs.
-#include "verbs/ib/answers.h"
+// Decoding the errors of verbs.
+#include "verbs/ib/verbs_errors.h"
 
 #include <fmt/core.h>
 
@@ -42,16 +42,16 @@ Code code_of(ibv_wc_status status) {
 
 }  // namespace
 
-Status made(const void* object, std::string_view what) {
+Status check_pointer(const void* object, std::string_view what) {
   return object != nullptr ? Status() : error(what, errno);
 }
 
-Status answered(int answer, std::string_view what) {
+Status check_return(int answer, std::string_view what) {
   if (answer == 0) return {};
   return error(what, answer == -1 ? errno : answer < 0 ? -answer : answer);
 }
 
-Status counted(int answer, std::string_view what) {
+Status check_count(int answer, std::string_view what) {
   if (answer >= 0) return {};
   return Status(Code::system, fmt::format("{}: the driver answered {}", what, answer));
 }
@@ -99,7 +99,7 @@ std::string_view likely_cause(ibv_wc_status status) {
   }
 }
 
-Status failed(const Library& library, const ibv_wc& completion, const FailedWork& work) {
+Status completion_error(const Library& library, const ibv_wc& completion, const FailedWork& work) {
   return Status(
       code_of(completion.status),
       fmt::format(

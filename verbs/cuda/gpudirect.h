@@ -1,12 +1,12 @@
-// lent: GPU memory as network interfaces reach it (GPUDirect RDMA).
+// gpudirect: GPU memory as network interfaces reach it (GPUDirect RDMA).
 //
 // The engine names it by addresses of the heap that stand for it (shared.h). A program that hands
 // GPU memory to network interfaces itself, as NCCL does, names it by the GPU's own addresses, and
-// lends it for as long as interfaces use it:
+// exports it for as long as interfaces use it:
 //
-//   LentMemory lent = *LentMemory::of(x, bytes, dma_buf, 0);
+//   ExportedMemory exported = *ExportedMemory::of(x, bytes, dma_buf, 0);
 //   interface.expose({x, bytes});                              // asks memory_for_devices()
-//   … settle_rdma_writes(gpu, reader);                         // behind what has arrived, before kernels
+//   … flush_rdma_writes(gpu, reader);                         // behind what has arrived, before kernels
 //
 // Threads: any thread may call every function.
 #pragma once
@@ -24,28 +24,29 @@
 
 namespace weft {
 
-class LentMemory {
+class ExportedMemory {
  public:
-  // Lends [memory, memory+bytes), and the rest of its first and last page. `dma_buf`: a descriptor of a
-  // dma-buf in which `memory` is at `offset`; the object has one of its own. -1: there is none, and
-  // nvidia-peermem has to find the memory.
-  static Result<LentMemory> of(void* memory, std::size_t bytes, int dma_buf, std::uint64_t offset);
-  LentMemory() = default;
-  LentMemory(LentMemory&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
-  LentMemory& operator=(LentMemory&& other) noexcept {
+  // Exports [memory, memory+bytes), and the rest of its first and last page. `dma_buf`: a
+  // descriptor of a dma-buf in which `memory` is at `offset`; the object has one of its own. -1:
+  // there is none, and nvidia-peermem has to find the memory.
+  static Result<ExportedMemory> of(void* memory, std::size_t bytes, int dma_buf,
+                                   std::uint64_t offset);
+  ExportedMemory() = default;
+  ExportedMemory(ExportedMemory&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
+  ExportedMemory& operator=(ExportedMemory&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
   }
-  LentMemory(const LentMemory&) = delete;
-  LentMemory& operator=(const LentMemory&) = delete;
-  ~LentMemory();
+  ExportedMemory(const ExportedMemory&) = delete;
+  ExportedMemory& operator=(const ExportedMemory&) = delete;
+  ~ExportedMemory();
 
  private:
   std::uint64_t number_ = 0;  // 0: nothing
 };
 
-// Whether the address is GPU memory for network interfaces: lent, or a device alias of this process.
-// Costs little where there is none.
+// Whether the address is GPU memory for network interfaces: exported, or a device alias of this
+// process. Costs little where there is none.
 [[nodiscard]] bool is_for_devices(const void* address);
 // [address, address+bytes) of such memory, whole pages. Nothing: it is none.
 [[nodiscard]] std::optional<ForDevices> memory_for_devices(const void* address, std::size_t bytes);
@@ -54,21 +55,21 @@ class LentMemory {
 
 // GPU memory of this process for what network interfaces bring, named by an address that stands for
 // it.
-class Landing {
+class ReceiveBuffer {
  public:
   // `unavailable`: no GPU was offered to peers, the GPU cannot tell when what arrived is there, or a stream
   // is held just now, and the driver would wait for it. `exhausted`: there is much of it already.
-  static Result<std::shared_ptr<Landing>> make(std::size_t bytes);
-  virtual ~Landing() = default;
+  static Result<std::shared_ptr<ReceiveBuffer>> make(std::size_t bytes);
+  virtual ~ReceiveBuffer() = default;
   [[nodiscard]] virtual std::byte* address() const = 0;
 };
 
 // What network interfaces have written to memory of this GPU is seen by what the GPU `reader` begins
 // after this returns. Costs nothing where the GPU keeps that order by itself. `unavailable`: it cannot
 // be had.
-[[nodiscard]] Status settle_rdma_writes(const GpuMemory& gpu, int reader);
+[[nodiscard]] Status flush_rdma_writes(const GpuMemory& gpu, int reader);
 // The same for the memory for which a device alias of this process stands, found by behind(). Nothing is to
 // be done for those of peers.
-[[nodiscard]] Status settle_behind(const void* alias, const Behind& there);
+[[nodiscard]] Status flush_rdma_writes(const void* alias, const Behind& there);
 
 }  // namespace weft
