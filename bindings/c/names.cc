@@ -16,8 +16,7 @@ static_assert(WEFT_F32 == static_cast<weft_data_type>(weft::DataType::f32));
 static_assert(WEFT_BIT_XOR == static_cast<weft_reduce_op>(weft::ReduceOp::bit_xor));
 static_assert(WEFT_AVERAGE == static_cast<weft_reduce_op>(weft::ReduceOp::average));
 static_assert(WEFT_TORUS == static_cast<weft_algorithm>(weft::AllreduceAlgorithm::torus));
-static_assert(WEFT_HIERARCHICAL ==
-              static_cast<weft_algorithm>(weft::AllreduceAlgorithm::hierarchical));
+static_assert(WEFT_NCCL == static_cast<weft_algorithm>(weft::AllreduceAlgorithm::nccl));
 static_assert(WEFT_GROUP_AVERAGE == static_cast<weft_operation>(weft::Collective::group_average));
 static_assert(WEFT_LOCAL_ALLREDUCE ==
               static_cast<weft_operation>(weft::Collective::local_allreduce));

@@ -93,7 +93,7 @@ Status convert(const weft_request& from, Converted& converted) {
     to.op = static_cast<ReduceOp>(from.op);
   }
   if (has(kHasAlgorithm)) {
-    WEFT_RETURN_IF_ERROR(check_number("algorithm", from.algorithm, WEFT_HIERARCHICAL, "algorithm"));
+    WEFT_RETURN_IF_ERROR(check_number("algorithm", from.algorithm, WEFT_NCCL, "algorithm"));
     to.algorithm = static_cast<AllreduceAlgorithm>(from.algorithm);
   }
   if (from.stream != nullptr) to.stream = Stream{from.stream->handle};

@@ -25,7 +25,15 @@ Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
 
 }  // namespace
 
+Status Binder::check_algorithm(const Request& request) {
+  if (request.algorithm == AllreduceAlgorithm::automatic || has<kHasAlgorithm>(request.collective))
+    return {};
+  return invalid(fmt::format("{}: has no algorithms, so {} cannot be asked for",
+                             name(request.collective), name(request.algorithm)));
+}
+
 Status Binder::bind(const Request& request, BoundCall& bound_call) {
+  WEFT_RETURN_IF_ERROR(check_algorithm(request));
   WEFT_RETURN_IF_ERROR(bind_operation(request, bound_call));
   bound_call.call.agreement = agreement_of(request);
   if (has_root(request.collective)) bound_call.call.root = request.root;

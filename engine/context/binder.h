@@ -32,6 +32,8 @@ class Binder {
   [[nodiscard]] Status bind(const Request& request, BoundCall& bound_call);
   // The same for the rest of a hierarchical_neighbor_allreduce whose input is the machine's mean.
   [[nodiscard]] Status bind_behind_mean(const Request& request, BoundCall& bound_call);
+  // Any thread.
+  [[nodiscard]] static Status check_algorithm(const Request& request);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
   [[nodiscard]] static Status check_allreduce_operands(const Request& request, int size);
 

@@ -325,6 +325,11 @@ Result<std::shared_ptr<Operation>> Context::Core::begin(const Request& request,
 
 // The usual operations are checked without the token, as many tensors are submitted at once.
 Status Context::Core::check(const Request& request) {
+  WEFT_RETURN_IF_ERROR(Binder::check_algorithm(request));
+  if (request.algorithm == AllreduceAlgorithm::nccl) {
+    const Lane::Hold hold(lane_);
+    WEFT_RETURN_IF_ERROR(nccl_.job_of(request).status());
+  }
   if (request.collective == Collective::allreduce)
     return Binder::check_allreduce_operands(request, config_.size);
   if (request.collective == Collective::neighbor_allreduce ||

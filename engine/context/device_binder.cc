@@ -15,9 +15,11 @@ GpuOperandOptions DeviceBinder::gpu_options() const {
 }
 
 Status DeviceBinder::bind(const Request& request, Operation& operation, const How& how) {
-  if (!request.stream && !may_have_gpu_memory()) return binder_.bind(request, operation.bound_call);
+  const bool names_nccl = request.algorithm == AllreduceAlgorithm::nccl;
+  if (!names_nccl && !request.stream && !may_have_gpu_memory())
+    return binder_.bind(request, operation.bound_call);
   std::optional<NcclJob> job;
-  if (how.by_nccl) {
+  if (how.by_nccl || names_nccl) {
     WEFT_ASSIGN(job, nccl_.job_of(request));
   }
   GpuOperandOptions options = gpu_options();
@@ -70,6 +72,7 @@ Result<std::shared_ptr<GpuOperands>> DeviceBinder::place(Request request, Bind b
   if (operands == nullptr) return operands;
   Call& call = operation.bound_call.call;
   WEFT_RETURN_IF_ERROR(operands->follow());
+  if (operation.bound_call.plan->steps.empty()) return operands;
   WEFT_RETURN_IF_ERROR(operands->place({&request, 1}, call.in, call.out));
   call.input = request.input.data;
   call.output = request.output.data;
@@ -84,8 +87,8 @@ void DeviceBinder::set_operands(Operation& operation, std::shared_ptr<DeviceOper
 }
 
 std::shared_ptr<NcclTurn> DeviceBinder::line_up(const NcclJob& job, const GpuOperands* operands) {
-  if (operands == nullptr) return nullptr;
-  const std::optional<GpuOperands::OnGpu> on_gpu = operands->on_one_gpu();
+  std::optional<GpuOperands::OnGpu> on_gpu;
+  if (operands != nullptr) on_gpu = operands->on_one_gpu();
   std::optional<GpuMemory> gpu;
   if (on_gpu) gpu = on_gpu->gpu;
   return nccl_.group().line_up(job, gpu, [bell = bell_] { bell->ring(); });
@@ -95,16 +98,20 @@ std::shared_ptr<NcclTurn> DeviceBinder::line_up(const NcclJob& job, const GpuOpe
 // its place in the order.
 Result<Agreement> DeviceBinder::agree(const NcclJob& job, const NcclTurn* turn) {
   const auto votes = std::make_shared<Agreement::Votes>();
-  votes->given = turn == nullptr ? NcclGroup::kNo : turn->vote();
+  votes->given = turn == nullptr ? NcclGroup::no(job) : turn->vote();
   constexpr std::size_t kWords = std::tuple_size_v<NcclTurn::Vote>;
   const bool is_of_machine = job.collective == Collective::local_allreduce;
-  const Request request{.collective = is_of_machine ? job.collective : Collective::allreduce,
-                        .input = {votes->given.data(), kWords, DataType::i64},
-                        .output = {votes->combined.data(), kWords, DataType::i64},
-                        .op = ReduceOp::max};
+  Request request{.collective = is_of_machine ? job.collective : Collective::allreduce,
+                  .input = {votes->given.data(), kWords, DataType::i64},
+                  .output = {votes->combined.data(), kWords, DataType::i64},
+                  .op = ReduceOp::max};
   const Agreement made{operations_.make(), votes};
   made.operation->keeps = votes;
   WEFT_RETURN_IF_ERROR(binder_.bind(request, made.operation->bound_call));
+  if (job.is_asked) {  // ranks that name another algorithm are found here
+    request.algorithm = AllreduceAlgorithm::nccl;
+    made.operation->bound_call.call.agreement = agreement_of(request);
+  }
   WEFT_RETURN_IF_ERROR(operations_.admit(made.operation));
   return made;
 }
@@ -115,14 +122,15 @@ Status DeviceBinder::bind_by_nccl(const NcclJob& job, std::shared_ptr<GpuOperand
                                   Operation& operation) {
   WEFT_ASSIGN(Agreement agreement, agree(job, turn.get()));
   operation.keeps = agreement.votes;
-  if (operands == nullptr) return {};
   if (turn == nullptr) {
+    if (operands == nullptr) return {};
     WEFT_RETURN_IF_ERROR(operands->bring());
     set_operands(operation, std::move(operands));
     return {};
   }
-  const std::optional<Stream> behind = operands->on_one_gpu()->stream;
-  if (behind) WEFT_RETURN_IF_ERROR(turn->follow(*behind));
+  std::optional<GpuOperands::OnGpu> on_gpu;
+  if (operands != nullptr) on_gpu = operands->on_one_gpu();
+  if (on_gpu && on_gpu->stream) WEFT_RETURN_IF_ERROR(turn->follow(*on_gpu->stream));
   set_operands(operation, std::make_shared<NcclOperands>(std::move(operands), std::move(turn),
                                                          std::move(agreement), result));
   return {};

@@ -33,6 +33,7 @@ bool NcclJobs::could() {
 // A rank that could not itself knows the answer without the others' records.
 Result<std::optional<NcclJob>> NcclJobs::job_of(const Request& request) {
   const std::optional<NcclJob> none;
+  if (request.algorithm == AllreduceAlgorithm::nccl) return asked_job_of(request);
   if (!could_ || request.algorithm != AllreduceAlgorithm::automatic) return none;
   const bool is_hierarchical = request.collective == Collective::hierarchical_neighbor_allreduce;
   NcclJob job{request.collective, is_hierarchical ? ReduceOp::average : request.op,
@@ -49,6 +50,29 @@ Result<std::optional<NcclJob>> NcclJobs::job_of(const Request& request) {
   if (!is_hierarchical && !is_of_machines && all->count() != 1) return none;
   job.root = request.root;  // ranks of one machine that are all ranks have their own numbers
   if (group_ == nullptr) group_ = make_group(members);
+  return std::optional(job);
+}
+
+// Of any size but nothing.
+Result<std::optional<NcclJob>> NcclJobs::asked_job_of(const Request& request) {
+  const auto refused = [](Code code, std::string_view why) {
+    return Status(code, fmt::format("allreduce by nccl: {}", why));
+  };
+  if (config_.size == 1 || request.output.count == 0) return std::optional<NcclJob>();
+  if (!could_) return refused(Code::unavailable, why_not_);
+  const NcclJob job{.op = request.op,
+                    .type = request.output.type,
+                    .count = request.output.count,
+                    .is_asked = true};
+  if (!job.is_known()) {
+    return refused(Code::invalid_argument,
+                   fmt::format("it has no {} of {}", name(job.op), name(job.type)));
+  }
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  if (all->count() != 1)
+    return refused(Code::invalid_argument, fmt::format("the ranks are on {}", all->describe()));
+  if (!all->nccl.front()) return refused(Code::unavailable, "another rank cannot use it");
+  if (group_ == nullptr) group_ = make_group(all->ranks.front());
   return std::optional(job);
 }
 

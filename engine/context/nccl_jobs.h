@@ -22,7 +22,8 @@ class NcclJobs {
 
   // Whether this rank could, which it tells the others when it joins; called once.
   bool could();
-  // Nothing: the ranks do not vote before this operation.
+  // Nothing: the ranks do not vote before this operation. An error: the request names NCCL, which cannot
+  // run it. That is so on all ranks, but another may name another reason.
   [[nodiscard]] Result<std::optional<NcclJob>> job_of(const Request& request);
   // Before a job's operation.
   [[nodiscard]] NcclGroup& group() { return *group_; }
@@ -31,6 +32,7 @@ class NcclJobs {
   [[nodiscard]] std::string describe() const;
 
  private:
+  [[nodiscard]] Result<std::optional<NcclJob>> asked_job_of(const Request& request);
   [[nodiscard]] std::shared_ptr<NcclGroup> make_group(const std::vector<Rank>& members) const;
 
   const Config& config_;

@@ -40,6 +40,10 @@ Result<ChosenOperands::Choice> NcclOperands::choose() {
       return Choice::open;
     case NcclTurn::Way::weft:
       return Choice::plan;
+    case NcclTurn::Way::refused:
+      return Choice::other;
+    case NcclTurn::Way::failed:
+      return turn_->status();
     case NcclTurn::Way::nccl:
       break;
   }
@@ -49,24 +53,24 @@ Result<ChosenOperands::Choice> NcclOperands::choose() {
 }
 
 void NcclOperands::ended(const Status& status) {
-  if (!is_by_other()) return operands_->ended(status);
-  if (!status.ok()) turn_->give_up(status);
+  if (!is_by_other() && operands_ != nullptr) return operands_->ended(status);
+  if (is_by_other() && !status.ok()) turn_->give_up(status);
   (void)is_over();  // what waits for the output may go on at once
 }
 
 bool NcclOperands::is_over() {
   const bool is_by_nccl = is_by_other();
-  if (is_by_nccl ? !turn_->is_over() : !operands_->is_over()) return false;
+  if (is_by_nccl ? !turn_->is_over() : !ChosenOperands::is_over()) return false;
   const bool is_whole = !is_by_nccl || result_ == nullptr;
   if (!std::exchange(is_told_, true) && is_whole && output_status().ok() && input_status().ok())
     turn_->ended();
-  operands_->let_go();
+  if (operands_ != nullptr) operands_->let_go();
   return true;
 }
 
 void NcclOperands::wait_until_over() {
   if (is_by_other()) turn_->give_up(Status(Code::closed, "the lane has ended"));
-  operands_->wait_until_over();
+  ChosenOperands::wait_until_over();
 }
 
 Result<ChosenOperands::Choice> RestOperands::choose() {
@@ -84,7 +88,7 @@ void RestOperands::ended(const Status& status) {
 }
 
 bool RestOperands::is_over() {
-  if (operands_ != nullptr && !operands_->is_over()) return false;
+  if (!ChosenOperands::is_over()) return false;
   if (is_by_plan() && output_status().ok()) turn_->ended();
   return true;
 }

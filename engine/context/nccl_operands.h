@@ -5,7 +5,8 @@
 // operations at the call; the second one's input waits for the answer:
 //
 //   Agreement     the maximum of all ranks' votes
-//   NcclOperands  by NCCL, and the plan is not needed; or by the plan
+//   NcclOperands  by NCCL, and the plan is not needed; or by the plan; or, if the call names NCCL and a
+//                 rank cannot, by nothing, and all ranks have the error
 //
 // A hierarchical_neighbor_allreduce has one operation more, whose handle the caller has:
 //
@@ -44,6 +45,10 @@ class ChosenOperands : public DeviceOperands {
   Status input_status() final;
   std::size_t there(const std::byte* data, std::size_t bytes) final;
   Reducer* reducer() final { return operands_ == nullptr ? nullptr : operands_->reducer(); }
+  bool is_over() override { return operands_ == nullptr || operands_->is_over(); }
+  void wait_until_over() override {
+    if (operands_ != nullptr) operands_->wait_until_over();
+  }
 
  protected:
   enum class Choice : std::uint8_t { open, plan, other };
@@ -76,7 +81,8 @@ class NcclOperands final : public ChosenOperands {
   bool is_over() override;
   void wait_until_over() override;
   Status output_status() override {
-    return is_by_other() ? turn_->status() : operands_->output_status();
+    if (is_by_other() || operands_ == nullptr) return turn_->status();
+    return operands_->output_status();
   }
 
  private:
@@ -101,9 +107,6 @@ class RestOperands final : public ChosenOperands {
 
   void ended(const Status& status) override;
   bool is_over() override;
-  void wait_until_over() override {
-    if (operands_ != nullptr) operands_->wait_until_over();
-  }
   Status output_status() override { return is_by_plan() ? operands_->output_status() : Status(); }
 
  private:

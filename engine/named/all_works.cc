@@ -32,6 +32,7 @@ DataType type_of(const Request& request) {
 
 // Whether several tensors may travel as one.
 bool is_fusable(const NamedRequest& request) {
+  if (request.algorithm == AllreduceAlgorithm::nccl) return false;  // what is packed is on the host
   switch (request.collective) {
     case Collective::allreduce:
     case Collective::local_allreduce:

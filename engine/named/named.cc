@@ -106,6 +106,7 @@ Result<std::shared_ptr<GpuOperands>> NamedObject::operands_of(std::span<Request>
   GpuOperandOptions options = host_->gpu_options();
   options.holds = HoldsStream::no;
   options.least = std::max<std::size_t>(options.least, named::most_fused_tensor(options_)) + 1;
+  if (requests.front().algorithm == AllreduceAlgorithm::nccl) options.least = 0;
   WEFT_ASSIGN(std::shared_ptr<GpuOperands> operands,
               find_gpu_operands(requests, host_->rank(), options, host_->bell()));
   if (operands == nullptr) return operands;

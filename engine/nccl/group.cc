@@ -9,6 +9,7 @@
 
 #include "engine/nccl/communicator.h"
 #include "engine/nccl/nccl.h"
+#include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
 namespace {
@@ -23,12 +24,18 @@ using nccl::version_text;
 constexpr std::int64_t kCould = 1, kReady = 2, kMust = 3;
 constexpr std::int64_t kUnknownNs = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNsOfMs = 1'000'000;
+// A rank that refuses an operation votes for more than all others: its obstacle, then its index.
+constexpr int kIndexBits = 32;
 // Operations of a kind and size that are measured; NCCL's first one makes connections.
 constexpr int kTried = 4;
 
 std::atomic<std::uint64_t>& operations() {
   static std::atomic<std::uint64_t> operations{0};
   return operations;
+}
+
+bool are_different(const NcclTurn::Vote& combined) {
+  return combined[3] != -combined[4];
 }
 
 std::string to_hex(const UniqueId& id) {
@@ -65,6 +72,16 @@ bool NcclJob::is_known() const {
                       collective == Collective::local_allreduce ||
                       collective == Collective::hierarchical_neighbor_allreduce;
   return is_sum && nccl::reduction_number(op, type).has_value();
+}
+
+std::int64_t NcclJob::hash() const {
+  const std::array<std::uint64_t, 5> parts{
+      static_cast<std::uint64_t>(collective),
+      has<kHasOperator>(collective) ? static_cast<std::uint64_t>(op) : 0,
+      static_cast<std::uint64_t>(type), count,
+      has<kHasRoot>(collective) ? static_cast<std::uint64_t>(root) : 0};
+  const std::string_view bytes(reinterpret_cast<const char*>(parts.data()), sizeof(parts));
+  return static_cast<std::int64_t>(fnv1a64(bytes) >> 1);
 }
 
 Status check_nccl() {
@@ -206,17 +223,28 @@ std::shared_ptr<NcclTurn> NcclGroup::line_up(const NcclJob& job,
                                              const std::optional<GpuMemory>& gpu,
                                              std::function<void()> wake) {
   const std::lock_guard lock(mutex_);
-  if (!gpu || state_ == State::given_up) return nullptr;
-  if (communicator_ != nullptr && communicator_->device() != gpu->device) return nullptr;
+  const Obstacle obstacle = obstacle_of(gpu);
+  if (obstacle != Obstacle::none && !job.is_asked) return nullptr;
   const std::shared_ptr<NcclTurn> turn(
-      new NcclTurn(shared_from_this(), job, *gpu, std::move(wake)));
+      new NcclTurn(shared_from_this(), job, gpu.value_or(GpuMemory()), std::move(wake)));
   const Times& times = times_[kind_of(job)];
   const auto told = [](std::int64_t ns) { return ns == 0 ? kUnknownNs : ns; };
   const std::int64_t ready = use_ == NcclUse::on ? kMust : kReady;
-  turn->vote_ = {state_ == State::ready ? -ready : -kCould, told(times.nccl_ns),
-                 told(times.weft_ns)};
+  turn->vote_ = no(job);
+  turn->vote_[0] = state_ == State::ready ? -ready : -kCould;
+  turn->vote_[1] = told(times.nccl_ns);
+  turn->vote_[2] = told(times.weft_ns);
+  if (obstacle != Obstacle::none)
+    turn->vote_[0] = static_cast<std::int64_t>(obstacle) << kIndexBits | peers_.index;
   line_.push_back(turn.get());
   return turn;
+}
+
+NcclGroup::Obstacle NcclGroup::obstacle_of(const std::optional<GpuMemory>& gpu) const {
+  if (state_ == State::given_up) return Obstacle::given_up;
+  if (!gpu) return Obstacle::memory;
+  const bool is_other = communicator_ != nullptr && communicator_->device() != gpu->device;
+  return is_other ? Obstacle::other_gpu : Obstacle::none;
 }
 
 // An operation that NCCL has to begin holds up those behind it until it has.
@@ -226,7 +254,8 @@ void NcclGroup::decide_all() {
     if (first.way_ == NcclTurn::Way::nccl && !first.is_begun_) return;
     if (first.way_ == NcclTurn::Way::undecided) {
       if (!first.combined_) return;
-      first.way_ = first.combined_->ok() ? decide(first, **first.combined_) : NcclTurn::Way::weft;
+      first.way_ = decide(first);
+      if (first.way_ == NcclTurn::Way::undecided) return;
       if (first.way_ == NcclTurn::Way::nccl) {
         first.with_ = communicator_;
         ++by_nccl_;
@@ -239,7 +268,11 @@ void NcclGroup::decide_all() {
   }
 }
 
-NcclTurn::Way NcclGroup::decide(NcclTurn& turn, const NcclTurn::Vote& combined) {
+NcclTurn::Way NcclGroup::decide(NcclTurn& turn) {
+  if (turn.job_.is_asked) return decide_asked(turn);
+  if (!turn.combined_->ok()) return NcclTurn::Way::weft;
+  const NcclTurn::Vote& combined = **turn.combined_;
+  if (are_different(combined)) return NcclTurn::Way::weft;  // the plan's messages say how
   const std::int64_t readiness = -combined[0];
   if (readiness >= kCould && state_ == State::idle) start(turn.gpu_);
   if (readiness < kReady || communicator_ == nullptr) return NcclTurn::Way::weft;
@@ -251,6 +284,60 @@ NcclTurn::Way NcclGroup::decide(NcclTurn& turn, const NcclTurn::Vote& combined) 
   const bool takes = readiness >= kMust || tries_nccl || (!tries_weft && is_faster);
   ++(takes ? times.by_nccl : times.by_weft);
   return takes ? NcclTurn::Way::nccl : NcclTurn::Way::weft;
+}
+
+NcclTurn::Way NcclGroup::decide_asked(NcclTurn& turn) {
+  turn.status_ = turn.combined_->status();
+  if (!turn.status_.ok()) return NcclTurn::Way::failed;
+  if (are_different(**turn.combined_)) {
+    turn.status_ =
+        Status(Code::mismatch,
+               fmt::format(
+                   "allreduce by nccl: the ranks differ in the operator, the type or the number of "
+                   "elements; this rank has {} of {} {}",
+                   name(turn.job_.op), turn.job_.count, name(turn.job_.type)));
+    return NcclTurn::Way::failed;
+  }
+  const std::int64_t vote = (**turn.combined_)[0];
+  if (vote > 0) {
+    turn.status_ = refusal(vote);
+    return NcclTurn::Way::refused;
+  }
+  if (state_ == State::idle) start(turn.gpu_);
+  if (state_ == State::starting) return NcclTurn::Way::undecided;
+  if (state_ == State::ready && communicator_->device() == turn.gpu_.device)
+    return NcclTurn::Way::nccl;
+  if (state_ == State::ready) {  // both operations began before there was one
+    turn.status_ =
+        refusal(static_cast<std::int64_t>(Obstacle::other_gpu) << kIndexBits | peers_.index);
+    return NcclTurn::Way::failed;
+  }
+  turn.status_ = Status(why_.code(), fmt::format("allreduce by nccl: {}", why_.text()));
+  return all_know_ ? NcclTurn::Way::refused : NcclTurn::Way::failed;
+}
+
+Status NcclGroup::refusal(std::int64_t vote) const {
+  const std::int64_t index = vote & ((std::int64_t{1} << kIndexBits) - 1);
+  switch (static_cast<Obstacle>(vote >> kIndexBits)) {
+    case Obstacle::none:
+      break;
+    case Obstacle::memory:
+      return Status(
+          Code::invalid_argument,
+          fmt::format("allreduce by nccl: rank {} does not have its whole input and output "
+                      "on one GPU, apart or in the same place",
+                      index));
+    case Obstacle::other_gpu:
+      return Status(
+          Code::invalid_argument,
+          fmt::format("allreduce by nccl: rank {} has used NCCL with another GPU before", index));
+    case Obstacle::given_up:
+      break;
+  }
+  const std::string why = state_ == State::given_up
+                              ? std::string(why_.text())
+                              : fmt::format("rank {} does not use it any more", index);
+  return Status(Code::unavailable, fmt::format("allreduce by nccl: {}", why));
 }
 
 // The mutex is held.
@@ -350,6 +437,7 @@ Result<std::shared_ptr<Communicator>> NcclGroup::agree(const GpuMemory& gpu) {
   WEFT_ASSIGN(const std::string answer, get(0, "id", deadline));
   const std::optional<UniqueId> id =
       answer.starts_with("id ") ? from_hex(std::string_view(answer).substr(kWord)) : std::nullopt;
+  all_know_ = !id;
   if (!id) return Status(Code::unavailable, answer.substr(std::min(answer.size(), kWord)));
   return Communicator::make(**library, *id, peers_.index, peers_.size, gpu, deadline,
                             [this] { return !is_closing_.load(); });

@@ -11,6 +11,9 @@
 // thread of its own, as it takes seconds; until it is there on all ranks, operations take another way.
 // All ranks decide from the same combined vote, so they decide alike.
 //
+// An operation that asks for NCCL waits for the communicator instead. If a rank cannot, its vote says
+// why, and all ranks refuse the operation with the same error.
+//
 // NcclUse::automatic measures: for each operation and size, the first ones run by NCCL, the next ones
 // by Weft, and then the faster of both does, at the rank where it is slowest.
 //
@@ -60,17 +63,28 @@ struct NcclJob {
   DataType type = DataType::f32;
   std::size_t count = 0;
   int root = 0;
+  bool is_asked = false;  // the caller names NCCL (AllreduceAlgorithm::nccl): no other way will do
 
   [[nodiscard]] std::size_t bytes() const { return count * size_of(type); }
   // Whether NCCL has it. The same on all ranks.
   [[nodiscard]] bool is_known() const;
+  // Of everything that the ranks must have in common; NCCL does not compare it. Positive.
+  [[nodiscard]] std::int64_t hash() const;
 };
 
 class NcclTurn {
  public:
-  // Readiness, negated; how long it takes by NCCL, and by Weft, in nanoseconds.
-  using Vote = std::array<std::int64_t, 3>;
-  enum class Way : std::uint8_t { undecided, weft, nccl };
+  // Readiness, negated, or what refuses an operation that asks for NCCL; how long it takes by NCCL, and
+  // by Weft, in nanoseconds; the job's hash, and that negated: if all ranks have the same, the two
+  // maxima cancel out.
+  using Vote = std::array<std::int64_t, 5>;
+  enum class Way : std::uint8_t {
+    undecided,
+    weft,
+    nccl,
+    refused,  // the operation asks for NCCL, and all ranks know that it cannot be; status() says why
+    failed,   // the same, and the other ranks may not know
+  };
 
   ~NcclTurn();
   NcclTurn(const NcclTurn&) = delete;
@@ -124,9 +138,10 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   // The turn of an operation of all ranks. `gpu`: where this rank's memory is; absent: on the host,
-  // or on more than one GPU. Null: this rank cannot, so its vote is kNo and it knows the result. `wake`
-  // is called when something is over, by a thread that must not call CUDA.
-  static constexpr NcclTurn::Vote kNo{};
+  // or on more than one GPU. Null: this rank cannot, and the job does not ask for NCCL, so its vote is
+  // no() and it knows the result. `wake` is called when something is over, by a thread that must not
+  // call CUDA.
+  static NcclTurn::Vote no(const NcclJob& job) { return {0, 0, 0, job.hash(), -job.hash()}; }
   std::shared_ptr<NcclTurn> line_up(const NcclJob& job, const std::optional<GpuMemory>& gpu,
                                     std::function<void()> wake);
   // Ends everything. Waits for the thread.
@@ -137,6 +152,8 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
  private:
   friend class NcclTurn;
   enum class State : std::uint8_t { idle, starting, ready, given_up };
+  // Why this rank cannot.
+  enum class Obstacle : std::uint8_t { none, memory, other_gpu, given_up };
   // What was measured of operations of one kind and size.
   struct Times {
     int by_nccl = 0, by_weft = 0;           // how many were begun; the same on all ranks
@@ -147,8 +164,12 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   NcclGroup(NcclPeers peers, NcclUse use) : peers_(std::move(peers)), use_(use) {}
   static Kind kind_of(const NcclJob& job);
   void serve(const GpuMemory& gpu);  // the thread
-  void decide_all();                 // the mutex is held
-  NcclTurn::Way decide(NcclTurn& turn, const NcclTurn::Vote& combined);
+  // The mutex is held in these.
+  [[nodiscard]] Obstacle obstacle_of(const std::optional<GpuMemory>& gpu) const;
+  void decide_all();
+  NcclTurn::Way decide(NcclTurn& turn);
+  NcclTurn::Way decide_asked(NcclTurn& turn);
+  [[nodiscard]] Status refusal(std::int64_t vote) const;
   void start(const GpuMemory& gpu);
   void make_communicator(const GpuMemory& gpu);
   [[nodiscard]] Result<std::shared_ptr<nccl::Communicator>> agree(const GpuMemory& gpu);
@@ -162,7 +183,8 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   std::atomic<bool> is_closing_{false};
   std::mutex mutex_;
   State state_ = State::idle;
-  Status why_;  // it was given up
+  Status why_;             // it was given up
+  bool all_know_ = false;  // and all ranks have, for the same reason
   std::shared_ptr<nccl::Communicator> communicator_;
   std::deque<NcclTurn*> line_;  // turns that are not over with deciding and beginning
   // Operations that NCCL has. Their GPU tells when they are over; the thread looks whether they are

@@ -183,6 +183,9 @@ enum class AllreduceAlgorithm : std::uint8_t {
   torus,         // rings along each dimension, with one part of the tensor for each dimension
   multi_ring,    // one ring for each rail, if possible over different orders of the ranks
   hierarchical,  // shares are reduced inside each machine, then between machines, then gathered
+  // NVIDIA's NCCL does it, for ranks of one machine that each have their tensors on a GPU of their own.
+  // Where it cannot, all ranks get the same error (docs/gpu.md).
+  nccl,
 };
 [[nodiscard]] std::string_view name(AllreduceAlgorithm algorithm);
 // Accepts what name() returns, "mesh" (Canary's name for split), and "auto".

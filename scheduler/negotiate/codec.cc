@@ -98,8 +98,8 @@ NamedRequest Reader::request(int ranks) {
   request.name = text(kMostNameBytes);
   request.collective = static_cast<Collective>(number(kCollectives));
   request.op = static_cast<ReduceOp>(number(static_cast<std::uint64_t>(ReduceOp::bit_xor)));
-  request.algorithm = static_cast<AllreduceAlgorithm>(
-      number(static_cast<std::uint64_t>(AllreduceAlgorithm::hierarchical)));
+  request.algorithm =
+      static_cast<AllreduceAlgorithm>(number(static_cast<std::uint64_t>(AllreduceAlgorithm::nccl)));
   request.root = static_cast<Rank>(number(static_cast<std::uint64_t>(ranks))) - 1;
   request.weights =
       static_cast<NamedWeights>(number(static_cast<std::uint64_t>(NamedWeights::several)));

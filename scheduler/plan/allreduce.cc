@@ -17,7 +17,8 @@ constexpr AllreduceAlgorithm kAlgorithms[] = {
     AllreduceAlgorithm::direct,     AllreduceAlgorithm::split,
     AllreduceAlgorithm::ring,       AllreduceAlgorithm::halving_doubling,
     AllreduceAlgorithm::bcube,      AllreduceAlgorithm::torus,
-    AllreduceAlgorithm::multi_ring, AllreduceAlgorithm::hierarchical};
+    AllreduceAlgorithm::multi_ring, AllreduceAlgorithm::hierarchical,
+    AllreduceAlgorithm::nccl};
 
 // One rank has its own input as the result, whatever the operator.
 Planned plan_alone(Shape shape) {
@@ -29,6 +30,13 @@ Planned plan_alone(Shape shape) {
                  {local(block_of(Buffer::input, 0U))});
   }
   return {std::move(view), std::move(plan).finish("one rank has nobody to talk to")};
+}
+
+// NCCL moves everything.
+Planned plan_by_nccl(Rank rank, int size, std::string reason) {
+  View view = symmetric_view(rank, size, {});
+  PlanBuilder plan("allreduce", "nccl", view);
+  return {std::move(view), std::move(plan).finish(std::move(reason))};
 }
 
 Status check_layout(int size, const Layout& layout) {
@@ -63,6 +71,8 @@ Planned plan_by(AllreduceChoice choice, Rank rank, int size, std::size_t bytes, 
       return plan_allreduce_multi_ring(rank, size, bytes, shape, layout, choice.reason);
     case AllreduceAlgorithm::hierarchical:
       return plan_allreduce_hierarchical(rank, shape, layout, choice.reason);
+    case AllreduceAlgorithm::nccl:
+      return plan_by_nccl(rank, size, std::move(choice.reason));
   }
   invariant(false, "an allreduce has an algorithm");
   return {};

@@ -180,7 +180,8 @@ struct Shape {
 // neighbor_allgather: output block k := the input of in-edge k. Output partition `given`.
 [[nodiscard]] Plan plan_neighbor_allgather(const View& view, Shape shape);
 // allreduce over ranks 0 … size-1. `automatic` chooses by bytes, size and layout, and gives its
-// reason in Plan::reason. Call it only with what check_allreduce() accepts.
+// reason in Plan::reason. Call it only with what check_allreduce() accepts. The plan of `nccl` has no
+// steps: what runs it lets NCCL do the work.
 [[nodiscard]] Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
                                      AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic,
                                      const Layout& layout = {});

@@ -50,6 +50,8 @@ std::string_view name(AllreduceAlgorithm algorithm) {
       return "multi_ring";
     case AllreduceAlgorithm::hierarchical:
       return "hierarchical";
+    case AllreduceAlgorithm::nccl:
+      return "nccl";
   }
   return "unknown";
 }

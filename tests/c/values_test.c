@@ -25,6 +25,8 @@ static void test_names(void) {
   CHECK(algorithm == WEFT_HALVING_DOUBLING);
   OK(weft_algorithm_from_name("auto", &algorithm));
   CHECK(algorithm == WEFT_AUTOMATIC);
+  OK(weft_algorithm_from_name("nccl", &algorithm));
+  CHECK(algorithm == WEFT_NCCL);
   INVALID(weft_algorithm_from_name("fast", &algorithm), "fast");
   INVALID(weft_algorithm_from_name("ring", NULL), "algorithm is NULL");
 }

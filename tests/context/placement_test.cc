@@ -130,6 +130,16 @@ TEST(AllreduceOverMachines, WhatDoesNotFitIsRefused) {
   });
 }
 
+TEST(AllreduceByNccl, NeedsTheDriverOfGpus) {
+  run_job(2, [](Context& context) {
+    float x = 1, y = 0;
+    const Status status =
+        context.allreduce(in(&x, 1), out(&y, 1), ReduceOp::sum, AllreduceAlgorithm::nccl);
+    expect_names(status, Code::unavailable, {"allreduce by nccl", "driver was not loaded"});
+    EXPECT_TRUE(context.allreduce(in(&x, 1), out(&y, 1), ReduceOp::sum).ok()) << "refused for good";
+  });
+}
+
 TEST(HierarchicalErrors, AreToldBeforeAnythingMoves) {
   run_machines({0, 0, 1, 1}, [](Context& context) {
     float x = 1, y = 0;

@@ -11,8 +11,8 @@ TEST(AllreduceNames, AreReadAsTheyArePrinted) {
   for (const auto algorithm :
        {AllreduceAlgorithm::automatic, AllreduceAlgorithm::direct, AllreduceAlgorithm::split,
         AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling, AllreduceAlgorithm::bcube,
-        AllreduceAlgorithm::torus, AllreduceAlgorithm::multi_ring,
-        AllreduceAlgorithm::hierarchical}) {
+        AllreduceAlgorithm::torus, AllreduceAlgorithm::multi_ring, AllreduceAlgorithm::hierarchical,
+        AllreduceAlgorithm::nccl}) {
     EXPECT_EQ(allreduce_algorithm(name(algorithm)).value(), algorithm) << name(algorithm);
   }
   EXPECT_EQ(allreduce_algorithm("mesh").value(), AllreduceAlgorithm::split);
@@ -24,7 +24,7 @@ TEST(AllreduceNames, AnUnknownOneIsAnsweredWithThoseThatThereAre) {
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_EQ(status.text(),
             "there is no allreduce algorithm \"cube\": it is one of auto, mesh, direct, split, "
-            "ring, halving_doubling, bcube, torus, multi_ring, hierarchical");
+            "ring, halving_doubling, bcube, torus, multi_ring, hierarchical, nccl");
 }
 
 void expect_refused(AllreduceAlgorithm algorithm, int size, const Layout& layout,

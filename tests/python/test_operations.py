@@ -171,6 +171,17 @@ class TestOperations:
         for result in as_threads(n, body):
             np.testing.assert_allclose(result, all_values(n, 1000).mean(axis=0))
 
+    def test_allreduce_by_nccl_needs_gpus(self, n: int) -> None:
+        def body(ctx: weft.Context) -> Any:
+            if n == 1:
+                return ctx.allreduce(values(ctx.rank), algorithm="nccl")
+            with pytest.raises((weft.Unavailable, weft.InvalidArgument), match="by nccl"):
+                ctx.allreduce(values(ctx.rank), algorithm=weft.AllreduceAlgorithm.nccl)
+            return ctx.allreduce(values(ctx.rank))
+
+        for result in as_threads(n, body):
+            np.testing.assert_allclose(result, all_values(n).mean(axis=0))
+
     def test_local_allreduce(self, n: int) -> None:
         for result in as_threads(n, lambda ctx: ctx.local_allreduce(values(ctx.rank), op="sum")):
             np.testing.assert_allclose(result, all_values(n).sum(axis=0))

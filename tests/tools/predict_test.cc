@@ -271,6 +271,7 @@ TEST(Predict, MistakesAreNamed) {
   complaint(kTwoLeaves + "--sizes 1X", "'1X' is no size");
   complaint(kTwoLeaves + "--operation allgossip", "--operation allgossip");
   complaint(kTwoLeaves + "--algorithm fast", "fast");
+  complaint(kTwoLeaves + "--algorithm nccl", "cannot be predicted");
   complaint(kTwoLeaves + "--graph nowhere", "nowhere");
   complaint(kTwoLeaves + "--straggler 3:500", "--straggler 3:500");
   complaint(kTwoLeaves + "--straggler 200:+5us", "200");

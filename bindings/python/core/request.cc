@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLastCollective = static_cast<int>(kCollectives);
 constexpr int kLastReduceOp = static_cast<int>(ReduceOp::bit_xor);
-constexpr int kLastAlgorithm = static_cast<int>(AllreduceAlgorithm::hierarchical);
+constexpr int kLastAlgorithm = static_cast<int>(AllreduceAlgorithm::nccl);
 
 template <typename Enum>
 Enum checked(const char* what, int value, int first, int last) {

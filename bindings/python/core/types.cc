@@ -41,7 +41,7 @@ void bind_types(nb::module_& module) {
   bind_enum<Collective>(module, "Collective", 1, static_cast<int>(kCollectives),
                         "Which operation.");
   bind_enum<AllreduceAlgorithm>(module, "AllreduceAlgorithm", 0,
-                                static_cast<int>(AllreduceAlgorithm::hierarchical),
+                                static_cast<int>(AllreduceAlgorithm::nccl),
                                 "How an allreduce is done.");
   module.def(
       "size_of", [](DataType type) { return size_of(type); }, nb::arg("type"),

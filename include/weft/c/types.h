@@ -46,7 +46,8 @@ enum {
   WEFT_BIT_XOR = 7
 };
 
-// How an allreduce is done. One that these ranks cannot do is WEFT_INVALID_ARGUMENT.
+// How an allreduce is done. One that these ranks cannot do is WEFT_INVALID_ARGUMENT, and WEFT_NCCL
+// where a rank cannot use NCCL is WEFT_UNAVAILABLE.
 typedef int32_t weft_algorithm;
 enum {
   WEFT_AUTOMATIC = 0,         // by the size of the tensor and the machines
@@ -57,7 +58,8 @@ enum {
   WEFT_BCUBE = 5,             // n = a^b: b parts at once over the b levels
   WEFT_TORUS = 6,             // rings along each dimension
   WEFT_MULTI_RING = 7,        // one ring for each rail
-  WEFT_HIERARCHICAL = 8       // inside each machine, then between machines
+  WEFT_HIERARCHICAL = 8,      // inside each machine, then between machines
+  WEFT_NCCL = 9               // by NVIDIA's NCCL, on the GPUs of one machine
 };
 // Finds the algorithm of a name: "auto", "direct", "halving_doubling", …
 WEFT_C_API weft_code weft_algorithm_from_name(const char* name, weft_algorithm* algorithm);

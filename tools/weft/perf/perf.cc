@@ -178,7 +178,7 @@ void add_perf(CLI::App& app, Action& action) {
                       "Threads of a rank that share large operations; 0: as WEFT_LANES says");
   command->add_option("--algorithm", to.algorithm,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
-                      "multi_ring, hierarchical");
+                      "multi_ring, hierarchical, nccl");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
   command->add_option("--transport", to.transport,
                       "shm, ib, ucx, or automatic: as a program with these settings "

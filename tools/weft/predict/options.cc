@@ -159,6 +159,8 @@ Status understand_work(const PredictArguments& asked, PredictOptions& options) {
   WEFT_ASSIGN(const std::vector<std::string_view> algorithms, words("algorithm", asked.algorithms));
   for (const std::string_view word : algorithms) {
     WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(word));
+    if (algorithm == AllreduceAlgorithm::nccl)
+      return invalid("--algorithm nccl: NCCL's messages are not Weft's, and cannot be predicted");
     options.algorithms.push_back({algorithm, std::string(word)});
   }
   WEFT_ASSIGN(options.sizes, sizes_of(asked));
